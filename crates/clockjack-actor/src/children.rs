@@ -1,7 +1,8 @@
 //! The children of an actor: by name, and in the order in which they were started.
 //!
-//! A table of indices, hashed by name, over a slab of entries that are linked in start order. The
-//! name stands in the child's path, so an entry has no copy of it.
+//! A hash table with open addressing (linear probing, tombstones) of indices into a slab of
+//! entries, which are linked in start order. The name is in the child's path, so an entry has no
+//! copy of it.
 
 use alloc::vec::Vec;
 
@@ -10,15 +11,16 @@ use clockjack_sync::{Counted, mutant};
 use crate::{ActorPath, escalation::Escalations, header::AnyActor};
 
 const NONE: u32 = u32::MAX;
-/// An index that was removed: look on.
+/// An index that was removed: probing continues.
 const TOMBSTONE: u32 = u32::MAX - 1;
 
-/// A table of this size stays when the last child has gone: there may be others soon.
+/// A table up to this size is kept when the last child has stopped, because other children may
+/// follow soon.
 const TABLE_KEPT_MAX: usize = 64;
 
-/// What a parent knows of a child.
+/// What a parent knows about a child.
 pub(crate) struct ChildEntry {
-    /// None while the child is being made, and where there is none.
+    /// None while the child is being created, and in a free entry.
     child: Option<AnyActor>,
     hash: u32,
     prev: u32,
@@ -27,7 +29,7 @@ pub(crate) struct ChildEntry {
     pub(crate) is_watched: bool,
     /// Whether the parent has suspended it.
     is_suspended: bool,
-    /// Whether the parent, which stops or is made anew, has told it to stop.
+    /// Whether the parent, which stops or restarts, has told it to stop.
     stop_requested: bool,
 }
 
@@ -47,17 +49,17 @@ pub(crate) struct Children {
     first: u32,
     last: u32,
     len: u32,
-    /// A power of two, or empty.
+    /// The length is a power of two, or zero.
     table: Vec<u32>,
-    /// How many places of the table are not NONE.
+    /// How many buckets of the table are not NONE.
     used: u32,
-    /// The names of those that are being made: nearly always none or one.
+    /// The names of children that are being created: nearly always none or one.
     reserved: Vec<(u32, ActorPath)>,
-    /// Those that come are suspended, as those are that were there.
+    /// New children start suspended, as the existing ones are.
     suspends: bool,
-    /// No more are taken.
+    /// No more children are accepted.
     pub(crate) is_closed: bool,
-    /// What is told of failures that the actor or those below it leave to who is above.
+    /// Receives failures that the actor or its descendants escalate.
     pub(crate) sink: Option<Counted<Escalations>>,
 }
 
@@ -79,7 +81,7 @@ impl Default for Children {
     }
 }
 
-/// Why a name cannot be had.
+/// Why a name cannot be reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotReserved {
     Taken,
@@ -88,7 +90,7 @@ pub(crate) enum NotReserved {
 }
 
 fn hash(name: &str) -> u32 {
-    // FNV-1a, folded: the names are not chosen by strangers, and the order must repeat.
+    // FNV-1a, folded: names do not come from attackers, and the order must be reproducible.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for &byte in name.as_bytes() {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -123,7 +125,7 @@ impl Children {
         }
     }
 
-    /// The place in the table where a name is.
+    /// The bucket of a name in the table.
     fn bucket(&self, name: &str) -> Option<usize> {
         self.bucket_of(name, hash(name))
     }
@@ -152,14 +154,14 @@ impl Children {
         self.find(name).and_then(|index| self.entry(index))
     }
 
-    /// The entry of a child, if it is one.
+    /// The entry of an actor, if it is a child.
     pub(crate) fn entry_of(&mut self, child: &AnyActor) -> Option<&mut ChildEntry> {
         let index = self.find(child.path.name())?;
         let entry = self.entry_mut(index)?;
         entry.child().is_some_and(|one| one.ptr_eq(child)).then_some(entry)
     }
 
-    /// Takes a name for a child that is about to be made; gives the place of its entry.
+    /// Reserves a name for a child that is about to be created; returns the index of its entry.
     pub(crate) fn reserve(&mut self, path: ActorPath) -> Result<u32, NotReserved> {
         if self.is_closed {
             return Err(NotReserved::Closed);
@@ -245,7 +247,8 @@ impl Children {
         }
     }
 
-    /// Puts the child where its name was reserved; true if the parent has begun to stop meanwhile.
+    /// Puts the child into its reserved entry; true if the parent has begun to stop in the
+    /// meantime.
     pub(crate) fn fill(&mut self, index: u32, child: AnyActor) -> bool {
         self.reserved.retain(|(at, _)| *at != index);
         let suspends = self.suspends;
@@ -259,14 +262,15 @@ impl Children {
         self.is_closed
     }
 
-    /// Gives a name back.
+    /// Releases a reserved name.
     pub(crate) fn cancel(&mut self, index: u32) {
         let at = self.name(index).and_then(|name| self.bucket(name));
         self.reserved.retain(|(at, _)| *at != index);
         self.take(at, index);
     }
 
-    /// A child has ended: its name is free. The entry, if it was one.
+    /// A child has stopped: its name is free. Returns the child and whether it was watched, if it
+    /// was a child.
     pub(crate) fn remove(&mut self, child: &AnyActor) -> Option<(AnyActor, bool)> {
         let at = self.bucket(child.path.name())?;
         let index = *self.table.get(at)?;
@@ -302,7 +306,7 @@ impl Children {
         child
     }
 
-    /// A parent that had many and has none keeps nothing for it, and one that had few its tables.
+    /// Frees the tables of a parent that had many children; keeps small ones.
     fn release_storage(&mut self) {
         if self.table.len() > TABLE_KEPT_MAX {
             self.entries = Vec::new();
@@ -314,12 +318,12 @@ impl Children {
         (self.free, self.used) = (NONE, 0);
     }
 
-    /// The parent watches none of them any more.
+    /// The parent no longer watches any of them.
     pub(crate) fn unwatch_all(&mut self) {
         self.entries.iter_mut().for_each(|entry| entry.is_watched = false);
     }
 
-    /// The child that was started last of those that were not given by this before.
+    /// The youngest child that this function has not returned before.
     pub(crate) fn next_to_stop(&mut self) -> Option<AnyActor> {
         let mut at = self.last;
         while let Some(entry) = self.entry_mut(at) {
@@ -332,9 +336,9 @@ impl Children {
         None
     }
 
-    /// Suspends those that are there and not suspended, and those that come from now on; or lets
-    /// those go on that were. Gives those for which that has changed, newest first. They are not
-    /// woken.
+    /// Suspends the children that are not suspended, and those that are added from now on; or
+    /// resumes those that were suspended. Returns the children that have changed, newest first.
+    /// They are not woken.
     pub(crate) fn suspend(&mut self, suspends: bool) -> Vec<AnyActor> {
         self.suspends = suspends;
         let mut changed = Vec::new();
@@ -351,13 +355,13 @@ impl Children {
         changed
     }
 
-    /// Those that are there, newest first.
+    /// The current children, newest first.
     pub(crate) fn newest_first(&self) -> impl Iterator<Item = &AnyActor> {
         let newest = self.entry(self.last);
         core::iter::successors(newest, |entry| self.entry(entry.prev)).filter_map(ChildEntry::child)
     }
 
-    /// Those that are there, oldest first.
+    /// The current children, oldest first.
     pub(crate) fn oldest_first(&self) -> impl Iterator<Item = &AnyActor> {
         let oldest = self.entry(self.first);
         core::iter::successors(oldest, |entry| self.entry(entry.next)).filter_map(ChildEntry::child)

@@ -1,49 +1,54 @@
-//! A list that many hang something on and one takes whole, and nodes that are made once and hung
-//! up many times.
+//! A closable Treiber stack that many producers push to and one consumer drains by one swap; and
+//! nodes that are allocated once and pushed many times.
 //!
-//! It knows nothing of actors; what the nodes carry is the affair of [`notes`](crate::system_queue).
+//! The stack knows nothing about actors; the nodes and their contents are defined by the [system
+//! queue](crate::system_queue).
 //!
-//! # Protocol of the lane
+//! # Protocol of the stack
 //!
-//! Roles: *senders*, any number, and the *runner*, the one that takes.
+//! Roles: *producers*, any number, and the *runner*, the only consumer.
 //!
-//! 1. A sender hangs its node on the head by a compare-exchange from what it saw to its node, whose
-//!    link it has set to what it saw. It repeats if another was faster, and gives up, with the node
-//!    in its hands, if it sees CLOSED.
-//! 2. The runner takes the whole list by one swap with null and turns it round. Nobody else takes
-//!    from the head, so the link that a sender has written is right whenever its exchange succeeds,
-//!    also if what it saw was taken and hung up again meanwhile.
-//! 3. When all is over the runner swaps in CLOSED, and has everything that was accepted; after that
-//!    nothing is. So accepted and refused are told apart by one word.
+//! 1. A producer writes the head that it has read into the link of its node, and then exchanges the
+//!    head from that value to its node by a compare-and-swap. It retries if another producer was
+//!    faster. If it reads CLOSED, the push is refused and the producer keeps the node.
+//! 2. The runner takes the whole list by one swap with null and reverses it. Only the runner
+//!    removes nodes. So the link that a producer has written is correct whenever its
+//!    compare-and-swap succeeds, even if the old head was taken and pushed again in between (the
+//!    ABA problem does not arise).
+//! 3. In the end the runner swaps in CLOSED and gets everything that was accepted before; nothing
+//!    is accepted after that. So one word decides between accepted and refused.
 //!
-//! # Protocol of a post
+//! # Protocol of a reusable node
 //!
-//! A *post* is a node that belongs to whoever sends by it, and is there before there is anything to
-//! send: so to send needs no memory. It is *free* or *hung*, and beside that it has a load; both
-//! stand under one small lock.
+//! A *reusable node* belongs to its producer and exists before there is anything to send, so
+//! sending allocates nothing. It is *free* or *linked*, and has contents; a small lock protects
+//! both.
 //!
 //! ```text
-//!            put; hang on the lane              put: joins the load
-//!     free ────────────────────────► hung ◄───────────────────────┐
+//!            put; push on the stack             put: merged into the contents
+//!     free ────────────────────────► linked ◄──────────────────────┐
 //!      ▲                              │ └──────────────────────────┘
-//!      └── link read; load taken ─────┘   or refused: load taken
+//!      └── link read; contents taken ─┘   or refused: contents taken
 //! ```
 //!
-//! 4. A sender puts something into the load and marks the post as hung, in one entry of the lock.
-//!    If it was free, the sender hangs it up after that, by rule 1: the link is its own until then.
-//!    If it was hung, the runner has not come to it, and will find what was put there too.
-//! 5. The runner reads the link of a post first. Then it takes the load and marks the post as free,
-//!    in one entry of the lock. From there on a sender may hang it up again, on a lane that may
-//!    well be the same one.
-//! 6. If the lane refuses it, the sender takes the load back and marks the post as free. Others who
-//!    have joined meanwhile do not learn of it: so either a post has one sender at a time, or its
-//!    load does not matter once the lane is closed.
-//! 7. Who hangs a post up keeps its memory, until the runner has left the lock of rule 5 or the
-//!    sender that of rule 6: by something in the load, or by a count that the runner gives back.
+//! 4. A producer puts something into the contents and marks the node as linked, in one critical
+//!    section. If the node was free, the producer pushes it after that, by rule 1: until then the
+//!    link is its own. If the node was linked, the runner has not come to it yet, and will also
+//!    find what was put there.
+//! 5. The runner first reads the link of a node. Then it takes the contents and marks the node as
+//!    free, in one critical section. From there on a producer may push it again, possibly on the
+//!    same stack.
+//! 6. If the stack refuses the node, the producer takes the contents back and marks the node as
+//!    free. Other producers that have merged something in between do not learn of it. So either a
+//!    node has one producer at a time, or its contents do not matter once the stack is closed.
+//! 7. A producer that pushes a node keeps its memory alive until the runner has left the critical
+//!    section of rule 5 or the producer that of rule 6: by a reference in the contents, or by a
+//!    reference count that the runner releases.
 //!
-//! *Why it cannot hang*: nobody holds the lock for longer than to move a load, and no user's value
-//! is dropped inside. *Why nothing is lost*: who finds the post hung has entered the lock before
-//! the runner did, or else it had found it free.
+//! *Why it does not deadlock*: nobody holds the lock for longer than it takes to move the contents,
+//! and no user value is dropped inside. *Why nothing is lost*: a producer that finds the node
+//! linked has entered the lock before the runner did in rule 5, so the runner takes what the
+//! producer has put; otherwise the producer would have found the node free.
 #![expect(unsafe_code, reason = "follows the links of a lock-free list")]
 
 use core::{fmt, ptr, ptr::NonNull};
@@ -60,11 +65,11 @@ use clockjack_sync::{
     },
 };
 
-/// What all nodes begin with.
+/// The first field of all nodes.
 #[repr(C)]
 pub(crate) struct Link {
     next: UnsafeCell<*mut Link>,
-    /// What kind of node it is; nothing to the lane.
+    /// The kind of the node; the stack does not use it.
     kind: u8,
 }
 
@@ -74,17 +79,17 @@ impl Link {
     }
 }
 
-/// The head of a list; see the [module](self).
+/// The head of the stack; see the [module](self).
 pub(crate) struct ClosableStack {
     head: AtomicPtr<Link>,
 }
 
-/// Marks a lane that accepts nothing any more. Never followed.
+/// The head of a closed stack. Never dereferenced.
 fn closed() -> *mut Link {
     ptr::without_provenance_mut(usize::MAX)
 }
 
-/// The lane is closed.
+/// The stack is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Closed;
 
@@ -93,19 +98,20 @@ impl ClosableStack {
         Self { head: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Hangs a node on the lane (rule 1).
+    /// Pushes a node (rule 1).
     ///
     /// # Safety
     ///
-    /// The node is the caller's, and on no lane; it stays where it is until the runner has it.
+    /// The caller owns the node, which is on no stack; it stays where it is until the runner has
+    /// it.
     pub(crate) unsafe fn push(&self, node: NonNull<Link>) -> Result<(), Closed> {
-        // Acquire: a sender that is refused may go on to what the end has published.
+        // Acquire: a producer that is refused may read what was published before the close.
         let mut seen = self.head.load(Acquire);
         loop {
             if seen == closed() {
                 return Err(Closed);
             }
-            // SAFETY: the node is the caller's until the exchange succeeds.
+            // SAFETY: the caller owns the node until the compare-and-swap succeeds.
             let link = unsafe { &node.as_ref().next };
             // SAFETY: as above.
             link.with_mut(|next| unsafe { *next = seen });
@@ -117,19 +123,19 @@ impl ClosableStack {
         }
     }
 
-    /// Takes everything that has come (rule 2). For the runner.
+    /// Takes all nodes (rule 2). For the runner.
     pub(crate) fn take(&self) -> Nodes {
-        // Relaxed: a hint; who has hung something up says so elsewhere.
+        // Relaxed: a hint; a producer announces its node elsewhere.
         if self.head.load(Relaxed).is_null() {
             return Nodes(ptr::null_mut());
         }
-        // Acquire: pairs with the exchanges of the senders.
+        // Acquire: pairs with the compare-and-swaps of the producers.
         Nodes::reversed(self.head.swap(ptr::null_mut(), AcqRel))
     }
 
-    /// Accepts nothing from here on, and gives what has come before (rule 3). For the runner.
+    /// Accepts nothing from here on, and takes all nodes (rule 3). For the runner.
     pub(crate) fn close(&self) -> Nodes {
-        // Release: a sender that is refused sees what the end has published.
+        // Release: a producer that is refused sees what was published before the close.
         Nodes::reversed(self.head.swap(closed(), AcqRel))
     }
 }
@@ -150,8 +156,8 @@ impl fmt::Debug for ClosableStack {
     }
 }
 
-/// What was taken off a lane, oldest first. The nodes are those of the one that has taken them; a
-/// post is so until it is emptied, and its link was read before that.
+/// The nodes that were taken off a stack, oldest first. They belong to the thread that has taken
+/// them; a reusable node does so until its contents are taken, and its link is read before that.
 pub(crate) struct Nodes(*mut Link);
 
 impl Nodes {
@@ -161,7 +167,7 @@ impl Nodes {
             newest = ptr::null_mut();
         }
         while let Some(node) = NonNull::new(newest) {
-            // SAFETY: the runner has taken the list, so the links of its nodes are its own.
+            // SAFETY: the runner has taken the list, so it owns the links of its nodes.
             let link = unsafe { &node.as_ref().next };
             // SAFETY: as above.
             newest = link.with_mut(|link| unsafe { core::mem::replace(&mut *link, next) });
@@ -170,10 +176,10 @@ impl Nodes {
         Self(next)
     }
 
-    /// The next node and its kind. Before it is used, what comes after it is known (rule 5).
+    /// The next node and its kind. Its successor is read before the node is used (rule 5).
     pub(crate) fn pop(&mut self) -> Option<(NonNull<Link>, u8)> {
         let node = NonNull::new(self.0)?;
-        // SAFETY: the list is this one's own.
+        // SAFETY: this iterator owns the list.
         let link = unsafe { node.as_ref() };
         // SAFETY: as above.
         self.0 = link.next.with(|next| unsafe { *next });
@@ -181,7 +187,7 @@ impl Nodes {
     }
 }
 
-/// A node that is made once and sent by many times; see the [module](self).
+/// A node that is allocated once and pushed many times; see the [module](self).
 #[repr(C)]
 pub(crate) struct ReusableNode<T> {
     link: Link,
@@ -193,20 +199,20 @@ struct Contents<T> {
     value: T,
 }
 
-/// What became of something that was put into a post.
+/// The result of putting something into a reusable node.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NodePush<T> {
-    /// The post hangs on the lane: what the caller has kept of it is the lane's.
+    /// The node is on the stack, which takes over what the caller has kept alive for it.
     Linked,
-    /// It was there already.
+    /// The node was on the stack already.
     Merged,
-    /// The lane is closed: the load comes back.
+    /// The stack is closed: returns the contents.
     Refused(T),
 }
 
-// SAFETY: the load is handed from thread to thread by the lock; the link belongs to whoever has
-// changed the mark (rules 4 and 5), which is under the lock too, and then to the lane's runner, by
-// the lane's exchanges.
+// SAFETY: the lock transfers the contents between threads. The link belongs to the thread that has
+// changed the mark (rules 4 and 5), which the lock protects too, and then to the runner of the
+// stack, by the compare-and-swaps of the stack.
 unsafe impl<T: Send> Send for ReusableNode<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for ReusableNode<T> {}
@@ -219,18 +225,20 @@ impl<T: Default> ReusableNode<T> {
         }
     }
 
-    /// Puts something into the load and sees to it that the runner of the lane finds it (rule 4).
+    /// Puts something into the contents and makes sure that the runner of the stack finds it (rule
+    /// 4).
     ///
     /// # Safety
     ///
-    /// The post is there, and stays where it is until it is emptied, or this returns something else
-    /// than [`NodePush::Linked`]. The runner of the lane knows nodes of its kind as such posts.
+    /// The node exists and stays where it is until its contents are taken, or until this returns
+    /// something else than [`NodePush::Linked`]. The runner of the stack treats nodes of its kind
+    /// as such nodes.
     pub(crate) unsafe fn send(
         this: NonNull<Self>,
         stack: &ClosableStack,
         put: impl FnOnce(&mut T),
     ) -> NodePush<T> {
-        // SAFETY: by the contract it is there; only shared borrows of it are ever made.
+        // SAFETY: by the contract it exists; only shared borrows of it are ever made.
         let contents = unsafe { &(*this.as_ptr()).contents };
         let was_linked = contents.with(|contents| {
             put(&mut contents.value);
@@ -239,19 +247,20 @@ impl<T: Default> ReusableNode<T> {
         if was_linked && !mutant!("post-hangs-twice") {
             return NodePush::Merged;
         }
-        // SAFETY: it was free, so its link is this caller's, and it begins with that.
+        // SAFETY: the node was free, so this caller owns its link, which is its first field.
         match unsafe { stack.push(this.cast()) } {
             Ok(()) => NodePush::Linked,
             Err(Closed) => NodePush::Refused(contents.with(Contents::take)),
         }
     }
 
-    /// Takes the load; the post is free from here on, and may be gone (rule 5). For the runner.
+    /// Takes the contents; from here on the node is free, and may be deallocated (rule 5). For the
+    /// runner.
     ///
     /// # Safety
     ///
-    /// The node is such a post, and was [popped](Nodes::pop) off a lane. What keeps its memory is
-    /// in the load, or else comes back to the caller, who lets go of it after this.
+    /// The node is such a reusable node, and was [popped](Nodes::pop) off a stack. What keeps its
+    /// memory alive is in the contents, or else is released by the caller after this.
     pub(crate) unsafe fn take(node: NonNull<Link>) -> T {
         // SAFETY: by the contract.
         let contents = unsafe { &(*node.cast::<Self>().as_ptr()).contents };

@@ -1,4 +1,4 @@
-//! What comes by the control lane: behind the system, before user messages.
+//! Control messages: handled after system messages and before user messages.
 
 use core::fmt;
 
@@ -6,17 +6,17 @@ use clockjack_sched::Parcel;
 
 use crate::envelope::Envelope;
 
-/// An item of the control lane.
+/// A control message.
 pub(crate) enum Control<M> {
     /// A message that was sent by `tell_control`.
     Message(Envelope<M>),
-    /// A timer of the actor's own is due.
+    /// A timer of the actor has fired.
     Timer(TimerFired),
-    /// The job of a receive time-out has come: the number says which.
+    /// The job of a receive timeout has fired; the number says which job.
     ReceiveTimeout(u32),
 }
 
-/// A timer that is due: where it stands, and which one it was when it was set.
+/// A timer that has fired: its slot, and the generation that it was set with.
 pub(crate) struct TimerFired {
     pub(crate) slot: u32,
     pub(crate) generation: u32,

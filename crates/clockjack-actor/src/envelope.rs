@@ -1,4 +1,4 @@
-//! What a message travels in.
+//! The envelope of a message: its metadata.
 
 use core::fmt;
 
@@ -10,37 +10,37 @@ use crate::{
     pool_box::{InSystem, PoolBox},
 };
 
-/// A message with what travels with it.
+/// A message with its metadata.
 ///
-/// The header has room for the context of a trace and for an absolute deadline, so that using them
-/// later costs no `tell` anything; and for what a scheduled message brings along.
+/// The header reserves room for a trace context and for an absolute deadline, so that using them
+/// later does not make `tell` slower; and for what a scheduled message carries.
 pub(crate) struct Envelope<M> {
     pub(crate) header: Header,
     pub(crate) msg: M,
 }
 
-/// What travels with every message.
+/// The metadata of every message.
 #[derive(Default)]
 pub(crate) struct Header {
-    /// Trace and span, as W3C trace context has them; zero is none.
+    /// Trace and span, as in W3C Trace Context; zero is none.
     #[expect(dead_code, reason = "room that traces will use without making messages larger")]
     pub(crate) trace: [u64; 2],
-    /// When the sender loses interest, in nanoseconds of the system's clock; zero is never.
+    /// When the message expires, in nanoseconds of the system's clock; zero is never.
     #[expect(dead_code, reason = "room that deadlines will use without making messages larger")]
     pub(crate) deadline: u64,
-    /// What came along: the scheduler's parcel.
+    /// Attachments: those of a scheduled message.
     pub(crate) attached: Option<PoolBox<Attached>>,
 }
 
-/// What may come along with a message.
+/// What may be attached to a message.
 pub(crate) struct Attached {
-    /// Whom the message is for, or was once.
+    /// The actor that the message is for, or was for originally.
     pub(crate) receiver: AnyActor,
-    /// Decided at the dequeue: whether the message is still wanted.
+    /// Says when the message is taken out whether it was cancelled.
     pub(crate) parcel: Option<Parcel>,
-    /// Of a message that was put back: how many runs it stands for.
+    /// For a message that was unstashed: how many runs it represents.
     pub(crate) batch: Option<ExecutionBatch>,
-    /// In whose name the scheduler has sent it.
+    /// The sender on whose behalf the scheduler has sent it.
     pub(crate) sender: Option<Pid>,
 }
 
@@ -56,18 +56,18 @@ impl<M> Envelope<M> {
         Self { header: Header::default(), msg }
     }
 
-    /// With something that comes along.
+    /// With attachments.
     pub(crate) fn with(msg: M, attached: Attached) -> Self {
         let attached = Some(PoolBox::new(attached));
         Self { header: Header { attached, ..Header::default() }, msg }
     }
 
-    /// The same with another message.
+    /// The same envelope with another message.
     pub(crate) fn map<N>(self, f: impl FnOnce(M) -> N) -> Envelope<N> {
         Envelope { header: self.header, msg: f(self.msg) }
     }
 
-    /// Whether it was cancelled on its way, so that nobody misses it.
+    /// Whether it was cancelled on its way; then it is no dead letter.
     pub(crate) fn is_cancelled(&self) -> bool {
         let parcel = self.header.attached.as_ref().and_then(|attached| attached.parcel.as_ref());
         parcel.is_some_and(Parcel::is_cancelled)

@@ -1,46 +1,46 @@
-//! Futures of an actor: what it waits for while it lives on.
+//! Futures of an actor: asynchronous work that runs while the actor lives on.
 //!
 //! | call | user messages | control messages, signals | other futures |
 //! |---|---|---|---|
-//! | [`spawn`](Context::spawn), [`ask`](Context::ask) | go on | go on | go on |
-//! | [`wait`](Context::wait) | stay in the mailbox | go on | go on |
+//! | [`spawn`](Context::spawn), [`ask`](Context::ask) | continue | continue | continue |
+//! | [`wait`](Context::wait) | stay in the mailbox | continue | continue |
 //! | [`wait_mut`](Context::wait_mut) | stay in the mailbox | wait | wait |
 //!
-//! Stop and restart act at once in all three.
+//! Stop and restart take effect at once in all three cases.
 //!
 //! # Order
 //!
-//! A future is polled first after the handler that has started it returned, before the next user
-//! message, and then whenever it was woken: only those that were are polled, in the order in which
-//! they were. What comes after a future runs in the same turn as the poll that has finished it, so
-//! before all user messages that are in the mailbox by then. Signals and control messages that are
-//! there come first. Each poll counts as a message in what a turn may do.
+//! A future is first polled after the handler that has started it has returned, before the next
+//! user message. After that, it is polled whenever it was woken: only woken futures are polled, in
+//! the order in which they were woken. The continuation of a future runs right after the poll that
+//! has finished it, so before all user messages that are in the mailbox at that time. Waiting
+//! signals and control messages go first. Each poll of a future counts as a message in the budget
+//! of the actor's poll.
 //!
 //! # Failures
 //!
-//! An error that is returned, and a panic, of the future or of what comes after it, is a failure of
-//! the actor as in a handler. A future that has panicked is not polled again, whatever the
-//! supervisor decides.
+//! A returned error, or a panic, of the future or of its continuation is a failure of the actor, as
+//! in a handler. A future that has panicked is not polled again, whatever the supervisor decides.
 //!
 //! # Cancellation
 //!
-//! A future belongs to the value of the actor that has started it. It is dropped, and what was to
-//! come after it with it, when the actor stops or is made anew: before
+//! A future belongs to the incarnation of the actor that has started it. It is dropped, together
+//! with its continuation, when the actor stops or restarts: before
 //! [`PostStop`](crate::Signal::PostStop) and [`PreRestart`](crate::Signal::PreRestart). A panic in
-//! such a drop is contained. A waker that somebody still has does nothing from then on.
+//! such a drop does not affect the actor. A waker that still exists does nothing from then on.
 //!
 //! # Memory
 //!
-//! One future, with what comes after it, that is no larger than the room that
-//! [`Props::futures`](crate::Props::futures) has set aside needs no memory of its own; others are
-//! boxed. [`wait_mut`](Context::wait_mut) moves the actor to a place of its own on the heap and
-//! back; the place is kept.
+//! One future, with its continuation, that is no larger than the buffer that
+//! [`Props::futures`](crate::Props::futures) has reserved needs no memory of its own; others are
+//! boxed. [`wait_mut`](Context::wait_mut) moves the actor into a box and back; the box is kept for
+//! the next time.
 //!
 //! # Timers
 //!
-//! The waker is that of the future and not that of the actor's process. So a
-//! [`Sleep`](clockjack_exec::Sleep) that looks for its executor by the waker does not find it: make
-//! one by a handle, or use the delays of the system's scheduler.
+//! The waker is that of the future and not that of the actor's task. So a
+//! [`Sleep`](clockjack_exec::Sleep) that finds its executor by the waker does not find it: create
+//! one from a handle, or use the delays of the system's scheduler.
 
 mod asks;
 mod slots;
@@ -64,7 +64,7 @@ use crate::{
     testing::Effect,
 };
 
-/// A future was not started; it and what was to come after it come back.
+/// A future was not started; the error contains the future and its continuation.
 pub struct FutureRefused<F, T> {
     kind: FutureRefusedKind,
     future: F,
@@ -75,33 +75,33 @@ pub struct FutureRefused<F, T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FutureRefusedKind {
-    /// As many are under way as [`Props::futures`](crate::Props::futures) allows. Transient.
+    /// As many futures are running as [`Props::futures`](crate::Props::futures) allows. Transient.
     TooMany,
-    /// The actor waits for another one already. Transient.
+    /// The actor already waits for another future. Transient.
     AlreadyWaiting,
-    /// It is not `Send`, and the actor may change threads. Permanent.
+    /// The future is not `Send`, and the actor may change threads. Permanent.
     NotLocal,
-    /// The actor stops, or is made anew. Permanent.
+    /// The actor stops or restarts. Permanent.
     Stopping,
-    /// It does not fit into the room of the actor, and the system allocates no more since it was
-    /// sealed. Permanent.
+    /// The future does not fit into the buffer of the actor, and the system is sealed and allocates
+    /// no more. Permanent.
     Sealed,
 }
 
 impl<F, T> FutureRefused<F, T> {
-    /// Why.
+    /// The reason.
     #[must_use]
     pub fn kind(&self) -> FutureRefusedKind {
         self.kind
     }
 
-    /// The future, and what was to come after it.
+    /// The future and its continuation.
     #[must_use]
     pub fn into_inner(self) -> (F, T) {
         (self.future, self.then)
     }
 
-    /// The error alone.
+    /// The error without the future.
     #[must_use]
     pub fn discard(self) -> FutureRefused<(), ()> {
         FutureRefused { kind: self.kind, future: (), then: () }
@@ -111,9 +111,9 @@ impl<F, T> FutureRefused<F, T> {
 impl fmt::Display for FutureRefusedKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TooMany => "the actor has as many under way as it may",
-            Self::AlreadyWaiting => "the actor waits for another one already",
-            Self::NotLocal => "one that is not `Send` needs an actor that stays on its thread",
+            Self::TooMany => "the actor has reached its limit of running futures",
+            Self::AlreadyWaiting => "the actor already waits for another future",
+            Self::NotLocal => "a future that is not `Send` needs an actor that stays on its thread",
             Self::Stopping => "the actor is stopping",
             Self::Sealed => {
                 "it does not fit into the buffer of the actor, and the system is sealed"
@@ -137,15 +137,16 @@ impl<F, T> fmt::Debug for FutureRefused<F, T> {
 impl<F, T> Error for FutureRefused<F, T> {}
 
 impl<A: Actor> Context<'_, A> {
-    /// Starts a future; the actor goes on with other messages meanwhile. `then` is called with its
-    /// output, between two messages.
+    /// Starts a future; the actor continues with other messages in the meantime. `then` is called
+    /// with the output, between two messages.
     ///
-    /// It is dropped with this value of the actor; see the [module](self) for order and failures.
+    /// The future is dropped with this incarnation of the actor; see the [module](self) for order
+    /// and failures.
     ///
     /// # Errors
     ///
-    /// Both come back: if too many are under way, if the actor stops, or for want of room in a
-    /// system that is sealed.
+    /// Returns the future and `then`: if too many futures are running, if the actor stops, or if
+    /// there is no room in a sealed system.
     ///
     /// # Examples
     ///
@@ -189,12 +190,12 @@ impl<A: Actor> Context<'_, A> {
         self.begin(future, then, Exclusivity::Shared)
     }
 
-    /// Waits for a future: user messages stay in the mailbox until `then` was called with its
-    /// output. Control messages, signals and other futures go on.
+    /// Waits for a future: user messages stay in the mailbox until `then` was called with the
+    /// output. Control messages, signals and other futures continue.
     ///
     /// # Errors
     ///
-    /// As [`spawn`](Self::spawn); also if the actor waits for another one already.
+    /// As [`spawn`](Self::spawn); also if the actor already waits for another future.
     pub fn wait<F, T>(&mut self, future: F, then: T) -> Result<(), FutureRefused<F, T>>
     where
         F: Future + Send + 'static,
@@ -204,11 +205,12 @@ impl<A: Actor> Context<'_, A> {
     }
 
     /// Waits for a future that borrows the actor. `f` is called when the handler has returned.
-    /// Until the future is over nothing else runs but a stop and a restart, which drop it first.
+    /// Until the future is ready, nothing else runs except a stop or a restart, which drop the
+    /// future first.
     ///
     /// # Errors
     ///
-    /// As [`wait`](Self::wait); `f` comes back.
+    /// As [`wait`](Self::wait); returns `f`.
     ///
     /// # Examples
     ///
@@ -259,7 +261,7 @@ impl<A: Actor> Context<'_, A> {
         Ok(())
     }
 
-    /// Begins what was not [refused](Self::refusal).
+    /// Starts a future that was not [refused](Self::refusal).
     fn begin_allowed<F, T>(&mut self, future: F, then: T, exclusivity: Exclusivity)
     where
         F: Future + 'static,
@@ -269,7 +271,7 @@ impl<A: Actor> Context<'_, A> {
         self.insert(task, exclusivity);
     }
 
-    /// Why a task of this type cannot begin now, if it cannot.
+    /// Why a task of this type cannot start now, if it cannot.
     fn refusal<B>(&mut self, exclusivity: Exclusivity) -> Option<FutureRefusedKind> {
         if self.state.stage != Stage::Running {
             return Some(FutureRefusedKind::Stopping);

@@ -1,45 +1,54 @@
-//! The untyped part of an actor that everybody can reach: who it is, and what it is to look at.
+//! The untyped header of an actor: identity, position in the tree, and flag word. Everybody who has
+//! any reference to the actor can access it.
 //!
-//! # Bits
+//! # Flags
 //!
 //! ```text
-//! 31      16 15 11     10       9     8      7       6     5       4      3    2       1       0
-//! [suspended|STOP_WHEN_IDLE PREPARE WOKEN FAILED WAITERS STOPPED RESTART RESUME STOP FUTURES CHILD_STOPPED SYSTEM_QUEUE]
+//!  31..16  suspended (a count)
+//!  11 STOP_WHEN_IDLE    8 FAILED     5 RESTART    2 FUTURES
+//!  10 PREPARE           7 WAITERS    4 RESUME     1 CHILD_STOPPED
+//!   9 WOKEN             6 STOPPED    3 STOP       0 SYSTEM_QUEUE
 //! ```
 //!
-//! A bit is raised by a read-modify-write, after what it is about was left, and then the cell is
-//! woken: the state word of the process publishes both. The runner takes the low bits by a swap
-//! before it looks at what they are about, so what comes later raises them again.
+//! A producer performs three steps: it stores its data (a node in a queue, a command in the parent
+//! link), then sets the flag by a read-modify-write, then wakes the cell. The task state of the
+//! cell publishes the first two steps. The runner clears the one-shot flags by one
+//! read-modify-write *before* it reads the data that they announce. So a producer that stores data
+//! after the runner has read it also sets its flag after the runner has cleared it, and the next
+//! poll sees the flag.
 //!
-//! * SYSTEM_QUEUE: something hangs on the lane of [notes](crate::system_queue).
-//! * CHILD_STOPPED: a child hangs on the list of [reports](ActorHeader::report).
+//! * SYSTEM_QUEUE: the [system queue](crate::system_queue) is not empty.
+//! * CHILD_STOPPED: the list of [stopped children](ActorHeader::push_stopped_child) is not empty.
 //! * FUTURES: one of the actor's futures was woken.
-//! * WOKEN: somebody has called the runner, perhaps for something that has no bit. Raised before
-//!   the call, and by the runner itself if it finds that it was called and sees no bit.
-//! * STOP, RESUME, RESTART: what a supervisor has decided. They need no room, so they are never
-//!   refused for want of it. STOP stays; of the other two the runner does what is there. What more
-//!   there is to say about it lies in the [line](Line::set_order) of the actor by then.
-//! * STOPPED: the actor is over.
-//! * WAITERS: somebody waits for room in its mailbox. It stays up as long as that is so; see
+//! * WOKEN: a waker has notified the runner, maybe for a reason that has no flag. Set before the
+//!   notification, and by the runner itself if it finds a notification but no flag.
+//! * STOP, RESUME, RESTART: commands of the supervisor. A flag needs no memory, so a command can
+//!   always be given. STOP is never cleared. If both RESUME and RESTART are set, RESTART wins.
+//!   Further parameters of the command are already in the [parent link](ParentLink::set_command) of
+//!   the actor when the flag is set.
+//! * STOPPED: the actor has stopped.
+//! * WAITERS: a sender waits for room in the mailbox. Set as long as this is so; see
 //!   [`send`](crate::send).
-//! * FAILED: it has failed and has said so to its parent, which has not decided yet. The actor
-//!   raises it before it says so, and takes it down when it goes on, whyever; the parent takes it
-//!   down when it decides about the actor, also on account of another one. ChildReport of a failure that
-//!   comes with the bit down is old.
-//! * STOP_WHEN_IDLE: it is to stop as soon as it has nothing to do: no message, and no future under way.
-//!   It stays.
-//! * PREPARE: the system is sealed, so what may be needed later is to be made now.
-//! * suspended: how many times somebody above has suspended it.
+//! * FAILED: the actor has failed, has reported this to its parent, and the parent has not decided
+//!   yet. The actor sets the flag before it sends the report, and clears it when it continues for
+//!   any reason. The parent clears it when it decides about the actor, also if it decides because
+//!   of a sibling. So a report of a failure that arrives while the flag is clear is stale.
+//! * STOP_WHEN_IDLE: the actor is to stop as soon as it has neither a message nor a running future.
+//!   Never cleared.
+//! * PREPARE: the system is sealed, so what may be needed later is to be allocated now.
+//! * suspended: how many times the parent or a host has suspended the actor.
 //!
-//! # StoppedChildren
+//! # Stopped children
 //!
-//! A child that has ended hangs its own cell on a list of its parent's, by the link that
-//! run queues need no more: so the end of an actor needs no memory. It happens once in its life.
+//! A child that has stopped pushes its own cell onto a list of its parent, a Treiber stack that is
+//! linked by the link field which the run queues no longer need. So stopping an actor allocates
+//! nothing. A cell is pushed once in its life.
 //!
-//! Who hangs itself on an empty list raises CHILD_STOPPED and, unless that was up, wakes the parent; who
-//! finds others there does not, for the parent takes all of them, in the turn that the first one
-//! has asked for or will ask for. The parent takes the whole list at once, after it has taken
-//! CHILD_STOPPED down. What a child has to say of its end lies in its own [line](Line) by then.
+//! The child that pushes onto an empty list sets CHILD_STOPPED and, if the flag was clear, wakes
+//! the parent. A child that finds the list non-empty does neither: the parent takes the whole list
+//! in the poll that the first child has requested or is about to request. The parent clears
+//! CHILD_STOPPED first and takes the whole list after that, by one swap. The final failure of a
+//! child is already in the child's own [parent link](ParentLink) when the child pushes itself.
 #![expect(unsafe_code, reason = "hangs cells on the lists of their parents")]
 
 use alloc::boxed::Box;
@@ -82,48 +91,49 @@ pub(crate) const PREPARE: u32 = 1 << 10;
 pub(crate) const STOP_WHEN_IDLE: u32 = 1 << 11;
 pub(crate) const SUSPEND_ONE: u32 = 1 << 16;
 
-/// What the runner takes down when it looks.
+/// The flags that the runner clears when it reads them.
 const ONE_SHOT: u32 = PREPARE | WOKEN | SYSTEM_QUEUE | CHILD_STOPPED | FUTURES | RESUME | RESTART;
 
-/// From this depth on, a cell that is freed does not let go of its parent within its own drop:
-/// each level would take a piece of the stack.
+/// A cell at this depth or deeper does not drop its parent within its own drop, because each level
+/// would take a part of the stack.
 const DEFERRED_DROP_DEPTH: usize = 64;
 
-/// A reference to an actor whose messages are not known.
+/// A reference to an actor whose message type is not known.
 pub(crate) type AnyActor = CustomRef<ActorHeader>;
 
-/// See the [module](self). As aligned as a front around it, whose mailbox has room for a value that
-/// is aligned to eight bytes, also where an address has four.
+/// See the [module](self). Aligned like an [`ActorShared`](crate::shared::ActorShared) around it,
+/// whose mailbox has room for a value that is aligned to eight bytes, also where a pointer has
+/// four.
 #[repr(C, align(8))]
 pub(crate) struct ActorHeader {
     flags: AtomicU32,
     pub(crate) overflow: Overflow,
-    /// Its strategy for children has hooks that want to know when one is started.
+    /// The strategy for children has hooks that are called when a child starts.
     pub(crate) has_hooks: bool,
-    /// Its strategy may restart children: these will have something to say, time and again.
+    /// The strategy for children may restart them, so children will send reports repeatedly.
     pub(crate) may_restart_children: bool,
     pub(crate) system_queue: SystemQueue,
-    /// Children that have ended; each has given a reference to itself.
+    /// Children that have stopped. The list owns one reference to each.
     stopped_children: AtomicPtr<()>,
     pub(crate) path: OwnPath,
     /// None for the root.
     pub(crate) parent: Option<AnyActor>,
     children: AtomicPtr<Lock<Children>>,
-    /// What only some have; made when it is first needed.
+    /// State that only few actors have; allocated on first use.
     rare: AtomicPtr<RareShared>,
-    /// Lives as long as the root's cell, which every cell holds through its parents.
+    /// Lives as long as the cell of the root, which each cell keeps alive through its parents.
     system: NonNull<SystemInner>,
 }
 
-/// What only some actors have beside their cell.
+/// Shared state that only few actors have.
 struct RareShared {
     parent_link: ParentLink,
-    /// Those who wait for room in the mailbox; made when the first one comes.
+    /// The senders that wait for room in the mailbox; allocated for the first one.
     waiters: AtomicPtr<Box<dyn WaitList>>,
 }
 
-// SAFETY: the system is shared. Messages that wait in the list are put there and taken out by refs
-// that may be where they are, and by the runner. The rest is made for sharing.
+// SAFETY: the system is shared. Messages in the list of waiters are inserted and removed by
+// references that may be on their thread, and by the runner. The rest is made for sharing.
 unsafe impl Send for ActorHeader {}
 // SAFETY: as above.
 unsafe impl Sync for ActorHeader {}
@@ -131,8 +141,9 @@ unsafe impl Sync for ActorHeader {}
 impl ActorHeader {
     /// # Safety
     ///
-    /// The system lives as long as the cell of this, or any cell above it; without a parent, its
-    /// count is given away, by `Counted::into_raw`.
+    /// The system lives as long as the cell of this header, or as any cell above it. Without a
+    /// parent, the header takes over a reference count of the system that was released by
+    /// `Counted::into_raw`.
     pub(crate) unsafe fn new(
         path: ActorPath,
         parent: Option<AnyActor>,
@@ -163,39 +174,40 @@ impl ActorHeader {
         self.system
     }
 
-    /// What is up, to be looked at without taking it down.
+    /// The flags that are set, without clearing any.
     #[inline]
     pub(crate) fn flags(&self) -> u32 {
-        // Acquire: pairs with `raise`.
+        // Acquire: pairs with `set_flags`.
         self.flags.load(Acquire)
     }
 
-    /// What is up; what has to be looked at once is taken down. For the runner.
+    /// The flags that are set; clears the one-shot flags. For the runner.
     pub(crate) fn take_flags(&self) -> u32 {
         let flags = self.flags();
         if flags & ONE_SHOT == 0 {
             return flags;
         }
-        // Acquire: pairs with `raise`.
+        // Acquire: pairs with `set_flags`; the data that the flags announce is visible.
         self.flags.fetch_and(!ONE_SHOT, AcqRel)
     }
 
-    /// Raises bits; the caller wakes the cell.
+    /// Sets flags; the caller wakes the cell. Returns the previous flags.
     pub(crate) fn set_flags(&self, flags: u32) -> u32 {
-        // Release: pairs with `take_flags`; what the bits are about was left before.
+        // Release: pairs with `take_flags`; the data that the flags announce was stored before.
         self.flags.fetch_or(flags, AcqRel)
     }
 
-    /// Takes bits down that are nobody else's to take.
+    /// Clears flags that only the caller may clear now.
     pub(crate) fn clear_flags(&self, flags: u32) {
         if self.flags() & flags == 0 {
             return;
         }
-        // AcqRel: as for `raise`, among those who hold the lock of what the bits are about.
+        // AcqRel: as in `set_flags`, among the threads that hold the lock of the data that the
+        // flags announce.
         self.flags.fetch_and(!flags, AcqRel);
     }
 
-    /// Suspends once more, or once less.
+    /// Increments or decrements the suspend count.
     pub(crate) fn suspend(&self, more: bool) {
         if more {
             self.flags.fetch_add(SUSPEND_ONE, AcqRel);
@@ -209,17 +221,18 @@ impl ActorHeader {
         self.flags() & STOPPED != 0
     }
 
-    /// Hangs a child that has ended on this list. If true, the caller raises CHILD_STOPPED, and wakes.
+    /// Pushes a child that has stopped. If true, the list was empty: the caller sets CHILD_STOPPED
+    /// and wakes the parent.
     pub(crate) fn push_stopped_child(&self, child: AnyActor) -> bool {
         let address = child.as_raw().as_ptr();
-        // Relaxed: the exchange decides.
+        // Relaxed: the compare-and-swap decides.
         let mut seen = self.stopped_children.load(Relaxed);
         loop {
-            // SAFETY: a cell hangs on one list once in its life, in its last turn, which this is.
+            // SAFETY: a cell is pushed once in its life, in its last poll, which this is.
             unsafe { child.set_spare_link(seen) };
             // Release: pairs with the swap of the parent's runner.
             match self.stopped_children.compare_exchange_weak(seen, address, Release, Relaxed) {
-                // Its count belongs to the list.
+                // The list owns the reference now.
                 Ok(_) => {
                     core::mem::forget(child);
                     return seen.is_null();
@@ -229,17 +242,17 @@ impl ActorHeader {
         }
     }
 
-    /// Takes the children that have reported, oldest first. For the runner.
+    /// Takes the children that have stopped, oldest first. For the runner.
     pub(crate) fn take_stopped_children(&self) -> StoppedChildren {
-        // Acquire: pairs with `report`.
+        // Acquire: pairs with `push_stopped_child`.
         let mut newest = self.stopped_children.swap(ptr::null_mut(), AcqRel);
         let mut next = ptr::null_mut();
         while let Some(cell) = NonNull::new(newest) {
             // SAFETY: the list holds a reference to each cell on it.
             let cell = core::mem::ManuallyDrop::new(unsafe { AnyActor::from_raw(cell) });
-            // SAFETY: the child has hung itself up, in its last turn.
+            // SAFETY: the child has pushed itself, in its last poll.
             let older = unsafe { cell.spare_link() };
-            // SAFETY: as above; it does not touch the link again.
+            // SAFETY: as above; the child does not access the link again.
             unsafe { cell.set_spare_link(next) };
             next = newest;
             newest = older;
@@ -247,15 +260,15 @@ impl ActorHeader {
         StoppedChildren(next)
     }
 
-    /// The children; none if it never had one.
+    /// The children; none if the actor never had one.
     pub(crate) fn children(&self) -> Option<&Lock<Children>> {
         // Acquire: pairs with `children_or_new`.
         let children = self.children.load(Acquire);
-        // SAFETY: it is one that was made, or no address of one.
+        // SAFETY: the pointer is null, `CLOSED`, or a list that was allocated by `children_or_new`.
         unsafe { children_at(children) }
     }
 
-    /// The children, for who wants to add one; none if it has begun to stop and never had any.
+    /// The children, to add one; none if the actor has begun to stop and never had a child.
     pub(crate) fn children_or_new(&self) -> Option<&Lock<Children>> {
         // Acquire: pairs with the exchange below.
         let seen = self.children.load(Acquire);
@@ -266,10 +279,10 @@ impl ActorHeader {
         let made = Box::into_raw(Box::new(Lock::new(Children::default())));
         // Release: what was just made; pairs with `children`.
         match self.children.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
-            // SAFETY: it stands in the cell now, which frees it at its end.
+            // SAFETY: the cell owns it now, and frees it in its drop.
             Ok(_) => Some(unsafe { &*made }),
             Err(others) => {
-                // SAFETY: nobody else has seen it.
+                // SAFETY: no other thread has seen it.
                 drop(unsafe { Box::from_raw(made) });
                 // SAFETY: as in `children`.
                 unsafe { children_at(others) }
@@ -277,8 +290,10 @@ impl ActorHeader {
         }
     }
 
-    /// From here on no child is added: who adds the first one at the same time either is seen by
-    /// who looks at the children after this, or finds that there will be none. For the runner.
+    /// No child is added from here on. If another thread adds the first child concurrently, one of
+    /// the two compare-and-swaps is first: either the other thread's, then the runner sees the list
+    /// and closes it; or this one, then the other thread finds `CLOSED` and refuses the child. For
+    /// the runner.
     pub(crate) fn close_children(&self) {
         if mutant!("actor-closes-no-first-child") && self.children().is_none() {
             return;
@@ -293,14 +308,14 @@ impl ActorHeader {
     }
 }
 
-/// Stands where a list of children would: there will be none. No list has this address.
+/// Replaces the pointer to the list of children: there will never be one. No list has this address.
 const CLOSED: *mut Lock<Children> = ptr::without_provenance_mut(align_of::<Lock<Children>>());
 
 /// The list at an address.
 ///
 /// # Safety
 ///
-/// It is null, [`CLOSED`], or a list that lives for as long as the result is used.
+/// The address is null, [`CLOSED`], or that of a list that lives as long as the result is used.
 unsafe fn children_at<'a>(children: *mut Lock<Children>) -> Option<&'a Lock<Children>> {
     if children == CLOSED {
         return None;
@@ -325,10 +340,10 @@ impl ActorHeader {
         let made = Box::into_raw(Box::new(RareShared { parent_link: ParentLink::new(), waiters }));
         // Release: what was just made; pairs with `side`.
         match self.rare.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
-            // SAFETY: it stands in the cell now, which frees it at its end.
+            // SAFETY: the cell owns it now, and frees it in its drop.
             Ok(_) => unsafe { &*made },
             Err(others) => {
-                // SAFETY: nobody else has seen it.
+                // SAFETY: no other thread has seen it.
                 drop(unsafe { Box::from_raw(made) });
                 // SAFETY: as in `side`.
                 unsafe { &*others }
@@ -336,7 +351,7 @@ impl ActorHeader {
         }
     }
 
-    /// What goes between this actor and its parent; none if nothing ever did.
+    /// The link between this actor and its parent; none if it was never used.
     pub(crate) fn parent_link(&self) -> Option<&ParentLink> {
         self.rare().map(|rare| &rare.parent_link)
     }
@@ -345,7 +360,7 @@ impl ActorHeader {
         &self.rare_or_new().parent_link
     }
 
-    /// Those who wait for room; none if nobody ever did.
+    /// The senders that wait for room; none if there never was one.
     pub(crate) fn wait_list(&self) -> Option<&dyn WaitList> {
         // Acquire: pairs with `wait_list_or`.
         let waiters = self.rare()?.waiters.load(Acquire);
@@ -353,7 +368,7 @@ impl ActorHeader {
         unsafe { waiters.as_ref() }.map(|waiters| &**waiters)
     }
 
-    /// Those who wait for room, with a list that is made if there is none.
+    /// The senders that wait for room, in a list that is allocated if there is none.
     pub(crate) fn wait_list_or(&self, make: impl FnOnce() -> Box<dyn WaitList>) -> &dyn WaitList {
         if let Some(waiters) = self.wait_list() {
             return waiters;
@@ -362,10 +377,10 @@ impl ActorHeader {
         let waiters = &self.rare_or_new().waiters;
         // Release: what was just made; pairs with `wait_list`.
         match waiters.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
-            // SAFETY: it stands in the cell now, which frees it at its end.
+            // SAFETY: the cell owns it now, and frees it in its drop.
             Ok(_) => unsafe { &**made },
             Err(others) => {
-                // SAFETY: nobody else has seen it.
+                // SAFETY: no other thread has seen it.
                 drop(unsafe { Box::from_raw(made) });
                 // SAFETY: as in `wait_list`.
                 unsafe { &**others }
@@ -380,8 +395,8 @@ impl Drop for ActorHeader {
         drop(self.take_stopped_children());
         self.drop_children();
         let is_deep = self.path.is_deeper_than(DEFERRED_DROP_DEPTH);
-        // The system is there as long as the parent, or its own count of it.
-        // SAFETY: by the contract of `new`.
+        // The system exists as long as the parent, or as this header's own count of it. SAFETY: by
+        // the contract of `new`.
         self.path.release(unsafe { self.system.as_ref() }.memory());
         if self.parent.is_none() {
             // SAFETY: the root was given a counted pointer to its system, and gives it back.
@@ -423,7 +438,7 @@ impl fmt::Debug for ActorHeader {
     }
 }
 
-/// Children that have ended, in the order in which they did.
+/// Children that have stopped, in the order in which they did.
 pub(crate) struct StoppedChildren(*mut ());
 
 impl Iterator for StoppedChildren {
@@ -432,7 +447,7 @@ impl Iterator for StoppedChildren {
     fn next(&mut self) -> Option<AnyActor> {
         // SAFETY: the list holds a reference to each cell on it, which is given away here.
         let child = unsafe { AnyActor::from_raw(NonNull::new(self.0)?) };
-        // SAFETY: it is over, and the list is this iterator's own.
+        // SAFETY: the child has stopped, and this iterator owns the list.
         self.0 = unsafe { child.spare_link() };
         Some(child)
     }
@@ -446,27 +461,29 @@ impl Drop for StoppedChildren {
     }
 }
 
-/// What others do to an actor of which they do not know more.
+/// What the system sends to an actor whose message type it does not know.
 pub(crate) trait SystemSend {
-    /// Leaves a note and makes the actor look at it; it comes back if the actor is over.
+    /// Pushes a message onto the system queue and wakes the actor; returns the message if the actor
+    /// has stopped.
     fn send_internal(&self, message: InternalMessage) -> Result<(), InternalMessage>;
-    /// As [`note`](Self::note), in a node that is there.
+    /// As [`send_internal`](Self::send_internal), in a node that was allocated before.
     fn send_internal_in(
         &self,
         node: PreallocatedNode,
         message: InternalMessage,
     ) -> Result<(), InternalMessage>;
-    /// Leaves news of a child, by its line. What comes back is refused: the actor is over.
+    /// Reports about a child, by the child's parent link. Returns the report if the actor has
+    /// stopped.
     fn send_child_report(
         &self,
         child: &AnyActor,
         put: impl FnOnce(&mut ChildReport),
     ) -> Option<ChildReport>;
-    /// Leaves what the clock says.
+    /// Delivers a timer event.
     fn send_timer_event(&self, event: TimerEvent);
-    /// Raises bits and makes the actor look at them.
+    /// Sets flags and wakes the actor.
     fn wake_with(&self, flags: u32);
-    /// The same with an order that the bits do not say all of.
+    /// As [`wake_with`](Self::wake_with), with parameters of the command.
     fn wake_with_command(&self, flags: u32, command: SupervisionCommand);
 }
 

@@ -1,13 +1,14 @@
-//! Values in memory of the system that is used again, by an owning pointer of one word.
+//! An owning pointer, of one word, to a value in pooled memory of the actor system.
 //!
-//! A value knows an actor, whose system it is; so nothing has to be kept beside it.
+//! The value itself refers to an actor of the system, so the pointer needs no reference to the
+//! pool.
 #![expect(unsafe_code, reason = "owns a value behind a pointer")]
 
 use core::{fmt, marker::PhantomData, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
 
 use crate::header::AnyActor;
 
-/// What knows an actor of the system whose memory it takes.
+/// A value that refers to an actor of the system from whose pool its memory comes.
 pub(crate) trait InSystem {
     fn member(&self) -> &AnyActor;
 }
@@ -18,24 +19,25 @@ pub(crate) struct PoolBox<T: InSystem> {
     _owns: PhantomData<T>,
 }
 
-// SAFETY: it is the one owner of its value.
+// SAFETY: it is the only owner of its value.
 unsafe impl<T: InSystem + Send> Send for PoolBox<T> {}
 // SAFETY: as above.
 unsafe impl<T: InSystem + Sync> Sync for PoolBox<T> {}
 
 impl<T: InSystem> PoolBox<T> {
     pub(crate) fn new(value: T) -> Self {
-        // It keeps the system while the value moves.
+        // The clone keeps the system alive while the value is moved.
         let member = value.member().clone();
         Self { ptr: member.system().memory().make(value), _owns: PhantomData }
     }
 
-    /// The value; its memory is for the next one.
+    /// Takes the value; its memory goes back to the pool.
     pub(crate) fn into_inner(self) -> T {
         let ptr = ManuallyDrop::new(self).ptr;
-        // SAFETY: it was made with a value, which is taken once, for `self` is not dropped.
+        // SAFETY: the memory was initialized with a value, which is read once, because `self` is
+        // not dropped.
         let value = unsafe { ptr.read() };
-        // SAFETY: it was made by such memory, and the value was moved out.
+        // SAFETY: the memory is from this pool, and the value was moved out.
         unsafe { value.member().system().memory().keep(ptr) };
         value
     }
@@ -52,7 +54,7 @@ impl<T: InSystem> Deref for PoolBox<T> {
 
 impl<T: InSystem> Drop for PoolBox<T> {
     fn drop(&mut self) {
-        // This one is not looked at again.
+        // The original is not used again.
         drop(Self { ptr: self.ptr, _owns: PhantomData }.into_inner());
     }
 }

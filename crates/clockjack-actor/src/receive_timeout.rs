@@ -1,27 +1,28 @@
-//! The receive time-out of an actor: a signal if no message comes for some time.
+//! The receive timeout of an actor: a signal if no message arrives for some time.
 //!
 //! # Rules
 //!
-//! 1. The wait begins anew when the handler of a message returns, whatever it returned, and behind
-//!    the [signal](crate::Signal::ReceiveTimeout) itself: it comes again and again, until it is
+//! 1. The timeout restarts when the handler of a message returns, with any result, and after the
+//!    [signal](crate::Signal::ReceiveTimeout) itself: the signal is repeated until the timeout is
 //!    cancelled. Other signals count as messages; results of futures do not.
 //! 2. Messages for which [`Props::receive_timeout_ignores`](crate::Props::receive_timeout_ignores)
-//!    is true change nothing, however they came: by a timer, from the stash, in whatever lane.
-//! 3. Setting and cancelling take effect in whatever handler, also in that of an ignored message;
-//!    the last call decides. What is set begins when the handler returns. Cancelled, it does not
-//!    come, also if it was due already.
-//! 4. It belongs to the value of the actor that has set it, and is cancelled before
+//!    is true do not restart it, no matter how they arrived: from a timer, from the stash, as a
+//!    control message.
+//! 3. Setting and cancelling are possible in every handler, also in that of an ignored message; the
+//!    last call counts. A timeout that is set starts when the handler returns. A timeout that is
+//!    cancelled does not arrive, even if it was already due.
+//! 4. The timeout belongs to the incarnation of the actor that has set it, and is cancelled before
 //!    [`PreRestart`](crate::Signal::PreRestart) and [`PostStop`](crate::Signal::PostStop).
-//! 5. A message that waits in the mailbox goes first, if none is ever ignored: then it would begin
-//!    the wait anew anyhow.
+//! 5. If no message is ever ignored, a message in the mailbox goes first, because it would restart
+//!    the timeout anyway.
 //!
-//! # How
+//! # Implementation
 //!
-//! Messages only move the deadline that the cell keeps, which is a look at the clock. The job that
-//! is armed stays where it is; when it comes, and the deadline lies further on, it is armed for the
-//! rest. So an actor that is busy has one job in each time-out, and not one for each message. It is
-//! armed anew at once only for an earlier deadline. The number of the job is what tells its coming
-//! from that of one that was cancelled.
+//! A message only moves the deadline, which the cell stores; this costs one reading of the clock.
+//! The scheduled job stays as it is; if the deadline is later when the job fires, a new job is
+//! scheduled for the rest. So a busy actor has one job per timeout, not one per message. A new job
+//! is scheduled at once only for an earlier deadline. The number of the job distinguishes it from
+//! one that was cancelled.
 
 use core::time::Duration;
 
@@ -36,14 +37,14 @@ use crate::{
     testing::Effect,
 };
 
-/// The receive time-out of an actor; see the [module](self).
+/// The receive timeout of an actor; see the [module](self).
 #[derive(Default)]
 pub(crate) struct ReceiveTimeout {
     after: Option<Duration>,
     /// In nanoseconds of the executor.
     deadline: u64,
     armed: Option<Armed>,
-    /// How many jobs there were.
+    /// How many jobs were scheduled.
     jobs: u32,
 }
 
@@ -54,12 +55,11 @@ struct Armed {
 }
 
 impl<A: Actor> Context<'_, A> {
-    /// Wants [`Signal::ReceiveTimeout`] if no message comes for this
-    /// long, again and again, until it is cancelled; instead of what was set before. The shortest
-    /// one is a tick.
+    /// Requests [`Signal::ReceiveTimeout`] if no message arrives for this long, repeatedly, until
+    /// it is cancelled. Replaces an earlier timeout. The shortest timeout is one tick.
     ///
-    /// It ends with this value of the actor. If the scheduler has no room for it, or was shut down,
-    /// it is tried again behind the next message.
+    /// The timeout ends with this incarnation of the actor. If the scheduler has no room for it, or
+    /// was shut down, scheduling is tried again after the next message.
     pub fn set_receive_timeout(&mut self, after: Duration) {
         self.state.timers_or_new().receive_timeout.after = Some(after);
         self.state.set(HAS_RECEIVE_TIMEOUT | STARTS_TIMEOUT, true);
@@ -67,7 +67,7 @@ impl<A: Actor> Context<'_, A> {
         self.state.record(|| Effect::ReceiveTimeoutSet(after));
     }
 
-    /// Wants no time-out any more, also if it was due already.
+    /// Cancels the timeout, even if it was already due.
     pub fn cancel_receive_timeout(&mut self) {
         self.state.cancel_receive_timeout();
         self.state.record(|| Effect::ReceiveTimeoutCancelled);
@@ -75,17 +75,17 @@ impl<A: Actor> Context<'_, A> {
 }
 
 impl<A: Actor> CellState<A> {
-    /// Whether a message ends the wait for a receive time-out.
+    /// Whether a message restarts the receive timeout.
     pub(crate) fn influences(&self, msg: &A::Msg) -> bool {
         if !self.has(HAS_RECEIVE_TIMEOUT) {
-            // One that its handler sets begins there.
+            // A timeout that the handler sets starts when the handler returns.
             return false;
         }
         let ignores = self.settings.as_ref().and_then(|settings| settings.ignores);
         !ignores.is_some_and(|ignores| ignores(msg)) || mutant!("actor-idle-ignores-nothing")
     }
 
-    /// Begins the wait anew, if there is one.
+    /// Restarts the timeout, if one is set.
     pub(crate) fn restart_receive_timeout(&mut self, turn: &TurnOf<'_, A::Msg>) {
         if !self.has(HAS_RECEIVE_TIMEOUT) {
             return;
@@ -108,7 +108,7 @@ impl<A: Actor> CellState<A> {
 }
 
 impl ReceiveTimeout {
-    /// Sees to it that a job comes at the deadline, or before it.
+    /// Makes sure that a job fires at the deadline, or before it.
     fn arm(&mut self, turn: &AnyTurn<'_>) {
         if let Some(armed) = &self.armed {
             if armed.until <= self.deadline && !armed.job.is_cancelled() {
@@ -120,12 +120,12 @@ impl ReceiveTimeout {
         self.jobs = self.jobs.wrapping_add(1);
         let number = self.jobs;
         let actor = turn.me();
-        // Made now, so that the fire needs nothing.
+        // Allocated now, so that the job needs no memory when it fires.
         actor.parent_link_or_new();
         let tell =
             move |_: &FireContext| actor.send_timer_event(TimerEvent::ReceiveTimeout(number));
         let system = turn.front().system();
-        // What is longer than any delay is armed for the rest when that is over.
+        // A timeout that is longer than any delay is scheduled again for the rest.
         let longest = u64::try_from(system.delay_max().as_nanos()).unwrap_or(u64::MAX);
         let now = turn.nanos();
         let rest = self.deadline.saturating_sub(now).clamp(1, longest);
@@ -135,7 +135,7 @@ impl ReceiveTimeout {
         }
     }
 
-    /// A job has come: whether the time is over. If it is not, one comes later.
+    /// A job has fired: whether the timeout has elapsed. If not, another job is scheduled.
     fn has_elapsed(&mut self, turn: &AnyTurn<'_>, number: u32) -> bool {
         let is_mine = self.armed.as_ref().is_some_and(|armed| armed.number == number);
         if !is_mine || self.after.is_none() {
@@ -151,7 +151,7 @@ impl ReceiveTimeout {
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
-    /// The job of a receive time-out has come.
+    /// The job of a receive timeout has fired.
     pub(crate) fn receive_timeout_fired(&mut self, turn: &TurnOf<'_, A::Msg>, number: u32) {
         let Some(timers) = self.state.timers_mut() else { return };
         if !timers.receive_timeout.has_elapsed(&any(turn), number) {
@@ -159,7 +159,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
         let ignores_some = self.state.settings.as_ref().is_some_and(|one| one.ignores.is_some());
         if !ignores_some && !turn.front().mail.is_empty() {
-            // The message that waits begins the wait anew. If it is taken back, this has.
+            // The waiting message restarts the timeout. This call does so too, in case the message
+            // is cancelled.
             self.state.restart_receive_timeout(turn);
             return;
         }

@@ -1,26 +1,26 @@
-//! The scheduler as Pekko has it: messages for actors, by the clock.
+//! The scheduler, with Pekko's interface: sends messages to actors at given times.
 //!
 //! # Roles and rules
 //!
-//! The **job** has the message and the address of the receiver. When it is due it puts the message
-//! into the receiver's mailbox, as `tell` does, with its [`Parcel`] in the header. The **receiver**
-//! opens the parcel when it takes the message out.
+//! The **job** has the message and the address of the receiver. When it is due, it puts the message
+//! into the receiver's mailbox, as `tell` does, with its [`Parcel`] in the envelope. The
+//! **receiver** accepts the parcel when it takes the message out.
 //!
-//! 1. A message goes through the user lane, by the overflow policy of the mailbox; one that does
-//!    not get in is a dead letter. Order among the messages of jobs that are due in one tick is
-//!    that in which they were scheduled.
-//! 2. A cancel wins until the message is taken out. What does not open then is dropped, and counted
-//!    by the scheduler; it is no dead letter, wherever it ends.
-//! 3. The parcel is kept until the handler has returned, or the wait that it has begun is over; its
-//!    drop completes the run. So one message of a job is under way at the most, a fixed delay
-//!    counts from the end of the handler (an extension: Pekko counts from the send), and a message
-//!    that is lost with the mailbox it was in does not end the job.
-//! 4. If the receiver has stopped, a message that was to come once is a dead letter, and a periodic
-//!    job ends quietly. One that is known to have stopped is refused at once.
-//! 5. A restart of the receiver changes nothing: what is scheduled belongs to whoever scheduled it.
+//! 1. The message is a user message and subject to the overflow policy of the mailbox; if it is
+//!    refused, it is a dead letter. Messages of jobs that are due in the same tick arrive in the
+//!    order in which the jobs were scheduled.
+//! 2. A cancel is effective until the message is taken out. A message that was cancelled is
+//!    dropped, and counted by the scheduler; it is no dead letter, no matter where it is dropped.
+//! 3. The receiver keeps the parcel until the handler has returned, or the wait that it has begun
+//!    is over; its drop completes the run. So at most one message of a job is in flight, a fixed
+//!    delay counts from the end of the handler (an extension: Pekko counts from the send), and a
+//!    message that is lost with its mailbox does not end the job.
+//! 4. If the receiver has stopped, a one-shot message is a dead letter, and a periodic job ends
+//!    silently. A receiver that is known to have stopped is refused at once.
+//! 5. A restart of the receiver changes nothing: a scheduled message belongs to its sender.
 //!
-//! The dispatcher that is named picks the policy, together with the receiver's guardian; the actor
-//! runs where it runs.
+//! The given dispatcher, together with the receiver's guardian, selects the policy; the actor runs
+//! on its own dispatcher.
 
 use alloc::borrow::Cow;
 use core::{fmt, mem, ops::Deref, time::Duration};
@@ -41,11 +41,11 @@ use crate::{
     pool_box::{InSystem, PoolBox},
 };
 
-/// The scheduler of a system, to be cloned and given away.
+/// The scheduler of a system; cheap to clone.
 ///
-/// Here are the calls that send messages to actors, with the parameters in Pekko's order. Those for
-/// closures and tasks, and all others, are the ones of [`clockjack_sched::Scheduler`], which it
-/// leads to.
+/// This type has the methods that send messages to actors, with the parameters in Pekko's order. It
+/// dereferences to [`clockjack_sched::Scheduler`], which has those for closures and tasks, and all
+/// others.
 ///
 /// # Examples
 ///
@@ -72,13 +72,13 @@ impl Scheduler {
         Self(jobs)
     }
 
-    /// Sends `message` once, after `delay`, at once if that is zero. `sender` is what the receiver
-    /// is told by [`Context::sender_pid`].
+    /// Sends `message` once, after `delay`, or at once if the delay is zero. `sender` is what
+    /// [`Context::sender_pid`] returns to the receiver.
     ///
     /// # Errors
     ///
-    /// The message comes back: for a delay that cannot be, for want of room, after the shutdown, or
-    /// if the receiver has stopped.
+    /// Returns the message: if the delay is invalid, if there is no room, after the shutdown, or if
+    /// the receiver has stopped.
     pub fn schedule_once<M: Send + 'static>(
         &self,
         delay: Duration,
@@ -98,7 +98,7 @@ impl Scheduler {
         })
     }
 
-    /// Sends clones of `message` at a fixed rate, for the first time after `initial_delay`.
+    /// Sends clones of `message` at a fixed rate, the first one after `initial_delay`.
     ///
     /// # Errors
     ///
@@ -116,8 +116,8 @@ impl Scheduler {
         self.schedule_every(spec, receiver, message, dispatcher, sender)
     }
 
-    /// Sends clones of `message`, for the first time after `initial_delay`, and then each time
-    /// `delay` after the receiver's handler has returned, or the wait that it began is over.
+    /// Sends clones of `message`: the first one after `initial_delay`, and each further one `delay`
+    /// after the receiver's handler has returned or the wait that it began is over.
     ///
     /// # Errors
     ///
@@ -168,14 +168,14 @@ impl Scheduler {
     }
 }
 
-/// By which policy a job for an actor is run.
+/// The policy of a job that sends to an actor.
 pub(crate) fn policy(
     jobs: &Jobs,
     dispatcher: DispatcherId,
     path: &ActorPath,
     class: &'static str,
 ) -> Policy {
-    // The last on the way up is the root.
+    // The last ancestor is the root.
     let (mut top, mut guardian) = ("", "");
     for above in path.ancestors() {
         (guardian, top) = (top, above.name());
@@ -202,7 +202,7 @@ impl fmt::Debug for Scheduler {
     }
 }
 
-/// What a job has: a message, or what is left of it, and for whom it is.
+/// The data of a job: receiver, message, and sender.
 struct SendData<M, T> {
     receiver: ActorRef<M>,
     message: T,
@@ -215,7 +215,8 @@ impl<M: 'static, T> InSystem for SendData<M, T> {
     }
 }
 
-/// A message that is sent once: taken by the courier, and a task is lent to whoever makes that.
+/// A message that is sent once. The sink takes the message out of the lock, because the scheduler
+/// only lends the task to the code that creates the sink.
 struct SendOnce<M: 'static>(PoolBox<SendData<M, Lock<Option<M>>>>);
 
 impl<M: Send + 'static> ParcelTask for SendOnce<M> {
@@ -244,7 +245,7 @@ impl<M: Clone + Send + 'static> ParcelTask for SendPeriodic<M> {
     }
 }
 
-/// A message on its way to a mailbox.
+/// Puts a message into a mailbox.
 struct MailboxSink<M> {
     receiver: ActorRef<M>,
     message: Option<M>,
@@ -282,8 +283,8 @@ impl<M: 'static> Courier for MailboxSink<M> {
 }
 
 impl<A: Actor> Context<'_, A> {
-    /// Sends `message` to an actor once, after `delay`, in the name of this one. It comes also if
-    /// this actor is restarted or stops meanwhile: for what belongs to it there are
+    /// Sends `message` to an actor once, after `delay`, on behalf of this actor. It is also sent if
+    /// this actor restarts or stops in the meantime; timers that belong to the actor are in
     /// [`timers`](Self::timers).
     ///
     /// # Errors

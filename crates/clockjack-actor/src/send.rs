@@ -1,37 +1,43 @@
-//! Sending that waits for room, where [`tell`](ActorRef::tell) would say full.
+//! Sending that waits for room, where [`tell`](ActorRef::tell) would return "full".
 //!
 //! # Protocol
 //!
-//! Roles: *senders*, any number, that found the mailbox full; the *runner*, the one that steps the
-//! actor. Those who wait stand in a list of the actor's, made when the first one comes, each with a
-//! ticket, its message and, once it was polled, its waker. One lock guards the list.
+//! Roles: *senders*, any number, that found the mailbox full; the *runner*, the thread that polls
+//! the actor. Waiting senders are in a list of the actor, allocated for the first one. Each entry
+//! has a ticket, the message and, once the sender was polled, its waker. One lock protects the
+//! list.
 //!
-//! 1. A sender that was told full takes the lock and *bars* the mailbox. If there is room after
-//!    all, it leaves and claims it as a tell does. If the box is barred, it puts its message into
-//!    the list, raises WAITERS in the bits of the cell, leaves, and wakes the cell.
-//! 2. Under the lock these three are the same: the list has somebody, the mailbox is barred,
-//!    WAITERS is up (the last also while messages that were given up are to be dropped). Who makes
-//!    the list empty opens the mailbox again and takes WAITERS down.
-//! 3. The runner looks at its bits before each message. If WAITERS is up, it takes the lock, claims
-//!    room in spite of the bar and moves the oldest message there, as long as there is both. Then
-//!    it wakes whom the message was from.
-//! 4. A sender that is polled looks for its ticket. If it is not there, the message was moved. If
-//!    it is, and the list is closed, the message comes back. Otherwise it leaves its waker.
-//! 5. A sender that gives up takes its ticket out. If it was there, the message was not sent, and
-//!    will not be; otherwise it was.
-//! 6. When the actor begins to stop, the runner closes the mailbox, and then under the lock the
-//!    list. It wakes all who wait; what was not moved is theirs. Requests of an
-//!    [`ask`](ActorRef::ask) that nobody polls for are dropped by the runner.
+//! 1. A sender that found the mailbox full takes the lock and *reserves* the mailbox: from then on,
+//!    free room is for waiting senders only. If there is room after all, the sender releases the
+//!    lock and claims the room as a tell does. If the mailbox is reserved, the sender puts its
+//!    message into the list, sets WAITERS in the flag word of the cell, releases the lock, and
+//!    wakes the cell.
+//! 2. Under the lock, these three statements are equivalent: the list is not empty, the mailbox is
+//!    reserved, WAITERS is set (WAITERS also while cancelled messages remain to be dropped). The
+//!    thread that removes the last entry releases the reservation and clears WAITERS.
+//! 3. The runner reads the flag word before each message. If WAITERS is set, it takes the lock and,
+//!    as long as there are a waiting message and room, claims room in spite of the reservation and
+//!    moves the oldest message there. Then it wakes the sender of the message.
+//! 4. A sender that is polled looks up its ticket. If the ticket is not in the list, the message
+//!    was moved. If it is, and the list is closed, the sender gets its message back. Otherwise it
+//!    stores its waker.
+//! 5. A sender that is cancelled removes its ticket. If the ticket was in the list, the message was
+//!    not sent and never will be; otherwise it was sent.
+//! 6. When the actor begins to stop, the runner closes the mailbox, and then, under the lock, the
+//!    list. It wakes all waiting senders; messages that were not moved belong to them. Requests of
+//!    an [`ask`](ActorRef::ask), which nobody polls for, are dropped by the runner.
 //!
-//! *Why nobody is overtaken*: a tell claims by exchanging the word that has the bar, so after
-//! rule 1 it is told full until the list is empty; and the runner moves by ticket. *Why nobody
-//! hangs*: who is in the list has raised WAITERS after that, and woken the cell. The runner is
-//! not idle while the mailbox is barred, however it became empty; so it looks once more, and a look
-//! at an empty mailbox moves at least one. Nothing is in the list after it was closed but what its
-//! owner was woken for, and nothing can come: the bar says closed.
+//! *Why no tell overtakes a waiting sender*: a tell claims room by a compare-and-swap of the word
+//! that contains the reservation, so after rule 1 it gets "full" until the list is empty; and the
+//! runner moves messages in the order of their tickets. *Why no sender waits forever*: a sender
+//! sets WAITERS and wakes the cell after it has entered the list. The runner cannot go idle while
+//! the mailbox is reserved, no matter how the mailbox became empty; so it polls once more, and a
+//! poll with an empty mailbox moves at least one message. After the list was closed it contains
+//! only messages whose senders were woken, and no further ones can arrive, because the attempt to
+//! reserve returns "closed".
 //!
-//! The lock is held for some moves and a step in a queue, and calls nobody: wakers and messages are
-//! dropped, and functions of mapped refs called, after it was opened.
+//! The lock is held for a few moves and one queue operation, and no user code runs inside: wakers
+//! and messages are dropped, and functions of mapped references called, after it was released.
 
 #[cfg(loom)]
 #[doc(hidden)]
@@ -55,19 +61,20 @@ use crate::{ActorRef, header::AnyActor};
 impl<M: 'static> ActorRef<M> {
     /// Sends a message, and waits for room if the mailbox is full.
     ///
-    /// It takes its place at the call: a [`tell`](Self::tell) that follows comes behind it, or says
-    /// full. Who waits is let in in the order of the calls, and before anybody who does not wait.
-    /// It waits where `tell` would say full: not if the mailbox overflows in another way.
+    /// The message takes its place in the order at the time of the call: a [`tell`](Self::tell)
+    /// that follows comes after it, or returns "full". Waiting senders are served in the order of
+    /// the calls, and before senders that do not wait. `send` waits only where `tell` would return
+    /// "full": not if the mailbox has another overflow policy.
     ///
     /// # Errors
     ///
-    /// The message comes back if the actor stops; or, full, if the system is sealed, since waiting
-    /// needs memory.
+    /// Returns the message if the actor stops; or, as full, if the system is sealed, because
+    /// waiting needs memory.
     ///
     /// # Cancellation
     ///
-    /// Dropping it gives up: either the message was sent before, or it is dropped and never will
-    /// be. [`Sending::cancel`] tells which, and gives the message back.
+    /// Dropping the future cancels the send: either the message was sent before, or it is dropped
+    /// and never sent. [`Sending::cancel`] says which, and returns the message.
     ///
     /// # Examples
     ///
@@ -118,7 +125,7 @@ enum SendState<M: 'static> {
         to: AnyActor,
         ticket: u64,
     },
-    /// The mailbox gives room by evicting, and others were faster.
+    /// The mailbox makes room by eviction, and other senders were faster.
     Again {
         to: ActorRef<M>,
         msg: M,
@@ -129,8 +136,8 @@ enum SendState<M: 'static> {
 impl<M> Unpin for Sending<M> {}
 
 impl<M: 'static> Sending<M> {
-    /// Gives up. The message, if it was not sent and now never will be; none if it was sent,
-    /// surely, or its fate has been told already.
+    /// Cancels the send. Returns the message if it was not sent and never will be; none if it was
+    /// sent, or if the result was already returned by a poll.
     pub fn cancel(self: Pin<&mut Self>) -> Option<M> {
         self.get_mut().cancel_send()
     }
@@ -156,7 +163,7 @@ impl<M: 'static> Future for Sending<M> {
 
     /// # Panics
     ///
-    /// If it is polled after it was ready, or cancelled.
+    /// If it is polled after it was ready or cancelled.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         match core::mem::replace(&mut this.state, SendState::Done) {
@@ -164,7 +171,7 @@ impl<M: 'static> Future for Sending<M> {
             SendState::Refused(refused) => Poll::Ready(Err(refused)),
             SendState::Waits { to, ticket } => {
                 let mut back = None;
-                let waiters = to.wait_list().expect("it stands in the list");
+                let waiters = to.wait_list().expect("a waiting sender is in a list");
                 let is_waiting = waiters.poll(ticket, cx.waker(), &mut back);
                 if is_waiting {
                     this.state = SendState::Waits { to, ticket };
@@ -180,7 +187,7 @@ impl<M: 'static> Future for Sending<M> {
                 }
                 result => Poll::Ready(result),
             },
-            SendState::Done => panic!("polled after it was over"),
+            SendState::Done => panic!("polled after it was ready or cancelled"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The part of an actor that whoever knows its messages can reach.
+//! The typed part of an actor that all of its references share: header and mailbox.
 
 use alloc::boxed::Box;
 
@@ -13,26 +13,27 @@ use crate::{
     send::{WaitList, Waiters},
 };
 
-/// See the [module](self). It begins with the untyped part, so a reference to it is one to that.
+/// See the [module](self). It begins with the untyped header, so a reference to it is also one to
+/// the header.
 #[repr(C)]
 pub(crate) struct ActorShared<M> {
     pub(crate) header: ActorHeader,
     pub(crate) mail: Queue<Envelope<M>>,
 }
 
-/// What became of a message that was accepted.
+/// Whether the sender of an accepted message must wake the receiver.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Accepted {
-    /// It is in the mailbox, and its owner is awake.
+    /// The message is in the mailbox, and the receiver is awake.
     NoWake,
-    /// It is in the mailbox, and its owner is to be woken.
+    /// The message is in the mailbox, and the receiver must be woken.
     MustWake,
 }
 
 impl<M: 'static> ActorShared<M> {
     const _SAME_ALIGNMENT: () = assert!(
         align_of::<Self>() == align_of::<ActorHeader>(),
-        "a reference to a shared is one to its header"
+        "a reference to the shared part is one to its header"
     );
 
     pub(crate) fn new(header: ActorHeader, capacity: usize) -> Self {
@@ -44,13 +45,13 @@ impl<M: 'static> ActorShared<M> {
         Self { header, mail }
     }
 
-    /// Puts a message into the mailbox, by the rules of its overflow.
+    /// Puts a message into the mailbox, according to its overflow policy.
     #[inline]
     pub(crate) fn push(&self, msg: M) -> Result<Accepted, SendError<M>> {
         self.push_envelope(Envelope::new(msg))
     }
 
-    /// As [`push`](Self::push), with what comes along.
+    /// As [`push`](Self::push), with attachments.
     #[inline]
     pub(crate) fn push_envelope(&self, envelope: Envelope<M>) -> Result<Accepted, SendError<M>> {
         match self.mail.push(envelope) {
@@ -98,27 +99,28 @@ impl<M: 'static> ActorShared<M> {
         }
     }
 
-    /// The mailbox is full, and the actor is stopped for it; the caller wakes it.
+    /// The mailbox is full, and therefore the actor stops; the caller wakes it.
     pub(crate) fn overflow(&self) {
         self.header.set_flags(STOP);
         self.header.system().mailbox_overflowed(&self.header.path);
     }
 
-    /// Those who wait for room; none if nobody ever did.
+    /// The senders that wait for room; none if there never was one.
     pub(crate) fn waiters(&self) -> Option<&Waiters<M>> {
         self.header.wait_list()?.as_any().downcast_ref()
     }
 
-    /// Those who wait for room, in a list that is made for the first one.
+    /// The senders that wait for room, in a list that is allocated for the first one.
     #[expect(unsafe_code, reason = "the list knows the shared that it hangs in")]
     pub(crate) fn waiters_or_new(&self) -> &Waiters<M> {
-        // SAFETY: the list hangs in the core of this front, which stands in a cell.
+        // SAFETY: the list belongs to the header of this shared part, which is in a cell and does
+        // not move.
         let made = || -> Box<dyn WaitList> { Box::new(unsafe { Waiters::new(self) }) };
         let list = self.header.wait_list_or(made).as_any().downcast_ref();
         list.expect("the list of an actor has the type of its messages")
     }
 
-    /// A message that nobody will handle: told, unless it was cancelled, and dropped.
+    /// Discards a message; it is a dead letter, unless it was cancelled.
     pub(crate) fn discard(&self, envelope: Envelope<M>, reason: DeadLetterReason) {
         if !envelope.is_cancelled() || mutant!("actor-evicts-cancelled-loudly") {
             self.header.system().dead_letter::<M>(&self.header.path, reason);

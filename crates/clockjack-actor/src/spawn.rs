@@ -1,4 +1,4 @@
-//! How an actor comes to be: its name, its place in the tree, its cell.
+//! How an actor is spawned: its name, its position in the tree, its cell.
 #![expect(unsafe_code, reason = "promises that what may change threads is `Send`")]
 
 use alloc::vec::Vec;
@@ -22,17 +22,17 @@ use crate::{
     system_queue::InternalMessage,
 };
 
-/// Where an actor is to run.
+/// Where an actor runs.
 pub(crate) enum Placement {
-    /// On the dispatcher that its props name: what is spawned is `Send`.
+    /// On the dispatcher that its props name: everything that is spawned is `Send`.
     Dispatcher,
     /// On the executor of this thread.
     Here(Handle),
-    /// On the executor of another thread, which makes it and drops it.
+    /// On the executor of another thread, which creates it and drops it.
     On(Handle),
 }
 
-/// Starts an actor that may change threads.
+/// Spawns an actor that may change threads.
 pub(crate) fn spawn_send<P>(
     parent: &AnyActor,
     supervises: bool,
@@ -45,11 +45,11 @@ where
     P::Factory: Send,
     MsgOf<P>: Send,
 {
-    // SAFETY: all is `Send`.
+    // SAFETY: everything is `Send`.
     unsafe { spawn(parent, supervises, Placement::Dispatcher, name, props) }
 }
 
-/// Starts an actor on the executor whose turn this is.
+/// Spawns an actor on the executor that polls the caller.
 pub(crate) fn spawn_here<P: IntoProps>(
     parent: &AnyActor,
     supervises: bool,
@@ -57,17 +57,17 @@ pub(crate) fn spawn_here<P: IntoProps>(
     name: &str,
     props: P,
 ) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>> {
-    // SAFETY: the caller is in a turn of the executor, so this is its thread.
+    // SAFETY: the executor polls the caller, so this is its thread.
     unsafe { spawn(parent, supervises, Placement::Here(executor), name, props) }
 }
 
-/// Starts an actor below `parent`.
+/// Spawns an actor below `parent`.
 ///
 /// # Safety
 ///
-/// For [`Placement::Dispatcher`] actor, factory and messages are `Send`; for [`Placement::Here`] this is
-/// the thread of the executor, if it has only one; for [`Placement::On`] factory and messages are
-/// `Send`, and the executor has one thread.
+/// For [`Placement::Dispatcher`] actor, factory and messages are `Send`; for [`Placement::Here`]
+/// this is the thread of the executor, if it has only one; for [`Placement::On`] factory and
+/// messages are `Send`, and the executor has one thread.
 pub(crate) unsafe fn spawn<P: IntoProps>(
     parent: &AnyActor,
     supervises: bool,
@@ -82,7 +82,7 @@ pub(crate) unsafe fn spawn<P: IntoProps>(
     unsafe { spawn_named(parent, supervises, placement, name, props) }
 }
 
-/// As [`spawn`], for names that the system may give.
+/// As [`spawn`], for names that only the system may use.
 ///
 /// # Safety
 ///
@@ -99,7 +99,7 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
         Ok(chosen) => chosen,
         Err(kind) => return Err(SpawnError::new(kind, props)),
     };
-    // The default one is not counted for that.
+    // A clone of the default executor's handle would be an unnecessary reference count.
     let executor = chosen.as_ref().unwrap_or_else(|| system.default_executor());
     let path = parent.path.child_in(name, system.memory());
     let Some(children) = parent.children_or_new() else {
@@ -113,8 +113,9 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
         drop(parent.send_internal(InternalMessage::Starting(path.clone())));
     }
     let (mut props, mut is_closed) = (Some(props), false);
-    // SAFETY: by the contract. Before its first turn the cell has no actor, only factory and
-    // settings; the turns, and the end of what had one, are on the executor's thread.
+    // SAFETY: by the contract. Before its first poll the cell has no actor, only factory and
+    // settings; all polls, and the drop of an actor that was created, happen on the executor's
+    // thread.
     let started = unsafe {
         custom::start::<Cell<P::Actor, P::Factory>>(
             executor.engine(),
@@ -135,7 +136,7 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
             system.actor_started_on(dispatcher);
             let cell = ActorRef::from_cell(cell);
             if is_closed {
-                // The parent may not have found it.
+                // The parent may have missed it when it stopped its children.
                 cell.any().wake_with(STOP);
             }
             Ok(cell)
@@ -151,8 +152,8 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
     }
 }
 
-/// A name that is taken for a child which is being made. Dropped, as by a panic of user code that
-/// makes the child, it is free again.
+/// A name that is reserved for a child which is being created. Its drop releases the name, for
+/// example if user code that creates the child panics.
 struct NameReservation<'p> {
     parent: &'p AnyActor,
     children: &'p Lock<Children>,
@@ -166,7 +167,7 @@ impl Drop for NameReservation<'_> {
             children.is_closed
         });
         if is_closed {
-            // The parent may wait for this name to be free.
+            // The parent may wait for this name to be released.
             self.parent.wake();
         }
     }
@@ -180,8 +181,8 @@ fn kind_of(refused: NotReserved, path: crate::ActorPath) -> SpawnErrorKind {
     }
 }
 
-/// The executor that it is to run on, none if that is the default one, and the number of its
-/// dispatcher, if that was chosen.
+/// The executor that the actor runs on, none if that is the default one, and the number of its
+/// dispatcher, if one was chosen.
 fn choose_executor<P: IntoProps>(
     parent: &AnyActor,
     placement: Placement,
@@ -217,7 +218,7 @@ fn build_cell<A: Actor, F: FnMut() -> A + 'static>(
     let limit = executor.limits().messages_max();
     let capacity = mailbox.capacity().map_or(limit, |capacity| capacity.min(limit));
     let capacity = capacity.clamp(1, CAPACITY_MAX);
-    // SAFETY: the parent's cell is held by the new one.
+    // SAFETY: the new cell keeps the parent's cell alive.
     let mut header = unsafe {
         ActorHeader::new(path, Some(parent.clone()), parent.system_ptr(), mailbox.on_overflow())
     };
@@ -233,24 +234,24 @@ fn build_cell<A: Actor, F: FnMut() -> A + 'static>(
         }
     }
     if parent.may_restart_children {
-        // It will have something to say if it fails, and must not need memory for that then.
+        // The child sends a report if it fails, and must not need memory for that.
         header.parent_link_or_new();
     }
     let shared = ActorShared::new(header, capacity);
     (shared, Cell::new(factory, settings, supervises))
 }
 
-/// The same actor, if it takes messages of this type.
+/// The same actor, if it accepts messages of this type.
 pub(crate) fn typed<M: 'static>(actor: &AnyActor) -> Option<ActorRef<M>> {
     if actor.kind() != Some(TypeId::of::<M>()) {
         return None;
     }
-    // SAFETY: its kind is the type of its messages, so its front is of this type.
+    // SAFETY: its kind is the type of its messages, so its shared part is of this type.
     let cell = unsafe { CustomRef::<ActorShared<M>>::from_raw(actor.clone().into_raw()) };
     Some(ActorRef::from_cell(cell))
 }
 
-/// The actor at a path below `top`, by the names from there.
+/// The actor at a path below `top`, by the names from there on.
 pub(crate) fn find(top: &AnyActor, names: &[&str]) -> Option<AnyActor> {
     let mut found = top.clone();
     for name in names {
@@ -260,7 +261,7 @@ pub(crate) fn find(top: &AnyActor, names: &[&str]) -> Option<AnyActor> {
     Some(found)
 }
 
-/// All that stand below, for reports.
+/// An actor and all of its descendants, for reports.
 pub(crate) fn descendants(top: &AnyActor) -> Vec<AnyActor> {
     let mut all = Vec::new();
     let mut open = Vec::from([top.clone()]);

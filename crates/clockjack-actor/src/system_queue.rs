@@ -1,29 +1,32 @@
-//! The notes of an actor: what the system and control messages come by, on a [lane](crate::closable_stack).
+//! The system queue of an actor: internal messages, control messages, reports of children and timer
+//! events, on a [closable stack](crate::closable_stack).
 //!
-//! One word a cell, because most actors never get one. It carries nodes of several kinds in the
-//! order in which they came; the runner sorts them. A sender that was accepted raises SYSTEM_QUEUE in the
-//! bits of the cell, and wakes it.
+//! The queue is one word per cell, because most actors never use it. It holds nodes of several
+//! kinds in the order of their arrival; the runner distributes them. A producer whose node was
+//! accepted sets SYSTEM_QUEUE in the flag word of the cell and wakes it.
 //!
-//! # Who brings the node
+//! # Who owns the node
 //!
-//! What the system says of itself needs no memory when it is said, so it cannot fail for want of
-//! it, in a fire of a timer or in a system that is sealed either:
+//! A message that the system itself sends needs no memory at the time it is sent. So sending cannot
+//! fail for lack of memory, not even when a timer fires or when the system is sealed:
 //!
-//! * Between a child and its parent goes the [`ParentLink`] of the child, which is there for good: made
-//!   with the child if the parent may restart it, or else when the system is sealed, or when the
-//!   child first has something to say. [`ChildReport`] go up by its post. What has come up since the
-//!   parent has looked last is put together there: of several failures the last counts, for those
-//!   before were decided about on account of another child, and of several restarts the last. An
-//!   [order](Order) that is more than a bit lies in the line too, the last one counts, and a bit
-//!   tells of it. So do last words, of which the report of the end tells.
-//! * What comes by the clock comes by the second post of the line, [`TimerEvents`], and each of an
-//!   actor's timers has a post of its own, for its slot, with its [`TimerFired`].
-//! * A watch brings two nodes with it, made when it begins: one takes it to the one that is
-//!   watched, is kept there, and comes back with the end; one is kept by the watcher, for the case
-//!   that it loses interest.
+//! * Child and parent communicate through the [`ParentLink`] of the child, which lives as long as
+//!   the child. It is allocated together with the child if the parent may restart it, or else when
+//!   the system is sealed, or when the child first sends a report. A [`ChildReport`] goes up in a
+//!   reusable node of the link. Reports that the parent has not read yet are merged in the node: of
+//!   several failures the last one counts, because the parent has already decided about the earlier
+//!   ones, because of a sibling; of several restarts the last one counts. A
+//!   [command](SupervisionCommand) that is more than a flag is stored in the link as well; the last
+//!   one counts, and a flag announces it. The link also stores the final failure, which the list of
+//!   stopped children announces.
+//! * Timer events arrive in the second reusable node of the link, as [`TimerEvents`]. Each slot of
+//!   an actor's timers has a reusable node of its own, with its [`TimerFired`].
+//! * A watch preallocates two nodes: the first one carries the watch to the watched actor, stays
+//!   there, and carries the termination back; the second one stays with the watcher, in case it
+//!   stops watching.
 //!
-//! A node of its own is made for what comes from outside: control messages, what a host puts in by
-//! hand, and the start of a child if a strategy has a hook for that.
+//! A node is allocated at the time of sending only for what comes from outside: control messages,
+//! messages that a host sends by hand, and the start of a child if a strategy has a hook for it.
 #![expect(unsafe_code, reason = "owns the nodes of a lock-free list")]
 
 use alloc::boxed::Box;
@@ -40,36 +43,36 @@ use crate::{
     strategy::RestartHistory,
 };
 
-/// What the system tells a cell.
+/// A message of the system to a cell.
 pub(crate) enum InternalMessage {
-    /// Somebody wants to know when this actor ends.
+    /// An actor wants to be notified when this actor stops.
     Watch { watcher: AnyActor },
-    /// Somebody does not want to know any more.
+    /// An actor no longer wants to be notified.
     Unwatch { watcher: Pid },
-    /// An actor that this one watches has ended.
+    /// An actor that this one watches has stopped.
     Terminated(Terminated),
-    /// A child is about to be made, and the strategy for children has a hook for that.
+    /// A child is about to be created, and the strategy for children has a hook for that.
     Starting(ActorPath),
-    /// A host has said that this actor is to watch another one.
+    /// A host requests that this actor watches another one.
     WatchFor { who: AnyActor },
-    /// Or not to watch it any more.
+    /// A host requests that this actor stops watching another one.
     UnwatchFor { who: AnyActor },
-    /// What a host has put in by hand.
+    /// A message that a host has sent by hand.
     System(Box<SystemMessage>),
 }
 
-/// How an actor is to be made anew.
+/// How an actor restarts.
 #[derive(Clone, Copy)]
 pub(crate) struct RestartOptions {
-    /// How long to wait before.
+    /// The delay before the restart.
     pub(crate) delay: Option<Duration>,
     pub(crate) keeps_children: bool,
-    /// How many messages are kept meanwhile.
+    /// How many messages are kept until the restart has succeeded.
     pub(crate) stash: usize,
 }
 
 impl RestartOptions {
-    /// At once, with the defaults: what the bit stands for.
+    /// At once, with the defaults: the meaning of the flag alone.
     pub(crate) const DEFAULT: Self =
         Self { delay: None, keeps_children: false, stash: crate::strategy::STASH_CAPACITY };
 
@@ -83,37 +86,37 @@ pub(crate) struct FailedChild {
     pub(crate) child: AnyActor,
     pub(crate) failure: Failure,
     pub(crate) info: FailureInfo,
-    /// Whether no start of it has gone well yet.
+    /// Whether no start of it has succeeded yet.
     pub(crate) is_startup: bool,
-    /// Whether there is a value that could go on.
+    /// Whether there is a value that could continue.
     pub(crate) can_resume: bool,
 }
 
-/// What a child has said since its parent has looked last.
+/// What a child has reported since its parent has last read it.
 #[derive(Default)]
 pub(crate) struct ChildReport {
-    /// It is about this child, which it keeps.
+    /// The child that the report is about; the reference keeps the node alive.
     pub(crate) child: Option<AnyActor>,
-    /// It has started again, as the parent has ordered, at this time.
+    /// The child has restarted, as the parent has commanded, at this time.
     pub(crate) restarted_nanos: Option<u64>,
-    /// It has failed, is suspended and waits for what its parent decides.
+    /// The child has failed, is suspended and waits for the decision of its parent.
     pub(crate) failed: Option<FailedChild>,
 }
 
-/// What the clock has said to an actor since it has looked last.
+/// The timer events that the actor has not read yet.
 #[derive(Default)]
 pub(crate) struct TimerEvents {
-    /// The time of a back-off is over; the number says of which.
+    /// A back-off has elapsed; the number says which.
     pub(crate) backoff: Option<u32>,
-    /// Some time has passed since the last child was told to stop; the number says of which wait.
+    /// The stop timeout of a child has elapsed; the number says of which wait.
     pub(crate) stop_timeout: Option<u32>,
     /// What a sink has refused is to be offered again.
     pub(crate) retries: bool,
-    /// The job of a receive time-out has come; the number says which.
+    /// The job of a receive timeout has fired; the number says which.
     pub(crate) receive_timeout: Option<u32>,
 }
 
-/// One thing that the clock says.
+/// One timer event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimerEvent {
     BackoffOver(u32),
@@ -123,7 +126,7 @@ pub(crate) enum TimerEvent {
 }
 
 impl TimerEvents {
-    /// Numbers count up, and only the last one given is ever waited for.
+    /// Numbers count up, and the actor only ever waits for the latest one.
     fn put(&mut self, event: TimerEvent) {
         match event {
             TimerEvent::BackoffOver(number) => self.backoff = later(self.backoff, number),
@@ -136,33 +139,34 @@ impl TimerEvents {
     }
 }
 
-/// The one of two numbers of a count that comes later; it may wrap.
+/// The later of two numbers of a counter that may wrap around.
 fn later(one: Option<u32>, other: u32) -> Option<u32> {
     one.filter(|one| is_later(*one, other)).or(Some(other))
 }
 
-/// Whether the first of two numbers of a count comes after the second.
+/// Whether the first of two numbers of a counter is after the second.
 fn is_later(one: u32, other: u32) -> bool {
     one.wrapping_sub(other).cast_signed() > 0
 }
 
-/// What is decided about a child, if that is more than a bit.
+/// A command to a child that is more than a flag.
 #[derive(Clone, Copy)]
 pub(crate) enum SupervisionCommand {
-    /// With RESTART: it is to be made anew in this way.
+    /// With RESTART: the options of the restart.
     Restart(RestartOptions),
-    /// With RESUME: those whose failures were left to who is above are stopped.
+    /// With RESUME: the actor stops the children whose failures it has escalated.
     StopEscalated,
 }
 
-/// What goes between an actor and its parent, and by the clock; see the [module](self).
+/// The link between an actor and its parent, and the node of its timer events; see the
+/// [module](self).
 pub(crate) struct ParentLink {
     reports: ReusableNode<ChildReport>,
     timer_events: ReusableNode<TimerEvents>,
     command: Lock<Option<SupervisionCommand>>,
-    /// Left by the actor in its last turn, if it ends because of a failure.
+    /// Stored by the actor in its last poll, if it stops because of a failure.
     final_failure: Lock<Option<FailureReport>>,
-    /// What the strategy of the parent remembers of the actor; none if it has not failed.
+    /// What the strategy of the parent remembers about the actor; none if it has not failed.
     history: Lock<Option<RestartHistory>>,
 }
 
@@ -177,7 +181,7 @@ impl ParentLink {
         }
     }
 
-    /// Leaves what the actor has to say of its end, before it reports that.
+    /// Stores the failure that made the actor stop, before the actor announces the stop.
     pub(crate) fn set_final_failure(&self, report: FailureReport) {
         self.final_failure.with(|place| *place = Some(report));
     }
@@ -186,7 +190,7 @@ impl ParentLink {
         self.final_failure.with(Option::take)
     }
 
-    /// For the parent, which gives it back: user code looks at it, outside of the lock.
+    /// For the parent, which puts it back afterwards: user code reads it outside of the lock.
     pub(crate) fn take_history(&self) -> Option<RestartHistory> {
         self.history.with(Option::take)
     }
@@ -195,13 +199,13 @@ impl ParentLink {
         self.history.with(|place| *place = Some(history));
     }
 
-    /// Leaves an order; the caller raises the bit that it comes with. None takes back one that was
-    /// not seen.
+    /// Stores the parameters of a command; the caller sets its flag. None removes earlier
+    /// parameters that were not read.
     pub(crate) fn set_command(&self, command: Option<SupervisionCommand>) {
         self.command.with(|place| *place = command);
     }
 
-    /// How it is to be made anew, if that was said.
+    /// The options of a commanded restart, if there are any.
     pub(crate) fn take_restart_options(&self) -> Option<RestartOptions> {
         self.command.with(|place| match *place {
             Some(SupervisionCommand::Restart(options)) => {
@@ -212,7 +216,7 @@ impl ParentLink {
         })
     }
 
-    /// Whether it was said that it is to settle.
+    /// Whether the command is [`StopEscalated`](SupervisionCommand::StopEscalated).
     pub(crate) fn take_stop_escalated(&self) -> bool {
         self.command.with(|place| {
             place.take_if(|command| matches!(command, SupervisionCommand::StopEscalated)).is_some()
@@ -220,14 +224,14 @@ impl ParentLink {
     }
 }
 
-/// The post of one of an actor's timers.
+/// The reusable node of one of an actor's timer slots.
 pub(crate) type TimerNode = Counted<ReusableNode<Option<TimerFired>>>;
 
 pub(crate) fn timer_node() -> TimerNode {
     Counted::new(ReusableNode::new(TIMER_FIRED))
 }
 
-/// A node without a note in it.
+/// A node without a message.
 pub(crate) struct PreallocatedNode(Box<MessageNode>);
 
 impl PreallocatedNode {
@@ -236,7 +240,7 @@ impl PreallocatedNode {
     }
 }
 
-/// The end of somebody's life, for whoever watches.
+/// The notification that an actor has stopped, for its watchers.
 pub(crate) fn terminated(pid: Pid, path: ActorPath) -> InternalMessage {
     InternalMessage::Terminated(Terminated::new(pid, path, None))
 }
@@ -259,13 +263,13 @@ struct ControlNode<M> {
     item: Control<M>,
 }
 
-/// The lane with what this crate hangs on it; see the [module](self).
+/// A closable stack of the nodes that this module defines; see the [module](self).
 #[derive(Debug)]
 pub(crate) struct SystemQueue(ClosableStack);
 
-// SAFETY: nodes are handed from the sender to the runner by the exchanges of the lane; no two
-// threads have one at a time. A note is `Send`; control items of messages that are not are pushed
-// by refs that stay on the runner's thread.
+// SAFETY: the compare-and-swaps of the stack transfer a node from its producer to the runner; no
+// two threads own it at a time. An internal message is `Send`; control messages that are not `Send`
+// are pushed by references that stay on the runner's thread.
 unsafe impl Send for SystemQueue {}
 // SAFETY: as above.
 unsafe impl Sync for SystemQueue {}
@@ -275,7 +279,7 @@ impl SystemQueue {
         Self(ClosableStack::new())
     }
 
-    /// Leaves a note in a node that is there; it comes back after the end of the actor.
+    /// Pushes a message in a preallocated node; returns the message if the actor has stopped.
     pub(crate) fn push_in(
         &self,
         mut node: PreallocatedNode,
@@ -283,30 +287,31 @@ impl SystemQueue {
     ) -> Result<(), InternalMessage> {
         node.0.message = Some(message);
         let node = NonNull::from(Box::leak(node.0));
-        // SAFETY: it was this caller's, and is the lane's if that takes it.
+        // SAFETY: the caller owned the node; the stack owns it if it accepts it.
         unsafe { self.0.push(node.cast()) }.map_err(|Closed| {
-            // SAFETY: it came from a box, and nobody has taken it.
+            // SAFETY: it came from a box, and the stack has refused it.
             let node = unsafe { Box::from_raw(node.as_ptr()) };
             node.message.expect("it was put there above")
         })
     }
 
-    /// Leaves a control item for the actor, whose messages are of type `M`.
+    /// Pushes a control message for the actor, whose messages are of type `M`.
     ///
     /// # Safety
     ///
-    /// The lane is that of an actor with this message type.
+    /// The queue is that of an actor with this message type.
     pub(crate) unsafe fn push_control<M>(&self, item: Control<M>) -> Result<(), Control<M>> {
         let node =
             NonNull::from(Box::leak(Box::new(ControlNode { link: Link::new(CONTROL), item })));
-        // SAFETY: it was just made, and is the lane's if that takes it.
+        // SAFETY: the node was just allocated; the stack owns it if it accepts it.
         unsafe { self.0.push(node.cast()) }.map_err(|Closed| {
-            // SAFETY: it came from a box, and nobody has taken it.
+            // SAFETY: it came from a box, and the stack has refused it.
             unsafe { Box::from_raw(node.as_ptr()) }.item
         })
     }
 
-    /// Leaves news of a child, by its line. What comes back is refused, after the end of the actor.
+    /// Merges a report about a child into the node of its parent link, and pushes the node if
+    /// necessary. Returns the report if the actor has stopped.
     pub(crate) fn push_child_report(
         &self,
         child: &AnyActor,
@@ -318,18 +323,19 @@ impl SystemQueue {
             put(report);
             report.child.get_or_insert(kept);
         };
-        // SAFETY: the line stands as long as the child's cell, and the load keeps that.
+        // SAFETY: the link lives as long as the child's cell, which the report in the node keeps
+        // alive.
         match unsafe { ReusableNode::send(node, &self.0, put) } {
             NodePush::Linked | NodePush::Merged => None,
             NodePush::Refused(report) => Some(report),
         }
     }
 
-    /// Leaves what the clock says to the actor that this lane and this line are of. After its end
-    /// that is of no interest.
+    /// Merges a timer event into the node of the link, which belongs to the same actor as this
+    /// queue. After the stop of the actor it is ignored.
     pub(crate) fn push_timer_event(&self, link: &ParentLink, event: TimerEvent) {
-        // SAFETY: the line stands as long as the cell, and so as long as this lane; what hangs here
-        // is taken before that ends.
+        // SAFETY: the link lives as long as the cell, and so as long as this queue; the runner
+        // takes the nodes off the queue before the cell is freed.
         _ = unsafe {
             ReusableNode::send(NonNull::from(&link.timer_events), &self.0, |events| {
                 events.put(event)
@@ -337,8 +343,9 @@ impl SystemQueue {
         };
     }
 
-    /// Leaves the fire of a timer. Gives back what is of no use: this one after the end of the
-    /// actor, or one of an earlier timer with the same post that was not looked at yet.
+    /// Pushes the event of a timer that has fired. Returns an event that is useless: this one, as
+    /// an error, if the actor has stopped; or that of an earlier timer in the same slot that was
+    /// not read yet.
     pub(crate) fn push_timer_fired(
         &self,
         node: &TimerNode,
@@ -353,12 +360,13 @@ impl SystemQueue {
                 contents.replace(fired)
             };
         };
-        // Counted once more, for the lane.
+        // One more reference, which the queue owns.
         let kept = Counted::into_raw(node.clone());
-        // SAFETY: it is counted until the runner, or this, has it back.
+        // SAFETY: the reference count keeps the node until the runner, or this function, releases
+        // it.
         let sent = unsafe { ReusableNode::send(kept, &self.0, put) };
         if !matches!(sent, NodePush::Linked) {
-            // SAFETY: the count of above, which the lane has not taken.
+            // SAFETY: the reference of above, which the queue has not taken.
             drop(unsafe { Counted::from_raw(kept) });
         }
         match sent {
@@ -367,27 +375,28 @@ impl SystemQueue {
         }
     }
 
-    /// Takes everything that has come, oldest first. For the runner.
+    /// Takes all nodes, oldest first. For the runner.
     pub(crate) fn take<M>(&self) -> Taken<M> {
         Taken { nodes: self.0.take(), _items: PhantomData }
     }
 
-    /// Accepts nothing from here on, and gives what has come before. For the runner, at the end.
+    /// Accepts nothing from here on, and takes all nodes that were accepted before. For the runner,
+    /// at the stop of the actor.
     pub(crate) fn close<M>(&self) -> Taken<M> {
         Taken { nodes: self.0.close(), _items: PhantomData }
     }
 }
 
-/// Something taken off the lane.
+/// An item that was taken off the queue.
 pub(crate) enum SystemItem<M> {
-    /// With the node that it came in.
+    /// With the node that it arrived in.
     Internal(InternalMessage, PreallocatedNode),
     Control(Control<M>),
     ChildReport(ChildReport),
     TimerEvents(TimerEvents),
 }
 
-/// What was taken off the lane, in order.
+/// The items that were taken off the queue, in order.
 pub(crate) struct Taken<M> {
     nodes: Nodes,
     _items: PhantomData<SystemItem<M>>,
@@ -401,17 +410,20 @@ impl<M> Iterator for Taken<M> {
             let (node, kind) = self.nodes.pop()?;
             return Some(match kind {
                 CHILD_REPORT => {
-                    // SAFETY: a node of this kind is such a post; what keeps it is in the news.
+                    // SAFETY: a node of this kind is such a reusable node; the report in it keeps
+                    // it alive.
                     SystemItem::ChildReport(unsafe { ReusableNode::<ChildReport>::take(node) })
                 }
                 TIMER_EVENTS => {
-                    // SAFETY: a node of this kind is such a post, of the actor whose lane this is.
+                    // SAFETY: a node of this kind is such a reusable node, of the actor that this
+                    // queue belongs to.
                     SystemItem::TimerEvents(unsafe { ReusableNode::<TimerEvents>::take(node) })
                 }
                 TIMER_FIRED => {
-                    // SAFETY: a node of this kind is such a post, counted for the lane.
+                    // SAFETY: a node of this kind is such a reusable node, of which the queue owns
+                    // a reference.
                     let fired = unsafe { ReusableNode::<Option<TimerFired>>::take(node) };
-                    // SAFETY: the count of the lane is given back.
+                    // SAFETY: releases the reference of the queue.
                     drop(unsafe { TimerNode::from_raw(node.cast()) });
                     let Some(fired) = fired else { continue };
                     SystemItem::Control(Control::Timer(fired))

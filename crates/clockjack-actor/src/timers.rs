@@ -1,29 +1,30 @@
-//! Timers of an actor: messages that it sends to itself, by the clock.
+//! Timers of an actor: messages that it sends to itself after a delay.
 //!
 //! # Roles and rules
 //!
-//! The **cell** has a table of timers, by key, with the message of each, or the closure
-//! that makes it. The **scheduler** has a job for each, which knows the actor, a slot and a
-//! generation, and nothing of the message. A **fire** is what the job sends when it is due: the two
-//! numbers and a [`Parcel`]. It takes the control lane, so a full mailbox cannot lose it.
+//! The **cell** has a table of timers, by key, with the message of each timer, or the closure that
+//! makes it. The **scheduler** has one job per timer, which knows the actor, a slot and a
+//! generation, and nothing about the message. When the job is due, it sends a **[`TimerFired`]**:
+//! the two numbers and a [`Parcel`]. This is a control message, so a full mailbox cannot lose it.
 //!
-//! 1. One timer a key. Setting a key again takes the slot of the old timer with a new generation;
-//!    generations are never reused by one actor, over restarts either.
-//! 2. A fire that is taken out of the lane is wanted if its slot is taken, the generation is the
-//!    same, and its parcel opens. Else it is dropped, and the scheduler counts it. So a timer that
-//!    was cancelled, replaced, or set by an earlier value of the actor never arrives, wherever its
-//!    fire was by then.
-//! 3. A timer that fires once is out of the table before its message reaches the handler.
-//! 4. The open parcel is kept in the cell until the handler has returned, also by a panic, or, if
-//!    it has begun a wait, until that is over; its drop completes the run. So at most one fire of a
-//!    timer is under way, and a fixed delay counts from the end of the handler.
+//! 1. There is one timer per key. Setting a key again reuses the slot of the old timer with a new
+//!    generation. An actor never reuses a generation, not even across restarts.
+//! 2. When the runner takes the event, the event is valid if its slot is in use, the generation is
+//!    the same, and the scheduler has not cancelled the delivery. Otherwise it is dropped, and the
+//!    scheduler counts it. So a timer that was cancelled, replaced, or set by an earlier
+//!    incarnation of the actor never arrives, no matter where its event was at that time.
+//! 3. A one-shot timer is removed from the table before its message reaches the handler.
+//! 4. The cell keeps the accepted delivery until the handler has returned, also by a panic, or, if
+//!    the handler has begun a wait, until the wait is over; its drop completes the run. So at most
+//!    one event of a timer is in flight, and a fixed delay counts from the end of the handler.
 //! 5. Before [`PreRestart`](crate::Signal::PreRestart) and [`PostStop`](crate::Signal::PostStop)
-//!    the table is emptied; after these hooks once more. Timers survive nothing else.
-//! 6. A request that is refused changes nothing: the message comes back, and a timer that the key
-//!    had goes on. (Pekko cancels it first.) So the new job is made before the old one is
-//!    cancelled, and for that moment counts beside it in the quota.
+//!    the table is emptied; and once more after these hooks. Nothing else empties it, except `cancel_all`.
+//! 6. A refused request changes nothing: the message is returned, and an earlier timer of the key
+//!    continues. (Pekko cancels it first.) So the new job is created before the old one is
+//!    cancelled, and for that moment both count in the quota.
 //!
-//! Nobody waits here: a fire is one push on a list, and who takes it decides alone.
+//! Nobody blocks here: sending the event is one push on a stack, and the runner alone decides
+//! whether it is valid.
 
 mod table;
 
@@ -52,7 +53,7 @@ use crate::{
     testing::{Effect, TimerMode},
 };
 
-/// What a timer is known by: a text, a number, or both.
+/// The key of a timer: a text, a number, or both.
 ///
 /// # Examples
 ///
@@ -106,13 +107,13 @@ impl fmt::Debug for Key {
     }
 }
 
-/// What an actor has to do with time; made when it is first used.
+/// The timers of one actor and its current runs; allocated on first use.
 pub(crate) struct ActorTimers<M> {
     pub(crate) table: TimerTable<M>,
     pub(crate) receive_timeout: ReceiveTimeout,
-    /// The run that the handler was called for.
+    /// The run that the current handler was called for.
     pub(crate) run: Option<OpenParcel>,
-    /// The run whose handler has begun the wait that is under way.
+    /// The run whose handler has begun the wait in progress.
     pub(crate) in_wait: Option<OpenParcel>,
 }
 
@@ -130,7 +131,7 @@ impl<M> Default for ActorTimers<M> {
 /// The timers of an actor: [`Context::timers`].
 ///
 /// A timer that was cancelled, replaced, or set before a restart never arrives, even if its message
-/// was under way. See the [module](self) for the rules.
+/// was on its way. See the [module](self) for the rules.
 ///
 /// # Examples
 ///
@@ -175,12 +176,12 @@ impl<'c, A: Actor> Timers<'c, A> {
 }
 
 impl<A: Actor> Timers<'_, A> {
-    /// Sends `msg` once, after `delay`. It is not active any more when the message is handled.
+    /// Sends `msg` once, after `delay`. The timer is no longer active when the message is handled.
     ///
     /// # Errors
     ///
-    /// The message comes back if the scheduler refuses it: for a delay that cannot be, for want of
-    /// room, or after its shutdown. A timer that the key had goes on then.
+    /// Returns the message if the scheduler refuses it: because the delay is invalid, because there
+    /// is no room, or after its shutdown. An earlier timer of the key then continues.
     pub fn single(
         &mut self,
         key: impl Into<Key>,
@@ -196,7 +197,7 @@ impl<A: Actor> Timers<'_, A> {
         }
     }
 
-    /// Sends `msg` once, at an instant; at once if that is past.
+    /// Sends `msg` once, at an instant; at once if the instant has passed.
     ///
     /// # Errors
     ///
@@ -211,9 +212,10 @@ impl<A: Actor> Timers<'_, A> {
         self.single(key, instant.since(now), msg)
     }
 
-    /// Sends what `msg` makes at a fixed rate, for the first time after one period. What comes due
-    /// while a message of it is under way is told in the
-    /// [batch](Context::scheduler_batch) of a later one, or sent one by one, as the policy says.
+    /// Sends the messages that `msg` makes at a fixed rate, the first one after one period. Runs
+    /// that become due while a message is in flight are reported in the
+    /// [batch](Context::scheduler_batch) of a later one, or sent one by one, depending on the
+    /// policy.
     ///
     /// # Errors
     ///
@@ -227,7 +229,7 @@ impl<A: Actor> Timers<'_, A> {
         self.fixed_rate_after(key, period, period, msg)
     }
 
-    /// As [`fixed_rate`](Self::fixed_rate), for the first time after `initial`.
+    /// As [`fixed_rate`](Self::fixed_rate), with the first message after `initial`.
     ///
     /// # Errors
     ///
@@ -244,8 +246,8 @@ impl<A: Actor> Timers<'_, A> {
         Ok(())
     }
 
-    /// Sends what `msg` makes, for the first time after `delay`, and then each time `delay` after
-    /// the handler has returned, or the wait that it began is over.
+    /// Sends the messages that `msg` makes: the first one after `delay`, and each further one
+    /// `delay` after the handler has returned or the wait that it began is over.
     ///
     /// # Errors
     ///
@@ -259,7 +261,7 @@ impl<A: Actor> Timers<'_, A> {
         self.fixed_delay_after(key, delay, delay, msg)
     }
 
-    /// As [`fixed_delay`](Self::fixed_delay), for the first time after `initial`.
+    /// As [`fixed_delay`](Self::fixed_delay), with the first message after `initial`.
     ///
     /// # Errors
     ///
@@ -276,8 +278,8 @@ impl<A: Actor> Timers<'_, A> {
         Ok(())
     }
 
-    /// Cancels a timer: nothing of it arrives any more, also if it was due already. False if there
-    /// is none.
+    /// Cancels a timer: its message does not arrive, even if it was already due. False if there is
+    /// no such timer.
     pub fn cancel(&mut self, key: impl Into<Key>) -> bool {
         let Some(timers) = self.state.timers_mut() else { return false };
         let key = key.into();
@@ -301,14 +303,14 @@ impl<A: Actor> Timers<'_, A> {
         }
     }
 
-    /// Whether something of it may still arrive.
+    /// Whether a message of this timer may still arrive.
     #[must_use]
     pub fn is_active(&self, key: impl Into<Key>) -> bool {
         let timers = self.state.rare.as_ref().and_then(|rare| rare.timers.as_ref());
         timers.is_some_and(|timers| timers.table.get(key.into()).is_some_and(Timer::is_active))
     }
 
-    /// Makes the job of a timer. What the key had is as it was until the place is filled.
+    /// Creates the job of a timer. An earlier timer of the key is unchanged until `fill` is called.
     fn set(&mut self, key: Key, spec: JobSpec) -> Result<PreparedTimer, ScheduleError<()>> {
         let header = &self.turn.front().header;
         let jobs = header.system().jobs();
@@ -350,10 +352,10 @@ struct PreparedTimer {
     job: Cancellable,
 }
 
-/// What the scheduler has of a timer.
+/// The scheduler's part of a timer.
 struct TimerTask {
     actor: AnyActor,
-    /// That of the slot.
+    /// The node of the slot.
     node: TimerNode,
     slot: u32,
     generation: u32,
@@ -374,9 +376,9 @@ impl Courier for TimerTask {
     fn carry(self, parcel: Parcel) {
         let Self { actor, node, slot, generation } = self;
         match actor.system_queue.push_timer_fired(&node, TimerFired { slot, generation, parcel }) {
-            // One that the slot had before, and that is not current any more.
+            // The event of an earlier timer in this slot, which is no longer current.
             Ok(stale) => drop(stale),
-            // The actor has ended, and its timers with it.
+            // The actor has stopped, and its timers with it.
             Err(fired) => return fired.parcel.end_job(),
         }
         actor.wake_with(SYSTEM_QUEUE);
@@ -397,7 +399,7 @@ impl<A: Actor> CellState<A> {
         settings.map_or(DispatcherId::DEFAULT, |settings| settings.dispatcher)
     }
 
-    /// A message as it is put aside by the handler it came to: with its batch.
+    /// The envelope of a message that its handler stashes: with its batch.
     pub(crate) fn put_aside(&mut self, turn: &TurnOf<'_, A::Msg>, msg: A::Msg) -> Envelope<A::Msg> {
         let (batch, sender) = self.rare.as_ref().map_or((None, None), |e| (e.batch, e.sender));
         if batch.is_none() && sender.is_none() {
@@ -407,20 +409,20 @@ impl<A: Actor> CellState<A> {
         Envelope::with(msg, Attached { receiver, parcel: None, batch, sender })
     }
 
-    /// Whether a future that it waits for keeps user messages away.
+    /// Whether a future that the actor waits for holds back user messages.
     pub(crate) fn is_waiting(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.futures.is_waiting())
     }
 
-    /// Notes for what the handler is called that comes next.
+    /// Records what the next handler is called for.
     pub(crate) fn start_run(&mut self, batch: Option<ExecutionBatch>, sender: Option<Pid>) {
         let rare = self.rare();
         rare.batch = batch;
         rare.sender = sender;
     }
 
-    /// The handler has returned, or panicked. Its run is complete, unless it `waits`: then that is
-    /// so when the wait is over.
+    /// The handler has returned, or panicked. Its run is complete, unless it `waits`: then it is
+    /// complete when the wait is over.
     pub(crate) fn finish_run(&mut self, waits: bool) {
         let Some(rare) = &mut self.rare else { return };
         rare.batch = None;
@@ -432,8 +434,8 @@ impl<A: Actor> CellState<A> {
         }
     }
 
-    /// Completes the run whose handler has begun a wait, if that is over. One that follows at once
-    /// counts as the same.
+    /// Completes the run whose handler has begun a wait, if the wait is over. A wait that follows
+    /// immediately counts as the same one.
     pub(crate) fn finish_wait(&mut self) {
         if !self.is_waiting() {
             self.clear_wait();
@@ -448,7 +450,7 @@ impl<A: Actor> CellState<A> {
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
-    /// A timer is due: handles its message, if it is still wanted.
+    /// A timer has fired: handles its message, if it is still valid.
     pub(crate) fn timer_fired(&mut self, turn: &TurnOf<'_, A::Msg>, fired: TimerFired) {
         let TimerFired { slot, generation, parcel } = fired;
         let Some(timers) = self.state.timers_mut() else { return };
@@ -463,13 +465,14 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         };
         let batch = run.fire().batch();
         timers.run = Some(run);
-        // Unguarded, as a handler: if it panics, the run is complete, and the actor has failed.
+        // Not inside `catch_unwind`, as a handler: if the closure panics, the run is complete, and
+        // the actor has failed.
         let Some(msg) = timers.table.take_message(slot) else { return };
         self.state.start_run(Some(batch), None);
         self.receive_with_timers(turn, msg);
     }
 
-    /// Handles a message with what came along, if it is still wanted.
+    /// Handles a message with attachments, if it was not cancelled.
     #[cold]
     #[inline(never)]
     pub(crate) fn receive_attached(
@@ -493,7 +496,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         self.receive_with_timers(turn, msg);
     }
 
-    /// Handles a message in an actor that has to do with time.
+    /// Handles a message in an actor that uses timers or a receive timeout.
     #[cold]
     #[inline(never)]
     pub(crate) fn receive_with_timers(&mut self, turn: &TurnOf<'_, A::Msg>, msg: A::Msg) {
@@ -509,7 +512,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    /// Ends what this value of the actor has begun by the clock.
+    /// Cancels the timers that this incarnation of the actor has set.
     pub(crate) fn cancel_timers(&mut self, turn: &TurnOf<'_, A::Msg>) {
         self.state.finish_run(false);
         self.state.clear_wait();

@@ -42,7 +42,9 @@ impl dyn CellVTable + '_ {
             Ok(()) => {
                 self.status_mut().stage = Stage::Running;
                 match self.call_started() {
-                    Ok(Next::Unhandled) => Err(Failure::msg("`started` returned `Next::Unhandled`")),
+                    Ok(Next::Unhandled) => {
+                        Err(Failure::msg("`started` returned `Next::Unhandled`"))
+                    }
                     result => result,
                 }
             }

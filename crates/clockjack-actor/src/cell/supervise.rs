@@ -73,8 +73,7 @@ impl dyn CellVTable + '_ {
                     self.publish_failure(turn, info, Directive::Restart);
                     turn.drop_contained(failure);
                     // The state of the inner strategies is about the previous incarnation.
-                    let n_inner =
-                        if mutant!("actor-inner-layers-remember") { 0 } else { index };
+                    let n_inner = if mutant!("actor-inner-layers-remember") { 0 } else { index };
                     self.rare_or_new()
                         .strategies
                         .iter_mut()

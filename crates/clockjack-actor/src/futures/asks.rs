@@ -1,16 +1,17 @@
-//! Asks of an actor whose answers come as messages.
+//! Asks of an actor whose answers arrive as messages.
 //!
 //! # Order
 //!
-//! What answers in some order, as an actor does that is asked by one other, is heard in that order.
-//! Futures are polled in the order in which they were woken, and an answer wakes; but the first
-//! poll comes without that, and may find an answer before those are polled whose answers came
-//! earlier. So an ask that is answered by its first poll wakes itself and waits for the next:
+//! If one actor asks another actor several times and that actor answers in some order, then the
+//! answers arrive in that order. Futures are polled in the order in which they were woken, and an
+//! answer wakes its future. But the first poll of a future happens without a wake-up, and may find
+//! an answer before other futures are polled whose answers came earlier. So an ask that finds its
+//! answer in the first poll wakes itself and waits for the next poll:
 //!
-//! 1. An answer that comes after the first poll wakes, when it is there.
-//! 2. One that came earlier wakes at the first poll. Whoever was answered before it was woken by
-//!    then: by rule 1, as its answer was complete; or by this rule, if its first poll was before
-//!    this one. That it was, if it was asked before.
+//! 1. An answer that arrives after the first poll wakes the future when the answer is stored.
+//! 2. An answer that arrived before the first poll causes a wake-up in the first poll. Every future
+//!    that was answered before was woken before: by rule 1, because its answer was complete; or by
+//!    this rule, if its first poll was before this one, which is so if it was asked before.
 
 use core::{
     pin::Pin,
@@ -28,25 +29,26 @@ use crate::{
 };
 
 impl<A: Actor> Context<'_, A> {
-    /// Asks, goes on with other messages, and is told the answer as a message: `map` makes that of
-    /// the answer, or of why there is none.
+    /// Asks and continues with other messages; the answer arrives as a message. `map` makes this
+    /// message from the answer, or from the error if there is none.
     ///
-    /// `map` is called by the actor itself, between two messages, so it may look at the actor and
-    /// change it. Its message then takes its place at the end of the mailbox, as any other; if that
-    /// is full, it waits for room there. What `map` fails with, and a panic in it, is a failure of
-    /// the actor.
+    /// The actor itself calls `map`, between two messages, so `map` may access the actor and change
+    /// it. Its message then goes to the end of the mailbox like any other; if the mailbox is full,
+    /// it waits for room there. An error that `map` returns, or a panic in it, is a failure of the
+    /// actor.
     ///
-    /// It counts as a [future](crate::Props::futures) of this value of the actor until `map` was
-    /// called, and is given up with it: on a stop and a restart. An actor may ask itself.
+    /// The ask counts as a [future](crate::Props::futures) of this incarnation of the actor until
+    /// `map` was called, and is cancelled with it: on a stop and on a restart. An actor may ask
+    /// itself.
     ///
-    /// To be called with the answer instead, or if that is not `Send`, hand
+    /// To get a callback with the answer instead, or if the answer is not `Send`, pass
     /// [`ActorRef::ask`] to [`spawn`](Self::spawn) or [`spawn_local`](Self::spawn_local).
     ///
     /// # Errors
     ///
-    /// `map` comes back, and `request` was not called: if too many futures are under way, if the
-    /// actor stops, or for want of room in a system that is sealed. What becomes of the ask itself
-    /// is told to `map`.
+    /// Returns `map`, and does not call `request`: if too many futures are running, if the actor
+    /// stops, or if there is no room in a sealed system. An error of the ask itself is passed to
+    /// `map`.
     ///
     /// # Examples
     ///
@@ -99,8 +101,8 @@ impl<A: Actor> Context<'_, A> {
         self.ask_by(request, map, |request| target.ask(request, timeout))
     }
 
-    /// As [`ask`](Self::ask), for answers that may be failures: `map` is told those as the error
-    /// that they are, as that of the ask, as with
+    /// As [`ask`](Self::ask), for answers that may be failures: `map` gets an answered failure and
+    /// an error of the ask alike as a [`Failure`], as with
     /// [`ActorRef::ask_with_status`](ActorRef::ask_with_status).
     ///
     /// # Errors
@@ -122,7 +124,7 @@ impl<A: Actor> Context<'_, A> {
         self.ask_by(request, map, |request| target.ask_with_status(request, timeout))
     }
 
-    /// Asks if the future of that can begin.
+    /// Asks, if the future can be started.
     fn ask_by<F, T, Q>(
         &mut self,
         request: F,
@@ -151,11 +153,11 @@ trait Asking: Future + Unpin {}
 impl<R> Asking for Ask<R> {}
 impl<R> Asking for AskWithStatus<R> {}
 
-/// An ask, which gives what makes a message of its answer along with that.
+/// An ask, together with the function that makes a message of its answer.
 struct Mapped<Q: Future, T> {
     ask: Q,
     was_polled: bool,
-    /// Of the first poll.
+    /// The answer, if the first poll has found it.
     answer: Option<Q::Output>,
     map: Option<T>,
 }
@@ -209,7 +211,8 @@ where
     Ok(Next::Stay)
 }
 
-/// Lets a message wait for room in the actor's own mailbox; if it cannot, it is a dead letter.
+/// Lets a message wait for room in the actor's own mailbox; if that is not possible, it is a dead
+/// letter.
 #[cold]
 fn enqueue_or_discard<M: 'static>(to: &ActorRef<M>, is_full: bool, message: M) {
     let system = to.any().system();
@@ -222,7 +225,7 @@ fn enqueue_or_discard<M: 'static>(to: &ActorRef<M>, is_full: bool, message: M) {
         back = Some(message);
         Enqueued::Full
     } else {
-        // Nobody polls for it, as for a request.
+        // No future polls for it, as for a request.
         to.wait_for_room(to.waiting_message(message), true, &mut back)
     };
     let reason = match enqueued {

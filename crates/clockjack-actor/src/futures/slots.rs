@@ -1,4 +1,4 @@
-//! The futures of an actor that are under way.
+//! The running futures of an actor.
 
 use alloc::{collections::VecDeque, vec::Vec};
 use core::mem::ManuallyDrop;
@@ -12,20 +12,21 @@ use super::{
 };
 use crate::{Actor, header::AnyActor};
 
-/// With nothing under way, no more memory than for so many is kept.
+/// The capacity that is kept while no future is running.
 const KEPT_MAX: usize = 16;
 
-/// One to be used now, and one for what begins while the bell of its predecessor is still in use.
+/// One to be used now, and one for a future that starts while the flag of its predecessor is still
+/// referenced.
 const SPARE_FLAGS_MAX: usize = 2;
 
-/// What an actor's future may keep the actor from.
+/// What a future holds back while it runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exclusivity {
-    /// From nothing.
+    /// Nothing.
     Shared,
-    /// From user messages.
+    /// User messages.
     Exclusive,
-    /// From all but its end.
+    /// Everything except stop and restart.
     Lent,
 }
 
@@ -35,18 +36,18 @@ pub(crate) struct Futures<A: Actor> {
     entries: Vec<Option<FutureEntry<A>>>,
     free: Vec<u32>,
     n_tasks: usize,
-    /// Bells that were rung, in that order.
+    /// Flags that were set, in this order.
     due: VecDeque<WakeFlagRef<AnyActor>>,
-    /// Bells to be used again.
+    /// Flags to be reused.
     spare_flags: Vec<WakeFlagRef<AnyActor>>,
-    /// The one that the actor waits for.
+    /// The future that the actor waits for.
     waiting: Option<u32>,
     /// Whether that one borrows the actor.
     is_lent: bool,
-    /// The one that is being polled.
+    /// The future that is being polled.
     polled: Option<u32>,
     pub(super) buffer: TaskBuffer,
-    /// Behind the tasks: those that are in the way of its end are dropped first.
+    /// Declared after the tasks: a task that borrows the actor is dropped first.
     pub(super) loan: Loan<A>,
 }
 
@@ -82,32 +83,32 @@ impl<A: Actor> Default for Futures<A> {
 }
 
 impl<A: Actor> Futures<A> {
-    /// Keeps room for one future of so many bytes, with what comes after it.
+    /// Reserves a buffer for one future of this size, with its continuation.
     pub(crate) fn reserve_buffer(&mut self, bytes: usize) {
         self.buffer = TaskBuffer::new(bytes);
     }
 
-    /// How many are under way.
+    /// How many futures are running.
     pub(super) fn len(&self) -> usize {
         self.n_tasks
     }
 
-    /// Whether none is under way.
+    /// Whether none is running.
     pub(crate) fn is_empty(&self) -> bool {
         self.n_tasks == 0
     }
 
-    /// Whether user messages are to wait.
+    /// Whether user messages are held back.
     pub(crate) fn is_waiting(&self) -> bool {
         self.waiting.is_some()
     }
 
-    /// Whether a future has the actor, or is about to.
+    /// Whether a future has borrowed the actor, or is about to.
     pub(crate) fn is_lent(&self) -> bool {
         self.is_lent
     }
 
-    /// Begins a task; it is due at once.
+    /// Starts a task; it is due at once.
     pub(super) fn insert(&mut self, me: &AnyActor, task: Task<A>, exclusivity: Exclusivity) {
         let index = self.free.pop().unwrap_or_else(|| {
             let index = u32::try_from(self.entries.len()).expect("bounded by a u16");
@@ -131,7 +132,7 @@ impl<A: Actor> Futures<A> {
         }
     }
 
-    /// Looks at the board.
+    /// Collects the flags from the woken list.
     pub(crate) fn collect(&mut self) {
         let Self { woken, due, .. } = self;
         if let Some(woken) = woken {
@@ -139,7 +140,7 @@ impl<A: Actor> Futures<A> {
         }
     }
 
-    /// Where in the line the next one stands that may be polled now.
+    /// The position of the next flag whose future may be polled now.
     fn next_pollable(&self) -> Option<usize> {
         if !self.is_lent {
             return (!self.due.is_empty()).then_some(0);
@@ -152,7 +153,7 @@ impl<A: Actor> Futures<A> {
         self.next_pollable().is_some()
     }
 
-    /// The next one that is to be polled.
+    /// The next future that is to be polled.
     pub(crate) fn next_due(&mut self) -> Option<Due<A>> {
         let flag = self.due.remove(self.next_pollable()?)?;
         let index = index_of(&flag);
@@ -167,7 +168,7 @@ impl<A: Actor> Futures<A> {
         Some(Due { flag, run, body, name })
     }
 
-    /// It has been polled, and is not ready or gone.
+    /// The future was polled; it is pending or gone.
     pub(crate) fn was_polled(&mut self, due: Due<A>) {
         self.polled = None;
         if due.flag.is_done() && self.spare_flags.len() < SPARE_FLAGS_MAX {
@@ -175,21 +176,21 @@ impl<A: Actor> Futures<A> {
         }
     }
 
-    /// Takes out the one that is being polled, if it is still there. What is given is to be dropped
-    /// before another one begins.
+    /// Removes the future that is being polled, if it still exists. The caller drops it before
+    /// another one starts.
     pub(crate) fn remove_polled(&mut self) -> Option<Task<A>> {
         let index = self.polled.take()?;
         self.remove(index)
     }
 
-    /// Takes out the last one, to be called until there is none. What is given is to be dropped
-    /// before another one begins.
+    /// Removes the last future; called until there is none. The caller drops it before another one
+    /// starts.
     pub(crate) fn remove_last(&mut self) -> Option<Task<A>> {
         while let Some(last) = self.entries.len().checked_sub(1) {
             if let Some(task) = u32::try_from(last).ok().and_then(|index| self.remove(index)) {
                 return Some(task);
             }
-            // It was empty: no index of the free ones is looked at before all are gone.
+            // It was empty. The free indices are not used before all entries are gone.
             self.entries.truncate(last);
         }
         self.free.clear();

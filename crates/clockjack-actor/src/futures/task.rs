@@ -1,16 +1,16 @@
-//! A future with what is to come after it, in the room of its actor or in a box of its own.
+//! A future with its continuation, in the buffer of its actor or in a box of its own.
 //!
-//! A task is pinned where it stands from the time it is made until it is dropped. All of this is
-//! the runner's: no other thread touches it.
+//! A task is pinned where it is from its creation until its drop. Everything here belongs to the
+//! runner: no other thread accesses it.
 //!
 //! # The lent actor
 //!
-//! A future that borrows its actor cannot borrow it where it stands: whoever steps the cell has an
-//! exclusive borrow of all of it. So for that time the actor is moved to a [place](Loan) of its own
-//! on the heap, of which the cell knows the address only, and back when the future was dropped.
-//! Hence: while the loan is out, nobody touches the actor but the future; and each way on which the
-//! future ends, by its result, by a panic, a stop or a restart, drops it first and takes the actor
-//! back then.
+//! A future cannot borrow its actor in place, because the thread that polls the cell has an
+//! exclusive borrow of the whole cell. So for that time the actor is moved into a [box of its
+//! own](Loan), of which the cell knows only the address, and moved back when the future was
+//! dropped. Hence: while the actor is lent, nobody accesses it except the future; and on every way
+//! on which the future ends (result, panic, stop, restart) the future is dropped first and the
+//! actor is taken back after that.
 #![expect(unsafe_code, reason = "keeps futures of any type in memory that is used again")]
 
 use alloc::boxed::Box;
@@ -29,7 +29,7 @@ use crate::{Actor, Context, Next};
 /// A future that has borrowed its actor.
 pub(crate) type LentFuture<'a> = Pin<Box<dyn Future<Output = Result<Next, Failure>> + Send + 'a>>;
 
-/// Polls a task, and does what comes after it.
+/// Polls a task, and runs its continuation if it is ready.
 pub(super) type PollFn<A> = unsafe fn(
     NonNull<()>,
     &mut task::Context<'_>,
@@ -37,7 +37,7 @@ pub(super) type PollFn<A> = unsafe fn(
     &mut Context<'_, A>,
 ) -> Poll<Result<Next, Failure>>;
 
-/// What is known of a task whose type is not.
+/// The vtable of a task whose type is erased.
 struct TaskVTable<A: Actor> {
     run: PollFn<A>,
     drop_in_place: unsafe fn(NonNull<()>),
@@ -58,16 +58,16 @@ impl<A: Actor> TaskVTable<A> {
     }
 }
 
-/// What a task of an actor is made of.
+/// The body of a task.
 trait TaskBody<A: Actor>: Sized {
-    /// The type by whose name it is known.
+    /// The type whose name is reported.
     type Named;
 
-    /// Polls it, and does what comes after it.
+    /// Polls the task, and runs its continuation if it is ready.
     ///
     /// # Safety
     ///
-    /// The body is one of this type, pinned, and belongs to the task that its actor polls now.
+    /// The body is of this type, is pinned, and belongs to the task that its actor polls now.
     unsafe fn run(
         body: NonNull<()>,
         waker: &mut task::Context<'_>,
@@ -76,7 +76,7 @@ trait TaskBody<A: Actor>: Sized {
     ) -> Poll<Result<Next, Failure>>;
 }
 
-/// A task, owned.
+/// An owned task.
 pub(crate) struct Task<A: Actor> {
     body: NonNull<()>,
     vtable: &'static TaskVTable<A>,
@@ -84,7 +84,7 @@ pub(crate) struct Task<A: Actor> {
 }
 
 impl<A: Actor> Task<A> {
-    /// A future and what is done with its output.
+    /// A future and its continuation.
     pub(super) fn then<F, T>(buffer: &mut TaskBuffer, future: F, then: T) -> Self
     where
         F: Future + 'static,
@@ -105,7 +105,7 @@ impl<A: Actor> Task<A> {
         let vtable = TaskVTable::of::<B>();
         match buffer.claim::<B>() {
             Some(place) => {
-                // SAFETY: the room is large enough, aligned, and empty.
+                // SAFETY: the buffer is large enough, aligned, and empty.
                 unsafe { place.write(body) };
                 Self { body: place.cast(), vtable, is_in_buffer: true }
             }
@@ -116,7 +116,7 @@ impl<A: Actor> Task<A> {
         }
     }
 
-    /// How it is polled: the function and its first argument.
+    /// The function that polls it, and its first argument.
     pub(super) fn runner(&self) -> (PollFn<A>, NonNull<()>) {
         (self.vtable.run, self.body)
     }
@@ -133,10 +133,10 @@ impl<A: Actor> Task<A> {
 impl<A: Actor> Drop for Task<A> {
     fn drop(&mut self) {
         if self.is_in_buffer {
-            // SAFETY: the body was written there by `put`, and goes with the task.
+            // SAFETY: `put` has written the body there, and it is dropped with the task.
             unsafe { (self.vtable.drop_in_place)(self.body) };
         } else {
-            // SAFETY: the body was boxed by `put`, and goes with the task.
+            // SAFETY: `put` has boxed the body, and it is dropped with the task.
             unsafe { (self.vtable.drop_box)(self.body) };
         }
     }
@@ -144,7 +144,7 @@ impl<A: Actor> Drop for Task<A> {
 
 /// # Safety
 ///
-/// A body of this type stands there, which nobody uses again.
+/// There is a body of this type, which nobody uses again.
 unsafe fn drop_in_place<B>(body: NonNull<()>) {
     // SAFETY: by the contract.
     unsafe { ptr::drop_in_place(body.cast::<B>().as_ptr()) };
@@ -152,13 +152,13 @@ unsafe fn drop_in_place<B>(body: NonNull<()>) {
 
 /// # Safety
 ///
-/// A body of this type was boxed there, which nobody uses again.
+/// There is a boxed body of this type, which nobody uses again.
 unsafe fn drop_box<B>(body: NonNull<()>) {
     // SAFETY: by the contract.
     drop(unsafe { Box::from_raw(body.cast::<B>().as_ptr()) });
 }
 
-/// A future, and what is done with its output.
+/// A future and its continuation.
 pub(super) struct Then<F, T> {
     future: Option<F>,
     then: Option<T>,
@@ -186,7 +186,7 @@ where
         let Poll::Ready(output) = polled.poll(waker) else { return Poll::Pending };
         future.set(None);
         let then = body.then.take();
-        // The room is free for what comes after it.
+        // The buffer is free for futures that the continuation starts.
         drop(cx.state.rare().futures.remove_polled());
         Poll::Ready(match (actor, then) {
             (Some(actor), Some(then)) => then(actor, cx, output),
@@ -195,9 +195,9 @@ where
     }
 }
 
-/// What makes a future that borrows the actor, and that future.
+/// The function that makes a future which borrows the actor, and that future.
 pub(super) struct Lent<F> {
-    /// Dropped before the loan is over.
+    /// Dropped before the actor is taken back.
     future: Option<LentFuture<'static>>,
     make: Option<F>,
 }
@@ -221,9 +221,9 @@ where
             && let Some(actor) = actor.take()
         {
             let lent = cx.state.rare().futures.loan.lend(actor);
-            // SAFETY: the actor stays there until `take_back`, which nobody calls before the
-            // future, the one that has the borrow, was dropped: here below, or with the task.
-            // `make` works for a borrow of any length, so nothing else can have kept it.
+            // SAFETY: the actor stays there until `take_back`, which nobody calls before the future
+            // that has the borrow was dropped: below, or with the task. `make` works for a borrow
+            // of any length, so nothing else can have kept the borrow.
             let lent = unsafe { &mut *lent.as_ptr() };
             body.future = Some(make(lent));
         }
@@ -237,7 +237,7 @@ where
     }
 }
 
-/// Where an actor is while a future has borrowed it; kept for the next time.
+/// The box of an actor while a future has borrowed it; kept for the next time.
 pub(super) struct Loan<A> {
     place: Option<NonNull<MaybeUninit<A>>>,
     is_out: bool,
@@ -253,25 +253,25 @@ impl<A> Loan<A> {
         self.place.is_some()
     }
 
-    /// Moves the actor there.
+    /// Moves the actor into the box.
     fn lend(&mut self, actor: A) -> NonNull<A> {
         assert!(!self.is_out, "an actor was lent twice");
         let place = *self
             .place
             .get_or_insert_with(|| NonNull::from(Box::leak(Box::new(MaybeUninit::uninit()))));
         let place = place.cast::<A>();
-        // SAFETY: it is a box for one, and empty.
+        // SAFETY: it is a box for one actor, and empty.
         unsafe { place.write(actor) };
         self.is_out = true;
         place
     }
 
-    /// Moves the actor back, if it is there. Whoever has borrowed it is gone.
+    /// Moves the actor back, if it is lent. The future that has borrowed it is gone.
     pub(super) fn take_back(&mut self) -> Option<A> {
         if !core::mem::take(&mut self.is_out) {
             return None;
         }
-        // SAFETY: the flag says that an actor stands there; it is taken once.
+        // SAFETY: the flag says that there is an actor; it is read once.
         self.place.map(|place| unsafe { place.cast::<A>().read() })
     }
 }
@@ -286,10 +286,10 @@ impl<A> Drop for Loan<A> {
     }
 }
 
-/// What the room is made of: it sets the alignment.
+/// The unit of the buffer, which determines its alignment.
 type BufferWord = MaybeUninit<u128>;
 
-/// Memory for one task, used again.
+/// Memory for one task, which is reused.
 pub(super) struct TaskBuffer {
     words: Option<NonNull<[BufferWord]>>,
     pub(super) is_taken: bool,
@@ -306,7 +306,7 @@ impl TaskBuffer {
         Self { words, is_taken: false }
     }
 
-    /// Whether a body of this type can stand here now.
+    /// Whether a body of this type can be placed here now.
     pub(super) fn fits<B>(&self) -> bool {
         let bytes = self.words.map_or(0, |words| words.len() * size_of::<BufferWord>());
         !self.is_taken && size_of::<B>() <= bytes && align_of::<B>() <= align_of::<BufferWord>()

@@ -1,31 +1,35 @@
-//! Which of an actor's futures were woken: a bell for each, and a board that they hang on.
+//! Which of an actor's futures were woken: a wake flag per future, and a Treiber stack of the flags
+//! that are set.
 //!
 //! # Protocol
 //!
-//! Roles: *ringers*, any number, who have a reference to a bell, and the *runner*, the one that
-//! steps the actor.
+//! Roles: *wakers*, on any thread, which own a reference to a wake flag; the *runner*, the thread
+//! that polls the actor.
 //!
 //! ```text
-//!   bell    state [ DONE | QUEUED ]   link
-//!   board   list ─► bell ─► bell ─► null       or CLOSED
+//!   wake flag    state [ DONE | QUEUED ]   link
+//!   woken list   head ─► flag ─► flag ─► null       or CLOSED
 //! ```
 //!
-//! 1. A ringer raises QUEUED by a read-modify-write, also if it is up: so what it did before is seen
-//!    by the poll that the bell leads to. If nothing was up, it is the one that hangs the bell on
-//!    the list, with a reference, by a compare-exchange, and then notifies the owner.
-//! 2. The link of a bell is written by the one who has hung it up, and read by the runner when it
-//!    takes the list, both while QUEUED is up. So nobody else touches it.
-//! 3. The runner takes the whole list by one swap. It takes QUEUED down before it polls the future of
-//!    the bell, by a read-modify-write: who rings during the poll hangs the bell up again.
-//! 4. When its future is gone the runner raises DONE. From then on ringing does nothing; a bell
-//!    that hangs is dropped when it is found.
-//! 5. A bell serves another future only if nobody but the runner has a reference to it.
-//! 6. At the end of the actor the runner swaps in CLOSED: a ringer that comes too late lets go of
-//!    its bell. Otherwise board and bell would hold one another for ever.
+//! 1. A waker sets QUEUED by a read-modify-write, even if it is already set: so the poll that
+//!    follows sees everything that the waker did before. If no bit was set, this waker pushes the
+//!    flag, with a reference, onto the list by a compare-and-swap, and then notifies the owner.
+//! 2. The link of a flag is written by the waker that pushes it, and read by the runner when it
+//!    takes the list, both while QUEUED is set. So nobody else accesses it.
+//! 3. The runner takes the whole list by one swap. It clears QUEUED by a read-modify-write *before*
+//!    it polls the future: a waker that runs during the poll finds QUEUED clear and pushes the flag
+//!    again.
+//! 4. When the future is gone, the runner sets DONE. From then on a waker does nothing; a flag that
+//!    is still on the list is dropped when it is found.
+//! 5. A flag is reused for another future only if the runner owns the only reference to it.
+//! 6. When the actor stops, the runner swaps in CLOSED: a waker that comes later drops its
+//!    reference. Otherwise list and flag would keep each other alive forever.
 //!
-//! *Why no ring is lost*: of a ring and the runner's taking down of QUEUED one comes first. If the
-//! ring does, the poll comes after it; else the ringer finds nothing up and hangs up the bell.
-//! *Why nobody hangs*: a ringer repeats its exchange only if another bell was faster.
+//! *Why no wake-up is lost*: the waker's read-modify-write that sets QUEUED and the runner's that
+//! clears it are totally ordered. If the waker's is first, the poll happens after it and sees what
+//! the waker did. If the runner's is first, the waker finds no bit set and pushes the flag, and the
+//! future is polled again. *Why no waker loops forever*: a waker repeats its compare-and-swap only
+//! if another flag was pushed in between.
 #![expect(unsafe_code, reason = "counts the references to a flag, and owns those on the list")]
 
 use alloc::boxed::Box;
@@ -45,38 +49,38 @@ use clockjack_sync::{
 const QUEUED: u32 = 1;
 const DONE: u32 = 1 << 1;
 
-/// The owner of a board, who wants to know when a bell was hung up.
+/// The owner of a list, which is notified when a flag was pushed.
 pub(crate) trait Notify {
-    /// Something hangs on the board.
+    /// The list is not empty.
     fn notify(&self);
 }
 
-/// Where bells that were rung hang; see the [module](self).
+/// The flags of the futures that were woken; see the [module](self).
 pub(crate) struct WokenList<N> {
     list: AtomicPtr<WakeFlag<N>>,
     owner: N,
 }
 
-/// What a waker rings.
+/// The target of a waker.
 pub(crate) struct WakeFlag<N> {
     count: AtomicUsize,
     state: AtomicU32,
-    /// Whose it is: written by the runner while it alone has the bell.
+    /// Identifies the future: written by the runner while it owns the only reference.
     label: AtomicU32,
     link: UnsafeCell<*mut WakeFlag<N>>,
     woken: Counted<WokenList<N>>,
 }
 
-/// A counted reference to a bell.
+/// A counted reference to a wake flag.
 pub(crate) struct WakeFlagRef<N>(NonNull<WakeFlag<N>>);
 
-// SAFETY: the link is touched by one thread at a time (rule 2), the owner by all who ring (`Sync`)
-// and dropped by who lets go last (`Send`); the rest is atomic.
+// SAFETY: one thread at a time accesses the link (rule 2); all wakers access the owner (`Sync`),
+// and the last reference drops it (`Send`); the rest is atomic.
 unsafe impl<N: Send + Sync> Send for WakeFlagRef<N> {}
 // SAFETY: as above.
 unsafe impl<N: Send + Sync> Sync for WakeFlagRef<N> {}
 
-/// Marks a board that takes no bell any more. Never followed.
+/// The head of a closed list. Never dereferenced.
 fn closed<N>() -> *mut WakeFlag<N> {
     ptr::without_provenance_mut(usize::MAX)
 }
@@ -86,24 +90,24 @@ impl<N> WokenList<N> {
         Self { list: AtomicPtr::new(ptr::null_mut()), owner }
     }
 
-    /// Hangs up a bell that the caller has rung; false if that is too late.
+    /// Pushes a flag whose QUEUED bit the caller has set; false if the list is closed.
     fn push(&self, flag: WakeFlagRef<N>) -> bool {
         let raw = flag.0.as_ptr();
-        // Relaxed: the exchange decides.
+        // Relaxed: the compare-and-swap decides.
         let mut seen = self.list.load(Relaxed);
         loop {
             if seen == closed() && !mutant!("actor-bell-no-end") {
                 return false;
             }
             flag.link.with_mut(|link| {
-                // SAFETY: by rule 2 the link is the caller's, who has raised QUEUED.
+                // SAFETY: by rule 2 the link belongs to the caller, which has set QUEUED.
                 unsafe { *link = seen };
             });
             // Release: pairs with the swap of the runner, which reads the link.
             let order = if mutant!("actor-bell-relaxed-hang") { Relaxed } else { Release };
             match self.list.compare_exchange_weak(seen, raw, order, Relaxed) {
                 Ok(_) => {
-                    // The list has the reference now.
+                    // The list owns the reference now.
                     core::mem::forget(flag);
                     return true;
                 }
@@ -112,15 +116,15 @@ impl<N> WokenList<N> {
         }
     }
 
-    /// Takes the bells that hang, that which was rung first at the front. For the runner.
+    /// Takes the flags on the list, the one that was woken first at the front. For the runner.
     pub(crate) fn take(&self, mut each: impl FnMut(WakeFlagRef<N>)) {
-        // Acquire: pairs with `hang`.
+        // Acquire: pairs with `push`.
         Self::each(self.list.swap(ptr::null_mut(), AcqRel), &mut each);
     }
 
-    /// Takes no bell from here on. For the runner, at the end.
+    /// Accepts no flag from here on. For the runner, when the actor stops.
     pub(crate) fn close(&self) {
-        // Acquire: pairs with `hang`.
+        // Acquire: pairs with `push`.
         Self::each(self.list.swap(closed(), AcqRel), &mut drop);
     }
 
@@ -130,10 +134,10 @@ impl<N> WokenList<N> {
         }
         let mut oldest: *mut WakeFlag<N> = ptr::null_mut();
         while let Some(flag) = NonNull::new(newest) {
-            // SAFETY: the list has a reference to each bell on it, and the runner has the list.
+            // SAFETY: the list has a reference to each flag on it, and the runner owns the list.
             let flag = unsafe { flag.as_ref() };
             let next = flag.link.with_mut(|link| {
-                // SAFETY: by rule 2 the link of a bell that was taken is the runner's.
+                // SAFETY: by rule 2 the link of a flag that was taken belongs to the runner.
                 unsafe { core::mem::replace(&mut *link, oldest) }
             });
             oldest = newest;
@@ -151,9 +155,9 @@ impl<N> WokenList<N> {
 }
 
 impl<N> WakeFlag<N> {
-    /// Whose it is.
+    /// The label.
     pub(crate) fn label(&self) -> u32 {
-        // Relaxed: who has a reference got it after the label was written.
+        // Relaxed: a reference is obtained after the label was written.
         self.label.load(Relaxed)
     }
 
@@ -161,28 +165,28 @@ impl<N> WakeFlag<N> {
         &self.woken.owner
     }
 
-    /// Before the poll: whoever rings from here on leads to another one. False if the future is
-    /// gone. For the runner.
+    /// Before the poll: a wake-up from here on causes another poll. False if the future is gone.
+    /// For the runner.
     pub(crate) fn clear_queued(&self) -> bool {
-        // Acquire: pairs with `ring`, whoever rang. Release: the link was read before this.
+        // Acquire: pairs with `wake` of any waker. Release: the link was read before this.
         self.state.fetch_and(!QUEUED, AcqRel) & DONE == 0
     }
 
-    /// Its future is gone. For the runner.
+    /// The future is gone. For the runner.
     pub(crate) fn set_done(&self) {
-        // Relaxed: nothing is published; who rings meanwhile rings for nobody.
+        // Relaxed: nothing is published; a concurrent wake-up has no effect.
         self.state.fetch_or(DONE, Relaxed);
     }
 
-    /// Whether its future is gone.
+    /// Whether the future is gone.
     pub(crate) fn is_done(&self) -> bool {
-        // Relaxed: only the runner raises it, and only the runner asks.
+        // Relaxed: only the runner sets it, and only the runner reads it.
         self.state.load(Relaxed) & DONE != 0
     }
 }
 
 impl<N> WakeFlagRef<N> {
-    /// A bell that counts as rung, and does not hang: the runner has it in its hands.
+    /// A flag that is set but not on the list: the runner owns it.
     pub(crate) fn new_queued(woken: Counted<WokenList<N>>, label: u32) -> Self {
         let flag = Box::new(WakeFlag {
             count: AtomicUsize::new(1),
@@ -194,29 +198,30 @@ impl<N> WakeFlagRef<N> {
         Self(NonNull::from(Box::leak(flag)))
     }
 
-    /// The same for another future, if nobody else has it. For the runner.
+    /// The same flag for another future, if there is no other reference to it. For the runner.
     pub(crate) fn reuse(self, label: u32) -> Option<Self> {
-        // Acquire: pairs with the drops of all others. One stays one, for nobody can clone it.
+        // Acquire: pairs with the drops of all others. A count of one stays one, because nobody
+        // else can clone it.
         if self.count.load(Acquire) != 1 && !mutant!("actor-bell-renewed-in-use") {
             return None;
         }
-        // Relaxed: nobody else has it.
+        // Relaxed: there is no other reference.
         self.label.store(label, Relaxed);
         self.state.store(QUEUED, Relaxed);
         Some(self)
     }
 
-    /// Makes the runner poll the future of this bell.
+    /// Makes the runner poll the future of this flag.
     pub(crate) fn wake(&self)
     where
         N: Notify,
     {
-        // Relaxed: a hint that only the planted fault believes.
+        // Relaxed: a hint that only the injected fault relies on.
         if mutant!("actor-bell-ring-unseen") && self.state.load(Relaxed) & QUEUED != 0 {
             return;
         }
-        // Release: what was done before it; pairs with `clear_queued`. Acquire: the link comes after
-        // the runner's look at it.
+        // Release: publishes what the waker did before; pairs with `clear_queued`. Acquire: the
+        // runner has read the link before this thread writes it.
         if self.state.fetch_or(QUEUED, AcqRel) == 0 && self.woken.push(self.clone()) {
             self.woken.owner.notify();
         }
@@ -234,7 +239,7 @@ impl<N> WakeFlagRef<N> {
 
     /// # Safety
     ///
-    /// The address came from [`into_raw`](Self::into_raw), and its count is given away.
+    /// The address came from [`into_raw`](Self::into_raw), and its reference is passed on.
     pub(crate) unsafe fn from_raw(raw: NonNull<WakeFlag<N>>) -> Self {
         Self(raw)
     }
@@ -244,14 +249,14 @@ impl<N> Deref for WakeFlagRef<N> {
     type Target = WakeFlag<N>;
 
     fn deref(&self) -> &WakeFlag<N> {
-        // SAFETY: it came from a box, which the count keeps; only shared borrows are made.
+        // SAFETY: it came from a box, which the count keeps alive; only shared borrows are made.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl<N> Clone for WakeFlagRef<N> {
     fn clone(&self) -> Self {
-        // Relaxed: made from one that keeps the bell alive.
+        // Relaxed: cloned from a reference that keeps the flag alive.
         let before = self.count.fetch_add(1, Relaxed);
         assert!(before <= isize::MAX.cast_unsigned(), "too many wakers of one future");
         Self(self.0)
@@ -260,9 +265,9 @@ impl<N> Clone for WakeFlagRef<N> {
 
 impl<N> Drop for WakeFlagRef<N> {
     fn drop(&mut self) {
-        // Release: pairs with the load of the one that comes last, and of `renewed`.
+        // Release: pairs with the load of the last reference, and with that of `reuse`.
         if self.count.fetch_sub(1, Release) == 1 {
-            // Acquire: a load and not a fence, because ThreadSanitizer does not know fences.
+            // Acquire: a load and not a fence, because ThreadSanitizer does not support fences.
             self.count.load(Acquire);
             // SAFETY: it came from a box, and the last reference is gone.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });

@@ -1,7 +1,7 @@
 //! The waker of one of an actor's futures.
 //!
-//! Its data is the address of the future's [bell](super::wake), so whoever is handed a waker can
-//! tell whose it is.
+//! Its data is the address of the future's [wake flag](super::wake), so the owner of a waker can be
+//! found from the waker alone.
 #![expect(unsafe_code, reason = "makes wakers out of counted references")]
 
 use core::{
@@ -19,17 +19,17 @@ impl Notify for AnyActor {
     }
 }
 
-/// The bit of a label that says that the actor waits for this future alone.
+/// The bit of a label which says that the actor waits for this future and takes no user messages.
 pub(super) const EXCLUSIVE: u32 = 1 << 31;
 
 static WAKER: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, release);
 
-/// Whom a waker wakes.
+/// The actor that a waker wakes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner<'w> {
     /// The actor.
     pub(crate) actor: &'w AnyActor,
-    /// Whether it waits for this future alone: then it takes no messages meanwhile.
+    /// Whether it waits for this future: then it takes no user messages in the meantime.
     pub(crate) is_exclusive: bool,
 }
 
@@ -38,30 +38,30 @@ pub(crate) fn owner_of(waker: &Waker) -> Option<Owner<'_>> {
     if !core::ptr::eq(waker.vtable(), &raw const WAKER) {
         return None;
     }
-    // SAFETY: a waker with this table has a bell as its data, and a reference to it, or is borrowed
-    // from one; both last as long as the waker.
+    // SAFETY: a waker with this vtable has a wake flag as its data, and a reference to it, or is
+    // borrowed from one; both live as long as the waker.
     let flag = unsafe { &*waker.data().cast::<WakeFlag<AnyActor>>() };
     Some(Owner { actor: flag.owner(), is_exclusive: flag.label() & EXCLUSIVE != 0 })
 }
 
-/// A waker that rings a bell, borrowed from a reference that outlives it.
+/// A waker for a flag, borrowed from a reference that outlives it.
 pub(super) fn borrowed(flag: &WakeFlagRef<AnyActor>) -> ManuallyDrop<Waker> {
     let raw = RawWaker::new(flag.as_raw().as_ptr().cast_const().cast(), &WAKER);
-    // SAFETY: the functions keep the contract of `RawWaker`: they are thread-safe, and count a
+    // SAFETY: the functions fulfil the contract of `RawWaker`: they are thread-safe, and count a
     // reference for each clone. This first one counts none and is never dropped.
     ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
 }
 
-/// The reference that a waker has, or is borrowed from; not to be dropped for it.
+/// The reference that a waker has, or is borrowed from; not to be dropped by the caller.
 ///
 /// # Safety
 ///
-/// The data is that of one of our wakers, which outlives what is given.
+/// The data is that of one of our wakers, which outlives the result.
 unsafe fn flag_of(data: *const ()) -> ManuallyDrop<WakeFlagRef<AnyActor>> {
     let raw = data.cast::<WakeFlag<AnyActor>>().cast_mut();
-    // SAFETY: it is the address of a bell, hence not null.
+    // SAFETY: it is the address of a wake flag, hence not null.
     let raw = unsafe { NonNull::new_unchecked(raw) };
-    // SAFETY: it came from `into_raw`, or `borrowed`; its count is not given away here.
+    // SAFETY: it came from `into_raw`, or `borrowed`; its reference is not released here.
     ManuallyDrop::new(unsafe { WakeFlagRef::from_raw(raw) })
 }
 
@@ -73,7 +73,7 @@ unsafe fn clone(data: *const ()) -> RawWaker {
 }
 
 unsafe fn wake(data: *const ()) {
-    // SAFETY: the data of our wakers; this one is used up.
+    // SAFETY: the data of our wakers; this one is consumed.
     let flag = ManuallyDrop::into_inner(unsafe { flag_of(data) });
     flag.wake();
 }
@@ -84,7 +84,7 @@ unsafe fn wake_by_ref(data: *const ()) {
 }
 
 unsafe fn release(data: *const ()) {
-    // SAFETY: the data of our wakers; this one is used up.
+    // SAFETY: the data of our wakers; this one is consumed.
     drop(ManuallyDrop::into_inner(unsafe { flag_of(data) }));
 }
 

@@ -19,10 +19,10 @@ use crate::{
     shared::{Accepted, ActorShared},
 };
 
-/// Where a sender stands.
+/// The state of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendOutcome {
-    /// Let in.
+    /// The message was accepted.
     Sent,
     /// In the list.
     Waits(u64),
@@ -30,15 +30,15 @@ pub enum SendOutcome {
     Stopped,
 }
 
-/// What senders and the runner meet at.
+/// What senders and the runner share.
 pub struct MailboxModel {
-    /// Never dropped: it has no system to give back.
+    /// Never dropped, because it has no system.
     shared: ManuallyDrop<ActorShared<u32>>,
-    /// What the state word of a process would tell.
+    /// Stands for the task state of the executor.
     is_woken: AtomicBool,
 }
 
-// SAFETY: what is shared of it is made for that.
+// SAFETY: what is shared of it is made for sharing.
 unsafe impl Send for MailboxModel {}
 // SAFETY: as above.
 unsafe impl Sync for MailboxModel {}
@@ -47,7 +47,7 @@ impl MailboxModel {
     /// A mailbox of this capacity, with a runner that has not run yet.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        // SAFETY: the system is never looked at, and the core never dropped.
+        // SAFETY: the system is never accessed, and the header never dropped.
         let header = unsafe {
             ActorHeader::new(ActorPath::root(), None, NonNull::dangling(), Overflow::Fail)
         };
@@ -56,11 +56,11 @@ impl MailboxModel {
     }
 
     fn wake(&self) {
-        // AcqRel: as the state word of a process.
+        // AcqRel: as the task state of the executor.
         self.is_woken.swap(true, AcqRel);
     }
 
-    /// Sends without waiting; whether that was accepted.
+    /// Sends without waiting; whether the message was accepted.
     pub fn tell(&self, n: u32) -> bool {
         let sent = self.shared.push(n);
         if matches!(sent, Ok(Accepted::MustWake)) {
@@ -87,7 +87,7 @@ impl MailboxModel {
         }
     }
 
-    /// Gives up; the message, if it was not sent.
+    /// Cancels; returns the message, if it was not sent.
     #[must_use]
     pub fn cancel(&self, ticket: u64) -> Option<u32> {
         let mut back: Option<u32> = None;
@@ -95,9 +95,9 @@ impl MailboxModel {
         back
     }
 
-    /// Steps the actor as long as it is woken, as a worker does.
+    /// Polls the actor as long as it is woken, as a worker does.
     pub fn run(&self, taken: &mut Vec<u32>) {
-        // AcqRel: as the state word of a process.
+        // AcqRel: as the task state of the executor.
         while self.is_woken.swap(false, AcqRel) {
             self.step(taken);
         }
@@ -115,7 +115,7 @@ impl MailboxModel {
                 Pop::Item(envelope) => taken.push(envelope.msg),
                 // SAFETY: as above.
                 Pop::Empty if unsafe { self.shared.mail.try_idle() } => return,
-                // Somebody has come, or waits for room and is about to say so.
+                // A message has arrived, or a sender waits for room and is about to wake the cell.
                 Pop::Empty | Pop::Busy => {
                     self.wake();
                     hint::spin_loop();

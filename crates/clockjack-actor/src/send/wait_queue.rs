@@ -1,16 +1,16 @@
-//! A line of those who wait: first come, first out, and each can leave from where it stands.
+//! A queue of waiting senders: first in, first out, and each one can leave from any position.
 //!
-//! A map by ticket would do the same, for several times the code, and that for each type of
-//! message.
+//! A map by ticket would do the same with several times the code, and that once per message type.
 
 use alloc::collections::VecDeque;
 
-/// How many may have left from the middle before the others move up, beside as many as wait.
+/// How many vacant entries are tolerated, in addition to one per waiting sender, before the queue
+/// is compacted.
 const VACANT_MAX: usize = 16;
 
 /// See the [module](self).
 pub(super) struct WaitQueue<T> {
-    /// In the order of their tickets, which count up. Who has left leaves a place.
+    /// In the order of their tickets, which increase. A sender that has left leaves a vacant entry.
     entries: VecDeque<(u64, Option<T>)>,
     n_waiting: usize,
 }
@@ -24,7 +24,7 @@ impl<T> WaitQueue<T> {
         self.n_waiting == 0
     }
 
-    /// Lines up behind all others; the ticket is greater than any before.
+    /// Appends; the ticket is greater than all before.
     pub(super) fn push(&mut self, ticket: u64, one: T) {
         debug_assert!(self.entries.back().is_none_or(|(last, _)| *last < ticket));
         self.entries.push_back((ticket, Some(one)));
@@ -40,19 +40,19 @@ impl<T> WaitQueue<T> {
         self.entries.get_mut(at)?.1.as_mut()
     }
 
-    /// Takes out the one with this ticket.
+    /// Removes the one with this ticket.
     pub(super) fn remove(&mut self, ticket: u64) -> Option<T> {
         let at = self.at(ticket)?;
         let one = self.entries.get_mut(at)?.1.take()?;
         self.n_waiting -= 1;
-        // So that each is moved once for one that has left, and an empty line has no places.
+        // So each compaction is paid for by as many removals, and an empty queue has no entries.
         if self.n_waiting == 0 || self.entries.len() > 2 * self.n_waiting + VACANT_MAX {
             self.entries.retain(|(_, one)| one.is_some());
         }
         Some(one)
     }
 
-    /// Takes out the first, or the last.
+    /// Removes the first, or the last.
     pub(super) fn pop(&mut self, is_first: bool) -> Option<T> {
         loop {
             let place = if is_first { self.entries.pop_front() } else { self.entries.pop_back() };
@@ -63,7 +63,7 @@ impl<T> WaitQueue<T> {
         }
     }
 
-    /// Those who wait, in order, with their tickets.
+    /// Those that wait, in order, with their tickets.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
         self.entries.iter_mut().filter_map(|(ticket, one)| one.as_mut().map(|one| (*ticket, one)))
     }

@@ -1,4 +1,5 @@
-//! The list of those who wait for room in a mailbox; its protocol is that of the [parent](super).
+//! The list of senders that wait for room in a mailbox; the [parent module](super) describes its
+//! protocol.
 #![expect(unsafe_code, reason = "the list of an actor stands in its shared")]
 
 use alloc::{boxed::Box, vec::Vec};
@@ -15,21 +16,21 @@ use crate::{envelope::Envelope, header::WAITERS, props::Overflow, shared::ActorS
 
 /// A message that waits.
 pub(crate) enum WaitingMessage<M> {
-    /// As it is.
+    /// The message itself.
     Ready(M),
-    /// What a mapped ref makes a message of, when there is room.
+    /// What a mapped reference turns into a message when there is room.
     Mapped(Box<dyn DeferredMessage<M>>),
 }
 
-/// What a message is made of.
+/// A message that is made when there is room.
 pub(crate) trait DeferredMessage<M> {
-    /// The message; once.
+    /// Makes the message; called once.
     fn make(&mut self) -> M;
-    /// What it was to be made of, into an `Option` of that type.
+    /// Returns the original value, into an `Option` of its type.
     fn give_back(&mut self, back: &mut dyn Any);
 }
 
-/// What was to be sent, untouched.
+/// The value as it was given.
 struct UnmappedMessage<N>(Option<N>);
 
 impl<N: 'static> DeferredMessage<N> for UnmappedMessage<N> {
@@ -42,7 +43,7 @@ impl<N: 'static> DeferredMessage<N> for UnmappedMessage<N> {
     }
 }
 
-/// Goes through the function of a mapped ref.
+/// A value that the function of a mapped reference converts.
 pub(crate) struct MappedMessage<N, M> {
     pub(crate) from: Box<dyn DeferredMessage<N>>,
     pub(crate) f: fn(N) -> M,
@@ -92,22 +93,22 @@ impl<M: 'static> WaitingMessage<M> {
     }
 }
 
-/// What became of who lined up. What was refused is given back.
+/// The result of an attempt to wait. A refused message is given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Enqueued {
     /// There was room after all.
     Sent,
-    /// It waits, with this ticket.
+    /// The sender waits, with this ticket.
     Waits(u64),
-    /// The mailbox is one that nobody waits for.
+    /// The overflow policy of the mailbox does not allow waiting.
     Full,
-    /// The actor takes no more.
+    /// The actor accepts no more messages.
     Stopped,
 }
 
-/// Those who wait; see the [parent](super).
+/// The waiting senders; see the [parent module](super).
 pub(crate) struct Waiters<M: 'static> {
-    /// Where this hangs, so it is there as long as this is.
+    /// The shared part that owns this list, so it lives at least as long.
     shared: NonNull<ActorShared<M>>,
     list: Lock<List<M>>,
 }
@@ -115,7 +116,7 @@ pub(crate) struct Waiters<M: 'static> {
 struct List<M> {
     next: u64,
     waiting: WaitQueue<Waiter<M>>,
-    /// Given up on another thread, to be dropped by the runner.
+    /// Cancelled on another thread, to be dropped by the runner.
     cancelled: Vec<WaitingMessage<M>>,
     is_closed: bool,
 }
@@ -123,11 +124,11 @@ struct List<M> {
 struct Waiter<M> {
     message: WaitingMessage<M>,
     waker: Option<Waker>,
-    /// Whether it is the request of an ask, for which nobody polls here.
+    /// Whether it is the request of an ask, for which no future polls here.
     is_request: bool,
 }
 
-/// The duty to wake the cell.
+/// Wakes the cell in its drop.
 struct WakeOnDrop<'w>(&'w dyn Fn());
 
 impl Drop for WakeOnDrop<'_> {
@@ -136,32 +137,32 @@ impl Drop for WakeOnDrop<'_> {
     }
 }
 
-/// What the lists of all types do for who has a ticket.
+/// The operations on a ticket, for lists of all message types.
 pub(crate) trait WaitList {
-    /// Whether it still waits; then `waker` will be woken. If it does not and was not sent, it is
-    /// given back.
+    /// Whether the sender still waits; then `waker` will be woken. If it does not wait and the
+    /// message was not sent, the message is given back.
     fn poll(&self, ticket: u64, waker: &Waker, back: &mut dyn Any) -> bool;
-    /// Takes it out and gives it back, if it was not sent.
+    /// Removes the message and gives it back, if it was not sent.
     fn cancel(&self, ticket: u64, back: &mut dyn Any);
-    /// Takes a request out and drops it, here or, if it must not be dropped elsewhere, by the
-    /// runner, whom the caller wakes.
+    /// Removes a request and drops it: here or, if it must not be dropped on this thread, by the
+    /// runner, which the caller wakes.
     fn cancel_request(&self, ticket: u64, is_local: bool);
-    /// The list of the type.
+    /// The list of the concrete message type.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Room for a message, and what that is to be made of.
+/// Room for a message, and the message to be made.
 type DeferredWrite<'m, M> = (Permit<'m, Envelope<M>>, Box<dyn DeferredMessage<M>>);
 
-/// A message that was let in.
+/// A message that got room.
 pub(crate) struct Admitted<'m, M> {
-    /// Room that was taken for a message that is to be made first.
+    /// Room that was claimed for a message that is to be made first.
     pub(crate) deferred: Option<DeferredWrite<'m, M>>,
-    /// Who is to be told.
+    /// The waker of the sender.
     pub(crate) waker: Option<Waker>,
 }
 
-/// What is left when a list is closed.
+/// What remains when a list is closed.
 pub(crate) struct Leftover<M> {
     pub(crate) requests: Vec<WaitingMessage<M>>,
     pub(crate) wakers: Vec<Waker>,
@@ -170,7 +171,7 @@ pub(crate) struct Leftover<M> {
 impl<M: 'static> Waiters<M> {
     /// # Safety
     ///
-    /// It lives no longer than the front, which stays where it is.
+    /// It lives no longer than the shared part, which does not move.
     pub(crate) unsafe fn new(shared: &ActorShared<M>) -> Self {
         let list =
             List { next: 1, waiting: WaitQueue::new(), cancelled: Vec::new(), is_closed: false };
@@ -182,7 +183,7 @@ impl<M: 'static> Waiters<M> {
         unsafe { self.shared.as_ref() }
     }
 
-    /// Rule 1; `wake` wakes the cell, and `queue` queues it if a claim has ended its sleep.
+    /// Rule 1; `wake` wakes the cell, and `queue` queues it if a claim has ended its idle state.
     pub(crate) fn wait_for_room(
         &self,
         message: WaitingMessage<M>,
@@ -205,7 +206,7 @@ impl<M: 'static> Waiters<M> {
                 }
                 (Bar::HasRoom, Some(message)) => match self.shared().mail.claim() {
                     Ok(permit) => {
-                        // Whoever has the permit has the duty, also if the function panics.
+                        // The owner of the permit must wake the cell, also if the function panics.
                         let wake_cell = permit.wakes().then(|| WakeOnDrop(queue));
                         let _ = permit.write(Envelope::new(message.make()));
                         drop(wake_cell);
@@ -241,7 +242,7 @@ impl<M: 'static> Waiters<M> {
         (bar, ticket)
     }
 
-    /// Rule 2; called whenever somebody has left the list.
+    /// Rule 2; called whenever an entry has left the list.
     fn update_reservation(&self, list: &List<M>) {
         if !list.waiting.is_empty() {
             return;
@@ -283,7 +284,7 @@ impl<M: 'static> Waiters<M> {
         })
     }
 
-    /// What was given up elsewhere. For the runner.
+    /// The messages that were cancelled on other threads. For the runner.
     pub(crate) fn take_cancelled(&self) -> Vec<WaitingMessage<M>> {
         self.list.with(|list| {
             let cancelled = core::mem::take(&mut list.cancelled);
@@ -369,11 +370,12 @@ impl<M: 'static> WaitList for Waiters<M> {
 }
 
 impl<M: 'static> Drop for Waiters<M> {
-    /// What is here belongs to somebody who has forgotten it. The last ref to an actor may go on
-    /// any thread, so it is not known whether it may be dropped here.
+    /// A message that is still here belongs to a sender that was leaked. The last reference to an
+    /// actor may be dropped on any thread, so it is not known whether the message may be dropped
+    /// here.
     fn drop(&mut self) {
         let list = self.list.get_mut();
-        // Only the letters: the memory of the line is ours.
+        // Only the messages are leaked: the memory of the queue is freed.
         while let Some(one) = list.waiting.pop(true) {
             core::mem::forget(one.message);
         }

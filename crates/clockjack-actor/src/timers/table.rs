@@ -8,7 +8,7 @@ use clockjack_sync::mutant;
 use super::Key;
 use crate::system_queue::{TimerNode, timer_node};
 
-/// What a timer sends.
+/// The source of a timer's messages.
 pub(crate) enum Source<M> {
     Once(M),
     Every(Box<dyn FnMut() -> M + Send>),
@@ -23,16 +23,17 @@ pub(crate) struct Timer<M> {
 }
 
 impl<M> Timer<M> {
-    /// Whether its job goes on: the scheduler may have ended it.
+    /// Whether its job is active: the scheduler may have cancelled it.
     pub(crate) fn is_active(&self) -> bool {
         !matches!(self.job.state(), JobState::Cancelled | JobState::Completed)
     }
 }
 
-/// See the [module](self). A slot is named by fires, a key by the actor.
+/// See the [module](self). Events refer to a slot, the actor refers to a key.
 pub(crate) struct TimerTable<M> {
     slots: Vec<Option<Timer<M>>>,
-    /// By slot: what its fires come by. A slot that is taken anew keeps it, whatever hangs there.
+    /// By slot: the node in which its events arrive. A slot that is reused keeps its node, even if
+    /// that is linked.
     nodes: Vec<TimerNode>,
     free: Vec<u32>,
     by_key: BTreeMap<Key, u32>,
@@ -52,8 +53,8 @@ impl<M> Default for TimerTable<M> {
 }
 
 impl<M> TimerTable<M> {
-    /// Where a timer of this key is to be put, and a generation that none had before. Nothing is
-    /// taken by that: until something is put there it may be given again.
+    /// The slot for a timer of this key, and a generation that was not used before. Nothing is
+    /// reserved yet: until a timer is inserted, the same slot may be returned again.
     pub(super) fn reserve(&mut self, key: Key) -> (u32, u32) {
         self.generation = self.generation.wrapping_add(1);
         let slot = self.by_key.get(&key).or(self.free.last()).copied();
@@ -61,7 +62,7 @@ impl<M> TimerTable<M> {
         (slot.unwrap_or_else(next), self.generation)
     }
 
-    /// The post of a slot that `reserve` has given.
+    /// The node of a slot that `reserve` has returned.
     pub(super) fn node(&mut self, slot: u32) -> &TimerNode {
         let index = slot as usize;
         if index == self.nodes.len() {
@@ -70,12 +71,13 @@ impl<M> TimerTable<M> {
         &self.nodes[index]
     }
 
-    /// Puts a timer where `reserve` said; gives the one that stood there, which had the same key.
+    /// Inserts a timer into the slot that `reserve` has returned; returns the previous one, which
+    /// had the same key.
     pub(super) fn insert(&mut self, slot: u32, timer: Timer<M>) -> Option<Timer<M>> {
         let index = slot as usize;
         if index == self.slots.len() {
             self.slots.push(None);
-            // Room for the day when all of them are free: a restart allocates nothing.
+            // Capacity for the case that all slots are free: a restart allocates nothing.
             self.free.reserve(self.slots.len() - self.free.len());
         } else if self.slots[index].is_none() {
             self.free.pop();
@@ -89,7 +91,7 @@ impl<M> TimerTable<M> {
         self.slots[slot as usize].as_ref()
     }
 
-    /// Where the timer of this key stands, and its generation.
+    /// The slot of the timer with this key, and its generation.
     pub(crate) fn place(&self, key: Key) -> Option<(u32, u32)> {
         let slot = *self.by_key.get(&key)?;
         Some((slot, self.slots[slot as usize].as_ref()?.generation))
@@ -107,20 +109,20 @@ impl<M> TimerTable<M> {
         Some(timer)
     }
 
-    /// Takes any of them out; none is left after as many calls as there are.
+    /// Removes any timer; none is left after as many calls as there are timers.
     pub(super) fn remove_last(&mut self) -> Option<Timer<M>> {
         let (_, slot) = self.by_key.last_key_value()?;
         self.remove_slot(*slot)
     }
 
-    /// Whether a fire is of the timer that stands there now.
+    /// Whether an event belongs to the timer that is in the slot now.
     pub(crate) fn is_current(&self, slot: u32, generation: u32) -> bool {
         let timer = self.slots.get(slot as usize).and_then(Option::as_ref);
         let is_any = mutant!("actor-timer-any-generation");
         timer.is_some_and(|timer| timer.generation == generation || is_any)
     }
 
-    /// The message of a timer that has fired. One that fires once is taken out.
+    /// The message of a timer that has fired. A one-shot timer is removed.
     pub(crate) fn take_message(&mut self, slot: u32) -> Option<M> {
         let timer = self.slots.get_mut(slot as usize)?.as_mut()?;
         if let Source::Every(make) = &mut timer.source {
