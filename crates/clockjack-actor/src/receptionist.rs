@@ -230,8 +230,8 @@ impl Receptionist {
 
     /// Removes an actor that has stopped.
     pub(crate) fn remove_actor(&self, pid: Pid) {
-        let task = self.0.table.with(|table| table.remove_actor(pid));
-        for task in task {
+        let tasks = self.0.table.with(|table| table.remove_actor(pid));
+        for task in tasks {
             task(self);
         }
     }

@@ -184,7 +184,7 @@ fn an_end_that_is_left_unhandled_is_a_failure() {
     let end = || Signal::Terminated(Terminated::new(stranger.pid(), stranger.path(), None));
     assert!(kit.try_signal(end()).is_err());
     let text = panic_of(|| kit.signal(end()));
-    assert!(text.starts_with("/user/kit: the signal has failed kit::Doer: "), "{text}");
+    assert!(text.starts_with("/user/kit: the signal failed in kit::Doer: "), "{text}");
 }
 
 #[test]
@@ -374,7 +374,7 @@ fn another_effect_is_shown_with_those_behind_it() {
 fn a_failure_is_one_of_the_test_and_the_actor_goes_on() {
     let mut kit = kit();
     let text = panic_of(|| run(&mut kit, |_, _| Err(Failure::msg("out of paper"))));
-    assert_eq!(text, "/user/kit: the message has failed kit::Doer: out of paper");
+    assert_eq!(text, "/user/kit: the message failed in kit::Doer: out of paper");
     assert!(kit.try_run(Msg::Do(Box::new(|_, _| Err(Failure::msg("again"))))).is_err());
     assert_eq!(panic_of(|| run(&mut kit, |_, _| panic!("no ink"))), "no ink");
     kit.run(Msg::Text("still there"));
@@ -386,7 +386,7 @@ fn an_actor_that_has_stopped_handles_nothing_more() {
     let mut kit = kit();
     run(&mut kit, |_, _| Ok(Next::Stop));
     assert!(kit.is_stopped());
-    let text = "/user/kit: it has stopped, and handles nothing more";
+    let text = "/user/kit: the actor has stopped and handles nothing more";
     assert_eq!(panic_of(|| kit.run(Msg::Text("more"))), text);
 }
 

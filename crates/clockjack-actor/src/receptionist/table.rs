@@ -163,10 +163,10 @@ impl ServiceTable {
 
     /// Records that an actor is listed under a key.
     fn add_key<M: 'static>(&mut self, pid: Pid, key: &ServiceKey<M>) {
-        let keys_of = self.keys_of.entry(pid).or_default();
+        let keys = self.keys_of.entry(pid).or_default();
         let id = TypeId::of::<M>();
-        if !keys_of.iter().any(|place| place.0 == id && **place.1 == *key.name()) {
-            keys_of.push((id, key.shared_name().clone()));
+        if !keys.iter().any(|other| other.0 == id && **other.1 == *key.name()) {
+            keys.push((id, key.shared_name().clone()));
         }
     }
 
@@ -180,10 +180,10 @@ impl ServiceTable {
         let id = TypeId::of::<M>();
         let entry = self.entries.get(&id)?.get(key.name())?;
         if let Some(pid) = pid.filter(|pid| !entry.has(*pid))
-            && let Some(keys_of) = self.keys_of.get_mut(&pid)
+            && let Some(keys) = self.keys_of.get_mut(&pid)
         {
-            keys_of.retain(|place| place.0 != id || **place.1 != *key.name());
-            if keys_of.is_empty() {
+            keys.retain(|other| other.0 != id || **other.1 != *key.name());
+            if keys.is_empty() {
                 self.keys_of.remove(&pid);
             }
         }

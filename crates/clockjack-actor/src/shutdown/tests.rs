@@ -535,7 +535,7 @@ fn a_task_without_name_or_phase_is_refused_and_handed_back() {
     let task = error.into_task();
     let error = shutdown.add_task(Phase::named("x"), "kept", task).unwrap_err();
     assert!(error.is_unknown_phase());
-    assert_eq!(error.to_string(), "there is no phase `x` for task `kept`");
+    assert_eq!(error.to_string(), "task `kept`: there is no phase `x`");
     shutdown.add_task(A, "kept", error.into_task()).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
     done(&mut shutdown, 0);

@@ -6,16 +6,16 @@
 //! last poll.
 //!
 //! 1. A lister sets the actor's bit, adds the actor to its table under the table's lock, and then
-//!    checks whether the actor has stopped (flag ENDED). If so, the lister removes the actor again.
-//! 2. The runner sets ENDED and then reads the bit. If the bit is set, the runner removes the actor
+//!    checks whether the actor has stopped (flag STOPPED). If so, the lister removes the actor again.
+//! 2. The runner sets STOPPED and then reads the bit. If the bit is set, the runner removes the actor
 //!    from all tables, under their locks.
 //!
 //! *Why no stopped actor stays in a table*: each of the two threads executes a sequentially
 //! consistent fence between the write of its own word and the read of the other's (the
 //! store-buffering or Dekker pattern), so at least one of them sees the other's write. If the
-//! lister sees ENDED, it removes the actor. If the runner sees the bit, then either it finds the
+//! lister sees STOPPED, it removes the actor. If the runner sees the bit, then either it finds the
 //! actor in the table, or it released the table's lock before the lister acquired the lock, and in
-//! that case the lister sees ENDED.
+//! that case the lister sees STOPPED.
 
 use clockjack_exec::Pid;
 use clockjack_sync::{
