@@ -208,7 +208,7 @@ fn a_stopped_actor_is_told_of_at_once() {
     assert_eq!(
         error.to_string(),
         "/user/server has not answered a message of type ask::Msg: already terminated \
-         (time-out 1s)"
+         (timeout 1s)"
     );
     root.run_until_idle();
     assert_eq!(log.take(), ["/user/server Msg Stopped"]);

@@ -281,7 +281,11 @@ impl<A: Actor> ActorTestKit<A> {
         call: impl FnOnce(&mut TestActor<A>, &mut Context<'_, Host<A::Msg>>) -> Result<Next, Failure>
         + 'static,
     ) -> Result<Next, Failure> {
-        assert!(!self.is_stopped(), "{}: the actor has stopped and handles nothing more", self.host);
+        assert!(
+            !self.is_stopped(),
+            "{}: the actor has stopped and handles nothing more",
+            self.host
+        );
         let mut test_actor = self.test_actor.take().expect("absent only during a call");
         let back = Rc::new(RefCell::new(None));
         let out = Rc::clone(&back);

@@ -369,7 +369,9 @@ impl Inner {
         let mut busy = BTreeMap::<ActorPath, usize>::new();
         for _ in 0..ROUNDS_SAMPLED {
             self.run_round();
-            for actor in testing::all_actors(&self.system).into_iter().filter(|actor| actor.is_ready) {
+            for actor in
+                testing::all_actors(&self.system).into_iter().filter(|actor| actor.is_ready)
+            {
                 *busy.entry(actor.path).or_default() += 1;
             }
         }

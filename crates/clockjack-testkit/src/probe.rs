@@ -234,7 +234,10 @@ impl<M: 'static> TestProbe<M> {
         if within.is_zero() {
             self.fail(&format!("{expected}, but no further message came"), self.show)
         } else {
-            self.fail(&format!("{expected}, but no further message came within {within:?}"), self.show)
+            self.fail(
+                &format!("{expected}, but no further message came within {within:?}"),
+                self.show,
+            )
         }
     }
 

@@ -50,7 +50,8 @@ fn messages_come_in_the_order_in_which_they_were_told() {
 fn a_missing_message_names_probe_and_expectation() {
     let time = ManualTime::start();
     let probe = told(&time, &[]);
-    let text = "/user/probe-1 at 0ns: expected a message, but no further message came; nothing is queued";
+    let text =
+        "/user/probe-1 at 0ns: expected a message, but no further message came; nothing is queued";
     assert_eq!(panic_of(|| probe.expect()), text);
     let text = "/user/probe-1 at 0ns: expected 7, but no further message came; nothing is queued";
     assert_eq!(panic_of(|| probe.expect_eq(7)), text);

@@ -1,7 +1,7 @@
 //! The scheduler over refs, with the calls of Pekko's, in virtual time.
 
 use crate::bench::Log;
-use crate::puppet::{Msg, Stage, ms};
+use crate::scripted_actor::{Msg, Stage, ms};
 use alloc::sync::Arc;
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Backoff, Cancellable, Context, DispatcherId, Failure, Mailbox,
@@ -371,15 +371,15 @@ fn a_handler_that_fails_by_its_own_message_does_not_end_the_job() {
 fn a_context_schedules_in_the_name_of_its_actor_and_beyond_its_life() {
     let mut stage = Stage::new();
     let ear = ear(&mut stage, 0);
-    let puppet = stage.puppet();
+    let scripted_actor = stage.scripted_actor();
     let to = ear.clone();
-    stage.act(&puppet, move |cx| {
+    stage.act(&scripted_actor, move |cx| {
         drop(cx.schedule_once(ms(10), &to, Say("posthumous"))?);
         Ok(Next::Stop)
     });
     stage.heard();
     stage.pass(10);
-    assert_eq!(stage.heard(), [format!("10 posthumous x1 from {}", puppet.pid())]);
+    assert_eq!(stage.heard(), [format!("10 posthumous x1 from {}", scripted_actor.pid())]);
 }
 
 #[test]

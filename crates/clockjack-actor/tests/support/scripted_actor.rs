@@ -1,4 +1,4 @@
-//! An actor that does what a test says, and writes down what it is told.
+//! An actor that executes closures of a test, and records what it receives.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -10,14 +10,14 @@ use clockjack_actor::{
 
 use crate::bench::Log;
 
-pub(crate) type Cx<'c> = Context<'c, Puppet>;
-type Act = Box<dyn FnOnce(&mut Puppet, &mut Cx<'_>) -> Result<Next, Failure> + Send>;
-type OnStarted = Box<dyn FnMut(&mut Puppet, &mut Cx<'_>) -> Result<Next, Failure> + Send>;
-type OnSignal = Box<dyn FnMut(&mut Puppet, &mut Cx<'_>, &Signal) -> Option<Next> + Send>;
+pub(crate) type Cx<'c> = Context<'c, ScriptedActor>;
+type Act = Box<dyn FnOnce(&mut ScriptedActor, &mut Cx<'_>) -> Result<Next, Failure> + Send>;
+type OnStarted = Box<dyn FnMut(&mut ScriptedActor, &mut Cx<'_>) -> Result<Next, Failure> + Send>;
+type OnSignal = Box<dyn FnMut(&mut ScriptedActor, &mut Cx<'_>, &Signal) -> Option<Next> + Send>;
 
-pub(crate) struct Puppet {
+pub(crate) struct ScriptedActor {
     pub(crate) log: Log,
-    /// Which value of its factory it is, from one.
+    /// The number of this value of the factory, starting with one.
     pub(crate) born: u32,
     pub(crate) state: u32,
     plan: Plan,
@@ -26,7 +26,7 @@ pub(crate) struct Puppet {
 
 pub(crate) enum Msg {
     Say(&'static str),
-    /// Said with the number of the value that handles it.
+    /// Recorded with the number of the value that handles it.
     Born,
     Fail,
     Panic,
@@ -34,7 +34,7 @@ pub(crate) enum Msg {
     Do(Act),
 }
 
-/// What a puppet is to do, shared with the test.
+/// The behaviour of a scripted actor, shared with the test.
 #[derive(Clone, Default)]
 pub(crate) struct Plan {
     births: Arc<AtomicU32>,
@@ -45,28 +45,31 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn started(
         self,
-        act: impl FnMut(&mut Puppet, &mut Cx<'_>) -> Result<Next, Failure> + Send + 'static,
+        act: impl FnMut(&mut ScriptedActor, &mut Cx<'_>) -> Result<Next, Failure> + Send + 'static,
     ) -> Self {
         *self.started.lock().unwrap() = Some(Box::new(act));
         self
     }
 
-    /// What it answers to a signal; none for what it does otherwise.
+    /// The answer to a signal; `None` for the default.
     pub(crate) fn signal(
         self,
-        act: impl FnMut(&mut Puppet, &mut Cx<'_>, &Signal) -> Option<Next> + Send + 'static,
+        act: impl FnMut(&mut ScriptedActor, &mut Cx<'_>, &Signal) -> Option<Next> + Send + 'static,
     ) -> Self {
         *self.signal.lock().unwrap() = Some(Box::new(act));
         self
     }
 
-    pub(crate) fn props(&self, log: &Log) -> Props<Puppet, impl FnMut() -> Puppet + Send + use<>> {
+    pub(crate) fn props(
+        &self,
+        log: &Log,
+    ) -> Props<ScriptedActor, impl FnMut() -> ScriptedActor + Send + use<>> {
         let (plan, log) = (self.clone(), log.clone());
-        Props::new(move || plan.puppet(&log))
+        Props::new(move || plan.scripted_actor(&log))
     }
 
-    pub(crate) fn puppet(&self, log: &Log) -> Puppet {
-        Puppet {
+    pub(crate) fn scripted_actor(&self, log: &Log) -> ScriptedActor {
+        ScriptedActor {
             log: log.clone(),
             born: self.births.fetch_add(1, Relaxed) + 1,
             state: 0,
@@ -75,40 +78,42 @@ impl Plan {
         }
     }
 
-    /// How often it was made.
+    /// How often the factory was called.
     pub(crate) fn births(&self) -> u32 {
         self.births.load(Relaxed)
     }
 }
 
-pub(crate) fn props(log: &Log) -> Props<Puppet, impl FnMut() -> Puppet + Send + use<>> {
+pub(crate) fn props(
+    log: &Log,
+) -> Props<ScriptedActor, impl FnMut() -> ScriptedActor + Send + use<>> {
     Plan::default().props(log)
 }
 
-/// Lets the puppet do something.
+/// Wraps a closure for the scripted actor.
 pub(crate) fn act(
-    act: impl FnOnce(&mut Puppet, &mut Cx<'_>) -> Result<Next, Failure> + Send + 'static,
+    act: impl FnOnce(&mut ScriptedActor, &mut Cx<'_>) -> Result<Next, Failure> + Send + 'static,
 ) -> Msg {
     Msg::Do(Box::new(act))
 }
 
-/// Tells the puppet to do something, and runs until all is quiet.
+/// Sends the scripted actor a message, and runs until the system is idle.
 pub(crate) fn run(
     root: &mut RootContext,
-    puppet: &ActorRef<Msg>,
-    what: impl FnOnce(&mut Puppet, &mut Cx<'_>) -> Result<Next, Failure> + Send + 'static,
+    scripted_actor: &ActorRef<Msg>,
+    what: impl FnOnce(&mut ScriptedActor, &mut Cx<'_>) -> Result<Next, Failure> + Send + 'static,
 ) {
-    puppet.tell(act(what)).unwrap();
+    scripted_actor.tell(act(what)).unwrap();
     root.run_until_idle();
 }
 
-impl Puppet {
+impl ScriptedActor {
     pub(crate) fn say(&self, text: impl AsRef<str>) {
         self.log.add(format!("{} {}", self.name, text.as_ref()));
     }
 }
 
-impl Actor for Puppet {
+impl Actor for ScriptedActor {
     type Msg = Msg;
 
     fn started(&mut self, cx: &mut Cx<'_>) -> Result<Next, Failure> {
@@ -150,13 +155,13 @@ impl Actor for Puppet {
     }
 }
 
-/// The failure in a few words: who stands for it, what was decided, where it began.
+/// The failure in a few words: the responsible actor, the decision, the origin.
 pub(crate) fn short(info: &FailureInfo) -> String {
     let directive = info.directive.map_or("?".to_owned(), |directive| directive.to_string());
     format!("{} {directive} ({} of {})", info.path, info.reason, info.origin().1)
 }
 
-/// An actor that writes down all events of some kinds.
+/// An actor that records all events of some kinds.
 pub(crate) fn events(
     root: &mut RootContext,
     kinds: clockjack_actor::EventKinds,

@@ -15,7 +15,7 @@ pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-type Deed = dyn FnOnce(&mut Context<'_, Puppet>) -> Result<Next, Failure> + Send;
+type Deed = dyn FnOnce(&mut Context<'_, ScriptedActor>) -> Result<Next, Failure> + Send;
 
 pub(crate) enum Msg {
     /// Is noted, with the time and the batch.
@@ -32,17 +32,17 @@ pub(crate) enum Msg {
     Stop,
 }
 
-type Start = dyn Fn(&mut Context<'_, Puppet>) -> Result<Next, Failure> + Send + Sync;
-type Hook = dyn Fn(&mut Context<'_, Puppet>, &Signal) -> Option<Next> + Send + Sync;
+type Start = dyn Fn(&mut Context<'_, ScriptedActor>) -> Result<Next, Failure> + Send + Sync;
+type Hook = dyn Fn(&mut Context<'_, ScriptedActor>, &Signal) -> Option<Next> + Send + Sync;
 
-pub(crate) struct Puppet {
+pub(crate) struct ScriptedActor {
     log: Log,
     clock: Arc<ManualClock>,
     start: Arc<Start>,
     hook: Arc<Hook>,
 }
 
-impl Puppet {
+impl ScriptedActor {
     fn note(&self, cx: &Context<'_, Self>, text: &str) {
         let at =
             self.clock.now().since(clockjack_time::TimerInstant { ticks: 0, resolution_ns: 1 });
@@ -55,7 +55,7 @@ impl Puppet {
     }
 }
 
-impl Actor for Puppet {
+impl Actor for ScriptedActor {
     type Msg = Msg;
 
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
@@ -87,7 +87,7 @@ impl Actor for Puppet {
     }
 }
 
-/// A system in virtual time with puppets in it.
+/// A system in virtual time with scripted actors in it.
 pub(crate) struct Stage {
     pub(crate) root: RootContext,
     pub(crate) clock: Arc<ManualClock>,
@@ -133,19 +133,19 @@ impl Stage {
 
     pub(crate) fn props(
         &self,
-        start: impl Fn(&mut Context<'_, Puppet>) -> Result<Next, Failure> + Send + Sync + 'static,
-    ) -> BoxedProps<Puppet> {
+        start: impl Fn(&mut Context<'_, ScriptedActor>) -> Result<Next, Failure> + Send + Sync + 'static,
+    ) -> BoxedProps<ScriptedActor> {
         self.props_with(start, |_, _| None)
     }
 
     pub(crate) fn props_with(
         &self,
-        start: impl Fn(&mut Context<'_, Puppet>) -> Result<Next, Failure> + Send + Sync + 'static,
-        hook: impl Fn(&mut Context<'_, Puppet>, &Signal) -> Option<Next> + Send + Sync + 'static,
-    ) -> BoxedProps<Puppet> {
+        start: impl Fn(&mut Context<'_, ScriptedActor>) -> Result<Next, Failure> + Send + Sync + 'static,
+        hook: impl Fn(&mut Context<'_, ScriptedActor>, &Signal) -> Option<Next> + Send + Sync + 'static,
+    ) -> BoxedProps<ScriptedActor> {
         let (log, clock) = (self.log.clone(), Arc::clone(&self.clock));
         let (start, hook): (Arc<Start>, Arc<Hook>) = (Arc::new(start), Arc::new(hook));
-        Props::new(move || Puppet {
+        Props::new(move || ScriptedActor {
             log: log.clone(),
             clock: Arc::clone(&clock),
             start: Arc::clone(&start),
@@ -154,11 +154,11 @@ impl Stage {
         .boxed()
     }
 
-    pub(crate) fn puppet(&mut self) -> ActorRef<Msg> {
+    pub(crate) fn scripted_actor(&mut self) -> ActorRef<Msg> {
         let props = self.props(|_| Ok(Next::Stay));
-        let puppet = self.root.spawn("a", props).unwrap();
+        let scripted_actor = self.root.spawn("a", props).unwrap();
         self.root.run_until_idle();
-        puppet
+        scripted_actor
     }
 
     /// Lets so many milliseconds pass, one by one.
@@ -169,17 +169,17 @@ impl Stage {
         }
     }
 
-    /// Tells a puppet something, and runs until all is quiet.
+    /// Tells a scripted actor something, and runs until all is quiet.
     pub(crate) fn tell(&mut self, to: &ActorRef<Msg>, msg: Msg) {
         tell(to, msg);
         self.root.run_until_idle();
     }
 
-    /// Lets a puppet do something, and runs until all is quiet.
+    /// Lets a scripted actor do something, and runs until all is quiet.
     pub(crate) fn act(
         &mut self,
         to: &ActorRef<Msg>,
-        deed: impl FnOnce(&mut Context<'_, Puppet>) -> Result<Next, Failure> + Send + 'static,
+        deed: impl FnOnce(&mut Context<'_, ScriptedActor>) -> Result<Next, Failure> + Send + 'static,
     ) {
         self.tell(to, Msg::Do(Box::new(deed)));
     }
@@ -202,7 +202,7 @@ pub(crate) fn tell(to: &ActorRef<Msg>, msg: Msg) {
 
 pub(crate) fn act(
     to: &ActorRef<Msg>,
-    deed: impl FnOnce(&mut Context<'_, Puppet>) -> Result<Next, Failure> + Send + 'static,
+    deed: impl FnOnce(&mut Context<'_, ScriptedActor>) -> Result<Next, Failure> + Send + 'static,
 ) {
     tell(to, Msg::Do(Box::new(deed)));
 }
