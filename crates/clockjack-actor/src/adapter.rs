@@ -1,20 +1,21 @@
-//! Message adapters: closures with state that turn what others send into an actor's messages.
+//! Message adapters: closures with state that convert messages of other types into an actor's
+//! messages.
 //!
-//! [`ActorRef::map`] serves wherever a plain function is enough. An adapter may keep state, and
-//! runs at the receiver: between two messages, on the actor's own thread.
+//! [`ActorRef::map`] is enough where a plain function can do the conversion. An adapter may keep
+//! state, and runs at the receiver: between two messages, on the actor's own thread.
 //!
-//! What was sent to an adapter travels as [`Foreign`], a message of the actor's own type. So it
-//! takes its place in the mailbox as every other, with its bound, overflow and order, and one that
-//! is refused comes back as it was. The actor hands it to [`Context::adapt`]. A mailbox that
-//! carries either a message or something foreign would need no such step, and would cost every
-//! message of every actor a look.
+//! A message to an adapter is transported as [`Foreign`], which is converted to a message of the
+//! actor's own type. So it takes its place in the mailbox like every other message, with the same
+//! bound, overflow policy and order, and a refused one is returned to its sender unchanged. The
+//! actor passes it to [`Context::adapt`]. A mailbox that could hold either a message or a foreign
+//! value would not need this step, but every message of every actor would need an additional check.
 //!
-//! * One adapter for each type: the last one that was registered counts, also for addresses that
-//!   were given away before.
-//! * They belong to the value of the actor, as futures do: a restart forgets them. What is sent to
-//!   one that is not there is told as unhandled.
-//! * A panic in an adapter comes as [`Signal::AdapterFailed`]. If that is left
-//!   [unhandled](crate::Next::Unhandled) the actor fails with it.
+//! * There is one adapter per type: the last one that was registered counts, also for addresses
+//!   that were given away before.
+//! * Adapters belong to the incarnation of the actor, as futures do: a restart removes them. A
+//!   message to an adapter that does not exist is published as unhandled.
+//! * A panic in an adapter causes [`Signal::AdapterFailed`]. If that signal is left
+//!   [unhandled](crate::Next::Unhandled), the actor fails with it.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{
@@ -28,7 +29,7 @@ use crate::{
     failure_info::Panicked,
 };
 
-/// Something of another type on its way to the adapter that makes a message of it.
+/// A value of another type on its way to the adapter that converts it.
 pub struct Foreign {
     value: Box<dyn Any + Send>,
     name: &'static str,
@@ -39,17 +40,17 @@ impl Foreign {
         Self { value: Box::new(value), name: type_name::<N>() }
     }
 
-    /// What its type is called.
+    /// The name of its type.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         self.name
     }
 
-    /// What it is, if it is of this type.
+    /// The value, if it is of this type.
     ///
     /// # Errors
     ///
-    /// It comes back if it is of another type.
+    /// Returns it unchanged if it is of another type.
     pub fn downcast<N: 'static>(self) -> Result<N, Self> {
         let name = self.name;
         self.value.downcast().map(|value| *value).map_err(|value| Self { value, name })
@@ -65,15 +66,15 @@ impl fmt::Debug for Foreign {
 /// The adapters of an actor.
 pub(crate) type Adapters<M> = Vec<Adapter<M>>;
 
-/// What makes messages of one foreign type.
+/// Converts values of one foreign type.
 pub(crate) struct Adapter<M> {
     from: TypeId,
     adapt: Box<dyn FnMut(Foreign) -> Option<M>>,
 }
 
 impl<A: Actor> Context<'_, A> {
-    /// An address for messages of another type, each of which `f` turns into one of the actor's,
-    /// by way of [`adapt`](Self::adapt). It takes the place of an earlier one for the same type.
+    /// An address for messages of another type. `f` converts each of them into a message of the
+    /// actor, by way of [`adapt`](Self::adapt). Replaces an earlier adapter for the same type.
     ///
     /// # Examples
     ///
@@ -138,9 +139,9 @@ impl<A: Actor> Context<'_, A> {
         self.self_ref().map(|value: N| Foreign::new(value).into())
     }
 
-    /// What the adapter for it makes of something foreign; none if there is no such adapter, or if
-    /// it has panicked: that is told as the [module](crate::adapter) says, and nothing is left to
-    /// do.
+    /// Converts a foreign value by its adapter; none if there is no such adapter, or if it has
+    /// panicked. Both cases are reported as the [module](crate::adapter) says, and the caller need
+    /// not do anything.
     pub fn adapt(&mut self, foreign: Foreign) -> Option<A::Msg> {
         let (from, name) = (foreign.value.as_ref().type_id(), foreign.name);
         let adapters = &mut self.state.rare().adapters;

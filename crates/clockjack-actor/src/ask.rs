@@ -1,29 +1,29 @@
-//! Asking: a message that wants an answer, and the future of that.
+//! The ask pattern: a message that requests an answer, and the future of the answer.
 //!
-//! The request is sent at the call and so keeps its place among tells. It carries a
-//! [`ReplyTo`], the other side of a slot that the answer is left in. Slots
-//! are used again: an ask allocates nothing, once as many are there as are needed at a time and
-//! unless the answer is larger than [`slot::INLINE_ANSWER_BYTES`] bytes.
+//! The request is sent by the call, so it keeps its place among tells. It carries a [`ReplyTo`],
+//! the replier's side of a slot that the answer is stored in. Slots are reused: an ask allocates
+//! nothing once there are as many slots as are needed at a time, unless the answer is larger than
+//! [`slot::INLINE_ANSWER_BYTES`] bytes.
 //!
-//! Its time counts from the call and covers everything: waiting for room in the mailbox, and for
-//! the answer. A timer is armed when the ask is polled and the answer is not there yet, or one that
-//! an ask before has left [serves this one too](alarm).
+//! The timeout counts from the call and covers everything: waiting for room in the mailbox, and for
+//! the answer. A timer is armed when the ask is polled and the answer is not there yet, unless the
+//! timer that an earlier ask has left [serves this one too](timer).
 //!
-//! # Who waits for whom
+//! # Deadlock detection
 //!
-//! Who asks is known if the ask is polled by a future of an actor and nobody has put another waker
-//! in between. If the actor takes no messages until that future is over, as in
-//! [`wait`](crate::Context::wait) and [`wait_mut`](crate::Context::wait_mut), then
+//! The asker is known if a future of an actor polls the ask and no other waker is in between. If
+//! the actor takes no messages until that future is ready, as in [`wait`](crate::Context::wait) and
+//! [`wait_mut`](crate::Context::wait_mut), then
 //!
-//! * an ask to itself fails at once: it would never see the request;
-//! * the ask is an edge of a graph, until it has an answer, and cycles in that are told, by
-//!   [`SystemEvent::AskCycle`](crate::SystemEvent::AskCycle), when their last edge comes. Nothing
-//!   else happens to them: they end by their time-outs.
+//! * an ask to itself fails at once, because the actor would never handle the request;
+//! * the ask is an edge of the wait-for graph until it has an answer. When an edge closes a cycle,
+//!   the system publishes [`SystemEvent::AskCycle`](crate::SystemEvent::AskCycle). Nothing else
+//!   happens to the asks of a cycle: they end by their timeouts.
 //!
-//! Actors that go on with other messages, as in [`ask`](crate::Context::ask) and
-//! [`spawn`](crate::Context::spawn), may answer each other and themselves meanwhile, and are no
-//! edges. That an actor has handed on its [`ReplyTo`] cannot be seen: it is still taken for the one
-//! that will answer. A sealed system has no graph, since that needs memory.
+//! Actors that continue with other messages, as in [`ask`](crate::Context::ask) and
+//! [`spawn`](crate::Context::spawn), may answer each other and themselves in the meantime, and are
+//! no edges. It cannot be seen that an actor has passed its [`ReplyTo`] on: that actor still counts
+//! as the one that will answer. A sealed system has no graph, because the graph needs memory.
 
 // Public for the models of it.
 mod error;
@@ -58,22 +58,22 @@ use crate::{
 };
 
 impl<M: 'static> ActorRef<M> {
-    /// Sends a message that wants an answer, and waits for that.
+    /// Sends a message that requests an answer, and waits for the answer.
     ///
     /// `request` puts the [`ReplyTo`] into the message, which is sent by this call, not by the
-    /// first poll. If the mailbox is full, it waits for room, within the same time-out.
+    /// first poll. If the mailbox is full, the ask waits for room, within the same timeout.
     ///
     /// # Errors
     ///
     /// [`AskError`]: if there was no answer in time; at once, if the actor has stopped (then the
     /// message is a dead letter), stops before it handles the message, or drops the `ReplyTo`; at
-    /// once, if the actor itself waits for it and takes no messages meanwhile; if the time-out is
-    /// zero; if nothing can be allocated since the system is sealed.
+    /// once, if the actor itself waits for the answer and takes no messages in the meantime; if the
+    /// timeout is zero; if nothing can be allocated because the system is sealed.
     ///
     /// # Cancellation
     ///
-    /// Dropping it gives up: a later answer is a dead letter. The message is handled all the same,
-    /// unless it still waits for room.
+    /// Dropping the future cancels the ask: a later answer is a dead letter. The message is handled
+    /// nevertheless, unless it still waits for room.
     ///
     /// # Examples
     ///
@@ -118,7 +118,8 @@ impl<M: 'static> ActorRef<M> {
                     _ => DeadLetterReason::MailboxFull,
                 };
                 system.dead_letter::<M>(&target.path, reason);
-                // The other side goes first: then the slot goes home with this one.
+                // Drop the replier's side first: then the slot goes back to the pool with the
+                // asker's side.
                 drop(message);
                 ask.state = AskState::Done;
                 return ask.failed(&target.path, kind);
@@ -128,7 +129,7 @@ impl<M: 'static> ActorRef<M> {
         ask
     }
 
-    /// Lets the request wait for room; it comes back if that cannot be.
+    /// Lets the request wait for room; returns it if that is not possible.
     #[cold]
     fn enqueue_request<R>(&self, message: M, ask: &mut Ask<R>) -> Option<(M, AskErrorKind)> {
         if self.any().system().is_sealed() {
@@ -144,8 +145,8 @@ impl<M: 'static> ActorRef<M> {
         None
     }
 
-    /// As [`ask`](Self::ask), for answers that may be failures: those come as the error that they
-    /// are, as does that of the ask.
+    /// As [`ask`](Self::ask), for answers that may be failures: an answered failure and an error of
+    /// the ask are both returned as the error.
     ///
     /// # Errors
     ///
@@ -163,32 +164,32 @@ impl<M: 'static> ActorRef<M> {
 pub struct Ask<R> {
     state: AskState<R>,
     deadline: Deadline,
-    /// Of the request, if it waits for room; else zero.
+    /// The ticket of the request, if it waits for room; else zero.
     ticket: u64,
     message_type: &'static str,
     timeout: Duration,
 }
 
-/// How far an ask has come.
+/// The state of an ask.
 enum AskState<R> {
     Waiting(PendingAsk<R>),
-    /// It was over before it began.
+    /// It failed before it was polled.
     Failed(AskError),
     Done,
 }
 
-/// When the time of an ask is over.
+/// When an ask times out.
 enum Deadline {
     /// By a timer of its own.
     Sleep(Sleep),
-    /// By the [alarm] of its slot.
+    /// By the [timer] of its slot.
     SlotTimer(Tick),
-    /// It was over before it began.
+    /// It failed before it was polled, or it is done.
     None,
 }
 
 impl Deadline {
-    /// The time counts from now.
+    /// The timeout counts from now.
     fn new(executor: &Handle, timeout: Duration) -> Self {
         if executor.is_local() {
             Self::Sleep(executor.sleep(timeout))
@@ -197,7 +198,7 @@ impl Deadline {
         }
     }
 
-    /// Whether the time is over, for an ask that has just left its waker.
+    /// Whether the timeout has elapsed, for an ask that has just stored its waker.
     fn poll<R>(
         &mut self,
         waiting: &PendingAsk<R>,
@@ -207,8 +208,8 @@ impl Deadline {
             Self::Sleep(sleep) => Pin::new(sleep).poll(cx),
             Self::SlotTimer(deadline) => match waiting.poll_until(*deadline) {
                 Poll::Ready(Err(refused)) if refused.is_busy() => {
-                    // Those who hold the timers are about to open: it is tried again at the next
-                    // turn.
+                    // Another thread holds the lock of the timers and is about to release it: the
+                    // next poll tries again.
                     cx.waker().wake_by_ref();
                     Poll::Pending
                 }
@@ -236,15 +237,15 @@ impl<R> Ask<R> {
         AskError::new(kind, target.clone(), self.message_type, self.timeout)
     }
 
-    /// What the other side has left.
+    /// Takes what the replier has stored.
     fn finish(&mut self, waiting: PendingAsk<R>) -> Result<R, AskError> {
         self.deadline = Deadline::None;
-        // Who was asked is counted only for those who have no answer.
+        // The target is cloned only if there is no answer.
         let unanswered = waiting.is_dropped().then(|| waiting.target().clone());
         match (waiting.take(), unanswered) {
             (ReplyOutcome::Answered(answer), _) => Ok(answer),
             (ReplyOutcome::Dropped, Some(target)) => Err(self.dropped_error(&target)),
-            (ReplyOutcome::Dropped, None) => unreachable!("what is completed does not change"),
+            (ReplyOutcome::Dropped, None) => unreachable!("a completed slot does not change"),
         }
     }
 
@@ -257,7 +258,7 @@ impl<R> Ask<R> {
         )
     }
 
-    /// Gives up, unless there is an answer after all.
+    /// Cancels the ask, unless there is an answer after all.
     fn cancel(&mut self, waiting: PendingAsk<R>, kind: AskErrorKind) -> Result<R, AskError> {
         let target = waiting.target().clone();
         self.deadline = Deadline::None;
@@ -270,13 +271,13 @@ impl<R> Ask<R> {
         }
     }
 
-    /// Takes the request back if it still waits for room.
+    /// Removes the request if it still waits for room.
     fn cancel_request(&mut self, target: &AnyActor) {
         if self.ticket == 0 || mutant!("ask-request-stays") {
             return;
         }
         if let Some(waiters) = target.wait_list() {
-            // Messages of actors that stay on one thread may have to.
+            // Messages of an actor that stays on one thread may have to be dropped there.
             let is_local = target.handle().is_local();
             waiters.cancel_request(self.ticket, is_local);
             if is_local {
@@ -313,7 +314,7 @@ impl<R> Future for Ask<R> {
             });
         }
         let AskState::Waiting(waiting) = mem::replace(&mut this.state, AskState::Done) else {
-            unreachable!("it was there above");
+            unreachable!("the state was checked above");
         };
         Poll::Ready(match kind {
             None => this.finish(waiting),

@@ -29,7 +29,7 @@
 //!
 //! ```text
 //!            factory, started
-//!   NotStarted ──────────────► Running ──── Next::Stop, STOP ────► Stopping ──► Draining ──► stopped
+//!   NotStarted ──────────────► Running ──── Next::Stop, STOP ────► Stopping ─► Draining ─► stopped
 //!     ▲ │                          │ ▲                                 ▲
 //!     │ │ failure                  │ │ RESUME                          │ STOP
 //!     │ └─────────► decide ◄───────┘ │                                 │

@@ -1,13 +1,14 @@
-//! What calls of this crate are refused with.
+//! The errors of this crate.
 //!
-//! What was refused comes back; an error never prints it, and needs nothing of its type.
+//! An error contains what was refused, returns it to the caller, never prints it, and needs no
+//! trait of its type.
 
 use alloc::string::String;
 use core::{error::Error, fmt};
 
 use crate::{ActorPath, path::InvalidName};
 
-/// An actor was not started; the props come back.
+/// An actor was not started; the error contains the props.
 pub struct SpawnError<P> {
     kind: SpawnErrorKind,
     props: P,
@@ -17,21 +18,21 @@ pub struct SpawnError<P> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpawnErrorKind {
-    /// Another child has this name, or has not ended yet. Permanent until it has.
+    /// Another child has this name and has not stopped yet. Permanent until it has.
     NameTaken(ActorPath),
-    /// The text cannot be a name. Permanent.
+    /// The text is not a valid name. Permanent.
     InvalidName(InvalidName),
-    /// What was set for it cannot be. Permanent.
+    /// The props are not valid. Permanent.
     InvalidProps(String),
-    /// There are as many actors as there may be. Transient.
+    /// The maximal number of actors is reached. Transient.
     Full,
-    /// The parent or the system stops. Permanent.
+    /// The parent or the system is stopping. Permanent.
     Stopping,
-    /// There is no such dispatcher, or it cannot take this actor. Permanent.
+    /// There is no such dispatcher, or it cannot run this actor. Permanent.
     NoDispatcher,
-    /// It is not `Send`, and this is not a thread that it could stay on. Permanent.
+    /// The actor is not `Send`, and this is not a thread that it could stay on. Permanent.
     NotLocal,
-    /// The system allocates no more, since it was sealed. Permanent.
+    /// The system is sealed and allocates no more. Permanent.
     Sealed,
 }
 
@@ -40,19 +41,19 @@ impl<P> SpawnError<P> {
         Self { kind, props }
     }
 
-    /// Why.
+    /// The reason.
     #[must_use]
     pub fn kind(&self) -> &SpawnErrorKind {
         &self.kind
     }
 
-    /// What was to be spawned.
+    /// The props of the actor.
     #[must_use]
     pub fn into_inner(self) -> P {
         self.props
     }
 
-    /// The error alone.
+    /// The error without the props.
     #[must_use]
     pub fn discard(self) -> SpawnError<()> {
         SpawnError { kind: self.kind, props: () }
@@ -62,10 +63,10 @@ impl<P> SpawnError<P> {
 impl fmt::Display for SpawnErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NameTaken(path) => write!(f, "there is an actor at {path} already"),
+            Self::NameTaken(path) => write!(f, "there is already an actor at {path}"),
             Self::InvalidName(invalid) => invalid.fmt(f),
             Self::InvalidProps(why) => write!(f, "the props are not valid: {why}"),
-            Self::Full => f.write_str("there are as many actors as there may be"),
+            Self::Full => f.write_str("the maximal number of actors is reached"),
             Self::Stopping => f.write_str("the parent is stopping"),
             Self::NoDispatcher => f.write_str("there is no such dispatcher"),
             Self::NotLocal => {
@@ -90,7 +91,7 @@ impl<P> fmt::Debug for SpawnError<P> {
 
 impl<P> Error for SpawnError<P> {}
 
-/// The actor is not a child of the one that was to stop it.
+/// The actor is not a child of the actor that tried to stop it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAChild {
     pub(crate) path: ActorPath,
@@ -104,20 +105,20 @@ impl fmt::Display for NotAChild {
 
 impl Error for NotAChild {}
 
-/// A watch was refused; the message comes back.
+/// A watch was refused; the error contains the message.
 pub struct WatchError<M> {
     pub(crate) path: ActorPath,
     pub(crate) message: M,
 }
 
 impl<M> WatchError<M> {
-    /// What was to be sent at the end.
+    /// The message that was to be sent on termination.
     #[must_use]
     pub fn into_inner(self) -> M {
         self.message
     }
 
-    /// The error alone.
+    /// The error without the message.
     #[must_use]
     pub fn discard(self) -> WatchError<()> {
         WatchError { path: self.path, message: () }
@@ -126,7 +127,7 @@ impl<M> WatchError<M> {
 
 impl<M> fmt::Display for WatchError<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is watched in another way already: `unwatch` it first", self.path)
+        write!(f, "{} is already watched in another way: `unwatch` it first", self.path)
     }
 }
 
@@ -138,7 +139,7 @@ impl<M> fmt::Debug for WatchError<M> {
 
 impl<M> Error for WatchError<M> {}
 
-/// The stash has no room for the message, which comes back.
+/// The stash has no room for the message; the error contains the message.
 pub struct StashFull<M> {
     pub(crate) capacity: usize,
     pub(crate) message: M,
@@ -151,7 +152,7 @@ impl<M> StashFull<M> {
         self.message
     }
 
-    /// The error alone.
+    /// The error without the message.
     #[must_use]
     pub fn discard(self) -> StashFull<()> {
         StashFull { capacity: self.capacity, message: () }
@@ -179,18 +180,18 @@ impl<M> Error for StashFull<M> {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LookupError {
-    /// The text is no path: it does not begin with `/`, or has an empty name in it.
+    /// The text is not a path: it does not begin with `/`, or contains an empty name.
     NotAPath(String),
     /// There is no such actor.
     NotFound(String),
-    /// There is one, and it takes messages of another type.
+    /// There is one, but it accepts messages of another type.
     OtherMessages(ActorPath),
 }
 
 impl fmt::Display for LookupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotAPath(text) => write!(f, "`{text}` is no path"),
+            Self::NotAPath(text) => write!(f, "`{text}` is not a path"),
             Self::NotFound(text) => write!(f, "there is no actor at {text}"),
             Self::OtherMessages(path) => write!(f, "{path} takes messages of another type"),
         }

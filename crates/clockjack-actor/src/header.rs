@@ -270,14 +270,14 @@ impl ActorHeader {
 
     /// The children, to add one; none if the actor has begun to stop and never had a child.
     pub(crate) fn children_or_new(&self) -> Option<&Lock<Children>> {
-        // Acquire: pairs with the exchange below.
+        // Acquire: pairs with the compare-and-swap below.
         let seen = self.children.load(Acquire);
         if !seen.is_null() {
             // SAFETY: as in `children`.
             return unsafe { children_at(seen) };
         }
         let made = Box::into_raw(Box::new(Lock::new(Children::default())));
-        // Release: what was just made; pairs with `children`.
+        // Release: publishes the new allocation; pairs with `children`.
         match self.children.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
             // SAFETY: the cell owns it now, and frees it in its drop.
             Ok(_) => Some(unsafe { &*made }),
@@ -298,7 +298,7 @@ impl ActorHeader {
         if mutant!("actor-closes-no-first-child") && self.children().is_none() {
             return;
         }
-        // Acquire: pairs with the exchange of `children_or_new`; there is nothing to release.
+        // Acquire: pairs with the compare-and-swap of `children_or_new`; there is nothing to release.
         let closed = self.children.compare_exchange(ptr::null_mut(), CLOSED, AcqRel, Acquire);
         let Err(seen) = closed else { return };
         // SAFETY: as in `children`.
@@ -338,14 +338,14 @@ impl ActorHeader {
         }
         let waiters = AtomicPtr::new(ptr::null_mut());
         let made = Box::into_raw(Box::new(RareShared { parent_link: ParentLink::new(), waiters }));
-        // Release: what was just made; pairs with `side`.
+        // Release: publishes the new allocation; pairs with `rare`.
         match self.rare.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
             // SAFETY: the cell owns it now, and frees it in its drop.
             Ok(_) => unsafe { &*made },
             Err(others) => {
                 // SAFETY: no other thread has seen it.
                 drop(unsafe { Box::from_raw(made) });
-                // SAFETY: as in `side`.
+                // SAFETY: as in `rare`.
                 unsafe { &*others }
             }
         }
@@ -375,7 +375,7 @@ impl ActorHeader {
         }
         let made = Box::into_raw(Box::new(make()));
         let waiters = &self.rare_or_new().waiters;
-        // Release: what was just made; pairs with `wait_list`.
+        // Release: publishes the new allocation; pairs with `wait_list`.
         match waiters.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
             // SAFETY: the cell owns it now, and frees it in its drop.
             Ok(_) => unsafe { &**made },
@@ -395,11 +395,11 @@ impl Drop for ActorHeader {
         drop(self.take_stopped_children());
         self.drop_children();
         let is_deep = self.path.is_deeper_than(DEFERRED_DROP_DEPTH);
-        // The system exists as long as the parent, or as this header's own count of it. SAFETY: by
-        // the contract of `new`.
+        // The system exists as long as the parent, or as this header's own count of it.
+        // SAFETY: by the contract of `new`.
         self.path.release(unsafe { self.system.as_ref() }.memory());
         if self.parent.is_none() {
-            // SAFETY: the root was given a counted pointer to its system, and gives it back.
+            // SAFETY: the root owns a reference count of its system, and releases it.
             drop(unsafe { Counted::from_raw(self.system) });
         } else if is_deep && !mutant!("actor-drops-parents-deep") {
             let parent = self.parent.take();
@@ -445,7 +445,7 @@ impl Iterator for StoppedChildren {
     type Item = AnyActor;
 
     fn next(&mut self) -> Option<AnyActor> {
-        // SAFETY: the list holds a reference to each cell on it, which is given away here.
+        // SAFETY: the list holds a reference to each cell on it, which is passed on here.
         let child = unsafe { AnyActor::from_raw(NonNull::new(self.0)?) };
         // SAFETY: the child has stopped, and this iterator owns the list.
         self.0 = unsafe { child.spare_link() };

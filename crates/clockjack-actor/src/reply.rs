@@ -1,4 +1,4 @@
-//! Where the answer to a request goes.
+//! The address that the answer to a request is sent to.
 
 use core::{any::type_name, fmt, fmt::Write as _};
 
@@ -11,8 +11,8 @@ use crate::{
 
 /// The right and the duty to answer a request, once.
 ///
-/// It travels in the message that asks. If it is dropped, the asker learns at once that there will
-/// be no answer.
+/// It is a part of the request. If it is dropped, the asker is notified at once that there will be
+/// no answer.
 ///
 /// # Examples
 ///
@@ -48,7 +48,7 @@ impl<R> ReplyTo<R> {
         Self { replier }
     }
 
-    /// Whether somebody waits for the answer. Once false, it stays so.
+    /// Whether an asker waits for the answer. Once false, it stays false.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         self.replier.is_wanted()
@@ -56,7 +56,7 @@ impl<R> ReplyTo<R> {
 }
 
 impl<R: 'static> ReplyTo<R> {
-    /// Answers. An answer that nobody waits for any more becomes a dead letter.
+    /// Answers. If nobody waits for the answer any more, it becomes a dead letter.
     pub fn reply(self, answer: R) {
         if let Err((answer, late)) = self.replier.reply(answer) {
             let system = late.owner().system();
@@ -66,17 +66,17 @@ impl<R: 'static> ReplyTo<R> {
         }
     }
 
-    /// Answers, if somebody waits for it.
+    /// Answers, if an asker waits for the answer.
     ///
     /// # Errors
     ///
-    /// The answer comes back if the asker has given up: its time was over, or it was dropped.
+    /// Returns the answer if the ask was cancelled: it timed out, or its future was dropped.
     pub fn try_reply(self, answer: R) -> Result<(), R> {
         self.replier.reply(answer).map_err(|(answer, _late)| answer)
     }
 }
 
-/// The path of who has asked: it stands for the ask alone.
+/// The path of the asker: a temporary one for this ask alone.
 fn path_of(late: &ReleasedReplySlot<AnyActor>) -> ActorPath {
     let (number, uses) = late.name();
     let mut name = alloc::string::String::new();

@@ -1,33 +1,34 @@
-//! What is done about a failure: directives, strategies, and what they remember of an actor.
+//! Supervision strategies: directives, limits, back-off, and what a strategy remembers about an
+//! actor.
 //!
-//! A [`Strategy`] is a decision with its limits, written down when an actor is described. Nothing
-//! in here reads a clock, arms a timer or touches an actor: the caller hands in a failure and the
-//! time, and gets a decision that it carries out. So the laws can be tested without any actor.
+//! A [`Strategy`] is a decision with its limits, given when an actor is described. Nothing in this
+//! module reads a clock, arms a timer or accesses an actor: the caller passes a failure and the
+//! time, and gets a decision that it carries out. So the rules can be tested without any actor.
 //!
-//! # The laws
+//! # Rules
 //!
-//! 1. A strategy rules over failures that it matches, by default over all; with
-//!    [`only`](Strategy::only) over one type of error. What it does not match goes outward.
-//! 2. Only a restart is counted. What is resumed, stopped or escalated leaves no trace.
-//! 3. A limit of `n` restarts within `t`: the window opens at the first failure. `n` restarts are
-//!    granted in it, failure `n + 1` exceeds the limit. A failure at or after its end opens a new
-//!    window, with the count at one. With `n = 0` the first failure exceeds it.
-//! 4. A failure that exceeds a limit goes outward, to the next layer, then to the parent; where
+//! 1. A strategy decides about failures that it matches, by default about all; with
+//!    [`only`](Strategy::only) about one type of error. Other failures go outward.
+//! 2. Only restarts are counted. A resume, a stop or an escalation is not recorded.
+//! 3. A limit of `n` restarts within `t`: the window opens at the first failure. It grants `n`
+//!    restarts; failure `n + 1` exceeds the limit. A failure at or after the end of the window
+//!    opens a new window, with the count at one. With `n = 0` the first failure exceeds the limit.
+//! 4. A failure that exceeds a limit goes outward, to the next strategy, then to the parent; where
 //!    nobody is left, the actor stops.
-//! 5. A failure of the *first* start, out of the factory or of `started`, likely comes again at
-//!    once. An unlimited restart without backoff, and a resume, let it go outward. A limited
-//!    restart counts and tries again, though not if that would be the last one granted: with a
-//!    limit of 2 an actor is started three times, with a limit of 1 once. With backoff there is a
-//!    pause between the attempts, so it tries as often as the limit says, or without end.
+//! 5. A failure of the *first* start, in the factory or in `started`, is likely to be repeated at
+//!    once. With an unlimited restart without back-off, or with a resume, it goes outward. A
+//!    limited restart counts and tries again, except if that would be the last restart granted:
+//!    with a limit of 2 an actor is started three times, with a limit of 1 once. With back-off
+//!    there is a pause between the attempts, so it tries as often as the limit says, or forever.
 //! 6. A failure of the start that belongs to a *restart* counts like a failure of any handler.
 //! 7. The pause before a restart is `min(max, min * 2^count) * (1 + random * jitter)`. The count
-//!    rises with each restart and goes back to zero if [`Backoff::reset_after`] passed between the
-//!    end of a restart and the next failure that asks for one.
-//! 8. The window and the backoff are counted apart: a calm time shortens the next pause, but opens
-//!    no new window.
+//!    increases with each restart and is reset to zero if [`Backoff::reset_after`] has passed
+//!    between the end of a restart and the next failure that causes one.
+//! 8. The window and the back-off are counted separately: a calm period shortens the next pause,
+//!    but does not open a new window.
 //!
-//! All counts saturate, and no time stamp is kept but the newest of each kind: an actor that fails
-//! for years needs no more memory than one that failed once.
+//! All counts saturate, and only the newest timestamp of each kind is kept: an actor that fails for
+//! years needs no more memory than one that failed once.
 
 use alloc::boxed::Box;
 use core::{any::TypeId, error::Error, fmt, time::Duration};
@@ -42,19 +43,19 @@ mod state;
 pub use backoff::Backoff;
 pub(crate) use state::{Decision, FailureContext, RestartHistory, StrategyState};
 
-/// How many messages are kept for an actor while it waits to be restarted, unless it says else.
+/// How many messages are kept for an actor while a restart is pending, by default.
 pub const STASH_CAPACITY: usize = 1000;
 
-/// What is to be done about a failure.
+/// What to do about a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Directive {
-    /// Go on with the next message; the state is kept.
+    /// Continue with the next message; the state is kept.
     Resume,
-    /// Make the actor anew by its factory; the mailbox is kept.
+    /// Create the actor again by its factory; the mailbox is kept.
     Restart,
     /// Stop the actor.
     Stop,
-    /// Leave it to who is above.
+    /// Pass the failure on to the next strategy outward, then to the parent.
     Escalate,
 }
 
@@ -69,21 +70,22 @@ impl fmt::Display for Directive {
     }
 }
 
-/// Whom a directive about one child concerns.
+/// Which children a directive about one child affects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// The child that failed.
     #[default]
     OneForOne,
-    /// A restart or a stop concerns all children, a resume only the one that failed.
+    /// A restart or a stop affects all children, a resume only the one that failed.
     AllForOne,
-    /// A restart or a stop concerns the child that failed and those started after it.
+    /// A restart or a stop affects the child that failed and those started after it.
     RestForOne,
 }
 
-/// A decision with a memory of its own, for [`Strategy::custom`].
+/// A decision with state of its own, for [`Strategy::custom`].
 ///
-/// The hooks run beside the actor's own; a panic in one is treated as a failure of the actor.
+/// The hooks are called in addition to those of the actor; a panic in one is treated as a failure
+/// of the actor.
 ///
 /// # Examples
 ///
@@ -110,21 +112,21 @@ pub enum Scope {
 /// assert!(strategy.check().is_ok());
 /// ```
 pub trait SupervisorStrategy: Send + 'static {
-    /// What is to be done about this failure.
+    /// What to do about this failure.
     fn decide(&mut self, failure: &Failure) -> Directive;
 
-    /// The actor at `path` is about to be made, for the first time or again.
+    /// The actor at `path` is about to be created, for the first time or again.
     fn before_start(&mut self, path: &ActorPath) {
         let _ = path;
     }
 
-    /// The actor at `path` was made again and its start went well.
+    /// The actor at `path` was created again and has started successfully.
     fn after_restart(&mut self, path: &ActorPath, stats: &RestartStats) {
         let _ = (path, stats);
     }
 }
 
-/// What is done about the failures of an actor, or of its children.
+/// What to do about the failures of an actor, or of its children.
 ///
 /// # Examples
 ///
@@ -162,7 +164,7 @@ impl Strategy {
         Self::new(Decider::Always(Directive::Restart))
     }
 
-    /// Go on with the next message; the one that failed is gone.
+    /// Continue with the next message; the message whose handler failed is lost.
     pub fn resume() -> Self {
         Self::new(Decider::Always(Directive::Resume))
     }
@@ -172,35 +174,35 @@ impl Strategy {
         Self::new(Decider::Always(Directive::Stop))
     }
 
-    /// Leave it to who is above: the next layer, then the parent.
+    /// Pass the failure on: to the next strategy outward, then to the parent.
     pub fn escalate() -> Self {
         Self::new(Decider::Always(Directive::Escalate))
     }
 
-    /// Ask for each failure what is to be done.
+    /// Decide for each failure by a closure.
     pub fn decide(decide: impl FnMut(&Failure) -> Directive + Send + 'static) -> Self {
         Self::new(Decider::Asked(Box::new(ByClosure(decide))))
     }
 
-    /// Ask for each failure what is to be done, with hooks around a restart.
+    /// Decide for each failure, with hooks around a restart.
     pub fn custom(strategy: impl SupervisorStrategy) -> Self {
         Self::new(Decider::Asked(Box::new(strategy)))
     }
 
-    /// At most this many restarts within a time that begins with the first failure. The failure
-    /// after them goes outward. `Duration::MAX` is for ever; so is all above 584 years.
+    /// At most this many restarts within a window that begins with the first failure. The next
+    /// failure goes outward. `Duration::MAX` is forever, and so is everything above 584 years.
     pub fn limit(mut self, restarts: u32, within: Duration) -> Self {
         self.limit = Some(Limit { restarts, within });
         self
     }
 
-    /// Waits before each restart, longer from time to time.
+    /// Waits before each restart, with increasing pauses.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = Some(backoff);
         self
     }
 
-    /// Concerns only failures that were made from an `E`; others go outward.
+    /// Applies only to failures that were made from an `E`; others go outward.
     pub fn only<E: Error + 'static>(mut self) -> Self {
         self.only = Some(Only {
             tag: TypeId::of::<E>(),
@@ -209,32 +211,31 @@ impl Strategy {
         self
     }
 
-    /// Children live on through a restart. Else they are stopped, and the restart waits for them.
+    /// Children survive a restart. By default they are stopped, and the restart waits for them.
     pub fn keep_children(mut self) -> Self {
         self.children = Children::Keep;
         self
     }
 
-    /// How many messages are kept while a restart is waited for, or several in a row;
-    /// [`STASH_CAPACITY`] if this is not called. Signals are all kept.
+    /// How many messages are kept while a restart, or several in a row, are pending;
+    /// [`STASH_CAPACITY`] by default. Signals are all kept.
     pub fn stash(mut self, capacity: usize) -> Self {
         self.stash_capacity = capacity;
         self
     }
 
-    /// Which type of error it concerns; none if it concerns all.
+    /// The type of error that it applies to; none if it applies to all.
     #[must_use]
     pub fn type_tag(&self) -> Option<TypeId> {
         self.only.map(|only| only.tag)
     }
 
-    /// Whether it can be used as it is. Spawning an actor asks this.
+    /// Whether the strategy is valid. Spawning an actor calls this.
     ///
     /// # Errors
     ///
-    /// What is wrong: a backoff whose `min` is zero or above its `max`, a jitter that is negative,
-    /// infinite or no number, or a limit above zero with a window of no length. Trying again does
-    /// not help.
+    /// What is wrong: a back-off whose `min` is zero or greater than its `max`, a jitter that is
+    /// negative, infinite or not a number, or a limit above zero with an empty window. Permanent.
     pub fn check(&self) -> Result<(), InvalidStrategy> {
         if let Some(Limit { restarts: 1.., within: Duration::ZERO }) = self.limit {
             return Err(InvalidStrategy { reason: "a limit needs a window longer than zero" });
@@ -242,13 +243,13 @@ impl Strategy {
         self.backoff.as_ref().map_or(Ok(()), Backoff::check)
     }
 
-    /// Whether `other`, which stands further in, has no purpose beside this one: both concern the
-    /// same failures. So strategies do not pile up, however often they are wrapped around.
+    /// Whether this strategy makes `other`, an inner one, useless: both apply to the same failures.
+    /// So strategies do not accumulate, no matter how often an actor's props are wrapped.
     pub(crate) fn replaces(&self, other: &Self) -> bool {
         self.type_tag() == other.type_tag()
     }
 
-    /// Whether it may ever ask for a restart. One that asks its decision from user code may.
+    /// Whether it may ever decide to restart. A strategy whose decision is user code may.
     pub(crate) fn may_restart(&self) -> bool {
         match &self.decider {
             Decider::Always(directive) => *directive == Directive::Restart,
@@ -285,7 +286,7 @@ impl fmt::Debug for Strategy {
     }
 }
 
-/// A strategy that cannot be carried out.
+/// A strategy that is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidStrategy {
     reason: &'static str,
@@ -330,7 +331,7 @@ impl<F: FnMut(&Failure) -> Directive + Send + 'static> SupervisorStrategy for By
     }
 }
 
-/// A duration as a count that the laws are computed with; what does not fit is for ever.
+/// A duration in nanoseconds, saturating.
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,16 +1,16 @@
-//! Handlers that run for long, or for ever: told from outside.
+//! Handlers that run for too long, or forever: detected from outside.
 //!
-//! On a pool of workers the thread that watches over them, the metronome, sees that one has been in
-//! one step for longer than `PoolConfig::stuck_after`, and whose step that is. Each such step is
-//! told once, as [`SystemEvent::Stuck`], while it still runs. The workers do nothing for it but
-//! count their steps: no message costs a look at the clock. It is the same on every dispatcher of a
-//! runtime: each pool has its metronome, and for pinned threads there is one thread that looks.
+//! On a pool of workers the watchdog thread detects that a worker has been in one step for longer
+//! than `PoolConfig::stuck_after`, and which actor is running. It reports each such step once, as
+//! [`SystemEvent::Stuck`], while the step is still running. The workers only count their steps for
+//! this: no message costs a reading of the clock. This works the same way on every dispatcher of a
+//! runtime: each pool has its watchdog, and one further thread watches all pinned threads.
 //!
-//! A step of an actor has several messages, but ends within its budget of time if they are short.
-//! So a step that takes as long as that is one handler, or a hook, that does not return.
+//! A step of an actor handles several messages, but ends within its time budget if they are short.
+//! So a step that takes this long is one handler, or a hook, that does not return.
 //!
-//! A [`RootContext`](crate::RootContext) has one thread, and nobody is outside to see it stuck:
-//! there a watchdog of the host, or of the hardware, has to do.
+//! A [`RootContext`](crate::RootContext) has a single thread, so nothing outside can detect that it
+//! is stuck: use a watchdog of the host or of the hardware.
 
 use core::time::Duration;
 
@@ -18,25 +18,25 @@ use clockjack_exec::Pid;
 
 use crate::{ActorPath, ActorSystem, EventKinds, SystemEvent};
 
-/// A handler that runs for long.
+/// A handler that runs for too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stuck {
-    /// Whose it is.
+    /// The pid of the actor.
     pub pid: Pid,
-    /// Where that stands.
+    /// The path of the actor.
     pub path: ActorPath,
-    /// For how long, at least.
+    /// For how long it has run, at least.
     pub running_for: Duration,
-    /// The name of the type of the actor.
+    /// The type name of the actor.
     pub actor_type: &'static str,
-    /// The name of the type of its messages.
+    /// The type name of its messages.
     pub message_type: &'static str,
 }
 
 impl ActorSystem {
-    /// A host has seen that the process is in one step for so long. Nothing happens if it is no
-    /// actor of this system.
+    /// A host has detected that the task has been in one step for this long. Does nothing if it is
+    /// not an actor of this system.
     #[doc(hidden)]
     pub fn report_stuck(&self, pid: Pid, running_for: Duration) {
         if !self.events().wants(EventKinds::STUCK) {

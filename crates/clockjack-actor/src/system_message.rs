@@ -1,4 +1,4 @@
-//! What the system says to an actor, ahead of all other mail.
+//! System messages, which an actor handles before all others.
 
 use clockjack_exec::Pid;
 
@@ -9,35 +9,35 @@ use crate::{
 
 /// A message of the system to an actor.
 ///
-/// User code sees what concerns it as a typed signal; the rest is carried out by the cell. A host
+/// User code receives the relevant ones as typed signals; the cell carries out the others. A host
 /// may send one too.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SystemMessage {
     /// Stop: the children first, then the actor.
     Stop,
-    /// Make the actor anew; its mailbox is kept.
+    /// Restart the actor; its mailbox is kept.
     Restart,
     /// Take no more user messages. Counted, up to 255 times: each needs a [`Resume`](Self::Resume)
     /// of its own.
     Suspend,
-    /// Take user messages again, if this is the last that is owed and its parent does not hold it,
-    /// as one does that has failed; or go on after a failure.
+    /// Take user messages again, if this is the last missing resume and the parent does not suspend
+    /// the actor, as a failed parent does; or continue after a failure.
     Resume,
-    /// The actor with this pid wants to be told of the end.
+    /// The actor with this pid wants to be notified when the actor stops.
     Watch(Pid),
-    /// The actor with this pid does no longer want to be told.
+    /// The actor with this pid no longer wants to be notified.
     Unwatch(Pid),
-    /// An actor that was watched has ended.
+    /// A watched actor has stopped.
     Terminated(Terminated),
-    /// A child has failed, and waits for what its parent decides.
+    /// A child has failed, and waits for the decision of its parent.
     Failure(FailureInfo),
-    /// A failure from further below, which the child has left to its parent.
+    /// A failure from further below, which the child has escalated to its parent.
     Escalate(FailureInfo),
 }
 
 impl SystemMessage {
-    /// The failure that it is about.
+    /// The failure that the message is about.
     #[must_use]
     pub fn failure(&self) -> Option<&FailureInfo> {
         match self {
@@ -47,26 +47,27 @@ impl SystemMessage {
     }
 }
 
-/// An actor that was watched has ended.
+/// A watched actor has stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Terminated {
     /// Which actor.
     pub pid: Pid,
-    /// Where it stood. The name may be used again.
+    /// The path of the actor. Its name may be used again.
     pub path: ActorPath,
-    /// Why, if it failed; told only to a parent that watches.
+    /// Why, if it failed; only for a parent that watches its child.
     pub failure: Option<FailureReport>,
 }
 
 impl Terminated {
-    /// The news that this actor has ended, with the failure that was the cause, if one was.
+    /// The notification that this actor has stopped, with the failure that was the cause, if there
+    /// was one.
     #[must_use]
     pub fn new(pid: Pid, path: ActorPath, failure: Option<FailureReport>) -> Self {
         Self { pid, path, failure }
     }
 
-    /// Whether it is this one that has ended.
+    /// Whether it is this actor that has stopped.
     #[must_use]
     pub fn is<M: 'static>(&self, actor: &crate::ActorRef<M>) -> bool {
         actor.pid() == self.pid

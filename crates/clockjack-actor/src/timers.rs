@@ -18,7 +18,8 @@
 //!    the handler has begun a wait, until the wait is over; its drop completes the run. So at most
 //!    one event of a timer is in flight, and a fixed delay counts from the end of the handler.
 //! 5. Before [`PreRestart`](crate::Signal::PreRestart) and [`PostStop`](crate::Signal::PostStop)
-//!    the table is emptied; and once more after these hooks. Nothing else empties it, except `cancel_all`.
+//!    the table is emptied; and once more after these hooks. Nothing else empties it, except
+//!    `cancel_all`.
 //! 6. A refused request changes nothing: the message is returned, and an earlier timer of the key
 //!    continues. (Pekko cancels it first.) So the new job is created before the old one is
 //!    cancelled, and for that moment both count in the quota.

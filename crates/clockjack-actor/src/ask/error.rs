@@ -36,36 +36,37 @@ impl AskError {
         Self { kind, target, message_type, timeout }
     }
 
-    /// Whether the time was over before there was an answer. Whether the request was handled is not
-    /// known.
+    /// Whether the timeout elapsed before there was an answer. It is unknown whether the request
+    /// was handled.
     #[must_use]
     pub const fn is_timed_out(&self) -> bool {
         matches!(self.kind, AskErrorKind::TimedOut)
     }
 
-    /// Whether the actor had stopped, or did so before it answered. Permanent.
+    /// Whether the actor had stopped, or stopped before it answered. Permanent.
     #[must_use]
     pub const fn is_stopped(&self) -> bool {
         matches!(self.kind, AskErrorKind::Stopped)
     }
 
-    /// Whether the actor has dropped the request, or what it was to answer by.
+    /// Whether the actor has dropped the request, or its `ReplyTo`.
     #[must_use]
     pub const fn is_dropped(&self) -> bool {
         matches!(self.kind, AskErrorKind::Dropped)
     }
 
     /// Whether the actor has asked itself and waits for the answer, by
-    /// [`wait`](crate::Context::wait) or [`wait_mut`](crate::Context::wait_mut), and so would not
-    /// see the request before its time is over. Permanent: ask by
-    /// [`Context::ask`](crate::Context::ask), which lets it go on.
+    /// [`wait`](crate::Context::wait) or [`wait_mut`](crate::Context::wait_mut), so that it would
+    /// not handle the request before the timeout. Permanent: use
+    /// [`Context::ask`](crate::Context::ask), which lets the actor continue.
     #[must_use]
     pub const fn is_to_itself(&self) -> bool {
         matches!(self.kind, AskErrorKind::ToItself)
     }
 
-    /// Whether the ask could not be made: with a time-out of zero, without memory in a sealed
-    /// system, without room in a mailbox that nobody waits for or among the timers.
+    /// Whether the ask could not be started: because the timeout is zero, because the system is
+    /// sealed and there is no memory, because the mailbox is full and does not allow waiting, or
+    /// because there is no room for another timer.
     #[must_use]
     pub const fn is_refused(&self) -> bool {
         matches!(
@@ -77,19 +78,19 @@ impl AskError {
         )
     }
 
-    /// Who was asked.
+    /// The path of the actor that was asked.
     #[must_use]
     pub const fn target(&self) -> &ActorPath {
         &self.target
     }
 
-    /// The name of the type of the message that asked.
+    /// The name of the request's message type.
     #[must_use]
     pub const fn message_type(&self) -> &'static str {
         self.message_type
     }
 
-    /// How long the answer might have taken.
+    /// The timeout.
     #[must_use]
     pub const fn timeout(&self) -> Duration {
         self.timeout
@@ -102,18 +103,18 @@ impl fmt::Display for AskError {
         write!(f, "{target} has not answered a message of type {message_type}: ")?;
         match kind {
             AskErrorKind::TimedOut => write!(f, "timed out after {timeout:?}"),
-            AskErrorKind::Stopped => write!(f, "already terminated (time-out {timeout:?})"),
-            AskErrorKind::Dropped => write!(f, "it dropped the request (time-out {timeout:?})"),
+            AskErrorKind::Stopped => write!(f, "already terminated (timeout {timeout:?})"),
+            AskErrorKind::Dropped => write!(f, "it dropped the request (timeout {timeout:?})"),
             AskErrorKind::ToItself => write!(
                 f,
-                "it is who asks, and takes no messages while it waits (time-out {timeout:?})"
+                "it asks itself, and takes no messages while it waits (timeout {timeout:?})"
             ),
-            AskErrorKind::ZeroTimeout => f.write_str("a time-out of zero leaves no time for it"),
-            AskErrorKind::Full => write!(f, "the mailbox is full (time-out {timeout:?})"),
+            AskErrorKind::ZeroTimeout => f.write_str("the timeout is zero"),
+            AskErrorKind::Full => write!(f, "the mailbox is full (timeout {timeout:?})"),
             AskErrorKind::NoTimer => {
-                write!(f, "no buffer for another timer (time-out {timeout:?})")
+                write!(f, "no room for another timer (timeout {timeout:?})")
             }
-            AskErrorKind::Sealed => write!(f, "the system is sealed (time-out {timeout:?})"),
+            AskErrorKind::Sealed => write!(f, "the system is sealed (timeout {timeout:?})"),
         }
     }
 }

@@ -1,19 +1,19 @@
-//! Who waits for whom: the asks in flight, as a graph.
+//! The wait-for graph of the asks in flight, for deadlock detection.
 //!
-//! An edge leads from an actor that waits for an answer to the one that is to give it. It is there
-//! as long as the ask is pending, and counts as long as there is no answer: it may have that before
-//! its asker has seen it. Who adds one looks whether there is a way back: then all on it wait for
-//! each other, and that is told. The look goes no further than [`SEARCH_MAX`] actors, since it holds
-//! a lock.
+//! An edge leads from an actor that waits for an answer to the actor that is to give it. The edge
+//! exists as long as the ask is pending, but it counts only as long as there is no answer: the
+//! answer may be stored before the asker has seen it. Adding an edge searches for a path back,
+//! breadth first: if there is one, all actors on it wait for each other. The search visits at most
+//! [`SEARCH_MAX`] actors, because it holds a lock.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use clockjack_sync::{lock::Lock, mutant};
 
-/// How many actors a look for cycles visits.
+/// How many actors a search for cycles visits.
 const SEARCH_MAX: usize = 64;
 
-/// The asks in flight between actors that are known by a `K`; a `T` says more of who is asked.
+/// The asks in flight between actors that are identified by a `K`; a `T` describes the asked actor.
 pub(crate) struct WaitForGraph<K, T> {
     edges: Lock<Edges<K, T>>,
     /// Whether an ask has no answer yet. Called under the lock.
@@ -22,7 +22,7 @@ pub(crate) struct WaitForGraph<K, T> {
 
 struct Edges<K, T> {
     next: u64,
-    /// By who asks, and then in the order in which they were added.
+    /// By asker, and then in the order in which they were added.
     map: BTreeMap<(K, u64), Edge<K, T>>,
 }
 
@@ -31,7 +31,7 @@ struct Edge<K, T> {
     whom: T,
 }
 
-/// The name of an edge, to remove it by.
+/// Identifies an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EdgeId<K>(K, u64);
 
@@ -40,8 +40,8 @@ impl<K: Copy + Ord, T: Clone> WaitForGraph<K, T> {
         Self { edges: Lock::new(Edges { next: 0, map: BTreeMap::new() }), is_awaited }
     }
 
-    /// `from` waits for `to`, which `whom` says more of. Gives those who now wait for each other,
-    /// from `to` on to `from`; none if that is not so.
+    /// `from` waits for `to`, which `whom` describes. If this closes a cycle, returns the actors on
+    /// it, starting with `to` and ending with `from`.
     pub(crate) fn add(&self, from: K, to: K, whom: T) -> (EdgeId<K>, Option<Vec<T>>) {
         self.edges.with(|edges| {
             let id = EdgeId(from, edges.next);
@@ -55,7 +55,7 @@ impl<K: Copy + Ord, T: Clone> WaitForGraph<K, T> {
         })
     }
 
-    /// It waits no more. What was said of who was asked is given back, to be dropped.
+    /// The ask is no longer pending. Returns the description of the asked actor, to be dropped.
     pub(crate) fn remove(&self, id: EdgeId<K>) -> Option<T> {
         if mutant!("ask-edge-stays") {
             return None;
@@ -65,9 +65,9 @@ impl<K: Copy + Ord, T: Clone> WaitForGraph<K, T> {
 }
 
 impl<K: Copy + Ord, T: Clone> Edges<K, T> {
-    /// Those on a way from `start`, which is left out, to `end`, which is not.
+    /// The actors on a path from `start`, which is left out, to `end`, which is included.
     fn path(&self, start: K, end: K, is_awaited: fn(&T) -> bool) -> Option<Vec<T>> {
-        // Each found with where it was found from; the oldest edges first.
+        // Each actor that was found, with the index of its predecessor; the oldest edges first.
         let mut found: Vec<(K, Option<(usize, &T)>)> = Vec::from([(start, None)]);
         let mut at = 0;
         while let Some(&(from, _)) = found.get(at) {
@@ -89,7 +89,7 @@ impl<K: Copy + Ord, T: Clone> Edges<K, T> {
     }
 }
 
-/// The way to what was found last.
+/// The path to the actor that was found last.
 fn trace<K, T: Clone>(found: &[(K, Option<(usize, &T)>)]) -> Vec<T> {
     let mut path = Vec::new();
     let mut at = found.len().checked_sub(1);

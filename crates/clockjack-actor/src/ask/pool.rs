@@ -1,7 +1,7 @@
-//! Slots that are not used, for the next asks of a system.
+//! The pool of unused reply slots of a system.
 //!
-//! A few shelves, each under a small lock. Who comes tries them in order and passes by one that
-//! somebody is at; so on one thread it is always the first, whatever the addresses are.
+//! A few free lists, each behind a small lock. A thread tries them in order and skips one that is
+//! locked; so a single thread always uses the first list, independent of addresses.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -15,7 +15,7 @@ use super::slot::{ReplySlot, SlotOwner};
 use crate::header::AnyActor;
 
 const FREE_LISTS: usize = 4;
-/// How many slots a shelf keeps; what is more is freed.
+/// How many slots a free list keeps; further ones are freed.
 const FREE_LIST_MAX: usize = 256;
 
 type AnySlot = Box<ReplySlot<AnyActor>>;
@@ -34,8 +34,8 @@ impl SlotPool {
         }
     }
 
-    /// A slot, with timers of this executor; none if one would have to be made, and that is not
-    /// allowed.
+    /// A slot, with timers of this executor; none if one would have to be allocated, and that is
+    /// not allowed.
     pub(super) fn take(&self, timers: &Handle, may_make: bool) -> Option<AnySlot> {
         let found = self.free_lists.iter().find_map(|list| list.try_with(Vec::pop)?);
         if found.is_some() || !may_make {
@@ -64,7 +64,7 @@ impl SlotPool {
 impl SlotOwner for AnyActor {
     type Timers = Handle;
 
-    /// Whoever is asked belongs to the system whose slot it is.
+    /// The asked actor belongs to the system that the slot belongs to.
     fn reclaim(self, slot: Box<ReplySlot<Self>>) {
         self.system().slots().put(slot);
     }

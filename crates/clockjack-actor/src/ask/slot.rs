@@ -1,35 +1,38 @@
-//! The place where an answer and who waits for it meet; used again and again.
+//! The slot in which an answer and the asker that waits for it meet; slots are reused.
 //!
 //! # Protocol
 //!
-//! Roles: one *asker*, one *replier*. One word, a room for the answer, the [alarm](super::alarm)
-//! with a place for a waker, and the *home* that the slot goes back to.
+//! Roles: one *asker*, one *replier*. A slot has a state word, a buffer for the answer, a
+//! [timer](super::timer) with a place for a waker, and an *owner*: the asked actor, whose system
+//! the slot is returned to.
 //!
 //! ```text
 //!                  reply            asker leaves         replier leaves
-//!        ┌──────► ANSWERED ───────► + ASKER_LEFT ──────► + REPLIER_LEFT ──► home
-//!        │                          (or the other way round)
+//!        ┌──────► ANSWERED ───────► + ASKER_LEFT ──────► + REPLIER_LEFT ──► pool
+//!        │                          (or in the other order)
 //!   OPEN ┼──────► DROPPED, likewise
 //!        │ drop
-//!        └──────► ABANDONED ───────────► home, by the replier
-//!          time-out or drop
+//!        └──────► ABANDONED ──────► pool, by the replier
+//!          timeout or drop
 //! ```
 //!
-//! 1. While the word is OPEN the room is the replier's. It writes the answer there and exchanges
-//!    OPEN for ANSWERED; a replier that is dropped exchanges OPEN for DROPPED. Then it wakes the
-//!    asker, and then it leaves.
-//! 2. An asker that gives up exchanges OPEN for ABANDONED, and has left by that: it touches the slot no
-//!    more. If the exchange fails, the replier was faster, and the asker has what it left.
-//! 3. So of an answer, a time-out and a drop one comes first, and all know which. A replier whose
-//!    exchange finds ABANDONED takes its answer out of the room again, and is alone with the slot.
-//! 4. After ANSWERED the room is the asker's. It takes the answer out and leaves.
-//! 5. LeaveOnDrop sets a bit; who finds the other's bit set is alone with the slot. Who is alone makes
-//!    it OPEN again and gives it to its home. The home is put in before the two begin, read by both
-//!    and taken out by who is alone.
+//! 1. While the word is OPEN, the buffer belongs to the replier. The replier writes the answer
+//!    there and exchanges OPEN for ANSWERED; a replier that is dropped exchanges OPEN for DROPPED.
+//!    Then it wakes the asker, and then it leaves.
+//! 2. An asker that is cancelled exchanges OPEN for ABANDONED, and has left by that: it does not
+//!    access the slot any more. If the compare-and-swap fails, the replier was faster, and the
+//!    asker takes what the replier has stored.
+//! 3. So of an answer, a timeout and a drop one is first, and both sides know which. A replier
+//!    whose compare-and-swap finds ABANDONED takes its answer out of the buffer again, and owns the
+//!    slot alone.
+//! 4. After ANSWERED the buffer belongs to the asker, which takes the answer out and leaves.
+//! 5. Leaving sets a bit; the side that finds the other side's bit set owns the slot alone. It
+//!    makes the slot OPEN again and returns it to the pool. The owner is stored before the two
+//!    sides begin, read by both, and taken out by the side that owns the slot alone.
 //!
-//! *Why no answer is missed*: the asker leaves its waker, and then looks at the word again; the
-//! replier changes the word, and then takes the waker (see
-//! [`AtomicWaker`](clockjack_sync::waker::AtomicWaker)).
+//! *Why no answer is missed*: the asker stores its waker and then reads the word again; the replier
+//! changes the word and then takes the waker. Whichever of the two is later sees the other's first
+//! step (see [`AtomicWaker`](clockjack_sync::waker::AtomicWaker)).
 #![expect(unsafe_code, reason = "keeps answers of any type in one kind of memory")]
 
 use alloc::boxed::Box;
@@ -64,26 +67,26 @@ const OUTCOME: u32 = 3;
 const ASKER_LEFT: u32 = 1 << 2;
 const REPLIER_LEFT: u32 = 1 << 3;
 
-/// How large an answer may be that stands in the slot itself.
+/// The size up to which an answer is stored in the slot itself; larger ones are boxed.
 pub const INLINE_ANSWER_BYTES: usize = 64;
 
-/// Where answers stand.
+/// The buffer for an answer.
 #[repr(C, align(16))]
 struct AnswerBuffer([MaybeUninit<u8>; INLINE_ANSWER_BYTES]);
 
-/// Where a slot goes when it is not used any more.
+/// Reclaims a slot that is no longer used.
 pub trait SlotOwner: Sized {
-    /// What ends its asks that take too long.
+    /// The timers for the timeouts of its asks.
     type Timers: TimerBackend;
 
-    /// Takes the slot, which is as new.
+    /// Takes the slot back, which is in its initial state.
     fn reclaim(self, slot: Box<ReplySlot<Self>>);
 }
 
-/// A place for one answer; see the [module](self).
+/// A slot for one answer; see the [module](self).
 pub struct ReplySlot<T: SlotOwner> {
     state: AtomicU32,
-    /// Which slot it is, for names.
+    /// Identifies the slot, for names.
     number: u32,
     timer: Counted<AskTimer<T::Timers>>,
     owner: UnsafeCell<Option<T>>,
@@ -92,8 +95,9 @@ pub struct ReplySlot<T: SlotOwner> {
     buffer: UnsafeCell<AnswerBuffer>,
 }
 
-// SAFETY: the cells are used by who the protocol says, one at a time but for shared borrows of the
-// home; what is in the room is sent from the replier to the asker, which they answer for.
+// SAFETY: the protocol says which side accesses the cells, one at a time except for shared borrows
+// of the owner; the answer in the buffer is sent from the replier to the asker, whose own `Send`
+// bounds cover it.
 unsafe impl<T: SlotOwner + Send + Sync> Send for ReplySlot<T> {}
 // SAFETY: as above.
 unsafe impl<T: SlotOwner + Send + Sync> Sync for ReplySlot<T> {}
@@ -141,11 +145,11 @@ trait SlotAccess<T: SlotOwner> {
 
     fn owner(&self) -> &T {
         let owner = self.slot().owner.with(|owner| {
-            // SAFETY: this side has not left, so the home is there and nobody changes it.
+            // SAFETY: this side has not left, so the owner is there and nobody changes it.
             let owner = unsafe { &*owner };
             owner.as_ref()
         });
-        owner.expect("a slot that is used has a owner")
+        owner.expect("a slot that is used has an owner")
     }
 }
 
@@ -161,24 +165,25 @@ pub enum ReplyOutcome<R> {
     Dropped,
 }
 
-/// The side that waits. Dropped, it gives up.
+/// The side that waits. Its drop cancels the ask.
 pub struct Asker<R, T: SlotOwner> {
     slot: NonNull<ReplySlot<T>>,
     _answer: PhantomData<R>,
 }
 
-// SAFETY: the answer comes to where the asker is; the home is shared, and may be given up here.
+// SAFETY: the answer is moved to the thread of the asker; the owner is shared, and may be dropped
+// there.
 unsafe impl<R: Send, T: SlotOwner + Send + Sync> Send for Asker<R, T> {}
 
 impl<R, T: SlotOwner> SlotAccess<T> for Asker<R, T> {
     fn slot(&self) -> &ReplySlot<T> {
-        // SAFETY: the slot is there until both have left.
+        // SAFETY: the slot exists until both sides have left.
         unsafe { self.slot.as_ref() }
     }
 }
 
 impl<R, T: SlotOwner> Asker<R, T> {
-    /// What the slot goes back to.
+    /// The owner: the actor that is asked.
     #[must_use]
     pub fn owner(&self) -> &T {
         SlotAccess::owner(self)
@@ -194,17 +199,17 @@ impl<R, T: SlotOwner> Asker<R, T> {
         !mutant!("ask-looks-once") && self.is_complete()
     }
 
-    /// Whether a deadline has come, for an asker that has just found nothing by
-    /// [`poll`](Self::poll). If not, the waker of that is woken then.
+    /// Whether a deadline has passed, for an asker that has just found nothing by
+    /// [`poll`](Self::poll). If not, the waker of that poll is woken at the deadline.
     ///
     /// # Errors
     ///
-    /// There is no timer for that.
+    /// There is no timer.
     pub fn poll_until(&self, deadline: Tick) -> Poll<Result<(), RefusedBy<T>>> {
         AskTimer::poll(&self.slot().timer, deadline)
     }
 
-    /// A look at the slot for somebody else.
+    /// An observer of the slot.
     pub(crate) fn observer(&self) -> ReplySlotObserver<T> {
         ReplySlotObserver { slot: self.slot }
     }
@@ -217,35 +222,36 @@ impl<R, T: SlotOwner> Asker<R, T> {
     }
 
     fn is_complete(&self) -> bool {
-        // Acquire: pairs with the replier's exchange; the answer is there.
+        // Acquire: pairs with the replier's compare-and-swap; the answer is stored.
         self.slot().state.load(Acquire) & OUTCOME != OPEN
     }
 
-    /// Gives up, unless the replier was faster.
+    /// Cancels the ask, unless the replier was faster.
     pub fn cancel(self) -> Option<ReplyOutcome<R>> {
         let this = ManuallyDrop::new(self);
-        // Release: what this side did with the slot is done; pairs with the replier's exchange.
-        // Acquire: pairs with the same, if that was faster.
+        // Release: this side is done with the slot; pairs with the replier's compare-and-swap.
+        // Acquire: pairs with the same, if the replier was faster.
         match this.slot().state.compare_exchange(OPEN, ABANDONED, AcqRel, Acquire) {
             Ok(_) => None,
             Err(_) => Some(ManuallyDrop::into_inner(this).take()),
         }
     }
 
-    /// Takes what the replier has left. For who was told that there is something.
+    /// Takes what the replier has stored. The caller knows that there is something.
     #[must_use]
     pub fn take(self) -> ReplyOutcome<R> {
         let this = ManuallyDrop::new(self);
         // Acquire: as in `is_complete`.
         let outcome = match this.slot().state.load(Acquire) & OUTCOME {
-            // SAFETY: answered, so the room has an answer, and it is the asker's.
+            // SAFETY: the word is ANSWERED, so the buffer contains an answer, which belongs to the
+            // asker.
             ANSWERED => ReplyOutcome::Answered(unsafe { take_answer(this.slot()) }),
             outcome => {
-                debug_assert!(outcome == DROPPED, "taken before it was completed");
+                debug_assert!(outcome == DROPPED, "taken before it was complete");
                 ReplyOutcome::Dropped
             }
         };
-        // Release: the room is empty. Acquire: the replier has woken.
+        // Release: the buffer is empty. Acquire: the replier has woken.
         let before = this.slot().state.fetch_or(ASKER_LEFT, AcqRel);
         if before & REPLIER_LEFT != 0 {
             // SAFETY: the replier has left, and so has this side.
@@ -263,12 +269,12 @@ impl<R, T: SlotOwner> Drop for Asker<R, T> {
     }
 }
 
-/// Sees whether an ask is settled, from beside it.
+/// Observes from a third place whether an ask has an answer.
 pub(crate) struct ReplySlotObserver<T: SlotOwner> {
     slot: NonNull<ReplySlot<T>>,
 }
 
-// SAFETY: only the word of the slot is looked at.
+// SAFETY: it only reads the state word of the slot.
 unsafe impl<T: SlotOwner> Send for ReplySlotObserver<T> {}
 
 impl<T: SlotOwner> Clone for ReplySlotObserver<T> {
@@ -282,57 +288,58 @@ impl<T: SlotOwner> ReplySlotObserver<T> {
     ///
     /// # Safety
     ///
-    /// The asker has not left, and does not before this returns.
+    /// The asker has not left, and does not leave before this returns.
     pub(crate) unsafe fn is_open(&self) -> bool {
-        // SAFETY: the slot is there until both have left.
+        // SAFETY: the slot exists until both sides have left.
         let slot = unsafe { self.slot.as_ref() };
-        // Relaxed: what was answered before the caller was told of something else is seen by
-        // that; nothing is taken out here.
+        // Relaxed: an answer that was given before some event is visible to a caller that was
+        // notified of this event; nothing is taken out here.
         slot.state.load(Relaxed) & OUTCOME == OPEN
     }
 }
 
-/// The side that answers. Dropped, it says that there will be no answer.
+/// The side that answers. Its drop says that there will be no answer.
 pub struct Replier<R, T: SlotOwner> {
     slot: NonNull<ReplySlot<T>>,
     _answer: PhantomData<fn(R)>,
 }
 
-// SAFETY: the answer is sent to where the asker is; the home is shared, and may be given up here.
+// SAFETY: the answer is sent to the thread of the asker; the owner is shared, and may be dropped
+// here.
 unsafe impl<R: Send, T: SlotOwner + Send + Sync> Send for Replier<R, T> {}
-// SAFETY: by a shared borrow only the word is looked at.
+// SAFETY: a shared borrow only reads the state word.
 unsafe impl<R: Send, T: SlotOwner + Send + Sync> Sync for Replier<R, T> {}
 
 impl<R, T: SlotOwner> SlotAccess<T> for Replier<R, T> {
     fn slot(&self) -> &ReplySlot<T> {
-        // SAFETY: the slot is there until both have left.
+        // SAFETY: the slot exists until both sides have left.
         unsafe { self.slot.as_ref() }
     }
 }
 
 impl<R, T: SlotOwner> Replier<R, T> {
-    /// Whether somebody waits for the answer.
+    /// Whether an asker waits for the answer.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         // Relaxed: it may change at once.
         self.slot().state.load(Relaxed) & OUTCOME != ABANDONED
     }
 
-    /// Answers. If nobody waits any more, the answer comes back, with the slot.
+    /// Answers. If the ask was cancelled, returns the answer and the slot.
     ///
     /// # Errors
     ///
-    /// The asker has given up.
+    /// The asker has cancelled the ask.
     pub fn reply(self, answer: R) -> Result<(), (R, ReleasedReplySlot<T>)> {
         let this = ManuallyDrop::new(self);
-        // SAFETY: the room is the replier's, and empty.
+        // SAFETY: the buffer belongs to the replier, and is empty.
         unsafe { put_answer(this.slot(), answer) };
         if complete(this.slot, ANSWERED) {
             return Ok(());
         }
         // SAFETY: it was put there above, and nobody else has seen it.
         let answer = unsafe { take_answer(this.slot()) };
-        // SAFETY: the asker is gone, and this side does not use the slot again.
+        // SAFETY: the asker has left, and this side does not use the slot again.
         Err((answer, unsafe { ReleasedReplySlot::new(this.slot) }))
     }
 }
@@ -343,18 +350,18 @@ impl<R, T: SlotOwner> Drop for Replier<R, T> {
             return;
         }
         if !complete(self.slot, DROPPED) {
-            // SAFETY: the asker is gone, and this side does not use the slot again.
+            // SAFETY: the asker has left, and this side does not use the slot again.
             drop(unsafe { ReleasedReplySlot::new(self.slot) });
         }
     }
 }
 
-/// Settles what becomes of an ask, wakes who asked and leaves; false if that is gone.
+/// Completes an ask, wakes the asker and leaves; false if the asker has left.
 fn complete<T: SlotOwner>(slot: NonNull<ReplySlot<T>>, outcome: u32) -> bool {
     // SAFETY: the caller is the replier and has not left.
     let it = unsafe { slot.as_ref() };
-    // Release: the answer is there; pairs with the asker's loads. Acquire: on failure, what the
-    // asker did with the slot is done.
+    // Release: the answer is stored; pairs with the asker's loads. Acquire: on failure, the asker
+    // is done with the slot.
     let order = if mutant!("ask-answer-unpublished") { Relaxed } else { Release };
     if it.state.compare_exchange(OPEN, outcome, order, Acquire).is_err() {
         return false;
@@ -364,30 +371,30 @@ fn complete<T: SlotOwner>(slot: NonNull<ReplySlot<T>>, outcome: u32) -> bool {
     true
 }
 
-/// Lets the replier leave, also if a waker panics.
+/// Makes the replier leave, also if a waker panics.
 struct LeaveOnDrop<T: SlotOwner>(NonNull<ReplySlot<T>>);
 
 impl<T: SlotOwner> Drop for LeaveOnDrop<T> {
     fn drop(&mut self) {
         // SAFETY: the replier has not left before this.
         let slot = unsafe { self.0.as_ref() };
-        // Release: this side is done with the waker. Acquire: so is the asker with everything.
+        // Release: this side is done with the waker. Acquire: the asker is done with everything.
         let before = slot.state.fetch_or(REPLIER_LEFT, AcqRel);
         if before & ASKER_LEFT != 0 || mutant!("ask-slot-freed-early") {
-            // SAFETY: both have left.
+            // SAFETY: both sides have left.
             drop(unsafe { ReleasedReplySlot::new(self.0) });
         }
     }
 }
 
-/// A slot that both sides have left. Dropped, it goes home.
+/// A slot that both sides have left. Its drop returns the slot to the pool.
 pub struct ReleasedReplySlot<T: SlotOwner> {
     slot: NonNull<ReplySlot<T>>,
 }
 
 impl<T: SlotOwner> SlotAccess<T> for ReleasedReplySlot<T> {
     fn slot(&self) -> &ReplySlot<T> {
-        // SAFETY: it is this one's alone.
+        // SAFETY: this value owns the slot alone.
         unsafe { self.slot.as_ref() }
     }
 }
@@ -400,27 +407,27 @@ impl<T: SlotOwner> ReleasedReplySlot<T> {
         Self { slot }
     }
 
-    /// What it goes back to.
+    /// The owner, which reclaims the slot.
     #[must_use]
     pub fn owner(&self) -> &T {
         SlotAccess::owner(self)
     }
 
-    /// Which slot it is, and how often it was used before.
+    /// The number of the slot, and how often it was used before.
     #[must_use]
     pub fn name(&self) -> (u32, u32) {
-        // SAFETY: it is this one's alone.
+        // SAFETY: this value owns the slot alone.
         (self.slot().number, self.slot().uses.with(|uses| unsafe { *uses }))
     }
 }
 
 impl<T: SlotOwner> Drop for ReleasedReplySlot<T> {
     fn drop(&mut self) {
-        // SAFETY: it was leaked by `pair`, and is this one's alone.
+        // SAFETY: it was leaked by `pair`, and this value owns the slot alone.
         let mut slot = unsafe { Box::from_raw(self.slot.as_ptr()) };
-        // What the asker has left and nobody has woken.
+        // A waker that the asker has stored and nobody has woken.
         drop(slot.timer.waker().take());
-        // Relaxed: the home publishes it.
+        // Relaxed: the pool publishes it.
         slot.state.store(OPEN, Relaxed);
         let uses = slot.uses.with_mut(|uses| {
             // SAFETY: as above.
@@ -444,18 +451,18 @@ impl<T: SlotOwner> fmt::Debug for ReleasedReplySlot<T> {
     }
 }
 
-/// Whether an answer of this type stands in the slot itself.
+/// Whether an answer of this type fits into the buffer.
 const fn fits<R>() -> bool {
     size_of::<R>() <= INLINE_ANSWER_BYTES && align_of::<R>() <= align_of::<AnswerBuffer>()
 }
 
 /// # Safety
 ///
-/// The room is the caller's, and empty.
+/// The buffer belongs to the caller, and is empty.
 unsafe fn put_answer<R, T: SlotOwner>(slot: &ReplySlot<T>, answer: R) {
     slot.buffer.with_mut(|buffer| {
         if const { fits::<R>() } {
-            // SAFETY: it fits, and the room is the caller's.
+            // SAFETY: it fits, and the buffer belongs to the caller.
             unsafe { buffer.cast::<R>().write(answer) };
         } else {
             // SAFETY: as above: a pointer fits.
@@ -466,7 +473,7 @@ unsafe fn put_answer<R, T: SlotOwner>(slot: &ReplySlot<T>, answer: R) {
 
 /// # Safety
 ///
-/// The room is the caller's, and has an answer of this type, which is given up here.
+/// The buffer belongs to the caller, and contains an answer of this type, which is moved out.
 unsafe fn take_answer<R, T: SlotOwner>(slot: &ReplySlot<T>) -> R {
     slot.buffer.with_mut(|buffer| {
         if const { fits::<R>() } {

@@ -1,46 +1,50 @@
-//! The time-out of an ask: a timer that stays armed from one ask to the next.
+//! The timeout of an ask: a timer that stays armed from one ask to the next.
 //!
-//! Most asks are answered long before their time is over, and the slot of one is soon that of the
-//! next. So a timer that was armed for one ask is left alone when that has its answer. When it
-//! fires, it looks at what the slot is used for by then: it wakes who waits for too long, or is
-//! armed anew, once for all the asks that came and went meanwhile.
+//! Most asks are answered long before their timeout, and the slot of one ask is soon reused by the
+//! next. So a timer that was armed for one ask is not disarmed when that ask has its answer. When
+//! the timer fires, it checks what the slot is used for by then: it wakes an asker that has waited
+//! too long, or it is armed again, once for all the asks that came and went in the meantime.
 //!
-//! Each time-out still comes at its own deadline. What is given up is the order of time-outs that
-//! fall on the same tick, which is no longer that of the asks; so executors of one thread, whose
-//! runs are repeated step by step, arm a timer for each ask.
+//! Each timeout still happens at its own deadline. Only the order of timeouts within the same tick
+//! is no longer that of the asks. So executors with one thread, whose runs must be reproducible
+//! step by step, arm one timer per ask instead.
 //!
 //! # Protocol
 //!
-//! Roles: the *asker* that has the slot, one at a time; *ringers*, the threads on which timers of
-//! this alarm fire. One word: the deadline that is wanted, and one of
+//! Roles: the *asker* that owns the slot, one at a time; *timer threads*, on which timers of this
+//! slot fire. One word contains the wanted deadline and one of the states
 //!
 //! * IDLE: no timer is armed;
-//! * ARMED: a timer is armed, for the wanted deadline or before;
-//! * UPDATING: somebody arranges the timer, which is that one's alone. FIRED beside it says that a timer
-//!   has fired meanwhile.
+//! * ARMED: a timer is armed, for the wanted deadline or earlier;
+//! * UPDATING: one thread, the *updater*, arms or disarms the timer, which only this thread may
+//!   access now. FIRED next to it says that a timer has fired in the meantime.
 //!
-//! 1. The asker leaves its waker, and then writes its deadline into the word. Where that finds
-//!    ARMED, and the timer is armed for no later, there is nothing else to do. IDLE, and ARMED
-//!    for later, it exchanges for UPDATING and arranges. Where it finds UPDATING, who holds it will see the
-//!    new deadline.
-//! 2. A ringer exchanges ARMED for UPDATING and arranges. Beside UPDATING it leaves FIRED. IDLE it leaves
-//!    alone: it comes from a timer that was disarmed too late.
-//! 3. Who arranges disarms what is armed. If the deadline in the word has come, it exchanges UPDATING
-//!    for IDLE; else it arms a timer for that, and exchanges UPDATING for ARMED, or for IDLE if it was
-//!    refused. The exchange fails if the deadline was changed or FIRED was left: then it begins
-//!    again. A ringer that ends with IDLE wakes the asker.
-//! 4. An asker that is woken and finds IDLE looks at the clock: its time is over, or it begins
-//!    again with rule 1.
-//! 5. An asker that has its answer leaves the word as it is. Who drops the slot writes the deadline
-//!    zero, which has come, and so lets the timer go.
+//! 1. The asker stores its waker, and then writes its deadline into the word. If it finds ARMED,
+//!    and the timer is armed for no later than the deadline, there is nothing else to do. It
+//!    exchanges IDLE, and ARMED for a later time, for UPDATING and becomes the updater. If it finds
+//!    UPDATING, the updater will see the new deadline.
+//! 2. A timer thread exchanges ARMED for UPDATING and becomes the updater. Next to UPDATING it sets
+//!    FIRED. If it finds IDLE, it does nothing: its timer was disarmed too late.
+//! 3. The updater disarms the armed timer, if any. If the deadline in the word has passed, it
+//!    exchanges UPDATING for IDLE; otherwise it arms a timer for the deadline, and exchanges
+//!    UPDATING for ARMED, or for IDLE if the timer was refused. The compare-and-swap fails if the
+//!    deadline was changed or FIRED was set in between: then the updater starts over. A timer
+//!    thread that ends in IDLE wakes the asker.
+//! 4. An asker that is woken and finds IDLE reads the clock: its timeout has elapsed, or it
+//!    continues with rule 1.
+//! 5. An asker that has its answer leaves the word as it is. The thread that drops the slot writes
+//!    the deadline zero, which has passed, and so disarms the timer.
 //!
-//! *Why no time-out is missed*: the deadline and the state are one word. Either the exchange of who
-//! arranges comes later and fails, or the asker's comes later and shows it the state, and by that
-//! the time for which the timer was armed. A timer that fires before the exchange leaves FIRED.
-//! Where a ringer ends with IDLE before the asker has left its waker, the asker finds IDLE.
+//! *Why no timeout is missed*: deadline and state are in one word, so the asker's write of a
+//! deadline and the updater's final compare-and-swap are ordered. If the asker's write is first,
+//! the updater's compare-and-swap fails, and it sees the new deadline. If the updater's is first,
+//! the asker sees ARMED, and with it the time that the timer is armed for, and becomes the updater
+//! if that is too late. A timer that fires before the final compare-and-swap sets FIRED and makes
+//! it fail. If a timer thread reaches IDLE before the asker has stored its waker, then the asker
+//! finds IDLE in rule 1.
 //!
-//! *Why it cannot hang*: nobody waits. An exchange fails only by the step of somebody else: one a
-//! timer, and one an ask.
+//! *Why nobody loops forever*: nobody blocks. A compare-and-swap fails only because of a step of
+//! another thread: at most one per timer, and one per ask.
 #![expect(unsafe_code, reason = "makes wakers out of counted references")]
 
 use core::{
@@ -72,24 +76,24 @@ const STATE: u64 = 3;
 const FIRED: u64 = 1 << 2;
 const STATE_BITS: u32 = 3;
 
-/// What arms timers.
+/// Arms timers.
 pub trait TimerBackend: Send + Sync + 'static {
-    /// Names a timer.
+    /// Identifies a timer.
     type Id: Copy + Send;
-    /// Why one was not armed.
+    /// Why a timer was not armed.
     type Refused;
 
     /// Wakes `waker` at a tick, which may have passed.
     ///
     /// # Errors
     ///
-    /// It does not.
+    /// The timer was not armed.
     fn arm(&self, deadline: Tick, waker: Waker) -> Result<Self::Id, Self::Refused>;
 
-    /// Disarms a timer, if that has not fired.
+    /// Disarms a timer, if it has not fired.
     fn disarm(&self, id: Self::Id);
 
-    /// Whether a tick has come.
+    /// Whether a tick has been reached.
     fn is_due(&self, deadline: Tick) -> bool;
 }
 
@@ -110,22 +114,23 @@ impl TimerBackend for Handle {
     }
 }
 
-/// Who waits at a slot, and until when; see the [module](self).
+/// The waker of the asker at a slot, and its timeout; see the [module](self).
 pub struct AskTimer<T: TimerBackend> {
-    /// The asker's, for its replier and for the timer.
+    /// The asker's waker, for its replier and for the timer.
     waker: AtomicWaker,
     word: AtomicU64,
-    /// When the timer falls due. Written by who arranges.
+    /// When the timer is due. Written by the updater.
     armed_for: AtomicU64,
-    /// The timer that was armed last. Of who arranges.
+    /// The timer that was armed last. Accessed by the updater only.
     armed: UnsafeCell<Option<T::Id>>,
     timers: T,
 }
 
-// SAFETY: the cell is used by who has made the word UPDATING, one at a time; what is in it is `Send`.
+// SAFETY: only the updater, the thread that has set UPDATING, accesses the cell, one thread at a
+// time; its content is `Send`.
 unsafe impl<T: TimerBackend> Sync for AskTimer<T> {}
 
-/// How an arrangement has ended.
+/// The result of an update.
 enum Updated<E> {
     Armed,
     Due,
@@ -133,7 +138,7 @@ enum Updated<E> {
 }
 
 impl<T: TimerBackend> AskTimer<T> {
-    /// An alarm without a timer, and a waker that nobody has left.
+    /// Without an armed timer and without a waker.
     #[must_use]
     pub fn new(timers: T) -> Self {
         Self {
@@ -145,14 +150,14 @@ impl<T: TimerBackend> AskTimer<T> {
         }
     }
 
-    /// Where the asker leaves its waker.
+    /// Where the asker stores its waker.
     #[inline]
     pub(super) fn waker(&self) -> &AtomicWaker {
         &self.waker
     }
 
-    /// Whether the deadline of the asker has come. If not, the waker that it has left before is
-    /// woken then.
+    /// Whether the deadline of the asker has passed. If not, the waker that it has stored before is
+    /// woken at the deadline.
     ///
     /// # Errors
     ///
@@ -160,10 +165,10 @@ impl<T: TimerBackend> AskTimer<T> {
     #[inline]
     pub fn poll(this: &Counted<Self>, deadline: Tick) -> Poll<Result<(), T::Refused>> {
         let wanted = wanted(deadline);
-        // Acquire: pairs with the exchange of who has armed the timer.
+        // Acquire: pairs with the compare-and-swap of the thread that has armed the timer.
         let word = this.word.load(Acquire);
         if word & !STATE == wanted && word & STATE != IDLE {
-            // Of an ask before, for the same tick, or of the last poll.
+            // Written by an earlier ask for the same tick, or by the last poll.
             return Poll::Pending;
         }
         Self::set_deadline(this, wanted, word)
@@ -175,8 +180,8 @@ impl<T: TimerBackend> AskTimer<T> {
         let after = loop {
             let state = if before & STATE == IDLE { UPDATING } else { before & (STATE | FIRED) };
             let after = wanted | state;
-            // Release: what this side did before, its waker above all, is seen by who arranges.
-            // Acquire: pairs with the exchange of who has armed the timer.
+            // Release: the updater sees what this thread did before, above all its waker. Acquire:
+            // pairs with the compare-and-swap of the thread that has armed the timer.
             match this.word.compare_exchange(before, after, AcqRel, Acquire) {
                 Ok(_) => break after,
                 Err(found) => before = found,
@@ -197,19 +202,19 @@ impl<T: TimerBackend> AskTimer<T> {
         }
     }
 
-    /// Whether a timer stands for later than what was just written. Then it is the caller's to
-    /// arrange that.
+    /// Whether a timer is armed for later than the deadline that was just written. Then the caller
+    /// becomes the updater.
     fn claim_if_late(&self, wanted: u64, after: u64) -> bool {
-        // Relaxed: the exchange that has found it standing has acquired it. If it was armed anew
-        // since, that was for what is wanted.
+        // Relaxed: the compare-and-swap that has found ARMED has acquired it. If the timer was
+        // armed again since then, that was for the wanted deadline.
         let is_late = self.armed_for.load(Relaxed) > tick(wanted).get();
-        // Relaxed on failure: a ringer was faster, and sees what is wanted.
+        // Relaxed on failure: a timer thread was faster, and sees the wanted deadline.
         is_late
             && !mutant!("ask-alarm-too-late")
             && self.word.compare_exchange(after, wanted | UPDATING, AcqRel, Relaxed).is_ok()
     }
 
-    /// Rule 3. The caller has made the word UPDATING, which was `word` when it looked last.
+    /// Rule 3. The caller has set UPDATING; `word` is the last value that it has seen.
     fn update(this: &Counted<Self>, mut word: u64) -> Updated<T::Refused> {
         loop {
             this.disarm();
@@ -220,7 +225,7 @@ impl<T: TimerBackend> AskTimer<T> {
                 match this.timers.arm(deadline, Self::waker_of(this)) {
                     Ok(id) => {
                         this.set_armed(id);
-                        // Relaxed: published by the exchange below.
+                        // Relaxed: published by the compare-and-swap below.
                         this.armed_for.store(deadline.get(), Relaxed);
                         (ARMED, Updated::Armed)
                     }
@@ -228,8 +233,8 @@ impl<T: TimerBackend> AskTimer<T> {
                 }
             };
             let after = (word & !(STATE | FIRED)) | state;
-            // Release: the timer stands, or is gone; pairs with who holds it next, and with the
-            // asker that finds it standing. Acquire: on failure, what was changed meanwhile.
+            // Release: the timer is armed, or gone; pairs with the next updater, and with the asker
+            // that finds ARMED. Acquire: on failure, what was changed in between.
             let exchanged = this.word.compare_exchange(word, after, AcqRel, Acquire);
             if exchanged.is_ok() {
                 return updated;
@@ -241,7 +246,7 @@ impl<T: TimerBackend> AskTimer<T> {
 
     /// Rule 2.
     fn on_fire(this: &Counted<Self>) {
-        // Relaxed: the exchanges below decide.
+        // Relaxed: the compare-and-swaps below decide.
         let mut word = this.word.load(Relaxed);
         loop {
             let after = match word & STATE {
@@ -250,8 +255,8 @@ impl<T: TimerBackend> AskTimer<T> {
                 _ if mutant!("ask-alarm-unrung") => return,
                 _ => word | FIRED,
             };
-            // Release: this timer has fired. Acquire: pairs with who has armed it, and with the
-            // asker: its waker is there.
+            // Release: this timer has fired. Acquire: pairs with the thread that has armed it, and
+            // with the asker: its waker is visible.
             match this.word.compare_exchange(word, after, AcqRel, Relaxed) {
                 Ok(_) if word & STATE == UPDATING => return,
                 Ok(_) => break word = after,
@@ -264,21 +269,21 @@ impl<T: TimerBackend> AskTimer<T> {
         }
     }
 
-    /// Rule 5: lets the timer go. Nobody has the slot any more.
+    /// Rule 5: disarms the timer. Nobody uses the slot any more.
     pub(super) fn release(this: &Counted<Self>) {
         // Acquire: as in `poll`.
         let word = this.word.load(Acquire);
         if word & STATE == IDLE || mutant!("ask-alarm-stays") {
             return;
         }
-        // Nothing is armed by this, hence nothing refused: zero has come.
+        // Nothing is armed by this, hence nothing refused: tick zero has passed.
         let _ = Self::set_deadline(this, wanted(Tick::ZERO), word);
     }
 
-    /// Disarms the timer that was armed last. Of who has made the word UPDATING.
+    /// Disarms the timer that was armed last. For the updater.
     fn disarm(&self) {
         let armed = self.armed.with_mut(|armed| {
-            // SAFETY: the caller holds the alarm, and nothing is called meanwhile.
+            // SAFETY: the caller is the updater, and no other code runs in between.
             let armed = unsafe { &mut *armed };
             armed.take()
         });
@@ -287,10 +292,10 @@ impl<T: TimerBackend> AskTimer<T> {
         }
     }
 
-    /// Notes the timer that is armed. Of who has made the word UPDATING.
+    /// Stores the timer that is armed. For the updater.
     fn set_armed(&self, id: T::Id) {
         self.armed.with_mut(|armed| {
-            // SAFETY: the caller holds the alarm.
+            // SAFETY: the caller is the updater.
             unsafe { *armed = Some(id) };
         });
     }
@@ -302,16 +307,16 @@ impl<T: TimerBackend> AskTimer<T> {
         waker_release::<T>,
     );
 
-    /// What a timer wakes.
+    /// The waker that a timer wakes.
     fn waker_of(this: &Counted<Self>) -> Waker {
         let data = Counted::into_raw(this.clone()).as_ptr().cast_const().cast();
-        // SAFETY: the functions keep the contract of `RawWaker`: they are thread-safe, and have a
+        // SAFETY: the functions fulfil the contract of `RawWaker`: they are thread-safe, and own a
         // counted reference for each waker.
         unsafe { Waker::from_raw(RawWaker::new(data, Self::WAKER)) }
     }
 }
 
-/// The deadline as it stands in the word. So far away that it has no room there is never.
+/// The deadline as it is stored in the word. A deadline that is too large for it is never.
 #[inline]
 fn wanted(deadline: Tick) -> u64 {
     deadline.get().min(u64::MAX >> STATE_BITS) << STATE_BITS
@@ -323,12 +328,12 @@ fn tick(word: u64) -> Tick {
 
 /// # Safety
 ///
-/// The data is that of a waker made by `AskTimer::<T>::bell`, which outlives what is given.
+/// The data is that of a waker made by `AskTimer::<T>::waker_of`, which outlives the result.
 unsafe fn timer_of<T: TimerBackend>(data: *const ()) -> ManuallyDrop<Counted<AskTimer<T>>> {
     let raw = data.cast::<AskTimer<T>>().cast_mut();
-    // SAFETY: it is the address of an alarm, hence not null.
+    // SAFETY: it is the address of a timer, hence not null.
     let raw = unsafe { NonNull::new_unchecked(raw) };
-    // SAFETY: it came from `into_raw`; its count is not given away here.
+    // SAFETY: it came from `into_raw`; its reference is not released here.
     ManuallyDrop::new(unsafe { Counted::from_raw(raw) })
 }
 
@@ -340,7 +345,7 @@ unsafe fn waker_clone<T: TimerBackend>(data: *const ()) -> RawWaker {
 }
 
 unsafe fn waker_wake<T: TimerBackend>(data: *const ()) {
-    // SAFETY: the data of our wakers; this one is used up.
+    // SAFETY: the data of our wakers; this one is consumed.
     let timer = ManuallyDrop::into_inner(unsafe { timer_of::<T>(data) });
     AskTimer::on_fire(&timer);
 }
@@ -351,13 +356,13 @@ unsafe fn waker_wake_by_ref<T: TimerBackend>(data: *const ()) {
 }
 
 unsafe fn waker_release<T: TimerBackend>(data: *const ()) {
-    // SAFETY: the data of our wakers; this one is used up.
+    // SAFETY: the data of our wakers; this one is consumed.
     drop(ManuallyDrop::into_inner(unsafe { timer_of::<T>(data) }));
 }
 
 impl<T: TimerBackend> fmt::Debug for AskTimer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Relaxed: for people.
+        // Relaxed: for debug output.
         let word = self.word.load(Relaxed);
         f.debug_struct("AskTimer")
             .field("wanted", &tick(word))

@@ -1,12 +1,12 @@
-//! The side of an ask that waits, and its edge in the [graph](super::graph).
+//! The asker's side of an ask, and its edge in the [wait-for graph](super::graph).
 //!
-//! There is an edge while an actor waits for the answer and takes no messages meanwhile. Whoever
-//! looks for cycles looks at the slots of the edges on its way: an ask that has its answer is none,
-//! also if the asker has not seen that yet.
+//! There is an edge while an actor waits for the answer and takes no messages in the meantime. A
+//! search for cycles reads the slots of the edges on its path: an ask that has its answer is no
+//! edge, even if the asker has not seen the answer yet.
 //!
-//! So an edge knows its slot, which is the asker's as long as that has not left. Hence the one
-//! rule: *the edge leaves the graph before the asker leaves the slot*. Both are in one value here,
-//! the edge first, and nobody else has the asker.
+//! So an edge refers to its slot, which stays valid as long as the asker has not left. Hence the
+//! one rule: *the edge leaves the graph before the asker leaves the slot*. [`PendingAsk`] owns
+//! both, drops the edge first, and nobody else has the asker.
 #![expect(unsafe_code, reason = "looks at the slots of others")]
 
 use core::task::{Poll, Waker};
@@ -26,10 +26,10 @@ use crate::{
     header::AnyActor,
 };
 
-/// The asks for which actors wait, by the addresses of who asks and who is asked.
+/// The asks for which actors wait, by the addresses of asker and asked actor.
 pub(crate) type Asks = WaitForGraph<usize, AskTarget>;
 
-/// Who is asked, and where the answer will be.
+/// The asked actor, and an observer of the answer.
 #[derive(Clone)]
 pub(crate) struct AskTarget {
     path: ActorPath,
@@ -37,10 +37,10 @@ pub(crate) struct AskTarget {
 }
 
 impl AskTarget {
-    /// Whether the answer is still to come. For those that are in the graph, under its lock.
+    /// Whether there is no answer yet. For targets in the graph, under its lock.
     fn is_awaited(&self) -> bool {
-        // SAFETY: the asker has not left: before that it takes this out of the graph, which it
-        // cannot while somebody looks at it there.
+        // SAFETY: the asker has not left: before that it removes this target from the graph, which
+        // needs the lock that the caller holds.
         mutant!("ask-answered-edge-stays") || unsafe { self.answer.is_open() }
     }
 }
@@ -52,16 +52,16 @@ pub(crate) fn no_asks() -> Asks {
 
 /// An asker, and its edge if it has one.
 pub(super) struct PendingAsk<R> {
-    /// In front of the asker: dropped first.
+    /// Declared before the asker: dropped first.
     edge: Option<Edge>,
     asker: Asker<R, AnyActor>,
 }
 
-/// An edge; dropped, it leaves the graph.
+/// An edge; its drop removes it from the graph.
 struct Edge {
     from: usize,
     id: EdgeId<usize>,
-    /// For its system.
+    /// Leads to the system.
     target: AnyActor,
 }
 
@@ -76,7 +76,7 @@ impl<R> PendingAsk<R> {
         Self { edge: None, asker }
     }
 
-    /// Who is asked.
+    /// The actor that is asked.
     pub(super) fn target(&self) -> &AnyActor {
         self.asker.owner()
     }
@@ -110,8 +110,8 @@ impl<R> PendingAsk<R> {
         asker.cancel()
     }
 
-    /// It is polled by who has this waker, and there is no answer. Whether there can be one: not if
-    /// an actor waits for itself and so will not see the request.
+    /// The owner of this waker has polled the ask, and there is no answer. Returns whether there
+    /// can be one: not if an actor waits for itself and so will not handle the request.
     pub(super) fn register_edge(&mut self, waker: &Waker) -> bool {
         let owner = owner_of(waker)
             .filter(|owner| owner.is_exclusive || mutant!("ask-reentrant-edge"))

@@ -34,7 +34,7 @@ impl dyn CellVTable + '_ {
         if let Some(rare) = self.rare_mut()
             && !rare.strategies.is_empty()
         {
-            made = guarded(turn, &mut || {
+            made = catch_failure(turn, &mut || {
                 rare.strategies.iter_mut().for_each(|state| state.before_start(path));
             });
         }
@@ -80,7 +80,7 @@ impl dyn CellVTable + '_ {
         let now = turn.nanos();
         let rare = self.rare_or_new();
         let strategies = &mut rare.strategies;
-        guarded(turn, &mut || {
+        catch_failure(turn, &mut || {
             for state in &mut *strategies {
                 state.restarted(now);
                 state.after_restart(&header.path);
@@ -229,16 +229,21 @@ impl dyn CellVTable + '_ {
     /// Restarts the actor, as soon as its children have stopped and the delay, if any, has elapsed.
     pub(super) fn restart(&mut self, turn: &AnyTurn<'_>, options: RestartOptions) {
         if self.is_single_use() {
-            self.stop(turn, Some(Failure::msg("it was to be restarted, and cannot be made again")));
+            self.stop(
+                turn,
+                Some(Failure::msg(
+                    "the actor cannot be restarted: it was created from a value, without a factory",
+                )),
+            );
             return;
         }
         self.status_mut().stage = Stage::Restarting;
         turn.front().clear_flags(FAILED);
         self.cancel_incarnation();
-        let told = self.deliver_signal(Signal::PreRestart);
-        // Nothing that the hook has asked for outlives the value.
+        let result = self.deliver_signal(Signal::PreRestart);
+        // Whatever the hook has started belongs to the old incarnation as well.
         self.cancel_incarnation();
-        if let Err(failure) = told {
+        if let Err(failure) = result {
             report_hook_failure(turn, failure);
         }
         self.drop_actor();
@@ -250,7 +255,7 @@ impl dyn CellVTable + '_ {
         rare.unstash = 0;
         self.status_mut().set(PENDING, true);
         if !options.keeps_children {
-            self.forget_children(turn);
+            self.drop_child_watches(turn);
             self.stop_children(turn);
         }
         if let Some(delay) = options.delay {
@@ -267,9 +272,9 @@ impl dyn CellVTable + '_ {
 
     /// All children have stopped: calls `PostStop` and drops the actor.
     pub(super) fn finish(&mut self, turn: &AnyTurn<'_>) {
-        let told = self.deliver_signal(Signal::PostStop);
+        let result = self.deliver_signal(Signal::PostStop);
         self.cancel_incarnation();
-        if let Err(failure) = told {
+        if let Err(failure) = result {
             report_hook_failure(turn, failure);
         }
         self.drop_actor();
@@ -297,7 +302,7 @@ impl dyn CellVTable + '_ {
         self.close_system_queue(&mut watchers);
         self.publish_step(turn, LifecycleStep::Stopped);
         for (watcher, node) in watchers.into_values() {
-            // One that has ended too does not want to know.
+            // A watcher that has stopped too refuses the message.
             drop(
                 watcher.send_internal_in(
                     node,
@@ -348,7 +353,7 @@ impl dyn CellVTable + '_ {
         self.announce_stop(turn);
         let header = turn.front();
         drop(header.take_stopped_children());
-        // Children that are there end by force too, and would be kept here.
+        // Remaining children are stopped by force too, and this table would keep them alive.
         header.close_children();
         while let Some(children) = header.children()
             && let Some(child) = children.with(|children| {
@@ -550,7 +555,7 @@ pub(super) fn catch_and_discard(turn: &AnyTurn<'_>, call: &mut dyn FnMut()) {
 }
 
 /// Calls user code; a panic in it is returned as a failure.
-pub(super) fn guarded(turn: &AnyTurn<'_>, call: &mut dyn FnMut()) -> Result<(), Failure> {
+pub(super) fn catch_failure(turn: &AnyTurn<'_>, call: &mut dyn FnMut()) -> Result<(), Failure> {
     turn.guarded(call).map_err(|caught| {
         let failure = super::panic_failure(&caught);
         turn.discard(caught);
@@ -565,7 +570,7 @@ pub(crate) fn drop_reported<T>(turn: &AnyTurn<'_>, value: T) {
 }
 
 fn drop_reported_by(turn: &AnyTurn<'_>, drop: &mut dyn FnMut()) {
-    if let Err(failure) = guarded(turn, drop) {
+    if let Err(failure) = catch_failure(turn, drop) {
         report_hook_failure(turn, failure);
     }
 }

@@ -63,7 +63,7 @@ impl dyn CellVTable + '_ {
             self.collect_futures();
         }
         for child in stopped.into_iter().flatten() {
-            self.child_ended(turn, &child);
+            self.child_stopped(turn, &child);
         }
         self.apply_supervision(turn, flags);
         if header.flags() >= SUSPEND_ONE && !mutant!("actor-suspends-children-only") {
@@ -137,13 +137,13 @@ impl dyn CellVTable + '_ {
         }
         // Each command takes only its own kind of parameters: a command that arrives in between is
         // handled by the next poll.
-        let line = turn.front().parent_link();
+        let link = turn.front().parent_link();
         if flags & RESTART != 0 {
             let options =
-                line.and_then(ParentLink::take_restart_options).unwrap_or(RestartOptions::DEFAULT);
+                link.and_then(ParentLink::take_restart_options).unwrap_or(RestartOptions::DEFAULT);
             self.restart_on_command(turn, options);
         } else if flags & RESUME != 0 && self.status().stage == Stage::Failed {
-            let settles = line.is_some_and(ParentLink::take_stop_escalated);
+            let settles = link.is_some_and(ParentLink::take_stop_escalated);
             self.resume(
                 turn,
                 if settles { EscalationOutcome::Stop } else { EscalationOutcome::Resume },
@@ -408,7 +408,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     }
 
     /// Calls user code of the actor inside `catch_unwind`; a panic becomes a failure.
-    pub(super) fn guarded(
+    pub(super) fn call_catching(
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
         call: impl FnOnce(&mut A, &mut Context<'_, A>) -> Result<Next, Failure>,
@@ -416,7 +416,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let Self { actor, state, .. } = self;
         let Some(actor) = actor else { return Ok(Next::Stay) };
         let (mut call, mut result) = (Some(call), Ok(Next::Stay));
-        super::lifecycle::guarded(&any(turn), &mut || {
+        super::lifecycle::catch_failure(&any(turn), &mut || {
             if let Some(call) = call.take() {
                 result = call(actor, &mut Context::new(state, turn));
             }

@@ -107,12 +107,12 @@ impl dyn CellVTable + '_ {
                 let failed = FailedChild { child, failure, info, is_startup, can_resume };
                 header.set_flags(FAILED);
                 let mut stale = None;
-                let told =
+                let refused =
                     parent.send_child_report(&me, |report| stale = report.failed.replace(failed));
                 // The parent has already decided about this earlier failure, because of a sibling,
                 // and has not read it.
                 turn.drop_contained(stale);
-                if let Some(ChildReport { failed: Some(failed), .. }) = told {
+                if let Some(ChildReport { failed: Some(failed), .. }) = refused {
                     self.stop(turn, Some(failed.failure));
                 }
             }
@@ -143,7 +143,7 @@ impl dyn CellVTable + '_ {
         }
         let are_held = core::mem::replace(&mut self.rare_or_new().children_are_suspended, true);
         if are_held && !mutant!("actor-suspends-again") {
-            // Those that have come meanwhile are suspended from their beginning.
+            // Children that were added since then are suspended from the beginning.
             return;
         }
         for child in children.with(|children| children.suspend(true)) {
@@ -183,7 +183,7 @@ impl dyn CellVTable + '_ {
             return;
         }
         if child.flags() & FAILED == 0 && !mutant!("actor-stale-failure-counts") {
-            // It was decided about already, on account of another one.
+            // The parent has already decided about this child, because of a sibling.
             turn.drop_contained(failure);
             return;
         }
@@ -243,13 +243,13 @@ impl dyn CellVTable + '_ {
         let Some((scope, strategy)) = &mut rare.for_children else {
             return (Decision::Stop, Scope::OneForOne, RestartOptions::DEFAULT);
         };
-        let line = child.parent_link_or_new();
-        let mut history = line.take_history().unwrap_or_default();
+        let link = child.parent_link_or_new();
+        let mut history = link.take_history().unwrap_or_default();
         let mut decision = Decision::Escalate;
         // If the decider panics, the failure is escalated.
         catch_and_discard(turn, &mut || decision = decide(strategy, &mut history, failure, at));
         info.restart_stats.window_failures = history.stats().window_failures;
-        line.put_history(history);
+        link.put_history(history);
         let options = RestartOptions {
             delay: None,
             keeps_children: strategy.keeps_children(),
@@ -266,13 +266,13 @@ impl dyn CellVTable + '_ {
         options: RestartOptions,
     ) {
         self.child_starting(turn, &child.path);
-        let line = child.parent_link_or_new();
-        let mut history = line.take_history().unwrap_or_default();
+        let link = child.parent_link_or_new();
+        let mut history = link.take_history().unwrap_or_default();
         history.restarts();
-        line.put_history(history);
+        link.put_history(history);
         child.clear_flags(FAILED);
         // Overwrites an earlier command that the child has not read.
-        line.set_command((!options.is_default()).then_some(SupervisionCommand::Restart(options)));
+        link.set_command((!options.is_default()).then_some(SupervisionCommand::Restart(options)));
         child.wake_with(RESTART);
     }
 
@@ -285,11 +285,11 @@ impl dyn CellVTable + '_ {
 
     /// A child has restarted, as this actor has commanded.
     pub(super) fn child_restarted(&mut self, turn: &AnyTurn<'_>, child: &AnyActor, now: u64) {
-        let line = child.parent_link_or_new();
-        let Some(mut history) = line.take_history() else { return };
+        let link = child.parent_link_or_new();
+        let Some(mut history) = link.take_history() else { return };
         history.restarted(now);
         let stats = history.stats();
-        line.put_history(history);
+        link.put_history(history);
         let rare = self.rare_or_new();
         let Some((_, strategy)) = &mut rare.for_children else { return };
         catch_and_discard(turn, &mut || strategy.after_restart(&child.path, &stats));

@@ -10,7 +10,7 @@ use clockjack_exec::{Failure, custom::Turn};
 
 use super::{
     Budget, Cell, CellStatus, Outcome, PENDING, TurnOf, UntypedRareState, Watchers,
-    lifecycle::{drop_reported, guarded},
+    lifecycle::{catch_failure, drop_reported},
     reserve,
 };
 use crate::{Actor, FailureReport, Next, Signal, control::Control, header::ActorHeader};
@@ -19,7 +19,7 @@ use crate::{Actor, FailureReport, Next, Signal, control::Control, header::ActorH
 pub(crate) type AnyTurn<'t> = Turn<'t, ActorHeader>;
 
 /// The same poll for code that need not know the message type.
-#[expect(unsafe_code, reason = "a shared begins with its header")]
+#[expect(unsafe_code, reason = "the shared part begins with its header")]
 #[inline]
 pub(crate) fn any<'t, M: 'static>(turn: &TurnOf<'t, M>) -> AnyTurn<'t> {
     // SAFETY: the shared part begins with its header, at the same alignment.
@@ -169,15 +169,15 @@ impl<A: Actor, F: FnMut() -> A + 'static> CellVTable for TypedCell<'_, '_, A, F>
 
     fn create_actor(&mut self) -> Result<(), Failure> {
         let Cell { actor, factory, .. } = &mut *self.cell;
-        guarded(&any(self.turn), &mut || *actor = Some(factory()))
+        catch_failure(&any(self.turn), &mut || *actor = Some(factory()))
     }
 
     fn call_started(&mut self) -> Result<Next, Failure> {
-        self.cell.guarded(self.turn, A::started)
+        self.cell.call_catching(self.turn, A::started)
     }
 
     fn deliver_signal(&mut self, signal: Signal) -> Result<Next, Failure> {
-        self.cell.guarded(self.turn, |actor, cx| actor.signal(cx, signal))
+        self.cell.call_catching(self.turn, |actor, cx| actor.signal(cx, signal))
     }
 
     fn drop_actor(&mut self) {

@@ -170,7 +170,7 @@ impl dyn CellVTable + '_ {
     }
 
     /// A child has stopped and is removed.
-    pub(super) fn child_ended(&mut self, turn: &AnyTurn<'_>, child: &AnyActor) {
+    pub(super) fn child_stopped(&mut self, turn: &AnyTurn<'_>, child: &AnyActor) {
         let Some(children) = turn.front().children() else { return };
         let Some((gone, is_watched)) = children.with(|children| children.remove(child)) else {
             return;
@@ -194,7 +194,7 @@ impl dyn CellVTable + '_ {
 
     /// Before a restart that stops the children: removes all watches of children, so that no
     /// notification arrives.
-    pub(super) fn forget_children(&mut self, turn: &AnyTurn<'_>) {
+    pub(super) fn drop_child_watches(&mut self, turn: &AnyTurn<'_>) {
         let Some(children) = turn.front().children() else { return };
         let mut pids = alloc::vec::Vec::new();
         children.with(|children| {

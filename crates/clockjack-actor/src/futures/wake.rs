@@ -30,7 +30,7 @@
 //! the waker did. If the runner's is first, the waker finds no bit set and pushes the flag, and the
 //! future is polled again. *Why no waker loops forever*: a waker repeats its compare-and-swap only
 //! if another flag was pushed in between.
-#![expect(unsafe_code, reason = "counts the references to a flag, and owns those on the list")]
+#![expect(unsafe_code, reason = "counts references to wake flags, and owns those on the list")]
 
 use alloc::boxed::Box;
 use core::{ops::Deref, ptr, ptr::NonNull};

@@ -1,13 +1,13 @@
-//! The pause before a restart, which doubles from one restart to the next.
+//! Exponential back-off: the pause before a restart, which doubles from one restart to the next.
 //!
-//! It is computed in whole nanoseconds and thousandths, so that it comes out the same on a board
-//! without floating point as on a server. What does not fit is the longest pause.
+//! The pause is computed in integers (nanoseconds and thousandths), so that the result is the same
+//! on a board without floating point as on a server. Overflow saturates.
 
 use core::time::Duration;
 
 use super::{InvalidStrategy, nanos};
 
-/// How long to wait before a restart: `min`, twice as long each time, up to `max`.
+/// The pauses before restarts: `min`, doubled each time, up to `max`.
 ///
 /// # Examples
 ///
@@ -27,7 +27,7 @@ use super::{InvalidStrategy, nanos};
 pub struct Backoff {
     min: Duration,
     max: Duration,
-    /// None if what was given is no factor; [`check`](Self::check) tells.
+    /// None if the given factor is invalid; [`check`](Self::check) reports it.
     jitter_per_mille: Option<u32>,
     reset_after: Option<Duration>,
 }
@@ -39,16 +39,17 @@ impl Backoff {
     }
 
     /// Makes each pause longer by a random part of up to `factor` of it, in steps of a thousandth;
-    /// so it may be longer than `max`. What is random comes from the seed and the actor's path.
+    /// so the pause may be longer than `max`. The randomness comes from the seed and the actor's
+    /// path.
     pub fn jitter(mut self, factor: f64) -> Self {
         let is_factor = factor.is_finite() && factor >= 0.0;
-        // The half rounds.
+        // Adding a half rounds.
         self.jitter_per_mille = is_factor.then(|| saturate(factor * 1000.0 + 0.5));
         self
     }
 
-    /// How long an actor has to live after a restart until the next pause is the shortest again.
-    /// If this is not called, half of the sum of `min` and `max`.
+    /// How long an actor must run after a restart until the next pause is the shortest again. By
+    /// default, half of the sum of `min` and `max`.
     pub fn reset_after(mut self, calm: Duration) -> Self {
         self.reset_after = Some(calm);
         self
@@ -56,11 +57,11 @@ impl Backoff {
 
     pub(super) fn check(&self) -> Result<(), InvalidStrategy> {
         let reason = if self.min.is_zero() {
-            "a backoff begins with a pause longer than zero"
+            "the first pause of a back-off must be longer than zero"
         } else if self.max < self.min {
-            "the longest pause of a backoff is shorter than the first"
+            "the longest pause of a back-off is shorter than the first"
         } else if self.jitter_per_mille.is_none() {
-            "the jitter of a backoff is a finite number that is not negative"
+            "the jitter of a back-off must be a finite number that is not negative"
         } else {
             return Ok(());
         };
@@ -72,19 +73,19 @@ impl Backoff {
         let (min, max) = (nanos(self.min), nanos(self.max));
         let factor = 1_u64.checked_shl(count).unwrap_or(u64::MAX);
         let base = u128::from(min.saturating_mul(factor).min(max));
-        // 64 and 32 bits, less ten, and 32 more: within 128.
+        // 64 bits plus 32, minus ten, plus 32: fits into 128.
         let widest = base * u128::from(self.jitter_per_mille.unwrap_or(0)) / 1000;
         let jitter = (widest * u128::from(random >> 32)) >> 32;
         Duration::from_nanos(u64::try_from(base + jitter).unwrap_or(u64::MAX))
     }
 
-    /// How long the calm lasts after which the count begins anew, in nanoseconds.
+    /// The length of the calm period that resets the count, in nanoseconds.
     pub(super) fn calm_nanos(&self) -> u64 {
         self.reset_after.map_or_else(|| nanos(self.min).midpoint(nanos(self.max)), nanos)
     }
 }
 
-/// The whole part, or the nearest number that there is.
+/// The integer part, saturating.
 #[expect(clippy::cast_possible_truncation, reason = "the cast saturates, which is what is wanted")]
 #[expect(clippy::cast_sign_loss, reason = "the caller has checked that it is not negative")]
 fn saturate(number: f64) -> u32 {

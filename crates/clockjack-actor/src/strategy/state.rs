@@ -1,20 +1,21 @@
-//! A strategy at work: what it remembers of one actor, and how it rules.
+//! A strategy with its state: what it remembers about one actor, and how it decides.
 //!
-//! Who holds a layer asks [`StrategyState::rule`] about a failure, carries out the decision, and reports the
-//! end of a restart by [`StrategyState::restarted`], that is, when the new actor's `started` went well. A
-//! restart that was begun and failed again is not reported; the new failure is ruled about.
+//! The owner of a [`StrategyState`] passes it a failure by [`StrategyState::decide_on`], carries
+//! out the decision, and reports the end of a restart by [`StrategyState::restarted`], that is,
+//! when the new actor's `started` has succeeded. A restart that fails is not reported; the owner
+//! passes the new failure instead.
 //!
 //! ```text
-//!            rule: Restart                restarted
+//!            decision: Restart            restarted
 //!   running ---------------> restarting -------------> running, restarted at ..
 //!                             |      ^
-//!                             +------+ rule: its start failed
+//!                             +------+ its start failed
 //! ```
 //!
-//! User code, that is, the decision and the hooks, runs before anything is counted. If it panics,
-//! nothing has happened here.
+//! User code, that is, the decider and the hooks, runs before anything is counted. If it panics,
+//! the state is unchanged.
 //!
-//! A parent that has one strategy for many children keeps one [`RestartHistory`] for each child and the
+//! A parent that has one strategy for many children keeps one [`RestartHistory`] per child and the
 //! [`Strategy`] once.
 
 use core::time::Duration;
@@ -25,32 +26,32 @@ use clockjack_sync::mutant;
 use super::{Children, Decider, Directive, Strategy, nanos};
 use crate::{ActorPath, failure_info::RestartStats};
 
-/// When a failure happened, and chance.
+/// When a failure happened, and a random number for the decision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FailureContext {
     /// Since the start of the system.
     pub now_nanos: u64,
-    /// Whether it came out of the factory or `started`, and no start has gone well before.
+    /// Whether it happened in the factory or in `started`, and no start has succeeded before.
     pub is_startup: bool,
     /// Drawn by the caller from a stream that belongs to the actor's path.
     pub random: u64,
 }
 
-/// What is to be carried out.
+/// What to carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// Go on.
+    /// Continue.
     Resume,
-    /// Make the actor anew, after this time if there is one.
+    /// Restart the actor, after this delay if there is one.
     Restart { delay: Option<Duration> },
     /// Stop the actor.
     Stop,
-    /// Ask the next layer outward, then the parent; where nobody is left, stop. Also the decision if
-    /// a limit is exceeded.
+    /// Ask the next strategy outward, then the parent; where nobody is left, stop. Also the
+    /// decision if a limit is exceeded.
     Escalate,
 }
 
-/// A strategy and what it remembers of the one actor that it is wrapped around.
+/// A strategy and what it remembers about the one actor that it belongs to.
 #[derive(Debug)]
 pub(crate) struct StrategyState {
     strategy: Strategy,
@@ -62,7 +63,7 @@ impl StrategyState {
         Self { strategy, history: RestartHistory::default() }
     }
 
-    /// Whether this failure concerns the layer; if not, it goes to the next one outward.
+    /// Whether the strategy applies to this failure; if not, the next one outward decides.
     pub(crate) fn matches(&self, failure: &Failure) -> bool {
         self.strategy.matches(failure)
     }
@@ -72,13 +73,12 @@ impl StrategyState {
         self.strategy.decide_on(&mut self.history, failure, at)
     }
 
-    /// The restart that was ruled has come to a good end.
+    /// The restart that was decided has succeeded.
     pub(crate) fn restarted(&mut self, now_nanos: u64) {
         self.history.restarted(now_nanos);
     }
 
-    /// A layer further out restarts the actor, so what this one remembers is of an actor that is no
-    /// more.
+    /// An outer strategy restarts the actor, so the state is about a previous incarnation.
     pub(crate) fn reset(&mut self) {
         self.history = RestartHistory::default();
     }
@@ -116,7 +116,7 @@ impl Strategy {
         self.only.is_none_or(|only| (only.is)(failure))
     }
 
-    /// Decides about a failure of the actor that the history is about.
+    /// Decides about a failure of the actor that the history belongs to.
     pub(crate) fn decide_on(
         &mut self,
         history: &mut RestartHistory,
@@ -130,7 +130,7 @@ impl Strategy {
         match directive {
             Directive::Stop => Decision::Stop,
             Directive::Resume if !at.is_startup => Decision::Resume,
-            // There is no state to go on with.
+            // There is no state to continue with.
             Directive::Resume | Directive::Escalate => Decision::Escalate,
             Directive::Restart => self.grant_restart(history, at),
         }
@@ -144,7 +144,7 @@ impl Strategy {
         self.stash_capacity
     }
 
-    /// Whether it may want to know of starts.
+    /// Whether it has hooks for starts.
     pub(crate) fn has_hooks(&self) -> bool {
         matches!(self.decider, Decider::Asked(_))
     }
@@ -162,8 +162,8 @@ impl Strategy {
     }
 
     fn grant_restart(&self, history: &mut RestartHistory, at: FailureContext) -> Decision {
-        // A first start that fails would fail again at once, unless there is a pause between. The
-        // starts that were granted after it are those of restarts.
+        // A first start that fails would fail again at once, unless there is a pause in between.
+        // The starts after a granted restart are not first starts.
         let is_first = at.is_startup && history.phase == Phase::Running;
         let is_hasty = is_first && self.backoff.is_none();
         let is_granted = match self.limit {
@@ -193,20 +193,20 @@ impl Strategy {
     }
 }
 
-/// What is remembered of one actor's failures.
+/// What is remembered about one actor's failures.
 #[derive(Debug, Default)]
 pub(crate) struct RestartHistory {
     /// When the window opened; none before the first failure.
     window_opened_nanos: Option<u64>,
     window_failures: u32,
-    /// Pauses since the last calm.
+    /// Pauses since the last calm period.
     pauses: u32,
     restarts: u32,
     last_restart_nanos: Option<u64>,
     phase: Phase,
 }
 
-/// Whether a restart is under way, which alone makes a report of its end believable.
+/// Whether a restart is in progress; only then the report of its end is valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     #[default]
@@ -215,13 +215,13 @@ enum Phase {
 }
 
 impl RestartHistory {
-    /// A restart was ruled: of this actor, or of another one that takes it along.
+    /// A restart was decided: because of this actor, or because of a sibling.
     pub(crate) fn restarts(&mut self) {
         self.phase = Phase::Restarting;
     }
 
-    /// The restart that was ruled has come to a good end. Ignored if none was, or if that end was
-    /// reported before.
+    /// The restart that was decided has succeeded. Ignored if there was none, or if it was reported
+    /// before.
     pub(crate) fn restarted(&mut self, now_nanos: u64) {
         if self.phase != Phase::Restarting {
             return;
@@ -239,7 +239,7 @@ impl RestartHistory {
         }
     }
 
-    /// How many failures the window has with this one. A window of `u64::MAX` never ends.
+    /// The number of failures in the window, including this one. A window of `u64::MAX` never ends.
     fn count_failure(&mut self, now_nanos: u64, within_nanos: u64) -> u32 {
         let is_inside = self.window_opened_nanos.is_some_and(|opened| {
             within_nanos == u64::MAX || now_nanos.saturating_sub(opened) < within_nanos
@@ -256,9 +256,9 @@ impl RestartHistory {
         self.window_failures
     }
 
-    /// How many pauses came before this one since the last calm.
+    /// The number of pauses before this one since the last calm period.
     fn next_pause(&mut self, now_nanos: u64, calm_nanos: u64) -> u32 {
-        // A failure of the restart's own start comes before its end, so it is never calm.
+        // A failure of the restart's own start happens before its end, so there is no calm period.
         let is_running = self.phase == Phase::Running || mutant!("strategy-calm-while-restarting");
         let was_calm = is_running
             && self
