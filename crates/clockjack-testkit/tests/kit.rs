@@ -1,4 +1,4 @@
-//! What the kit for one actor writes down, and what it leaves to the test.
+//! What the kit for one actor records, and what it leaves to the test.
 
 #[path = "support/panics.rs"]
 mod panics;
@@ -13,7 +13,7 @@ use panics::panic_of;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Does what it is told, and keeps what it is told else.
+/// Executes closures, and records other messages.
 #[derive(Default)]
 struct Doer {
     heard: Vec<String>,
@@ -80,7 +80,7 @@ fn timer(key: &'static str, mode: TimerMode, overriding: bool) -> Effect {
     Effect::TimerScheduled { key: key.into(), delay: SECOND, mode, overriding }
 }
 
-/// An actor that can be talked about.
+/// Another actor, for the tested one to watch or to send to.
 fn other(kit: &ActorTestKit<Doer>, name: &str) -> ActorRef<Msg> {
     kit.time().spawn(name, Props::new(Doer::default))
 }

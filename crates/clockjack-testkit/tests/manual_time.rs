@@ -20,7 +20,7 @@ use panics::panic_of;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Does what it is told.
+/// Executes closures of the test.
 struct Doer;
 
 type Deed = Box<dyn FnOnce(&mut Context<'_, Doer>) -> Result<Next, Failure>>;
@@ -44,7 +44,7 @@ fn tell(
     assert!(to.tell(Box::new(deed)).is_ok(), "it is there");
 }
 
-/// Tells the time since the start to `to` when `after` is over.
+/// Sends the time since the start to `to` after `after`.
 fn tell_time(doer: &ActorRef<Deed>, time: &ManualTime, after: Duration, to: &ActorRef<Duration>) {
     let (to, start) = (to.clone(), time.now());
     tell(doer, move |cx| {
@@ -60,7 +60,7 @@ fn tell_time(doer: &ActorRef<Deed>, time: &ManualTime, after: Duration, to: &Act
     time.settle();
 }
 
-/// Sends itself a message for each that it gets.
+/// Sends itself a message for each message that it receives.
 struct Spinner;
 
 impl Actor for Spinner {

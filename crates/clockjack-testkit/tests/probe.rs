@@ -1,4 +1,4 @@
-//! What a probe shows, and what it says when an expectation does not hold.
+//! What a probe shows, and its message when an expectation is not met.
 
 #[path = "support/panics.rs"]
 mod panics;
@@ -11,7 +11,7 @@ use panics::panic_of;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A probe that was told these.
+/// A probe that has received these messages.
 fn told(time: &ManualTime, messages: &[u32]) -> TestProbe<u32> {
     let probe = time.probe().showing();
     for msg in messages {
@@ -20,7 +20,7 @@ fn told(time: &ManualTime, messages: &[u32]) -> TestProbe<u32> {
     probe
 }
 
-/// Tells `to` a number each second, beginning with one.
+/// Sends `to` a number each second, starting with one.
 fn each_second(time: &ManualTime, to: ActorRef<u32>) {
     let clerk = time.spawn(
         "clerk",
