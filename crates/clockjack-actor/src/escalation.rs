@@ -300,7 +300,7 @@ impl EscalationSink for Root {
     fn handle(&mut self, mut info: FailureInfo) -> Result<(), FailureInfo> {
         info.stage = EscalationStage::Root;
         let all = self.publishers.iter_mut().chain(&mut self.handler).chain(&mut self.listeners);
-        all.for_each(|tell| tell(&info));
+        all.for_each(|listener| listener(&info));
         Ok(())
     }
 }

@@ -440,9 +440,9 @@ mod tests {
     fn closures_die_outside_of_the_lock() {
         let (hub, died) = (FailureEventHub::with_capacity(1), Arc::default());
         let curious = || Curious(hub.clone(), Arc::clone(&died));
-        let tell = |curious: Curious| move |_: &FailureInfo| drop(curious.0.clone());
-        let kept = hub.subscribe(tell(curious())).unwrap();
-        assert!(hub.subscribe(tell(curious())).is_err());
+        let listener = |curious: Curious| move |_: &FailureInfo| drop(curious.0.clone());
+        let kept = hub.subscribe(listener(curious())).unwrap();
+        assert!(hub.subscribe(listener(curious())).is_err());
         assert_eq!(*died.lock().unwrap(), 2);
         drop(kept);
         assert_eq!(*died.lock().unwrap(), 3);
@@ -454,10 +454,10 @@ mod tests {
         let _bad = hub.subscribe(|_| panic!("it does")).unwrap();
         let _good = hub.subscribe(listener("good", &log)).unwrap();
         let mut n_caught = 0;
-        let n_told = hub.publish_with(&info(1), |tell| {
-            n_caught += usize::from(catch_unwind(AssertUnwindSafe(tell)).is_err());
+        let n_called = hub.publish_with(&info(1), |call| {
+            n_caught += usize::from(catch_unwind(AssertUnwindSafe(call)).is_err());
         });
-        assert_eq!((n_told, n_caught), (2, 1));
+        assert_eq!((n_called, n_caught), (2, 1));
         // Without one the panic goes to who publishes, and the hub works on.
         assert!(catch_unwind(AssertUnwindSafe(|| hub.publish(&info(2)))).is_err());
         assert_eq!(hub.n_subscribers(), 2);

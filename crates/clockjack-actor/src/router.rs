@@ -127,7 +127,7 @@ impl<M: 'static> Routing<M> {
         let mut undelivered = Undelivered { index: Some(first), reason: DeadLetterReason::Stopped };
         for index in (first..n).chain(0..first).take(tries) {
             let Some(one) = msg.take() else { return };
-            match self.tell(index, one, replace) {
+            match self.tell_routee(index, one, replace) {
                 Ok(()) => return,
                 Err((one, reason)) => {
                     msg = Some(one);
@@ -152,7 +152,7 @@ impl<M: 'static> Routing<M> {
         for index in 0..n {
             let one = if index + 1 == n { original.take() } else { original.as_ref().map(clone) };
             let Some(one) = one else { return };
-            if let Err((_, reason)) = self.tell(index, one, replace) {
+            if let Err((_, reason)) = self.tell_routee(index, one, replace) {
                 on_undelivered(Undelivered { index: Some(index), reason });
             }
         }
@@ -161,7 +161,7 @@ impl<M: 'static> Routing<M> {
         }
     }
 
-    fn tell(
+    fn tell_routee(
         &mut self,
         index: usize,
         msg: M,

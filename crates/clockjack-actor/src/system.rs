@@ -450,7 +450,7 @@ impl SystemInner {
         self.observe_root(&info, catch_unwind);
         self.failed(&info);
         if !mutant!("root-failure-unpublished") {
-            self.hub.publish_with(&info, |tell| catch_unwind(tell));
+            self.hub.publish_with(&info, |call| catch_unwind(call));
         }
         let listeners = self.on_escalation.with(|list| list.clone());
         for listener in listeners {
@@ -566,13 +566,13 @@ impl SystemInner {
     ) -> Option<Delay> {
         // Allocated now, so that the expiry of the timer needs no allocation.
         actor.parent_link_or_new();
-        let tell = move |_: &FireContext| actor.send_timer_event(event);
+        let send = move |_: &FireContext| actor.send_timer_event(event);
         let part = delay.min(self.delay_max());
         let until_nanos = (part < delay).then(|| {
             let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
             self.now_nanos().saturating_add(nanos)
         });
-        let job = self.scheduler.schedule_once_fn(part, DispatcherId::DEFAULT, tell).ok()?;
+        let job = self.scheduler.schedule_once_fn(part, DispatcherId::DEFAULT, send).ok()?;
         Some(Delay { job, until_nanos })
     }
 

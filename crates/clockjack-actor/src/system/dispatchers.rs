@@ -294,11 +294,11 @@ impl ActorSystem {
         MsgOf<P>: Send,
     {
         let inner = self.inner();
-        let mine = inner.dispatchers.find(on.id);
-        let is_mine = mine.is_some_and(|mine| {
-            core::ptr::eq::<clockjack_exec::engine::Engine>(&**mine.engine(), &**on.handle.engine())
+        let own = inner.dispatchers.find(on.id);
+        let is_own = own.is_some_and(|own| {
+            core::ptr::eq::<clockjack_exec::engine::Engine>(&**own.engine(), &**on.handle.engine())
         });
-        if !is_mine {
+        if !is_own {
             return Err(SpawnError::new(SpawnErrorKind::NoDispatcher, props));
         }
         let Some(user) = inner.user() else {

@@ -190,13 +190,13 @@ impl ActorSystem {
         actor: &ActorRef<M>,
         stop: Option<M>,
     ) -> Result<ShutdownTask, ShutdownTaskError> {
-        let ended = Stopped::new(actor.any().clone());
+        let stopped = Stopped::new(actor.any().clone());
         let stop = stop.map(|stop| {
             let actor = actor.clone();
             // An actor that has already stopped needs no message.
             move || async move { drop(actor.send(stop).await) }
         });
-        self.add_boxed(phase, name, crate::shutdown::termination(stop, ended))
+        self.add_boxed(phase, name, crate::shutdown::termination(stop, stopped))
     }
 
     /// Calls `hook` when the system has terminated, on whichever thread that happens; at once if it

@@ -16,7 +16,7 @@ use crate::{
     cell::{CellState, DEATH_PACT, STARTS_TIMEOUT, Stage, UNSTASH_REQUESTED},
 };
 
-/// See the [module](self).
+/// An actor outside of a cell; see the head of the file.
 pub struct TestActor<A: Actor> {
     actor: A,
     state: CellState<A>,
