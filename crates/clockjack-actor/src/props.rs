@@ -336,7 +336,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> IntoProps for Props<A, F> {
         let settings = self.settings()?;
         let restarts = settings.strategies.iter().any(Strategy::may_restart);
         let invalid = if settings.is_once && restarts {
-            Some("`Props::once` cannot be combined with a strategy that restarts the actor".to_string())
+            Some("`Props::once` cannot be combined with a restarting strategy".to_string())
         } else if settings.priority.is_some()
             && settings.mailbox.on_overflow() == Overflow::DropOldest
         {
