@@ -28,7 +28,7 @@ impl Wake for Woken {
     }
 }
 
-/// Forgets slots that come back, unless a test wants to use them again.
+/// Leaks slots that are returned, unless a test wants to use them again.
 #[derive(Clone, Default)]
 #[expect(clippy::vec_box, reason = "slots are handed over in their boxes")]
 struct Shelf(Arc<Mutex<Vec<Box<ReplySlot<Self>>>>>);
@@ -75,7 +75,7 @@ impl Bench {
         drop(asker.take());
     }
 
-    /// How often the asker was woken since the last look.
+    /// How often the asker was woken since the last check.
     fn n_woken(&self) -> u32 {
         self.woken.0.swap(0, SeqCst)
     }

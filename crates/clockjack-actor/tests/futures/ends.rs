@@ -235,7 +235,7 @@ fn a_waker_that_outlives_its_actor_is_harmless() {
     begin(&actor, gate.passing(&log), false);
     root.run_until_idle();
     let waker = gate.waker().unwrap();
-    // Hangs on the board when the actor ends.
+    // It is on the woken list when the actor stops.
     waker.wake_by_ref();
     root.system().stop(&actor).unwrap();
     drop(actor);

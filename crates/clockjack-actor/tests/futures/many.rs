@@ -98,7 +98,7 @@ fn futures_that_are_always_ready_to_be_polled_do_not_starve_a_stop() {
     assert_eq!(log.take(), ["started", "PostStop", "actor dropped with 0"]);
 }
 
-/// Every output arrives exactly once, whoever opens the gates.
+/// Every output arrives exactly once, no matter which thread opens the gates.
 #[test]
 fn what_threads_open_arrives_once_each() {
     const THREADS: usize = 3;

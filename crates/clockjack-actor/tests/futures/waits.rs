@@ -1,4 +1,4 @@
-//! What runs while a future is under way, and in which order.
+//! What runs while a future is pending, and in which order.
 
 use alloc::rc::Rc;
 use core::time::Duration;

@@ -22,7 +22,7 @@ impl Wake for Woken {
     }
 }
 
-/// Frees the slots that come back.
+/// Frees the slots that are returned.
 struct Nowhere;
 
 impl SlotOwner for Nowhere {

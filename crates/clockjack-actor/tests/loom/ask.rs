@@ -14,7 +14,7 @@ use loom::{
 
 use crate::clockwork::Clockwork;
 
-/// Keeps the slots that have come back.
+/// Keeps the slots that were returned.
 #[derive(Clone)]
 #[expect(clippy::vec_box, reason = "slots are handed over in their boxes")]
 struct Shelf(Arc<Mutex<Vec<Box<ReplySlot<Self>>>>>);

@@ -1,5 +1,5 @@
-//! Posts: nodes that are hung up again while the runner is at them.
-#![expect(unsafe_code, reason = "hangs nodes on a stack by their addresses")]
+//! Reusable nodes that are pushed again while the runner takes them.
+#![expect(unsafe_code, reason = "pushes nodes on a stack by their addresses")]
 
 use alloc::{sync::Arc, vec::Vec};
 use core::ptr::NonNull;
@@ -8,7 +8,7 @@ use loom::thread;
 
 use super::closable_stack::{ClosableStack, NodePush, Nodes, ReusableNode};
 
-/// A stack, and two nodes with a number each that is added to.
+/// A stack, and two nodes with a number each, to which is added.
 struct Scene {
     stack: ClosableStack,
     nodes: [ReusableNode<u32>; 2],
@@ -24,7 +24,7 @@ impl Scene {
 
     fn send(&self, index: usize, n: u32) -> NodePush<u32> {
         let node = NonNull::from(&self.nodes[index]);
-        // SAFETY: the scene outlives all that hangs on its stack, which has only such nodes.
+        // SAFETY: the scene outlives all nodes on its stack, which has only such nodes.
         unsafe { ReusableNode::send(node, &self.stack, |sum| *sum += n) }
     }
 
@@ -44,7 +44,7 @@ fn plus(one: [u32; 2], other: [u32; 2]) -> [u32; 2] {
 }
 
 #[test]
-fn a_post_that_is_hung_up_again_loses_nothing_and_nothing_comes_twice() {
+fn a_node_that_is_pushed_again_loses_nothing_and_nothing_comes_twice() {
     loom::model(|| {
         let scene = Scene::new();
         assert_eq!(scene.send(0, 1), NodePush::Linked);
@@ -70,7 +70,7 @@ fn a_post_that_is_hung_up_again_loses_nothing_and_nothing_comes_twice() {
 }
 
 #[test]
-fn two_senders_have_their_posts_in_one_list() {
+fn two_senders_have_their_nodes_in_one_list() {
     loom::model(|| {
         let scene = Scene::new();
         let senders: Vec<_> = (0..2)
@@ -89,7 +89,7 @@ fn two_senders_have_their_posts_in_one_list() {
 }
 
 #[test]
-fn what_a_closing_lane_refuses_comes_back_and_is_not_found() {
+fn what_a_closing_stack_refuses_is_returned_and_is_not_found() {
     loom::model(|| {
         let scene = Scene::new();
         let sender = {

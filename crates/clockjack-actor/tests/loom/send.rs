@@ -1,4 +1,4 @@
-//! Those who wait for room, those who do not, and the runner.
+//! Senders that wait for room, senders that do not, and the runner.
 
 use clockjack_actor::send::model::{MailboxModel, SendOutcome};
 use loom::{sync::Arc, thread};

@@ -70,7 +70,7 @@ fn a_key_that_is_set_again_has_only_the_new_timer() {
 }
 
 /// Two timers are due in the same tick; the handler of the first meets the fire of the second,
-/// which lies in the lane by then.
+/// which is in the system queue by then.
 fn second_while_first(deed: fn(&mut Context<'_, ScriptedActor>)) -> Vec<String> {
     let mut stage = Stage::new();
     let a = stage.scripted_actor();
@@ -282,7 +282,7 @@ fn a_restart_cancels_all_timers_before_the_hook_and_old_fires_never_surface() {
         );
         let a = stage.root.spawn("a", props.supervise(Strategy::restart())).unwrap();
         stage.act(&a, move |cx| {
-            // Due in the same tick, and so in the lane when the actor fails.
+            // Due in the same tick, and so in the system queue when the actor fails.
             cx.timers().single("fails", ms(10), fault())?;
             cx.timers().single("k", ms(10), Msg::Say("old"))?;
             cx.timers().fixed_rate("every", ms(10), || Msg::Say("old"))?;

@@ -208,7 +208,7 @@ fn it_may_be_longer_than_the_longest_delay() {
 fn a_cancel_makes_one_that_is_due_already_disappear() {
     let mut stage = Stage::new();
     let a = waiting(&mut stage, ms(10));
-    // Due in the same tick and set earlier, so the time-out lies behind it in the lane.
+    // Due in the same tick and set earlier, so the timeout is behind it in the queue.
     stage.tell(
         &a,
         Msg::QuietDo(Box::new(|cx| {

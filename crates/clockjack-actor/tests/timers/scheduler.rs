@@ -231,7 +231,7 @@ fn a_cancel_wins_until_the_message_is_taken_out_of_the_mailbox() {
     let once = s.schedule_once(ms(5), &ear, Say("once"), ANY, None).unwrap();
     let every = RATE(&s, ms(5), ms(5), &ear, Say("every"), None).unwrap();
     let kept = s.schedule_once(ms(5), &ear, Say("kept"), ANY, None).unwrap();
-    // The fires are in the mailbox, since the scheduler has had its turn, and the actor none.
+    // The messages are in the mailbox, because the scheduler was polled and the actor was not.
     stage.clock.advance(ms(5));
     s.turn(0, 0, 10);
     assert_eq!(s.metrics().fired_total, 3);
