@@ -45,7 +45,7 @@ use crate::failure_info::{EscalationStage, FailureInfo};
 ///
 /// impl EscalationSink for Pager {
 ///     fn handle(&mut self, info: FailureInfo) -> Result<(), FailureInfo> {
-///         // What is given back is offered again.
+///         // A returned failure is offered again.
 ///         let Some(room) = self.room.checked_sub(1) else { return Err(info) };
 ///         self.room = room;
 ///         println!("{}: {}", info.path, info.reason);
@@ -260,7 +260,7 @@ type Listener = Box<dyn FnMut(&FailureInfo) + Send>;
 ///
 /// let sink = Root::new()
 ///     .publisher(|info| eprintln!("{info}"))
-///     .handler(|info| println!("the system ends because of {}", info.origin().1));
+///     .handler(|info| println!("the system terminates because of {}", info.origin().1));
 /// # let _ = sink;
 /// ```
 #[derive(Default)]

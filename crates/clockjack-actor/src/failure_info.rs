@@ -236,7 +236,7 @@ mod tests {
             (3, "/user/a".to_string(), escalated(1), 1),
             (2, "/user".to_string(), escalated(2), 2),
             (1, "/".to_string(), EscalationStage::Root, 3),
-            // Above the root is nobody.
+            // The root has no parent.
             (1, "/".to_string(), EscalationStage::Root, 3),
         ];
         assert_eq!(seen, expected);

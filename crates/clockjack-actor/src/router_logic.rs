@@ -488,7 +488,7 @@ mod tests {
     #[test]
     fn hashes_are_the_same_on_every_machine() {
         // Worked out by a second program. If they change, keys move to other routees when a
-        // program is built anew.
+        // program is built again.
         assert_eq!(hash_of(&0_u64), 0x3da0_a0ba_39e5_c9a9);
         assert_eq!(hash_of("customer 7"), 0xad6c_bda9_0c4f_a969);
         assert_eq!(hash_of(&7_usize), hash_of(&7_u64));

@@ -37,7 +37,7 @@ fn seen(log: &Log) -> Vec<String> {
     core::mem::take(&mut *log.lock().unwrap())
 }
 
-/// Writes down what it sees, under its name, and gives back the first `refusals`.
+/// Records what it receives, under its name, and returns the first `refusals`.
 fn sink(name: &'static str, log: &Log, mut refusals: usize) -> impl EscalationSink + use<> {
     let log = log.clone();
     Custom::new(move |info| {
@@ -121,7 +121,7 @@ fn what_several_escalate_at_once_is_taken_waits_or_comes_back() {
         for _ in 0..2 {
             scope.spawn(|| {
                 for n in 0..EACH {
-                    // What comes back is counted by the queue.
+                    // The queue counts returned failures.
                     drop(queue.offer(info(&n.to_string())));
                 }
             });

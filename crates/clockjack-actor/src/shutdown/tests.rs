@@ -313,7 +313,7 @@ fn a_phase_that_does_not_recover_aborts_on_time_out() {
     let report = done(&mut shutdown, SECOND);
     assert_eq!(report.aborted, Some(Abort { phase: A, error: "task `late` timed out".into() }));
     assert!(log.lines().is_empty());
-    // The task of the phase that never ran is gone with the end of the shutdown.
+    // The task of the phase that never ran is dropped when the shutdown has finished.
     assert_eq!(Arc::strong_count(&log.0), 1);
 }
 
@@ -563,7 +563,7 @@ fn an_actor_is_told_to_stop_when_its_phase_begins_and_waited_for() {
         drop(terminated.await)
     });
     shutdown.add_task(B, "actor", task).unwrap();
-    // Without a stop message, and of an actor that ended long ago.
+    // Without a stop message, and for an actor that stopped long ago.
     let dead = termination(None::<fn() -> core::future::Ready<()>>, async {});
     shutdown.add_task(B, "dead", dead).unwrap();
     shutdown.add_task(C, "next", log.task("next")).unwrap();
