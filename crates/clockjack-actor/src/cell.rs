@@ -510,6 +510,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
         loop {
             let is_calm = self.is_running() && self.state.flags & PENDING == 0;
             if shared.header.flags() != 0 || !is_calm {
+                // Acknowledge before the flags are taken. A waker that sets its flag after that also
+                // notifies the mailbox after this line, so the cell cannot go idle before the next
+                // poll has seen the flag. In the other order this line could erase the notification
+                // of a flag that was set after the flags were taken.
                 if !mutant!("actor-look-forgotten") {
                     acknowledge(shared);
                 }

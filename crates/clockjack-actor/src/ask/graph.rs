@@ -28,7 +28,7 @@ struct Edges<K, T> {
 
 struct Edge<K, T> {
     to: K,
-    whom: T,
+    target: T,
 }
 
 /// Identifies an edge.
@@ -40,17 +40,17 @@ impl<K: Copy + Ord, T: Clone> WaitForGraph<K, T> {
         Self { edges: Lock::new(Edges { next: 0, map: BTreeMap::new() }), is_awaited }
     }
 
-    /// `from` waits for `to`, which `whom` describes. If this closes a cycle, returns the actors on
+    /// `from` waits for `to`, which `target` describes. If this closes a cycle, returns the actors on
     /// it, starting with `to` and ending with `from`.
-    pub(crate) fn add(&self, from: K, to: K, whom: T) -> (EdgeId<K>, Option<Vec<T>>) {
+    pub(crate) fn add(&self, from: K, to: K, target: T) -> (EdgeId<K>, Option<Vec<T>>) {
         self.edges.with(|edges| {
             let id = EdgeId(from, edges.next);
             edges.next += 1;
             let mut cycle = edges.path(to, from, self.is_awaited);
             if let Some(cycle) = &mut cycle {
-                cycle.insert(0, whom.clone());
+                cycle.insert(0, target.clone());
             }
-            edges.map.insert((id.0, id.1), Edge { to, whom });
+            edges.map.insert((id.0, id.1), Edge { to, target });
             (id, cycle)
         })
     }
@@ -60,7 +60,7 @@ impl<K: Copy + Ord, T: Clone> WaitForGraph<K, T> {
         if mutant!("ask-edge-stays") {
             return None;
         }
-        self.edges.with(|edges| edges.map.remove(&(id.0, id.1))).map(|edge| edge.whom)
+        self.edges.with(|edges| edges.map.remove(&(id.0, id.1))).map(|edge| edge.target)
     }
 }
 
@@ -72,13 +72,13 @@ impl<K: Copy + Ord, T: Clone> Edges<K, T> {
         let mut at = 0;
         while let Some(&(from, _)) = found.get(at) {
             for edge in self.map.range((from, 0)..=(from, u64::MAX)).map(|(_, edge)| edge) {
-                if !is_awaited(&edge.whom) || found.iter().any(|(known, _)| *known == edge.to) {
+                if !is_awaited(&edge.target) || found.iter().any(|(known, _)| *known == edge.to) {
                     continue;
                 }
                 if found.len() >= SEARCH_MAX {
                     return None;
                 }
-                found.push((edge.to, Some((at, &edge.whom))));
+                found.push((edge.to, Some((at, &edge.target))));
                 if edge.to == end {
                     return Some(trace(&found));
                 }
@@ -93,8 +93,8 @@ impl<K: Copy + Ord, T: Clone> Edges<K, T> {
 fn trace<K, T: Clone>(found: &[(K, Option<(usize, &T)>)]) -> Vec<T> {
     let mut path = Vec::new();
     let mut at = found.len().checked_sub(1);
-    while let Some((_, Some((from, whom)))) = at.and_then(|at| found.get(at)) {
-        path.push((*whom).clone());
+    while let Some((_, Some((from, target)))) = at.and_then(|at| found.get(at)) {
+        path.push((*target).clone());
         at = Some(*from);
     }
     path.reverse();
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn graph() -> WaitForGraph<u32, &'static str> {
-        WaitForGraph::new(|whom| !whom.ends_with("has answered"))
+        WaitForGraph::new(|target| !target.ends_with("has answered"))
     }
 
     #[test]

@@ -130,11 +130,11 @@ impl<R> PendingAsk<R> {
         if system.is_sealed() {
             return true;
         }
-        let whom = AskTarget { path: target.path.clone(), answer: self.asker.observer() };
-        let (id, cycle) = system.asks().add(from, to, whom);
+        let asked = AskTarget { path: target.path.clone(), answer: self.asker.observer() };
+        let (id, cycle) = system.asks().add(from, to, asked);
         self.edge = Some(Edge { from, id, target: target.clone() });
         if let Some(cycle) = cycle {
-            let paths = cycle.into_iter().map(|whom| whom.path).collect();
+            let paths = cycle.into_iter().map(|asked| asked.path).collect();
             system.events().publish(&SystemEvent::AskCycle(AskCycle { paths }));
         }
         true
