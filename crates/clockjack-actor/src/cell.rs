@@ -29,7 +29,7 @@
 //!
 //! ```text
 //!            factory, started
-//!   NotStarted ──────────────► Running ──── Next::Stop, STOP ────► Stopping ─► Draining ─► stopped
+//!   Initial ─────────────────► Running ──── Next::Stop, STOP ────► Stopping ─► Draining ─► stopped
 //!     ▲ │                          │ ▲                                 ▲
 //!     │ │ failure                  │ │ RESUME                          │ STOP
 //!     │ └─────────► decide ◄───────┘ │                                 │
@@ -135,7 +135,7 @@ const SIGNALS_PREPARED: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Not created yet, or about to be created again.
-    NotStarted,
+    Initial,
     /// Handles messages.
     Running,
     /// Has failed, and waits for the decision of its parent.
@@ -354,7 +354,7 @@ impl<A: Actor> CellState<A> {
     pub(crate) fn new(settings: Option<Box<Settings<A>>>, is_supervised: bool) -> Self {
         let flags = if is_supervised { SUPERVISED } else { 0 };
         let mut this =
-            Self { status: CellStatus { stage: Stage::NotStarted, flags }, settings, rare: None };
+            Self { status: CellStatus { stage: Stage::Initial, flags }, settings, rare: None };
         if let Some(settings) = &mut this.settings {
             if settings.priority.is_some() {
                 this.status.flags |= HAS_PRIORITIES;

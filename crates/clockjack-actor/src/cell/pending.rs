@@ -48,7 +48,7 @@ impl dyn CellVTable + '_ {
         if flags & PREPARE != 0 {
             self.prepare();
         }
-        let is_new = self.status().stage == Stage::NotStarted && !self.status().has(WAS_STARTED);
+        let is_new = self.status().stage == Stage::Initial && !self.status().has(WAS_STARTED);
         let mut was_started = false;
         if is_new && flags & STOP == 0 && !mutant!("actor-decides-unborn") {
             // Other threads may have started children below a guardian before its first poll.
@@ -75,8 +75,8 @@ impl dyn CellVTable + '_ {
         loop {
             match self.status().stage {
                 // An actor that fails in each start must not occupy the worker.
-                Stage::NotStarted if was_started => return Some(Outcome::Again),
-                Stage::NotStarted => {
+                Stage::Initial if was_started => return Some(Outcome::Again),
+                Stage::Initial => {
                     was_started = !mutant!("actor-restart-storm");
                     self.start(turn);
                 }
@@ -86,7 +86,7 @@ impl dyn CellVTable + '_ {
                     if !self.may_restart(turn) {
                         return Some(self.keep_incoming(budget));
                     }
-                    self.status_mut().stage = Stage::NotStarted;
+                    self.status_mut().stage = Stage::Initial;
                 }
                 Stage::Stopping if self.has_no_children(turn) => self.finish(turn),
                 // A sender that waits for an answer need not wait for the children too, so its
