@@ -5,7 +5,7 @@
 //!
 //! # Order within a poll
 //!
-//! Before each user message the runner loads the [flag word](crate::header) of the cell, once. If
+//! Before each user message the runner loads the [flag word](crate::cell::header) of the cell, once. If
 //! any flag is set, or if an earlier poll left work behind, the runner [handles system
 //! messages](CellVTable) first, in this order: children that have stopped, the system queue,
 //! commands of the supervisor, and, if the actor is running and not suspended, signals, control
@@ -71,10 +71,16 @@
 //! panic unwinds to the worker, which calls [`Cell::panicked`]; the panic is a failure like an
 //! `Err`. All other user code is called inside `catch_unwind`: factories, hooks, strategies, drops.
 
+pub(crate) mod children;
+pub(crate) mod envelope;
+pub(crate) mod header;
 mod lifecycle;
 mod pending;
 mod polling;
+pub(crate) mod pool_box;
 mod priority;
+pub(crate) mod shared;
+pub(crate) mod spawn;
 mod supervise;
 mod vtable;
 mod watching;
@@ -109,18 +115,19 @@ use clockjack_sync::{
 use crate::{
     Actor, Context, Next, Scope, Signal, Strategy,
     adapter::Adapters,
-    control::Control,
-    envelope::{Attached, Envelope},
+    cell::{
+        envelope::{Attached, Envelope},
+        header::{AnyActor, STOP, WOKEN},
+        pool_box::PoolBox,
+        shared::ActorShared,
+    },
     events::{SystemEvent, Unhandled},
     failure_info::Panicked,
     futures::Futures,
-    header::{AnyActor, STOP, WOKEN},
-    pool_box::PoolBox,
+    mailbox::{control::Control, system_queue::PreallocatedNode},
     props::Settings,
-    shared::ActorShared,
     strategy::StrategyState,
     system::Delay,
-    system_queue::PreallocatedNode,
     timers::ActorTimers,
 };
 

@@ -96,48 +96,26 @@ extern crate alloc;
 #[cfg(any(test, loom, mutants))]
 extern crate std;
 
-pub mod actor;
-pub mod actor_ref;
-pub mod adapter;
-pub mod ask;
-mod header;
+mod api;
 mod cell;
-mod children;
-pub mod context;
-mod control;
-mod dead_letters;
-mod envelope;
-pub mod error;
-pub mod escalation;
-pub mod events;
-pub mod failure_info;
-mod shared;
-pub mod futures;
 #[doc(hidden)]
 pub mod generated;
-pub mod hub;
-mod closable_stack;
-mod system_queue;
-pub mod path;
-mod pool_box;
-pub mod props;
-pub mod receive_timeout;
-pub mod receptionist;
-pub mod reply;
+mod mailbox;
 pub mod root;
-pub mod router;
-pub mod router_logic;
-pub mod scheduler;
-pub mod send;
+mod services;
 pub mod shutdown;
-mod spawn;
-pub mod strategy;
-pub mod stuck;
+mod supervision;
 pub mod system;
-pub mod system_message;
 #[doc(hidden)]
 pub mod testing;
-pub mod timers;
+
+pub use api::{
+    actor, actor_ref, adapter, ask, context, error, futures, path, props, receive_timeout, reply,
+    system_message, timers,
+};
+pub use mailbox::send;
+pub use services::{events, receptionist, router, router_logic, scheduler};
+pub use supervision::{escalation, failure_info, hub, strategy, stuck};
 
 pub use actor::{Actor, FnActor, Next, Signal};
 pub use actor_ref::ActorRef;

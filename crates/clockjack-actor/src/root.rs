@@ -18,7 +18,7 @@ use clockjack_time::{ClockKind, MonotonicClock, Tick, TickDriver, TimerInstant};
 
 use crate::{
     ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SpawnErrorKind, SystemBuilder,
-    spawn::{self, Placement},
+    cell::spawn::{self, Placement},
     system::{FailedStart, HostParts, TerminationReport},
 };
 

@@ -47,16 +47,20 @@ use crate::{
     ActorPath, ActorRef, Directive, EventKinds, FailureEventHub, FailureInfo, IntoProps,
     LookupError, MsgOf, NotAChild, Receptionist, Scheduler, SpawnError,
     ask::{pool::SlotPool, waiting::Asks},
-    dead_letters::{self, DeadLetterInfo},
+    cell::{
+        header::{ActorHeader, AnyActor, PREPARE, STOP, SystemSend},
+        spawn,
+    },
     escalation::Escalations,
     events::{
         DeadLetter, DeadLetterReason, EventStream, Lifecycle, LifecycleStep, RootFailure,
         SystemEvent,
     },
-    header::{ActorHeader, AnyActor, PREPARE, STOP, SystemSend},
+    mailbox::{
+        dead_letters::{self, DeadLetterInfo},
+        system_queue::TimerEvent,
+    },
     shutdown::Reason,
-    spawn,
-    system_queue::TimerEvent,
 };
 
 /// A handle to an actor system. Cheap to clone.

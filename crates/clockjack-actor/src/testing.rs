@@ -11,7 +11,10 @@ pub use self::{
     effect::{Effect, TimerMode},
     test_actor::{TestActor, TimerHandle},
 };
-use crate::{ActorPath, ActorSystem, header::AnyActor, spawn};
+use crate::{
+    ActorPath, ActorSystem,
+    cell::{header::AnyActor, spawn},
+};
 
 /// The state of one actor in [`all_actors`].
 #[derive(Clone, Debug)]

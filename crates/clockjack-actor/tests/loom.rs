@@ -26,12 +26,12 @@ mod ready_models;
 mod send;
 
 /// The part under test, which knows nothing of actors.
-#[path = "../src/closable_stack.rs"]
+#[path = "../src/mailbox/closable_stack.rs"]
 mod closable_stack;
 /// The part under test, which knows nothing of actors.
 #[path = "../src/system/listed_filter.rs"]
 mod listed_filter;
 /// The part under test, which knows nothing of actors.
 #[expect(dead_code, reason = "the models use what the races are about")]
-#[path = "../src/futures/wake.rs"]
+#[path = "../src/api/futures/wake.rs"]
 mod wake;

@@ -15,11 +15,15 @@ use super::{
 };
 use crate::{
     Actor, FailureReport, Next, Signal,
-    control::Control,
-    envelope::Envelope,
+    cell::{
+        envelope::Envelope,
+        header::{CHILD_STOPPED, FAILED, RESUME, STOP, STOPPED, SystemSend},
+    },
     events::{DeadLetterReason, LifecycleStep, SystemEvent},
-    header::{CHILD_STOPPED, FAILED, RESUME, STOP, STOPPED, SystemSend},
-    system_queue::{self, InternalMessage, RestartOptions, SystemItem, TimerEvent},
+    mailbox::{
+        control::Control,
+        system_queue::{self, InternalMessage, RestartOptions, SystemItem, TimerEvent},
+    },
 };
 
 /// How often an actor that is stopped by force checks for a message that a producer is about to

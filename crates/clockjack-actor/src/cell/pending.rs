@@ -13,19 +13,23 @@ use super::{
 };
 use crate::{
     Actor, Context, Failure, Next, Signal, SystemMessage,
-    control::Control,
-    envelope::Envelope,
+    cell::{
+        envelope::Envelope,
+        header::{
+            ActorHeader, AnyActor, CHILD_STOPPED, FUTURES, PREPARE, RESTART, RESUME, STOP,
+            STOP_WHEN_IDLE, SUSPEND_ONE, SYSTEM_QUEUE, SystemSend, WAITERS,
+        },
+    },
     events::DeadLetterReason,
     failure_info::Panicked,
-    header::{
-        ActorHeader, AnyActor, CHILD_STOPPED, FUTURES, PREPARE, RESTART, RESUME, STOP,
-        STOP_WHEN_IDLE, SUSPEND_ONE, SYSTEM_QUEUE, SystemSend, WAITERS,
+    mailbox::{
+        control::Control,
+        system_queue::{
+            ChildReport, InternalMessage, ParentLink, PreallocatedNode, RestartOptions, SystemItem,
+            TimerEvents,
+        },
     },
     strategy::StrategyState,
-    system_queue::{
-        ChildReport, InternalMessage, ParentLink, PreallocatedNode, RestartOptions, SystemItem,
-        TimerEvents,
-    },
 };
 
 impl dyn CellVTable + '_ {

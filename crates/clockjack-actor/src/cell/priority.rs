@@ -15,7 +15,7 @@ use clockjack_sync::{
 };
 
 use super::{Cell, CellState, TurnOf, empty_token};
-use crate::{Actor, envelope::Envelope};
+use crate::{Actor, cell::envelope::Envelope};
 
 /// Messages ordered by priority; messages of equal priority in the order of their arrival.
 pub(crate) struct PriorityQueue<M> {

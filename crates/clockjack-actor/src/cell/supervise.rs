@@ -13,11 +13,13 @@ use super::{
 };
 use crate::{
     ActorPath, Directive, FailureInfo, FailureReport, Next, RestartStats, Scope, Signal, Strategy,
+    cell::header::{ActorHeader, AnyActor, FAILED, RESTART, RESUME, STOP, SUSPEND_ONE, SystemSend},
     escalation::Escalations,
     events::SystemEvent,
-    header::{ActorHeader, AnyActor, FAILED, RESTART, RESUME, STOP, SUSPEND_ONE, SystemSend},
+    mailbox::system_queue::{
+        ChildReport, FailedChild, RestartOptions, SupervisionCommand, TimerEvent,
+    },
     strategy::{Decision, FailureContext, RestartHistory, StrategyState},
-    system_queue::{ChildReport, FailedChild, RestartOptions, SupervisionCommand, TimerEvent},
 };
 
 /// The delay after which a failure that a sink has refused is offered again.

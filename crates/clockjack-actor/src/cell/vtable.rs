@@ -13,7 +13,9 @@ use super::{
     lifecycle::{catch_failure, drop_reported},
     reserve,
 };
-use crate::{Actor, FailureReport, Next, Signal, control::Control, header::ActorHeader};
+use crate::{
+    Actor, FailureReport, Next, Signal, cell::header::ActorHeader, mailbox::control::Control,
+};
 
 /// One poll of an actor whose message type is not known.
 pub(crate) type AnyTurn<'t> = Turn<'t, ActorHeader>;

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     Actor, ActorPath, Signal, Terminated, WatchError,
-    header::{AnyActor, SystemSend},
-    system_queue::{InternalMessage, ParentLink, PreallocatedNode},
+    cell::header::{AnyActor, SystemSend},
+    mailbox::system_queue::{InternalMessage, ParentLink, PreallocatedNode},
 };
 
 impl PendingSignal {

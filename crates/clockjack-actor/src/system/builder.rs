@@ -27,14 +27,16 @@ use crate::{
     ActorPath, EscalationSink, EventStream, FailureEventHub, FailureInfo, Mailbox, Props,
     Receptionist, RootFailure, Scope, Strategy,
     ask::{pool::SlotPool, waiting},
-    cell::Cell,
-    dead_letters::SystemGuardian,
+    cell::{
+        Cell,
+        header::{ActorHeader, AnyActor},
+        shared::ActorShared,
+        spawn::{self, Placement},
+    },
     escalation::{ESCALATIONS_MAX, Escalations},
-    header::{ActorHeader, AnyActor},
+    mailbox::dead_letters::SystemGuardian,
     props::Overflow,
-    shared::ActorShared,
     shutdown::ShutdownConfig,
-    spawn::{self, Placement},
 };
 
 /// The default of [`SystemBuilder::stop_timeout`].
@@ -397,7 +399,7 @@ fn start_guardians(
             Ok(())
         }
         Err(error) => {
-            crate::header::SystemSend::wake_with(&root, crate::header::STOP);
+            crate::cell::header::SystemSend::wake_with(&root, crate::cell::header::STOP);
             Err(error)
         }
     }

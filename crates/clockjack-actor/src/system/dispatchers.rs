@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     ActorRef, IntoProps, MsgOf, SpawnError, SpawnErrorKind,
-    spawn::{self, Placement},
+    cell::spawn::{self, Placement},
 };
 
 /// Smaller ids have meanings that the host defines.

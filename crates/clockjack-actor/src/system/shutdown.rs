@@ -33,12 +33,14 @@ use super::{
 };
 use crate::{
     ActorRef, Failure,
-    header::{STOP, SystemSend as _},
+    cell::{
+        header::{STOP, SystemSend as _},
+        spawn,
+    },
     shutdown::{
         Begin, Phase, Progress, Reason, Report, SharedShutdown, ShutdownConfig,
         ShutdownConfigError, ShutdownTaskError, TaskFuture, TaskHandle, UnknownPhase,
     },
-    spawn,
 };
 
 /// The shutdown state of a system.

@@ -11,7 +11,7 @@ use clockjack_exec::{Handle, Pid};
 use clockjack_sync::lock::Lock;
 
 use super::{ActorSystem, wake_catching_panics};
-use crate::{ActorRef, header::AnyActor};
+use crate::{ActorRef, cell::header::AnyActor};
 
 /// The wakers of all [`Stopped`] futures, each with the pid that it waits for.
 pub(super) struct StopWaiters {
