@@ -11,18 +11,18 @@
 //! The one who runs the region waits for jobs that are out, with its thread: they wait for nobody,
 //! so it does not wait for itself.
 
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use clockjack_exec::Failure;
 
-use super::context::{Call, GraphContext, Occasion, Seen};
-use super::env::Env;
-use super::message::Message;
-use super::node::guarded;
-use super::outbox::Outbox;
-use super::turn::Turn;
+use super::{
+    context::{Call, GraphContext, Occasion, Seen},
+    env::Env,
+    message::Message,
+    node::guarded,
+    outbox::Outbox,
+    turn::Turn,
+};
 use crate::registry::node::SharedNode;
 
 /// One invocation, with all it needs.

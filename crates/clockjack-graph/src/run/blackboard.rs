@@ -4,10 +4,8 @@
 //! stages; the coordinator commits at the next epoch, in compiled order. A name belongs to the
 //! first component that has written it.
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
-use alloc::sync::Arc;
 use core::fmt;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::data::Value;
 

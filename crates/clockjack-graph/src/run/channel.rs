@@ -38,16 +38,19 @@ mod laws;
 #[cfg(test)]
 mod tests;
 
-use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use std::collections::VecDeque;
 
 use clockjack_sync::mutant;
 
-use super::health::{HealthKey, HealthKind, HealthSink, Notes};
-use super::message::{Message, Meta};
-use super::pending::PLACES_AT_ONCE;
-use crate::data::Value;
-use crate::describe::{EdgePolicy, Mode, Overflow};
+use super::{
+    health::{HealthKey, HealthKind, HealthSink, Notes},
+    message::{Message, Meta},
+    pending::PLACES_AT_ONCE,
+};
+use crate::{
+    data::Value,
+    describe::{EdgePolicy, Mode, Overflow},
+};
 
 /// What was counted, by the names of `runtime.channel.*`; see the [module](self).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,17 +1,16 @@
 //! Gathers the counts of a run under their names.
 
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use clockjack_sync::mutant;
 
-use super::blackboard::StateCounts;
-use super::domain::Domain;
-use super::epoch::lock;
-use super::metrics::{Metric, MetricKind, Metrics, UserMetric};
-use super::reconfigure::ConfigCounts;
-use super::shared::RunShared;
-use super::wiring::OUTSIDE;
+use super::{
+    blackboard::StateCounts,
+    domain::Domain,
+    epoch::lock,
+    metrics::{Metric, MetricKind, Metrics, UserMetric},
+    reconfigure::ConfigCounts,
+    shared::RunShared,
+    wiring::OUTSIDE,
+};
 use crate::describe::{EdgeKind, LaneType, Overflow, Priority};
 
 /// `runtime.lifecycle.*`.
@@ -227,7 +226,7 @@ fn components(list: &mut List, domains: &[Domain]) {
 
 fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
     // What was refused where it was published never came to its channel.
-    let mut refused = alloc::vec![0_u64; shared.plan.edges.len()];
+    let mut refused = vec![0_u64; shared.plan.edges.len()];
     for region in domains.iter().flat_map(|domain| &domain.core.regions) {
         for edge in lock(region).nodes.iter().flat_map(|node| node.outbox.edges()) {
             refused[edge.edge as usize] += edge.n_refused;

@@ -30,8 +30,6 @@
 //! ```
 //! A change that is refused leaves nothing. One that a component fails at is followed by an `X`.
 
-use alloc::vec::Vec;
-
 use clockjack_sync::mutant;
 
 use super::message::Message;

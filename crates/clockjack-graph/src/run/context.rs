@@ -1,22 +1,23 @@
 //! What a component sees of the run while it is called.
 
-use alloc::boxed::Box;
-use alloc::sync::Arc;
-use core::fmt;
-use core::sync::atomic::Ordering;
-use core::time::Duration;
+use core::{fmt, sync::atomic::Ordering, time::Duration};
+use std::sync::Arc;
 
 use clockjack_exec::Failure;
 
-use super::blackboard::{StateRefused, Write};
-use super::env::Env;
-use super::journal::Level;
-use super::message::{Message, MessageId, Meta, Stamp};
-use super::metrics::{Counter, Histogram, MetricRefused};
-use super::outbox::{Outbox, Refused};
-use super::tasks::{Begin, TaskRefused};
-use crate::component::{Input, Output};
-use crate::data::{Data, Value};
+use super::{
+    blackboard::{StateRefused, Write},
+    env::Env,
+    journal::Level,
+    message::{Message, MessageId, Meta, Stamp},
+    metrics::{Counter, Histogram, MetricRefused},
+    outbox::{Outbox, Refused},
+    tasks::{Begin, TaskRefused},
+};
+use crate::{
+    component::{Input, Output},
+    data::{Data, Value},
+};
 
 /// In the number of an arrival's input: it was given out as an update.
 const READ: u16 = 1 << 15;

@@ -8,11 +8,8 @@
 
 mod edge;
 
-use alloc::vec::Vec;
-
 use self::edge::Credit;
-use crate::compile::Plan;
-use crate::describe::Overflow;
+use crate::{compile::Plan, describe::Overflow};
 
 /// Those of a run, by edge of its plan.
 #[derive(Default)]

@@ -44,24 +44,17 @@ mod prim;
 mod shared;
 mod waits;
 
-use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::num::NonZero;
-use std::thread::available_parallelism;
-
-use clockjack_exec::Handle;
-
-use super::batch::Batch;
-use super::epoch::Core;
-use super::options::Parallel;
-use super::report::Fault;
-use crate::compile::Plan;
-use crate::describe::LaneType;
-use shared::{Spawn, help_lane};
-use waits::{JobSpec, LaneSpec};
+use std::{sync::Arc, thread::available_parallelism};
 
 pub(crate) use board::{Outcome, Share};
+use clockjack_exec::Handle;
+use shared::{Spawn, help_lane};
 pub(crate) use waits::Waits;
+use waits::{JobSpec, LaneSpec};
+
+use super::{batch::Batch, epoch::Core, options::Parallel, report::Fault};
+use crate::{compile::Plan, describe::LaneType};
 
 /// A call that takes less is not worth being handed to somebody else, in nanoseconds.
 const CALL_WORTH_NS: u64 = 2_000;
@@ -120,11 +113,11 @@ impl Spawn for Handle {
 impl Waits {
     /// `regions`: those of the domain, in compiled order, with their numbers in the plan.
     pub(crate) fn new(plan: &Plan, regions: &[usize], isolated: &[bool]) -> Self {
-        let mut position = alloc::vec![usize::MAX; plan.regions.len()];
+        let mut position = vec![usize::MAX; plan.regions.len()];
         for (at, region) in regions.iter().enumerate() {
             position[*region] = at;
         }
-        let mut last_of_lane = alloc::vec![None; plan.lanes.len()];
+        let mut last_of_lane = vec![None; plan.lanes.len()];
         let jobs = regions.iter().enumerate().map(|(at, region)| {
             let planned = &plan.regions[*region];
             let mut before: Vec<usize> =

@@ -16,34 +16,35 @@
 mod ahead;
 mod boundary;
 
-use alloc::collections::VecDeque;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::future::poll_fn;
-use core::pin::pin;
-use core::task::{Context, Poll};
-use core::time::Duration;
+use core::{
+    future::poll_fn,
+    pin::pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+use std::{collections::VecDeque, sync::Arc};
 
 use clockjack_exec::Sleep;
 use clockjack_sync::mutant;
 
-use super::blackboard::StateCounts;
-use super::commit_log;
-use super::crew::Crew;
-use super::epoch::{Core, Outcome, own};
-use super::health::{self, Health, HealthKey, HealthKind, HealthSink};
-use super::inbox::{Arrival, Inbox, TaskResult};
-use super::lanes::Lanes;
-use super::node::guarded;
-use super::reconfigure::ConfigCounts;
-use super::region::{Region, earlier};
-use super::report::{Fault, Phase, StopReason};
-use super::shared::RunShared;
-use super::sinks::{LogPart, TraceLog};
-use super::tasks::{EndCounts, Running, ShutdownPolicy};
-use super::trace::{Beginning, TraceName, TraceRecord};
-use super::wiring::{Place, Special, count};
+use super::{
+    blackboard::StateCounts,
+    commit_log,
+    crew::Crew,
+    epoch::{Core, Outcome, own},
+    health::{self, Health, HealthKey, HealthKind, HealthSink},
+    inbox::{Arrival, Inbox, TaskResult},
+    lanes::Lanes,
+    node::guarded,
+    reconfigure::ConfigCounts,
+    region::{Region, earlier},
+    report::{Fault, Phase, StopReason},
+    shared::RunShared,
+    sinks::{LogPart, TraceLog},
+    tasks::{EndCounts, Running, ShutdownPolicy},
+    trace::{Beginning, TraceName, TraceRecord},
+    wiring::{Place, Special, count},
+};
 
 /// Calls of components after which a coordinator lets others have its worker.
 const CALLS_BEFORE_YIELD: u64 = 512;
@@ -213,7 +214,7 @@ impl Domain {
             poll_fn(poll).await
         };
         ended.unwrap_or_else(|failure| {
-            let fault = Self::runtime_fault(&alloc::format!("{failure}"));
+            let fault = Self::runtime_fault(&format!("{failure}"));
             (StopReason::Error, Some(Fault { epoch: self.core.env.epoch, ..fault }))
         })
     }

@@ -1,7 +1,7 @@
 //! What all components of a domain see of an epoch.
 
-use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
 
 use clockjack_exec::Handle;
 

@@ -5,18 +5,18 @@
 //! order takes it for a moment to deliver something. A region is not run before all that deliver to
 //! it have ended, so nobody ever waits long.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clockjack_sync::mutant;
 
-use super::env::Env;
-use super::message::Meta;
-use super::region::{Downstream, Region};
-use super::report::Fault;
-use super::trace::{Glance, Lines};
-use super::turn::Turn;
+use super::{
+    env::Env,
+    message::Meta,
+    region::{Downstream, Region},
+    report::Fault,
+    trace::{Glance, Lines},
+    turn::Turn,
+};
 use crate::data::Value;
 
 /// The regions of a domain, in compiled order, and what they see of an epoch.

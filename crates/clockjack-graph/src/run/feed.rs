@@ -1,13 +1,17 @@
 //! Values from outside.
 
-use core::fmt;
-use core::future::poll_fn;
-use core::marker::PhantomData;
-use core::task::{Poll, Waker};
+use core::{
+    fmt,
+    future::poll_fn,
+    marker::PhantomData,
+    task::{Poll, Waker},
+};
 
-use super::inbox::{Arrival, Inbox, InboxRefusal};
-use super::message::Stamp;
-use super::wiring::Port;
+use super::{
+    inbox::{Arrival, Inbox, InboxRefusal},
+    message::Stamp,
+    wiring::Port,
+};
 use crate::data::{Data, Value};
 
 /// Feeds values to a run, from any thread or actor. They are seen at the beginning of its next

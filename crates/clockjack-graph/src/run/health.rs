@@ -10,12 +10,9 @@
 #[cfg(test)]
 mod tests;
 
-use alloc::collections::VecDeque;
-use alloc::string::String;
-use alloc::vec::Vec;
+use std::collections::VecDeque;
 
-use crate::compile::Plan;
-use crate::named::named;
+use crate::{compile::Plan, named::named};
 
 /// Records that a sink keeps unless told otherwise.
 pub(crate) const SINK_CAPACITY: usize = 64;

@@ -9,18 +9,22 @@
 //! Whether there is anything is also told by a flag, which changes under the lock: an epoch for
 //! which nothing has come does not take it. The coordinator decides to sleep under the lock only.
 
-use alloc::collections::VecDeque;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering};
-use core::task::{Poll, Waker};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use core::{
+    sync::atomic::{AtomicBool, Ordering},
+    task::{Poll, Waker},
+};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use clockjack_exec::Failure;
 
-use super::message::{Meta, Stamp};
-use super::node::guarded;
-use super::tasks::TaskOrigin;
+use super::{
+    message::{Meta, Stamp},
+    node::guarded,
+    tasks::TaskOrigin,
+};
 use crate::data::Value;
 
 /// What a task gave, if that is anything.

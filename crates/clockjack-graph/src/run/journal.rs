@@ -5,12 +5,11 @@
 //! threads did; so do those that there is no room for. Calls that do not count, beside a failure
 //! before them, leave none. Like all that is observed they change nothing in the run.
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use clockjack_sync::mutant;
 
@@ -256,7 +255,7 @@ mod tests {
         for position in (0..8).rev() {
             let _turn = Turn::of(position).begin(&has_counted);
             for line in ["first", "second"] {
-                let line = alloc::format!("{line} of {position}");
+                let line = format!("{line} of {position}");
                 desk.write(Level::Info, (1, 0), (0, "c"), &Arc::from("g"), &line);
             }
         }

@@ -1,12 +1,12 @@
 //! The ticks of a domain's lanes: when each is due, and what becomes of ticks that are missed.
 
-use alloc::vec::Vec;
-
 use clockjack_sync::mutant;
 
 use super::region::earlier;
-use crate::compile::Plan;
-use crate::describe::{LaneType, OverrunPolicy};
+use crate::{
+    compile::Plan,
+    describe::{LaneType, OverrunPolicy},
+};
 
 /// The lanes of a domain.
 #[derive(Debug)]

@@ -4,15 +4,15 @@
 //! end of the epoch in which it sees that it was asked. So nobody waits for anybody, and a run at
 //! which nobody looks pays for one look at a flag in an epoch.
 
-use alloc::string::String;
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::collect::{self, LifecycleCounts};
-use super::domain::Domain;
-use super::epoch::lock as lock_region;
-use super::metrics::Metrics;
+use super::{
+    collect::{self, LifecycleCounts},
+    domain::Domain,
+    epoch::lock as lock_region,
+    metrics::Metrics,
+};
 use crate::compile::Plan;
 
 /// Where a lane stands while the run goes on.
@@ -57,7 +57,7 @@ impl Live {
             asked: (0..n_domains).map(|_| AtomicU8::new(0)).collect(),
             ever_asked: AtomicU8::new(0),
             lanes: Mutex::new(plan.lanes.iter().map(|one| lane(&one.spec.id)).collect()),
-            metrics: Mutex::new(alloc::vec![Metrics::default(); n_domains]),
+            metrics: Mutex::new(vec![Metrics::default(); n_domains]),
         }
     }
 

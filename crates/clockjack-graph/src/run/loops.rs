@@ -17,22 +17,25 @@
 //! * `async_task` makes one iteration an epoch and goes on in the next; its immediate outputs are
 //!   held until it ends.
 
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use std::sync::Arc;
 
 use clockjack_sync::mutant;
 
-use super::commit_log;
-use super::context::{ConvergenceReport, LoopIteration};
-use super::env::Env;
-use super::message::Message;
-use super::node::{Route, To};
-use super::outbox::Mark;
-use super::region::{Deferred, Downstream, Region};
-use super::report::{Fault, Phase};
-use super::trace::TraceName;
-use crate::component::Snapshot;
-use crate::describe::{Convergence, EdgeKind, LoopMode, LoopSpec, LoopType, PartialSuccess};
+use super::{
+    commit_log,
+    context::{ConvergenceReport, LoopIteration},
+    env::Env,
+    message::Message,
+    node::{Route, To},
+    outbox::Mark,
+    region::{Deferred, Downstream, Region},
+    report::{Fault, Phase},
+    trace::TraceName,
+};
+use crate::{
+    component::Snapshot,
+    describe::{Convergence, EdgeKind, LoopMode, LoopSpec, LoopType, PartialSuccess},
+};
 
 /// A loop in a run.
 pub(crate) struct LoopState {
@@ -253,7 +256,7 @@ impl Rollback {
                 && !mutant!("loops-keeps-what-failed")
                 && let Err(failure) = node.with_body(|node| node.restore(&snapshot))
             {
-                let text = alloc::format!("{failure}");
+                let text = format!("{failure}");
                 let fault = node.fault(Phase::Restore, text, env.epoch, false);
                 region.faults.push(fault);
                 env.note_fault();
@@ -428,7 +431,7 @@ fn end(
         }
         PartialSuccess::FailRun => {
             let first = &region.nodes[0];
-            let text = alloc::format!("the loop did not converge: {}", {
+            let text = format!("the loop did not converge: {}", {
                 region.looping.as_ref().map_or("", |state| state.counts.reason)
             });
             let mut fault = first.fault(Phase::Execute, text, env.epoch, true);

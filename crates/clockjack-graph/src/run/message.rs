@@ -1,7 +1,6 @@
 //! What lies in a channel: a value, and where it came from.
 
-use crate::data::Value;
-use crate::describe::Domain;
+use crate::{data::Value, describe::Domain};
 
 /// A value on its way.
 #[derive(Debug)]

@@ -3,14 +3,12 @@
 mod table;
 pub mod user;
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
-use alloc::vec::Vec;
-
-use crate::named::named;
+use std::collections::BTreeMap;
 
 pub use table::{METRICS, MetricDescriptor, MetricScope, MetricStability};
 pub use user::{Counter, Histogram, MetricRefused, Summary};
+
+use crate::named::named;
 
 named! {
     /// What a number means.

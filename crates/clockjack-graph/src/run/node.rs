@@ -1,29 +1,30 @@
 //! A component in a run: what it is called with, how it is called, and what follows if it fails.
 
-use alloc::format;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::ops::Range;
-use core::panic::AssertUnwindSafe;
-use std::panic::catch_unwind;
+use core::{ops::Range, panic::AssertUnwindSafe};
+use std::{panic::catch_unwind, sync::Arc};
 
 use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
-use super::batch::Job;
-use super::channel::Channel;
-use super::context::{Call, ConvergenceReport, GraphContext, Occasion, PORT, Seen, is_taken};
-use super::env::Env;
-use super::message::Message;
-use super::outbox::Outbox;
-use super::report::{Fault, Phase};
-use super::trace::{Recorder, TraceName};
-use super::trigger::{Invocations, Trigger};
-use crate::component::{Binder, Config, Descriptor};
-use crate::describe::{EdgeKind, ErrorPolicy, ErrorPolicySpec, Priority};
-use crate::registry::Factory;
-use crate::registry::node::{Body, Node};
+use super::{
+    batch::Job,
+    channel::Channel,
+    context::{Call, ConvergenceReport, GraphContext, Occasion, PORT, Seen, is_taken},
+    env::Env,
+    message::Message,
+    outbox::Outbox,
+    report::{Fault, Phase},
+    trace::{Recorder, TraceName},
+    trigger::{Invocations, Trigger},
+};
+use crate::{
+    component::{Binder, Config, Descriptor},
+    describe::{EdgeKind, ErrorPolicy, ErrorPolicySpec, Priority},
+    registry::{
+        Factory,
+        node::{Body, Node},
+    },
+};
 
 /// A component in a run.
 pub(crate) struct NodeState {

@@ -6,23 +6,26 @@
 //! metrics of the report, `runtime.observer.failure_count` and
 //! `runtime.observer.dropped_event_count`, which it is not shown itself.
 
-use alloc::boxed::Box;
-use alloc::collections::VecDeque;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
-use core::panic::AssertUnwindSafe;
-use core::sync::atomic::{AtomicU64, Ordering};
-use std::panic::catch_unwind;
-use std::sync::{Mutex, PoisonError, TryLockError};
+use core::{
+    fmt,
+    panic::AssertUnwindSafe,
+    sync::atomic::{AtomicU64, Ordering},
+};
+use std::{
+    collections::VecDeque,
+    panic::catch_unwind,
+    sync::{Arc, Mutex, PoisonError, TryLockError},
+};
 
 use clockjack_exec::Failure;
 
-use super::health::HealthEvent;
-use super::metrics::{Metric, MetricKind, UserMetric};
-use super::report::{Fault, RunReport, StopReason};
-use super::sinks::TraceLog;
-use super::trace::TraceRecord;
+use super::{
+    health::HealthEvent,
+    metrics::{Metric, MetricKind, UserMetric},
+    report::{Fault, RunReport, StopReason},
+    sinks::TraceLog,
+    trace::TraceRecord,
+};
 
 /// What a [`MemoryObserver`] keeps unless told otherwise.
 pub const MEMORY_CAPACITY: usize = 256;

@@ -4,15 +4,17 @@ use core::time::Duration;
 
 use clockjack_actor::ActorRef;
 
-use super::journal::Journal;
-use super::observer::{Observer, Watching};
-use super::sinks::{CommitLog, TraceLog};
-use super::tasks::ShutdownPolicy;
-use crate::bridge::{OnRefused, Subscription};
-use crate::component::Snapshot;
-use crate::data::Data;
-use alloc::string::String;
-use alloc::vec::Vec;
+use super::{
+    journal::Journal,
+    observer::{Observer, Watching},
+    sinks::{CommitLog, TraceLog},
+    tasks::ShutdownPolicy,
+};
+use crate::{
+    bridge::{OnRefused, Subscription},
+    component::Snapshot,
+    data::Data,
+};
 
 /// Which clock the epochs of a run follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,15 +5,16 @@
 //! for immediate edges, the start of the epoch for the others). So a commit never fails, and a
 //! refused value goes back to who published it.
 
-use alloc::vec::Vec;
-
 use clockjack_sync::mutant;
 
-use super::blackboard::Write;
-use super::message::{Message, Meta};
-use crate::data::value::Places;
-use crate::data::{Data, Value};
-use crate::describe::{CopyPolicy, Overflow};
+use super::{
+    blackboard::Write,
+    message::{Message, Meta},
+};
+use crate::{
+    data::{Data, Value, value::Places},
+    describe::{CopyPolicy, Overflow},
+};
 
 /// Outputs of one component, with what is staged.
 pub(crate) struct Outbox {

@@ -3,7 +3,7 @@
 //! It is bounded: a component that is never ready keeps the newest messages and no more, whatever
 //! comes. It counts nothing; who pushes is told what was lost, and counts it.
 
-use alloc::collections::VecDeque;
+use std::collections::VecDeque;
 
 use clockjack_sync::mutant;
 

@@ -18,15 +18,17 @@
 
 use clockjack_sync::mutant;
 
-use super::channel::Channel;
-use super::context::{Occasion, Seen, is_taken};
-use super::env::Env;
-use super::message::Message;
-use super::node::{Invoked, Status, To};
-use super::outbox::Mark;
-use super::region::{Downstream, Region};
-use super::report::Fault;
-use super::trace::{self, Begun};
+use super::{
+    channel::Channel,
+    context::{Occasion, Seen, is_taken},
+    env::Env,
+    message::Message,
+    node::{Invoked, Status, To},
+    outbox::Mark,
+    region::{Downstream, Region},
+    report::Fault,
+    trace::{self, Begun},
+};
 use crate::data::Value;
 
 /// How a region is stepped.

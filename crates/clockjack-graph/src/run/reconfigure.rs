@@ -6,18 +6,19 @@
 //! fails, it and those before it get their old settings back, in reverse, and the run ends: who
 //! knows what a component has half taken.
 
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
-use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use core::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clockjack_sync::mutant;
 
-use super::inbox::{Arrival, Inbox, wake_outside};
-use super::shared::RunShared;
+use super::{
+    inbox::{Arrival, Inbox, wake_outside},
+    shared::RunShared,
+};
 use crate::describe::{ConfigMap, ConfigValue, Span};
 
 /// Changes of settings that belong together.
@@ -178,7 +179,7 @@ pub struct ConfigRefused {
 
 impl ConfigRefused {
     pub(crate) fn new(component: &str, reason: impl fmt::Display) -> Self {
-        Self { component: component.into(), reason: alloc::format!("{reason}") }
+        Self { component: component.into(), reason: format!("{reason}") }
     }
 
     /// The component that has refused; empty if it was none.

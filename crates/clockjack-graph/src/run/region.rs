@@ -4,26 +4,28 @@
 //! A region touches its own state, and the channels of regions that come after it in compiled order
 //! ([`Downstream`]): those wait for it, so nobody reads them meanwhile.
 
-use alloc::vec::Vec;
-
 use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
-use super::batch::Batch;
-use super::channel::{Channel, Pushed};
-use super::commit_log;
-use super::context::{LoopIteration, Occasion};
-use super::env::Env;
-use super::loops::LoopState;
-use super::message::{Message, Meta};
-use super::node::{Invoked, NodeState, Route, Status, To};
-use super::outbox::{Mark, OutEdge, Staged};
-use super::plain::Way;
-use super::report::Fault;
-use super::trace::{self, Glance, Recorder, TraceName};
-use super::trigger::Invocations;
-use crate::data::Value;
-use crate::describe::{EdgeKind, LaneOverflow, Overflow};
+use super::{
+    batch::Batch,
+    channel::{Channel, Pushed},
+    commit_log,
+    context::{LoopIteration, Occasion},
+    env::Env,
+    loops::LoopState,
+    message::{Message, Meta},
+    node::{Invoked, NodeState, Route, Status, To},
+    outbox::{Mark, OutEdge, Staged},
+    plain::Way,
+    report::Fault,
+    trace::{self, Glance, Recorder, TraceName},
+    trigger::Invocations,
+};
+use crate::{
+    data::Value,
+    describe::{EdgeKind, LaneOverflow, Overflow},
+};
 
 /// Channels of regions that come later.
 pub(crate) trait Downstream {
@@ -258,7 +260,7 @@ impl Region {
         let width = node.admission.map_or(1, |admission| admission.width);
         let jobs = node.jobs(&mut self.invocations);
         let n_jobs = jobs.len();
-        let batch = alloc::sync::Arc::new(Batch::new(jobs, width));
+        let batch = std::sync::Arc::new(Batch::new(jobs, width));
         if let Some(board) = board {
             board.offer(&batch);
         }
@@ -441,7 +443,7 @@ impl Region {
         match admission.overflow {
             LaneOverflow::FailFast => {
                 let phase = super::report::Phase::Runtime;
-                let text = alloc::format!(
+                let text = format!(
                     "{n_ready} invocations are ready, and its lane admits {}",
                     admission.capacity
                 );

@@ -1,12 +1,8 @@
 //! How a run ended.
 
-use alloc::boxed::Box;
-use alloc::string::String;
-use alloc::vec::Vec;
 use core::fmt;
 
-use crate::component::Snapshot;
-use crate::named::named;
+use crate::{component::Snapshot, named::named};
 
 named! {
     /// Why a run ended.

@@ -1,14 +1,10 @@
 //! What a run's handle, its feeds and its domains share.
 
-use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
 
-use super::credit::Credits;
-use super::inbox::Inbox;
-use super::live::Live;
-use crate::compile::Plan;
-use crate::describe::CopyPolicy;
+use super::{credit::Credits, inbox::Inbox, live::Live};
+use crate::{compile::Plan, describe::CopyPolicy};
 
 /// What a run's handle, its feeds and its domains share.
 pub(crate) struct RunShared {

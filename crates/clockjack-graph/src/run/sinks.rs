@@ -1,13 +1,11 @@
 //! Where a run writes down what it does.
 
-use alloc::boxed::Box;
-use alloc::collections::VecDeque;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::fmt;
-use std::io::{self, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::VecDeque,
+    io::{self, Write},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use clockjack_sync::mutant;
 
@@ -48,7 +46,7 @@ impl CommitLog {
     /// own: a run with one that has [none](Self::lane_to) does not start.
     #[must_use]
     pub fn to(writer: impl Write + Send + 'static) -> Self {
-        let list = alloc::vec![(None, LogPart::to(writer))];
+        let list = vec![(None, LogPart::to(writer))];
         Self(Arc::new(Mutex::new(Parts { is_in_memory: false, list })))
     }
 
@@ -124,7 +122,7 @@ impl LogPart {
         match &mut *lock(&self.0) {
             PartState::Memory(_) => Ok(()),
             PartState::Writer { failed: Some(error), .. } => {
-                Err(io::Error::new(error.kind(), alloc::format!("{error}")))
+                Err(io::Error::new(error.kind(), format!("{error}")))
             }
             PartState::Writer { to, .. } => to.flush(),
         }

@@ -1,44 +1,45 @@
 //! The beginning and the end of a run: components are set up in the order of their dependencies,
 //! domains are started, and when all have ended everything is taken down in reverse.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::pin::Pin;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use core::task::{Context, Poll};
-use core::time::Duration;
-use std::sync::Mutex;
+use core::{
+    pin::Pin,
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize},
+    task::{Context, Poll},
+    time::Duration,
+};
+use std::sync::{Arc, Mutex};
 
 use clockjack_actor::ActorSystem;
 use clockjack_exec::{Failure, Handle, Join};
 use clockjack_sync::mutant;
 
-use super::collect::LifecycleCounts;
-use super::credit::Credits;
-use super::crew::{Crew, Waits};
-use super::domain::{Bounds, Domain, Pace, Progress};
-use super::env::Env;
-use super::epoch::{Core, lock};
-use super::health::HealthEvent;
-use super::inbox::{Closing, Inbox};
-use super::lanes::Lanes;
-use super::live::Live;
-use super::node::{NodeState, guarded};
-use super::options::{Clock, Parallel, RunOptions};
-use super::region::Region;
-use super::report::{Fault, LoopResult, Phase, RunError, RunReport, StopReason};
-use super::shared::RunShared;
-use super::sinks::{CommitLog, LogPart};
-use super::tasks::Tasks;
-use super::threads::LaneThreads;
-use super::wiring::{self, Parts, Wired, wire};
-use crate::compile::Plan;
-use crate::describe::LaneType;
-use crate::graph::{Graph, Made};
-use crate::registry::node::Body;
+use super::{
+    collect::LifecycleCounts,
+    credit::Credits,
+    crew::{Crew, Waits},
+    domain::{Bounds, Domain, Pace, Progress},
+    env::Env,
+    epoch::{Core, lock},
+    health::HealthEvent,
+    inbox::{Closing, Inbox},
+    lanes::Lanes,
+    live::Live,
+    node::{NodeState, guarded},
+    options::{Clock, Parallel, RunOptions},
+    region::Region,
+    report::{Fault, LoopResult, Phase, RunError, RunReport, StopReason},
+    shared::RunShared,
+    sinks::{CommitLog, LogPart},
+    tasks::Tasks,
+    threads::LaneThreads,
+    wiring::{self, Parts, Wired, wire},
+};
+use crate::{
+    compile::Plan,
+    describe::LaneType,
+    graph::{Graph, Made},
+    registry::node::Body,
+};
 
 /// A run that has begun.
 pub(crate) struct Started {
@@ -105,7 +106,7 @@ pub(crate) fn start(
             core: Arc::new(Core {
                 regions: regions.into_iter().map(Mutex::new).collect(),
                 env,
-                is_due: alloc::vec![true; plan.lanes.len()],
+                is_due: vec![true; plan.lanes.len()],
                 lines: Box::default(),
             }),
             lanes: Lanes::new(&plan, |lane| domain_of[lane] == index),
@@ -197,7 +198,7 @@ fn domain_logs(
     log: Option<&CommitLog>,
 ) -> Result<Vec<Option<LogPart>>, RunError> {
     let n_domains = domain_of.iter().max().map_or(1, |last| last + 1);
-    let Some(log) = log else { return Ok(alloc::vec![None; n_domains]) };
+    let Some(log) = log else { return Ok(vec![None; n_domains]) };
     let part_of = |domain: usize| {
         let own = domain_of.iter().position(|of| *of == domain && domain > 0);
         let lane = own.map(|lane| plan.lanes[lane].spec.id.as_str());

@@ -16,24 +16,23 @@
 //! or cancels them, as the [policy](ShutdownPolicy) says, and counts what became of each. There is
 //! no epoch left in which anybody could see what they give.
 
-use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
-use core::future::poll_fn;
-use core::pin::{Pin, pin};
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use core::time::Duration;
-use std::sync::{Mutex, PoisonError};
+use core::{
+    fmt,
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::Duration,
+};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use clockjack_exec::{Failure, Handle, Join};
 use clockjack_sync::mutant;
 
-use super::message::MessageId;
-use super::node::guarded;
-use crate::data::Value;
-use crate::named::named;
+use super::{message::MessageId, node::guarded};
+use crate::{data::Value, named::named};
 
 named! {
     /// What becomes of the tasks that are under way when a run ends.

@@ -13,23 +13,22 @@
 //! In simulated time nothing is asked of the operating system: the result is the same without it,
 //! and a graph that must have a real-time class can be simulated where there is none to be had.
 
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
-
-use clockjack_actor::ActorSystem;
-use clockjack_actor::system::{
-    OwnThread, PolicyAnswer, PolicyAnswers, RealtimeClass, ThreadPolicy,
+use clockjack_actor::{
+    ActorSystem,
+    system::{OwnThread, PolicyAnswer, PolicyAnswers, RealtimeClass, ThreadPolicy},
 };
 use clockjack_exec::Handle;
 use clockjack_sync::mutant;
 
-use super::options::Clock;
-use super::report::RunError;
-use crate::compile::capability::{self, Needs, Wish};
-use crate::compile::{Plan, PlanLane};
-use crate::describe::{LaneSpec, LaneType, OnPolicyError};
-use crate::diagnostic::{Code, Diagnostic};
+use super::{options::Clock, report::RunError};
+use crate::{
+    compile::{
+        Plan, PlanLane,
+        capability::{self, Needs, Wish},
+    },
+    describe::{LaneSpec, LaneType, OnPolicyError},
+    diagnostic::{Code, Diagnostic},
+};
 
 const SIMULATED: &str = "the run is in simulated time";
 

@@ -2,17 +2,14 @@
 //! it one for each of its components and loops, counters, and an arrow from each call that
 //! published something to the call that it led to.
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
-use alloc::vec::Vec;
 use core::fmt::Write as _;
+use std::collections::BTreeMap;
 
 use clockjack_observe::timeline::{CounterId, EventId, Number, Timeline, TrackId, Value};
 use clockjack_sync::mutant;
 
 use super::trace::{NONE, TraceName, TraceRecord};
-use crate::compile::Plan;
-use crate::describe::EdgeKind;
+use crate::{compile::Plan, describe::EdgeKind};
 
 /// Draws the records of a run of this plan, in the order in which the run gave them.
 #[must_use]
@@ -23,7 +20,7 @@ pub fn timeline(plan: &Plan, records: &[TraceRecord]) -> Timeline {
         plan,
         tracks,
         arrows: Arrows::new(plan, records),
-        totals: alloc::vec![(0, 0); plan.lanes.len()],
+        totals: vec![(0, 0); plan.lanes.len()],
         calls: 0,
     };
     for (at, record) in records.iter().enumerate() {
@@ -66,7 +63,7 @@ impl Tracks {
             .map(|one| timeline.track(one.spec.id.as_str(), Some(lanes[one.lane])))
             .collect();
         let loops = plan.regions.iter().map(|region| {
-            let name = alloc::format!("loop {}", region.id);
+            let name = format!("loop {}", region.id);
             let is_loop = region.loop_policy.is_some();
             is_loop.then(|| timeline.track(name.as_str(), Some(lanes[region.lane])))
         });
@@ -196,7 +193,7 @@ struct Arrows {
 impl Arrows {
     fn new(plan: &Plan, records: &[TraceRecord]) -> Self {
         let mut n_commits = BTreeMap::new();
-        let mut from_outside = alloc::vec![false; records.len()];
+        let mut from_outside = vec![false; records.len()];
         for (at, record) in records.iter().enumerate() {
             let before = at.checked_sub(1).map(|before| &records[before]);
             let is_fed = |before: &TraceRecord| {
@@ -217,7 +214,7 @@ impl Arrows {
             }
         }
         Self {
-            last_call: alloc::vec![None; plan.components.len()],
+            last_call: vec![None; plan.components.len()],
             batch: None,
             sent: BTreeMap::new(),
             on_the_way: BTreeMap::new(),

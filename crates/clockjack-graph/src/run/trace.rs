@@ -7,20 +7,19 @@
 mod expand;
 mod lines;
 
-use alloc::boxed::Box;
-
 use clockjack_sync::mutant;
-
-use super::batch::Job;
-use super::env::Env;
-use super::health::{Health, HealthKind};
-use super::message::{Message, MessageId};
-use super::node::NodeState;
-use crate::named::named;
-
 pub use expand::expand;
 use lines::Teller;
 pub(crate) use lines::{Beginning, Line, Lines};
+
+use super::{
+    batch::Job,
+    env::Env,
+    health::{Health, HealthKind},
+    message::{Message, MessageId},
+    node::NodeState,
+};
+use crate::named::named;
 
 named! {
     /// What a record tells of.

@@ -28,7 +28,6 @@ mod policy;
 mod tests;
 pub(crate) mod timer;
 
-use alloc::vec::Vec;
 use core::ops::Range;
 
 use clockjack_sync::mutant;
@@ -36,11 +35,12 @@ pub(crate) use invocations::{EventKind, Invocations};
 use policy::Policy;
 use timer::Timer;
 
-use super::channel::Channel;
-use super::message::{Message, Meta};
-use super::pending::Pending;
-use crate::data::Value;
-use crate::describe::Domain;
+use super::{
+    channel::Channel,
+    message::{Message, Meta},
+    pending::Pending,
+};
+use crate::{data::Value, describe::Domain};
 
 /// What was counted, by the names of `runtime.trigger.*`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,8 +9,10 @@
 //! A mark is of the thread and not of the call, because counters may be kept and handed on: what a
 //! task counts has no mark, and counts in any case.
 
-use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::{
+    cell::Cell,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 std::thread_local! {
     static TURN: Cell<Option<Turn>> = const { Cell::new(None) };

@@ -1,27 +1,29 @@
 //! From a plan to the regions of its domains.
 
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use std::sync::Arc;
 
 use clockjack_sync::mutant;
 
-use super::channel::Channel;
-use super::loops::LoopState;
-use super::message::Message;
-use super::node::{Admission, NodeCounts, NodeState, Route, Status, To};
-use super::outbox::Outbox;
-use super::plain::Way;
-use super::region::{PublicationCounts, Region};
-use super::trace::Recorder;
-use super::trigger::{Invocations, Trigger};
-use crate::compile::{Plan, PlanComponent, PlanEdge};
-use crate::component::Config;
-use crate::describe::{
-    BoundaryRole, CopyPolicy, EdgeKind, EdgePolicy, LaneSpec, LaneType, LoopType, Mode, Overflow,
+use super::{
+    channel::Channel,
+    loops::LoopState,
+    message::Message,
+    node::{Admission, NodeCounts, NodeState, Route, Status, To},
+    outbox::Outbox,
+    plain::Way,
+    region::{PublicationCounts, Region},
+    trace::Recorder,
+    trigger::{Invocations, Trigger},
 };
-use crate::registry::Factory;
-use crate::registry::node::Body;
+use crate::{
+    compile::{Plan, PlanComponent, PlanEdge},
+    component::Config,
+    describe::{
+        BoundaryRole, CopyPolicy, EdgeKind, EdgePolicy, LaneSpec, LaneType, LoopType, Mode,
+        Overflow,
+    },
+    registry::{Factory, node::Body},
+};
 
 /// Where the channel of an edge is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,7 +97,7 @@ pub(crate) fn with_feeds(plan: &Arc<Plan>, feed_max: usize) -> Arc<Plan> {
         // Invocations that overlap all see the newest value; else the one reader gets it whole.
         let is_shared = planned.descriptor.reentrant;
         plan.edges.push(PlanEdge {
-            id: alloc::format!("feed:{}.{}", planned.spec.id, planned.inputs[input].name),
+            id: format!("feed:{}.{}", planned.spec.id, planned.inputs[input].name),
             kind: EdgeKind::Delay,
             policy: EdgePolicy {
                 mode: Mode::Queue,
@@ -122,7 +124,7 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Parts>, width: us
     let (places, nodes) = places(plan, domain_of, n_domains);
     let mut wired = Wired {
         domains: (0..n_domains).map(|_| Vec::new()).collect(),
-        special: alloc::vec![Special::default(); n_domains],
+        special: vec![Special::default(); n_domains],
         places: places.into(),
         nodes,
     };
@@ -184,9 +186,9 @@ fn places(
     domain_of: &[usize],
     n_domains: usize,
 ) -> (Vec<Place>, Vec<(u32, u32, u32)>) {
-    let mut places = alloc::vec![Place::default(); plan.edges.len()];
-    let mut nodes = alloc::vec![(0, 0, 0); plan.components.len()];
-    let mut n_regions = alloc::vec![0_u32; n_domains];
+    let mut places = vec![Place::default(); plan.edges.len()];
+    let mut nodes = vec![(0, 0, 0); plan.components.len()];
+    let mut n_regions = vec![0_u32; n_domains];
     for planned in &plan.regions {
         let domain = domain_of[planned.lane];
         let region = n_regions[domain];
@@ -391,19 +393,19 @@ pub(crate) fn count(n: usize) -> u32 {
 /// The edges of an input, by its endpoint.
 pub(crate) fn find_port(plan: &Plan, endpoint: &str) -> Result<Port, String> {
     let (id, port) = crate::describe::EdgeSpec::split(endpoint);
-    let component = plan.find(id).ok_or_else(|| alloc::format!("there is no component `{id}`"))?;
+    let component = plan.find(id).ok_or_else(|| format!("there is no component `{id}`"))?;
     let planned = &plan.components[component];
     if let Some(index) = planned.inputs.iter().position(|one| one.name == port) {
         return match planned.inputs[index].edges.first() {
             Some(edge) => Ok(Port::Input { component, index, edge: count(*edge) }),
-            None => Err(alloc::format!(
+            None => Err(format!(
                 "no edge ends at `{endpoint}`, and `{id}` does not stand at the input boundary"
             )),
         };
     }
     match planned.outputs.iter().position(|one| one.name == port) {
         Some(index) => Ok(Port::Output { component, index }),
-        None => Err(alloc::format!("`{id}` has no port `{port}`")),
+        None => Err(format!("`{id}` has no port `{port}`")),
     }
 }
 

@@ -1,11 +1,13 @@
 //! Any channel, any sequence of calls: the same as a naive model, and every message in one counter.
 
-use alloc::collections::BTreeMap;
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::tests::{message, number};
-use super::{Channel, Pushed, Refusal};
+use super::{
+    Channel, Pushed, Refusal,
+    tests::{message, number},
+};
 use crate::describe::{EdgePolicy, Mode, Overflow};
 
 const MS: u64 = 1_000_000;

@@ -1,10 +1,14 @@
 //! What each mode keeps and what each overflow policy loses, one by one.
 
 use super::{Channel, Pushed, Refusal};
-use crate::data::Value;
-use crate::describe::{EdgePolicy, Mode, Overflow};
-use crate::run::health::{HealthKind, HealthSink};
-use crate::run::message::{Message, Meta};
+use crate::{
+    data::Value,
+    describe::{EdgePolicy, Mode, Overflow},
+    run::{
+        health::{HealthKind, HealthSink},
+        message::{Message, Meta},
+    },
+};
 
 const MS: u64 = 1_000_000;
 

@@ -3,13 +3,8 @@
 //! All of it is behind one lock, which is [`Shared`](super::shared::Shared)'s; nothing here waits,
 //! and nothing here runs a job.
 
-use alloc::boxed::Box;
-use alloc::collections::BinaryHeap;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::any::Any;
-use core::cmp::Reverse;
-use core::task::Waker;
+use core::{any::Any, cmp::Reverse, task::Waker};
+use std::{collections::BinaryHeap, sync::Arc};
 
 use clockjack_sync::mutant;
 
@@ -132,7 +127,7 @@ impl<S: Share> Board<S> {
             n_done_first: 0,
             n_done: 0,
             ready: waits.lanes.iter().map(|_| BinaryHeap::new()).collect(),
-            n_active: alloc::vec![0; waits.lanes.len()],
+            n_active: vec![0; waits.lanes.len()],
             gated: BinaryHeap::new(),
             n_running: 0,
             n_sharing: 0,
@@ -144,7 +139,7 @@ impl<S: Share> Board<S> {
             helpers: Vec::new(),
             home: (1..=n_helpers).map(|one| u16::try_from(one).unwrap_or(u16::MAX)).collect(),
             n_picks: 0,
-            offered: alloc::vec![0; waits.n_jobs()],
+            offered: vec![0; waits.n_jobs()],
             n_starvations: Vec::new(),
             is_closed: false,
         }
@@ -371,7 +366,7 @@ impl<S: Share> Board<S> {
     /// A job is over, one way or another: those who waited for it may be ready.
     fn finish(&mut self, waits: &Waits, position: usize) {
         // A list of its own instead of calls within calls: a chain may be long.
-        let mut finished = alloc::vec![position];
+        let mut finished = vec![position];
         while let Some(position) = finished.pop() {
             self.is_done[position] = true;
             self.n_done += 1;

@@ -1,21 +1,30 @@
 //! Those who meet at the board: the coordinator, helpers, and helpers of lanes. The protocol is in
 //! the prose of the [module above](super); models run this file as it is, on another lock.
 
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::future::poll_fn;
-use core::panic::AssertUnwindSafe;
-use core::task::{Poll, Waker};
-use std::panic::{catch_unwind, resume_unwind};
-use std::sync::PoisonError;
+use core::{
+    future::poll_fn,
+    panic::AssertUnwindSafe,
+    task::{Poll, Waker},
+};
+use std::{
+    panic::{catch_unwind, resume_unwind},
+    sync::{Arc, PoisonError},
+};
 
-use clockjack_sync::mutant;
-use clockjack_sync::prim::atomic::{AtomicU64, Ordering};
-use clockjack_sync::prim::{hint::spin_loop, scaled};
+use clockjack_sync::{
+    mutant,
+    prim::{
+        atomic::{AtomicU64, Ordering},
+        hint::spin_loop,
+        scaled,
+    },
+};
 
-use super::board::{Board, Calls, End, Job, Outcome, Panic, Share, Who};
-use super::prim::{Mutex, MutexGuard};
-use super::waits::Waits;
+use super::{
+    board::{Board, Calls, End, Job, Outcome, Panic, Share, Who},
+    prim::{Mutex, MutexGuard},
+    waits::Waits,
+};
 
 /// Jobs after which a helper lets others have its worker.
 const JOBS_BEFORE_YIELD: u32 = 64;

@@ -1,17 +1,21 @@
 //! Who goes first, and who comes.
 
-use core::cmp::Reverse;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::{
+    cmp::Reverse,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
-use super::board::Board;
-use super::shared::{Called, help};
-use super::*;
+use super::{
+    board::Board,
+    shared::{Called, help},
+    *,
+};
 
 /// One lane of so many jobs, none of which waits for another.
 fn waits(ranks: &[u8], aging: u32) -> Waits {
     let job = |rank: &u8| JobSpec { before: Vec::new(), is_gated: false, lane: 0, rank: *rank };
     let lane = LaneSpec { n_at_once: 1, is_isolated: false, aging };
-    Waits::of(ranks.iter().map(job), alloc::vec![lane])
+    Waits::of(ranks.iter().map(job), vec![lane])
 }
 
 /// The order in which jobs are picked that can all be taken from the start, and how often one went
@@ -32,19 +36,19 @@ fn picked(ranks: &[u8], aging: u32) -> (Vec<usize>, u64) {
 
 #[test]
 fn the_highest_rank_goes_first_and_equals_in_compiled_order() {
-    assert_eq!(picked(&[1, 3, 2, 3, 0], 0), (alloc::vec![1, 3, 2, 0, 4], 0));
+    assert_eq!(picked(&[1, 3, 2, 3, 0], 0), (vec![1, 3, 2, 0, 4], 0));
 }
 
 #[test]
 fn what_was_passed_over_often_enough_goes_first_and_is_counted() {
     // The first waits while two of a higher rank go; then it is its turn, then the rest.
-    assert_eq!(picked(&[0, 3, 3, 3, 3], 2), (alloc::vec![1, 2, 0, 3, 4], 1));
+    assert_eq!(picked(&[0, 3, 3, 3, 3], 2), (vec![1, 2, 0, 3, 4], 1));
 }
 
 #[test]
 fn who_was_called_and_cannot_come_is_at_home_and_sends_the_coordinator() {
     struct Rung(AtomicU64);
-    impl alloc::task::Wake for Rung {
+    impl std::task::Wake for Rung {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }

@@ -1,7 +1,5 @@
 //! Who waits for whom, in positions of a domain.
 
-use alloc::vec::Vec;
-
 /// What is known of a job before any epoch.
 pub(crate) struct JobSpec {
     /// The jobs that it waits for: those that come before it in compiled order count.

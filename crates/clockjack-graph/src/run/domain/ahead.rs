@@ -6,11 +6,15 @@ use std::sync::Mutex;
 use clockjack_sync::mutant;
 
 use super::Domain;
-use crate::describe::Overflow;
-use crate::run::epoch::lock;
-use crate::run::inbox::Arrival;
-use crate::run::region::{Deferred, Region, earlier};
-use crate::run::wiring::{Special, count};
+use crate::{
+    describe::Overflow,
+    run::{
+        epoch::lock,
+        inbox::Arrival,
+        region::{Deferred, Region, earlier},
+        wiring::{Special, count},
+    },
+};
 
 impl Domain {
     /// The next tick of a timer, and the next time at which something else may be ready.

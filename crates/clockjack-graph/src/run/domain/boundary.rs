@@ -1,28 +1,30 @@
 //! The beginning of an epoch: what was published for it becomes visible, in compiled order, then
 //! what has come from outside, in the order of its coming.
 
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use std::sync::Arc;
 
 use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
 use super::{Domain, alone};
-use crate::data::Value;
-use crate::describe::EdgeKind;
-use crate::run::blackboard;
-use crate::run::commit_log;
-use crate::run::env::Env;
-use crate::run::epoch::{Core, own};
-use crate::run::inbox::{Arrival, Inbox};
-use crate::run::message::{Message, Meta};
-use crate::run::node::{NodeState, To};
-use crate::run::reconfigure::{ConfigRefused, Transaction};
-use crate::run::region::Deferred;
-use crate::run::report::{Fault, Phase};
-use crate::run::shared::RunShared;
-use crate::run::trace::{self, TraceName, TraceRecord};
-use crate::run::wiring::{Place, count};
+use crate::{
+    data::Value,
+    describe::EdgeKind,
+    run::{
+        blackboard, commit_log,
+        env::Env,
+        epoch::{Core, own},
+        inbox::{Arrival, Inbox},
+        message::{Message, Meta},
+        node::{NodeState, To},
+        reconfigure::{ConfigRefused, Transaction},
+        region::Deferred,
+        report::{Fault, Phase},
+        shared::RunShared,
+        trace::{self, TraceName, TraceRecord},
+        wiring::{Place, count},
+    },
+};
 
 impl Domain {
     /// Makes what was published for this epoch visible.
@@ -182,7 +184,7 @@ impl Domain {
                 Some(Ok(_)) => counts.unseen += 1,
                 Some(Err(failure)) => {
                     counts.unseen += 1;
-                    let text = alloc::format!("{failure}");
+                    let text = format!("{failure}");
                     let core = alone(&mut self.core);
                     let epoch = core.env.epoch;
                     let node = node_of(core, &self.shared.nodes, origin.component);

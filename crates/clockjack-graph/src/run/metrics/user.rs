@@ -9,20 +9,20 @@
 //! the call does not count, beside a failure before it. Values of a histogram are put in then, in
 //! the order of one thread, so that their sum is the same to the last digit.
 
-use alloc::format;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
-use core::mem::discriminant;
-use core::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use core::{
+    fmt,
+    mem::discriminant,
+    sync::atomic::{AtomicU64, Ordering},
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clockjack_sync::mutant;
 
 use super::{MetricKind, UserMetric};
-use crate::compile::Plan;
-use crate::run::turn::{self, Turn};
+use crate::{
+    compile::Plan,
+    run::turn::{self, Turn},
+};
 
 /// Names that one component may have.
 pub const NAMES_MAX: usize = 64;

@@ -1,12 +1,9 @@
 //! From the records of a run to all that they tell of.
 
-use alloc::vec::Vec;
-
 use clockjack_sync::mutant;
 
 use super::{NONE, TraceName, TraceRecord};
-use crate::compile::Plan;
-use crate::describe::EdgeKind;
+use crate::{compile::Plan, describe::EdgeKind};
 
 /// All events of these records, by the time of their beginning.
 ///

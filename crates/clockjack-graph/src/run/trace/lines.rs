@@ -10,8 +10,6 @@
 //!       | nanoseconds | of the epoch, at its start |
 //! ```
 
-use alloc::vec::Vec;
-
 use super::{NONE, TraceName, TraceRecord};
 use crate::run::message::MessageId;
 

@@ -4,10 +4,7 @@
 //! own, and several can be lent at once. The lists are used again and again: after the first few
 //! epochs nothing is allocated.
 
-use alloc::vec::Vec;
-
-use crate::describe::SourceType;
-use crate::run::message::Message;
+use crate::{describe::SourceType, run::message::Message};
 
 /// What has made a component ready.
 pub(crate) type EventKind = SourceType;

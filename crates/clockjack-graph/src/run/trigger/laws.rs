@@ -4,11 +4,13 @@
 use proptest::prelude::*;
 
 use super::tests::{Bench, MS, queue, source};
-use crate::describe::{
-    Condition, Domain, EdgePolicy, EventSourceSpec, Mode, Overflow, SourceType, TriggerSpec,
-    TriggerType,
+use crate::{
+    describe::{
+        Condition, Domain, EdgePolicy, EventSourceSpec, Mode, Overflow, SourceType, TriggerSpec,
+        TriggerType,
+    },
+    run::channel::Channel,
 };
-use crate::run::channel::Channel;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {

@@ -11,12 +11,12 @@
 //! `coalesce` makes one invocation with the newest messages of each policy that would make one a
 //! message. The others keep their own condition, and see only the newest message of each input.
 
-use alloc::vec::Vec;
-
 use super::{EventKind, Timer, Trigger, TriggerCounters, TriggerInput};
-use crate::compile::plan::{PlanComponent, PlanEdge};
-use crate::describe::{Condition, Domain, EventSourceSpec, SourceType, TriggerSpec, TriggerType};
-use crate::run::pending::{self, Pending};
+use crate::{
+    compile::plan::{PlanComponent, PlanEdge},
+    describe::{Condition, Domain, EventSourceSpec, SourceType, TriggerSpec, TriggerType},
+    run::pending::{self, Pending},
+};
 
 const NS_PER_MS: u64 = 1_000_000;
 

@@ -3,18 +3,22 @@
 mod policies;
 mod timing;
 
-use alloc::sync::Arc;
+use std::sync::Arc;
 
 use super::{EventKind, Invocations, Trigger};
-use crate::compile::plan::{PlanComponent, PlanEdge, PlanPort};
-use crate::component::Descriptor;
-use crate::data::Value;
-use crate::describe::{
-    ComponentSpec, Domain, EdgeKind, EdgePolicy, EventSourceSpec, Mode, Overflow, SourceType,
-    TriggerSpec, TriggerType,
+use crate::{
+    compile::plan::{PlanComponent, PlanEdge, PlanPort},
+    component::Descriptor,
+    data::Value,
+    describe::{
+        ComponentSpec, Domain, EdgeKind, EdgePolicy, EventSourceSpec, Mode, Overflow, SourceType,
+        TriggerSpec, TriggerType,
+    },
+    run::{
+        channel::{Channel, Pushed},
+        message::{Message, Meta, Stamp},
+    },
 };
-use crate::run::channel::{Channel, Pushed};
-use crate::run::message::{Message, Meta, Stamp};
 
 pub(super) const MS: u64 = 1_000_000;
 

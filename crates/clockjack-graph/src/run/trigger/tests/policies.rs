@@ -1,9 +1,10 @@
 //! Which messages each policy takes, in which order, and what it throws away.
 
 use super::{Bench, MS, queue, source, trigger};
-use crate::describe::{Condition, Domain, EdgePolicy, SourceType, TriggerSpec, TriggerType};
-use crate::run::channel::Channel;
-use crate::run::trigger::EventKind;
+use crate::{
+    describe::{Condition, Domain, EdgePolicy, SourceType, TriggerSpec, TriggerType},
+    run::{channel::Channel, trigger::EventKind},
+};
 
 const NOTHING: [&str; 0] = [];
 

@@ -1,9 +1,10 @@
 //! What time does to a trigger: timers, intervals, windows, latency.
 
 use super::{Bench, MS, queue, source, trigger};
-use crate::describe::{EventSourceSpec, SourceType, TriggerSpec, TriggerType};
-use crate::run::trigger::EventKind;
-use crate::run::trigger::invocations::Invocation;
+use crate::{
+    describe::{EventSourceSpec, SourceType, TriggerSpec, TriggerType},
+    run::trigger::{EventKind, invocations::Invocation},
+};
 
 const NOTHING: [&str; 0] = [];
 
