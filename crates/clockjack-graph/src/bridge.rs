@@ -15,11 +15,10 @@ mod actor_call;
 mod owned;
 mod subscription;
 
+use crate::named::named;
 pub use actor_call::ActorCall;
 pub use owned::OwnedRun;
 pub(crate) use subscription::{Subscription, subscribe};
-
-use crate::named::named;
 
 named! {
     /// What if an actor does not take what it is sent: its mailbox is full, or too many requests

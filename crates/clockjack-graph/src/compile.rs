@@ -17,13 +17,14 @@ mod scc;
 #[cfg(test)]
 mod tests;
 
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use std::sync::Arc;
 
-use crate::component::Descriptor;
-use crate::describe::{ComponentSpec, GraphSpec};
-use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::registry::Registry;
+use crate::{
+    component::Descriptor,
+    describe::{ComponentSpec, GraphSpec},
+    diagnostic::{Diagnostic, Diagnostics},
+    registry::Registry,
+};
 use names::Names;
 pub use plan::{
     LaneCapabilities, Plan, PlanComponent, PlanEdge, PlanLane, PlanLoop, PlanPort, PlanRegion,

@@ -4,16 +4,12 @@ pub mod config;
 pub mod descriptor;
 pub mod port;
 
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use clockjack_exec::Failure;
 
+use crate::run::GraphContext;
 pub use config::{Config, ConfigError};
 pub use descriptor::{ConfigField, ConfigKind, Descriptor, Multiplicity, Need, PortDescriptor};
 pub use port::{Binder, Input, InputPort, Output, OutputPort};
-
-use crate::run::GraphContext;
 
 /// What a component is: written by `#[derive(Component)]`.
 pub trait Component: Send + 'static {
@@ -145,6 +141,6 @@ pub(crate) fn refuse_restore(
     if snapshot.payload.is_empty() {
         Ok(())
     } else {
-        Err(Failure::msg(alloc::format!("`{component_type}` has no state to restore")))
+        Err(Failure::msg(format!("`{component_type}` has no state to restore")))
     }
 }

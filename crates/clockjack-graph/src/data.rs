@@ -6,8 +6,6 @@ pub mod frame;
 pub mod pool;
 pub mod value;
 
-use alloc::string::String;
-use alloc::vec::Vec;
 use core::fmt;
 
 pub use blob::Blob;

@@ -6,9 +6,7 @@ pub mod json;
 pub mod render;
 mod sarif;
 
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use std::sync::Arc;
 
 use crate::describe::{Source, Span};
 pub use code::{Category, Code, Severity};

@@ -7,11 +7,12 @@
 
 use clockjack_sync::mutant;
 
-use crate::component::{Config, ConfigError, ConfigField};
-use crate::describe::ConfigValue;
-
 pub use crate::component::config::FromConfig;
 pub use crate::describe::BoundaryRole;
+use crate::{
+    component::{Config, ConfigError, ConfigField},
+    describe::ConfigValue,
+};
 
 /// The setting with these bounds.
 #[must_use]
@@ -38,12 +39,12 @@ pub fn check_bounds(
         return Ok(());
     }
     let wanted = match (min, max) {
-        (Some(min), Some(max)) => alloc::format!("from {min} to {max}"),
-        (Some(min), None) => alloc::format!("of at least {min}"),
-        (None, Some(max)) => alloc::format!("of at most {max}"),
+        (Some(min), Some(max)) => format!("from {min} to {max}"),
+        (Some(min), None) => format!("of at least {min}"),
+        (None, Some(max)) => format!("of at most {max}"),
         (None, None) => "that is one".into(),
     };
-    Err(ConfigError::new(name, alloc::format!("a number {wanted} is needed, not {value}")))
+    Err(ConfigError::new(name, format!("a number {wanted} is needed, not {value}")))
 }
 
 /// Checks a text, if it is given.
@@ -55,7 +56,7 @@ pub fn check_choice(config: &Config, name: &str, choices: &[&str]) -> Result<(),
     match config.map().get(name) {
         Some(ConfigValue::Text(text)) if !choices.contains(&text.as_str()) => {
             let wanted = choices.join("`, `");
-            let reason = alloc::format!("one of `{wanted}` is needed, not `{text}`");
+            let reason = format!("one of `{wanted}` is needed, not `{text}`");
             Err(ConfigError::new(name, reason))
         }
         _ => Ok(()),

@@ -1,27 +1,29 @@
 //! A graph that can run, and a run of it.
 
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
-use core::pin::Pin;
-use core::sync::atomic::Ordering;
-use core::task::{Context, Poll};
+use core::{
+    fmt,
+    pin::Pin,
+    sync::atomic::Ordering,
+    task::{Context, Poll},
+};
+use std::sync::Arc;
 
 use clockjack_actor::ActorSystem;
 
-use crate::compile::Plan;
-use crate::data::Data;
-use crate::describe::GraphFile;
-use crate::diagnostic::Diagnostics;
-use crate::registry::Factory;
-use crate::registry::Registry;
-use crate::registry::node::Body;
-use crate::run::feed::Feed;
-use crate::run::shared::RunShared;
-use crate::run::start::{Ended, Started, start};
-use crate::run::wiring::{Port, find_port};
-use crate::run::{LaneReport, LiveLane, Metrics, Reconfigure, RunError, RunOptions, RunReport};
+use crate::{
+    compile::Plan,
+    data::Data,
+    describe::GraphFile,
+    diagnostic::Diagnostics,
+    registry::{Factory, Registry, node::Body},
+    run::{
+        LaneReport, LiveLane, Metrics, Reconfigure, RunError, RunOptions, RunReport,
+        feed::Feed,
+        shared::RunShared,
+        start::{Ended, Started, start},
+        wiring::{Port, find_port},
+    },
+};
 
 /// A graph that can run.
 pub struct Graph {
@@ -118,7 +120,7 @@ impl GraphRun {
             }
         };
         if !schema.is_empty() && schema != T::SCHEMA {
-            let why = alloc::format!("it carries `{schema}`, not `{}`", T::SCHEMA);
+            let why = format!("it carries `{schema}`, not `{}`", T::SCHEMA);
             return Err(FeedError { is_of_type: true, ..refuse(why) });
         }
         let (domain, ..) = self.shared.nodes[component];

@@ -18,7 +18,6 @@
 //! | a run: its options, its report, what it counts and tells | [`graph`], [`run`] |
 //! | actors that serve a graph, and actors that own one | [`bridge`] |
 
-extern crate alloc;
 // What `#[derive(Component)]` writes names this crate from outside, also in here.
 extern crate self as clockjack_graph;
 

@@ -3,8 +3,6 @@
 //! The cost of a search is bounded by the distance that still counts as a slip of the finger, so
 //! that a hostile file cannot buy much work with long names.
 
-use alloc::vec::Vec;
-
 /// More slips than this are another name.
 const SLIPS_MAX: usize = 3;
 

@@ -2,17 +2,16 @@
 
 pub(crate) mod node;
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
-use alloc::sync::Arc;
-use core::fmt;
-use core::time::Duration;
+use core::{fmt, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use clockjack_actor::{ActorRef, ReplyTo};
 
-use crate::bridge::ActorCall;
-use crate::component::{Component, Descriptor, Execute, ExecuteShared};
-use crate::data::Data;
+use crate::{
+    bridge::ActorCall,
+    component::{Component, Descriptor, Execute, ExecuteShared},
+    data::Data,
+};
 use node::{Body, Own, Shared};
 
 /// Makes a component.

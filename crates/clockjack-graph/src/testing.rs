@@ -13,9 +13,6 @@
 
 mod parts;
 
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
 use core::fmt::Write as _;
 
 use clockjack_sync::splitmix;

@@ -2,10 +2,10 @@
 
 use core::time::Duration;
 
-use clockjack_graph::describe::{ErrorPolicy, OverrunPolicy, Priority};
 use clockjack_graph::{
     Code, Component, Edge, Execute, Failure, Graph, GraphContext, Input, InputPort, Lane, Output,
     Setup, Trigger,
+    describe::{ErrorPolicy, OverrunPolicy, Priority},
 };
 
 /// Multiplies.

@@ -1,11 +1,11 @@
 //! What `#[derive(Component)]` writes, against the real traits; what it refuses is told by the
 //! tests of `clockjack-macros`.
 
-use clockjack_graph::component::Multiplicity;
-use clockjack_graph::describe::{BoundaryRole, ConfigMap, ConfigValue, Span};
 use clockjack_graph::{
     Component, Config, ConfigField, ConfigKind, Data, Descriptor, Execute, Failure, GraphContext,
     Input, InputPort, Need, Output, OutputPort, Registry,
+    component::Multiplicity,
+    describe::{BoundaryRole, ConfigMap, ConfigValue, Span},
 };
 
 #[derive(Component, Debug, Default)]

@@ -6,16 +6,19 @@
 //! writes the texts anew; read the difference before it is committed.
 
 use core::fmt::Write as _;
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::{
+    env,
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use clockjack_actor::ActorSystem;
-use clockjack_graph::describe::{
-    EdgeKind, ErrorPolicy, GraphSpec, LaneType, LoopType, Mode, TriggerType,
+use clockjack_graph::{
+    Clock, CommitLog, GraphFile, Parallel, Registry, RunOptions, RunReport,
+    describe::{EdgeKind, ErrorPolicy, GraphSpec, LaneType, LoopType, Mode, TriggerType},
+    run::MetricKind,
 };
-use clockjack_graph::run::MetricKind;
-use clockjack_graph::{Clock, CommitLog, GraphFile, Parallel, Registry, RunOptions, RunReport};
 use clockjack_rt::{PoolConfig, Runtime};
 use clockjack_testkit::ManualTime;
 

@@ -1,8 +1,10 @@
 //! The pages that explain codes, held to what the loader and the compiler say.
 
-use clockjack_graph::describe::GraphFile;
-use clockjack_graph::diagnostic::explain::{Page, all};
-use clockjack_graph::{Code, Registry, Severity, compile};
+use clockjack_graph::{
+    Code, Registry, Severity, compile,
+    describe::GraphFile,
+    diagnostic::explain::{Page, all},
+};
 
 /// The codes that a file gives, each once.
 fn codes_of(text: &str) -> Vec<Code> {

@@ -16,6 +16,7 @@ use clockjack_graph::describe::{
     LaneOverflow, LaneType, LoopMode, LoopType, Mode, OnPolicyError, Overflow, OverrunPolicy,
     Owner, PartialSuccess, Priority, ReadError, Readers, SourceType, TriggerType, json_schema,
 };
+
 use texts::{EVERYTHING, MINIMAL};
 
 #[test]

@@ -1,26 +1,29 @@
 //! A component that asks an actor.
 
-use alloc::boxed::Box;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
-use core::sync::atomic::{AtomicUsize, Ordering};
-use core::time::Duration;
+use core::{
+    fmt,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+use std::sync::Arc;
 
 use clockjack_actor::{ActorRef, AskError, ReplyTo};
 use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
 use super::OnRefused;
-use crate::component::{
-    Binder, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor, Execute, Input,
-    InputPort, Need, Output, OutputPort,
+use crate::{
+    component::{
+        Binder, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor, Execute,
+        Input, InputPort, Need, Output, OutputPort,
+    },
+    data::{Data, Value},
+    run::{
+        GraphContext,
+        metrics::Counter,
+        tasks::{Begin, Order, Work},
+    },
 };
-use crate::data::{Data, Value};
-use crate::run::GraphContext;
-use crate::run::metrics::Counter;
-use crate::run::tasks::{Begin, Order, Work};
 
 /// Forwards each value to an actor as a request, and publishes the answer when it has come.
 ///
@@ -207,7 +210,7 @@ impl<M: Send + 'static, Q: Data + Clone, R: Data> Execute for ActorCall<M, Q, R>
             }
         }
         if n_refused > 0 && self.on_refused == OnRefused::Fail {
-            let text = alloc::format!("{n_refused} requests were too many for {}", self.to.path());
+            let text = format!("{n_refused} requests were too many for {}", self.to.path());
             return Err(Failure::msg(text));
         }
         Ok(())

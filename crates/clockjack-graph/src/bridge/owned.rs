@@ -1,12 +1,16 @@
 //! A run that ends with its owner.
 
-use core::fmt;
-use core::ops::Deref;
-use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::{
+    fmt,
+    ops::Deref,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
-use crate::graph::GraphRun;
-use crate::run::{RunError, RunReport};
+use crate::{
+    graph::GraphRun,
+    run::{RunError, RunReport},
+};
 
 /// A run that is stopped when this is dropped: by an actor that keeps it in its state, or that
 /// [spawned](clockjack_actor::Context::spawn) it as a future, when that actor stops or restarts.

@@ -4,26 +4,23 @@
 //! component work, and tells the actor if that has not failed. So nothing of the graph changes: no
 //! edge is added, and the commit log is the same with subscriptions as without.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::fmt;
+use std::sync::Arc;
 
 use clockjack_actor::ActorRef;
 use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
 use super::OnRefused;
-use crate::compile::Plan;
-use crate::component::{Binder, Config, ConfigError, Input, Snapshot};
-use crate::data::Data;
-use crate::describe::{BoundaryRole, EdgeSpec};
-use crate::graph::Made;
-use crate::registry::node::{Body, Node};
-use crate::run::metrics::Counter;
-use crate::run::{GraphContext, RunError};
+use crate::{
+    compile::Plan,
+    component::{Binder, Config, ConfigError, Input, Snapshot},
+    data::Data,
+    describe::{BoundaryRole, EdgeSpec},
+    graph::Made,
+    registry::node::{Body, Node},
+    run::{GraphContext, RunError, metrics::Counter},
+};
 
 /// A wish to be told, among the options of a run.
 #[derive(Clone)]

@@ -2,9 +2,6 @@
 //! run reports of its lanes, so that no field is in neither: whatever differs from its default
 //! either has an effect or is told to have none.
 
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use super::plan::LaneCapabilities;
 use crate::describe::{LaneSpec, LaneType};
 

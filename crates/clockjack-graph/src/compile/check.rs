@@ -7,13 +7,12 @@ mod edge;
 mod lane;
 mod trigger;
 
+use super::{Catalog, names::Names, report::Report};
+use crate::{
+    describe::{BoundaryRole, ConfigValue, GraphKind},
+    diagnostic::{Code, Diagnostic},
+};
 pub(super) use edge::{advice as edge_advice, is_slow_reader_drop_risk};
-
-use super::Catalog;
-use super::names::Names;
-use super::report::Report;
-use crate::describe::{BoundaryRole, ConfigValue, GraphKind};
-use crate::diagnostic::{Code, Diagnostic};
 
 /// All of them.
 pub(super) fn all(names: &Names<'_>, catalog: &dyn Catalog, report: &mut Report<'_>) {
@@ -50,8 +49,8 @@ fn graph(names: &Names<'_>, catalog: &dyn Catalog, report: &mut Report<'_>) {
             ("health_event_capacity", _) => "a whole number that is not negative",
             _ => continue,
         };
-        let text = alloc::format!("`{key}` must be {wanted}");
-        let path = alloc::format!("graph.config.{key}");
+        let text = format!("`{key}` must be {wanted}");
+        let path = format!("graph.config.{key}");
         report.push(Diagnostic::new(Code::InvalidConfig, path, text).at(*span));
     }
     if spec.lanes.is_empty() {
@@ -71,8 +70,8 @@ fn graph(names: &Names<'_>, catalog: &dyn Catalog, report: &mut Report<'_>) {
             component.boundary.role == role || component.boundary.role == BoundaryRole::InputOutput
         });
         if !is_there {
-            let text = alloc::format!("a runnable graph has no {name} boundary");
-            let help = alloc::format!(
+            let text = format!("a runnable graph has no {name} boundary");
+            let help = format!(
                 "give a component `boundary: {{role: {name}}}`, or the graph `kind: internal_test`"
             );
             let found = Diagnostic::new(Code::MissingBoundary, "graph.kind", text);

@@ -1,8 +1,6 @@
 //! Two plans side by side. Only what decides results is compared: the order of regions, and who
 //! is in which.
 
-use alloc::string::String;
-use alloc::vec::Vec;
 use core::fmt;
 
 use serde_json::{Value, json};

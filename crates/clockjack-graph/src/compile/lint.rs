@@ -1,17 +1,14 @@
 //! What is legal and still worth a look. It finds nothing that keeps a graph from running beyond
 //! the errors that the checks have found.
 
-use alloc::collections::BTreeMap;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::describe::{
-    CopyPolicy, EdgeKind, EdgeSpec, GraphSpec, LaneSpec, LaneType, Overflow, Owner,
+use crate::{
+    describe::{CopyPolicy, EdgeKind, EdgeSpec, GraphSpec, LaneSpec, LaneType, Overflow, Owner},
+    diagnostic::{Code, Diagnostic, Severity},
 };
-use crate::diagnostic::{Code, Diagnostic, Severity};
 
 /// A capacity beyond this is rather a mistake than a wish.
 const CAPACITY_MAX: u32 = 1024;

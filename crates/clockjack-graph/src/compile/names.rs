@@ -1,19 +1,14 @@
 //! Names become numbers: components, lanes, ports and the ends of edges. What cannot be found is
 //! told once here; the checks after it leave out what would only repeat it.
 
-use alloc::borrow::ToOwned;
-use alloc::collections::BTreeSet;
-use alloc::format;
-use alloc::sync::Arc;
-use alloc::vec;
-use alloc::vec::Vec;
+use std::{collections::BTreeSet, sync::Arc};
 
-use super::Catalog;
-use super::report::Report;
-use crate::component::descriptor::Multiplicity;
-use crate::component::{Descriptor, Need, PortDescriptor};
-use crate::describe::{BoundaryRole, ComponentSpec, EdgeSpec, GraphSpec, Span};
-use crate::diagnostic::{Code, Diagnostic};
+use super::{Catalog, report::Report};
+use crate::{
+    component::{Descriptor, Need, PortDescriptor, descriptor::Multiplicity},
+    describe::{BoundaryRole, ComponentSpec, EdgeSpec, GraphSpec, Span},
+    diagnostic::{Code, Diagnostic},
+};
 
 /// An end of an edge, as far as it was found.
 #[derive(Clone, Copy, Debug)]

@@ -1,16 +1,15 @@
 //! Orders: of regions, of the members of a loop, of activation. Each is a function of the numbers
 //! of components, never of their names or of the order of edges, so that renaming changes nothing.
 
-use alloc::collections::{BTreeSet, VecDeque};
-use alloc::format;
-use alloc::vec;
-use alloc::vec::Vec;
+use std::collections::{BTreeSet, VecDeque};
 
 use clockjack_sync::mutant;
 
-use super::names::Names;
-use super::report::Report;
-use super::scc::{self, Arcs};
+use super::{
+    names::Names,
+    report::Report,
+    scc::{self, Arcs},
+};
 use crate::diagnostic::{Code, Diagnostic};
 
 /// How many ranks there are: those of `Priority`.

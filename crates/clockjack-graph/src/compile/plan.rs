@@ -4,15 +4,15 @@
 mod json;
 mod text;
 
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use std::sync::Arc;
 
-use crate::component::Descriptor;
-use crate::describe::{
-    ComponentSpec, EdgeKind, EdgePolicy, GraphKind, HierarchyEntry, LaneSpec, LoopSpec,
+use crate::{
+    component::Descriptor,
+    describe::{
+        ComponentSpec, EdgeKind, EdgePolicy, GraphKind, HierarchyEntry, LaneSpec, LoopSpec,
+    },
+    diagnostic::Diagnostic,
 };
-use crate::diagnostic::Diagnostic;
 
 /// A graph that can run.
 #[derive(Clone, Debug)]

@@ -4,22 +4,23 @@
 //! Invariant: every component is in exactly one region, and a region of a cycle has exactly the
 //! members that its loop declares.
 
-use alloc::collections::BTreeSet;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec;
-use alloc::vec::Vec;
+use std::collections::BTreeSet;
 
 use clockjack_sync::mutant;
 
-use super::names::Names;
-use super::plan::{Plan, PlanComponent, PlanEdge, PlanLane, PlanLoop, PlanPort, PlanRegion};
-use super::report::Report;
-use super::scc::{self, Arcs};
-use super::{capability, check, order};
-use crate::component::PortDescriptor;
-use crate::describe::{BoundaryRole, EdgeKind, EdgeSpec, LoopSpec, LoopType, PartialSuccess};
-use crate::diagnostic::{Code, Diagnostic};
+use super::{
+    capability, check,
+    names::Names,
+    order,
+    plan::{Plan, PlanComponent, PlanEdge, PlanLane, PlanLoop, PlanPort, PlanRegion},
+    report::Report,
+    scc::{self, Arcs},
+};
+use crate::{
+    component::PortDescriptor,
+    describe::{BoundaryRole, EdgeKind, EdgeSpec, LoopSpec, LoopType, PartialSuccess},
+    diagnostic::{Code, Diagnostic},
+};
 
 /// The parts of the immediate edges, and who owns them.
 #[derive(Debug)]

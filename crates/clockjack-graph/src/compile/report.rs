@@ -1,13 +1,11 @@
 //! Where the checks put what they find. It decides nothing: it only knows the text that the places
 //! are of, and how much help a report may cost.
 
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
-
-use crate::describe::{Source, Span};
-use crate::diagnostic::{Code, Diagnostic};
-use crate::nearest::nearest;
+use crate::{
+    describe::{Source, Span},
+    diagnostic::{Code, Diagnostic},
+    nearest::nearest,
+};
 
 /// Names are looked for this often in one report. A file with more slips has its first ones
 /// explained; one that was made to cost time has bought little of it.

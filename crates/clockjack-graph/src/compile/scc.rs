@@ -1,9 +1,6 @@
 //! Strongly connected parts of a graph of numbers: Tarjan, "Depth-first search and linear graph
 //! algorithms", 1972. Without recursion, so that a long chain cannot overflow the stack.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 /// Successors of each node, without a list of their own each.
 #[derive(Debug)]
 pub(super) struct Arcs {

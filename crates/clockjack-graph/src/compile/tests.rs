@@ -6,15 +6,20 @@ mod regions;
 mod rules;
 mod views;
 
+use std::sync::Arc;
+
 use super::{Catalog, Plan, compile};
-use crate::component::descriptor::Multiplicity;
-use crate::component::{ConfigField, ConfigKind, Descriptor, Need, PortDescriptor};
-use crate::describe::{
-    BoundaryRole, ComponentSpec, ConfigMap, ConfigValue, EdgeKind, EdgePolicy, EdgeSpec,
-    EventSourceSpec, GraphSpec, LaneSpec, LaneType, LoopSpec, LoopType, Marks, SourceType, Span,
+use crate::{
+    component::{
+        ConfigField, ConfigKind, Descriptor, Need, PortDescriptor, descriptor::Multiplicity,
+    },
+    describe::{
+        BoundaryRole, ComponentSpec, ConfigMap, ConfigValue, EdgeKind, EdgePolicy, EdgeSpec,
+        EventSourceSpec, GraphSpec, LaneSpec, LaneType, LoopSpec, LoopType, Marks, SourceType,
+        Span,
+    },
+    diagnostic::{Code, Diagnostic},
 };
-use crate::diagnostic::{Code, Diagnostic};
-use alloc::sync::Arc;
 
 /// The types of these tests.
 #[derive(Default)]

@@ -1,6 +1,5 @@
 //! The settings of a component.
 
-use alloc::string::{String, ToString};
 use core::fmt;
 
 use super::descriptor::ConfigKind;
@@ -46,10 +45,9 @@ impl Config {
             None | Some(ConfigValue::Null) => Ok(None),
             Some(value) => match T::from_config(value) {
                 Some(found) => Ok(Some(found)),
-                None => Err(ConfigError::new(
-                    name,
-                    alloc::format!("{} is needed, not {value:?}", T::WANTED),
-                )),
+                None => {
+                    Err(ConfigError::new(name, format!("{} is needed, not {value:?}", T::WANTED)))
+                }
             },
         }
     }

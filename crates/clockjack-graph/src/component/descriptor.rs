@@ -1,13 +1,11 @@
 //! What a component's type says of itself: its ports, its settings, where it may stand.
 
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use super::port::{InputPort, OutputPort};
-use crate::data::Data;
-use crate::describe::{BoundaryRole, ConfigValue};
-use crate::named::named;
+use crate::{
+    data::Data,
+    describe::{BoundaryRole, ConfigValue},
+    named::named,
+};
 
 /// Whether an input must be connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! Ports: names in a component's type, keys in the component.
 
-use core::fmt;
-use core::marker::PhantomData;
+use core::{fmt, marker::PhantomData};
 
 use super::descriptor::Descriptor;
 use crate::data::Data;

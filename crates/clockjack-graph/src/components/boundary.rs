@@ -3,14 +3,14 @@
 //!
 //! Nothing is printed and no file is touched: who wants to see values observes the run.
 
-use alloc::string::String;
-
 use clockjack_exec::Failure;
 
 use super::state::keeps;
-use crate::Component;
-use crate::component::{Execute, Input, Output};
-use crate::run::GraphContext;
+use crate::{
+    Component,
+    component::{Execute, Input, Output},
+    run::GraphContext,
+};
 
 /// `input`: passes on what it is fed with; if there is nothing, it follows a pattern.
 ///

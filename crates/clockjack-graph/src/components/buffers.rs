@@ -3,15 +3,15 @@
 //! What the `n`-th one contains depends on `n` alone. The pool makes none of this cheaper to
 //! compare, but a graph of large payloads allocates nothing once it is warm.
 
-use alloc::string::String;
-
 use clockjack_exec::Failure;
 
 use super::state::keeps;
-use crate::Component;
-use crate::component::{Execute, Input, Output};
-use crate::data::{Blob, BufferPool, Frame, PixelFormat, PoolError};
-use crate::run::GraphContext;
+use crate::{
+    Component,
+    component::{Execute, Input, Output},
+    data::{Blob, BufferPool, Frame, PixelFormat, PoolError},
+    run::GraphContext,
+};
 
 /// Of a picture's rows each begins at a multiple of this.
 const ROW_ALIGN: usize = 64;

@@ -7,11 +7,15 @@
 use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
-use super::plain::in_order;
-use super::state::{exact, keeps, snapshot_of};
-use crate::Component;
-use crate::component::{Config, ConfigError, Execute, Input, Output, Snapshot};
-use crate::run::GraphContext;
+use super::{
+    plain::in_order,
+    state::{exact, keeps, snapshot_of},
+};
+use crate::{
+    Component,
+    component::{Config, ConfigError, Execute, Input, Output, Snapshot},
+    run::GraphContext,
+};
 
 /// `sensor`: measures, `gain * value + bias`, in steps of `resolution` if that is not 0.
 ///

@@ -2,20 +2,21 @@
 //!
 //! Each publishes only for a value that its invocation has brought, so that none is told twice.
 
-use alloc::collections::VecDeque;
-use alloc::string::String;
-use core::future::poll_fn;
-use core::task::Poll;
-use core::time::Duration;
+use core::{future::poll_fn, task::Poll, time::Duration};
+use std::collections::VecDeque;
 
 use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
-use super::boundary::to_f64;
-use super::state::{snapshot_of, words_of};
-use crate::Component;
-use crate::component::{Config, ConfigError, Execute, ExecuteShared, Input, Output, Snapshot};
-use crate::run::GraphContext;
+use super::{
+    boundary::to_f64,
+    state::{snapshot_of, words_of},
+};
+use crate::{
+    Component,
+    component::{Config, ConfigError, Execute, ExecuteShared, Input, Output, Snapshot},
+    run::GraphContext,
+};
 
 /// `identity`: passes on what comes. Its invocations may overlap.
 #[derive(Component, Clone, Copy, Debug, Default)]
@@ -121,7 +122,7 @@ impl Execute for Validator {
                 }
                 Verdict::Fail => {
                     let (min, max) = (self.min, self.max);
-                    let text = alloc::format!("{value} is not between {min} and {max}");
+                    let text = format!("{value} is not between {min} and {max}");
                     return Err(Failure::msg(text));
                 }
             }
@@ -147,7 +148,7 @@ pub(super) fn in_order(min: f64, max: f64) -> Result<(), ConfigError> {
     if min <= max {
         Ok(())
     } else {
-        Err(ConfigError::new("max", alloc::format!("{max} is below `min`, {min}")))
+        Err(ConfigError::new("max", format!("{max} is below `min`, {min}")))
     }
 }
 

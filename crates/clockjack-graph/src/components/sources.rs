@@ -3,16 +3,15 @@
 //! What a [`Source`] gives depends on the epoch alone, and what [`Noise`] gives on its seed and on
 //! how often it was called: never on a clock or a library of the machine.
 
-use alloc::string::String;
-
 use clockjack_exec::Failure;
 use clockjack_sync::{mutant, splitmix};
 
-use super::boundary::to_f64;
-use super::state::keeps;
-use crate::Component;
-use crate::component::{Execute, Output};
-use crate::run::GraphContext;
+use super::{boundary::to_f64, state::keeps};
+use crate::{
+    Component,
+    component::{Execute, Output},
+    run::GraphContext,
+};
 
 /// `constant`: the same number each time.
 #[derive(Component, Clone, Debug, Default)]

@@ -2,8 +2,6 @@
 //!
 //! A number is kept by its bits, so what is restored goes on exactly as what was written down.
 
-use alloc::vec::Vec;
-
 use clockjack_exec::Failure;
 
 use crate::component::{Component, Snapshot};
@@ -26,13 +24,13 @@ pub(super) fn words_of<C: Component>(snapshot: &Snapshot) -> Result<Vec<u64>, Fa
     let Snapshot { component_type, version, payload } = snapshot;
     if component_type != C::TYPE {
         let wanted = C::TYPE;
-        let text = alloc::format!("`{wanted}` cannot take the state of `{component_type}`");
+        let text = format!("`{wanted}` cannot take the state of `{component_type}`");
         return Err(Failure::msg(text));
     }
     let (words, rest) = payload.as_chunks::<8>();
     if *version != VERSION || !rest.is_empty() {
         let n = payload.len();
-        let text = alloc::format!("{n} bytes of version {version} are no state of `{}`", C::TYPE);
+        let text = format!("{n} bytes of version {version} are no state of `{}`", C::TYPE);
         return Err(Failure::msg(text));
     }
     Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
@@ -51,7 +49,7 @@ pub(super) fn exact<C: Component, const N: usize>(
         return Ok(None);
     }
     let n = words.len();
-    let wrong = |_| Failure::msg(alloc::format!("`{}` has {N} words, not {n}", C::TYPE));
+    let wrong = |_| Failure::msg(format!("`{}` has {N} words, not {n}", C::TYPE));
     words.try_into().map(Some).map_err(wrong)
 }
 

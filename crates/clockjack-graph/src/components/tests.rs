@@ -1,29 +1,34 @@
 //! The standard components: their arithmetic by itself, and what they publish when they are called.
 
-use alloc::collections::VecDeque;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::pin::pin;
-use core::sync::atomic::AtomicBool;
-use core::task::{Context, Poll, Waker};
-use core::time::Duration;
+use core::{
+    pin::pin,
+    sync::atomic::AtomicBool,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+use std::{collections::VecDeque, sync::Arc};
 
 use clockjack_testkit::ManualTime;
 use proptest::prelude::*;
 
-use super::control::limited;
-use super::sources::{sine, unit};
-use super::*;
-use crate::component::{Binder, Component, Config, Descriptor};
-use crate::data::{Blob, Data, Frame, Value};
-use crate::describe::{ConfigMap, ConfigValue, CopyPolicy, Overflow, Span};
-use crate::registry::node::{Body, Node};
-use crate::run::context::{Call, GraphContext, LoopIteration, Occasion, Seen};
-use crate::run::env::Env;
-use crate::run::message::{Message, Meta};
-use crate::run::outbox::Outbox;
-use crate::run::tasks::Tasks;
+use super::{
+    control::limited,
+    sources::{sine, unit},
+    *,
+};
+use crate::{
+    component::{Binder, Component, Config, Descriptor},
+    data::{Blob, Data, Frame, Value},
+    describe::{ConfigMap, ConfigValue, CopyPolicy, Overflow, Span},
+    registry::node::{Body, Node},
+    run::{
+        context::{Call, GraphContext, LoopIteration, Occasion, Seen},
+        env::Env,
+        message::{Message, Meta},
+        outbox::Outbox,
+        tasks::Tasks,
+    },
+};
 
 /// A standard component by itself, called by hand.
 struct Bench {
@@ -126,8 +131,7 @@ impl Bench {
         let edge =
             |at: usize| (u32::try_from(at).unwrap(), Overflow::Reject, CopyPolicy::SharedView);
         let n_outputs = self.descriptor.outputs.len();
-        let mut outbox =
-            Outbox::new(&(0..n_outputs).map(|at| alloc::vec![edge(at)]).collect::<Vec<_>>());
+        let mut outbox = Outbox::new(&(0..n_outputs).map(|at| vec![edge(at)]).collect::<Vec<_>>());
         let iteration = self.iteration;
         let occasion = Occasion { is_one_each: false, iteration, ..Occasion::PLAIN };
         let call = Call {
@@ -142,7 +146,7 @@ impl Bench {
         let mut cx = GraphContext { messages: &mut messages, seen, outbox: &mut outbox, call };
         let result = node_of(&mut self.body).execute(&mut cx);
         self.converged = cx.call.report.map(|report| report.converged);
-        result.map_err(|failure| alloc::format!("{failure}"))?;
+        result.map_err(|failure| format!("{failure}"))?;
         let outputs = &self.descriptor.outputs;
         let staged = outbox.staged.as_slice().iter().map(|one| {
             let value = one.message.value.get::<U>().unwrap().clone();

@@ -3,8 +3,6 @@
 //!
 //! Their bytes are those of their parts, one after the other, so a group has one length.
 
-use alloc::vec::Vec;
-
 use super::{Data, DecodeError};
 
 macro_rules! arrays {

@@ -4,16 +4,16 @@
 //! While there is a [`Blob`] of a buffer, its bytes stay what they are. When the last one is
 //! dropped, a buffer of a pool goes back there, on whatever thread that is.
 
-use alloc::sync::{Arc, Weak};
-use alloc::vec::Vec;
-use core::fmt;
-use core::ops::{Bound, Deref, RangeBounds};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::{
+    fmt,
+    ops::{Bound, Deref, RangeBounds},
+    sync::atomic::{AtomicBool, Ordering},
+};
+use std::sync::{Arc, Weak};
 
 use clockjack_sync::mutant;
 
-use super::pool::Shared;
-use super::{Data, DecodeError};
+use super::{Data, DecodeError, pool::Shared};
 
 /// Bytes, with the pool that they go back to.
 pub(super) struct Buffer {
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_range_beyond_the_end_is_none() {
-        let blob = Blob::from(alloc::vec![1, 2, 3]);
+        let blob = Blob::from(vec![1, 2, 3]);
         assert_eq!(blob.slice(..=2).as_deref(), Some(&[1, 2, 3][..]));
         assert_eq!(blob.slice(..=3), None);
         assert_eq!(blob.slice(..=usize::MAX), None);

@@ -2,11 +2,9 @@
 //!
 //! Every row that a [`Frame`] tells of lies in its buffer: that is checked when it is made.
 
-use alloc::vec::Vec;
 use core::fmt;
 
-use super::blob::Blob;
-use super::{Data, DecodeError};
+use super::{Data, DecodeError, blob::Blob};
 use crate::named::named;
 
 named! {
@@ -224,7 +222,7 @@ mod tests {
 
     #[test]
     fn rows_that_do_not_fit_are_refused() {
-        let bytes = Blob::from(alloc::vec![0; 11]);
+        let bytes = Blob::from(vec![0; 11]);
         let new = |size, stride| Frame::new(&bytes, size, stride, PixelFormat::Rgb8).unwrap_err();
         assert_eq!(new((2, 1), 5), FrameError::Stride { stride: 5, needed: 6 });
         assert_eq!(new((1, 4), 3), FrameError::Bytes { len: 11, needed: 12 });

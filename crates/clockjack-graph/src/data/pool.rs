@@ -7,11 +7,11 @@
 #[cfg(test)]
 mod tests;
 
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
-use core::ops::{Deref, DerefMut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use core::{
+    fmt,
+    ops::{Deref, DerefMut},
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clockjack_sync::mutant;
 
@@ -192,7 +192,7 @@ impl Shared {
             }
             state.stats.allocated += 1;
             state.stats.bytes += cost;
-            let bytes = alloc::vec![0_u8; cost];
+            let bytes = vec![0_u8; cost];
             let offset = bytes.as_ptr().align_offset(self.align);
             Arc::new(Buffer::new(bytes, offset, Arc::downgrade(self)))
         };

@@ -1,12 +1,7 @@
 //! A value of some type, as channels hold it: a number in place, or something shared.
 
-use alloc::boxed::Box;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::any::Any;
-use core::fmt;
-use core::panic::AssertUnwindSafe;
-use std::panic::catch_unwind;
+use core::{any::Any, fmt, panic::AssertUnwindSafe};
+use std::{panic::catch_unwind, sync::Arc};
 
 use super::Data;
 

@@ -10,24 +10,22 @@ mod setup;
 #[cfg(test)]
 mod tests;
 
-use alloc::collections::BTreeSet;
-use alloc::format;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
-use core::marker::PhantomData;
-use core::time::Duration;
+use core::{fmt, marker::PhantomData, time::Duration};
+use std::{collections::BTreeSet, sync::Arc};
 
 use clockjack_sync::mutant;
 
-use super::reader::is_identifier;
-use super::spec::{ComponentSpec, ConfigValue, Domain, EdgeSpec, GraphKind, GraphSpec, Span};
-use crate::compile::{self, Catalog};
-use crate::component::{Component, Descriptor, Execute, ExecuteShared, InputPort, OutputPort};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::graph::{Graph, Made};
-use crate::registry::node::{Body, Own, Shared};
+use super::{
+    reader::is_identifier,
+    spec::{ComponentSpec, ConfigValue, Domain, EdgeSpec, GraphKind, GraphSpec, Span},
+};
+use crate::{
+    compile::{self, Catalog},
+    component::{Component, Descriptor, Execute, ExecuteShared, InputPort, OutputPort},
+    diagnostic::{Code, Diagnostic, Diagnostics},
+    graph::{Graph, Made},
+    registry::node::{Body, Own, Shared},
+};
 pub use edge::{Edge, Loop};
 pub use lane::Lane;
 pub use setup::{Setup, Trigger};

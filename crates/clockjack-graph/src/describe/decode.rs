@@ -7,15 +7,14 @@ mod edge;
 mod expand;
 mod lane;
 
-use alloc::borrow::ToOwned;
-use alloc::collections::BTreeMap;
-use alloc::string::String;
-use alloc::vec::Vec;
+use std::collections::BTreeMap;
 
-use super::fields::{self, Field, Kind};
-use super::reader::{Reader, Step, key_text};
-use super::spec::{Domain, GraphKind, GraphSpec, Marks};
-use super::tree::{Node, What};
+use super::{
+    fields::{self, Field, Kind},
+    reader::{Reader, Step, key_text},
+    spec::{Domain, GraphKind, GraphSpec, Marks},
+    tree::{Node, What},
+};
 use crate::diagnostic::Code;
 
 /// Takes a value that could be read; one that could not leaves the default.
@@ -149,7 +148,7 @@ fn lanes<'t>(
     let mut seen = BTreeMap::new();
     for (index, [key, value]) in pairs.enumerate() {
         if index == max {
-            let message = alloc::format!("{n_lanes} lanes, and at most {max} are allowed");
+            let message = format!("{n_lanes} lanes, and at most {max} are allowed");
             reader.fault(Code::LimitExceeded, key.span, message);
             reader.has_gaps = true;
             break;

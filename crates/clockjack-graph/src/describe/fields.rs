@@ -3,11 +3,13 @@
 //! The loader knows fields only from here, and the JSON Schema is written from here, so neither can
 //! have a field that the other has not.
 
-use super::limits::Limits;
-use super::spec::{
-    BoundaryRole, Condition, Convergence, CopyPolicy, Domain, EdgeKind, ErrorPolicy, GraphKind,
-    LaneOverflow, LaneType, LoopMode, LoopType, Mode, OnPolicyError, Overflow, OverrunPolicy,
-    Owner, PartialSuccess, Priority, Readers, SourceType, TriggerType,
+use super::{
+    limits::Limits,
+    spec::{
+        BoundaryRole, Condition, Convergence, CopyPolicy, Domain, EdgeKind, ErrorPolicy, GraphKind,
+        LaneOverflow, LaneType, LoopMode, LoopType, Mode, OnPolicyError, Overflow, OverrunPolicy,
+        Owner, PartialSuccess, Priority, Readers, SourceType, TriggerType,
+    },
 };
 use crate::diagnostic::Code;
 

@@ -1,23 +1,26 @@
 //! Graph files: from bytes to a description, or to everything that is wrong with them.
 
-use alloc::borrow::Cow;
-use alloc::format;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec;
-use alloc::vec::Vec;
 use core::fmt;
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::Path;
+use std::{
+    borrow::Cow,
+    fs::File,
+    io::{self, Read as _},
+    path::Path,
+    sync::Arc,
+};
 
-use super::limits::Limits;
-use super::reader::Reader;
-use super::spec::{GraphSpec, Source, Span};
-use super::{decode, tree};
-use crate::compile;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::registry::Registry;
+use super::{
+    decode,
+    limits::Limits,
+    reader::Reader,
+    spec::{GraphSpec, Source, Span},
+    tree,
+};
+use crate::{
+    compile,
+    diagnostic::{Code, Diagnostic, Diagnostics},
+    registry::Registry,
+};
 
 /// A graph file that could be read. Whether the graph can run is not known before it is compiled.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,20 +6,23 @@
 mod place;
 mod value;
 
-use alloc::borrow::Cow;
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use clockjack_sync::mutant;
 
-use super::fields::{Field, Section};
-use super::limits::Limits;
-use super::spec::{Marks, Span};
-use super::tree::{Node, Tree, What};
-use crate::diagnostic::{Code, Diagnostic};
-use crate::nearest::nearest;
+use super::{
+    fields::{Field, Section},
+    limits::Limits,
+    spec::{Marks, Span},
+    tree::{Node, Tree, What},
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    nearest::nearest,
+};
 pub(super) use place::Step;
 pub(super) use value::is_identifier;
 

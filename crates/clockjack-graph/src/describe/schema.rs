@@ -1,13 +1,12 @@
 //! The JSON Schema of graph files, written from the table that the loader reads by. It says what
 //! shape a file has; what a graph must mean to run is known to the compiler alone.
 
-use alloc::format;
-use alloc::string::String;
-
 use serde_json::{Map, Value, json};
 
-use super::fields::{Field, Kind, ROOT, Section};
-use super::limits::Limits;
+use super::{
+    fields::{Field, Kind, ROOT, Section},
+    limits::Limits,
+};
 
 /// The version of what a graph means, as opposed to how its file is written.
 const SEMANTIC_CONTRACT_VERSION: &str = "0.2";
@@ -118,8 +117,7 @@ fn refer(section: &'static Section, sections: &mut Map<String, Value>) -> Value 
 
 #[cfg(test)]
 mod tests {
-    use alloc::collections::BTreeSet;
-    use alloc::string::ToString;
+    use std::collections::BTreeSet;
 
     use super::*;
 

@@ -4,9 +4,7 @@
 
 mod place;
 
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use std::sync::Arc;
 
 use crate::named::named;
 pub use place::{ConfigMap, ConfigValue, Marks, Source, Span};

@@ -9,15 +9,11 @@ mod plain;
 #[cfg(test)]
 mod tests;
 
-use alloc::borrow::Cow;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+use std::borrow::Cow;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StructureStyle};
 
-use super::limits::Limits;
-use super::spec::Span;
+use super::{limits::Limits, spec::Span};
 use crate::diagnostic::{Code, Diagnostic};
 
 /// A value and where it stands.

@@ -9,9 +9,6 @@ mod shape;
 mod text;
 mod trigger;
 
-use alloc::format;
-use alloc::string::String;
-
 use super::Code;
 
 /// What there is to say about a code.
@@ -112,8 +109,6 @@ use entry;
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
-
     use super::*;
 
     #[test]

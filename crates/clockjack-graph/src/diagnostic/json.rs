@@ -1,14 +1,12 @@
 //! Findings as records for programs: one object for a report, or one line for each finding. Names
 //! of members are those of the contract and stay; new ones may come.
 
-use alloc::string::{String, ToString as _};
-use alloc::vec::Vec;
-
 use serde_json::{Value, json};
 
-use super::render::lines::Lines;
-use super::render::place;
-use super::{Diagnostic, Diagnostics};
+use super::{
+    Diagnostic, Diagnostics,
+    render::{lines::Lines, place},
+};
 use crate::describe::Span;
 
 /// The version of these records.
@@ -72,12 +70,10 @@ fn span(span: Span, lines: Option<&Lines<'_>>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use alloc::sync::Arc;
-    use alloc::vec;
+    use std::sync::Arc;
 
     use super::*;
-    use crate::describe::Source;
-    use crate::diagnostic::Code;
+    use crate::{describe::Source, diagnostic::Code};
 
     fn report() -> Diagnostics {
         let text = "edges:\n  - id: ä1\n    to: snik.in\n";

@@ -4,18 +4,14 @@
 
 pub(crate) mod lines;
 
-use alloc::borrow::Cow;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec;
-use alloc::vec::Vec;
 use core::fmt::Write as _;
+use std::borrow::Cow;
 
-use annotate_snippets as annotate;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Patch, Snippet};
 
 use super::{Diagnostic, Diagnostics, Severity};
 use crate::describe::{Source, Span};
+use annotate_snippets as annotate;
 use lines::Lines;
 
 /// Whether a text for people has colours.

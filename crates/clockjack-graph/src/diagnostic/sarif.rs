@@ -1,17 +1,14 @@
 //! Findings as a SARIF 2.1.0 log, which code hosts and editors show beside the lines. It says what
 //! the other forms say, in the words of that standard; columns count characters.
 
-use alloc::collections::BTreeSet;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::explain;
-use super::render::lines::Lines;
-use super::render::place;
-use super::{Code, Diagnostic, Diagnostics, Severity};
+use super::{
+    Code, Diagnostic, Diagnostics, Severity, explain,
+    render::{lines::Lines, place},
+};
 use crate::describe::{Source, Span};
 
 impl Diagnostics {
@@ -132,8 +129,7 @@ fn uri(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use alloc::sync::Arc;
-    use alloc::vec;
+    use std::sync::Arc;
 
     use super::*;
 

@@ -1,12 +1,13 @@
 //! A component of which only itself knows the type.
 
-use alloc::boxed::Box;
-use alloc::sync::Arc;
+use std::sync::Arc;
 
 use clockjack_exec::Failure;
 
-use crate::component::{Binder, Config, ConfigError, Execute, ExecuteShared, Snapshot};
-use crate::run::GraphContext;
+use crate::{
+    component::{Binder, Config, ConfigError, Execute, ExecuteShared, Snapshot},
+    run::GraphContext,
+};
 
 /// A component, as the run has it.
 pub(crate) enum Body {

@@ -1,6 +1,5 @@
 //! What the components of a random graph have in common, whoever writes what they do.
 
-use alloc::string::String;
 use core::{future::poll_fn, task::Poll};
 
 use crate::{

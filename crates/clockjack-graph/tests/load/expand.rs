@@ -1,7 +1,9 @@
 //! Subgraphs, templates and instances: what they become, and what is wrong with them.
 
-use clockjack_graph::describe::{ConfigValue, EdgeSpec, GraphSpec};
-use clockjack_graph::{Code, GraphFile, Limits};
+use clockjack_graph::{
+    Code, GraphFile, Limits,
+    describe::{ConfigValue, EdgeSpec, GraphSpec},
+};
 
 const HEAD: &str = "\
 schema_version: 1

@@ -1,18 +1,20 @@
 //! A run's own trace, opened as its readers do: spans nest, arrows join a send to a receive, tracks
 //! and counters have their names.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet};
 
-use clockjack_graph::describe::EdgeKind;
-use clockjack_graph::run::TraceName;
-use clockjack_graph::run::timeline::timeline;
-use clockjack_graph::run::trace::NONE;
+use clockjack_graph::{
+    describe::EdgeKind,
+    run::{TraceName, timeline::timeline, trace::NONE},
+};
 use clockjack_observe::{chrome, perfetto};
 use serde_json::Value;
 
-use crate::doer::Done;
-use crate::perfetto_trace::{Opened, Slice, open};
-use crate::scenes;
+use crate::{
+    doer::Done,
+    perfetto_trace::{Opened, Slice, open},
+    scenes,
+};
 
 fn opened(done: &Done) -> Opened {
     open(&perfetto::encode(&timeline(&done.plan, &done.records))).expect("the trace is sound")

@@ -1,20 +1,20 @@
 //! A component that does what its settings say, and runs of it.
 
-use alloc::sync::Arc;
-use core::cell::RefCell;
-use core::time::Duration;
-use std::sync::Mutex;
-use std::time::Instant;
+use core::{cell::RefCell, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Instant,
+};
 
 use clockjack_actor::ActorSystem;
-use clockjack_graph::compile::Plan;
-use clockjack_graph::component::Snapshot;
-use clockjack_graph::describe::{Domain, GraphFile};
-use clockjack_graph::run::{TraceLog, TraceRecord};
 use clockjack_graph::{
     Binder, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor, Execute,
     ExecuteShared, Failure, GraphContext, GraphRun, Input, InputPort, Need, Output, OutputPort,
     Parallel, Registry, RunError, RunOptions, RunReport, Stamp, Stopper,
+    compile::Plan,
+    component::Snapshot,
+    describe::{Domain, GraphFile},
+    run::{TraceLog, TraceRecord},
 };
 use clockjack_rt::{PoolConfig, Runtime};
 use clockjack_testkit::ManualTime;

@@ -1,15 +1,21 @@
 //! Every metric is reported, with its descriptor, a bounded label and a number that is right.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet};
 
-use clockjack_graph::component::Snapshot;
-use clockjack_graph::describe::GraphFile;
-use clockjack_graph::run::metrics::{METRICS, MetricStability};
-use clockjack_graph::run::{Metric, MetricDescriptor, MetricScope};
-use clockjack_graph::{Clock, RunOptions};
+use clockjack_graph::{
+    Clock, RunOptions,
+    component::Snapshot,
+    describe::GraphFile,
+    run::{
+        Metric, MetricDescriptor, MetricScope,
+        metrics::{METRICS, MetricStability},
+    },
+};
 
-use crate::doer::{Done, alone, alone_keeping, alone_with, by, graph, reader, source};
-use crate::scenes;
+use crate::{
+    doer::{Done, alone, alone_keeping, alone_with, by, graph, reader, source},
+    scenes,
+};
 
 /// What a number must be.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,13 @@
 //! Every trace name is emitted, and what is emitted is legal.
 
-use alloc::collections::BTreeSet;
+use std::collections::BTreeSet;
 
-use clockjack_graph::run::trace::{NONE, expand};
-use clockjack_graph::run::{TraceName, TraceRecord};
+use clockjack_graph::run::{
+    TraceName, TraceRecord,
+    trace::{NONE, expand},
+};
 
-use crate::doer::Done;
-use crate::scenes;
+use crate::{doer::Done, scenes};
 
 fn names(records: &[TraceRecord]) -> BTreeSet<&'static str> {
     records.iter().map(|record| record.name.name()).collect()

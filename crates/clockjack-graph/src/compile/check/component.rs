@@ -1,14 +1,11 @@
 //! A component against its type: where it stands, how it is called, which inputs have no edge.
 
-use alloc::format;
-
-use crate::compile::Catalog;
-use crate::compile::names::Names;
-use crate::compile::report::Report;
-use crate::component::Need;
-use crate::component::descriptor::Multiplicity;
-use crate::describe::{ErrorPolicy, ErrorPolicySpec, LaneType, Overflow};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::{
+    compile::{Catalog, names::Names, report::Report},
+    component::{Need, descriptor::Multiplicity},
+    describe::{ErrorPolicy, ErrorPolicySpec, LaneType, Overflow},
+    diagnostic::{Code, Diagnostic},
+};
 
 pub(super) fn check(names: &Names<'_>, at: usize, catalog: &dyn Catalog, report: &mut Report<'_>) {
     if !names.is_assumed[at] {

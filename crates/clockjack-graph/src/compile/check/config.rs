@@ -1,12 +1,11 @@
 //! The settings of a component against the fields that its type declares.
 
-use alloc::format;
-use alloc::string::String;
-
-use crate::compile::report::Report;
-use crate::component::{Descriptor, Need};
-use crate::describe::{ComponentSpec, ConfigValue, Span};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::{
+    compile::report::Report,
+    component::{Descriptor, Need},
+    describe::{ComponentSpec, ConfigValue, Span},
+    diagnostic::{Code, Diagnostic},
+};
 
 pub(super) fn check(component: &ComponentSpec, descriptor: &Descriptor, report: &mut Report<'_>) {
     let wrong = |key: &str, span: Span, text: String| {

@@ -1,18 +1,19 @@
 //! What an edge carries and what its channel keeps, and what several edges do to each other.
 
-use alloc::collections::BTreeMap;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+use std::collections::BTreeMap;
 
-use crate::compile::capability;
-use crate::compile::names::{End, Names};
-use crate::compile::report::Report;
-use crate::compile::scc::{self, Arcs};
-use crate::describe::{
-    CopyPolicy, Domain, EdgeKind, EdgePolicy, EdgeSpec, Mode, Overflow, Owner, Readers,
+use crate::{
+    compile::{
+        capability,
+        names::{End, Names},
+        report::Report,
+        scc::{self, Arcs},
+    },
+    describe::{
+        CopyPolicy, Domain, EdgeKind, EdgePolicy, EdgeSpec, Mode, Overflow, Owner, Readers,
+    },
+    diagnostic::{Code, Diagnostic},
 };
-use crate::diagnostic::{Code, Diagnostic};
 
 /// More waiting messages than this are old when they are read.
 const DEPTH_CALM_MAX: u32 = 256;
@@ -274,8 +275,8 @@ pub(super) fn check_blocking_cycles(names: &Names<'_>, report: &mut Report<'_>) 
     let pairs: Vec<_> = blocking.iter().map(|(from, to, _)| (*from, *to)).collect();
     let arcs = Arcs::new(names.spec.components.len(), &pairs);
     let parts = scc::parts(&arcs);
-    let mut part_of = alloc::vec![0; arcs.n_nodes()];
-    let mut inside: Vec<Vec<usize>> = alloc::vec![Vec::new(); parts.len()];
+    let mut part_of = vec![0; arcs.n_nodes()];
+    let mut inside: Vec<Vec<usize>> = vec![Vec::new(); parts.len()];
     for (number, part) in parts.iter().enumerate() {
         for member in part {
             part_of[*member] = number;

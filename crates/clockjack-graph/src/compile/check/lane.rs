@@ -1,12 +1,10 @@
 //! Fields of a lane that contradict each other, and those without an effect.
 
-use alloc::format;
-use alloc::string::String;
-
-use crate::compile::capability;
-use crate::compile::report::Report;
-use crate::describe::{LaneSpec, LaneType};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::{
+    compile::{capability, report::Report},
+    describe::{LaneSpec, LaneType},
+    diagnostic::{Code, Diagnostic},
+};
 
 /// What the operating system takes as a niceness.
 const NICE: core::ops::RangeInclusive<i64> = -20..=19;

@@ -1,15 +1,12 @@
 //! What makes a component ready: its event sources, its trigger, and the edges they look at.
 
-use alloc::collections::BTreeSet;
-use alloc::format;
-use alloc::string::String;
+use std::collections::BTreeSet;
 
-use crate::compile::names::Names;
-use crate::compile::report::Report;
-use crate::describe::{
-    ComponentSpec, Condition, EdgeKind, EventSourceSpec, SourceType, TriggerType,
+use crate::{
+    compile::{names::Names, report::Report},
+    describe::{ComponentSpec, Condition, EdgeKind, EventSourceSpec, SourceType, TriggerType},
+    diagnostic::{Code, Diagnostic},
 };
-use crate::diagnostic::{Code, Diagnostic};
 
 pub(super) fn check(names: &Names<'_>, at: usize, report: &mut Report<'_>) {
     let component = &names.spec.components[at];

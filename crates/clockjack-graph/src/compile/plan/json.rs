@@ -1,8 +1,5 @@
 //! A plan as JSON: the keys of the contract and no others, so that tools can rely on them.
 
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use serde_json::{Map, Value, json};
 
 use super::{Plan, PlanEdge, PlanLane, PlanLoop, PlanRegion};
@@ -63,14 +60,14 @@ impl Plan {
     #[must_use]
     pub fn output_name(&self, (component, port): (usize, usize)) -> String {
         let one = &self.components[component];
-        alloc::format!("{}.{}", one.spec.id, one.outputs[port].name)
+        format!("{}.{}", one.spec.id, one.outputs[port].name)
     }
 
     /// `component.port` of an input.
     #[must_use]
     pub fn input_name(&self, (component, port): (usize, usize)) -> String {
         let one = &self.components[component];
-        alloc::format!("{}.{}", one.spec.id, one.inputs[port].name)
+        format!("{}.{}", one.spec.id, one.inputs[port].name)
     }
 
     /// The region of each component, by their ids.

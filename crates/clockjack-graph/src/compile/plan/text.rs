@@ -1,6 +1,5 @@
 //! A plan for people: the order first, because it is what the plan decides.
 
-use alloc::string::String;
 use core::fmt;
 
 use super::{Plan, PlanEdge, PlanLane, PlanRegion};

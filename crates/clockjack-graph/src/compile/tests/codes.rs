@@ -1,10 +1,12 @@
 //! One minimal graph for each code that the compiler raises: it gives that code and no other.
 
-use alloc::collections::BTreeSet;
+use std::collections::BTreeSet;
 
 use super::*;
-use crate::describe::{CopyPolicy, ErrorPolicy, GraphKind, Mode, Overflow, Readers, TriggerType};
-use crate::diagnostic::Severity;
+use crate::{
+    describe::{CopyPolicy, ErrorPolicy, GraphKind, Mode, Overflow, Readers, TriggerType},
+    diagnostic::Severity,
+};
 
 type Change = fn(&mut GraphSpec);
 

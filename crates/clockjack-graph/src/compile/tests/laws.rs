@@ -1,11 +1,12 @@
 //! Laws over random graphs: what the order is, and what it does not depend on.
 
-use proptest::collection::vec;
-use proptest::prelude::*;
+use proptest::{collection::vec, prelude::*};
 
 use super::*;
-use crate::compile::lint::lint;
-use crate::describe::{Mode, Overflow, Priority, TriggerType};
+use crate::{
+    compile::lint::lint,
+    describe::{Mode, Overflow, Priority, TriggerType},
+};
 
 const N: usize = 9;
 

@@ -2,11 +2,13 @@
 //! what is deliberately let through.
 
 use super::*;
-use crate::describe::{
-    Condition, CopyPolicy, Domain, ErrorPolicy, Mode, OnPolicyError, Overflow, OverrunPolicy,
-    Owner, PartialSuccess, Source, TriggerType,
+use crate::{
+    describe::{
+        Condition, CopyPolicy, Domain, ErrorPolicy, Mode, OnPolicyError, Overflow, OverrunPolicy,
+        Owner, PartialSuccess, Source, TriggerType,
+    },
+    diagnostic::Fix,
 };
-use crate::diagnostic::Fix;
 
 type Change = fn(&mut GraphSpec);
 

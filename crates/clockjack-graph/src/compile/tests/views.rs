@@ -1,14 +1,15 @@
 //! A plan as JSON and as text, findings of the linter, and two plans side by side.
 
-use alloc::collections::BTreeSet;
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::*;
-use crate::compile::diff::PlanDiff;
-use crate::compile::lint::lint;
-use crate::describe::{CopyPolicy, HierarchyEntry, Mode, Overflow, Readers};
-use crate::diagnostic::Severity;
+use crate::{
+    compile::{diff::PlanDiff, lint::lint},
+    describe::{CopyPolicy, HierarchyEntry, Mode, Overflow, Readers},
+    diagnostic::Severity,
+};
 
 /// A source, a loop of two, and a sink.
 fn sample() -> GraphSpec {

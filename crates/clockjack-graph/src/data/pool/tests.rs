@@ -1,7 +1,5 @@
 //! Loans, views and what the pool counts of them.
 
-use alloc::vec::Vec;
-
 use proptest::prelude::*;
 
 use super::*;

@@ -1,7 +1,5 @@
 //! Edges and loops, in code.
 
-use alloc::string::String;
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Added, millis};

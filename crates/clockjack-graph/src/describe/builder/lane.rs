@@ -1,6 +1,5 @@
 //! A lane, in code.
 
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::millis;

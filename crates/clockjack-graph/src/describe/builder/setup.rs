@@ -1,16 +1,15 @@
 //! When and how a component is called, in code.
 
-use alloc::string::String;
-use alloc::vec;
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Added, millis};
-use crate::component::InputPort;
-use crate::data::Data;
-use crate::describe::spec::{
-    BoundaryRole, ComponentSpec, Condition, ConfigValue, ErrorPolicy, ErrorPolicySpec,
-    EventSourceSpec, Priority, SourceType, Span, TriggerSpec, TriggerType,
+use crate::{
+    component::InputPort,
+    data::Data,
+    describe::spec::{
+        BoundaryRole, ComponentSpec, Condition, ConfigValue, ErrorPolicy, ErrorPolicySpec,
+        EventSourceSpec, Priority, SourceType, Span, TriggerSpec, TriggerType,
+    },
 };
 
 /// When and how a component is called.

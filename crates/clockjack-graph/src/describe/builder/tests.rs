@@ -1,16 +1,20 @@
 //! The same graph in code and in a file is the same description.
 
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::*;
-use crate::Failure;
-use crate::component::{Binder, Config, ConfigError, Input, Need, Output};
-use crate::describe::GraphFile;
-use crate::describe::spec::{
-    BoundaryRole, Condition, ErrorPolicy, LoopMode, Marks, Mode, Overflow, OverrunPolicy, Priority,
+use crate::{
+    Failure,
+    component::{Binder, Config, ConfigError, Input, Need, Output},
+    describe::{
+        GraphFile,
+        spec::{
+            BoundaryRole, Condition, ErrorPolicy, LoopMode, Marks, Mode, Overflow, OverrunPolicy,
+            Priority,
+        },
+    },
+    run::GraphContext,
 };
-use crate::run::GraphContext;
 
 #[derive(Default)]
 struct Piece {

@@ -1,18 +1,17 @@
 //! `components[]` and what is below.
 
-use alloc::borrow::{Cow, ToOwned};
-use alloc::string::String;
-use alloc::vec;
-use alloc::vec::Vec;
+use std::borrow::Cow;
 
 use super::{config, items, not_taken, pick, set, some_text};
-use crate::describe::fields::{self, Field};
-use crate::describe::reader::{Reader, Step};
-use crate::describe::spec::{
-    BoundaryRole, BoundarySpec, ComponentSpec, Condition, ErrorPolicy, ErrorPolicySpec,
-    EventSourceSpec, ExecutionSpec, Marks, Priority, SourceType, TriggerSpec, TriggerType,
+use crate::describe::{
+    fields::{self, Field},
+    reader::{Reader, Step},
+    spec::{
+        BoundaryRole, BoundarySpec, ComponentSpec, Condition, ErrorPolicy, ErrorPolicySpec,
+        EventSourceSpec, ExecutionSpec, Marks, Priority, SourceType, TriggerSpec, TriggerType,
+    },
+    tree::{Node, What},
 };
-use crate::describe::tree::{Node, What};
 
 /// A component, unless it has no id.
 pub(super) fn one<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> Option<ComponentSpec> {

@@ -1,17 +1,18 @@
 //! Free `config` maps: scalars as they are, lists and maps as their JSON text, which nobody
 //! interprets.
 
-use alloc::borrow::ToOwned;
-use alloc::collections::BTreeMap;
-use alloc::format;
-use alloc::string::String;
 use core::fmt::Write as _;
+use std::collections::BTreeMap;
 
-use crate::describe::reader::{Reader, Step, brief, key_text};
-use crate::describe::scalar::Scalar;
-use crate::describe::spec::{ConfigMap, ConfigValue, Span};
-use crate::describe::tree::{Node, What};
-use crate::diagnostic::Code;
+use crate::{
+    describe::{
+        reader::{Reader, Step, brief, key_text},
+        scalar::Scalar,
+        spec::{ConfigMap, ConfigValue, Span},
+        tree::{Node, What},
+    },
+    diagnostic::Code,
+};
 
 /// A free map.
 pub(super) fn map<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> ConfigMap {

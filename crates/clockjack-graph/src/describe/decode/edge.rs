@@ -1,13 +1,15 @@
 //! `edges[]` and `composite_loops[]`.
 
 use super::{not_taken, pick, set, some_text};
-use crate::describe::fields;
-use crate::describe::reader::Reader;
-use crate::describe::spec::{
-    Convergence, CopyPolicy, Domain, EdgeKind, EdgePolicy, EdgeSpec, LoopMode, LoopSpec, LoopType,
-    Marks, Mode, Overflow, Owner, PartialSuccess, Readers,
+use crate::describe::{
+    fields,
+    reader::Reader,
+    spec::{
+        Convergence, CopyPolicy, Domain, EdgeKind, EdgePolicy, EdgeSpec, LoopMode, LoopSpec,
+        LoopType, Marks, Mode, Overflow, Owner, PartialSuccess, Readers,
+    },
+    tree::Node,
 };
-use crate::describe::tree::Node;
 
 /// An edge, unless it lacks its id, its kind or an end.
 pub(super) fn one<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> Option<EdgeSpec> {

@@ -4,20 +4,24 @@
 //! The same text gives the same graph: subgraphs first, then instances, each in the order of the
 //! file. How many items there will be is counted before any of them is made.
 
-use alloc::borrow::{Cow, ToOwned};
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::format;
-use alloc::string::String;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use clockjack_sync::mutant;
 
 use super::{component, each, edge, not_taken};
-use crate::describe::fields::{self, Field, Section};
-use crate::describe::reader::{Bindings, Reader, Space, Step, brief, key_text};
-use crate::describe::spec::{GraphSpec, HierarchyEntry, Marks, Span};
-use crate::describe::tree::{Node, What};
-use crate::diagnostic::Code;
-use crate::nearest::nearest;
+use crate::{
+    describe::{
+        fields::{self, Field, Section},
+        reader::{Bindings, Reader, Space, Step, brief, key_text},
+        spec::{GraphSpec, HierarchyEntry, Marks, Span},
+        tree::{Node, What},
+    },
+    diagnostic::Code,
+    nearest::nearest,
+};
 
 /// What is to be expanded.
 #[derive(Clone, Debug, Default)]

@@ -1,15 +1,12 @@
 //! `lanes.<id>`.
 
-use alloc::borrow::ToOwned;
-use alloc::string::String;
-
 use super::{not_taken, pick, set, some_text};
-use crate::describe::fields::{self, Kind};
-use crate::describe::reader::Reader;
-use crate::describe::spec::{
-    LaneOverflow, LaneSpec, LaneType, Marks, OnPolicyError, OverrunPolicy,
+use crate::describe::{
+    fields::{self, Kind},
+    reader::Reader,
+    spec::{LaneOverflow, LaneSpec, LaneType, Marks, OnPolicyError, OverrunPolicy},
+    tree::Node,
 };
-use crate::describe::tree::Node;
 
 /// A lane. One whose type cannot be read is taken for an event loop, so that the rest is looked at.
 pub(super) fn lane<'t>(

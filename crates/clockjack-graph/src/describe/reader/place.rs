@@ -1,9 +1,6 @@
 //! Where a walk is, in the words of reports: `edges.y.policy.capacity`. Only written out for a
 //! fault.
 
-use alloc::format;
-use alloc::string::String;
-
 use super::{Reader, brief, key_text};
 use crate::describe::tree::Node;
 

@@ -1,20 +1,20 @@
 //! Single values: each is checked against its field in the table, or told as a fault.
 
-use alloc::borrow::{Cow, ToOwned};
-use alloc::collections::BTreeSet;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use clockjack_sync::mutant;
 
 use super::{Bindings, Reader, brief};
-use crate::describe::fields::{Field, Kind};
-use crate::describe::scalar::Scalar;
-use crate::describe::spec::Span;
-use crate::describe::tree::{Node, What};
-use crate::diagnostic::{Code, Diagnostic};
-use crate::nearest::nearest;
+use crate::{
+    describe::{
+        fields::{Field, Kind},
+        scalar::Scalar,
+        spec::Span,
+        tree::{Node, What},
+    },
+    diagnostic::{Code, Diagnostic},
+    nearest::nearest,
+};
 
 /// A scalar, with values in the place of parameters.
 #[derive(Debug)]

@@ -1,8 +1,5 @@
 //! Where things stand in a text, and the values of free settings, which are kept as they stand.
 
-use alloc::string::String;
-use alloc::vec::Vec;
-
 /// Where something stands in the text: bytes from `start` to before `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {

@@ -5,7 +5,7 @@
 //! the text. So it need not know what is wrong with a text, only what it is sure of; a test holds
 //! both against each other.
 
-use alloc::borrow::Cow;
+use std::borrow::Cow;
 
 use clockjack_sync::mutant;
 use granit_parser::StructureStyle;

@@ -1,9 +1,5 @@
 //! The fast way against the parser.
 
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use proptest::prelude::*;
 
 use super::*;

@@ -1,8 +1,6 @@
 //! Lines of a text: from a byte to its line and column, and the lines around a place. It never
 //! panics, whatever span it is given: one that points beyond the text points at its end.
 
-use alloc::vec::Vec;
-
 use crate::describe::Span;
 
 /// A place for people: both count from one, the column in characters.

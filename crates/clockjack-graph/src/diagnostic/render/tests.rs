@@ -1,12 +1,12 @@
 //! What people read: whole reports as they are printed.
 
-use alloc::string::ToString as _;
-use alloc::sync::Arc;
-use alloc::vec;
+use std::sync::Arc;
 
 use super::*;
-use crate::describe::{Source, Span};
-use crate::diagnostic::Code;
+use crate::{
+    describe::{Source, Span},
+    diagnostic::Code,
+};
 
 const TEXT: &str = "\
 schema_version: 1
