@@ -1,6 +1,8 @@
 //! Every name that a run has for what it does: trace events and metrics, each in its table, each
 //! seen in a run, and what is written for trace viewers.
 
+extern crate alloc;
+
 #[path = "names/decoded.rs"]
 mod decoded;
 #[path = "names/doer.rs"]
