@@ -52,7 +52,7 @@ pub use diagnostic::{Category, Code, Diagnostic, Diagnostics, Severity};
 pub use graph::{FeedError, Graph, GraphRun, Stopper};
 pub use registry::Registry;
 pub use run::{
-    Clock, CommitLog, Feed, FeedRefused, GraphContext, Journal, Level, LoopIteration,
+    Clock, CommitLog, Feed, FeedRefused, GraphContext, ComponentLog, Level, LoopIteration,
     MemoryObserver, Observation, Observer, Parallel, PublishError, RunError, RunOptions, RunReport,
     ShutdownPolicy, Stamp, StopReason, TaskRefused, TraceLog,
 };

@@ -1,20 +1,21 @@
-//! Running a plan.
+//! RunningTasks a plan.
 
 pub(crate) mod batch;
 pub mod blackboard;
 pub(crate) mod channel;
 pub(crate) mod collect;
 pub mod commit_log;
+pub mod component_log;
 pub mod context;
 mod credit;
-mod crew;
+pub(crate) mod current_position;
 pub(crate) mod domain;
 pub(crate) mod env;
 mod epoch;
 pub mod feed;
 pub mod health;
+mod helpers;
 pub(crate) mod inbox;
-pub mod journal;
 mod lanes;
 pub(crate) mod live;
 mod loops;
@@ -25,26 +26,25 @@ pub mod observer;
 pub mod options;
 pub(crate) mod outbox;
 pub(crate) mod pending;
-mod plain;
 pub mod reconfigure;
 mod region;
 pub mod report;
 pub(crate) mod shared;
 pub mod sinks;
 pub(crate) mod start;
+mod step_kind;
 pub mod tasks;
 pub mod threads;
 pub mod timeline;
 pub mod trace;
 pub(crate) mod trigger;
-pub(crate) mod turn;
 pub(crate) mod wiring;
 
 pub use blackboard::StateRefused;
+pub use component_log::{ComponentLog, Level, LogRecord};
 pub use context::{GraphContext, LoopIteration, PublishError};
 pub use feed::{Feed, FeedRefused};
 pub use health::{HealthEvent, HealthKind};
-pub use journal::{Journal, Level, LogRecord};
 pub use live::LiveLane;
 pub use message::Stamp;
 pub use metrics::{

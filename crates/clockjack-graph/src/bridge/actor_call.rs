@@ -21,7 +21,7 @@ use crate::{
     run::{
         GraphContext,
         metrics::Counter,
-        tasks::{Begin, Order, Work},
+        tasks::{ResultOrder, TaskStart, Work},
     },
 };
 
@@ -42,12 +42,12 @@ use crate::{
 pub struct ActorCall<M, Q, R> {
     to: ActorRef<M>,
     request: fn(Q, ReplyTo<R>) -> M,
-    made_with: Duration,
+    default_timeout: Duration,
     timeout: Duration,
     max_inflight: usize,
     on_refused: OnRefused,
-    order: Order,
-    n_open: Arc<AtomicUsize>,
+    order: ResultOrder,
+    n_in_flight: Arc<AtomicUsize>,
     counts: Option<Counts>,
     input: Input<Q>,
     output: Output<R>,
@@ -85,12 +85,12 @@ impl<M: 'static, Q: Data + Clone, R: Data> ActorCall<M, Q, R> {
         Self {
             to: to.clone(),
             request,
-            made_with: timeout,
+            default_timeout: timeout,
             timeout,
             max_inflight: 0,
             on_refused: OnRefused::default(),
-            order: Order::OfBeginning,
-            n_open: Arc::default(),
+            order: ResultOrder::BySubmission,
+            n_in_flight: Arc::default(),
             counts: None,
             input: Input::default(),
             output: Output::default(),
@@ -103,27 +103,27 @@ impl<M: Send + 'static, Q: Data + Clone, R: Data> ActorCall<M, Q, R> {
     fn ask(&self, cx: &mut GraphContext<'_>, value: Q, counts: &Counts) -> bool {
         // Relaxed: in simulated time all that were under way have ended before the epoch began,
         // and else it is a bound and no order.
-        let n_open = self.n_open.load(Ordering::Relaxed);
-        if self.max_inflight > 0 && n_open >= self.max_inflight {
+        let n_in_flight = self.n_in_flight.load(Ordering::Relaxed);
+        if self.max_inflight > 0 && n_in_flight >= self.max_inflight {
             return false;
         }
         let (to, request, timeout) = (self.to.clone(), self.request, self.timeout);
         let (on_refused, counts) = (self.on_refused, counts.clone());
-        let open = Open::new(&self.n_open);
+        let in_flight = InFlight::new(&self.n_in_flight);
         let make = move || -> Work {
             let answer = to.ask(|reply_to| request(value, reply_to), timeout);
             Box::pin(async move {
                 let answer = answer.await;
-                drop(open);
-                settle(answer, on_refused, &counts)
+                drop(in_flight);
+                finish_request(answer, on_refused, &counts)
             })
         };
-        cx.begin_task(self.output, Begin::Later(Box::new(make), self.order)).is_ok()
+        cx.begin_task(self.output, TaskStart::Deferred(Box::new(make), self.order)).is_ok()
     }
 }
 
 /// What the graph sees of an answer.
-fn settle<R: Data>(
+fn finish_request<R: Data>(
     answer: Result<R, AskError>,
     on_refused: OnRefused,
     counts: &Counts,
@@ -145,17 +145,17 @@ fn settle<R: Data>(
 }
 
 /// One of those that are under way.
-struct Open(Arc<AtomicUsize>);
+struct InFlight(Arc<AtomicUsize>);
 
-impl Open {
-    fn new(n_open: &Arc<AtomicUsize>) -> Self {
+impl InFlight {
+    fn new(n_in_flight: &Arc<AtomicUsize>) -> Self {
         // Relaxed: as where it is read.
-        n_open.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(n_open))
+        n_in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(n_in_flight))
     }
 }
 
-impl Drop for Open {
+impl Drop for InFlight {
     fn drop(&mut self) {
         // Relaxed: as where it is read.
         self.0.fetch_sub(1, Ordering::Relaxed);
@@ -183,10 +183,10 @@ impl<M: Send + 'static, Q: Data + Clone, R: Data> Component for ActorCall<M, Q, 
 
     fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
         let timeout_ms: Option<u64> = config.get("timeout_ms")?;
-        self.timeout = timeout_ms.map_or(self.made_with, Duration::from_millis);
+        self.timeout = timeout_ms.map_or(self.default_timeout, Duration::from_millis);
         self.max_inflight = config.get("max_inflight")?.unwrap_or(0);
         let is_ordered = config.get("ordered")?.unwrap_or(true);
-        self.order = if is_ordered { Order::OfBeginning } else { Order::OfEnding };
+        self.order = if is_ordered { ResultOrder::BySubmission } else { ResultOrder::ByCompletion };
         let on_refused: Option<String> = config.get("on_refused")?;
         self.on_refused =
             on_refused.and_then(|name| OnRefused::from_name(&name)).unwrap_or_default();

@@ -17,8 +17,8 @@ use crate::{
     component::{Binder, Config, ConfigError, Input, Snapshot},
     data::Data,
     describe::{BoundaryRole, EdgeSpec},
-    graph::Made,
-    registry::node::{Body, Node},
+    graph::ComponentSource,
+    registry::node::{ErasedComponent, ErasedNode},
     run::{GraphContext, RunError, metrics::Counter},
 };
 
@@ -40,7 +40,7 @@ impl Subscription {
         let to = to.clone();
         let make = move |input| -> Box<dyn Tap> {
             let (to, input) = (to.clone(), Input::<T>::at(input));
-            Box::new(ToActor { input, to, on_refused, seen: Vec::new(), counts: None })
+            Box::new(ActorTap { input, to, on_refused, seen: Vec::new(), counts: None })
         };
         Self { endpoint: endpoint.into(), schema: T::SCHEMA, make: Arc::new(make) }
     }
@@ -60,13 +60,13 @@ impl fmt::Debug for Subscription {
 /// of a component whose invocations overlap.
 pub(crate) fn subscribe(
     plan: &Plan,
-    made: Vec<Made>,
+    sources: Vec<ComponentSource>,
     wanted: &[Subscription],
-) -> Result<Vec<Made>, RunError> {
+) -> Result<Vec<ComponentSource>, RunError> {
     if wanted.is_empty() {
-        return Ok(made);
+        return Ok(sources);
     }
-    let mut taps: Vec<Vec<(Subscription, u32)>> = made.iter().map(|_| Vec::new()).collect();
+    let mut taps: Vec<Vec<(Subscription, u32)>> = sources.iter().map(|_| Vec::new()).collect();
     for one in wanted {
         let refuse = |why: String| {
             RunError::refused(format!("`{}` cannot be subscribed to: {why}", one.endpoint))
@@ -74,10 +74,10 @@ pub(crate) fn subscribe(
         let (component, input) = find(plan, one).map_err(refuse)?;
         taps[component].push((one.clone(), input));
     }
-    let around = made.into_iter().zip(taps).map(|(made, taps)| match made {
-        made if taps.is_empty() => made,
-        Made::Once(body) => Made::Once(wrap(body, &taps)),
-        Made::Factory(make) => Made::Factory(Arc::new(move || wrap(make(), &taps))),
+    let around = sources.into_iter().zip(taps).map(|(source, taps)| match source {
+        source if taps.is_empty() => source,
+        ComponentSource::Instance(body) => ComponentSource::Instance(wrap(body, &taps)),
+        ComponentSource::Factory(make) => ComponentSource::Factory(Arc::new(move || wrap(make(), &taps))),
     });
     Ok(around.collect())
 }
@@ -104,11 +104,11 @@ fn find(plan: &Plan, wanted: &Subscription) -> Result<(usize, u32), String> {
     Ok((component, u32::try_from(input).expect("ports are few")))
 }
 
-fn wrap(body: Body, taps: &[(Subscription, u32)]) -> Body {
+fn wrap(body: ErasedComponent, taps: &[(Subscription, u32)]) -> ErasedComponent {
     match body {
-        Body::Own(inner) => {
+        ErasedComponent::Exclusive(inner) => {
             let taps = taps.iter().map(|(one, input)| (one.make)(*input)).collect();
-            Body::Own(Box::new(Tapped { inner, taps }))
+            ErasedComponent::Exclusive(Box::new(Tapped { inner, taps }))
         }
         // Refused before.
         other => other,
@@ -118,13 +118,13 @@ fn wrap(body: Body, taps: &[(Subscription, u32)]) -> Body {
 /// What looks at an invocation and tells of it.
 trait Tap: Send {
     /// Takes what an invocation has brought, in the place of what is left of an earlier one.
-    fn look(&mut self, cx: &GraphContext<'_>);
+    fn capture(&mut self, cx: &GraphContext<'_>);
 
     /// Tells of it.
-    fn tell(&mut self, cx: &GraphContext<'_>) -> Result<(), Failure>;
+    fn send(&mut self, cx: &GraphContext<'_>) -> Result<(), Failure>;
 }
 
-struct ToActor<T> {
+struct ActorTap<T> {
     input: Input<T>,
     to: ActorRef<T>,
     on_refused: OnRefused,
@@ -133,24 +133,24 @@ struct ToActor<T> {
     counts: Option<(Counter, Counter)>,
 }
 
-impl<T: Data + Clone> Tap for ToActor<T> {
-    fn look(&mut self, cx: &GraphContext<'_>) {
+impl<T: Data + Clone> Tap for ActorTap<T> {
+    fn capture(&mut self, cx: &GraphContext<'_>) {
         self.seen.clear();
         self.seen.extend(cx.arrived(self.input).cloned());
     }
 
-    fn tell(&mut self, cx: &GraphContext<'_>) -> Result<(), Failure> {
+    fn send(&mut self, cx: &GraphContext<'_>) -> Result<(), Failure> {
         if self.counts.is_none() {
-            let refused = cx.counter("actor.refused_count")?;
-            self.counts = Some((cx.counter("actor.told_count")?, refused));
+            let n_refused = cx.counter("actor.refused_count")?;
+            self.counts = Some((cx.counter("actor.told_count")?, n_refused));
         }
-        let Some((told, refused)) = &self.counts else { return Ok(()) };
+        let Some((n_sent, n_refused)) = &self.counts else { return Ok(()) };
         let mut first = None;
         for value in self.seen.drain(..) {
             match self.to.tell(value) {
-                Ok(()) => told.add(1),
+                Ok(()) => n_sent.add(1),
                 Err(error) => {
-                    refused.add(1);
+                    n_refused.add(1);
                     first.get_or_insert(error.discard());
                 }
             }
@@ -164,11 +164,11 @@ impl<T: Data + Clone> Tap for ToActor<T> {
 
 /// A component with subscriptions around it.
 struct Tapped {
-    inner: Box<dyn Node>,
+    inner: Box<dyn ErasedNode>,
     taps: Vec<Box<dyn Tap>>,
 }
 
-impl Node for Tapped {
+impl ErasedNode for Tapped {
     fn bind(&mut self, ports: &mut Binder<'_>) {
         self.inner.bind(ports);
     }
@@ -203,12 +203,12 @@ impl Node for Tapped {
 
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         for tap in &mut self.taps {
-            tap.look(cx);
+            tap.capture(cx);
         }
         let worked = self.inner.execute(cx);
         if worked.is_err() && !mutant!("bridge-tells-what-failed") {
             return worked;
         }
-        self.taps.iter_mut().try_for_each(|tap| tap.tell(cx))
+        self.taps.iter_mut().try_for_each(|tap| tap.send(cx))
     }
 }

@@ -12,7 +12,7 @@ use clockjack_testkit::ManualTime;
 use proptest::prelude::*;
 
 use super::{
-    control::limited,
+    control::clamped,
     sources::{sine, unit},
     *,
 };
@@ -20,9 +20,9 @@ use crate::{
     component::{Binder, Component, Config, Descriptor},
     data::{Blob, Data, Frame, Value},
     describe::{ConfigMap, ConfigValue, CopyPolicy, Overflow, Span},
-    registry::node::{Body, Node},
+    registry::node::{ErasedComponent, ErasedNode},
     run::{
-        context::{Call, GraphContext, LoopIteration, Occasion, Seen},
+        context::{Call, GraphContext, LoopIteration, CallInfo, LastSeen},
         env::Env,
         message::{Message, Meta},
         outbox::Outbox,
@@ -32,7 +32,7 @@ use crate::{
 
 /// A standard component by itself, called by hand.
 struct Bench {
-    body: Body,
+    body: ErasedComponent,
     descriptor: Descriptor,
     env: Env,
     /// Kept, since the executor is its.
@@ -63,16 +63,16 @@ fn with<C: Component + Default>(entries: &[(&str, ConfigValue)]) -> C {
     component
 }
 
-fn node_of(body: &mut Body) -> &mut dyn Node {
+fn node_of(body: &mut ErasedComponent) -> &mut dyn ErasedNode {
     match body {
-        Body::Own(own) => &mut **own,
-        Body::Shared(shared) => Arc::get_mut(shared).unwrap(),
-        Body::Gone => panic!("it was just made"),
+        ErasedComponent::Exclusive(own) => &mut **own,
+        ErasedComponent::Shared(shared) => Arc::get_mut(shared).unwrap(),
+        ErasedComponent::Removed => panic!("it was just made"),
     }
 }
 
 impl Bench {
-    fn node(&mut self) -> &mut dyn Node {
+    fn node(&mut self) -> &mut dyn ErasedNode {
         node_of(&mut self.body)
     }
 
@@ -91,9 +91,9 @@ impl Bench {
         let time = ManualTime::start();
         let env = Env {
             is_simulated: true,
-            state: crate::run::blackboard::Snapshot::default(),
+            blackboard: crate::run::blackboard::Snapshot::default(),
             is_written: AtomicBool::new(false),
-            has_counted: AtomicBool::new(false),
+            has_buffered_counts: AtomicBool::new(false),
             n_state_reads: core::sync::atomic::AtomicU64::new(0),
             epoch: 1,
             now_ns: 0,
@@ -102,13 +102,13 @@ impl Bench {
             traces: false,
             tasks: Tasks::new(4),
             user: crate::run::metrics::user::Registry::new(1),
-            journal: None,
+            component_log: None,
             seed: 0,
             graph: "bench".into(),
             stop: Arc::new(AtomicBool::new(false)),
             executor: time.system().executor(),
-            is_shared: false,
-            board: None,
+            is_parallel: false,
+            helpers: None,
             has_faults: AtomicBool::new(false),
             begun_ns: 0,
             began_ns: 0,
@@ -133,17 +133,17 @@ impl Bench {
         let n_outputs = self.descriptor.outputs.len();
         let mut outbox = Outbox::new(&(0..n_outputs).map(|at| vec![edge(at)]).collect::<Vec<_>>());
         let iteration = self.iteration;
-        let occasion = Occasion { is_one_each: false, iteration, ..Occasion::PLAIN };
+        let info = CallInfo { is_one_each: false, iteration, ..CallInfo::DEFAULT };
         let call = Call {
             env: &self.env,
             component: 0,
             id: &Arc::from("bench"),
-            occasion: &occasion,
+            info: &info,
             report: None,
             saw_cancel: false,
         };
-        let seen = Seen { first: 0, last: &[] };
-        let mut cx = GraphContext { messages: &mut messages, seen, outbox: &mut outbox, call };
+        let last_seen = LastSeen { first: 0, last: &[] };
+        let mut cx = GraphContext { messages: &mut messages, last_seen, outbox: &mut outbox, call };
         let result = node_of(&mut self.body).execute(&mut cx);
         self.converged = cx.call.report.map(|report| report.converged);
         result.map_err(|failure| format!("{failure}"))?;
@@ -536,8 +536,8 @@ proptest! {
         value in any::<f64>(), a in any::<f64>(), b in any::<f64>(),
     ) {
         let (min, max) = (a.min(b), a.max(b));
-        let limited = limited(value, min, max);
-        prop_assert!(value.is_nan() || (min <= limited && limited <= max));
-        prop_assert!(!(min..=max).contains(&value) || limited == value);
+        let clamped = clamped(value, min, max);
+        prop_assert!(value.is_nan() || (min <= clamped && clamped <= max));
+        prop_assert!(!(min..=max).contains(&value) || clamped == value);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! # Protocol
 //!
-//! Who runs the region makes a *batch* of the invocations, puts it on the crew's board, and works
+//! Who runs the region makes a *batch* of the invocations, puts it on the helpers's board, and works
 //! on it like everyone else: whoever takes a job has all that it needs, and gives it back when it
 //! is done. No more than the lane's width are out at once. When every job is back, and not before,
 //! the results are taken in the order of the invocations, so that nobody can tell who was faster,
@@ -16,19 +16,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use clockjack_exec::Failure;
 
 use super::{
-    context::{Call, GraphContext, Occasion, Seen},
+    context::{Call, CallInfo, GraphContext, LastSeen},
+    current_position::CurrentPosition,
     env::Env,
     message::Message,
-    node::guarded,
+    node::catch_panic,
     outbox::Outbox,
-    turn::Turn,
 };
-use crate::registry::node::SharedNode;
+use crate::registry::node::ErasedSharedNode;
 
 /// One invocation, with all it needs.
 pub(crate) struct Job {
     pub(crate) index: usize,
-    pub(crate) node: Arc<dyn SharedNode>,
+    pub(crate) node: Arc<dyn ErasedSharedNode>,
     pub(crate) component: usize,
     pub(crate) id: Arc<str>,
     pub(crate) messages: Vec<Message>,
@@ -50,8 +50,8 @@ pub(crate) struct Batch {
     state: Mutex<State>,
     back: Condvar,
     width: usize,
-    /// Whose turn it is, if others are at work.
-    turn: Option<Turn>,
+    /// Whose position it is, if others are at work.
+    position: Option<CurrentPosition>,
 }
 
 struct State {
@@ -68,8 +68,8 @@ impl Batch {
         jobs.reverse();
         let done = Vec::with_capacity(jobs.len());
         let state = State { todo: jobs, done, n_out: 0, n_out_max: 0 };
-        let turn = Turn::of_batch();
-        Self { state: Mutex::new(state), back: Condvar::new(), width, turn }
+        let position = CurrentPosition::next_batch();
+        Self { state: Mutex::new(state), back: Condvar::new(), width, position }
     }
 
     /// Whether there is a job to take.
@@ -89,7 +89,7 @@ impl Batch {
         state.n_out_max = state.n_out_max.max(state.n_out);
         drop(state);
         job.worker = worker;
-        job.run(env, self.turn);
+        job.run(env, self.position);
         let mut state = self.lock();
         state.n_out -= 1;
         state.done.push(job);
@@ -123,9 +123,10 @@ impl Batch {
 }
 
 impl Job {
-    fn run(&mut self, env: &Env, turn: Option<Turn>) {
-        let _turn = turn.map(|turn| turn.call(self.index).begin(&env.has_counted));
-        let occasion = Occasion {
+    fn run(&mut self, env: &Env, position: Option<CurrentPosition>) {
+        let _turn = position
+            .map(|position| position.with_invocation(self.index).enter(&env.has_buffered_counts));
+        let info = CallInfo {
             invocation: self.index,
             missed_runs: self.missed_runs,
             is_one_each: self.is_one_each,
@@ -133,20 +134,20 @@ impl Job {
         };
         let mut cx = GraphContext {
             messages: &mut self.messages,
-            seen: Seen { first: 0, last: &self.last },
+            last_seen: LastSeen { first: 0, last: &self.last },
             outbox: &mut self.outbox,
             call: Call {
                 env,
                 component: self.component,
                 id: &self.id,
-                occasion: &occasion,
+                info: &info,
                 report: None,
                 saw_cancel: false,
             },
         };
         let node = &self.node;
         let begun_ns = (env.measures || self.is_timed).then(|| env.since_start());
-        self.result = guarded(|| node.execute_shared(&mut cx));
+        self.result = catch_panic(|| node.execute_shared(&mut cx));
         self.saw_cancel = cx.call.saw_cancel;
         let took_ns = |begun_ns| env.since_start().saturating_sub(begun_ns);
         self.span_ns = begun_ns.map(|begun_ns| (begun_ns, took_ns(begun_ns)));

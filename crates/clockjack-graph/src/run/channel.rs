@@ -34,7 +34,7 @@
 //! towards opening it, however old it is.
 
 #[cfg(test)]
-mod laws;
+mod properties;
 #[cfg(test)]
 mod tests;
 
@@ -134,7 +134,7 @@ pub(crate) struct Channel {
     /// What was popped from the slot stays there to be looked at again.
     keeps_read: bool,
     /// A slot from which what was popped is gone.
-    is_plain: bool,
+    is_simple_slot: bool,
     /// One, if what was read lies beside the slot until the next one was read; else zero.
     keeps_last: u8,
     /// Which of the places is the slot.
@@ -147,7 +147,7 @@ pub(crate) struct Channel {
     seq: u64,
     lifespan_ns: u64,
     /// The shorter of lifespan and deadline: below it nothing about age needs a look.
-    carefree_ns: u64,
+    age_check_ns: u64,
     deadline_ns: u64,
     queue: VecDeque<Message>,
     /// The slot, and beside it: of `previous_tick`, what becomes visible at the next epoch; of a
@@ -190,14 +190,14 @@ impl Channel {
             overflow: policy.overflow,
             is_seen: true,
             keeps_read: is_slot,
-            is_plain: false,
+            is_simple_slot: false,
             keeps_last: 0,
             front: 0,
             was_full: false,
             is_abandoned: false,
             seq: 0,
             lifespan_ns,
-            carefree_ns: lifespan_ns.min(deadline_ns),
+            age_check_ns: lifespan_ns.min(deadline_ns),
             deadline_ns,
             queue: VecDeque::with_capacity(places),
             places: [const { Message::none() }; 2],
@@ -210,14 +210,14 @@ impl Channel {
     /// `latched` or `previous_tick` channel. For readers that never ask for it.
     pub(crate) fn forget_read(&mut self) {
         self.keeps_read = false;
-        self.is_plain = self.shape == Shape::Slot;
+        self.is_simple_slot = self.shape == Shape::Slot;
     }
 
     /// What is read by [`open`](Self::open) is the last one then, which the reader sees beside the
     /// next. For a reader that keeps nothing itself. Only one that [forgets](Self::forget_read)
     /// does so.
     pub(crate) fn keep_last(&mut self) {
-        self.keeps_last = u8::from(self.is_plain);
+        self.keeps_last = u8::from(self.is_simple_slot);
     }
 
     /// Whether it does.
@@ -237,7 +237,7 @@ impl Channel {
     }
 
     fn last_mut(&mut self) -> &mut Message {
-        let at = if self.n_ready > 0 { self.beside() } else { self.front() };
+        let at = if self.n_ready > 0 { self.back() } else { self.front() };
         &mut self.places[at]
     }
 
@@ -249,7 +249,7 @@ impl Channel {
 
     /// The place beside the slot.
     #[inline(always)]
-    fn beside(&self) -> usize {
+    fn back(&self) -> usize {
         usize::from(!self.front & 1)
     }
 
@@ -304,7 +304,7 @@ impl Channel {
         self.queue.clear();
         self.places = [const { Message::none() }; 2];
         (self.n_ready, self.is_seen) = (0, true);
-        (self.is_plain, self.is_abandoned) = (false, true);
+        (self.is_simple_slot, self.is_abandoned) = (false, true);
     }
 
     /// Messages that fit in before it is full.
@@ -322,7 +322,7 @@ impl Channel {
     /// Whether something becomes visible at the next epoch.
     #[inline]
     pub(crate) fn has_later(&self) -> bool {
-        !self.places[self.beside()].is_none()
+        !self.places[self.back()].is_none()
     }
 
     /// Puts a message in: it gets its number, its edge and when it came.
@@ -369,7 +369,7 @@ impl Channel {
                     self.n_ready = self.capacity;
                 }
             }
-            Shape::LaterSlot => self.places[self.beside()] = message,
+            Shape::LaterSlot => self.places[self.back()] = message,
         }
         self.counters.max_depth = self.counters.max_depth.max(self.depth());
         if n_evicted == 0 { Pushed::Accepted } else { Pushed::AcceptedEvicting(n_evicted) }
@@ -380,7 +380,7 @@ impl Channel {
     #[inline(always)]
     pub(crate) fn put(&mut self, now_ns: u64, value: Value, meta: &Meta) -> bool {
         // Nearly always what was in it was taken.
-        if !self.is_plain || self.n_ready > 0 {
+        if !self.is_simple_slot || self.n_ready > 0 {
             let pushed = self.push(now_ns, Message { value, meta: *meta });
             return !matches!(pushed, Pushed::Refused(..));
         }
@@ -401,7 +401,7 @@ impl Channel {
     pub(crate) fn can_open(&self, now_ns: u64) -> bool {
         let message = &self.places[self.front()];
         let age_ns = now_ns.saturating_sub(message.meta.published_ns);
-        self.is_plain && self.n_ready > 0 && age_ns <= self.carefree_ns
+        self.is_simple_slot && self.n_ready > 0 && age_ns <= self.age_check_ns
     }
 
     /// As [`pop`](Self::pop), of a slot that keeps nothing for later: it is there to be seen, and
@@ -409,12 +409,12 @@ impl Channel {
     /// then it is to be popped.
     #[inline(always)]
     pub(crate) fn open(&mut self, now_ns: u64) -> Option<(&mut Message, &mut Message)> {
-        if !self.is_plain || self.n_ready == 0 {
+        if !self.is_simple_slot || self.n_ready == 0 {
             return None;
         }
         let front = self.front();
         let age_ns = now_ns.saturating_sub(self.places[front].meta.published_ns);
-        if age_ns > self.carefree_ns {
+        if age_ns > self.age_check_ns {
             return None;
         }
         self.n_ready = 0;
@@ -465,7 +465,7 @@ impl Channel {
                 self.queue.pop_front()
             }
             Shape::Slot => self.take(self.front()),
-            Shape::LaterSlot => self.take(self.beside()),
+            Shape::LaterSlot => self.take(self.back()),
         };
         self.count_evicted();
         let seq = evicted.map_or(self.seq, |message| message.meta.seq);
@@ -501,7 +501,7 @@ impl Channel {
         if self.shape != Shape::LaterSlot {
             return;
         }
-        let Some(message) = self.take(self.beside()) else {
+        let Some(message) = self.take(self.back()) else {
             if mutant!("channel-previous-tick-wakes-twice") {
                 self.n_ready = u32::from(self.slot().is_some());
             }
@@ -579,7 +579,7 @@ impl Channel {
     /// Whether a message may still be delivered, and if it is `new`, counts that it is, or is not.
     #[inline]
     fn judge(&mut self, seq: u64, age_ns: u64, is_new: bool, now_ns: u64) -> Verdict {
-        let verdict = if age_ns > self.carefree_ns {
+        let verdict = if age_ns > self.age_check_ns {
             self.judge_old(seq, age_ns, is_new, now_ns)
         } else {
             Verdict::Fine
@@ -648,12 +648,12 @@ impl Channel {
     }
 
     /// Hands on the events since the last call, as of the component that reads and its lane.
-    pub(crate) fn hand_on_health(&mut self, component: u32, lane: u32, sink: &mut HealthSink) {
+    pub(crate) fn drain_health(&mut self, component: u32, lane: u32, sink: &mut HealthSink) {
         if let Some(notes) = &mut self.notes {
             let kind = HealthKind::ChannelOverflow;
             let policy = self.overflow.name();
             let key = HealthKey { kind, component, lane, edge: self.edge, policy };
-            notes.hand_on(key, self.capacity, sink);
+            notes.drain_into(key, self.capacity, sink);
         }
     }
 }

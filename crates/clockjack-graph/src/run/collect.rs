@@ -5,7 +5,7 @@ use clockjack_sync::mutant;
 use super::{
     blackboard::StateCounts,
     domain::Domain,
-    epoch::lock,
+    epoch::RegionCell,
     metrics::{Metric, MetricKind, Metrics, UserMetric},
     reconfigure::ConfigCounts,
     shared::RunShared,
@@ -93,8 +93,8 @@ pub(crate) fn collect_set_up(lifecycle: &LifecycleCounts) -> Metrics {
 
 /// Of those that were made anew how often: others have no such number.
 fn restarts(list: &mut Vec<UserMetric>, domains: &[Domain]) {
-    for region in domains.iter().flat_map(|domain| &domain.core.regions) {
-        let region = lock(region);
+    for region in domains.iter().flat_map(|domain| &domain.state.regions) {
+        let region = region.lock();
         for node in region.nodes.iter().filter(|node| node.counts.restarts > 0) {
             #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
             let value = node.counts.restarts as f64;
@@ -114,7 +114,13 @@ fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
             let n_starved = domain.progress.n_starvations.get(lane.lane).copied().unwrap_or(0);
             let (mut rejected, mut low_rejected, mut last_ns) = (0, 0, 0);
             let (mut active, mut queued, mut in_flight) = (0, 0, 0);
-            for region in domain.core.regions.iter().map(lock).filter(|one| one.lane == lane.lane) {
+            for region in domain
+                .state
+                .regions
+                .iter()
+                .map(RegionCell::lock)
+                .filter(|one| one.lane == lane.lane)
+            {
                 for node in &region.nodes {
                     by_priority[usize::from(node.priority.rank())] += node.counts.executions;
                     rejected += node.counts.rejected;
@@ -172,8 +178,8 @@ fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
 }
 
 fn components(list: &mut List, domains: &[Domain]) {
-    for region in domains.iter().flat_map(|domain| &domain.core.regions) {
-        for node in &lock(region).nodes {
+    for region in domains.iter().flat_map(|domain| &domain.state.regions) {
+        for node in &region.lock().nodes {
             let (of, counts) = (Of::Component(&node.id), &node.counts);
             let n_called = counts.executions + counts.errors;
             list.counters(
@@ -227,13 +233,13 @@ fn components(list: &mut List, domains: &[Domain]) {
 fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
     // What was refused where it was published never came to its channel.
     let mut refused = vec![0_u64; shared.plan.edges.len()];
-    for region in domains.iter().flat_map(|domain| &domain.core.regions) {
-        for edge in lock(region).nodes.iter().flat_map(|node| node.outbox.edges()) {
+    for region in domains.iter().flat_map(|domain| &domain.state.regions) {
+        for edge in region.lock().nodes.iter().flat_map(|node| node.outbox.edges()) {
             refused[edge.edge as usize] += edge.n_refused;
         }
     }
-    for region in domains.iter().flat_map(|domain| &domain.core.regions) {
-        for channel in &lock(region).channels {
+    for region in domains.iter().flat_map(|domain| &domain.state.regions) {
+        for channel in &region.lock().channels {
             let edge = &shared.plan.edges[channel.edge() as usize];
             let (of, counts) = (Of::Channel(&edge.id), channel.counters());
             if edge.from.0 == OUTSIDE && counts.publish_count == 0 {
@@ -277,7 +283,7 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
 fn publications(list: &mut List, domains: &[Domain]) {
     let mut sum = super::region::PublicationCounts::default();
     for domain in domains {
-        for region in domain.core.regions.iter().map(lock) {
+        for region in domain.state.regions.iter().map(RegionCell::lock) {
             let one = &region.n_published;
             sum.staged += one.staged + one.prompt;
             sum.committed += one.committed + one.prompt;
@@ -315,10 +321,10 @@ fn asynchronous(list: &mut List, shared: &RunShared, domains: &[Domain]) {
         // Those that ended behind the last epoch have, too: nobody sees what they gave.
         completed += progress.n_tasks_completed + progress.tasks_at_end.unseen;
         cancelled += progress.tasks_at_end.cancelled;
-        rejected += domain.core.env.tasks.n_rejected();
+        rejected += domain.state.env.tasks.n_rejected();
         evicted += progress.n_async_evicted;
         most += progress.async_max;
-        for region in domain.core.regions.iter().map(lock) {
+        for region in domain.state.regions.iter().map(RegionCell::lock) {
             let counts = &region.n_published;
             accepted += counts.asynchronous;
             completed += counts.async_committed;
@@ -386,13 +392,13 @@ fn stores(list: &mut List, domains: &[Domain]) {
         state.rejected += progress.state.rejected;
     }
     let (mut n_config_reads, mut n_state_reads) = (0, 0);
-    for core in domains.iter().map(|domain| &domain.core) {
-        n_state_reads += core.env.n_state_reads();
-        for region in core.regions.iter().map(lock) {
+    for state in domains.iter().map(|domain| &domain.state) {
+        n_state_reads += state.env.n_state_reads();
+        for region in state.regions.iter().map(RegionCell::lock) {
             n_config_reads += region.nodes.iter().map(|node| node.counts.config_reads).sum::<u64>();
         }
     }
-    let n_values = domains.iter().map(|domain| domain.core.env.state.len() as u64).sum();
+    let n_values = domains.iter().map(|domain| domain.state.env.blackboard.len() as u64).sum();
     list.counters(
         Of::Run,
         &[
@@ -419,8 +425,8 @@ fn stores(list: &mut List, domains: &[Domain]) {
 }
 
 fn loops(list: &mut List, domains: &[Domain]) {
-    for region in domains.iter().flat_map(|domain| &domain.core.regions) {
-        let region = lock(region);
+    for region in domains.iter().flat_map(|domain| &domain.state.regions) {
+        let region = region.lock();
         let Some(looping) = &region.looping else { continue };
         let (of, counts) = (Of::Component(&looping.id), &looping.counts);
         list.counters(

@@ -7,51 +7,51 @@ use clockjack_exec::Failure;
 
 use super::{
     blackboard::{StateRefused, Write},
+    component_log::Level,
     env::Env,
-    journal::Level,
     message::{Message, MessageId, Meta, Stamp},
     metrics::{Counter, Histogram, MetricRefused},
     outbox::{Outbox, Refused},
-    tasks::{Begin, TaskRefused},
+    tasks::{TaskRefused, TaskStart},
 };
 use crate::{
     component::{Input, Output},
     data::{Data, Value},
 };
 
-/// In the number of an arrival's input: it was given out as an update.
+/// In the number of an message's input: it was given out as an update.
 const READ: u16 = 1 << 15;
 
-/// In the number of an arrival's input: its value was taken.
+/// In the number of an message's input: its value was taken.
 const TAKEN: u16 = 1 << 14;
 
-/// The number of an arrival's input. Inputs are fewer than the marks.
+/// The number of an message's input. Inputs are fewer than the marks.
 pub(crate) const PORT: u16 = TAKEN - 1;
 
-/// Whether an arrival is at this input, and still there.
+/// Whether an message is at this input, and still there.
 #[inline]
-fn is_at(arrival: &Message, port: u16) -> bool {
-    arrival.meta.port & (PORT | TAKEN) == port
+fn is_at(message: &Message, port: u16) -> bool {
+    message.meta.port & (PORT | TAKEN) == port
 }
 
-/// Whether the value of an arrival was taken.
+/// Whether the value of an message was taken.
 #[inline]
-pub(crate) fn is_taken(arrival: &Message) -> bool {
-    arrival.meta.port & TAKEN != 0
+pub(crate) fn is_taken(message: &Message) -> bool {
+    message.meta.port & TAKEN != 0
 }
 
 /// What a component sees of the run while it is called: the values at its inputs, where to publish,
 /// and the time.
 pub struct GraphContext<'a> {
     pub(crate) messages: &'a mut [Message],
-    pub(crate) seen: Seen<'a>,
+    pub(crate) last_seen: LastSeen<'a>,
     pub(crate) outbox: &'a mut Outbox,
     pub(crate) call: Call<'a>,
 }
 
 /// What was at inputs before this invocation: at this one, and those after it.
 #[derive(Clone, Copy)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct LastSeen<'a> {
     pub(crate) first: u16,
     pub(crate) last: &'a [Message],
 }
@@ -61,14 +61,14 @@ pub(crate) struct Call<'a> {
     pub(crate) env: &'a Env,
     pub(crate) component: usize,
     pub(crate) id: &'a Arc<str>,
-    pub(crate) occasion: &'a Occasion,
+    pub(crate) info: &'a CallInfo,
     pub(crate) report: Option<ConvergenceReport>,
     pub(crate) saw_cancel: bool,
 }
 
 /// What there is to say of a call before it is made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Occasion {
+pub(crate) struct CallInfo {
     /// Which of those that overlap.
     pub(crate) invocation: usize,
     pub(crate) missed_runs: u64,
@@ -77,9 +77,9 @@ pub(crate) struct Occasion {
     pub(crate) iteration: Option<LoopIteration>,
 }
 
-impl Occasion {
+impl CallInfo {
     /// Nothing special.
-    pub(crate) const PLAIN: Self =
+    pub(crate) const DEFAULT: Self =
         Self { invocation: 0, missed_runs: 0, is_one_each: true, iteration: None };
 }
 
@@ -206,7 +206,7 @@ impl GraphContext<'_> {
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
         let work = Box::pin(async move { work.await.map(|value| Some(Value::owned(value))) });
-        self.begin_task(port, Begin::Now(work))
+        self.begin_task(port, TaskStart::Now(work))
     }
 
     /// As [`submit_task`](Self::submit_task), for a future that may give nothing, or that is made
@@ -214,10 +214,10 @@ impl GraphContext<'_> {
     pub(crate) fn begin_task<T: Data>(
         &mut self,
         port: Output<T>,
-        begin: Begin,
+        begin: TaskStart,
     ) -> Result<(), TaskRefused> {
         let Some(port) = port.index() else { return Err(TaskRefused::unbound()) };
-        let from = (self.call.component, self.call.occasion.invocation);
+        let from = (self.call.component, self.call.info.invocation);
         self.call.env.tasks.submit(from, port, self.correlation(), begin)
     }
 
@@ -225,7 +225,7 @@ impl GraphContext<'_> {
     #[must_use]
     pub fn state<T: Data>(&self, key: &str) -> Option<&T> {
         self.call.env.count_state_read();
-        self.call.env.state.get(key)?.value.get()
+        self.call.env.blackboard.get(key)?.value.get()
     }
 
     /// Writes a value to the blackboard. It is seen in the next epoch, if this invocation succeeds.
@@ -236,7 +236,7 @@ impl GraphContext<'_> {
     /// [`StateRefused`], if another component owns the name.
     pub fn write_state<T: Data>(&mut self, key: &str, value: T) -> Result<(), StateRefused> {
         let writer = self.call.component;
-        if self.call.env.state.get(key).is_some_and(|entry| entry.writer != writer) {
+        if self.call.env.blackboard.get(key).is_some_and(|entry| entry.writer != writer) {
             return Err(StateRefused { key: key.into() });
         }
         let value = Value::new(value);
@@ -264,7 +264,7 @@ impl GraphContext<'_> {
     /// Where the loop around this component stands.
     #[must_use]
     pub fn loop_iteration(&self) -> Option<LoopIteration> {
-        self.call.occasion.iteration
+        self.call.info.iteration
     }
 
     /// Whether the run is to stop. A component that takes long looks at it now and then.
@@ -290,7 +290,7 @@ impl GraphContext<'_> {
     /// How many ticks of its timer went by before this one without an invocation.
     #[must_use]
     pub fn missed_runs(&self) -> u64 {
-        self.call.occasion.missed_runs
+        self.call.info.missed_runs
     }
 
     /// A counter of this component's own, by its name. It may be kept, and handed to tasks.
@@ -311,12 +311,18 @@ impl GraphContext<'_> {
         self.call.env.user.histogram(self.call.component, name)
     }
 
-    /// Writes a line to the [journal](super::journal) of the run, with the epoch and who says it.
-    /// Without a journal nothing is formatted.
+    /// Writes a line to the [component_log](super::component_log) of the run, with the epoch and who says it.
+    /// Without a component_log nothing is formatted.
     pub fn log(&self, level: Level, line: impl fmt::Display) {
-        if let Some(journal) = &self.call.env.journal {
+        if let Some(component_log) = &self.call.env.component_log {
             let Call { env, component, id, .. } = &self.call;
-            journal.write(level, (env.epoch, env.now_ns), (*component, id), &env.graph, &line);
+            component_log.write(
+                level,
+                (env.epoch, env.now_ns),
+                (*component, id),
+                &env.graph,
+                &line,
+            );
         }
     }
 
@@ -343,7 +349,7 @@ impl GraphContext<'_> {
     fn newest<T: Data>(&self, port: Input<T>) -> Option<&Message> {
         let wanted = number(port)?;
         // Where it is if all inputs have one, and where the only one of the first input is.
-        if self.call.occasion.is_one_each
+        if self.call.info.is_one_each
             && let Some(one) = self.messages.get(usize::from(wanted))
             && is_at(one, wanted)
         {
@@ -351,7 +357,8 @@ impl GraphContext<'_> {
         }
         let fresh = self.messages.iter().rev().find(|one| is_at(one, wanted));
         fresh.or_else(|| {
-            let last = self.seen.last.get(usize::from(wanted.checked_sub(self.seen.first)?));
+            let last =
+                self.last_seen.last.get(usize::from(wanted.checked_sub(self.last_seen.first)?));
             last.filter(|one| !one.is_none())
         })
     }

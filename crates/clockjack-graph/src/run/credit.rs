@@ -52,12 +52,12 @@ impl Credits {
     }
 
     /// So many are in the channel; whether a producer is to be called for it.
-    pub(crate) fn took(&self, edge: u32, n_inside: u32) -> bool {
-        self.of(edge).is_some_and(|credit| credit.took(n_inside))
+    pub(crate) fn report_depth(&self, edge: u32, n_inside: u32) -> bool {
+        self.of(edge).is_some_and(|credit| credit.report_depth(n_inside))
     }
 
     /// Nobody reads any more; whether a producer is to be called for it.
-    pub(crate) fn end(&self, edge: u32) -> bool {
-        self.of(edge).is_some_and(Credit::end)
+    pub(crate) fn close(&self, edge: u32) -> bool {
+        self.of(edge).is_some_and(Credit::close)
     }
 }

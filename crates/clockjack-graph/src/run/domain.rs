@@ -13,8 +13,8 @@
 //! timer; only an epoch in which nothing was called lets it go on to what else may become ready by
 //! time alone.
 
-mod ahead;
 mod boundary;
+mod readiness;
 
 use core::{
     future::poll_fn,
@@ -30,20 +30,20 @@ use clockjack_sync::mutant;
 use super::{
     blackboard::StateCounts,
     commit_log,
-    crew::Crew,
-    epoch::{Core, Outcome, own},
+    epoch::{DomainState, EpochOutcome, RegionCell},
     health::{self, Health, HealthKey, HealthKind, HealthSink},
-    inbox::{Arrival, Inbox, TaskResult},
+    helpers::Helpers,
+    inbox::{Inbox, Incoming, TaskResult},
     lanes::Lanes,
-    node::guarded,
+    node::catch_panic,
     reconfigure::ConfigCounts,
     region::{Region, earlier},
     report::{Fault, Phase, StopReason},
     shared::RunShared,
     sinks::{LogPart, TraceLog},
-    tasks::{EndCounts, Running, ShutdownPolicy},
-    trace::{Beginning, TraceName, TraceRecord},
-    wiring::{Place, Special, count},
+    tasks::{EndCounts, RunningTasks, ShutdownPolicy},
+    trace::{EpochStart, TraceName, TraceRecord},
+    wiring::{ChannelLocation, SpecialEdges, count},
 };
 
 /// Calls of components after which a coordinator lets others have its worker.
@@ -54,6 +54,9 @@ const HEALTH_EVERY: u64 = 64;
 
 /// Faults that a run keeps.
 const FAULTS_MAX: usize = 256;
+
+/// Why the coordinator may change the state of its domain: between epochs no worker refers to it.
+const EXCLUSIVE: &str = "the state has one owner between epochs";
 
 /// Whose time a domain follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,18 +71,18 @@ pub(crate) enum Pace {
 pub(crate) struct Domain {
     pub(crate) index: usize,
     pub(crate) pace: Pace,
-    pub(crate) core: Arc<Core>,
+    pub(crate) state: Arc<DomainState>,
     pub(crate) lanes: Lanes,
-    pub(crate) crew: Option<Crew>,
+    pub(crate) helpers: Option<Helpers>,
     /// Where the channel of each edge of the plan is.
-    pub(crate) places: Arc<[Place]>,
+    pub(crate) channel_locations: Arc<[ChannelLocation]>,
     pub(crate) inboxes: Arc<[Inbox]>,
     pub(crate) shared: Arc<RunShared>,
     pub(crate) bounds: Bounds,
     pub(crate) timing_every: u64,
     pub(crate) commit_log: Option<LogPart>,
     pub(crate) trace: Option<TraceLog>,
-    pub(crate) special: Special,
+    pub(crate) special_edges: SpecialEdges,
     pub(crate) progress: Progress,
 }
 
@@ -104,14 +107,14 @@ pub(crate) struct Progress {
     pub(crate) n_tasks: u64,
     pub(crate) n_tasks_completed: u64,
     pub(crate) tasks_at_end: EndCounts,
-    running: Running,
+    running: RunningTasks,
     pub(crate) n_async_evicted: u64,
     pub(crate) blocked_ns: u64,
     /// For each lane.
     pub(crate) n_starvations: Vec<u64>,
     pub(crate) config: ConfigCounts,
     pub(crate) state: StateCounts,
-    arrivals: VecDeque<Arrival>,
+    incoming: VecDeque<Incoming>,
     /// For edges on which messages evict older ones: the edge, how many there are, how many of
     /// them stay.
     over: Vec<(u32, u32, u32)>,
@@ -139,13 +142,13 @@ impl Progress {
             n_tasks: 0,
             n_tasks_completed: 0,
             tasks_at_end: EndCounts::default(),
-            running: Running::default(),
+            running: RunningTasks::default(),
             n_async_evicted: 0,
             blocked_ns: 0,
             n_starvations: Vec::new(),
             config: ConfigCounts::default(),
             state: StateCounts::default(),
-            arrivals: VecDeque::new(),
+            incoming: VecDeque::new(),
             over: Vec::new(),
             boundary_log: Vec::new(),
             epoch_log: Vec::new(),
@@ -167,7 +170,7 @@ impl Progress {
 }
 
 /// What to do next.
-enum Moment {
+enum NextAction {
     /// An epoch at this time.
     At(u64),
     /// Nothing before this time, unless something comes.
@@ -186,19 +189,19 @@ impl Domain {
             self.shared.lane_ended();
             self.inboxes[0].call();
         }
-        if let Some(crew) = &mut self.crew {
-            crew.close();
+        if let Some(helpers) = &mut self.helpers {
+            helpers.close();
         }
         self.progress.n_starvations =
-            self.crew.take().map(|crew| crew.n_starvations()).unwrap_or_default();
+            self.helpers.take().map(|helpers| helpers.n_starvations()).unwrap_or_default();
         if ended.1.is_some() {
             self.shared.stop_all(&self.inboxes);
         }
         self.end_tasks().await;
         // Who looks at a run that has ended sees how it has.
-        gather_health(alone(&mut self.core), &mut self.progress);
-        self.hand_on_trace();
-        self.shared.live.put_last(&self);
+        gather_health(Arc::get_mut(&mut self.state).expect(EXCLUSIVE), &mut self.progress);
+        self.flush_trace();
+        self.shared.live.publish_final(&self);
         (self, ended.0, ended.1)
     }
 
@@ -208,14 +211,14 @@ impl Domain {
         let ended = {
             let mut epochs = pin!(self.run_epochs());
             let poll = |cx: &mut Context<'_>| {
-                let polled = guarded(|| Ok(epochs.as_mut().poll(cx)));
+                let polled = catch_panic(|| Ok(epochs.as_mut().poll(cx)));
                 polled.map_or_else(|failure| Poll::Ready(Err(failure)), |polled| polled.map(Ok))
             };
             poll_fn(poll).await
         };
         ended.unwrap_or_else(|failure| {
             let fault = Self::runtime_fault(&format!("{failure}"));
-            (StopReason::Error, Some(Fault { epoch: self.core.env.epoch, ..fault }))
+            (StopReason::Error, Some(Fault { epoch: self.state.env.epoch, ..fault }))
         })
     }
 
@@ -229,14 +232,14 @@ impl Domain {
         }
         let mut n_since_yield = 0;
         loop {
-            if self.core.env.is_stopping() {
+            if self.state.env.is_stopping() {
                 break (StopReason::StopRequested, None);
             }
-            match self.next_moment() {
-                Moment::End(reason) => break (reason, None),
-                Moment::Wait => self.sleep(None).await,
-                Moment::SleepUntil(until_ns) => self.sleep(Some(until_ns)).await,
-                Moment::At(now_ns) => {
+            match self.next_action() {
+                NextAction::End(reason) => break (reason, None),
+                NextAction::Wait => self.sleep(None).await,
+                NextAction::SleepUntil(until_ns) => self.sleep(Some(until_ns)).await,
+                NextAction::At(now_ns) => {
                     if let Some(fault) = self.epoch(now_ns).await {
                         break (StopReason::Error, Some(fault));
                     }
@@ -251,14 +254,14 @@ impl Domain {
     }
 
     /// When the next epoch is.
-    fn next_moment(&mut self) -> Moment {
-        let (epoch, now_ns) = (self.core.env.epoch, self.core.env.now_ns);
-        if self.core.regions.is_empty() && self.inboxes.len() > 1 {
+    fn next_action(&mut self) -> NextAction {
+        let (epoch, now_ns) = (self.state.env.epoch, self.state.env.now_ns);
+        if self.state.regions.is_empty() && self.inboxes.len() > 1 {
             // All lanes keep their own time.
-            return Moment::End(StopReason::NotStarted);
+            return NextAction::End(StopReason::NotStarted);
         }
         if self.bounds.steps.is_some_and(|steps| epoch >= steps) {
-            return Moment::End(StopReason::TickBound);
+            return NextAction::End(StopReason::TickBound);
         }
         let called = self.shared.is_step_called(self.index);
         let next = match self.pace {
@@ -266,23 +269,23 @@ impl Domain {
             Pace::System => self.next_by_system(epoch, called),
         };
         match (next, self.bounds.duration_ns) {
-            (Moment::Wait, bound)
+            (NextAction::Wait, bound)
                 if self.is_left_over() && !mutant!("domain-waits-for-lanes-that-ended") =>
             {
                 let reason =
                     if bound.is_some() { StopReason::DurationBound } else { StopReason::TickBound };
-                Moment::End(reason)
+                NextAction::End(reason)
             }
-            (Moment::Wait, Some(bound)) if self.pace == Pace::System => {
+            (NextAction::Wait, Some(bound)) if self.pace == Pace::System => {
                 // Until then something may come.
-                if self.core.env.since_start() >= bound {
-                    Moment::End(StopReason::DurationBound)
+                if self.state.env.since_start() >= bound {
+                    NextAction::End(StopReason::DurationBound)
                 } else {
-                    Moment::SleepUntil(bound)
+                    NextAction::SleepUntil(bound)
                 }
             }
-            (Moment::At(at) | Moment::SleepUntil(at), Some(bound)) if at >= bound => {
-                Moment::End(StopReason::DurationBound)
+            (NextAction::At(at) | NextAction::SleepUntil(at), Some(bound)) if at >= bound => {
+                NextAction::End(StopReason::DurationBound)
             }
             (next, _) => next,
         }
@@ -300,9 +303,9 @@ impl Domain {
         self.index == 0 && self.inboxes.len() > 1 && is_bounded
     }
 
-    fn next_simulated(&self, epoch: u64, now_ns: u64, is_called: bool) -> Moment {
+    fn next_simulated(&self, epoch: u64, now_ns: u64, is_called: bool) -> NextAction {
         if epoch == 0 {
-            return Moment::At(0);
+            return NextAction::At(0);
         }
         let (tick, other) = self.due();
         let tick = self.lanes.next_of(tick);
@@ -310,37 +313,37 @@ impl Domain {
         if was_idle && !is_called && !self.has_more() {
             let next = earlier(tick, other);
             return match next {
-                Some(next_ns) => Moment::At(next_ns.max(now_ns)),
-                None if self.bounds.until_idle => Moment::End(StopReason::Idle),
-                None if self.bounds.steps.is_some() => Moment::At(now_ns),
-                None => Moment::Wait,
+                Some(next_ns) => NextAction::At(next_ns.max(now_ns)),
+                None if self.bounds.until_idle => NextAction::End(StopReason::Idle),
+                None if self.bounds.steps.is_some() => NextAction::At(now_ns),
+                None => NextAction::Wait,
             };
         }
-        Moment::At(tick.map_or(now_ns, |tick_ns| tick_ns.max(now_ns)))
+        NextAction::At(tick.map_or(now_ns, |tick_ns| tick_ns.max(now_ns)))
     }
 
-    fn next_by_system(&self, epoch: u64, is_called: bool) -> Moment {
-        let now_ns = self.core.env.since_start();
+    fn next_by_system(&self, epoch: u64, is_called: bool) -> NextAction {
+        let now_ns = self.state.env.since_start();
         if epoch == 0 || is_called {
-            return Moment::At(now_ns);
+            return NextAction::At(now_ns);
         }
         let (tick, other) = self.due();
         let next = earlier(self.lanes.next_of(tick), other);
         let only_ticks = self.index > 0;
         if !only_ticks && (self.has_work() || (next.is_none() && self.progress.last_called > 0)) {
-            return Moment::At(now_ns);
+            return NextAction::At(now_ns);
         }
         let next = if only_ticks { self.lanes.next_tick() } else { next };
         match next {
-            Some(next_ns) if next_ns <= now_ns => Moment::At(now_ns),
-            Some(next_ns) => Moment::SleepUntil(next_ns),
-            None if self.bounds.until_idle && !self.has_more() => Moment::End(StopReason::Idle),
-            None => Moment::Wait,
+            Some(next_ns) if next_ns <= now_ns => NextAction::At(now_ns),
+            Some(next_ns) => NextAction::SleepUntil(next_ns),
+            None if self.bounds.until_idle && !self.has_more() => NextAction::End(StopReason::Idle),
+            None => NextAction::Wait,
         }
     }
 
     async fn sleep(&mut self, until_ns: Option<u64>) {
-        let env = &self.core.env;
+        let env = &self.state.env;
         let (index, shared) = (self.index, &self.shared);
         let ends_with_lanes = until_ns.is_none() && self.is_bounded_by_lanes();
         let called = || {
@@ -376,105 +379,109 @@ impl Domain {
                 .await;
             }
         }
-        self.progress.blocked_ns += self.core.env.nanos().saturating_sub(slept_ns);
+        self.progress.blocked_ns += self.state.env.nanos().saturating_sub(slept_ns);
     }
 
     /// One epoch; the fault that ends the run, if there is one.
     async fn epoch(&mut self, now_ns: u64) -> Option<Fault> {
-        self.settle_tasks().await;
+        self.wait_for_tasks().await;
         let is_called = self.shared.take_step(self.index);
-        let core = alone(&mut self.core);
-        core.env.epoch += 1;
-        core.env.now_ns = now_ns;
-        let epoch = core.env.epoch;
-        core.env.measures = core.env.traces
+        let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
+        state.env.epoch += 1;
+        state.env.now_ns = now_ns;
+        let epoch = state.env.epoch;
+        state.env.measures = state.env.traces
             || epoch <= 4
             || (self.timing_every > 0 && epoch.is_multiple_of(self.timing_every));
-        self.lanes.begin(now_ns, is_called, &mut core.is_due);
-        if core.env.traces {
+        self.lanes.begin(now_ns, is_called, &mut state.is_due);
+        if state.env.traces {
             // Its end is put in when it is known.
-            let epoch = TraceRecord::point(TraceName::SchedulerIteration, &core.env);
-            core.env.begun_ns = epoch.start_ns;
+            let epoch = TraceRecord::point(TraceName::SchedulerIteration, &state.env);
+            state.env.begun_ns = epoch.start_ns;
             self.progress.records.push(epoch);
         }
-        let has_boundary = self.special.has_boundary()
-            || *core.env.is_written.get_mut()
-            || !self.progress.arrivals.is_empty()
+        let has_boundary = self.special_edges.has_boundary()
+            || *state.env.is_written.get_mut()
+            || !self.progress.incoming.is_empty()
             || self.inboxes[self.index].has_any();
-        let outcome = match &mut self.crew {
-            crew if !has_boundary && !crew.as_ref().is_some_and(Crew::pays) => {
-                run_in_order(core, crew.as_mut())
+        let outcome = match &mut self.helpers {
+            helpers
+                if !has_boundary && !helpers.as_ref().is_some_and(Helpers::is_worth_parallel) =>
+            {
+                run_sequential(state, helpers.as_mut())
             }
-            _ => self.begin_and_run().await,
+            _ => self.run_with_boundary().await,
         };
         if let Some((failed_at, _)) = &outcome.fault {
-            self.forget_tasks_behind(*failed_at);
+            self.discard_tasks_after(*failed_at);
         }
         self.start_tasks();
         self.close_epoch(now_ns, outcome)
     }
 
     /// Lets go of tasks of regions that ran beside one before them that failed: they do not count.
-    fn forget_tasks_behind(&mut self, failed_at: usize) {
+    fn discard_tasks_after(&mut self, failed_at: usize) {
         if mutant!("domain-keeps-tasks-beside") {
             return;
         }
-        let core = alone(&mut self.core);
-        let behind = core.regions.iter_mut().skip(failed_at + 1).map(own);
+        let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
+        let behind = state.regions.iter_mut().skip(failed_at + 1).map(RegionCell::get_mut);
         let behind = behind.flat_map(|region| region.nodes.iter().map(|node| node.component));
         let behind: Vec<usize> = behind.collect();
-        core.env.tasks.forget(&behind);
+        state.env.tasks.forget(&behind);
     }
 
     /// The beginning of an epoch for which there is something, and its regions.
-    async fn begin_and_run(&mut self) -> Outcome {
+    async fn run_with_boundary(&mut self) -> EpochOutcome {
         self.commit_deferred();
-        let boundary = self.take_arrivals();
+        let boundary = self.take_incoming();
         self.open_rooms();
         if let Some(fault) = boundary {
-            return Outcome { fault: Some((0, fault)), ..Outcome::default() };
+            return EpochOutcome { fault: Some((0, fault)), ..EpochOutcome::default() };
         }
-        match &mut self.crew {
-            Some(crew) if crew.pays() => {
-                alone(&mut self.core).env.is_shared = true;
-                let outcome = crew.run(&mut self.core).await;
-                let core = alone(&mut self.core);
-                core.env.is_shared = false;
-                if core.env.traces {
-                    core.gather_lines();
+        match &mut self.helpers {
+            Some(helpers) if helpers.is_worth_parallel() => {
+                Arc::get_mut(&mut self.state).expect(EXCLUSIVE).env.is_parallel = true;
+                let outcome = helpers.run(&mut self.state).await;
+                let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
+                state.env.is_parallel = false;
+                if state.env.traces {
+                    state.gather_lines();
                 }
-                self.settle_turns(outcome.fault.as_ref().map(|(position, _)| *position));
+                self.apply_buffered_effects(outcome.fault.as_ref().map(|(position, _)| *position));
                 outcome
             }
-            crew => run_in_order(alone(&mut self.core), crew.as_mut()),
+            helpers => {
+                run_sequential(Arc::get_mut(&mut self.state).expect(EXCLUSIVE), helpers.as_mut())
+            }
         }
     }
 
     /// Takes what was written and counted in the turns of an epoch that several have worked on: in
     /// compiled order, and not of those that ran beside what failed before them.
-    fn settle_turns(&mut self, failed_at: Option<usize>) {
-        let Core { env, .. } = alone(&mut self.core);
+    fn apply_buffered_effects(&mut self, failed_at: Option<usize>) {
+        let DomainState { env, .. } = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
         let counts =
             |position: u32| failed_at.is_none_or(|failed_at| position as usize <= failed_at);
-        if let Some(desk) = &env.journal {
-            desk.settle(counts);
+        if let Some(log) = &env.component_log {
+            log.flush_epoch(counts);
         }
-        if core::mem::take(env.has_counted.get_mut()) {
+        if core::mem::take(env.has_buffered_counts.get_mut()) {
             let (index, nodes) = (self.index, &self.shared.nodes);
             let position_of = |component: usize| {
                 let (domain, position, _) = nodes[component];
                 (domain as usize == index).then_some(position)
             };
-            env.user.settle(position_of, counts);
+            env.user.apply_buffered(position_of, counts);
         }
     }
 
     /// In simulated time, waits until all tasks have ended: how long they take is not part of it.
-    async fn settle_tasks(&mut self) {
-        if self.pace != Pace::Simulated || self.core.env.tasks.n_open() == 0 {
+    async fn wait_for_tasks(&mut self) {
+        if self.pace != Pace::Simulated || self.state.env.tasks.n_open() == 0 {
             return;
         }
-        let (env, n_waiting) = (&self.core.env, self.n_tasks_waiting());
+        let (env, n_waiting) = (&self.state.env, self.n_tasks_waiting());
         let inbox = &self.inboxes[self.index];
         poll_fn(|cx| {
             // First the waker, then the look: what comes between them wakes.
@@ -490,7 +497,7 @@ impl Domain {
 
     /// Gives the executor what components have submitted.
     fn start_tasks(&mut self) {
-        let env = &self.core.env;
+        let env = &self.state.env;
         if env.tasks.n_open() == 0 {
             return;
         }
@@ -504,7 +511,7 @@ impl Domain {
             self.progress.n_tasks += 1;
             let inbox = self.inboxes[self.index].clone();
             let origin = submitted.from;
-            let ending = TaskEnding { inbox, number, origin, result: None };
+            let ending = TaskCompletion { inbox, number, origin, result: None };
             let work = submitted.into_work();
             let task = async move { ending.end(work.await) };
             self.progress.running.start(number, origin.component, &env.executor, task);
@@ -512,8 +519,8 @@ impl Domain {
     }
 
     /// Writes down what was committed, and counts.
-    fn close_epoch(&mut self, now_ns: u64, outcome: Outcome) -> Option<Fault> {
-        let core = alone(&mut self.core);
+    fn close_epoch(&mut self, now_ns: u64, outcome: EpochOutcome) -> Option<Fault> {
+        let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
         let progress = &mut self.progress;
         progress.last_called = outcome.n_called;
         progress.n_called += outcome.n_called;
@@ -525,10 +532,10 @@ impl Domain {
             if mutant!("domain-forgets-its-buffers") {
                 *epoch = Vec::new();
             }
-            commit_log::epoch(epoch, core.env.epoch, now_ns);
+            commit_log::epoch(epoch, state.env.epoch, now_ns);
             epoch.append(&mut progress.boundary_log);
-            for (position, region) in core.regions.iter_mut().enumerate() {
-                let region = own(region);
+            for (position, region) in state.regions.iter_mut().enumerate() {
+                let region = region.get_mut();
                 if position <= failed_at {
                     epoch.append(&mut region.log);
                 } else {
@@ -542,22 +549,22 @@ impl Domain {
             }
             log.write(epoch);
         }
-        for position in 0..if outcome.n_faults > 0 { core.regions.len() } else { 0 } {
-            let region = own(&mut core.regions[position]);
+        for position in 0..if outcome.n_faults > 0 { state.regions.len() } else { 0 } {
+            let region = state.regions[position].get_mut();
             if position > failed_at {
                 region.faults.clear();
             }
             region.faults.drain(..).for_each(|fault| progress.note_fault(fault));
         }
-        if core.env.epoch.is_multiple_of(HEALTH_EVERY) {
-            gather_health(core, progress);
+        if state.env.epoch.is_multiple_of(HEALTH_EVERY) {
+            gather_health(state, progress);
         }
-        close_lanes(core, progress, &mut self.lanes, self.pace, now_ns);
-        if !self.special.credited.is_empty() {
+        close_lanes(state, progress, &mut self.lanes, self.pace, now_ns);
+        if !self.special_edges.credited.is_empty() {
             self.give_credit();
         }
         if self.trace.is_some() {
-            self.hand_on_trace();
+            self.flush_trace();
         }
         if self.shared.live.is_asked(self.index) {
             self.shared.live.put(self);
@@ -566,14 +573,14 @@ impl Domain {
     }
 
     /// Gives the log the records of an epoch, all at once.
-    fn hand_on_trace(&mut self) {
+    fn flush_trace(&mut self) {
         let Some(trace) = &self.trace else { return };
-        let core = alone(&mut self.core);
+        let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
         let Progress { records, points, n_trace_events, .. } = &mut self.progress;
-        let (epoch, start_ns) = (core.env.epoch, core.env.begun_ns);
-        let mut log = trace.open(Beginning { epoch, start_ns });
+        let (epoch, start_ns) = (state.env.epoch, state.env.begun_ns);
+        let mut log = trace.open(EpochStart { epoch, start_ns });
         let n_of_epoch = log.take_records(records);
-        let n_of_regions = log.take(&mut core.lines);
+        let n_of_regions = log.take(&mut state.lines);
         *n_trace_events += n_of_epoch + n_of_regions + log.take_records(points);
     }
 
@@ -591,19 +598,19 @@ impl Domain {
 }
 
 /// Runs all regions, one after the other, and tells those who might help what that takes.
-fn run_in_order(core: &mut Core, crew: Option<&mut Crew>) -> Outcome {
-    let crew = crew.filter(|_| core.env.measures);
-    let Some(crew) = crew else { return core.run_in_order() };
-    let begun_ns = core.env.nanos();
-    let outcome = core.run_in_order();
-    crew.measured(core.env.nanos().saturating_sub(begun_ns), outcome.n_called);
+fn run_sequential(state: &mut DomainState, helpers: Option<&mut Helpers>) -> EpochOutcome {
+    let helpers = helpers.filter(|_| state.env.measures);
+    let Some(helpers) = helpers else { return state.run_sequential() };
+    let begun_ns = state.env.nanos();
+    let outcome = state.run_sequential();
+    helpers.record_cost(state.env.nanos().saturating_sub(begun_ns), outcome.n_called);
     outcome
 }
 
 /// Takes what the channels, lanes and tasks have noted.
-fn gather_health(core: &mut Core, progress: &mut Progress) {
-    let (now_ns, sink) = (core.env.now_ns, &mut progress.health);
-    let (env, points) = (&core.env, &mut progress.points);
+fn gather_health(state: &mut DomainState, progress: &mut Progress) {
+    let (now_ns, sink) = (state.env.now_ns, &mut progress.health);
+    let (env, points) = (&state.env, &mut progress.points);
     sink.watch(env.traces);
     let rejected = |kind, component, lane, policy, n_rejected| Health {
         key: HealthKey { kind, component, lane, edge: health::NONE, policy },
@@ -613,14 +620,14 @@ fn gather_health(core: &mut Core, progress: &mut Progress) {
         capacity: 0,
         observed_ns: now_ns,
     };
-    for region in &mut core.regions {
-        let Region { nodes, channels, lane, .. } = own(region);
+    for region in &mut state.regions {
+        let Region { nodes, channels, lane, .. } = region.get_mut();
         let lane = count(*lane);
         for node in nodes {
             let component = count(node.component);
             let mine = channels[node.channels.clone()].iter_mut();
             for channel in mine.filter(|channel| channel.has_health()) {
-                channel.hand_on_health(component, lane, sink);
+                channel.drain_health(component, lane, sink);
             }
             let n_rejected = node.take_new_rejects();
             if n_rejected > 0 {
@@ -639,12 +646,18 @@ fn gather_health(core: &mut Core, progress: &mut Progress) {
 }
 
 /// Gives lanes their next ticks.
-fn close_lanes(core: &Core, progress: &mut Progress, lanes: &mut Lanes, pace: Pace, epoch_ns: u64) {
+fn close_lanes(
+    state: &DomainState,
+    progress: &mut Progress,
+    lanes: &mut Lanes,
+    pace: Pace,
+    epoch_ns: u64,
+) {
     let ended_ns = match pace {
         Pace::Simulated => epoch_ns,
-        Pace::System => core.env.since_start(),
+        Pace::System => state.env.since_start(),
     };
-    let (env, records, points) = (&core.env, &mut progress.records, &mut progress.points);
+    let (env, records, points) = (&state.env, &mut progress.records, &mut progress.points);
     let (start_ns, now_ns) = match records.first() {
         Some(epoch) => (epoch.start_ns, env.since_start()),
         None => (0, 0),
@@ -675,30 +688,25 @@ fn close_lanes(core: &Core, progress: &mut Progress, lanes: &mut Lanes, pace: Pa
     }
 }
 
-/// The core, between epochs.
-fn alone(core: &mut Arc<Core>) -> &mut Core {
-    Arc::get_mut(core).expect("nobody works on an epoch")
-}
-
 /// Tells the inbox what came of a task, also if it was dropped or has panicked.
-struct TaskEnding {
+struct TaskCompletion {
     inbox: Inbox,
     number: u64,
     origin: super::tasks::TaskOrigin,
     result: Option<TaskResult>,
 }
 
-impl TaskEnding {
+impl TaskCompletion {
     fn end(mut self, result: TaskResult) {
         self.result = Some(result);
     }
 }
 
-impl Drop for TaskEnding {
+impl Drop for TaskCompletion {
     fn drop(&mut self) {
         let (number, origin, result) = (self.number, self.origin, self.result.take());
         // A run that has ended takes nothing more.
-        let _ = self.inbox.put(Arrival::Task { number, origin, result });
+        let _ = self.inbox.put(Incoming::TaskEnded { number, origin, result });
     }
 }
 

@@ -27,15 +27,15 @@ pub(crate) struct Env {
     /// What components count for themselves.
     pub(crate) user: super::metrics::user::Registry,
     /// Where components write what they have to say, if anybody reads it.
-    pub(crate) journal: Option<super::journal::Desk>,
+    pub(crate) component_log: Option<super::component_log::ComponentLogWriter>,
     /// Whether anybody has counted something in a turn of this epoch.
-    pub(crate) has_counted: AtomicBool,
+    pub(crate) has_buffered_counts: AtomicBool,
     /// What components that draw numbers begin with.
     pub(crate) seed: u64,
     /// The name of the graph.
     pub(crate) graph: Arc<str>,
     /// The blackboard, as of the beginning of the epoch.
-    pub(crate) state: super::blackboard::Snapshot,
+    pub(crate) blackboard: super::blackboard::Snapshot,
     /// Whether anybody has written to it since.
     pub(crate) is_written: AtomicBool,
     /// Looks at it.
@@ -43,9 +43,9 @@ pub(crate) struct Env {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) executor: Handle,
     /// Whether others work on this epoch too.
-    pub(crate) is_shared: bool,
+    pub(crate) is_parallel: bool,
     /// Where work is left for others, if there are any.
-    pub(crate) board: Option<Arc<super::crew::Shared>>,
+    pub(crate) helpers: Option<Arc<super::helpers::HelpersShared>>,
     /// Whether a region has a fault to tell of that does not end the run.
     pub(crate) has_faults: AtomicBool,
     /// The executor's time when the run began.
@@ -65,7 +65,7 @@ impl Env {
     }
 
     /// Whether an epoch is one of nothing but calls: none is measured, and nothing written down.
-    pub(crate) fn is_plain(&self) -> bool {
+    pub(crate) fn is_unobserved(&self) -> bool {
         !(self.measures || self.traces || self.logs)
     }
 

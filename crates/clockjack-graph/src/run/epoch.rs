@@ -1,74 +1,130 @@
-//! The regions of a domain, and one epoch of them on one thread.
+//! The state of a domain, and one epoch of its regions on one thread.
 //!
-//! Between epochs the coordinator has all of this alone. During an epoch that several work on, each
-//! region is behind its lock: who runs it holds it, and who has run a region before it in compiled
-//! order takes it for a moment to deliver something. A region is not run before all that deliver to
-//! it have ended, so nobody ever waits long.
+//! # How an epoch commits
+//!
+//! A *commit* makes a published value visible to its reader: it moves the value from the outbox of
+//! the publisher into the channel of the reader. Components never write to channels themselves.
+//!
+//! 1. **Stage.** A component publishes into its own outbox, which no other component reads. If its
+//!    call fails, everything that the call has staged is discarded.
+//! 2. **Commit immediate edges.** After a successful call, the region moves the staged values of its
+//!    immediate edges into the channels of the readers. The readers are later in *compiled order*
+//!    (the topological order of the plan), so they run in the same epoch and see the values. A
+//!    composite loop holds the values for other regions until the loop has ended; invocations that
+//!    overlap commit together, in the order of the invocations.
+//! 3. **Defer the other edges.** Values on `delay`, `state` and `async` edges, values for other
+//!    domains, and writes to the blackboard go to a list of the region. At the beginning of the next
+//!    epoch the coordinator commits these lists in compiled order (`domain/boundary.rs`); so all
+//!    regions of one epoch see the same values there, whichever ran first.
+//! 4. **Record.** Each region appends what it commits to a buffer of its own. At the end of the
+//!    epoch the coordinator concatenates the buffers in compiled order and writes them to the commit
+//!    log ([`commit_log`](super::commit_log)).
+//!
+//! The result of an epoch therefore depends on compiled order only. One thread that runs the regions
+//! in that order ([`DomainState::run_sequential`]) and several threads that run independent regions
+//! concurrently ([`helpers`](super::helpers)) write the same commit log, byte for byte. If a region
+//! fails and that ends the run, the effects of regions after it in compiled order do not count, even
+//! if another thread has already run them: the coordinator drops their log buffers, tasks, log lines
+//! and counts.
+//!
+//! # Who may touch a region
+//!
+//! Between epochs the coordinator has exclusive access to everything here (`Arc::get_mut`). In a
+//! parallel epoch each region is behind its own lock. The worker that runs the region holds the
+//! lock; a worker that runs an earlier region takes the lock for a moment to put a message into a
+//! channel. A region starts only after all regions that publish to it have finished, so no worker
+//! holds a lock that another one waits for while it calls a component.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clockjack_sync::mutant;
 
 use super::{
+    current_position::CurrentPosition,
     env::Env,
     message::Meta,
     region::{Downstream, Region},
     report::Fault,
-    trace::{Glance, Lines},
-    turn::Turn,
+    trace::{ClockCache, Lines},
 };
 use crate::data::Value;
 
 /// The regions of a domain, in compiled order, and what they see of an epoch.
-pub(crate) struct Core {
-    pub(crate) regions: Vec<Mutex<Region>>,
+pub(crate) struct DomainState {
+    pub(crate) regions: Vec<RegionCell>,
     pub(crate) env: Env,
     /// For each lane of the plan, whether its components are called in this epoch.
     pub(crate) is_due: Vec<bool>,
-    /// What regions have to tell that one worker has run, in an epoch with a trace.
+    /// Trace records of the regions that one worker has run in this epoch.
     pub(crate) lines: Box<Lines>,
 }
 
-/// What came of an epoch.
-pub(crate) type Outcome = super::crew::Outcome<Fault>;
+/// A region and its lock. A panic of a lock holder does not poison it: the panic ends the run, and
+/// the run still reports what the regions counted.
+pub(crate) struct RegionCell(Mutex<Region>);
 
-impl Core {
-    /// Runs all regions, one after the other.
-    pub(crate) fn run_in_order(&mut self) -> Outcome {
-        if self.env.is_plain() { self.run_each::<true>() } else { self.run_each::<false>() }
+impl RegionCell {
+    pub(crate) fn new(region: Region) -> Self {
+        Self(Mutex::new(region))
     }
 
-    /// The same, of an epoch that is [plain](Env::is_plain) or not: one in which nothing is written
-    /// down does not ask for each call whether it is to be.
-    fn run_each<const IS_PLAIN: bool>(&mut self) -> Outcome {
+    /// The region, for the owner of the cell: takes no lock.
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self) -> &mut Region {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Region> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The result of an epoch.
+pub(crate) type EpochOutcome = super::helpers::EpochOutcome<Fault>;
+
+impl DomainState {
+    /// Runs all regions in compiled order, on this thread.
+    pub(crate) fn run_sequential(&mut self) -> EpochOutcome {
+        if self.env.is_unobserved() {
+            self.run_regions::<true>()
+        } else {
+            self.run_regions::<false>()
+        }
+    }
+
+    /// The code is generated twice: an [unobserved](Env::is_unobserved) epoch does not check at each
+    /// call whether the call is to be measured, traced or logged.
+    fn run_regions<const IS_UNOBSERVED: bool>(&mut self) -> EpochOutcome {
         let (mut n_called, mut first_fault) = (0, None);
-        let mut glance = Glance::default();
+        let mut clock = ClockCache::default();
         let env = &self.env;
-        if is_over(env) {
-            return Outcome { overlap: 1, ..Outcome::default() };
+        if must_stop(env) {
+            return EpochOutcome { overlap: 1, ..EpochOutcome::default() };
         }
         let is_all_due = self.is_due.iter().all(|is_due| *is_due);
         let (mut first, mut rest) = (0, self.regions.as_mut_slice());
         while let Some((region, after)) = rest.split_first_mut() {
             first += 1;
-            let region = own(region);
+            let region = region.get_mut();
             if is_all_due || self.is_due[region.lane] {
                 let regions = &mut *after;
-                let downstream = InOrder::<'_, IS_PLAIN> { first, regions, glance: &mut glance };
-                if !IS_PLAIN {
+                let clock = &mut clock;
+                let downstream = SequentialOut::<'_, IS_UNOBSERVED> { first, regions, clock };
+                if !IS_UNOBSERVED {
                     lend(&mut self.lines, region);
                 }
                 let stepped = region.step(env, downstream);
-                if !IS_PLAIN {
+                if !IS_UNOBSERVED {
                     core::mem::swap(&mut self.lines, &mut region.recorder.lines);
                 }
                 match stepped {
                     Ok(0) => {}
                     Ok(in_this) => {
                         n_called += u64::from(in_this);
-                        if is_over(env) {
+                        // Only after a region that called something: the others take no time.
+                        if must_stop(env) {
                             lend(&mut self.lines, region);
-                            region.was_asked_to_stop(env);
+                            region.note_stop_request(env);
                             core::mem::swap(&mut self.lines, &mut region.recorder.lines);
                             break;
                         }
@@ -82,63 +138,55 @@ impl Core {
             rest = after;
         }
         let n_faults = usize::from(core::mem::take(self.env.has_faults.get_mut()));
-        Outcome { n_called, fault: first_fault, overlap: 1, n_faults }
+        EpochOutcome { n_called, fault: first_fault, overlap: 1, n_faults }
     }
 
-    /// Lays together what regions have to tell that several have run, in compiled order.
+    /// Concatenates the trace records of regions that several workers have run, in compiled order.
     pub(crate) fn gather_lines(&mut self) {
         for region in &mut self.regions {
-            self.lines.append(&mut own(region).recorder.lines);
+            self.lines.append(&mut region.get_mut().recorder.lines);
         }
     }
 
-    /// Runs one region, while others may run others.
-    pub(crate) fn run_one(&self, position: usize, worker: u16) -> Result<u32, Fault> {
-        let turn = Turn::of(super::wiring::count(position));
-        let _turn = turn.begin(&self.env.has_counted);
-        let mut region = lock(&self.regions[position]);
+    /// Runs one region, while other workers may run other regions.
+    pub(crate) fn run_region(&self, position: usize, worker: u16) -> Result<u32, Fault> {
+        let current = CurrentPosition::of_region(super::wiring::count(position));
+        let _guard = current.enter(&self.env.has_buffered_counts);
+        let mut region = self.regions[position].lock();
         region.recorder.worker = worker;
-        let downstream = Beside { regions: &self.regions, glance: Glance::default() };
+        let downstream = ParallelOut { regions: &self.regions, clock: ClockCache::default() };
         let result = region.step(&self.env, downstream);
         if self.env.is_stopping() && result.as_ref().is_ok_and(|n_called| *n_called > 0) {
-            region.was_asked_to_stop(&self.env);
+            region.note_stop_request(&self.env);
         }
         result
     }
 }
 
-/// Lets a region write where others have written before it.
+/// Lets a region append to the trace records of the regions before it.
 #[inline]
 fn lend(lines: &mut Box<Lines>, region: &mut Region) {
     lines.begin();
     core::mem::swap(lines, &mut region.recorder.lines);
 }
 
-/// Whether an epoch is not to go on. It is asked after each region that had something to do: what
-/// nobody was called for takes no time.
+/// Whether an epoch must not go on.
 #[inline]
-fn is_over(env: &Env) -> bool {
+fn must_stop(env: &Env) -> bool {
     env.is_stopping() && !mutant!("epoch-goes-on-when-stopped")
 }
 
-/// A region that nobody else has.
-pub(crate) fn own(region: &mut Mutex<Region>) -> &mut Region {
-    region.get_mut().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(crate) fn lock(region: &Mutex<Region>) -> MutexGuard<'_, Region> {
-    region.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The regions after the one that runs.
-struct InOrder<'a, const IS_PLAIN: bool> {
+/// Delivery to later regions when one worker runs all of them: takes no lock.
+struct SequentialOut<'a, const IS_UNOBSERVED: bool> {
+    /// The position of the first of `regions`.
     first: usize,
-    regions: &'a mut [Mutex<Region>],
-    glance: &'a mut Glance,
+    /// The regions after the one that runs.
+    regions: &'a mut [RegionCell],
+    clock: &'a mut ClockCache,
 }
 
-impl<const IS_PLAIN: bool> Downstream for InOrder<'_, IS_PLAIN> {
-    const IS_PLAIN: bool = IS_PLAIN;
+impl<const IS_UNOBSERVED: bool> Downstream for SequentialOut<'_, IS_UNOBSERVED> {
+    const IS_UNOBSERVED: bool = IS_UNOBSERVED;
 
     #[inline(always)]
     fn deliver(
@@ -148,27 +196,28 @@ impl<const IS_PLAIN: bool> Downstream for InOrder<'_, IS_PLAIN> {
         value: Value,
         meta: &Meta,
     ) -> u64 {
-        let to = own(&mut self.regions[region as usize - self.first]);
+        let to = self.regions[region as usize - self.first].get_mut();
         put(to, channel, now_ns, value, meta)
     }
 
     fn room(&mut self, region: u32, channel: u32) -> u32 {
-        own(&mut self.regions[region as usize - self.first]).channels[channel as usize].room()
+        let to = self.regions[region as usize - self.first].get_mut();
+        to.channels[channel as usize].room()
     }
 
-    fn glance(&mut self) -> &mut Glance {
-        self.glance
+    fn clock(&mut self) -> &mut ClockCache {
+        self.clock
     }
 }
 
-/// The regions, when others are at work on some of them.
-struct Beside<'a> {
-    regions: &'a [Mutex<Region>],
-    glance: Glance,
+/// Delivery to later regions while other workers run some of them: locks the reader's region.
+struct ParallelOut<'a> {
+    regions: &'a [RegionCell],
+    clock: ClockCache,
 }
 
-impl Downstream for Beside<'_> {
-    const IS_PLAIN: bool = false;
+impl Downstream for ParallelOut<'_> {
+    const IS_UNOBSERVED: bool = false;
 
     fn deliver(
         &mut self,
@@ -177,15 +226,15 @@ impl Downstream for Beside<'_> {
         value: Value,
         meta: &Meta,
     ) -> u64 {
-        put(&mut lock(&self.regions[region as usize]), channel, now_ns, value, meta)
+        put(&mut self.regions[region as usize].lock(), channel, now_ns, value, meta)
     }
 
     fn room(&mut self, region: u32, channel: u32) -> u32 {
-        lock(&self.regions[region as usize]).channels[channel as usize].room()
+        self.regions[region as usize].lock().channels[channel as usize].room()
     }
 
-    fn glance(&mut self) -> &mut Glance {
-        &mut self.glance
+    fn clock(&mut self) -> &mut ClockCache {
+        &mut self.clock
     }
 }
 

@@ -8,7 +8,7 @@ use core::{
 };
 
 use super::{
-    inbox::{Arrival, Inbox, InboxRefusal},
+    inbox::{Inbox, InboxRefusal, Incoming},
     message::Stamp,
     wiring::Port,
 };
@@ -75,13 +75,13 @@ impl<T: Data> Feed<T> {
         // As one that has one reader: so that it comes back whole if it is refused.
         let value = Value::owned(value);
         let arrival = match self.port {
-            Port::Input { edge, .. } => Arrival::Fed { edge, value, stamp },
+            Port::Input { edge, .. } => Incoming::Fed { edge, value, stamp },
             Port::Output { component, index: port } => {
-                Arrival::FedOut { component, port, value, stamp }
+                Incoming::FedOut { component, port, value, stamp }
             }
         };
         self.inbox.put_or_wait(arrival, waiter).map_err(|(arrival, refusal)| {
-            let (Arrival::Fed { value, .. } | Arrival::FedOut { value, .. }) = arrival else {
+            let (Incoming::Fed { value, .. } | Incoming::FedOut { value, .. }) = arrival else {
                 unreachable!("what comes back is what was put")
             };
             let value = value.take().expect("it has one reader");

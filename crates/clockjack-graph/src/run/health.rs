@@ -254,7 +254,7 @@ impl Notes {
     }
 
     /// Hands on what was noted. The kind of `key` is not looked at.
-    pub(crate) fn hand_on(&mut self, key: HealthKey, capacity: u32, sink: &mut HealthSink) {
+    pub(crate) fn drain_into(&mut self, key: HealthKey, capacity: u32, sink: &mut HealthSink) {
         if !self.is_any {
             return;
         }

@@ -22,7 +22,7 @@ use clockjack_exec::Failure;
 
 use super::{
     message::{Meta, Stamp},
-    node::guarded,
+    node::catch_panic,
     tasks::TaskOrigin,
 };
 use crate::data::Value;
@@ -31,22 +31,22 @@ use crate::data::Value;
 pub(crate) type TaskResult = Result<Option<Value>, Failure>;
 
 /// Something that has come.
-pub(crate) enum Arrival {
+pub(crate) enum Incoming {
     /// A value for the input of a component: the channel of this edge.
     Fed { edge: u32, value: Value, stamp: Option<Stamp> },
     /// A value that a component at the border publishes at an output.
     FedOut { component: usize, port: usize, value: Value, stamp: Option<Stamp> },
     /// A message of another domain.
-    Crossed { edge: u32, value: Value, meta: Meta },
+    FromDomain { edge: u32, value: Value, meta: Meta },
     /// A blocking edge to another domain has room again.
-    Room,
+    RoomAvailable,
     /// Settings are to change.
     Config(super::reconfigure::Transaction),
     /// A task has ended: its number, whose it was, what it gave; no result if it was dropped.
-    Task { number: u64, origin: TaskOrigin, result: Option<TaskResult> },
+    TaskEnded { number: u64, origin: TaskOrigin, result: Option<TaskResult> },
 }
 
-impl Arrival {
+impl Incoming {
     /// Whether it counts against the bound for what is fed.
     pub(crate) fn is_fed(&self) -> bool {
         matches!(self, Self::Fed { .. } | Self::FedOut { .. })
@@ -54,7 +54,7 @@ impl Arrival {
 
     /// Whether it is the end of a task.
     pub(crate) fn is_task(&self) -> bool {
-        matches!(self, Self::Task { .. })
+        matches!(self, Self::TaskEnded { .. })
     }
 }
 
@@ -64,9 +64,9 @@ pub(crate) struct Inbox(Arc<Shared>);
 
 /// The inboxes of a run, which are closed when it ends, however it does: nobody is to wait for one
 /// that is no more.
-pub(crate) struct Closing(pub(crate) Arc<[Inbox]>);
+pub(crate) struct CloseOnDrop(pub(crate) Arc<[Inbox]>);
 
-impl Drop for Closing {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         for inbox in &*self.0 {
             drop(inbox.close());
@@ -80,7 +80,7 @@ struct Shared {
 }
 
 struct State {
-    arrivals: VecDeque<Arrival>,
+    incoming: VecDeque<Incoming>,
     n_fed: usize,
     fed_max: usize,
     /// Of the coordinator, while it sleeps.
@@ -100,7 +100,7 @@ pub(crate) enum InboxRefusal {
 impl Inbox {
     pub(crate) fn new(fed_max: usize) -> Self {
         let state = State {
-            arrivals: VecDeque::new(),
+            incoming: VecDeque::new(),
             n_fed: 0,
             fed_max,
             sleeper: None,
@@ -110,16 +110,16 @@ impl Inbox {
         Self(Arc::new(Shared { state: Mutex::new(state), has_any: AtomicBool::new(false) }))
     }
 
-    pub(crate) fn put(&self, arrival: Arrival) -> Result<(), (Arrival, InboxRefusal)> {
+    pub(crate) fn put(&self, arrival: Incoming) -> Result<(), (Incoming, InboxRefusal)> {
         self.put_or_wait(arrival, None)
     }
 
     /// As `put`; if it is full, `waiter` is woken when it may have room.
     pub(crate) fn put_or_wait(
         &self,
-        arrival: Arrival,
+        arrival: Incoming,
         waiter: Option<&Waker>,
-    ) -> Result<(), (Arrival, InboxRefusal)> {
+    ) -> Result<(), (Incoming, InboxRefusal)> {
         let mut state = self.lock();
         if state.is_closed {
             return Err((arrival, InboxRefusal::Closed));
@@ -135,7 +135,7 @@ impl Inbox {
             }
             state.n_fed += 1;
         }
-        state.arrivals.push_back(arrival);
+        state.incoming.push_back(arrival);
         // Relaxed: what it tells of is read under the lock.
         self.0.has_any.store(true, Ordering::Relaxed);
         let sleeper = state.sleeper.take();
@@ -148,7 +148,7 @@ impl Inbox {
 
     /// Takes all that has come, behind what is there already. What was fed counts against the
     /// bound until it is [seen](Self::seen).
-    pub(crate) fn take(&self, into: &mut VecDeque<Arrival>) {
+    pub(crate) fn take(&self, into: &mut VecDeque<Incoming>) {
         if !self.has_any() {
             return;
         }
@@ -156,9 +156,9 @@ impl Inbox {
         // Relaxed: as in `put_or_wait`.
         self.0.has_any.store(false, Ordering::Relaxed);
         if into.is_empty() {
-            core::mem::swap(&mut state.arrivals, into);
+            core::mem::swap(&mut state.incoming, into);
         } else {
-            into.append(&mut state.arrivals);
+            into.append(&mut state.incoming);
         }
     }
 
@@ -174,7 +174,7 @@ impl Inbox {
     /// Ready if there is something, or if somebody has called for the coordinator.
     pub(crate) fn poll_any(&self, waker: &Waker, is_called: impl Fn() -> bool) -> Poll<()> {
         let mut state = self.lock();
-        if !state.arrivals.is_empty() || is_called() {
+        if !state.incoming.is_empty() || is_called() {
             return Poll::Ready(());
         }
         state.sleeper = Some(waker.clone());
@@ -194,7 +194,7 @@ impl Inbox {
 
     /// How many tasks are in it.
     pub(crate) fn n_tasks(&self) -> usize {
-        self.lock().arrivals.iter().filter(|one| one.is_task()).count()
+        self.lock().incoming.iter().filter(|one| one.is_task()).count()
     }
 
     /// Calls the coordinator. What it is called for was written down before.
@@ -206,10 +206,10 @@ impl Inbox {
     }
 
     /// Takes nothing more. What is in it comes back.
-    pub(crate) fn close(&self) -> VecDeque<Arrival> {
+    pub(crate) fn close(&self) -> VecDeque<Incoming> {
         let mut state = self.lock();
         state.is_closed = true;
-        let left = core::mem::take(&mut state.arrivals);
+        let left = core::mem::take(&mut state.incoming);
         // Relaxed: as in `put_or_wait`.
         self.0.has_any.store(false, Ordering::Relaxed);
         let waiters = core::mem::take(&mut state.waiters);
@@ -232,7 +232,7 @@ fn wake_all(waiters: Vec<Waker>) {
 
 /// Wakes somebody outside of the graph, as `wake_all`.
 pub(crate) fn wake_outside(waker: Waker) {
-    let woken = guarded(|| {
+    let woken = catch_panic(|| {
         waker.wake();
         Ok(())
     });

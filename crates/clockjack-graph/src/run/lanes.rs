@@ -74,7 +74,7 @@ impl Lanes {
         paced.map(|lane| lane.next_ns).min().filter(|next_ns| *next_ns < u64::MAX)
     }
 
-    /// Marks the lanes whose components are called at this time. `is_called`: the host has asked
+    /// FieldSpans the lanes whose components are called at this time. `is_called`: the host has asked
     /// for a step of its `manual_step` lanes.
     pub(crate) fn begin(&mut self, now_ns: u64, is_called: bool, is_due: &mut [bool]) {
         for lane in &mut self.list {

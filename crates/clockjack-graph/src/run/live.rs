@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{
     collect::{self, LifecycleCounts},
     domain::Domain,
-    epoch::lock as lock_region,
+    epoch::RegionCell,
     metrics::Metrics,
 };
 use crate::compile::Plan;
@@ -97,28 +97,28 @@ impl Live {
     pub(crate) fn put(&self, domain: &Domain) {
         // Relaxed: as above.
         let asked = self.asked[domain.index].swap(0, Ordering::Relaxed);
-        self.put_down(domain, asked);
+        self.publish_parts(domain, asked);
     }
 
     /// A domain has ended, and puts down how: nobody will ask it again.
-    pub(crate) fn put_last(&self, domain: &Domain) {
+    pub(crate) fn publish_final(&self, domain: &Domain) {
         // Relaxed: who asks first when all is over has the report.
-        self.put_down(domain, self.ever_asked.load(Ordering::Relaxed));
+        self.publish_parts(domain, self.ever_asked.load(Ordering::Relaxed));
     }
 
-    fn put_down(&self, domain: &Domain, asked: u8) {
+    fn publish_parts(&self, domain: &Domain, asked: u8) {
         if asked & LANES != 0 {
             let mut lanes = lock(&self.lanes);
             for clock in &domain.lanes.list {
                 let shown = &mut lanes[clock.lane];
-                shown.epochs = domain.core.env.epoch;
-                shown.now_ns = domain.core.env.now_ns;
+                shown.epochs = domain.state.env.epoch;
+                shown.now_ns = domain.state.env.now_ns;
                 shown.ticks = clock.counts.ticks;
                 shown.overruns = clock.counts.overruns;
                 shown.skipped = clock.counts.skipped;
                 (shown.calls, shown.drops) = (0, 0);
             }
-            for region in domain.core.regions.iter().map(lock_region) {
+            for region in domain.state.regions.iter().map(RegionCell::lock) {
                 let shown = &mut lanes[region.lane];
                 shown.calls += region.nodes.iter().map(|node| node.counts.executions).sum::<u64>();
                 for counts in region.channels.iter().map(|channel| channel.counters()) {

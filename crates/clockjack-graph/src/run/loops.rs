@@ -26,7 +26,7 @@ use super::{
     context::{ConvergenceReport, LoopIteration},
     env::Env,
     message::Message,
-    node::{Route, To},
+    node::{Route, Target},
     outbox::Mark,
     region::{Deferred, Downstream, Region},
     report::{Fault, Phase},
@@ -71,7 +71,7 @@ pub(crate) struct LoopCounts {
 
 /// How a pass through the iterations ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
+enum LoopEnding {
     Converged,
     Cancelled,
     Budget,
@@ -188,9 +188,9 @@ pub(crate) fn step(
         rollback = Some(Rollback::new(region));
     }
     match iterate(region, env, downstream) {
-        Ok((n_called, Ending::Unfinished)) => Ok(n_called),
+        Ok((n_called, LoopEnding::Unfinished)) => Ok(n_called),
         Ok((0, _)) if !is_under_way => Ok(0),
-        Ok((n_called, Ending::Failed)) => {
+        Ok((n_called, LoopEnding::Failed)) => {
             fail(region, env, deferred_before);
             if let Some(rollback) = rollback {
                 rollback.back(region, env);
@@ -262,7 +262,7 @@ impl Rollback {
                 env.note_fault();
             }
             for index in 0..region.nodes[at].routes.len() {
-                if let To::Here(channel) = region.nodes[at].routes[index].to {
+                if let Target::SameRegion(channel) = region.nodes[at].routes[index].to {
                     while region.channels[channel as usize].pop(env.now_ns).is_some() {
                         region.n_published.composite_discarded += 1;
                     }
@@ -276,7 +276,7 @@ fn iterate(
     region: &mut Region,
     env: &Env,
     downstream: &mut impl Downstream,
-) -> Result<(u32, Ending), Fault> {
+) -> Result<(u32, LoopEnding), Fault> {
     let state = region.looping.as_ref().expect("only loops come here");
     let max = state.spec.max_iterations.max(1);
     // In simulated time an epoch takes none: how fast the host is must not change a result.
@@ -290,27 +290,27 @@ fn iterate(
     let mut n_called = 0;
     for index in first..max {
         if index > 0 && env.is_stopping() {
-            return Ok((n_called, Ending::Cancelled));
+            return Ok((n_called, LoopEnding::Cancelled));
         }
         let state = region.looping.as_mut().expect("it was there");
         state.report = ConvergenceReport::default();
         state.has_report = false;
         state.digest = FNV_OFFSET;
         let first = region.nodes[0].component;
-        let span = region.recorder.open(env, downstream.glance(), TraceName::LoopIteration, first);
+        let span = region.recorder.open(env, downstream.clock(), TraceName::LoopIteration, first);
         let in_this = run_members(region, env, downstream, LoopIteration { index, max });
         region.recorder.close(env, span, index.into());
-        let Some(in_this) = in_this? else { return Ok((n_called.max(1), Ending::Failed)) };
+        let Some(in_this) = in_this? else { return Ok((n_called.max(1), LoopEnding::Failed)) };
         if in_this == 0 {
             region.recorder.forget(span);
-            return Ok((n_called, Ending::Exhausted));
+            return Ok((n_called, LoopEnding::Exhausted));
         }
         n_called += in_this;
         let state = region.looping.as_mut().expect("it was there");
         state.counts.iterations += 1;
         if let Some(reason) = state.has_converged(index) {
             state.counts.reason = reason;
-            return Ok((n_called, Ending::Converged));
+            return Ok((n_called, LoopEnding::Converged));
         }
         state.digest_before = Some(state.digest);
         if budget_ns > 0 && env.nanos().saturating_sub(begun_ns) >= budget_ns {
@@ -318,14 +318,14 @@ fn iterate(
                 // What the clock has decided no replay can find out again.
                 commit_log::budget(&mut region.log, region.nodes[0].component, index + 1);
             }
-            return Ok((n_called, Ending::Budget));
+            return Ok((n_called, LoopEnding::Budget));
         }
         if is_spread && index + 1 < max {
             region.looping.as_mut().expect("it was there").next_index = index + 1;
-            return Ok((n_called, Ending::Unfinished));
+            return Ok((n_called, LoopEnding::Unfinished));
         }
     }
-    Ok((n_called, Ending::Bound))
+    Ok((n_called, LoopEnding::Bound))
 }
 
 /// One iteration: how many calls it took; `None` if a member has failed whose transaction it is.
@@ -378,31 +378,31 @@ fn end(
     region: &mut Region,
     env: &Env,
     downstream: &mut impl Downstream,
-    ending: Ending,
+    ending: LoopEnding,
     deferred_before: usize,
 ) -> Result<(), Fault> {
-    region.tell_ending(env, ending);
+    region.record_ending(env, ending);
     let state = region.looping.as_mut().expect("only loops come here");
     state.counts.residual = state.report.residual.or(state.counts.residual);
     match ending {
-        Ending::Converged => state.counts.converged += 1,
-        Ending::Cancelled => {
+        LoopEnding::Converged => state.counts.converged += 1,
+        LoopEnding::Cancelled => {
             state.counts.cancel_requested += 1;
             state.counts.reason = "cancelled";
         }
-        Ending::Budget => {
+        LoopEnding::Budget => {
             state.counts.budget_overrun += 1;
             state.counts.reason = "budget_overrun";
         }
-        Ending::Bound => {
+        LoopEnding::Bound => {
             state.counts.max_iterations_hit += 1;
             state.counts.reason = "max_iterations";
         }
-        Ending::Exhausted => state.counts.reason = "exhausted",
-        Ending::Failed | Ending::Unfinished => unreachable!("they do not end here"),
+        LoopEnding::Exhausted => state.counts.reason = "exhausted",
+        LoopEnding::Failed | LoopEnding::Unfinished => unreachable!("they do not end here"),
     }
     state.next_index = 0;
-    let has_settled = matches!(ending, Ending::Converged | Ending::Exhausted);
+    let has_settled = matches!(ending, LoopEnding::Converged | LoopEnding::Exhausted);
     let partial = if has_settled { PartialSuccess::CommitOutputs } else { state.partial_success() };
     let mut held = core::mem::take(&mut state.held);
     match partial {
@@ -420,7 +420,7 @@ fn end(
             let mut index = 0;
             region.deferred.retain(|one| {
                 index += 1;
-                index <= deferred_before || matches!(one.to, To::Here(_))
+                index <= deferred_before || matches!(one.to, Target::SameRegion(_))
             });
             region.n_published.async_discarded += n_async_before - n_async(&region.deferred);
             let n_deferred = (n_before - region.deferred.len()) as u64;
@@ -460,17 +460,17 @@ impl Region {
         self.recorder.note(env, name, self.nodes[0].component, value);
     }
 
-    fn tell_ending(&mut self, env: &Env, ending: Ending) {
+    fn record_ending(&mut self, env: &Env, ending: LoopEnding) {
         match ending {
             _ if !env.traces => {}
-            Ending::Converged => self.note_loop(env, TraceName::LoopConverged, 0),
-            Ending::Cancelled => {
+            LoopEnding::Converged => self.note_loop(env, TraceName::LoopConverged, 0),
+            LoopEnding::Cancelled => {
                 self.note_loop(env, TraceName::LoopCancellationRequested, 0);
                 self.note_loop(env, TraceName::LoopCancellationObserved, 0);
             }
-            Ending::Budget => self.note_loop(env, TraceName::LoopBudgetOverrun, 0),
-            Ending::Bound => self.note_loop(env, TraceName::LoopMaxIterationsHit, 0),
-            Ending::Exhausted | Ending::Failed | Ending::Unfinished => {}
+            LoopEnding::Budget => self.note_loop(env, TraceName::LoopBudgetOverrun, 0),
+            LoopEnding::Bound => self.note_loop(env, TraceName::LoopMaxIterationsHit, 0),
+            LoopEnding::Exhausted | LoopEnding::Failed | LoopEnding::Unfinished => {}
         }
     }
 }

@@ -138,5 +138,5 @@ impl Message {
     }
 }
 
-// Messages are moved at every step of their way: no more than a cache line.
+// Messages are moved at every step of their step_kind: no more than a cache line.
 const _: () = assert!(size_of::<Message>() <= 64);

@@ -9,7 +9,7 @@ use clockjack_sync::mutant;
 use super::{
     batch::Job,
     channel::Channel,
-    context::{Call, ConvergenceReport, GraphContext, Occasion, PORT, Seen, is_taken},
+    context::{Call, CallInfo, ConvergenceReport, GraphContext, LastSeen, PORT, is_taken},
     env::Env,
     message::Message,
     outbox::Outbox,
@@ -22,7 +22,7 @@ use crate::{
     describe::{EdgeKind, ErrorPolicy, ErrorPolicySpec, Priority},
     registry::{
         Factory,
-        node::{Body, Node},
+        node::{ErasedComponent, ErasedNode},
     },
 };
 
@@ -32,7 +32,7 @@ pub(crate) struct NodeState {
     pub(crate) id: Arc<str>,
     pub(crate) lane: Arc<str>,
     pub(crate) descriptor: Arc<Descriptor>,
-    pub(crate) body: Body,
+    pub(crate) body: ErasedComponent,
     /// Makes another one, if that is possible.
     pub(crate) make: Option<Factory>,
     pub(crate) config: Config,
@@ -40,7 +40,7 @@ pub(crate) struct NodeState {
     /// Its in-edges, in the channels of its region.
     pub(crate) channels: Range<usize>,
     /// Inputs that the trigger does not look at: port and channel, the latter of the region.
-    pub(crate) beside: Vec<(u16, usize)>,
+    pub(crate) untriggered: Vec<(u16, usize)>,
     /// The last message seen at each input, unless its channel keeps it.
     pub(crate) last: Vec<Message>,
     /// Where a message of each input is laid out for a call, to be the last ones then.
@@ -89,7 +89,7 @@ pub(crate) struct Admission {
 pub(crate) struct Route {
     pub(crate) edge: u32,
     pub(crate) kind: EdgeKind,
-    pub(crate) to: To,
+    pub(crate) to: Target,
     /// Messages of an `async` edge that may be under way; zero: any number.
     pub(crate) max_inflight: u32,
 }
@@ -97,15 +97,15 @@ pub(crate) struct Route {
 impl Route {
     /// Whether what it carries is seen in the same epoch, by another region.
     pub(crate) fn is_prompt(&self) -> bool {
-        self.kind == EdgeKind::Immediate && matches!(self.to, To::Region(..))
+        self.kind == EdgeKind::Immediate && matches!(self.to, Target::Region(..))
     }
 }
 
 /// Which channel it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum To {
+pub(crate) enum Target {
     /// One of the same region.
-    Here(u32),
+    SameRegion(u32),
     /// One of another region of the domain.
     Region(u32, u32),
     /// One of another domain.
@@ -155,13 +155,13 @@ pub(crate) struct NodeCounts {
 
 /// What there is to say of a call after it was made, unless it has succeeded and there is nothing
 /// more to say.
-pub(crate) struct Invoked {
+pub(crate) struct CallOutcome {
     pub(crate) result: Result<(), Failure>,
     pub(crate) report: Option<ConvergenceReport>,
     pub(crate) saw_cancel: bool,
 }
 
-impl Default for Invoked {
+impl Default for CallOutcome {
     fn default() -> Self {
         Self { result: Ok(()), report: None, saw_cancel: false }
     }
@@ -174,11 +174,11 @@ impl NodeState {
         &mut self,
         env: &Env,
         messages: &mut [Message],
-        occasion: &Occasion,
-    ) -> Option<Invoked> {
+        info: &CallInfo,
+    ) -> Option<CallOutcome> {
         let Self { body, outbox, component, id, last, .. } = self;
-        let seen = Seen { first: 0, last };
-        invoke(body, env, (*component, id), (messages, seen, outbox), occasion)
+        let last_seen = LastSeen { first: 0, last };
+        invoke(body, env, (*component, id), (messages, last_seen, outbox), info)
     }
 
     /// Calls the component with one message, when its channel keeps what was seen there.
@@ -187,19 +187,19 @@ impl NodeState {
         &mut self,
         env: &Env,
         message: &mut Message,
-        seen: Seen<'_>,
-    ) -> Option<Invoked> {
+        last_seen: LastSeen<'_>,
+    ) -> Option<CallOutcome> {
         let Self { body, outbox, component, id, .. } = self;
         let messages = core::slice::from_mut(message);
-        invoke(body, env, (*component, id), (messages, seen, outbox), &Occasion::PLAIN)
+        invoke(body, env, (*component, id), (messages, last_seen, outbox), &CallInfo::DEFAULT)
     }
 
     /// Calls the component with the first so many of the messages that were laid out.
     #[inline(always)]
-    pub(crate) fn call_fresh(&mut self, env: &Env, n_messages: usize) -> Option<Invoked> {
+    pub(crate) fn call_fresh(&mut self, env: &Env, n_messages: usize) -> Option<CallOutcome> {
         let Self { body, outbox, component, id, last, fresh, .. } = self;
-        let (messages, seen) = (&mut fresh[..n_messages], Seen { first: 0, last });
-        invoke(body, env, (*component, id), (messages, seen, outbox), &Occasion::PLAIN)
+        let (messages, last_seen) = (&mut fresh[..n_messages], LastSeen { first: 0, last });
+        invoke(body, env, (*component, id), (messages, last_seen, outbox), &CallInfo::DEFAULT)
     }
 
     /// A call has looked, and seen that the run is to stop.
@@ -221,12 +221,12 @@ impl NodeState {
     /// invocation sees of the others must not depend on it.
     pub(crate) fn overlaps(&self) -> bool {
         self.admission.is_some_and(|admission| admission.overlaps)
-            && matches!(self.body, Body::Shared(_))
+            && matches!(self.body, ErasedComponent::Shared(_))
     }
 
     /// All invocations, each with what it needs.
     pub(crate) fn jobs(&mut self, invocations: &mut Invocations) -> Vec<Job> {
-        let Body::Shared(body) = &self.body else { return Vec::new() };
+        let ErasedComponent::Shared(body) = &self.body else { return Vec::new() };
         let mut jobs = Vec::with_capacity(invocations.len());
         invocations.take_each(|index, invocation, messages| {
             let spare = self.spare.pop().unwrap_or_else(|| self.outbox.empty_like());
@@ -253,14 +253,14 @@ impl NodeState {
     }
 
     /// Whether it may become ready by time alone.
-    pub(crate) fn goes_by_time(&self) -> bool {
-        self.trigger.goes_by_time()
+    pub(crate) fn depends_on_time(&self) -> bool {
+        self.trigger.depends_on_time()
             || self.waits_for_room
             || self.on_error.policy == ErrorPolicy::Restart
     }
 
     /// Whether a failure may be its end.
-    pub(crate) fn may_end(on_error: ErrorPolicy) -> bool {
+    pub(crate) fn may_stop_on_error(on_error: ErrorPolicy) -> bool {
         matches!(on_error, ErrorPolicy::Isolate | ErrorPolicy::Restart)
             && !mutant!("node-loses-what-it-was-not-called-with")
     }
@@ -300,14 +300,14 @@ impl NodeState {
 
     /// Looks at the inputs that the trigger does not look at: what is in their channels goes to
     /// the first invocation, after its own messages. A channel bounds how much that is.
-    pub(crate) fn look_beside(
+    pub(crate) fn take_untriggered(
         &mut self,
         now_ns: u64,
         channels: &mut [Channel],
         invocations: &mut Invocations,
     ) {
         let overlaps = self.overlaps();
-        for (port, at) in &self.beside {
+        for (port, at) in &self.untriggered {
             let channel = &mut channels[*at];
             while let Some(message) = channel.pop(now_ns) {
                 if overlaps && let Some(shared) = message.share() {
@@ -397,12 +397,12 @@ impl NodeState {
     /// # Errors
     ///
     /// What its hooks say, as of any failure.
-    pub(crate) fn ready_to_be_called(&mut self, env: &Env) -> Result<bool, Fault> {
+    pub(crate) fn is_callable(&mut self, env: &Env) -> Result<bool, Fault> {
         match self.status {
             Status::Active => Ok(true),
             Status::Isolated => Ok(false),
             Status::Backoff { until_ns } if env.now_ns < until_ns => Ok(false),
-            Status::Backoff { .. } => match self.make_anew(env.now_ns) {
+            Status::Backoff { .. } => match self.recreate(env.now_ns) {
                 Ok(()) => {
                     self.status = Status::Active;
                     self.counts.restarts += 1;
@@ -417,15 +417,15 @@ impl NodeState {
         }
     }
 
-    fn make_anew(&mut self, now_ns: u64) -> Result<(), Failure> {
-        let made = self.make.as_ref().map(|make| guarded(|| Ok(make()))).transpose()?;
+    fn recreate(&mut self, now_ns: u64) -> Result<(), Failure> {
+        let made = self.make.as_ref().map(|make| catch_panic(|| Ok(make()))).transpose()?;
         let Some(fresh) = made else {
             return Err(Failure::msg("it cannot be made anew"));
         };
         // It has failed before; what it holds is to be let go all the same.
         let _ = self.deactivate();
         // Its end is its own affair.
-        let _ = self.let_go(fresh);
+        let _ = self.replace_body(fresh);
         self.last.fill_with(Message::none);
         self.trigger.start(now_ns);
         self.bind_and_configure()?;
@@ -437,9 +437,9 @@ impl NodeState {
     /// # Errors
     ///
     /// It has panicked when it was dropped.
-    pub(crate) fn let_go(&mut self, for_other: Body) -> Result<(), Failure> {
+    pub(crate) fn replace_body(&mut self, for_other: ErasedComponent) -> Result<(), Failure> {
         let old = core::mem::replace(&mut self.body, for_other);
-        guarded(|| {
+        catch_panic(|| {
             drop(old);
             Ok(())
         })
@@ -494,14 +494,16 @@ impl NodeState {
     /// Does something to the component while nobody calls it.
     pub(crate) fn with_body<R>(
         &mut self,
-        work: impl FnOnce(&mut dyn Node) -> Result<R, Failure>,
+        work: impl FnOnce(&mut dyn ErasedNode) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
-        let node: &mut dyn Node = match &mut self.body {
-            Body::Own(node) => &mut **node,
-            Body::Shared(node) => Arc::get_mut(node).expect("no invocation is under way"),
-            Body::Gone => return Err(Failure::msg(GONE)),
+        let node: &mut dyn ErasedNode = match &mut self.body {
+            ErasedComponent::Exclusive(node) => &mut **node,
+            ErasedComponent::Shared(node) => {
+                Arc::get_mut(node).expect("no invocation is under way")
+            }
+            ErasedComponent::Removed => return Err(Failure::msg(GONE)),
         };
-        guarded(|| work(node))
+        catch_panic(|| work(node))
     }
 }
 
@@ -512,7 +514,7 @@ impl Drop for NodeState {
             let _ = self.deactivate();
         }
         // One that panics is not to take the others with it.
-        let _ = self.let_go(Body::Gone);
+        let _ = self.replace_body(ErasedComponent::Removed);
     }
 }
 
@@ -521,18 +523,18 @@ const GONE: &str = "it was taken down";
 /// Calls a component.
 #[inline(always)]
 fn invoke(
-    body: &mut Body,
+    body: &mut ErasedComponent,
     env: &Env,
     (component, id): (usize, &Arc<str>),
-    (messages, seen, outbox): (&mut [Message], Seen<'_>, &mut Outbox),
-    occasion: &Occasion,
-) -> Option<Invoked> {
-    let call = Call { env, component, id, occasion, report: None, saw_cancel: false };
-    let mut cx = GraphContext { messages, seen, outbox, call };
+    (messages, last_seen, outbox): (&mut [Message], LastSeen<'_>, &mut Outbox),
+    info: &CallInfo,
+) -> Option<CallOutcome> {
+    let call = Call { env, component, id, info, report: None, saw_cancel: false };
+    let mut cx = GraphContext { messages, last_seen, outbox, call };
     let result = match body {
-        Body::Own(node) => guarded(|| node.execute(&mut cx)),
-        Body::Shared(node) => guarded(|| node.execute_shared(&mut cx)),
-        Body::Gone => Err(Failure::msg(GONE)),
+        ErasedComponent::Exclusive(node) => catch_panic(|| node.execute(&mut cx)),
+        ErasedComponent::Shared(node) => catch_panic(|| node.execute_shared(&mut cx)),
+        ErasedComponent::Removed => Err(Failure::msg(GONE)),
     };
     let Call { report, saw_cancel, .. } = &cx.call;
     if result.is_ok() && report.is_none() && !saw_cancel {
@@ -540,12 +542,12 @@ fn invoke(
         core::mem::forget(result);
         return None;
     }
-    Some(Invoked { result, report: *report, saw_cancel: *saw_cancel })
+    Some(CallOutcome { result, report: *report, saw_cancel: *saw_cancel })
 }
 
 /// A panic is a failure like any other.
 #[inline(always)]
-pub(crate) fn guarded<R>(call: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
+pub(crate) fn catch_panic<R>(call: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => result,
         Err(panic) => Err(panicked(&*panic)),

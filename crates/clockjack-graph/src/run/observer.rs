@@ -67,23 +67,23 @@ pub trait Observer: Send + 'static {
 
 /// An observer among the options of a run. Clones are the same observer.
 #[derive(Clone)]
-pub(crate) struct Watching(Arc<Mutex<Box<dyn Observer>>>);
+pub(crate) struct SharedObserver(Arc<Mutex<Box<dyn Observer>>>);
 
-impl Watching {
+impl SharedObserver {
     pub(crate) fn new(observer: impl Observer) -> Self {
         Self(Arc::new(Mutex::new(Box::new(observer))))
     }
 }
 
-impl fmt::Debug for Watching {
+impl fmt::Debug for SharedObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Watching")
+        f.write_str("SharedObserver")
     }
 }
 
 /// Shows a run to all, and adds to its metrics what came of that.
-pub(crate) fn show(
-    observers: &[Watching],
+pub(crate) fn notify(
+    observers: &[SharedObserver],
     report: &mut RunReport,
     fault: Option<&Fault>,
     trace: Option<&TraceLog>,
@@ -104,7 +104,7 @@ pub(crate) fn show(
             .chain([Observation::Result(report)])
     };
     let (mut n_failed, mut n_dropped) = (0_u64, 0_u64);
-    for Watching(observer) in observers {
+    for SharedObserver(observer) in observers {
         // One that has panicked in another run is called again: this is not that run.
         let mut observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut has_panicked = false;

@@ -5,8 +5,8 @@ use core::time::Duration;
 use clockjack_actor::ActorRef;
 
 use super::{
-    journal::Journal,
-    observer::{Observer, Watching},
+    component_log::ComponentLog,
+    observer::{Observer, SharedObserver},
     sinks::{CommitLog, TraceLog},
     tasks::ShutdownPolicy,
 };
@@ -60,8 +60,8 @@ pub struct RunOptions {
     pub(crate) feed_max: usize,
     pub(crate) shutdown_policy: ShutdownPolicy,
     pub(crate) drain_max: Duration,
-    pub(crate) journal: Option<Journal>,
-    pub(crate) observers: Vec<Watching>,
+    pub(crate) component_log: Option<ComponentLog>,
+    pub(crate) observers: Vec<SharedObserver>,
     pub(crate) subscriptions: Vec<Subscription>,
     pub(crate) snapshots: bool,
     pub(crate) restore: Vec<(String, Snapshot)>,
@@ -112,7 +112,7 @@ impl RunOptions {
             feed_max: 1024,
             shutdown_policy: ShutdownPolicy::Drain,
             drain_max: DRAIN_MAX,
-            journal: None,
+            component_log: None,
             observers: Vec::new(),
             subscriptions: Vec::new(),
             snapshots: false,
@@ -201,8 +201,8 @@ impl RunOptions {
 
     /// Where components write what they have to say.
     #[must_use]
-    pub fn journal(mut self, journal: &Journal) -> Self {
-        self.journal = Some(journal.clone());
+    pub fn component_log(mut self, component_log: &ComponentLog) -> Self {
+        self.component_log = Some(component_log.clone());
         self
     }
 
@@ -210,7 +210,7 @@ impl RunOptions {
     /// were given.
     #[must_use]
     pub fn observer(mut self, observer: impl Observer) -> Self {
-        self.observers.push(Watching::new(observer));
+        self.observers.push(SharedObserver::new(observer));
         self
     }
 

@@ -12,7 +12,7 @@ use super::{
     message::{Message, Meta},
 };
 use crate::{
-    data::{Data, Value, value::Places},
+    data::{Data, Value, value::PayloadCache},
     describe::{CopyPolicy, Overflow},
 };
 
@@ -38,7 +38,7 @@ struct OutPort {
     is_guarded: bool,
     /// Its one edge moves the value.
     is_moved: bool,
-    places: Places,
+    places: PayloadCache,
 }
 
 /// One end of an edge.
@@ -198,7 +198,7 @@ impl Outbox {
                 end: count(outbox.edges.len()),
                 is_guarded: false,
                 is_moved: matches!(port.as_slice(), [(_, _, CopyPolicy::MoveOnly)]),
-                places: Places::default(),
+                places: PayloadCache::default(),
             });
         }
         outbox
@@ -206,7 +206,7 @@ impl Outbox {
 
     /// Another one for the same outputs, with nothing in it.
     pub(crate) fn empty_like(&self) -> Self {
-        let port = |port: &OutPort| OutPort { places: Places::default(), ..*port };
+        let port = |port: &OutPort| OutPort { places: PayloadCache::default(), ..*port };
         let edge = |edge: &OutEdge| OutEdge { n_refused: 0, ..*edge };
         Self {
             ports: self.ports.iter().map(port).collect(),

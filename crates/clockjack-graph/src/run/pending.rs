@@ -9,7 +9,7 @@ use clockjack_sync::mutant;
 
 use super::message::Message;
 
-/// Places that are allocated at once. Beyond, memory comes as it is first needed.
+/// PayloadCache that are allocated at once. Beyond, memory comes as it is first needed.
 pub(crate) const PLACES_AT_ONCE: usize = 1024;
 
 /// How many messages may be pending at an input whose channels have so many places in all.

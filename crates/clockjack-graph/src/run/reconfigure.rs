@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use clockjack_sync::mutant;
 
 use super::{
-    inbox::{Arrival, Inbox, wake_outside},
+    inbox::{Inbox, Incoming, wake_outside},
     shared::RunShared,
 };
 use crate::describe::{ConfigMap, ConfigValue, Span};
@@ -94,7 +94,7 @@ impl Reconfigure {
             return committing;
         }
         let transaction = Transaction { changes, answer: answer.clone() };
-        if self.inboxes[domain as usize].put(Arrival::Config(transaction)).is_err() {
+        if self.inboxes[domain as usize].put(Incoming::Config(transaction)).is_err() {
             answer.give(Err(ConfigRefused::new("", "the run has ended")));
         }
         committing

@@ -11,15 +11,15 @@ use super::{
     batch::Batch,
     channel::{Channel, Pushed},
     commit_log,
-    context::{LoopIteration, Occasion},
+    context::{CallInfo, LoopIteration},
     env::Env,
     loops::LoopState,
     message::{Message, Meta},
-    node::{Invoked, NodeState, Route, Status, To},
+    node::{CallOutcome, NodeState, Route, Status, Target},
     outbox::{Mark, OutEdge, Staged},
-    plain::Way,
     report::Fault,
-    trace::{self, Glance, Recorder, TraceName},
+    step_kind::StepKind,
+    trace::{self, ClockCache, Recorder, TraceName},
     trigger::Invocations,
 };
 use crate::{
@@ -29,8 +29,8 @@ use crate::{
 
 /// Channels of regions that come later.
 pub(crate) trait Downstream {
-    /// Whether the epoch is known to be [plain](Env::is_plain), once and for all of it.
-    const IS_PLAIN: bool;
+    /// Whether the epoch is known to be [plain](Env::is_unobserved), once and for all of it.
+    const IS_UNOBSERVED: bool;
 
     /// Puts a message into one of them; its number there.
     fn deliver(&mut self, to: (u32, u32), now_ns: u64, value: Value, meta: &Meta) -> u64;
@@ -39,7 +39,7 @@ pub(crate) trait Downstream {
     fn room(&mut self, region: u32, channel: u32) -> u32;
 
     /// When who runs this region last looked at the clock.
-    fn glance(&mut self) -> &mut Glance;
+    fn clock(&mut self) -> &mut ClockCache;
 }
 
 /// A region in a run.
@@ -64,12 +64,12 @@ pub(crate) struct Region {
     /// Failures of this epoch that do not end the run.
     pub(crate) faults: Vec<Fault>,
     pub(crate) n_published: PublicationCounts,
-    pub(crate) way: Way,
+    pub(crate) step_kind: StepKind,
 }
 
 /// A publication that waits for the next epoch.
 pub(crate) struct Deferred {
-    pub(crate) to: To,
+    pub(crate) to: Target,
     pub(crate) kind: EdgeKind,
     /// How many of its edge may be under way; zero: any number.
     pub(crate) max_inflight: u32,
@@ -102,17 +102,17 @@ impl Region {
     /// A fault that ends the run. What was committed before it stays.
     #[inline(always)]
     pub(crate) fn step(&mut self, env: &Env, downstream: impl Downstream) -> Result<u32, Fault> {
-        match self.way {
-            Way::Each(port) => self.step_each(port, env, downstream),
-            Way::Once => self.step_once(env, downstream),
-            Way::Set => self.step_set(env, downstream),
-            Way::Full => self.step_full(env, &mut { downstream }),
+        match self.step_kind {
+            StepKind::PerMessage(port) => self.step_per_message(port, env, downstream),
+            StepKind::PerEpoch => self.step_per_epoch(env, downstream),
+            StepKind::AllInputs => self.step_all_inputs(env, downstream),
+            StepKind::General => self.step_general(env, &mut { downstream }),
         }
     }
 
     /// A step with all there may be to it.
     #[inline(never)]
-    pub(crate) fn step_full(
+    pub(crate) fn step_general(
         &mut self,
         env: &Env,
         downstream: &mut impl Downstream,
@@ -152,7 +152,7 @@ impl Region {
         if !self.is_ready(at, env) {
             return Ok(0);
         }
-        if self.nodes[at].status != Status::Active && !self.wake(at, env)? {
+        if self.nodes[at].status != Status::Active && !self.reactivate(at, env)? {
             return Ok(0);
         }
         let limit = self.room_for(at, downstream);
@@ -189,7 +189,7 @@ impl Region {
         while (n_called as usize) < limit {
             // One without a pause is made anew at once, if there is something for it.
             if self.nodes[at].status != Status::Active
-                && !(self.is_ready(at, env) && self.wake(at, env)?)
+                && !(self.is_ready(at, env) && self.reactivate(at, env)?)
             {
                 break;
             }
@@ -222,15 +222,15 @@ impl Region {
         }
         self.admit(at, env)?;
         let node = &mut self.nodes[at];
-        if !node.beside.is_empty() {
-            node.look_beside(env.now_ns, &mut self.channels, &mut self.invocations);
+        if !node.untriggered.is_empty() {
+            node.take_untriggered(env.now_ns, &mut self.channels, &mut self.invocations);
         }
         let is_batch = self.invocations.len() > 1
             && self.looping.is_none()
             && self.nodes[at].overlaps()
-            && (env.is_shared || !mutant!("region-batch-only-if-shared"));
+            && (env.is_parallel || !mutant!("region-batch-only-if-shared"));
         if is_batch {
-            return self.call_at_once(at, env);
+            return self.call_overlapping(at, env);
         }
         self.call_all(at, env, downstream, iteration)
     }
@@ -241,10 +241,10 @@ impl Region {
     ///
     /// What its hooks say, if that ends the run.
     #[cold]
-    pub(crate) fn wake(&mut self, at: usize, env: &Env) -> Result<bool, Fault> {
-        match self.nodes[at].ready_to_be_called(env) {
+    pub(crate) fn reactivate(&mut self, at: usize, env: &Env) -> Result<bool, Fault> {
+        match self.nodes[at].is_callable(env) {
             Err(fault) if !fault.is_fatal => {
-                self.tell(env, fault);
+                self.note_fault(env, fault);
                 Ok(false)
             }
             answer => answer,
@@ -253,20 +253,20 @@ impl Region {
 
     /// Calls a reentrant component for all its invocations, some of them at once. They commit
     /// together.
-    fn call_at_once(&mut self, at: usize, env: &Env) -> Result<u32, Fault> {
+    fn call_overlapping(&mut self, at: usize, env: &Env) -> Result<u32, Fault> {
         // Who is alone does all of it: the same way, so that the result is the same.
-        let board = env.board.as_ref().filter(|_| env.is_shared);
+        let helpers = env.helpers.as_ref().filter(|_| env.is_parallel);
         let node = &mut self.nodes[at];
         let width = node.admission.map_or(1, |admission| admission.width);
         let jobs = node.jobs(&mut self.invocations);
         let n_jobs = jobs.len();
         let batch = std::sync::Arc::new(Batch::new(jobs, width));
-        if let Some(board) = board {
-            board.offer(&batch);
+        if let Some(helpers) = helpers {
+            helpers.add_batch(&batch);
         }
         let (jobs, n_at_once) = batch.finish(env, self.recorder.worker);
-        if let Some(board) = board {
-            board.withdraw(&batch);
+        if let Some(helpers) = helpers {
+            helpers.remove_batch(&batch);
         }
         trace::batch(env, node, &mut self.recorder, &jobs);
         node.counts.overlap_max = node.counts.overlap_max.max(n_at_once as u64);
@@ -294,7 +294,7 @@ impl Region {
                     if fault.is_fatal {
                         fatal = fatal.or(Some(fault));
                     } else {
-                        self.tell(env, fault);
+                        self.note_fault(env, fault);
                     }
                 }
             }
@@ -325,8 +325,8 @@ impl Region {
             n_called += 1;
             let missed_runs = u64::from(invocation.missed_runs);
             let is_one_each = !invocation.is_batch;
-            let occasion = Occasion { invocation: 0, missed_runs, is_one_each, iteration };
-            self.call_one(at, env, messages, &occasion, downstream.glance())?;
+            let info = CallInfo { invocation: 0, missed_runs, is_one_each, iteration };
+            self.call_one(at, env, messages, &info, downstream.clock())?;
             let node = &mut self.nodes[at];
             if node.status != Status::Active {
                 // Only a pool lane has admitted others.
@@ -348,46 +348,46 @@ impl Region {
         at: usize,
         env: &Env,
         messages: &mut [Message],
-        occasion: &Occasion,
-        glance: &mut Glance,
+        info: &CallInfo,
+        clock: &mut ClockCache,
     ) -> Result<(), Fault> {
         let node = &mut self.nodes[at];
         let kept = node.outbox.mark();
-        let begun = trace::begin(env, node, glance);
-        let invoked = node.call(env, messages, occasion);
-        trace::end(env, node, (&mut self.recorder, glance), begun, messages);
+        let begun = trace::begin(env, node, clock);
+        let outcome = node.call(env, messages, info);
+        trace::end(env, node, (&mut self.recorder, clock), begun, messages);
         node.keep(messages);
-        match invoked {
+        match outcome {
             None if !node.outbox.is_fatal => {
                 node.counts.executions += 1;
                 Ok(())
             }
-            told => self.settle(at, env, kept, told.unwrap_or_default()),
+            outcome => self.finish_call(at, env, kept, outcome.unwrap_or_default()),
         }
     }
 
     /// What follows from a call: it counts, or all that it has staged after `kept` is thrown away.
     #[cold]
-    pub(crate) fn settle(
+    pub(crate) fn finish_call(
         &mut self,
         at: usize,
         env: &Env,
         kept: Mark,
-        invoked: Invoked,
+        outcome: CallOutcome,
     ) -> Result<(), Fault> {
         let node = &mut self.nodes[at];
-        if invoked.saw_cancel {
+        if outcome.saw_cancel {
             node.saw_cancel(env, &mut self.recorder);
         }
-        if let (Some(state), Some(report)) = (&mut self.looping, invoked.report) {
+        if let (Some(state), Some(report)) = (&mut self.looping, outcome.report) {
             state.take_report(report);
         }
         // Whatever the component makes of it.
         if core::mem::take(&mut node.outbox.is_fatal) && !mutant!("region-full-edge-is-forgiven") {
-            node.counts.errors += u64::from(invoked.result.is_err());
+            node.counts.errors += u64::from(outcome.result.is_err());
             return Err(node.full_edge(env.epoch));
         }
-        match invoked.result {
+        match outcome.result {
             Ok(()) => {
                 node.counts.executions += 1;
                 Ok(())
@@ -398,7 +398,7 @@ impl Region {
                 if fault.is_fatal {
                     return Err(fault);
                 }
-                self.tell(env, fault);
+                self.note_fault(env, fault);
                 Ok(())
             }
         }
@@ -421,7 +421,7 @@ impl Region {
     }
 
     /// A fault that does not end the run.
-    fn tell(&mut self, env: &Env, fault: Fault) {
+    fn note_fault(&mut self, env: &Env, fault: Fault) {
         self.faults.push(fault);
         env.note_fault();
     }
@@ -473,13 +473,13 @@ impl Region {
             let (mut room, overflow) = (edge.room, edge.overflow);
             if route.kind == EdgeKind::Immediate {
                 room = match route.to {
-                    To::Here(channel) => self.channels[channel as usize].room(),
-                    To::Region(region, channel) => {
+                    Target::SameRegion(channel) => self.channels[channel as usize].room(),
+                    Target::Region(region, channel) => {
                         let n_held =
                             self.looping.as_ref().map_or(0, |state| state.n_held(route.edge));
                         downstream.room(region, channel).saturating_sub(n_held)
                     }
-                    To::Domain(_) => room,
+                    Target::Domain(_) => room,
                 };
                 self.nodes[at].outbox.set_room(index, room);
             }
@@ -531,12 +531,12 @@ impl Region {
                 EdgeKind::Async => self.n_published.asynchronous += 1,
                 _ => self.n_published.delayed += 1,
             }
-            trace::published(env, &mut self.recorder, downstream.glance(), route.edge);
+            trace::published(env, &mut self.recorder, downstream.clock(), route.edge);
             let Route { to, kind, max_inflight, .. } = route;
             self.deferred.push(Deferred { to, kind, max_inflight, message });
             return;
         }
-        if let (Some(state), To::Region(..)) = (&mut self.looping, route.to) {
+        if let (Some(state), Target::Region(..)) = (&mut self.looping, route.to) {
             state.hold(route, message);
             return;
         }
@@ -556,7 +556,7 @@ impl Region {
         }
         self.n_published.committed += 1;
         let seq = match route.to {
-            To::Here(channel) => {
+            Target::SameRegion(channel) => {
                 let channel = &mut self.channels[channel as usize];
                 let pushed = channel.push(env.now_ns, message);
                 if let Pushed::Refused(..) = pushed {
@@ -564,23 +564,23 @@ impl Region {
                 }
                 channel.counters().publish_count
             }
-            To::Region(region, channel) => {
+            Target::Region(region, channel) => {
                 let Message { value, meta } = message;
                 downstream.deliver((region, channel), env.now_ns, value, &meta)
             }
             // Refused by the compiler.
-            To::Domain(_) => {
+            Target::Domain(_) => {
                 self.n_published.failed_commit += 1;
                 0
             }
         };
-        trace::committed(env, &mut self.recorder, downstream.glance(), route.edge, seq);
+        trace::committed(env, &mut self.recorder, downstream.clock(), route.edge, seq);
     }
 
     /// The run is to stop, and this region has just been at work: whoever did not look was asked
     /// all the same. A loop tells of itself.
     #[cold]
-    pub(crate) fn was_asked_to_stop(&mut self, env: &Env) {
+    pub(crate) fn note_stop_request(&mut self, env: &Env) {
         if let ([node], None) = (self.nodes.as_mut_slice(), &self.looping)
             && node.counts.cancel_observed == 0
         {

@@ -9,7 +9,7 @@ use std::{
 
 use clockjack_sync::mutant;
 
-use super::trace::{Beginning, Line, Lines, TraceRecord};
+use super::trace::{EpochStart, Line, Lines, TraceRecord};
 
 /// A commit log: in memory, or to writers. Clones are the same log.
 ///
@@ -153,9 +153,9 @@ pub struct TraceLog(Arc<Mutex<TraceState>>);
 struct TraceState {
     lines: VecDeque<Line>,
     /// Records that are no lines, with the numbers of those that stand for them.
-    beside: VecDeque<(u64, TraceRecord)>,
+    full_records: VecDeque<(u64, TraceRecord)>,
     /// Of each epoch that something is left of, with the number of its first line.
-    beginnings: VecDeque<(u64, Beginning)>,
+    epoch_starts: VecDeque<(u64, EpochStart)>,
     /// The number of the first line, counted from the first that ever was.
     first: u64,
     capacity: usize,
@@ -171,8 +171,8 @@ impl TraceLog {
         let n_few = capacity / 4 + 16;
         Self(Arc::new(Mutex::new(TraceState {
             lines: VecDeque::with_capacity(capacity),
-            beside: VecDeque::with_capacity(n_few),
-            beginnings: VecDeque::with_capacity(n_few),
+            full_records: VecDeque::with_capacity(n_few),
+            epoch_starts: VecDeque::with_capacity(n_few),
             first: 0,
             capacity,
             n_dropped: 0,
@@ -186,7 +186,7 @@ impl TraceLog {
         let records = state.records();
         let n_lines = state.lines.len();
         state.forget(n_lines);
-        state.beginnings.clear();
+        state.epoch_starts.clear();
         records
     }
 
@@ -202,14 +202,14 @@ impl TraceLog {
     }
 
     /// Opens it for what an epoch has to tell.
-    pub(crate) fn open(&self, beginning: Beginning) -> TraceWriter<'_> {
+    pub(crate) fn open(&self, beginning: EpochStart) -> TraceWriter<'_> {
         let mut state = lock(&self.0);
         let end = state.end();
         // One that nothing was told of is not remembered.
-        while state.beginnings.back().is_some_and(|(first, _)| *first == end) {
-            state.beginnings.pop_back();
+        while state.epoch_starts.back().is_some_and(|(first, _)| *first == end) {
+            state.epoch_starts.pop_back();
         }
-        state.beginnings.push_back((end, beginning));
+        state.epoch_starts.push_back((end, beginning));
         TraceWriter(state)
     }
 }
@@ -225,11 +225,11 @@ impl TraceState {
         self.lines.drain(..n_lines);
         self.first += n_lines as u64;
         let is_old = |number: u64| number < self.first && !mutant!("sinks-keeps-what-is-beside");
-        while self.beside.front().is_some_and(|(number, _)| is_old(*number)) {
-            self.beside.pop_front();
+        while self.full_records.front().is_some_and(|(number, _)| is_old(*number)) {
+            self.full_records.pop_front();
         }
-        while self.beginnings.get(1).is_some_and(|(first, _)| *first <= self.first) {
-            self.beginnings.pop_front();
+        while self.epoch_starts.get(1).is_some_and(|(first, _)| *first <= self.first) {
+            self.epoch_starts.pop_front();
         }
     }
 
@@ -244,13 +244,14 @@ impl TraceState {
     }
 
     fn records(&self) -> Vec<TraceRecord> {
-        let (mut beside, mut beginnings) = (self.beside.iter(), self.beginnings.iter().peekable());
-        let mut beginning = Beginning::default();
+        let (mut full_records, mut epoch_starts) =
+            (self.full_records.iter(), self.epoch_starts.iter().peekable());
+        let mut beginning = EpochStart::default();
         let record = |(number, line): (u64, &Line)| {
-            while let Some((_, next)) = beginnings.next_if(|(first, _)| *first <= number) {
+            while let Some((_, next)) = epoch_starts.next_if(|(first, _)| *first <= number) {
                 beginning = *next;
             }
-            line.record(beginning).or_else(|| beside.next().map(|(_, record)| *record))
+            line.record(beginning).or_else(|| full_records.next().map(|(_, record)| *record))
         };
         (self.first..).zip(&self.lines).filter_map(record).collect()
     }
@@ -270,8 +271,8 @@ impl TraceWriter<'_> {
                 continue;
             }
             let number = state.end();
-            state.beside.push_back((number, record));
-            state.lines.push_back(Line::beside());
+            state.full_records.push_back((number, record));
+            state.lines.push_back(Line::placeholder());
         }
         n_told
     }
@@ -285,9 +286,9 @@ impl TraceWriter<'_> {
         let number = state.end();
         state.lines.extend(&list[n_over..]);
         state.n_dropped += records.n_dropped + n_over as u64;
-        for (at, record) in records.beside() {
+        for (at, record) in records.full_records() {
             if let Some(at) = at.checked_sub(n_over) {
-                state.beside.push_back((number + at as u64, *record));
+                state.full_records.push_back((number + at as u64, *record));
             }
         }
         records.clear();

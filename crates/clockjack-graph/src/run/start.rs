@@ -7,7 +7,7 @@ use core::{
     task::{Context, Poll},
     time::Duration,
 };
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use clockjack_actor::ActorSystem;
 use clockjack_exec::{Failure, Handle, Join};
@@ -16,15 +16,15 @@ use clockjack_sync::mutant;
 use super::{
     collect::LifecycleCounts,
     credit::Credits,
-    crew::{Crew, Waits},
     domain::{Bounds, Domain, Pace, Progress},
     env::Env,
-    epoch::{Core, lock},
+    epoch::{DomainState, RegionCell},
     health::HealthEvent,
-    inbox::{Closing, Inbox},
+    helpers::{Dependencies, Helpers},
+    inbox::{CloseOnDrop, Inbox},
     lanes::Lanes,
     live::Live,
-    node::{NodeState, guarded},
+    node::{NodeState, catch_panic},
     options::{Clock, Parallel, RunOptions},
     region::Region,
     report::{Fault, LoopResult, Phase, RunError, RunReport, StopReason},
@@ -37,8 +37,8 @@ use super::{
 use crate::{
     compile::Plan,
     describe::LaneType,
-    graph::{Graph, Made},
-    registry::node::Body,
+    graph::{ComponentSource, Graph},
+    registry::node::ErasedComponent,
 };
 
 /// A run that has begun.
@@ -75,7 +75,7 @@ pub(crate) fn start(
     let mut threads = LaneThreads::make(&plan, system, options.clock)?;
     let isolated = threads.isolated(&plan);
     let mut logs = domain_logs(&plan, &domain_of, options.commit_log.as_ref())?;
-    let made = crate::bridge::subscribe(&plan, graph.made, &options.subscriptions)?;
+    let made = crate::bridge::subscribe(&plan, graph.sources, &options.subscriptions)?;
     let mut wired = wire(&plan, &domain_of, make_all(&plan, made)?, width);
     let counts = set_up(&plan, &mut wired, &options)?;
 
@@ -93,32 +93,32 @@ pub(crate) fn start(
     });
     let inboxes: Arc<[Inbox]> = (0..n_domains).map(|_| Inbox::new(options.feed_max)).collect();
     let began_ns = beginning(&executor, options.clock);
-    let (shared_by_end, inboxes_of_end) = (Arc::clone(&shared), Closing(Arc::clone(&inboxes)));
+    let (shared_by_end, inboxes_of_end) = (Arc::clone(&shared), CloseOnDrop(Arc::clone(&inboxes)));
     let mut joins = Vec::with_capacity(n_domains);
     for (index, regions) in wired.domains.into_iter().enumerate() {
         let (numbers, regions): (Vec<usize>, Vec<Region>) = regions.into_iter().unzip();
-        let crew = crew(&plan, &numbers, &isolated, &executor, width, options.parallel);
-        let board = crew.as_ref().map(Crew::board);
-        let env = env(index, &shared, &options, &executor, board, began_ns);
+        let helpers = helpers(&plan, &numbers, &isolated, &executor, width, options.parallel);
+        let helpers_shared = helpers.as_ref().map(Helpers::shared);
+        let env = env(index, &shared, &options, &executor, helpers_shared, began_ns);
         let domain = Domain {
             index,
             pace: pace(index, &options),
-            core: Arc::new(Core {
-                regions: regions.into_iter().map(Mutex::new).collect(),
+            state: Arc::new(DomainState {
+                regions: regions.into_iter().map(RegionCell::new).collect(),
                 env,
                 is_due: vec![true; plan.lanes.len()],
                 lines: Box::default(),
             }),
             lanes: Lanes::new(&plan, |lane| domain_of[lane] == index),
-            crew,
-            places: Arc::clone(&wired.places),
+            helpers,
+            channel_locations: Arc::clone(&wired.channel_locations),
             inboxes: Arc::clone(&inboxes),
             shared: Arc::clone(&shared),
             bounds: bounds(&options),
             timing_every: options.timing_every,
             commit_log: logs[index].take(),
             trace: options.trace.clone(),
-            special: core::mem::take(&mut wired.special[index]),
+            special_edges: core::mem::take(&mut wired.special_edges[index]),
             progress: Progress::new(health_capacity(&plan)),
         };
         let own = domain_of.iter().position(|of| *of == index && index > 0);
@@ -142,7 +142,7 @@ fn env(
     shared: &RunShared,
     options: &RunOptions,
     executor: &Handle,
-    board: Option<Arc<super::crew::Shared>>,
+    helpers: Option<Arc<super::helpers::HelpersShared>>,
     began_ns: u64,
 ) -> Env {
     Env {
@@ -154,17 +154,20 @@ fn env(
         traces: options.trace.is_some(),
         tasks: Tasks::new(options.tasks_max),
         user: shared.user.clone(),
-        journal: options.journal.clone().map(super::journal::Desk::new),
-        has_counted: AtomicBool::new(false),
+        component_log: options
+            .component_log
+            .clone()
+            .map(super::component_log::ComponentLogWriter::new),
+        has_buffered_counts: AtomicBool::new(false),
         seed: options.seed,
         graph: shared.plan.name.as_str().into(),
-        state: super::blackboard::Snapshot::default(),
+        blackboard: super::blackboard::Snapshot::default(),
         is_written: AtomicBool::new(false),
         n_state_reads: AtomicU64::new(0),
         stop: Arc::clone(&shared.stop),
         executor: executor.clone(),
-        is_shared: false,
-        board,
+        is_parallel: false,
+        helpers,
         has_faults: AtomicBool::new(false),
         begun_ns: 0,
         began_ns,
@@ -222,31 +225,31 @@ fn pace(domain: usize, options: &RunOptions) -> Pace {
     }
 }
 
-fn crew(
+fn helpers(
     plan: &Plan,
     regions: &[usize],
     isolated: &[Option<Handle>],
     executor: &Handle,
     width: usize,
     parallel: Parallel,
-) -> Option<Crew> {
+) -> Option<Helpers> {
     let is_isolated: Vec<bool> = isolated.iter().map(Option::is_some).collect();
-    let waits = Waits::new(plan, regions, &is_isolated);
-    let is_shared = width > 1
+    let dependencies = Dependencies::new(plan, regions, &is_isolated);
+    let is_parallel = width > 1
         && parallel != Parallel::Never
         && !executor.is_local()
-        && (waits.is_wide() || has_reentrant(plan, regions));
-    if !is_shared && !waits.has_isolated() {
+        && (dependencies.is_wide() || has_reentrant(plan, regions));
+    if !is_parallel && !dependencies.has_isolated() {
         return None;
     }
     let own: Vec<(usize, Handle)> = isolated
         .iter()
         .enumerate()
-        .filter(|(lane, _)| waits.has_lane(*lane))
+        .filter(|(lane, _)| dependencies.has_lane(*lane))
         .filter_map(|(lane, thread)| Some((lane, thread.clone()?)))
         .collect();
-    let n_helpers = if is_shared { width - 1 } else { 0 };
-    Some(Crew::start(waits, parallel, executor, n_helpers, &own))
+    let n_helpers = if is_parallel { width - 1 } else { 0 };
+    Some(Helpers::start(dependencies, parallel, executor, n_helpers, &own))
 }
 
 /// How many health events are kept: as the graph's settings say.
@@ -269,9 +272,9 @@ fn has_reentrant(plan: &Plan, regions: &[usize]) -> bool {
 }
 
 /// Makes the components: each with what makes another one.
-fn make_all(plan: &Plan, made: Vec<Made>) -> Result<Vec<Parts>, RunError> {
-    let one = |(component, made): (usize, Made)| {
-        let made = guarded(|| Ok(made.into_parts()));
+fn make_all(plan: &Plan, made: Vec<ComponentSource>) -> Result<Vec<Parts>, RunError> {
+    let one = |(component, made): (usize, ComponentSource)| {
+        let made = catch_panic(|| Ok(made.into_parts()));
         made.map_err(|failure| {
             let planned = &plan.components[component];
             let fault = Domain::runtime_fault(&format!("it was not made: {failure}"));
@@ -363,11 +366,11 @@ fn fault_of(node: &NodeState, phase: Phase, failure: &Failure) -> Fault {
     node.fault(phase, format!("{failure}"), 0, true)
 }
 
-/// Waits for all domains, takes everything down, and reports.
+/// Dependencies for all domains, takes everything down, and reports.
 async fn finish(
     joins: Vec<Join<DomainEnd>>,
     shared: Arc<RunShared>,
-    inboxes: Closing,
+    inboxes: CloseOnDrop,
     options: RunOptions,
     lifecycle: LifecycleCounts,
 ) -> Result<RunReport, RunError> {
@@ -388,7 +391,12 @@ async fn finish(
     drop(inboxes);
     let stop = stop.unwrap_or(StopReason::NotStarted);
     let mut report = take_down(&shared, domains, stop, options.snapshots, lifecycle);
-    super::observer::show(&options.observers, &mut report, fault.as_ref(), options.trace.as_ref());
+    super::observer::notify(
+        &options.observers,
+        &mut report,
+        fault.as_ref(),
+        options.trace.as_ref(),
+    );
     match fault {
         Some(fault) => Err(RunError::failed(fault, Some(report))),
         None => Ok(report),
@@ -418,15 +426,15 @@ fn take_down(
         while let Some(event) = domain.progress.health.take() {
             report.health.push(HealthEvent::new(&shared.plan, &event));
         }
-        let env = &domain.core.env;
+        let env = &domain.state.env;
         report.epochs += env.epoch;
         report.elapsed_ns = report.elapsed_ns.max(env.now_ns);
         report.faults.append(&mut domain.progress.faults);
         report.n_faults_dropped += domain.progress.n_faults_dropped;
         report.overlap_max = report.overlap_max.max(domain.progress.overlap_max);
     }
-    let cores = || domains.iter().map(|domain| &domain.core);
-    for region in cores().flat_map(|core| &core.regions).map(lock) {
+    let states = || domains.iter().map(|domain| &domain.state);
+    for region in states().flat_map(|state| &state.regions).map(RegionCell::lock) {
         report.executions += region.nodes.iter().map(|node| node.counts.executions).sum::<u64>();
         if let Some(looping) = &region.looping {
             report.loops.push(LoopResult {
@@ -438,7 +446,7 @@ fn take_down(
     }
     for component in shared.plan.lifecycle.iter().rev() {
         let (domain, region, at) = shared.nodes[*component];
-        let mut region = lock(&domains[domain as usize].core.regions[region as usize]);
+        let mut region = domains[domain as usize].state.regions[region as usize].lock();
         let node = &mut region.nodes[at as usize];
         if wants_snapshots {
             match node.with_body(|node| node.snapshot()) {
@@ -459,7 +467,7 @@ fn take_down(
             let text = format!("{failure}");
             report.faults.push(node.fault(Phase::Deactivate, text, 0, false));
         }
-        if let Err(failure) = node.let_go(Body::Gone) {
+        if let Err(failure) = node.replace_body(ErasedComponent::Removed) {
             let text = format!("its drop {failure}");
             report.faults.push(node.fault(Phase::Deactivate, text, 0, false));
         }

@@ -31,7 +31,7 @@ use std::{
 use clockjack_exec::{Failure, Handle, Join};
 use clockjack_sync::mutant;
 
-use super::{message::MessageId, node::guarded};
+use super::{message::MessageId, node::catch_panic};
 use crate::{data::Value, named::named};
 
 named! {
@@ -52,21 +52,21 @@ named! {
 pub(crate) type Work = Pin<Box<dyn Future<Output = Result<Option<Value>, Failure>> + Send>>;
 
 /// How a future begins.
-pub(crate) enum Begin {
+pub(crate) enum TaskStart {
     /// It is there.
     Now(Work),
     /// It is made by the coordinator, in the order of components: for what is heard by others when
     /// it is made.
-    Later(Box<dyn FnOnce() -> Work + Send>, Order),
+    Deferred(Box<dyn FnOnce() -> Work + Send>, ResultOrder),
 }
 
 /// In which order what the tasks of a component give is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum ResultOrder {
     /// As they end.
-    OfEnding,
+    ByCompletion,
     /// As they were submitted: one that has ended waits for those before it.
-    OfBeginning,
+    BySubmission,
 }
 
 /// A future of a component that has not been given to the executor yet.
@@ -74,15 +74,15 @@ pub(crate) struct Submitted {
     pub(crate) from: TaskOrigin,
     /// Which of the component's invocations that overlap.
     invocation: usize,
-    begin: Begin,
+    begin: TaskStart,
 }
 
 impl Submitted {
     /// The future.
     pub(crate) fn into_work(self) -> Work {
         match self.begin {
-            Begin::Now(work) => work,
-            Begin::Later(make, _) => guarded(|| Ok(make()))
+            TaskStart::Now(work) => work,
+            TaskStart::Deferred(make, _) => catch_panic(|| Ok(make()))
                 .unwrap_or_else(|failure| Box::pin(core::future::ready(Err(failure)))),
         }
     }
@@ -94,7 +94,7 @@ pub(crate) struct TaskOrigin {
     pub(crate) component: usize,
     pub(crate) port: usize,
     pub(crate) correlation: MessageId,
-    pub(crate) order: Order,
+    pub(crate) order: ResultOrder,
 }
 
 /// Where components leave their futures.
@@ -137,11 +137,11 @@ impl Tasks {
         (component, invocation): (usize, usize),
         port: usize,
         correlation: MessageId,
-        begin: Begin,
+        begin: TaskStart,
     ) -> Result<(), TaskRefused> {
         let order = match &begin {
-            Begin::Now(_) => Order::OfEnding,
-            Begin::Later(_, order) => *order,
+            TaskStart::Now(_) => ResultOrder::ByCompletion,
+            TaskStart::Deferred(_, order) => *order,
         };
         let from = TaskOrigin { component, port, correlation, order };
         let mut state = self.lock();
@@ -180,7 +180,7 @@ impl Tasks {
         self.shared.n_open.fetch_sub(gone.len(), Ordering::Relaxed);
         for one in gone {
             // A drop that panics is the component's affair, whose call does not count either.
-            drop(guarded(move || {
+            drop(catch_panic(move || {
                 drop(one);
                 Ok(())
             }));
@@ -219,7 +219,7 @@ impl Tasks {
 
 /// The tasks that the executor has, by number.
 #[derive(Default)]
-pub(crate) struct Running(BTreeMap<u64, Task>);
+pub(crate) struct RunningTasks(BTreeMap<u64, Task>);
 
 /// A task that the executor has.
 struct Task {
@@ -228,7 +228,7 @@ struct Task {
     has_begun: Arc<AtomicBool>,
 }
 
-impl Running {
+impl RunningTasks {
     /// Gives a task to the executor.
     pub(crate) fn start(
         &mut self,
@@ -250,7 +250,7 @@ impl Running {
     /// Whether what a task gave has to wait for one that was submitted before it.
     pub(crate) fn must_wait(&self, number: u64, origin: TaskOrigin) -> bool {
         let mut earlier = self.0.range(..number);
-        origin.order == Order::OfBeginning
+        origin.order == ResultOrder::BySubmission
             && earlier.any(|(_, one)| one.component == origin.component)
             && !mutant!("tasks-order-is-forgotten")
     }
@@ -260,7 +260,7 @@ impl Running {
         self.0.remove(&number);
     }
 
-    /// Waits until nothing is left of any, as the policy says.
+    /// Dependencies until nothing is left of any, as the policy says.
     pub(crate) async fn end(
         &mut self,
         policy: ShutdownPolicy,

@@ -24,7 +24,7 @@ use super::{options::Clock, report::RunError};
 use crate::{
     compile::{
         Plan, PlanLane,
-        capability::{self, Needs, Wish},
+        capability::{self, OsRequest, Requirement},
     },
     describe::{LaneSpec, LaneType, OnPolicyError},
     diagnostic::{Code, Diagnostic},
@@ -62,7 +62,7 @@ pub(crate) struct LaneThreads {
 }
 
 /// What a lane has in a run.
-struct Standing<'a> {
+struct LaneGrant<'a> {
     /// It follows the clock of the system, where that makes a difference.
     keeps_wall_clock: bool,
     /// What was asked for its thread, or why it has none, or nothing was asked.
@@ -112,7 +112,7 @@ fn make(
     let (is_simulated, insists) =
         (clock == Clock::Virtual, spec.on_policy_error == OnPolicyError::Fail);
     let insists = insists && !mutant!("threads-lane-insists-on-nothing");
-    let keeps_wall_clock = capability::keeps_own_time(spec) && !is_simulated;
+    let keeps_wall_clock = capability::has_own_epoch_domain(spec) && !is_simulated;
     let wants_thread = spec.lane_type == LaneType::IsolatedThread || keeps_wall_clock;
     if !wants_thread || lane.regions.is_empty() {
         let why = match () {
@@ -120,14 +120,14 @@ fn make(
             () if lane.regions.is_empty() => "the lane has no components",
             () => "the lane has no thread of its own",
         };
-        let standing = Standing { keeps_wall_clock, answers: Err(why), has_thread: false };
-        return Ok((None, report(spec, &standing)));
+        let grant = LaneGrant { keeps_wall_clock, answers: Err(why), has_thread: false };
+        return Ok((None, report(spec, &grant)));
     }
     let wishes = if is_simulated { ThreadPolicy::default() } else { wishes(spec) };
     match system.own_thread(name(spec), &wishes) {
         Ok(thread) => {
             let answers = if is_simulated { Err(SIMULATED) } else { Ok(thread.answers()) };
-            let report = report(spec, &Standing { keeps_wall_clock, answers, has_thread: true });
+            let report = report(spec, &LaneGrant { keeps_wall_clock, answers, has_thread: true });
             if insists
                 && let Some(LaneAdvice { field, why }) = first_not_granted(spec, &report)
                 && !is_simulated
@@ -143,8 +143,8 @@ fn make(
         }
         Err(error) => {
             let why = format!("the lane has no thread of its own here: {error}");
-            let standing = Standing { keeps_wall_clock, answers: Err(&why), has_thread: false };
-            Ok((None, report(spec, &standing)))
+            let grant = LaneGrant { keeps_wall_clock, answers: Err(&why), has_thread: false };
+            Ok((None, report(spec, &grant)))
         }
     }
 }
@@ -153,7 +153,7 @@ fn make(
 fn first_not_granted<'r>(spec: &LaneSpec, report: &'r LaneReport) -> Option<&'r LaneAdvice> {
     let is_asked = |field: &str| {
         capability::effective(spec)
-            .any(|(name, needs)| name == field && matches!(needs, Needs::Granted(_)))
+            .any(|(name, needs)| name == field && matches!(needs, Requirement::Os(_)))
     };
     report.advisory.iter().find(|advice| is_asked(advice.field))
 }
@@ -178,17 +178,14 @@ fn wishes(spec: &LaneSpec) -> ThreadPolicy {
     }
 }
 
-fn report(spec: &LaneSpec, standing: &Standing<'_>) -> LaneReport {
-    let mut report = LaneReport {
-        lane: spec.id.clone(),
-        has_thread: standing.has_thread,
-        ..LaneReport::default()
-    };
+fn report(spec: &LaneSpec, grant: &LaneGrant<'_>) -> LaneReport {
+    let mut report =
+        LaneReport { lane: spec.id.clone(), has_thread: grant.has_thread, ..LaneReport::default() };
     for (field, why) in capability::advice(spec) {
         report.advisory.push(LaneAdvice { field, why: why.into() });
     }
     for (field, needs) in capability::effective(spec) {
-        match standing.why_not(needs) {
+        match grant.why_not(needs) {
             None => report.enforced.push(field),
             Some(why) => report.advisory.push(LaneAdvice { field, why }),
         }
@@ -196,14 +193,14 @@ fn report(spec: &LaneSpec, standing: &Standing<'_>) -> LaneReport {
     report
 }
 
-impl Standing<'_> {
-    fn why_not(&self, needs: Needs) -> Option<String> {
+impl LaneGrant<'_> {
+    fn why_not(&self, needs: Requirement) -> Option<String> {
         let without = || self.answers.err().unwrap_or(SIMULATED).to_string();
         match needs {
-            Needs::Nothing => None,
-            Needs::WallClock => (!self.keeps_wall_clock).then(|| SIMULATED.into()),
-            Needs::Thread => (!self.has_thread).then(without),
-            Needs::Granted(wish) => match self.answers {
+            Requirement::Nothing => None,
+            Requirement::WallClock => (!self.keeps_wall_clock).then(|| SIMULATED.into()),
+            Requirement::Thread => (!self.has_thread).then(without),
+            Requirement::Os(wish) => match self.answers {
                 Ok(answers) => not_granted(answer_of(answers, wish)),
                 Err(why) => Some(why.into()),
             },
@@ -211,11 +208,11 @@ impl Standing<'_> {
     }
 }
 
-fn answer_of(answers: &PolicyAnswers, wish: Wish) -> &PolicyAnswer {
+fn answer_of(answers: &PolicyAnswers, wish: OsRequest) -> &PolicyAnswer {
     match wish {
-        Wish::Cpus => &answers.cpus,
-        Wish::Niceness => &answers.niceness,
-        Wish::Realtime => &answers.realtime,
+        OsRequest::Cpus => &answers.cpus,
+        OsRequest::Niceness => &answers.niceness,
+        OsRequest::Realtime => &answers.realtime,
     }
 }
 
@@ -233,7 +230,7 @@ impl Plan {
     /// Whether what lanes get depends on the host.
     #[must_use]
     pub fn asks_of_the_host(&self) -> bool {
-        let is_asked = |(_, needs): (_, Needs)| matches!(needs, Needs::Granted(_));
+        let is_asked = |(_, needs): (_, Requirement)| matches!(needs, Requirement::Os(_));
         self.lanes.iter().any(|lane| capability::effective(&lane.spec).any(is_asked))
     }
 
@@ -253,7 +250,7 @@ impl Plan {
                 let path = format!("lanes.{}.{field}", lane.spec.id);
                 let text = format!("`{field}` has no effect here: {why}");
                 let found = Diagnostic::new(Code::AdvisoryLaneFieldIgnored, path, text);
-                self.diagnostics.push(found.at(lane.spec.marks.get(field)));
+                self.diagnostics.push(found.at(lane.spec.spans.get(field)));
             }
         }
     }

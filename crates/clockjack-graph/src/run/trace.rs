@@ -9,8 +9,8 @@ mod lines;
 
 use clockjack_sync::mutant;
 pub use expand::expand;
-use lines::Teller;
-pub(crate) use lines::{Beginning, Line, Lines};
+use lines::RecordSource;
+pub(crate) use lines::{EpochStart, Line, Lines};
 
 use super::{
     batch::Job,
@@ -234,8 +234,8 @@ impl Recorder {
     }
 
     #[inline]
-    fn teller(&self, worker: u16) -> Teller {
-        Teller { lane: self.lane, worker }
+    fn source(&self, worker: u16) -> RecordSource {
+        RecordSource { lane: self.lane, worker }
     }
 
     /// A point of a component of this region.
@@ -253,7 +253,7 @@ impl Recorder {
     pub(crate) fn open(
         &mut self,
         env: &Env,
-        glance: &mut Glance,
+        clock: &mut ClockCache,
         name: TraceName,
         component: usize,
     ) -> Option<usize> {
@@ -261,7 +261,7 @@ impl Recorder {
             return None;
         }
         let (component, lane) = (number(component), self.lane);
-        let begun = TraceRecord::at(name, env, glance.look(env));
+        let begun = TraceRecord::at(name, env, clock.read(env));
         self.push(TraceRecord { component, lane, ..begun })
     }
 
@@ -288,18 +288,18 @@ impl Recorder {
 /// the run itself does in between is drawn as part of the call that follows. Calls with a budget
 /// are measured for themselves, and so are those of an epoch that is timed and not traced.
 #[derive(Debug, Default)]
-pub(crate) struct Glance(Option<u64>);
+pub(crate) struct ClockCache(Option<u64>);
 
-impl Glance {
+impl ClockCache {
     /// The last look, or one now.
     #[inline]
-    fn get(&mut self, env: &Env) -> u64 {
+    fn cached(&mut self, env: &Env) -> u64 {
         *self.0.get_or_insert_with(|| env.since_start())
     }
 
     /// A look now.
     #[inline(never)]
-    fn look(&mut self, env: &Env) -> u64 {
+    fn read(&mut self, env: &Env) -> u64 {
         *self.0.insert(env.since_start())
     }
 }
@@ -320,36 +320,36 @@ impl Begun {
 }
 
 #[inline(always)]
-pub(crate) fn begin(env: &Env, node: &NodeState, glance: &mut Glance) -> Begun {
+pub(crate) fn begin(env: &Env, node: &NodeState, clock: &mut ClockCache) -> Begun {
     let is_measured = env.measures || node.is_measured();
-    Begun(if is_measured { Some(look(env, node, glance)) } else { None })
+    Begun(if is_measured { Some(call_start(env, node, clock)) } else { None })
 }
 
 /// As [`begin`], of a call that has no budget: the last look will do if there was one.
 #[inline(always)]
-pub(crate) fn begin_plain(env: &Env, glance: &mut Glance) -> Begun {
-    match glance.0 {
+pub(crate) fn begin_unbudgeted(env: &Env, clock: &mut ClockCache) -> Begun {
+    match clock.0 {
         Some(now_ns) if env.traces => Begun(Some(now_ns)),
-        _ if env.measures => Begun(Some(glance.look(env))),
+        _ if env.measures => Begun(Some(clock.read(env))),
         _ => Begun::UNMEASURED,
     }
 }
 
 #[inline(never)]
-fn look(env: &Env, node: &NodeState, glance: &mut Glance) -> u64 {
-    if env.traces && !node.is_measured() { glance.get(env) } else { glance.look(env) }
+fn call_start(env: &Env, node: &NodeState, clock: &mut ClockCache) -> u64 {
+    if env.traces && !node.is_measured() { clock.cached(env) } else { clock.read(env) }
 }
 
 #[inline(never)]
 pub(crate) fn end(
     env: &Env,
     node: &mut NodeState,
-    (recorder, glance): (&mut Recorder, &mut Glance),
+    (recorder, clock): (&mut Recorder, &mut ClockCache),
     begun: Begun,
     messages: &[Message],
 ) {
     if let Some(begun_ns) = begun.0 {
-        let duration_ns = glance.look(env).saturating_sub(begun_ns);
+        let duration_ns = clock.read(env).saturating_sub(begun_ns);
         let worker = recorder.worker;
         called(env, node, recorder, worker, (begun_ns, duration_ns), messages.first());
     }
@@ -357,20 +357,20 @@ pub(crate) fn end(
 
 /// As [`end`], of a call that has no budget.
 #[inline(never)]
-pub(crate) fn end_plain(
+pub(crate) fn end_unbudgeted(
     env: &Env,
     node: &mut NodeState,
-    (recorder, glance): (&mut Recorder, &mut Glance),
+    (recorder, clock): (&mut Recorder, &mut ClockCache),
     begun: Begun,
     cause: Option<&Message>,
 ) {
     if let Some(begun_ns) = begun.0 {
-        let duration_ns = glance.look(env).saturating_sub(begun_ns);
+        let duration_ns = clock.read(env).saturating_sub(begun_ns);
         node.counts.last_ns = duration_ns;
         node.counts.max_ns = node.counts.max_ns.max(duration_ns);
         if env.traces {
             let worker = recorder.worker;
-            tell_call(env, node, recorder, worker, (begun_ns, duration_ns), cause);
+            record_call(env, node, recorder, worker, (begun_ns, duration_ns), cause);
         }
     }
 }
@@ -403,7 +403,7 @@ fn called(
     if !env.traces {
         return;
     }
-    tell_call(env, node, recorder, worker, (begun_ns, duration_ns), cause);
+    record_call(env, node, recorder, worker, (begun_ns, duration_ns), cause);
     if is_over || is_stuck {
         let name = TraceName::ComponentTimeoutBudgetExceeded;
         recorder.note(env, name, node.component, duration_ns);
@@ -411,7 +411,7 @@ fn called(
 }
 
 #[inline(always)]
-fn tell_call(
+fn record_call(
     env: &Env,
     node: &NodeState,
     recorder: &mut Recorder,
@@ -423,12 +423,12 @@ fn tell_call(
         Some(cause) => (cause.id(), cause.meta.correlation),
         None => Default::default(),
     };
-    let (component, teller) = (number(node.component), recorder.teller(worker));
+    let (component, source) = (number(node.component), recorder.source(worker));
     let times = (begun_ns.wrapping_sub(env.begun_ns), duration_ns);
-    let line = Line::call(component, teller, times, message, correlation);
+    let line = Line::call(component, source, times, message, correlation);
     recorder.lines.add(line, || TraceRecord {
         component,
-        lane: teller.lane,
+        lane: source.lane,
         worker,
         duration_ns,
         correlation: correlation.pair(),
@@ -461,22 +461,22 @@ pub(crate) fn batch(env: &Env, node: &NodeState, recorder: &mut Recorder, jobs: 
 pub(crate) fn committed(
     env: &Env,
     recorder: &mut Recorder,
-    glance: &mut Glance,
+    clock: &mut ClockCache,
     edge: u32,
     seq: u64,
 ) {
     if env.traces {
-        note_commit(env, recorder, glance, edge, seq);
+        note_commit(env, recorder, clock, edge, seq);
     }
 }
 
 #[inline(never)]
-fn note_commit(env: &Env, recorder: &mut Recorder, glance: &mut Glance, edge: u32, seq: u64) {
-    let (now_ns, message) = (glance.get(env), MessageId::new(edge, seq));
-    let teller = recorder.teller(recorder.worker);
-    let line = Line::commit(edge, teller, now_ns.wrapping_sub(env.begun_ns), message);
+fn note_commit(env: &Env, recorder: &mut Recorder, clock: &mut ClockCache, edge: u32, seq: u64) {
+    let (now_ns, message) = (clock.cached(env), MessageId::new(edge, seq));
+    let source = recorder.source(recorder.worker);
+    let line = Line::commit(edge, source, now_ns.wrapping_sub(env.begun_ns), message);
     recorder.lines.add(line, || {
-        let Teller { lane, worker } = teller;
+        let RecordSource { lane, worker } = source;
         let point = TraceRecord::at(TraceName::ChannelCommit, env, now_ns);
         TraceRecord { edge, lane, worker, message: message.pair(), ..point }
     });
@@ -484,10 +484,10 @@ fn note_commit(env: &Env, recorder: &mut Recorder, glance: &mut Glance, edge: u3
 
 /// A publication on an edge whose reader sees it in the next epoch.
 #[inline]
-pub(crate) fn published(env: &Env, recorder: &mut Recorder, glance: &mut Glance, edge: u32) {
+pub(crate) fn published(env: &Env, recorder: &mut Recorder, clock: &mut ClockCache, edge: u32) {
     if env.traces {
         let lane = recorder.lane;
-        let point = TraceRecord::at(TraceName::ChannelPublish, env, glance.get(env));
+        let point = TraceRecord::at(TraceName::ChannelPublish, env, clock.cached(env));
         recorder.push(TraceRecord { edge, lane, ..point });
     }
 }

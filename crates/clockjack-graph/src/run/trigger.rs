@@ -19,11 +19,11 @@
 //! With an `any_input` policy without interval, latency and watermark (`is_direct`) nothing is ever
 //! pending: messages go from the channels to the component, and what is beyond the limit stays.
 
+mod build;
 pub(crate) mod invocations;
-#[cfg(test)]
-mod laws;
-mod make;
 mod policy;
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timer;
@@ -177,7 +177,7 @@ impl Trigger {
     }
 
     /// Whether it may become ready by time alone.
-    pub(crate) fn goes_by_time(&self) -> bool {
+    pub(crate) fn depends_on_time(&self) -> bool {
         match self.policy {
             Policy::Never => false,
             Policy::Always => self.min_interval_ns > 0,

@@ -8,10 +8,10 @@ use super::{
     channel::Channel,
     loops::LoopState,
     message::Message,
-    node::{Admission, NodeCounts, NodeState, Route, Status, To},
+    node::{Admission, NodeCounts, NodeState, Route, Status, Target},
     outbox::Outbox,
-    plain::Way,
     region::{PublicationCounts, Region},
+    step_kind::StepKind,
     trace::Recorder,
     trigger::{Invocations, Trigger},
 };
@@ -22,12 +22,12 @@ use crate::{
         BoundaryRole, CopyPolicy, EdgeKind, EdgePolicy, LaneSpec, LaneType, LoopType, Mode,
         Overflow,
     },
-    registry::{Factory, node::Body},
+    registry::{Factory, node::ErasedComponent},
 };
 
 /// Where the channel of an edge is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ChannelLocation {
     pub(crate) domain: u32,
     pub(crate) region: u32,
     pub(crate) channel: u32,
@@ -38,16 +38,16 @@ pub(crate) struct Wired {
     /// For each domain its regions, in compiled order, with their numbers in the plan.
     pub(crate) domains: Vec<Vec<(usize, Region)>>,
     /// For each edge of the plan.
-    pub(crate) places: Arc<[Place]>,
+    pub(crate) channel_locations: Arc<[ChannelLocation]>,
     /// For each component: its domain, its region there, which of its nodes.
     pub(crate) nodes: Vec<(u32, u32, u32)>,
     /// For each domain.
-    pub(crate) special: Vec<Special>,
+    pub(crate) special_edges: Vec<SpecialEdges>,
 }
 
 /// What must be looked at in every epoch, and would be slow to look for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Special {
+pub(crate) struct SpecialEdges {
     /// Channels that show their message an epoch later: region and channel.
     pub(crate) later: Vec<(u32, u32)>,
     /// Those of them for whose message a component is called, then and there.
@@ -64,7 +64,7 @@ pub(crate) struct Special {
     pub(crate) spread: Vec<u32>,
 }
 
-impl Special {
+impl SpecialEdges {
     /// Whether an epoch has a beginning of which more is to be looked at than what has come.
     pub(crate) fn has_boundary(&self) -> bool {
         !(self.later.is_empty() && self.guarded.is_empty() && self.deferring.is_empty())
@@ -116,16 +116,16 @@ pub(crate) fn with_feeds(plan: &Arc<Plan>, feed_max: usize) -> Arc<Plan> {
 }
 
 /// A component, and what makes another one.
-pub(crate) type Parts = (Body, Option<Factory>);
+pub(crate) type Parts = (ErasedComponent, Option<Factory>);
 
 /// Builds the regions. `domain_of`: the domain of each lane.
 pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Parts>, width: usize) -> Wired {
     let n_domains = domain_of.iter().max().map_or(1, |most| most + 1);
-    let (places, nodes) = places(plan, domain_of, n_domains);
+    let (locations, nodes) = locate(plan, domain_of, n_domains);
     let mut wired = Wired {
         domains: (0..n_domains).map(|_| Vec::new()).collect(),
-        special: vec![Special::default(); n_domains],
-        places: places.into(),
+        special_edges: vec![SpecialEdges::default(); n_domains],
+        channel_locations: locations.into(),
         nodes,
     };
     let mut made: Vec<Option<Parts>> = made.into_iter().map(Some).collect();
@@ -144,27 +144,27 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Parts>, width: us
             invocations: Invocations::default(),
             faults: Vec::new(),
             n_published: PublicationCounts::default(),
-            way: Way::Full,
+            step_kind: StepKind::General,
         };
         let position = count(wired.domains[domain].len());
         for component in &planned.components {
             let body = made[*component].take().expect("a component is in one region");
             let node = node(plan, *component, body, &mut region, &wired, width);
-            note_special(&mut wired, plan, domain, position, count(region.nodes.len()), &node);
+            add_special_edges(&mut wired, plan, domain, position, count(region.nodes.len()), &node);
             region.nodes.push(node);
         }
         let defers =
             |node: &NodeState| node.routes.iter().any(|route| route.kind != EdgeKind::Immediate);
         if region.nodes.iter().any(defers) {
-            wired.special[domain].deferring.push(position);
+            wired.special_edges[domain].deferring.push(position);
         }
-        if region.nodes.iter().any(NodeState::goes_by_time) {
-            wired.special[domain].timed.push(position);
+        if region.nodes.iter().any(NodeState::depends_on_time) {
+            wired.special_edges[domain].timed.push(position);
         }
         if region.looping.as_ref().is_some_and(LoopState::is_spread) && !region.is_paced {
-            wired.special[domain].spread.push(position);
+            wired.special_edges[domain].spread.push(position);
         }
-        Way::choose(&mut region);
+        StepKind::choose(&mut region);
         wired.domains[domain].push((number, region));
     }
     wired
@@ -181,12 +181,12 @@ fn is_paced(lane: &LaneSpec) -> bool {
 
 /// Where the channels and the components will be: domains in compiled order, channels in the order
 /// of components, inputs and edges.
-fn places(
+fn locate(
     plan: &Plan,
     domain_of: &[usize],
     n_domains: usize,
-) -> (Vec<Place>, Vec<(u32, u32, u32)>) {
-    let mut places = vec![Place::default(); plan.edges.len()];
+) -> (Vec<ChannelLocation>, Vec<(u32, u32, u32)>) {
+    let mut locations = vec![ChannelLocation::default(); plan.edges.len()];
     let mut nodes = vec![(0, 0, 0); plan.components.len()];
     let mut n_regions = vec![0_u32; n_domains];
     for planned in &plan.regions {
@@ -197,12 +197,12 @@ fn places(
         for (at, component) in planned.components.iter().enumerate() {
             nodes[*component] = (count(domain), region, count(at));
             for edge in plan.components[*component].inputs.iter().flat_map(|port| &port.edges) {
-                places[*edge] = Place { domain: count(domain), region, channel };
+                locations[*edge] = ChannelLocation { domain: count(domain), region, channel };
                 channel += 1;
             }
         }
     }
-    (places, nodes)
+    (locations, nodes)
 }
 
 fn node(
@@ -215,11 +215,12 @@ fn node(
 ) -> NodeState {
     let planned = &plan.components[component];
     let first = region.channels.len();
-    let mut beside = Vec::new();
+    let mut untriggered = Vec::new();
     for (port, input) in planned.inputs.iter().enumerate() {
         for edge in &input.edges {
             if !planned.trigger_inputs.contains(&port) {
-                beside.push((u16::try_from(port).expect("ports are few"), region.channels.len()));
+                untriggered
+                    .push((u16::try_from(port).expect("ports are few"), region.channels.len()));
             }
             let policy = &plan.edges[*edge].policy;
             let mut channel = Channel::new(count(*edge), policy);
@@ -246,11 +247,11 @@ fn node(
         config: Config::new(planned.spec.config.clone()),
         is_one_by_one: admission.is_none()
             && trigger.makes_several()
-            && NodeState::may_end(on_error.policy),
+            && NodeState::may_stop_on_error(on_error.policy),
         waits_for_room: outbox.edges().iter().any(|edge| edge.overflow == Overflow::Block),
         trigger,
         channels: first..region.channels.len(),
-        beside,
+        untriggered,
         last: planned.inputs.iter().map(|_| Message::none()).collect(),
         fresh: Vec::new(),
         outbox,
@@ -318,14 +319,14 @@ fn outputs(
     (outbox, routes)
 }
 
-fn to(wired: &Wired, component: usize, edge: usize) -> To {
-    let (place, (domain, region, _)) = (wired.places[edge], wired.nodes[component]);
+fn to(wired: &Wired, component: usize, edge: usize) -> Target {
+    let (place, (domain, region, _)) = (wired.channel_locations[edge], wired.nodes[component]);
     if place.domain != domain {
-        To::Domain(place.domain)
+        Target::Domain(place.domain)
     } else if place.region == region {
-        To::Here(place.channel)
+        Target::SameRegion(place.channel)
     } else {
-        To::Region(place.region, place.channel)
+        Target::Region(place.region, place.channel)
     }
 }
 
@@ -334,7 +335,7 @@ fn may_refuse(plan: &Plan, route: &Route) -> bool {
     route.max_inflight > 0 || !matches!(overflow, Overflow::Overwrite | Overflow::DropOldest)
 }
 
-fn note_special(
+fn add_special_edges(
     wired: &mut Wired,
     plan: &Plan,
     domain: usize,
@@ -347,8 +348,8 @@ fn note_special(
     for (port, input) in planned.inputs.iter().enumerate() {
         let mode = |edge: &&usize| plan.edges[**edge].policy.mode;
         for edge in input.edges.iter().filter(|edge| mode(edge) == Mode::PreviousTick) {
-            let Special { later, waking, .. } = &mut wired.special[domain];
-            let place = (position, wired.places[*edge].channel);
+            let SpecialEdges { later, waking, .. } = &mut wired.special_edges[domain];
+            let place = (position, wired.channel_locations[*edge].channel);
             later.push(place);
             if planned.trigger_inputs.contains(&port) && !is_paced {
                 waking.push(place);
@@ -356,15 +357,15 @@ fn note_special(
         }
     }
     for route in &node.routes {
-        if let To::Domain(to) = route.to
+        if let Target::Domain(to) = route.to
             && plan.edges[route.edge as usize].policy.overflow == Overflow::Block
         {
-            wired.special[to as usize].credited.push((route.edge, count(domain)));
+            wired.special_edges[to as usize].credited.push((route.edge, count(domain)));
         }
     }
     for (index, route) in node.routes.iter().enumerate() {
         if route.kind != EdgeKind::Immediate && may_refuse(plan, route) {
-            wired.special[domain].guarded.push((position, at, count(index)));
+            wired.special_edges[domain].guarded.push((position, at, count(index)));
         }
     }
 }

@@ -75,7 +75,7 @@ const POLICY: &[(&str, Is)] = &[
 const TESTS: &[&str] = &[
     include_str!("basics.rs"),
     include_str!("lanes.rs"),
-    include_str!("laws.rs"),
+    include_str!("invariants.rs"),
     include_str!("linux.rs"),
     include_str!("threads.rs"),
     include_str!("together.rs"),
@@ -83,7 +83,7 @@ const TESTS: &[&str] = &[
     include_str!("../../src/compile/tests/codes.rs"),
     include_str!("../../src/compile/tests/rules.rs"),
     include_str!("../../src/run/channel/tests.rs"),
-    include_str!("../../src/run/crew/tests.rs"),
+    include_str!("../../src/run/helpers/tests.rs"),
 ];
 
 /// A graph with this in its lane and in the policy of its edge.

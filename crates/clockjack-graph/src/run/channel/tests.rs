@@ -359,7 +359,7 @@ fn health_events_tell_of_each_loss_and_of_the_first_time_a_queue_fills() {
     }
     assert!(channel.has_health());
     let mut sink = HealthSink::new(8);
-    channel.hand_on_health(11, 2, &mut sink);
+    channel.drain_health(11, 2, &mut sink);
     assert!(!channel.has_health());
     let told: Vec<_> = sink
         .records()

@@ -29,7 +29,7 @@ pub(super) struct Credit {
     /// Of these, what is not there any more.
     taken: AtomicU64,
     /// A producer waits for room.
-    is_awaited: AtomicBool,
+    is_producer_waiting: AtomicBool,
 }
 
 impl Credit {
@@ -39,7 +39,7 @@ impl Credit {
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
             taken: AtomicU64::new(0),
-            is_awaited: AtomicBool::new(false),
+            is_producer_waiting: AtomicBool::new(false),
         }
     }
 
@@ -61,10 +61,10 @@ impl Credit {
             return true;
         }
         if mutant!("credit-wish-by-store") {
-            self.is_awaited.store(true, Ordering::Release);
+            self.is_producer_waiting.store(true, Ordering::Release);
         } else {
             // Acquire: rule 4.
-            self.is_awaited.swap(true, Ordering::AcqRel);
+            self.is_producer_waiting.swap(true, Ordering::AcqRel);
         }
         self.room() >= wanted
     }
@@ -82,22 +82,22 @@ impl Credit {
     }
 
     /// For the reader: so many are in the channel. Whether the producer is to be called for it.
-    pub(super) fn took(&self, n_inside: u32) -> bool {
+    pub(super) fn report_depth(&self, n_inside: u32) -> bool {
         // Relaxed: rule 1.
         let received = self.received.load(Ordering::Relaxed);
-        self.leave(received.saturating_sub(n_inside.into()))
+        self.set_taken(received.saturating_sub(n_inside.into()))
     }
 
     /// For the reader: nobody takes anything any more, so nobody is to wait for it. Whether the
     /// producer is to be called for it.
-    pub(super) fn end(&self) -> bool {
-        self.leave(u64::MAX)
+    pub(super) fn close(&self) -> bool {
+        self.set_taken(u64::MAX)
     }
 
-    fn leave(&self, taken: u64) -> bool {
+    fn set_taken(&self, taken: u64) -> bool {
         // Release pairs with the acquire of `room`.
         self.taken.store(taken, Ordering::Release);
         // Release: rule 4.
-        self.is_awaited.swap(false, Ordering::AcqRel)
+        self.is_producer_waiting.swap(false, Ordering::AcqRel)
     }
 }

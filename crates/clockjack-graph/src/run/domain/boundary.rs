@@ -6,35 +6,35 @@ use std::sync::Arc;
 use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
-use super::{Domain, alone};
+use super::{Domain, EXCLUSIVE};
 use crate::{
     data::Value,
     describe::EdgeKind,
     run::{
         blackboard, commit_log,
         env::Env,
-        epoch::{Core, own},
-        inbox::{Arrival, Inbox},
+        epoch::DomainState,
+        inbox::{Inbox, Incoming},
         message::{Message, Meta},
-        node::{NodeState, To},
+        node::{NodeState, Target},
         reconfigure::{ConfigRefused, Transaction},
         region::Deferred,
         report::{Fault, Phase},
         shared::RunShared,
         trace::{self, TraceName, TraceRecord},
-        wiring::{Place, count},
+        wiring::{ChannelLocation, count},
     },
 };
 
 impl Domain {
     /// Makes what was published for this epoch visible.
     pub(super) fn commit_deferred(&mut self) {
-        let core = alone(&mut self.core);
-        let logs = core.env.logs;
+        let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
+        let logs = state.env.logs;
         let mut n_async = 0;
-        for position in &self.special.deferring {
+        for position in &self.special_edges.deferring {
             let position = *position as usize;
-            let region = own(&mut core.regions[position]);
+            let region = state.regions[position].get_mut();
             if region.deferred.is_empty() {
                 continue;
             }
@@ -50,7 +50,7 @@ impl Domain {
                     self.progress.n_async_evicted += 1;
                     continue;
                 }
-                let own_counts = &mut own(&mut core.regions[position]).n_published;
+                let own_counts = &mut state.regions[position].get_mut().n_published;
                 match one.kind {
                     EdgeKind::State => own_counts.state_committed += 1,
                     EdgeKind::Async => own_counts.async_committed += 1,
@@ -58,97 +58,97 @@ impl Domain {
                 }
                 own_counts.committed += 1;
                 let edge = one.message.meta.edge;
-                if let To::Domain(to) = one.to {
+                if let Target::Domain(to) = one.to {
                     cross(&self.shared, &self.inboxes[to as usize], edge, one.message);
                     continue;
                 }
                 if logs {
                     commit_log::commit(&mut self.progress.boundary_log, edge, &one.message);
                 }
-                let place = self.places[edge as usize];
-                let seq = deliver(core, place, one.message);
-                if core.env.traces {
-                    let record = visible(&core.env, one.kind, edge, seq);
+                let place = self.channel_locations[edge as usize];
+                let seq = deliver(state, place, one.message);
+                if state.env.traces {
+                    let record = visible(&state.env, one.kind, edge, seq);
                     self.progress.records.push(record);
                 }
             }
             over.clear();
-            own(&mut core.regions[position]).deferred = deferred;
+            state.regions[position].get_mut().deferred = deferred;
         }
         if n_async > 0 {
-            let n_open = core.env.tasks.n_open() as u64;
+            let n_open = state.env.tasks.n_open() as u64;
             self.progress.async_max = self.progress.async_max.max(n_async + n_open);
         }
-        let Core { regions, env, .. } = core;
+        let DomainState { regions, env, .. } = state;
         if core::mem::take(env.is_written.get_mut()) {
             let (epoch, counts) = (env.epoch, &mut self.progress.state);
-            for writes in regions.iter_mut().map(|region| &mut own(region).writes) {
-                blackboard::commit(&mut env.state, writes.drain(..), epoch, counts);
+            for writes in regions.iter_mut().map(|region| &mut region.get_mut().writes) {
+                blackboard::commit(&mut env.blackboard, writes.drain(..), epoch, counts);
             }
         }
-        let now_ns = core.env.now_ns;
-        for (region, channel) in &self.special.later {
-            own(&mut core.regions[*region as usize]).channels[*channel as usize].advance(now_ns);
+        let now_ns = state.env.now_ns;
+        for (region, channel) in &self.special_edges.later {
+            state.regions[*region as usize].get_mut().channels[*channel as usize].advance(now_ns);
         }
     }
 
     /// Takes what has come from outside.
-    pub(super) fn take_arrivals(&mut self) -> Option<Fault> {
-        let mut arrivals = core::mem::take(&mut self.progress.arrivals);
-        self.inboxes[self.index].take(&mut arrivals);
-        if arrivals.is_empty() {
-            self.progress.arrivals = arrivals;
+    pub(super) fn take_incoming(&mut self) -> Option<Fault> {
+        let mut incoming = core::mem::take(&mut self.progress.incoming);
+        self.inboxes[self.index].take(&mut incoming);
+        if incoming.is_empty() {
+            self.progress.incoming = incoming;
             return None;
         }
         // The order in which tasks end is the threads' affair: they are taken by number.
-        arrivals.make_contiguous().sort_by_key(|one| match one {
-            Arrival::Task { number, .. } => *number + 1,
+        incoming.make_contiguous().sort_by_key(|one| match one {
+            Incoming::TaskEnded { number, .. } => *number + 1,
             _ => 0,
         });
         let (mut fault, mut n_seen) = (None, 0);
-        for _ in 0..arrivals.len() {
-            let Some(arrival) = arrivals.pop_front() else { break };
+        for _ in 0..incoming.len() {
+            let Some(arrival) = incoming.pop_front() else { break };
             if self.must_wait(&arrival) {
                 // For the next epoch, and before what comes until then.
-                arrivals.push_back(arrival);
+                incoming.push_back(arrival);
                 continue;
             }
             n_seen += usize::from(arrival.is_fed());
-            fault = fault.or(self.take_arrival(arrival));
+            fault = fault.or(self.apply_incoming(arrival));
         }
-        self.progress.arrivals = arrivals;
+        self.progress.incoming = incoming;
         if n_seen > 0 {
             self.inboxes[self.index].seen(n_seen);
         }
         fault
     }
 
-    fn take_arrival(&mut self, arrival: Arrival) -> Option<Fault> {
-        let core = alone(&mut self.core);
-        let meta = Meta { published_ns: core.env.now_ns, ..Meta::default() };
+    fn apply_incoming(&mut self, arrival: Incoming) -> Option<Fault> {
+        let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
+        let meta = Meta { published_ns: state.env.now_ns, ..Meta::default() };
         match arrival {
-            Arrival::Fed { edge, value, stamp } => {
+            Incoming::Fed { edge, value, stamp } => {
                 let value = if self.shared.is_moved(edge) { value } else { value.into_shared() };
                 self.input(edge, Message { value, meta: Meta { edge, ..meta }.stamped(stamp) });
             }
-            Arrival::Crossed { edge, value, meta } => {
+            Incoming::FromDomain { edge, value, meta } => {
                 let message = Message { value, meta };
-                if core.env.logs && !mutant!("domain-forgets-who-came") {
+                if state.env.logs && !mutant!("domain-forgets-who-came") {
                     commit_log::arrival(&mut self.progress.boundary_log, edge, &message);
                 }
                 self.shared.credits.receive(edge);
                 self.arrive(edge, message);
             }
             // It was called for, and looks by itself.
-            Arrival::Room => {}
-            Arrival::Config(transaction) => return self.reconfigure(&transaction),
-            Arrival::FedOut { component, port, value, stamp } => {
+            Incoming::RoomAvailable => {}
+            Incoming::Config(transaction) => return self.reconfigure(&transaction),
+            Incoming::FedOut { component, port, value, stamp } => {
                 self.publish_for(component, port, value, meta.stamped(stamp));
             }
-            Arrival::Task { number, origin, result } => {
+            Incoming::TaskEnded { number, origin, result } => {
                 self.progress.n_tasks_completed += 1;
                 self.progress.running.ended(number);
-                core.env.tasks.closed(1);
+                state.env.tasks.closed(1);
                 let lost = || Err(Failure::msg("the task panicked or was dropped"));
                 match result.unwrap_or_else(lost) {
                     Ok(None) => {}
@@ -166,18 +166,18 @@ impl Domain {
     /// Ends what is under way when no epoch is left, and counts it.
     pub(super) async fn end_tasks(&mut self) {
         let (policy, drain_max) = self.bounds.shutdown;
-        self.progress.running.end(policy, drain_max, &self.core.env.executor).await;
-        let mut arrivals = core::mem::take(&mut self.progress.arrivals);
+        self.progress.running.end(policy, drain_max, &self.state.env.executor).await;
+        let mut incoming = core::mem::take(&mut self.progress.incoming);
         // Nobody takes anything from it any more, also if others go on for long.
-        for (edge, from) in &self.special.credited {
-            if self.shared.credits.end(*edge) {
+        for (edge, from) in &self.special_edges.credited {
+            if self.shared.credits.close(*edge) {
                 // It may have ended.
-                let _ = self.inboxes[*from as usize].put(Arrival::Room);
+                let _ = self.inboxes[*from as usize].put(Incoming::RoomAvailable);
             }
         }
-        arrivals.append(&mut self.inboxes[self.index].close());
-        for arrival in arrivals.drain(..) {
-            let Arrival::Task { origin, result, .. } = arrival else { continue };
+        incoming.append(&mut self.inboxes[self.index].close());
+        for arrival in incoming.drain(..) {
+            let Incoming::TaskEnded { origin, result, .. } = arrival else { continue };
             let counts = &mut self.progress.tasks_at_end;
             match result {
                 None => counts.cancelled += 1,
@@ -185,9 +185,9 @@ impl Domain {
                 Some(Err(failure)) => {
                     counts.unseen += 1;
                     let text = format!("{failure}");
-                    let core = alone(&mut self.core);
-                    let epoch = core.env.epoch;
-                    let node = node_of(core, &self.shared.nodes, origin.component);
+                    let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
+                    let epoch = state.env.epoch;
+                    let node = node_of(state, &self.shared.nodes, origin.component);
                     node.counts.errors += 1;
                     let fault = node.fault(Phase::Execute, text, epoch, false);
                     self.progress.note_fault(fault);
@@ -198,8 +198,8 @@ impl Domain {
 
     /// Changes settings: all of them or none.
     fn reconfigure(&mut self, transaction: &Transaction) -> Option<Fault> {
-        let core = alone(&mut self.core);
-        let epoch = core.env.epoch;
+        let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
+        let epoch = state.env.epoch;
         let (counts, records) = (&mut self.progress.config, &mut self.progress.records);
         counts.transaction += 1;
         counts.staged += transaction.changes.len() as u64;
@@ -212,8 +212,8 @@ impl Domain {
         };
         let nodes = &self.shared.nodes;
         for (component, change) in &transaction.changes {
-            note(&core.env, TraceName::ConfigTransactionValidate, Some(*component));
-            let node = node_of(core, nodes, *component);
+            note(&state.env, TraceName::ConfigTransactionValidate, Some(*component));
+            let node = node_of(state, nodes, *component);
             let config = node.config.with(change);
             let checked = node.check_config(&config);
             if let Err(why) = checked {
@@ -222,14 +222,14 @@ impl Domain {
                 return None;
             }
         }
-        if core.env.logs {
+        if state.env.logs {
             commit_log::settings(&mut self.progress.boundary_log, &transaction.changes);
         }
         let mut old = Vec::with_capacity(transaction.changes.len());
         let mut failed = None;
         for (component, change) in &transaction.changes {
-            note(&core.env, TraceName::ConfigTransactionApply, Some(*component));
-            let node = node_of(core, nodes, *component);
+            note(&state.env, TraceName::ConfigTransactionApply, Some(*component));
+            let node = node_of(state, nodes, *component);
             let config = node.config.with(change);
             old.push((*component, core::mem::replace(&mut node.config, config)));
             if let Err(failure) = node.take_config() {
@@ -239,15 +239,15 @@ impl Domain {
             }
         }
         let Some((refused, fault)) = failed else {
-            note(&core.env, TraceName::ConfigTransactionCommit, None);
+            note(&state.env, TraceName::ConfigTransactionCommit, None);
             counts.version += 1;
             counts.committed += transaction.changes.len() as u64;
             transaction.answer.give(Ok(counts.version));
             return None;
         };
         for (component, config) in old.into_iter().rev() {
-            note(&core.env, TraceName::ConfigTransactionRollback, Some(component));
-            let node = node_of(core, nodes, component);
+            note(&state.env, TraceName::ConfigTransactionRollback, Some(component));
+            let node = node_of(state, nodes, component);
             node.config = config;
             counts.rolled_back += 1;
             // The run ends anyway.
@@ -258,10 +258,10 @@ impl Domain {
     }
 
     fn task_failed(&mut self, component: usize, failure: &Failure) -> Option<Fault> {
-        let core = alone(&mut self.core);
-        let (now_ns, epoch) = (core.env.now_ns, core.env.epoch);
+        let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
+        let (now_ns, epoch) = (state.env.now_ns, state.env.epoch);
         let (_, position, at) = self.shared.nodes[component];
-        let region = own(&mut core.regions[position as usize]);
+        let region = state.regions[position as usize].get_mut();
         let fault = region.failed(at as usize, failure, now_ns, epoch);
         if fault.is_fatal {
             return Some(fault);
@@ -289,7 +289,7 @@ impl Domain {
 
     /// One value from outside, on one edge.
     fn input(&mut self, edge: u32, message: Message) {
-        let env = &self.core.env;
+        let env = &self.state.env;
         // Of an immediate edge it is told by the commit.
         if env.traces && self.shared.plan.edges[edge as usize].kind != EdgeKind::Immediate {
             let point = TraceRecord::point(TraceName::ChannelPublish, env);
@@ -303,13 +303,13 @@ impl Domain {
 
     /// One value from outside or from another domain.
     fn arrive(&mut self, edge: u32, message: Message) {
-        let core = alone(&mut self.core);
-        let place = self.places[edge as usize];
+        let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
+        let place = self.channel_locations[edge as usize];
         if place.domain as usize == self.index {
-            let seq = deliver(core, place, message);
-            if core.env.traces {
+            let seq = deliver(state, place, message);
+            if state.env.traces {
                 let kind = self.shared.plan.edges[edge as usize].kind;
-                self.progress.records.push(visible(&core.env, kind, edge, seq));
+                self.progress.records.push(visible(&state.env, kind, edge, seq));
             }
         } else {
             cross(&self.shared, &self.inboxes[place.domain as usize], edge, message);
@@ -318,36 +318,36 @@ impl Domain {
 
     /// Tells the producers of other domains how much room there is for them.
     pub(super) fn give_credit(&mut self) {
-        let core = alone(&mut self.core);
-        for (edge, from) in &self.special.credited {
-            let place = self.places[*edge as usize];
-            let region = own(&mut core.regions[place.region as usize]);
+        let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
+        for (edge, from) in &self.special_edges.credited {
+            let place = self.channel_locations[*edge as usize];
+            let region = state.regions[place.region as usize].get_mut();
             let n_inside = region.channels[place.channel as usize].depth();
-            if self.shared.credits.took(*edge, n_inside) {
+            if self.shared.credits.report_depth(*edge, n_inside) {
                 // It may have ended.
-                let _ = self.inboxes[*from as usize].put(Arrival::Room);
+                let _ = self.inboxes[*from as usize].put(Incoming::RoomAvailable);
             }
         }
     }
 
     /// Sets how much may be published on edges that are not immediate, as of now.
     pub(super) fn open_rooms(&mut self) {
-        if self.special.guarded.is_empty() {
+        if self.special_edges.guarded.is_empty() {
             return;
         }
-        let core = alone(&mut self.core);
-        for (position, at, index) in &self.special.guarded {
-            let region = own(&mut core.regions[*position as usize]);
+        let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
+        for (position, at, index) in &self.special_edges.guarded {
+            let region = state.regions[*position as usize].get_mut();
             let route = region.nodes[*at as usize].routes[*index as usize];
-            let place = self.places[route.edge as usize];
+            let place = self.channel_locations[route.edge as usize];
             let room = if place.domain as usize == self.index {
-                let to = own(&mut core.regions[place.region as usize]);
+                let to = state.regions[place.region as usize].get_mut();
                 to.channels[place.channel as usize].room()
             } else {
                 self.shared.credits.room(route.edge)
             };
             let limit = if route.max_inflight > 0 { route.max_inflight } else { u32::MAX };
-            let region = own(&mut core.regions[*position as usize]);
+            let region = state.regions[*position as usize].get_mut();
             let outbox = &mut region.nodes[*at as usize].outbox;
             outbox.set_room(*index as usize, room.min(limit));
         }
@@ -357,7 +357,7 @@ impl Domain {
 /// Sends a message to another domain. One that has ended takes nothing more.
 fn cross(shared: &RunShared, to: &Inbox, edge: u32, message: Message) {
     let Message { value, meta } = message;
-    if to.put(Arrival::Crossed { edge, value, meta }).is_ok() {
+    if to.put(Incoming::FromDomain { edge, value, meta }).is_ok() {
         shared.credits.send(edge);
     }
 }
@@ -373,17 +373,17 @@ fn visible(env: &Env, kind: EdgeKind, edge: u32, seq: u64) -> TraceRecord {
 }
 
 fn node_of<'c>(
-    core: &'c mut Core,
+    state: &'c mut DomainState,
     nodes: &[(u32, u32, u32)],
     component: usize,
 ) -> &'c mut NodeState {
     let (_, region, at) = nodes[component];
-    &mut own(&mut core.regions[region as usize]).nodes[at as usize]
+    &mut state.regions[region as usize].get_mut().nodes[at as usize]
 }
 
-fn deliver(core: &mut Core, place: Place, message: Message) -> u64 {
-    let now_ns = core.env.now_ns;
-    let region = own(&mut core.regions[place.region as usize]);
+fn deliver(state: &mut DomainState, place: ChannelLocation, message: Message) -> u64 {
+    let now_ns = state.env.now_ns;
+    let region = state.regions[place.region as usize].get_mut();
     let channel = &mut region.channels[place.channel as usize];
     if let crate::run::channel::Pushed::Refused(..) = channel.push(now_ns, message) {
         region.n_published.failed_commit += 1;

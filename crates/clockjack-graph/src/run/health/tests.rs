@@ -72,8 +72,8 @@ fn notes_are_handed_on_once_with_how_often_and_the_last() {
     notes.add(HealthKind::ChannelStaleDrop, 6, 3, 60);
     assert!(notes.is_any());
     let mut sink = HealthSink::new(SINK_CAPACITY);
-    notes.hand_on(key(HealthKind::TaskReject, 9), 7, &mut sink);
-    notes.hand_on(key(HealthKind::TaskReject, 9), 7, &mut sink);
+    notes.drain_into(key(HealthKind::TaskReject, 9), 7, &mut sink);
+    notes.drain_into(key(HealthKind::TaskReject, 9), 7, &mut sink);
     assert!(!notes.is_any());
     let overflow = sink.take().expect("one of each kind");
     assert_eq!((overflow.key.kind, overflow.occurrence_count), (HealthKind::ChannelOverflow, 1));

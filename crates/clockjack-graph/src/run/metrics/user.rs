@@ -21,7 +21,7 @@ use clockjack_sync::mutant;
 use super::{MetricKind, UserMetric};
 use crate::{
     compile::Plan,
-    run::turn::{self, Turn},
+    run::current_position::{self, CurrentPosition},
 };
 
 /// Names that one component may have.
@@ -47,7 +47,7 @@ pub struct Counter(Arc<Count>);
 struct Count {
     all: AtomicU64,
     /// Of all, what was counted in turns of this epoch.
-    in_turns: AtomicU64,
+    buffered: AtomicU64,
 }
 
 impl Counter {
@@ -55,9 +55,9 @@ impl Counter {
     pub fn add(&self, n: u64) {
         // Relaxed: a number for people, which publishes nothing.
         self.0.all.fetch_add(n, Ordering::Relaxed);
-        if turn::counts() {
+        if current_position::note_count() {
             // Relaxed: the coordinator looks at it when all who work on the epoch are done.
-            self.0.in_turns.fetch_add(n, Ordering::Relaxed);
+            self.0.buffered.fetch_add(n, Ordering::Relaxed);
         }
     }
 
@@ -69,12 +69,12 @@ impl Counter {
     }
 
     /// The epoch is over; `is_kept` says whether what was counted in its turns is.
-    fn settle(&self, is_kept: bool) {
+    fn apply_buffered(&self, is_kept: bool) {
         // Relaxed: as in `add`.
-        if self.0.in_turns.load(Ordering::Relaxed) == 0 {
+        if self.0.buffered.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let n = self.0.in_turns.swap(0, Ordering::Relaxed);
+        let n = self.0.buffered.swap(0, Ordering::Relaxed);
         if !is_kept && !mutant!("metrics-keep-what-does-not-count") {
             self.0.all.fetch_sub(n, Ordering::Relaxed);
         }
@@ -96,7 +96,7 @@ struct Samples {
     /// A ring: the next value goes to `count % SAMPLES_MAX`.
     newest: Vec<f64>,
     /// Of turns of this epoch.
-    staged: Vec<(Turn, f64)>,
+    staged: Vec<(CurrentPosition, f64)>,
 }
 
 impl Samples {
@@ -115,12 +115,12 @@ impl Samples {
     }
 
     /// Puts in the values of turns that count.
-    fn settle(&mut self, counts: impl Fn(u32) -> bool) {
+    fn apply_buffered(&mut self, counts: impl Fn(u32) -> bool) {
         let mut staged = core::mem::take(&mut self.staged);
-        // Values of one turn stay in their order.
-        staged.sort_by_key(|(turn, _)| *turn);
-        for (turn, value) in staged.drain(..) {
-            if counts(turn.position) {
+        // Values of one position stay in their order.
+        staged.sort_by_key(|(at, _)| *at);
+        for (at, value) in staged.drain(..) {
+            if counts(at.position) {
                 self.put(value);
             }
         }
@@ -160,13 +160,14 @@ impl Histogram {
         if value.is_nan() {
             return;
         }
-        let turn = Turn::current().filter(|_| !mutant!("metrics-spread-as-threads-go"));
+        let position =
+            CurrentPosition::current().filter(|_| !mutant!("metrics-spread-as-threads-go"));
         let mut samples = lock(&self.0);
-        match turn {
-            Some(turn) if samples.staged.len() < STAGED_MAX => {
-                samples.staged.push((turn, value));
+        match position {
+            Some(position) if samples.staged.len() < STAGED_MAX => {
+                samples.staged.push((position, value));
                 drop(samples);
-                turn::counts();
+                current_position::note_count();
             }
             _ => samples.put(value),
         }
@@ -177,7 +178,7 @@ impl Histogram {
     #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
     pub fn summary(&self) -> Summary {
         let mut samples = lock(&self.0).clone();
-        samples.settle(|_| true);
+        samples.apply_buffered(|_| true);
         let Samples { count, min, max, sum, newest: mut sorted, .. } = samples;
         sorted.sort_unstable_by(f64::total_cmp);
         let at = |part| quantile(&sorted, part);
@@ -213,7 +214,7 @@ struct Entry {
     name: String,
     what: What,
     /// The turn of this epoch in which it was asked for.
-    made_in: Option<Turn>,
+    made_in: Option<CurrentPosition>,
 }
 
 enum What {
@@ -267,13 +268,13 @@ impl Registry {
             return Err(refuse(Why::OtherKind));
         }
         let taken = take(&made).ok_or_else(|| refuse(Why::OtherKind));
-        let made_in = Turn::current().filter(|_| turn::counts());
+        let made_in = CurrentPosition::current().filter(|_| current_position::note_count());
         all[of].push(Entry { name: name.into(), what: made, made_in });
         taken
     }
 
     /// An epoch is over on which several have worked: takes back what does not count.
-    pub(crate) fn settle(
+    pub(crate) fn apply_buffered(
         &self,
         position_of: impl Fn(usize) -> Option<u32>,
         counts: impl Fn(u32) -> bool,
@@ -283,10 +284,10 @@ impl Registry {
             let Some(position) = position_of(component) else { continue };
             entries.retain_mut(|entry| {
                 match &entry.what {
-                    What::Counter(counter) => counter.settle(counts(position)),
-                    What::Histogram(histogram) => lock(&histogram.0).settle(&counts),
+                    What::Counter(counter) => counter.apply_buffered(counts(position)),
+                    What::Histogram(histogram) => lock(&histogram.0).apply_buffered(&counts),
                 }
-                entry.made_in.take().is_none_or(|turn| counts(turn.position))
+                entry.made_in.take().is_none_or(|at| counts(at.position))
             });
         }
     }

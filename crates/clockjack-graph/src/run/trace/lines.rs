@@ -24,20 +24,20 @@ pub(crate) struct Line {
 
 const _: () = assert!(size_of::<Line>() == 32);
 
-const BESIDE: u64 = 0;
+const PLACEHOLDER: u64 = 0;
 const CALL: u64 = 1;
 const COMMIT: u64 = 2;
 
 /// When an epoch began, which is all that its lines have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Beginning {
+pub(crate) struct EpochStart {
     pub(crate) epoch: u64,
     pub(crate) start_ns: u64,
 }
 
 /// Who has something to tell.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Teller {
+pub(super) struct RecordSource {
     pub(super) lane: u32,
     pub(super) worker: u16,
 }
@@ -47,12 +47,12 @@ impl Line {
     #[inline(always)]
     pub(super) fn call(
         component: u32,
-        teller: Teller,
+        source: RecordSource,
         (since_ns, took_ns): (u64, u64),
         message: MessageId,
         correlation: MessageId,
     ) -> Option<Self> {
-        let head = head(CALL, component, teller)?;
+        let head = head(CALL, component, source)?;
         let fits = (since_ns | took_ns) >> 32 == 0;
         fits.then_some(Self { head, times: since_ns | took_ns << 32, message, correlation })
     }
@@ -61,29 +61,29 @@ impl Line {
     #[inline(always)]
     pub(super) fn commit(
         edge: u32,
-        teller: Teller,
+        source: RecordSource,
         since_ns: u64,
         message: MessageId,
     ) -> Option<Self> {
-        let head = head(COMMIT, edge, teller)?;
+        let head = head(COMMIT, edge, source)?;
         let correlation = MessageId::default();
         let fits = since_ns >> 32 == 0;
         fits.then_some(Self { head, times: since_ns, message, correlation })
     }
 
     /// One that stands for a record beside it.
-    pub(crate) fn beside() -> Self {
+    pub(crate) fn placeholder() -> Self {
         let none = MessageId::default();
-        Self { head: BESIDE, times: 0, message: none, correlation: none }
+        Self { head: PLACEHOLDER, times: 0, message: none, correlation: none }
     }
 
     /// The record, unless that lies beside the lines.
-    pub(crate) fn record(&self, beginning: Beginning) -> Option<TraceRecord> {
+    pub(crate) fn record(&self, beginning: EpochStart) -> Option<TraceRecord> {
         let part = |first: u32, n_bits: u32| (self.head >> first) & ((1 << n_bits) - 1);
         let number = |part: u64| u32::try_from(part).expect("it has at most 24 bits");
         let who = number(part(40, 24));
         let (name, component, edge) = match part(0, 8) {
-            BESIDE => return None,
+            PLACEHOLDER => return None,
             CALL => (TraceName::ComponentExecute, who, NONE),
             _ => (TraceName::ChannelCommit, NONE, who),
         };
@@ -105,8 +105,8 @@ impl Line {
 }
 
 #[inline(always)]
-fn head(kind: u64, who: u32, teller: Teller) -> Option<u64> {
-    let Teller { lane, worker } = teller;
+fn head(kind: u64, who: u32, source: RecordSource) -> Option<u64> {
+    let RecordSource { lane, worker } = source;
     let fits = who >> 24 == 0 && lane >> 16 == 0;
     fits.then_some(kind | u64::from(worker) << 8 | u64::from(lane) << 24 | u64::from(who) << 40)
 }
@@ -116,7 +116,7 @@ fn head(kind: u64, who: u32, teller: Teller) -> Option<u64> {
 pub(crate) struct Lines {
     list: Vec<Line>,
     /// Records that are no lines, and which lines stand for them.
-    beside: Vec<(usize, TraceRecord)>,
+    full_records: Vec<(usize, TraceRecord)>,
     /// Records that there was no room for.
     pub(crate) n_dropped: u64,
     /// Where those of the region begin that writes now.
@@ -137,14 +137,14 @@ impl Lines {
         &self.list
     }
 
-    pub(crate) fn beside(&self) -> &[(usize, TraceRecord)] {
-        &self.beside
+    pub(crate) fn full_records(&self) -> &[(usize, TraceRecord)] {
+        &self.full_records
     }
 
     /// Forgets all.
     pub(crate) fn clear(&mut self) {
         self.list.clear();
-        self.beside.clear();
+        self.full_records.clear();
         (self.n_dropped, self.first) = (0, 0);
     }
 
@@ -152,7 +152,8 @@ impl Lines {
     pub(crate) fn append(&mut self, others: &mut Self) {
         let n_mine = self.list.len();
         self.list.append(&mut others.list);
-        self.beside.extend(others.beside.drain(..).map(|(at, record)| (n_mine + at, record)));
+        self.full_records
+            .extend(others.full_records.drain(..).map(|(at, record)| (n_mine + at, record)));
         self.n_dropped += core::mem::take(&mut others.n_dropped);
         others.clear();
     }
@@ -173,21 +174,21 @@ impl Lines {
             self.n_dropped += 1;
             return None;
         }
-        self.beside.push((self.list.len(), record));
-        self.list.push(Line::beside());
-        Some(self.beside.len() - 1)
+        self.full_records.push((self.list.len(), record));
+        self.list.push(Line::placeholder());
+        Some(self.full_records.len() - 1)
     }
 
     /// A record that was [pushed](Self::push).
     pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut TraceRecord> {
-        self.beside.get_mut(at).map(|(_, record)| record)
+        self.full_records.get_mut(at).map(|(_, record)| record)
     }
 
     /// Forgets a record that was [pushed](Self::push), and all after it.
     pub(super) fn truncate(&mut self, at: usize) {
-        if let Some((line, _)) = self.beside.get(at) {
+        if let Some((line, _)) = self.full_records.get(at) {
             self.list.truncate(*line);
-            self.beside.truncate(at);
+            self.full_records.truncate(at);
         }
     }
 }
@@ -196,7 +197,7 @@ impl Lines {
 mod tests {
     use super::*;
 
-    const BEGINNING: Beginning = Beginning { epoch: 7, start_ns: 1 << 40 };
+    const BEGINNING: EpochStart = EpochStart { epoch: 7, start_ns: 1 << 40 };
 
     fn id(edge: u32, seq: u64) -> MessageId {
         MessageId::new(edge, seq)
@@ -204,16 +205,16 @@ mod tests {
 
     #[test]
     fn a_call_and_a_commit_come_back_as_they_went_in() {
-        let teller = Teller { lane: 0xABCD, worker: 0xFFFF };
+        let source = RecordSource { lane: 0xABCD, worker: 0xFFFF };
         let most = u64::from(u32::MAX);
-        let call = Line::call((1 << 24) - 1, teller, (most, most), id(8191, 5), id(1, 3));
+        let call = Line::call((1 << 24) - 1, source, (most, most), id(8191, 5), id(1, 3));
         let record = call.and_then(|line| line.record(BEGINNING)).expect("it fits");
         assert_eq!(record.name, TraceName::ComponentExecute);
         assert_eq!((record.component, record.edge), ((1 << 24) - 1, NONE));
         assert_eq!((record.lane, record.worker, record.epoch), (0xABCD, 0xFFFF, 7));
         assert_eq!((record.start_ns, record.duration_ns), ((1 << 40) + most, most));
         assert_eq!((record.message, record.correlation), ((8192, 5), (2, 3)));
-        let commit = Line::commit(9, teller, 1, id(9, 2));
+        let commit = Line::commit(9, source, 1, id(9, 2));
         let record = commit.and_then(|line| line.record(BEGINNING)).expect("it fits");
         assert_eq!(record.name, TraceName::ChannelCommit);
         assert_eq!((record.component, record.edge), (NONE, 9));
@@ -223,17 +224,17 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_no_line() {
-        let (small, none) = (Teller { lane: 0, worker: 0 }, MessageId::default());
+        let (small, none) = (RecordSource { lane: 0, worker: 0 }, MessageId::default());
         assert!(Line::call(1 << 24, small, (0, 0), none, none).is_none());
         assert!(Line::call(0, small, (1 << 32, 0), none, none).is_none());
         assert!(Line::call(0, small, (0, 1 << 32), none, none).is_none());
         assert!(Line::commit(0, small, 1 << 32, none).is_none());
-        assert!(Line::commit(0, Teller { lane: 1 << 16, worker: 0 }, 0, none).is_none());
+        assert!(Line::commit(0, RecordSource { lane: 1 << 16, worker: 0 }, 0, none).is_none());
     }
 
     #[test]
     fn a_region_keeps_so_many_and_the_next_as_many_again() {
-        let (small, none) = (Teller { lane: 0, worker: 0 }, MessageId::default());
+        let (small, none) = (RecordSource { lane: 0, worker: 0 }, MessageId::default());
         let line = Line::commit(0, small, 0, none);
         let record = line.and_then(|line| line.record(BEGINNING)).expect("it fits");
         let mut lines = Lines::default();
@@ -243,8 +244,8 @@ mod tests {
         assert_eq!((lines.list().len(), lines.n_dropped), (RECORDS_MAX, 2));
         lines.begin();
         assert_eq!(lines.push(record), Some(0));
-        assert_eq!(lines.beside()[0].0, RECORDS_MAX);
+        assert_eq!(lines.full_records()[0].0, RECORDS_MAX);
         lines.truncate(0);
-        assert_eq!((lines.list().len(), lines.beside().len()), (RECORDS_MAX, 0));
+        assert_eq!((lines.list().len(), lines.full_records().len()), (RECORDS_MAX, 0));
     }
 }

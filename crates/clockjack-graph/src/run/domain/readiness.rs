@@ -1,18 +1,16 @@
 //! What lies ahead of a domain: what it has for the next epoch, what must wait, and when something
 //! is ready by time alone.
 
-use std::sync::Mutex;
-
 use clockjack_sync::mutant;
 
 use super::Domain;
 use crate::{
     describe::Overflow,
     run::{
-        epoch::lock,
-        inbox::Arrival,
-        region::{Deferred, Region, earlier},
-        wiring::{Special, count},
+        epoch::RegionCell,
+        inbox::Incoming,
+        region::{Deferred, earlier},
+        wiring::{SpecialEdges, count},
     },
 };
 
@@ -20,10 +18,10 @@ impl Domain {
     /// The next tick of a timer, and the next time at which something else may be ready.
     pub(super) fn due(&self) -> (Option<u64>, Option<u64>) {
         let (mut tick, mut other) = (None, None);
-        let now_ns = self.core.env.now_ns;
-        for position in &self.special.timed {
-            let region = &self.core.regions[*position as usize];
-            let guard = lock(region);
+        let now_ns = self.state.env.now_ns;
+        for position in &self.special_edges.timed {
+            let region = &self.state.regions[*position as usize];
+            let guard = region.lock();
             let (a, b) = guard.next_due(now_ns);
             tick = earlier(tick, a);
             other = earlier(other, b);
@@ -40,11 +38,11 @@ impl Domain {
 
     /// Whether a component that waited for room would be called now: somebody has read what was in
     /// its way.
-    fn has_room_again(&self, region: &Mutex<Region>) -> bool {
-        let n_nodes = lock(region).nodes.len();
+    fn has_room_again(&self, region: &RegionCell) -> bool {
+        let n_nodes = region.lock().nodes.len();
         (0..n_nodes).any(|at| {
             let n_routes = {
-                let region = lock(region);
+                let region = region.lock();
                 let node = &region.nodes[at];
                 if node.is_blocked && !region.is_paced { node.routes.len() } else { return false }
             };
@@ -53,9 +51,9 @@ impl Domain {
     }
 
     /// Whether an edge does not block its producer. One lock at a time: an edge may lead back.
-    fn has_room_on(&self, region: &Mutex<Region>, at: usize, index: usize) -> bool {
+    fn has_room_on(&self, region: &RegionCell, at: usize, index: usize) -> bool {
         let (edge, n_on_the_way, burst) = {
-            let region = lock(region);
+            let region = region.lock();
             let node = &region.nodes[at];
             let edge = &node.outbox.edges()[index];
             if edge.overflow != Overflow::Block {
@@ -69,62 +67,62 @@ impl Domain {
             }
             (edge.edge, count(n_on_the_way), node.burst)
         };
-        let place = self.places[edge as usize];
+        let place = self.channel_locations[edge as usize];
         if place.domain as usize != self.index {
             return self.shared.credits.await_room(edge, n_on_the_way.saturating_add(burst));
         }
-        let to = lock(&self.core.regions[place.region as usize]);
+        let to = self.state.regions[place.region as usize].lock();
         to.channels[place.channel as usize].room().saturating_sub(n_on_the_way) >= burst
     }
 
     /// Whether something waits for the next epoch or is on its way to it.
     pub(super) fn has_more(&self) -> bool {
-        self.core.env.tasks.n_open() > self.n_tasks_waiting() || self.has_work()
+        self.state.env.tasks.n_open() > self.n_tasks_waiting() || self.has_work()
     }
 
     /// Tasks that have ended and wait for room, or for those before them.
     pub(super) fn n_tasks_waiting(&self) -> usize {
-        self.progress.arrivals.iter().filter(|one| one.is_task()).count()
+        self.progress.incoming.iter().filter(|one| one.is_task()).count()
     }
 
     /// Whether something waits for the next epoch: publications, what has come, a loop that has not
     /// ended. A task that is under way does not: it wakes the coordinator when it ends.
     pub(super) fn has_work(&self) -> bool {
-        mutant!("domain-spins-while-tasks-run") && self.core.env.tasks.n_open() > 0
+        mutant!("domain-spins-while-tasks-run") && self.state.env.tasks.n_open() > 0
             || self.inboxes[self.index].has_any()
             || self.has_taken_work()
             || self
-                .special
+                .special_edges
                 .deferring
                 .iter()
-                .any(|position| !lock(&self.core.regions[*position as usize]).deferred.is_empty())
+                .any(|position| !self.state.regions[*position as usize].lock().deferred.is_empty())
     }
 
     /// Whether something that was taken in before this epoch is seen in the next.
     fn has_taken_work(&self) -> bool {
-        let Special { waking, spread, .. } = &self.special;
-        let region = |position: &u32| lock(&self.core.regions[*position as usize]);
+        let SpecialEdges { waking, spread, .. } = &self.special_edges;
+        let region = |position: &u32| self.state.regions[*position as usize].lock();
         if mutant!("domain-sleeps-on-what-it-has") {
             return false;
         }
         waking.iter().any(|(at, channel)| region(at).channels[*channel as usize].has_later())
             || spread.iter().any(|at| region(at).is_under_way())
-            || self.progress.arrivals.iter().any(|arrival| !self.must_wait(arrival))
+            || self.progress.incoming.iter().any(|arrival| !self.must_wait(arrival))
     }
 
     /// Whether a blocking edge has no room for what has come: it gets none before the regions have
     /// run, so nothing overtakes what waits. Or whether a task before this one is under way, and
     /// its component wants their order: its end will come, and wake the coordinator.
-    pub(super) fn must_wait(&self, arrival: &Arrival) -> bool {
+    pub(super) fn must_wait(&self, arrival: &Incoming) -> bool {
         match arrival {
-            Arrival::Fed { edge, .. } => self.is_full(*edge),
-            Arrival::FedOut { component, port, .. } => self.has_full_edge(*component, *port),
-            Arrival::Task { number, origin, result } => {
+            Incoming::Fed { edge, .. } => self.is_full(*edge),
+            Incoming::FedOut { component, port, .. } => self.has_full_edge(*component, *port),
+            Incoming::TaskEnded { number, origin, result } => {
                 let gives = matches!(result, Some(Ok(Some(_))));
                 self.progress.running.must_wait(*number, *origin)
                     || gives && self.has_full_edge(origin.component, origin.port)
             }
-            Arrival::Crossed { .. } | Arrival::Room | Arrival::Config(_) => false,
+            Incoming::FromDomain { .. } | Incoming::RoomAvailable | Incoming::Config(_) => false,
         }
     }
 
@@ -135,7 +133,7 @@ impl Domain {
 
     /// Whether an edge blocks, and has no room.
     fn is_full(&self, edge: u32) -> bool {
-        let place = self.places[edge as usize];
+        let place = self.channel_locations[edge as usize];
         let overflow = self.shared.plan.edges[edge as usize].policy.overflow;
         if overflow != Overflow::Block {
             return false;
@@ -143,7 +141,7 @@ impl Domain {
         if place.domain as usize != self.index {
             return !self.shared.credits.await_room(edge, 1);
         }
-        let to = lock(&self.core.regions[place.region as usize]);
+        let to = self.state.regions[place.region as usize].lock();
         to.channels[place.channel as usize].room() == 0 && !mutant!("boundary-feeds-without-room")
     }
 }

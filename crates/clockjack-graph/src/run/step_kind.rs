@@ -4,7 +4,7 @@
 //! refuse, no pool to admit it and no budget, does not need most of what a step may have to do.
 //! What is left is a look whether there is something to do, a call, and the move of what was
 //! published into the channels of those who read it. These ways do exactly what
-//! [`Region::step_full`] does for such a component, and go to it whenever something is out of the
+//! [`Region::step_general`] does for such a component, and go to it whenever something is out of the
 //! ordinary.
 //!
 //! A message is written twice: where its publisher stages it, and where its reader sees it. It
@@ -14,16 +14,16 @@
 //!
 //! Who runs all regions by itself knows for the whole epoch whether anything is measured or written
 //! down in it, and if not, nothing here asks: such an epoch has code of its own
-//! ([`Downstream::IS_PLAIN`]).
+//! ([`Downstream::IS_UNOBSERVED`]).
 
 use clockjack_sync::mutant;
 
 use super::{
     channel::Channel,
-    context::{Occasion, Seen, is_taken},
+    context::{CallInfo, LastSeen, is_taken},
     env::Env,
     message::Message,
-    node::{Invoked, Status, To},
+    node::{CallOutcome, Status, Target},
     outbox::Mark,
     region::{Downstream, Region},
     report::Fault,
@@ -33,51 +33,51 @@ use crate::data::Value;
 
 /// How a region is stepped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum StepKind {
     /// With all there may be to it.
-    Full,
+    General,
     /// A call for each message of its one channel, which is that of this input.
-    Each(u16),
+    PerMessage(u16),
     /// One call in every epoch.
-    Once,
+    PerEpoch,
     /// One call, if there is a message at each input.
-    Set,
+    AllInputs,
 }
 
-impl Way {
+impl StepKind {
     /// Chooses the shortest way to step a region, and prepares it for that.
     pub(crate) fn choose(region: &mut Region) {
-        region.way = Self::of(region);
+        region.step_kind = Self::of(region);
         let ([node], channels) = (region.nodes.as_mut_slice(), &mut region.channels) else {
             return;
         };
-        match region.way {
+        match region.step_kind {
             // The node has nothing to keep.
-            Self::Each(_) => channels.iter_mut().for_each(Channel::keep_last),
-            Self::Set => node.fresh.resize_with(node.last.len(), Message::none),
-            Self::Once | Self::Full => {}
+            Self::PerMessage(_) => channels.iter_mut().for_each(Channel::keep_last),
+            Self::AllInputs => node.fresh.resize_with(node.last.len(), Message::none),
+            Self::PerEpoch | Self::General => {}
         }
     }
 
     fn of(region: &Region) -> Self {
-        let [node] = region.nodes.as_slice() else { return Self::Full };
+        let [node] = region.nodes.as_slice() else { return Self::General };
         // A call with a budget is measured in every epoch, which is more than the rest of a step.
-        let is_plain = region.looping.is_none()
+        let is_simple = region.looping.is_none()
             && node.admission.is_none()
             && !node.outbox.is_guarded()
             && !node.is_measured();
-        if !is_plain {
-            Self::Full
-        } else if !node.beside.is_empty() {
-            if node.trigger.is_steady() { Self::Once } else { Self::Full }
+        if !is_simple {
+            Self::General
+        } else if !node.untriggered.is_empty() {
+            if node.trigger.is_steady() { Self::PerEpoch } else { Self::General }
         } else if let Some(port) = node.trigger.single() {
-            Self::Each(port)
+            Self::PerMessage(port)
         } else if node.trigger.is_steady() {
-            Self::Once
+            Self::PerEpoch
         } else if node.trigger.is_set_of(region.channels.len()) {
-            Self::Set
+            Self::AllInputs
         } else {
-            Self::Full
+            Self::General
         }
     }
 }
@@ -85,7 +85,7 @@ impl Way {
 impl Region {
     /// A call for each message of the one channel.
     #[inline(always)]
-    pub(super) fn step_each<D: Downstream>(
+    pub(super) fn step_per_message<D: Downstream>(
         &mut self,
         port: u16,
         env: &Env,
@@ -98,19 +98,19 @@ impl Region {
             return Ok(0);
         }
         if !matches!(node.status, Status::Active) {
-            return self.step_each_slowly(port, env, downstream);
+            return self.step_per_message_slow(port, env, downstream);
         }
         let Some((message, last)) = channel.open(env.now_ns) else {
-            return self.step_each_slowly(port, env, downstream);
+            return self.step_per_message_slow(port, env, downstream);
         };
         message.meta.port = port;
         node.trigger.note_ready(1);
         let begun = begin(env, &mut downstream);
-        let seen = Seen { first: port, last: core::slice::from_ref(last) };
-        let invoked = node.call_with(env, message, seen);
+        let last_seen = LastSeen { first: port, last: core::slice::from_ref(last) };
+        let outcome = node.call_with(env, message, last_seen);
         if begun.is_measured() {
-            let noted = (&mut self.recorder, downstream.glance());
-            trace::end_plain(env, node, noted, begun, Some(message));
+            let noted = (&mut self.recorder, downstream.clock());
+            trace::end_unbudgeted(env, node, noted, begun, Some(message));
         }
         if is_taken(message) {
             channel.was_taken();
@@ -118,13 +118,13 @@ impl Region {
             last.value.clear();
         }
         // The slot held one message, and nobody has put another one there meanwhile.
-        self.finish(invoked, env, downstream)
+        self.finish(outcome, env, downstream)
     }
 
     /// The same, when there may be several messages, or they cannot stay where they are, or no call
     /// may be made.
     #[inline(never)]
-    fn step_each_slowly<D: Downstream>(
+    fn step_per_message_slow<D: Downstream>(
         &mut self,
         port: u16,
         env: &Env,
@@ -136,7 +136,7 @@ impl Region {
         if is_kept {
             self.nodes[0].last[at] = self.channels[0].take_last();
         }
-        let called = self.call_each(port, env, &mut downstream);
+        let called = self.call_per_message(port, env, &mut downstream);
         if is_kept {
             let last = core::mem::replace(&mut self.nodes[0].last[at], Message::none());
             self.channels[0].give_last(last);
@@ -144,7 +144,7 @@ impl Region {
         called
     }
 
-    fn call_each(
+    fn call_per_message(
         &mut self,
         port: u16,
         env: &Env,
@@ -152,7 +152,7 @@ impl Region {
     ) -> Result<u32, Fault> {
         let mut n_called = 0;
         while self.channels[0].has_update() {
-            if self.nodes[0].status != Status::Active && !self.wake(0, env)? {
+            if self.nodes[0].status != Status::Active && !self.reactivate(0, env)? {
                 break;
             }
             let Some(mut message) = self.channels[0].pop(env.now_ns) else { break };
@@ -160,7 +160,7 @@ impl Region {
             n_called += 1;
             self.nodes[0].trigger.note_ready(1);
             let messages = core::slice::from_mut(&mut message);
-            self.call_one(0, env, messages, &Occasion::PLAIN, downstream.glance())?;
+            self.call_one(0, env, messages, &CallInfo::DEFAULT, downstream.clock())?;
             self.commit(0, env, downstream);
         }
         Ok(n_called)
@@ -168,7 +168,7 @@ impl Region {
 
     /// One call.
     #[inline(always)]
-    pub(super) fn step_once<D: Downstream>(
+    pub(super) fn step_per_epoch<D: Downstream>(
         &mut self,
         env: &Env,
         mut downstream: D,
@@ -177,21 +177,21 @@ impl Region {
         // What came beside its trigger, from a feed mostly, is for the invocation.
         let has_update = self.channels.iter().any(Channel::has_update);
         if !matches!(node.status, Status::Active) || has_update {
-            return self.step_full(env, &mut { downstream });
+            return self.step_general(env, &mut { downstream });
         }
         node.trigger.note_ready(1);
         let begun = begin(env, &mut downstream);
-        let invoked = node.call(env, &mut [], &Occasion::PLAIN);
+        let outcome = node.call(env, &mut [], &CallInfo::DEFAULT);
         if begun.is_measured() {
-            let noted = (&mut self.recorder, downstream.glance());
-            trace::end_plain(env, node, noted, begun, None);
+            let noted = (&mut self.recorder, downstream.clock());
+            trace::end_unbudgeted(env, node, noted, begun, None);
         }
-        self.finish(invoked, env, downstream)
+        self.finish(outcome, env, downstream)
     }
 
     /// One call with a message of each input.
     #[inline(never)]
-    pub(super) fn step_set<D: Downstream>(
+    pub(super) fn step_all_inputs<D: Downstream>(
         &mut self,
         env: &Env,
         mut downstream: D,
@@ -201,44 +201,44 @@ impl Region {
         let is_ready = matches!(node.status, Status::Active)
             && node.trigger.collect_set(env.now_ns, channels, &mut node.fresh);
         if !is_ready {
-            return self.step_full(env, &mut downstream);
+            return self.step_general(env, &mut downstream);
         }
         let n_messages = channels.len();
         let begun = begin(env, &mut downstream);
-        let invoked = node.call_fresh(env, n_messages);
+        let outcome = node.call_fresh(env, n_messages);
         if begun.is_measured() {
-            let noted = (&mut self.recorder, downstream.glance());
+            let noted = (&mut self.recorder, downstream.clock());
             let fresh = core::mem::take(&mut node.fresh);
-            trace::end_plain(env, node, noted, begun, fresh.first());
+            trace::end_unbudgeted(env, node, noted, begun, fresh.first());
             node.fresh = fresh;
         }
         node.keep_fresh(n_messages);
-        self.finish(invoked, env, downstream)
+        self.finish(outcome, env, downstream)
     }
 
     /// What follows from the one call of a step.
     #[inline(always)]
     fn finish<D: Downstream>(
         &mut self,
-        invoked: Option<Invoked>,
+        outcome: Option<CallOutcome>,
         env: &Env,
         downstream: D,
     ) -> Result<u32, Fault> {
         let [node] = self.nodes.as_mut_slice() else { return Ok(0) };
-        match invoked {
+        match outcome {
             None => node.counts.executions += 1,
-            Some(told) => self.settle(0, env, Mark::START, told)?,
+            Some(outcome) => self.finish_call(0, env, Mark::START, outcome)?,
         }
-        self.commit_plain(env, downstream);
+        self.commit_fast(env, downstream);
         Ok(1)
     }
 
     /// Makes what was staged visible: one publication on immediate edges at once, whatever else
     /// there may be as always.
     #[inline(always)]
-    fn commit_plain<D: Downstream>(&mut self, env: &Env, mut downstream: D) {
+    fn commit_fast<D: Downstream>(&mut self, env: &Env, mut downstream: D) {
         let [node] = self.nodes.as_mut_slice() else { return };
-        let is_quick = node.is_prompt && (D::IS_PLAIN || !env.logs);
+        let is_quick = node.is_prompt && (D::IS_UNOBSERVED || !env.logs);
         let only = if is_quick { node.outbox.take_only() } else { None };
         let Some(staged) = only else {
             if !node.outbox.has_nothing() {
@@ -252,17 +252,17 @@ impl Region {
         let Message { value, meta } = &mut staged.message;
         let value = core::mem::replace(value, Value::UNIT);
         for route in others {
-            if let (To::Region(region, channel), Some(shared)) = (route.to, value.share()) {
+            if let (Target::Region(region, channel), Some(shared)) = (route.to, value.share()) {
                 let seq = downstream.deliver((region, channel), env.now_ns, shared, meta);
-                if !D::IS_PLAIN {
-                    trace::committed(env, &mut self.recorder, downstream.glance(), route.edge, seq);
+                if !D::IS_UNOBSERVED {
+                    trace::committed(env, &mut self.recorder, downstream.clock(), route.edge, seq);
                 }
             }
         }
-        if let To::Region(region, channel) = last.to {
+        if let Target::Region(region, channel) = last.to {
             let seq = downstream.deliver((region, channel), env.now_ns, value, meta);
-            if !D::IS_PLAIN {
-                trace::committed(env, &mut self.recorder, downstream.glance(), last.edge, seq);
+            if !D::IS_UNOBSERVED {
+                trace::committed(env, &mut self.recorder, downstream.clock(), last.edge, seq);
             }
         }
     }
@@ -271,5 +271,9 @@ impl Region {
 /// When a call begins, if that is measured. Here only epochs are, no calls by themselves.
 #[inline(always)]
 fn begin<D: Downstream>(env: &Env, downstream: &mut D) -> Begun {
-    if D::IS_PLAIN { Begun::UNMEASURED } else { trace::begin_plain(env, downstream.glance()) }
+    if D::IS_UNOBSERVED {
+        Begun::UNMEASURED
+    } else {
+        trace::begin_unbudgeted(env, downstream.clock())
+    }
 }

@@ -1,18 +1,23 @@
-//! A small run: jobs with a script, an executor of some threads for helpers, threads of lanes, and
-//! the coordinator, which is the main thread of the model.
+//! A small run: jobs that follow a script, a pool of threads for helpers, threads of lanes, and the
+//! coordinator, which is the main thread of the model.
 //!
-//! Who waits does block here, so a wake that is lost is a deadlock, which loom reports. Each job
-//! writes a cell that those who wait for it read: loom tells of two who are not in order. Between
-//! epochs the coordinator wants the ground for itself: a share that is still out is told of.
+//! A worker that dependencies blocks its thread here, so a lost wake-up is a deadlock, which loom reports.
+//! Each job writes a cell that its dependents read: loom reports two accesses without an order.
+//! Between epochs the coordinator requires exclusive access to the state: a handle that a worker
+//! still holds fails the model.
 
-use alloc::{boxed::Box, collections::VecDeque, sync::Arc as StdArc, task::Wake};
 use core::{
     future::Future,
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
     task::{Context, Poll, Waker},
 };
-use std::panic::{catch_unwind, resume_unwind};
+use std::{
+    collections::VecDeque,
+    panic::{catch_unwind, resume_unwind},
+    sync::Arc as StdArc,
+    task::Wake,
+};
 
 use clockjack_sync::prim::{
     UnsafeCell,
@@ -27,48 +32,48 @@ use loom::{
 };
 
 use super::{
-    board::{Outcome, Share},
-    shared::{Shared, Spawn, help_lane},
-    waits::{JobSpec, LaneSpec, Waits},
+    dependencies::{Dependencies, JobSpec, LaneSpec},
+    ready_queue::{EpochHandle, EpochOutcome},
+    shared::{HelpersShared, Spawn, run_lane_helper},
 };
 
-/// What a job does beside its work.
+/// What a job does in addition to its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum Action {
     Work,
     Fail,
     Panic,
-    /// It wants the run to stop.
+    /// It requests a stop of the run.
     Stop,
-    /// It has work for so many.
+    /// It has a batch of so many pieces.
     Batch(u32),
 }
 
 /// A job of a script.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
-    pub(super) deed: Deed,
+pub(super) struct ScriptedJob {
+    pub(super) action: Action,
     pub(super) before: &'static [usize],
     pub(super) lane: usize,
-    pub(super) is_gated: bool,
+    pub(super) waits_for_all: bool,
 }
 
-/// A job of the first lane that waits for these.
-pub(super) fn job(before: &'static [usize]) -> Part {
-    Part { deed: Deed::Work, before, lane: 0, is_gated: false }
+/// A job of the first lane that depends on these.
+pub(super) fn job(before: &'static [usize]) -> ScriptedJob {
+    ScriptedJob { action: Action::Work, before, lane: 0, waits_for_all: false }
 }
 
-impl Part {
-    pub(super) fn does(self, deed: Deed) -> Self {
-        Self { deed, ..self }
+impl ScriptedJob {
+    pub(super) fn does(self, action: Action) -> Self {
+        Self { action, ..self }
     }
 
     pub(super) fn in_lane(self, lane: usize) -> Self {
         Self { lane, ..self }
     }
 
-    pub(super) fn gated(self) -> Self {
-        Self { is_gated: true, ..self }
+    pub(super) fn waiting_for_all(self) -> Self {
+        Self { waits_for_all: true, ..self }
     }
 }
 
@@ -80,27 +85,27 @@ pub(super) const fn lane(n_at_once: usize) -> LaneSpec {
 /// A lane with its own thread.
 pub(super) const OWN_THREAD: LaneSpec = LaneSpec { n_at_once: 1, is_isolated: true, aging: 0 };
 
-/// What the jobs are done on.
-pub(super) struct Ground {
+/// The state that the jobs work on.
+pub(super) struct SharedState {
     epoch: u32,
-    script: Vec<Part>,
+    script: Vec<ScriptedJob>,
     /// For each job, the last epoch in which it was done.
     done: Vec<UnsafeCell<u32>>,
     stop: AtomicBool,
-    board: Option<StdArc<Board>>,
+    workers: Option<StdArc<Workers>>,
 }
 
-/// A share of the ground.
+/// A handle to the state.
 #[derive(Clone)]
-pub(super) struct Plot(Arc<Ground>);
+pub(super) struct StateHandle(Arc<SharedState>);
 
-pub(super) type Board = Shared<Plot, StdArc<Pool>>;
+pub(super) type Workers = HelpersShared<StateHandle, StdArc<Pool>>;
 
-// SAFETY: the cells are what the models are about: loom tells of two accesses without an order.
+// SAFETY: the cells are what the models are about: loom reports two accesses without an order.
 #[expect(unsafe_code, reason = "loom watches the cells")]
-unsafe impl Sync for Ground {}
+unsafe impl Sync for SharedState {}
 
-impl Ground {
+impl SharedState {
     /// The epoch in which a job was last done.
     fn done_in(&self, position: usize) -> u32 {
         self.done[position].with(|cell| {
@@ -112,10 +117,10 @@ impl Ground {
         })
     }
 
-    fn do_it(&self, position: usize) {
-        let part = &self.script[position];
-        let all_before = if part.is_gated { 0..position } else { 0..0 };
-        for before in part.before.iter().copied().chain(all_before) {
+    fn work(&self, position: usize) {
+        let job = &self.script[position];
+        let all_before = if job.waits_for_all { 0..position } else { 0..0 };
+        for before in job.before.iter().copied().chain(all_before) {
             assert_eq!(self.done_in(before), self.epoch, "{position} has not waited for {before}");
         }
         self.done[position].with_mut(|cell| {
@@ -128,12 +133,12 @@ impl Ground {
     }
 }
 
-/// What a job that panics does so with.
-pub(super) struct Thrown(pub(super) usize);
+/// The payload of a job that panics.
+pub(super) struct JobPanic(pub(super) usize);
 
-impl Share for Plot {
+impl EpochHandle for StateHandle {
     type Fault = usize;
-    type Batch = Heap;
+    type Batch = Pieces;
 
     fn is_due(&self, _lane: usize) -> bool {
         true
@@ -144,31 +149,31 @@ impl Share for Plot {
     }
 
     fn run(&self, position: usize, worker: u16) -> Result<u32, usize> {
-        self.0.do_it(position);
-        match self.0.script[position].deed {
-            Deed::Work => {}
-            Deed::Fail => return Err(position),
-            Deed::Panic => resume_unwind(Box::new(Thrown(position))),
-            Deed::Stop => {
+        self.0.work(position);
+        match self.0.script[position].action {
+            Action::Work => {}
+            Action::Fail => return Err(position),
+            Action::Panic => resume_unwind(Box::new(JobPanic(position))),
+            Action::Stop => {
                 self.0.stop.swap(true, AcqRel);
             }
-            Deed::Batch(n_pieces) => {
-                let board = self.0.board.as_ref().expect("it was set");
-                let heap = StdArc::new(Heap::new(n_pieces));
-                board.offer(&heap);
-                self.help(&heap, worker);
-                heap.wait();
-                board.withdraw(&heap);
+            Action::Batch(n_pieces) => {
+                let workers = self.0.workers.as_ref().expect("it was set");
+                let batch = StdArc::new(Pieces::new(n_pieces));
+                workers.add_batch(&batch);
+                self.help(&batch, worker);
+                batch.wait();
+                workers.remove_batch(&batch);
             }
         }
         Ok(1)
     }
 
-    fn has_job(batch: &Heap) -> bool {
+    fn has_job(batch: &Pieces) -> bool {
         batch.pieces.lock().unwrap().0 > 0
     }
 
-    fn help(&self, batch: &Heap, _worker: u16) {
+    fn help(&self, batch: &Pieces, _worker: u16) {
         while batch.take() {
             batch.give_back();
         }
@@ -176,12 +181,12 @@ impl Share for Plot {
 }
 
 /// Pieces of work: how many are left, and how many are out.
-pub(super) struct Heap {
+pub(super) struct Pieces {
     pieces: Mutex<(u32, u32)>,
     back: Condvar,
 }
 
-impl Heap {
+impl Pieces {
     fn new(n_pieces: u32) -> Self {
         Self { pieces: Mutex::new((n_pieces, 0)), back: Condvar::new() }
     }
@@ -214,7 +219,7 @@ type Helper = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) struct Pool {
     state: Mutex<(VecDeque<Helper>, bool)>,
     more: Condvar,
-    /// It takes no helper.
+    /// It drops every helper.
     is_full: bool,
 }
 
@@ -240,7 +245,7 @@ impl Pool {
         }
     }
 
-    /// Also after its end, if there is one: it comes late.
+    /// Also after `close`, if there is one: a late helper.
     fn next(&self) -> Option<Helper> {
         let mut state = self.state.lock().unwrap();
         loop {
@@ -256,9 +261,9 @@ impl Pool {
 }
 
 /// A run.
-pub(super) struct Stage {
-    board: StdArc<Board>,
-    plot: Option<Plot>,
+pub(super) struct Harness {
+    workers: StdArc<Workers>,
+    handle: Option<StateHandle>,
     pool: StdArc<Pool>,
     n_helpers: usize,
     threads: Vec<thread::JoinHandle<()>>,
@@ -266,41 +271,41 @@ pub(super) struct Stage {
 
 /// How a run is set up.
 pub(super) struct Setup {
-    pub(super) script: Vec<Part>,
+    pub(super) script: Vec<ScriptedJob>,
     pub(super) lanes: Vec<LaneSpec>,
     /// Helpers, each with a thread.
     pub(super) n_helpers: usize,
     pub(super) n_spins: u32,
-    /// The executor takes no helper.
+    /// The executor drops every helper.
     pub(super) is_full: bool,
 }
 
 impl Setup {
-    pub(super) fn new(script: Vec<Part>, lanes: Vec<LaneSpec>, n_helpers: usize) -> Self {
+    pub(super) fn new(script: Vec<ScriptedJob>, lanes: Vec<LaneSpec>, n_helpers: usize) -> Self {
         Self { script, lanes, n_helpers, n_spins: 0, is_full: false }
     }
 
-    pub(super) fn start(self) -> Stage {
+    pub(super) fn start(self) -> Harness {
         let Self { script, lanes, n_helpers, n_spins, is_full } = self;
         let own_threads: Vec<usize> =
             (0..lanes.len()).filter(|lane| lanes[*lane].is_isolated).collect();
-        let jobs = script.iter().map(|part| JobSpec {
-            before: part.before.to_vec(),
-            is_gated: part.is_gated,
-            lane: part.lane,
+        let jobs = script.iter().map(|job| JobSpec {
+            dependencies: job.before.to_vec(),
+            waits_for_all: job.waits_for_all,
+            lane: job.lane,
             rank: 0,
         });
-        let waits = Waits::of(jobs, lanes);
+        let dependencies = Dependencies::from_jobs(jobs, lanes);
         let state = Mutex::new((VecDeque::new(), false));
         let pool = StdArc::new(Pool { state, more: Condvar::new(), is_full });
-        let board = StdArc::new(Shared::new(waits, StdArc::clone(&pool), n_helpers, n_spins));
-        let has_batch = script.iter().any(|part| matches!(part.deed, Deed::Batch(_)));
-        let plot = Plot(Arc::new(Ground {
+        let workers = StdArc::new(HelpersShared::new(dependencies, StdArc::clone(&pool), n_helpers, n_spins));
+        let has_batch = script.iter().any(|job| matches!(job.action, Action::Batch(_)));
+        let handle = StateHandle(Arc::new(SharedState {
             epoch: 0,
             done: script.iter().map(|_| UnsafeCell::new(0)).collect(),
             script,
             stop: AtomicBool::new(false),
-            board: has_batch.then(|| StdArc::clone(&board)),
+            workers: has_batch.then(|| StdArc::clone(&workers)),
         }));
         let mut threads = Vec::new();
         for _ in 0..if is_full { 0 } else { n_helpers } {
@@ -309,33 +314,33 @@ impl Setup {
         }
         for (number, lane) in own_threads.into_iter().enumerate() {
             let worker = u16::try_from(n_helpers + number + 1).unwrap();
-            let helper = help_lane(StdArc::clone(&board), lane, worker);
+            let helper = run_lane_helper(StdArc::clone(&workers), lane, worker);
             threads.push(thread::spawn(move || block_on(helper)));
         }
-        Stage { board, plot: Some(plot), pool, n_helpers, threads }
+        Harness { workers, handle: Some(handle), pool, n_helpers, threads }
     }
 }
 
-impl Stage {
-    fn ground(&mut self) -> &mut Ground {
-        let plot = self.plot.as_mut().expect("the run goes on");
-        Arc::get_mut(&mut plot.0).expect("nobody else has a share between epochs")
+impl Harness {
+    fn state(&mut self) -> &mut SharedState {
+        let handle = self.handle.as_mut().expect("the run goes on");
+        Arc::get_mut(&mut handle.0).expect("no other handle exists between epochs")
     }
 
     /// Runs an epoch.
-    pub(super) fn epoch(&mut self) -> Outcome<usize> {
-        self.ground().epoch += 1;
-        let board = StdArc::clone(&self.board);
-        let outcome = block_on(board.epoch(self.plot.as_ref().expect("the run goes on")));
-        self.ground();
+    pub(super) fn epoch(&mut self) -> EpochOutcome<usize> {
+        self.state().epoch += 1;
+        let workers = StdArc::clone(&self.workers);
+        let outcome = block_on(workers.run_epoch(self.handle.as_ref().expect("the run goes on")));
+        self.state();
         outcome
     }
 
     /// Runs an epoch that ends with a panic; that of which job.
     pub(super) fn epoch_that_panics(&mut self) -> usize {
         let result = catch_unwind(AssertUnwindSafe(|| self.epoch()));
-        self.ground();
-        match result.expect_err("it panics").downcast::<Thrown>() {
+        self.state();
+        match result.expect_err("it panics").downcast::<JobPanic>() {
             Ok(thrown) => thrown.0,
             Err(other) => resume_unwind(other),
         }
@@ -343,31 +348,31 @@ impl Stage {
 
     /// The jobs that the last epoch has done.
     pub(super) fn done(&mut self) -> Vec<usize> {
-        let ground = self.ground();
-        (0..ground.done.len()).filter(|at| ground.done_in(*at) == ground.epoch).collect()
+        let state = self.state();
+        (0..state.done.len()).filter(|at| state.done_in(*at) == state.epoch).collect()
     }
 
-    /// Ends the run: all threads, and all helpers are at home.
+    /// Ends the run: joins all threads, and checks that all helpers are idle.
     pub(super) fn end(mut self) {
-        self.board.close();
+        self.workers.close();
         self.pool.close();
         for thread in self.threads.drain(..) {
             thread.join().unwrap();
         }
-        self.ground().board = None;
-        self.plot = None;
-        let mut home = core::mem::take(&mut self.board.lock().home);
-        home.sort_unstable();
+        self.state().workers = None;
+        self.handle = None;
+        let mut idle = core::mem::take(&mut self.workers.lock().idle);
+        idle.sort_unstable();
         let all: Vec<u16> = (1..=u16::try_from(self.n_helpers).unwrap()).collect();
-        assert_eq!(home, all, "who is at home");
+        assert_eq!(idle, all, "the idle helpers");
     }
 }
 
-/// Rings when a future is to be polled again.
+/// Set when a future is to be polled again.
 #[derive(Default)]
-struct Bell(Notify);
+struct WakeFlag(Notify);
 
-impl Wake for Bell {
+impl Wake for WakeFlag {
     fn wake(self: StdArc<Self>) {
         self.0.notify();
     }
@@ -375,12 +380,12 @@ impl Wake for Bell {
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
-    let bell = StdArc::new(Bell::default());
-    let waker = Waker::from(StdArc::clone(&bell));
+    let flag = StdArc::new(WakeFlag::default());
+    let waker = Waker::from(StdArc::clone(&flag));
     loop {
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(value) => return value,
-            Poll::Pending => bell.0.wait(),
+            Poll::Pending => flag.0.wait(),
         }
     }
 }

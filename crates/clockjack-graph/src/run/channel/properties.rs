@@ -56,10 +56,10 @@ enum Fate {
     Later,
     /// In a barrier that has not opened.
     Closed,
-    /// To be popped.
+    /// Target be popped.
     Ready,
     /// In a slot, looked at, still to be popped.
-    Seen,
+    LastSeen,
     Delivered,
     Dropped,
     Overwritten,
@@ -135,7 +135,7 @@ impl Model {
 
     fn replace_slot(&mut self) {
         self.kept = None;
-        let seen = self.all(&[Fate::Seen]);
+        let seen = self.all(&[Fate::LastSeen]);
         self.set(&seen, Fate::Delivered);
     }
 
@@ -154,8 +154,8 @@ impl Model {
     }
 
     fn pop(&mut self, now_ns: u64) -> Option<usize> {
-        for n in self.all(&[Fate::Ready, Fate::Seen]) {
-            let is_seen = self.fates[n].1 == Fate::Seen;
+        for n in self.all(&[Fate::Ready, Fate::LastSeen]) {
+            let is_seen = self.fates[n].1 == Fate::LastSeen;
             let is_stale = self.is_stale(n, now_ns);
             self.fates[n].1 = if is_stale && !is_seen { Fate::Stale } else { Fate::Delivered };
             if !is_stale {
@@ -167,13 +167,13 @@ impl Model {
     }
 
     fn newest(&mut self, now_ns: u64) -> Option<usize> {
-        let visible = self.all(&[Fate::Ready, Fate::Seen]);
+        let visible = self.all(&[Fate::Ready, Fate::LastSeen]);
         let n = visible.last().copied().or(self.kept)?;
         let is_stale = self.is_stale(n, now_ns);
         if self.is_slot() {
             self.fates[n].1 = match (self.fates[n].1, is_stale) {
                 (Fate::Ready, true) => Fate::Stale,
-                (Fate::Ready, false) | (Fate::Seen, false) => Fate::Seen,
+                (Fate::Ready, false) | (Fate::LastSeen, false) => Fate::LastSeen,
                 _ => Fate::Delivered,
             };
             if is_stale {
@@ -221,7 +221,7 @@ fn check(policy: EdgePolicy, steps: &[Step]) -> Result<(), TestCaseError> {
             }
             Step::Wait(ms) => now_ns += ms * MS,
         }
-        let is_ready = !model.all(&[Fate::Ready, Fate::Seen]).is_empty();
+        let is_ready = !model.all(&[Fate::Ready, Fate::LastSeen]).is_empty();
         prop_assert_eq!(channel.has_update(), is_ready);
         conserve(&channel, &model)?;
     }
@@ -241,7 +241,7 @@ fn conserve(channel: &Channel, model: &Model) -> Result<(), TestCaseError> {
         *fates.entry(format!("{fate:?}")).or_insert(0) += 1;
     }
     let count = |fate: &str| fates.get(fate).copied().unwrap_or(0);
-    prop_assert_eq!(counters.delivery_count, count("Delivered") + count("Seen"));
+    prop_assert_eq!(counters.delivery_count, count("Delivered") + count("LastSeen"));
     prop_assert_eq!(counters.drop_count, count("Dropped"));
     prop_assert_eq!(counters.overwrite_count, count("Overwritten"));
     prop_assert_eq!(counters.stale_drop_count, count("Stale"));

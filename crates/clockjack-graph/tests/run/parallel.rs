@@ -10,7 +10,7 @@ use clockjack_graph::run::{Phase, UserMetric};
 use clockjack_graph::{
     Binder, Clock, CommitLog, Component, Config, ConfigError, ConfigField, ConfigKind, Data,
     DecodeError, Descriptor, Execute, ExecuteShared, Failure, GraphContext, Input, InputPort,
-    Journal, Level, Need, Output, OutputPort, Parallel, Registry, RunOptions,
+    ComponentLog, Level, Need, Output, OutputPort, Parallel, Registry, RunOptions,
 };
 use clockjack_rt::Runtime;
 use clockjack_testkit::ManualTime;
@@ -116,8 +116,8 @@ fn books(runtime: &Runtime, text: &str, workers: Option<usize>, capacity: usize)
         .register_shared::<Weigher>();
     let file = GraphFile::parse("t.yaml", text).unwrap_or_else(|faults| panic!("{faults:#?}"));
     let graph = file.compile(&registry).unwrap_or_else(|faults| panic!("{faults:#?}"));
-    let journal = Journal::new(capacity);
-    let options = RunOptions::steps(9).clock(Clock::Virtual).journal(&journal);
+    let log = ComponentLog::new(capacity);
+    let options = RunOptions::steps(9).clock(Clock::Virtual).component_log(&log);
     let result = match workers {
         None => {
             let time = ManualTime::start();
@@ -133,10 +133,10 @@ fn books(runtime: &Runtime, text: &str, workers: Option<usize>, capacity: usize)
         Ok(report) => report,
         Err(error) => error.report().expect("it has begun"),
     };
-    let lines = journal.take().iter().map(ToString::to_string).collect();
+    let lines = log.take().iter().map(ToString::to_string).collect();
     Books {
         lines,
-        n_dropped: journal.n_dropped(),
+        n_dropped: log.n_dropped(),
         counted: report.metrics.user.clone(),
         n_tasks: report.metrics.total("runtime.async.accepted_count"),
     }

@@ -1,4 +1,4 @@
-//! What components have to say, line by line, for whoever reads it. Bounded: a journal that is full
+//! What components have to say, line by line, for whoever reads it. Bounded: a component_log that is full
 //! takes no more until somebody takes what is in it, and counts what it has lost.
 //!
 //! Lines come in the order of epochs, then of components, then of their writing, whatever the
@@ -13,7 +13,7 @@ use std::{
 
 use clockjack_sync::mutant;
 
-use super::turn::Turn;
+use super::current_position::CurrentPosition;
 use crate::named::named;
 
 /// Bytes of a line; the rest is cut off.
@@ -61,22 +61,23 @@ impl fmt::Display for LogRecord {
     }
 }
 
-/// The journal of a run. Clones are the same journal.
+/// The component_log of a run. Clones are the same component_log.
 #[derive(Clone)]
-pub struct Journal(Arc<Mutex<State>>);
+pub struct ComponentLog(Arc<Mutex<ComponentLogInner>>);
 
-struct State {
+struct ComponentLogInner {
     records: Vec<LogRecord>,
     capacity: usize,
     least: Level,
     n_dropped: u64,
 }
 
-impl Journal {
+impl ComponentLog {
     /// One of so many lines, of all levels.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        let state = State { records: Vec::new(), capacity, least: Level::Trace, n_dropped: 0 };
+        let state =
+            ComponentLogInner { records: Vec::new(), capacity, least: Level::Trace, n_dropped: 0 };
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -135,41 +136,41 @@ impl Journal {
         state.n_dropped += n_cut;
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ComponentLogInner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Journal {
+impl fmt::Debug for ComponentLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.lock();
-        f.debug_struct("Journal")
+        f.debug_struct("ComponentLog")
             .field("len", &state.records.len())
             .field("capacity", &state.capacity)
             .finish_non_exhaustive()
     }
 }
 
-/// Where the components of a domain write: what is written in a [turn](Turn) stays here until the
+/// Where the components of a domain write: what is written in a [position](CurrentPosition) stays here until the
 /// epoch is over.
-pub(crate) struct Desk {
-    journal: Journal,
-    /// Lines of the journal.
+pub(crate) struct ComponentLogWriter {
+    component_log: ComponentLog,
+    /// Lines of the component_log.
     capacity: usize,
-    drafts: Mutex<Drafts>,
+    buffered: Mutex<BufferedLines>,
 }
 
 #[derive(Default)]
-struct Drafts {
-    lines: Vec<(Turn, LogRecord)>,
+struct BufferedLines {
+    lines: Vec<(CurrentPosition, LogRecord)>,
     /// For each region, lines that there will be no room for.
     n_cut: BTreeMap<u32, u64>,
 }
 
-impl Desk {
-    pub(crate) fn new(journal: Journal) -> Self {
-        let capacity = journal.lock().capacity;
-        Self { journal, capacity, drafts: Mutex::default() }
+impl ComponentLogWriter {
+    pub(crate) fn new(component_log: ComponentLog) -> Self {
+        let capacity = component_log.lock().capacity;
+        Self { component_log, capacity, buffered: Mutex::default() }
     }
 
     pub(crate) fn write(
@@ -180,44 +181,48 @@ impl Desk {
         graph: &Arc<str>,
         line: &dyn fmt::Display,
     ) {
-        let Some(record) = self.journal.record(level, times, who, graph, line) else { return };
-        let turn = Turn::current().filter(|_| !mutant!("journal-writes-at-once"));
-        let Some(turn) = turn else { return self.journal.put(core::iter::once(record), 0) };
-        let mut drafts = self.drafts();
-        drafts.lines.push((turn, record));
-        // The first of them are all that the journal can take, and those behind a failure are the
+        let Some(record) = self.component_log.record(level, times, who, graph, line) else {
+            return;
+        };
+        let position = CurrentPosition::current().filter(|_| !mutant!("journal-writes-at-once"));
+        let Some(position) = position else {
+            return self.component_log.put(core::iter::once(record), 0);
+        };
+        let mut buffered = self.buffered();
+        buffered.lines.push((position, record));
+        // The first of them are all that the component_log can take, and those behind a failure are the
         // last ones; so no more is kept, and not each line pays for it.
-        if drafts.lines.len() >= self.capacity.saturating_mul(2).max(1) {
-            drafts.cut(self.capacity);
+        if buffered.lines.len() >= self.capacity.saturating_mul(2).max(1) {
+            buffered.cut(self.capacity);
         }
     }
 
     /// The epoch is over: takes the lines of the regions that count.
-    pub(crate) fn settle(&self, counts: impl Fn(u32) -> bool) {
-        let mut drafts = self.drafts();
-        if drafts.lines.is_empty() && drafts.n_cut.is_empty() {
+    pub(crate) fn flush_epoch(&self, counts: impl Fn(u32) -> bool) {
+        let mut buffered = self.buffered();
+        if buffered.lines.is_empty() && buffered.n_cut.is_empty() {
             return;
         }
-        drafts.cut(self.capacity);
-        let n_cut = drafts.n_cut.iter().filter(|(position, _)| counts(**position));
+        buffered.cut(self.capacity);
+        let n_cut = buffered.n_cut.iter().filter(|(at, _)| counts(**at));
         let n_cut = n_cut.map(|(_, n)| *n).sum();
-        drafts.n_cut.clear();
-        let lines = drafts.lines.drain(..).filter(|(turn, _)| counts(turn.position));
-        self.journal.put(lines.map(|(_, record)| record), n_cut);
+        buffered.n_cut.clear();
+        let lines = buffered.lines.drain(..).filter(|(at, _)| counts(at.position));
+        self.component_log.put(lines.map(|(_, record)| record), n_cut);
     }
 
-    fn drafts(&self) -> MutexGuard<'_, Drafts> {
-        self.drafts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn buffered(&self) -> MutexGuard<'_, BufferedLines> {
+        self.buffered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drafts {
+impl BufferedLines {
     /// Puts the lines in order and keeps the first ones.
     fn cut(&mut self, capacity: usize) {
-        // Lines of one turn stay in their order.
-        self.lines.sort_by_key(|(turn, _)| *turn);
-        for (turn, _) in self.lines.drain(capacity.min(self.lines.len())..) {
-            *self.n_cut.entry(turn.position).or_default() += 1;
+        // Lines of one position stay in their order.
+        self.lines.sort_by_key(|(at, _)| *at);
+        for (at, _) in self.lines.drain(capacity.min(self.lines.len())..) {
+            *self.n_cut.entry(at.position).or_default() += 1;
         }
     }
 }
@@ -241,49 +246,49 @@ impl fmt::Write for Cut {
 mod tests {
     use super::*;
 
-    fn say(journal: &Journal, level: Level, epoch: u64, number: usize, line: &str) {
-        let desk = Desk::new(journal.clone());
-        desk.write(level, (epoch, 0), (number, "c"), &Arc::from("g"), &line);
+    fn say(component_log: &ComponentLog, level: Level, epoch: u64, number: usize, line: &str) {
+        let log = ComponentLogWriter::new(component_log.clone());
+        log.write(level, (epoch, 0), (number, "c"), &Arc::from("g"), &line);
     }
 
     #[test]
     fn lines_of_turns_come_in_their_order_and_only_of_those_that_count() {
-        let journal = Journal::new(3);
-        let desk = Desk::new(journal.clone());
-        let has_counted = core::sync::atomic::AtomicBool::new(false);
+        let component_log = ComponentLog::new(3);
+        let log = ComponentLogWriter::new(component_log.clone());
+        let has_buffered_counts = core::sync::atomic::AtomicBool::new(false);
         // Written from the last to the first, as helpers may.
         for position in (0..8).rev() {
-            let _turn = Turn::of(position).begin(&has_counted);
+            let _guard = CurrentPosition::of_region(position).enter(&has_buffered_counts);
             for line in ["first", "second"] {
                 let line = format!("{line} of {position}");
-                desk.write(Level::Info, (1, 0), (0, "c"), &Arc::from("g"), &line);
+                log.write(Level::Info, (1, 0), (0, "c"), &Arc::from("g"), &line);
             }
         }
-        assert!(journal.take().is_empty(), "the epoch is not over");
-        desk.settle(|position| position < 5);
-        let lines: Vec<String> = journal.take().into_iter().map(|one| one.line).collect();
+        assert!(component_log.take().is_empty(), "the epoch is not over");
+        log.flush_epoch(|position| position < 5);
+        let lines: Vec<String> = component_log.take().into_iter().map(|one| one.line).collect();
         assert_eq!(lines, ["first of 0", "second of 0", "first of 1"]);
-        assert_eq!(journal.n_dropped(), 10 - 3, "of those that count");
+        assert_eq!(component_log.n_dropped(), 10 - 3, "of those that count");
     }
 
     #[test]
     fn lines_come_in_the_order_of_epochs_then_components() {
-        let journal = Journal::new(8).least(Level::Info);
+        let component_log = ComponentLog::new(8).least(Level::Info);
         for (epoch, number, line) in [(2, 0, "d"), (1, 1, "b"), (1, 1, "c"), (1, 0, "a")] {
-            say(&journal, Level::Info, epoch, number, line);
+            say(&component_log, Level::Info, epoch, number, line);
         }
-        say(&journal, Level::Debug, 1, 0, "left out");
-        let lines: Vec<String> = journal.take().into_iter().map(|one| one.line).collect();
+        say(&component_log, Level::Debug, 1, 0, "left out");
+        let lines: Vec<String> = component_log.take().into_iter().map(|one| one.line).collect();
         assert_eq!(lines, ["a", "b", "c", "d"]);
-        assert!(journal.take().is_empty());
+        assert!(component_log.take().is_empty());
     }
 
     #[test]
     fn what_there_is_no_room_for_is_counted_and_a_long_line_is_cut() {
-        let journal = Journal::new(1);
-        say(&journal, Level::Warn, 1, 0, &"ä".repeat(LINE_LEN_MAX));
-        say(&journal, Level::Warn, 1, 0, "one too many");
-        assert_eq!(journal.n_dropped(), 1);
-        assert_eq!(journal.take()[0].line.len(), LINE_LEN_MAX);
+        let component_log = ComponentLog::new(1);
+        say(&component_log, Level::Warn, 1, 0, &"ä".repeat(LINE_LEN_MAX));
+        say(&component_log, Level::Warn, 1, 0, "one too many");
+        assert_eq!(component_log.n_dropped(), 1);
+        assert_eq!(component_log.take()[0].line.len(), LINE_LEN_MAX);
     }
 }
