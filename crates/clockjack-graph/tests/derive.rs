@@ -152,18 +152,18 @@ fn all_settings_are_taken() {
 fn a_setting_outside_its_bounds_is_refused_with_the_values() {
     assert_eq!(
         refusal(&[("bounded", ConfigValue::Int(11))]),
-        "setting `bounded`: a number from 1 to 10 is needed, not 11"
+        "setting `bounded`: expected a number from 1 to 10, found 11"
     );
     assert_eq!(
         refusal(&[("from", ConfigValue::Float(-0.75))]),
-        "setting `from`: a number of at least -0.5 is needed, not -0.75"
+        "setting `from`: expected a number of at least -0.5, found -0.75"
     );
-    assert!(refusal(&[("from", ConfigValue::Float(f64::NAN))]).contains("not NaN"));
+    assert!(refusal(&[("from", ConfigValue::Float(f64::NAN))]).contains("found NaN"));
     assert_eq!(
         refusal(&[("shape", text("sinus"))]),
-        "setting `shape`: one of `sine`, `saw` is needed, not `sinus`"
+        "setting `shape`: expected one of `sine`, `saw`, found `sinus`"
     );
-    assert_eq!(refusal(&[("must", ConfigValue::Null)]), "setting `must`: it must be given");
+    assert_eq!(refusal(&[("must", ConfigValue::Null)]), "setting `must`: it is required");
     assert!(refusal(&[("may", ConfigValue::Int(1))]).contains("true or false"));
 }
 

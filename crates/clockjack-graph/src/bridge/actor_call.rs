@@ -25,19 +25,20 @@ use crate::{
     },
 };
 
-/// Forwards each value to an actor as a request, and publishes the answer when it has come.
+/// Forwards each value to an actor as a request, and publishes the reply when it arrives.
 ///
-/// Requests are sent when the epoch is over, in the order of components, and each is a task: the
-/// answer is seen at the beginning of an epoch after it. If the mailbox is full, the request waits
-/// for room within its time-out. A request without an answer is a failure of the component: because
-/// its time is over, because the actor has stopped, or because it has dropped the request.
+/// Requests are sent at the end of the epoch, in the order of components. Each request is a task:
+/// the reply becomes visible at the start of a later epoch. If the mailbox is full, the request
+/// waits for room within its timeout. A request without a reply is a failure of the component:
+/// because of the timeout, because the actor has stopped, or because the actor has dropped the
+/// request.
 ///
-/// Settings: `timeout_ms` in the place of what it was made with; `max_inflight`, requests under way
-/// at once, zero for as many as the run allows tasks; `on_refused`, what if there are more (`fail`
-/// or `drop`); `ordered`, whether answers are seen in the order of the requests, as they are unless
-/// it is `false`: then each is seen when it has come.
+/// Settings: `timeout_ms` overrides the timeout of the constructor. `max_inflight` limits the
+/// requests in flight; zero means as many as the run allows tasks. `on_refused` decides what
+/// happens to further requests (`fail` or `drop`). `ordered` (default `true`) publishes the replies
+/// in the order of the requests; otherwise each reply is published when it arrives.
 ///
-/// It counts `actor.asked_count`, `actor.answered_count`, `actor.refused_count` and
+/// Counters: `actor.asked_count`, `actor.answered_count`, `actor.refused_count` and
 /// `actor.failed_count`.
 pub struct ActorCall<M, Q, R> {
     to: ActorRef<M>,
@@ -53,7 +54,7 @@ pub struct ActorCall<M, Q, R> {
     output: Output<R>,
 }
 
-/// What becomes of requests. Each that is asked is in one of the others in the end.
+/// The outcomes of requests. Each request that is asked ends in exactly one of the other counters.
 #[derive(Clone)]
 struct Counts {
     asked: Counter,
@@ -74,12 +75,13 @@ impl Counts {
 }
 
 impl<M: 'static, Q: Data + Clone, R: Data> ActorCall<M, Q, R> {
-    /// Its input.
+    /// The input: requests.
     pub const IN: InputPort<Q> = InputPort::new("in");
-    /// Its output.
+    /// The output: replies.
     pub const OUT: OutputPort<R> = OutputPort::new("out");
 
-    /// Asks this actor; `request` makes the message, usually as a variant of its type.
+    /// Creates a component that asks this actor; `request` creates the message, usually as a
+    /// variant of its type.
     #[must_use]
     pub fn new(to: &ActorRef<M>, request: fn(Q, ReplyTo<R>) -> M, timeout: Duration) -> Self {
         Self {
@@ -99,10 +101,10 @@ impl<M: 'static, Q: Data + Clone, R: Data> ActorCall<M, Q, R> {
 }
 
 impl<M: Send + 'static, Q: Data + Clone, R: Data> ActorCall<M, Q, R> {
-    /// Hands one request over; false if there are too many.
+    /// Hands over one request; `false` if too many are in flight.
     fn ask(&self, cx: &mut GraphContext<'_>, value: Q, counts: &Counts) -> bool {
-        // Relaxed: in simulated time all that were under way have ended before the epoch began,
-        // and else it is a bound and no order.
+        // Relaxed: in simulated time, all requests of earlier epochs have completed before this
+        // epoch began. Otherwise the counter is only a bound and does not order anything.
         let n_in_flight = self.n_in_flight.load(Ordering::Relaxed);
         if self.max_inflight > 0 && n_in_flight >= self.max_inflight {
             return false;
@@ -122,7 +124,7 @@ impl<M: Send + 'static, Q: Data + Clone, R: Data> ActorCall<M, Q, R> {
     }
 }
 
-/// What the graph sees of an answer.
+/// Converts the reply to the result of the task.
 fn finish_request<R: Data>(
     answer: Result<R, AskError>,
     on_refused: OnRefused,
@@ -144,12 +146,12 @@ fn finish_request<R: Data>(
     }
 }
 
-/// One of those that are under way.
+/// Counts a request as in flight while it exists.
 struct InFlight(Arc<AtomicUsize>);
 
 impl InFlight {
     fn new(n_in_flight: &Arc<AtomicUsize>) -> Self {
-        // Relaxed: as where it is read.
+        // Relaxed: see the load in `ask`.
         n_in_flight.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(n_in_flight))
     }
@@ -157,7 +159,7 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        // Relaxed: as where it is read.
+        // Relaxed: see the load in `ask`.
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -210,7 +212,10 @@ impl<M: Send + 'static, Q: Data + Clone, R: Data> Execute for ActorCall<M, Q, R>
             }
         }
         if n_refused > 0 && self.on_refused == OnRefused::Fail {
-            let text = format!("{n_refused} requests were too many for {}", self.to.path());
+            let text = format!(
+                "{n_refused} requests to {} were refused: too many are in flight",
+                self.to.path()
+            );
             return Err(Failure::msg(text));
         }
         Ok(())

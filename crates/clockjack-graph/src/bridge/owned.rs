@@ -1,4 +1,4 @@
-//! A run that ends with its owner.
+//! A run that stops with its owner.
 
 use core::{
     fmt,
@@ -12,15 +12,16 @@ use crate::{
     run::{RunError, RunReport},
 };
 
-/// A run that is stopped when this is dropped: by an actor that keeps it in its state, or that
-/// [spawned](clockjack_actor::Context::spawn) it as a future, when that actor stops or restarts.
+/// A run that is stopped when this value is dropped. An actor that keeps it in its state, or that
+/// [spawned](clockjack_actor::Context::spawn) it as a future, stops the run when the actor stops or
+/// restarts.
 ///
-/// It is a future of the run's report, as the [`GraphRun`] is that it was made of.
+/// Like the underlying [`GraphRun`], it is a future of the run's report.
 #[must_use = "dropped, it stops the run"]
 pub struct OwnedRun(GraphRun);
 
 impl GraphRun {
-    /// Makes the run end with its owner.
+    /// Stops the run when the returned value is dropped.
     pub fn stop_on_drop(self) -> OwnedRun {
         OwnedRun(self)
     }

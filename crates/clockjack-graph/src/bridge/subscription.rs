@@ -1,8 +1,9 @@
-//! What comes to an output boundary, told to an actor.
+//! Sends the inputs of an output boundary to an actor.
 //!
-//! A subscription stands around the component: it looks at what an invocation has brought, lets the
-//! component work, and tells the actor if that has not failed. So nothing of the graph changes: no
-//! edge is added, and the commit log is the same with subscriptions as without.
+//! A subscription wraps the component: it captures the inputs of an invocation, executes the
+//! component, and sends the captured values to the actor if the invocation has succeeded. This does
+//! not change the graph: no edge is added, and the commit log is the same with and without
+//! subscriptions.
 
 use core::fmt;
 use std::sync::Arc;
@@ -22,12 +23,12 @@ use crate::{
     run::{GraphContext, RunError, metrics::Counter},
 };
 
-/// A wish to be told, among the options of a run.
+/// A subscription, as given in the options of a run.
 #[derive(Clone)]
 pub(crate) struct Subscription {
     endpoint: String,
     schema: &'static str,
-    /// Makes what tells of this input.
+    /// Creates the tap for this input.
     make: Arc<dyn Fn(u32) -> Box<dyn Tap> + Send + Sync>,
 }
 
@@ -52,12 +53,12 @@ impl fmt::Debug for Subscription {
     }
 }
 
-/// Puts subscriptions around the components they are of.
+/// Wraps the components that have subscriptions.
 ///
 /// # Errors
 ///
-/// [`RunError`], if an endpoint is no input at the output boundary, or carries another type, or is
-/// of a component whose invocations overlap.
+/// [`RunError`], if an endpoint is not an input of an output boundary, has another type, or belongs
+/// to a component whose invocations overlap.
 pub(crate) fn subscribe(
     plan: &Plan,
     sources: Vec<ComponentSource>,
@@ -77,7 +78,9 @@ pub(crate) fn subscribe(
     let around = sources.into_iter().zip(taps).map(|(source, taps)| match source {
         source if taps.is_empty() => source,
         ComponentSource::Instance(body) => ComponentSource::Instance(wrap(body, &taps)),
-        ComponentSource::Factory(make) => ComponentSource::Factory(Arc::new(move || wrap(make(), &taps))),
+        ComponentSource::Factory(make) => {
+            ComponentSource::Factory(Arc::new(move || wrap(make(), &taps)))
+        }
     });
     Ok(around.collect())
 }
@@ -87,7 +90,7 @@ fn find(plan: &Plan, wanted: &Subscription) -> Result<(usize, u32), String> {
     let component = plan.find(id).ok_or_else(|| format!("there is no component `{id}`"))?;
     let planned = &plan.components[component];
     if !matches!(planned.spec.boundary.role, BoundaryRole::Output | BoundaryRole::InputOutput) {
-        return Err(format!("`{id}` does not stand at the output boundary"));
+        return Err(format!("`{id}` is not an output boundary"));
     }
     let input = planned
         .inputs
@@ -96,7 +99,7 @@ fn find(plan: &Plan, wanted: &Subscription) -> Result<(usize, u32), String> {
         .ok_or_else(|| format!("`{id}` has no input `{port}`"))?;
     let schema = &planned.inputs[input].schema;
     if !schema.is_empty() && schema != wanted.schema {
-        return Err(format!("it carries `{schema}`, not `{}`", wanted.schema));
+        return Err(format!("its type is `{schema}`, not `{}`", wanted.schema));
     }
     if planned.descriptor.reentrant {
         return Err(String::from("invocations of its component may overlap"));
@@ -110,17 +113,17 @@ fn wrap(body: ErasedComponent, taps: &[(Subscription, u32)]) -> ErasedComponent 
             let taps = taps.iter().map(|(one, input)| (one.make)(*input)).collect();
             ErasedComponent::Exclusive(Box::new(Tapped { inner, taps }))
         }
-        // Refused before.
+        // Refused earlier.
         other => other,
     }
 }
 
-/// What looks at an invocation and tells of it.
+/// Captures the inputs of an invocation and sends them.
 trait Tap: Send {
-    /// Takes what an invocation has brought, in the place of what is left of an earlier one.
+    /// Captures the inputs of an invocation, and discards those left from an earlier one.
     fn capture(&mut self, cx: &GraphContext<'_>);
 
-    /// Tells of it.
+    /// Sends the captured values.
     fn send(&mut self, cx: &GraphContext<'_>) -> Result<(), Failure>;
 }
 
@@ -129,7 +132,7 @@ struct ActorTap<T> {
     to: ActorRef<T>,
     on_refused: OnRefused,
     seen: Vec<T>,
-    /// Told, and refused.
+    /// The counters of sent and of refused messages.
     counts: Option<(Counter, Counter)>,
 }
 
@@ -162,7 +165,7 @@ impl<T: Data + Clone> Tap for ActorTap<T> {
     }
 }
 
-/// A component with subscriptions around it.
+/// A component with subscriptions.
 struct Tapped {
     inner: Box<dyn ErasedNode>,
     taps: Vec<Box<dyn Tap>>,

@@ -8,10 +8,10 @@ use super::texts::{EVERYTHING, MINIMAL};
 /// Loads bytes of any kind: the entry of the fuzzer.
 fn load(bytes: &[u8]) {
     let limits = Limits { diagnostics: 50, ..Limits::DEFAULT };
-    if let Err(told) = GraphFile::parse_bytes("bytes", bytes, &limits) {
-        assert!(told.n_errors() > 0);
-        let text = &told.source.as_ref().expect("there is a text").text;
-        for one in &told.list {
+    if let Err(reported) = GraphFile::parse_bytes("bytes", bytes, &limits) {
+        assert!(reported.n_errors() > 0);
+        let text = &reported.source.as_ref().expect("there is a text").text;
+        for one in &reported.list {
             let (start, end) = (one.span.start as usize, one.span.end as usize);
             assert!(text.get(start..end).is_some(), "{one:#?}");
         }

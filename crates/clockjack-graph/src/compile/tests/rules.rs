@@ -366,7 +366,7 @@ fn a_slip_is_repaired_where_the_text_has_it_and_only_there() {
     let mut graph = pair();
     graph.source = Some(Arc::new(Source { name: "g".into(), text: text.into() }));
     graph.edges[0].to = "sinc.in".into();
-    graph.edges[0].marks.fields = vec![("to", Span { start: 4, end: 11 })];
+    graph.edges[0].spans.fields = vec![("to", Span { start: 4, end: 11 })];
     let span = Span { start: 4, end: 11 };
     let found = findings(&graph).remove(0);
     assert_eq!(found.span, span);
@@ -383,11 +383,11 @@ fn a_slip_is_repaired_where_the_text_has_it_and_only_there() {
 fn findings_come_in_the_order_of_the_text() {
     let mut graph = pair();
     graph.edges[0].policy.capacity = 0;
-    graph.edges[0].marks.item = Span { start: 5, end: 6 };
+    graph.edges[0].spans.item = Span { start: 5, end: 6 };
     graph.components[0].execution.lane = "x".into();
-    graph.components[0].marks.item = Span { start: 9, end: 12 };
+    graph.components[0].spans.item = Span { start: 9, end: 12 };
     graph.lanes[0].priority = 1;
-    graph.lanes[0].marks.item = Span { start: 20, end: 22 };
+    graph.lanes[0].spans.item = Span { start: 20, end: 22 };
     let starts: Vec<u32> = findings(&graph).iter().map(|one| one.span.start).collect();
     assert_eq!(starts, [5, 9, 20]);
 }

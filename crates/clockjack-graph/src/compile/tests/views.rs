@@ -82,7 +82,7 @@ graph test (runnable): 4 components, 4 edges, 3 regions, 1 epoch domain
 order
      1  source  on main  source (input)
      2  sink  on main  sink
-     3  l  on main  fixed_point loop, order found: a, b  after source
+     3  l  on main  fixed_point loop, order computed: a, b  after source
 
 lanes
   main  event_loop, 3 regions  advisory: priority

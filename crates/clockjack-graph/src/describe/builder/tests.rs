@@ -9,8 +9,8 @@ use crate::{
     describe::{
         GraphFile,
         spec::{
-            BoundaryRole, Condition, ErrorPolicy, LoopMode, Marks, Mode, Overflow, OverrunPolicy,
-            Priority,
+            BoundaryRole, Condition, ErrorPolicy, FieldSpans, LoopMode, Mode, Overflow,
+            OverrunPolicy, Priority,
         },
     },
     run::GraphContext,
@@ -142,16 +142,16 @@ fn built() -> GraphBuilder {
 /// Without what only a text has.
 fn unmarked(mut spec: GraphSpec) -> GraphSpec {
     spec.source = None;
-    spec.marks = Marks::default();
-    spec.lanes.iter_mut().for_each(|one| one.marks = Marks::default());
-    spec.edges.iter_mut().for_each(|one| one.marks = Marks::default());
-    spec.loops.iter_mut().for_each(|one| one.marks = Marks::default());
+    spec.spans = FieldSpans::default();
+    spec.lanes.iter_mut().for_each(|one| one.spans = FieldSpans::default());
+    spec.edges.iter_mut().for_each(|one| one.spans = FieldSpans::default());
+    spec.loops.iter_mut().for_each(|one| one.spans = FieldSpans::default());
     let maps = spec.components.iter_mut().map(|one| &mut one.config).chain([&mut spec.config]);
     maps.flat_map(|map| &mut map.entries).for_each(|entry| entry.2 = Span::NONE);
     for component in &mut spec.components {
-        component.marks = Marks::default();
-        component.trigger.marks = Marks::default();
-        component.event_sources.iter_mut().for_each(|one| one.marks = Marks::default());
+        component.spans = FieldSpans::default();
+        component.trigger.spans = FieldSpans::default();
+        component.event_sources.iter_mut().for_each(|one| one.spans = FieldSpans::default());
     }
     spec
 }
@@ -159,8 +159,8 @@ fn unmarked(mut spec: GraphSpec) -> GraphSpec {
 #[test]
 fn a_file_and_a_builder_give_the_same_description() {
     let file = GraphFile::parse("both", TEXT).expect("it is right");
-    let (spec, parts, faults) = built().into_parts();
-    assert_eq!(faults, Vec::new());
+    let (spec, parts, diagnostics) = built().into_parts();
+    assert_eq!(diagnostics, Vec::new());
     assert_eq!(parts.len(), spec.components.len());
     let from_file = unmarked(file.into_spec());
     assert_eq!(spec.components, from_file.components);

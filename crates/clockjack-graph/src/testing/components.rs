@@ -1,4 +1,4 @@
-//! What the components of a random graph have in common, whoever writes what they do.
+//! The common parts of the components of random graphs.
 
 use core::{future::poll_fn, task::Poll};
 
@@ -7,24 +7,24 @@ use crate::{
     ExecuteShared, Failure, GraphContext, Input, InputPort, Need, Output, OutputPort, Registry,
 };
 
-/// What a component does beside its digest.
+/// The configured behaviour of a component.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Habits {
-    /// It fails when its digest is a multiple of this; zero: never.
+pub struct BehaviorConfig {
+    /// The component fails when its digest is a multiple of this; zero means never.
     pub fails: u64,
-    /// The same, for a panic.
+    /// The same for a panic.
     pub panics: u64,
-    /// Messages at once.
+    /// Messages per invocation.
     pub burst: u64,
-    /// It submits a task when its digest is a multiple of this.
+    /// The component submits a task when its digest is a multiple of this.
     pub tasks: u64,
-    /// It publishes half of what comes, so that a loop settles.
+    /// Publishes half of its input, so that a loop converges.
     pub halves: bool,
-    /// It says of its loop how far that is.
+    /// Reports convergence to its loop.
     pub reports: bool,
 }
 
-impl Habits {
+impl BehaviorConfig {
     fn describe(descriptor: Descriptor) -> Descriptor {
         let numbers = ["fails", "panics", "burst", "tasks"];
         let numbers = numbers.map(|name| ConfigField::new(name, ConfigKind::Int));
@@ -44,13 +44,13 @@ impl Habits {
     }
 }
 
-/// Whether it is time for something that a [habit](Habits) says; never if the habit is zero.
+/// Whether `n` triggers a [configured behaviour](BehaviorConfig); never if `of` is zero.
 #[must_use]
 pub fn is_multiple(n: u64, of: u64) -> bool {
     of > 0 && n.is_multiple_of(of)
 }
 
-/// The ports, which both types have.
+/// The ports of both types.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(missing_docs, reason = "named and described in the module above")]
 pub struct Ports {
@@ -100,18 +100,18 @@ impl Ports {
     }
 }
 
-/// Ports and habits of a component.
+/// The ports and the behaviour of a component.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Fittings {
-    /// What it does beside its digest.
-    pub habits: Habits,
-    /// Where it gets and puts messages.
+pub struct TestComponentConfig {
+    /// The configured behaviour.
+    pub behavior: BehaviorConfig,
+    /// The ports.
     pub ports: Ports,
 }
 
-impl Fittings {
+impl TestComponentConfig {
     fn describe(component_type: &str) -> Descriptor {
-        Habits::describe(Ports::describe(component_type))
+        BehaviorConfig::describe(Ports::describe(component_type))
     }
 
     fn bind(&mut self, ports: &mut Binder<'_>) {
@@ -119,80 +119,88 @@ impl Fittings {
     }
 
     fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
-        self.habits = Habits::of(config)?;
+        self.behavior = BehaviorConfig::of(config)?;
         Ok(())
     }
 }
 
-/// What the components of a random graph do.
-pub trait Conduct: 'static {
-    /// What each component has with it for as long as it lives.
-    type Luggage: Default + Send + Sync + 'static;
+/// The logic of the components of random graphs.
+pub trait TestLogic: 'static {
+    /// State that each component owns for its whole lifetime.
+    type Resources: Default + Send + Sync + 'static;
 
-    /// One call; it gives a digest of all that it has seen, that before it included.
+    /// Executes one invocation and returns a digest of everything seen so far, including `digest`.
     ///
     /// # Errors
     ///
-    /// The component's own.
-    fn call(fittings: Fittings, cx: &mut GraphContext<'_>, digest: u64) -> Result<u64, Failure>;
+    /// The failure of the component.
+    fn call(
+        config: TestComponentConfig,
+        cx: &mut GraphContext<'_>,
+        digest: u64,
+    ) -> Result<u64, Failure>;
 }
 
-/// Both types of components, which behave like this.
+/// Both component types with this logic.
 #[must_use]
-pub fn registry<C: Conduct>() -> Registry {
+pub fn registry<C: TestLogic>() -> Registry {
     Registry::new().register::<Mixer<C>>().register_shared::<Pure<C>>()
 }
 
-/// Keeps a digest of all that it has ever seen.
-struct Mixer<C: Conduct> {
-    _luggage: C::Luggage,
+/// Keeps a digest of everything that it has seen.
+struct Mixer<C: TestLogic> {
+    _resources: C::Resources,
     digest: u64,
-    fittings: Fittings,
+    config: TestComponentConfig,
 }
 
-impl<C: Conduct> Default for Mixer<C> {
+impl<C: TestLogic> Default for Mixer<C> {
     fn default() -> Self {
-        Self { _luggage: C::Luggage::default(), digest: 0, fittings: Fittings::default() }
+        Self {
+            _resources: C::Resources::default(),
+            digest: 0,
+            config: TestComponentConfig::default(),
+        }
     }
 }
 
-impl<C: Conduct> Component for Mixer<C> {
+impl<C: TestLogic> Component for Mixer<C> {
     const TYPE: &'static str = "mixer";
 
     fn describe() -> Descriptor {
-        Fittings::describe(Self::TYPE)
+        TestComponentConfig::describe(Self::TYPE)
     }
 
     fn bind(&mut self, ports: &mut Binder<'_>) {
-        self.fittings.bind(ports);
+        self.config.bind(ports);
     }
 
     fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
-        self.fittings.configure(config)
+        self.config.configure(config)
     }
 }
 
-impl<C: Conduct> Execute for Mixer<C> {
+impl<C: TestLogic> Execute for Mixer<C> {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
-        self.digest = C::call(self.fittings, cx, self.digest)?;
+        self.digest = C::call(self.config, cx, self.digest)?;
         Ok(())
     }
 }
 
-/// Digests one call at a time, and may do so with several at once.
-struct Pure<C: Conduct>(Mixer<C>);
+/// Digests each invocation by itself; invocations may overlap.
+struct Pure<C: TestLogic>(Mixer<C>);
 
-impl<C: Conduct> Default for Pure<C> {
+impl<C: TestLogic> Default for Pure<C> {
     fn default() -> Self {
         Self(Mixer::default())
     }
 }
 
-impl<C: Conduct> Component for Pure<C> {
+impl<C: TestLogic> Component for Pure<C> {
     const TYPE: &'static str = "pure";
 
     fn describe() -> Descriptor {
-        Fittings::describe(Self::TYPE)
+        TestComponentConfig::describe(Self::TYPE)
     }
 
     fn bind(&mut self, ports: &mut Binder<'_>) {
@@ -204,18 +212,18 @@ impl<C: Conduct> Component for Pure<C> {
     }
 }
 
-impl<C: Conduct> ExecuteShared for Pure<C> {
+impl<C: TestLogic> ExecuteShared for Pure<C> {
     fn execute(&self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
-        C::call(self.0.fittings, cx, 1).map(drop)
+        C::call(self.0.config, cx, 1).map(drop)
     }
 }
 
-/// What a task of a component does: it is polled so many times more, and then ends with this value,
-/// or now and then fails.
+/// The task of a component: it is polled `polls_left` more times and then returns the value. Some
+/// values make it fail.
 ///
 /// # Errors
 ///
-/// If the value says so.
+/// A failure for certain values.
 pub async fn task(value: u64, mut polls_left: u64) -> Result<u64, Failure> {
     poll_fn(|cx| {
         if polls_left == 0 {

@@ -1,52 +1,52 @@
-//! Where things stand in a text, and the values of free settings, which are kept as they stand.
+//! Locations in a text, and the values of free settings.
 
-/// Where something stands in the text: bytes from `start` to before `end`.
+/// A location in the text: the bytes from `start` up to, but excluding, `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
     /// The first byte.
     pub start: u32,
-    /// The byte after the last.
+    /// The byte after the last one.
     pub end: u32,
 }
 
 impl Span {
-    /// Of what stands in no text: a graph that was built in code.
+    /// The span of a graph that was built in code.
     pub const NONE: Self = Self { start: 0, end: 0 };
 
-    /// Whether it points at nothing.
+    /// Whether there is no location.
     #[must_use]
     pub const fn is_none(self) -> bool {
         self.end == 0
     }
 }
 
-/// A text that was read, and what it is called in reports.
+/// A text and its name in reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The name of the file, or what stands for it.
+    /// The name of the file, or a substitute.
     pub name: String,
-    /// Its text.
+    /// The text.
     pub text: String,
 }
 
-/// Where the fields of an item stand in the text.
+/// The locations of the fields of an item.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
-    /// The whole item.
+pub struct FieldSpans {
+    /// The location of the whole item.
     pub item: Span,
-    /// Each field that is there: its name as in the file, with dots for what is below one
-    /// (`policy.capacity`), and where its value stands.
+    /// The location of the value of each field that the file contains. Nested fields have dotted
+    /// names, such as `policy.capacity`.
     pub fields: Vec<(&'static str, Span)>,
 }
 
-impl Marks {
-    /// Where a field stands, or the item if the field is not there.
+impl FieldSpans {
+    /// The location of a field, or of the item if the field is missing.
     #[must_use]
     pub fn get(&self, field: &str) -> Span {
         self.fields.iter().find(|(name, _)| *name == field).map_or(self.item, |(_, span)| *span)
     }
 
-    /// Whether the file gives this field.
+    /// Whether the file contains this field.
     #[must_use]
     pub fn has(&self, field: &str) -> bool {
         self.fields.iter().any(|(name, _)| *name == field)
@@ -56,24 +56,24 @@ impl Marks {
 /// A value of a free `config` map.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConfigValue {
-    /// Nothing: `null`, `~`.
+    /// `null` or `~`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
     /// Any other number.
     Float(f64),
-    /// A text.
+    /// A string.
     Text(String),
-    /// A list or a map, as the JSON text of it. It is never interpreted.
+    /// A list or a map, as its JSON text. It is never interpreted.
     Nested(String),
 }
 
 /// A free map of settings, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConfigMap {
-    /// Key, value and where the value stands.
+    /// The key, the value and the location of the value.
     pub entries: Vec<(String, ConfigValue, Span)>,
 }
 

@@ -1,18 +1,18 @@
-//! Where a walk is, in the words of reports: `edges.y.policy.capacity`. Only written out for a
-//! fault.
+//! The path of the walk as it appears in reports: `edges.y.policy.capacity`. It is formatted only
+//! for diagnostics.
 
-use super::{Reader, brief, key_text};
-use crate::describe::tree::Node;
+use super::{Reader, key_text, truncated};
+use crate::describe::tree::YamlNode;
 
-/// A step down.
+/// A step of the path.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::describe) enum Step<'t> {
+pub(in crate::describe) enum PathStep<'t> {
     /// Into a field.
     Field(&'static str),
-    /// Into what a key of a free map stands for.
+    /// Into the value of a key of a free map.
     Key(&'t str),
-    /// Into an item of a list: called by its id, if it has one.
-    Item(usize, &'t Node<'t>),
+    /// Into an item of a list, which is named by its id if it has one.
+    Item(usize, &'t YamlNode<'t>),
 }
 
 impl Reader<'_> {
@@ -20,12 +20,12 @@ impl Reader<'_> {
         let mut text = String::new();
         for step in &self.path {
             let name = match step {
-                Step::Field(name) | Step::Key(name) => brief(name),
-                Step::Item(index, node) => {
+                PathStep::Field(name) | PathStep::Key(name) => truncated(name),
+                PathStep::Item(index, node) => {
                     let mut pairs = self.tree.pairs(node);
                     match pairs.find(|[key, _]| key_text(key) == Some("id")) {
                         Some([_, id]) if key_text(id).is_some() => {
-                            brief(key_text(id).unwrap_or_default())
+                            truncated(key_text(id).unwrap_or_default())
                         }
                         _ => {
                             text.push_str(&format!("[{index}]"));
