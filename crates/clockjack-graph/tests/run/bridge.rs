@@ -185,7 +185,7 @@ fn requests_beyond_the_bound_are_refused_counted_and_handled_by_policy() {
     assert_eq!((kept, n_refused), (vec![(2, 2.0), (2, 4.0)], 3.0));
     let (_, n_refused, result) = run("fail");
     let error = result.expect_err("what is too much is a failure").to_string();
-    assert!(error.contains("1 requests were too many"), "{error}");
+    assert!(error.contains("too many are in flight"), "{error}");
     assert_eq!(n_refused, 1.0);
 }
 
@@ -432,7 +432,7 @@ fn a_subscription_that_cannot_be_is_refused_and_changes_no_log() {
         graph.start(time.system(), options)
     };
     for (endpoint, why) in [
-        ("in.a", "`in.a` cannot be subscribed to: `in` does not stand at the output boundary"),
+        ("in.a", "`in.a` cannot be subscribed to: `in` is not an output boundary"),
         ("out.x", "`out.x` cannot be subscribed to: `out` has no input `x`"),
         ("no.x", "`no.x` cannot be subscribed to: there is no component `no`"),
     ] {

@@ -167,8 +167,8 @@ fn what_cannot_be_fed_is_told() {
     let wrong = running.run.feed::<u64>("in.a").expect_err("it is a number with a fraction");
     assert!(wrong.is_of_other_type());
     for (endpoint, why) in [
-        ("nobody.a", "`nobody.a` cannot be fed: there is no component `nobody`"),
-        ("in.x", "`in.x` cannot be fed: `in` has no port `x`"),
+        ("nobody.a", "cannot feed `nobody.a`: there is no component `nobody`"),
+        ("in.x", "cannot feed `in.x`: `in` has no port `x`"),
     ] {
         let error = running.run.feed::<f64>(endpoint).expect_err("it is not there");
         assert!(!error.is_of_other_type());

@@ -150,7 +150,7 @@ fn settings_are_looked_at_before_anything_is_activated() {
     let error = graph.start(time.system(), RunOptions::steps(1)).expect_err("min is above max");
     let fault = error.fault().expect("of a component");
     assert_eq!((fault.phase, fault.component.as_str()), (Phase::Configure, "c"));
-    assert!(fault.message.contains("below `min`"), "{fault}");
+    assert!(fault.message.contains("less than `min`"), "{fault}");
 }
 
 #[test]
