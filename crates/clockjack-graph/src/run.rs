@@ -1,4 +1,4 @@
-//! RunningTasks a plan.
+//! Running a plan.
 
 pub(crate) mod batch;
 pub mod blackboard;

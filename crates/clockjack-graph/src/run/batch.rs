@@ -1,15 +1,18 @@
-//! Invocations of one reentrant component that overlap.
+//! Overlapping invocations of one reentrant component.
 //!
 //! # Protocol
 //!
-//! Who runs the region makes a *batch* of the invocations, puts it on the helpers's board, and works
-//! on it like everyone else: whoever takes a job has all that it needs, and gives it back when it
-//! is done. No more than the lane's width are out at once. When every job is back, and not before,
-//! the results are taken in the order of the invocations, so that nobody can tell who was faster,
-//! and a failed invocation is not returned from while another is under way.
+//! 1. The worker that runs the region makes a *batch* of the invocations and offers it to the other
+//!    workers ([`helpers`](super::helpers)). Then it works on the batch itself.
+//! 2. A worker takes a job under the lock of the batch, runs it without the lock, and puts it back.
+//!    A job owns everything that its invocation needs. At most as many jobs as the lane is wide are
+//!    taken at the same time.
+//! 3. The worker that runs the region blocks its thread until all jobs are back, and only then
+//!    processes the results, in the order of the invocations. So the result does not depend on
+//!    which thread was faster, and no failed invocation returns while another one still runs.
 //!
-//! The one who runs the region waits for jobs that are out, with its thread: they wait for nobody,
-//! so it does not wait for itself.
+//! Blocking cannot deadlock: the jobs that are taken wait for nothing, and the waiting worker runs
+//! jobs itself as long as there are any to take.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -25,7 +28,7 @@ use super::{
 };
 use crate::registry::node::ErasedSharedNode;
 
-/// One invocation, with all it needs.
+/// One invocation, with everything that it needs.
 pub(crate) struct Job {
     pub(crate) index: usize,
     pub(crate) node: Arc<dyn ErasedSharedNode>,
@@ -39,9 +42,9 @@ pub(crate) struct Job {
     pub(crate) result: Result<(), Failure>,
     pub(crate) saw_cancel: bool,
     pub(crate) worker: u16,
-    /// It has a budget: how long it takes is looked at in every epoch.
+    /// It has a budget, so its duration is measured in every epoch.
     pub(crate) is_timed: bool,
-    /// When it began and how long it took, if that was measured.
+    /// When it began and how long it took, if it was measured.
     pub(crate) span_ns: Option<(u64, u64)>,
 }
 
@@ -50,12 +53,12 @@ pub(crate) struct Batch {
     state: Mutex<State>,
     back: Condvar,
     width: usize,
-    /// Whose position it is, if others are at work.
+    /// The position of the batch, in a parallel epoch.
     position: Option<CurrentPosition>,
 }
 
 struct State {
-    /// The last is the next.
+    /// In reverse order: the last one is taken next.
     todo: Vec<Job>,
     done: Vec<Job>,
     n_out: usize,
@@ -78,7 +81,7 @@ impl Batch {
         !state.todo.is_empty() && state.n_out < self.width
     }
 
-    /// Does one job, if there is one to take.
+    /// Runs one job, if there is one to take; returns whether there was.
     pub(crate) fn help(&self, env: &Env, worker: u16) -> bool {
         let mut state = self.lock();
         if state.n_out >= self.width {
@@ -98,7 +101,7 @@ impl Batch {
         true
     }
 
-    /// Works until all jobs are back; they, in order, and how many were out at once.
+    /// Works until all jobs are back; returns the jobs in order, and how many ran at once at most.
     pub(crate) fn finish(&self, env: &Env, worker: u16) -> (Vec<Job>, usize) {
         loop {
             if self.help(env, worker) {
@@ -111,7 +114,7 @@ impl Batch {
                 return (done, state.n_out_max);
             }
             if state.todo.is_empty() || state.n_out >= self.width {
-                // Woken for nothing, it looks again.
+                // A spurious wake-up is harmless: the loop checks again.
                 drop(self.back.wait(state).unwrap_or_else(PoisonError::into_inner));
             }
         }

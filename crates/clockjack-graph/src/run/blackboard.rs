@@ -1,8 +1,8 @@
-//! The state blackboard: values by name that outlive the invocation, each with one writer.
+//! The state blackboard: named values that outlive an invocation, each with one writer.
 //!
-//! Who reads sees what was committed at the beginning of the epoch, all through it. Who writes
-//! stages; the coordinator commits at the next epoch, in compiled order. A name belongs to the
-//! first component that has written it.
+//! During an epoch all readers see what was committed at its beginning. Writes are staged; the
+//! coordinator commits them at the next epoch, in compiled order. A name belongs to the first
+//! component that writes it.
 
 use core::fmt;
 use std::{collections::BTreeMap, sync::Arc};
@@ -26,14 +26,14 @@ pub(crate) struct StateCounts {
     pub(crate) rejected: u64,
 }
 
-/// A write that waits for the next epoch.
+/// A staged write.
 pub(crate) struct Write {
     pub(crate) key: String,
     pub(crate) value: Value,
     pub(crate) writer: usize,
 }
 
-/// Commits writes, in order. What another component owns is refused and counted.
+/// Commits writes, in order. Refuses and counts a write to a name of another component.
 pub(crate) fn commit(
     snapshot: &mut Snapshot,
     writes: impl Iterator<Item = Write>,
@@ -47,7 +47,7 @@ pub(crate) fn commit(
     let map = match Arc::get_mut(snapshot) {
         Some(map) => map,
         None => {
-            // Somebody keeps the old one.
+            // A reader still has the old snapshot: copy on write.
             let share = |entry: &Entry| {
                 let value = entry.value.share()?;
                 Some(Entry { value, writer: entry.writer, epoch: entry.epoch })
@@ -73,7 +73,7 @@ pub(crate) fn commit(
     }
 }
 
-/// A value that was not written, because another component owns its name.
+/// A value that was refused, because its name belongs to another component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateRefused {
     pub(crate) key: String,

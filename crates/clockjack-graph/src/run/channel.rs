@@ -1,12 +1,13 @@
-//! The channel of an edge: what its reader has not read yet, in one of six modes.
+//! The channel of an edge: the messages that its reader has not read yet, in one of six modes.
 //!
-//! It is plain memory with one owner at a time: no lock, no waiting, no time of its own (`now_ns`
-//! comes in), and no allocation after it was made. A full channel evicts or refuses; it never
-//! blocks anybody. An edge ends at one input, so a channel has one reader.
+//! It is plain memory with one owner at a time: no lock, no waiting, no clock of its own (the
+//! caller passes `now_ns`), and no allocation after its creation. A full channel evicts or refuses;
+//! it never blocks. An edge ends at one input, so a channel has one reader.
 //!
 //! # Where each message is counted
 //!
-//! What is offered is *published* or *rejected*; what was published is in exactly one other place:
+//! Every offered message is *published* or *rejected*. Every published message is counted in
+//! exactly one other place:
 //!
 //! ```text
 //! offered       = publish_count + reject_count
@@ -19,18 +20,18 @@
 //! | full, `drop_newest`: the one that was offered | `drop_count` |
 //! | full, `drop_oldest`: the one that makes room | `drop_count` |
 //! | full, `overwrite`: the one that makes room | `overwrite_count` |
-//! | a slot is replaced that nobody has looked at | as what makes room |
-//! | its reader was isolated: what is there, and all that comes | `drop_count` |
-//! | too old when it is to be delivered | `stale_drop_count` |
+//! | a slot is replaced before its reader has seen it | as the one that makes room |
+//! | its reader was isolated: its messages, and all later ones | `drop_count` |
+//! | too old at its delivery | `stale_drop_count` |
 //!
-//! `deadline_miss_count` is of delivered messages. `latest`, `latched` and `previous_tick` have a
-//! slot: room for one message. It counts as full while nobody has looked at what is in it; so with
-//! `reject` or `fail_fast` it refuses until then.
+//! `deadline_miss_count` counts delivered messages. `latest`, `latched` and `previous_tick` have a
+//! slot: room for one message. The slot counts as full until the reader has seen its message; so
+//! with `reject` or `fail_fast` it refuses messages until then.
 //!
 //! # Age
 //!
-//! A message is as old as its publication. It is too old, or late, when it is *older* than the
-//! limit. Both are looked at when it would be delivered: what lies in a closed barrier counts
+//! The age of a message counts from its publication. A message is too old, or late, when it is
+//! *older* than the limit. Both are checked at delivery: a message in a closed barrier counts
 //! towards opening it, however old it is.
 
 #[cfg(test)]
@@ -62,13 +63,14 @@ pub(crate) struct ChannelCounters {
     pub(crate) stale_drop_count: u64,
     pub(crate) reject_count: u64,
     pub(crate) overwrite_count: u64,
-    /// Events that were noted: none with `emit_health_events: false`.
+    /// Recorded health events: none with `emit_health_events: false`.
     pub(crate) health_event_count: u64,
-    /// The most messages that were in it unread at once.
+    /// The most unread messages at the same time.
     pub(crate) max_depth: u32,
     /// How old the last message was when it was delivered.
     pub(crate) message_age_ns: u64,
-    /// Whoever copies a payload for this channel counts it here: the channel never copies one.
+    /// Code that copies a payload for this channel counts it here. The channel itself never copies
+    /// one.
     pub(crate) payload_copy_count: u64,
 }
 
@@ -79,7 +81,7 @@ impl ChannelCounters {
     }
 }
 
-/// Why a message was not taken.
+/// Why a message was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// `drop_newest`: it counts as dropped.
@@ -88,74 +90,75 @@ pub(crate) enum Refusal {
     WouldBlock,
     /// `reject`.
     Rejected,
-    /// `fail_fast`: the run is to fail.
+    /// `fail_fast`: the run fails.
     FailFast,
 }
 
-/// What became of a message that was pushed.
+/// The result of a push.
 #[derive(Debug)]
 #[must_use]
 pub(crate) enum Pushed {
     /// It is in the channel.
     Accepted,
-    /// It is in the channel, and so many that nobody had read are not any more.
+    /// It is in the channel, and this number of unread messages was evicted.
     AcceptedEvicting(#[cfg_attr(not(test), expect(dead_code, reason = "for tests"))] u32),
-    /// It comes back.
+    /// The message is returned to the caller.
     Refused(
         #[expect(dead_code, reason = "who pushes may want it back")] Message,
         #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))] Refusal,
     ),
 }
 
-/// How messages lie in a channel.
+/// How a channel stores messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
-    /// In a queue, visible at once.
+    /// A queue; messages are visible at once.
     Fifo,
-    /// In a queue, visible when it is full.
+    /// A queue; messages are visible when it is full.
     Barrier,
-    /// One, visible at once.
+    /// One message, visible at once.
     Slot,
-    /// One, visible from the next epoch on.
+    /// One message, visible from the next epoch on.
     LaterSlot,
 }
 
 /// The channel of an edge; see the [module](self).
 #[derive(Debug)]
 pub(crate) struct Channel {
-    /// How many the reader can pop now: of a queue the first so many, of a slot what is in it.
+    /// How many messages the reader can pop now.
     n_ready: u32,
     capacity: u32,
     edge: u32,
     shape: Shape,
     overflow: Overflow,
-    /// What is in the slot was looked at, and so is counted as delivered.
+    /// The reader has seen the message in the slot, so it is counted as delivered.
     is_seen: bool,
-    /// What was popped from the slot stays there to be looked at again.
+    /// A popped message stays in the slot and can be read again.
     keeps_read: bool,
-    /// A slot from which what was popped is gone.
+    /// A slot that does not keep popped messages.
     is_simple_slot: bool,
-    /// One, if what was read lies beside the slot until the next one was read; else zero.
+    /// One, if the last read message stays in the other place until the next one was read; else
+    /// zero.
     keeps_last: u8,
-    /// Which of the places is the slot.
+    /// Which of the `places` is the slot.
     front: u8,
-    /// The queue was full once.
+    /// The queue has been full before.
     was_full: bool,
-    /// Nobody will ever read it.
+    /// The reader is isolated and never reads again.
     is_abandoned: bool,
-    /// The number of the last message that was accepted.
+    /// The sequence number of the last accepted message.
     seq: u64,
     lifespan_ns: u64,
-    /// The shorter of lifespan and deadline: below it nothing about age needs a look.
+    /// The shorter of lifespan and deadline: below it, age needs no check.
     age_check_ns: u64,
     deadline_ns: u64,
     queue: VecDeque<Message>,
-    /// The slot, and beside it: of `previous_tick`, what becomes visible at the next epoch; of a
-    /// channel that keeps the last one, that one. After it was read it lies in the slot itself, and
-    /// what comes next makes the other place the slot.
+    /// The slot and the other place. The other place holds, for `previous_tick`, the message that
+    /// becomes visible in the next epoch; for a channel that keeps the last message, that one. A
+    /// message that was read stays in the slot; the next message makes the other place the slot.
     places: [Message; 2],
     counters: ChannelCounters,
-    /// None: events are muted.
+    /// `None`: health events are off.
     notes: Option<Box<Notes>>,
 }
 
@@ -167,7 +170,7 @@ const fn limit_ns(ms: u64) -> u64 {
 }
 
 impl Channel {
-    /// The channel of the edge with this index. Unless it is huge, all of its memory is
+    /// The channel of the edge with this index. Unless the capacity is huge, all memory is
     /// allocated here.
     pub(crate) fn new(edge: u32, policy: &EdgePolicy) -> Self {
         let shape = match policy.mode {
@@ -206,32 +209,32 @@ impl Channel {
         }
     }
 
-    /// What was popped is not to be looked at again: one share less for each message of a `latest`,
-    /// `latched` or `previous_tick` channel. For readers that never ask for it.
+    /// Popped messages cannot be read again: saves one reference per message of a `latest`,
+    /// `latched` or `previous_tick` channel. For readers that never need them.
     pub(crate) fn forget_read(&mut self) {
         self.keeps_read = false;
         self.is_simple_slot = self.shape == Shape::Slot;
     }
 
-    /// What is read by [`open`](Self::open) is the last one then, which the reader sees beside the
-    /// next. For a reader that keeps nothing itself. Only one that [forgets](Self::forget_read)
-    /// does so.
+    /// A message read by [`open`](Self::open) stays as the last one, which the reader sees together
+    /// with the next. For a reader that keeps nothing itself. Only for channels with
+    /// [`forget_read`](Self::forget_read).
     pub(crate) fn keep_last(&mut self) {
         self.keeps_last = u8::from(self.is_simple_slot);
     }
 
-    /// Whether it does.
+    /// Whether [`keep_last`](Self::keep_last) is in effect.
     pub(crate) fn does_keep_last(&self) -> bool {
         self.keeps_last != 0
     }
 
-    /// Takes what was read last, if it is kept here: the reader keeps it for a while. Nothing may
-    /// be popped before, and it is to come [back](Self::give_last).
+    /// Lends the last read message to the reader, if it is kept here. No message may be popped
+    /// before it, and the caller must [return](Self::give_last) it.
     pub(crate) fn take_last(&mut self) -> Message {
         core::mem::replace(self.last_mut(), const { Message::none() })
     }
 
-    /// Keeps what was read last.
+    /// Returns the last read message.
     pub(crate) fn give_last(&mut self, last: Message) {
         *self.last_mut() = last;
     }
@@ -241,25 +244,25 @@ impl Channel {
         &mut self.places[at]
     }
 
-    /// The place that is the slot.
+    /// The index of the slot.
     #[inline(always)]
     fn front(&self) -> usize {
         usize::from(self.front & 1)
     }
 
-    /// The place beside the slot.
+    /// The index of the other place.
     #[inline(always)]
     fn back(&self) -> usize {
         usize::from(!self.front & 1)
     }
 
-    /// What is in the slot.
+    /// The message in the slot.
     #[inline]
     fn slot(&self) -> Option<&Message> {
         Some(&self.places[self.front()]).filter(|one| !one.is_none())
     }
 
-    /// Takes what is in a place.
+    /// Takes the message in a place.
     #[inline]
     fn take(&mut self, place: usize) -> Option<Message> {
         let taken = core::mem::replace(&mut self.places[place], const { Message::none() });
@@ -271,12 +274,12 @@ impl Channel {
         self.edge
     }
 
-    /// What was counted.
+    /// The counters.
     pub(crate) fn counters(&self) -> &ChannelCounters {
         &self.counters
     }
 
-    /// Messages in here that are counted as published and as nothing else yet.
+    /// Published messages that are in no other counter yet.
     #[inline]
     pub(crate) fn depth(&self) -> u32 {
         match self.shape {
@@ -297,8 +300,8 @@ impl Channel {
         }
     }
 
-    /// Nobody will ever read it: what is in it is dropped, and so is all that comes. It holds up
-    /// nobody any more.
+    /// The reader never reads again: drops all messages, and all later ones. The channel blocks no
+    /// producer any more.
     pub(crate) fn abandon(&mut self) {
         self.counters.drop_count += u64::from(self.depth());
         self.queue.clear();
@@ -307,7 +310,7 @@ impl Channel {
         (self.is_simple_slot, self.is_abandoned) = (false, true);
     }
 
-    /// Messages that fit in before it is full.
+    /// How many messages fit in before it is full.
     #[inline]
     fn free(&self) -> u32 {
         match self.shape {
@@ -319,13 +322,13 @@ impl Channel {
         }
     }
 
-    /// Whether something becomes visible at the next epoch.
+    /// Whether a message becomes visible in the next epoch.
     #[inline]
     pub(crate) fn has_later(&self) -> bool {
         !self.places[self.back()].is_none()
     }
 
-    /// Puts a message in: it gets its number, its edge and when it came.
+    /// Adds a message, and sets its sequence number, its edge and its time of arrival.
     pub(crate) fn push(&mut self, now_ns: u64, mut message: Message) -> Pushed {
         if self.is_abandoned {
             self.counters.publish_count += 1;
@@ -375,11 +378,11 @@ impl Channel {
         if n_evicted == 0 { Pushed::Accepted } else { Pushed::AcceptedEvicting(n_evicted) }
     }
 
-    /// As [`push`](Self::push), of a message in two parts, which is written where it will lie;
-    /// whether it was taken.
+    /// As [`push`](Self::push), for a message in two parts that is written in place; returns
+    /// whether it was accepted.
     #[inline(always)]
     pub(crate) fn put(&mut self, now_ns: u64, value: Value, meta: &Meta) -> bool {
-        // Nearly always what was in it was taken.
+        // Usually the previous message was popped.
         if !self.is_simple_slot || self.n_ready > 0 {
             let pushed = self.push(now_ns, Message { value, meta: *meta });
             return !matches!(pushed, Pushed::Refused(..));
@@ -389,14 +392,14 @@ impl Channel {
         self.counters.max_depth = 1;
         let meta = Meta { seq: self.seq, edge: self.edge, received_ns: now_ns, ..*meta };
         self.front ^= self.keeps_last;
-        // What was there was popped, or is older than the last that was read.
+        // The old message there was popped, or is older than the last one read.
         self.places[self.front()].put(value, meta);
         self.n_ready = 1;
         self.is_seen = false;
         true
     }
 
-    /// Whether there is something to [open](Self::open).
+    /// Whether [`open`](Self::open) returns a message.
     #[inline(always)]
     pub(crate) fn can_open(&self, now_ns: u64) -> bool {
         let message = &self.places[self.front()];
@@ -404,9 +407,9 @@ impl Channel {
         self.is_simple_slot && self.n_ready > 0 && age_ns <= self.age_check_ns
     }
 
-    /// As [`pop`](Self::pop), of a slot that keeps nothing for later: it is there to be seen, and
-    /// its value to be taken, beside the last one if that is kept. `None` if there is more to it;
-    /// then it is to be popped.
+    /// As [`pop`](Self::pop), for a simple slot, without moving the message: returns it and the
+    /// last one. The caller may take its value. `None` if the fast path does not apply; then the
+    /// caller uses `pop`.
     #[inline(always)]
     pub(crate) fn open(&mut self, now_ns: u64) -> Option<(&mut Message, &mut Message)> {
         if !self.is_simple_slot || self.n_ready == 0 {
@@ -425,8 +428,8 @@ impl Channel {
         Some(if front == 0 { (first, second) } else { (second, first) })
     }
 
-    /// What was [opened](Self::open) is gone: its reader has its value, and the last one is the one
-    /// before.
+    /// The reader has taken the value of the [opened](Self::open) message: the last message is
+    /// again the one before it.
     #[cold]
     pub(crate) fn was_taken(&mut self) {
         self.take(self.front());
@@ -435,8 +438,8 @@ impl Channel {
         }
     }
 
-    /// Counts a message that this full channel does not take, and says why. A push does that by
-    /// itself; this is for who asked for [room](Self::room) first and found too little.
+    /// Counts a message that this full channel refuses, and returns why. A push does so itself;
+    /// this is for callers that checked the [room](Self::room) first.
     #[cold]
     pub(crate) fn refuse(&mut self, now_ns: u64) -> Refusal {
         let refusal = match self.overflow {
@@ -455,8 +458,8 @@ impl Channel {
         refusal
     }
 
-    /// Makes room: the oldest message goes, unread. In a queue that is full all are visible, also
-    /// in a barrier.
+    /// Evicts the oldest unread message. In a full queue, also in a barrier, all messages are
+    /// visible.
     #[cold]
     fn evict(&mut self, now_ns: u64) {
         let evicted = match self.shape {
@@ -494,8 +497,8 @@ impl Channel {
         }
     }
 
-    /// Begins an epoch: what `previous_tick` was given in the one before becomes visible, and its
-    /// reader has an update, once. Other modes have nothing to do.
+    /// Begins an epoch: the message that `previous_tick` got in the previous epoch becomes visible,
+    /// and is an update once. Other modes do nothing.
     #[inline]
     pub(crate) fn advance(&mut self, now_ns: u64) {
         if self.shape != Shape::LaterSlot {
@@ -517,13 +520,13 @@ impl Channel {
         self.is_seen = false;
     }
 
-    /// Whether there is something to pop that was not popped before. It may turn out to be stale.
+    /// Whether there is a message to pop. It may turn out to be stale.
     #[inline]
     pub(crate) fn has_update(&self) -> bool {
         self.n_ready > 0
     }
 
-    /// The next message for the reader. Those that are too old on the way to it are dropped.
+    /// The next message for the reader. Drops messages that are too old.
     #[inline]
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Message> {
         if matches!(self.shape, Shape::Slot | Shape::LaterSlot) {
@@ -558,7 +561,7 @@ impl Channel {
         self.take(self.front())
     }
 
-    /// Looks at what is in the slot: whether there is anything that is not too old.
+    /// Marks the message in the slot as seen; returns whether there is one that is not too old.
     #[inline]
     fn see_slot(&mut self, now_ns: u64) -> bool {
         let Some(message) = self.slot() else { return false };
@@ -576,7 +579,7 @@ impl Channel {
         true
     }
 
-    /// Whether a message may still be delivered, and if it is `new`, counts that it is, or is not.
+    /// Whether a message may be delivered. Counts a new message as delivered or dropped.
     #[inline]
     fn judge(&mut self, seq: u64, age_ns: u64, is_new: bool, now_ns: u64) -> Verdict {
         let verdict = if age_ns > self.age_check_ns {
@@ -610,10 +613,11 @@ impl Channel {
         Verdict::Late
     }
 
-    /// The newest message that the reader may see, which stays where it is. Of a slot that is what
-    /// is in it, also if it was popped before (unless it has one reader only, or the channel was
-    /// told to [forget](Self::forget_read)); it counts as delivered when it is first looked at, and
-    /// an update that was not popped stays one. Of a queue it is the last, and that counts nothing.
+    /// The newest message that the reader may see; it stays in the channel. For a slot, it is the
+    /// message there, also if it was popped before (unless the value allows one reader only, or
+    /// [`forget_read`](Self::forget_read) is in effect); the message counts as delivered when it is
+    /// first seen, and stays an update until it is popped. For a queue it is the last message, and
+    /// nothing is counted.
     #[cfg(test)]
     pub(crate) fn newest(&mut self, now_ns: u64) -> Option<&Message> {
         if matches!(self.shape, Shape::Slot | Shape::LaterSlot) {
@@ -641,13 +645,14 @@ impl Channel {
         max
     }
 
-    /// Whether there are events to hand on.
+    /// Whether there are health events to report.
     #[inline]
     pub(crate) fn has_health(&self) -> bool {
         self.notes.as_ref().is_some_and(|notes| notes.is_any())
     }
 
-    /// Hands on the events since the last call, as of the component that reads and its lane.
+    /// Moves the health events since the last call to a sink, for the component that reads and its
+    /// lane.
     pub(crate) fn drain_health(&mut self, component: u32, lane: u32, sink: &mut HealthSink) {
         if let Some(notes) = &mut self.notes {
             let kind = HealthKind::ChannelOverflow;
@@ -658,7 +663,7 @@ impl Channel {
     }
 }
 
-/// What age makes of a message.
+/// What the age of a message means for its delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Fine,

@@ -1,4 +1,4 @@
-//! Gathers the counts of a run under their names.
+//! Collects the metrics of a run.
 
 use clockjack_sync::mutant;
 
@@ -25,10 +25,10 @@ pub(crate) struct LifecycleCounts {
     pub(crate) snapshot_bytes: u64,
 }
 
-/// A list that grows by name, label and number.
+/// A list of metrics.
 struct List(Vec<Metric>);
 
-/// Whom a number is of.
+/// What a metric describes.
 #[derive(Clone, Copy)]
 enum Of<'a> {
     Run,
@@ -63,7 +63,7 @@ impl List {
     }
 }
 
-/// All numbers of a run.
+/// All metrics of a run.
 pub(crate) fn collect(
     shared: &RunShared,
     domains: &[Domain],
@@ -84,14 +84,14 @@ pub(crate) fn collect(
     Metrics { list: list.0, user }
 }
 
-/// What is known of a run that did not begin.
+/// The metrics of a run that did not start.
 pub(crate) fn collect_set_up(lifecycle: &LifecycleCounts) -> Metrics {
     let mut list = List(Vec::new());
     life(&mut list, lifecycle);
     Metrics { list: list.0, user: Vec::new() }
 }
 
-/// Of those that were made anew how often: others have no such number.
+/// The number of restarts of each component that was restarted.
 fn restarts(list: &mut Vec<UserMetric>, domains: &[Domain]) {
     for region in domains.iter().flat_map(|domain| &domain.state.regions) {
         let region = region.lock();
@@ -130,7 +130,7 @@ fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
                     let (n_active, n_queued) = (node.counts.in_flight_max, node.counts.queued_max);
                     active = active.max(n_active);
                     queued = queued.max(n_queued);
-                    // Where some wait, as many are active as may be.
+                    // If some wait, the largest allowed number is active.
                     in_flight = in_flight.max(n_active + n_queued);
                     last_ns = last_ns.max(node.counts.last_ns);
                 }
@@ -231,7 +231,7 @@ fn components(list: &mut List, domains: &[Domain]) {
 }
 
 fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
-    // What was refused where it was published never came to its channel.
+    // A publication that the outbox refused never reached its channel.
     let mut refused = vec![0_u64; shared.plan.edges.len()];
     for region in domains.iter().flat_map(|domain| &domain.state.regions) {
         for edge in region.lock().nodes.iter().flat_map(|node| node.outbox.edges()) {
@@ -243,14 +243,14 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
             let edge = &shared.plan.edges[channel.edge() as usize];
             let (of, counts) = (Of::Channel(&edge.id), channel.counters());
             if edge.from.0 == OUTSIDE && counts.publish_count == 0 {
-                // Nobody has fed anything, and no such edge is in the plan.
+                // An edge that only exists for feeds, and that no feed used.
                 continue;
             }
             let refused = match refused[channel.edge() as usize] {
                 _ if mutant!("collect-forgets-refused") => 0,
                 n_refused => n_refused,
             };
-            // As the channel would have counted it.
+            // Counted as the channel would have done.
             let (dropped, rejected) = match edge.policy.overflow {
                 Overflow::DropNewest => (refused, 0),
                 _ => (0, refused),
@@ -310,15 +310,16 @@ fn publications(list: &mut List, domains: &[Domain]) {
     );
 }
 
-/// What is under way between epochs: messages on `async` edges, and tasks. Of those that were
-/// admitted each is in one place: `accepted = completed + overwrite + cancelled + in flight`.
+/// What is in flight between epochs: messages on `async` edges, and tasks. Each admitted one is
+/// counted once: `accepted = completed + overwrite + cancelled + in flight`.
 fn asynchronous(list: &mut List, shared: &RunShared, domains: &[Domain]) {
     let (mut accepted, mut completed, mut rejected, mut dropped) = (0, 0, 0, 0);
     let (mut evicted, mut cancelled, mut most) = (0, 0, 0);
     for domain in domains {
         let progress = &domain.progress;
         accepted += progress.n_tasks;
-        // Those that ended behind the last epoch have, too: nobody sees what they gave.
+        // Tasks that ended after the last epoch are completed, too, although no component sees
+        // their results.
         completed += progress.n_tasks_completed + progress.tasks_at_end.unseen;
         cancelled += progress.tasks_at_end.cancelled;
         rejected += domain.state.env.tasks.n_rejected();

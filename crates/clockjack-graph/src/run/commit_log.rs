@@ -1,24 +1,24 @@
-//! The commit log: what became visible, in compiled order. Equal runs have equal logs, byte for
-//! byte.
+//! The commit log: every value that became visible, in compiled order. Equal runs have equal logs,
+//! byte for byte. The head of [`epoch`](super::epoch) explains how an epoch commits.
 //!
-//! Each epoch domain has a log by itself. With the times of its epochs, and what came from outside
-//! and from other domains in the order of its coming, settings too, it tells all that its results
-//! depend on beside the graph and the seed.
+//! Each epoch domain has its own log. The log contains everything that the results of the domain
+//! depend on, besides the graph and the seed: the times of its epochs, and what came from outside
+//! and from other domains, in the order of arrival, including changes of settings.
 //!
 //! ```text
 //! "CJCL" 1  name-length name
-//! 'L' length lane            it is the log of a lane that keeps its own time; else of all others
+//! 'L' length lane            the log of a lane with its own clock; otherwise of all other lanes
 //! 'E' epoch time-ns          an epoch begins
 //! 'C' edge length bytes      a value was committed: an immediate one in its epoch, any other at
 //!                            the beginning of the epoch in which it is visible
 //! 'I' edge length bytes      a value came from outside
 //! 'A' edge length bytes      a value came from another domain
 //! 'S' n (component m (length name setting)*)*
-//!                            a change of settings that nobody refused: n components take m each
+//!                            an accepted change of settings: n components get m settings each
 //! 'B' component iterations   the loop with this first member was ended by the clock
 //! 'X' component              a component failed and ended the run
 //! ```
-//! Numbers are LEB128: seven bits a byte, the low ones first. A setting is its kind and its value:
+//! Numbers are LEB128: seven bits per byte, the low ones first. A setting is its kind and its value:
 //!
 //! ```text
 //! 'n'                        nothing
@@ -28,14 +28,14 @@
 //! 't' length bytes           a text
 //! 'j' length bytes           a list or a map, as JSON
 //! ```
-//! A change that is refused leaves nothing. One that a component fails at is followed by an `X`.
+//! A refused change leaves no entry. A change at which a component fails is followed by an `X`.
 
 use clockjack_sync::mutant;
 
 use super::message::Message;
 use crate::describe::{ConfigMap, ConfigValue};
 
-/// What a log begins with.
+/// The first bytes of a log.
 pub const MAGIC: &[u8; 5] = b"CJCL\x01";
 
 pub(crate) fn head(out: &mut Vec<u8>, name: &str, lane: Option<&str>) {
@@ -95,7 +95,7 @@ pub(crate) fn failure(out: &mut Vec<u8>, component: usize) {
 fn value(out: &mut Vec<u8>, tag: u8, edge: u32, message: &Message) {
     out.push(tag);
     number(out, u64::from(edge));
-    // Lengths below 128 are one byte: written after the value is known, in the place kept for it.
+    // A length below 128 takes one byte, which is reserved here and set when the length is known.
     let length_at = out.len();
     out.push(0);
     message.value.encode(out);

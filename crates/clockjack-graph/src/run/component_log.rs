@@ -1,9 +1,9 @@
-//! What components have to say, line by line, for whoever reads it. Bounded: a component_log that is full
-//! takes no more until somebody takes what is in it, and counts what it has lost.
+//! The component log: lines that components write for people. It is bounded: a full log drops
+//! further lines, and counts them, until the reader takes what is in it.
 //!
-//! Lines come in the order of epochs, then of components, then of their writing, whatever the
-//! threads did; so do those that there is no room for. Calls that do not count, beside a failure
-//! before them, leave none. Like all that is observed they change nothing in the run.
+//! Lines are ordered by epoch, then by component, then as they were written, independent of
+//! threads; that includes the choice of lines to drop. Calls that do not count, because a region
+//! before them failed, leave no lines. The log has no influence on the run.
 
 use core::fmt::{self, Write as _};
 use std::{
@@ -16,19 +16,19 @@ use clockjack_sync::mutant;
 use super::current_position::CurrentPosition;
 use crate::named::named;
 
-/// Bytes of a line; the rest is cut off.
+/// The longest line in bytes; the rest is cut off.
 const LINE_LEN_MAX: usize = 1024;
 
 named! {
-    /// How much a line matters.
+    /// How important a line is.
     pub enum Level {
         /// Something failed.
         Error = "error",
-        /// Something is odd.
+        /// Something is suspicious.
         Warn = "warn",
         /// Something happened.
         Info = "info",
-        /// For who looks for a fault.
+        /// For debugging.
         Debug = "debug",
         /// Every step.
         Trace = "trace",
@@ -38,19 +38,19 @@ named! {
 /// A line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRecord {
-    /// How much it matters.
+    /// How important it is.
     pub level: Level,
     /// The epoch.
     pub epoch: u64,
-    /// Nanoseconds of the run's own time.
+    /// Nanoseconds of the run's time.
     pub now_ns: u64,
     /// The graph.
     pub graph: Arc<str>,
     /// The component.
     pub component: String,
-    /// What it says.
+    /// The text.
     pub line: String,
-    /// The number of the component, for the order.
+    /// The index of the component, for the order.
     number: usize,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for LogRecord {
     }
 }
 
-/// The component_log of a run. Clones are the same component_log.
+/// The component log of a run. Clones refer to the same log.
 #[derive(Clone)]
 pub struct ComponentLog(Arc<Mutex<ComponentLogInner>>);
 
@@ -73,7 +73,7 @@ struct ComponentLogInner {
 }
 
 impl ComponentLog {
-    /// One of so many lines, of all levels.
+    /// A log for `capacity` lines of all levels.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         let state =
@@ -81,30 +81,29 @@ impl ComponentLog {
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// Lines that matter less are left out from now on, and not counted.
+    /// Ignores lines below this level from now on, without counting them.
     #[must_use]
     pub fn least(self, level: Level) -> Self {
         self.lock().least = level;
         self
     }
 
-    /// Takes what is there. Also while the run goes on: then lines of an epoch that is not over
-    /// may be missing.
+    /// Takes all lines. While the run goes on, lines of the current epoch may be missing.
     #[must_use]
     pub fn take(&self) -> Vec<LogRecord> {
         let mut records = core::mem::take(&mut self.lock().records);
-        // Lines of one component in one epoch stay in their order.
+        // The sort is stable: lines of one component in one epoch stay in order.
         records.sort_by_key(|one| (one.epoch, one.number));
         records
     }
 
-    /// How many lines there was no room for.
+    /// How many lines were dropped because the log was full.
     #[must_use]
     pub fn n_dropped(&self) -> u64 {
         self.lock().n_dropped
     }
 
-    /// The line, if it matters enough.
+    /// Formats a line, if its level is high enough.
     fn record(
         &self,
         level: Level,
@@ -116,9 +115,9 @@ impl ComponentLog {
         if level > self.lock().least {
             return None;
         }
-        // Outside the lock: it is the user's code.
+        // Outside the lock: `Display` is the user's code.
         let mut cut = Cut(String::new());
-        // Past its end a line is as long as it gets.
+        // An error means that the line was cut off.
         let _ = write!(cut, "{line}");
         let (graph, component) = (Arc::clone(graph), component.into());
         Some(LogRecord { level, epoch, now_ns, graph, component, line: cut.0, number })
@@ -151,11 +150,11 @@ impl fmt::Debug for ComponentLog {
     }
 }
 
-/// Where the components of a domain write: what is written in a [position](CurrentPosition) stays here until the
-/// epoch is over.
+/// Where the components of a domain write. Lines written at a [position](CurrentPosition) of a
+/// parallel epoch are buffered here until the epoch is over.
 pub(crate) struct ComponentLogWriter {
     component_log: ComponentLog,
-    /// Lines of the component_log.
+    /// The capacity of the log.
     capacity: usize,
     buffered: Mutex<BufferedLines>,
 }
@@ -163,7 +162,7 @@ pub(crate) struct ComponentLogWriter {
 #[derive(Default)]
 struct BufferedLines {
     lines: Vec<(CurrentPosition, LogRecord)>,
-    /// For each region, lines that there will be no room for.
+    /// For each region, how many lines were dropped for lack of room.
     n_cut: BTreeMap<u32, u64>,
 }
 
@@ -190,14 +189,15 @@ impl ComponentLogWriter {
         };
         let mut buffered = self.buffered();
         buffered.lines.push((position, record));
-        // The first of them are all that the component_log can take, and those behind a failure are the
-        // last ones; so no more is kept, and not each line pays for it.
+        // The log can take at most the first `capacity` of these lines, and those after a failure
+        // are the last ones; so no more are kept. Sorting only at twice the capacity keeps the cost
+        // per line low.
         if buffered.lines.len() >= self.capacity.saturating_mul(2).max(1) {
             buffered.cut(self.capacity);
         }
     }
 
-    /// The epoch is over: takes the lines of the regions that count.
+    /// The epoch is over: writes the lines of the regions that count to the log.
     pub(crate) fn flush_epoch(&self, counts: impl Fn(u32) -> bool) {
         let mut buffered = self.buffered();
         if buffered.lines.is_empty() && buffered.n_cut.is_empty() {
@@ -217,9 +217,9 @@ impl ComponentLogWriter {
 }
 
 impl BufferedLines {
-    /// Puts the lines in order and keeps the first ones.
+    /// Sorts the lines and keeps the first ones.
     fn cut(&mut self, capacity: usize) {
-        // Lines of one position stay in their order.
+        // The sort is stable: lines of one position stay in order.
         self.lines.sort_by_key(|(at, _)| *at);
         for (at, _) in self.lines.drain(capacity.min(self.lines.len())..) {
             *self.n_cut.entry(at.position).or_default() += 1;
@@ -227,7 +227,7 @@ impl BufferedLines {
     }
 }
 
-/// A text that takes no more than a line.
+/// A text that is cut off at the length of a line.
 struct Cut(String);
 
 impl fmt::Write for Cut {
@@ -256,7 +256,7 @@ mod tests {
         let component_log = ComponentLog::new(3);
         let log = ComponentLogWriter::new(component_log.clone());
         let has_buffered_counts = core::sync::atomic::AtomicBool::new(false);
-        // Written from the last to the first, as helpers may.
+        // Written from the last to the first, as helpers may do.
         for position in (0..8).rev() {
             let _guard = CurrentPosition::of_region(position).enter(&has_buffered_counts);
             for line in ["first", "second"] {

@@ -1,4 +1,4 @@
-//! What a component sees of the run while it is called.
+//! What a component sees of the run during a call.
 
 use core::{fmt, sync::atomic::Ordering, time::Duration};
 use std::sync::Arc;
@@ -19,29 +19,29 @@ use crate::{
     data::{Data, Value},
 };
 
-/// In the number of an message's input: it was given out as an update.
+/// Flag in the port number of a message: its value was returned as an update.
 const READ: u16 = 1 << 15;
 
-/// In the number of an message's input: its value was taken.
+/// Flag in the port number of a message: its value was taken.
 const TAKEN: u16 = 1 << 14;
 
-/// The number of an message's input. Inputs are fewer than the marks.
+/// Mask of the port number without the flags.
 pub(crate) const PORT: u16 = TAKEN - 1;
 
-/// Whether an message is at this input, and still there.
+/// Whether a message belongs to this input, and its value was not taken.
 #[inline]
 fn is_at(message: &Message, port: u16) -> bool {
     message.meta.port & (PORT | TAKEN) == port
 }
 
-/// Whether the value of an message was taken.
+/// Whether the value of a message was taken.
 #[inline]
 pub(crate) fn is_taken(message: &Message) -> bool {
     message.meta.port & TAKEN != 0
 }
 
-/// What a component sees of the run while it is called: the values at its inputs, where to publish,
-/// and the time.
+/// What a component sees of the run during a call: the values at its inputs, its outputs, and the
+/// time.
 pub struct GraphContext<'a> {
     pub(crate) messages: &'a mut [Message],
     pub(crate) last_seen: LastSeen<'a>,
@@ -49,14 +49,14 @@ pub struct GraphContext<'a> {
     pub(crate) call: Call<'a>,
 }
 
-/// What was at inputs before this invocation: at this one, and those after it.
+/// The last messages of inputs before this invocation, from input `first` on.
 #[derive(Clone, Copy)]
 pub(crate) struct LastSeen<'a> {
     pub(crate) first: u16,
     pub(crate) last: &'a [Message],
 }
 
-/// What belongs to one invocation.
+/// The data of one invocation.
 pub(crate) struct Call<'a> {
     pub(crate) env: &'a Env,
     pub(crate) component: usize,
@@ -66,10 +66,10 @@ pub(crate) struct Call<'a> {
     pub(crate) saw_cancel: bool,
 }
 
-/// What there is to say of a call before it is made.
+/// What is known about a call before it is made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallInfo {
-    /// Which of those that overlap.
+    /// The index among overlapping invocations.
     pub(crate) invocation: usize,
     pub(crate) missed_runs: u64,
     /// No input has more than one message.
@@ -78,21 +78,21 @@ pub(crate) struct CallInfo {
 }
 
 impl CallInfo {
-    /// Nothing special.
+    /// An ordinary call.
     pub(crate) const DEFAULT: Self =
         Self { invocation: 0, missed_runs: 0, is_one_each: true, iteration: None };
 }
 
-/// Where a loop stands.
+/// The progress of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopIteration {
     /// From zero.
     pub index: u32,
-    /// How many there are at most.
+    /// The largest number of iterations.
     pub max: u32,
 }
 
-/// What members have said of their loop in one iteration.
+/// What the members of a loop reported in one iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ConvergenceReport {
     pub(crate) converged: bool,
@@ -101,14 +101,15 @@ pub(crate) struct ConvergenceReport {
 }
 
 impl GraphContext<'_> {
-    /// The newest value at an input: of this invocation, or the last one that was seen there.
+    /// The newest value at an input: that of this invocation, or the last one seen there.
     #[must_use]
     #[inline]
     pub fn latest<T: Data>(&self, port: Input<T>) -> Option<&T> {
         self.newest(port)?.value.get()
     }
 
-    /// The newest value at an input, if this invocation brought it and it was not given out yet.
+    /// The newest value at an input, if it came with this invocation and was not returned by
+    /// `update` or `drain` before.
     #[must_use]
     pub fn update<T: Data>(&mut self, port: Input<T>) -> Option<&T> {
         let wanted = number(port)?;
@@ -120,8 +121,8 @@ impl GraphContext<'_> {
         found.value.get()
     }
 
-    /// The oldest value of this invocation at an input, itself. There is one if nobody else can
-    /// have it: a number, or what came over a `move_only` edge.
+    /// Takes the oldest value of this invocation at an input out of the message. That is possible
+    /// if there is no other reader: for numbers, and for values of a `move_only` edge.
     pub fn take<T: Data>(&mut self, port: Input<T>) -> Option<T> {
         let wanted = number(port)?;
         let found = self.messages.iter_mut().find(|one| is_at(one, wanted))?;
@@ -150,14 +151,14 @@ impl GraphContext<'_> {
         })
     }
 
-    /// All values of this invocation at an input, the oldest first; they count as not given out.
+    /// All values of this invocation at an input, the oldest first. They do not count as returned.
     pub(crate) fn arrived<T: Data>(&self, port: Input<T>) -> impl Iterator<Item = &T> {
         let wanted = number(port);
         let is_wanted = move |one: &&Message| wanted.is_some_and(|wanted| is_at(one, wanted));
         self.messages.iter().filter(is_wanted).filter_map(|one| one.value.get())
     }
 
-    /// When what the newest value at an input tells of happened, if who published it has said so.
+    /// The timestamp of the newest value at an input, if its publisher has given one.
     #[must_use]
     pub fn stamp<T: Data>(&self, port: Input<T>) -> Option<Stamp> {
         self.newest(port)?.meta.stamp()
@@ -169,18 +170,18 @@ impl GraphContext<'_> {
         self.newest(port).is_some_and(|message| message.meta.is_late)
     }
 
-    /// Publishes a value. Nobody sees it before this invocation has succeeded; nothing downstream
-    /// is called from here.
+    /// Publishes a value. It becomes visible after this invocation has succeeded; no reader is
+    /// called from here.
     ///
     /// # Errors
     ///
-    /// The value comes back, if an edge has no room for it.
+    /// Returns the value to the caller if an edge has no room for it.
     #[inline]
     pub fn publish<T: Data>(&mut self, port: Output<T>, value: T) -> Result<(), PublishError<T>> {
         self.stage(port, value, None)
     }
 
-    /// Publishes a value that tells of something at this time.
+    /// Publishes a value with a timestamp.
     ///
     /// # Errors
     ///
@@ -194,12 +195,13 @@ impl GraphContext<'_> {
         self.stage(port, value, Some(stamp))
     }
 
-    /// Runs a future beside the graph. What it gives is published at this output, at the beginning
-    /// of an epoch after it has ended; a failure of it is a failure of this component.
+    /// Runs a future concurrently with the graph. Its result is published at this output, at the
+    /// beginning of an epoch after the future has completed. A failure of the future is a failure
+    /// of this component.
     ///
     /// # Errors
     ///
-    /// [`TaskRefused`], if as many are under way as the run allows.
+    /// [`TaskRefused`], if as many tasks are running as the run allows.
     pub fn submit_task<T, F>(&mut self, port: Output<T>, work: F) -> Result<(), TaskRefused>
     where
         T: Data,
@@ -209,8 +211,8 @@ impl GraphContext<'_> {
         self.begin_task(port, TaskStart::Now(work))
     }
 
-    /// As [`submit_task`](Self::submit_task), for a future that may give nothing, or that is made
-    /// when the epoch is over.
+    /// As [`submit_task`](Self::submit_task), for a future that may have no result, or that is
+    /// created at the end of the epoch.
     pub(crate) fn begin_task<T: Data>(
         &mut self,
         port: Output<T>,
@@ -228,8 +230,8 @@ impl GraphContext<'_> {
         self.call.env.blackboard.get(key)?.value.get()
     }
 
-    /// Writes a value to the blackboard. It is seen in the next epoch, if this invocation succeeds.
-    /// A name belongs to the first component that has written it.
+    /// Writes a value to the blackboard. It becomes visible in the next epoch, if this invocation
+    /// succeeds. A name belongs to the first component that writes it.
     ///
     /// # Errors
     ///
@@ -241,14 +243,14 @@ impl GraphContext<'_> {
         }
         let value = Value::new(value);
         self.outbox.writes.push(Write { key: key.into(), value, writer });
-        // Relaxed: the coordinator looks at it when all who work on the epoch are done.
+        // Relaxed: the coordinator reads it after all workers of the epoch are done.
         self.call.env.is_written.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Says how far the loop around this component has come. Reports of one iteration are taken
-    /// together: one that has converged is enough, the last residual and reason count. Outside a
-    /// loop it says nothing.
+    /// Reports the convergence of the loop around this component. Reports of one iteration are
+    /// combined: the loop has converged if any report says so; the last residual and reason count.
+    /// Has no effect outside a loop.
     pub fn report_loop_convergence(
         &mut self,
         converged: bool,
@@ -261,13 +263,13 @@ impl GraphContext<'_> {
         report.reason = reason;
     }
 
-    /// Where the loop around this component stands.
+    /// The progress of the loop around this component.
     #[must_use]
     pub fn loop_iteration(&self) -> Option<LoopIteration> {
         self.call.info.iteration
     }
 
-    /// Whether the run is to stop. A component that takes long looks at it now and then.
+    /// Whether the run is stopping. A component with long calls polls this now and then.
     #[must_use]
     pub fn cancel_requested(&mut self) -> bool {
         let requested = self.call.env.is_stopping();
@@ -287,32 +289,32 @@ impl GraphContext<'_> {
         Duration::from_nanos(self.call.env.now_ns)
     }
 
-    /// How many ticks of its timer went by before this one without an invocation.
+    /// How many ticks of its timer before this one had no invocation.
     #[must_use]
     pub fn missed_runs(&self) -> u64 {
         self.call.info.missed_runs
     }
 
-    /// A counter of this component's own, by its name. It may be kept, and handed to tasks.
+    /// A counter of this component, by name. The component may keep it, and pass it to tasks.
     ///
     /// # Errors
     ///
-    /// [`MetricRefused`], for what is no name, one of a histogram, or one too many.
+    /// [`MetricRefused`], if the name is invalid, belongs to a histogram, or is one too many.
     pub fn counter(&self, name: &str) -> Result<Counter, MetricRefused> {
         self.call.env.user.counter(self.call.component, name)
     }
 
-    /// A histogram of this component's own, by its name. It may be kept, and handed to tasks.
+    /// A histogram of this component, by name. The component may keep it, and pass it to tasks.
     ///
     /// # Errors
     ///
-    /// [`MetricRefused`], for what is no name, one of a counter, or one too many.
+    /// [`MetricRefused`], if the name is invalid, belongs to a counter, or is one too many.
     pub fn histogram(&self, name: &str) -> Result<Histogram, MetricRefused> {
         self.call.env.user.histogram(self.call.component, name)
     }
 
-    /// Writes a line to the [component_log](super::component_log) of the run, with the epoch and who says it.
-    /// Without a component_log nothing is formatted.
+    /// Writes a line to the [component log](super::component_log) of the run, with the epoch and
+    /// the component. Without a component log nothing is formatted.
     pub fn log(&self, level: Level, line: impl fmt::Display) {
         if let Some(component_log) = &self.call.env.component_log {
             let Call { env, component, id, .. } = &self.call;
@@ -326,7 +328,7 @@ impl GraphContext<'_> {
         }
     }
 
-    /// What a component that draws numbers begins with: the same for all of a run, as its
+    /// The seed for components that draw random numbers: the same for the whole run, as its
     /// [options](crate::RunOptions::seed) say.
     #[must_use]
     pub fn seed(&self) -> u64 {
@@ -348,7 +350,8 @@ impl GraphContext<'_> {
     #[inline]
     fn newest<T: Data>(&self, port: Input<T>) -> Option<&Message> {
         let wanted = number(port)?;
-        // Where it is if all inputs have one, and where the only one of the first input is.
+        // Its index if every input has one message, or if it is the only message of the first
+        // input.
         if self.call.info.is_one_each
             && let Some(one) = self.messages.get(usize::from(wanted))
             && is_at(one, wanted)
@@ -363,8 +366,8 @@ impl GraphContext<'_> {
         })
     }
 
-    /// The message that began what this invocation goes on with: that of the first it was called
-    /// with, or that one itself.
+    /// The correlation id of this invocation: that of its first message, or the id of that message
+    /// if it has none.
     #[inline]
     fn correlation(&self) -> MessageId {
         let Some(first) = self.messages.first() else { return MessageId::default() };
@@ -387,7 +390,7 @@ impl GraphContext<'_> {
                 room.put(value, meta.stamped(stamp));
                 Ok(())
             }
-            // Nobody is there to see it.
+            // The output has no edge.
             Ok(None) => Ok(()),
             Err(refused) => Err(PublishError { value, refused }),
         }
@@ -416,13 +419,13 @@ pub struct PublishError<T> {
 }
 
 impl<T> PublishError<T> {
-    /// Whether an edge had no room. That may be otherwise in a later epoch.
+    /// Whether an edge had no room. A later attempt may succeed.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.refused == Refused::Full
     }
 
-    /// Whether the key is of no output of this component: it was not bound.
+    /// Whether the port is not bound to this component.
     #[must_use]
     pub fn is_unbound(&self) -> bool {
         self.refused == Refused::Unbound

@@ -1,17 +1,17 @@
-//! Room on blocking edges that lead from one domain to another.
+//! Credit-based flow control on blocking edges between domains.
 //!
-//! A producer cannot look into a channel of another domain. So it counts what it has sent, and the
-//! reader's domain says after each of its epochs how much of that is not in the channel any more:
-//! the difference, which is on its way or waits there, is what the channel's capacity is for. A
-//! producer that finds no room leaves a wish to be called; how neither misses the other is told
-//! beside [`Credit`].
+//! A producer cannot inspect a channel of another domain. So the producer counts what it has sent,
+//! and the reader's domain reports after each of its epochs how many of these messages have left
+//! the channel. The difference is on its way or in the channel, and must not exceed the capacity of
+//! the channel. A producer that finds no room asks to be woken; [`Credit`] explains why no wake-up
+//! is lost.
 
 mod edge;
 
 use self::edge::Credit;
 use crate::{compile::Plan, describe::Overflow};
 
-/// Those of a run, by edge of its plan.
+/// The credits of a run, by edge of its plan.
 #[derive(Default)]
 pub(crate) struct Credits(Vec<Option<Credit>>);
 
@@ -36,27 +36,28 @@ impl Credits {
         self.of(edge).map_or(u32::MAX, Credit::room)
     }
 
-    /// Whether so many more may be sent. If not, the producer is called when it may be otherwise.
+    /// Whether `wanted` more messages may be sent. If not, the producer is woken when that may have
+    /// changed.
     pub(crate) fn await_room(&self, edge: u32, wanted: u32) -> bool {
         self.of(edge).is_none_or(|credit| credit.await_room(wanted))
     }
 
-    /// A message is on its way.
+    /// A message was sent.
     pub(crate) fn send(&self, edge: u32) {
         self.of(edge).into_iter().for_each(Credit::send);
     }
 
-    /// A message has come.
+    /// A message was put into the channel.
     pub(crate) fn receive(&self, edge: u32) {
         self.of(edge).into_iter().for_each(Credit::receive);
     }
 
-    /// So many are in the channel; whether a producer is to be called for it.
+    /// Reports how many messages are in the channel; returns whether the producer must be woken.
     pub(crate) fn report_depth(&self, edge: u32, n_inside: u32) -> bool {
         self.of(edge).is_some_and(|credit| credit.report_depth(n_inside))
     }
 
-    /// Nobody reads any more; whether a producer is to be called for it.
+    /// The reader has ended; returns whether the producer must be woken.
     pub(crate) fn close(&self, edge: u32) -> bool {
         self.of(edge).is_some_and(Credit::close)
     }

@@ -1,17 +1,20 @@
-//! An epoch domain: its coordinator, which gives its epochs their times and their order.
+//! An epoch domain and its coordinator, which decides when each epoch runs.
 //!
-//! All lanes that do not keep the time of the system by themselves are one domain; each that does
-//! is another. A domain is a future: the first on the executor of the system, each other on the
-//! thread of its lane, if the host has one to give. In an epoch:
+//! All lanes without a clock of their own form one domain. Each `fixed_rate` lane that follows the
+//! wall clock is a domain of its own. A domain is a future: the first runs on the executor of the
+//! system, each other one on the thread of its lane, if the host provides one. An epoch has three
+//! parts:
 //!
-//! 1. what was published for this epoch becomes visible, in compiled order, then what has come from
-//!    outside, in the order of its coming;
-//! 2. the regions are run: in compiled order, or by several where the plan allows it;
-//! 3. what was committed is written down, in compiled order.
+//! 1. The coordinator commits what was deferred to this epoch, in compiled order, and then what
+//!    came from outside, in the order of arrival (`boundary.rs`).
+//! 2. The regions run: sequentially in compiled order, or in parallel where the plan allows it
+//!    ([`epoch`](super::epoch), [`helpers`](super::helpers)).
+//! 3. The coordinator writes the commits to the commit log, in compiled order, and updates lanes,
+//!    credit and metrics ([`Domain::close_epoch`]).
 //!
-//! In simulated time an epoch takes no time. After it, time goes to the next tick of a lane or a
-//! timer; only an epoch in which nothing was called lets it go on to what else may become ready by
-//! time alone.
+//! In simulated time an epoch takes no time. After an epoch, time advances to the next tick of a
+//! lane or a timer. Only after an epoch in which nothing was called does time advance to other
+//! events that depend on time alone.
 
 mod boundary;
 mod readiness;
@@ -46,24 +49,24 @@ use super::{
     wiring::{ChannelLocation, SpecialEdges, count},
 };
 
-/// Calls of components after which a coordinator lets others have its worker.
+/// Calls of components after which a coordinator yields its worker thread.
 const CALLS_BEFORE_YIELD: u64 = 512;
 
-/// Epochs after which health events are gathered.
+/// Health events are collected once per this number of epochs.
 const HEALTH_EVERY: u64 = 64;
 
-/// Faults that a run keeps.
+/// How many faults a run keeps.
 const FAULTS_MAX: usize = 256;
 
 /// Why the coordinator may change the state of its domain: between epochs no worker refers to it.
 const EXCLUSIVE: &str = "the state has one owner between epochs";
 
-/// Whose time a domain follows.
+/// Which clock a domain follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// Its own: it goes on as fast as it can.
+    /// Simulated time: it advances as fast as epochs run.
     Simulated,
-    /// That of the system.
+    /// The clock of the system.
     System,
 }
 
@@ -92,11 +95,11 @@ pub(crate) struct Bounds {
     pub(crate) steps: Option<u64>,
     pub(crate) duration_ns: Option<u64>,
     pub(crate) until_idle: bool,
-    /// What becomes of its tasks then, and how long they are waited for.
+    /// What happens to its tasks then, and how long the run waits for them.
     pub(crate) shutdown: (ShutdownPolicy, Duration),
 }
 
-/// Where a domain stands.
+/// The progress of a domain: counts, faults, and buffers that are reused.
 pub(crate) struct Progress {
     pub(crate) health: HealthSink,
     pub(crate) n_called: u64,
@@ -115,22 +118,22 @@ pub(crate) struct Progress {
     pub(crate) config: ConfigCounts,
     pub(crate) state: StateCounts,
     incoming: VecDeque<Incoming>,
-    /// For edges on which messages evict older ones: the edge, how many there are, how many of
-    /// them stay.
+    /// Per edge with a bound on messages in flight: the edge, how many messages there are, how many
+    /// may stay.
     over: Vec<(u32, u32, u32)>,
     boundary_log: Vec<u8>,
     epoch_log: Vec<u8>,
-    /// Of the epoch, its ticks and its boundary.
+    /// Trace records of the epoch, its ticks and its boundary.
     records: Vec<TraceRecord>,
-    /// What is known when it ends.
+    /// Trace records that are known only at the end of the epoch.
     points: Vec<TraceRecord>,
     pub(crate) n_trace_events: u64,
-    /// Messages on `async` edges and tasks, at once.
+    /// The most messages on `async` edges and tasks at the same time.
     pub(crate) async_max: u64,
 }
 
 impl Progress {
-    /// At the beginning; so many health events are kept.
+    /// The state at the beginning; `health_capacity`: how many health events are kept.
     pub(crate) fn new(health_capacity: usize) -> Self {
         Self {
             health: HealthSink::new(health_capacity),
@@ -169,20 +172,20 @@ impl Progress {
     }
 }
 
-/// What to do next.
+/// What the coordinator does next.
 enum NextAction {
-    /// An epoch at this time.
+    /// Runs an epoch at this time.
     At(u64),
-    /// Nothing before this time, unless something comes.
+    /// Sleeps until this time, or until something comes in.
     SleepUntil(u64),
-    /// Nothing, unless something comes.
+    /// Sleeps until something comes in.
     Wait,
-    /// Nothing, ever.
+    /// Ends.
     End(StopReason),
 }
 
 impl Domain {
-    /// Runs until it ends.
+    /// Runs until the domain ends.
     pub(crate) async fn run(mut self) -> (Self, StopReason, Option<Fault>) {
         let ended = self.run_to_end().await;
         if self.index > 0 {
@@ -198,15 +201,15 @@ impl Domain {
             self.shared.stop_all(&self.inboxes);
         }
         self.end_tasks().await;
-        // Who looks at a run that has ended sees how it has.
+        // After the end, live views show the final state.
         gather_health(Arc::get_mut(&mut self.state).expect(EXCLUSIVE), &mut self.progress);
         self.flush_trace();
         self.shared.live.publish_final(&self);
         (self, ended.0, ended.1)
     }
 
-    /// Makes one epoch after the other. What panics outside of all calls, like a value that is
-    /// written down, ends it as a fault does.
+    /// Runs one epoch after the other. A panic outside of component calls, for example while a
+    /// value is encoded, ends the run like a fault.
     async fn run_to_end(&mut self) -> (StopReason, Option<Fault>) {
         let ended = {
             let mut epochs = pin!(self.run_epochs());
@@ -253,11 +256,11 @@ impl Domain {
         }
     }
 
-    /// When the next epoch is.
+    /// Decides when the next epoch runs.
     fn next_action(&mut self) -> NextAction {
         let (epoch, now_ns) = (self.state.env.epoch, self.state.env.now_ns);
         if self.state.regions.is_empty() && self.inboxes.len() > 1 {
-            // All lanes keep their own time.
+            // All lanes are domains of their own.
             return NextAction::End(StopReason::NotStarted);
         }
         if self.bounds.steps.is_some_and(|steps| epoch >= steps) {
@@ -277,7 +280,7 @@ impl Domain {
                 NextAction::End(reason)
             }
             (NextAction::Wait, Some(bound)) if self.pace == Pace::System => {
-                // Until then something may come.
+                // Something may come in until then.
                 if self.state.env.since_start() >= bound {
                     NextAction::End(StopReason::DurationBound)
                 } else {
@@ -291,13 +294,13 @@ impl Domain {
         }
     }
 
-    /// Whether the lanes that keep their own time have done all that they were to do, and nothing
-    /// is left for the others: a bounded run does not wait for what will never come.
+    /// Whether all other domains have ended and nothing is left to do here: a bounded run does not
+    /// wait for messages that can never come.
     fn is_left_over(&self) -> bool {
         self.is_bounded_by_lanes() && !self.shared.has_lanes_left() && !self.has_more()
     }
 
-    /// Whether this domain does not go on by itself when all lanes beside it have ended.
+    /// Whether this domain ends when all other domains have ended.
     fn is_bounded_by_lanes(&self) -> bool {
         let is_bounded = self.bounds.steps.is_some() || self.bounds.duration_ns.is_some();
         self.index == 0 && self.inboxes.len() > 1 && is_bounded
@@ -356,13 +359,15 @@ impl Domain {
         match until_ns {
             None => poll_fn(|cx| inbox.poll_any(cx.waker(), called)).await,
             Some(until_ns) => {
-                // An edge, not a delay: a delay from now would be rounded up to the edge after it.
+                // Until a clock edge, not for a delay: a delay from now would be rounded up to the
+                // next edge.
                 let now = env.executor.now();
                 let edge_ns =
                     now.tick().get().saturating_mul(now.resolution().nanos().get().into());
                 let after = env.began_ns.saturating_add(until_ns).saturating_sub(edge_ns);
                 let edge = now.saturating_add(Duration::from_nanos(after)).tick();
-                // By the timers of the executor that runs this: that of the lane's own thread.
+                // Uses the timers of the executor that polls this future: for a lane, that of its
+                // own thread.
                 let mut sleep = pin!(Sleep::until(edge, || None));
                 let only_ticks = index > 0;
                 poll_fn(|cx| {
@@ -372,7 +377,7 @@ impl Domain {
                     if !only_ticks {
                         return inbox.poll_any(cx.waker(), called);
                     }
-                    // A lane of its own time takes what has come at its tick.
+                    // A lane with its own clock takes incoming messages only at its ticks.
                     inbox.watch(cx.waker());
                     if called() { Poll::Ready(()) } else { Poll::Pending }
                 })
@@ -382,7 +387,7 @@ impl Domain {
         self.progress.blocked_ns += self.state.env.nanos().saturating_sub(slept_ns);
     }
 
-    /// One epoch; the fault that ends the run, if there is one.
+    /// Runs one epoch; returns the fault that ends the run, if there is one.
     async fn epoch(&mut self, now_ns: u64) -> Option<Fault> {
         self.wait_for_tasks().await;
         let is_called = self.shared.take_step(self.index);
@@ -395,7 +400,7 @@ impl Domain {
             || (self.timing_every > 0 && epoch.is_multiple_of(self.timing_every));
         self.lanes.begin(now_ns, is_called, &mut state.is_due);
         if state.env.traces {
-            // Its end is put in when it is known.
+            // The duration is filled in at the end of the epoch.
             let epoch = TraceRecord::point(TraceName::SchedulerIteration, &state.env);
             state.env.begun_ns = epoch.start_ns;
             self.progress.records.push(epoch);
@@ -419,7 +424,8 @@ impl Domain {
         self.close_epoch(now_ns, outcome)
     }
 
-    /// Lets go of tasks of regions that ran beside one before them that failed: they do not count.
+    /// Discards the tasks of regions after one that failed: in a parallel epoch they may have run
+    /// already, but they do not count.
     fn discard_tasks_after(&mut self, failed_at: usize) {
         if mutant!("domain-keeps-tasks-beside") {
             return;
@@ -431,7 +437,7 @@ impl Domain {
         state.env.tasks.forget(&behind);
     }
 
-    /// The beginning of an epoch for which there is something, and its regions.
+    /// Runs an epoch that has something to commit at its boundary, or that runs in parallel.
     async fn run_with_boundary(&mut self) -> EpochOutcome {
         self.commit_deferred();
         let boundary = self.take_incoming();
@@ -457,8 +463,8 @@ impl Domain {
         }
     }
 
-    /// Takes what was written and counted in the turns of an epoch that several have worked on: in
-    /// compiled order, and not of those that ran beside what failed before them.
+    /// Applies the log lines and counts that were buffered in a parallel epoch: in compiled order,
+    /// and without those of regions after one that failed.
     fn apply_buffered_effects(&mut self, failed_at: Option<usize>) {
         let DomainState { env, .. } = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
         let counts =
@@ -476,7 +482,8 @@ impl Domain {
         }
     }
 
-    /// In simulated time, waits until all tasks have ended: how long they take is not part of it.
+    /// In simulated time, waits until all tasks have ended: their duration is not part of simulated
+    /// time.
     async fn wait_for_tasks(&mut self) {
         if self.pace != Pace::Simulated || self.state.env.tasks.n_open() == 0 {
             return;
@@ -484,7 +491,8 @@ impl Domain {
         let (env, n_waiting) = (&self.state.env, self.n_tasks_waiting());
         let inbox = &self.inboxes[self.index];
         poll_fn(|cx| {
-            // First the waker, then the look: what comes between them wakes.
+            // Registers the waker first and checks second: a task that ends in between wakes this
+            // future.
             inbox.watch(cx.waker());
             if inbox.n_tasks() + n_waiting >= env.tasks.n_open() || env.is_stopping() {
                 Poll::Ready(())
@@ -495,7 +503,7 @@ impl Domain {
         .await;
     }
 
-    /// Gives the executor what components have submitted.
+    /// Gives the submitted tasks to the executor.
     fn start_tasks(&mut self) {
         let env = &self.state.env;
         if env.tasks.n_open() == 0 {
@@ -518,7 +526,7 @@ impl Domain {
         }
     }
 
-    /// Writes down what was committed, and counts.
+    /// Writes the commits of the epoch to the commit log, and updates the counts.
     fn close_epoch(&mut self, now_ns: u64, outcome: EpochOutcome) -> Option<Fault> {
         let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
         let progress = &mut self.progress;
@@ -539,7 +547,7 @@ impl Domain {
                 if position <= failed_at {
                     epoch.append(&mut region.log);
                 } else {
-                    // It ran beside what failed before it, and does not count.
+                    // It ran concurrently with a region before it that failed, and does not count.
                     region.log.clear();
                 }
             }
@@ -572,7 +580,7 @@ impl Domain {
         outcome.fault.map(|(_, fault)| fault)
     }
 
-    /// Gives the log the records of an epoch, all at once.
+    /// Moves the records of an epoch to the trace log, all at once.
     fn flush_trace(&mut self) {
         let Some(trace) = &self.trace else { return };
         let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
@@ -597,7 +605,7 @@ impl Domain {
     }
 }
 
-/// Runs all regions, one after the other, and tells those who might help what that takes.
+/// Runs all regions sequentially, and records how long that took.
 fn run_sequential(state: &mut DomainState, helpers: Option<&mut Helpers>) -> EpochOutcome {
     let helpers = helpers.filter(|_| state.env.measures);
     let Some(helpers) = helpers else { return state.run_sequential() };
@@ -607,7 +615,7 @@ fn run_sequential(state: &mut DomainState, helpers: Option<&mut Helpers>) -> Epo
     outcome
 }
 
-/// Takes what the channels, lanes and tasks have noted.
+/// Collects the health events of channels, lanes and tasks.
 fn gather_health(state: &mut DomainState, progress: &mut Progress) {
     let (now_ns, sink) = (state.env.now_ns, &mut progress.health);
     let (env, points) = (&state.env, &mut progress.points);
@@ -645,7 +653,7 @@ fn gather_health(state: &mut DomainState, progress: &mut Progress) {
     sink.tell(|event| points.push(TraceRecord::health(event, env)));
 }
 
-/// Gives lanes their next ticks.
+/// Schedules the next ticks of the lanes.
 fn close_lanes(
     state: &DomainState,
     progress: &mut Progress,
@@ -682,13 +690,13 @@ fn close_lanes(
     });
     if let Some((epoch, inside)) = records.split_first_mut() {
         epoch.duration_ns = duration_ns;
-        // Ticks begin with the epoch: they come before what is in them.
+        // Ticks begin with the epoch, so they come before the records inside them.
         let n_ticks = inside.len() + 1 - n_before;
         inside.rotate_right(n_ticks);
     }
 }
 
-/// Tells the inbox what came of a task, also if it was dropped or has panicked.
+/// Reports the result of a task to the inbox, also if the task is dropped or panics.
 struct TaskCompletion {
     inbox: Inbox,
     number: u64,
@@ -705,12 +713,12 @@ impl TaskCompletion {
 impl Drop for TaskCompletion {
     fn drop(&mut self) {
         let (number, origin, result) = (self.number, self.origin, self.result.take());
-        // A run that has ended takes nothing more.
+        // The inbox of a run that has ended is closed.
         let _ = self.inbox.put(Incoming::TaskEnded { number, origin, result });
     }
 }
 
-/// Lets others have the worker.
+/// Yields the worker thread once.
 pub(super) async fn yield_now() {
     let mut has_yielded = false;
     poll_fn(|cx| {

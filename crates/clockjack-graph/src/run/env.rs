@@ -9,44 +9,45 @@ use super::tasks::Tasks;
 
 /// What all components of a domain see of an epoch.
 pub(crate) struct Env {
-    /// From one.
+    /// The number of the epoch, from one.
     pub(crate) epoch: u64,
     /// Nanoseconds since the run began, in the domain's time.
     pub(crate) now_ns: u64,
-    /// The domain's time is its own: in it an epoch takes none.
+    /// The domain runs in simulated time, in which an epoch takes no time.
     pub(crate) is_simulated: bool,
-    /// Whether committed values are written down.
+    /// Whether commits are written to a commit log.
     pub(crate) logs: bool,
     /// Whether calls are measured in this epoch.
     pub(crate) measures: bool,
-    /// Whether records are made.
+    /// Whether trace records are made.
     pub(crate) traces: bool,
-    /// When the epoch began for a trace: nanoseconds since the run began, as it is measured.
+    /// When the epoch began, for the trace: measured nanoseconds since the run began.
     pub(crate) begun_ns: u64,
     pub(crate) tasks: Tasks,
-    /// What components count for themselves.
+    /// The components' own counters and histograms.
     pub(crate) user: super::metrics::user::Registry,
-    /// Where components write what they have to say, if anybody reads it.
+    /// Where components write log lines, if the run has a component log.
     pub(crate) component_log: Option<super::component_log::ComponentLogWriter>,
-    /// Whether anybody has counted something in a turn of this epoch.
+    /// Whether a component has counted something in this parallel epoch that may have to be taken
+    /// back.
     pub(crate) has_buffered_counts: AtomicBool,
-    /// What components that draw numbers begin with.
+    /// The seed for components that draw random numbers.
     pub(crate) seed: u64,
     /// The name of the graph.
     pub(crate) graph: Arc<str>,
-    /// The blackboard, as of the beginning of the epoch.
+    /// The blackboard at the beginning of the epoch.
     pub(crate) blackboard: super::blackboard::Snapshot,
-    /// Whether anybody has written to it since.
+    /// Whether a component has written to the blackboard since.
     pub(crate) is_written: AtomicBool,
-    /// Looks at it.
+    /// How often components have read the blackboard.
     pub(crate) n_state_reads: AtomicU64,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) executor: Handle,
-    /// Whether others work on this epoch too.
+    /// Whether several workers run this epoch.
     pub(crate) is_parallel: bool,
-    /// Where work is left for others, if there are any.
+    /// Where batches are offered to other workers, if there are any.
     pub(crate) helpers: Option<Arc<super::helpers::HelpersShared>>,
-    /// Whether a region has a fault to tell of that does not end the run.
+    /// Whether a region has a fault to report that does not end the run.
     pub(crate) has_faults: AtomicBool,
     /// The executor's time when the run began.
     pub(crate) began_ns: u64,
@@ -54,28 +55,28 @@ pub(crate) struct Env {
 
 impl Env {
     pub(crate) fn is_stopping(&self) -> bool {
-        // Pairs with nothing: a flag that says no more than itself, and is looked at again.
+        // Relaxed: the flag publishes no other data, and is polled again.
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// A region has a fault to tell of.
+    /// A region has a fault to report.
     pub(crate) fn note_fault(&self) {
-        // Relaxed: the coordinator looks at it when all who work on the epoch are done.
+        // Relaxed: the coordinator reads it after all workers of the epoch are done.
         self.has_faults.store(true, Ordering::Relaxed);
     }
 
-    /// Whether an epoch is one of nothing but calls: none is measured, and nothing written down.
+    /// Whether calls are neither measured nor traced, and commits are not logged.
     pub(crate) fn is_unobserved(&self) -> bool {
         !(self.measures || self.traces || self.logs)
     }
 
-    /// How often somebody has looked at the blackboard.
+    /// How often components have read the blackboard.
     pub(crate) fn n_state_reads(&self) -> u64 {
         self.n_state_reads.load(Ordering::Relaxed)
     }
 
     pub(crate) fn count_state_read(&self) {
-        // Relaxed: a count, which is read when nobody adds to it any more.
+        // Relaxed: a count that is read after all workers are done.
         self.n_state_reads.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -84,7 +85,7 @@ impl Env {
         self.executor.nanos()
     }
 
-    /// The executor's time since the run began: for measuring only, it decides nothing.
+    /// The executor's time since the run began. Only for measurements: no decision depends on it.
     pub(crate) fn since_start(&self) -> u64 {
         self.nanos().saturating_sub(self.began_ns)
     }

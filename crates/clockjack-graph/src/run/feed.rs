@@ -1,4 +1,4 @@
-//! Values from outside.
+//! Feeds: values from outside of the graph.
 
 use core::{
     fmt,
@@ -14,8 +14,8 @@ use super::{
 };
 use crate::data::{Data, Value};
 
-/// Feeds values to a run, from any thread or actor. They are seen at the beginning of its next
-/// epoch, in the order in which they were published.
+/// Feeds values to a run, from any thread or actor. They become visible at the beginning of its
+/// next epoch, in the order in which they were published.
 pub struct Feed<T> {
     inbox: Inbox,
     port: Port,
@@ -31,13 +31,13 @@ impl<T: Data> Feed<T> {
     ///
     /// # Errors
     ///
-    /// The value comes back, if as many wait for the next epoch as the run allows, or if the run
-    /// has ended.
+    /// Returns the value to the caller if as many values wait for the next epoch as the run allows,
+    /// or if the run has ended.
     pub fn publish(&self, value: T) -> Result<(), FeedRefused<T>> {
         self.offer(value, None, None)
     }
 
-    /// Publishes a value that tells of something at this time.
+    /// Publishes a value with a timestamp.
     ///
     /// # Errors
     ///
@@ -46,11 +46,12 @@ impl<T: Data> Feed<T> {
         self.offer(value, Some(stamp), None)
     }
 
-    /// Publishes a value when there is room. Dropped before it is ready, it has published nothing.
+    /// Publishes a value when there is room. A future that is dropped before it is ready has
+    /// published nothing.
     ///
     /// # Errors
     ///
-    /// The value comes back, if the run has ended.
+    /// Returns the value to the caller if the run has ended.
     pub async fn send(&self, value: T) -> Result<(), FeedRefused<T>> {
         let mut value = Some(value);
         poll_fn(|cx| {
@@ -72,7 +73,7 @@ impl<T: Data> Feed<T> {
         stamp: Option<Stamp>,
         waiter: Option<&Waker>,
     ) -> Result<(), FeedRefused<T>> {
-        // As one that has one reader: so that it comes back whole if it is refused.
+        // As a value with one reader, so that it can be returned whole if it is refused.
         let value = Value::owned(value);
         let arrival = match self.port {
             Port::Input { edge, .. } => Incoming::Fed { edge, value, stamp },
@@ -102,14 +103,14 @@ impl<T> fmt::Debug for Feed<T> {
     }
 }
 
-/// A value that was not taken.
+/// A value that was refused.
 pub struct FeedRefused<T> {
     value: T,
     refusal: InboxRefusal,
 }
 
 impl<T> FeedRefused<T> {
-    /// Whether there was no room. There may be after the next epoch.
+    /// Whether there was no room. A later attempt may succeed.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.refusal == InboxRefusal::Full

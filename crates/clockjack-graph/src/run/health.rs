@@ -1,11 +1,10 @@
-//! Health events: that something is amiss, for whoever watches. They are never control: nothing in
-//! a run looks at them.
+//! Health events report problems to observers. They never control anything: no decision of a run
+//! depends on them.
 //!
-//! A channel notes what happens to it in a few numbers of its own (`Notes`), since each of its
-//! events has the same key but for its kind; the run hands them to the `HealthSink` at a point
-//! that is the same in every run. The sink keeps one record for each key and a bounded number of
-//! records. What it keeps: `event_count = coalesced_count + dropped_count + records taken + records
-//! in it`, so that no event is lost without being counted.
+//! A channel counts its events itself (`Notes`), since all its events have the same key except for
+//! the kind. The run moves them to the `HealthSink` at a point that is the same in every run. The
+//! sink keeps one record per key, and a bounded number of records: `event_count = coalesced_count +
+//! dropped_count + records taken + records in it`. So no event is lost without being counted.
 
 #[cfg(test)]
 mod tests;
@@ -14,14 +13,14 @@ use std::collections::VecDeque;
 
 use crate::{compile::Plan, named::named};
 
-/// Records that a sink keeps unless told otherwise.
+/// How many records a sink keeps by default.
 pub(crate) const SINK_CAPACITY: usize = 64;
 
 /// Where a key has no component, lane or edge.
 pub(crate) const NONE: u32 = u32::MAX;
 
 named! {
-    /// What is amiss.
+    /// The kind of a problem.
     #[non_exhaustive]
     pub enum HealthKind {
         /// A channel was full: a message was evicted, dropped or refused.
@@ -40,7 +39,7 @@ named! {
 }
 
 impl HealthKind {
-    /// What part of the runtime says so.
+    /// The part of the runtime that reports it.
     #[must_use]
     pub const fn source(self) -> &'static str {
         match self {
@@ -51,7 +50,7 @@ impl HealthKind {
     }
 }
 
-/// What makes two events the same. The channel is that of the edge, the source that of the kind.
+/// What identifies equal events. The channel follows from the edge, the source from the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HealthKey {
     pub(crate) kind: HealthKind,
@@ -67,20 +66,20 @@ pub(crate) struct HealthKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Health {
     pub(crate) key: HealthKey,
-    /// How often.
+    /// How often it happened.
     pub(crate) occurrence_count: u64,
-    /// The rest is of the last of them: the message's number in its channel (that of the last one
-    /// accepted, if this one was refused).
+    /// This and the following fields describe the last event: the sequence number of the message
+    /// (that of the last accepted message, if this one was refused).
     pub(crate) sequence: u64,
     pub(crate) depth: u32,
     pub(crate) capacity: u32,
     pub(crate) observed_ns: u64,
 }
 
-/// Something that was amiss, once or more often.
+/// A problem that happened once or more often.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthEvent {
-    /// What.
+    /// The kind of the problem.
     pub kind: HealthKind,
     /// The component that reads the channel, or that was refused.
     pub component: Option<String>,
@@ -90,11 +89,11 @@ pub struct HealthEvent {
     pub edge: Option<String>,
     /// The overflow policy in force.
     pub policy: &'static str,
-    /// How often.
+    /// How often it happened.
     pub occurrence_count: u64,
     /// The number of the last message in its channel.
     pub sequence: u64,
-    /// How many were in the channel.
+    /// How many messages were in the channel.
     pub depth: u32,
     /// How many there may be.
     pub capacity: u32,

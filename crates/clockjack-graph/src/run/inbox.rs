@@ -1,13 +1,14 @@
-//! What comes to a domain from outside between epochs: values that are fed, messages of other
-//! domains, tasks that have ended.
+//! The inbox of a domain: what comes from outside between epochs. These are values from feeds,
+//! messages of other domains, results of tasks, and changes of settings.
 //!
-//! Roles: anybody puts something in, the coordinator takes all at the beginning of an epoch. One
-//! lock around queue and waker: who puts something in after the coordinator has looked and found
-//! nothing finds its waker, because both happen under the lock. So the coordinator never sleeps on
-//! something. Wakers are called outside the lock.
+//! Any thread puts items in; the coordinator takes all of them at the beginning of an epoch. One
+//! lock protects the queue and the waker of the coordinator. The coordinator checks the queue and
+//! registers its waker under one lock; a thread that puts an item in later therefore finds the
+//! waker. So the coordinator never sleeps while the inbox has an item. Wakers are called outside
+//! the lock.
 //!
-//! Whether there is anything is also told by a flag, which changes under the lock: an epoch for
-//! which nothing has come does not take it. The coordinator decides to sleep under the lock only.
+//! A flag, which changes under the lock, says whether there is anything: an epoch without incoming
+//! items takes no lock. The coordinator decides to sleep under the lock only.
 
 use core::{
     sync::atomic::{AtomicBool, Ordering},
@@ -27,32 +28,32 @@ use super::{
 };
 use crate::data::Value;
 
-/// What a task gave, if that is anything.
+/// The result of a task; it may have no value.
 pub(crate) type TaskResult = Result<Option<Value>, Failure>;
 
-/// Something that has come.
+/// An incoming item.
 pub(crate) enum Incoming {
     /// A value for the input of a component: the channel of this edge.
     Fed { edge: u32, value: Value, stamp: Option<Stamp> },
-    /// A value that a component at the border publishes at an output.
+    /// A value that a component at the boundary publishes at an output.
     FedOut { component: usize, port: usize, value: Value, stamp: Option<Stamp> },
     /// A message of another domain.
     FromDomain { edge: u32, value: Value, meta: Meta },
     /// A blocking edge to another domain has room again.
     RoomAvailable,
-    /// Settings are to change.
+    /// A change of settings.
     Config(super::reconfigure::Transaction),
-    /// A task has ended: its number, whose it was, what it gave; no result if it was dropped.
+    /// A task has ended: its number, its origin, its result; `None` if it was dropped.
     TaskEnded { number: u64, origin: TaskOrigin, result: Option<TaskResult> },
 }
 
 impl Incoming {
-    /// Whether it counts against the bound for what is fed.
+    /// Whether it counts against the bound for feeds.
     pub(crate) fn is_fed(&self) -> bool {
         matches!(self, Self::Fed { .. } | Self::FedOut { .. })
     }
 
-    /// Whether it is the end of a task.
+    /// Whether it is the result of a task.
     pub(crate) fn is_task(&self) -> bool {
         matches!(self, Self::TaskEnded { .. })
     }
@@ -62,8 +63,8 @@ impl Incoming {
 #[derive(Clone)]
 pub(crate) struct Inbox(Arc<Shared>);
 
-/// The inboxes of a run, which are closed when it ends, however it does: nobody is to wait for one
-/// that is no more.
+/// Closes the inboxes of a run when the run ends, however that happens: no sender may wait for a
+/// closed run.
 pub(crate) struct CloseOnDrop(pub(crate) Arc<[Inbox]>);
 
 impl Drop for CloseOnDrop {
@@ -83,14 +84,14 @@ struct State {
     incoming: VecDeque<Incoming>,
     n_fed: usize,
     fed_max: usize,
-    /// Of the coordinator, while it sleeps.
+    /// The waker of the coordinator, while it sleeps.
     sleeper: Option<Waker>,
-    /// Of those who wait for room.
+    /// The wakers of senders that wait for room.
     waiters: Vec<Waker>,
     is_closed: bool,
 }
 
-/// Why something was not taken.
+/// Why an item was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InboxRefusal {
     Full,
@@ -136,7 +137,7 @@ impl Inbox {
             state.n_fed += 1;
         }
         state.incoming.push_back(arrival);
-        // Relaxed: what it tells of is read under the lock.
+        // Relaxed: the queue itself is read under the lock.
         self.0.has_any.store(true, Ordering::Relaxed);
         let sleeper = state.sleeper.take();
         drop(state);
@@ -146,8 +147,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Takes all that has come, behind what is there already. What was fed counts against the
-    /// bound until it is [seen](Self::seen).
+    /// Moves all items to the end of `into`. Values from feeds count against the bound until
+    /// [`seen`](Self::seen).
     pub(crate) fn take(&self, into: &mut VecDeque<Incoming>) {
         if !self.has_any() {
             return;
@@ -162,7 +163,7 @@ impl Inbox {
         }
     }
 
-    /// So many that were fed are in the graph now: there is room for others.
+    /// `n_fed` values from feeds are in the graph now: there is room for others.
     pub(crate) fn seen(&self, n_fed: usize) {
         let mut state = self.lock();
         state.n_fed -= n_fed;
@@ -171,7 +172,7 @@ impl Inbox {
         wake_all(waiters);
     }
 
-    /// Ready if there is something, or if somebody has called for the coordinator.
+    /// Ready if there is an item, or if `is_called` says that the coordinator is needed.
     pub(crate) fn poll_any(&self, waker: &Waker, is_called: impl Fn() -> bool) -> Poll<()> {
         let mut state = self.lock();
         if !state.incoming.is_empty() || is_called() {
@@ -181,7 +182,7 @@ impl Inbox {
         Poll::Pending
     }
 
-    /// Leaves the coordinator's waker: it is woken by what comes from now on.
+    /// Registers the coordinator's waker: any later item wakes it.
     pub(crate) fn watch(&self, waker: &Waker) {
         self.lock().sleeper = Some(waker.clone());
     }
@@ -192,12 +193,12 @@ impl Inbox {
         self.0.has_any.load(Ordering::Relaxed)
     }
 
-    /// How many tasks are in it.
+    /// How many results of tasks are in it.
     pub(crate) fn n_tasks(&self) -> usize {
         self.lock().incoming.iter().filter(|one| one.is_task()).count()
     }
 
-    /// Calls the coordinator. What it is called for was written down before.
+    /// Wakes the coordinator. The caller has stored the reason before.
     pub(crate) fn call(&self) {
         let sleeper = self.lock().sleeper.take();
         if let Some(sleeper) = sleeper {
@@ -205,7 +206,7 @@ impl Inbox {
         }
     }
 
-    /// Takes nothing more. What is in it comes back.
+    /// Closes the inbox; returns the remaining items.
     pub(crate) fn close(&self) -> VecDeque<Incoming> {
         let mut state = self.lock();
         state.is_closed = true;
@@ -223,14 +224,14 @@ impl Inbox {
     }
 }
 
-/// Wakes those who wait outside of the graph. A waker of theirs that panics is their affair.
+/// Wakes senders outside of the graph. A panic in a foreign waker is caught and ignored.
 fn wake_all(waiters: Vec<Waker>) {
     for waiter in waiters {
         wake_outside(waiter);
     }
 }
 
-/// Wakes somebody outside of the graph, as `wake_all`.
+/// Wakes a future outside of the graph, as `wake_all` does.
 pub(crate) fn wake_outside(waker: Waker) {
     let woken = catch_panic(|| {
         waker.wake();

@@ -1,4 +1,4 @@
-//! The ticks of a domain's lanes: when each is due, and what becomes of ticks that are missed.
+//! The ticks of a domain's lanes: when each is due, and what happens to missed ticks.
 
 use clockjack_sync::mutant;
 
@@ -14,13 +14,13 @@ pub(crate) struct Lanes {
     pub(crate) list: Vec<LaneClock>,
 }
 
-/// The ticks of a lane.
+/// The clock of a lane.
 #[derive(Debug)]
 pub(crate) struct LaneClock {
-    /// Which lane of the plan.
+    /// Index of the lane in the plan.
     pub(crate) lane: usize,
     lane_type: LaneType,
-    /// Zero: each epoch is a tick, or it has none.
+    /// Zero: every epoch is a tick, or the lane has no ticks.
     period_ns: u64,
     budget_ns: u64,
     policy: OverrunPolicy,
@@ -39,7 +39,7 @@ pub(crate) struct LaneCounts {
     pub(crate) jitter_ns: u64,
 }
 
-/// What a tick has come to.
+/// The result of a tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TickEnd {
     pub(crate) is_overrun: bool,
@@ -68,14 +68,14 @@ impl Lanes {
         Self { list: list.collect() }
     }
 
-    /// The next tick of all lanes that have a period. One at the end of time never comes.
+    /// The next tick of all lanes with a period. A tick at the end of time never happens.
     pub(crate) fn next_tick(&self) -> Option<u64> {
         let paced = self.list.iter().filter(|lane| lane.period_ns > 0);
         paced.map(|lane| lane.next_ns).min().filter(|next_ns| *next_ns < u64::MAX)
     }
 
-    /// FieldSpans the lanes whose components are called at this time. `is_called`: the host has asked
-    /// for a step of its `manual_step` lanes.
+    /// Marks the lanes whose components are called at this time. `is_called`: the host has
+    /// requested a step of its `manual_step` lanes.
     pub(crate) fn begin(&mut self, now_ns: u64, is_called: bool, is_due: &mut [bool]) {
         for lane in &mut self.list {
             lane.is_due = match lane.lane_type {
@@ -86,8 +86,8 @@ impl Lanes {
         }
     }
 
-    /// The epoch has ended: the next ticks. In simulated time an epoch takes none, so `ended_ns` is
-    /// when it began.
+    /// The epoch has ended: schedules the next ticks. In simulated time an epoch takes no time, so
+    /// `ended_ns` is when it began.
     pub(crate) fn end(
         &mut self,
         began_ns: u64,
@@ -123,8 +123,8 @@ impl LaneClock {
         let (scheduled_ns, period_ns) = (self.next_ns, self.period_ns);
         let lateness_ns = ended_ns.saturating_sub(scheduled_ns.saturating_add(period_ns));
         self.counts.lateness_max_ns = self.counts.lateness_max_ns.max(lateness_ns);
-        // The grid stays where it is, so that no policy moves the phase. Missed are the ticks that
-        // lie before the end: one that is due right then is not.
+        // The grid of ticks never moves, so no policy changes the phase. Ticks before the end of
+        // the epoch are missed; a tick that is due exactly then is not.
         let n_missed = ended_ns.saturating_sub(scheduled_ns).saturating_sub(1) / period_ns;
         let (n_periods, n_skipped) = match self.policy {
             _ if lateness_ns == 0 => (1, 0),

@@ -1,8 +1,8 @@
-//! Where a run stands while it goes on, for who looks now and again.
+//! A live view of a run, for readers that poll it.
 //!
-//! Who looks gets what was last put down, and asks for more; each domain puts it down once, at the
-//! end of the epoch in which it sees that it was asked. So nobody waits for anybody, and a run at
-//! which nobody looks pays for one look at a flag in an epoch.
+//! A reader gets what the domains published last, and requests an update. Each domain publishes an
+//! update once, at the end of the epoch in which it sees the request. So no thread waits for
+//! another one, and a run without readers only checks one flag per epoch.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::compile::Plan;
 
-/// Where a lane stands while the run goes on.
+/// The progress of a lane while the run goes on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LiveLane {
     /// Its id.
@@ -30,17 +30,17 @@ pub struct LiveLane {
     pub ticks: u64,
     /// Ticks that took too long.
     pub overruns: u64,
-    /// Ticks that were left out.
+    /// Ticks that were skipped.
     pub skipped: u64,
-    /// Messages to its components that were lost, one way or another, or refused.
+    /// Messages to its components that were dropped or refused.
     pub drops: u64,
 }
 
-/// What was put down of a run.
+/// What the domains of a run have published.
 pub(crate) struct Live {
-    /// For each domain, what it was asked for and has not put down.
+    /// For each domain, the requested parts that it has not published.
     asked: Vec<AtomicU8>,
-    /// What anybody has ever asked for.
+    /// All parts that were ever requested.
     ever_asked: AtomicU8,
     lanes: Mutex<Vec<LiveLane>>,
     /// For each domain.
@@ -61,13 +61,13 @@ impl Live {
         }
     }
 
-    /// Where the lanes stood.
+    /// The progress of the lanes, as last published.
     pub(crate) fn lanes(&self) -> Vec<LiveLane> {
         self.ask(LANES);
         lock(&self.lanes).clone()
     }
 
-    /// All numbers, as they stood.
+    /// All metrics, as last published.
     pub(crate) fn metrics(&self) -> Metrics {
         self.ask(METRICS);
         let mut all = Metrics::default();
@@ -79,20 +79,20 @@ impl Live {
 
     fn ask(&self, what: u8) {
         for asked in &self.asked {
-            // Relaxed: a wish that is seen an epoch later is soon enough.
+            // Relaxed: a request that is seen one epoch later is soon enough.
             asked.fetch_or(what, Ordering::Relaxed);
         }
         self.ever_asked.fetch_or(what, Ordering::Relaxed);
     }
 
-    /// Whether a domain was asked for anything.
+    /// Whether a domain has a request.
     #[inline]
     pub(crate) fn is_asked(&self, domain: usize) -> bool {
         // Relaxed: as above.
         self.asked[domain].load(Ordering::Relaxed) != 0
     }
 
-    /// A domain puts down where it stands.
+    /// Publishes the progress of a domain.
     #[cold]
     pub(crate) fn put(&self, domain: &Domain) {
         // Relaxed: as above.
@@ -100,9 +100,9 @@ impl Live {
         self.publish_parts(domain, asked);
     }
 
-    /// A domain has ended, and puts down how: nobody will ask it again.
+    /// Publishes the final state of a domain: it gets no more requests.
     pub(crate) fn publish_final(&self, domain: &Domain) {
-        // Relaxed: who asks first when all is over has the report.
+        // Relaxed: a reader whose first request comes after the end has the report.
         self.publish_parts(domain, self.ever_asked.load(Ordering::Relaxed));
     }
 

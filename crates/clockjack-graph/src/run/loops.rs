@@ -1,21 +1,22 @@
-//! A composite loop: its members are called again and again within one epoch, until nothing changes
-//! or a bound is met. Nobody outside sees anything before it has ended.
+//! A composite loop: its members are called repeatedly within one epoch, until nothing changes or a
+//! bound is reached. No other region sees anything before the loop has ended.
 //!
-//! Publications to members become visible as the mode says: at once (`gauss_seidel`), or after the
-//! iteration (`jacobi`). Those to others are held, whatever their kind, and committed or thrown
-//! away when the loop ends. An iteration in which no member was ready is not counted and ends it.
+//! Publications between members become visible as the mode says: at once (`gauss_seidel`), or after
+//! the iteration (`jacobi`). Publications to other regions are held, whatever their kind, and
+//! committed or discarded when the loop ends. An iteration in which no member was ready is not
+//! counted, and ends the loop.
 //!
-//! What the types add to that:
+//! The loop types add to this:
 //!
-//! * `fixed_point` ends when an iteration has published what the one before it has.
-//! * `solver_iteration` may throw its outputs away if it has not converged.
+//! * `fixed_point` ends when an iteration has published the same values as the previous one.
+//! * `solver_iteration` may discard its outputs if it has not converged.
 //! * `transaction` is all or nothing: when a member fails and the run goes on, nothing that any
-//!   member has published or written in this epoch is seen, and each member that offers its state
-//!   gets back what it was before ([`Rollback`]).
-//! * `coalesced_event` calls a member once for all that has come, with the newest of each input:
-//!   its triggers are made so when the graph is wired.
-//! * `async_task` makes one iteration an epoch and goes on in the next; its immediate outputs are
-//!   held until it ends.
+//!   member has published or written in this epoch becomes visible, and each member that provides
+//!   snapshots gets its previous state back ([`Rollback`]).
+//! * `coalesced_event` calls a member once for all messages, with the newest of each input: its
+//!   triggers are built that way when the graph is wired.
+//! * `async_task` makes one iteration per epoch and continues in the next; its immediate outputs
+//!   are held until it ends.
 
 use std::sync::Arc;
 
@@ -37,19 +38,19 @@ use crate::{
     describe::{Convergence, EdgeKind, LoopMode, LoopSpec, LoopType, PartialSuccess},
 };
 
-/// A loop in a run.
+/// The state of a loop.
 pub(crate) struct LoopState {
     pub(crate) id: Arc<str>,
     spec: LoopSpec,
-    /// Publications to others.
+    /// Publications to other regions, until the loop ends.
     held: Vec<(Route, Message)>,
     report: ConvergenceReport,
     has_report: bool,
-    /// What the members published in this iteration, as a number.
+    /// A hash of what the members published in this iteration.
     digest: u64,
-    /// The same of the iteration before.
+    /// The hash of the previous iteration.
     digest_before: Option<u64>,
-    /// The next iteration of an `async_task` that has not ended.
+    /// The next iteration of an `async_task` that continues.
     next_index: u32,
     scratch: Vec<u8>,
     pub(crate) counts: LoopCounts,
@@ -69,7 +70,7 @@ pub(crate) struct LoopCounts {
     pub(crate) reason: &'static str,
 }
 
-/// How a pass through the iterations ended.
+/// How the iterations of an epoch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LoopEnding {
     Converged,
@@ -80,7 +81,7 @@ enum LoopEnding {
     Exhausted,
     /// A member of a transaction has failed.
     Failed,
-    /// It goes on in the next epoch.
+    /// It continues in the next epoch.
     Unfinished,
 }
 
@@ -100,7 +101,7 @@ impl LoopState {
         }
     }
 
-    /// What a member has said.
+    /// Combines the report of a member with those of this iteration.
     pub(crate) fn take_report(&mut self, report: ConvergenceReport) {
         self.has_report = true;
         self.report.converged |= report.converged;
@@ -113,7 +114,7 @@ impl LoopState {
         self.held.push((route, message));
     }
 
-    /// How many publications on an edge are held: they have their room in its channel already.
+    /// How many publications on an edge are held: each already occupies room in the channel.
     pub(crate) fn n_held(&self, edge: u32) -> u32 {
         if mutant!("loops-held-takes-no-room") {
             return 0;
@@ -125,7 +126,7 @@ impl LoopState {
         self.spec.loop_type == LoopType::Transaction
     }
 
-    /// Whether it makes one iteration in each epoch.
+    /// Whether it makes one iteration per epoch.
     pub(crate) fn is_spread(&self) -> bool {
         self.spec.loop_type == LoopType::AsyncTask
     }
@@ -136,7 +137,7 @@ impl LoopState {
             || self.spec.convergence == Some(Convergence::StableState)
     }
 
-    /// Whether the iteration that has just ended was the last, and why.
+    /// Whether the iteration that has just ended was the last one, and why.
     fn has_converged(&self, index: u32) -> Option<&'static str> {
         match self.spec.convergence {
             Some(Convergence::SinglePass) => return Some("single_pass"),
@@ -171,7 +172,7 @@ impl LoopState {
 ///
 /// # Errors
 ///
-/// A fault that ends the run: of a member, or of a loop that must converge and has not.
+/// A fault that ends the run: of a member, or of a loop that must converge and did not.
 pub(crate) fn step(
     region: &mut Region,
     env: &Env,
@@ -211,7 +212,7 @@ pub(crate) fn step(
     }
 }
 
-/// Throws away what the loop has published for others.
+/// Discards what the loop has published for other regions.
 fn fail(region: &mut Region, env: &Env, deferred_before: usize) {
     let state = region.looping.as_mut().expect("only loops come here");
     state.counts.error += 1;
@@ -228,7 +229,7 @@ fn fail(region: &mut Region, env: &Env, deferred_before: usize) {
     region.n_published.composite_discarded += n_held + n_deferred;
 }
 
-/// What members were before a transaction.
+/// The state of the members before a transaction.
 struct Rollback {
     members: Vec<(Option<Snapshot>, Vec<Message>)>,
     n_writes: usize,
@@ -238,14 +239,14 @@ impl Rollback {
     fn new(region: &mut Region) -> Self {
         let n_writes = region.writes.len();
         let members = region.nodes.iter_mut().map(|node| {
-            // One that cannot give its state keeps the one it has then.
+            // A member that cannot provide a snapshot keeps the state that it has afterwards.
             let snapshot = node.with_body(|node| node.snapshot()).ok().flatten();
             (snapshot, node.last.iter().map(Message::shared).collect())
         });
         Self { members: members.collect(), n_writes }
     }
 
-    /// Makes the members what they were, and forgets what they have for each other.
+    /// Restores the members, and drops their messages to each other.
     fn back(self, region: &mut Region, env: &Env) {
         region.writes.truncate(self.n_writes);
         for (at, (snapshot, last)) in self.members.into_iter().enumerate() {
@@ -279,7 +280,7 @@ fn iterate(
 ) -> Result<(u32, LoopEnding), Fault> {
     let state = region.looping.as_ref().expect("only loops come here");
     let max = state.spec.max_iterations.max(1);
-    // In simulated time an epoch takes none: how fast the host is must not change a result.
+    // In simulated time an epoch takes no time: the speed of the host must not change a result.
     let is_timed = !env.is_simulated || mutant!("loops-budget-by-the-wall");
     let budget_ns = if is_timed { state.spec.budget_ms.saturating_mul(1_000_000) } else { 0 };
     let begun_ns = if budget_ns > 0 { env.nanos() } else { 0 };
@@ -315,7 +316,7 @@ fn iterate(
         state.digest_before = Some(state.digest);
         if budget_ns > 0 && env.nanos().saturating_sub(begun_ns) >= budget_ns {
             if env.logs {
-                // What the clock has decided no replay can find out again.
+                // A decision of the clock, which a replay could not reproduce.
                 commit_log::budget(&mut region.log, region.nodes[0].component, index + 1);
             }
             return Ok((n_called, LoopEnding::Budget));
@@ -328,7 +329,7 @@ fn iterate(
     Ok((n_called, LoopEnding::Bound))
 }
 
-/// One iteration: how many calls it took; `None` if a member has failed whose transaction it is.
+/// One iteration; returns the number of calls, or `None` if a member of a transaction has failed.
 fn run_members(
     region: &mut Region,
     env: &Env,
@@ -414,7 +415,7 @@ fn end(
         PartialSuccess::DiscardOutputs => {
             let n_held = held.len() as u64;
             held.clear();
-            // What members have for each other in the next epoch stays.
+            // What members publish for each other in the next epoch stays.
             let n_before = region.deferred.len();
             let n_async_before = n_async(&region.deferred);
             let mut index = 0;
@@ -449,12 +450,12 @@ fn n_async(deferred: &[Deferred]) -> u64 {
 }
 
 impl Region {
-    /// Whether it is a loop that goes on in the next epoch.
+    /// Whether it is a loop that continues in the next epoch.
     pub(crate) fn is_under_way(&self) -> bool {
         self.looping.as_ref().is_some_and(|state| state.next_index > 0)
     }
 
-    /// A point of the loop: it goes by its first member.
+    /// A trace record of the loop, which has the name of its first member.
     #[cold]
     fn note_loop(&mut self, env: &Env, name: TraceName, value: u64) {
         self.recorder.note(env, name, self.nodes[0].component, value);

@@ -1,30 +1,30 @@
-//! What lies in a channel: a value, and where it came from.
+//! A message in a channel: a value with its metadata.
 
 use crate::{data::Value, describe::Domain};
 
-/// A value on its way.
+/// A value with its metadata.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) value: Value,
     pub(crate) meta: Meta,
 }
 
-/// Where a value came from.
+/// The metadata of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Meta {
-    /// Its number in its channel, from one. The channel gives it.
+    /// Its sequence number in its channel, from one. The channel sets it.
     pub(crate) seq: u64,
     /// The edge whose channel it is in.
     pub(crate) edge: u32,
-    /// Of a message that a component is called with: the input, and marks of what was done to it.
+    /// In a message that a component is called with: the number of the input, with flags.
     pub(crate) port: u16,
-    /// When it was published: nanoseconds of the domain's time, that of the epoch.
+    /// When it was published: the time of the epoch, in nanoseconds of the domain's time.
     pub(crate) published_ns: u64,
-    /// When it came into the channel.
+    /// When it was put into the channel.
     pub(crate) received_ns: u64,
-    /// The message that began it all.
+    /// The message that began the chain of calls.
     pub(crate) correlation: MessageId,
-    /// Of the stamp, in two fields: an option of it would take eight bytes more.
+    /// The timestamp, as two fields: an `Option<Stamp>` would take eight bytes more.
     pub(crate) stamp_ns: u64,
     pub(crate) stamp_domain: Option<Domain>,
     /// It was older than the edge's deadline when it was read.
@@ -32,7 +32,7 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    /// That of no message.
+    /// The metadata of no message.
     pub(crate) const NONE: Self = Self {
         seq: 0,
         edge: 0,
@@ -45,13 +45,13 @@ impl Meta {
         is_late: false,
     };
 
-    /// When what it tells of happened.
+    /// The timestamp that its publisher has given.
     #[inline]
     pub(crate) fn stamp(&self) -> Option<Stamp> {
         self.stamp_domain.map(|domain| Stamp { domain, ns: self.stamp_ns })
     }
 
-    /// The same, of something that happened then.
+    /// The same metadata with this timestamp.
     #[inline]
     pub(crate) fn stamped(self, stamp: Option<Stamp>) -> Self {
         match stamp {
@@ -61,13 +61,13 @@ impl Meta {
     }
 }
 
-/// A message: `edge#seq`. Zero is none.
+/// The id of a message, `edge#seq`; zero: none.
 ///
 /// ```text
 /// 63            40 39            0
 /// | edge plus one | number there |
 /// ```
-/// Numbers beyond 2^40 begin anew: they name messages for people.
+/// Sequence numbers wrap at 2^40: ids are for people only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MessageId(u64);
 
@@ -79,64 +79,64 @@ impl MessageId {
         Self(((u64::from(edge) + 1) << SEQ_BITS) | (seq & ((1 << SEQ_BITS) - 1)))
     }
 
-    /// Whether it names none.
+    /// Whether it is the id of no message.
     #[inline]
     pub(crate) fn is_none(self) -> bool {
         self.0 == 0
     }
 
-    /// The edge plus one, and the number there.
+    /// The edge plus one, and the sequence number.
     pub(crate) fn pair(self) -> (u32, u64) {
         let edge_plus_one = u32::try_from(self.0 >> SEQ_BITS).expect("24 bits");
         (edge_plus_one, self.0 & ((1 << SEQ_BITS) - 1))
     }
 }
 
-/// A point in somebody's time.
+/// A timestamp: a point in the time of some clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Whose.
+    /// Which clock.
     pub domain: Domain,
     /// Nanoseconds.
     pub ns: u64,
 }
 
 impl Message {
-    /// The same for another reader; `None` for one that has one reader only.
+    /// Another reference to the same value; `None` if the value allows one reader only.
     #[inline]
     pub(crate) fn share(&self) -> Option<Self> {
         Some(Self { value: self.value.share()?, meta: self.meta })
     }
 
-    /// The same for another reader; none for one that has one reader only.
+    /// Another reference to the same value; an empty message if the value allows one reader only.
     pub(crate) fn shared(&self) -> Self {
         self.share().unwrap_or(const { Self::none() })
     }
 
-    /// What stands where there is no message: its number is none.
+    /// An empty place: a message without a sequence number.
     pub(crate) const fn none() -> Self {
         Self { value: Value::UNIT, meta: Meta::NONE }
     }
 
-    /// Whether there is none here. Those in channels, and all that were, have a number.
+    /// Whether this is an empty place. Every message that is or was in a channel has a number.
     #[inline]
     pub(crate) fn is_none(&self) -> bool {
         self.meta.seq == 0
     }
 
-    /// Takes the place of one whose value is a number, which needs no care.
+    /// Overwrites a message whose value is a number and needs no drop.
     #[inline(always)]
     pub(crate) fn put(&mut self, value: Value, meta: Meta) {
         self.value.put(value);
         self.meta = meta;
     }
 
-    /// Its own name.
+    /// Its id.
     #[inline]
     pub(crate) fn id(&self) -> MessageId {
         MessageId::new(self.meta.edge, self.meta.seq)
     }
 }
 
-// Messages are moved at every step of their step_kind: no more than a cache line.
+// Messages are moved at every step of their way: at most one cache line.
 const _: () = assert!(size_of::<Message>() <= 64);

@@ -1,4 +1,4 @@
-//! A component in a run: what it is called with, how it is called, and what follows if it fails.
+//! A component in a run: what it is called with, how it is called, and what happens when it fails.
 
 use core::{ops::Range, panic::AssertUnwindSafe};
 use std::{panic::catch_unwind, sync::Arc};
@@ -33,27 +33,27 @@ pub(crate) struct NodeState {
     pub(crate) lane: Arc<str>,
     pub(crate) descriptor: Arc<Descriptor>,
     pub(crate) body: ErasedComponent,
-    /// Makes another one, if that is possible.
+    /// Creates a new instance for a restart, if that is possible.
     pub(crate) make: Option<Factory>,
     pub(crate) config: Config,
     pub(crate) trigger: Trigger,
-    /// Its in-edges, in the channels of its region.
+    /// Its in-edges, as a range of the channels of its region.
     pub(crate) channels: Range<usize>,
-    /// Inputs that the trigger does not look at: port and channel, the latter of the region.
+    /// Inputs that are not part of the trigger: the port, and the channel in the region.
     pub(crate) untriggered: Vec<(u16, usize)>,
-    /// The last message seen at each input, unless its channel keeps it.
+    /// The last message seen at each input, unless the channel keeps it.
     pub(crate) last: Vec<Message>,
-    /// Where a message of each input is laid out for a call, to be the last ones then.
+    /// The messages of the next call, one per input. After the call they are swapped with `last`.
     pub(crate) fresh: Vec<Message>,
     pub(crate) outbox: Outbox,
-    /// For invocations that overlap.
+    /// Reusable outboxes for overlapping invocations.
     pub(crate) spare: Vec<Outbox>,
-    /// Where each edge of the outbox leads, in the same order.
+    /// The target of each edge of the outbox, in the same order.
     pub(crate) routes: Vec<Route>,
-    /// All of them are immediate, and lead to other regions.
+    /// All routes are immediate and lead to other regions.
     pub(crate) is_prompt: bool,
     pub(crate) priority: Priority,
-    /// Invocations of one step that a pool lane admits; `None` elsewhere.
+    /// The admission control of a pool lane; `None` on other lanes.
     pub(crate) admission: Option<Admission>,
     pub(crate) on_error: ErrorPolicySpec,
     pub(crate) budget_ns: u64,
@@ -62,68 +62,68 @@ pub(crate) struct NodeState {
     pub(crate) status: Status,
     /// It was activated, and not deactivated since.
     pub(crate) is_activated: bool,
-    /// When it was last looked at, a blocking edge had no room for all that was ready.
+    /// At its last step, a blocking edge had no room for everything that was ready.
     pub(crate) is_blocked: bool,
     /// It has a blocking edge.
     pub(crate) waits_for_room: bool,
-    /// Its invocations are taken one after the other: a failure may be its end, and what it was not
-    /// called with yet is not to be lost with it.
+    /// Its invocations are taken from the channels one at a time: a failure may stop the component,
+    /// and messages that it was not called with must not be lost.
     pub(crate) is_one_by_one: bool,
     pub(crate) counts: NodeCounts,
 }
 
-/// What a pool lane lets through.
+/// The admission control of a pool lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Admission {
-    /// At once.
+    /// Invocations that may run at the same time.
     pub(crate) width: usize,
-    /// More than one at once would be allowed, were there enough to work.
+    /// The lane allows more than one at the same time, even if there are too few workers for it.
     pub(crate) overlaps: bool,
-    /// At once, and in the queue.
+    /// Invocations that may run at the same time or wait in the queue.
     pub(crate) capacity: usize,
     pub(crate) overflow: crate::describe::LaneOverflow,
 }
 
-/// Where an edge leads.
+/// The route of an edge.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Route {
     pub(crate) edge: u32,
     pub(crate) kind: EdgeKind,
     pub(crate) to: Target,
-    /// Messages of an `async` edge that may be under way; zero: any number.
+    /// How many messages of an `async` edge may be in flight; zero: any number.
     pub(crate) max_inflight: u32,
 }
 
 impl Route {
-    /// Whether what it carries is seen in the same epoch, by another region.
+    /// Whether another region sees the value in the same epoch.
     pub(crate) fn is_prompt(&self) -> bool {
         self.kind == EdgeKind::Immediate && matches!(self.to, Target::Region(..))
     }
 }
 
-/// Which channel it is.
+/// The channel at the end of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// One of the same region.
+    /// A channel of the same region.
     SameRegion(u32),
-    /// One of another region of the domain.
+    /// Another region of the domain, and its channel.
     Region(u32, u32),
-    /// One of another domain.
+    /// Another domain.
     Domain(u32),
 }
 
 /// Whether a component is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It is.
+    /// The component is called.
     Active,
-    /// Not any more.
+    /// The component has failed and is never called again.
     Isolated,
-    /// Not before this time. Then it is made anew.
+    /// The component has failed. After this time it is recreated.
     Backoff { until_ns: u64 },
 }
 
-/// What a component has done.
+/// The counts of a component.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NodeCounts {
     pub(crate) executions: u64,
@@ -135,26 +135,25 @@ pub(crate) struct NodeCounts {
     pub(crate) cancel_requested: u64,
     pub(crate) cancel_observed: u64,
     pub(crate) restarts: u64,
-    /// Invocations at once, of those that a pool lane has admitted.
+    /// The most invocations that a pool lane has admitted to run at the same time.
     pub(crate) in_flight_max: u64,
-    /// Invocations that waited for others of them.
+    /// The most invocations that waited for these.
     pub(crate) queued_max: u64,
-    /// Invocations at once, as seen. It depends on threads.
+    /// The most invocations observed to run at the same time. It depends on threads.
     pub(crate) overlap_max: u64,
     pub(crate) rejected: u64,
-    /// As of the last look.
+    /// The value of `rejected` at the last report.
     rejected_seen: u64,
     pub(crate) blocked: u64,
     pub(crate) discarded: u64,
-    /// Settings that it was given.
+    /// How often the component was configured.
     pub(crate) config_reads: u64,
-    /// Start of the window in which restarts are counted, and how many there were.
+    /// Start of the window in which restarts are counted, and the number of restarts in it.
     window_ns: u64,
     window_restarts: u32,
 }
 
-/// What there is to say of a call after it was made, unless it has succeeded and there is nothing
-/// more to say.
+/// The outcome of a call. A call that succeeded without anything to report has none.
 pub(crate) struct CallOutcome {
     pub(crate) result: Result<(), Failure>,
     pub(crate) report: Option<ConvergenceReport>,
@@ -181,7 +180,7 @@ impl NodeState {
         invoke(body, env, (*component, id), (messages, last_seen, outbox), info)
     }
 
-    /// Calls the component with one message, when its channel keeps what was seen there.
+    /// Calls the component with one message, when its channel keeps the last one.
     #[inline(always)]
     pub(crate) fn call_with(
         &mut self,
@@ -194,7 +193,7 @@ impl NodeState {
         invoke(body, env, (*component, id), (messages, last_seen, outbox), &CallInfo::DEFAULT)
     }
 
-    /// Calls the component with the first so many of the messages that were laid out.
+    /// Calls the component with the first `n_messages` of `fresh`.
     #[inline(always)]
     pub(crate) fn call_fresh(&mut self, env: &Env, n_messages: usize) -> Option<CallOutcome> {
         let Self { body, outbox, component, id, last, fresh, .. } = self;
@@ -202,7 +201,7 @@ impl NodeState {
         invoke(body, env, (*component, id), (messages, last_seen, outbox), &CallInfo::DEFAULT)
     }
 
-    /// A call has looked, and seen that the run is to stop.
+    /// A call polled for cancellation and saw that the run is stopping.
     #[cold]
     pub(crate) fn saw_cancel(&mut self, env: &Env, recorder: &mut Recorder) {
         self.counts.cancel_requested += 1;
@@ -211,20 +210,20 @@ impl NodeState {
         recorder.note(env, TraceName::ComponentCancellationObserved, self.component, 0);
     }
 
-    /// How many invocations its lane has refused since this was last asked.
+    /// How many invocations its lane has refused since the last call of this method.
     pub(crate) fn take_new_rejects(&mut self) -> u64 {
         let rejected = self.counts.rejected;
         rejected - core::mem::replace(&mut self.counts.rejected_seen, rejected)
     }
 
-    /// Whether its invocations may overlap. It says nothing of how many there are to work: what an
-    /// invocation sees of the others must not depend on it.
+    /// Whether its invocations may overlap. This does not depend on the number of workers, because
+    /// it decides what an invocation sees of the others.
     pub(crate) fn overlaps(&self) -> bool {
         self.admission.is_some_and(|admission| admission.overlaps)
             && matches!(self.body, ErasedComponent::Shared(_))
     }
 
-    /// All invocations, each with what it needs.
+    /// Makes a job of each invocation.
     pub(crate) fn jobs(&mut self, invocations: &mut Invocations) -> Vec<Job> {
         let ErasedComponent::Shared(body) = &self.body else { return Vec::new() };
         let mut jobs = Vec::with_capacity(invocations.len());
@@ -259,13 +258,13 @@ impl NodeState {
             || self.on_error.policy == ErrorPolicy::Restart
     }
 
-    /// Whether a failure may be its end.
+    /// Whether a failure may stop the component.
     pub(crate) fn may_stop_on_error(on_error: ErrorPolicy) -> bool {
         matches!(on_error, ErrorPolicy::Isolate | ErrorPolicy::Restart)
             && !mutant!("node-loses-what-it-was-not-called-with")
     }
 
-    /// Keeps the newest message of each input for the invocations to come.
+    /// Keeps the newest message of each input for later invocations.
     #[inline]
     pub(crate) fn keep(&mut self, messages: &mut [Message]) {
         for message in messages.iter_mut().filter(|one| !is_taken(one)) {
@@ -273,8 +272,8 @@ impl NodeState {
         }
     }
 
-    /// Keeps the first so many of the messages that were laid out, which are those of the first
-    /// inputs; where there was a last one before, nothing is left of it.
+    /// Keeps the first `n_messages` of `fresh`, which belong to the first inputs, and drops the
+    /// messages that they replace.
     #[inline(always)]
     pub(crate) fn keep_fresh(&mut self, n_messages: usize) {
         let Self { last, fresh, .. } = self;
@@ -292,14 +291,14 @@ impl NodeState {
         }
     }
 
-    /// Whether each call of it is measured.
+    /// Whether each of its calls is measured.
     #[inline]
     pub(crate) fn is_measured(&self) -> bool {
         self.budget_ns | self.callback_max_ns != 0
     }
 
-    /// Looks at the inputs that the trigger does not look at: what is in their channels goes to
-    /// the first invocation, after its own messages. A channel bounds how much that is.
+    /// Moves the messages of inputs that are not part of the trigger to the first invocation, after
+    /// its own messages. The channels bound their number.
     pub(crate) fn take_untriggered(
         &mut self,
         now_ns: u64,
@@ -311,7 +310,7 @@ impl NodeState {
             let channel = &mut channels[*at];
             while let Some(message) = channel.pop(now_ns) {
                 if overlaps && let Some(shared) = message.share() {
-                    // Those beside the first do not wait for what it keeps.
+                    // Overlapping invocations do not wait for what the first one keeps.
                     self.last[usize::from(*port)] = shared;
                 }
                 invocations.add_to_first(*port, message);
@@ -319,7 +318,7 @@ impl NodeState {
         }
     }
 
-    /// A failure: what becomes of the component, and whether the run ends.
+    /// Applies the error policy: what happens to the component, and whether the run ends.
     pub(crate) fn failed(&mut self, failure: &Failure, now_ns: u64, epoch: u64) -> Fault {
         self.counts.errors += 1;
         let mut message = format!("{failure}");
@@ -330,7 +329,7 @@ impl NodeState {
                 self.status = Status::Isolated;
                 false
             }
-            // Whatever else fails before it is made anew is part of the same.
+            // Further failures before the restart belong to the same failure.
             ErrorPolicy::Restart
                 if matches!(self.status, Status::Backoff { .. })
                     && !mutant!("node-each-failure-is-a-restart") =>
@@ -369,7 +368,7 @@ impl NodeState {
         }
     }
 
-    /// An edge that fails the run has refused something.
+    /// The fault of an edge with `fail_fast` that refused a publication.
     pub(crate) fn full_edge(&self, epoch: u64) -> Fault {
         self.fault(Phase::Execute, "an edge that fails the run was full", epoch, true)
     }
@@ -392,11 +391,11 @@ impl NodeState {
         Some(backoff_ms.min(self.on_error.backoff_max_ms).saturating_mul(1_000_000))
     }
 
-    /// Whether the component may be called now. One whose backoff is over is made anew.
+    /// Whether the component may be called now. Recreates it if its backoff is over.
     ///
     /// # Errors
     ///
-    /// What its hooks say, as of any failure.
+    /// A failure of its hooks, as of any call.
     pub(crate) fn is_callable(&mut self, env: &Env) -> Result<bool, Fault> {
         match self.status {
             Status::Active => Ok(true),
@@ -409,7 +408,8 @@ impl NodeState {
                     Ok(true)
                 }
                 Err(failure) => {
-                    // That one has failed by itself.
+                    // The new instance has failed: it is not in backoff for the old failure any
+                    // more.
                     self.status = Status::Active;
                     Err(self.failed(&failure, env.now_ns, env.epoch))
                 }
@@ -422,9 +422,9 @@ impl NodeState {
         let Some(fresh) = made else {
             return Err(Failure::msg("it cannot be made anew"));
         };
-        // It has failed before; what it holds is to be let go all the same.
+        // The component has failed before; it still has to release its resources.
         let _ = self.deactivate();
-        // Its end is its own affair.
+        // A panic in the drop of the old instance does not matter.
         let _ = self.replace_body(fresh);
         self.last.fill_with(Message::none);
         self.trigger.start(now_ns);
@@ -432,11 +432,11 @@ impl NodeState {
         self.activate()
     }
 
-    /// Puts another body in the place of the one it has, of which nothing is left then.
+    /// Replaces the instance and drops the old one.
     ///
     /// # Errors
     ///
-    /// It has panicked when it was dropped.
+    /// The drop of the old instance panicked.
     pub(crate) fn replace_body(&mut self, for_other: ErasedComponent) -> Result<(), Failure> {
         let old = core::mem::replace(&mut self.body, for_other);
         catch_panic(|| {
@@ -452,7 +452,7 @@ impl NodeState {
         Ok(())
     }
 
-    /// Deactivates it, unless that was done, or it was not activated.
+    /// Deactivates it, unless it is not active.
     pub(crate) fn deactivate(&mut self) -> Result<(), Failure> {
         if core::mem::take(&mut self.is_activated) {
             self.with_body(|node| node.deactivate())
@@ -475,12 +475,12 @@ impl NodeState {
         })
     }
 
-    /// Whether it would take these settings.
+    /// Whether it accepts these settings.
     pub(crate) fn check_config(&mut self, config: &Config) -> Result<(), Failure> {
         self.with_body(|node| node.validate_config(config).map_err(Failure::from))
     }
 
-    /// Gives it its settings.
+    /// Applies its settings.
     pub(crate) fn take_config(&mut self) -> Result<(), Failure> {
         self.counts.config_reads += 1;
         let config = self.config.clone();
@@ -491,7 +491,7 @@ impl NodeState {
         self.fault(Phase::Configure, format!("{failure}"), epoch, true)
     }
 
-    /// Does something to the component while nobody calls it.
+    /// Calls `work` with the component, while no invocation runs.
     pub(crate) fn with_body<R>(
         &mut self,
         work: impl FnOnce(&mut dyn ErasedNode) -> Result<R, Failure>,
@@ -510,10 +510,11 @@ impl NodeState {
 impl Drop for NodeState {
     fn drop(&mut self) {
         if !mutant!("node-is-left-active") {
-            // The system has ended under the run: what it holds is to be let go all the same.
+            // The system was shut down during the run: the component still has to release its
+            // resources.
             let _ = self.deactivate();
         }
-        // One that panics is not to take the others with it.
+        // A panic in one drop must not affect the other components.
         let _ = self.replace_body(ErasedComponent::Removed);
     }
 }
@@ -538,14 +539,14 @@ fn invoke(
     };
     let Call { report, saw_cancel, .. } = &cx.call;
     if result.is_ok() && report.is_none() && !saw_cancel {
-        // There is nothing in it to drop, which is not seen otherwise.
+        // Nothing to drop, which the optimizer does not see.
         core::mem::forget(result);
         return None;
     }
     Some(CallOutcome { result, report: *report, saw_cancel: *saw_cancel })
 }
 
-/// A panic is a failure like any other.
+/// Turns a panic into a failure.
 #[inline(always)]
 pub(crate) fn catch_panic<R>(call: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
     match catch_unwind(AssertUnwindSafe(call)) {

@@ -1,10 +1,9 @@
-//! Who looks at a run when it has ended: what was traced, counted, amiss and failed, and how it
-//! ended.
+//! Observers see a run after it has ended: its trace, metrics, health events, faults and result.
 //!
-//! An observer cannot harm: an error of it is counted and nothing else; after a panic it is not
-//! called again, and what it would have been shown is counted as lost. Both counts are in the
-//! metrics of the report, `runtime.observer.failure_count` and
-//! `runtime.observer.dropped_event_count`, which it is not shown itself.
+//! An observer cannot affect the run. Its errors are only counted. After a panic it is not called
+//! again, and the rest is counted as dropped. Both counts are in the metrics of the report,
+//! `runtime.observer.failure_count` and `runtime.observer.dropped_event_count`; observers do not
+//! see these two.
 
 use core::{
     fmt,
@@ -27,45 +26,47 @@ use super::{
     trace::TraceRecord,
 };
 
-/// What a [`MemoryObserver`] keeps unless told otherwise.
+/// How many observations a [`MemoryObserver`] keeps by default.
 pub const MEMORY_CAPACITY: usize = 256;
 
 /// Something about a run that has ended.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Observation<'a> {
-    /// A record of the trace, if there is one. They come first, the oldest before the others.
+    /// A record of the trace, if the run has one. Trace records come first, the oldest before the
+    /// others.
     Trace(&'a TraceRecord),
-    /// A number of the runtime.
+    /// A metric of the runtime.
     Metric(&'a Metric),
-    /// A number of a component's own.
+    /// A metric of a component.
     UserMetric(&'a UserMetric),
-    /// Something was amiss.
+    /// A health event.
     Health(&'a HealthEvent),
-    /// Something failed. The one that has ended the run comes last.
+    /// A fault. The one that has ended the run comes last.
     Error(&'a Fault),
-    /// How it ended. This comes last of all.
+    /// The result of the run. It is the last observation.
     Result(&'a RunReport),
 }
 
-/// Somebody who looks at a run when it has ended.
+/// Sees a run after it has ended.
 ///
-/// It is called on a worker of the system before the run is told to have ended, and returns soon.
+/// It is called on a worker of the system before the run is reported as ended, so it must return
+/// soon.
 pub trait Observer: Send + 'static {
-    /// Takes a look.
+    /// Handles one observation.
     ///
     /// # Errors
     ///
-    /// A failure is counted. The next call is made all the same.
+    /// A failure is counted. Further observations follow nevertheless.
     fn observe(&mut self, seen: Observation<'_>) -> Result<(), Failure>;
 
-    /// How much it was shown and could not keep.
+    /// How many observations it could not keep.
     fn n_dropped(&self) -> u64 {
         0
     }
 }
 
-/// An observer among the options of a run. Clones are the same observer.
+/// An observer in the options of a run. Clones are the same observer.
 #[derive(Clone)]
 pub(crate) struct SharedObserver(Arc<Mutex<Box<dyn Observer>>>);
 
@@ -81,7 +82,7 @@ impl fmt::Debug for SharedObserver {
     }
 }
 
-/// Shows a run to all, and adds to its metrics what came of that.
+/// Shows a run to all observers, and adds the two observer counts to its metrics.
 pub(crate) fn notify(
     observers: &[SharedObserver],
     report: &mut RunReport,
@@ -105,7 +106,7 @@ pub(crate) fn notify(
     };
     let (mut n_failed, mut n_dropped) = (0_u64, 0_u64);
     for SharedObserver(observer) in observers {
-        // One that has panicked in another run is called again: this is not that run.
+        // An observer that panicked in another run is called again in this one.
         let mut observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut has_panicked = false;
         for seen in all() {
@@ -131,7 +132,7 @@ pub(crate) fn notify(
     ] {
         #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
         let value = n as f64;
-        // What is there already was counted before anybody was shown anything.
+        // An existing entry was counted before the observers were called.
         match report.metrics.list.iter_mut().find(|one| one.name == name) {
             Some(counted) => counted.value += value,
             None => {
@@ -148,21 +149,21 @@ pub(crate) fn notify(
 pub enum Observed {
     /// A record of the trace.
     Trace(TraceRecord),
-    /// A number of the runtime.
+    /// A metric of the runtime.
     Metric(Metric),
-    /// A number of a component's own.
+    /// A metric of a component.
     UserMetric(UserMetric),
-    /// Something was amiss.
+    /// A health event.
     Health(HealthEvent),
-    /// Something failed.
+    /// A fault.
     Error(Fault),
-    /// How it ended, after how many epochs.
+    /// Why the run ended, after how many epochs.
     Result(StopReason, u64),
 }
 
-/// Keeps the newest of what it is shown. Clones are the same observer.
+/// Keeps the newest observations. Clones are the same observer.
 ///
-/// It never waits: what it is shown while somebody reads it is lost, and counted.
+/// It never blocks: an observation that comes while another thread reads is dropped and counted.
 #[derive(Clone)]
 pub struct MemoryObserver {
     kept: Arc<Mutex<VecDeque<Observed>>>,
@@ -171,32 +172,32 @@ pub struct MemoryObserver {
 }
 
 impl MemoryObserver {
-    /// One that keeps 256.
+    /// An observer that keeps 256 observations.
     #[must_use]
     pub fn new() -> Self {
         Self::with_capacity(MEMORY_CAPACITY)
     }
 
-    /// One that keeps so many.
+    /// An observer that keeps `capacity` observations.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         let (kept, n_dropped) = (Arc::default(), Arc::default());
         Self { kept, capacity, n_dropped }
     }
 
-    /// Looks at what is there, the oldest first.
+    /// Calls `look` with all observations, the oldest first.
     pub fn with<R>(&self, look: impl FnOnce(&VecDeque<Observed>) -> R) -> R {
         look(&self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes what is there, the oldest first.
+    /// Takes all observations, the oldest first.
     #[must_use]
     pub fn take(&self) -> Vec<Observed> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
     }
 
     fn lose(&self) {
-        // Relaxed: a number for people.
+        // Relaxed: a count that publishes no other data.
         self.n_dropped.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -1,4 +1,4 @@
-//! How long a run goes on, by which clock, and what is written down.
+//! The options of a run: how long it runs, by which clock, and what it records.
 
 use core::time::Duration;
 
@@ -19,22 +19,22 @@ use crate::{
 /// Which clock the epochs of a run follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clock {
-    /// Wall-clock lanes follow the clock of the system, each by itself. All others are in simulated
-    /// time if the run has a number of epochs or goes on until it is idle, and else follow the
-    /// clock of the system too.
+    /// Wall-clock lanes follow the clock of the system, each on its own. All other lanes run in
+    /// simulated time if the run has a number of epochs or runs until it is idle; otherwise they
+    /// follow the clock of the system, too.
     #[default]
     Described,
-    /// All lanes are in simulated time: nothing sleeps, and the result depends on nothing but the
-    /// graph, its inputs and its seed.
+    /// All lanes run in simulated time: nothing sleeps, and the result depends only on the graph,
+    /// its inputs and its seed.
     Virtual,
     /// All lanes follow the clock of the system.
     Wall,
 }
 
-/// Whether regions that do not depend on each other are run at once.
+/// Whether independent regions run in parallel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Parallel {
-    /// Where lanes allow it and calls are long enough for it to pay.
+    /// Where lanes allow it, and calls are long enough to be worth it.
     #[default]
     Auto,
     /// Where lanes allow it.
@@ -43,7 +43,7 @@ pub enum Parallel {
     Never,
 }
 
-/// How a run goes.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     pub(crate) steps: Option<u64>,
@@ -68,33 +68,33 @@ pub struct RunOptions {
     pub(crate) reset: bool,
 }
 
-/// Epochs of a run until it is idle that was given no number of them.
+/// The largest number of epochs of a run until it is idle, by default.
 const IDLE_STEPS_MAX: u64 = 1000;
 
-/// How long tasks are waited for at the end, unless told otherwise: as an orderly shutdown of a
-/// system takes.
+/// How long a run waits for its tasks at the end, by default: as an orderly shutdown of a system
+/// does.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 
 impl RunOptions {
-    /// So many epochs.
+    /// Runs `n` epochs.
     #[must_use]
     pub fn steps(n: u64) -> Self {
         Self { steps: Some(n), ..Self::until_stopped() }
     }
 
-    /// Until an epoch in which nothing was ready, or after a thousand.
+    /// Runs until an epoch in which nothing was ready, or for at most a thousand epochs.
     #[must_use]
     pub fn until_idle() -> Self {
         Self { until_idle: true, steps: Some(IDLE_STEPS_MAX), ..Self::until_stopped() }
     }
 
-    /// So long, in the run's own time.
+    /// Runs for this long, in the run's time.
     #[must_use]
     pub fn run_for(duration: Duration) -> Self {
         Self { duration: Some(duration), ..Self::until_stopped() }
     }
 
-    /// Until somebody [stops](crate::GraphRun::stop) it, or a component ends it.
+    /// Runs until it is [stopped](crate::GraphRun::stop), or fails.
     #[must_use]
     pub fn until_stopped() -> Self {
         Self {
@@ -121,105 +121,105 @@ impl RunOptions {
         }
     }
 
-    /// At most so many epochs.
+    /// Runs at most `n` epochs.
     #[must_use]
     pub fn steps_max(mut self, n: u64) -> Self {
         self.steps = Some(n);
         self
     }
 
-    /// At most so long.
+    /// Runs at most for this long.
     #[must_use]
     pub fn duration_max(mut self, duration: Duration) -> Self {
         self.duration = Some(duration);
         self
     }
 
-    /// By which clock.
+    /// Sets the clock.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// At most so many at once work on an epoch; by default as many as the system has workers.
+    /// Uses at most `n` workers for an epoch; by default as many as the system has.
     #[must_use]
     pub fn workers(mut self, n: usize) -> Self {
         self.workers = Some(n.max(1));
         self
     }
 
-    /// Whether regions are run at once.
+    /// Sets whether regions run in parallel.
     #[must_use]
     pub fn parallel(mut self, parallel: Parallel) -> Self {
         self.parallel = parallel;
         self
     }
 
-    /// What components that draw numbers begin with.
+    /// Sets the seed for components that draw random numbers.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Writes down what becomes visible.
+    /// Writes every value that becomes visible to a commit log.
     #[must_use]
     pub fn commit_log(mut self, log: &CommitLog) -> Self {
         self.commit_log = Some(log.clone());
         self
     }
 
-    /// Writes down what happens when.
+    /// Writes trace records.
     #[must_use]
     pub fn trace(mut self, log: &TraceLog) -> Self {
         self.trace = Some(log.clone());
         self
     }
 
-    /// Measures calls in one epoch of so many; zero: only those that have a budget.
+    /// Measures calls in one of this number of epochs; zero: only calls with a budget.
     #[must_use]
     pub fn timing_every(mut self, epochs: u64) -> Self {
         self.timing_every = epochs;
         self
     }
 
-    /// Futures of components under way at once. Those that several components submit in one epoch
-    /// are counted for each by itself, so that who is refused does not depend on threads.
+    /// How many tasks of components may run at the same time. Tasks that several components submit
+    /// in one epoch are counted per component, so that refusals do not depend on threads.
     #[must_use]
     pub fn tasks_max(mut self, n: usize) -> Self {
         self.tasks_max = n;
         self
     }
 
-    /// Values from outside that wait for the next epoch.
+    /// How many fed values may wait for the next epoch.
     #[must_use]
     pub fn feed_max(mut self, n: usize) -> Self {
         self.feed_max = n;
         self
     }
 
-    /// Where components write what they have to say.
+    /// Sets the log for lines that components write.
     #[must_use]
     pub fn component_log(mut self, component_log: &ComponentLog) -> Self {
         self.component_log = Some(component_log.clone());
         self
     }
 
-    /// Shows the run to somebody when it has ended. Observers are called in the order in which they
-    /// were given.
+    /// Adds an observer, which sees the run after it has ended. Observers are called in the order
+    /// in which they were added.
     #[must_use]
     pub fn observer(mut self, observer: impl Observer) -> Self {
         self.observers.push(SharedObserver::new(observer));
         self
     }
 
-    /// Tells an actor each value that comes to an input of a component at the output boundary, when
-    /// that component was called with it and has not failed. A [mapped](ActorRef::map) ref makes
-    /// messages of them.
+    /// Sends an actor each value that comes to an input of a component at the output boundary,
+    /// after a successful call of the component with it. A [mapped](ActorRef::map) reference
+    /// converts the values to messages.
     ///
-    /// The component counts what it has told, as `actor.told_count`, and what the actor has not
-    /// taken, as `actor.refused_count`.
+    /// The component counts the values that it sent as `actor.told_count`, and those that the actor
+    /// refused as `actor.refused_count`.
     #[must_use]
     pub fn subscribe<T: Data + Clone>(
         mut self,
@@ -231,14 +231,14 @@ impl RunOptions {
         self
     }
 
-    /// What becomes of the tasks that are under way at the end.
+    /// Sets what happens to the running tasks at the end.
     #[must_use]
     pub fn shutdown_policy(mut self, policy: ShutdownPolicy) -> Self {
         self.shutdown_policy = policy;
         self
     }
 
-    /// How long they are waited for, by the clock of the system; then they are cancelled. By
+    /// How long the run waits for them, by the clock of the system; then it cancels them. By
     /// default ten seconds.
     #[must_use]
     pub fn drain_max(mut self, within: Duration) -> Self {
@@ -246,14 +246,14 @@ impl RunOptions {
         self
     }
 
-    /// Asks the components for their states at the end.
+    /// Takes snapshots of the components at the end.
     #[must_use]
     pub fn snapshots(mut self) -> Self {
         self.snapshots = true;
         self
     }
 
-    /// Gives a component a state at the start.
+    /// Restores a snapshot of a component at the start.
     #[must_use]
     pub fn restore(mut self, component: &str, snapshot: Snapshot) -> Self {
         self.restore.push((component.into(), snapshot));

@@ -1,9 +1,9 @@
-//! What a component has published and nobody sees yet.
+//! The outbox of a component: publications that are staged and not visible yet.
 //!
-//! A publication is admitted or refused when it is made: every edge that may refuse has a number of
-//! free places, set at a moment that does not depend on threads (the start of the component's step
-//! for immediate edges, the start of the epoch for the others). So a commit never fails, and a
-//! refused value goes back to who published it.
+//! A publication is admitted or refused when it is made. Every edge that may refuse has a count of
+//! free room, which is set at a time that does not depend on threads: at the start of the
+//! component's step for immediate edges, at the start of the epoch for all others. So a commit
+//! never fails, and a refused value goes back to its publisher.
 
 use clockjack_sync::mutant;
 
@@ -16,14 +16,14 @@ use crate::{
     describe::{CopyPolicy, Overflow},
 };
 
-/// Outputs of one component, with what is staged.
+/// The outputs of one component, with what is staged.
 pub(crate) struct Outbox {
     ports: Vec<OutPort>,
     edges: Vec<OutEdge>,
     pub(crate) staged: Stage,
     /// Writes to the blackboard.
     pub(crate) writes: Vec<Write>,
-    /// An edge that fails the run has refused something.
+    /// An edge with `fail_fast` has refused a publication.
     pub(crate) is_fatal: bool,
     is_guarded: bool,
 }
@@ -34,9 +34,9 @@ struct OutPort {
     /// Its part of `edges`.
     first: u32,
     end: u32,
-    /// Some edge of it may refuse.
+    /// At least one of its edges may refuse.
     is_guarded: bool,
-    /// Its one edge moves the value.
+    /// Its only edge moves the value.
     is_moved: bool,
     places: PayloadCache,
 }
@@ -48,7 +48,7 @@ pub(crate) struct OutEdge {
     pub(crate) overflow: Overflow,
     /// How many more may be published on it; [`Self::ANY`] if it never refuses.
     pub(crate) room: u32,
-    /// What was refused.
+    /// How many publications it refused.
     pub(crate) n_refused: u64,
 }
 
@@ -56,14 +56,14 @@ impl OutEdge {
     /// It never refuses.
     pub(crate) const ANY: u32 = u32::MAX;
 
-    /// Whether the oldest goes when it is full.
+    /// Whether a full edge evicts its oldest message.
     fn evicts(&self) -> bool {
         matches!(self.overflow, Overflow::Overwrite | Overflow::DropOldest)
     }
 }
 
-/// Publications in their order. Their places are used again and again, and written where they are:
-/// only the first so many count, and the others hold no value.
+/// Publications in order. The entries are reused and written in place: only the first `len` count,
+/// the others hold no value.
 #[derive(Debug, Default)]
 pub(crate) struct Stage {
     places: Vec<Staged>,
@@ -85,7 +85,7 @@ impl Stage {
         &self.places[..self.len]
     }
 
-    /// The only one, if it is; none is left then. Who asks takes its value.
+    /// The entry, if there is exactly one; removes it. The caller takes its value.
     #[inline(always)]
     fn take_only(&mut self) -> Option<&mut Staged> {
         if self.len != 1 {
@@ -95,7 +95,7 @@ impl Stage {
         self.places.first_mut()
     }
 
-    /// Takes all after the first so many, in order.
+    /// Removes all entries after the first `kept`, in order.
     pub(crate) fn drain_after(&mut self, kept: usize) -> impl Iterator<Item = Staged> {
         let n_taken = self.len - kept;
         self.len = kept;
@@ -105,7 +105,7 @@ impl Stage {
         })
     }
 
-    /// Another place, to be written to.
+    /// Appends an entry to be written to.
     #[inline(always)]
     fn add(&mut self) -> &mut Staged {
         let at = self.len;
@@ -123,7 +123,7 @@ impl Stage {
     }
 }
 
-/// Room for a publication.
+/// Admission of one publication.
 pub(crate) struct Room<'a> {
     to: &'a mut OutPort,
     staged: &'a mut Staged,
@@ -145,14 +145,14 @@ impl Room<'_> {
 #[derive(Debug)]
 pub(crate) struct Staged {
     pub(crate) port: u16,
-    /// Which of the edges begin there.
+    /// The range of its edges.
     pub(crate) first: u32,
     pub(crate) end: u32,
-    /// As it will be in the channel, but for what the channel gives it.
+    /// The message as it will be in the channel, except for the fields that the channel sets.
     pub(crate) message: Message,
 }
 
-/// How much there was in an outbox.
+/// A mark in an outbox: how much was staged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mark {
     n_staged: usize,
@@ -167,7 +167,7 @@ impl Mark {
 /// Why a publication was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// The key is of no port.
+    /// The port is not bound to this component.
     Unbound,
     /// An edge has no room.
     Full,
@@ -204,7 +204,7 @@ impl Outbox {
         outbox
     }
 
-    /// Another one for the same outputs, with nothing in it.
+    /// An empty outbox for the same outputs.
     pub(crate) fn empty_like(&self) -> Self {
         let port = |port: &OutPort| OutPort { places: PayloadCache::default(), ..*port };
         let edge = |edge: &OutEdge| OutEdge { n_refused: 0, ..*edge };
@@ -218,14 +218,15 @@ impl Outbox {
         }
     }
 
-    /// Takes the rooms of another one of the same outputs.
+    /// Copies the free room of another outbox of the same outputs.
     pub(crate) fn take_rooms(&mut self, of: &Self) {
         for (mine, theirs) in self.edges.iter_mut().zip(&of.edges) {
             mine.room = theirs.room;
         }
     }
 
-    /// Takes what another one of the same outputs has staged, as far as there is room.
+    /// Moves what another outbox of the same outputs has staged into this one, as far as there is
+    /// room.
     pub(crate) fn absorb(&mut self, other: &mut Self) {
         self.is_fatal |= core::mem::take(&mut other.is_fatal);
         self.writes.append(&mut other.writes);
@@ -235,7 +236,7 @@ impl Outbox {
         for staged in other.staged.drain_after(0) {
             let port = &self.ports[usize::from(staged.port)];
             let edges = &mut self.edges[port.first as usize..port.end as usize];
-            // Each invocation knew of its own publications only.
+            // Each overlapping invocation knew only its own publications.
             if !take_room(edges, &mut self.is_fatal) {
                 continue;
             }
@@ -243,8 +244,7 @@ impl Outbox {
         }
     }
 
-    /// All there is to commit, if that is one publication; nothing is left then. Who asks takes its
-    /// value.
+    /// The publication, if it is all there is to commit; removes it. The caller takes its value.
     #[inline(always)]
     pub(crate) fn take_only(&mut self) -> Option<&mut Staged> {
         if self.writes.is_empty() { self.staged.take_only() } else { None }
@@ -262,7 +262,7 @@ impl Outbox {
         self.is_guarded
     }
 
-    /// Sets how many may be published on an edge.
+    /// Sets how many messages may be published on an edge.
     pub(crate) fn set_room(&mut self, edge_at: usize, room: u32) {
         self.edges[edge_at].room = room;
         if room != OutEdge::ANY {
@@ -273,12 +273,12 @@ impl Outbox {
         }
     }
 
-    /// All ends of edges.
+    /// All edges.
     pub(crate) fn edges(&self) -> &[OutEdge] {
         &self.edges
     }
 
-    /// Room for a publication at an output; `None` if nobody is there to see it.
+    /// Admits a publication at an output; `None` if the output has no edge.
     #[inline(always)]
     pub(crate) fn admit(&mut self, port: Option<u16>) -> Result<Option<Room<'_>>, Refused> {
         let Some(port) = port else { return Err(Refused::Unbound) };
@@ -295,13 +295,14 @@ impl Outbox {
         Ok(Some(Room { to, staged: self.staged.add() }))
     }
 
-    /// How much there is in it.
+    /// A mark at the end of what is staged.
     #[inline]
     pub(crate) fn mark(&self) -> Mark {
         Mark { n_staged: self.staged.len(), n_writes: self.writes.len() }
     }
 
-    /// Throws away what came after a mark, and gives the room back; how many publications.
+    /// Discards everything after a mark and returns its room to the edges; returns how many
+    /// publications that were.
     pub(crate) fn discard_after(&mut self, kept: Mark) -> usize {
         let n_writes = if mutant!("outbox-forgets-all-writes") { 0 } else { kept.n_writes };
         self.writes.truncate(n_writes);
@@ -318,7 +319,8 @@ impl Outbox {
     }
 }
 
-/// Takes a place on each edge that may refuse. False if one has none, which is counted.
+/// Takes one unit of room on each edge that may refuse. Returns false if an edge has none, and
+/// counts the refusal.
 fn take_room(edges: &mut [OutEdge], is_fatal: &mut bool) -> bool {
     if let Some(full) = edges.iter_mut().find(|edge| edge.room == 0 && !edge.evicts()) {
         full.n_refused += 1;

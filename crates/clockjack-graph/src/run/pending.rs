@@ -1,7 +1,8 @@
-//! What a trigger has taken from the channels of one input and not handed to the component yet.
+//! Messages that a trigger has taken from the channels of one input, and that the component has not
+//! seen yet.
 //!
-//! It is bounded: a component that is never ready keeps the newest messages and no more, whatever
-//! comes. It counts nothing; who pushes is told what was lost, and counts it.
+//! The queue is bounded: if a component is never ready, only the newest messages stay. The queue
+//! counts nothing; `push` reports a dropped message to its caller, which counts it.
 
 use std::collections::VecDeque;
 
@@ -9,14 +10,14 @@ use clockjack_sync::mutant;
 
 use super::message::Message;
 
-/// PayloadCache that are allocated at once. Beyond, memory comes as it is first needed.
+/// Entries that are allocated in advance. Beyond that, memory is allocated when it is first needed.
 pub(crate) const PLACES_AT_ONCE: usize = 1024;
 
-/// How many messages may be pending at an input whose channels have so many places in all.
+/// How many messages may be pending at an input whose channels have `n_places` entries in all.
 ///
-/// With `newest_only` (debouncing, coalescing) it is one. Else it is what the channels hold at
-/// most, or a whole batch if that is more, and one: so that a full channel can be emptied before
-/// the message that was left behind goes.
+/// With `newest_only` (debouncing, coalescing) it is one. Otherwise it is the capacity of the
+/// channels, or a whole batch if that is larger, plus one: so that a full channel can be emptied
+/// before the message that was left over is dropped.
 pub(crate) fn bound(n_places: u64, batch_size: u32, newest_only: bool) -> usize {
     if newest_only {
         return 1;
@@ -34,17 +35,17 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// None yet, and never more than `bound`.
+    /// An empty queue for at most `bound` messages.
     pub(crate) fn new(bound: usize) -> Self {
         Self { queue: VecDeque::with_capacity(bound.min(PLACES_AT_ONCE)), bound }
     }
 
-    /// For an input whose messages go to the component at once.
+    /// For an input whose messages go directly to the component.
     pub(crate) fn unused() -> Self {
         Self { queue: VecDeque::new(), bound: 0 }
     }
 
-    /// Appends a message; whether the oldest had to go for it.
+    /// Appends a message; returns whether the oldest was dropped for it.
     #[inline]
     pub(crate) fn push(&mut self, message: Message) -> bool {
         let is_full = self.queue.len() >= self.bound;
@@ -67,15 +68,15 @@ impl Pending {
         self.queue.front()
     }
 
-    /// Drops what came before `since_ns`; how many those were.
+    /// Drops messages that came before `since_ns`; returns how many.
     pub(crate) fn expire(&mut self, since_ns: u64) -> usize {
         let n_before = self.queue.len();
         self.queue.retain(|message| message.meta.received_ns >= since_ns);
         n_before - self.queue.len()
     }
 
-    /// When the oldest came. Several channels of one input are emptied one after the other, so that
-    /// need not be the first.
+    /// When the oldest message came. It need not be the first: several channels of one input are
+    /// emptied one after the other.
     pub(crate) fn oldest_ns(&self) -> Option<u64> {
         self.queue.iter().map(|message| message.meta.received_ns).min()
     }

@@ -1,10 +1,10 @@
-//! Changes of settings while a run goes on: all of them or none.
+//! Changes of settings while a run goes on: all of a change, or nothing.
 //!
-//! What no component of a type could take is refused when it is handed over, as in a file. A change
-//! is taken at the beginning of an epoch. First every component looks at its new settings; if one
-//! refuses, nothing has happened. Then they take them, in the order of the change; if one
-//! fails, it and those before it get their old settings back, in reverse, and the run ends: who
-//! knows what a component has half taken.
+//! A value that a component type does not allow is refused at once, as in a graph file. A change is
+//! applied at the beginning of an epoch, in two phases. First every component validates its new
+//! settings; if one refuses, nothing has happened. Then the components apply them, in the order of
+//! the change. If one fails, it and those before it get their old settings back, in reverse order,
+//! and the run ends, because a component may have applied its settings only in part.
 
 use core::{
     fmt,
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::describe::{ConfigMap, ConfigValue, Span};
 
-/// Changes of settings that belong together.
+/// A change of settings, built step by step.
 pub struct Reconfigure {
     pub(crate) shared: Arc<RunShared>,
     pub(crate) inboxes: Arc<[Inbox]>,
@@ -39,28 +39,28 @@ pub(crate) struct ConfigCounts {
     pub(crate) rolled_back: u64,
 }
 
-/// A change on its way to the coordinator: new settings by component, in order.
+/// A change on its way to the coordinator: the new settings by component, in order.
 pub(crate) struct Transaction {
     pub(crate) changes: Vec<(usize, ConfigMap)>,
     pub(crate) answer: Answer,
 }
 
 impl Reconfigure {
-    /// A setting of a component.
+    /// Adds a setting of a component to the change.
     #[must_use]
     pub fn set(mut self, component: &str, field: &str, value: impl Into<ConfigValue>) -> Self {
         self.changes.push((component.into(), field.into(), value.into()));
         self
     }
 
-    /// Hands the changes over. They are in force, or refused, when the future is ready; it need
-    /// not be awaited.
+    /// Submits the change. When the future is ready, the change is in force or refused. The future
+    /// need not be awaited.
     ///
     /// # Errors
     ///
-    /// [`ConfigRefused`]: for a component that does not exist, for a setting that its type does not
-    /// declare or a value that is none for it, for components that do not keep the same time, if
-    /// one refuses its settings, or if the run has ended.
+    /// [`ConfigRefused`], if a component does not exist, if its type does not declare the setting
+    /// or does not allow the value, if the components belong to different epoch domains, if a
+    /// component refuses its settings, or if the run has ended.
     pub fn commit(self) -> Committing {
         let answer = Answer::default();
         let committing = Committing(answer.clone());
@@ -85,7 +85,7 @@ impl Reconfigure {
             };
             changes[at].1.entries.push((field, value, Span::NONE));
         }
-        // Each domain takes what is its own, at an epoch of its own.
+        // Each domain applies changes in its own epochs.
         let domain_of = |component: usize| self.shared.nodes[component].0;
         let domain = changes.first().map_or(0, |(component, _)| domain_of(*component));
         if let Some((other, _)) = changes.iter().find(|(one, _)| domain_of(*one) != domain) {
@@ -107,7 +107,7 @@ impl fmt::Debug for Reconfigure {
     }
 }
 
-/// Ready when a change is in force or refused: the version of the settings.
+/// Ready when a change is in force or refused; yields the version of the settings.
 pub struct Committing(Answer);
 
 impl Future for Committing {
@@ -131,8 +131,8 @@ impl fmt::Debug for Committing {
     }
 }
 
-/// Where the coordinator leaves what has come of a change. Dropped without one, it was the end of
-/// the run.
+/// Where the coordinator stores the result of a change. A transaction that is dropped without a
+/// result means that the run has ended.
 #[derive(Clone, Default)]
 pub(crate) struct Answer(Arc<Mutex<AnswerState>>);
 
@@ -170,7 +170,7 @@ impl Drop for Transaction {
     }
 }
 
-/// A change of settings that was not made.
+/// A change of settings that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigRefused {
     component: String,
@@ -182,7 +182,7 @@ impl ConfigRefused {
         Self { component: component.into(), reason: format!("{reason}") }
     }
 
-    /// The component that has refused; empty if it was none.
+    /// The component that refused; empty if it was none.
     #[must_use]
     pub fn component(&self) -> &str {
         &self.component

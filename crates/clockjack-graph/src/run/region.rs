@@ -1,8 +1,10 @@
-//! A region in a run: one component, or the members of a loop. It is what is scheduled; its results
-//! are visible to others when it has ended.
+//! A region in a run: one component, or the members of a composite loop. The region is the unit of
+//! scheduling. Other regions see its results when its step has ended.
 //!
-//! A region touches its own state, and the channels of regions that come after it in compiled order
-//! ([`Downstream`]): those wait for it, so nobody reads them meanwhile.
+//! A region touches its own state, and the channels of regions after it in compiled order
+//! ([`Downstream`]). Those regions depend on it and do not run yet, so no worker reads these
+//! channels at the same time. The head of [`epoch`](super::epoch) explains how values are
+//! committed.
 
 use clockjack_exec::Failure;
 use clockjack_sync::mutant;
@@ -27,37 +29,37 @@ use crate::{
     describe::{EdgeKind, LaneOverflow, Overflow},
 };
 
-/// Channels of regions that come later.
+/// Access to the channels of later regions.
 pub(crate) trait Downstream {
-    /// Whether the epoch is known to be [plain](Env::is_unobserved), once and for all of it.
+    /// Whether the whole epoch is known at compile time to be [unobserved](Env::is_unobserved).
     const IS_UNOBSERVED: bool;
 
-    /// Puts a message into one of them; its number there.
+    /// Puts a message into a channel; returns its sequence number there.
     fn deliver(&mut self, to: (u32, u32), now_ns: u64, value: Value, meta: &Meta) -> u64;
 
-    /// How much one of them takes without refusing.
+    /// How many messages a channel accepts before it refuses one.
     fn room(&mut self, region: u32, channel: u32) -> u32;
 
-    /// When who runs this region last looked at the clock.
+    /// The clock of the worker that runs this region.
     fn clock(&mut self) -> &mut ClockCache;
 }
 
 /// A region in a run.
 pub(crate) struct Region {
-    /// Which lane of the plan.
+    /// Index of its lane in the plan.
     pub(crate) lane: usize,
-    /// Its lane has ticks of its own, or those of the host: nothing else makes it due.
+    /// Only ticks make its lane due: its own, or those of the host.
     pub(crate) is_paced: bool,
-    /// In the order of their calls.
+    /// In the order in which they are called.
     pub(crate) nodes: Vec<NodeState>,
-    /// In-edges, those of one node beside each other.
+    /// Channels of the in-edges, grouped by node.
     pub(crate) channels: Vec<Channel>,
     pub(crate) looping: Option<LoopState>,
-    /// What is to be committed at the next epoch, in order.
+    /// Publications to commit at the beginning of the next epoch, in order.
     pub(crate) deferred: Vec<Deferred>,
-    /// Commits of this epoch, written down.
+    /// The encoded commits of this epoch, for the commit log.
     pub(crate) log: Vec<u8>,
-    /// Writes to the blackboard that wait for the next epoch.
+    /// Writes to the blackboard to commit at the beginning of the next epoch.
     pub(crate) writes: Vec<super::blackboard::Write>,
     pub(crate) recorder: Recorder,
     pub(crate) invocations: Invocations,
@@ -67,11 +69,11 @@ pub(crate) struct Region {
     pub(crate) step_kind: StepKind,
 }
 
-/// A publication that waits for the next epoch.
+/// A publication to commit at the beginning of the next epoch.
 pub(crate) struct Deferred {
     pub(crate) to: Target,
     pub(crate) kind: EdgeKind,
-    /// How many of its edge may be under way; zero: any number.
+    /// How many messages of its edge may be in flight; zero: any number.
     pub(crate) max_inflight: u32,
     pub(crate) message: Message,
 }
@@ -79,7 +81,7 @@ pub(crate) struct Deferred {
 /// `runtime.publication.*` of a region.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PublicationCounts {
-    /// Those that were committed at once, which are among neither of the next.
+    /// Publications that the fast path committed. They are not part of `staged` and `committed`.
     pub(crate) prompt: u64,
     pub(crate) staged: u64,
     pub(crate) committed: u64,
@@ -89,17 +91,17 @@ pub(crate) struct PublicationCounts {
     pub(crate) asynchronous: u64,
     pub(crate) failed_commit: u64,
     pub(crate) composite_discarded: u64,
-    /// Of the `async` ones: what became visible, and what a loop has thrown away.
+    /// Of the `async` publications: how many became visible, and how many a loop discarded.
     pub(crate) async_committed: u64,
     pub(crate) async_discarded: u64,
 }
 
 impl Region {
-    /// One step: calls whatever is ready, and commits.
+    /// One step: calls every component that is ready, and commits.
     ///
     /// # Errors
     ///
-    /// A fault that ends the run. What was committed before it stays.
+    /// A fault that ends the run. What was committed before the fault stays.
     #[inline(always)]
     pub(crate) fn step(&mut self, env: &Env, downstream: impl Downstream) -> Result<u32, Fault> {
         match self.step_kind {
@@ -110,7 +112,7 @@ impl Region {
         }
     }
 
-    /// A step with all there may be to it.
+    /// A step with all features.
     #[inline(never)]
     pub(crate) fn step_general(
         &mut self,
@@ -127,19 +129,19 @@ impl Region {
         Ok(n_called)
     }
 
-    /// Whether a member may have something to do.
+    /// Whether a member may be ready.
     pub(crate) fn might_be_ready(&self, env: &Env) -> bool {
         (0..self.nodes.len()).any(|at| self.is_ready(at, env))
     }
 
-    /// Whether a node may have something to do.
+    /// Whether a node may be ready.
     #[inline]
     fn is_ready(&self, at: usize, env: &Env) -> bool {
         let node = &self.nodes[at];
         node.trigger.might_be_ready(env.now_ns, &self.channels[node.channels.clone()])
     }
 
-    /// Calls one node for each invocation that is ready. Its publications stay staged.
+    /// Calls one node for each ready invocation. The publications of the last call stay staged.
     #[inline]
     pub(crate) fn step_node(
         &mut self,
@@ -169,14 +171,14 @@ impl Region {
         };
         let node = &self.nodes[at];
         if limit < usize::MAX && node.trigger.makes_several() && node.status == Status::Active {
-            // What is ready now waits for room.
+            // The remaining ready invocations wait for room.
             self.nodes[at].is_blocked = self.is_ready(at, env);
         }
         Ok(n_called)
     }
 
-    /// Calls one node as long as it is ready, at most so often, until a failure ends it. What it
-    /// was not called with stays where it is.
+    /// Calls one node with one invocation at a time, at most `limit` times, until it is not ready
+    /// or a failure stops it. Messages that it was not called with stay in the channels.
     fn call_one_by_one(
         &mut self,
         at: usize,
@@ -187,7 +189,7 @@ impl Region {
     ) -> Result<u32, Fault> {
         let mut n_called = 0;
         while (n_called as usize) < limit {
-            // One without a pause is made anew at once, if there is something for it.
+            // A component without a restart delay is recreated at once if it has work.
             if self.nodes[at].status != Status::Active
                 && !(self.is_ready(at, env) && self.reactivate(at, env)?)
             {
@@ -204,7 +206,7 @@ impl Region {
         Ok(n_called)
     }
 
-    /// Calls one node for each invocation that is ready, but at most so many: what is beyond waits.
+    /// Calls one node for at most `limit` ready invocations. Further ones stay in the channels.
     fn call_ready(
         &mut self,
         at: usize,
@@ -235,11 +237,12 @@ impl Region {
         self.call_all(at, env, downstream, iteration)
     }
 
-    /// Whether a component that failed before may be called; it may have to be made anew.
+    /// Whether a component that has failed before may be called. Recreates it if its backoff is
+    /// over.
     ///
     /// # Errors
     ///
-    /// What its hooks say, if that ends the run.
+    /// A failure of its hooks, if that ends the run.
     #[cold]
     pub(crate) fn reactivate(&mut self, at: usize, env: &Env) -> Result<bool, Fault> {
         match self.nodes[at].is_callable(env) {
@@ -251,10 +254,10 @@ impl Region {
         }
     }
 
-    /// Calls a reentrant component for all its invocations, some of them at once. They commit
+    /// Calls a reentrant component for all its invocations, some of them concurrently. They commit
     /// together.
     fn call_overlapping(&mut self, at: usize, env: &Env) -> Result<u32, Fault> {
-        // Who is alone does all of it: the same way, so that the result is the same.
+        // A single worker runs the whole batch through the same code, so the result is the same.
         let helpers = env.helpers.as_ref().filter(|_| env.is_parallel);
         let node = &mut self.nodes[at];
         let width = node.admission.map_or(1, |admission| admission.width);
@@ -285,8 +288,8 @@ impl Region {
                 }
                 Err(failure) => {
                     if !mutant!("region-batch-keeps-failed") {
-                        // The next invocation gets this outbox: all that may be left of it is what
-                        // was refused.
+                        // A later invocation reuses this outbox. Of the failed call only its
+                        // refusals remain.
                         node.counts.discarded += job.outbox.discard_after(Mark::START) as u64;
                         node.outbox.absorb(&mut job.outbox);
                     }
@@ -329,7 +332,7 @@ impl Region {
             self.call_one(at, env, messages, &info, downstream.clock())?;
             let node = &mut self.nodes[at];
             if node.status != Status::Active {
-                // Only a pool lane has admitted others.
+                // Only on a pool lane can several invocations be admitted at this point.
                 node.counts.rejected += (n_invocations - index - 1) as u64;
                 break;
             }
@@ -342,7 +345,7 @@ impl Region {
         Ok(n_called)
     }
 
-    /// One call. What it has published stays staged, or is thrown away if it fails.
+    /// One call. Its publications stay staged; if the call fails, they are discarded.
     pub(crate) fn call_one(
         &mut self,
         at: usize,
@@ -366,7 +369,7 @@ impl Region {
         }
     }
 
-    /// What follows from a call: it counts, or all that it has staged after `kept` is thrown away.
+    /// Handles the outcome of a call: counts it, or discards everything staged after `kept`.
     #[cold]
     pub(crate) fn finish_call(
         &mut self,
@@ -382,7 +385,7 @@ impl Region {
         if let (Some(state), Some(report)) = (&mut self.looping, outcome.report) {
             state.take_report(report);
         }
-        // Whatever the component makes of it.
+        // Independent of whether the component handled the refusal.
         if core::mem::take(&mut node.outbox.is_fatal) && !mutant!("region-full-edge-is-forgiven") {
             node.counts.errors += u64::from(outcome.result.is_err());
             return Err(node.full_edge(env.epoch));
@@ -404,7 +407,8 @@ impl Region {
         }
     }
 
-    /// A node has failed: what becomes of it. One that is never called again holds nobody up.
+    /// Applies the error policy to a node that failed. An isolated node must not block its
+    /// producers, so its channels are abandoned.
     pub(crate) fn failed(
         &mut self,
         at: usize,
@@ -420,13 +424,14 @@ impl Region {
         fault
     }
 
-    /// A fault that does not end the run.
+    /// Records a fault that does not end the run.
     fn note_fault(&mut self, env: &Env, fault: Fault) {
         self.faults.push(fault);
         env.note_fault();
     }
 
-    /// Leaves out what a pool lane does not admit. Which ones depends on the ready set alone.
+    /// Drops invocations beyond the capacity of a pool lane. The choice depends on the ready set
+    /// alone, not on threads.
     fn admit(&mut self, at: usize, env: &Env) -> Result<(), Fault> {
         let node = &mut self.nodes[at];
         let Some(admission) = node.admission else { return Ok(()) };
@@ -457,8 +462,8 @@ impl Region {
         Ok(())
     }
 
-    /// Finds out how much each edge takes that may refuse, and so how many invocations may be made
-    /// before a blocking one has no room for what the next may publish.
+    /// Updates the free room of each edge that may refuse. Returns how many invocations can run
+    /// before a blocking edge has no room for the publications of the next.
     fn room_for(&mut self, at: usize, downstream: &mut impl Downstream) -> usize {
         let mut limit = usize::MAX;
         if !self.nodes[at].outbox.is_guarded() {
@@ -492,7 +497,7 @@ impl Region {
         if is_one { usize::MAX } else { limit }
     }
 
-    /// Makes what a node has staged visible, or lays it aside for the next epoch.
+    /// Commits the staged publications of a node, or defers them to the next epoch.
     pub(crate) fn commit(&mut self, at: usize, env: &Env, downstream: &mut impl Downstream) {
         let node = &mut self.nodes[at];
         if node.outbox.staged.is_empty() && node.outbox.writes.is_empty() {
@@ -508,14 +513,14 @@ impl Region {
                     self.route(route, shared, env, downstream);
                 }
             }
-            // The last reader gets the value itself.
+            // The last reader gets the value itself, not another reference.
             let last = self.nodes[at].routes[end - 1];
             self.route(last, message, env, downstream);
         }
         self.nodes[at].outbox.staged = staged;
     }
 
-    /// One message on one edge.
+    /// Routes one message to one edge.
     fn route(
         &mut self,
         route: Route,
@@ -568,7 +573,7 @@ impl Region {
                 let Message { value, meta } = message;
                 downstream.deliver((region, channel), env.now_ns, value, &meta)
             }
-            // Refused by the compiler.
+            // The compiler rejects immediate edges between domains.
             Target::Domain(_) => {
                 self.n_published.failed_commit += 1;
                 0
@@ -577,8 +582,8 @@ impl Region {
         trace::committed(env, &mut self.recorder, downstream.clock(), route.edge, seq);
     }
 
-    /// The run is to stop, and this region has just been at work: whoever did not look was asked
-    /// all the same. A loop tells of itself.
+    /// The run is stopping and this region has just run: counts a cancellation request for a
+    /// component that did not poll for it. A loop counts its own.
     #[cold]
     pub(crate) fn note_stop_request(&mut self, env: &Env) {
         if let ([node], None) = (self.nodes.as_mut_slice(), &self.looping)
@@ -590,15 +595,15 @@ impl Region {
         }
     }
 
-    /// The earliest tick here, which time stops at even while there is other work, and the earliest
-    /// time at which something else could become ready by itself.
+    /// Two times: the earliest tick of a timer here, at which simulated time stops even if there is
+    /// other work; and the earliest time at which something else can become ready by time alone.
     pub(crate) fn next_due(&self, now_ns: u64) -> (Option<u64>, Option<u64>) {
         let (mut tick, mut other) = (None, None);
         if self.is_paced {
             return (tick, other);
         }
         for node in &self.nodes {
-            // What waits for room had its chance now: time must go on for it to get any.
+            // A node that waits for room could not run now: time must advance for it to get any.
             if node.is_blocked && !mutant!("region-blocked-stops-time") {
                 let later = |due: &u64| *due > now_ns;
                 tick = earlier(tick, node.trigger.next_tick().filter(later));
@@ -612,7 +617,7 @@ impl Region {
                 {
                     other = earlier(other, Some(until_ns));
                 }
-                // One whose pause is over is made anew when there is something for it.
+                // A node whose backoff is over is recreated when it has work.
                 Status::Active | Status::Backoff { .. } => {
                     tick = earlier(tick, node.trigger.next_tick());
                     other = earlier(other, node.trigger.next_due());

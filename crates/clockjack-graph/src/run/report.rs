@@ -1,4 +1,4 @@
-//! How a run ended.
+//! The result of a run.
 
 use core::fmt;
 
@@ -8,15 +8,15 @@ named! {
     /// Why a run ended.
     #[non_exhaustive]
     pub enum StopReason {
-        /// It did not begin.
+        /// It did not start.
         NotStarted = "not_started",
-        /// It has made as many epochs as it was to.
+        /// It has run the given number of epochs.
         TickBound = "tick_bound",
-        /// It has run as long as it was to.
+        /// It has run for the given time.
         DurationBound = "duration_bound",
-        /// There was nothing to do, and nothing could come.
+        /// There was nothing to do, and nothing could come in.
         Idle = "idle",
-        /// Somebody has stopped it.
+        /// A stop was requested.
         StopRequested = "stop_requested",
         /// A component has failed.
         Error = "error",
@@ -24,41 +24,41 @@ named! {
 }
 
 named! {
-    /// What was being done when something failed.
+    /// What the run was doing when something failed.
     pub enum Phase {
-        /// A component took its settings.
+        /// A component applied its settings.
         Configure = "configure",
         /// A component was activated.
         Activate = "activate",
-        /// A component took a state.
+        /// A component restored a snapshot.
         Restore = "restore",
         /// A component was reset.
         Reset = "reset",
         /// A component was called.
         Execute = "execute",
-        /// A component gave its state.
+        /// A component made a snapshot.
         Snapshot = "snapshot",
         /// A component was deactivated.
         Deactivate = "deactivate",
-        /// The graph was checked.
+        /// The graph was validated.
         Validate = "validate",
-        /// The graph was checked, and was not to run.
+        /// The graph was validated, but not meant to run.
         DryRun = "dry_run",
         /// The run itself.
         Runtime = "runtime",
     }
 }
 
-/// Something that failed.
+/// A failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What was being done.
+    /// What the run was doing.
     pub phase: Phase,
     /// The component.
     pub component: String,
     /// Its lane.
     pub lane: String,
-    /// What it said.
+    /// The error message.
     pub message: String,
     /// The epoch, from one; zero before the first.
     pub epoch: u64,
@@ -77,7 +77,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct RunReport {
     /// Why it ended.
@@ -86,23 +86,23 @@ pub struct RunReport {
     pub epochs: u64,
     /// Invocations that have succeeded.
     pub executions: u64,
-    /// Nanoseconds of the run's own time.
+    /// Nanoseconds of the run's time.
     pub elapsed_ns: u64,
-    /// What failed and did not stop the run. The oldest are kept.
+    /// Failures that did not stop the run. The oldest are kept.
     pub faults: Vec<Fault>,
-    /// Faults beyond those.
+    /// How many further failures were not kept.
     pub n_faults_dropped: u64,
-    /// The most regions that were seen at work at once.
+    /// The most regions that ran at the same time, as observed.
     pub overlap_max: usize,
-    /// The states of components, if they were asked for.
+    /// The snapshots of the components, if they were requested.
     pub snapshots: Vec<(String, Snapshot)>,
-    /// The last value and why it stopped, for each loop.
+    /// The last result of each loop.
     pub loops: Vec<LoopResult>,
-    /// What was in force of each lane, in the order of the plan.
+    /// Which settings of each lane were in force, in the order of the plan.
     pub lanes: Vec<super::threads::LaneReport>,
-    /// What was amiss, the newest, one for each kind and place.
+    /// Health events: the newest, one per kind and origin.
     pub health: Vec<super::health::HealthEvent>,
-    /// All counts.
+    /// All metrics.
     pub metrics: super::metrics::Metrics,
 }
 
@@ -117,7 +117,7 @@ pub struct LoopResult {
     pub reason: String,
 }
 
-/// A run that did not begin, or that a component has ended.
+/// A run that did not start, or that failed.
 #[derive(Debug)]
 pub struct RunError {
     kind: RunErrorKind,
@@ -143,8 +143,8 @@ impl RunError {
         Self { kind: RunErrorKind::Refused(why.into()) }
     }
 
-    /// What failed. It names no component if it was none: a value that panics when it is written
-    /// down.
+    /// The failure. It names no component if it was outside of all components, for example a value
+    /// that panics while it is encoded.
     #[must_use]
     pub fn fault(&self) -> Option<&Fault> {
         match &self.kind {
@@ -153,7 +153,8 @@ impl RunError {
         }
     }
 
-    /// What had happened until then. Of a run that failed in its set-up it tells only of that.
+    /// The report of the run until the failure. For a run that failed during its setup, it covers
+    /// only the setup.
     #[must_use]
     pub fn report(&self) -> Option<&RunReport> {
         match &self.kind {
@@ -162,7 +163,7 @@ impl RunError {
         }
     }
 
-    /// Whether the system ended under the run.
+    /// Whether the system was shut down during the run.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         matches!(self.kind, RunErrorKind::Stopped)

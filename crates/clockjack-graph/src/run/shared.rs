@@ -11,14 +11,14 @@ pub(crate) struct RunShared {
     pub(crate) plan: Arc<Plan>,
     /// For each component: its domain, its region there, which of its nodes.
     pub(crate) nodes: Vec<(u32, u32, u32)>,
-    /// What components count for themselves.
+    /// The components' own counters and histograms.
     pub(crate) user: super::metrics::user::Registry,
     pub(crate) stop: Arc<AtomicBool>,
-    /// Steps of `manual_step` lanes that were called for and have not begun.
+    /// Requested steps of `manual_step` lanes that have not begun.
     pub(crate) n_steps_called: AtomicU64,
-    /// Domains beside the first that have not ended.
+    /// Domains other than the first that have not ended.
     pub(crate) n_lanes_left: AtomicUsize,
-    /// What is in force of each lane.
+    /// Which settings of each lane are in force.
     pub(crate) lanes: Vec<super::threads::LaneReport>,
     pub(crate) live: Live,
     /// Room on edges between domains.
@@ -26,13 +26,14 @@ pub(crate) struct RunShared {
 }
 
 impl RunShared {
-    /// Whether a step was called for.
+    /// Whether a step was requested.
     pub(crate) fn is_step_called(&self, domain: usize) -> bool {
-        // Relaxed: who calls wakes through the inbox, whose lock orders it.
+        // Relaxed: the requester wakes the coordinator through the inbox, whose lock orders the
+        // accesses.
         domain == 0 && self.n_steps_called.load(Ordering::Relaxed) > 0
     }
 
-    /// Takes a call for a step.
+    /// Takes one request for a step.
     pub(crate) fn take_step(&self, domain: usize) -> bool {
         let less = |n: u64| n.checked_sub(1);
         // Relaxed: as above.
@@ -40,28 +41,28 @@ impl RunShared {
         domain == 0 && self.n_steps_called.try_update(order, order, less).is_ok()
     }
 
-    /// A lane that keeps its own time has ended.
+    /// A lane with its own clock has ended.
     pub(crate) fn lane_ended(&self) {
-        // Relaxed: who is told of it is called through an inbox, whose lock orders it.
+        // Relaxed: the first domain is woken through its inbox, whose lock orders the accesses.
         self.n_lanes_left.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether a lane that keeps its own time goes on.
+    /// Whether a lane with its own clock still runs.
     pub(crate) fn has_lanes_left(&self) -> bool {
         // Relaxed: as above.
         self.n_lanes_left.load(Ordering::Relaxed) > 0
     }
 
-    /// Lets all domains end.
+    /// Stops all domains.
     pub(crate) fn stop_all(&self, inboxes: &[Inbox]) {
-        // Relaxed: the locks of the inboxes order it.
+        // Relaxed: the locks of the inboxes order the accesses.
         self.stop.store(true, Ordering::Relaxed);
         for inbox in inboxes {
             inbox.call();
         }
     }
 
-    /// Whether what is on an edge has one reader, who may take it.
+    /// Whether an edge moves its values: it has one reader, which may take them.
     pub(crate) fn is_moved(&self, edge: u32) -> bool {
         self.plan.edges[edge as usize].policy.copy_policy == CopyPolicy::MoveOnly
     }

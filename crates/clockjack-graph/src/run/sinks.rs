@@ -1,4 +1,4 @@
-//! Where a run writes down what it does.
+//! The logs that a run writes: the commit log and the trace log.
 
 use core::fmt;
 use std::{
@@ -11,18 +11,19 @@ use clockjack_sync::mutant;
 
 use super::trace::{EpochStart, Line, Lines, TraceRecord};
 
-/// A commit log: in memory, or to writers. Clones are the same log.
+/// A commit log: in memory, or to writers. Clones refer to the same log.
 ///
-/// It has a part for each epoch domain of a run: one for all lanes that share their time, and one
-/// for each lane that keeps its own by the wall clock. Each part is a log by itself, in which what
-/// came from other domains stands in the order of its coming. In simulated time there is one part.
+/// It has a part for each epoch domain of a run: one for all lanes that share a clock, and one for
+/// each lane that follows the wall clock on its own. Each part is a complete log, which also
+/// records what came from other domains, in the order of arrival. In simulated time there is one
+/// part.
 #[derive(Clone)]
 pub struct CommitLog(Arc<Mutex<Parts>>);
 
 struct Parts {
-    /// Parts are made as they are asked for.
+    /// Parts are created on demand.
     is_in_memory: bool,
-    /// Each with its lane; `None`: all that keep no time of their own.
+    /// Each with its lane; `None`: the lanes that share a clock.
     list: Vec<(Option<String>, LogPart)>,
 }
 
@@ -36,21 +37,21 @@ enum PartState {
 }
 
 impl CommitLog {
-    /// One in memory. It grows with the run.
+    /// A log in memory. It grows with the run.
     #[must_use]
     pub fn in_memory() -> Self {
         Self(Arc::new(Mutex::new(Parts { is_in_memory: true, list: Vec::new() })))
     }
 
-    /// One that is written as the run goes on. A lane that keeps its own time needs a writer of its
-    /// own: a run with one that has [none](Self::lane_to) does not start.
+    /// A log that is written while the run goes on. A lane with its own clock needs its own writer:
+    /// a run with such a lane and no [`lane_to`](Self::lane_to) for it does not start.
     #[must_use]
     pub fn to(writer: impl Write + Send + 'static) -> Self {
         let list = vec![(None, LogPart::to(writer))];
         Self(Arc::new(Mutex::new(Parts { is_in_memory: false, list })))
     }
 
-    /// Adds the writer for a lane that keeps its own time.
+    /// Adds the writer for a lane with its own clock.
     #[must_use]
     pub fn lane_to(self, lane: &str, writer: impl Write + Send + 'static) -> Self {
         let part = LogPart::to(writer);
@@ -61,14 +62,14 @@ impl CommitLog {
         self
     }
 
-    /// What is in memory of the lanes that share their time; nothing if it goes to a writer.
+    /// The bytes in memory of the lanes that share a clock; empty if the log has a writer.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         self.bytes_of(None)
     }
 
-    /// What is in memory of a lane that keeps its own time; nothing if there is no such lane, or if
-    /// it goes to a writer.
+    /// The bytes in memory of a lane with its own clock; empty if there is no such lane, or if it
+    /// has a writer.
     #[must_use]
     pub fn lane_bytes(&self, lane: &str) -> Vec<u8> {
         self.bytes_of(Some(lane))
@@ -83,11 +84,11 @@ impl CommitLog {
         }
     }
 
-    /// Hands on all that was written.
+    /// Flushes all writers.
     ///
     /// # Errors
     ///
-    /// The first error of a writer. After it nothing was written there.
+    /// The first error of a writer. After that error nothing was written to it.
     pub fn flush(&self) -> io::Result<()> {
         let parts = lock(&self.0);
         let mut result = Ok(());
@@ -152,22 +153,22 @@ pub struct TraceLog(Arc<Mutex<TraceState>>);
 
 struct TraceState {
     lines: VecDeque<Line>,
-    /// Records that are no lines, with the numbers of those that stand for them.
+    /// Records that do not fit into a line, with the number of the placeholder line of each.
     full_records: VecDeque<(u64, TraceRecord)>,
-    /// Of each epoch that something is left of, with the number of its first line.
+    /// The start of each epoch that still has lines, with the number of its first line.
     epoch_starts: VecDeque<(u64, EpochStart)>,
-    /// The number of the first line, counted from the first that ever was.
+    /// The number of the first line, counted over the whole run.
     first: u64,
     capacity: usize,
     n_dropped: u64,
 }
 
 impl TraceLog {
-    /// One of so many records; the oldest go first, and are counted.
+    /// A log for `capacity` records. A full log drops the oldest records and counts them.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        // Most records are lines, and an epoch has several. Where that is not so, these grow until
-        // the log is full for the first time.
+        // Most records are lines, and most epochs have several. Otherwise these grow until the log
+        // is full for the first time.
         let n_few = capacity / 4 + 16;
         Self(Arc::new(Mutex::new(TraceState {
             lines: VecDeque::with_capacity(capacity),
@@ -179,7 +180,7 @@ impl TraceLog {
         })))
     }
 
-    /// Takes what is there, the oldest first.
+    /// Takes all records, the oldest first.
     #[must_use]
     pub fn take(&self) -> Vec<TraceRecord> {
         let mut state = lock(&self.0);
@@ -190,22 +191,22 @@ impl TraceLog {
         records
     }
 
-    /// What is there, the oldest first. It stays.
+    /// All records, the oldest first. They stay in the log.
     pub(crate) fn records(&self) -> Vec<TraceRecord> {
         lock(&self.0).records()
     }
 
-    /// How many records there was no room for.
+    /// How many records were dropped because the log was full.
     #[must_use]
     pub fn n_dropped(&self) -> u64 {
         lock(&self.0).n_dropped
     }
 
-    /// Opens it for what an epoch has to tell.
+    /// Opens the log for the records of an epoch.
     pub(crate) fn open(&self, beginning: EpochStart) -> TraceWriter<'_> {
         let mut state = lock(&self.0);
         let end = state.end();
-        // One that nothing was told of is not remembered.
+        // An epoch without records is not remembered.
         while state.epoch_starts.back().is_some_and(|(first, _)| *first == end) {
             state.epoch_starts.pop_back();
         }
@@ -220,7 +221,7 @@ impl TraceState {
         self.first + self.lines.len() as u64
     }
 
-    /// The oldest so many go.
+    /// Removes the oldest `n_lines` lines.
     fn forget(&mut self, n_lines: usize) {
         self.lines.drain(..n_lines);
         self.first += n_lines as u64;
@@ -233,7 +234,7 @@ impl TraceState {
         }
     }
 
-    /// Makes room for so many lines: the oldest go.
+    /// Drops the oldest lines until there is room for `n_lines`.
     fn make_room(&mut self, n_lines: usize) {
         let n_over = (self.lines.len() + n_lines).saturating_sub(self.capacity);
         if n_over > 0 {
@@ -257,11 +258,11 @@ impl TraceState {
     }
 }
 
-/// A trace log, open.
+/// A locked trace log.
 pub(crate) struct TraceWriter<'a>(MutexGuard<'a, TraceState>);
 
 impl TraceWriter<'_> {
-    /// Takes these records, and forgets them. How many there were.
+    /// Moves these records to the log; returns how many there were.
     pub(crate) fn take_records(&mut self, records: &mut Vec<TraceRecord>) -> u64 {
         let (state, n_told) = (&mut *self.0, records.len() as u64);
         for record in records.drain(..) {
@@ -277,7 +278,7 @@ impl TraceWriter<'_> {
         n_told
     }
 
-    /// As [`take_records`](Self::take_records), of lines.
+    /// As [`take_records`](Self::take_records), for lines.
     pub(crate) fn take(&mut self, records: &mut Lines) -> u64 {
         let (state, list) = (&mut *self.0, records.list());
         let n_told = list.len() as u64 + records.n_dropped;
@@ -306,7 +307,7 @@ impl fmt::Debug for TraceLog {
     }
 }
 
-/// A writer that panics leaves nothing half done that anybody relies on.
+/// Ignores poisoning: a panic of a writer leaves no state that anything relies on.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! The beginning and the end of a run: components are set up in the order of their dependencies,
-//! domains are started, and when all have ended everything is taken down in reverse.
+//! The start and the end of a run: sets components up in the order of their dependencies, starts
+//! the domains, and when all domains have ended, takes everything down in reverse order.
 
 use core::{
     pin::Pin,
@@ -41,7 +41,7 @@ use crate::{
     registry::node::ErasedComponent,
 };
 
-/// A run that has begun.
+/// A run that was started.
 pub(crate) struct Started {
     pub(crate) shared: Arc<RunShared>,
     pub(crate) inboxes: Arc<[Inbox]>,
@@ -128,7 +128,7 @@ pub(crate) fn start(
     }
     let end = async move {
         let ended = finish(joins, shared_by_end, inboxes_of_end, options, counts).await;
-        // Nobody works there any more.
+        // No domain runs on these threads any more.
         drop(threads);
         ended
     };
@@ -184,8 +184,8 @@ fn bounds(options: &RunOptions) -> Bounds {
     }
 }
 
-/// When a run begins. By the clock of the system that is an edge of the executor's time, so that
-/// ticks of a period in whole edges are edges: a timer can meet them.
+/// When a run begins. With the clock of the system that is a clock edge of the executor, so that
+/// ticks with a period of whole edges fall on edges, where timers can meet them.
 fn beginning(executor: &Handle, clock: Clock) -> u64 {
     if clock == Clock::Virtual {
         return executor.nanos();
@@ -194,7 +194,7 @@ fn beginning(executor: &Handle, clock: Clock) -> u64 {
     now.tick().get().saturating_mul(now.resolution().nanos().get().into())
 }
 
-/// A log for each domain, if there is to be one.
+/// A commit log part per domain, if the run has a commit log.
 fn domain_logs(
     plan: &Plan,
     domain_of: &[usize],
@@ -252,7 +252,7 @@ fn helpers(
     Some(Helpers::start(dependencies, parallel, executor, n_helpers, &own))
 }
 
-/// How many health events are kept: as the graph's settings say.
+/// How many health events are kept, by the settings of the graph.
 fn health_capacity(plan: &Plan) -> usize {
     use crate::describe::ConfigValue;
     let is_off = plan.config.get("emit_health_events") == Some(&ConfigValue::Bool(false));
@@ -271,7 +271,7 @@ fn has_reentrant(plan: &Plan, regions: &[usize]) -> bool {
     })
 }
 
-/// Makes the components: each with what makes another one.
+/// Creates the components, each with its factory for restarts.
 fn make_all(plan: &Plan, made: Vec<ComponentSource>) -> Result<Vec<Parts>, RunError> {
     let one = |(component, made): (usize, ComponentSource)| {
         let made = catch_panic(|| Ok(made.into_parts()));
@@ -286,8 +286,8 @@ fn make_all(plan: &Plan, made: Vec<ComponentSource>) -> Result<Vec<Parts>, RunEr
     made.into_iter().enumerate().map(one).collect()
 }
 
-/// Configures all components, then activates them in the order of their dependencies. If one
-/// refuses, those that were activated are deactivated.
+/// Configures all components, then activates them in the order of their dependencies. If one fails,
+/// deactivates those that are active.
 fn set_up(
     plan: &Plan,
     wired: &mut Wired,
@@ -298,7 +298,7 @@ fn set_up(
     let result = set_up_until(plan, wired, options, &mut n_active, &mut counts);
     if let Err(fault) = result {
         for component in plan.lifecycle[..n_active].iter().rev() {
-            // It is not the first thing to go wrong.
+            // The first failure is reported; this one is ignored.
             let _ = node_of(wired, *component).deactivate();
         }
         let metrics = super::collect::collect_set_up(&counts);
@@ -352,7 +352,7 @@ fn set_up_until(
     Ok(())
 }
 
-/// One more that went well, or not.
+/// Counts a success or a failure.
 fn tally<T, E>(result: &Result<T, E>, n_done: &mut u64, n_failed: &mut u64) {
     *(if result.is_ok() { n_done } else { n_failed }) += 1;
 }
@@ -366,7 +366,7 @@ fn fault_of(node: &NodeState, phase: Phase, failure: &Failure) -> Fault {
     node.fault(phase, format!("{failure}"), 0, true)
 }
 
-/// Dependencies for all domains, takes everything down, and reports.
+/// Waits for all domains, takes everything down, and reports.
 async fn finish(
     joins: Vec<Join<DomainEnd>>,
     shared: Arc<RunShared>,
@@ -403,7 +403,7 @@ async fn finish(
     }
 }
 
-/// Of several domains the gravest reason is told.
+/// The report gives the most severe reason of all domains.
 fn severity(reason: StopReason) -> u8 {
     match reason {
         StopReason::Error => 3,
@@ -476,7 +476,7 @@ fn take_down(
     report
 }
 
-/// A report with nothing in it.
+/// An empty report.
 fn nothing_done(stop: StopReason) -> RunReport {
     RunReport {
         stop,

@@ -1,19 +1,18 @@
-//! The step of most components.
+//! Specialised steps for most components.
 //!
-//! A component alone in its region, with a trigger that needs nothing kept, no edge that may
-//! refuse, no pool to admit it and no budget, does not need most of what a step may have to do.
-//! What is left is a look whether there is something to do, a call, and the move of what was
-//! published into the channels of those who read it. These ways do exactly what
-//! [`Region::step_general`] does for such a component, and go to it whenever something is out of the
-//! ordinary.
+//! A component that is alone in its region, with a stateless trigger, no edge that may refuse, no
+//! pool lane and no budget, does not need most of the general step. What remains is a check for
+//! work, a call, and moving the publications into the channels of the readers. The specialised
+//! steps do exactly what [`Region::step_general`] does for such a component, and fall back to it
+//! whenever something is unusual.
 //!
-//! A message is written twice: where its publisher stages it, and where its reader sees it. It
-//! stays there as the last one of its input, while the next is written beside it: in the other
-//! place of the channel, or in the other of two lists that take turns, if several are read at
-//! once.
+//! A message is written twice: where its publisher stages it, and where its reader sees it. There
+//! it stays as the last message of its input, while the next one is written to another place: the
+//! other slot of the channel, or, if several inputs are read together, the other one of two lists
+//! that are swapped.
 //!
-//! Who runs all regions by itself knows for the whole epoch whether anything is measured or written
-//! down in it, and if not, nothing here asks: such an epoch has code of its own
+//! A worker that runs all regions sequentially knows for the whole epoch whether calls are
+//! measured, traced or logged. If not, the compiler generates separate code without these checks
 //! ([`Downstream::IS_UNOBSERVED`]).
 
 use clockjack_sync::mutant;
@@ -31,28 +30,28 @@ use super::{
 };
 use crate::data::Value;
 
-/// How a region is stepped.
+/// Which specialised step a region uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepKind {
-    /// With all there may be to it.
+    /// None: the step with all features.
     General,
-    /// A call for each message of its one channel, which is that of this input.
+    /// One call per message of its only channel; the value is the number of the input.
     PerMessage(u16),
-    /// One call in every epoch.
+    /// One call per epoch.
     PerEpoch,
-    /// One call, if there is a message at each input.
+    /// One call, if every input has a message.
     AllInputs,
 }
 
 impl StepKind {
-    /// Chooses the shortest way to step a region, and prepares it for that.
+    /// Chooses the cheapest step for a region, and prepares the region for it.
     pub(crate) fn choose(region: &mut Region) {
         region.step_kind = Self::of(region);
         let ([node], channels) = (region.nodes.as_mut_slice(), &mut region.channels) else {
             return;
         };
         match region.step_kind {
-            // The node has nothing to keep.
+            // The channel keeps the last message, so the node need not.
             Self::PerMessage(_) => channels.iter_mut().for_each(Channel::keep_last),
             Self::AllInputs => node.fresh.resize_with(node.last.len(), Message::none),
             Self::PerEpoch | Self::General => {}
@@ -61,7 +60,8 @@ impl StepKind {
 
     fn of(region: &Region) -> Self {
         let [node] = region.nodes.as_slice() else { return Self::General };
-        // A call with a budget is measured in every epoch, which is more than the rest of a step.
+        // A call with a budget is measured in every epoch, which costs more than the rest of a
+        // step.
         let is_simple = region.looping.is_none()
             && node.admission.is_none()
             && !node.outbox.is_guarded()
@@ -83,7 +83,7 @@ impl StepKind {
 }
 
 impl Region {
-    /// A call for each message of the one channel.
+    /// One call per message of the only channel.
     #[inline(always)]
     pub(super) fn step_per_message<D: Downstream>(
         &mut self,
@@ -117,12 +117,12 @@ impl Region {
         } else {
             last.value.clear();
         }
-        // The slot held one message, and nobody has put another one there meanwhile.
+        // The slot held one message, and no other worker has put one there since.
         self.finish(outcome, env, downstream)
     }
 
-    /// The same, when there may be several messages, or they cannot stay where they are, or no call
-    /// may be made.
+    /// The slow path: there may be several messages, they cannot stay in the slot, or the component
+    /// may not be callable.
     #[inline(never)]
     fn step_per_message_slow<D: Downstream>(
         &mut self,
@@ -130,7 +130,7 @@ impl Region {
         env: &Env,
         mut downstream: D,
     ) -> Result<u32, Fault> {
-        // The node keeps meanwhile what its channel has kept.
+        // The node takes over the last message from its channel until the step is done.
         let at = usize::from(port);
         let is_kept = self.channels[0].does_keep_last() && !mutant!("plain-lends-nothing");
         if is_kept {
@@ -166,7 +166,7 @@ impl Region {
         Ok(n_called)
     }
 
-    /// One call.
+    /// One call per epoch.
     #[inline(always)]
     pub(super) fn step_per_epoch<D: Downstream>(
         &mut self,
@@ -174,7 +174,8 @@ impl Region {
         mut downstream: D,
     ) -> Result<u32, Fault> {
         let [node] = self.nodes.as_mut_slice() else { return Ok(0) };
-        // What came beside its trigger, from a feed mostly, is for the invocation.
+        // The invocation also gets messages of inputs that are not part of the trigger, mostly from
+        // a feed.
         let has_update = self.channels.iter().any(Channel::has_update);
         if !matches!(node.status, Status::Active) || has_update {
             return self.step_general(env, &mut { downstream });
@@ -189,7 +190,7 @@ impl Region {
         self.finish(outcome, env, downstream)
     }
 
-    /// One call with a message of each input.
+    /// One call with one message per input.
     #[inline(never)]
     pub(super) fn step_all_inputs<D: Downstream>(
         &mut self,
@@ -216,7 +217,7 @@ impl Region {
         self.finish(outcome, env, downstream)
     }
 
-    /// What follows from the one call of a step.
+    /// Finishes the only call of a step.
     #[inline(always)]
     fn finish<D: Downstream>(
         &mut self,
@@ -233,8 +234,8 @@ impl Region {
         Ok(1)
     }
 
-    /// Makes what was staged visible: one publication on immediate edges at once, whatever else
-    /// there may be as always.
+    /// Commits what was staged. The fast path is a single publication on immediate edges to other
+    /// regions; anything else takes the general path.
     #[inline(always)]
     fn commit_fast<D: Downstream>(&mut self, env: &Env, mut downstream: D) {
         let [node] = self.nodes.as_mut_slice() else { return };
@@ -268,7 +269,7 @@ impl Region {
     }
 }
 
-/// When a call begins, if that is measured. Here only epochs are, no calls by themselves.
+/// The start time of a call, if calls are measured in this epoch.
 #[inline(always)]
 fn begin<D: Downstream>(env: &Env, downstream: &mut D) -> Begun {
     if D::IS_UNOBSERVED {

@@ -1,20 +1,20 @@
-//! Futures that components start. What they give comes back at the beginning of an epoch.
+//! Futures that components start. Their results are published at the beginning of an epoch.
 //!
-//! Roles: components submit during an epoch, from any worker; the futures run on the system's
-//! executor; the coordinator takes completions between epochs. One lock, held for a push or a swap
-//! and never while anything of a user runs.
+//! Components submit tasks during an epoch, from any worker. The tasks run on the executor of the
+//! system. The coordinator takes their results between epochs. One lock is held for a push or a
+//! swap, and never while code of a user runs.
 //!
-//! In virtual time the order of completions is not left to threads: the coordinator waits for all
-//! that are under way and takes them by number, which is given in the order of components.
+//! In virtual time the order of results does not depend on threads: the coordinator waits for all
+//! running tasks and takes their results by number. Numbers are given in the order of components.
 //!
-//! Whether one is admitted is not left to threads either: what counts is how many were under way
-//! when the epoch began, and how many the component itself has submitted in it (of invocations that
-//! overlap, each for itself). So the bound may be passed within one epoch, by no more than that
-//! bound for each of them.
+//! Admission does not depend on threads either. What counts is how many tasks were running when the
+//! epoch began, and how many the component itself has submitted in this epoch (overlapping
+//! invocations count separately). So within one epoch the bound can be exceeded, by at most the
+//! bound per component or overlapping invocation.
 //!
-//! A run that ends leaves nothing behind: its coordinator waits for the tasks that are under way,
-//! or cancels them, as the [policy](ShutdownPolicy) says, and counts what became of each. There is
-//! no epoch left in which anybody could see what they give.
+//! A run leaves no task behind: at its end the coordinator waits for the running tasks or cancels
+//! them, as the [policy](ShutdownPolicy) says, and counts what happened to each. No epoch is left
+//! in which a component could see their results.
 
 use core::{
     fmt,
@@ -35,44 +35,44 @@ use super::{message::MessageId, node::catch_panic};
 use crate::{data::Value, named::named};
 
 named! {
-    /// What becomes of the tasks that are under way when a run ends.
+    /// What happens to the running tasks when a run ends.
     #[derive(Default)]
     pub enum ShutdownPolicy {
-        /// They are waited for, for a while; what is left then is cancelled.
+        /// The run waits for them up to a time limit, and then cancels the rest.
         #[default]
         Drain = "drain",
-        /// Those that have not begun are cancelled, the others waited for.
+        /// Tasks that have not begun are cancelled; the run waits for the others.
         CancelPending = "cancel_pending",
-        /// All are cancelled. Each is dropped the next time it would be polled.
+        /// All tasks are cancelled. Each is dropped instead of being polled again.
         Cancel = "cancel",
     }
 }
 
-/// A future of a component: what it gives, if that is anything.
+/// The future of a task; its result may have no value.
 pub(crate) type Work = Pin<Box<dyn Future<Output = Result<Option<Value>, Failure>> + Send>>;
 
-/// How a future begins.
+/// How the future of a task is created.
 pub(crate) enum TaskStart {
-    /// It is there.
+    /// It exists.
     Now(Work),
-    /// It is made by the coordinator, in the order of components: for what is heard by others when
-    /// it is made.
+    /// The coordinator creates it, in the order of components: for futures whose creation has
+    /// effects that others see.
     Deferred(Box<dyn FnOnce() -> Work + Send>, ResultOrder),
 }
 
-/// In which order what the tasks of a component give is seen.
+/// The order in which the results of a component's tasks are published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResultOrder {
-    /// As they end.
+    /// In the order of completion.
     ByCompletion,
-    /// As they were submitted: one that has ended waits for those before it.
+    /// In the order of submission: a result waits for the results of earlier tasks.
     BySubmission,
 }
 
-/// A future of a component that has not been given to the executor yet.
+/// A task that was not given to the executor yet.
 pub(crate) struct Submitted {
     pub(crate) from: TaskOrigin,
-    /// Which of the component's invocations that overlap.
+    /// Which one of the component's overlapping invocations submitted it.
     invocation: usize,
     begin: TaskStart,
 }
@@ -88,7 +88,7 @@ impl Submitted {
     }
 }
 
-/// Whose future it is.
+/// Which component submitted a task, and for which output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TaskOrigin {
     pub(crate) component: usize,
@@ -97,7 +97,7 @@ pub(crate) struct TaskOrigin {
     pub(crate) order: ResultOrder,
 }
 
-/// Where components leave their futures.
+/// Where components submit tasks.
 #[derive(Clone)]
 pub(crate) struct Tasks {
     shared: Arc<Shared>,
@@ -105,17 +105,18 @@ pub(crate) struct Tasks {
 
 struct Shared {
     state: Mutex<State>,
-    /// Submitted and not taken back. It changes under the lock.
+    /// Submitted tasks whose results were not taken. It changes under the lock.
     n_open: AtomicUsize,
 }
 
 struct State {
     submitted: Vec<Submitted>,
-    /// Given to the executor and not taken back: it changes between epochs only.
+    /// Tasks that the executor has and whose results were not taken. It changes between epochs
+    /// only.
     n_open: usize,
     n_open_max: usize,
     n_rejected: u64,
-    /// As of the last look.
+    /// The value of `n_rejected` at the last report.
     n_rejected_seen: u64,
 }
 
@@ -155,12 +156,12 @@ impl Tasks {
             return Err(TaskRefused { limit: Some(state.n_open_max) });
         }
         state.submitted.push(Submitted { from, invocation, begin });
-        // Relaxed: the coordinator looks at it when all who could submit are done.
+        // Relaxed: the coordinator reads it after all workers of the epoch are done.
         self.shared.n_open.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Takes what was submitted, in the order of components.
+    /// Takes the submitted tasks, in the order of components.
     pub(crate) fn take_submitted(&self) -> Vec<Submitted> {
         let mut state = self.lock();
         let mut taken = core::mem::take(&mut state.submitted);
@@ -170,7 +171,8 @@ impl Tasks {
         taken
     }
 
-    /// Lets go of what these components have submitted and nobody has taken: it does not count.
+    /// Drops the tasks that these components have submitted and that were not started: they do not
+    /// count.
     pub(crate) fn forget(&self, components: &[usize]) {
         let mut state = self.lock();
         let is_gone = |one: &mut Submitted| components.contains(&one.from.component);
@@ -179,7 +181,7 @@ impl Tasks {
         // Relaxed: as in `submit`.
         self.shared.n_open.fetch_sub(gone.len(), Ordering::Relaxed);
         for one in gone {
-            // A drop that panics is the component's affair, whose call does not count either.
+            // A panic in a drop is ignored: the call that submitted the task does not count either.
             drop(catch_panic(move || {
                 drop(one);
                 Ok(())
@@ -187,27 +189,27 @@ impl Tasks {
         }
     }
 
-    /// `n` of them have come back.
+    /// The results of `n` tasks were taken.
     pub(crate) fn closed(&self, n: usize) {
         self.lock().n_open -= n;
         // Relaxed: as in `submit`.
         self.shared.n_open.fetch_sub(n, Ordering::Relaxed);
     }
 
-    /// How many were submitted and have not come back.
+    /// How many submitted tasks have results that were not taken.
     pub(crate) fn n_open(&self) -> usize {
         // Relaxed: as in `submit`.
         self.shared.n_open.load(Ordering::Relaxed)
     }
 
-    /// How many were refused since this was last asked.
+    /// How many tasks were refused since the last call of this method.
     pub(crate) fn take_new_rejects(&self) -> u64 {
         let mut state = self.lock();
         let n_rejected = state.n_rejected;
         n_rejected - core::mem::replace(&mut state.n_rejected_seen, n_rejected)
     }
 
-    /// How many were refused.
+    /// How many tasks were refused.
     pub(crate) fn n_rejected(&self) -> u64 {
         self.lock().n_rejected
     }
@@ -240,14 +242,14 @@ impl RunningTasks {
         let has_begun = Arc::new(AtomicBool::new(false));
         let begun = Arc::clone(&has_begun);
         let join = executor.spawn(async move {
-            // Relaxed: it says no more than itself.
+            // Relaxed: the flag publishes no other data.
             begun.store(true, Ordering::Relaxed);
             task.await;
         });
         self.0.insert(number, Task { component, join, has_begun });
     }
 
-    /// Whether what a task gave has to wait for one that was submitted before it.
+    /// Whether the result of a task has to wait for the result of an earlier one.
     pub(crate) fn must_wait(&self, number: u64, origin: TaskOrigin) -> bool {
         let mut earlier = self.0.range(..number);
         origin.order == ResultOrder::BySubmission
@@ -255,12 +257,12 @@ impl RunningTasks {
             && !mutant!("tasks-order-is-forgotten")
     }
 
-    /// One has told what came of it.
+    /// The result of a task was taken.
     pub(crate) fn ended(&mut self, number: u64) {
         self.0.remove(&number);
     }
 
-    /// Dependencies until nothing is left of any, as the policy says.
+    /// Waits until all tasks have ended, as the policy says.
     pub(crate) async fn end(
         &mut self,
         policy: ShutdownPolicy,
@@ -271,7 +273,7 @@ impl RunningTasks {
             return;
         }
         for Task { join, has_begun, .. } in self.0.values() {
-            // Relaxed: as above. One that begins meanwhile is dropped at its second look.
+            // Relaxed: as above. A task that begins in between is dropped at its second poll.
             let is_pending = !has_begun.load(Ordering::Relaxed);
             match policy {
                 ShutdownPolicy::Cancel => join.abort(),
@@ -297,16 +299,16 @@ impl RunningTasks {
     }
 }
 
-/// What became of the tasks that were under way at the end.
+/// What happened to the tasks that were running at the end of the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EndCounts {
-    /// They have ended, and nobody sees what they gave.
+    /// They completed after the last epoch: no component sees their results.
     pub(crate) unseen: u64,
-    /// They were dropped.
+    /// They were cancelled.
     pub(crate) cancelled: u64,
 }
 
-/// A task that was not started.
+/// A task that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskRefused {
     limit: Option<usize>,
@@ -317,7 +319,7 @@ impl TaskRefused {
         Self { limit: None }
     }
 
-    /// Whether as many are under way as the run allows. That may be otherwise in a later epoch.
+    /// Whether as many tasks are running as the run allows. A later attempt may succeed.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.limit.is_some()

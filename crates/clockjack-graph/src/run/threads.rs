@@ -1,8 +1,8 @@
-//! Threads of lanes: which lanes get one, what is asked of the operating system for it, and what
-//! came of it.
+//! Threads of lanes: which lanes get one, what they request from the operating system, and which
+//! requests were granted.
 //!
-//! Nothing here starts a thread: the host of the system does, if it has any to give, and asks what
-//! is to be asked from the thread itself, before anything runs there. A thread ends with its run.
+//! Nothing here starts a thread. The host of the system does so, if it can, and applies the thread
+//! policy on the thread itself, before anything runs there. A thread ends with its run.
 //!
 //! | lane | gets a thread |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | `fixed_rate` by the wall clock | unless the run is in simulated time |
 //! | any other | never: it shares the workers of the system |
 //!
-//! In simulated time nothing is asked of the operating system: the result is the same without it,
-//! and a graph that must have a real-time class can be simulated where there is none to be had.
+//! In simulated time nothing is requested from the operating system: the result does not depend on
+//! it, and a graph that requires a real-time class can be simulated on a host without one.
 
 use clockjack_actor::{
     ActorSystem,
@@ -32,7 +32,7 @@ use crate::{
 
 const SIMULATED: &str = "the run is in simulated time";
 
-/// What a run has made of a lane: whatever was given for it is in one of the two lists.
+/// Which settings of a lane are in force: every given field is in one of the two lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneReport {
     /// Its id.
@@ -61,21 +61,21 @@ pub(crate) struct LaneThreads {
     pub(crate) reports: Vec<LaneReport>,
 }
 
-/// What a lane has in a run.
+/// What a lane got in a run.
 struct LaneGrant<'a> {
-    /// It follows the clock of the system, where that makes a difference.
+    /// It follows the clock of the system.
     keeps_wall_clock: bool,
-    /// What was asked for its thread, or why it has none, or nothing was asked.
+    /// The answers to its requests, or the reason why it made none.
     answers: Result<&'a PolicyAnswers, &'a str>,
     has_thread: bool,
 }
 
 impl LaneThreads {
-    /// Makes the threads of a run.
+    /// Starts the threads of a run's lanes.
     ///
     /// # Errors
     ///
-    /// If a lane insists on what it does not get.
+    /// A lane requires a policy that the host does not grant.
     pub(crate) fn make(plan: &Plan, system: &ActorSystem, clock: Clock) -> Result<Self, RunError> {
         let mut made = Self {
             threads: Vec::with_capacity(plan.lanes.len()),
@@ -94,7 +94,8 @@ impl LaneThreads {
         self.threads[lane].as_ref().map(OwnThread::executor)
     }
 
-    /// Those of the lanes that are called on their threads, but keep the time of others.
+    /// The executors of isolated lanes: these run on their own threads, but belong to the first
+    /// domain.
     pub(crate) fn isolated(&self, plan: &Plan) -> Vec<Option<Handle>> {
         let is_isolated = |lane: &PlanLane| lane.spec.lane_type == LaneType::IsolatedThread;
         let executor = |lane: usize| self.executor(lane).cloned();
@@ -149,7 +150,7 @@ fn make(
     }
 }
 
-/// The first field that was asked of the operating system, and is not in force.
+/// The first field that was requested from the operating system and is not in force.
 fn first_not_granted<'r>(spec: &LaneSpec, report: &'r LaneReport) -> Option<&'r LaneAdvice> {
     let is_asked = |field: &str| {
         capability::effective(spec)
@@ -162,7 +163,7 @@ fn name(spec: &LaneSpec) -> &str {
     spec.thread_name.as_ref().unwrap_or(&spec.id)
 }
 
-/// What is asked of the operating system for a lane: what was given.
+/// The thread policy that a lane requests.
 fn wishes(spec: &LaneSpec) -> ThreadPolicy {
     // The ranges are checked by the compiler.
     let small = |n: i64| i32::try_from(n).unwrap_or(i32::MAX);
@@ -227,20 +228,20 @@ fn not_granted(answer: &PolicyAnswer) -> Option<String> {
 }
 
 impl Plan {
-    /// Whether what lanes get depends on the host.
+    /// Whether the settings of lanes depend on the host.
     #[must_use]
     pub fn asks_of_the_host(&self) -> bool {
         let is_asked = |(_, needs): (_, Requirement)| matches!(needs, Requirement::Os(_));
         self.lanes.iter().any(|lane| capability::effective(&lane.spec).any(is_asked))
     }
 
-    /// Finds out what lanes would get on a host, by a thread for each that is let go at once. What
-    /// the host does not grant becomes advice, and is told in the diagnostics.
+    /// Finds out which settings a host would grant, by starting and stopping a thread per lane.
+    /// What the host does not grant becomes advisory, and is reported in the diagnostics.
     pub fn try_on(&mut self, system: &ActorSystem) {
         for lane in &mut self.lanes {
             let warned = LaneSpec { on_policy_error: OnPolicyError::Warn, ..lane.spec.clone() };
             let tried = PlanLane { spec: warned, ..lane.clone() };
-            // Nothing is refused to a lane that does not insist.
+            // A lane that requires nothing is never refused.
             let Ok((_, report)) = make(&tried, system, Clock::Wall) else { continue };
             for (field, _) in capability::effective(&lane.spec) {
                 let advice = report.advisory.iter().find(|advice| advice.field == field);

@@ -1,6 +1,6 @@
-//! Trace records as a timeline: one track for the epochs, one for each lane with its ticks, below
-//! it one for each of its components and loops, counters, and an arrow from each call that
-//! published something to the call that it led to.
+//! Draws trace records as a timeline: one track for the epochs, one per lane with its ticks, below
+//! it one per component and loop, counters, and an arrow from each call that published a message to
+//! the call that it caused.
 
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use clockjack_sync::mutant;
 use super::trace::{NONE, TraceName, TraceRecord};
 use crate::{compile::Plan, describe::EdgeKind};
 
-/// Draws the records of a run of this plan, in the order in which the run gave them.
+/// Draws the records of a run of this plan, in the order of the trace log.
 #[must_use]
 pub fn timeline(plan: &Plan, records: &[TraceRecord]) -> Timeline {
     let mut timeline = Timeline::new();
@@ -33,13 +33,13 @@ pub fn timeline(plan: &Plan, records: &[TraceRecord]) -> Timeline {
 /// The tracks of a graph.
 struct Tracks {
     epochs: TrackId,
-    /// Calls in the epoch that was.
+    /// Calls in the last epoch.
     calls: CounterId,
     lanes: Vec<TrackId>,
-    /// Ticks that took too long, and that were left out.
+    /// Ticks that took too long, and ticks that were skipped.
     late: Vec<Option<(CounterId, CounterId)>>,
     components: Vec<TrackId>,
-    /// For each region, that of its loop.
+    /// For each region, the track of its loop.
     loops: Vec<Option<TrackId>>,
 }
 
@@ -71,7 +71,7 @@ impl Tracks {
         Self { epochs, calls, lanes, late, components, loops }
     }
 
-    /// Where a record is drawn.
+    /// The track of a record.
     fn of(&self, plan: &Plan, record: &TraceRecord) -> TrackId {
         let component = plan.components.get(record.component as usize);
         if let (Some(one), "loop") = (component, record.name.phase())
@@ -91,13 +91,14 @@ struct Drawing<'p> {
     plan: &'p Plan,
     tracks: Tracks,
     arrows: Arrows,
-    /// For each lane, ticks that took too long, and that were left out, until now.
+    /// For each lane, the total of ticks that took too long, and of skipped ticks.
     totals: Vec<(u64, u64)>,
     calls: u64,
 }
 
 impl Drawing<'_> {
-    // Records of an epoch come region by region, in compiled order: calls before what they lead to.
+    // Records of an epoch come region by region, in compiled order: calls before the calls that
+    // they cause.
     fn record(&mut self, timeline: &mut Timeline, at: usize, record: &TraceRecord) {
         let (plan, track) = (self.plan, self.tracks.of(self.plan, record));
         let (start_ns, took_ns) = (record.start_ns, record.duration_ns);
@@ -109,7 +110,7 @@ impl Drawing<'_> {
                 let name = plan.components[record.component as usize].spec.id.as_str();
                 let call = timeline.span(track, name, start_ns, took_ns, &args);
                 if let Some(from) = self.arrows.received(record, call) {
-                    // An arrow back in time is none: a clock that was set back.
+                    // The clock was set back: no arrow leads back in time.
                     let _ = timeline.join(from, call);
                 }
             }
@@ -138,7 +139,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// The number of calls of an epoch, where it ends.
+    /// Draws the number of calls of an epoch at its end.
     fn count_calls(&mut self, timeline: &mut Timeline) {
         let calls = core::mem::take(&mut self.calls);
         if calls > 0 {
@@ -169,23 +170,23 @@ impl Drawing<'_> {
     }
 }
 
-/// Who has sent what.
+/// Which call sent which message.
 ///
-/// A message on an immediate edge is that of the call, or the batch, before its commit. On other
-/// edges a publication and its commit are two records, an epoch apart: they come in the same order,
-/// and if there are fewer commits, the oldest publications made room for the others.
+/// A message on an immediate edge comes from the last call or batch before its commit. On other
+/// edges a publication and its commit are two records, one epoch apart: they come in the same
+/// order, and if there are fewer commits, the oldest publications were evicted.
 struct Arrows {
-    /// For each component.
+    /// The last call of each component.
     last_call: Vec<Option<EventId>>,
     /// The last batch: its component, its time, and its event.
     batch: Option<(TraceRecord, EventId)>,
-    /// By message: the edge plus one, and its number there.
+    /// By message: the edge plus one, and its sequence number.
     sent: BTreeMap<(u32, u64), EventId>,
-    /// By edge: who has published what is not committed yet.
+    /// By edge: the senders of publications that are not committed yet.
     on_the_way: BTreeMap<u32, Vec<Option<EventId>>>,
-    /// By edge and epoch: how many commits are still to come.
+    /// By edge and epoch: how many commits follow.
     n_commits: BTreeMap<(u32, u64), usize>,
-    /// Commits of what has come from outside: nobody here has sent it.
+    /// Whether a record is the commit of a value from outside, which no call has sent.
     from_outside: Vec<bool>,
     epoch_began_ns: u64,
 }
@@ -203,7 +204,8 @@ impl Arrows {
             if !is_commit(record) {
                 continue;
             }
-            // What a component has published at once has a lane; what came at the boundary has not.
+            // A commit of a component's publication on an immediate edge has a lane; one at the
+            // boundary has none.
             let is_immediate = is_immediate(plan, record);
             if is_immediate {
                 from_outside[at] = record.lane == NONE;
@@ -229,7 +231,7 @@ impl Arrows {
         self.last_call[record.component as usize] = Some(event);
     }
 
-    /// A call: who has sent what it was made for.
+    /// A call: returns the sender of the message that caused it.
     fn received(&mut self, record: &TraceRecord, call: EventId) -> Option<EventId> {
         let is_in_batch = self.batch.as_ref().is_some_and(|(batch, _)| {
             let end_ns = |one: &TraceRecord| one.start_ns.saturating_add(one.duration_ns);
@@ -237,7 +239,7 @@ impl Arrows {
                 && batch.start_ns <= record.start_ns
                 && end_ns(record) <= end_ns(batch)
         });
-        // Of a batch all is committed together: the batch is who sends.
+        // The publications of a batch are committed together: the batch is their sender.
         if !is_in_batch {
             self.last_call[record.component as usize] = Some(call);
         }
@@ -248,7 +250,7 @@ impl Arrows {
         if self.from_outside[at] {
             return;
         }
-        // What was fed came over no edge of the plan.
+        // A fed value came over no edge of the plan.
         let from = plan.edges.get(record.edge as usize).map(|edge| edge.from.0);
         let call = from.and_then(|from| self.last_call.get(from).copied().flatten());
         if record.name == TraceName::ChannelPublish {
@@ -275,7 +277,7 @@ impl Arrows {
     }
 }
 
-/// Who took part in a batch, as `0,1`.
+/// The workers that took part in a batch, as `0,1`.
 fn worker_ids(record: &TraceRecord) -> String {
     let mut text = String::new();
     for worker in record.worker_ids() {

@@ -1,8 +1,8 @@
-//! Trace records: fixed in size, numbers for names, kept until the epoch has ended by each region,
-//! or by all together if one worker runs them.
+//! Trace records: fixed in size, with numbers for names. Each region keeps its own until the epoch
+//! has ended; if one worker runs all regions, they share one list.
 //!
-//! A record that has a duration stands for three names: that of the span, its `_begin` and its
-//! `_end`. A run writes only the first; [`expand`] gives all of them to who reads.
+//! A record with a duration represents three names: that of the span, its `_begin` and its `_end`.
+//! A run writes only the first; [`expand`] produces all of them for a reader.
 
 mod expand;
 mod lines;
@@ -22,7 +22,7 @@ use super::{
 use crate::named::named;
 
 named! {
-    /// What a record tells of.
+    /// What a record is about.
     #[non_exhaustive]
     pub enum TraceName {
         /// An epoch.
@@ -37,9 +37,9 @@ named! {
         ComponentExecuteBegin = "component_execute_begin",
         /// A call has ended.
         ComponentExecuteEnd = "component_execute_end",
-        /// The run is to stop, and a component was at work.
+        /// The run is stopping while a component runs.
         ComponentCancellationRequested = "component_cancellation_requested",
-        /// A component has seen that the run is to stop.
+        /// A component has observed that the run is stopping.
         ComponentCancellationObserved = "component_cancellation_observed",
         /// A call took longer than its budget.
         ComponentTimeoutBudgetExceeded = "component_timeout_budget_exceeded",
@@ -53,7 +53,7 @@ named! {
         FixedRateTickEnd = "fixed_rate_tick_end",
         /// A tick took longer than its budget.
         FixedRateOverrun = "fixed_rate_overrun",
-        /// A tick was left out.
+        /// A tick was skipped.
         FixedRateSkippedTick = "fixed_rate_skipped_tick",
         /// A value was published.
         ChannelPublish = "channel_publish",
@@ -63,13 +63,13 @@ named! {
         StateCommit = "state_commit",
         /// A value of an async edge was admitted.
         AsyncAdmission = "async_admission",
-        /// Settings were looked at.
+        /// New settings were validated.
         ConfigTransactionValidate = "config_transaction_validate",
-        /// Settings were taken.
+        /// New settings were applied.
         ConfigTransactionApply = "config_transaction_apply",
-        /// Settings were taken back.
+        /// New settings were rolled back.
         ConfigTransactionRollback = "config_transaction_rollback",
-        /// Settings are in force.
+        /// New settings are in force.
         ConfigTransactionCommit = "config_transaction_commit",
         /// An iteration of a loop.
         LoopIteration = "loop_iteration",
@@ -81,23 +81,23 @@ named! {
         LoopConverged = "loop_converged",
         /// A loop took longer than its budget.
         LoopBudgetOverrun = "loop_budget_overrun",
-        /// A loop has made as many iterations as it may.
+        /// A loop has reached its largest number of iterations.
         LoopMaxIterationsHit = "loop_max_iterations_hit",
-        /// The outputs of a loop were thrown away.
+        /// The outputs of a loop were discarded.
         LoopOutputDiscarded = "loop_output_discarded",
         /// A member of a loop has failed.
         LoopError = "loop_error",
-        /// The run is to stop, and a loop was at work.
+        /// The run is stopping while a loop runs.
         LoopCancellationRequested = "loop_cancellation_requested",
-        /// A loop has stopped because the run is to.
+        /// A loop has stopped because the run is stopping.
         LoopCancellationObserved = "loop_cancellation_observed",
-        /// Something is not as it should be.
+        /// A health event.
         HealthEvent = "health_event",
     }
 }
 
 impl TraceName {
-    /// The part of the runtime that it is of.
+    /// The part of the runtime that it belongs to.
     #[must_use]
     pub const fn phase(self) -> &'static str {
         match self {
@@ -132,48 +132,48 @@ impl TraceName {
     }
 }
 
-/// Nothing of that kind belongs to a record.
+/// A record has no component, edge or lane.
 pub const NONE: u32 = u32::MAX;
 
-/// What has happened, in numbers of the plan.
+/// A trace record. Components, edges and lanes are indices of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRecord {
-    /// What it tells of.
+    /// What it is about.
     pub name: TraceName,
-    /// Which kind of that: of a health event its place in
-    /// [`HealthKind::ALL`](super::health::HealthKind::ALL), else zero.
+    /// For a health event, the index of its kind in
+    /// [`HealthKind::ALL`](super::health::HealthKind::ALL); otherwise zero.
     pub detail: u8,
-    /// The component, or [`NONE`]; of a loop, its first member.
+    /// The component, or [`NONE`]; for a loop, its first member.
     pub component: u32,
     /// The edge, or [`NONE`].
     pub edge: u32,
     /// The lane, or [`NONE`].
     pub lane: u32,
-    /// Which of those who work on an epoch, from zero.
+    /// The worker of the epoch, from zero.
     pub worker: u16,
     /// The epoch.
     pub epoch: u64,
     /// Nanoseconds since the run began.
     pub start_ns: u64,
-    /// Nanoseconds; zero for a point.
+    /// Nanoseconds; zero for an instant.
     pub duration_ns: u64,
-    /// The message that began it all: edge plus one, and its number; zero: none.
+    /// The message that began the chain of calls: edge plus one, and its number; zero: none.
     pub correlation: (u32, u64),
-    /// The message that led to it, or the one that it is about.
+    /// The message that caused it, or the message that it is about.
     pub message: (u32, u64),
-    /// What else there is to say: an iteration from zero, how many ticks, outputs or events, the
-    /// number of a change of settings; of a batch, who took part: a bit for each worker; of the end
-    /// of a span, its nanoseconds.
+    /// Further data: the index of an iteration; the number of ticks, outputs or events; the number
+    /// of a change of settings; for a batch, a bit for each worker that took part; for the end of a
+    /// span, its duration in nanoseconds.
     pub value: u64,
 }
 
 impl TraceRecord {
-    /// Something that happens now.
+    /// A record of the current time.
     pub(crate) fn point(name: TraceName, env: &Env) -> Self {
         Self::at(name, env, env.since_start())
     }
 
-    /// Something that happened then.
+    /// A record of a given time.
     #[inline]
     fn at(name: TraceName, env: &Env, start_ns: u64) -> Self {
         Self {
@@ -192,20 +192,21 @@ impl TraceRecord {
         }
     }
 
-    /// Who took part in a batch; nobody for other records. The last stands for all after it, too.
+    /// The workers that took part in a batch; none for other records. The last bit also represents
+    /// all workers with a higher number.
     pub fn worker_ids(&self) -> impl Iterator<Item = u16> + use<> {
         let bits = if self.name == TraceName::ThreadPoolBatch { self.value } else { 0 };
         (0..64_u16).filter(move |worker| bits >> worker & 1 == 1)
     }
 
-    /// Of a health event, its kind.
+    /// The kind of a health event.
     #[must_use]
     pub fn health_kind(&self) -> Option<HealthKind> {
         let kinds = (self.name == TraceName::HealthEvent).then_some(HealthKind::ALL)?;
         kinds.get(usize::from(self.detail)).copied()
     }
 
-    /// A health event, told of now. It may have happened some epochs ago.
+    /// A health event, recorded now. It may have happened some epochs ago.
     pub(crate) fn health(event: &Health, env: &Env) -> Self {
         let kind = HealthKind::ALL.iter().position(|kind| *kind == event.key.kind);
         Self {
@@ -219,10 +220,10 @@ impl TraceRecord {
     }
 }
 
-/// Writes down what a region does in one epoch.
+/// Records what a region does in one epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
-    /// Its own, unless all regions that one worker runs share theirs.
+    /// Its own list, or the list that all regions of one worker share.
     pub(crate) lines: Box<Lines>,
     pub(crate) lane: u32,
     pub(crate) worker: u16,
@@ -238,7 +239,7 @@ impl Recorder {
         RecordSource { lane: self.lane, worker }
     }
 
-    /// A point of a component of this region.
+    /// Records an instant of a component of this region.
     #[cold]
     pub(crate) fn note(&mut self, env: &Env, name: TraceName, component: usize, value: u64) {
         if env.traces {
@@ -248,8 +249,8 @@ impl Recorder {
         }
     }
 
-    /// A span that has begun; where it is kept, for [`close`](Self::close). What comes next is in
-    /// it, and does not begin before it.
+    /// Begins a span; returns its index for [`close`](Self::close). Later records are inside it and
+    /// do not begin before it.
     pub(crate) fn open(
         &mut self,
         env: &Env,
@@ -265,7 +266,7 @@ impl Recorder {
         self.push(TraceRecord { component, lane, ..begun })
     }
 
-    /// The span has ended.
+    /// Ends a span.
     pub(crate) fn close(&mut self, env: &Env, span: Option<usize>, value: u64) {
         if let Some(record) = span.and_then(|at| self.lines.get_mut(at)) {
             record.duration_ns = env.since_start().saturating_sub(record.start_ns);
@@ -273,7 +274,7 @@ impl Recorder {
         }
     }
 
-    /// The span was none: nothing has happened in it.
+    /// Removes a span in which nothing happened.
     pub(crate) fn forget(&mut self, span: Option<usize>) {
         if let Some(at) = span {
             self.lines.truncate(at);
@@ -281,38 +282,38 @@ impl Recorder {
     }
 }
 
-/// When whoever runs regions last looked at the clock, in an epoch with a trace.
+/// The last clock reading of a worker, in an epoch with a trace.
 ///
-/// A look costs as much as all the rest of a record. So a call begins in a trace when the one
-/// before it on the same worker has ended, and what it has published is committed at its end: what
-/// the run itself does in between is drawn as part of the call that follows. Calls with a budget
-/// are measured for themselves, and so are those of an epoch that is timed and not traced.
+/// Reading the clock costs as much as the rest of a record. So in a trace a call begins when the
+/// previous call on the same worker has ended, and its publications are committed at its end: what
+/// the runtime does in between is drawn as part of the next call. Calls with a budget are measured
+/// exactly, and so are all calls in an epoch that is timed but not traced.
 #[derive(Debug, Default)]
 pub(crate) struct ClockCache(Option<u64>);
 
 impl ClockCache {
-    /// The last look, or one now.
+    /// The last reading, or a new one.
     #[inline]
     fn cached(&mut self, env: &Env) -> u64 {
         *self.0.get_or_insert_with(|| env.since_start())
     }
 
-    /// A look now.
+    /// A new reading.
     #[inline(never)]
     fn read(&mut self, env: &Env) -> u64 {
         *self.0.insert(env.since_start())
     }
 }
 
-/// When a call began, if that is measured.
+/// When a call began, if it is measured.
 #[derive(Clone, Copy)]
 pub(crate) struct Begun(Option<u64>);
 
 impl Begun {
-    /// It is not.
+    /// The call is not measured.
     pub(crate) const UNMEASURED: Self = Self(None);
 
-    /// Whether it is.
+    /// Whether the call is measured.
     #[inline]
     pub(crate) fn is_measured(self) -> bool {
         self.0.is_some()
@@ -325,7 +326,7 @@ pub(crate) fn begin(env: &Env, node: &NodeState, clock: &mut ClockCache) -> Begu
     Begun(if is_measured { Some(call_start(env, node, clock)) } else { None })
 }
 
-/// As [`begin`], of a call that has no budget: the last look will do if there was one.
+/// As [`begin`], for a call without a budget: uses the last clock reading if there is one.
 #[inline(always)]
 pub(crate) fn begin_unbudgeted(env: &Env, clock: &mut ClockCache) -> Begun {
     match clock.0 {
@@ -355,7 +356,7 @@ pub(crate) fn end(
     }
 }
 
-/// As [`end`], of a call that has no budget.
+/// As [`end`], for a call without a budget.
 #[inline(never)]
 pub(crate) fn end_unbudgeted(
     env: &Env,
@@ -375,7 +376,7 @@ pub(crate) fn end_unbudgeted(
     }
 }
 
-/// One of the invocations that overlapped, as it was measured.
+/// Records one of several overlapping invocations, as measured.
 pub(crate) fn job(env: &Env, node: &mut NodeState, recorder: &mut Recorder, job: &Job) {
     if let Some(span) = job.span_ns
         && !mutant!("trace-forgets-jobs")
@@ -384,7 +385,7 @@ pub(crate) fn job(env: &Env, node: &mut NodeState, recorder: &mut Recorder, job:
     }
 }
 
-/// A call that began then and took so long.
+/// Records a call with its start and its duration.
 fn called(
     env: &Env,
     node: &mut NodeState,
@@ -437,7 +438,7 @@ fn record_call(
     });
 }
 
-/// Invocations that may have overlapped: from the first beginning to the last end, with all who
+/// Records a batch of invocations: from the first beginning to the last end, with all workers that
 /// took part.
 pub(crate) fn batch(env: &Env, node: &NodeState, recorder: &mut Recorder, jobs: &[Job]) {
     if !env.traces {
@@ -482,7 +483,7 @@ fn note_commit(env: &Env, recorder: &mut Recorder, clock: &mut ClockCache, edge:
     });
 }
 
-/// A publication on an edge whose reader sees it in the next epoch.
+/// Records a publication that becomes visible in the next epoch.
 #[inline]
 pub(crate) fn published(env: &Env, recorder: &mut Recorder, clock: &mut ClockCache, edge: u32) {
     if env.traces {

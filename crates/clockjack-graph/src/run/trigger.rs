@@ -1,23 +1,24 @@
-//! The trigger of a component: when what has come makes an invocation, and of which messages.
+//! The trigger of a component: decides when messages make an invocation, and which messages.
 //!
-//! It is asked when the run gets to its component, and has no time of its own. What the policy
-//! cannot use yet waits in [`Pending`] queues, which are bounded; what it throws away is counted.
-//! The order in which messages are consumed is fixed: `any_input` and those like it take inputs in
-//! the order of their names, all others in declared order; one input's channels in the order of
-//! the description; and each channel's messages as they came.
+//! The run evaluates it when it comes to the component; a trigger has no clock of its own. Messages
+//! that the policy cannot use yet wait in [`Pending`] queues, which are bounded; dropped messages
+//! are counted. The order in which messages are consumed is fixed: `any_input` and similar policies
+//! take inputs in the order of their names, all others in declared order; the channels of one input
+//! in the order of the description; and the messages of each channel in the order of arrival.
 //!
 //! ```text
-//! popped from channels = handed on + timeout_drop_count + pending_drop_count
-//!     + time_sync_drop_count + late_drop_count + condition_suppressed_count + still pending
+//! popped from channels = delivered + timeout_drop_count + pending_drop_count
+//! + time_sync_drop_count + late_drop_count + condition_suppressed_count + still pending
 //! ```
 //!
-//! Two promises for whoever moves time: if [`Trigger::might_be_ready`] says no,
-//! [`Trigger::collect`] changes nothing; and at the time that [`Trigger::next_due`] names, it makes
-//! an invocation or throws a message away, also if nothing has come. So no run stands still at a
-//! point in time for ever.
+//! A trigger gives two guarantees to the coordinator, which advances time. If
+//! [`Trigger::might_be_ready`] returns false, [`Trigger::collect`] changes nothing. And at the time
+//! that [`Trigger::next_due`] returns, `collect` makes an invocation or drops a message, also
+//! without a new message. So no run is stuck at a point in time for ever.
 //!
-//! With an `any_input` policy without interval, latency and watermark (`is_direct`) nothing is ever
-//! pending: messages go from the channels to the component, and what is beyond the limit stays.
+//! With an `any_input` policy without interval, latency and watermark (`is_direct`) no message is
+//! ever pending: messages go from the channels directly to the component, and messages beyond the
+//! limit stay in the channels.
 
 mod build;
 pub(crate) mod invocations;
@@ -42,15 +43,15 @@ use super::{
 };
 use crate::{data::Value, describe::Domain};
 
-/// What was counted, by the names of `runtime.trigger.*`.
+/// The counters, by the names of `runtime.trigger.*`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TriggerCounters {
     /// Invocations.
     pub(crate) ready_count: u64,
-    /// Looks at which something was pending, or due, and no invocation was made.
+    /// Evaluations at which something was pending or due, but no invocation was made.
     pub(crate) suppressed_count: u64,
     /// Invocations with the newest message of each input (`coalesce`, `debounce`). The messages
-    /// that those took the place of are in `pending_drop_count`.
+    /// that these replaced are in `pending_drop_count`.
     pub(crate) coalesced_count: u64,
     /// Messages that waited longer than `max_latency_ms`.
     pub(crate) timeout_drop_count: u64,
@@ -60,19 +61,19 @@ pub(crate) struct TriggerCounters {
     pub(crate) time_sync_drop_count: u64,
     /// Messages too far behind the watermark.
     pub(crate) late_drop_count: u64,
-    /// Messages that were too many at their input.
+    /// Messages beyond the bound of their input.
     pub(crate) pending_drop_count: u64,
-    /// Messages without the timestamp that the condition asks for.
+    /// Messages without the timestamp that the condition requires.
     pub(crate) condition_suppressed_count: u64,
     /// Those of `suppressed_count` that were inside `min_interval_ms`.
     pub(crate) rate_limit_suppressed_count: u64,
 }
 
-/// An input that a trigger looks at.
+/// An input of a trigger.
 #[derive(Debug)]
 struct TriggerInput {
     port: u16,
-    /// What a message here is.
+    /// The kind of event that a message here is.
     kind: EventKind,
     /// Its channels among those of the component.
     channels: Range<usize>,
@@ -83,22 +84,23 @@ struct TriggerInput {
 #[derive(Debug)]
 pub(crate) struct Trigger {
     policy: Policy,
-    /// Messages go from the channels to the component.
+    /// Messages go directly from the channels to the component.
     is_direct: bool,
-    /// A set of one message each may do so: one channel an input, and nothing gets too old.
+    /// A set of one message per input may do so: each input has one channel, and messages do not
+    /// expire.
     may_skip_pending: bool,
-    /// Messages at all inputs.
+    /// Pending messages at all inputs.
     n_pending: usize,
-    /// No invocation before.
+    /// There is no invocation before this time.
     not_before_ns: u64,
     min_interval_ns: u64,
     /// Zero: none.
     max_latency_ns: u64,
-    /// Of a `watermark` trigger.
+    /// Only for a `watermark` trigger.
     lateness_ns: Option<u64>,
-    /// The greatest timestamp of each domain.
+    /// The greatest timestamp of each clock.
     watermarks: [u64; Domain::ALL.len()],
-    /// When it was last asked.
+    /// When it was last evaluated.
     seen_ns: u64,
     /// In declared order.
     inputs: Vec<TriggerInput>,
@@ -109,12 +111,12 @@ pub(crate) struct Trigger {
 }
 
 impl Trigger {
-    /// What was counted.
+    /// The counters.
     pub(crate) fn counters(&self) -> &TriggerCounters {
         &self.counters
     }
 
-    /// The component starts now, for the first time or again: so do its timers.
+    /// Starts the timers, when the component starts or restarts.
     pub(crate) fn start(&mut self, now_ns: u64) {
         for timer in &mut self.timers {
             timer.start(now_ns);
@@ -127,7 +129,7 @@ impl Trigger {
         self.policy == Policy::Always
     }
 
-    /// Messages that it has taken and not handed on.
+    /// Pending messages.
     #[cfg(test)]
     pub(crate) fn n_pending(&self) -> usize {
         self.n_pending
@@ -151,10 +153,10 @@ impl Trigger {
         inputs.any(|input| channels[input.channels.clone()].iter().any(Channel::has_update))
     }
 
-    /// The earliest time at which there could be an invocation although nothing comes: a timer, the
-    /// window of a batch, the end of an interval with something pending. A time that has passed
-    /// means at once. `None` for a manual trigger without an interval: it is ready in every epoch
-    /// and says nothing about time.
+    /// The earliest time at which there can be an invocation without a new message: a timer, the
+    /// window of a batch, the end of an interval with something pending. A time in the past means
+    /// now. `None` for a manual trigger without an interval: it is ready in every epoch,
+    /// independent of time.
     pub(crate) fn next_due(&self) -> Option<u64> {
         let due_ns = match self.policy {
             Policy::Never => None,
@@ -185,7 +187,7 @@ impl Trigger {
         }
     }
 
-    /// The input at which one message of one channel is all it takes, if that is how it is.
+    /// The input, if one message of its only channel is all that the trigger needs.
     pub(crate) fn single(&self) -> Option<u16> {
         match self.inputs.as_slice() {
             [input] if self.is_direct && input.channels == (0..1) => Some(input.port),
@@ -198,13 +200,13 @@ impl Trigger {
         matches!(self.policy, Policy::Any | Policy::Timers) && self.min_interval_ns == 0
     }
 
-    /// Whether one call in every epoch is all it takes.
+    /// Whether it makes exactly one invocation per epoch.
     pub(crate) fn is_steady(&self) -> bool {
         self.policy == Policy::Always && self.min_interval_ns == 0
     }
 
-    /// Whether a message of each of the first so many inputs is all it takes, straight from the
-    /// channels, of which each has one.
+    /// Whether it needs one message of each of the first `n_inputs` inputs, directly from their
+    /// only channels.
     pub(crate) fn is_set_of(&self, n_inputs: usize) -> bool {
         let is_nth = |(nth, input): (usize, &TriggerInput)| {
             usize::from(input.port) == nth && input.channels == (nth..nth + 1)
@@ -214,8 +216,9 @@ impl Trigger {
             && self.inputs.iter().enumerate().all(is_nth)
     }
 
-    /// Takes such a set, if there is one and nothing else to look at, as [`collect`](Self::collect)
-    /// would; whether there was. It takes the places of messages of which nothing is left.
+    /// Takes such a set, if there is one and nothing else to check, as [`collect`](Self::collect)
+    /// would; returns whether there was one. Overwrites the messages in `out`, which hold no
+    /// values.
     #[inline(always)]
     pub(crate) fn collect_set(
         &mut self,
@@ -237,7 +240,7 @@ impl Trigger {
         true
     }
 
-    /// So many invocations were made without asking it, of its [single](Self::single) channel.
+    /// Counts invocations of its [single](Self::single) channel that were made without it.
     #[inline]
     pub(crate) fn note_ready(&mut self, n_made: u64) {
         self.counters.ready_count += n_made;
@@ -268,8 +271,8 @@ impl Trigger {
         if mutant!("trigger-set-by-name") { self.by_name[nth] } else { nth }
     }
 
-    /// Appends the invocations there are now, at most `limit`, to `out`; how many. `channels` are
-    /// those of the component in the order of [`in_edges`](Self::in_edges).
+    /// Appends the invocations that can be made now, at most `limit`, to `out`; returns how many.
+    /// `channels` are those of the component in the order of [`in_edges`](Self::in_edges).
     #[inline]
     pub(crate) fn collect(
         &mut self,
@@ -388,7 +391,7 @@ impl Trigger {
         self.inputs.iter().all(|input| channels[input.channels.start].has_update())
     }
 
-    /// One message of each input, straight from its channel; what is left there becomes pending.
+    /// One message of each input, directly from its channel; what is left there becomes pending.
     fn collect_set_direct(
         &mut self,
         now_ns: u64,
@@ -412,7 +415,7 @@ impl Trigger {
         1
     }
 
-    /// Drops what has waited too long.
+    /// Drops messages that have waited too long.
     #[cold]
     fn expire(&mut self, now_ns: u64) {
         let since_ns = now_ns.saturating_sub(self.max_latency_ns);
@@ -423,8 +426,8 @@ impl Trigger {
         }
     }
 
-    /// Empties the channels of all inputs. Inputs are taken in the order of their names, which
-    /// counts for watermarks only.
+    /// Empties the channels of all inputs. The order of inputs, by name, matters for watermarks
+    /// only.
     fn take_in(&mut self, now_ns: u64, channels: &mut [Channel]) {
         for nth in 0..self.by_name.len() {
             let index = self.by_name[nth];
@@ -451,8 +454,8 @@ impl Trigger {
         }
     }
 
-    /// Whether a message is too far behind the greatest timestamp of its domain. If not, it may
-    /// itself have the greatest now.
+    /// Whether a message is too far behind the greatest timestamp of its clock. Updates the
+    /// greatest timestamp.
     fn is_behind(&mut self, message: &Message, lateness_ns: u64) -> bool {
         let Some(stamp) = message.meta.stamp() else { return false };
         let watermark = &mut self.watermarks[stamp.domain as usize];

@@ -1,4 +1,4 @@
-//! From a plan to the regions of its domains.
+//! Builds the regions of a run's domains from its plan.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::{
     registry::{Factory, node::ErasedComponent},
 };
 
-/// Where the channel of an edge is.
+/// The location of an edge's channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChannelLocation {
     pub(crate) domain: u32,
@@ -33,7 +33,7 @@ pub(crate) struct ChannelLocation {
     pub(crate) channel: u32,
 }
 
-/// The regions of all domains, and where everything is.
+/// The regions of all domains, and the location of everything in them.
 pub(crate) struct Wired {
     /// For each domain its regions, in compiled order, with their numbers in the plan.
     pub(crate) domains: Vec<Vec<(usize, Region)>>,
@@ -45,39 +45,40 @@ pub(crate) struct Wired {
     pub(crate) special_edges: Vec<SpecialEdges>,
 }
 
-/// What must be looked at in every epoch, and would be slow to look for.
+/// Tables of edges and regions that need attention in every epoch, so that the coordinator need not
+/// search for them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SpecialEdges {
-    /// Channels that show their message an epoch later: region and channel.
+    /// Channels with `previous_tick`, which show a message one epoch later: region and channel.
     pub(crate) later: Vec<(u32, u32)>,
-    /// Those of them for whose message a component is called, then and there.
+    /// Those of them that trigger a component.
     pub(crate) waking: Vec<(u32, u32)>,
-    /// Edges that are not immediate and may refuse: region, node, edge there.
+    /// Edges that are not immediate and may refuse: region, node, index of the edge in the outbox.
     pub(crate) guarded: Vec<(u32, u32, u32)>,
-    /// Regions that publish for the next epoch.
+    /// Regions that defer publications to the next epoch.
     pub(crate) deferring: Vec<u32>,
     /// Regions that may become ready by time alone.
     pub(crate) timed: Vec<u32>,
-    /// Edges from other domains whose producers wait for room, and those domains.
+    /// Edges from other domains with credit, and the domains of their producers.
     pub(crate) credited: Vec<(u32, u32)>,
-    /// Loops that make one iteration in each epoch, unless somebody else calls for those.
+    /// Loops that make one iteration per epoch and need no tick for that.
     pub(crate) spread: Vec<u32>,
 }
 
 impl SpecialEdges {
-    /// Whether an epoch has a beginning of which more is to be looked at than what has come.
+    /// Whether the beginning of every epoch has more to do than to take incoming items.
     pub(crate) fn has_boundary(&self) -> bool {
         !(self.later.is_empty() && self.guarded.is_empty() && self.deferring.is_empty())
     }
 }
 
-/// The component that an edge of a feed begins at: none.
+/// The source of an edge from a feed: no component.
 pub(crate) const OUTSIDE: usize = usize::MAX;
 
-/// The plan of a run: that of the graph, with an edge from outside to each input at the border that
-/// has none. They come last, so the numbers of the others stay.
+/// The plan of a run: that of the graph, with an edge from outside to each unconnected input at the
+/// boundary. These edges come last, so the numbers of the others do not change.
 ///
-/// What is fed waits outside until such an edge has room: it loses nothing.
+/// Fed values wait outside until such an edge has room, so no value is lost.
 pub(crate) fn with_feeds(plan: &Arc<Plan>, feed_max: usize) -> Arc<Plan> {
     let mut found = Vec::new();
     for (component, planned) in plan.components.iter().enumerate() {
@@ -94,7 +95,8 @@ pub(crate) fn with_feeds(plan: &Arc<Plan>, feed_max: usize) -> Arc<Plan> {
     for (component, input) in found {
         let planned = &mut plan.components[component];
         planned.inputs[input].edges.push(plan.edges.len());
-        // Invocations that overlap all see the newest value; else the one reader gets it whole.
+        // Overlapping invocations all see the newest value; otherwise the only reader gets the
+        // value itself.
         let is_shared = planned.descriptor.reentrant;
         plan.edges.push(PlanEdge {
             id: format!("feed:{}.{}", planned.spec.id, planned.inputs[input].name),
@@ -115,7 +117,7 @@ pub(crate) fn with_feeds(plan: &Arc<Plan>, feed_max: usize) -> Arc<Plan> {
     Arc::new(plan)
 }
 
-/// A component, and what makes another one.
+/// A component and its factory for restarts.
 pub(crate) type Parts = (ErasedComponent, Option<Factory>);
 
 /// Builds the regions. `domain_of`: the domain of each lane.
@@ -170,7 +172,7 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Parts>, width: us
     wired
 }
 
-/// Whether ticks of its own or of the host make a lane due, and nothing else.
+/// Whether only ticks make a lane due: its own, or those of the host.
 fn is_paced(lane: &LaneSpec) -> bool {
     match lane.lane_type {
         LaneType::FixedRate => lane.period_ns() > 0 && !mutant!("wiring-no-lane-is-paced"),
@@ -179,7 +181,7 @@ fn is_paced(lane: &LaneSpec) -> bool {
     }
 }
 
-/// Where the channels and the components will be: domains in compiled order, channels in the order
+/// The locations of all channels and components: regions in compiled order, channels in the order
 /// of components, inputs and edges.
 fn locate(
     plan: &Plan,
@@ -225,7 +227,7 @@ fn node(
             let policy = &plan.edges[*edge].policy;
             let mut channel = Channel::new(count(*edge), policy);
             if policy.mode != Mode::Latched {
-                // The node keeps what it has seen.
+                // The node keeps the last messages.
                 channel.forget_read();
             }
             region.channels.push(channel);
@@ -271,12 +273,12 @@ fn node(
     }
 }
 
-/// Its trigger, as of the beginning.
+/// The trigger of a component, started.
 fn started(planned: &PlanComponent, plan: &Plan) -> Trigger {
     let owner = plan.regions[planned.region].loop_policy.as_ref();
     let is_coalesced = owner.is_some_and(|one| one.spec.loop_type == LoopType::CoalescedEvent);
     let mut trigger = if is_coalesced {
-        // One call for all that has come.
+        // One call for all messages.
         let mut planned = planned.clone();
         planned.spec.trigger.coalesce = true;
         Trigger::new(&planned, &plan.edges)
@@ -312,7 +314,7 @@ fn outputs(
     let mut outbox = Outbox::new(&ports);
     for (index, route) in routes.iter().enumerate() {
         if may_refuse(plan, route) {
-            // Until it is known better, nothing.
+            // No room until the first epoch sets it.
             outbox.set_room(index, 0);
         }
     }
@@ -371,7 +373,7 @@ fn add_special_edges(
 }
 
 fn admission(planned: &PlanComponent, lane: &LaneSpec, width: usize) -> Admission {
-    // Zero threads are one.
+    // Zero means one thread.
     let threads = lane.max_threads.max(1) as usize;
     let active = if planned.spec.execution.reentrant { threads } else { 1 };
     Admission {
@@ -382,7 +384,8 @@ fn admission(planned: &PlanComponent, lane: &LaneSpec, width: usize) -> Admissio
     }
 }
 
-/// The domain of each lane: one for all, or one more for each lane that keeps its own time.
+/// The domain of each lane: one domain for all, or, if `is_split`, a further one for each lane with
+/// its own clock.
 pub(crate) fn domains(plan: &Plan, is_split: bool) -> Vec<usize> {
     plan.lanes.iter().map(|lane| if is_split { lane.domain } else { 0 }).collect()
 }
@@ -391,7 +394,7 @@ pub(crate) fn count(n: usize) -> u32 {
     u32::try_from(n).expect("everything is counted by the limits of a description")
 }
 
-/// The edges of an input, by its endpoint.
+/// Finds the port of an endpoint `component.port`.
 pub(crate) fn find_port(plan: &Plan, endpoint: &str) -> Result<Port, String> {
     let (id, port) = crate::describe::EdgeSpec::split(endpoint);
     let component = plan.find(id).ok_or_else(|| format!("there is no component `{id}`"))?;
@@ -410,7 +413,7 @@ pub(crate) fn find_port(plan: &Plan, endpoint: &str) -> Result<Port, String> {
     }
 }
 
-/// A port, found.
+/// A port of the plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Port {
     Input { component: usize, index: usize, edge: u32 },

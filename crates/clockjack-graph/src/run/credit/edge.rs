@@ -1,18 +1,20 @@
-//! What both sides know of one blocking edge between two domains.
+//! The shared state of one blocking edge between two domains.
 //!
 //! # Protocol
 //!
-//! Two roles, one thread each at a time: the *producer's* domain sends and looks for room, the
-//! *reader's* receives and takes.
+//! Two roles, each on one thread at a time: the *producer's* domain sends and checks for room; the
+//! *reader's* domain receives and consumes.
 //!
-//! 1. `sent` is the producer's own, `received` the reader's. `taken` is written by the reader alone
-//!    and only rises.
-//! 2. A reader writes `taken`, and then takes the wish by a swap; if it was there, the reader calls
-//!    the producer.
-//! 3. A producer that finds no room leaves the wish by a swap, and then looks at `taken` once more.
-//! 4. The swaps of one word have one order. If the reader's is the later one, it finds the wish. If
-//!    it is the earlier one, the producer's has acquired what the reader had written before. So who
-//!    waits is called, or has not begun to wait.
+//! 1. Only the producer accesses `sent`, and only the reader accesses `received`. Only the reader
+//!    writes `taken`, which never decreases.
+//! 2. The reader stores `taken`, and then swaps `is_producer_waiting` to false. If it was true, the
+//!    reader wakes the producer.
+//! 3. A producer that finds no room swaps `is_producer_waiting` to true, and then checks `taken`
+//!    again.
+//! 4. All swaps of one variable have a single order. If the reader's swap is later, the reader sees
+//!    true and wakes the producer. If the reader's swap is earlier, the producer's swap acquires
+//!    it, so that the producer's second check sees the new `taken` and the producer does not wait.
+//!    With a plain store instead of the producer's swap, both could miss each other.
 
 use clockjack_sync::{
     mutant,
@@ -24,9 +26,9 @@ pub(super) struct Credit {
     capacity: u32,
     /// Messages that the producer's domain has sent.
     sent: AtomicU64,
-    /// Of these, what the reader's domain has put into the channel.
+    /// How many of these the reader's domain has put into the channel.
     received: AtomicU64,
-    /// Of these, what is not there any more.
+    /// How many of these have left the channel.
     taken: AtomicU64,
     /// A producer waits for room.
     is_producer_waiting: AtomicBool,
@@ -43,19 +45,19 @@ impl Credit {
         }
     }
 
-    /// For the producer: how many more may be sent.
+    /// For the producer: how many more messages may be sent.
     pub(super) fn room(&self) -> u32 {
         if mutant!("credit-without-end") {
             return u32::MAX;
         }
-        // Relaxed: rule 1. Acquire pairs with the release of `took`.
+        // Relaxed: rule 1. Acquire pairs with the release in `set_taken`.
         let sent = self.sent.load(Ordering::Relaxed);
         let n_outside = sent.saturating_sub(self.taken.load(Ordering::Acquire));
         self.capacity.saturating_sub(u32::try_from(n_outside).unwrap_or(u32::MAX))
     }
 
-    /// For the producer: whether so many more may be sent. If not, it is called when that may have
-    /// changed.
+    /// For the producer: whether `wanted` more messages may be sent. If not, the producer is woken
+    /// when that may have changed.
     pub(super) fn await_room(&self, wanted: u32) -> bool {
         if self.room() >= wanted {
             return true;
@@ -69,27 +71,28 @@ impl Credit {
         self.room() >= wanted
     }
 
-    /// For the producer: a message is on its way.
+    /// For the producer: a message was sent.
     pub(super) fn send(&self) {
         // Relaxed: rule 1.
         self.sent.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// For the reader: a message has come.
+    /// For the reader: a message was put into the channel.
     pub(super) fn receive(&self) {
         // Relaxed: rule 1.
         self.received.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// For the reader: so many are in the channel. Whether the producer is to be called for it.
+    /// For the reader: reports how many messages are in the channel. Returns whether the producer
+    /// must be woken.
     pub(super) fn report_depth(&self, n_inside: u32) -> bool {
         // Relaxed: rule 1.
         let received = self.received.load(Ordering::Relaxed);
         self.set_taken(received.saturating_sub(n_inside.into()))
     }
 
-    /// For the reader: nobody takes anything any more, so nobody is to wait for it. Whether the
-    /// producer is to be called for it.
+    /// For the reader: nothing is read any more, so the producer must not wait. Returns whether the
+    /// producer must be woken.
     pub(super) fn close(&self) -> bool {
         self.set_taken(u64::MAX)
     }

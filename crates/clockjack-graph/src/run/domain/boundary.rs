@@ -1,5 +1,5 @@
-//! The beginning of an epoch: what was published for it becomes visible, in compiled order, then
-//! what has come from outside, in the order of its coming.
+//! The boundary at the beginning of an epoch: commits what was deferred to this epoch, in compiled
+//! order, and then what came from outside, in the order of arrival.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::{
 };
 
 impl Domain {
-    /// Makes what was published for this epoch visible.
+    /// Commits the publications and blackboard writes that were deferred to this epoch.
     pub(super) fn commit_deferred(&mut self) {
         let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
         let logs = state.env.logs;
@@ -92,7 +92,7 @@ impl Domain {
         }
     }
 
-    /// Takes what has come from outside.
+    /// Takes what has come in from outside.
     pub(super) fn take_incoming(&mut self) -> Option<Fault> {
         let mut incoming = core::mem::take(&mut self.progress.incoming);
         self.inboxes[self.index].take(&mut incoming);
@@ -100,7 +100,7 @@ impl Domain {
             self.progress.incoming = incoming;
             return None;
         }
-        // The order in which tasks end is the threads' affair: they are taken by number.
+        // The order in which tasks end depends on threads. They are taken by number instead.
         incoming.make_contiguous().sort_by_key(|one| match one {
             Incoming::TaskEnded { number, .. } => *number + 1,
             _ => 0,
@@ -109,7 +109,7 @@ impl Domain {
         for _ in 0..incoming.len() {
             let Some(arrival) = incoming.pop_front() else { break };
             if self.must_wait(&arrival) {
-                // For the next epoch, and before what comes until then.
+                // It waits for the next epoch, and stays ahead of what comes in until then.
                 incoming.push_back(arrival);
                 continue;
             }
@@ -139,7 +139,7 @@ impl Domain {
                 self.shared.credits.receive(edge);
                 self.arrive(edge, message);
             }
-            // It was called for, and looks by itself.
+            // It only wakes the coordinator, which checks for room itself.
             Incoming::RoomAvailable => {}
             Incoming::Config(transaction) => return self.reconfigure(&transaction),
             Incoming::FedOut { component, port, value, stamp } => {
@@ -163,15 +163,15 @@ impl Domain {
         None
     }
 
-    /// Ends what is under way when no epoch is left, and counts it.
+    /// Ends the tasks that still run after the last epoch, and counts them.
     pub(super) async fn end_tasks(&mut self) {
         let (policy, drain_max) = self.bounds.shutdown;
         self.progress.running.end(policy, drain_max, &self.state.env.executor).await;
         let mut incoming = core::mem::take(&mut self.progress.incoming);
-        // Nobody takes anything from it any more, also if others go on for long.
+        // This domain reads nothing any more: producers in other domains must not wait for it.
         for (edge, from) in &self.special_edges.credited {
             if self.shared.credits.close(*edge) {
-                // It may have ended.
+                // The other domain may have ended.
                 let _ = self.inboxes[*from as usize].put(Incoming::RoomAvailable);
             }
         }
@@ -196,7 +196,7 @@ impl Domain {
         }
     }
 
-    /// Changes settings: all of them or none.
+    /// Applies a change of settings: all of it, or nothing.
     fn reconfigure(&mut self, transaction: &Transaction) -> Option<Fault> {
         let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
         let epoch = state.env.epoch;
@@ -250,7 +250,7 @@ impl Domain {
             let node = node_of(state, nodes, component);
             node.config = config;
             counts.rolled_back += 1;
-            // The run ends anyway.
+            // The run ends in any case.
             let _ = node.take_config();
         }
         transaction.answer.give(Err(refused));
@@ -287,10 +287,10 @@ impl Domain {
         self.input(edge, Message { value, meta: Meta { edge, ..meta } });
     }
 
-    /// One value from outside, on one edge.
+    /// Takes one value from outside, on one edge.
     fn input(&mut self, edge: u32, message: Message) {
         let env = &self.state.env;
-        // Of an immediate edge it is told by the commit.
+        // On an immediate edge, the record of the commit also stands for the publication.
         if env.traces && self.shared.plan.edges[edge as usize].kind != EdgeKind::Immediate {
             let point = TraceRecord::point(TraceName::ChannelPublish, env);
             self.progress.records.push(TraceRecord { edge, ..point });
@@ -301,7 +301,7 @@ impl Domain {
         self.arrive(edge, message);
     }
 
-    /// One value from outside or from another domain.
+    /// Delivers one value from outside or from another domain.
     fn arrive(&mut self, edge: u32, message: Message) {
         let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
         let place = self.channel_locations[edge as usize];
@@ -316,7 +316,7 @@ impl Domain {
         }
     }
 
-    /// Tells the producers of other domains how much room there is for them.
+    /// Reports the free room of credited edges to producers in other domains.
     pub(super) fn give_credit(&mut self) {
         let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
         for (edge, from) in &self.special_edges.credited {
@@ -324,13 +324,13 @@ impl Domain {
             let region = state.regions[place.region as usize].get_mut();
             let n_inside = region.channels[place.channel as usize].depth();
             if self.shared.credits.report_depth(*edge, n_inside) {
-                // It may have ended.
+                // The other domain may have ended.
                 let _ = self.inboxes[*from as usize].put(Incoming::RoomAvailable);
             }
         }
     }
 
-    /// Sets how much may be published on edges that are not immediate, as of now.
+    /// Sets the free room of edges that are not immediate, for this epoch.
     pub(super) fn open_rooms(&mut self) {
         if self.special_edges.guarded.is_empty() {
             return;
@@ -354,7 +354,7 @@ impl Domain {
     }
 }
 
-/// Sends a message to another domain. One that has ended takes nothing more.
+/// Sends a message to another domain. The inbox of one that has ended is closed.
 fn cross(shared: &RunShared, to: &Inbox, edge: u32, message: Message) {
     let Message { value, meta } = message;
     if to.put(Incoming::FromDomain { edge, value, meta }).is_ok() {
@@ -362,7 +362,7 @@ fn cross(shared: &RunShared, to: &Inbox, edge: u32, message: Message) {
     }
 }
 
-/// A message has become visible at the boundary.
+/// The trace record of a commit at the boundary.
 fn visible(env: &Env, kind: EdgeKind, edge: u32, seq: u64) -> TraceRecord {
     let name = match kind {
         EdgeKind::State => TraceName::StateCommit,
@@ -391,7 +391,7 @@ fn deliver(state: &mut DomainState, place: ChannelLocation, message: Message) ->
     channel.counters().publish_count
 }
 
-/// One more message on an edge of which so many stay.
+/// Counts one more message on an edge that keeps at most `max`.
 fn count_over(over: &mut Vec<(u32, u32, u32)>, edge: u32, max: u32) {
     match over.iter_mut().find(|(of, ..)| *of == edge) {
         Some((_, n, _)) => *n += 1,
@@ -399,7 +399,7 @@ fn count_over(over: &mut Vec<(u32, u32, u32)>, edge: u32, max: u32) {
     }
 }
 
-/// Whether the next message of an edge makes room for newer ones.
+/// Whether the next message of an edge is evicted by newer ones.
 fn take_over(over: &mut [(u32, u32, u32)], edge: u32) -> bool {
     match over.iter_mut().find(|(of, ..)| *of == edge) {
         Some((_, n, max)) if *n > *max => {

@@ -1,5 +1,5 @@
-//! What lies ahead of a domain: what it has for the next epoch, what must wait, and when something
-//! is ready by time alone.
+//! Whether a domain has work for its next epoch, what must wait, and when something becomes ready
+//! by time alone.
 
 use clockjack_sync::mutant;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Domain {
-    /// The next tick of a timer, and the next time at which something else may be ready.
+    /// The next tick of a timer, and the next time at which something else may become ready.
     pub(super) fn due(&self) -> (Option<u64>, Option<u64>) {
         let (mut tick, mut other) = (None, None);
         let now_ns = self.state.env.now_ns;
@@ -31,13 +31,13 @@ impl Domain {
                 tick = Some(now_ns);
             }
         }
-        // What is due at the end of time never comes.
+        // An event at the end of time never happens.
         let comes = |at: &u64| *at < u64::MAX;
         (tick.filter(comes), other.filter(comes))
     }
 
-    /// Whether a component that waited for room would be called now: somebody has read what was in
-    /// its way.
+    /// Whether a component that waited for room can run now, because a reader has emptied its
+    /// edges.
     fn has_room_again(&self, region: &RegionCell) -> bool {
         let n_nodes = region.lock().nodes.len();
         (0..n_nodes).any(|at| {
@@ -50,7 +50,8 @@ impl Domain {
         })
     }
 
-    /// Whether an edge does not block its producer. One lock at a time: an edge may lead back.
+    /// Whether an edge does not block its producer. Takes one lock at a time: an edge may lead back
+    /// to its own region.
     fn has_room_on(&self, region: &RegionCell, at: usize, index: usize) -> bool {
         let (edge, n_on_the_way, burst) = {
             let region = region.lock();
@@ -75,18 +76,18 @@ impl Domain {
         to.channels[place.channel as usize].room().saturating_sub(n_on_the_way) >= burst
     }
 
-    /// Whether something waits for the next epoch or is on its way to it.
+    /// Whether something waits for the next epoch, or a task will bring something.
     pub(super) fn has_more(&self) -> bool {
         self.state.env.tasks.n_open() > self.n_tasks_waiting() || self.has_work()
     }
 
-    /// Tasks that have ended and wait for room, or for those before them.
+    /// Tasks that have ended and wait for room, or for earlier tasks.
     pub(super) fn n_tasks_waiting(&self) -> usize {
         self.progress.incoming.iter().filter(|one| one.is_task()).count()
     }
 
-    /// Whether something waits for the next epoch: publications, what has come, a loop that has not
-    /// ended. A task that is under way does not: it wakes the coordinator when it ends.
+    /// Whether something waits for the next epoch: deferred publications, incoming messages, a loop
+    /// that continues. A running task does not count: it wakes the coordinator when it ends.
     pub(super) fn has_work(&self) -> bool {
         mutant!("domain-spins-while-tasks-run") && self.state.env.tasks.n_open() > 0
             || self.inboxes[self.index].has_any()
@@ -98,7 +99,7 @@ impl Domain {
                 .any(|position| !self.state.regions[*position as usize].lock().deferred.is_empty())
     }
 
-    /// Whether something that was taken in before this epoch is seen in the next.
+    /// Whether the next epoch sees something that was taken in before.
     fn has_taken_work(&self) -> bool {
         let SpecialEdges { waking, spread, .. } = &self.special_edges;
         let region = |position: &u32| self.state.regions[*position as usize].lock();
@@ -110,9 +111,10 @@ impl Domain {
             || self.progress.incoming.iter().any(|arrival| !self.must_wait(arrival))
     }
 
-    /// Whether a blocking edge has no room for what has come: it gets none before the regions have
-    /// run, so nothing overtakes what waits. Or whether a task before this one is under way, and
-    /// its component wants their order: its end will come, and wake the coordinator.
+    /// Whether an incoming item has to wait. Either a blocking edge has no room for it: there will
+    /// be no room before the regions have run, so no later item overtakes it. Or it is the result
+    /// of a task whose component wants results in the order of submission, and an earlier task
+    /// still runs: the end of that task wakes the coordinator.
     pub(super) fn must_wait(&self, arrival: &Incoming) -> bool {
         match arrival {
             Incoming::Fed { edge, .. } => self.is_full(*edge),
@@ -131,7 +133,7 @@ impl Domain {
         edges.iter().any(|edge| self.is_full(count(*edge)))
     }
 
-    /// Whether an edge blocks, and has no room.
+    /// Whether an edge blocks and has no room.
     fn is_full(&self, edge: u32) -> bool {
         let place = self.channel_locations[edge as usize];
         let overflow = self.shared.plan.edges[edge as usize].policy.overflow;

@@ -27,48 +27,48 @@ use crate::{
 /// Names that one component may have.
 pub const NAMES_MAX: usize = 64;
 
-/// Bytes of a name.
+/// The longest name, in bytes.
 const NAME_LEN_MAX: usize = 128;
 
-/// Values of which a histogram knows the quantiles: the newest.
+/// The quantiles of a histogram are computed from this number of newest values.
 pub const SAMPLES_MAX: usize = 1024;
 
-/// Values that a histogram keeps apart in an epoch; more than these are put in as they come.
+/// How many values a histogram buffers in a parallel epoch; further ones are recorded at once.
 const STAGED_MAX: usize = 0x1_0000;
 
-/// What names may not begin with: it is the runtime's.
+/// The reserved prefix of the runtime's own metrics.
 const RESERVED: &str = "runtime.";
 
-/// A count that only grows. Clones are the same count.
+/// A count that never decreases. Clones are the same counter.
 #[derive(Clone, Debug, Default)]
 pub struct Counter(Arc<Count>);
 
 #[derive(Debug, Default)]
 struct Count {
     all: AtomicU64,
-    /// Of all, what was counted in turns of this epoch.
+    /// The part of `all` that was counted in this parallel epoch, and may have to be taken back.
     buffered: AtomicU64,
 }
 
 impl Counter {
-    /// Counts so many.
+    /// Adds `n`.
     pub fn add(&self, n: u64) {
-        // Relaxed: a number for people, which publishes nothing.
+        // Relaxed: a count that publishes no other data.
         self.0.all.fetch_add(n, Ordering::Relaxed);
         if current_position::note_count() {
-            // Relaxed: the coordinator looks at it when all who work on the epoch are done.
+            // Relaxed: the coordinator reads it after all workers of the epoch are done.
             self.0.buffered.fetch_add(n, Ordering::Relaxed);
         }
     }
 
-    /// How many were counted.
+    /// The count.
     #[must_use]
     pub fn value(&self) -> u64 {
         // Relaxed: as above.
         self.0.all.load(Ordering::Relaxed)
     }
 
-    /// The epoch is over; `is_kept` says whether what was counted in its turns is.
+    /// The epoch is over; `is_kept`: whether its counts are kept.
     fn apply_buffered(&self, is_kept: bool) {
         // Relaxed: as in `add`.
         if self.0.buffered.load(Ordering::Relaxed) == 0 {
@@ -81,9 +81,9 @@ impl Counter {
     }
 }
 
-/// How values are spread. Clones are the same histogram.
+/// The distribution of values. Clones are the same histogram.
 ///
-/// Count, least, greatest and mean are of all values, quantiles of the newest [`SAMPLES_MAX`].
+/// Count, minimum, maximum and mean cover all values; quantiles cover the newest [`SAMPLES_MAX`].
 #[derive(Clone, Debug)]
 pub struct Histogram(Arc<Mutex<Samples>>);
 
@@ -93,9 +93,9 @@ struct Samples {
     min: f64,
     max: f64,
     sum: f64,
-    /// A ring: the next value goes to `count % SAMPLES_MAX`.
+    /// A ring buffer: the next value goes to `count % SAMPLES_MAX`.
     newest: Vec<f64>,
-    /// Of turns of this epoch.
+    /// Values of this parallel epoch.
     staged: Vec<(CurrentPosition, f64)>,
 }
 
@@ -114,10 +114,10 @@ impl Samples {
         self.count += 1;
     }
 
-    /// Puts in the values of turns that count.
+    /// Records the buffered values of regions that count.
     fn apply_buffered(&mut self, counts: impl Fn(u32) -> bool) {
         let mut staged = core::mem::take(&mut self.staged);
-        // Values of one position stay in their order.
+        // The sort is stable: values of one position stay in order.
         staged.sort_by_key(|(at, _)| *at);
         for (at, value) in staged.drain(..) {
             if counts(at.position) {
@@ -128,22 +128,22 @@ impl Samples {
     }
 }
 
-/// A histogram in seven numbers.
+/// A histogram summarised in seven numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// How many values.
+    /// The number of values.
     pub count: u64,
-    /// The least.
+    /// The minimum.
     pub min: f64,
-    /// The greatest.
+    /// The maximum.
     pub max: f64,
     /// The mean.
     pub avg: f64,
-    /// Half are not greater.
+    /// The median.
     pub p50: f64,
-    /// Of a hundred 95 are not greater.
+    /// The 95th percentile.
     pub p95: f64,
-    /// Of a hundred 99 are not greater.
+    /// The 99th percentile.
     pub p99: f64,
 }
 
@@ -155,7 +155,7 @@ impl Histogram {
         Self(Arc::new(Mutex::new(samples)))
     }
 
-    /// Takes a value. What is no number is left out.
+    /// Records a value. Ignores NaN.
     pub fn record(&self, value: f64) {
         if value.is_nan() {
             return;
@@ -173,7 +173,7 @@ impl Histogram {
         }
     }
 
-    /// Where it stands; all zero before the first value.
+    /// The current summary; all zero before the first value.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
     pub fn summary(&self) -> Summary {
@@ -187,7 +187,7 @@ impl Histogram {
     }
 }
 
-/// The quantile of sorted values, between two of them in proportion; zero if there are none.
+/// The quantile of sorted values, by linear interpolation; zero if there are none.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -209,11 +209,11 @@ fn quantile(sorted: &[f64], part: f64) -> f64 {
 #[derive(Clone, Default)]
 pub(crate) struct Registry(Arc<Mutex<Vec<Vec<Entry>>>>);
 
-/// One that a component has asked for.
+/// A metric of a component.
 struct Entry {
     name: String,
     what: What,
-    /// The turn of this epoch in which it was asked for.
+    /// The position in this parallel epoch at which it was created.
     made_in: Option<CurrentPosition>,
 }
 
@@ -273,7 +273,7 @@ impl Registry {
         taken
     }
 
-    /// An epoch is over on which several have worked: takes back what does not count.
+    /// A parallel epoch is over: takes back what does not count.
     pub(crate) fn apply_buffered(
         &self,
         position_of: impl Fn(usize) -> Option<u32>,
@@ -292,12 +292,12 @@ impl Registry {
         }
     }
 
-    /// All numbers, in the order of components, then of names.
+    /// All metrics, in the order of components, then of names.
     pub(crate) fn collect(&self, plan: &Plan) -> Vec<UserMetric> {
         let mut all = lock(&self.0);
         let mut list = Vec::new();
         for (entries, planned) in all.iter_mut().zip(&plan.components) {
-            // By name: which task or invocation asked first is the threads' affair.
+            // By name: which task or invocation came first depends on threads.
             entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
             for Entry { name, what, .. } in entries.iter() {
                 let mut add = |name: String, kind, value| {
@@ -351,7 +351,7 @@ enum Why {
     OtherKind,
 }
 
-/// A name that a component cannot have.
+/// A metric that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricRefused {
     name: String,
@@ -359,20 +359,21 @@ pub struct MetricRefused {
 }
 
 impl MetricRefused {
-    /// Whether the component has as many names as it may. Permanent.
+    /// Whether the component has the largest number of names. Permanent.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.why == Why::Full
     }
 
-    /// Whether it is a counter already, of this component or another, and was asked for as a
-    /// histogram, or the other way round.
+    /// Whether the name exists with the other kind, counter or histogram, for this component or
+    /// another one.
     #[must_use]
     pub fn is_of_other_kind(&self) -> bool {
         self.why == Why::OtherKind
     }
 
-    /// Whether it is no name: not of letters, digits, `_` and `.`, too long, or the runtime's.
+    /// Whether the name is invalid: it has other characters than letters, digits, `_` and `.`, is
+    /// too long, or is reserved for the runtime.
     #[must_use]
     pub fn is_no_name(&self) -> bool {
         self.why == Why::Name

@@ -1,15 +1,15 @@
-//! From the records of a run to all that they tell of.
+//! Expands the records of a run to all events that they represent.
 
 use clockjack_sync::mutant;
 
 use super::{NONE, TraceName, TraceRecord};
 use crate::{compile::Plan, describe::EdgeKind};
 
-/// All events of these records, by the time of their beginning.
+/// All events of these records, sorted by start time.
 ///
-/// A span comes with its beginning and its end, whose value is how long it took. What became
-/// visible at once was published at that moment, which is told before it. Equal times keep the
-/// order in which a run without a clock would have them: an epoch begins before all that is in it
+/// A span comes with its beginning and its end; the value of the end is its duration. A value on an
+/// immediate edge was published when it became visible; the publication comes before the commit.
+/// Equal times keep the order of a run without a clock: an epoch begins before everything inside it
 /// and ends after it, and so does an iteration of a loop.
 #[must_use]
 pub fn expand(plan: &Plan, records: &[TraceRecord]) -> Vec<TraceRecord> {
@@ -26,7 +26,7 @@ pub fn expand(plan: &Plan, records: &[TraceRecord]) -> Vec<TraceRecord> {
 struct Expanding<'p> {
     plan: &'p Plan,
     out: Vec<TraceRecord>,
-    /// Ends of spans that what comes next may be in, the innermost last.
+    /// Ends of spans that may contain the next record, the innermost last.
     ends: Vec<TraceRecord>,
 }
 
@@ -59,7 +59,7 @@ impl Expanding<'_> {
         }
     }
 
-    /// Ends spans, the innermost first, as long as they are such ones.
+    /// Ends spans, the innermost first, while `is_over` holds.
     fn end_while(&mut self, is_over: impl Fn(&TraceRecord) -> bool) {
         while let Some(end) = self.ends.pop_if(|end| is_over(end)) {
             self.out.push(end);
@@ -86,8 +86,8 @@ fn is_immediate(plan: &Plan, edge: u32) -> bool {
     plan.edges.get(edge as usize).is_some_and(|edge| edge.kind == EdgeKind::Immediate)
 }
 
-/// Whether a record belongs to an iteration of a loop: it is of a member, or of what a member has
-/// published.
+/// Whether a record belongs to an iteration of a loop: it is about a member, or about a publication
+/// of a member.
 fn is_inside(plan: &Plan, record: &TraceRecord, iteration: &TraceRecord) -> bool {
     if record.name.phase() == "loop" {
         return false;

@@ -1,7 +1,7 @@
-//! Records as they are kept. Nearly all are of a call or of a commit, and what there is to say of
-//! those are four words: a *line*. Any other record lies beside the lines, and a line stands for it
-//! in their order. Lines count time from the beginning of their epoch, and leave its number to who
-//! keeps them.
+//! The compact form of trace records. Nearly all records are about a call or a commit, and fit into
+//! four words: a *line*. Any other record is stored separately, with a placeholder line that keeps
+//! its position. Lines count time from the beginning of their epoch; the number of the epoch is
+//! stored once per epoch.
 //!
 //! ```text
 //! head  63          40 39    24 23      8 7    0
@@ -28,14 +28,14 @@ const PLACEHOLDER: u64 = 0;
 const CALL: u64 = 1;
 const COMMIT: u64 = 2;
 
-/// When an epoch began, which is all that its lines have in common.
+/// When an epoch began: what all its lines have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EpochStart {
     pub(crate) epoch: u64,
     pub(crate) start_ns: u64,
 }
 
-/// Who has something to tell.
+/// Where a record comes from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordSource {
     pub(super) lane: u32,
@@ -71,13 +71,13 @@ impl Line {
         fits.then_some(Self { head, times: since_ns, message, correlation })
     }
 
-    /// One that stands for a record beside it.
+    /// The placeholder of a record that is stored separately.
     pub(crate) fn placeholder() -> Self {
         let none = MessageId::default();
         Self { head: PLACEHOLDER, times: 0, message: none, correlation: none }
     }
 
-    /// The record, unless that lies beside the lines.
+    /// The full record; `None` for a placeholder.
     pub(crate) fn record(&self, beginning: EpochStart) -> Option<TraceRecord> {
         let part = |first: u32, n_bits: u32| (self.head >> first) & ((1 << n_bits) - 1);
         let number = |part: u64| u32::try_from(part).expect("it has at most 24 bits");
@@ -115,19 +115,19 @@ fn head(kind: u64, who: u32, source: RecordSource) -> Option<u64> {
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     list: Vec<Line>,
-    /// Records that are no lines, and which lines stand for them.
+    /// Records that do not fit into a line, with the index of the placeholder of each.
     full_records: Vec<(usize, TraceRecord)>,
-    /// Records that there was no room for.
+    /// How many records were dropped.
     pub(crate) n_dropped: u64,
-    /// Where those of the region begin that writes now.
+    /// The index of the first line of the current region.
     first: usize,
 }
 
-/// Records that a region keeps in one epoch.
+/// How many records a region keeps per epoch.
 const RECORDS_MAX: usize = 4096;
 
 impl Lines {
-    /// Another region writes from here on.
+    /// Lines of another region follow.
     #[inline]
     pub(crate) fn begin(&mut self) {
         self.first = self.list.len();
@@ -141,14 +141,14 @@ impl Lines {
         &self.full_records
     }
 
-    /// Forgets all.
+    /// Removes everything.
     pub(crate) fn clear(&mut self) {
         self.list.clear();
         self.full_records.clear();
         (self.n_dropped, self.first) = (0, 0);
     }
 
-    /// Takes all of others behind its own.
+    /// Moves all records of another list to the end of this one.
     pub(crate) fn append(&mut self, others: &mut Self) {
         let n_mine = self.list.len();
         self.list.append(&mut others.list);
@@ -158,7 +158,7 @@ impl Lines {
         others.clear();
     }
 
-    /// Adds a line, or the record if it is none.
+    /// Adds a line, or the full record if it does not fit into a line.
     #[inline(always)]
     pub(super) fn add(&mut self, line: Option<Line>, record: impl FnOnce() -> TraceRecord) {
         match line {
@@ -167,7 +167,7 @@ impl Lines {
         }
     }
 
-    /// Adds a record; where it is kept, if it is.
+    /// Adds a full record; returns its index unless it was dropped.
     #[cold]
     pub(super) fn push(&mut self, record: TraceRecord) -> Option<usize> {
         if self.list.len() - self.first >= RECORDS_MAX {
@@ -184,7 +184,7 @@ impl Lines {
         self.full_records.get_mut(at).map(|(_, record)| record)
     }
 
-    /// Forgets a record that was [pushed](Self::push), and all after it.
+    /// Removes a record that was [pushed](Self::push), and all after it.
     pub(super) fn truncate(&mut self, at: usize) {
         if let Some((line, _)) = self.full_records.get(at) {
             self.list.truncate(*line);

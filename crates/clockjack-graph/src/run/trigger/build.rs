@@ -1,5 +1,5 @@
-//! Making invocations of what is pending: each policy, after the interval was seen to be over.
-//! There is at least one message, and a limit of at least one.
+//! Makes invocations from pending messages, by policy. The caller has checked the interval; there
+//! is at least one message, and a limit of at least one.
 
 use super::{EventKind, Invocations, Policy, Trigger, TriggerInput};
 
@@ -25,7 +25,7 @@ impl Trigger {
         }
     }
 
-    /// An invocation for each message.
+    /// One invocation per message.
     fn make_each(&mut self, now_ns: u64, limit: usize, out: &mut Invocations) -> usize {
         let mut n_made = 0;
         for index in &self.by_name {
@@ -41,7 +41,8 @@ impl Trigger {
         n_made
     }
 
-    /// One invocation with the message of each input that has one. There is one at most.
+    /// One invocation with the newest message of each input that has one. An input keeps at most
+    /// one.
     fn make_newest(&mut self, now_ns: u64, out: &mut Invocations) -> usize {
         let mut kind = None;
         for index in &self.by_name {
@@ -75,7 +76,7 @@ impl Trigger {
         1
     }
 
-    /// Drops what has no timestamp before what has one.
+    /// Drops messages without a timestamp that are ahead of one with a timestamp.
     fn drop_unstamped(&mut self) {
         for input in &mut self.inputs {
             while input.pending.front().is_some_and(|message| message.meta.stamp().is_none()) {
@@ -86,7 +87,8 @@ impl Trigger {
         }
     }
 
-    /// Drops the oldest front until all are close enough, or cannot be compared.
+    /// Drops the oldest first message until all first messages are close enough or cannot be
+    /// compared.
     fn align(&mut self, slop_ns: u64) {
         while let Some(oldest) = misaligned(&self.inputs, slop_ns) {
             self.inputs[oldest].pending.pop();
@@ -127,8 +129,8 @@ impl Trigger {
     }
 }
 
-/// The input with the oldest front, the first of several, if fronts are too far apart. None if an
-/// input has no message, or one without a timestamp of the domain of the others.
+/// The input with the oldest first message, if the first messages are too far apart. `None` if an
+/// input has no message, or one without a timestamp of the same clock.
 fn misaligned(inputs: &[TriggerInput], slop_ns: u64) -> Option<usize> {
     if slop_ns == 0 {
         return None;

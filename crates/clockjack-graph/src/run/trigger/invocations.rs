@@ -1,32 +1,32 @@
-//! What triggers make: invocations, and the messages of each.
+//! The invocations that a trigger makes, and the messages of each.
 //!
-//! All messages lie in one list in the order of the invocations, so that each has a slice of its
-//! own, and several can be lent at once. The lists are used again and again: after the first few
-//! epochs nothing is allocated.
+//! All messages are in one list in the order of the invocations, so that each invocation has its
+//! own slice, and several can be borrowed at once. The lists are reused: after the first few epochs
+//! nothing is allocated.
 
 use crate::{describe::SourceType, run::message::Message};
 
-/// What has made a component ready.
+/// The kind of event that made a component ready.
 pub(crate) type EventKind = SourceType;
 
 /// One call of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Invocation {
-    /// What has made it ready; of several messages, the first.
+    /// The event that made it ready; of several messages, the first.
     pub(crate) kind: EventKind,
     /// It carries a batch: any number of messages of each input.
     pub(crate) is_batch: bool,
-    /// Ticks of a timer that it stands for; one if it is no timer's.
+    /// Ticks of a timer that it represents; one without a timer.
     pub(crate) runs: u32,
-    /// Ticks that came too late for a call of their own.
+    /// Ticks that were too late for a call of their own.
     pub(crate) missed_runs: u32,
-    /// When the timer was due; without one, when the trigger looked.
+    /// When the timer was due; without a timer, when the trigger was evaluated.
     pub(crate) scheduled_ns: u64,
-    /// Where its messages end; they begin where those of the one before it end.
+    /// The end of its messages. They begin at the end of the previous invocation's.
     end: usize,
 }
 
-/// Invocations in the order in which they are to be made.
+/// Invocations in the order in which they are made.
 #[derive(Debug, Default)]
 pub(crate) struct Invocations {
     messages: Vec<Message>,
@@ -43,20 +43,20 @@ impl Invocations {
         self.list.is_empty()
     }
 
-    /// Drops them, and what is left of their messages.
+    /// Removes all invocations and messages.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.messages.clear();
         self.list.clear();
     }
 
-    /// Drops all but the first so many.
+    /// Removes all but the first `n_invocations`.
     pub(crate) fn truncate(&mut self, n_invocations: usize) {
         self.list.truncate(n_invocations);
         self.messages.truncate(self.list.last().map_or(0, |last| last.end));
     }
 
-    /// Takes all, each with its number and its messages.
+    /// Takes all invocations, each with its index and its messages.
     pub(crate) fn take_each(&mut self, mut take: impl FnMut(usize, Invocation, Vec<Message>)) {
         let (mut messages, mut start) = (self.messages.drain(..), 0);
         for (index, invocation) in self.list.drain(..).enumerate() {
@@ -70,7 +70,7 @@ impl Invocations {
     ///
     /// # Panics
     ///
-    /// There is none.
+    /// If there is no invocation.
     pub(crate) fn add_to_first(&mut self, port: u16, mut message: Message) {
         message.meta.port = port;
         let first = &mut self.list[0];
@@ -82,7 +82,7 @@ impl Invocations {
         }
     }
 
-    /// Drops the first so many.
+    /// Removes the first `n_invocations`.
     pub(crate) fn drop_front(&mut self, n_invocations: usize) {
         let Some(last) = n_invocations.checked_sub(1).and_then(|index| self.list.get(index)) else {
             return;
@@ -99,7 +99,7 @@ impl Invocations {
     ///
     /// # Panics
     ///
-    /// There are not so many.
+    /// If there is no invocation of this index.
     #[inline]
     pub(crate) fn get_mut(&mut self, index: usize) -> (Invocation, &mut [Message]) {
         let invocation = self.list[index];
@@ -107,7 +107,7 @@ impl Invocations {
         (invocation, &mut self.messages[start..invocation.end])
     }
 
-    /// All of them, each with its messages; several may be lent at once.
+    /// All invocations, each with its messages.
     #[cfg(test)]
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Invocation, &mut [Message])> {
         let mut rest = self.messages.as_mut_slice();

@@ -1,4 +1,4 @@
-//! From what was described to a trigger: which policy its sources and fields come to.
+//! Derives the policy of a trigger from the event sources and fields of its description.
 //!
 //! | sources | `trigger_policy.type` | policy |
 //! |---|---|---|
@@ -8,8 +8,8 @@
 //! | a message, a request, a task, a future | `manual` | as `any_input` |
 //! | a message, a request, a task, a future | any other | that one |
 //!
-//! `coalesce` makes one invocation with the newest messages of each policy that would make one a
-//! message. The others keep their own condition, and see only the newest message of each input.
+//! `coalesce` replaces policies with one invocation per message by one invocation with the newest
+//! messages. Other policies keep their condition, and see only the newest message of each input.
 
 use super::{EventKind, Timer, Trigger, TriggerCounters, TriggerInput};
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// When there is an invocation.
+/// When a trigger makes an invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
     Never,
@@ -30,7 +30,7 @@ pub(super) enum Policy {
     Timers,
     /// One message is enough.
     Any,
-    /// One message is enough; the newest of each input.
+    /// One message is enough; the newest message of each input.
     Newest,
     /// A message at each input.
     All,
@@ -40,7 +40,7 @@ pub(super) enum Policy {
     TimeSync {
         slop_ns: u64,
     },
-    /// So many messages (zero: any number), or so much time.
+    /// This number of messages (zero: any number), or this time window.
     Batch {
         size: usize,
         window_ns: Option<u64>,
@@ -94,7 +94,7 @@ impl Policy {
 
     fn batch(spec: &TriggerSpec, n_inputs: usize) -> Self {
         let size = spec.batch_size as usize;
-        // Only one message of each input is kept then: more of them there will never be.
+        // Only one message per input is kept then, so there will never be more.
         let size = if spec.coalesce { size.min(n_inputs) } else { size };
         let has_window = spec.batch_window_ms > 0 || size == 0;
         let window_ns = spec.batch_window_ms.saturating_mul(NS_PER_MS);
@@ -104,13 +104,13 @@ impl Policy {
 
 impl Trigger {
     /// The edges that end at a component, in the order in which its trigger expects their channels:
-    /// input by input, and for each as described.
+    /// input by input, and for each input in the order of the description.
     #[cfg(test)]
     pub(crate) fn in_edges(component: &PlanComponent) -> impl Iterator<Item = usize> {
         component.inputs.iter().flat_map(|input| input.edges.iter().copied())
     }
 
-    /// The trigger of a component. All memory it needs is allocated here.
+    /// The trigger of a component. All its memory is allocated here.
     pub(crate) fn new(component: &PlanComponent, edges: &[PlanEdge]) -> Self {
         let spec = &component.spec.trigger;
         let policy = Policy::of(component);
@@ -178,8 +178,8 @@ fn trigger_input(
     }
 }
 
-/// What a message at an input is: what the type of the trigger says, else the first source that
-/// names the input.
+/// The kind of a message at an input: as the type of the trigger says, otherwise that of the first
+/// source that names the input.
 fn kind_of(component: &PlanComponent, port: &str) -> EventKind {
     let mut sources = component.spec.event_sources.iter().filter(|it| is_like_a_message(it));
     let named = sources.find(|source| source.inputs.iter().any(|input| input == port));

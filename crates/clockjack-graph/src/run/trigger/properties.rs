@@ -1,5 +1,5 @@
-//! Any trigger, any messages, any times: each message goes one way, pending queues stay bounded,
-//! and the two promises to whoever moves time hold.
+//! Properties of any trigger with any messages at any times: each message is counted once, pending
+//! queues stay bounded, and the two guarantees about time hold.
 
 use proptest::prelude::*;
 
@@ -74,7 +74,7 @@ fn n_delivered(bench: &Bench) -> u64 {
     bench.channels.iter().map(|channel| channel.counters().delivery_count).sum()
 }
 
-/// Messages that the trigger has thrown away.
+/// Messages that the trigger has dropped.
 fn n_lost(bench: &Bench) -> u64 {
     let counters = bench.trigger.counters();
     counters.timeout_drop_count

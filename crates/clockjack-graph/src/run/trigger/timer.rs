@@ -1,7 +1,7 @@
-//! A `timer` source: due at `start + phase + k * period` of its domain's time, whatever happens.
+//! A `timer` source: due at `start + phase + k * period` of its domain's time.
 //!
-//! It has no clock and arms nothing: the run asks when it is due, and lets it fire when that time
-//! has come. Ticks that nobody let fire in time are one call, which says how many they were.
+//! It has no clock: the run asks when it is due, and fires it when that time has come. Several
+//! missed ticks become one call, which reports their number.
 
 use crate::describe::EventSourceSpec;
 
@@ -15,7 +15,7 @@ pub(crate) struct Timer {
     phase_ns: u64,
 }
 
-/// Ticks that are one call.
+/// Ticks that are combined in one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticks {
     /// How many.
@@ -42,7 +42,7 @@ impl Timer {
     /// Takes all ticks that are due.
     pub(crate) fn fire(&mut self, now_ns: u64) -> Option<Ticks> {
         let late_ns = now_ns.checked_sub(self.next_due_ns)?;
-        // A division costs more than all the rest, and mostly there is one tick.
+        // Usually there is one tick: this avoids the division, which costs more than the rest.
         let missed = if late_ns < self.period_ns { 0 } else { late_ns / self.period_ns };
         let scheduled_ns = self.next_due_ns + missed * self.period_ns;
         self.next_due_ns = scheduled_ns.saturating_add(self.period_ns);
