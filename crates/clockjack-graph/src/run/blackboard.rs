@@ -55,7 +55,7 @@ pub(crate) fn commit(
             let copy =
                 snapshot.iter().filter_map(|(key, entry)| Some((key.clone(), share(entry)?)));
             *snapshot = Arc::new(copy.collect());
-            Arc::get_mut(snapshot).expect("it was just made")
+            Arc::get_mut(snapshot).expect("it was just created")
         }
     };
     for Write { key, value, writer } in writes {

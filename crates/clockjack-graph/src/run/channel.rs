@@ -111,7 +111,7 @@ pub(crate) enum Pushed {
 
 /// How a channel stores messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+enum Storage {
     /// A queue; messages are visible at once.
     Fifo,
     /// A queue; messages are visible when it is full.
@@ -129,7 +129,7 @@ pub(crate) struct Channel {
     n_ready: u32,
     capacity: u32,
     edge: u32,
-    shape: Shape,
+    storage: Storage,
     overflow: Overflow,
     /// The reader has seen the message in the slot, so it is counted as delivered.
     is_seen: bool,
@@ -173,14 +173,14 @@ impl Channel {
     /// The channel of the edge with this index. Unless the capacity is huge, all memory is
     /// allocated here.
     pub(crate) fn new(edge: u32, policy: &EdgePolicy) -> Self {
-        let shape = match policy.mode {
-            Mode::Latest if mutant!("channel-latest-backlogs") => Shape::Fifo,
-            Mode::Latest | Mode::Latched => Shape::Slot,
-            Mode::Queue | Mode::RingBuffer => Shape::Fifo,
-            Mode::Barrier => Shape::Barrier,
-            Mode::PreviousTick => Shape::LaterSlot,
+        let storage = match policy.mode {
+            Mode::Latest if mutant!("channel-latest-backlogs") => Storage::Fifo,
+            Mode::Latest | Mode::Latched => Storage::Slot,
+            Mode::Queue | Mode::RingBuffer => Storage::Fifo,
+            Mode::Barrier => Storage::Barrier,
+            Mode::PreviousTick => Storage::LaterSlot,
         };
-        let is_slot = matches!(shape, Shape::Slot | Shape::LaterSlot);
+        let is_slot = matches!(storage, Storage::Slot | Storage::LaterSlot);
         let capacity = if is_slot { 1 } else { policy.capacity.max(1) };
         let places = if is_slot { 0 } else { PLACES_AT_ONCE.min(capacity as usize) };
         let lifespan_ns = limit_ns(policy.lifespan_ms);
@@ -189,7 +189,7 @@ impl Channel {
             n_ready: 0,
             capacity,
             edge,
-            shape,
+            storage,
             overflow: policy.overflow,
             is_seen: true,
             keeps_read: is_slot,
@@ -213,7 +213,7 @@ impl Channel {
     /// `latched` or `previous_tick` channel. For readers that never need them.
     pub(crate) fn forget_read(&mut self) {
         self.keeps_read = false;
-        self.is_simple_slot = self.shape == Shape::Slot;
+        self.is_simple_slot = self.storage == Storage::Slot;
     }
 
     /// A message read by [`open`](Self::open) stays as the last one, which the reader sees together
@@ -282,11 +282,11 @@ impl Channel {
     /// Published messages that are in no other counter yet.
     #[inline]
     pub(crate) fn depth(&self) -> u32 {
-        match self.shape {
+        match self.storage {
             #[expect(clippy::cast_possible_truncation, reason = "it is at most the capacity")]
-            Shape::Fifo | Shape::Barrier => self.queue.len() as u32,
-            Shape::Slot => u32::from(!self.is_seen),
-            Shape::LaterSlot => u32::from(!self.is_seen) + u32::from(self.has_later()),
+            Storage::Fifo | Storage::Barrier => self.queue.len() as u32,
+            Storage::Slot => u32::from(!self.is_seen),
+            Storage::LaterSlot => u32::from(!self.is_seen) + u32::from(self.has_later()),
         }
     }
 
@@ -313,9 +313,9 @@ impl Channel {
     /// How many messages fit in before it is full.
     #[inline]
     fn free(&self) -> u32 {
-        match self.shape {
-            Shape::LaterSlot => u32::from(!self.has_later()),
-            Shape::Slot if mutant!("channel-latest-counts-read") => {
+        match self.storage {
+            Storage::LaterSlot => u32::from(!self.has_later()),
+            Storage::Slot if mutant!("channel-latest-counts-read") => {
                 u32::from(self.slot().is_none())
             }
             _ => self.capacity - self.depth(),
@@ -350,15 +350,15 @@ impl Channel {
         message.meta.edge = self.edge;
         message.meta.received_ns = now_ns;
         self.counters.publish_count += 1;
-        match self.shape {
-            Shape::Fifo => {
+        match self.storage {
+            Storage::Fifo => {
                 self.queue.push_back(message);
                 self.n_ready += 1;
                 if self.n_ready == self.capacity && !self.was_full {
                     self.fill_first(now_ns);
                 }
             }
-            Shape::Slot => {
+            Storage::Slot => {
                 if self.n_ready == 0 {
                     self.front ^= self.keeps_last;
                 }
@@ -366,13 +366,13 @@ impl Channel {
                 self.n_ready = 1;
                 self.is_seen = false;
             }
-            Shape::Barrier => {
+            Storage::Barrier => {
                 self.queue.push_back(message);
                 if self.queue.len() == self.capacity as usize {
                     self.n_ready = self.capacity;
                 }
             }
-            Shape::LaterSlot => self.places[self.back()] = message,
+            Storage::LaterSlot => self.places[self.back()] = message,
         }
         self.counters.max_depth = self.counters.max_depth.max(self.depth());
         if n_evicted == 0 { Pushed::Accepted } else { Pushed::AcceptedEvicting(n_evicted) }
@@ -462,13 +462,13 @@ impl Channel {
     /// visible.
     #[cold]
     fn evict(&mut self, now_ns: u64) {
-        let evicted = match self.shape {
-            Shape::Fifo | Shape::Barrier => {
+        let evicted = match self.storage {
+            Storage::Fifo | Storage::Barrier => {
                 self.n_ready -= 1;
                 self.queue.pop_front()
             }
-            Shape::Slot => self.take(self.front()),
-            Shape::LaterSlot => self.take(self.back()),
+            Storage::Slot => self.take(self.front()),
+            Storage::LaterSlot => self.take(self.back()),
         };
         self.count_evicted();
         let seq = evicted.map_or(self.seq, |message| message.meta.seq);
@@ -501,7 +501,7 @@ impl Channel {
     /// and is an update once. Other modes do nothing.
     #[inline]
     pub(crate) fn advance(&mut self, now_ns: u64) {
-        if self.shape != Shape::LaterSlot {
+        if self.storage != Storage::LaterSlot {
             return;
         }
         let Some(message) = self.take(self.back()) else {
@@ -529,17 +529,17 @@ impl Channel {
     /// The next message for the reader. Drops messages that are too old.
     #[inline]
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Message> {
-        if matches!(self.shape, Shape::Slot | Shape::LaterSlot) {
+        if matches!(self.storage, Storage::Slot | Storage::LaterSlot) {
             return self.pop_slot(now_ns);
         }
         while self.n_ready > 0 {
             self.n_ready -= 1;
             let mut message = self.queue.pop_front()?;
             let age_ns = now_ns.saturating_sub(message.meta.published_ns);
-            match self.judge(message.meta.seq, age_ns, true, now_ns) {
-                Verdict::Stale => {}
-                verdict => {
-                    message.meta.is_late = verdict == Verdict::Late;
+            match self.check_age(message.meta.seq, age_ns, true, now_ns) {
+                AgeCheck::Stale => {}
+                check => {
+                    message.meta.is_late = check == AgeCheck::Late;
                     return Some(message);
                 }
             }
@@ -567,13 +567,13 @@ impl Channel {
         let Some(message) = self.slot() else { return false };
         let (seq, age_ns) = (message.meta.seq, now_ns.saturating_sub(message.meta.published_ns));
         let is_new = !core::mem::replace(&mut self.is_seen, true);
-        let verdict = self.judge(seq, age_ns, is_new, now_ns);
-        if verdict == Verdict::Stale {
+        let check = self.check_age(seq, age_ns, is_new, now_ns);
+        if check == AgeCheck::Stale {
             self.n_ready = 0;
             self.take(self.front());
             return false;
         }
-        if verdict == Verdict::Late {
+        if check == AgeCheck::Late {
             self.places[self.front()].meta.is_late = true;
         }
         true
@@ -581,36 +581,36 @@ impl Channel {
 
     /// Whether a message may be delivered. Counts a new message as delivered or dropped.
     #[inline]
-    fn judge(&mut self, seq: u64, age_ns: u64, is_new: bool, now_ns: u64) -> Verdict {
-        let verdict = if age_ns > self.age_check_ns {
-            self.judge_old(seq, age_ns, is_new, now_ns)
+    fn check_age(&mut self, seq: u64, age_ns: u64, is_new: bool, now_ns: u64) -> AgeCheck {
+        let check = if age_ns > self.age_check_ns {
+            self.check_old(seq, age_ns, is_new, now_ns)
         } else {
-            Verdict::Fine
+            AgeCheck::Fine
         };
-        if is_new && verdict != Verdict::Stale {
+        if is_new && check != AgeCheck::Stale {
             self.counters.delivery_count += 1;
             self.counters.message_age_ns = age_ns;
         }
-        verdict
+        check
     }
 
     #[cold]
-    fn judge_old(&mut self, seq: u64, age_ns: u64, is_new: bool, now_ns: u64) -> Verdict {
+    fn check_old(&mut self, seq: u64, age_ns: u64, is_new: bool, now_ns: u64) -> AgeCheck {
         if age_ns > self.lifespan_ns && !mutant!("channel-stale-delivered") {
             if is_new {
                 self.counters.stale_drop_count += 1;
                 self.note(HealthKind::ChannelStaleDrop, seq, now_ns);
             }
-            return Verdict::Stale;
+            return AgeCheck::Stale;
         }
         if age_ns <= self.deadline_ns {
-            return Verdict::Fine;
+            return AgeCheck::Fine;
         }
         if is_new {
             self.counters.deadline_miss_count += 1;
             self.note(HealthKind::ChannelDeadlineMiss, seq, now_ns);
         }
-        Verdict::Late
+        AgeCheck::Late
     }
 
     /// The newest message that the reader may see; it stays in the channel. For a slot, it is the
@@ -620,7 +620,7 @@ impl Channel {
     /// nothing is counted.
     #[cfg(test)]
     pub(crate) fn newest(&mut self, now_ns: u64) -> Option<&Message> {
-        if matches!(self.shape, Shape::Slot | Shape::LaterSlot) {
+        if matches!(self.storage, Storage::Slot | Storage::LaterSlot) {
             return if self.see_slot(now_ns) { self.slot() } else { None };
         }
         let last = (self.n_ready as usize).checked_sub(1)?;
@@ -665,7 +665,7 @@ impl Channel {
 
 /// What the age of a message means for its delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum AgeCheck {
     Fine,
     Late,
     Stale,

@@ -30,7 +30,7 @@ struct List(Vec<Metric>);
 
 /// What a metric describes.
 #[derive(Clone, Copy)]
-enum Of<'a> {
+enum Subject<'a> {
     Run,
     Lane(&'a str),
     Component(&'a str),
@@ -38,25 +38,25 @@ enum Of<'a> {
 }
 
 impl List {
-    fn add(&mut self, kind: MetricKind, name: &'static str, of: Of<'_>, value: f64) {
+    fn add(&mut self, kind: MetricKind, name: &'static str, of: Subject<'_>, value: f64) {
         let label = match of {
-            Of::Run => None,
-            Of::Lane(id) => Some(("lane", String::from(id))),
-            Of::Component(id) => Some(("component_id", String::from(id))),
-            Of::Channel(id) => Some(("channel_id", String::from(id))),
+            Subject::Run => None,
+            Subject::Lane(id) => Some(("lane", String::from(id))),
+            Subject::Component(id) => Some(("component_id", String::from(id))),
+            Subject::Channel(id) => Some(("channel_id", String::from(id))),
         };
         self.0.push(Metric { name, kind, label, value });
     }
 
     #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
-    fn counters(&mut self, of: Of<'_>, list: &[(&'static str, u64)]) {
+    fn counters(&mut self, of: Subject<'_>, list: &[(&'static str, u64)]) {
         for (name, value) in list {
             self.add(MetricKind::Counter, name, of, *value as f64);
         }
     }
 
     #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
-    fn gauges(&mut self, of: Of<'_>, list: &[(&'static str, u64)]) {
+    fn gauges(&mut self, of: Subject<'_>, list: &[(&'static str, u64)]) {
         for (name, value) in list {
             self.add(MetricKind::Gauge, name, of, *value as f64);
         }
@@ -75,10 +75,10 @@ pub(crate) fn collect(
     channels(&mut list, shared, domains);
     publications(&mut list, domains);
     asynchronous(&mut list, shared, domains);
-    stores(&mut list, domains);
+    config_and_state(&mut list, domains);
     loops(&mut list, domains);
-    life(&mut list, lifecycle);
-    watchers(&mut list, domains);
+    lifecycle_counts(&mut list, lifecycle);
+    observation_counts(&mut list, domains);
     let mut user = shared.user.collect(&shared.plan);
     restarts(&mut user, domains);
     Metrics { list: list.0, user }
@@ -87,7 +87,7 @@ pub(crate) fn collect(
 /// The metrics of a run that did not start.
 pub(crate) fn collect_set_up(lifecycle: &LifecycleCounts) -> Metrics {
     let mut list = List(Vec::new());
-    life(&mut list, lifecycle);
+    lifecycle_counts(&mut list, lifecycle);
     Metrics { list: list.0, user: Vec::new() }
 }
 
@@ -109,7 +109,7 @@ fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
     for domain in domains {
         for lane in &domain.lanes.list {
             let spec = &shared.plan.lanes[lane.lane].spec;
-            let of = Of::Lane(&spec.id);
+            let of = Subject::Lane(&spec.id);
             let mut by_priority = [0_u64; 4];
             let n_starved = domain.progress.n_starvations.get(lane.lane).copied().unwrap_or(0);
             let (mut rejected, mut low_rejected, mut last_ns) = (0, 0, 0);
@@ -180,7 +180,7 @@ fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
 fn components(list: &mut List, domains: &[Domain]) {
     for region in domains.iter().flat_map(|domain| &domain.state.regions) {
         for node in &region.lock().nodes {
-            let (of, counts) = (Of::Component(&node.id), &node.counts);
+            let (of, counts) = (Subject::Component(&node.id), &node.counts);
             let n_called = counts.executions + counts.errors;
             list.counters(
                 of,
@@ -241,7 +241,7 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
     for region in domains.iter().flat_map(|domain| &domain.state.regions) {
         for channel in &region.lock().channels {
             let edge = &shared.plan.edges[channel.edge() as usize];
-            let (of, counts) = (Of::Channel(&edge.id), channel.counters());
+            let (of, counts) = (Subject::Channel(&edge.id), channel.counters());
             if edge.from.0 == OUTSIDE && counts.publish_count == 0 {
                 // An edge that only exists for feeds, and that no feed used.
                 continue;
@@ -285,8 +285,8 @@ fn publications(list: &mut List, domains: &[Domain]) {
     for domain in domains {
         for region in domain.state.regions.iter().map(RegionCell::lock) {
             let one = &region.n_published;
-            sum.staged += one.staged + one.prompt;
-            sum.committed += one.committed + one.prompt;
+            sum.staged += one.staged + one.fast;
+            sum.committed += one.committed + one.fast;
             sum.delayed += one.delayed;
             sum.state += one.state;
             sum.state_committed += one.state_committed;
@@ -296,7 +296,7 @@ fn publications(list: &mut List, domains: &[Domain]) {
         }
     }
     list.counters(
-        Of::Run,
+        Subject::Run,
         &[
             ("runtime.publication.staged", sum.staged),
             ("runtime.publication.committed", sum.committed),
@@ -344,7 +344,7 @@ fn asynchronous(list: &mut List, shared: &RunShared, domains: &[Domain]) {
         }
     }
     list.counters(
-        Of::Run,
+        Subject::Run,
         &[
             ("runtime.async.accepted_count", accepted),
             ("runtime.async.completed_count", completed),
@@ -356,7 +356,7 @@ fn asynchronous(list: &mut List, shared: &RunShared, domains: &[Domain]) {
     );
     let in_flight = accepted.saturating_sub(completed + evicted + cancelled);
     list.gauges(
-        Of::Run,
+        Subject::Run,
         &[
             ("runtime.async.in_flight_count", in_flight),
             ("runtime.async.max_in_flight_count", most.max(in_flight)),
@@ -364,7 +364,7 @@ fn asynchronous(list: &mut List, shared: &RunShared, domains: &[Domain]) {
     );
 }
 
-fn stores(list: &mut List, domains: &[Domain]) {
+fn config_and_state(list: &mut List, domains: &[Domain]) {
     let mut health = super::health::HealthCounters::default();
     for domain in domains {
         let counts = domain.progress.health.counters();
@@ -373,7 +373,7 @@ fn stores(list: &mut List, domains: &[Domain]) {
         health.coalesced_count += counts.coalesced_count;
     }
     list.counters(
-        Of::Run,
+        Subject::Run,
         &[
             ("runtime.health.event_count", health.event_count),
             ("runtime.health.dropped_count", health.dropped_count),
@@ -401,7 +401,7 @@ fn stores(list: &mut List, domains: &[Domain]) {
     }
     let n_values = domains.iter().map(|domain| domain.state.env.blackboard.len() as u64).sum();
     list.counters(
-        Of::Run,
+        Subject::Run,
         &[
             ("runtime.config.staged_update_count", config.staged),
             ("runtime.config.committed_update_count", config.committed),
@@ -416,7 +416,7 @@ fn stores(list: &mut List, domains: &[Domain]) {
         ],
     );
     list.gauges(
-        Of::Run,
+        Subject::Run,
         &[
             ("runtime.config.version", config.version),
             ("runtime.config.last_transaction_id", config.transaction),
@@ -429,7 +429,7 @@ fn loops(list: &mut List, domains: &[Domain]) {
     for region in domains.iter().flat_map(|domain| &domain.state.regions) {
         let region = region.lock();
         let Some(looping) = &region.looping else { continue };
-        let (of, counts) = (Of::Component(&looping.id), &looping.counts);
+        let (of, counts) = (Subject::Component(&looping.id), &looping.counts);
         list.counters(
             of,
             &[
@@ -448,9 +448,9 @@ fn loops(list: &mut List, domains: &[Domain]) {
     }
 }
 
-fn life(list: &mut List, counts: &LifecycleCounts) {
+fn lifecycle_counts(list: &mut List, counts: &LifecycleCounts) {
     list.counters(
-        Of::Run,
+        Subject::Run,
         &[
             ("runtime.lifecycle.reset_count", counts.resets),
             ("runtime.lifecycle.reset_failure_count", counts.reset_failures),
@@ -460,16 +460,16 @@ fn life(list: &mut List, counts: &LifecycleCounts) {
             ("runtime.lifecycle.snapshot_failure_count", counts.snapshot_failures),
         ],
     );
-    list.gauges(Of::Run, &[("runtime.lifecycle.snapshot_size_bytes", counts.snapshot_bytes)]);
+    list.gauges(Subject::Run, &[("runtime.lifecycle.snapshot_size_bytes", counts.snapshot_bytes)]);
 }
 
-fn watchers(list: &mut List, domains: &[Domain]) {
+fn observation_counts(list: &mut List, domains: &[Domain]) {
     let n_events = domains.iter().map(|domain| domain.progress.n_trace_events).sum();
     // All domains write to one log.
     let log = domains.first().and_then(|domain| domain.trace.as_ref());
     let n_dropped = log.map_or(0, super::sinks::TraceLog::n_dropped);
     list.counters(
-        Of::Run,
+        Subject::Run,
         &[
             ("runtime.trace.event_count", n_events),
             ("runtime.observer.failure_count", 0),

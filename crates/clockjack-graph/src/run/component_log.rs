@@ -116,7 +116,7 @@ impl ComponentLog {
             return None;
         }
         // Outside the lock: `Display` is the user's code.
-        let mut cut = Cut(String::new());
+        let mut cut = TruncatedLine(String::new());
         // An error means that the line was cut off.
         let _ = write!(cut, "{line}");
         let (graph, component) = (Arc::clone(graph), component.into());
@@ -153,7 +153,7 @@ impl fmt::Debug for ComponentLog {
 /// Where the components of a domain write. Lines written at a [position](CurrentPosition) of a
 /// parallel epoch are buffered here until the epoch is over.
 pub(crate) struct ComponentLogWriter {
-    component_log: ComponentLog,
+    log: ComponentLog,
     /// The capacity of the log.
     capacity: usize,
     buffered: Mutex<BufferedLines>,
@@ -167,9 +167,9 @@ struct BufferedLines {
 }
 
 impl ComponentLogWriter {
-    pub(crate) fn new(component_log: ComponentLog) -> Self {
-        let capacity = component_log.lock().capacity;
-        Self { component_log, capacity, buffered: Mutex::default() }
+    pub(crate) fn new(log: ComponentLog) -> Self {
+        let capacity = log.lock().capacity;
+        Self { log, capacity, buffered: Mutex::default() }
     }
 
     pub(crate) fn write(
@@ -180,12 +180,12 @@ impl ComponentLogWriter {
         graph: &Arc<str>,
         line: &dyn fmt::Display,
     ) {
-        let Some(record) = self.component_log.record(level, times, who, graph, line) else {
+        let Some(record) = self.log.record(level, times, who, graph, line) else {
             return;
         };
         let position = CurrentPosition::current().filter(|_| !mutant!("journal-writes-at-once"));
         let Some(position) = position else {
-            return self.component_log.put(core::iter::once(record), 0);
+            return self.log.put(core::iter::once(record), 0);
         };
         let mut buffered = self.buffered();
         buffered.lines.push((position, record));
@@ -208,7 +208,7 @@ impl ComponentLogWriter {
         let n_cut = n_cut.map(|(_, n)| *n).sum();
         buffered.n_cut.clear();
         let lines = buffered.lines.drain(..).filter(|(at, _)| counts(at.position));
-        self.component_log.put(lines.map(|(_, record)| record), n_cut);
+        self.log.put(lines.map(|(_, record)| record), n_cut);
     }
 
     fn buffered(&self) -> MutexGuard<'_, BufferedLines> {
@@ -228,9 +228,9 @@ impl BufferedLines {
 }
 
 /// A text that is cut off at the length of a line.
-struct Cut(String);
+struct TruncatedLine(String);
 
-impl fmt::Write for Cut {
+impl fmt::Write for TruncatedLine {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = LINE_LEN_MAX - self.0.len();
         if text.len() <= room {
@@ -246,49 +246,49 @@ impl fmt::Write for Cut {
 mod tests {
     use super::*;
 
-    fn say(component_log: &ComponentLog, level: Level, epoch: u64, number: usize, line: &str) {
-        let log = ComponentLogWriter::new(component_log.clone());
-        log.write(level, (epoch, 0), (number, "c"), &Arc::from("g"), &line);
+    fn say(log: &ComponentLog, level: Level, epoch: u64, number: usize, line: &str) {
+        let writer = ComponentLogWriter::new(log.clone());
+        writer.write(level, (epoch, 0), (number, "c"), &Arc::from("g"), &line);
     }
 
     #[test]
-    fn lines_of_turns_come_in_their_order_and_only_of_those_that_count() {
-        let component_log = ComponentLog::new(3);
-        let log = ComponentLogWriter::new(component_log.clone());
+    fn lines_of_regions_come_in_their_order_and_only_of_those_that_count() {
+        let log = ComponentLog::new(3);
+        let writer = ComponentLogWriter::new(log.clone());
         let has_buffered_counts = core::sync::atomic::AtomicBool::new(false);
         // Written from the last to the first, as helpers may do.
         for position in (0..8).rev() {
             let _guard = CurrentPosition::of_region(position).enter(&has_buffered_counts);
             for line in ["first", "second"] {
                 let line = format!("{line} of {position}");
-                log.write(Level::Info, (1, 0), (0, "c"), &Arc::from("g"), &line);
+                writer.write(Level::Info, (1, 0), (0, "c"), &Arc::from("g"), &line);
             }
         }
-        assert!(component_log.take().is_empty(), "the epoch is not over");
-        log.flush_epoch(|position| position < 5);
-        let lines: Vec<String> = component_log.take().into_iter().map(|one| one.line).collect();
+        assert!(log.take().is_empty(), "the epoch is not over");
+        writer.flush_epoch(|position| position < 5);
+        let lines: Vec<String> = log.take().into_iter().map(|one| one.line).collect();
         assert_eq!(lines, ["first of 0", "second of 0", "first of 1"]);
-        assert_eq!(component_log.n_dropped(), 10 - 3, "of those that count");
+        assert_eq!(log.n_dropped(), 10 - 3, "of those that count");
     }
 
     #[test]
     fn lines_come_in_the_order_of_epochs_then_components() {
-        let component_log = ComponentLog::new(8).least(Level::Info);
+        let log = ComponentLog::new(8).least(Level::Info);
         for (epoch, number, line) in [(2, 0, "d"), (1, 1, "b"), (1, 1, "c"), (1, 0, "a")] {
-            say(&component_log, Level::Info, epoch, number, line);
+            say(&log, Level::Info, epoch, number, line);
         }
-        say(&component_log, Level::Debug, 1, 0, "left out");
-        let lines: Vec<String> = component_log.take().into_iter().map(|one| one.line).collect();
+        say(&log, Level::Debug, 1, 0, "left out");
+        let lines: Vec<String> = log.take().into_iter().map(|one| one.line).collect();
         assert_eq!(lines, ["a", "b", "c", "d"]);
-        assert!(component_log.take().is_empty());
+        assert!(log.take().is_empty());
     }
 
     #[test]
     fn what_there_is_no_room_for_is_counted_and_a_long_line_is_cut() {
-        let component_log = ComponentLog::new(1);
-        say(&component_log, Level::Warn, 1, 0, &"ä".repeat(LINE_LEN_MAX));
-        say(&component_log, Level::Warn, 1, 0, "one too many");
-        assert_eq!(component_log.n_dropped(), 1);
-        assert_eq!(component_log.take()[0].line.len(), LINE_LEN_MAX);
+        let log = ComponentLog::new(1);
+        say(&log, Level::Warn, 1, 0, &"ä".repeat(LINE_LEN_MAX));
+        say(&log, Level::Warn, 1, 0, "one too many");
+        assert_eq!(log.n_dropped(), 1);
+        assert_eq!(log.take()[0].line.len(), LINE_LEN_MAX);
     }
 }

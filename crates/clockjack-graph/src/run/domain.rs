@@ -200,7 +200,7 @@ impl Domain {
         if ended.1.is_some() {
             self.shared.stop_all(&self.inboxes);
         }
-        self.end_tasks().await;
+        self.stop_tasks().await;
         // After the end, live views show the final state.
         gather_health(Arc::get_mut(&mut self.state).expect(EXCLUSIVE), &mut self.progress);
         self.flush_trace();
@@ -569,13 +569,13 @@ impl Domain {
         }
         close_lanes(state, progress, &mut self.lanes, self.pace, now_ns);
         if !self.special_edges.credited.is_empty() {
-            self.give_credit();
+            self.report_credit();
         }
         if self.trace.is_some() {
             self.flush_trace();
         }
-        if self.shared.live.is_asked(self.index) {
-            self.shared.live.put(self);
+        if self.shared.live.is_requested(self.index) {
+            self.shared.live.publish(self);
         }
         outcome.fault.map(|(_, fault)| fault)
     }
@@ -650,7 +650,7 @@ fn gather_health(state: &mut DomainState, progress: &mut Progress) {
         let (none, kind) = (health::NONE, HealthKind::TaskReject);
         sink.record(rejected(kind, none, none, "reject", n_rejected));
     }
-    sink.tell(|event| points.push(TraceRecord::health(event, env)));
+    sink.report_new(|event| points.push(TraceRecord::health(event, env)));
 }
 
 /// Schedules the next ticks of the lanes.
@@ -676,7 +676,7 @@ fn close_lanes(
         if !env.traces {
             return;
         }
-        let lane = u32::try_from(lane.lane).expect("lanes are few");
+        let lane = u32::try_from(lane.lane).expect("the compiler bounds the number of lanes");
         let point = |name| TraceRecord { lane, ..TraceRecord::point(name, env) };
         let tick = point(TraceName::FixedRateTick);
         records.push(TraceRecord { start_ns, duration_ns, ..tick });

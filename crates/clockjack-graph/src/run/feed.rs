@@ -31,7 +31,7 @@ impl<T: Data> Feed<T> {
     ///
     /// # Errors
     ///
-    /// Returns the value to the caller if as many values wait for the next epoch as the run allows,
+    /// Returns the value to the caller if the feed is full: as many values wait for the next epoch as the run allows,
     /// or if the run has ended.
     pub fn publish(&self, value: T) -> Result<(), FeedRefused<T>> {
         self.offer(value, None, None)
@@ -75,15 +75,15 @@ impl<T: Data> Feed<T> {
     ) -> Result<(), FeedRefused<T>> {
         // As a value with one reader, so that it can be returned whole if it is refused.
         let value = Value::owned(value);
-        let arrival = match self.port {
+        let item = match self.port {
             Port::Input { edge, .. } => Incoming::Fed { edge, value, stamp },
             Port::Output { component, index: port } => {
                 Incoming::FedOut { component, port, value, stamp }
             }
         };
-        self.inbox.put_or_wait(arrival, waiter).map_err(|(arrival, refusal)| {
-            let (Incoming::Fed { value, .. } | Incoming::FedOut { value, .. }) = arrival else {
-                unreachable!("what comes back is what was put")
+        self.inbox.put_or_wait(item, waiter).map_err(|(item, refusal)| {
+            let (Incoming::Fed { value, .. } | Incoming::FedOut { value, .. }) = item else {
+                unreachable!("a refused item is returned as it was")
             };
             let value = value.take().expect("it has one reader");
             FeedRefused { value, refusal }
@@ -142,7 +142,9 @@ impl<T> fmt::Debug for FeedRefused<T> {
 impl<T> fmt::Display for FeedRefused<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.refusal {
-            InboxRefusal::Full => "as many values wait for the next epoch as the run allows",
+            InboxRefusal::Full => {
+                "the feed is full: as many values wait for the next epoch as the run allows"
+            }
             InboxRefusal::Closed => "the run has ended",
         })
     }

@@ -91,13 +91,13 @@ pub struct HealthEvent {
     pub policy: &'static str,
     /// How often it happened.
     pub occurrence_count: u64,
-    /// The number of the last message in its channel.
+    /// The sequence number of the last message.
     pub sequence: u64,
     /// How many messages were in the channel.
     pub depth: u32,
-    /// How many there may be.
+    /// The capacity of the channel.
     pub capacity: u32,
-    /// When it was last so, in nanoseconds of the run.
+    /// When it last happened, in nanoseconds of the run.
     pub observed_ns: u64,
 }
 
@@ -120,29 +120,29 @@ impl HealthEvent {
     }
 }
 
-/// How many events there were, by the names of `runtime.health.*`.
+/// The counts of events, by the names of `runtime.health.*`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HealthCounters {
-    /// All.
+    /// All events.
     pub(crate) event_count: u64,
-    /// Records that made room for newer ones.
+    /// Records that were dropped for newer ones.
     pub(crate) dropped_count: u64,
-    /// Events that went into a record which was there already.
+    /// Events that were merged into an existing record.
     pub(crate) coalesced_count: u64,
 }
 
-/// The newest records, one for each key, in the order in which their keys first came.
+/// The newest records, one per key, in the order in which their keys first occurred.
 #[derive(Debug)]
 pub(crate) struct HealthSink {
     records: VecDeque<Health>,
     capacity: usize,
     counters: HealthCounters,
-    /// Events since somebody was last told, if anybody wants to be.
+    /// Events since the last `report_new`, if the trace wants them.
     fresh: Option<Vec<Health>>,
 }
 
 impl HealthSink {
-    /// A sink for so many records; with none it only counts.
+    /// A sink for `capacity` records; with zero it only counts.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             records: VecDeque::with_capacity(capacity),
@@ -152,22 +152,21 @@ impl HealthSink {
         }
     }
 
-    /// Whether somebody wants to be [told](Self::tell).
+    /// Whether [`report_new`](Self::report_new) is used.
     pub(crate) fn watch(&mut self, is_watched: bool) {
         if is_watched {
             self.fresh.get_or_insert_default();
         }
     }
 
-    /// Tells of what was recorded since the last time: at most one event for each kind of each
-    /// channel and lane.
-    pub(crate) fn tell(&mut self, mut tell: impl FnMut(&Health)) {
+    /// Reports the events since the last call: at most one per kind of each channel and lane.
+    pub(crate) fn report_new(&mut self, mut report: impl FnMut(&Health)) {
         for event in self.fresh.iter_mut().flat_map(|fresh| fresh.drain(..)) {
-            tell(&event);
+            report(&event);
         }
     }
 
-    /// Takes an event up.
+    /// Records an event.
     pub(crate) fn record(&mut self, event: Health) {
         let n_events = event.occurrence_count;
         if n_events == 0 {
@@ -195,7 +194,7 @@ impl HealthSink {
         self.records.push_back(event);
     }
 
-    /// The oldest record, which leaves the sink.
+    /// Removes the oldest record.
     pub(crate) fn take(&mut self) -> Option<Health> {
         self.records.pop_front()
     }
@@ -206,13 +205,13 @@ impl HealthSink {
         self.records.iter()
     }
 
-    /// How many events there were.
+    /// The counts of events.
     pub(crate) fn counters(&self) -> HealthCounters {
         self.counters
     }
 }
 
-/// The kinds that a channel notes, in the order in which it hands them on.
+/// The kinds of events of a channel, in the order in which they are reported.
 const NOTED: [HealthKind; 4] = [
     HealthKind::ChannelOverflow,
     HealthKind::ChannelStaleDrop,
@@ -220,7 +219,7 @@ const NOTED: [HealthKind; 4] = [
     HealthKind::BackpressureHighWatermark,
 ];
 
-/// Events of one kind since they were last handed on.
+/// Events of one kind since the last report.
 #[derive(Clone, Copy, Debug, Default)]
 struct Note {
     n_events: u64,
@@ -229,7 +228,7 @@ struct Note {
     observed_ns: u64,
 }
 
-/// What a channel has noted since it last handed it on: bounded, and nothing is lost.
+/// The events of a channel since the last report: bounded, and none is lost.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     notes: [Note; NOTED.len()],
@@ -237,7 +236,7 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// Notes an event.
+    /// Records an event.
     #[cold]
     pub(crate) fn add(&mut self, kind: HealthKind, sequence: u64, depth: u32, observed_ns: u64) {
         let Some(index) = NOTED.iter().position(|noted| *noted == kind) else { return };
@@ -246,13 +245,13 @@ impl Notes {
         self.is_any = true;
     }
 
-    /// Whether there is anything to hand on.
+    /// Whether there are events to report.
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
         self.is_any
     }
 
-    /// Hands on what was noted. The kind of `key` is not looked at.
+    /// Moves the events to a sink. Ignores the kind of `key`.
     pub(crate) fn drain_into(&mut self, key: HealthKey, capacity: u32, sink: &mut HealthSink) {
         if !self.is_any {
             return;

@@ -111,32 +111,32 @@ impl Inbox {
         Self(Arc::new(Shared { state: Mutex::new(state), has_any: AtomicBool::new(false) }))
     }
 
-    pub(crate) fn put(&self, arrival: Incoming) -> Result<(), (Incoming, InboxRefusal)> {
-        self.put_or_wait(arrival, None)
+    pub(crate) fn put(&self, item: Incoming) -> Result<(), (Incoming, InboxRefusal)> {
+        self.put_or_wait(item, None)
     }
 
     /// As `put`; if it is full, `waiter` is woken when it may have room.
     pub(crate) fn put_or_wait(
         &self,
-        arrival: Incoming,
+        item: Incoming,
         waiter: Option<&Waker>,
     ) -> Result<(), (Incoming, InboxRefusal)> {
         let mut state = self.lock();
         if state.is_closed {
-            return Err((arrival, InboxRefusal::Closed));
+            return Err((item, InboxRefusal::Closed));
         }
-        if arrival.is_fed() {
+        if item.is_fed() {
             if state.n_fed >= state.fed_max {
                 if let Some(waiter) = waiter
                     && !state.waiters.iter().any(|one| one.will_wake(waiter))
                 {
                     state.waiters.push(waiter.clone());
                 }
-                return Err((arrival, InboxRefusal::Full));
+                return Err((item, InboxRefusal::Full));
             }
             state.n_fed += 1;
         }
-        state.incoming.push_back(arrival);
+        state.incoming.push_back(item);
         // Relaxed: the queue itself is read under the lock.
         self.0.has_any.store(true, Ordering::Relaxed);
         let sleeper = state.sleeper.take();

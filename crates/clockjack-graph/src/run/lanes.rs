@@ -92,12 +92,12 @@ impl Lanes {
         &mut self,
         began_ns: u64,
         ended_ns: u64,
-        mut tell: impl FnMut(&LaneClock, TickEnd),
+        mut report: impl FnMut(&LaneClock, TickEnd),
     ) {
         for lane in &mut self.list {
             if lane.is_due && lane.lane_type == LaneType::FixedRate {
                 let end = lane.end(began_ns, ended_ns);
-                tell(lane, end);
+                report(lane, end);
             }
         }
     }

@@ -39,9 +39,9 @@ pub struct LiveLane {
 /// What the domains of a run have published.
 pub(crate) struct Live {
     /// For each domain, the requested parts that it has not published.
-    asked: Vec<AtomicU8>,
+    requested: Vec<AtomicU8>,
     /// All parts that were ever requested.
-    ever_asked: AtomicU8,
+    ever_requested: AtomicU8,
     lanes: Mutex<Vec<LiveLane>>,
     /// For each domain.
     metrics: Mutex<Vec<Metrics>>,
@@ -54,8 +54,8 @@ impl Live {
     pub(crate) fn new(plan: &Plan, n_domains: usize) -> Self {
         let lane = |id: &str| LiveLane { lane: id.into(), ..LiveLane::default() };
         Self {
-            asked: (0..n_domains).map(|_| AtomicU8::new(0)).collect(),
-            ever_asked: AtomicU8::new(0),
+            requested: (0..n_domains).map(|_| AtomicU8::new(0)).collect(),
+            ever_requested: AtomicU8::new(0),
             lanes: Mutex::new(plan.lanes.iter().map(|one| lane(&one.spec.id)).collect()),
             metrics: Mutex::new(vec![Metrics::default(); n_domains]),
         }
@@ -63,13 +63,13 @@ impl Live {
 
     /// The progress of the lanes, as last published.
     pub(crate) fn lanes(&self) -> Vec<LiveLane> {
-        self.ask(LANES);
+        self.request(LANES);
         lock(&self.lanes).clone()
     }
 
     /// All metrics, as last published.
     pub(crate) fn metrics(&self) -> Metrics {
-        self.ask(METRICS);
+        self.request(METRICS);
         let mut all = Metrics::default();
         for one in &*lock(&self.metrics) {
             all.add(one);
@@ -77,37 +77,37 @@ impl Live {
         all
     }
 
-    fn ask(&self, what: u8) {
-        for asked in &self.asked {
+    fn request(&self, what: u8) {
+        for requested in &self.requested {
             // Relaxed: a request that is seen one epoch later is soon enough.
-            asked.fetch_or(what, Ordering::Relaxed);
+            requested.fetch_or(what, Ordering::Relaxed);
         }
-        self.ever_asked.fetch_or(what, Ordering::Relaxed);
+        self.ever_requested.fetch_or(what, Ordering::Relaxed);
     }
 
     /// Whether a domain has a request.
     #[inline]
-    pub(crate) fn is_asked(&self, domain: usize) -> bool {
+    pub(crate) fn is_requested(&self, domain: usize) -> bool {
         // Relaxed: as above.
-        self.asked[domain].load(Ordering::Relaxed) != 0
+        self.requested[domain].load(Ordering::Relaxed) != 0
     }
 
     /// Publishes the progress of a domain.
     #[cold]
-    pub(crate) fn put(&self, domain: &Domain) {
+    pub(crate) fn publish(&self, domain: &Domain) {
         // Relaxed: as above.
-        let asked = self.asked[domain.index].swap(0, Ordering::Relaxed);
-        self.publish_parts(domain, asked);
+        let requested = self.requested[domain.index].swap(0, Ordering::Relaxed);
+        self.publish_parts(domain, requested);
     }
 
     /// Publishes the final state of a domain: it gets no more requests.
     pub(crate) fn publish_final(&self, domain: &Domain) {
         // Relaxed: a reader whose first request comes after the end has the report.
-        self.publish_parts(domain, self.ever_asked.load(Ordering::Relaxed));
+        self.publish_parts(domain, self.ever_requested.load(Ordering::Relaxed));
     }
 
-    fn publish_parts(&self, domain: &Domain, asked: u8) {
-        if asked & LANES != 0 {
+    fn publish_parts(&self, domain: &Domain, requested: u8) {
+        if requested & LANES != 0 {
             let mut lanes = lock(&self.lanes);
             for clock in &domain.lanes.list {
                 let shown = &mut lanes[clock.lane];
@@ -131,7 +131,7 @@ impl Live {
                 shown.drops += edges.map(|edge| edge.n_refused).sum::<u64>();
             }
         }
-        if asked & METRICS != 0 {
+        if requested & METRICS != 0 {
             let domains = core::slice::from_ref(domain);
             let found = collect::collect(&domain.shared, domains, &LifecycleCounts::default());
             lock(&self.metrics)[domain.index] = found;

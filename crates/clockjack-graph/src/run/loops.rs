@@ -127,12 +127,12 @@ impl LoopState {
     }
 
     /// Whether it makes one iteration per epoch.
-    pub(crate) fn is_spread(&self) -> bool {
+    pub(crate) fn is_one_per_epoch(&self) -> bool {
         self.spec.loop_type == LoopType::AsyncTask
     }
 
     /// Whether equal iterations end the loop.
-    fn looks_for_equality(&self) -> bool {
+    fn stops_when_stable(&self) -> bool {
         self.spec.loop_type == LoopType::FixedPoint
             || self.spec.convergence == Some(Convergence::StableState)
     }
@@ -155,7 +155,7 @@ impl LoopState {
         {
             return Some("residual");
         }
-        let is_stable = self.looks_for_equality() && self.digest_before == Some(self.digest);
+        let is_stable = self.stops_when_stable() && self.digest_before == Some(self.digest);
         (index > 0 && is_stable).then_some("stable")
     }
 
@@ -180,7 +180,7 @@ pub(crate) fn step(
 ) -> Result<u32, Fault> {
     let deferred_before = region.deferred.len();
     let is_under_way = region.is_under_way();
-    let state = region.looping.as_ref().expect("only loops come here");
+    let state = region.looping.as_ref().expect("only loops get here");
     let mut rollback = None;
     if state.is_transaction() {
         if !region.might_be_ready(env) {
@@ -194,7 +194,7 @@ pub(crate) fn step(
         Ok((n_called, LoopEnding::Failed)) => {
             fail(region, env, deferred_before);
             if let Some(rollback) = rollback {
-                rollback.back(region, env);
+                rollback.restore(region, env);
             }
             Ok(n_called)
         }
@@ -205,7 +205,7 @@ pub(crate) fn step(
         Err(fault) => {
             fail(region, env, deferred_before);
             if let Some(rollback) = rollback {
-                rollback.back(region, env);
+                rollback.restore(region, env);
             }
             Err(fault)
         }
@@ -214,7 +214,7 @@ pub(crate) fn step(
 
 /// Discards what the loop has published for other regions.
 fn fail(region: &mut Region, env: &Env, deferred_before: usize) {
-    let state = region.looping.as_mut().expect("only loops come here");
+    let state = region.looping.as_mut().expect("only loops get here");
     state.counts.error += 1;
     state.counts.reason = "error";
     state.next_index = 0;
@@ -224,7 +224,7 @@ fn fail(region: &mut Region, env: &Env, deferred_before: usize) {
     region.n_published.async_discarded += n_async(&region.deferred[deferred_before..]);
     region.deferred.truncate(deferred_before);
     region.note_loop(env, TraceName::LoopError, 0);
-    let state = region.looping.as_mut().expect("it was there");
+    let state = region.looping.as_mut().expect("it is a loop");
     state.counts.output_discarded += n_held + n_deferred;
     region.n_published.composite_discarded += n_held + n_deferred;
 }
@@ -247,7 +247,7 @@ impl Rollback {
     }
 
     /// Restores the members, and drops their messages to each other.
-    fn back(self, region: &mut Region, env: &Env) {
+    fn restore(self, region: &mut Region, env: &Env) {
         region.writes.truncate(self.n_writes);
         for (at, (snapshot, last)) in self.members.into_iter().enumerate() {
             let node = &mut region.nodes[at];
@@ -278,22 +278,22 @@ fn iterate(
     env: &Env,
     downstream: &mut impl Downstream,
 ) -> Result<(u32, LoopEnding), Fault> {
-    let state = region.looping.as_ref().expect("only loops come here");
+    let state = region.looping.as_ref().expect("only loops get here");
     let max = state.spec.max_iterations.max(1);
     // In simulated time an epoch takes no time: the speed of the host must not change a result.
     let is_timed = !env.is_simulated || mutant!("loops-budget-by-the-wall");
     let budget_ns = if is_timed { state.spec.budget_ms.saturating_mul(1_000_000) } else { 0 };
     let begun_ns = if budget_ns > 0 { env.nanos() } else { 0 };
-    let (first, is_spread) = (state.next_index, state.is_spread());
+    let (first, is_one_per_epoch) = (state.next_index, state.is_one_per_epoch());
     if first == 0 {
-        region.looping.as_mut().expect("it was there").digest_before = None;
+        region.looping.as_mut().expect("it is a loop").digest_before = None;
     }
     let mut n_called = 0;
     for index in first..max {
         if index > 0 && env.is_stopping() {
             return Ok((n_called, LoopEnding::Cancelled));
         }
-        let state = region.looping.as_mut().expect("it was there");
+        let state = region.looping.as_mut().expect("it is a loop");
         state.report = ConvergenceReport::default();
         state.has_report = false;
         state.digest = FNV_OFFSET;
@@ -307,7 +307,7 @@ fn iterate(
             return Ok((n_called, LoopEnding::Exhausted));
         }
         n_called += in_this;
-        let state = region.looping.as_mut().expect("it was there");
+        let state = region.looping.as_mut().expect("it is a loop");
         state.counts.iterations += 1;
         if let Some(reason) = state.has_converged(index) {
             state.counts.reason = reason;
@@ -321,8 +321,8 @@ fn iterate(
             }
             return Ok((n_called, LoopEnding::Budget));
         }
-        if is_spread && index + 1 < max {
-            region.looping.as_mut().expect("it was there").next_index = index + 1;
+        if is_one_per_epoch && index + 1 < max {
+            region.looping.as_mut().expect("it is a loop").next_index = index + 1;
             return Ok((n_called, LoopEnding::Unfinished));
         }
     }
@@ -336,7 +336,7 @@ fn run_members(
     downstream: &mut impl Downstream,
     iteration: LoopIteration,
 ) -> Result<Option<u32>, Fault> {
-    let state = region.looping.as_ref().expect("only loops come here");
+    let state = region.looping.as_ref().expect("only loops get here");
     let (mode, is_transaction) = (state.spec.mode, state.is_transaction());
     let mut n_called = 0;
     for at in 0..region.nodes.len() {
@@ -362,8 +362,8 @@ fn run_members(
 
 /// Adds what a member is about to publish to the digest of the iteration.
 fn digest(region: &mut Region, at: usize) {
-    let state = region.looping.as_mut().expect("only loops come here");
-    if !state.looks_for_equality() {
+    let state = region.looping.as_mut().expect("only loops get here");
+    if !state.stops_when_stable() {
         return;
     }
     for staged in region.nodes[at].outbox.staged.as_slice() {
@@ -383,7 +383,7 @@ fn end(
     deferred_before: usize,
 ) -> Result<(), Fault> {
     region.record_ending(env, ending);
-    let state = region.looping.as_mut().expect("only loops come here");
+    let state = region.looping.as_mut().expect("only loops get here");
     state.counts.residual = state.report.residual.or(state.counts.residual);
     match ending {
         LoopEnding::Converged => state.counts.converged += 1,
@@ -400,11 +400,11 @@ fn end(
             state.counts.reason = "max_iterations";
         }
         LoopEnding::Exhausted => state.counts.reason = "exhausted",
-        LoopEnding::Failed | LoopEnding::Unfinished => unreachable!("they do not end here"),
+        LoopEnding::Failed | LoopEnding::Unfinished => unreachable!("they return earlier"),
     }
     state.next_index = 0;
-    let has_settled = matches!(ending, LoopEnding::Converged | LoopEnding::Exhausted);
-    let partial = if has_settled { PartialSuccess::CommitOutputs } else { state.partial_success() };
+    let is_success = matches!(ending, LoopEnding::Converged | LoopEnding::Exhausted);
+    let partial = if is_success { PartialSuccess::CommitOutputs } else { state.partial_success() };
     let mut held = core::mem::take(&mut state.held);
     match partial {
         PartialSuccess::CommitOutputs => {
@@ -427,7 +427,7 @@ fn end(
             let n_deferred = (n_before - region.deferred.len()) as u64;
             region.n_published.composite_discarded += n_held + n_deferred;
             region.note_loop(env, TraceName::LoopOutputDiscarded, n_held + n_deferred);
-            let state = region.looping.as_mut().expect("it was there");
+            let state = region.looping.as_mut().expect("it is a loop");
             state.counts.output_discarded += n_held + n_deferred;
         }
         PartialSuccess::FailRun => {
@@ -436,11 +436,11 @@ fn end(
                 region.looping.as_ref().map_or("", |state| state.counts.reason)
             });
             let mut fault = first.fault(Phase::Execute, text, env.epoch, true);
-            fault.component = (*region.looping.as_ref().expect("it was there").id).into();
+            fault.component = (*region.looping.as_ref().expect("it is a loop").id).into();
             return Err(fault);
         }
     }
-    region.looping.as_mut().expect("it was there").held = held;
+    region.looping.as_mut().expect("it is a loop").held = held;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Counts of a run, by their names.
+//! The metrics of a run, by name.
 
 mod table;
 pub mod user;
@@ -11,53 +11,53 @@ pub use user::{Counter, Histogram, MetricRefused, Summary};
 use crate::named::named;
 
 named! {
-    /// What a number means.
+    /// How a metric changes.
     pub enum MetricKind {
-        /// It only grows.
+        /// It never decreases.
         Counter = "counter",
         /// It goes up and down.
         Gauge = "gauge",
     }
 }
 
-/// One number, with whom it is of.
+/// One value of a metric of the runtime.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name, as `runtime.scheduler.tick_count`.
+    /// Its name, for example `runtime.scheduler.tick_count`.
     pub name: &'static str,
-    /// What it means.
+    /// How it changes.
     pub kind: MetricKind,
     /// The label: `lane`, `component_id`, `channel_id`, or none.
     pub label: Option<(&'static str, String)>,
-    /// The number.
+    /// The value.
     pub value: f64,
 }
 
-/// One number of a component's own.
+/// One value of a component's own metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserMetric {
-    /// Its name; of a histogram with `.count`, `.min`, `.max`, `.avg`, `.p50`, `.p95` or `.p99`.
+    /// Its name; for a histogram with `.count`, `.min`, `.max`, `.avg`, `.p50`, `.p95` or `.p99`.
     pub name: String,
-    /// What it means.
+    /// How it changes.
     pub kind: MetricKind,
     /// The component.
     pub component: String,
-    /// The number.
+    /// The value.
     pub value: f64,
 }
 
-/// All numbers of a run.
+/// All metrics of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
-    /// In a fixed order: by part of the runtime, then by number in the plan.
+    /// In a fixed order: by part of the runtime, then by index in the plan.
     pub list: Vec<Metric>,
-    /// Those of the components themselves, in the order of components, then of names; and for each
-    /// that was made anew how often, `runtime.component.restart_count`.
+    /// The components' own metrics, in the order of components, then of names; and the number of
+    /// restarts of each component that was restarted, `runtime.component.restart_count`.
     pub user: Vec<UserMetric>,
 }
 
 impl Metrics {
-    /// The sum of all numbers of this name.
+    /// The sum of all values of this name.
     #[must_use]
     pub fn total(&self, name: &str) -> f64 {
         let own = self.list.iter().filter(|one| one.name == name).map(|one| one.value);
@@ -65,7 +65,7 @@ impl Metrics {
         own.chain(user).sum()
     }
 
-    /// Adds the numbers of another part of the run: those of one name and label are one number.
+    /// Adds the metrics of another part of the run. Values of equal name and label are summed.
     pub(crate) fn add(&mut self, other: &Self) {
         if self.list.is_empty() {
             self.list.clone_from(&other.list);
@@ -82,7 +82,7 @@ impl Metrics {
         }
     }
 
-    /// The number of this name and label.
+    /// The value of this name and label.
     #[must_use]
     pub fn get(&self, name: &str, of: &str) -> Option<f64> {
         let is_it = |one: &&Metric| {

@@ -51,7 +51,7 @@ pub(crate) struct NodeState {
     /// The target of each edge of the outbox, in the same order.
     pub(crate) routes: Vec<Route>,
     /// All routes are immediate and lead to other regions.
-    pub(crate) is_prompt: bool,
+    pub(crate) is_fast: bool,
     pub(crate) priority: Priority,
     /// The admission control of a pool lane; `None` on other lanes.
     pub(crate) admission: Option<Admission>,
@@ -96,7 +96,7 @@ pub(crate) struct Route {
 
 impl Route {
     /// Whether another region sees the value in the same epoch.
-    pub(crate) fn is_prompt(&self) -> bool {
+    pub(crate) fn is_fast(&self) -> bool {
         self.kind == EdgeKind::Immediate && matches!(self.to, Target::Region(..))
     }
 }
@@ -370,7 +370,7 @@ impl NodeState {
 
     /// The fault of an edge with `fail_fast` that refused a publication.
     pub(crate) fn full_edge(&self, epoch: u64) -> Fault {
-        self.fault(Phase::Execute, "an edge that fails the run was full", epoch, true)
+        self.fault(Phase::Execute, "an edge with overflow `fail_fast` was full", epoch, true)
     }
 
     /// How long to wait before the next restart; `None` if there were too many.
@@ -420,7 +420,7 @@ impl NodeState {
     fn recreate(&mut self, now_ns: u64) -> Result<(), Failure> {
         let made = self.make.as_ref().map(|make| catch_panic(|| Ok(make()))).transpose()?;
         let Some(fresh) = made else {
-            return Err(Failure::msg("it cannot be made anew"));
+            return Err(Failure::msg("the component cannot be recreated"));
         };
         // The component has failed before; it still has to release its resources.
         let _ = self.deactivate();
@@ -498,9 +498,7 @@ impl NodeState {
     ) -> Result<R, Failure> {
         let node: &mut dyn ErasedNode = match &mut self.body {
             ErasedComponent::Exclusive(node) => &mut **node,
-            ErasedComponent::Shared(node) => {
-                Arc::get_mut(node).expect("no invocation is under way")
-            }
+            ErasedComponent::Shared(node) => Arc::get_mut(node).expect("no invocation is running"),
             ErasedComponent::Removed => return Err(Failure::msg(GONE)),
         };
         catch_panic(|| work(node))
@@ -519,7 +517,7 @@ impl Drop for NodeState {
     }
 }
 
-const GONE: &str = "it was taken down";
+const GONE: &str = "the component was removed";
 
 /// Calls a component.
 #[inline(always)]
@@ -559,5 +557,5 @@ pub(crate) fn catch_panic<R>(call: impl FnOnce() -> Result<R, Failure>) -> Resul
 fn panicked(panic: &(dyn core::any::Any + Send)) -> Failure {
     let text = panic.downcast_ref::<&'static str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Failure::msg(format!("panicked: {}", text.unwrap_or("with a value of its own")))
+    Failure::msg(format!("panicked: {}", text.unwrap_or("with a payload that is not text")))
 }

@@ -185,9 +185,9 @@ impl MemoryObserver {
         Self { kept, capacity, n_dropped }
     }
 
-    /// Calls `look` with all observations, the oldest first.
-    pub fn with<R>(&self, look: impl FnOnce(&VecDeque<Observed>) -> R) -> R {
-        look(&self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Calls `read` with all observations, the oldest first.
+    pub fn with<R>(&self, read: impl FnOnce(&VecDeque<Observed>) -> R) -> R {
+        read(&self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes all observations, the oldest first.
@@ -196,7 +196,7 @@ impl MemoryObserver {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
     }
 
-    fn lose(&self) {
+    fn count_dropped(&self) {
         // Relaxed: a count that publishes no other data.
         self.n_dropped.fetch_add(1, Ordering::Relaxed);
     }
@@ -214,13 +214,13 @@ impl Observer for MemoryObserver {
             Ok(kept) => kept,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                self.lose();
+                self.count_dropped();
                 return Ok(());
             }
         };
         if kept.len() >= self.capacity {
             kept.pop_front();
-            self.lose();
+            self.count_dropped();
         }
         if self.capacity > 0 {
             kept.push_back(match seen {

@@ -20,7 +20,7 @@ use crate::{
 pub(crate) struct Outbox {
     ports: Vec<OutPort>,
     edges: Vec<OutEdge>,
-    pub(crate) staged: Stage,
+    pub(crate) staged: StagedList,
     /// Writes to the blackboard.
     pub(crate) writes: Vec<Write>,
     /// An edge with `fail_fast` has refused a publication.
@@ -65,12 +65,12 @@ impl OutEdge {
 /// Publications in order. The entries are reused and written in place: only the first `len` count,
 /// the others hold no value.
 #[derive(Debug, Default)]
-pub(crate) struct Stage {
+pub(crate) struct StagedList {
     places: Vec<Staged>,
     len: usize,
 }
 
-impl Stage {
+impl StagedList {
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -124,12 +124,12 @@ impl Stage {
 }
 
 /// Admission of one publication.
-pub(crate) struct Room<'a> {
+pub(crate) struct Admitted<'a> {
     to: &'a mut OutPort,
     staged: &'a mut Staged,
 }
 
-impl Room<'_> {
+impl Admitted<'_> {
     /// Publishes.
     #[inline(always)]
     pub(crate) fn put<T: Data>(self, value: T, meta: Meta) {
@@ -179,7 +179,7 @@ impl Outbox {
         let mut outbox = Self {
             ports: Vec::with_capacity(ports.len()),
             edges: Vec::new(),
-            staged: Stage::default(),
+            staged: StagedList::default(),
             writes: Vec::new(),
             is_fatal: false,
             is_guarded: false,
@@ -193,7 +193,8 @@ impl Outbox {
                 n_refused: 0,
             }));
             outbox.ports.push(OutPort {
-                number: u16::try_from(outbox.ports.len()).expect("ports are few"),
+                number: u16::try_from(outbox.ports.len())
+                    .expect("the compiler bounds the number of ports"),
                 first,
                 end: count(outbox.edges.len()),
                 is_guarded: false,
@@ -211,7 +212,7 @@ impl Outbox {
         Self {
             ports: self.ports.iter().map(port).collect(),
             edges: self.edges.iter().map(edge).collect(),
-            staged: Stage::default(),
+            staged: StagedList::default(),
             writes: Vec::new(),
             is_fatal: false,
             is_guarded: self.is_guarded,
@@ -280,7 +281,7 @@ impl Outbox {
 
     /// Admits a publication at an output; `None` if the output has no edge.
     #[inline(always)]
-    pub(crate) fn admit(&mut self, port: Option<u16>) -> Result<Option<Room<'_>>, Refused> {
+    pub(crate) fn admit(&mut self, port: Option<u16>) -> Result<Option<Admitted<'_>>, Refused> {
         let Some(port) = port else { return Err(Refused::Unbound) };
         let Some(to) = self.ports.get_mut(usize::from(port)) else { return Err(Refused::Unbound) };
         if to.first == to.end {
@@ -292,7 +293,7 @@ impl Outbox {
                 return Err(Refused::Full);
             }
         }
-        Ok(Some(Room { to, staged: self.staged.add() }))
+        Ok(Some(Admitted { to, staged: self.staged.add() }))
     }
 
     /// A mark at the end of what is staged.
@@ -334,5 +335,5 @@ fn take_room(edges: &mut [OutEdge], is_fatal: &mut bool) -> bool {
 }
 
 fn count(n: usize) -> u32 {
-    u32::try_from(n).expect("edges are counted by the limits of a description")
+    u32::try_from(n).expect("the limits of a description bound the number of edges")
 }

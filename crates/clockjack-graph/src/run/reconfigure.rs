@@ -42,7 +42,7 @@ pub(crate) struct ConfigCounts {
 /// A change on its way to the coordinator: the new settings by component, in order.
 pub(crate) struct Transaction {
     pub(crate) changes: Vec<(usize, ConfigMap)>,
-    pub(crate) answer: Answer,
+    pub(crate) reply: Reply,
 }
 
 impl Reconfigure {
@@ -62,18 +62,18 @@ impl Reconfigure {
     /// or does not allow the value, if the components belong to different epoch domains, if a
     /// component refuses its settings, or if the run has ended.
     pub fn commit(self) -> Committing {
-        let answer = Answer::default();
-        let committing = Committing(answer.clone());
+        let reply = Reply::default();
+        let committing = Committing(reply.clone());
         let plan = &self.shared.plan;
         let mut changes: Vec<(usize, ConfigMap)> = Vec::new();
         for (id, field, value) in self.changes {
             let Some(component) = plan.find(&id) else {
-                answer.give(Err(ConfigRefused::new(&id, "there is no such component")));
+                reply.send(Err(ConfigRefused::new(&id, "there is no such component")));
                 return committing;
             };
             let refused = plan.components[component].descriptor.refuses(&field, &value);
             if let Some(why) = refused.filter(|_| !mutant!("reconfigure-takes-any-value")) {
-                answer.give(Err(ConfigRefused::new(&id, why)));
+                reply.send(Err(ConfigRefused::new(&id, why)));
                 return committing;
             }
             let at = match changes.iter().position(|(of, _)| *of == component) {
@@ -89,13 +89,13 @@ impl Reconfigure {
         let domain_of = |component: usize| self.shared.nodes[component].0;
         let domain = changes.first().map_or(0, |(component, _)| domain_of(*component));
         if let Some((other, _)) = changes.iter().find(|(one, _)| domain_of(*one) != domain) {
-            let why = "it keeps another time than the components before it: change it apart";
-            answer.give(Err(ConfigRefused::new(&plan.components[*other].spec.id, why)));
+            let why = "it belongs to another epoch domain than the components before it: change it separately";
+            reply.send(Err(ConfigRefused::new(&plan.components[*other].spec.id, why)));
             return committing;
         }
-        let transaction = Transaction { changes, answer: answer.clone() };
+        let transaction = Transaction { changes, reply: reply.clone() };
         if self.inboxes[domain as usize].put(Incoming::Config(transaction)).is_err() {
-            answer.give(Err(ConfigRefused::new("", "the run has ended")));
+            reply.send(Err(ConfigRefused::new("", "the run has ended")));
         }
         committing
     }
@@ -108,7 +108,7 @@ impl fmt::Debug for Reconfigure {
 }
 
 /// Ready when a change is in force or refused; yields the version of the settings.
-pub struct Committing(Answer);
+pub struct Committing(Reply);
 
 impl Future for Committing {
     type Output = Result<u64, ConfigRefused>;
@@ -134,16 +134,16 @@ impl fmt::Debug for Committing {
 /// Where the coordinator stores the result of a change. A transaction that is dropped without a
 /// result means that the run has ended.
 #[derive(Clone, Default)]
-pub(crate) struct Answer(Arc<Mutex<AnswerState>>);
+pub(crate) struct Reply(Arc<Mutex<ReplyState>>);
 
 #[derive(Default)]
-struct AnswerState {
+struct ReplyState {
     result: Option<Result<u64, ConfigRefused>>,
     waker: Option<Waker>,
 }
 
-impl Answer {
-    pub(crate) fn give(&self, result: Result<u64, ConfigRefused>) {
+impl Reply {
+    pub(crate) fn send(&self, result: Result<u64, ConfigRefused>) {
         let mut state = self.lock();
         state.result = Some(result);
         let waker = state.waker.take();
@@ -153,19 +153,19 @@ impl Answer {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, AnswerState> {
+    fn lock(&self) -> MutexGuard<'_, ReplyState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        let has_answer = Arc::strong_count(&self.answer.0) < 2 || {
-            let state = self.answer.lock();
+        let has_reply = Arc::strong_count(&self.reply.0) < 2 || {
+            let state = self.reply.lock();
             state.result.is_some()
         };
-        if !has_answer {
-            self.answer.give(Err(ConfigRefused::new("", "the run has ended")));
+        if !has_reply {
+            self.reply.send(Err(ConfigRefused::new("", "the run has ended")));
         }
     }
 }

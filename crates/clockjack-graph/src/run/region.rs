@@ -82,7 +82,7 @@ pub(crate) struct Deferred {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PublicationCounts {
     /// Publications that the fast path committed. They are not part of `staged` and `committed`.
-    pub(crate) prompt: u64,
+    pub(crate) fast: u64,
     pub(crate) staged: u64,
     pub(crate) committed: u64,
     pub(crate) delayed: u64,
@@ -449,7 +449,7 @@ impl Region {
             LaneOverflow::FailFast => {
                 let phase = super::report::Phase::Runtime;
                 let text = format!(
-                    "{n_ready} invocations are ready, and its lane admits {}",
+                    "{n_ready} invocations are ready, but the lane admits only {}",
                     admission.capacity
                 );
                 return Err(node.fault(phase, text, env.epoch, true));

@@ -174,7 +174,7 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             RunErrorKind::Failed(fault, _) => fault.fmt(f),
-            RunErrorKind::Stopped => f.write_str("the system has ended under the run"),
+            RunErrorKind::Stopped => f.write_str("the system was shut down during the run"),
             RunErrorKind::Refused(why) => f.write_str(why),
         }
     }

@@ -203,14 +203,14 @@ impl TraceLog {
     }
 
     /// Opens the log for the records of an epoch.
-    pub(crate) fn open(&self, beginning: EpochStart) -> TraceWriter<'_> {
+    pub(crate) fn open(&self, start: EpochStart) -> TraceWriter<'_> {
         let mut state = lock(&self.0);
         let end = state.end();
         // An epoch without records is not remembered.
         while state.epoch_starts.back().is_some_and(|(first, _)| *first == end) {
             state.epoch_starts.pop_back();
         }
-        state.epoch_starts.push_back((end, beginning));
+        state.epoch_starts.push_back((end, start));
         TraceWriter(state)
     }
 }
@@ -247,12 +247,12 @@ impl TraceState {
     fn records(&self) -> Vec<TraceRecord> {
         let (mut full_records, mut epoch_starts) =
             (self.full_records.iter(), self.epoch_starts.iter().peekable());
-        let mut beginning = EpochStart::default();
+        let mut start = EpochStart::default();
         let record = |(number, line): (u64, &Line)| {
             while let Some((_, next)) = epoch_starts.next_if(|(first, _)| *first <= number) {
-                beginning = *next;
+                start = *next;
             }
-            line.record(beginning).or_else(|| full_records.next().map(|(_, record)| *record))
+            line.record(start).or_else(|| full_records.next().map(|(_, record)| *record))
         };
         (self.first..).zip(&self.lines).filter_map(record).collect()
     }
@@ -264,7 +264,7 @@ pub(crate) struct TraceWriter<'a>(MutexGuard<'a, TraceState>);
 impl TraceWriter<'_> {
     /// Moves these records to the log; returns how many there were.
     pub(crate) fn take_records(&mut self, records: &mut Vec<TraceRecord>) -> u64 {
-        let (state, n_told) = (&mut *self.0, records.len() as u64);
+        let (state, n_records) = (&mut *self.0, records.len() as u64);
         for record in records.drain(..) {
             state.make_room(1);
             if state.capacity == 0 {
@@ -275,13 +275,13 @@ impl TraceWriter<'_> {
             state.full_records.push_back((number, record));
             state.lines.push_back(Line::placeholder());
         }
-        n_told
+        n_records
     }
 
     /// As [`take_records`](Self::take_records), for lines.
     pub(crate) fn take(&mut self, records: &mut Lines) -> u64 {
         let (state, list) = (&mut *self.0, records.list());
-        let n_told = list.len() as u64 + records.n_dropped;
+        let n_records = list.len() as u64 + records.n_dropped;
         state.make_room(list.len());
         let n_over = list.len().saturating_sub(state.capacity);
         let number = state.end();
@@ -293,7 +293,7 @@ impl TraceWriter<'_> {
             }
         }
         records.clear();
-        n_told
+        n_records
     }
 }
 

@@ -208,7 +208,7 @@ fn domain_logs(
         let part = log.part(lane).ok_or_else(|| {
             let lane = lane.unwrap_or_default();
             let text =
-                format!("the commit log has no writer for lane `{lane}`, a domain by itself");
+                format!("the commit log has no writer for lane `{lane}`, which has its own clock");
             RunError::refused(text)
         });
         part.map(Some)
@@ -277,7 +277,7 @@ fn make_all(plan: &Plan, made: Vec<ComponentSource>) -> Result<Vec<Parts>, RunEr
         let made = catch_panic(|| Ok(made.into_parts()));
         made.map_err(|failure| {
             let planned = &plan.components[component];
-            let fault = Domain::runtime_fault(&format!("it was not made: {failure}"));
+            let fault = Domain::runtime_fault(&format!("the component was not created: {failure}"));
             let (component, lane) = (&planned.spec.id, &plan.lanes[planned.lane].spec.id);
             let (component, lane) = (component.clone(), lane.clone());
             RunError::failed(Fault { component, lane, phase: Phase::Configure, ..fault }, None)
@@ -336,7 +336,7 @@ fn set_up_until(
             node.with_body(|node| node.restore(snapshot))
         } else {
             let of = &snapshot.component_type;
-            Err(Failure::msg(format!("the state is that of a `{of}`")))
+            Err(Failure::msg(format!("the snapshot belongs to a component of type `{of}`")))
         };
         tally(&restored, &mut counts.restores, &mut counts.restore_failures);
         restored.map_err(|failure| fault_of(node, Phase::Restore, &failure))?;

@@ -239,7 +239,7 @@ impl Region {
     #[inline(always)]
     fn commit_fast<D: Downstream>(&mut self, env: &Env, mut downstream: D) {
         let [node] = self.nodes.as_mut_slice() else { return };
-        let is_quick = node.is_prompt && (D::IS_UNOBSERVED || !env.logs);
+        let is_quick = node.is_fast && (D::IS_UNOBSERVED || !env.logs);
         let only = if is_quick { node.outbox.take_only() } else { None };
         let Some(staged) = only else {
             if !node.outbox.has_nothing() {
@@ -249,7 +249,7 @@ impl Region {
         };
         let routes = node.routes.get(staged.first as usize..staged.end as usize);
         let Some((last, others)) = routes.and_then(<[_]>::split_last) else { return };
-        self.n_published.prompt += 1 + others.len() as u64;
+        self.n_published.fast += 1 + others.len() as u64;
         let Message { value, meta } = &mut staged.message;
         let value = core::mem::replace(value, Value::UNIT);
         for route in others {

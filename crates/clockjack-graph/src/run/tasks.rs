@@ -175,12 +175,12 @@ impl Tasks {
     /// count.
     pub(crate) fn forget(&self, components: &[usize]) {
         let mut state = self.lock();
-        let is_gone = |one: &mut Submitted| components.contains(&one.from.component);
-        let gone: Vec<Submitted> = state.submitted.extract_if(.., is_gone).collect();
+        let is_dropped = |one: &mut Submitted| components.contains(&one.from.component);
+        let dropped: Vec<Submitted> = state.submitted.extract_if(.., is_dropped).collect();
         drop(state);
         // Relaxed: as in `submit`.
-        self.shared.n_open.fetch_sub(gone.len(), Ordering::Relaxed);
-        for one in gone {
+        self.shared.n_open.fetch_sub(dropped.len(), Ordering::Relaxed);
+        for one in dropped {
             // A panic in a drop is ignored: the call that submitted the task does not count either.
             drop(catch_panic(move || {
                 drop(one);
@@ -281,11 +281,11 @@ impl RunningTasks {
                 _ => {}
             }
         }
-        let mut patience = pin!(executor.sleep(drain_max));
+        let mut timeout = pin!(executor.sleep(drain_max));
         let mut is_over = false;
         for Task { join, .. } in self.0.values_mut() {
             poll_fn(|cx| {
-                if !is_over && patience.as_mut().poll(cx).is_ready() {
+                if !is_over && timeout.as_mut().poll(cx).is_ready() {
                     is_over = true;
                 }
                 if is_over {
@@ -329,7 +329,7 @@ impl TaskRefused {
 impl fmt::Display for TaskRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.limit {
-            Some(limit) => write!(f, "{limit} tasks are under way already"),
+            Some(limit) => write!(f, "{limit} tasks are already running"),
             None => f.write_str("the output is not one of this component"),
         }
     }

@@ -114,8 +114,8 @@ fn make(
         (clock == Clock::Virtual, spec.on_policy_error == OnPolicyError::Fail);
     let insists = insists && !mutant!("threads-lane-insists-on-nothing");
     let keeps_wall_clock = capability::has_own_epoch_domain(spec) && !is_simulated;
-    let wants_thread = spec.lane_type == LaneType::IsolatedThread || keeps_wall_clock;
-    if !wants_thread || lane.regions.is_empty() {
+    let needs_thread = spec.lane_type == LaneType::IsolatedThread || keeps_wall_clock;
+    if !needs_thread || lane.regions.is_empty() {
         let why = match () {
             () if is_simulated => SIMULATED,
             () if lane.regions.is_empty() => "the lane has no components",
@@ -124,8 +124,8 @@ fn make(
         let grant = LaneGrant { keeps_wall_clock, answers: Err(why), has_thread: false };
         return Ok((None, report(spec, &grant)));
     }
-    let wishes = if is_simulated { ThreadPolicy::default() } else { wishes(spec) };
-    match system.own_thread(name(spec), &wishes) {
+    let thread_policy = if is_simulated { ThreadPolicy::default() } else { thread_policy(spec) };
+    match system.own_thread(name(spec), &thread_policy) {
         Ok(thread) => {
             let answers = if is_simulated { Err(SIMULATED) } else { Ok(thread.answers()) };
             let report = report(spec, &LaneGrant { keeps_wall_clock, answers, has_thread: true });
@@ -133,7 +133,7 @@ fn make(
                 && let Some(LaneAdvice { field, why }) = first_not_granted(spec, &report)
                 && !is_simulated
             {
-                let text = format!("lane `{}` must have its `{field}`: {why}", spec.id);
+                let text = format!("lane `{}` requires `{field}`: {why}", spec.id);
                 return Err(RunError::refused(text));
             }
             Ok((Some(thread), report))
@@ -164,7 +164,7 @@ fn name(spec: &LaneSpec) -> &str {
 }
 
 /// The thread policy that a lane requests.
-fn wishes(spec: &LaneSpec) -> ThreadPolicy {
+fn thread_policy(spec: &LaneSpec) -> ThreadPolicy {
     // The ranges are checked by the compiler.
     let small = |n: i64| i32::try_from(n).unwrap_or(i32::MAX);
     let class = match spec.rt_policy.as_str() {
@@ -220,10 +220,10 @@ fn answer_of(answers: &PolicyAnswers, wish: OsRequest) -> &PolicyAnswer {
 fn not_granted(answer: &PolicyAnswer) -> Option<String> {
     match answer {
         PolicyAnswer::Applied => None,
-        PolicyAnswer::NotAsked => Some("it was not asked for".into()),
-        PolicyAnswer::Unsupported => Some("this host has no such thing".into()),
+        PolicyAnswer::NotAsked => Some("it was not requested".into()),
+        PolicyAnswer::Unsupported => Some("this host does not support it".into()),
         PolicyAnswer::Refused(_) if mutant!("threads-refusal-is-not-heard") => None,
-        PolicyAnswer::Refused(says) => Some(format!("the operating system refuses it: {says}")),
+        PolicyAnswer::Refused(says) => Some(format!("the operating system refused it: {says}")),
     }
 }
 

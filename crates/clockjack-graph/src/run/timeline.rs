@@ -16,7 +16,7 @@ use crate::{compile::Plan, describe::EdgeKind};
 pub fn timeline(plan: &Plan, records: &[TraceRecord]) -> Timeline {
     let mut timeline = Timeline::new();
     let tracks = Tracks::new(&mut timeline, plan);
-    let mut drawing = Drawing {
+    let mut builder = TimelineBuilder {
         plan,
         tracks,
         arrows: Arrows::new(plan, records),
@@ -24,9 +24,9 @@ pub fn timeline(plan: &Plan, records: &[TraceRecord]) -> Timeline {
         calls: 0,
     };
     for (at, record) in records.iter().enumerate() {
-        drawing.record(&mut timeline, at, record);
+        builder.record(&mut timeline, at, record);
     }
-    drawing.count_calls(&mut timeline);
+    builder.count_calls(&mut timeline);
     timeline
 }
 
@@ -87,7 +87,7 @@ impl Tracks {
     }
 }
 
-struct Drawing<'p> {
+struct TimelineBuilder<'p> {
     plan: &'p Plan,
     tracks: Tracks,
     arrows: Arrows,
@@ -96,7 +96,7 @@ struct Drawing<'p> {
     calls: u64,
 }
 
-impl Drawing<'_> {
+impl TimelineBuilder<'_> {
     // Records of an epoch come region by region, in compiled order: calls before the calls that
     // they cause.
     fn record(&mut self, timeline: &mut Timeline, at: usize, record: &TraceRecord) {

@@ -494,5 +494,5 @@ pub(crate) fn published(env: &Env, recorder: &mut Recorder, clock: &mut ClockCac
 }
 
 fn number(index: usize) -> u32 {
-    u32::try_from(index).expect("components are counted by the limits of a description")
+    u32::try_from(index).expect("the limits of a description bound the number of components")
 }

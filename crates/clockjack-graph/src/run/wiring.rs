@@ -50,9 +50,9 @@ pub(crate) struct Wired {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SpecialEdges {
     /// Channels with `previous_tick`, which show a message one epoch later: region and channel.
-    pub(crate) later: Vec<(u32, u32)>,
+    pub(crate) previous_tick: Vec<(u32, u32)>,
     /// Those of them that trigger a component.
-    pub(crate) waking: Vec<(u32, u32)>,
+    pub(crate) triggering: Vec<(u32, u32)>,
     /// Edges that are not immediate and may refuse: region, node, index of the edge in the outbox.
     pub(crate) guarded: Vec<(u32, u32, u32)>,
     /// Regions that defer publications to the next epoch.
@@ -62,13 +62,13 @@ pub(crate) struct SpecialEdges {
     /// Edges from other domains with credit, and the domains of their producers.
     pub(crate) credited: Vec<(u32, u32)>,
     /// Loops that make one iteration per epoch and need no tick for that.
-    pub(crate) spread: Vec<u32>,
+    pub(crate) one_per_epoch: Vec<u32>,
 }
 
 impl SpecialEdges {
     /// Whether the beginning of every epoch has more to do than to take incoming items.
     pub(crate) fn has_boundary(&self) -> bool {
-        !(self.later.is_empty() && self.guarded.is_empty() && self.deferring.is_empty())
+        !(self.previous_tick.is_empty() && self.guarded.is_empty() && self.deferring.is_empty())
     }
 }
 
@@ -163,8 +163,8 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Parts>, width: us
         if region.nodes.iter().any(NodeState::depends_on_time) {
             wired.special_edges[domain].timed.push(position);
         }
-        if region.looping.as_ref().is_some_and(LoopState::is_spread) && !region.is_paced {
-            wired.special_edges[domain].spread.push(position);
+        if region.looping.as_ref().is_some_and(LoopState::is_one_per_epoch) && !region.is_paced {
+            wired.special_edges[domain].one_per_epoch.push(position);
         }
         StepKind::choose(&mut region);
         wired.domains[domain].push((number, region));
@@ -221,8 +221,10 @@ fn node(
     for (port, input) in planned.inputs.iter().enumerate() {
         for edge in &input.edges {
             if !planned.trigger_inputs.contains(&port) {
-                untriggered
-                    .push((u16::try_from(port).expect("ports are few"), region.channels.len()));
+                untriggered.push((
+                    u16::try_from(port).expect("the compiler bounds the number of ports"),
+                    region.channels.len(),
+                ));
             }
             let policy = &plan.edges[*edge].policy;
             let mut channel = Channel::new(count(*edge), policy);
@@ -258,7 +260,7 @@ fn node(
         fresh: Vec::new(),
         outbox,
         spare: Vec::new(),
-        is_prompt: routes.iter().all(Route::is_prompt),
+        is_fast: routes.iter().all(Route::is_fast),
         routes,
         priority: planned.spec.execution.priority,
         admission,
@@ -350,11 +352,11 @@ fn add_special_edges(
     for (port, input) in planned.inputs.iter().enumerate() {
         let mode = |edge: &&usize| plan.edges[**edge].policy.mode;
         for edge in input.edges.iter().filter(|edge| mode(edge) == Mode::PreviousTick) {
-            let SpecialEdges { later, waking, .. } = &mut wired.special_edges[domain];
+            let SpecialEdges { previous_tick, triggering, .. } = &mut wired.special_edges[domain];
             let place = (position, wired.channel_locations[*edge].channel);
-            later.push(place);
+            previous_tick.push(place);
             if planned.trigger_inputs.contains(&port) && !is_paced {
-                waking.push(place);
+                triggering.push(place);
             }
         }
     }
@@ -391,7 +393,7 @@ pub(crate) fn domains(plan: &Plan, is_split: bool) -> Vec<usize> {
 }
 
 pub(crate) fn count(n: usize) -> u32 {
-    u32::try_from(n).expect("everything is counted by the limits of a description")
+    u32::try_from(n).expect("the limits of a description bound all counts")
 }
 
 /// Finds the port of an endpoint `component.port`.
@@ -403,7 +405,7 @@ pub(crate) fn find_port(plan: &Plan, endpoint: &str) -> Result<Port, String> {
         return match planned.inputs[index].edges.first() {
             Some(edge) => Ok(Port::Input { component, index, edge: count(*edge) }),
             None => Err(format!(
-                "no edge ends at `{endpoint}`, and `{id}` does not stand at the input boundary"
+                "no edge ends at `{endpoint}`, and `{id}` is not at the input boundary"
             )),
         };
     }

@@ -46,14 +46,14 @@ fn what_is_refused_is_advice_or_the_run_does_not_start() {
         let (seen, result) = run_lane(&lane, Clock::Wall);
         let report = result.unwrap();
         let own = lane_of(&report, "own");
-        let says = "the operating system refuses it: this process has no cpu 1023";
+        let says = "the operating system refused it: this process has no cpu 1023";
         assert_eq!(why(own, "cpu_affinity"), says);
         assert!(own.enforced.contains(&"nice_priority"), "one refusal is one refusal");
         assert!(seen.iter().all(|seen| seen.niceness == 19));
 
         let insists = lane.replace("nice_priority", "on_policy_error: fail, nice_priority");
         let (seen, result) = run_lane(&insists, Clock::Wall);
-        let want = format!("lane `own` must have its `cpu_affinity`: {says}");
+        let want = format!("lane `own` requires `cpu_affinity`: {says}");
         assert_eq!(result.unwrap_err().to_string(), want);
         assert_eq!(seen.len(), 0, "nothing was called");
     }
@@ -90,7 +90,7 @@ fn a_class_that_may_not_be_had_is_advice_or_the_run_does_not_start() {
         let insists = lane.replace("rt_policy", "on_policy_error: fail, rt_policy");
         let (seen, result) = without_permission(|| run_lane(&insists, Clock::Wall));
         let refused = result.unwrap_err().to_string();
-        assert!(refused.starts_with("lane `own` must have its `rt_policy`: "), "{refused}");
+        assert!(refused.starts_with("lane `own` requires `rt_policy`: "), "{refused}");
         assert_eq!(seen.len(), 0);
     }
 }

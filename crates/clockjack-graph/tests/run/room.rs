@@ -281,7 +281,7 @@ fn a_full_edge_that_fails_the_run_does_so_whatever_its_producer_makes_of_it() {
         let error = time.block_on(run).expect_err("there were three");
         let fault = error.fault().expect("of a component");
         assert_eq!((fault.component.as_str(), fault.epoch), ("src", 1), "{on_error}");
-        assert_eq!(fault.message, "an edge that fails the run was full");
+        assert_eq!(fault.message, "an edge with overflow `fail_fast` was full");
     }
 }
 

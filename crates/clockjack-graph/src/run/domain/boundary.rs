@@ -1,5 +1,5 @@
 //! The boundary at the beginning of an epoch: commits what was deferred to this epoch, in compiled
-//! order, and then what came from outside, in the order of arrival.
+//! order, and then what came from outside, in the order of item.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl Domain {
                 own_counts.committed += 1;
                 let edge = one.message.meta.edge;
                 if let Target::Domain(to) = one.to {
-                    cross(&self.shared, &self.inboxes[to as usize], edge, one.message);
+                    send_to_domain(&self.shared, &self.inboxes[to as usize], edge, one.message);
                     continue;
                 }
                 if logs {
@@ -68,7 +68,7 @@ impl Domain {
                 let place = self.channel_locations[edge as usize];
                 let seq = deliver(state, place, one.message);
                 if state.env.traces {
-                    let record = visible(&state.env, one.kind, edge, seq);
+                    let record = commit_record(&state.env, one.kind, edge, seq);
                     self.progress.records.push(record);
                 }
             }
@@ -87,7 +87,7 @@ impl Domain {
             }
         }
         let now_ns = state.env.now_ns;
-        for (region, channel) in &self.special_edges.later {
+        for (region, channel) in &self.special_edges.previous_tick {
             state.regions[*region as usize].get_mut().channels[*channel as usize].advance(now_ns);
         }
     }
@@ -107,14 +107,14 @@ impl Domain {
         });
         let (mut fault, mut n_seen) = (None, 0);
         for _ in 0..incoming.len() {
-            let Some(arrival) = incoming.pop_front() else { break };
-            if self.must_wait(&arrival) {
+            let Some(item) = incoming.pop_front() else { break };
+            if self.must_wait(&item) {
                 // It waits for the next epoch, and stays ahead of what comes in until then.
-                incoming.push_back(arrival);
+                incoming.push_back(item);
                 continue;
             }
-            n_seen += usize::from(arrival.is_fed());
-            fault = fault.or(self.apply_incoming(arrival));
+            n_seen += usize::from(item.is_fed());
+            fault = fault.or(self.apply_incoming(item));
         }
         self.progress.incoming = incoming;
         if n_seen > 0 {
@@ -123,10 +123,10 @@ impl Domain {
         fault
     }
 
-    fn apply_incoming(&mut self, arrival: Incoming) -> Option<Fault> {
+    fn apply_incoming(&mut self, item: Incoming) -> Option<Fault> {
         let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
         let meta = Meta { published_ns: state.env.now_ns, ..Meta::default() };
-        match arrival {
+        match item {
             Incoming::Fed { edge, value, stamp } => {
                 let value = if self.shared.is_moved(edge) { value } else { value.into_shared() };
                 self.input(edge, Message { value, meta: Meta { edge, ..meta }.stamped(stamp) });
@@ -137,7 +137,7 @@ impl Domain {
                     commit_log::arrival(&mut self.progress.boundary_log, edge, &message);
                 }
                 self.shared.credits.receive(edge);
-                self.arrive(edge, message);
+                self.deliver_incoming(edge, message);
             }
             // It only wakes the coordinator, which checks for room itself.
             Incoming::RoomAvailable => {}
@@ -164,7 +164,7 @@ impl Domain {
     }
 
     /// Ends the tasks that still run after the last epoch, and counts them.
-    pub(super) async fn end_tasks(&mut self) {
+    pub(super) async fn stop_tasks(&mut self) {
         let (policy, drain_max) = self.bounds.shutdown;
         self.progress.running.end(policy, drain_max, &self.state.env.executor).await;
         let mut incoming = core::mem::take(&mut self.progress.incoming);
@@ -176,8 +176,8 @@ impl Domain {
             }
         }
         incoming.append(&mut self.inboxes[self.index].close());
-        for arrival in incoming.drain(..) {
-            let Incoming::TaskEnded { origin, result, .. } = arrival else { continue };
+        for item in incoming.drain(..) {
+            let Incoming::TaskEnded { origin, result, .. } = item else { continue };
             let counts = &mut self.progress.tasks_at_end;
             match result {
                 None => counts.cancelled += 1,
@@ -218,7 +218,7 @@ impl Domain {
             let checked = node.check_config(&config);
             if let Err(why) = checked {
                 counts.rejected += transaction.changes.len() as u64;
-                transaction.answer.give(Err(ConfigRefused::new(&node.id, why)));
+                transaction.reply.send(Err(ConfigRefused::new(&node.id, why)));
                 return None;
             }
         }
@@ -242,7 +242,7 @@ impl Domain {
             note(&state.env, TraceName::ConfigTransactionCommit, None);
             counts.version += 1;
             counts.committed += transaction.changes.len() as u64;
-            transaction.answer.give(Ok(counts.version));
+            transaction.reply.send(Ok(counts.version));
             return None;
         };
         for (component, config) in old.into_iter().rev() {
@@ -253,7 +253,7 @@ impl Domain {
             // The run ends in any case.
             let _ = node.take_config();
         }
-        transaction.answer.give(Err(refused));
+        transaction.reply.send(Err(refused));
         Some(fault)
     }
 
@@ -298,26 +298,26 @@ impl Domain {
         if env.logs {
             commit_log::input(&mut self.progress.boundary_log, edge, &message);
         }
-        self.arrive(edge, message);
+        self.deliver_incoming(edge, message);
     }
 
     /// Delivers one value from outside or from another domain.
-    fn arrive(&mut self, edge: u32, message: Message) {
+    fn deliver_incoming(&mut self, edge: u32, message: Message) {
         let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
         let place = self.channel_locations[edge as usize];
         if place.domain as usize == self.index {
             let seq = deliver(state, place, message);
             if state.env.traces {
                 let kind = self.shared.plan.edges[edge as usize].kind;
-                self.progress.records.push(visible(&state.env, kind, edge, seq));
+                self.progress.records.push(commit_record(&state.env, kind, edge, seq));
             }
         } else {
-            cross(&self.shared, &self.inboxes[place.domain as usize], edge, message);
+            send_to_domain(&self.shared, &self.inboxes[place.domain as usize], edge, message);
         }
     }
 
     /// Reports the free room of credited edges to producers in other domains.
-    pub(super) fn give_credit(&mut self) {
+    pub(super) fn report_credit(&mut self) {
         let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
         for (edge, from) in &self.special_edges.credited {
             let place = self.channel_locations[*edge as usize];
@@ -355,7 +355,7 @@ impl Domain {
 }
 
 /// Sends a message to another domain. The inbox of one that has ended is closed.
-fn cross(shared: &RunShared, to: &Inbox, edge: u32, message: Message) {
+fn send_to_domain(shared: &RunShared, to: &Inbox, edge: u32, message: Message) {
     let Message { value, meta } = message;
     if to.put(Incoming::FromDomain { edge, value, meta }).is_ok() {
         shared.credits.send(edge);
@@ -363,7 +363,7 @@ fn cross(shared: &RunShared, to: &Inbox, edge: u32, message: Message) {
 }
 
 /// The trace record of a commit at the boundary.
-fn visible(env: &Env, kind: EdgeKind, edge: u32, seq: u64) -> TraceRecord {
+fn commit_record(env: &Env, kind: EdgeKind, edge: u32, seq: u64) -> TraceRecord {
     let name = match kind {
         EdgeKind::State => TraceName::StateCommit,
         EdgeKind::Async => TraceName::AsyncAdmission,

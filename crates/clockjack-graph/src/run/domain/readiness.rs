@@ -101,22 +101,22 @@ impl Domain {
 
     /// Whether the next epoch sees something that was taken in before.
     fn has_taken_work(&self) -> bool {
-        let SpecialEdges { waking, spread, .. } = &self.special_edges;
+        let SpecialEdges { triggering, one_per_epoch, .. } = &self.special_edges;
         let region = |position: &u32| self.state.regions[*position as usize].lock();
         if mutant!("domain-sleeps-on-what-it-has") {
             return false;
         }
-        waking.iter().any(|(at, channel)| region(at).channels[*channel as usize].has_later())
-            || spread.iter().any(|at| region(at).is_under_way())
-            || self.progress.incoming.iter().any(|arrival| !self.must_wait(arrival))
+        triggering.iter().any(|(at, channel)| region(at).channels[*channel as usize].has_later())
+            || one_per_epoch.iter().any(|at| region(at).is_under_way())
+            || self.progress.incoming.iter().any(|item| !self.must_wait(item))
     }
 
     /// Whether an incoming item has to wait. Either a blocking edge has no room for it: there will
     /// be no room before the regions have run, so no later item overtakes it. Or it is the result
     /// of a task whose component wants results in the order of submission, and an earlier task
     /// still runs: the end of that task wakes the coordinator.
-    pub(super) fn must_wait(&self, arrival: &Incoming) -> bool {
-        match arrival {
+    pub(super) fn must_wait(&self, item: &Incoming) -> bool {
+        match item {
             Incoming::Fed { edge, .. } => self.is_full(*edge),
             Incoming::FedOut { component, port, .. } => self.has_full_edge(*component, *port),
             Incoming::TaskEnded { number, origin, result } => {

@@ -1,14 +1,14 @@
-//! Every metric that a run reports, in one table: what it counts, in what unit, and of whom.
+//! Every metric that a run reports, in one table: what it counts, its unit, and its label.
 //!
 //! Labels are bounded by construction: a value is the id of a lane, a component, a loop or an edge
-//! of the compiled plan, and nothing else is ever put into one. Ids of messages and epochs are in
+//! of the compiled plan, and nothing else. Ids of messages and epochs are in
 //! traces.
 
 use super::MetricKind;
 use crate::named::named;
 
 named! {
-    /// Of whom a metric is: its label, and how many of it there are.
+    /// What a metric describes: its label, and how many values it has.
     pub enum MetricScope {
         /// The run: one, without a label.
         Run = "run",
@@ -39,51 +39,51 @@ impl MetricScope {
     #[must_use]
     pub const fn cardinality(self) -> &'static str {
         match self {
-            Self::Run => "one for a run",
-            Self::Lane => "one for each lane of the plan",
-            Self::Component => "one for each component of the plan",
-            Self::Channel => "one for each edge of the plan",
-            Self::Loop => "one for each composite loop of the plan",
+            Self::Run => "one per run",
+            Self::Lane => "one per lane of the plan",
+            Self::Component => "one per component of the plan",
+            Self::Channel => "one per edge of the plan",
+            Self::Loop => "one per composite loop of the plan",
         }
     }
 }
 
 named! {
-    /// How far one may rely on a metric.
+    /// How stable a metric is.
     pub enum MetricStability {
-        /// Its name and its meaning stay.
+        /// Its name and its meaning do not change.
         Stable = "stable",
-        /// Its name stays; what it counts cannot happen in this version.
+        /// Its name does not change; what it counts cannot happen in this version.
         Reserved = "reserved",
     }
 }
 
-/// What a metric tells.
+/// The description of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricDescriptor {
-    /// Its name, as `runtime.scheduler.tick_count`.
+    /// Its name, for example `runtime.scheduler.tick_count`.
     pub name: &'static str,
-    /// Whether it only grows.
+    /// How it changes.
     pub kind: MetricKind,
     /// `1` for a plain number, `ms`, `ns` or `By` for bytes.
     pub unit: &'static str,
-    /// Of whom it is.
+    /// What it describes.
     pub scope: MetricScope,
-    /// How far one may rely on it.
+    /// How stable it is.
     pub stability: MetricStability,
     /// One sentence about it.
     pub description: &'static str,
 }
 
 impl MetricDescriptor {
-    /// That of a name.
+    /// The descriptor of a name.
     #[must_use]
     pub fn of(name: &str) -> Option<&'static Self> {
         METRICS.iter().find(|one| one.name == name)
     }
 }
 
-/// Declares the table: for each part of the runtime of whom its metrics are, and for each of them
+/// Declares the table: for each part of the runtime the scope of its metrics, and for each metric
 /// its kind, the rest of its name, and what it means. The unit is what the name ends in.
 macro_rules! metrics {
     (@stability) => { MetricStability::Stable };
@@ -120,77 +120,77 @@ const fn unit_of(name: &str) -> &'static str {
 metrics! {
     "runtime.scheduler." of Lane {
         Counter "tick_count": "Ticks of a fixed-rate lane.";
-        Counter "completed_count": "Calls that have succeeded.";
+        Counter "completed_count": "Successful calls.";
         Counter "tick_overrun_count": "Ticks that took longer than their budget.";
-        Counter "skipped_tick_count": "Ticks that were left out.";
-        Counter "rejected_count": "Invocations that a pool lane did not admit.";
-        Counter "priority_high_count": "Calls that have succeeded, of components of this priority.";
+        Counter "skipped_tick_count": "Skipped ticks.";
+        Counter "rejected_count": "Invocations that a pool lane refused.";
+        Counter "priority_high_count": "Successful calls of components of this priority.";
         Counter "priority_normal_count":
-            "Calls that have succeeded, of components of this priority.";
-        Counter "priority_low_count": "Calls that have succeeded, of components of this priority.";
+            "Successful calls of components of this priority.";
+        Counter "priority_low_count": "Successful calls of components of this priority.";
         Counter "priority_background_count":
-            "Calls that have succeeded, of components of this priority.";
+            "Successful calls of components of this priority.";
         Counter "low_priority_rejected_count":
-            "Invocations that were not admitted, of components of low and background priority.";
+            "Refused invocations of components of low and background priority.";
         Counter "starvation_guard_count":
-            "Regions that went before others of a higher rank because they had waited long. It \
+            "Regions that ran before others of a higher rank because they had waited for long. It \
              depends on threads.";
-        Gauge "max_lateness_ms": "How late a tick has ended, at most.";
-        Gauge "tick_jitter_ms": "By how much the last tick that took too long did so.";
-        Gauge "blocked_duration_ms": "How long its domain had nothing to do and slept.";
+        Gauge "max_lateness_ms": "The largest lateness of the end of a tick.";
+        Gauge "tick_jitter_ms": "By how much the last overrun exceeded its budget.";
+        Gauge "blocked_duration_ms": "How long its domain slept because it had nothing to do.";
         Gauge "last_callback_duration_ms":
             "The longest of the last measured calls of its components.";
         Gauge "queue_capacity": "Invocations of a component that may wait on a pool lane.";
-        Gauge "queue_depth": "Invocations of a component that waited on a pool lane, at most.";
-        Gauge "worker_count": "Calls at once that a pool lane allows.";
+        Gauge "queue_depth": "The most invocations of a component that waited on a pool lane.";
+        Gauge "worker_count": "Concurrent calls that a pool lane allows.";
         Gauge "active_count":
-            "Invocations of a component that a pool lane let go on at once, at most.";
-        Gauge "in_flight_count": "Invocations of a component that were active or waited, at most.";
+            "The most invocations of a component that a pool lane ran concurrently.";
+        Gauge "in_flight_count": "The most invocations of a component that were active or waiting.";
     }
     "runtime.component." of Component {
-        Counter "execution_count": "Calls that have succeeded.";
-        Counter "error_count": "Calls and tasks that have failed.";
+        Counter "execution_count": "Successful calls.";
+        Counter "error_count": "Failed calls and tasks.";
         Counter "budget_overrun_count": "Calls that took longer than `budget_ms`.";
         Counter "cancellation_requested_count":
-            "Calls that were under way when the run was to stop.";
+            "Calls that were running when a stop of the run was requested.";
         Counter "cancellation_observed_count":
-            "Calls that have looked, and seen that the run is to stop.";
+            "Calls that observed the request to stop the run.";
         Counter "timeout_budget_exceeded_count":
             "Calls that took longer than `max_callback_ms` of their lane.";
-        Gauge "last_duration_ns": "How long the last measured call took.";
-        Gauge "max_duration_ns": "How long a measured call took, at most.";
-        Gauge "max_in_flight_count": "Invocations that were admitted to go on at once, at most.";
+        Gauge "last_duration_ns": "The duration of the last measured call.";
+        Gauge "max_duration_ns": "The longest duration of a measured call.";
+        Gauge "max_in_flight_count": "The most invocations that were admitted to run concurrently.";
     }
     "runtime.trigger." of Component {
-        Counter "ready_count": "Invocations that its trigger has made.";
+        Counter "ready_count": "Invocations that its trigger made.";
         Counter "suppressed_count":
-            "Looks at a trigger that had something and made no invocation of it.";
-        Counter "coalesced_count": "Messages that a newer one has taken the place of.";
+            "Evaluations with something pending that made no invocation.";
+        Counter "coalesced_count": "Messages that a newer one replaced.";
         Counter "timeout_drop_count": "Messages older than `max_latency_ms`.";
         Counter "batch_flush_count": "Batches.";
-        Counter "time_sync_drop_count": "Messages for which there was no match in time.";
+        Counter "time_sync_drop_count": "Messages without a match in time.";
         Counter "late_drop_count": "Messages behind the watermark.";
-        Counter "pending_drop_count": "Messages that there was no room for.";
-        Counter "condition_suppressed_count": "Messages or looks that a condition has held back.";
+        Counter "pending_drop_count": "Messages that were dropped for lack of room.";
+        Counter "condition_suppressed_count": "Messages or evaluations that a condition suppressed.";
         Counter "rate_limit_suppressed_count":
-            "Looks that came too soon after the last invocation.";
+            "Evaluations too soon after the last invocation.";
     }
     "runtime.channel." of Channel {
-        Counter "publish_count": "Messages that came to the channel and were not refused.";
+        Counter "publish_count": "Messages that the channel accepted.";
         Counter "delivery_count": "Messages that were read.";
-        Counter "drop_count": "Messages that were dropped because it was full.";
+        Counter "drop_count": "Messages that were dropped because the channel was full.";
         Counter "deadline_miss_count": "Messages that were read later than `deadline_ms`.";
         Counter "stale_drop_count": "Messages older than `lifespan_ms`.";
         Counter "reject_count": "Messages that were refused.";
         Counter "overwrite_count":
-            "Messages that nobody had read when a newer one took their place.";
+            "Unread messages that a newer one replaced.";
         Counter "health_event_count": "Health events.";
         Counter "payload_copy_count": "Payloads that were copied.";
-        Gauge "max_depth": "Messages that were in it at once, at most.";
-        Gauge "message_age_ms": "How old the last message was that was read.";
+        Gauge "max_depth": "The most messages in the channel at the same time.";
+        Gauge "message_age_ms": "The age of the last message when it was read.";
     }
     "runtime.publication." of Run {
-        Counter "staged": "Messages that were published, one for each edge.";
+        Counter "staged": "Published messages, one per edge.";
         Counter "committed": "Messages that became visible.";
         Counter "delayed": "Messages that were published on `delay` edges.";
         Counter "state": "Messages that were published on `state` edges.";
@@ -198,70 +198,70 @@ metrics! {
         Counter "async": "Messages that were published on `async` edges.";
         Counter "failed_commit":
             "Messages that a channel refused when they should have become visible.";
-        Counter "composite_discarded": "Messages of loops that were thrown away.";
+        Counter "composite_discarded": "Discarded messages of loops.";
     }
     "runtime.async." of Run {
         Counter "accepted_count": "Messages on `async` edges and tasks that were admitted.";
         Counter "completed_count": "Those that became visible, and tasks that have ended.";
         Counter "rejected_count": "Those that were refused.";
         Counter "dropped_count":
-            "Those that were dropped because as many were under way as may be.";
-        Counter "overwrite_count": "Those that made room for newer ones.";
+            "Those that were dropped because the limit was reached.";
+        Counter "overwrite_count": "Those that newer ones evicted.";
         Counter "cancelled_count":
-            "Those that were thrown away with the outputs of a loop, or cancelled.";
-        Gauge "in_flight_count": "Those that were under way when the run ended.";
-        Gauge "max_in_flight_count": "Those that were under way at once, at most.";
+            "Those that were discarded with the outputs of a loop, or cancelled.";
+        Gauge "in_flight_count": "Those that were in flight when the run ended.";
+        Gauge "max_in_flight_count": "The most that were in flight at the same time.";
     }
     "runtime.health." of Run {
         Counter "event_count": "Health events.";
-        Counter "dropped_count": "Records of health events that made room for newer ones.";
-        Counter "coalesced_count": "Health events that went into a record which was there already.";
+        Counter "dropped_count": "Records of health events that were dropped for newer ones.";
+        Counter "coalesced_count": "Health events that were merged into an existing record.";
     }
     "runtime.config." of Run {
-        Counter "staged_update_count": "Changes of a component's settings that were asked for.";
+        Counter "staged_update_count": "Requested changes of a component's settings.";
         Counter "committed_update_count": "Those that are in force.";
         [reserved] Counter "immediate_update_count":
-            "Those that did not wait for an epoch: none, all do.";
-        Counter "rejected_update_count": "Those that were refused before anything was changed.";
-        Counter "rolled_back_update_count": "Those that were taken back.";
-        Counter "snapshot_read_count": "How often a component was given its settings.";
+            "Changes that did not wait for an epoch: none, all of them wait.";
+        Counter "rejected_update_count": "Those that were refused before anything changed.";
+        Counter "rolled_back_update_count": "Those that were rolled back.";
+        Counter "snapshot_read_count": "How often a component was configured.";
         Gauge "version": "Transactions that are in force.";
         Gauge "last_transaction_id": "The number of the last transaction.";
     }
     "runtime.state." of Run {
         Counter "staged_write_count": "Writes to the blackboard.";
         Counter "committed_write_count": "Writes that became visible.";
-        Counter "rejected_write_count": "Writes to what another component owns.";
-        Counter "snapshot_read_count": "Looks at the blackboard.";
+        Counter "rejected_write_count": "Writes to names of other components.";
+        Counter "snapshot_read_count": "Reads of the blackboard.";
         Gauge "current_value_count": "Values on the blackboard.";
     }
     "runtime.loop." of Loop {
         Counter "iterations": "Iterations in which a member was called.";
-        Counter "converged": "Epochs in which it has converged.";
+        Counter "converged": "Epochs in which it converged.";
         Counter "budget_overrun": "Epochs in which it took longer than its budget.";
-        Counter "max_iterations_hit": "Epochs in which it made as many iterations as it may.";
+        Counter "max_iterations_hit": "Epochs in which it reached its largest number of iterations.";
         Counter "error":
-            "Epochs in which a member has ended the run, or it had to converge and has not.";
+            "Epochs in which a member ended the run, or in which the loop did not converge as required.";
         Counter "cancellation_requested":
-            "Epochs in which it was at work when the run was to stop.";
-        Counter "cancellation_observed": "Those in which it has stopped because of it.";
-        Counter "output_discarded": "Messages that were thrown away.";
-        Gauge "residual": "The last residual that a member has reported.";
+            "Epochs in which it was running when a stop of the run was requested.";
+        Counter "cancellation_observed": "Epochs in which it stopped because of that request.";
+        Counter "output_discarded": "Discarded messages.";
+        Gauge "residual": "The last residual that a member reported.";
     }
     "runtime.lifecycle." of Run {
         Counter "reset_count": "Components that were reset.";
-        Counter "reset_failure_count": "Components that could not be.";
-        Counter "restore_count": "Components that took a state.";
-        Counter "restore_failure_count": "Components that did not take theirs.";
-        Counter "snapshot_count": "Components that gave their state.";
-        Counter "snapshot_failure_count": "Components that could not.";
-        Gauge "snapshot_size_bytes": "The size of all states that were given.";
+        Counter "reset_failure_count": "Components that could not be reset.";
+        Counter "restore_count": "Components that were restored from a snapshot.";
+        Counter "restore_failure_count": "Components that could not be restored.";
+        Counter "snapshot_count": "Components that made a snapshot.";
+        Counter "snapshot_failure_count": "Components that could not make a snapshot.";
+        Gauge "snapshot_size_bytes": "The size of all snapshots.";
     }
     "runtime.trace." of Run {
-        Counter "event_count": "Trace records that were made.";
+        Counter "event_count": "Trace records.";
     }
     "runtime.observer." of Run {
-        Counter "failure_count": "Observers that have failed.";
-        Counter "dropped_event_count": "Trace records that there was no room for.";
+        Counter "failure_count": "Failed calls of observers.";
+        Counter "dropped_event_count": "Dropped trace records and observations.";
     }
 }

@@ -1,13 +1,13 @@
-//! Numbers of a user's own: counters and histograms that components keep, by name.
+//! Metrics of components: counters and histograms, by name.
 //!
-//! A component asks for one by its name, gets a handle, and may keep it and hand it to its tasks:
-//! from then on nothing is looked up and nothing allocates. The only label is the component, so
-//! their number is that of components times [`NAMES_MAX`]. A name means one kind in a run, whoever
-//! uses it.
+//! A component requests one by its name and gets a handle, which it may keep and pass to its tasks:
+//! from then on there is no lookup and no allocation. The only label is the component, so their
+//! number is bounded by the number of components times [`NAMES_MAX`]. A name has one kind in the
+//! whole run.
 //!
-//! Where several work on an epoch, what a call counts may be taken back when the epoch is over: if
-//! the call does not count, beside a failure before it. Values of a histogram are put in then, in
-//! the order of one thread, so that their sum is the same to the last digit.
+//! In a parallel epoch, the counts of a call are taken back at the end of the epoch if the call
+//! does not count, because a region before it failed. Values of a histogram are recorded only then,
+//! in the order of one thread, so that their sum is the same to the last digit.
 
 use core::{
     fmt,
@@ -386,11 +386,13 @@ impl fmt::Display for MetricRefused {
         match self.why {
             Why::Name => write!(
                 f,
-                "`{name}` is no name: one begins with a letter, but not with `{RESERVED}`, and \
+                "`{name}` is not a valid name: a name begins with a letter, not with `{RESERVED}`, and \
                  has at most {NAME_LEN_MAX} letters, digits, `_` and `.`"
             ),
-            Why::Full => write!(f, "`{name}` is one more than the {NAMES_MAX} of a component"),
-            Why::OtherKind => write!(f, "`{name}` is of another kind already"),
+            Why::Full => {
+                write!(f, "`{name}` exceeds the limit of {NAMES_MAX} metrics per component")
+            }
+            Why::OtherKind => write!(f, "`{name}` already exists with another kind"),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{compile::Plan, describe::EdgeKind};
 /// and ends after it, and so does an iteration of a loop.
 #[must_use]
 pub fn expand(plan: &Plan, records: &[TraceRecord]) -> Vec<TraceRecord> {
-    let mut all = Expanding { plan, out: Vec::with_capacity(records.len() * 2), ends: Vec::new() };
+    let mut all = Expander { plan, out: Vec::with_capacity(records.len() * 2), ends: Vec::new() };
     for record in records {
         all.add(record);
     }
@@ -23,14 +23,14 @@ pub fn expand(plan: &Plan, records: &[TraceRecord]) -> Vec<TraceRecord> {
     out
 }
 
-struct Expanding<'p> {
+struct Expander<'p> {
     plan: &'p Plan,
     out: Vec<TraceRecord>,
     /// Ends of spans that may contain the next record, the innermost last.
     ends: Vec<TraceRecord>,
 }
 
-impl Expanding<'_> {
+impl Expander<'_> {
     fn add(&mut self, record: &TraceRecord) {
         let plan = self.plan;
         if record.name == TraceName::SchedulerIteration {

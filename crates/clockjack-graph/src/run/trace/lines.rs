@@ -1,6 +1,6 @@
 //! The compact form of trace records. Nearly all records are about a call or a commit, and fit into
 //! four words: a *line*. Any other record is stored separately, with a placeholder line that keeps
-//! its position. Lines count time from the beginning of their epoch; the number of the epoch is
+//! its position. Lines count time from the start of their epoch; the number of the epoch is
 //! stored once per epoch.
 //!
 //! ```text
@@ -78,7 +78,7 @@ impl Line {
     }
 
     /// The full record; `None` for a placeholder.
-    pub(crate) fn record(&self, beginning: EpochStart) -> Option<TraceRecord> {
+    pub(crate) fn record(&self, start: EpochStart) -> Option<TraceRecord> {
         let part = |first: u32, n_bits: u32| (self.head >> first) & ((1 << n_bits) - 1);
         let number = |part: u64| u32::try_from(part).expect("it has at most 24 bits");
         let who = number(part(40, 24));
@@ -94,8 +94,8 @@ impl Line {
             edge,
             lane: number(part(24, 16)),
             worker: u16::try_from(part(8, 16)).expect("it has 16 bits"),
-            epoch: beginning.epoch,
-            start_ns: beginning.start_ns.saturating_add(self.times & u64::from(u32::MAX)),
+            epoch: start.epoch,
+            start_ns: start.start_ns.saturating_add(self.times & u64::from(u32::MAX)),
             duration_ns: self.times >> 32,
             correlation: self.correlation.pair(),
             message: self.message.pair(),
@@ -197,7 +197,7 @@ impl Lines {
 mod tests {
     use super::*;
 
-    const BEGINNING: EpochStart = EpochStart { epoch: 7, start_ns: 1 << 40 };
+    const START: EpochStart = EpochStart { epoch: 7, start_ns: 1 << 40 };
 
     fn id(edge: u32, seq: u64) -> MessageId {
         MessageId::new(edge, seq)
@@ -208,14 +208,14 @@ mod tests {
         let source = RecordSource { lane: 0xABCD, worker: 0xFFFF };
         let most = u64::from(u32::MAX);
         let call = Line::call((1 << 24) - 1, source, (most, most), id(8191, 5), id(1, 3));
-        let record = call.and_then(|line| line.record(BEGINNING)).expect("it fits");
+        let record = call.and_then(|line| line.record(START)).expect("it fits");
         assert_eq!(record.name, TraceName::ComponentExecute);
         assert_eq!((record.component, record.edge), ((1 << 24) - 1, NONE));
         assert_eq!((record.lane, record.worker, record.epoch), (0xABCD, 0xFFFF, 7));
         assert_eq!((record.start_ns, record.duration_ns), ((1 << 40) + most, most));
         assert_eq!((record.message, record.correlation), ((8192, 5), (2, 3)));
         let commit = Line::commit(9, source, 1, id(9, 2));
-        let record = commit.and_then(|line| line.record(BEGINNING)).expect("it fits");
+        let record = commit.and_then(|line| line.record(START)).expect("it fits");
         assert_eq!(record.name, TraceName::ChannelCommit);
         assert_eq!((record.component, record.edge), (NONE, 9));
         assert_eq!((record.start_ns, record.duration_ns), ((1 << 40) + 1, 0));
@@ -236,7 +236,7 @@ mod tests {
     fn a_region_keeps_so_many_and_the_next_as_many_again() {
         let (small, none) = (RecordSource { lane: 0, worker: 0 }, MessageId::default());
         let line = Line::commit(0, small, 0, none);
-        let record = line.and_then(|line| line.record(BEGINNING)).expect("it fits");
+        let record = line.and_then(|line| line.record(START)).expect("it fits");
         let mut lines = Lines::default();
         for _ in 0..RECORDS_MAX + 2 {
             lines.add(line, || record);
