@@ -3,16 +3,12 @@
 //! Counted for each thread, so that tests beside one another do not disturb. A run in manual time
 //! is on the thread of its test; what is counted is all between two calls of its first component.
 
-extern crate alloc;
-
-use core::cell::Cell;
-use core::fmt::Write as _;
+use core::{cell::Cell, fmt::Write as _};
 use std::io;
 
-use clockjack_graph::describe::GraphFile;
 use clockjack_graph::{
     CommitLog, Component, Execute, Failure, GraphContext, Input, Output, Registry, RunOptions,
-    RunReport, TraceLog,
+    RunReport, TraceLog, describe::GraphFile,
 };
 use clockjack_testing::allocation::Counting;
 use clockjack_testkit::ManualTime;

@@ -14,11 +14,11 @@ mod parts;
 use std::env;
 
 use clockjack_actor::ActorSystem;
-use clockjack_graph::compile::Plan;
-use clockjack_graph::describe::{GraphFile, LaneType};
-use clockjack_graph::testing::{mix, random_graph, registry};
 use clockjack_graph::{
     Clock, CommitLog, Graph, Parallel, RunError, RunOptions, RunReport, StopReason,
+    compile::Plan,
+    describe::{GraphFile, LaneType},
+    testing::{mix, random_graph, registry},
 };
 use clockjack_rt::{PoolConfig, Runtime};
 use clockjack_testkit::ManualTime;

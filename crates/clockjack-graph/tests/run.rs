@@ -1,7 +1,5 @@
 //! Running graphs: what becomes visible when, and that threads do not change it.
 
-extern crate alloc;
-
 #[path = "run/parts.rs"]
 mod parts;
 

@@ -3,19 +3,17 @@
 //!
 //! Nothing is said about how long anything takes; a test that does not end has lost something.
 
-extern crate alloc;
-
-use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+};
 
 use clockjack_actor::ActorSystem;
-use clockjack_graph::describe::GraphFile;
 use clockjack_graph::{
     Clock, CommitLog, Component, Execute, ExecuteShared, Failure, Graph, GraphContext, Input,
-    Output, Parallel, Registry, RunOptions, StopReason, TraceLog,
+    Output, Parallel, Registry, RunOptions, StopReason, TraceLog, describe::GraphFile,
 };
 use clockjack_rt::{PoolConfig, Runtime};
 

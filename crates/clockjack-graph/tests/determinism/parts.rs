@@ -1,14 +1,17 @@
 //! Components whose results are a digest of all they see, and that take a different time in each
 //! run. Nothing here looks at a clock: the delays come from a number that the runner sets.
 
-use core::hint::spin_loop;
-use core::sync::atomic::{AtomicU64, Ordering};
-use std::panic::resume_unwind;
-use std::thread::yield_now;
+use core::{
+    hint::spin_loop,
+    sync::atomic::{AtomicU64, Ordering},
+};
+use std::{panic::resume_unwind, thread::yield_now};
 
-use clockjack_graph::describe::Domain;
-use clockjack_graph::testing::{TestLogic, TestComponentConfig, Ports, is_multiple, mix, task};
-use clockjack_graph::{Failure, GraphContext, Stamp};
+use clockjack_graph::{
+    Failure, GraphContext, Stamp,
+    describe::Domain,
+    testing::{Ports, TestComponentConfig, TestLogic, is_multiple, mix, task},
+};
 
 /// What the delays of a run are drawn from: the results must not depend on it.
 static DELAYS: AtomicU64 = AtomicU64::new(0);
@@ -73,7 +76,11 @@ fn look(ports: Ports, cx: &mut GraphContext<'_>, mut digest: u64) -> u64 {
 }
 
 /// Publishes and does what the habits say.
-fn act(config: TestComponentConfig, cx: &mut GraphContext<'_>, digest: u64) -> Result<u64, Failure> {
+fn act(
+    config: TestComponentConfig,
+    cx: &mut GraphContext<'_>,
+    digest: u64,
+) -> Result<u64, Failure> {
     let TestComponentConfig { behavior, ports } = config;
     let mut digest = digest;
     let halved = cx.latest(ports.a).map_or(digest % 64, |value| value % 64 / 2);
@@ -122,7 +129,11 @@ pub(crate) struct Digests;
 impl TestLogic for Digests {
     type Resources = ();
 
-    fn call(config: TestComponentConfig, cx: &mut GraphContext<'_>, digest: u64) -> Result<u64, Failure> {
+    fn call(
+        config: TestComponentConfig,
+        cx: &mut GraphContext<'_>,
+        digest: u64,
+    ) -> Result<u64, Failure> {
         let seen = look(config.ports, cx, digest);
         act(config, cx, seen)
     }

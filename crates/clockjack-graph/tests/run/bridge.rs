@@ -1,8 +1,7 @@
 //! Actors that serve a graph, and actors that own one.
 
-use alloc::sync::Arc;
 use core::time::Duration;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Context, Failure, IntoProps, Mailbox, Next, Props, ReplyTo,
@@ -14,9 +13,11 @@ use clockjack_graph::{
 use clockjack_rt::Runtime;
 use clockjack_testkit::ManualTime;
 
-use crate::acts::compile;
-use crate::parts::{Seen, registry};
-use crate::teller::{self, graph};
+use crate::{
+    acts::compile,
+    parts::{Seen, registry},
+    teller::{self, graph},
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -1,16 +1,17 @@
 //! A host whose clock goes on only where it is told to, and a component that takes as long as it is
 //! told: by that clock, so that nobody waits.
 
-use alloc::collections::VecDeque;
-use alloc::sync::Arc;
 use core::time::Duration;
-use std::sync::Mutex;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
 
 use clockjack_actor::{ActorSystem, RootContext};
-use clockjack_graph::describe::GraphFile;
 use clockjack_graph::{
     Binder, Clock, Component, Config, ConfigError, Descriptor, Execute, Failure, GraphContext,
     InputPort, Need, Output, OutputPort, Registry, RunError, RunOptions, RunReport, Stopper,
+    describe::GraphFile,
 };
 use clockjack_testing::toolbox::{ByHand, Panics, Parking};
 use clockjack_time::{ManualClock, MonotonicClock as _, Resolution};

@@ -1,15 +1,19 @@
 //! Values from outside: to inputs without an edge, refused when there is no room, never lost.
 
-use core::pin::pin;
-use core::task::{Context, Poll, Waker};
-use core::time::Duration;
+use core::{
+    pin::pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
 use clockjack_graph::{Clock, GraphRun, Registry, RunOptions, RunReport};
 use clockjack_testkit::ManualTime;
 
-use crate::acts::compile;
-use crate::parts::{Seen, registry};
-use crate::teller::graph;
+use crate::{
+    acts::compile,
+    parts::{Seen, registry},
+    teller::graph,
+};
 
 const LANES: &str = "main: { type: event_loop }, step: { type: manual_step }";
 const OUT: &str = "id: out, type: keep, execution: { lane: main }, boundary: { role: output }, \

@@ -1,7 +1,7 @@
 //! Every field of a lane and of an edge is enforced, and a test shows it, or the plan lists it as
 //! advice. The list of fields is that of the file format, so that a new one cannot be forgotten.
 
-use alloc::collections::BTreeSet;
+use std::collections::BTreeSet;
 
 use clockjack_graph::describe::{GraphFile, json_schema};
 

@@ -1,19 +1,20 @@
 //! Code of users that panics where nobody expects it: a run takes no harm, or ends and says why.
 
-use alloc::sync::Arc;
-use alloc::task::Wake;
 use core::task::{Context, Waker};
+use std::{sync::Arc, task::Wake};
 
-use clockjack_graph::run::Phase;
 use clockjack_graph::{
     Binder, Clock, Component, Config, ConfigError, Data, DecodeError, Descriptor, Execute, Failure,
     GraphContext, Output, Registry, RunError, RunOptions, RunReport, Snapshot, StopReason,
+    run::Phase,
 };
 use clockjack_testkit::ManualTime;
 
-use crate::acts::compile;
-use crate::parts::{Seen, registry};
-use crate::teller::graph;
+use crate::{
+    acts::compile,
+    parts::{Seen, registry},
+    teller::graph,
+};
 
 /// A component that panics in one of its hooks.
 struct Bomb(&'static str);

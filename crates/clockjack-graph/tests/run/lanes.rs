@@ -1,13 +1,17 @@
 //! Lanes: ticks by a clock that the test moves, what becomes of late ones, budgets, and how much a
 //! pool lane admits.
 
-use clockjack_graph::describe::{LaneOverflow, OverrunPolicy};
-use clockjack_graph::run::{HealthKind, TraceName};
-use clockjack_graph::{Clock, CommitLog, RunOptions, StopReason, TraceLog};
+use clockjack_graph::{
+    Clock, CommitLog, RunOptions, StopReason, TraceLog,
+    describe::{LaneOverflow, OverrunPolicy},
+    run::{HealthKind, TraceName},
+};
 
-use crate::clock::{Diary, Ran, ms, run};
-use crate::teller::{graph, reader, runtime, source, tell_alone, tell_by};
-use crate::threads::records;
+use crate::{
+    clock::{Diary, Ran, ms, run},
+    teller::{graph, reader, runtime, source, tell_alone, tell_by},
+    threads::records,
+};
 
 /// A slow component in a lane of ten milliseconds by the wall clock.
 fn ticked(more: &str) -> String {

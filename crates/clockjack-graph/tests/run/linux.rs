@@ -4,12 +4,14 @@
 use std::thread;
 
 use clockjack_graph::Clock;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+use rustix::{
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+    thread::{CapabilitySet, capabilities, set_capabilities},
+};
 
-use crate::teller::graph;
-use crate::threads::{
-    Shared, compile, lane_of, look, of_this_thread, run_lane, runtime, wall, why,
+use crate::{
+    teller::graph,
+    threads::{Shared, compile, lane_of, look, of_this_thread, run_lane, runtime, wall, why},
 };
 
 /// The last processor that this process may use.
@@ -83,7 +85,7 @@ fn a_class_that_may_not_be_had_is_advice_or_the_run_does_not_start() {
         let report = result.unwrap();
         for field in ["rt_policy", "rt_priority"] {
             let why = why(lane_of(&report, "own"), field);
-            assert!(why.contains("refuses it: Operation not permitted"), "{why}");
+            assert!(why.contains("refused it: Operation not permitted"), "{why}");
         }
         assert!(seen.iter().all(|seen| seen.policy == 0));
 

@@ -1,7 +1,6 @@
 //! What the types of loops add to iterating: all or nothing, one call for all, one step an epoch.
 
-use alloc::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use clockjack_graph::{
     Binder, Clock, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor, Execute,
@@ -10,9 +9,11 @@ use clockjack_graph::{
 };
 use clockjack_testkit::ManualTime;
 
-use crate::acts::{Act, compile, with_acts};
-use crate::parts::{Seen, registry};
-use crate::teller;
+use crate::{
+    acts::{Act, compile, with_acts},
+    parts::{Seen, registry},
+    teller,
+};
 
 /// What members were called with: epoch, who, how many messages.
 type Calls = Arc<Mutex<Vec<(u64, String, usize)>>>;

@@ -1,20 +1,21 @@
 //! What is told of a run: to observers when it has ended, in its own metrics, in its log. None
 //! of it changes the run.
 
-use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 
-use clockjack_graph::run::Observed;
 use clockjack_graph::{
-    Clock, CommitLog, Failure, ComponentLog, Level, MemoryObserver, Observation, Observer, Parallel,
-    Registry, RunError, RunOptions, RunReport, StopReason, TraceLog,
+    Clock, CommitLog, ComponentLog, Failure, Level, MemoryObserver, Observation, Observer,
+    Parallel, Registry, RunError, RunOptions, RunReport, StopReason, TraceLog, run::Observed,
 };
 use clockjack_testkit::ManualTime;
 
-use crate::acts::{Act, compile, with_acts};
-use crate::basics::CHAIN;
-use crate::parts::{Seen, registry};
-use crate::teller;
+use crate::{
+    acts::{Act, compile, with_acts},
+    basics::CHAIN,
+    parts::{Seen, registry},
+    teller,
+};
 
 /// Runs a chain whose middle fails at two, and goes on.
 fn run(options: RunOptions) -> Result<RunReport, RunError> {

@@ -1,16 +1,17 @@
 //! What components write and count for people, while others work beside them: as on one thread.
 
-use alloc::sync::Arc;
-use core::sync::atomic::{AtomicBool, Ordering};
-use core::time::Duration;
-use std::sync::{Condvar, Mutex};
+use core::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+use std::sync::{Arc, Condvar, Mutex};
 
-use clockjack_graph::describe::GraphFile;
-use clockjack_graph::run::{Phase, UserMetric};
 use clockjack_graph::{
-    Binder, Clock, CommitLog, Component, Config, ConfigError, ConfigField, ConfigKind, Data,
-    DecodeError, Descriptor, Execute, ExecuteShared, Failure, GraphContext, Input, InputPort,
-    ComponentLog, Level, Need, Output, OutputPort, Parallel, Registry, RunOptions,
+    Binder, Clock, CommitLog, Component, ComponentLog, Config, ConfigError, ConfigField,
+    ConfigKind, Data, DecodeError, Descriptor, Execute, ExecuteShared, Failure, GraphContext,
+    Input, InputPort, Level, Need, Output, OutputPort, Parallel, Registry, RunOptions,
+    describe::GraphFile,
+    run::{Phase, UserMetric},
 };
 use clockjack_rt::Runtime;
 use clockjack_testkit::ManualTime;

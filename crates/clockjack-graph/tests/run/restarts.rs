@@ -1,19 +1,21 @@
 //! Components that are made anew after a failure, and settings that are looked at before the start.
 
-use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, Ordering};
-use core::time::Duration;
-use std::sync::Mutex;
+use core::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+use std::sync::{Arc, Mutex};
 
-use clockjack_graph::run::Phase;
 use clockjack_graph::{
     Binder, Clock, Component, Config, ConfigError, Descriptor, Execute, Failure, GraphContext,
-    Registry, RunError, RunOptions, RunReport,
+    Registry, RunError, RunOptions, RunReport, run::Phase,
 };
 use clockjack_testkit::ManualTime;
 
-use crate::acts::{Act, compile, with_acts};
-use crate::teller;
+use crate::{
+    acts::{Act, compile, with_acts},
+    teller,
+};
 
 /// What has happened to the components of a run: when, in milliseconds, and what.
 type Diary = Arc<Mutex<Vec<(u64, &'static str)>>>;

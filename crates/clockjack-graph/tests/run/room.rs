@@ -1,8 +1,8 @@
 //! Edges that are full: a producer is called only as often as a blocking edge has room, what cannot
 //! be laid there waits outside, and an edge that fails the run does so.
 
-use alloc::sync::Arc;
 use core::time::Duration;
+use std::sync::Arc;
 
 use clockjack_graph::{
     Binder, Clock, Component, Config, ConfigError, Descriptor, Execute, ExecuteShared, Failure,
@@ -10,9 +10,11 @@ use clockjack_graph::{
 };
 use clockjack_testkit::ManualTime;
 
-use crate::acts::{Act, compile, with_acts};
-use crate::parts::{Seen, registry};
-use crate::teller::graph;
+use crate::{
+    acts::{Act, compile, with_acts},
+    parts::{Seen, registry},
+    teller::graph,
+};
 
 const MAIN: &str = "main: { type: event_loop }";
 

@@ -1,14 +1,16 @@
 //! Changes of settings while a run goes on: all of them or none.
 
-use clockjack_graph::describe::{ConfigValue, GraphFile};
-use clockjack_graph::run::Reconfigure;
-use clockjack_graph::run::commit_log::MAGIC;
-use clockjack_graph::run::reconfigure::ConfigRefused;
-use clockjack_graph::{Clock, CommitLog, GraphRun, RunError, RunOptions, RunReport};
+use clockjack_graph::{
+    Clock, CommitLog, GraphRun, RunError, RunOptions, RunReport,
+    describe::{ConfigValue, GraphFile},
+    run::{Reconfigure, commit_log::MAGIC, reconfigure::ConfigRefused},
+};
 use clockjack_testkit::ManualTime;
 
-use crate::basics::CHAIN;
-use crate::parts::{Seen, registry};
+use crate::{
+    basics::CHAIN,
+    parts::{Seen, registry},
+};
 
 /// What came of a change, of the run, and of what came out.
 struct Changed {

@@ -1,16 +1,17 @@
 //! The short ways to step a component do what the long one does: whoever has a budget goes the long
 //! one, and sees, publishes and counts the same.
 
-use alloc::sync::Arc;
-use core::fmt::{Debug, Write};
-use core::time::Duration;
-use std::sync::Mutex;
+use core::{
+    fmt::{Debug, Write},
+    time::Duration,
+};
+use std::sync::{Arc, Mutex};
 
-use clockjack_graph::describe::{CopyPolicy, ErrorPolicy};
 use clockjack_graph::{
     Binder, Clock, CommitLog, Component, Config, ConfigError, Data, Descriptor, Edge, Execute,
     Failure, Graph, GraphContext, Input, InputPort, Lane, Need, Output, OutputPort, RunOptions,
     Setup, TraceLog, Trigger,
+    describe::{CopyPolicy, ErrorPolicy},
 };
 use clockjack_testkit::ManualTime;
 

@@ -1,15 +1,15 @@
 //! Tasks that are under way when a run ends: waited for or cancelled, counted, and gone.
 
-use alloc::sync::Arc;
-use core::future::pending;
-use core::time::Duration;
-use std::sync::Mutex;
+use core::{future::pending, time::Duration};
+use std::sync::{Arc, Mutex};
 
 use clockjack_graph::{Clock, Failure, Registry, RunOptions, RunReport, ShutdownPolicy};
 use clockjack_testkit::ManualTime;
 
-use crate::acts::{Act, compile, with_acts};
-use crate::teller;
+use crate::{
+    acts::{Act, compile, with_acts},
+    teller,
+};
 
 /// A component that is called in every epoch, or at every tick of ten milliseconds.
 fn text(sources: &str) -> String {

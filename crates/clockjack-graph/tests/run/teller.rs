@@ -1,17 +1,16 @@
 //! A component that tells all: when it begins and ends, what it sees, what is refused.
 
-use alloc::sync::Arc;
-use core::cell::RefCell;
-use core::hint::spin_loop;
-use std::sync::Mutex;
-use std::thread::{self, ThreadId, yield_now};
+use core::{cell::RefCell, hint::spin_loop};
+use std::{
+    sync::{Arc, Mutex},
+    thread::{self, ThreadId, yield_now},
+};
 
 use clockjack_actor::ActorSystem;
-use clockjack_graph::describe::GraphFile;
 use clockjack_graph::{
     Binder, Clock, CommitLog, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor,
     Execute, ExecuteShared, Failure, Graph, GraphContext, Input, InputPort, Need, Output,
-    OutputPort, Parallel, Registry, RunError, RunOptions, RunReport, Stopper,
+    OutputPort, Parallel, Registry, RunError, RunOptions, RunReport, Stopper, describe::GraphFile,
 };
 use clockjack_rt::{PoolConfig, Runtime};
 use clockjack_testkit::ManualTime;

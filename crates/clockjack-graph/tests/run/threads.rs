@@ -1,22 +1,21 @@
 //! Lanes that are threads: who is called where, what the operating system was asked for, and a
 //! commit log for each that keeps its own time.
 
-use alloc::collections::BTreeSet;
-use alloc::sync::Arc;
-use core::cell::RefCell;
-use core::time::Duration;
-use std::fs;
-use std::io::Write;
-use std::sync::{Mutex, mpsc};
-use std::thread::{self, ThreadId};
+use core::{cell::RefCell, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::Write,
+    sync::{Arc, Mutex, mpsc},
+    thread::{self, ThreadId},
+};
 
 use clockjack_actor::ActorSystem;
-use clockjack_graph::describe::GraphFile;
-use clockjack_graph::run::LaneReport;
-use clockjack_graph::run::commit_log::MAGIC;
 use clockjack_graph::{
     Clock, CommitLog, Component, Execute, Failure, Graph, GraphContext, Input, Output, Registry,
     RunError, RunOptions, RunReport, StopReason,
+    describe::GraphFile,
+    run::{LaneReport, commit_log::MAGIC},
 };
 use clockjack_rt::{PoolConfig, Runtime};
 use clockjack_testkit::ManualTime;
