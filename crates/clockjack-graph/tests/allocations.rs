@@ -1,7 +1,8 @@
-//! Memory: after its first epochs a run allocates nothing more, whatever of it is written down.
+//! Memory: after its first epochs a run allocates nothing more, whatever is recorded.
 //!
-//! Counted for each thread, so that tests beside one another do not disturb. A run in manual time
-//! is on the thread of its test; what is counted is all between two calls of its first component.
+//! Counted per thread, so that concurrent tests do not disturb each other. A run in manual time is
+//! on the thread of its test; what is counted is everything between two calls of its first
+//! component.
 
 use core::{cell::Cell, fmt::Write as _};
 use std::io;

@@ -1,5 +1,5 @@
-//! Components whose results are a digest of all they see, and that take a different time in each
-//! run. Nothing here looks at a clock: the delays come from a number that the runner sets.
+//! Components whose results are a digest of everything they see, and that take a different time in
+//! each run. Nothing here reads a clock: the delays come from a number that the runner sets.
 
 use core::{
     hint::spin_loop,
@@ -19,8 +19,8 @@ static DELAYS: AtomicU64 = AtomicU64::new(0);
 /// Components that take their time now.
 static AT_WORK: AtomicU64 = AtomicU64::new(0);
 
-/// How often a component may still look whether another has come to work beside it. A thread that
-/// is to do so must be woken first, and most calls would be over by then.
+/// How often a component may still check whether another one runs concurrently. A thread for it
+/// must be woken first, and most calls would be over by then.
 static PATIENCE: AtomicU64 = AtomicU64::new(0);
 
 /// Lets the components of the next run take other times, and wait so often for company.

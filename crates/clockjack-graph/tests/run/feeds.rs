@@ -48,7 +48,7 @@ fn start(text: &str, registry: impl FnOnce(&Seen) -> Registry, options: RunOptio
 }
 
 impl Running {
-    /// The values that have come out since the last look.
+    /// The values that have come out since the last call.
     fn out(&self) -> Vec<f64> {
         self.time.settle();
         self.seen.lock().unwrap().drain(..).map(|(_, _, x)| x).collect()
@@ -132,7 +132,7 @@ fn who_sends_waits_for_room() {
         run.stop();
         waits.await
     });
-    // Either it was taken before the end, or it comes back.
+    // Either it was accepted before the end, or it is returned.
     if let Err(refused) = refused {
         assert!(refused.is_ended());
         assert_eq!(refused.into_inner(), 6.0);

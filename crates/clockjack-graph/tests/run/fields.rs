@@ -7,7 +7,7 @@ use clockjack_graph::describe::{GraphFile, json_schema};
 
 use crate::parts::{Seen, registry};
 
-/// How it is with a field.
+/// What is known about a field.
 #[derive(Clone, Copy)]
 enum Is {
     /// It names, places or joins: without it there is no lane or edge.

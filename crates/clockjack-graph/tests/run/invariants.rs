@@ -1,4 +1,4 @@
-//! The laws of the runtime, on one thread: what is visible when, what is counted where.
+//! The invariants of the runtime, on one thread: what is visible when, and what is counted where.
 
 use clockjack_graph::{RunOptions, StopReason};
 
@@ -32,7 +32,7 @@ fn publish_never_runs_downstream() {
 
 #[test]
 fn state_readers_keep_the_old_snapshot() {
-    // Both look in every epoch, one before the writer and one after it.
+    // Both read in every epoch, one before the writer and one after it.
     let text = graph(
         ONE_LANE,
         &[
@@ -159,7 +159,7 @@ fn check_counters(told: &Told, edge: &str) {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
     let evicted = evicted as u64;
     let is_later = !edge.contains("immediate");
-    // What the last epoch published on other edges than immediate ones is on its way still.
+    // What the last epoch published on edges that are not immediate is still in flight.
     let under_way = if is_later { 5 } else { 0 };
     let counted = of("publish_count") + of("reject_count") + evicted;
     assert!(counted <= offered && offered <= counted + under_way, "{edge}: {counted} of {offered}");

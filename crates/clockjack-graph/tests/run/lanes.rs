@@ -1,5 +1,5 @@
-//! Lanes: ticks by a clock that the test moves, what becomes of late ones, budgets, and how much a
-//! pool lane admits.
+//! Lanes: ticks by a clock that the test advances, what happens to late ones, budgets, and how much
+//! a pool lane admits.
 
 use clockjack_graph::{
     Clock, CommitLog, RunOptions, StopReason, TraceLog,
@@ -43,7 +43,7 @@ fn a_tick_of_two_and_a_half_periods_is_followed_by_what_its_policy_says() {
     for (policy, begun_ms, n_skipped) in [
         // Those at 10 and 20 are gone; the next one is on time.
         (OverrunPolicy::DropTick, [0, 30, 40, 50, 60, 70], 2),
-        // And one more is left out.
+        // And one more is skipped.
         (OverrunPolicy::SkipNext, [0, 40, 50, 60, 70, 80], 3),
         // The last of those that are gone is made up for at once; 10 is lost.
         (OverrunPolicy::CatchUpOnce, [0, 25, 30, 40, 50, 60], 1),

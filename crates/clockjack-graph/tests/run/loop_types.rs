@@ -1,4 +1,5 @@
-//! What the types of loops add to iterating: all or nothing, one call for all, one step an epoch.
+//! What the types of loops add to iterating: all or nothing, one call for all messages, one
+//! iteration per epoch.
 
 use std::sync::{Arc, Mutex};
 
@@ -166,7 +167,7 @@ fn a_transaction_that_fails_leaves_nothing_behind() {
     let fails = format!("{GOES_ON}, config: {{ fails_at: 2 }}");
     let ran = run("type: transaction, max_iterations: 1", MAIN, &fails, 3);
     let report = ran.result.as_ref().expect("it goes on");
-    // In the second epoch `x` had worked already: its state is taken back, too.
+    // In the second epoch `x` had run already: its state is rolled back, too.
     assert_eq!((ran.state("x"), ran.state("y")), (2, 2));
     assert_eq!(ran.seen, [(1, 1.0), (3, 2.0)]);
     assert!(!report.faults.is_empty());
@@ -183,7 +184,7 @@ fn the_states_before_a_transaction_that_ended_the_run_are_what_is_snapshotted() 
     let fails = format!("{MAIN}, config: {{ fails_at: 3 }}");
     let ran = run("type: transaction, max_iterations: 1", MAIN, &fails, 9);
     assert!(ran.result.is_err());
-    // In the second epoch both were called for `src` and for what came back.
+    // In the second epoch both were called for `src` and for the message from the loop.
     assert_eq!((ran.state("x"), ran.state("y")), (3, 3));
 }
 

@@ -1,5 +1,5 @@
-//! What is told of a run: to observers when it has ended, in its own metrics, in its log. None
-//! of it changes the run.
+//! What is reported about a run: to observers after it has ended, in its own metrics, in its log.
+//! None of it changes the run.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn an_observer_of_256_keeps_the_newest_and_counts_what_it_has_lost() {
     assert_eq!(observer.take().last(), Some(&Observed::Result(StopReason::TickBound, 50)));
 }
 
-/// Fails or panics at each sight.
+/// Fails or panics at each observation.
 struct Bad {
     panics: bool,
     n_called: Arc<AtomicUsize>,

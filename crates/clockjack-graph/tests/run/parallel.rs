@@ -1,4 +1,4 @@
-//! What components write and count for people, while others work beside them: as on one thread.
+//! What components log and count in a parallel epoch is as on one thread.
 
 use core::{
     sync::atomic::{AtomicBool, Ordering},
@@ -18,40 +18,41 @@ use clockjack_testkit::ManualTime;
 
 use crate::teller::{graph, runtime};
 
-/// The clerk that fails.
+/// The component that fails.
 const FAILS: &str = "b";
 
 /// The epoch in which it does.
 const LAST: u64 = 3;
 
-/// More than any helper needs to come.
+/// Longer than any helper needs to start.
 const LONG: Duration = Duration::from_secs(30);
 
-/// What somebody waits who may be overtaken, and need not be.
+/// How long a component waits that another one may overtake, but need not.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Where clerks meet.
+/// Where the components meet.
 #[derive(Default)]
 struct Meeting {
-    /// Those behind the one who fails that have written in the last epoch.
-    n_beside: Mutex<usize>,
+    /// How many components after the failing one have written in the last epoch.
+    n_written: Mutex<usize>,
     came: Condvar,
     /// How many it waits for.
     n_wanted: usize,
 }
 
-/// Writes a line, counts, and in the end begins a task; one fails after all behind it have done so.
-struct Clerk {
+/// Writes a line, counts, and at the end begins a task. One of them fails after all components
+/// after it have done so.
+struct LogWriter {
     meeting: Arc<Meeting>,
     fails: bool,
     done: Output<f64>,
 }
 
-impl Clerk {
+impl LogWriter {
     const DONE: OutputPort<f64> = OutputPort::new("done");
 }
 
-impl Component for Clerk {
+impl Component for LogWriter {
     const TYPE: &'static str = "clerk";
 
     fn describe() -> Descriptor {
@@ -69,7 +70,7 @@ impl Component for Clerk {
     }
 }
 
-impl Execute for Clerk {
+impl Execute for LogWriter {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         #[expect(clippy::cast_precision_loss, reason = "it is small")]
         let value = cx.epoch() as f64 / 10.0;
@@ -82,39 +83,39 @@ impl Execute for Clerk {
         // A name that is new in the epoch that fails.
         cx.counter("last_calls")?.add(1);
         cx.submit_task(self.done, async move { Ok(value) })?;
-        let mut n_beside = self.meeting.n_beside.lock().unwrap();
+        let mut n_written = self.meeting.n_written.lock().unwrap();
         if !self.fails {
-            *n_beside += usize::from(cx.component_id() > FAILS);
+            *n_written += usize::from(cx.component_id() > FAILS);
             self.meeting.came.notify_all();
             return Ok(());
         }
         let is_alone = |n: &mut usize| *n < self.meeting.n_wanted;
-        n_beside = self.meeting.came.wait_timeout_while(n_beside, LONG, is_alone).unwrap().0;
-        assert!(*n_beside >= self.meeting.n_wanted, "nobody came to work beside it");
-        Err(Failure::msg("the books do not balance"))
+        n_written = self.meeting.came.wait_timeout_while(n_written, LONG, is_alone).unwrap().0;
+        assert!(*n_written >= self.meeting.n_wanted, "nobody came to work beside it");
+        Err(Failure::msg("the record_of do not balance"))
     }
 }
 
-/// What people find of a run.
+/// What an observer finds after a run.
 #[derive(Debug, PartialEq)]
-struct Books {
+struct RunRecord {
     lines: Vec<String>,
     n_dropped: u64,
     counted: Vec<UserMetric>,
     n_tasks: f64,
 }
 
-/// The books of a run by so many; `None` is one thread.
-fn books(runtime: &Runtime, text: &str, workers: Option<usize>, capacity: usize) -> Books {
+/// The record of a run with `workers`; `None` is one thread.
+fn record_of(runtime: &Runtime, text: &str, workers: Option<usize>, capacity: usize) -> RunRecord {
     let n_wanted = if workers.is_some() { 3 } else { 0 };
     let meeting = Arc::new(Meeting { n_wanted, ..Meeting::default() });
     let registry = Registry::new()
         .register_with(move || {
             let meeting = Arc::clone(&meeting);
-            Clerk { meeting, fails: false, done: Output::default() }
+            LogWriter { meeting, fails: false, done: Output::default() }
         })
         .register_with(Numbers::default)
-        .register_shared::<Weigher>();
+        .register_shared::<SampleRecorder>();
     let file = GraphFile::parse("t.yaml", text).unwrap_or_else(|faults| panic!("{faults:#?}"));
     let graph = file.compile(&registry).unwrap_or_else(|faults| panic!("{faults:#?}"));
     let log = ComponentLog::new(capacity);
@@ -135,7 +136,7 @@ fn books(runtime: &Runtime, text: &str, workers: Option<usize>, capacity: usize)
         Err(error) => error.report().expect("it has begun"),
     };
     let lines = log.take().iter().map(ToString::to_string).collect();
-    Books {
+    RunRecord {
         lines,
         n_dropped: log.n_dropped(),
         counted: report.metrics.user.clone(),
@@ -155,7 +156,7 @@ fn what_is_written_and_counted_beside_a_failure_is_as_on_one_thread() {
     let text =
         graph("main: { type: thread_pool, max_threads: 4, queue_capacity: 64 }", &clerks, &[]);
     for capacity in [64, 7] {
-        let alone = books(&runtime, &text, None, capacity);
+        let alone = record_of(&runtime, &text, None, capacity);
         let n_lines = 5 + 5 + 2;
         assert_eq!(alone.lines.len(), capacity.min(n_lines));
         assert_eq!(alone.n_dropped, n_lines.saturating_sub(capacity) as u64);
@@ -163,7 +164,11 @@ fn what_is_written_and_counted_beside_a_failure_is_as_on_one_thread() {
         assert_eq!(n_last, 2, "those up to the one that fails");
         assert_eq!(alone.n_tasks, 2.0, "of the same two");
         for workers in [2, 3, 4] {
-            assert_eq!(books(&runtime, &text, Some(workers), capacity), alone, "{workers} workers");
+            assert_eq!(
+                record_of(&runtime, &text, Some(workers), capacity),
+                alone,
+                "{workers} workers"
+            );
         }
     }
 }
@@ -211,18 +216,18 @@ impl Execute for Numbers {
 static LAST_ONES: Mutex<(usize, usize)> = Mutex::new((0, 0));
 static LAST_ONE_CAME: Condvar = Condvar::new();
 
-/// On one thread nobody can overtake.
+/// On one thread no call can overtake another.
 static MAY_WAIT: AtomicBool = AtomicBool::new(false);
 
 /// Writes down and records each number; its calls overlap.
 #[derive(Default)]
-struct Weigher(Input<f64>);
+struct SampleRecorder(Input<f64>);
 
-impl Weigher {
+impl SampleRecorder {
     const A: InputPort<f64> = InputPort::new("a");
 }
 
-impl Component for Weigher {
+impl Component for SampleRecorder {
     const TYPE: &'static str = "weigher";
 
     fn describe() -> Descriptor {
@@ -238,11 +243,11 @@ impl Component for Weigher {
     }
 }
 
-impl ExecuteShared for Weigher {
+impl ExecuteShared for SampleRecorder {
     fn execute(&self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         let value = cx.latest(self.0).copied().unwrap_or_default();
         if value > 1.0 && MAY_WAIT.load(Ordering::Relaxed) {
-            // It gives the one behind it the time to overtake, if somebody is there to do it.
+            // Gives the next call the time to overtake, if there is a thread for it.
             let mut last = LAST_ONES.lock().unwrap();
             let before = last.0;
             let is_first = |last: &mut (usize, usize)| last.0 == before;
@@ -273,16 +278,16 @@ fn calls_that_overlap_write_and_count_in_the_order_of_one_thread() {
         &["id: e, kind: immediate, from: src.out, to: many.a, policy: {mode: queue, capacity: 16}"],
     );
     let alone = [1024, 20].map(|capacity| {
-        let alone = books(&runtime, &text, None, capacity);
+        let alone = record_of(&runtime, &text, None, capacity);
         assert_eq!(alone.lines.len(), capacity.min(9 * 3 * N_TRIPLES));
         (capacity, alone)
     });
     MAY_WAIT.store(true, Ordering::Relaxed);
-    // On a busy machine those who are called may come when all is done: then once more.
+    // On a busy machine helpers may start when all is done: then try again.
     for round in 0..100 {
         for (capacity, alone) in &alone {
             for workers in [2, 4] {
-                let shared = books(&runtime, &text, Some(workers), *capacity);
+                let shared = record_of(&runtime, &text, Some(workers), *capacity);
                 assert_eq!(shared, *alone, "{workers} workers");
             }
         }
@@ -294,13 +299,13 @@ fn calls_that_overlap_write_and_count_in_the_order_of_one_thread() {
     panic!("they hardly overlapped");
 }
 
-/// A value that cannot be written down in the second epoch.
-struct Fuse {
+/// A value whose encoding panics in the second epoch.
+struct PanickingValue {
     epoch: u64,
     is_lit: bool,
 }
 
-impl Data for Fuse {
+impl Data for PanickingValue {
     const SCHEMA: &'static str = "fuse";
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -313,20 +318,21 @@ impl Data for Fuse {
     }
 }
 
-/// Publishes a fuse in each epoch. One that is not lit gives others the time to take one that is.
-struct Match {
+/// Publishes one value per epoch. A harmless one gives other threads the time to take a harmful
+/// one.
+struct PanickingSource {
     n_lit: Arc<Mutex<usize>>,
     lit: Arc<Condvar>,
     may_wait: bool,
     is_lit: bool,
-    out: Output<Fuse>,
+    out: Output<PanickingValue>,
 }
 
-impl Match {
-    const OUT: OutputPort<Fuse> = OutputPort::new("out");
+impl PanickingSource {
+    const OUT: OutputPort<PanickingValue> = OutputPort::new("out");
 }
 
-impl Component for Match {
+impl Component for PanickingSource {
     const TYPE: &'static str = "match";
 
     fn describe() -> Descriptor {
@@ -344,7 +350,7 @@ impl Component for Match {
     }
 }
 
-impl Execute for Match {
+impl Execute for PanickingSource {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         let mut n_lit = self.n_lit.lock().unwrap();
         if self.is_lit {
@@ -356,20 +362,20 @@ impl Execute for Match {
             n_lit = self.lit.wait_timeout_while(n_lit, PAUSE, is_dark).unwrap().0;
         }
         drop(n_lit);
-        let fuse = Fuse { epoch: cx.epoch(), is_lit: self.is_lit };
+        let fuse = PanickingValue { epoch: cx.epoch(), is_lit: self.is_lit };
         cx.publish(self.out, fuse).map_err(|refused| Failure::msg(refused.to_string()))
     }
 }
 
-/// Takes fuses.
+/// Takes the values.
 #[derive(Default)]
-struct Bucket(Input<Fuse>);
+struct ValueSink(Input<PanickingValue>);
 
-impl Bucket {
-    const A: InputPort<Fuse> = InputPort::new("a");
+impl ValueSink {
+    const A: InputPort<PanickingValue> = InputPort::new("a");
 }
 
-impl Component for Bucket {
+impl Component for ValueSink {
     const TYPE: &'static str = "bucket";
 
     fn describe() -> Descriptor {
@@ -385,7 +391,7 @@ impl Component for Bucket {
     }
 }
 
-impl Execute for Bucket {
+impl Execute for ValueSink {
     fn execute(&mut self, _cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         Ok(())
     }
@@ -412,14 +418,14 @@ fn a_panic_while_a_value_is_written_down_ends_the_run_whoever_works() {
         graph("main: { type: thread_pool, max_threads: 4, queue_capacity: 64 }", &parts, &edges);
     let registry = |may_wait| {
         let (n_lit, lit) = (Arc::default(), Arc::default());
-        let made = move || Match {
+        let made = move || PanickingSource {
             n_lit: Arc::clone(&n_lit),
             lit: Arc::clone(&lit),
             may_wait,
             is_lit: false,
             out: Output::default(),
         };
-        Registry::new().register_with(made).register_with(Bucket::default)
+        Registry::new().register_with(made).register_with(ValueSink::default)
     };
     for workers in [1, 2, 4, 8].repeat(10) {
         let file = GraphFile::parse("t.yaml", &text).unwrap_or_else(|faults| panic!("{faults:#?}"));
@@ -429,7 +435,7 @@ fn a_panic_while_a_value_is_written_down_ends_the_run_whoever_works() {
         let options = RunOptions::steps(9).clock(Clock::Virtual).commit_log(&log);
         let options = options.workers(workers).parallel(Parallel::Always);
         let result = runtime.block_on(graph.start(runtime.system(), options).unwrap());
-        // The fault is not a component's: nobody was called.
+        // The fault belongs to no component: none was called.
         let error = result.expect_err("it panics");
         let fault = error.fault().expect("it tells");
         assert_eq!((fault.phase, fault.component.as_str()), (Phase::Runtime, ""), "{workers}");

@@ -104,7 +104,7 @@ fn a_change_is_in_the_commit_log_at_its_epoch_whether_anything_shows_it_or_not()
         let after = &after[1 + usize::from(after[0])..];
         after.strip_prefix(b"E\x01\0").expect("the first epoch").to_vec()
     };
-    // Nobody looks at a setting of this name.
+    // No component reads a setting of this name.
     let quiet = log(&|change| change.set("out", "any", 1));
     let told = [&b"S\x01\x02\x01\x03anyi"[..], &1_i64.to_le_bytes()].concat();
     assert!(head(&quiet).starts_with(&told), "{:02x?}", head(&quiet));

@@ -1,5 +1,5 @@
-//! The short ways to step a component do what the long one does: whoever has a budget goes the long
-//! one, and sees, publishes and counts the same.
+//! The specialised steps of a component do what the general one does: a component with a budget
+//! takes the general step, and sees, publishes and counts the same.
 
 use core::{
     fmt::{Debug, Write},
@@ -82,7 +82,7 @@ impl<T: Value> Execute for Source<T> {
     }
 }
 
-/// Looks at its inputs in all the ways there are, one after the other, and fails now and then.
+/// Reads its inputs in all possible ways, one after the other, and fails now and then.
 struct Picker<T> {
     from: [Input<T>; 3],
     out: Output<T>,

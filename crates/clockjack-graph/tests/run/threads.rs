@@ -1,5 +1,5 @@
-//! Lanes that are threads: who is called where, what the operating system was asked for, and a
-//! commit log for each that keeps its own time.
+//! Lanes on threads: which component is called where, what was requested from the operating system,
+//! and a commit log for each lane with its own clock.
 
 use core::{cell::RefCell, time::Duration};
 use std::{
@@ -22,10 +22,10 @@ use clockjack_testkit::ManualTime;
 
 use crate::teller::graph;
 
-/// How long a thread that has nothing more to do has for its end.
+/// How long a thread without work has to end.
 const LONG: Duration = Duration::from_secs(60);
 
-/// What somebody has seen on the thread where it was called.
+/// What a component has seen on the thread on which it was called.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     who: String,
@@ -36,7 +36,7 @@ pub(crate) struct Seen {
     pub(crate) policy: u64,
 }
 
-/// Everything that is seen, and who hears of threads that end.
+/// Everything that was seen, and who is notified of threads that end.
 #[derive(Default)]
 pub(crate) struct Log {
     seen: Vec<Seen>,
@@ -46,7 +46,7 @@ pub(crate) struct Log {
 
 pub(crate) type Shared = Arc<Mutex<Log>>;
 
-/// Tells when its thread ends.
+/// Reports the end of its thread.
 struct Farewell(mpsc::Sender<ThreadId>);
 
 impl Drop for Farewell {
@@ -59,7 +59,7 @@ thread_local! {
     static FAREWELL: RefCell<Option<Farewell>> = const { RefCell::new(None) };
 }
 
-/// A component that looks where it is called, and hands a number on.
+/// A component that records where it is called, and passes a number on.
 #[derive(Component)]
 #[component(type = "look")]
 struct Look {
@@ -203,7 +203,7 @@ fn each_lane_of_the_wall_clock_has_a_thread_and_it_ends_with_the_run() {
     }
 }
 
-/// Two that wait for each other, and nobody begins.
+/// Two components that wait for each other.
 const RING: [&str; 2] =
     ["id: e, kind: delay, from: r.out, to: s.a", "id: f, kind: delay, from: s.out, to: r.a"];
 
