@@ -1,4 +1,4 @@
-//! Graphs built in code: what is wrong is told at build time, and what is right can be planned.
+//! Graphs built in code: errors are reported at build time, and valid graphs have a plan.
 
 use core::time::Duration;
 
@@ -8,7 +8,7 @@ use clockjack_graph::{
     describe::{ErrorPolicy, OverrunPolicy, Priority},
 };
 
-/// Multiplies.
+/// Doubles its input.
 #[derive(Component, Default)]
 #[component(type = "gain")]
 struct Gain {
@@ -86,7 +86,7 @@ fn all_mistakes_are_told_at_build_time() {
     );
 }
 
-/// A port that no component here has.
+/// A port that no component of this test has.
 struct OutputPortOnly;
 
 impl OutputPortOnly {

@@ -1,4 +1,4 @@
-//! Graph files: what is read from them, and that every fault is reported, where it stands.
+//! Graph files: what is read from them, and that every error is reported with its location.
 
 #[path = "load/expand.rs"]
 mod expand;
@@ -137,7 +137,8 @@ fn marks_say_where_fields_stand() {
     assert_eq!(slice(graph.lanes[0].spans.get("id")), "fast");
 }
 
-/// The text that has everything has every field of the schema, so no field can be forgotten above.
+/// The text with all fields contains every field of the schema, so the test above covers all of
+/// them.
 #[test]
 fn the_text_with_everything_has_every_field_of_the_schema() {
     let schema: serde_json::Value = serde_json::from_str(&json_schema()).expect("it is JSON");
@@ -160,8 +161,6 @@ fn a_file_is_read_and_one_that_is_not_there_is_told() {
     let source = file.spec().source.as_ref().expect("it has a text");
     assert_eq!((source.text.as_str(), source.name.as_str()), (MINIMAL, &*path.to_string_lossy()));
     let error = GraphFile::read(&path).expect_err("it is gone");
-    assert!(
-        matches!(&error, ReadError::Io { path: reported, .. } if *reported == path.to_string_lossy())
-    );
+    assert!(matches!(&error, ReadError::Io { path: read, .. } if *read == path.to_string_lossy()));
     assert!(error.to_string().contains("cannot read"), "{error}");
 }

@@ -72,8 +72,8 @@ impl Execute for BinaryInput {
     snapshot_fields!(n);
 }
 
-/// `frame_input`: publishes an image per invocation; byte `i` of row `y` of image `n` is `i + y +
-/// n` modulo 256, where all count from zero. It fails while all its `buffers` are in use.
+/// `frame_input`: publishes an image per invocation. Byte `i` of row `y` of image `n` is
+/// `i + y + n` modulo 256, where all count from zero. It fails while all its `buffers` are in use.
 #[derive(Component, Debug, Default)]
 #[component(type = "frame_input", title = "Frame input", role = "input")]
 pub struct FrameInput {

@@ -7,7 +7,7 @@ use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
 use super::{
-    plain::in_order,
+    plain::check_min_max,
     state::{snapshot_fields, snapshot_of, words_exact},
 };
 use crate::{
@@ -151,7 +151,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    pub(super) fn order(&mut self, target: f64, value: f64) -> f64 {
+    pub(super) fn command(&mut self, target: f64, value: f64) -> f64 {
         let error = target - value;
         let past = self.integral + self.ki * error * self.dt;
         if mutant!("graph-controller-winds-up") {
@@ -178,24 +178,24 @@ impl Execute for Controller {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         let target = cx.latest(self.target).copied().unwrap_or(self.setpoint);
         if let Some(value) = cx.update(self.r#in).copied() {
-            let order = self.order(target, value);
-            cx.publish(self.out, order)?;
+            let command = self.command(target, value);
+            cx.publish(self.out, command)?;
         }
         Ok(())
     }
 
     fn activate(&mut self) -> Result<(), Failure> {
-        Ok(in_order(self.min, self.max)?)
+        Ok(check_min_max(self.min, self.max)?)
     }
 
     fn validate_config(&self, config: &Config) -> Result<(), ConfigError> {
-        in_order(config.get("min")?.unwrap_or(-1.0), config.get("max")?.unwrap_or(1.0))
+        check_min_max(config.get("min")?.unwrap_or(-1.0), config.get("max")?.unwrap_or(1.0))
     }
 
     snapshot_fields!(integral);
 }
 
-/// `actuator`: a device that follows its command slowly, by `dt / tau * (order - position)` per
+/// `actuator`: a device that follows its command slowly, by `dt / tau * (command - position)` per
 /// step. It is an output boundary; its position is fed back over a delay edge. A command that is
 /// not finite is ignored.
 #[derive(Component, Clone, Copy, Debug, Default)]
@@ -215,11 +215,11 @@ pub struct Actuator {
 }
 
 impl Actuator {
-    pub(super) fn follow(&mut self, order: f64) -> f64 {
+    pub(super) fn follow(&mut self, command: f64) -> f64 {
         // A step longer than `tau` would overshoot the command.
         let part = clamped(self.dt / self.tau, 0.0, 1.0);
-        if order.is_finite() {
-            self.at += part * (order - self.at);
+        if command.is_finite() {
+            self.at += part * (command - self.at);
         }
         self.at
     }
@@ -227,8 +227,8 @@ impl Actuator {
 
 impl Execute for Actuator {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
-        if let Some(order) = cx.update(self.r#in).copied() {
-            let position = self.follow(order);
+        if let Some(command) = cx.update(self.r#in).copied() {
+            let position = self.follow(command);
             cx.publish(self.position, position)?;
         }
         Ok(())

@@ -132,11 +132,11 @@ impl Execute for Validator {
     }
 
     fn activate(&mut self) -> Result<(), Failure> {
-        Ok(in_order(self.min, self.max)?)
+        Ok(check_min_max(self.min, self.max)?)
     }
 
     fn validate_config(&self, config: &Config) -> Result<(), ConfigError> {
-        in_order(config.need("min")?, config.need("max")?)
+        check_min_max(config.need("min")?, config.need("max")?)
     }
 }
 
@@ -145,7 +145,7 @@ impl Execute for Validator {
 /// # Errors
 ///
 /// [`ConfigError`], if `max` is below `min`, or if one of them is NaN.
-pub(super) fn in_order(min: f64, max: f64) -> Result<(), ConfigError> {
+pub(super) fn check_min_max(min: f64, max: f64) -> Result<(), ConfigError> {
     if min <= max {
         Ok(())
     } else {

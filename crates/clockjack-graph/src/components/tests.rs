@@ -1,4 +1,5 @@
-//! The standard components: their arithmetic by itself, and what they publish when they are called.
+//! Tests of the standard components: their arithmetic, and what they publish when they are
+//! executed.
 
 use core::{
     pin::pin,
@@ -30,15 +31,15 @@ use crate::{
     },
 };
 
-/// A standard component by itself, called by hand.
+/// A standard component by itself, executed by the test.
 struct Bench {
     body: ErasedComponent,
     descriptor: Descriptor,
     env: Env,
-    /// Kept, since the executor is its.
+    /// Keeps the executor alive.
     _time: ManualTime,
     iteration: Option<LoopIteration>,
-    /// Whether it has said that its loop has converged.
+    /// Whether it has reported that its loop has converged.
     converged: Option<bool>,
 }
 
@@ -55,7 +56,7 @@ fn text(value: &str) -> ConfigValue {
     ConfigValue::Text(value.into())
 }
 
-/// A component by itself, for its arithmetic.
+/// Creates a component by itself, for its arithmetic.
 #[track_caller]
 fn with<C: Component + Default>(entries: &[(&str, ConfigValue)]) -> C {
     let mut component = C::default();
@@ -116,7 +117,7 @@ impl Bench {
         Self { body, descriptor, env, _time: time, iteration: None, converged: None }
     }
 
-    /// Calls it with values at its inputs; what it has published, by output.
+    /// Executes it with values at its inputs; returns the published values with their outputs.
     fn try_call<T: Data + Clone, U: Data + Clone>(
         &mut self,
         given: &[(&str, T)],
@@ -160,7 +161,7 @@ impl Bench {
         self.try_call(given).unwrap()
     }
 
-    /// What a call publishes at `out`, and nowhere else.
+    /// Executes it and returns the values published at `out`; fails if there are others.
     #[track_caller]
     fn out(&mut self, given: &[(&str, f64)]) -> Vec<f64> {
         let published = self.call(given).into_iter();
@@ -197,7 +198,7 @@ fn all_standard_components_are_in_the_registry_and_described() {
     for name in expected {
         let descriptor = registry.descriptor(name).unwrap();
         assert_eq!(descriptor.component_type, name);
-        assert_ne!(descriptor.title, name, "it has a name for people");
+        assert_ne!(descriptor.title, name, "it has a human-readable name");
     }
 }
 
@@ -287,7 +288,10 @@ fn an_async_worker_gives_its_product_after_so_many_polls() {
     let Poll::Ready(Ok(Some(value))) = task.as_mut().poll(&mut cx) else { panic!("not ready") };
     assert_eq!(value.get(), Some(&6.0));
     let five = [("in", 1.0); 5];
-    assert!(worker.try_call::<f64, f64>(&five).is_err(), "as many as allowed are under way");
+    assert!(
+        worker.try_call::<f64, f64>(&five).is_err(),
+        "the maximum number of tasks is in flight"
+    );
     assert!(pin!(plain::product(1.0, 1.0, 0)).poll(&mut cx).is_ready());
 }
 
@@ -352,11 +356,11 @@ fn noise_is_the_same_row_for_the_same_seed() {
     let distinct = row(7).windows(2).filter(|pair| pair[0] != pair[1]).count();
     assert_eq!(distinct, 99);
     assert!(row(7).iter().all(|value| (-1.0..1.0).contains(value)));
-    // The row is part of what recordings of runs rely on.
+    // Recordings of runs rely on this sequence.
     assert_eq!(unit(1, 1).to_bits(), UNIT_OF_SEED_ONE);
 }
 
-/// The first word of seed 1, `910a2dec89025cc1`, as a part of 2^64.
+/// The first word of seed 1, `910a2dec89025cc1`, as a fraction of 2^64.
 const UNIT_OF_SEED_ONE: u64 = 0x3fe2_2145_bd91_204b;
 
 #[test]
@@ -405,9 +409,9 @@ fn a_controller_at_its_limit_comes_back_as_soon_as_it_is_overshot() {
     let entries = [("kp", number(0.0)), ("ki", number(1.0)), ("dt", number(0.5))];
     let mut controller: control::Controller = with(&entries);
     for _ in 0..1000 {
-        assert!(controller.order(1.0, 0.0) <= 1.0);
+        assert!(controller.command(1.0, 0.0) <= 1.0);
     }
-    assert_eq!(controller.order(0.0, 1.0), 0.5);
+    assert_eq!(controller.command(0.0, 1.0), 0.5);
 }
 
 #[test]
@@ -417,7 +421,7 @@ fn a_closed_loop_settles_at_its_target() {
     let mut actuator: control::Actuator = with(&[]);
     let mut position = 0.0;
     for _ in 0..2000 {
-        position = actuator.follow(controller.order(3.0, position));
+        position = actuator.follow(controller.command(3.0, position));
     }
     assert!((position - 3.0).abs() < 1e-6, "{position}");
 }
@@ -425,9 +429,9 @@ fn a_closed_loop_settles_at_its_target() {
 #[test]
 fn a_reading_that_is_no_number_is_not_remembered() {
     let mut controller: control::Controller = with(&[("kp", number(0.0)), ("ki", number(1.0))]);
-    let before = controller.order(1.0, 0.0);
-    assert!(controller.order(1.0, f64::NAN).is_nan(), "its own order is none");
-    assert!(controller.order(1.0, 0.0) > before);
+    let before = controller.command(1.0, 0.0);
+    assert!(controller.command(1.0, f64::NAN).is_nan(), "its own command is NaN");
+    assert!(controller.command(1.0, 0.0) > before);
     let mut estimator: control::Estimator = with(&[]);
     let mut actuator: control::Actuator = with(&[]);
     for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0] {

@@ -163,7 +163,8 @@ section! {
     /// `graph`.
     GRAPH "graph", below "graph.";
     "name": FieldKind::Label, required; "The name of the graph.";
-    "kind": one_of!(GraphKind), = "\"runnable\""; "Whether the graph runs by itself or is part of a test.";
+    "kind": one_of!(GraphKind), = "\"runnable\"";
+        "Whether the graph runs by itself or is part of a test.";
     "config": FieldKind::Config; "The settings of the graph.";
     "clock": FieldKind::Map(&CLOCK); "The clock domains of timestamps.";
 }
@@ -184,7 +185,8 @@ section! {
     "hz": FieldKind::Number, = "0"; "Ticks per second, if period_ms is 0.";
     "period_ms": MILLIS, = "0"; "Milliseconds between ticks.";
     "tick_budget_ms": MILLIS, = "0"; "Time budget per tick; 0 means the period.";
-    "wall_clock_enabled": FieldKind::Bool, = "false"; "Use wall-clock ticks instead of simulated ones.";
+    "wall_clock_enabled": FieldKind::Bool, = "false";
+        "Use wall-clock ticks instead of simulated ones.";
     "overrun_policy": one_of!(OverrunPolicy), = "\"drop_tick\"";
         "What happens after a tick that took too long.";
     "max_threads": COUNT, = "0"; "Maximum number of concurrent invocations; 0 means one.";
@@ -246,7 +248,8 @@ section! {
     "max_latency_ms": MILLIS, = "0"; "Older messages are dropped.";
     "watermark_lateness_ms": MILLIS, = "0"; "How far a message may lag behind the newest.";
     "debounce_window_ms": MILLIS, = "0"; "Must be 0.";
-    "condition": one_of!(Condition), = "\"all_inputs_ready\""; "Condition trigger only: the condition.";
+    "condition": one_of!(Condition), = "\"all_inputs_ready\"";
+        "Condition trigger only: the condition.";
     "coalesce": FieldKind::Bool, = "false"; "Use only the newest message of each input.";
 }
 
@@ -294,7 +297,8 @@ section! {
     /// `edges[].policy`.
     POLICY "policy", below "policy.";
     "mode": one_of!(Mode), = "\"latest\""; "Which messages the channel keeps.";
-    "capacity": FieldKind::Whole { min: 1, max: u32::MAX as i64 }, = "1"; "How many messages it keeps.";
+    "capacity": FieldKind::Whole { min: 1, max: u32::MAX as i64 }, = "1";
+        "How many messages it keeps.";
     "overflow": one_of!(Overflow), = "\"overwrite\""; "What a full channel does.";
     "lifespan_ms": MILLIS, = "0"; "Older messages are dropped; 0 means none.";
     "deadline_ms": MILLIS, = "0"; "Older messages are flagged; 0 means none.";
@@ -327,7 +331,8 @@ section! {
     "max_iterations": COUNT, = "0"; "Maximum number of iterations; 0 means one.";
     "budget_ms": MILLIS, = "0"; "Time budget per epoch; 0 means no limit.";
     "convergence": one_of!(Convergence); "The convergence criterion.";
-    "residual_threshold": FieldKind::Number; "The loop has converged when the residual is at most this.";
+    "residual_threshold": FieldKind::Number;
+        "The loop has converged when the residual is at most this.";
     "partial_success": one_of!(PartialSuccess); "What happens to the outputs without convergence.";
     "mode": one_of!(LoopMode), = "\"gauss_seidel\""; "Which values a member sees of the others.";
     "max_inflight": COUNT, = "0"; "Reserved.";

@@ -1,4 +1,4 @@
-//! Subgraphs, templates and instances: what they become, and what is wrong with them.
+//! Subgraphs, templates and instances: what they expand to, and their errors.
 
 use clockjack_graph::{
     Code, GraphFile, Limits,
@@ -102,7 +102,7 @@ fn an_instance_has_its_values_in_the_place_of_parameters() {
     // Spans are those of the template's text.
     assert_eq!(graph.components[0].spans, graph.components[2].spans);
     assert!(!graph.components[0].spans.get("id").is_none());
-    // And the same text gives the same graph.
+    // The same text gives the same graph.
     assert_eq!(graph, parse(&rest));
 }
 

@@ -1,10 +1,10 @@
-//! Every fault of a text that the loader can tell, and the piece of text that it points at.
+//! Every error that the loader can report, and the part of the text that it points at.
 
 use clockjack_graph::{Code, Diagnostics, GraphFile};
 
 use super::texts::MINIMAL;
 
-/// The minimal text with a change, its faults as code and piece of text.
+/// The errors of the minimal text after a change, as codes and parts of the text.
 #[track_caller]
 fn check(what: &str, instead: &str, want: &[(Code, &str)]) -> Diagnostics {
     assert!(MINIMAL.contains(what), "{what:?} is not in the text");
@@ -279,7 +279,7 @@ fn an_examination_tells_what_the_compiler_finds_too() {
     let reported = examine(&wrong.replacen("lane: main", "lane: mian", 1));
     assert!(reported.contains(&Code::UnknownField), "{reported:?}");
     assert!(reported.contains(&Code::UnknownLane), "{reported:?}");
-    // An edge that could not be read would seem to be missing, so nothing more is said.
+    // An edge that could not be read would seem to be missing, so nothing else is reported.
     let reported = examine(&wrong.replacen("lane: main", "lane: mian", 1).replace("a.out", "a"));
     assert_eq!(reported, [Code::UnknownField, Code::InvalidIdentifier]);
 }

@@ -1,10 +1,10 @@
-//! Every limit: what is just within it is read, what is just beyond it is reported.
+//! Every limit: a text just within it is read, and one just beyond it is reported.
 
 use clockjack_graph::{Code, GraphFile, Limits};
 
 use super::texts::MINIMAL;
 
-/// The text is right within `enough`, and has one fault within `less`.
+/// The text is valid with the limits `enough`, and has one error with the limits `less`.
 #[track_caller]
 fn check(text: &str, enough: Limits, less: Limits, token: &str) {
     if let Err(reported) = GraphFile::parse_with("text", text, &enough) {

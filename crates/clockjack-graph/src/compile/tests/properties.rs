@@ -1,4 +1,4 @@
-//! Laws over random graphs: what the order is, and what it does not depend on.
+//! Properties of random graphs: the order of regions, and what it does not depend on.
 
 use proptest::{collection::vec, prelude::*};
 
@@ -24,7 +24,7 @@ fn graph(priorities: &[u8], pairs: &[(usize, usize)]) -> GraphSpec {
     graph
 }
 
-/// The members of each cycle, found by looking at every pair.
+/// The members of each cycle, found by checking every pair of components.
 fn cycles(pairs: &[(usize, usize)]) -> Vec<Vec<usize>> {
     let mut reach = [[false; N]; N];
     for (from, to) in pairs {
@@ -53,7 +53,7 @@ fn own_all(graph: &mut GraphSpec, cycles: &[Vec<usize>]) {
     }
 }
 
-/// The order as the contract words it: a list that is sorted again at each step.
+/// The order as the contract describes it: a list that is sorted again at each step.
 fn by_the_book(priorities: &[u8], pairs: &[(usize, usize)]) -> Vec<usize> {
     let mut done: Vec<usize> = Vec::new();
     let mut ready: Vec<usize> = Vec::new();
@@ -65,7 +65,7 @@ fn by_the_book(priorities: &[u8], pairs: &[(usize, usize)]) -> Vec<usize> {
                 ready.push(at);
             }
         }
-        // `Priority::ALL` begins with the highest.
+        // `Priority::ALL` starts with the highest.
         ready.sort_by_key(|at| priorities[*at]);
         if ready.is_empty() {
             return done;
@@ -86,7 +86,7 @@ fn any_pairs() -> impl Strategy<Value = (Vec<u8>, Vec<(usize, usize)>)> {
     (vec(0_u8..4, N), vec((0..N, 0..N), 0..14))
 }
 
-/// All that a plan decides, without names.
+/// Everything that a plan decides, without names.
 fn shape(plan: &Plan) -> impl PartialEq + core::fmt::Debug + use<> {
     let regions: Vec<_> = plan
         .regions
@@ -174,7 +174,7 @@ proptest! {
     fn new_names_change_nothing_but_names((ranks, pairs) in any_pairs()) {
         let mut one = graph(&ranks, &pairs);
         own_all(&mut one, &cycles(&pairs));
-        // The new names sort the other way round.
+        // The new names sort in reverse order.
         let renamed = |name: &str| -> String {
             let at: usize = name[1..2].parse().unwrap();
             format!("{}{}{}", &name[..1], 9 - at, &name[2..])

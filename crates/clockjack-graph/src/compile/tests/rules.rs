@@ -1,5 +1,5 @@
-//! Each rule of the contract beyond the first of its code, by the place that it is told at; and
-//! what is deliberately let through.
+//! Rules of the contract beyond the first one of each code, with the location of the diagnostic,
+//! and what is deliberately accepted.
 
 use super::*;
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 
 type Change = fn(&mut GraphSpec);
 
-/// A fault of the smallest graph: its code, its place, and what to do to the graph.
+/// An error of the smallest graph: its code, its location, and the change of the graph.
 const FAULTS: &[(Code, &str, Change)] = &[
     (Code::InvalidChannelPolicy, "edges.e.policy.overflow", |graph| {
         graph.edges[0].policy.overflow = Overflow::DropNewest;
@@ -189,7 +189,7 @@ fn each_rule_is_told_once_and_at_its_field() {
     }
 }
 
-/// Fields without an effect: the place, and what to do to the smallest graph.
+/// Fields without effect: the location, and the change of the smallest graph.
 const ADVICE: &[(&str, Change)] = &[
     ("lanes.main.hz", |graph| graph.lanes[0].hz = 5.0),
     ("lanes.main.period_ms", |graph| graph.lanes[0].period_ms = 5),
@@ -372,7 +372,7 @@ fn a_slip_is_repaired_where_the_text_has_it_and_only_there() {
     assert_eq!(found.span, span);
     assert_eq!(found.help.as_deref(), Some("did you mean `sink`?"));
     assert_eq!(found.fix, Some(Fix { span, replacement: "sink.in".into() }));
-    // An instance of a template calls itself otherwise than its text.
+    // The full name of an item in a template instance differs from its text.
     graph.edges[0].to = "cell.sinc.in".into();
     graph.components[1].id = "cell.sink".into();
     let found = findings(&graph).remove(0);

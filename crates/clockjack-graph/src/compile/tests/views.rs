@@ -1,4 +1,4 @@
-//! A plan as JSON and as text, findings of the linter, and two plans side by side.
+//! A plan as JSON and as text, findings of the linter, and the comparison of two plans.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The same graph in code and in a file is the same description.
+//! The same graph in code and in a file gives the same description.
 
 use core::time::Duration;
 
@@ -139,7 +139,7 @@ fn built() -> GraphBuilder {
     g
 }
 
-/// Without what only a text has.
+/// Removes what only a text has.
 fn unmarked(mut spec: GraphSpec) -> GraphSpec {
     spec.source = None;
     spec.spans = FieldSpans::default();

@@ -1,4 +1,4 @@
-//! The fast way against the parser.
+//! Compares the fast parser with the general one.
 
 use proptest::prelude::*;
 
@@ -8,12 +8,12 @@ fn both(text: &str) -> (Option<Tree<'_>>, Option<Tree<'_>>) {
     let limits = Limits::DEFAULT;
     let mut diagnostics = Vec::new();
     let fast = read_plain(text, &limits, &mut diagnostics);
-    assert_eq!(diagnostics, Vec::new(), "the fast way tells nothing");
+    assert_eq!(diagnostics, Vec::new(), "the fast parser reports nothing");
     let slow = read_events(text, &limits, &mut diagnostics);
     (fast, if diagnostics.is_empty() { slow } else { None })
 }
 
-/// If the fast way gives a tree, it is the parser's.
+/// If the fast parser returns a tree, it equals that of the general parser.
 fn agree(text: &str) -> bool {
     let (fast, slow) = both(text);
     if fast.is_some() {

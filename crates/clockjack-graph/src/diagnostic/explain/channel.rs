@@ -14,8 +14,8 @@ pub(super) const PAGES: &[Page] = &[
         "edges:"
         "  - {id: e, kind: state, from: a.out, to: sink.in}"
       - "  - {id: f, kind: state, from: b.out, to: sink.in}"
-        why: "a state has one writer. With two writers, the value that is read would depend on the\n\
-              order in which they write. Combine the values in a component first."
+        why: "a state has one writer. With two writers, the value that is read would depend on\n\
+              the order in which they write. Combine the values in a component first."
     },
     entry! {
         InvalidChannelPolicy,
@@ -30,9 +30,9 @@ pub(super) const PAGES: &[Page] = &[
       + "    from: count.out"
       + "    to: copy.in"
       + "    policy: {mode: queue, capacity: 4, overflow: drop_oldest}"
-        why: "a channel that keeps only the newest value is never full, so a producer cannot wait\n\
-              for room. Likewise, `max_inflight` belongs to async edges, and `allow_drop: false`\n\
-              requires a channel that loses nothing."
+        why: "a channel that keeps only the newest value is never full, so a producer cannot\n\
+              wait for room. Likewise, `max_inflight` belongs to async edges, and `allow_drop:\n\
+              false` requires a channel that loses nothing."
     },
     entry! {
         BlockingCycle,
@@ -91,8 +91,9 @@ pub(super) const PAGES: &[Page] = &[
         "    to: copy.in"
       - "    policy: {mode: queue, capacity: 1000, overflow: drop_oldest}"
       + "    policy: {mode: queue, capacity: 64, overflow: drop_oldest}"
-        why: "a message in a full queue waits until all messages before it are read. `deadline_ms`\n\
-              flags messages that have waited too long, and `lifespan_ms` drops them."
+        why: "a message in a full queue waits until all messages before it are read.\n\
+              `deadline_ms` flags messages that have waited too long, and `lifespan_ms` drops\n\
+              them."
     },
     entry! {
         LargePayloadCopy,

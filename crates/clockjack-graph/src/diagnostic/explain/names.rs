@@ -60,8 +60,9 @@ pub(super) const PAGES: &[Page] = &[
         "components:"
       - "  - {id: count, type: countr, execution: {lane: main}}"
       + "  - {id: count, type: counter, execution: {lane: main}}"
-        why: "types are code. A program registers its own types next to the built-in ones and gets\n\
-              the whole command with them; `clockjack doctor` lists the types of this command."
+        why: "types are code. A program registers its own types next to the built-in ones and\n\
+              gets the whole command with them; `clockjack doctor` lists the types of this\n\
+              command."
     },
     entry! {
         DuplicateId,

@@ -23,8 +23,9 @@ pub(super) const PAGES: &[Page] = &[
         "edges:"
       - "  - {id: e, kind: immediate, from: count.out, to: copy.in}"
       + "  - {id: e, kind: state, from: count.out, to: copy.in}"
-        why: "an immediate value is visible in the same epoch, but a wall-clock lane has epochs of\n\
-              its own. Values of the other edge kinds become visible in the reader's next epoch."
+        why: "an immediate value is visible in the same epoch, but a wall-clock lane has epochs\n\
+              of its own. Values of the other edge kinds become visible in the reader's next\n\
+              epoch."
     },
     entry! {
         UnsupportedLaneType,
@@ -60,8 +61,8 @@ pub(super) const PAGES: &[Page] = &[
         "components:"
       - "  - {id: count, type: counter, execution: {lane: main, reentrant: true}}"
       + "  - {id: count, type: counter, execution: {lane: main}}"
-        why: "overlapping invocations share the component, so its type must support that. In code\n\
-              such a type implements `ExecuteShared`, whose `execute` takes `&self`."
+        why: "overlapping invocations share the component, so its type must support that. In\n\
+              code such a type implements `ExecuteShared`, whose `execute` takes `&self`."
     },
     entry! {
         AdvisoryLaneFieldIgnored,

@@ -54,8 +54,8 @@ pub(super) const PAGES: &[Page] = &[
       + "graph: {name: example, kind: internal_test}"
         "components:"
         "  - {id: count, type: counter, execution: {lane: main}}"
-        why: "a graph without inputs or outputs has no visible effect. A part that only tests use\n\
-              declares this: `kind: internal_test`."
+        why: "a graph without inputs or outputs has no visible effect. A part that only tests\n\
+              use declares this: `kind: internal_test`."
     },
     entry! {
         PortMultiplicityMismatch,
@@ -83,8 +83,8 @@ pub(super) const PAGES: &[Page] = &[
         "  - {id: there, kind: immediate, from: a.out, to: b.in}"
       - "  - {id: back, kind: immediate, from: b.out, to: a.in}"
       + "  - {id: back, kind: delay, from: b.out, to: a.in}"
-        why: "each component waits for the other within one epoch. A delay edge breaks the cycle:\n\
-              its value becomes visible one epoch later. Alternatively, a loop in\n\
+        why: "each component waits for the other within one epoch. A delay edge breaks the\n\
+              cycle: its value becomes visible one epoch later. Alternatively, a loop in\n\
               `composite_loops` owns the cycle and limits its iterations."
     },
     entry! {
@@ -109,8 +109,8 @@ pub(super) const PAGES: &[Page] = &[
         "  - {id: a, type: counter, execution: {lane: main}}"
       - "composite_loops:"
       - "  - {id: round, components: [a], loop_policy: {type: fixed_point, max_iterations: 5}}"
-        why: "the loop would iterate without any feedback. Remove the loop, or make the edge that\n\
-              closes the cycle immediate."
+        why: "the loop would iterate without any feedback. Remove the loop, or make the edge\n\
+              that closes the cycle immediate."
     },
     entry! {
         InvalidLoopPolicy,
@@ -125,7 +125,7 @@ pub(super) const PAGES: &[Page] = &[
       - "  - {id: round, components: [a, b], order: [a], loop_policy: {type: fixed_point}}"
       + "  - {id: round, components: [a, b], order: [b, a], loop_policy: {type: fixed_point}}"
         why: "an order lists every member once, and all members share a lane, since the loop is\n\
-              executed as one unit. The compiler chooses what is not specified, and `plan` prints\n\
-              it."
+              executed as one unit. The compiler chooses what is not specified, and `plan`\n\
+              prints it."
     },
 ];

@@ -6,8 +6,9 @@ pub(super) const PAGES: &[Page] = &[
     entry! {
         InvalidEncoding,
         means: "The file is not UTF-8.",
-        why: "ids are compared byte by byte and shown to people. In another encoding they would be\n\
-              neither comparable nor readable. Save the file as UTF-8 without a byte order mark."
+        why: "ids are compared byte by byte and shown to people. In another encoding they would\n\
+              be neither comparable nor readable. Save the file as UTF-8 without a byte order\n\
+              mark."
     },
     entry! {
         InvalidYaml,
@@ -18,7 +19,8 @@ pub(super) const PAGES: &[Page] = &[
       + "  main: {type: event_loop}"
       + "  other: {type: event_loop}"
         why: "with aliases, a short file can become a huge graph, and the origin of a value is\n\
-              hard to see. Templates do the same job with bounds and with exact source locations."
+              hard to see. Templates do the same job with bounds and with exact source\n\
+              locations."
     },
     entry! {
         LimitExceeded,
@@ -29,8 +31,8 @@ pub(super) const PAGES: &[Page] = &[
         "  config:"
       - "    a: {b: {c: {d: {e: {f: {g: {h: {i: {j: 1}}}}}}}}}"
       + "    a: {b: {c: 1}}"
-        why: "a file may come from an untrusted source, so its cost is bounded before it is read.\n\
-              Every limit has an option that raises it, such as --max-components."
+        why: "a file may come from an untrusted source, so its cost is bounded before it is\n\
+              read. Every limit has an option that raises it, such as --max-components."
     },
     entry! {
         UnsupportedSchemaVersion,
@@ -87,8 +89,8 @@ pub(super) const PAGES: &[Page] = &[
         "components:"
       - "  - {id: \"my counter\", type: counter, execution: {lane: main}}"
       + "  - {id: my_counter, type: counter, execution: {lane: main}}"
-        why: "ids occur in endpoints, metrics and traces. Letters, digits and `_ . : -` are valid\n\
-              in all of them."
+        why: "ids occur in endpoints, metrics and traces. Letters, digits and `_ . : -` are\n\
+              valid in all of them."
     },
     entry! {
         GraphValidationError,

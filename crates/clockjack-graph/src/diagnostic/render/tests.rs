@@ -1,4 +1,4 @@
-//! What people read: whole reports as they are printed.
+//! Whole reports as they are printed.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ edges:
     to: snik.in
 ";
 
-/// The first place where this stands in the text.
+/// The first occurrence in the text.
 fn span_of(token: &str) -> Span {
     let start = TEXT.find(token).expect("it is there");
     let at = |byte: usize| u32::try_from(byte).expect("a short text");
@@ -124,6 +124,6 @@ fn a_thousand_findings_take_one_pass_over_the_text_each_line() {
     let one = |n| Diagnostic::new(Code::UnknownField, "a", "`a` is not known").at(at(n));
     let report = Diagnostics { source: source(&text), list: (0..1_000).map(one).collect() };
     let escaped = report.to_text();
-    assert!(escaped.contains("--> cell.yaml:9991:1"), "the place is that of the whole text");
+    assert!(escaped.contains("--> cell.yaml:9991:1"), "the position refers to the whole text");
     assert!(escaped.ends_with("1000 errors in cell.yaml\n"));
 }
