@@ -298,13 +298,13 @@ fn an_async_worker_gives_its_product_after_so_many_polls() {
 #[test]
 fn a_rate_probe_tells_values_a_second_of_the_runs_time() {
     let mut probe = Bench::new("rate_probe", &[("window_ms", ConfigValue::Int(100))]);
-    let mut told = Vec::new();
+    let mut published = Vec::new();
     for tick in 0..=40 {
         probe.env.now_ns = tick * 10_000_000;
-        told.extend(probe.call(&[("in", 0.0), ("in", 0.0)]));
+        published.extend(probe.call(&[("in", 0.0), ("in", 0.0)]));
     }
     assert_eq!(
-        told,
+        published,
         [
             ("rate".into(), 200.0),
             ("rate".into(), 200.0),

@@ -168,7 +168,7 @@ impl fmt::Debug for BufferPool {
 
 impl PoolShared {
     fn lock(&self) -> MutexGuard<'_, PoolState> {
-        // No code under the lock can panic between two changes that belong together.
+        // Changes under the lock are complete before any code that could panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -191,8 +191,8 @@ section! {
         "What happens after a tick that took too long.";
     "max_threads": COUNT, = "0"; "Maximum number of concurrent invocations; 0 means one.";
     "queue_capacity": COUNT, = "0"; "Ready invocations that may wait.";
-    "overflow": one_of!(LaneOverflow), = "\"reject\""; "What happens to further ones.";
-    "aging_picks": COUNT, = "64"; "Picks of others before a waiting one goes first; 0: never.";
+    "overflow": one_of!(LaneOverflow), = "\"reject\""; "What happens when the queue is full.";
+    "aging_picks": COUNT, = "64"; "Picks of others before a region goes first; 0 means never.";
     "max_callback_ms": MILLIS, = "0"; "Longer invocations are reported; 0 means none.";
     "thread_name": FieldKind::Text; "The name of the lane's threads.";
     "priority": SIGNED, = "0"; "Advisory; it has no effect.";
@@ -200,10 +200,10 @@ section! {
     "nice_priority": SIGNED, = "0"; "The niceness of the lane's thread.";
     "rt_policy": FieldKind::Name(&["none", "fifo", "rr"], Code::InvalidValue), = "\"none\"";
         "The scheduling class of the lane's dedicated thread.";
-    "rt_priority": SIGNED, = "0"; "The priority in that class.";
+    "rt_priority": SIGNED, = "0"; "The priority in the class of rt_policy.";
     "isolation_intent": FieldKind::Text, = "\"none\""; "Advisory; it has no effect.";
     "on_policy_error": one_of!(OnPolicyError), = "\"warn\"";
-        "What happens if the operating system refuses one of these settings.";
+        "What happens if the operating system refuses a thread setting.";
 }
 
 section! {
@@ -214,7 +214,7 @@ section! {
     "event_sources": FieldKind::ListOf { of: &EVENT_SOURCE, min: 1, max: NO_LIMIT },
         = "[{\"type\":\"manual\"}]"; "The events that can make it ready.";
     "trigger_policy": FieldKind::Map(&TRIGGER), = "{\"type\":\"manual\"}";
-        "When these events cause an invocation.";
+        "When its events cause an invocation.";
     "execution": FieldKind::Map(&EXECUTION), required; "How it is executed.";
     "depends_on": FieldKind::Ids { min: 0 }, = "[]"; "Components that start before it.";
     "boundary": FieldKind::Map(&BOUNDARY), = "{\"role\":\"processing\"}";
@@ -270,10 +270,10 @@ section! {
     ON_ERROR "on_error", below "execution.on_error.";
     "policy": FieldKind::Name(names!(ErrorPolicy), Code::UnsupportedErrorPolicy), required;
         "What a failure does.";
-    "max_restarts": COUNT, = "10"; "Maximum number of restarts in the window.";
-    "within_ms": MILLIS, = "0"; "The length of the window; 0 means the whole run.";
+    "max_restarts": COUNT, = "10"; "Maximum number of restarts within within_ms.";
+    "within_ms": MILLIS, = "0"; "The window of max_restarts; 0 means the whole run.";
     "backoff_ms": MILLIS, = "0"; "Delay before the first restart; it doubles each time.";
-    "backoff_max_ms": MILLIS, = "60000"; "The maximum delay.";
+    "backoff_max_ms": MILLIS, = "60000"; "The maximum delay before a restart.";
 }
 
 section! {

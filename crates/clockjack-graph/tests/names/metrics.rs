@@ -575,16 +575,16 @@ fn who_looks_at_a_run_sees_its_counts() {
         stopper = Some(run.stopper());
     });
     let stopper = stopper.expect("it was started");
-    let (seen, told) = (stopper.metrics(), &done.report().metrics);
+    let (seen, reported) = (stopper.metrics(), &done.report().metrics);
     let is_at_the_end = |one: &&Metric| !one.name.starts_with("runtime.lifecycle.");
     let of = |list: &[Metric]| list.iter().filter(is_at_the_end).cloned().collect::<Vec<_>>();
-    assert_eq!(of(&seen.list), of(&told.list), "of a run that has ended");
+    assert_eq!(of(&seen.list), of(&reported.list), "of a run that has ended");
     let lane = &stopper.live()[0];
     assert_eq!((lane.lane.as_str(), lane.epochs), ("main", 4));
     let lost = ["drop_count", "overwrite_count", "stale_drop_count", "reject_count"];
-    let lost = lost.map(|end| told.total(&format!("runtime.channel.{end}")));
+    let lost = lost.map(|end| reported.total(&format!("runtime.channel.{end}")));
     let numbers = [lane.calls, lane.drops].map(|n| f64::from(u32::try_from(n).expect("few")));
-    let calls = told.total("runtime.component.execution_count");
+    let calls = reported.total("runtime.component.execution_count");
     assert_eq!(numbers, [calls, lost.iter().sum()]);
 }
 
