@@ -142,8 +142,8 @@ impl GraphRun {
     /// Requests one epoch in which the components of `manual_step` lanes are executed.
     pub fn step(&self) {
         // Relaxed: the lock of the inbox orders it.
-        self.shared.n_steps_called.fetch_add(1, Ordering::Relaxed);
-        self.inboxes[0].call();
+        self.shared.n_steps_requested.fetch_add(1, Ordering::Relaxed);
+        self.inboxes[0].wake();
     }
 
     /// Starts a change of settings, which is applied by [`commit`](Reconfigure::commit).

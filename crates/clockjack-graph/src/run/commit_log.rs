@@ -1,5 +1,5 @@
 //! The commit log: every value that became visible, in compiled order. Equal runs have equal logs,
-//! byte for byte. The head of [`epoch`](super::epoch) explains how an epoch commits.
+//! byte for byte. The head of `epoch.rs` explains how an epoch commits.
 //!
 //! Each epoch domain has its own log. The log contains everything that the results of the domain
 //! depend on, besides the graph and the seed: the times of its epochs, and what came from outside

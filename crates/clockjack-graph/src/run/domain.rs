@@ -120,7 +120,7 @@ pub(crate) struct Progress {
     incoming: VecDeque<Incoming>,
     /// Per edge with a bound on messages in flight: the edge, how many messages there are, how many
     /// may stay.
-    over: Vec<(u32, u32, u32)>,
+    in_flight: Vec<(u32, u32, u32)>,
     boundary_log: Vec<u8>,
     epoch_log: Vec<u8>,
     /// Trace records of the epoch, its ticks and its boundary.
@@ -152,7 +152,7 @@ impl Progress {
             config: ConfigCounts::default(),
             state: StateCounts::default(),
             incoming: VecDeque::new(),
-            over: Vec::new(),
+            in_flight: Vec::new(),
             boundary_log: Vec::new(),
             epoch_log: Vec::new(),
             records: Vec::new(),
@@ -190,7 +190,7 @@ impl Domain {
         let ended = self.run_to_end().await;
         if self.index > 0 {
             self.shared.lane_ended();
-            self.inboxes[0].call();
+            self.inboxes[0].wake();
         }
         if let Some(helpers) = &mut self.helpers {
             helpers.close();
@@ -266,14 +266,14 @@ impl Domain {
         if self.bounds.steps.is_some_and(|steps| epoch >= steps) {
             return NextAction::End(StopReason::TickBound);
         }
-        let called = self.shared.is_step_called(self.index);
+        let called = self.shared.is_step_requested(self.index);
         let next = match self.pace {
             Pace::Simulated => self.next_simulated(epoch, now_ns, called),
             Pace::System => self.next_by_system(epoch, called),
         };
         match (next, self.bounds.duration_ns) {
             (NextAction::Wait, bound)
-                if self.is_left_over() && !mutant!("domain-waits-for-lanes-that-ended") =>
+                if self.has_nothing_left() && !mutant!("domain-waits-for-lanes-that-ended") =>
             {
                 let reason =
                     if bound.is_some() { StopReason::DurationBound } else { StopReason::TickBound };
@@ -296,7 +296,7 @@ impl Domain {
 
     /// Whether all other domains have ended and nothing is left to do here: a bounded run does not
     /// wait for messages that can never come.
-    fn is_left_over(&self) -> bool {
+    fn has_nothing_left(&self) -> bool {
         self.is_bounded_by_lanes() && !self.shared.has_lanes_left() && !self.has_more()
     }
 
@@ -306,14 +306,14 @@ impl Domain {
         self.index == 0 && self.inboxes.len() > 1 && is_bounded
     }
 
-    fn next_simulated(&self, epoch: u64, now_ns: u64, is_called: bool) -> NextAction {
+    fn next_simulated(&self, epoch: u64, now_ns: u64, is_step_requested: bool) -> NextAction {
         if epoch == 0 {
             return NextAction::At(0);
         }
         let (tick, other) = self.due();
         let tick = self.lanes.next_of(tick);
         let was_idle = self.progress.last_called == 0;
-        if was_idle && !is_called && !self.has_more() {
+        if was_idle && !is_step_requested && !self.has_more() {
             let next = earlier(tick, other);
             return match next {
                 Some(next_ns) => NextAction::At(next_ns.max(now_ns)),
@@ -325,9 +325,9 @@ impl Domain {
         NextAction::At(tick.map_or(now_ns, |tick_ns| tick_ns.max(now_ns)))
     }
 
-    fn next_by_system(&self, epoch: u64, is_called: bool) -> NextAction {
+    fn next_by_system(&self, epoch: u64, is_step_requested: bool) -> NextAction {
         let now_ns = self.state.env.since_start();
-        if epoch == 0 || is_called {
+        if epoch == 0 || is_step_requested {
             return NextAction::At(now_ns);
         }
         let (tick, other) = self.due();
@@ -351,7 +351,7 @@ impl Domain {
         let ends_with_lanes = until_ns.is_none() && self.is_bounded_by_lanes();
         let called = || {
             env.is_stopping()
-                || shared.is_step_called(index)
+                || shared.is_step_requested(index)
                 || (ends_with_lanes && !shared.has_lanes_left())
         };
         let inbox = &self.inboxes[index];
@@ -378,7 +378,7 @@ impl Domain {
                         return inbox.poll_any(cx.waker(), called);
                     }
                     // A lane with its own clock takes incoming messages only at its ticks.
-                    inbox.watch(cx.waker());
+                    inbox.register_coordinator(cx.waker());
                     if called() { Poll::Ready(()) } else { Poll::Pending }
                 })
                 .await;
@@ -390,7 +390,7 @@ impl Domain {
     /// Runs one epoch; returns the fault that ends the run, if there is one.
     async fn epoch(&mut self, now_ns: u64) -> Option<Fault> {
         self.wait_for_tasks().await;
-        let is_called = self.shared.take_step(self.index);
+        let is_step_requested = self.shared.take_step_request(self.index);
         let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
         state.env.epoch += 1;
         state.env.now_ns = now_ns;
@@ -398,7 +398,7 @@ impl Domain {
         state.env.measures = state.env.traces
             || epoch <= 4
             || (self.timing_every > 0 && epoch.is_multiple_of(self.timing_every));
-        self.lanes.begin(now_ns, is_called, &mut state.is_due);
+        self.lanes.begin(now_ns, is_step_requested, &mut state.is_due);
         if state.env.traces {
             // The duration is filled in at the end of the epoch.
             let epoch = TraceRecord::point(TraceName::SchedulerIteration, &state.env);
@@ -493,7 +493,7 @@ impl Domain {
         poll_fn(|cx| {
             // Registers the waker first and checks second: a task that ends in between wakes this
             // future.
-            inbox.watch(cx.waker());
+            inbox.register_coordinator(cx.waker());
             if inbox.n_tasks() + n_waiting >= env.tasks.n_open() || env.is_stopping() {
                 Poll::Ready(())
             } else {

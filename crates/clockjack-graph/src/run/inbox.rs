@@ -85,7 +85,7 @@ struct State {
     n_fed: usize,
     fed_max: usize,
     /// The waker of the coordinator, while it sleeps.
-    sleeper: Option<Waker>,
+    coordinator: Option<Waker>,
     /// The wakers of senders that wait for room.
     waiters: Vec<Waker>,
     is_closed: bool,
@@ -104,7 +104,7 @@ impl Inbox {
             incoming: VecDeque::new(),
             n_fed: 0,
             fed_max,
-            sleeper: None,
+            coordinator: None,
             waiters: Vec::new(),
             is_closed: false,
         };
@@ -139,16 +139,16 @@ impl Inbox {
         state.incoming.push_back(item);
         // Relaxed: the queue itself is read under the lock.
         self.0.has_any.store(true, Ordering::Relaxed);
-        let sleeper = state.sleeper.take();
+        let coordinator = state.coordinator.take();
         drop(state);
-        if let Some(sleeper) = sleeper {
-            sleeper.wake();
+        if let Some(coordinator) = coordinator {
+            coordinator.wake();
         }
         Ok(())
     }
 
     /// Moves all items to the end of `into`. Values from feeds count against the bound until
-    /// [`seen`](Self::seen).
+    /// [`release`](Self::release).
     pub(crate) fn take(&self, into: &mut VecDeque<Incoming>) {
         if !self.has_any() {
             return;
@@ -164,7 +164,7 @@ impl Inbox {
     }
 
     /// `n_fed` values from feeds are in the graph now: there is room for others.
-    pub(crate) fn seen(&self, n_fed: usize) {
+    pub(crate) fn release(&self, n_fed: usize) {
         let mut state = self.lock();
         state.n_fed -= n_fed;
         let waiters = core::mem::take(&mut state.waiters);
@@ -172,19 +172,19 @@ impl Inbox {
         wake_all(waiters);
     }
 
-    /// Ready if there is an item, or if `is_called` says that the coordinator is needed.
-    pub(crate) fn poll_any(&self, waker: &Waker, is_called: impl Fn() -> bool) -> Poll<()> {
+    /// Ready if there is an item, or if `is_woken` says that the coordinator is needed.
+    pub(crate) fn poll_any(&self, waker: &Waker, is_woken: impl Fn() -> bool) -> Poll<()> {
         let mut state = self.lock();
-        if !state.incoming.is_empty() || is_called() {
+        if !state.incoming.is_empty() || is_woken() {
             return Poll::Ready(());
         }
-        state.sleeper = Some(waker.clone());
+        state.coordinator = Some(waker.clone());
         Poll::Pending
     }
 
     /// Registers the coordinator's waker: any later item wakes it.
-    pub(crate) fn watch(&self, waker: &Waker) {
-        self.lock().sleeper = Some(waker.clone());
+    pub(crate) fn register_coordinator(&self, waker: &Waker) {
+        self.lock().coordinator = Some(waker.clone());
     }
 
     /// Whether something is in it.
@@ -199,10 +199,10 @@ impl Inbox {
     }
 
     /// Wakes the coordinator. The caller has stored the reason before.
-    pub(crate) fn call(&self) {
-        let sleeper = self.lock().sleeper.take();
-        if let Some(sleeper) = sleeper {
-            sleeper.wake();
+    pub(crate) fn wake(&self) {
+        let coordinator = self.lock().coordinator.take();
+        if let Some(coordinator) = coordinator {
+            coordinator.wake();
         }
     }
 

@@ -74,12 +74,12 @@ impl Lanes {
         paced.map(|lane| lane.next_ns).min().filter(|next_ns| *next_ns < u64::MAX)
     }
 
-    /// Marks the lanes whose components are called at this time. `is_called`: the host has
+    /// Marks the lanes whose components are called at this time. `is_step_requested`: the host has
     /// requested a step of its `manual_step` lanes.
-    pub(crate) fn begin(&mut self, now_ns: u64, is_called: bool, is_due: &mut [bool]) {
+    pub(crate) fn begin(&mut self, now_ns: u64, is_step_requested: bool, is_due: &mut [bool]) {
         for lane in &mut self.list {
             lane.is_due = match lane.lane_type {
-                LaneType::ManualStep => is_called,
+                LaneType::ManualStep => is_step_requested,
                 _ => lane.period_ns == 0 || lane.next_ns <= now_ns,
             };
             is_due[lane.lane] = lane.is_due;

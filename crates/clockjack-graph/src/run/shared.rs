@@ -15,7 +15,7 @@ pub(crate) struct RunShared {
     pub(crate) user: super::metrics::user::Registry,
     pub(crate) stop: Arc<AtomicBool>,
     /// Requested steps of `manual_step` lanes that have not begun.
-    pub(crate) n_steps_called: AtomicU64,
+    pub(crate) n_steps_requested: AtomicU64,
     /// Domains other than the first that have not ended.
     pub(crate) n_lanes_left: AtomicUsize,
     /// Which settings of each lane are in force.
@@ -27,18 +27,18 @@ pub(crate) struct RunShared {
 
 impl RunShared {
     /// Whether a step was requested.
-    pub(crate) fn is_step_called(&self, domain: usize) -> bool {
+    pub(crate) fn is_step_requested(&self, domain: usize) -> bool {
         // Relaxed: the requester wakes the coordinator through the inbox, whose lock orders the
         // accesses.
-        domain == 0 && self.n_steps_called.load(Ordering::Relaxed) > 0
+        domain == 0 && self.n_steps_requested.load(Ordering::Relaxed) > 0
     }
 
     /// Takes one request for a step.
-    pub(crate) fn take_step(&self, domain: usize) -> bool {
+    pub(crate) fn take_step_request(&self, domain: usize) -> bool {
         let less = |n: u64| n.checked_sub(1);
         // Relaxed: as above.
         let order = Ordering::Relaxed;
-        domain == 0 && self.n_steps_called.try_update(order, order, less).is_ok()
+        domain == 0 && self.n_steps_requested.try_update(order, order, less).is_ok()
     }
 
     /// A lane with its own clock has ended.
@@ -58,7 +58,7 @@ impl RunShared {
         // Relaxed: the locks of the inboxes order the accesses.
         self.stop.store(true, Ordering::Relaxed);
         for inbox in inboxes {
-            inbox.call();
+            inbox.wake();
         }
     }
 

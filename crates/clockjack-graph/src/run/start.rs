@@ -85,7 +85,7 @@ pub(crate) fn start(
         nodes: wired.nodes,
         user: super::metrics::user::Registry::new(plan.components.len()),
         stop: Arc::new(AtomicBool::new(false)),
-        n_steps_called: AtomicU64::new(0),
+        n_steps_requested: AtomicU64::new(0),
         n_lanes_left: AtomicUsize::new(n_domains - 1),
         lanes: core::mem::take(&mut threads.reports),
         live: Live::new(&plan, n_domains),

@@ -2,7 +2,7 @@
 //! has ended; if one worker runs all regions, they share one list.
 //!
 //! A record with a duration represents three names: that of the span, its `_begin` and its `_end`.
-//! A run writes only the first; [`expand`] produces all of them for a reader.
+//! A run writes only the first; [`expand()`] produces all of them for a reader.
 
 mod expand;
 mod lines;

@@ -272,7 +272,7 @@ impl Trigger {
     }
 
     /// Appends the invocations that can be made now, at most `limit`, to `out`; returns how many.
-    /// `channels` are those of the component in the order of [`in_edges`](Self::in_edges).
+    /// `channels` are those of the component in the order of `in_edges`.
     #[inline]
     pub(crate) fn collect(
         &mut self,

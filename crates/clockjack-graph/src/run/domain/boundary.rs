@@ -41,12 +41,12 @@ impl Domain {
             let mut deferred = core::mem::take(&mut region.deferred);
             let is_async = |one: &&Deferred| one.kind == EdgeKind::Async;
             n_async += deferred.iter().filter(is_async).count() as u64;
-            let over = &mut self.progress.over;
+            let in_flight = &mut self.progress.in_flight;
             for one in deferred.iter().filter(|one| one.max_inflight > 0) {
-                count_over(over, one.message.meta.edge, one.max_inflight);
+                count_in_flight(in_flight, one.message.meta.edge, one.max_inflight);
             }
             for one in deferred.drain(..) {
-                if one.max_inflight > 0 && take_over(over, one.message.meta.edge) {
+                if one.max_inflight > 0 && evict_one(in_flight, one.message.meta.edge) {
                     self.progress.n_async_evicted += 1;
                     continue;
                 }
@@ -72,7 +72,7 @@ impl Domain {
                     self.progress.records.push(record);
                 }
             }
-            over.clear();
+            in_flight.clear();
             state.regions[position].get_mut().deferred = deferred;
         }
         if n_async > 0 {
@@ -105,7 +105,7 @@ impl Domain {
             Incoming::TaskEnded { number, .. } => *number + 1,
             _ => 0,
         });
-        let (mut fault, mut n_seen) = (None, 0);
+        let (mut fault, mut n_taken) = (None, 0);
         for _ in 0..incoming.len() {
             let Some(item) = incoming.pop_front() else { break };
             if self.must_wait(&item) {
@@ -113,12 +113,12 @@ impl Domain {
                 incoming.push_back(item);
                 continue;
             }
-            n_seen += usize::from(item.is_fed());
+            n_taken += usize::from(item.is_fed());
             fault = fault.or(self.apply_incoming(item));
         }
         self.progress.incoming = incoming;
-        if n_seen > 0 {
-            self.inboxes[self.index].seen(n_seen);
+        if n_taken > 0 {
+            self.inboxes[self.index].release(n_taken);
         }
         fault
     }
@@ -392,16 +392,16 @@ fn deliver(state: &mut DomainState, place: ChannelLocation, message: Message) ->
 }
 
 /// Counts one more message on an edge that keeps at most `max`.
-fn count_over(over: &mut Vec<(u32, u32, u32)>, edge: u32, max: u32) {
-    match over.iter_mut().find(|(of, ..)| *of == edge) {
+fn count_in_flight(in_flight: &mut Vec<(u32, u32, u32)>, edge: u32, max: u32) {
+    match in_flight.iter_mut().find(|(of, ..)| *of == edge) {
         Some((_, n, _)) => *n += 1,
-        None => over.push((edge, 1, max)),
+        None => in_flight.push((edge, 1, max)),
     }
 }
 
 /// Whether the next message of an edge is evicted by newer ones.
-fn take_over(over: &mut [(u32, u32, u32)], edge: u32) -> bool {
-    match over.iter_mut().find(|(of, ..)| *of == edge) {
+fn evict_one(in_flight: &mut [(u32, u32, u32)], edge: u32) -> bool {
+    match in_flight.iter_mut().find(|(of, ..)| *of == edge) {
         Some((_, n, max)) if *n > *max => {
             *n -= 1;
             true
