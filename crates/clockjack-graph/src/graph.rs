@@ -18,10 +18,12 @@ use crate::{
     registry::{Factory, Registry, node::ErasedComponent},
     run::{
         LaneReport, LiveLane, Metrics, Reconfigure, RunError, RunOptions, RunReport,
-        feed::Feed,
-        shared::RunShared,
-        start::{Ended, Started, start},
-        wiring::{Port, find_port},
+        flow::{feed::Feed, inbox},
+        setup::{
+            shared::RunShared,
+            start::{Ended, Started, start},
+            wiring::{Port, find_port},
+        },
     },
 };
 
@@ -96,7 +98,7 @@ impl fmt::Debug for Graph {
 /// [`stop_on_drop`](Self::stop_on_drop) changes this.
 pub struct GraphRun {
     shared: Arc<RunShared>,
-    inboxes: Arc<[crate::run::inbox::Inbox]>,
+    inboxes: Arc<[inbox::Inbox]>,
     ended: Ended,
 }
 
@@ -194,7 +196,7 @@ impl fmt::Debug for GraphRun {
 #[derive(Clone)]
 pub struct Stopper {
     shared: Arc<RunShared>,
-    inboxes: Arc<[crate::run::inbox::Inbox]>,
+    inboxes: Arc<[inbox::Inbox]>,
 }
 
 impl Stopper {

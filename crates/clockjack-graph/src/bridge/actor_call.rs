@@ -20,8 +20,8 @@ use crate::{
     data::{Data, Value},
     run::{
         GraphContext,
-        metrics::Counter,
-        tasks::{ResultOrder, TaskStart, Work},
+        flow::tasks::{ResultOrder, TaskStart, Work},
+        observe::metrics::Counter,
     },
 };
 

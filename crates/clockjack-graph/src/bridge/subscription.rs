@@ -20,7 +20,7 @@ use crate::{
     describe::{BoundaryRole, EdgeSpec},
     graph::ComponentSource,
     registry::node::{ErasedComponent, ErasedNode},
-    run::{GraphContext, RunError, metrics::Counter},
+    run::{GraphContext, RunError, observe::metrics::Counter},
 };
 
 /// A subscription, as given in the options of a run.

@@ -23,11 +23,15 @@ use crate::{
     describe::{ConfigMap, ConfigValue, CopyPolicy, Overflow, Span},
     registry::node::{ErasedComponent, ErasedNode},
     run::{
-        context::{Call, CallInfo, GraphContext, LastSeen, LoopIteration},
-        env::Env,
-        message::{Message, Meta},
-        outbox::Outbox,
-        tasks::Tasks,
+        engine::{
+            context::{Call, CallInfo, GraphContext, LastSeen, LoopIteration},
+            env::Env,
+        },
+        flow::{
+            message::{Message, Meta},
+            outbox::Outbox,
+            tasks::Tasks,
+        },
     },
 };
 
@@ -92,7 +96,7 @@ impl Bench {
         let time = ManualTime::start();
         let env = Env {
             is_simulated: true,
-            blackboard: crate::run::blackboard::Snapshot::default(),
+            blackboard: crate::run::flow::blackboard::Snapshot::default(),
             is_written: AtomicBool::new(false),
             has_buffered_counts: AtomicBool::new(false),
             n_state_reads: core::sync::atomic::AtomicU64::new(0),
@@ -102,7 +106,7 @@ impl Bench {
             measures: false,
             traces: false,
             tasks: Tasks::new(4),
-            user: crate::run::metrics::user::Registry::new(1),
+            user: crate::run::observe::metrics::user::Registry::new(1),
             component_log: None,
             seed: 0,
             graph: "bench".into(),

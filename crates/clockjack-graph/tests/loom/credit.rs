@@ -1,7 +1,7 @@
 //! A producer and a reader of a blocking edge between two domains.
 
 /// The code under test, which does not depend on graphs.
-#[path = "../../src/run/credit/edge.rs"]
+#[path = "../../src/run/flow/credit/edge.rs"]
 mod edge;
 
 use std::sync::Arc;

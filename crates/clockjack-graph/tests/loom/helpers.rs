@@ -2,18 +2,18 @@
 //! [`harness`] is what they work on.
 
 /// The code under test, which does not depend on graphs.
-#[path = "../../src/run/helpers/dependencies.rs"]
+#[path = "../../src/run/engine/helpers/dependencies.rs"]
 mod dependencies;
 /// The lock of the code under test.
 mod primitive {
     pub(super) use loom::sync::{Mutex, MutexGuard};
 }
 /// The code under test, which does not depend on graphs.
-#[path = "../../src/run/helpers/ready_queue.rs"]
+#[path = "../../src/run/engine/helpers/ready_queue.rs"]
 mod ready_queue;
 /// The code under test, which does not depend on graphs.
 #[expect(dead_code, reason = "the models use what the races are about")]
-#[path = "../../src/run/helpers/shared.rs"]
+#[path = "../../src/run/engine/helpers/shared.rs"]
 mod shared;
 
 #[path = "helpers/harness.rs"]

@@ -82,8 +82,8 @@ const TESTS: &[&str] = &[
     include_str!("../examples.rs"),
     include_str!("../../src/compile/tests/codes.rs"),
     include_str!("../../src/compile/tests/rules.rs"),
-    include_str!("../../src/run/channel/tests.rs"),
-    include_str!("../../src/run/helpers/tests.rs"),
+    include_str!("../../src/run/flow/channel/tests.rs"),
+    include_str!("../../src/run/engine/helpers/tests.rs"),
 ];
 
 /// A graph with this in its lane and in the policy of its edge.
