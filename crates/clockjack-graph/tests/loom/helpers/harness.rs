@@ -298,7 +298,8 @@ impl Setup {
         let dependencies = Dependencies::from_jobs(jobs, lanes);
         let state = Mutex::new((VecDeque::new(), false));
         let pool = StdArc::new(Pool { state, more: Condvar::new(), is_full });
-        let workers = StdArc::new(HelpersShared::new(dependencies, StdArc::clone(&pool), n_helpers, n_spins));
+        let workers =
+            StdArc::new(HelpersShared::new(dependencies, StdArc::clone(&pool), n_helpers, n_spins));
         let has_batch = script.iter().any(|job| matches!(job.action, Action::Batch(_)));
         let handle = StateHandle(Arc::new(SharedState {
             epoch: 0,
