@@ -3,8 +3,12 @@
 //! `cargo run -p clockjack-rt --example supervise`
 #![expect(clippy::print_stdout, reason = "an example that prints its result")]
 
-use clockjack_rt::{PoolConfig, WorkerPool, exec::builtin::Spawn, exec::*};
 use core::{error::Error, time::Duration};
+
+use clockjack_rt::{
+    PoolConfig, WorkerPool,
+    exec::{builtin::Spawn, *},
+};
 
 /// Fails, unless it is the third.
 struct Line(u32);

@@ -1,11 +1,11 @@
 //! Running one future on a thread that waits for it.
 
-use alloc::{sync::Arc, task::Wake};
 use core::{
     cell::Cell,
     pin::pin,
     task::{Context, Poll, Waker},
 };
+use std::{sync::Arc, task::Wake};
 
 use crate::{OsInstant, Parker, host};
 
@@ -24,7 +24,7 @@ impl Wake for Unparker {
 
 thread_local! {
     /// Kept, because threads that wait once wait again; not here while a call uses it.
-    static SPARE: Cell<Option<Arc<Unparker>>> = const { Cell::new(None) };
+    static CACHED: Cell<Option<Arc<Unparker>>> = const { Cell::new(None) };
 }
 
 /// Polls a future until it is ready, and sleeps in between.
@@ -41,15 +41,15 @@ pub(crate) fn block_on_until<F: Future>(future: F, until: OsInstant) -> Option<F
     );
     let mut future = pin!(future);
     // A nested call, as from a drop, gets its own: a token is not for two.
-    let spare = SPARE.try_with(Cell::take).ok().flatten();
-    let unparker = spare.unwrap_or_else(|| Arc::new(Unparker(Parker::new())));
+    let cached = CACHED.try_with(Cell::take).ok().flatten();
+    let unparker = cached.unwrap_or_else(|| Arc::new(Unparker(Parker::new())));
     let waker = Waker::from(Arc::clone(&unparker));
     let mut cx = Context::from_waker(&waker);
     loop {
         match future.as_mut().poll(&mut cx) {
             Poll::Ready(output) => {
                 // At the end of a thread there is nothing to keep it for.
-                let _ = SPARE.try_with(|spare| spare.set(Some(unparker)));
+                let _ = CACHED.try_with(|cached| cached.set(Some(unparker)));
                 return Some(output);
             }
             Poll::Pending if until == OsInstant::MAX => {

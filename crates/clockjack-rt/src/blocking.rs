@@ -31,20 +31,21 @@
 mod config;
 mod state;
 
-use alloc::{borrow::Cow, sync::Arc};
 use core::{
     any::Any, cell::Cell, error::Error, fmt, mem, panic::AssertUnwindSafe, ptr, time::Duration,
 };
 use std::{
+    borrow::Cow,
     io,
     panic::catch_unwind,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 
-use crate::thread::{self, ThreadConfig};
 pub use config::{BlockingConfig, InvalidConfig};
-use state::{Refusal, Seat, State};
+use state::{IdleSlot, Refusal, State};
+
+use crate::thread::{self, ThreadConfig};
 
 /// A thread that must stay a little longer (rule 4) waits at least so long before it asks again.
 const KEEP_ALIVE_MIN: Duration = Duration::from_millis(1);
@@ -116,7 +117,7 @@ impl BlockingPool {
     pub fn new(config: BlockingConfig) -> Result<Self, InvalidConfig> {
         config.validate()?;
         let state = Mutex::new(State::default());
-        Ok(Self { shared: Arc::new(Shared { config, state, left: Condvar::new() }) })
+        Ok(Self { shared: Arc::new(Shared { config, state, thread_exited: Condvar::new() }) })
     }
 
     /// Hands over a closure, to be run by a thread of the pool. Does not wait for it; starting a
@@ -130,10 +131,10 @@ impl BlockingPool {
         let work = Box::new(work);
         match self.shared.admit() {
             Ok(mut state) => {
-                let called = state.push(work);
+                let woken = state.push(work);
                 drop(state);
-                if let Some(seat) = called {
-                    seat.notify_one();
+                if let Some(slot) = woken {
+                    slot.notify_one();
                 }
                 Ok(())
             }
@@ -149,23 +150,23 @@ impl BlockingPool {
     pub fn shutdown(&self, deadline: Duration) -> BlockingReport {
         let start = Instant::now();
         let mut state = self.shared.lock();
-        let (queue, seats) = state.close();
+        let (queue, slots) = state.close();
         let n_running = state.running();
         drop(state);
-        for seat in seats {
-            seat.notify_one();
+        for slot in slots {
+            slot.notify_one();
         }
         let n_dropped = queue.len();
         let n_panicked =
-            queue.into_iter().map(|work| guarded(|| drop(work))).filter(|p| *p).count();
+            queue.into_iter().map(|work| caught_panic(|| drop(work))).filter(|p| *p).count();
         let mut state = self.shared.lock();
         state.count_dropped(n_dropped, n_panicked);
         let rest = deadline.saturating_sub(start.elapsed());
-        let n_own = usize::from(self.shared.is_served_here());
+        let n_own = usize::from(self.shared.is_own_thread());
         let has_others = |state: &mut State| state.n_threads() > n_own;
         let (state, _) = self
             .shared
-            .left
+            .thread_exited
             .wait_timeout_while(state, rest, has_others)
             .unwrap_or_else(PoisonError::into_inner);
         let abandoned = state.running();
@@ -254,12 +255,12 @@ struct Shared {
     config: BlockingConfig,
     state: Mutex<State>,
     /// Rung when a thread has left that a shutdown may wait for.
-    left: Condvar,
+    thread_exited: Condvar,
 }
 
 thread_local! {
     /// The pool that this thread belongs to; compared, and never followed.
-    static SERVED: Cell<*const Shared> = const { Cell::new(ptr::null()) };
+    static CURRENT_POOL: Cell<*const Shared> = const { Cell::new(ptr::null()) };
 }
 
 impl Shared {
@@ -280,67 +281,67 @@ impl Shared {
         let mut state = self.lock();
         let admitted = state.confirm(started.is_ok());
         if state.is_closed() {
-            self.left.notify_all();
+            self.thread_exited.notify_all();
         }
         admitted.map(|()| state)
     }
 
     /// Whether this thread is one of the pool's.
-    fn is_served_here(&self) -> bool {
-        ptr::eq(SERVED.get(), self)
+    fn is_own_thread(&self) -> bool {
+        ptr::eq(CURRENT_POOL.get(), self)
     }
 
     fn start_thread(self: &Arc<Self>, number: u64) -> io::Result<()> {
         let name = Cow::Owned(format!("{}-{number}", self.config.name));
         let config = ThreadConfig { name, stack_size: self.config.stack_size };
         let shared = Arc::clone(self);
-        thread::start(&config, move || shared.serve()).map(drop)
+        thread::start(&config, move || shared.run_thread()).map(drop)
     }
 
     /// The life of a thread.
-    fn serve(&self) {
-        SERVED.set(self);
-        let seat: Arc<Seat> = Arc::default();
+    fn run_thread(&self) {
+        CURRENT_POOL.set(self);
+        let slot: Arc<IdleSlot> = Arc::default();
         let keep_alive = self.config.keep_alive.max(KEEP_ALIVE_MIN);
         let mut state = self.lock();
-        state.arrive();
+        state.thread_started();
         loop {
             if let Some(work) = state.pop() {
                 drop(state);
-                let panicked = guarded(work);
+                let panicked = caught_panic(work);
                 state = self.lock();
                 state.count_finished(panicked);
                 continue;
             }
-            if !state.sit_down(&seat) {
+            if !state.enter_idle(&slot) {
                 break;
             }
-            let is_waiting = |state: &mut State| state.sits(&seat);
-            (state, _) = seat
+            let is_waiting = |state: &mut State| state.is_idle(&slot);
+            (state, _) = slot
                 .wait_timeout_while(state, keep_alive, is_waiting)
                 .unwrap_or_else(PoisonError::into_inner);
             // Rule 4: whoever was called is not idle any more, and has a look at the queue.
-            if state.stand_up(&seat) && state.is_one_too_many() {
+            if state.leave_idle(&slot) && state.is_surplus() {
                 break;
             }
         }
-        state.leave();
+        state.thread_exited();
         if state.is_closed() {
-            self.left.notify_all();
+            self.thread_exited.notify_all();
         }
     }
 }
 
 /// Calls what may panic; says whether it did.
-fn guarded(call: impl FnOnce()) -> bool {
+fn caught_panic(call: impl FnOnce()) -> bool {
     // What the closure broke it has broken for itself: the pool keeps nothing of it.
     let Err(payload) = catch_unwind(AssertUnwindSafe(call)) else { return false };
-    discard(payload);
+    drop_panic_payload(payload);
     true
 }
 
 /// Drops what was thrown, which may throw again.
-pub(crate) fn discard(payload: Box<dyn Any + Send>) {
+pub(crate) fn drop_panic_payload(payload: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         // A payload whose drop panics with such a payload could go on for ever: leaked.
         mem::forget(another);

@@ -1,7 +1,7 @@
 //! The command by which a process has blocking work done.
 
-use alloc::{boxed::Box, sync::Arc};
 use core::fmt;
+use std::sync::Arc;
 
 use clockjack_exec::{
     Command, CommandId, Commands, Completer, Failure, Payload,

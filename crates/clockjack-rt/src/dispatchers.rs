@@ -32,12 +32,14 @@
 //! 2. All are told to stop, then each is waited for, until a common time. A thread that does not
 //!    come back from a handler is left behind.
 
-mod lookout;
 mod pinned;
+mod thread_watchdog;
 
-use alloc::{borrow::Cow, sync::Arc};
 use core::{fmt, mem, time::Duration};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use clockjack_actor::{
     ActorSystem,
@@ -46,22 +48,22 @@ use clockjack_actor::{
 use clockjack_exec::{Commands, Handle, StartError, StuckWorker};
 use clockjack_sched::DispatcherId;
 
-use self::{lookout::Lookout, pinned::PinnedThread};
+use self::{pinned::PinnedThread, thread_watchdog::ThreadWatchdog};
 use crate::{BLOCKING_DISPATCHER, OsClock, OsInstant, PoolConfig, WorkerPool, tokio_host};
 
 /// The most threads of one dispatcher.
 const THREADS_MAX: usize = 1024;
 
 /// The node number of the first thread that is nobody's dispatcher: behind all that are.
-const OWN_NODES: u32 = 1 << 16;
+const FIRST_DEDICATED_NODE: u32 = 1 << 16;
 
 /// How long the end of a thread is waited for beyond the time: it has only to notice.
-const LEAVES_IN: Duration = Duration::from_millis(500);
+const JOIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// See the [module](self).
 pub(crate) struct Dispatchers {
     config: PoolConfig,
-    told: Arc<Told>,
+    stuck_reporter: Arc<StuckReporter>,
     clock: OsClock,
     reactor: tokio_host::ReactorHandle,
     state: Mutex<State>,
@@ -69,24 +71,24 @@ pub(crate) struct Dispatchers {
 
 #[derive(Default)]
 struct State {
-    is_over: bool,
+    is_shut_down: bool,
     pools: Vec<(DispatcherId, WorkerPool)>,
     blocking: Option<WorkerPool>,
     pinned: Vec<(DispatcherId, PinnedThread)>,
     /// Those for one task each, also some that have ended.
-    own: Vec<PinnedThread>,
+    dedicated: Vec<PinnedThread>,
     /// How many of these there were.
-    n_own: u32,
+    n_dedicated: u32,
     /// Started with the first pinned thread.
-    lookout: Option<Lookout>,
+    thread_watchdog: Option<ThreadWatchdog>,
 }
 
 /// The system, for those who see handlers that do not return. It keeps the dispatchers, so it is
 /// let go at the end.
 #[derive(Debug, Default)]
-pub(crate) struct Told(Mutex<Option<ActorSystem>>);
+pub(crate) struct StuckReporter(Mutex<Option<ActorSystem>>);
 
-impl Told {
+impl StuckReporter {
     fn set(&self, system: Option<ActorSystem>) {
         // What was there is dropped outside of the lock.
         let before = mem::replace(&mut *self.lock(), system);
@@ -110,24 +112,25 @@ impl Dispatchers {
     /// None yet, beside a pool of this kind.
     pub(crate) fn new(config: PoolConfig, pool: &WorkerPool) -> Arc<Self> {
         let (clock, reactor) = (pool.clock(), pool.reactor());
-        let told = Arc::<Told>::default();
-        let this = Arc::new(Self { config, told, clock, reactor, state: Mutex::default() });
-        this.watch(pool);
+        let stuck_reporter = Arc::<StuckReporter>::default();
+        let this =
+            Arc::new(Self { config, stuck_reporter, clock, reactor, state: Mutex::default() });
+        this.report_stuck_of(pool);
         this
     }
 
     /// Tells the system of handlers that do not return, wherever they run.
-    pub(crate) fn tell_of_stuck(&self, system: &ActorSystem) {
-        self.told.set(Some(system.clone()));
+    pub(crate) fn report_stuck_to(&self, system: &ActorSystem) {
+        self.stuck_reporter.set(Some(system.clone()));
     }
 
-    fn watch(&self, pool: &WorkerPool) {
-        let told = Arc::clone(&self.told);
-        pool.tell_of_stuck(move |stuck| told.report(stuck));
+    fn report_stuck_of(&self, pool: &WorkerPool) {
+        let stuck_reporter = Arc::clone(&self.stuck_reporter);
+        pool.on_stuck(move |stuck| stuck_reporter.report(stuck));
     }
 
     /// The executor of a dispatcher that was made by the user.
-    pub(crate) fn made(&self, id: DispatcherId) -> Option<Handle> {
+    pub(crate) fn user_dispatcher(&self, id: DispatcherId) -> Option<Handle> {
         let state = self.state();
         let pool = state.pools.iter().find(|(other, _)| *other == id);
         let pinned = || state.pinned.iter().find(|(other, _)| *other == id);
@@ -154,17 +157,17 @@ impl Dispatchers {
             ..self.config.clone()
         };
         let pool = WorkerPool::on_node(u32::from(id.0), self.clock, config, Commands::new())?;
-        self.watch(&pool);
+        self.report_stuck_of(&pool);
         Ok(pool)
     }
 
     /// The lookout, with the first pinned thread.
-    fn lookout<'s>(&self, state: &'s mut State) -> Result<&'s Lookout, StartError> {
-        let lookout = match state.lookout.take() {
-            Some(lookout) => lookout,
-            None => Lookout::start(&self.config, Arc::clone(&self.told))?,
+    fn thread_watchdog<'s>(&self, state: &'s mut State) -> Result<&'s ThreadWatchdog, StartError> {
+        let thread_watchdog = match state.thread_watchdog.take() {
+            Some(thread_watchdog) => thread_watchdog,
+            None => ThreadWatchdog::start(&self.config, Arc::clone(&self.stuck_reporter))?,
         };
-        Ok(state.lookout.insert(lookout))
+        Ok(state.thread_watchdog.insert(thread_watchdog))
     }
 
     /// A thread with an executor of its own, which the lookout looks at.
@@ -173,31 +176,32 @@ impl Dispatchers {
         state: &mut State,
         node: u32,
         name: &str,
-        wishes: &ThreadPolicy,
+        policy: &ThreadPolicy,
     ) -> Result<(PinnedThread, PolicyAnswers), StartError> {
-        let post = self.lookout(state)?.post();
-        let (reactor, watched) = (self.reactor.clone(), Arc::clone(&post));
+        let heartbeat = self.thread_watchdog(state)?.new_heartbeat();
+        let (reactor, beats) = (self.reactor.clone(), Arc::clone(&heartbeat));
         let started =
-            PinnedThread::start(node, name, wishes, &self.config, self.clock, reactor, watched)?;
-        self.lookout(state)?.add(post, started.0.handle());
+            PinnedThread::start(node, name, policy, &self.config, self.clock, reactor, beats)?;
+        self.thread_watchdog(state)?.add(heartbeat, started.0.handle());
         Ok(started)
     }
 
     /// Lets go of threads that were for one task, and have ended.
-    fn forget_the_gone(state: &mut State) {
-        let State { own, lookout, .. } = state;
-        for gone in own.extract_if(.., |thread| thread.is_gone()) {
-            if let Some(lookout) = lookout {
-                lookout.remove(gone.post());
+    fn join_finished(state: &mut State) {
+        let State { dedicated, thread_watchdog, .. } = state;
+        for finished in dedicated.extract_if(.., |thread| thread.is_finished()) {
+            if let Some(thread_watchdog) = thread_watchdog {
+                thread_watchdog.remove(finished.heartbeat());
             }
-            gone.join(OsInstant::now());
+            finished.join(OsInstant::now());
         }
     }
 
     /// Ends all of them, until some time; see the [module](self).
     pub(crate) fn shutdown(&self, until: OsInstant) {
-        let State { pools, blocking, pinned, own, lookout, .. } = self.close();
-        let pinned: Vec<_> = pinned.into_iter().map(|(_, thread)| thread).chain(own).collect();
+        let State { pools, blocking, pinned, dedicated, thread_watchdog, .. } = self.close();
+        let pinned: Vec<_> =
+            pinned.into_iter().map(|(_, thread)| thread).chain(dedicated).collect();
         pinned.iter().for_each(|thread| thread.stop(until));
         for pool in pools.into_iter().map(|(_, pool)| pool).chain(blocking) {
             pool.shutdown(until.saturating_since(OsInstant::now()));
@@ -205,25 +209,29 @@ impl Dispatchers {
         for thread in pinned {
             thread.join(until);
         }
-        if let Some(lookout) = lookout {
-            lookout.stop();
-            lookout.join();
+        if let Some(thread_watchdog) = thread_watchdog {
+            thread_watchdog.stop();
+            thread_watchdog.join();
         }
-        self.told.set(None);
+        self.stuck_reporter.set(None);
     }
 
     /// Ends all of them without waiting for anybody.
-    pub(crate) fn let_go(&self) {
+    pub(crate) fn shutdown_now(&self) {
         let now = OsInstant::now();
-        let State { pinned, own, lookout, .. } = self.close();
-        pinned.iter().map(|(_, thread)| thread).chain(&own).for_each(|thread| thread.stop(now));
-        lookout.iter().for_each(Lookout::stop);
-        self.told.set(None);
+        let State { pinned, dedicated, thread_watchdog, .. } = self.close();
+        pinned
+            .iter()
+            .map(|(_, thread)| thread)
+            .chain(&dedicated)
+            .for_each(|thread| thread.stop(now));
+        thread_watchdog.iter().for_each(ThreadWatchdog::stop);
+        self.stuck_reporter.set(None);
     }
 
     /// Rule 1.
     fn close(&self) -> State {
-        mem::replace(&mut *self.state(), State { is_over: true, ..State::default() })
+        mem::replace(&mut *self.state(), State { is_shut_down: true, ..State::default() })
     }
 }
 
@@ -235,13 +243,13 @@ impl fmt::Debug for Dispatchers {
 
 /// The dispatchers, as a system asks for them.
 #[derive(Debug)]
-pub(crate) struct Office(pub(crate) Arc<Dispatchers>);
+pub(crate) struct RtDispatcherHost(pub(crate) Arc<Dispatchers>);
 
-impl DispatcherHost for Office {
+impl DispatcherHost for RtDispatcherHost {
     fn create(&self, id: DispatcherId, name: &str, threads: usize) -> Result<Handle, StartError> {
         let this = &self.0;
         let mut state = this.state();
-        if state.is_over {
+        if state.is_shut_down {
             return Err(StartError::stopped());
         }
         if threads > THREADS_MAX {
@@ -256,11 +264,11 @@ impl DispatcherHost for Office {
     fn pinned(&self, id: DispatcherId, name: &str) -> Result<Handle, StartError> {
         let this = &self.0;
         let mut state = this.state();
-        if state.is_over {
+        if state.is_shut_down {
             return Err(StartError::stopped());
         }
-        let (node, wishes) = (u32::from(id.0), ThreadPolicy::default());
-        let (thread, _) = this.start_pinned(&mut state, node, name, &wishes)?;
+        let (node, policy) = (u32::from(id.0), ThreadPolicy::default());
+        let (thread, _) = this.start_pinned(&mut state, node, name, &policy)?;
         let handle = thread.handle();
         state.pinned.push((id, thread));
         Ok(handle)
@@ -269,26 +277,26 @@ impl DispatcherHost for Office {
     fn own_thread(&self, name: &str, policy: &ThreadPolicy) -> Result<OwnThread, StartError> {
         let this = &self.0;
         let mut state = this.state();
-        if state.is_over {
+        if state.is_shut_down {
             return Err(StartError::stopped());
         }
-        let node = OWN_NODES.checked_add(state.n_own);
+        let node = FIRST_DEDICATED_NODE.checked_add(state.n_dedicated);
         let node = node.ok_or_else(|| StartError::too_many_workers(THREADS_MAX))?;
-        Dispatchers::forget_the_gone(&mut state);
-        if state.own.len() >= THREADS_MAX {
+        Dispatchers::join_finished(&mut state);
+        if state.dedicated.len() >= THREADS_MAX {
             return Err(StartError::too_many_workers(THREADS_MAX));
         }
         let (thread, answers) = this.start_pinned(&mut state, node, name, policy)?;
-        state.n_own += 1;
-        let own = OwnThread::new(thread.handle(), answers, thread.end());
-        state.own.push(thread);
-        Ok(own)
+        state.n_dedicated += 1;
+        let own_thread = OwnThread::new(thread.handle(), answers, thread.stop_on_drop());
+        state.dedicated.push(thread);
+        Ok(own_thread)
     }
 
     fn find(&self, id: DispatcherId) -> Option<Handle> {
         let this = &self.0;
         let mut state = this.state();
-        if id != BLOCKING_DISPATCHER || state.is_over {
+        if id != BLOCKING_DISPATCHER || state.is_shut_down {
             return None;
         }
         if state.blocking.is_none() {

@@ -1,9 +1,8 @@
 //! Threads as a host: what the executor's heart asks of an operating system.
 #![expect(unsafe_code, reason = "promises which worker a thread is")]
 
-use alloc::sync::Arc;
 use core::{cell::Cell, panic::AssertUnwindSafe, ptr, time::Duration};
-use std::panic::catch_unwind;
+use std::{panic::catch_unwind, sync::Arc};
 
 use clockjack_exec::{Caught, Host, engine::Engine, worker::Local};
 use clockjack_time::{MonotonicClock as _, Tick};
@@ -22,28 +21,28 @@ thread_local! {
 
 thread_local! {
     /// The seat of the worker that this thread is.
-    static SEAT: Cell<usize> = const { Cell::new(0) };
+    static WORKER_INDEX: Cell<usize> = const { Cell::new(0) };
 }
 
 /// What the threads of one pool share with its engine.
 #[derive(Debug)]
 pub(crate) struct Threads {
     pub(crate) clock: OsClock,
-    pub(crate) seats: Box<[Parker]>,
-    pub(crate) metronome: Parker,
+    pub(crate) parkers: Box<[Parker]>,
+    pub(crate) watchdog: Parker,
     /// Where whoever shuts the pool down waits.
-    pub(crate) stopper: Parker,
+    pub(crate) shutdown_parker: Parker,
     nanos_per_tick: u64,
     seed: u64,
 }
 
 impl Threads {
-    pub(crate) fn new(clock: OsClock, seats: usize, seed: u64) -> Arc<Self> {
+    pub(crate) fn new(clock: OsClock, workers_max: usize, seed: u64) -> Arc<Self> {
         Arc::new(Self {
             clock,
-            seats: (0..seats).map(|_| Parker::new()).collect(),
-            metronome: Parker::new(),
-            stopper: Parker::new(),
+            parkers: (0..workers_max).map(|_| Parker::new()).collect(),
+            watchdog: Parker::new(),
+            shutdown_parker: Parker::new(),
             nanos_per_tick: u64::from(clock.resolution().nanos().get()),
             seed,
         })
@@ -57,7 +56,7 @@ pub(crate) fn is_worker() -> bool {
 }
 
 /// From here on this thread runs an executor of its own.
-pub(crate) fn pin() {
+pub(crate) fn mark_pinned() {
     IS_PINNED.set(true);
 }
 
@@ -69,14 +68,14 @@ pub(crate) fn is_worker_of(engine: &Engine) -> bool {
 }
 
 /// Says which seat the worker has that this thread is going to be.
-pub(crate) fn take_seat(seat: usize) {
-    SEAT.set(seat);
+pub(crate) fn set_worker_index(index: usize) {
+    WORKER_INDEX.set(index);
 }
 
 /// The seat of this thread, if it is a worker of this engine.
 #[inline]
-pub(crate) fn seat_of(engine: &Engine) -> Option<usize> {
-    is_worker_of(engine).then(|| SEAT.get())
+pub(crate) fn worker_index_of(engine: &Engine) -> Option<usize> {
+    is_worker_of(engine).then(|| WORKER_INDEX.get())
 }
 
 /// The threads, as the engine holds them.
@@ -114,16 +113,16 @@ unsafe impl Host for ThreadHost {
         LOCAL.replace(local)
     }
 
-    fn park(&self, seat: usize, until: Option<Tick>) {
-        self.0.seats[seat].park(until.map(|tick| self.0.clock.instant_of(tick)));
+    fn park(&self, worker: usize, until: Option<Tick>) {
+        self.0.parkers[worker].park(until.map(|tick| self.0.clock.instant_of(tick)));
     }
 
-    fn unpark(&self, seat: usize) {
-        self.0.seats[seat].unpark();
+    fn unpark(&self, worker: usize) {
+        self.0.parkers[worker].unpark();
     }
 
     fn unpark_metronome(&self) {
-        self.0.metronome.unpark();
+        self.0.watchdog.unpark();
     }
 
     fn yield_now(&self) {
@@ -131,7 +130,7 @@ unsafe impl Host for ThreadHost {
     }
 
     fn stop_progressed(&self) {
-        self.0.stopper.unpark();
+        self.0.shutdown_parker.unpark();
     }
 
     fn seed(&self) -> u64 {

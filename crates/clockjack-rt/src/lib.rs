@@ -176,8 +176,6 @@
 //! there as well, its joins awaited in any task; only its shutdown and its drop wait, so they
 //! belong into `tokio::task::spawn_blocking` where that matters.
 
-extern crate alloc;
-
 mod block_on;
 pub mod blocking;
 mod blocking_command;
@@ -206,7 +204,7 @@ pub mod parker_futex;
 #[path = "parker/portable.rs"]
 pub mod parker_portable;
 mod pool;
-mod prim;
+mod primitive;
 mod runtime;
 pub mod scheduler;
 pub mod thread;
@@ -220,14 +218,14 @@ mod thread_control;
 #[path = "thread/portable.rs"]
 mod thread_control_portable;
 #[cfg(not(all(feature = "tokio", not(loom))))]
-#[path = "tokio_host/absent.rs"]
+#[path = "tokio_host/disabled.rs"]
 mod tokio_host;
 #[cfg(all(feature = "tokio", not(loom)))]
 #[path = "tokio_host/enabled.rs"]
 mod tokio_host;
 #[cfg(all(test, feature = "tokio", not(loom)))]
-#[path = "tokio_host/absent.rs"]
-mod tokio_host_absent;
+#[path = "tokio_host/disabled.rs"]
+mod tokio_host_disabled;
 #[cfg(all(feature = "tokio", not(loom)))]
 #[path = "scheduler/tokio.rs"]
 mod tokio_scheduler;
@@ -237,14 +235,8 @@ mod tokio_toolbox;
 mod tracing_bridge;
 
 pub use blocking::{BlockingConfig, BlockingPool, BlockingReport, BlockingStats, Rejected};
-pub use clock::{OsClock, OsInstant};
-pub use parker::Parked;
-#[cfg(all(target_os = "linux", not(loom)))]
-pub use parker_futex::Parker;
-#[cfg(not(all(target_os = "linux", not(loom))))]
-pub use parker_portable::Parker;
-
 pub use blocking_command::Blocking;
+pub use clock::{OsClock, OsInstant};
 pub use clockjack_actor as actor;
 pub use clockjack_exec as exec;
 pub use clockjack_exec::yield_now;
@@ -252,6 +244,11 @@ pub use clockjack_sched as sched;
 pub use current::{interval, sleep, spawn};
 #[cfg(all(feature = "tokio", not(loom)))]
 pub use failure_bridge::TokioFailureEventBridge;
+pub use parker::Parked;
+#[cfg(all(target_os = "linux", not(loom)))]
+pub use parker_futex::Parker;
+#[cfg(not(all(target_os = "linux", not(loom))))]
+pub use parker_portable::Parker;
 pub use pool::{PoolConfig, ShutdownReport, Straggler, WorkerPool};
 pub use runtime::Runtime;
 pub use scheduler::{

@@ -1,14 +1,9 @@
 //! The pool of workers: threads that step processes, and come and go.
 
 mod config;
-mod metronome;
 mod shutdown;
+mod watchdog;
 
-use alloc::{
-    borrow::Cow,
-    boxed::Box,
-    sync::{Arc, Weak},
-};
 use core::{
     fmt,
     num::NonZeroUsize,
@@ -16,9 +11,19 @@ use core::{
     time::Duration,
 };
 use std::{
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc},
+    borrow::Cow,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak, mpsc},
     thread::JoinHandle,
 };
+
+use clockjack_exec::{
+    Commands, ExecStats, Handle, Join, Payload, Payloads, Pid, Process, ProcessRef, SendError,
+    StartError, StuckWorker, SubmitError,
+    engine::{Engine, EngineConfig},
+    engine_ref::EngineRef,
+    worker,
+};
+use clockjack_sched::Scheduler;
 
 pub use self::{
     config::PoolConfig,
@@ -29,24 +34,16 @@ use crate::{
     current::Entered,
     dispatchers::Dispatchers,
     host::{self, ThreadHost, Threads},
-    scheduler::{Places, PoolScheduler},
+    scheduler::{Executors, PoolScheduler},
     thread::{self, ThreadConfig},
     thread_control, tokio_host,
 };
-use clockjack_exec::{
-    Commands, ExecStats, Handle, Join, Payload, Payloads, Pid, Process, ProcessRef, SendError,
-    StartError, StuckWorker, SubmitError,
-    engine::{Engine, EngineConfig},
-    engine_ref::EngineRef,
-    worker,
-};
-use clockjack_sched::Scheduler;
 
 /// The most seats that a pool may have.
-const SEATS_MAX: usize = 1024;
+const WORKERS_MAX: usize = 1024;
 
-/// Looks of the metronome without anything to watch before it stops to watch.
-const QUIET_LOOKS_MAX: u32 = 5;
+/// Looks of the watchdog without anything to watch before it stops to watch.
+const IDLE_CHECKS_MAX: u32 = 5;
 
 /// Threads that step processes, share them out among themselves, and fire timers.
 ///
@@ -78,10 +75,10 @@ struct Inner {
     /// Those that workers may be bound to, if they are to be. Looked up once: whoever resizes the
     /// pool may be bound to one of them.
     cpus: Vec<usize>,
-    crew: Mutex<Crew>,
-    is_over: AtomicBool,
+    worker_threads: Mutex<WorkerThreads>,
+    is_shut_down: AtomicBool,
     reactor: tokio_host::Reactor,
-    /// Made when it is first asked for. The metronome looks at it, too.
+    /// Made when it is first asked for. The watchdog looks at it, too.
     scheduler: Arc<OnceLock<PoolScheduler>>,
     /// Who else is told of stuck workers.
     on_stuck: Arc<OnceLock<OnStuck>>,
@@ -93,12 +90,12 @@ type OnStuck = Box<dyn Fn(StuckWorker) + Send + Sync>;
 
 /// The threads of a pool.
 #[derive(Default)]
-struct Crew {
+struct WorkerThreads {
     /// By seat; those that were asked to leave are not in here.
     workers: Vec<Option<JoinHandle<()>>>,
-    /// Those that were asked to leave, and their seats; the metronome has none.
+    /// Those that were asked to leave, and their seats; the watchdog has none.
     leaving: Vec<(Option<usize>, JoinHandle<()>)>,
-    metronome: Option<JoinHandle<()>>,
+    watchdog: Option<JoinHandle<()>>,
 }
 
 impl WorkerPool {
@@ -122,34 +119,37 @@ impl WorkerPool {
         commands: Commands,
     ) -> Result<Self, StartError> {
         let workers = workers_of(&config)?;
-        let seats = config.workers_max.clamp(1, SEATS_MAX);
-        check_count(workers, seats)?;
+        let workers_max = config.workers_max.clamp(1, WORKERS_MAX);
+        check_count(workers, workers_max)?;
         let blocking = BlockingPool::new(config.blocking.clone());
         let blocking = Arc::new(blocking.map_err(|invalid| StartError::thread(&invalid))?);
         let reactor = tokio_host::Reactor::start(config.tokio)?;
-        let threads = Threads::new(clock, seats, config.seed);
+        let threads = Threads::new(clock, workers_max, config.seed);
         let commands = blocking_command::add_to(commands, &blocking);
         let nanos_per_tick = u128::from(config.resolution.nanos().get());
-        let grace_ticks = config.grace.as_nanos().div_ceil(nanos_per_tick).max(1);
+        let grace_ticks = config.timer_tolerance.as_nanos().div_ceil(nanos_per_tick).max(1);
         let engine_config = EngineConfig {
-            seats,
+            seats: workers_max,
             node,
             limits: config.limits,
             resolution: config.resolution,
             grace_ticks: u64::try_from(grace_ticks).unwrap_or(u64::MAX),
-            quiet_looks_max: QUIET_LOOKS_MAX,
+            quiet_looks_max: IDLE_CHECKS_MAX,
         };
         let host = Box::new(ThreadHost(Arc::clone(&threads)));
         let engine = Engine::new(host, &engine_config, commands)?;
-        let crew = Crew { workers: (0..seats).map(|_| None).collect(), ..Crew::default() };
+        let worker_threads = WorkerThreads {
+            workers: (0..workers_max).map(|_| None).collect(),
+            ..WorkerThreads::default()
+        };
         let inner = Arc::new(Inner {
             engine: engine.clone(),
             threads,
             blocking,
             cpus: if config.pin_workers { thread_control::allowed_cpus() } else { Vec::new() },
             config,
-            crew: Mutex::new(crew),
-            is_over: AtomicBool::new(false),
+            worker_threads: Mutex::new(worker_threads),
+            is_shut_down: AtomicBool::new(false),
             reactor,
             scheduler: Arc::default(),
             on_stuck: Arc::default(),
@@ -157,15 +157,15 @@ impl WorkerPool {
         });
         // From here on a failure shuts down what was started, by the drop.
         let pool = Self { inner, handle: Handle::new(engine) };
-        pool.inner.start_metronome()?;
+        pool.inner.start_watchdog()?;
         pool.inner.resize(workers)?;
         Ok(pool)
     }
 
     /// Tells somebody of stuck workers, beside who is named in the configuration. Only the first
     /// call counts.
-    pub(crate) fn tell_of_stuck(&self, tell: impl Fn(StuckWorker) + Send + Sync + 'static) {
-        let _ = self.inner.on_stuck.set(Box::new(tell));
+    pub(crate) fn on_stuck(&self, report: impl Fn(StuckWorker) + Send + Sync + 'static) {
+        let _ = self.inner.on_stuck.set(Box::new(report));
     }
 
     /// Lets jobs of the scheduler run on these, too. Only the first call counts.
@@ -259,7 +259,7 @@ impl WorkerPool {
     /// How many workers there are.
     #[must_use]
     pub fn workers(&self) -> usize {
-        self.inner.crew().workers.iter().flatten().count()
+        self.inner.worker_threads().workers.iter().flatten().count()
     }
 
     /// Makes workers come or go; gives the number that there were.
@@ -309,8 +309,9 @@ impl WorkerPool {
         let make = || {
             let (threads, blocking) = (Arc::clone(&inner.threads), Arc::clone(&inner.blocking));
             let config = &inner.config.scheduler;
-            let places = Places { threads, blocking, made: Arc::clone(&inner.dispatchers) };
-            PoolScheduler::new(config, self.workers(), self.handle(), places)
+            let executors =
+                Executors { threads, blocking, user_dispatchers: Arc::clone(&inner.dispatchers) };
+            PoolScheduler::new(config, self.workers(), self.handle(), executors)
         };
         inner.scheduler.get_or_init(make).scheduler()
     }
@@ -390,53 +391,53 @@ fn check_count(workers: usize, max: usize) -> Result<(), StartError> {
     }
 }
 
-impl Crew {
+impl WorkerThreads {
     /// Whether the worker of a seat was asked to leave, and has not ended.
-    fn is_leaving(&self, seat: usize) -> bool {
-        self.leaving.iter().any(|(leaving, _)| *leaving == Some(seat))
+    fn is_leaving(&self, index: usize) -> bool {
+        self.leaving.iter().any(|(leaving, _)| *leaving == Some(index))
     }
 }
 
 impl Inner {
-    fn crew(&self) -> MutexGuard<'_, Crew> {
+    fn worker_threads(&self) -> MutexGuard<'_, WorkerThreads> {
         // Nothing is left half done by a panic under this lock.
-        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
+        self.worker_threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn resize(&self, workers: usize) -> Result<usize, StartError> {
-        let mut crew = self.crew();
-        check_count(workers, crew.workers.len())?;
+        let mut all = self.worker_threads();
+        check_count(workers, all.workers.len())?;
         if self.engine.is_stopping() {
             return Err(StartError::stopped());
         }
-        let before = crew.workers.iter().flatten().count();
+        let before = all.workers.iter().flatten().count();
         let mut now = before;
-        for seat in (0..crew.workers.len()).rev() {
+        for index in (0..all.workers.len()).rev() {
             if now <= workers {
                 break;
             }
-            if let Some(worker) = crew.workers[seat].take() {
-                self.engine.dismiss(seat);
-                crew.leaving.push((Some(seat), worker));
+            if let Some(worker) = all.workers[index].take() {
+                self.engine.dismiss(index);
+                all.leaving.push((Some(index), worker));
                 now -= 1;
             }
         }
-        crew.leaving.retain(|(_, worker)| !worker.is_finished());
-        for seat in 0..crew.workers.len() {
+        all.leaving.retain(|(_, worker)| !worker.is_finished());
+        for index in 0..all.workers.len() {
             if now >= workers {
                 break;
             }
             // A seat whose worker has not left yet is not free.
-            if crew.workers[seat].is_none() && !crew.is_leaving(seat) {
-                crew.workers[seat] = Some(self.start_worker(seat)?);
+            if all.workers[index].is_none() && !all.is_leaving(index) {
+                all.workers[index] = Some(self.start_worker(index)?);
                 now += 1;
             }
         }
         while now < workers
-            && let Some(index) = crew.leaving.iter().position(|(seat, _)| seat.is_some())
-            && let (Some(seat), worker) = crew.leaving.swap_remove(index)
+            && let Some(at) = all.leaving.iter().position(|(index, _)| index.is_some())
+            && let (Some(index), worker) = all.leaving.swap_remove(at)
         {
-            crew.workers[seat] = Some(self.keep_worker(seat, worker)?);
+            all.workers[index] = Some(self.recall_worker(index, worker)?);
             now += 1;
         }
         Ok(before)
@@ -444,34 +445,34 @@ impl Inner {
 
     /// Makes a worker stay that was asked to leave; if it is on its way already, another takes its
     /// seat.
-    fn keep_worker(
+    fn recall_worker(
         &self,
-        seat: usize,
+        index: usize,
         worker: JoinHandle<()>,
     ) -> Result<JoinHandle<()>, StartError> {
-        if self.engine.recall(seat) {
+        if self.engine.recall(index) {
             return Ok(worker);
         }
         // It runs nothing of the user's any more, so this does not take long. A worker does not
         // panic: what it runs is guarded.
         drop(worker.join());
-        self.start_worker(seat)
+        self.start_worker(index)
     }
 
     /// Starts a worker, and waits until it sits and has what it was to have.
-    fn start_worker(&self, seat: usize) -> Result<JoinHandle<()>, StartError> {
+    fn start_worker(&self, index: usize) -> Result<JoinHandle<()>, StartError> {
         let config = &self.config;
-        let name = Cow::Owned(format!("{}-{seat}", config.name));
+        let name = Cow::Owned(format!("{}-{index}", config.name));
         let cpu = config.pin_workers.then(|| match &*self.cpus {
-            [] => seat,
-            cpus => cpus[seat % cpus.len()],
+            [] => index,
+            cpus => cpus[index % cpus.len()],
         });
         let (engine, reactor) = (self.engine.clone(), self.reactor.handle());
         let (report, reported) = mpsc::channel();
         let thread_config = ThreadConfig { name, stack_size: config.stack_size };
         let started = thread::start(&thread_config, move || {
             thread::sleep_precisely();
-            host::take_seat(seat);
+            host::set_worker_index(index);
             let pinned = cpu.map_or(Ok(()), thread::pin_to_cpu);
             if pinned.is_err() {
                 drop(report.send(pinned));
@@ -480,7 +481,7 @@ impl Inner {
             let _reactor = reactor.enter();
             let _entered = Entered::enter(Handle::new(engine.clone()));
             // Nobody listens only if the start was given up.
-            worker::work_once_seated(&engine, seat, || drop(report.send(pinned)));
+            worker::work_once_seated(&engine, index, || drop(report.send(pinned)));
         });
         let worker = started.map_err(|refused| StartError::thread(&refused))?;
         match reported.recv() {
@@ -491,32 +492,32 @@ impl Inner {
 
     fn shutdown_once(&self, deadline: Duration) -> ShutdownReport {
         // AcqRel: whoever comes second sees what the first has done.
-        if self.is_over.swap(true, AcqRel) {
+        if self.is_shut_down.swap(true, AcqRel) {
             return ShutdownReport::default();
         }
         shutdown::shutdown(self, deadline)
     }
 
     /// Asks all threads to leave, without waiting.
-    fn let_go(&self) {
-        let mut crew = self.crew();
-        for seat in 0..crew.workers.len() {
-            if let Some(worker) = crew.workers[seat].take() {
-                self.engine.dismiss(seat);
-                crew.leaving.push((Some(seat), worker));
+    fn request_exit_all(&self) {
+        let mut all = self.worker_threads();
+        for index in 0..all.workers.len() {
+            if let Some(worker) = all.workers[index].take() {
+                self.engine.dismiss(index);
+                all.leaving.push((Some(index), worker));
             }
         }
-        if let Some(metronome) = crew.metronome.take() {
-            self.threads.metronome.unpark();
-            crew.leaving.push((None, metronome));
+        if let Some(watchdog) = all.watchdog.take() {
+            self.threads.watchdog.unpark();
+            all.leaving.push((None, watchdog));
         }
     }
 
     /// Asks all threads to leave and waits for them; gives the number of workers that did not.
-    fn dismiss(&self, until: OsInstant) -> usize {
-        self.let_go();
-        let mut leaving = core::mem::take(&mut self.crew().leaving);
-        // Nobody waits for itself: neither the metronome, if a report has dropped the pool, nor a
+    fn join_all(&self, until: OsInstant) -> usize {
+        self.request_exit_all();
+        let mut leaving = core::mem::take(&mut self.worker_threads().leaving);
+        // Nobody waits for itself: neither the watchdog, if a report has dropped the pool, nor a
         // worker that has left, if what its thread drops at its end has.
         let here = std::thread::current().id();
         leaving.retain(|(_, thread)| thread.thread().id() != here);
@@ -526,10 +527,10 @@ impl Inner {
                 drop(thread.join());
             }
             if leaving.is_empty() || OsInstant::now() >= until {
-                return leaving.iter().filter(|(seat, _)| seat.is_some()).count();
+                return leaving.iter().filter(|(index, _)| index.is_some()).count();
             }
-            let look = OsInstant::now().saturating_add(Duration::from_millis(1)).min(until);
-            self.threads.stopper.park(Some(look));
+            let next_check = OsInstant::now().saturating_add(Duration::from_millis(1)).min(until);
+            self.threads.shutdown_parker.park(Some(next_check));
         }
     }
 }

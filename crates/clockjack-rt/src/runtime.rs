@@ -19,8 +19,8 @@
 
 mod ctrl_c;
 
-use alloc::sync::Arc;
 use core::{fmt, future::poll_fn, pin::Pin, task::Poll, time::Duration};
+use std::sync::Arc;
 
 use clockjack_actor::{
     ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SystemBuilder, TerminationReport,
@@ -29,11 +29,11 @@ use clockjack_actor::{
 };
 use clockjack_exec::StartError;
 
-use self::ctrl_c::Listening;
+use self::ctrl_c::CtrlCListener;
 use crate::{
     OsInstant, PoolConfig, WorkerPool,
     block_on::block_on_until,
-    dispatchers::{Dispatchers, Office},
+    dispatchers::{Dispatchers, RtDispatcherHost},
     host,
     thread::{self, ThreadConfig},
 };
@@ -114,12 +114,12 @@ impl Runtime {
             executor: pool.handle(),
             scheduler: pool.scheduler().clone(),
             dispatchers: Vec::new(),
-            dispatcher_host: Some(Box::new(Office(Arc::clone(&dispatchers)))),
+            dispatcher_host: Some(Box::new(RtDispatcherHost(Arc::clone(&dispatchers)))),
             seed,
         };
         match system.start_on(host) {
             Ok(system) => {
-                dispatchers.tell_of_stuck(&system);
+                dispatchers.report_stuck_to(&system);
                 Ok(Self { system, threads: Some(AllThreads { pool, dispatchers }) })
             }
             Err(FailedStart { error, system }) => {
@@ -183,13 +183,13 @@ impl Runtime {
     /// As [`block_on`](Self::block_on).
     pub fn run(mut self) -> TerminationReport {
         // There until all has ended: who was told and is still there makes the next the second.
-        let listening = Listening::new();
+        let listener = CtrlCListener::new();
         let mut end = self.system.when_terminated();
         let is_interrupted = self.block_on(poll_fn(|cx| {
             if Pin::new(&mut end).poll(cx).is_ready() {
                 return Poll::Ready(false);
             }
-            listening.poll(cx).map(|()| true)
+            listener.poll(cx).map(|()| true)
         }));
         if is_interrupted {
             drop(self.system.terminate_for(Reason::new("Ctrl-C")));
@@ -222,7 +222,7 @@ impl Runtime {
         let config = ThreadConfig { name: "cj-shutdown".into(), ..ThreadConfig::DEFAULT };
         if thread::start(&config, move || drop(threads.end(&system, deadline))).is_err() {
             // The pool has been dropped with the closure, which does not wait either.
-            dispatchers.let_go();
+            dispatchers.shutdown_now();
         }
         end.report().unwrap_or(report)
     }

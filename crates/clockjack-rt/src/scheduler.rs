@@ -54,33 +54,31 @@
 //! is woken for that. With one worker there is nobody to fire the watch.
 
 mod config;
-pub(crate) mod driven;
+pub(crate) mod driver;
+pub(crate) mod poll_all;
 mod pool;
-pub(crate) mod round;
 mod thread;
 pub(crate) mod watchdog;
 
-use alloc::borrow::Cow;
 use core::{any::Any, panic::AssertUnwindSafe};
-use std::panic::catch_unwind;
+use std::{borrow::Cow, panic::catch_unwind};
 
 use clockjack_sched::{DispatcherId, HandlerError};
 use clockjack_time::{Resolution, Tick, TimerInstant};
 
-use crate::{OsClock, OsInstant, blocking};
-
-pub(crate) use self::pool::{Places, PoolScheduler, Silence};
+pub(crate) use self::pool::{DriverTimeoutCheck, Executors, PoolScheduler};
 pub use self::{
     config::{PoolSchedulerConfig, TimerTopology},
     pool::RunnerStats,
     thread::ThreadScheduler,
 };
+use crate::{OsClock, OsInstant, blocking};
 
 /// The dispatcher that runs handlers on threads for blocking work: of the pool, or of tokio.
 pub const BLOCKING_DISPATCHER: DispatcherId = DispatcherId(1);
 
 /// How many handlers one turn runs, before others have theirs.
-const TURN_BUDGET: usize = 64;
+const POLL_BUDGET: usize = 64;
 
 const NANO: Resolution = Resolution::from_nanos(1).expect("not zero");
 
@@ -94,13 +92,13 @@ const NANO: Resolution = Resolution::from_nanos(1).expect("not zero");
 pub fn catch_panic(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
     // What the handler broke it has broken for itself: the scheduler drops it.
     catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
-        let error = HandlerError::panic(text_of(&*payload));
-        blocking::discard(payload);
+        let error = HandlerError::panic(panic_text(&*payload));
+        blocking::drop_panic_payload(payload);
         error
     })
 }
 
-fn text_of(payload: &(dyn Any + Send)) -> Cow<'static, str> {
+fn panic_text(payload: &(dyn Any + Send)) -> Cow<'static, str> {
     if let Some(text) = payload.downcast_ref::<&'static str>() {
         return Cow::Borrowed(text);
     }

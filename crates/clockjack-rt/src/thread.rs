@@ -5,9 +5,9 @@
 
 pub(crate) mod policy;
 
-use alloc::borrow::Cow;
 use core::{error::Error, fmt};
 use std::{
+    borrow::Cow,
     io,
     thread::{Builder, JoinHandle},
 };

@@ -27,7 +27,6 @@
 mod driver;
 mod system;
 
-use alloc::sync::Arc;
 use core::{
     cell::Cell,
     fmt,
@@ -38,7 +37,7 @@ use core::{
     task::{Context, Poll},
     time::Duration,
 };
-use std::panic::catch_unwind;
+use std::{panic::catch_unwind, sync::Arc};
 
 use clockjack_actor::SystemBuilder;
 use clockjack_exec::{
@@ -61,7 +60,7 @@ const NANO: Resolution = Resolution::from_nanos(1).expect("not zero");
 
 thread_local! {
     /// The executor whose slice this thread is in.
-    static INSIDE: Cell<*const Shared> = const { Cell::new(ptr::null()) };
+    static CURRENT_SLICE: Cell<*const Shared> = const { Cell::new(ptr::null()) };
 }
 
 /// What an executor inside tokio runs on: the clock of the system, and a bell that tokio waits for.
@@ -80,7 +79,7 @@ pub struct TokioToolbox {
 struct Shared {
     clock: OsClock,
     driver: ClockDriver,
-    bell: Arc<Notify>,
+    notify: Arc<Notify>,
 }
 
 impl TokioToolbox {
@@ -90,9 +89,9 @@ impl TokioToolbox {
     /// resolution is.
     #[must_use]
     pub fn new(resolution: Resolution) -> Self {
-        let (clock, bell) = (OsClock::new(resolution), Arc::new(Notify::new()));
-        let driver = ClockDriver::new(clock, Arc::clone(&bell));
-        Self { shared: Arc::new(Shared { clock, driver, bell }), seed: 0 }
+        let (clock, notify) = (OsClock::new(resolution), Arc::new(Notify::new()));
+        let driver = ClockDriver::new(clock, Arc::clone(&notify));
+        Self { shared: Arc::new(Shared { clock, driver, notify }), seed: 0 }
     }
 
     /// Draws the order in which ready processes are stepped from a seed, unless it is zero.
@@ -140,11 +139,11 @@ impl Toolbox for TokioToolbox {
         if mutant!("tokio-bell-silent") {
             return;
         }
-        self.shared.bell.notify_one();
+        self.shared.notify.notify_one();
     }
 
     fn current_worker(&self) -> Option<u16> {
-        let inside = INSIDE.try_with(Cell::get).unwrap_or(ptr::null());
+        let inside = CURRENT_SLICE.try_with(Cell::get).unwrap_or(ptr::null());
         ptr::eq(inside, &*self.shared).then_some(0)
     }
 
@@ -198,11 +197,11 @@ pub struct TokioExecutor {
 }
 
 /// What a slice leaves to be waited for.
-enum Rest {
+enum Wait {
     /// There is more to do: only let others run.
     Yield,
     /// The bell, or this much time.
-    Bell(Option<Duration>),
+    Notified(Option<Duration>),
 }
 
 impl TokioExecutor {
@@ -285,13 +284,13 @@ impl TokioExecutor {
                 let _entered = Entered::enter(handle.clone());
                 self.slice()
             };
-            let mut rest = pin!(shared.rest(next));
+            let mut wait = pin!(shared.wait(next));
             let end = poll_fn(|cx| {
                 // Only as long as this thread is in here: other tasks have other pools.
                 let _entered = Entered::enter(handle.clone());
                 match poll_end(&self.local, cx) {
                     Poll::Ready(output) => Poll::Ready(Some(output)),
-                    Poll::Pending => rest.as_mut().poll(cx).map(|()| None),
+                    Poll::Pending => wait.as_mut().poll(cx).map(|()| None),
                 }
             });
             if let Some(output) = end.await {
@@ -301,8 +300,8 @@ impl TokioExecutor {
     }
 
     /// Works for a bounded time, and says what to wait for then.
-    fn slice(&mut self) -> Rest {
-        let _inside = Inside::enter(&self.shared);
+    fn slice(&mut self) -> Wait {
+        let _slice = SliceGuard::enter(&self.shared);
         self.shared.driver.catch_up();
         let mut is_busy = false;
         if self.is_due() {
@@ -320,17 +319,17 @@ impl TokioExecutor {
         }
         // The wake of the timers is read here, after the steps that may have armed one.
         if is_busy || self.local.is_ready() || self.is_due() {
-            return Rest::Yield;
+            return Wait::Yield;
         }
         let timers =
             if mutant!("tokio-timers-slept-through") { None } else { self.local.next_wake() };
         let wakes = [timers, self.shared.driver.next_tick()];
         let wake = wakes.into_iter().flatten().min();
-        let Some(wake) = wake else { return Rest::Bell(None) };
+        let Some(wake) = wake else { return Wait::Notified(None) };
         match self.shared.left_until(wake) {
             // It would end at once, perhaps without tokio having had its turn.
-            Duration::ZERO => Rest::Yield,
-            left => Rest::Bell(Some(left)),
+            Duration::ZERO => Wait::Yield,
+            left => Wait::Notified(Some(left)),
         }
     }
 
@@ -350,30 +349,30 @@ impl Shared {
         self.clock.instant_of(tick).saturating_since(OsInstant::now())
     }
 
-    async fn rest(&self, rest: Rest) {
-        match rest {
-            Rest::Yield => tokio::task::yield_now().await,
-            Rest::Bell(None) => self.bell.notified().await,
+    async fn wait(&self, wait: Wait) {
+        match wait {
+            Wait::Yield => tokio::task::yield_now().await,
+            Wait::Notified(None) => self.notify.notified().await,
             // Which of the two it was is seen by the next slice.
-            Rest::Bell(Some(left)) => {
-                drop(tokio::time::timeout(left, self.bell.notified()).await);
+            Wait::Notified(Some(left)) => {
+                drop(tokio::time::timeout(left, self.notify.notified()).await);
             }
         }
     }
 }
 
 /// Marks this thread as the one in a slice, until it is dropped.
-struct Inside(*const Shared);
+struct SliceGuard(*const Shared);
 
-impl Inside {
+impl SliceGuard {
     fn enter(shared: &Arc<Shared>) -> Self {
-        Self(INSIDE.replace(Arc::as_ptr(shared)))
+        Self(CURRENT_SLICE.replace(Arc::as_ptr(shared)))
     }
 }
 
-impl Drop for Inside {
+impl Drop for SliceGuard {
     fn drop(&mut self) {
-        INSIDE.set(self.0);
+        CURRENT_SLICE.set(self.0);
     }
 }
 

@@ -7,8 +7,8 @@
 //! *Why it feeds nothing to itself*: events about that actor are not written. Else a writer that
 //! panics would be told of its panic without end.
 
-use alloc::borrow::Cow;
 use core::{error::Error, fmt};
+use std::borrow::Cow;
 
 use clockjack_actor::{
     Actor, ActorPath, ActorRef, ActorSystem, Context, EscalationStage, EventKinds, EventStream,

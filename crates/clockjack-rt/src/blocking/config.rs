@@ -1,7 +1,7 @@
 //! How large a pool for blocking work may grow.
 
-use alloc::borrow::Cow;
 use core::{error::Error, fmt, time::Duration};
+use std::borrow::Cow;
 
 /// How large a [`BlockingPool`](crate::BlockingPool) may grow, and how long it stays so.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,10 +35,10 @@ impl BlockingConfig {
     /// If there may be no thread, or a thread's name would contain a zero byte.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         if self.threads_max == 0 {
-            return Err(InvalidConfig { fault: Fault::NoThreads });
+            return Err(InvalidConfig { reason: InvalidReason::NoThreads });
         }
         if self.name.contains('\0') {
-            return Err(InvalidConfig { fault: Fault::Name });
+            return Err(InvalidConfig { reason: InvalidReason::Name });
         }
         Ok(())
     }
@@ -53,11 +53,11 @@ impl Default for BlockingConfig {
 /// A configuration that no pool can be made of. Trying again does not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidConfig {
-    fault: Fault,
+    reason: InvalidReason,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum InvalidReason {
     NoThreads,
     Name,
 }
@@ -66,21 +66,23 @@ impl InvalidConfig {
     /// Whether `threads_max` is zero.
     #[must_use]
     pub const fn is_no_threads(&self) -> bool {
-        matches!(self.fault, Fault::NoThreads)
+        matches!(self.reason, InvalidReason::NoThreads)
     }
 
     /// Whether `name` cannot be that of a thread.
     #[must_use]
     pub const fn is_name(&self) -> bool {
-        matches!(self.fault, Fault::Name)
+        matches!(self.reason, InvalidReason::Name)
     }
 }
 
 impl fmt::Display for InvalidConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.fault {
-            Fault::NoThreads => "invalid pool for blocking work: threads_max is 0, at least 1",
-            Fault::Name => "invalid pool for blocking work: a zero byte in the name",
+        f.write_str(match self.reason {
+            InvalidReason::NoThreads => {
+                "invalid pool for blocking work: threads_max is 0, at least 1"
+            }
+            InvalidReason::Name => "invalid pool for blocking work: a zero byte in the name",
         })
     }
 }

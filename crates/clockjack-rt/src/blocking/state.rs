@@ -1,8 +1,10 @@
 //! What the lock of a pool for blocking work guards: counts and queues, no thread and no waiting.
 
-use alloc::{collections::VecDeque, sync::Arc};
 use core::mem;
-use std::sync::Condvar;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Condvar},
+};
 
 use clockjack_sync::mutant;
 
@@ -12,7 +14,7 @@ use super::{BlockingConfig, BlockingStats};
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 /// Where an idle thread waits: each has its own, so that one of them can be called.
-pub(super) type Seat = Condvar;
+pub(super) type IdleSlot = Condvar;
 
 /// Why a closure is not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +29,12 @@ pub(super) enum Refusal {
 pub(super) struct State {
     queue: VecDeque<Job>,
     /// The seats of idle threads, the last to sit down last.
-    idle: Vec<Arc<Seat>>,
+    idle: Vec<Arc<IdleSlot>>,
     /// Admitted, and waiting for a thread to start before they are queued.
     reserved: usize,
     running: usize,
     /// Threads that have arrived and not left.
-    arrived: usize,
+    live: usize,
     /// Threads that are being started.
     starting: usize,
     /// The number of the last thread that was to be started.
@@ -80,7 +82,7 @@ impl State {
         }
         let refusal = if self.is_closed {
             Refusal::Closed
-        } else if !is_started && self.arrived == 0 {
+        } else if !is_started && self.live == 0 {
             // Another that is being started does not count, for it may fail as well; then what is
             // queued would wait for nobody.
             Refusal::NoThread
@@ -93,7 +95,7 @@ impl State {
     }
 
     /// Queues what was admitted; gives the seat of the thread to call (rules 3 and 4).
-    pub(super) fn push(&mut self, work: Job) -> Option<Arc<Seat>> {
+    pub(super) fn push(&mut self, work: Job) -> Option<Arc<IdleSlot>> {
         self.reserved -= 1;
         self.queue.push_back(work);
         if mutant!("blocking-first-idle") && !self.idle.is_empty() {
@@ -114,7 +116,7 @@ impl State {
     }
 
     /// Whether there are enough threads for the load without the one that asks (rule 4).
-    pub(super) fn is_one_too_many(&self) -> bool {
+    pub(super) fn is_surplus(&self) -> bool {
         let is_spare = self.n_threads() > self.load();
         if mutant!("blocking-leaves-early") { self.queue.is_empty() } else { is_spare }
     }
@@ -136,41 +138,41 @@ impl State {
     }
 
     /// Admits nothing any more; gives what is queued, and the seats of all that wait.
-    pub(super) fn close(&mut self) -> (VecDeque<Job>, Vec<Arc<Seat>>) {
+    pub(super) fn close(&mut self) -> (VecDeque<Job>, Vec<Arc<IdleSlot>>) {
         self.is_closed = true;
         (mem::take(&mut self.queue), mem::take(&mut self.idle))
     }
 
     /// By a thread, first of all.
-    pub(super) fn arrive(&mut self) {
+    pub(super) fn thread_started(&mut self) {
         self.starting -= 1;
-        self.arrived += 1;
+        self.live += 1;
         self.threads_started += 1;
     }
 
     /// By a thread, last of all.
-    pub(super) fn leave(&mut self) {
-        self.arrived -= 1;
+    pub(super) fn thread_exited(&mut self) {
+        self.live -= 1;
     }
 
     /// Becomes idle; false if there is nothing to wait for.
-    pub(super) fn sit_down(&mut self, seat: &Arc<Seat>) -> bool {
+    pub(super) fn enter_idle(&mut self, slot: &Arc<IdleSlot>) -> bool {
         if !self.is_closed {
-            self.idle.push(Arc::clone(seat));
+            self.idle.push(Arc::clone(slot));
         }
         !self.is_closed
     }
 
     /// Whether that thread is idle and was not called.
-    pub(super) fn sits(&self, seat: &Arc<Seat>) -> bool {
-        self.idle.iter().any(|other| Arc::ptr_eq(other, seat))
+    pub(super) fn is_idle(&self, slot: &Arc<IdleSlot>) -> bool {
+        self.idle.iter().any(|other| Arc::ptr_eq(other, slot))
     }
 
     /// Is idle no more; says whether it still was, that is, was not called.
-    pub(super) fn stand_up(&mut self, seat: &Arc<Seat>) -> bool {
-        let sat = self.sits(seat);
-        self.idle.retain(|other| !Arc::ptr_eq(other, seat));
-        sat
+    pub(super) fn leave_idle(&mut self, slot: &Arc<IdleSlot>) -> bool {
+        let was_idle = self.is_idle(slot);
+        self.idle.retain(|other| !Arc::ptr_eq(other, slot));
+        was_idle
     }
 
     pub(super) fn stats(&self) -> BlockingStats {
@@ -194,7 +196,7 @@ impl State {
 
     /// Those that are being started included.
     pub(super) const fn n_threads(&self) -> usize {
-        self.arrived + self.starting
+        self.live + self.starting
     }
 }
 
@@ -214,20 +216,20 @@ mod tests {
 
     #[test]
     fn a_thread_stays_for_what_is_admitted_and_not_queued() {
-        let (mut state, seat) = (State::default(), Arc::default());
+        let (mut state, slot) = (State::default(), Arc::default());
         start(&mut state);
         // The thread is faster than the one that started it, and sits until its time is over.
-        state.arrive();
+        state.thread_started();
         assert!(state.pop().is_none());
-        assert!(state.sit_down(&seat));
-        assert!(state.stand_up(&seat));
-        assert!(!state.is_one_too_many());
+        assert!(state.enter_idle(&slot));
+        assert!(state.leave_idle(&slot));
+        assert!(!state.is_surplus());
 
         state.confirm(true).unwrap();
         assert!(state.push(Box::new(|| ())).is_none(), "nobody sits");
         assert!(state.pop().is_some());
         state.count_finished(false);
-        assert!(state.is_one_too_many());
+        assert!(state.is_surplus());
     }
 
     #[test]
@@ -243,27 +245,27 @@ mod tests {
 
     #[test]
     fn a_start_that_fails_relies_on_a_thread_that_is_there() {
-        let (mut state, seat) = (State::default(), Arc::default());
+        let (mut state, slot) = (State::default(), Arc::default());
         start(&mut state);
         start(&mut state);
-        state.arrive();
-        assert!(state.sit_down(&seat));
+        state.thread_started();
+        assert!(state.enter_idle(&slot));
         assert_eq!(state.confirm(false), Ok(()));
-        let called = state.push(Box::new(|| ()));
-        assert!(called.is_some_and(|called| Arc::ptr_eq(&called, &seat)));
-        assert!(!state.stand_up(&seat), "whoever is called sits no more");
+        let woken = state.push(Box::new(|| ()));
+        assert!(woken.is_some_and(|woken| Arc::ptr_eq(&woken, &slot)));
+        assert!(!state.leave_idle(&slot), "whoever is woken sits no more");
     }
 
     #[test]
     fn a_close_while_a_thread_is_started_refuses_what_it_was_for() {
         let mut state = State::default();
         start(&mut state);
-        let (queue, seats) = state.close();
-        assert!(queue.is_empty() && seats.is_empty());
+        let (queue, slots) = state.close();
+        assert!(queue.is_empty() && slots.is_empty());
         assert_eq!(state.confirm(true), Err(Refusal::Closed));
-        state.arrive();
-        assert!(!state.sit_down(&Arc::default()));
-        state.leave();
+        state.thread_started();
+        assert!(!state.enter_idle(&Arc::default()));
+        state.thread_exited();
         assert_eq!(state.n_threads(), 0);
     }
 

@@ -4,13 +4,13 @@
 
 use std::{sync::OnceLock, time::Instant};
 
-static FIRST_LOOK: OnceLock<Instant> = OnceLock::new();
+static FIRST_READING: OnceLock<Instant> = OnceLock::new();
 
 /// Nanoseconds since somebody first asked. Never less than an earlier reading, also by another
 /// thread; a `u64` of them lasts 584 years.
 #[inline]
 pub(crate) fn nanos() -> u64 {
-    let passed = FIRST_LOOK.get_or_init(Instant::now).elapsed();
+    let passed = FIRST_READING.get_or_init(Instant::now).elapsed();
     u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -12,7 +12,6 @@
 //! 4. What the thread asks of the operating system it asks first, before it has an executor: so
 //!    nothing runs there that does not run as it was to, and the answers come with the start.
 
-use alloc::{borrow::Cow, sync::Arc};
 use core::{
     future::poll_fn,
     panic::AssertUnwindSafe,
@@ -22,13 +21,18 @@ use core::{
     },
     task::Poll,
 };
-use std::{panic::catch_unwind, sync::mpsc, thread::JoinHandle};
+use std::{
+    borrow::Cow,
+    panic::catch_unwind,
+    sync::{Arc, mpsc},
+    thread::JoinHandle,
+};
 
 use clockjack_actor::system::{PolicyAnswers, ThreadPolicy};
 use clockjack_exec::{Caught, Commands, Handle, LocalExecutor, StartError, Toolbox};
 use clockjack_time::{ManualDriver, MonotonicClock, Tick, TickDriver};
 
-use super::{LEAVES_IN, lookout::Post};
+use super::{JOIN_TIMEOUT, thread_watchdog::Heartbeat};
 use crate::{
     OsClock, OsInstant, Parker, PoolConfig,
     current::Entered,
@@ -42,7 +46,7 @@ use crate::{
 pub(super) struct PinnedThread {
     handle: Handle,
     shared: Arc<Shared>,
-    gone: mpsc::Receiver<()>,
+    exited: mpsc::Receiver<()>,
     join: JoinHandle<()>,
 }
 
@@ -56,13 +60,13 @@ struct Shared {
     stop: AtomicBool,
     /// Until when, in nanoseconds of [`OsInstant`].
     until: AtomicU64,
-    post: Arc<Post>,
+    heartbeat: Arc<Heartbeat>,
 }
 
 /// What the thread gives its executor.
-struct Tools(Arc<Shared>);
+struct PinnedToolbox(Arc<Shared>);
 
-impl Toolbox for Tools {
+impl Toolbox for PinnedToolbox {
     fn clock(&self) -> &dyn MonotonicClock {
         &self.0.clock
     }
@@ -73,7 +77,7 @@ impl Toolbox for Tools {
 
     fn park(&self, until: Option<Tick>) {
         let until = until.map(|tick| self.0.clock.instant_of(tick));
-        self.0.post.asleep_in(|| _ = self.0.parker.park(until));
+        self.0.heartbeat.while_asleep(|| _ = self.0.parker.park(until));
     }
 
     fn unpark(&self) {
@@ -84,10 +88,10 @@ impl Toolbox for Tools {
         self.0.seed
     }
 
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
+    fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), Caught> {
         // As in a pool: the engine's own state is not touched while user code runs.
-        let turn = AssertUnwindSafe(turn);
-        self.0.post.in_step(|| catch_unwind(turn)).map_err(Caught::new)
+        let call = AssertUnwindSafe(call);
+        self.0.heartbeat.in_step(|| catch_unwind(call)).map_err(Caught::new)
     }
 }
 
@@ -96,11 +100,11 @@ impl PinnedThread {
     pub(super) fn start(
         node: u32,
         name: &str,
-        wishes: &ThreadPolicy,
+        thread_policy: &ThreadPolicy,
         config: &PoolConfig,
         clock: OsClock,
         reactor: tokio_host::ReactorHandle,
-        post: Arc<Post>,
+        heartbeat: Arc<Heartbeat>,
     ) -> Result<(Self, PolicyAnswers), StartError> {
         let shared = Arc::new(Shared {
             clock,
@@ -109,34 +113,34 @@ impl PinnedThread {
             seed: config.seed,
             stop: AtomicBool::new(false),
             until: AtomicU64::new(0),
-            post,
+            heartbeat,
         });
         let (report, reported) = mpsc::channel();
-        let (running, gone) = mpsc::channel::<()>();
+        let (running, exited) = mpsc::channel::<()>();
         let thread_config =
             ThreadConfig { name: Cow::Owned(name.into()), stack_size: config.stack_size };
-        let (tools, limits) = (Tools(Arc::clone(&shared)), config.limits);
-        let (mine, wishes) = (Arc::clone(&shared), wishes.clone());
+        let (toolbox, limits) = (PinnedToolbox(Arc::clone(&shared)), config.limits);
+        let (own_shared, thread_policy) = (Arc::clone(&shared), thread_policy.clone());
         let started = thread::start(&thread_config, move || {
             // Hangs up last, when everything of the executor is gone.
             let _running = running;
             thread::sleep_precisely();
-            let answers = policy::apply(&wishes);
-            let executor = match LocalExecutor::on_node(node, tools, limits, Commands::new()) {
+            let answers = policy::apply(&thread_policy);
+            let executor = match LocalExecutor::on_node(node, toolbox, limits, Commands::new()) {
                 Ok(executor) => executor,
                 Err(refused) => return drop(report.send(Err(refused))),
             };
-            host::pin();
-            mine.post.take();
+            host::mark_pinned();
+            own_shared.heartbeat.bind_to_current_thread();
             let _reactor = reactor.enter();
             let _entered = Entered::enter(executor.handle());
             drop(report.send(Ok((executor.handle(), answers))));
-            drive(executor, &mine);
-            mine.post.leave();
+            drive(executor, &own_shared);
+            own_shared.heartbeat.thread_exited();
         });
         let join = started.map_err(|refused| StartError::thread(&refused))?;
         let (handle, answers) = reported.recv().map_err(|_| StartError::stopped())??;
-        Ok((Self { handle, shared, gone, join }, answers))
+        Ok((Self { handle, shared, exited, join }, answers))
     }
 
     pub(super) fn handle(&self) -> Handle {
@@ -149,25 +153,25 @@ impl PinnedThread {
     }
 
     /// What tells the thread to end at once, by its drop.
-    pub(super) fn end(&self) -> End {
-        End(Arc::clone(&self.shared))
+    pub(super) fn stop_on_drop(&self) -> StopOnDrop {
+        StopOnDrop(Arc::clone(&self.shared))
     }
 
     /// Whether the thread is gone.
-    pub(super) fn is_gone(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         self.join.is_finished()
     }
 
     /// What it writes for the lookout.
-    pub(super) fn post(&self) -> &Arc<Post> {
-        &self.shared.post
+    pub(super) fn heartbeat(&self) -> &Arc<Heartbeat> {
+        &self.shared.heartbeat
     }
 
     /// Waits for its end.
     pub(super) fn join(self, until: OsInstant) {
         let rest = until.saturating_since(OsInstant::now());
         // Nobody sends; it hangs up.
-        let left = self.gone.recv_timeout(rest.saturating_add(LEAVES_IN));
+        let left = self.exited.recv_timeout(rest.saturating_add(JOIN_TIMEOUT));
         if left == Err(mpsc::RecvTimeoutError::Disconnected) {
             // What it runs is guarded.
             drop(self.join.join());
@@ -188,9 +192,9 @@ impl Shared {
 
 /// Ends a thread when it is dropped, and waits for nothing.
 #[derive(Debug)]
-pub(super) struct End(Arc<Shared>);
+pub(super) struct StopOnDrop(Arc<Shared>);
 
-impl Drop for End {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.stop(OsInstant::now());
     }

@@ -14,7 +14,7 @@ use clockjack_sync::{
 use crate::{
     clock::OsInstant,
     parker::{RawParker, Sleep, Slept},
-    prim::{Condvar, Mutex},
+    primitive::{Condvar, Mutex},
 };
 
 /// A parker that sleeps on a condition variable.
@@ -24,12 +24,12 @@ pub type Parker = RawParker<Monitor>;
 #[derive(Debug)]
 pub struct Monitor {
     lock: Mutex<()>,
-    bell: Condvar,
+    condvar: Condvar,
 }
 
 impl Default for Monitor {
     fn default() -> Self {
-        Self { lock: Mutex::new(()), bell: Condvar::new() }
+        Self { lock: Mutex::new(()), condvar: Condvar::new() }
     }
 }
 
@@ -43,7 +43,7 @@ impl Sleep for Monitor {
             return Slept::Awake;
         }
         let Some(until) = until else {
-            drop(self.bell.wait(lock));
+            drop(self.condvar.wait(lock));
             return Slept::Awake;
         };
         let rest = until.saturating_since(OsInstant::now());
@@ -51,7 +51,7 @@ impl Sleep for Monitor {
             return Slept::TimedOut;
         }
         // Whether it was the bell or the time is found out by the next look.
-        drop(self.bell.wait_timeout(lock, rest));
+        drop(self.condvar.wait_timeout(lock, rest));
         Slept::Awake
     }
 
@@ -60,6 +60,6 @@ impl Sleep for Monitor {
             // Whoever looked before us sleeps by now, and whoever looks after us sees the change.
             drop(self.lock.lock());
         }
-        self.bell.notify_one();
+        self.condvar.notify_one();
     }
 }

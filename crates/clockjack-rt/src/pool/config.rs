@@ -1,7 +1,7 @@
 //! What a pool is made of.
 
-use alloc::borrow::Cow;
 use core::time::Duration;
+use std::borrow::Cow;
 
 use clockjack_exec::{Limits, StuckWorker};
 use clockjack_time::Resolution;
@@ -27,7 +27,7 @@ pub struct PoolConfig {
     /// makes the pool may run on, counted round. A CPU that the system refuses is a start error.
     pub pin_workers: bool,
     /// How late a busy worker's timers may be before others take them over.
-    pub grace: Duration,
+    pub timer_tolerance: Duration,
     /// After which time in one step a worker is reported as stuck.
     pub stuck_after: Duration,
     /// Whom a stuck worker is reported to: each step once. Called by the metronome; it should not
@@ -57,7 +57,7 @@ impl PoolConfig {
         name: Cow::Borrowed("cj-worker"),
         stack_size: None,
         pin_workers: false,
-        grace: Duration::from_millis(1),
+        timer_tolerance: Duration::from_millis(1),
         stuck_after: Duration::from_secs(1),
         on_stuck: None,
         blocking: BlockingConfig::DEFAULT,

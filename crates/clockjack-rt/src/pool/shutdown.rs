@@ -3,7 +3,6 @@
 use core::{fmt, time::Duration};
 
 use clockjack_exec::{Alive, Pid, State, engine::Engine};
-
 use clockjack_sched::CloseReport;
 
 use super::Inner;
@@ -11,11 +10,11 @@ use crate::{BlockingReport, OsInstant, host};
 
 /// How long a process that was ended may take to be picked up, if it is not in the middle of a
 /// step.
-const EVICTION: Duration = Duration::from_millis(200);
+const FORCED_STOP_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// How often the count of the living is looked at if nobody tells of progress: what ends outside
 /// the workers does not.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What became of a pool's processes when it was shut down.
 #[derive(Clone, Debug, Default)]
@@ -78,13 +77,13 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
         // it leaves.
         engine.terminate_all(|alive| report.stragglers.push(alive.into()));
         engine.close_timers();
-        inner.let_go();
+        inner.request_exit_all();
         engine.close();
-        end_late(engine);
+        stop_late_tasks(engine);
         report.blocking = inner.blocking.shutdown(Duration::ZERO);
         return report;
     }
-    wait_for_nobody(inner, until);
+    wait_until_empty(inner, until);
     // What is found earlier was made by who looked before the stop: it is not late.
     let is_late = OsInstant::now() >= until;
     let mut n_found = 0_usize;
@@ -96,17 +95,17 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
     });
     report.completed = before.saturating_sub(report.stragglers.len());
     if n_found > 0 {
-        wait_for_nobody(inner, OsInstant::now().saturating_add(EVICTION));
+        wait_until_empty(inner, OsInstant::now().saturating_add(FORCED_STOP_TIMEOUT));
     }
     engine.close_timers();
     // What is left of the time is theirs: without a process they have no reason to stay, but a
     // loaded machine may let them wait.
-    let soonest = OsInstant::now().saturating_add(EVICTION);
-    report.workers_left = inner.dismiss(until.max(soonest));
+    let soonest = OsInstant::now().saturating_add(FORCED_STOP_TIMEOUT);
+    report.workers_left = inner.join_all(until.max(soonest));
     engine.close();
-    end_late(engine);
+    stop_late_tasks(engine);
     let rest = until.saturating_since(OsInstant::now());
-    report.blocking = inner.blocking.shutdown(rest.max(EVICTION));
+    report.blocking = inner.blocking.shutdown(rest.max(FORCED_STOP_TIMEOUT));
     let last = scheduler.zip(report.scheduler.take());
     report.scheduler = last.map(|(scheduler, first)| scheduler.report_again(first));
     report
@@ -115,19 +114,19 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
 /// Ends what was made by who had looked before the stop, was published behind the look that ended
 /// the others, had a turn all the same, and waits: nobody else would ever wake it. And once more
 /// closes the timers, of which a thread that the system had stopped may have held some.
-fn end_late(engine: &Engine) {
+fn stop_late_tasks(engine: &Engine) {
     engine.terminate_all(|_| {});
     engine.close_timers();
 }
 
 /// Waits until nothing is alive, or the time is over.
-fn wait_for_nobody(inner: &Inner, until: OsInstant) {
+fn wait_until_empty(inner: &Inner, until: OsInstant) {
     while inner.engine.live_len() > 0 {
         let now = OsInstant::now();
         if now >= until {
             return;
         }
-        let look = now.saturating_add(LOOK_EVERY).min(until);
-        inner.threads.stopper.park(Some(look));
+        let next_check = now.saturating_add(POLL_INTERVAL).min(until);
+        inner.threads.shutdown_parker.park(Some(next_check));
     }
 }

@@ -1,10 +1,9 @@
 //! A scheduler with a thread of its own.
 
-use alloc::sync::Arc;
 use core::{fmt, panic::AssertUnwindSafe};
 use std::{
     panic::catch_unwind,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     thread::JoinHandle,
 };
 
@@ -12,8 +11,8 @@ use clockjack_exec::StartError;
 use clockjack_sched::{CloseReport, Scheduler, SchedulerConfig};
 
 use super::{
-    driven::{Bell, Driven},
-    round::{self, Round},
+    driver::{DriverBackend, DriverShared},
+    poll_all::{self, PollAllResult},
     watchdog,
 };
 use crate::{
@@ -45,14 +44,14 @@ use crate::{
 /// ```
 pub struct ThreadScheduler {
     scheduler: Scheduler,
-    shared: Arc<Driven<Parker>>,
+    shared: Arc<DriverShared<Parker>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl Bell for Parker {
+impl DriverBackend for Parker {
     const DRIVER: &'static str = "thread";
 
-    fn ring(&self) {
+    fn wake(&self) {
         self.unpark();
     }
 }
@@ -64,7 +63,7 @@ impl ThreadScheduler {
     ///
     /// If the system gives no thread, or the number of shards cannot be.
     pub fn start(config: SchedulerConfig) -> Result<Self, StartError> {
-        let shared = Driven::new(&config, Parker::new());
+        let shared = DriverShared::new(&config, Parker::new());
         let scheduler = shared.scheduler(config)?;
         // From here on a failure ends what was started, by the drop.
         let this = Self { scheduler, shared, threads: Mutex::default() };
@@ -82,7 +81,7 @@ impl ThreadScheduler {
             thread::sleep_precisely();
             let drive = || catch_unwind(AssertUnwindSafe(|| shared.drive(&scheduler)));
             while let Err(payload) = drive() {
-                shared.restarted(payload);
+                shared.record_restart(payload);
             }
         })
     }
@@ -108,8 +107,8 @@ impl ThreadScheduler {
     /// Called by that handler it does not wait.
     pub fn shutdown(&self) -> CloseReport {
         let report = self.scheduler.shutdown();
-        self.shared.bell.unpark();
-        self.shared.watchdog.release();
+        self.shared.backend.unpark();
+        self.shared.watchdog.wake();
         let threads = core::mem::take(&mut *self.lock());
         let is_here = |thread: &JoinHandle<()>| thread.thread().id() == std::thread::current().id();
         let is_own = threads.iter().any(is_here);
@@ -121,15 +120,15 @@ impl ThreadScheduler {
     }
 }
 
-impl Driven<Parker> {
+impl DriverShared<Parker> {
     fn drive(&self, scheduler: &Scheduler) {
         loop {
-            match round::take(scheduler, &self.watchdog) {
-                Round::More => {}
-                Round::Until(next) => {
-                    self.bell.park(next.map(|tick| self.time.instant_of(tick)));
+            match poll_all::poll_all(scheduler, &self.watchdog) {
+                PollAllResult::More => {}
+                PollAllResult::Until(next) => {
+                    self.backend.park(next.map(|tick| self.time.instant_of(tick)));
                 }
-                Round::Over => return,
+                PollAllResult::Closed => return,
             }
         }
     }

@@ -1,8 +1,7 @@
 //! A scheduler that is driven by a task of tokio's.
 
-use alloc::sync::Arc;
 use core::{fmt, panic::AssertUnwindSafe, time::Duration};
-use std::panic::catch_unwind;
+use std::{panic::catch_unwind, sync::Arc};
 
 use clockjack_exec::StartError;
 use clockjack_sched::{CloseReport, DispatcherId, Scheduler, SchedulerConfig, Work};
@@ -11,8 +10,8 @@ use tokio::{runtime, sync::Notify};
 use crate::{
     BLOCKING_DISPATCHER, OsInstant, catch_panic,
     scheduler::{
-        driven::{Bell, Driven},
-        round::{self, Round},
+        driver::{DriverBackend, DriverShared},
+        poll_all::{self, PollAllResult},
         watchdog,
     },
 };
@@ -44,19 +43,19 @@ use crate::{
 /// ```
 pub struct TokioScheduler {
     scheduler: Scheduler,
-    shared: Arc<Driven<TaskBell>>,
+    shared: Arc<DriverShared<TokioBackend>>,
 }
 
 /// Wakes the task, and has the runtime's threads for blocking work.
-struct TaskBell {
+struct TokioBackend {
     notify: Notify,
     runtime: runtime::Handle,
 }
 
-impl Bell for TaskBell {
+impl DriverBackend for TokioBackend {
     const DRIVER: &'static str = "tokio";
 
-    fn ring(&self) {
+    fn wake(&self) {
         self.notify.notify_one();
     }
 
@@ -83,8 +82,8 @@ impl TokioScheduler {
     /// If the runtime has no timer, the system gives no thread, or the number of shards cannot be.
     pub fn spawn(config: SchedulerConfig, runtime: &runtime::Handle) -> Result<Self, StartError> {
         check_timer(runtime)?;
-        let bell = TaskBell { notify: Notify::new(), runtime: runtime.clone() };
-        let shared = Driven::new(&config, bell);
+        let backend = TokioBackend { notify: Notify::new(), runtime: runtime.clone() };
+        let shared = DriverShared::new(&config, backend);
         let scheduler = shared.scheduler(config)?;
         // Nobody waits for the thread: it ends with the scheduler.
         watchdog::start(&shared.watchdog, &scheduler, shared.time)
@@ -110,7 +109,7 @@ impl TokioScheduler {
     /// not waited for, so it may be called anywhere.
     pub fn shutdown(&self) -> CloseReport {
         let report = self.scheduler.shutdown();
-        self.shared.watchdog.release();
+        self.shared.watchdog.wake();
         report
     }
 }
@@ -125,28 +124,28 @@ fn check_timer(runtime: &runtime::Handle) -> Result<(), StartError> {
 /// Takes the turns. Dropped with its runtime, it closes the scheduler: nobody else would come.
 struct Driver {
     scheduler: Scheduler,
-    shared: Arc<Driven<TaskBell>>,
+    shared: Arc<DriverShared<TokioBackend>>,
 }
 
 impl Driver {
     async fn drive(self) {
         loop {
-            let take = || round::take(&self.scheduler, &self.shared.watchdog);
-            let round = catch_unwind(AssertUnwindSafe(take));
-            let round = round.unwrap_or_else(|payload| {
-                self.shared.restarted(payload);
-                Round::More
+            let poll = || poll_all::poll_all(&self.scheduler, &self.shared.watchdog);
+            let result = catch_unwind(AssertUnwindSafe(poll));
+            let result = result.unwrap_or_else(|payload| {
+                self.shared.record_restart(payload);
+                PollAllResult::More
             });
-            match round {
-                Round::More => tokio::task::yield_now().await,
-                Round::Until(None) => self.shared.bell.notify.notified().await,
-                Round::Until(Some(tick)) => {
+            match result {
+                PollAllResult::More => tokio::task::yield_now().await,
+                PollAllResult::Until(None) => self.shared.backend.notify.notified().await,
+                PollAllResult::Until(Some(tick)) => {
                     let until = self.shared.time.instant_of(tick);
                     let left = until.saturating_since(OsInstant::now());
                     // Called or due: the next round finds out.
-                    drop(tokio::time::timeout(left, self.shared.bell.notify.notified()).await);
+                    drop(tokio::time::timeout(left, self.shared.backend.notify.notified()).await);
                 }
-                Round::Over => return,
+                PollAllResult::Closed => return,
             }
         }
     }
@@ -155,7 +154,7 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         self.scheduler.shutdown();
-        self.shared.watchdog.release();
+        self.shared.watchdog.wake();
     }
 }
 

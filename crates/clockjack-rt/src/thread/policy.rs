@@ -10,8 +10,8 @@ use clockjack_actor::system::{PolicyAnswer, PolicyAnswers, ThreadPolicy};
 use crate::thread_control;
 
 /// Asks for all of it, on the thread that it is for.
-pub(crate) fn apply(wishes: &ThreadPolicy) -> PolicyAnswers {
-    let ThreadPolicy { cpus, niceness, realtime } = wishes;
+pub(crate) fn apply(wanted: &ThreadPolicy) -> PolicyAnswers {
+    let ThreadPolicy { cpus, niceness, realtime } = wanted;
     PolicyAnswers {
         cpus: answer((!cpus.is_empty()).then(|| thread_control::run_on(cpus))),
         niceness: answer(niceness.map(thread_control::set_niceness)),

@@ -16,14 +16,13 @@
 //! 2. The owner leaves a permit in `stop`: it is kept if the thread does not wait yet. The thread
 //!    comes back from driving, and drops what is still spawned.
 //! 3. The owner waits for the thread, which holds the other end of `gone` as long as it runs, for
-//!    at most [`LEAVES_IN`]. A task that blocks it for longer is left behind with the thread.
+//!    at most [`JOIN_TIMEOUT`]. A task that blocks it for longer is left behind with the thread.
 //! 4. A thread that the end itself would wait for does not wait: a worker, and the reactor thread,
 //!    whose tasks may own the pool.
 
-use alloc::sync::Arc;
 use core::time::Duration;
 use std::{
-    sync::{Mutex, PoisonError, mpsc},
+    sync::{Arc, Mutex, PoisonError, mpsc},
     thread::JoinHandle,
 };
 
@@ -40,10 +39,10 @@ use crate::{
 };
 
 /// How long the end of a pool waits for the reactor thread.
-const LEAVES_IN: Duration = Duration::from_secs(1);
+const JOIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long the reactor thread waits for closures of `tokio::task::spawn_blocking`.
-const BLOCKING_LEAVES_IN: Duration = Duration::from_millis(200);
+const BLOCKING_JOIN_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The reactor of a pool, if it has one.
 #[derive(Debug)]
@@ -64,7 +63,7 @@ struct Running {
 #[derive(Debug)]
 struct ReactorThread {
     /// Hangs up when the thread has dropped the runtime.
-    gone: mpsc::Receiver<()>,
+    exited: mpsc::Receiver<()>,
     join: JoinHandle<()>,
 }
 
@@ -76,7 +75,7 @@ impl Reactor {
         }
         let stop = Arc::new(Notify::new());
         let (report, reported) = mpsc::channel();
-        let (running, gone) = mpsc::channel();
+        let (running, exited) = mpsc::channel();
         let config = ThreadConfig { name: "cj-tokio".into(), ..ThreadConfig::DEFAULT };
         let started = thread::start(&config, {
             let stop = Arc::clone(&stop);
@@ -86,7 +85,7 @@ impl Reactor {
                 let is_heard = report.send(runtime.as_ref().map(handle_of).map_err(text_of));
                 if let (Ok(runtime), Ok(())) = (runtime, is_heard) {
                     runtime.block_on(stop.notified());
-                    runtime.shutdown_timeout(BLOCKING_LEAVES_IN);
+                    runtime.shutdown_timeout(BLOCKING_JOIN_TIMEOUT);
                 }
                 drop(running);
             }
@@ -94,7 +93,7 @@ impl Reactor {
         let join = started.map_err(|refused| StartError::thread(&refused))?;
         match reported.recv() {
             Ok(Ok(handle)) => {
-                let thread = Mutex::new(Some(ReactorThread { gone, join }));
+                let thread = Mutex::new(Some(ReactorThread { exited, join }));
                 Ok(Self(Some(Running { handle, stop, thread })))
             }
             Ok(Err(refused)) => Err(StartError::thread(&refused)),
@@ -120,13 +119,13 @@ impl Drop for Running {
             self.stop.notify_one();
         }
         let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let Some(ReactorThread { gone, join }) = thread.take() else { return };
+        let Some(ReactorThread { exited, join }) = thread.take() else { return };
         let is_self = join.thread().id() == std::thread::current().id();
         if is_self || host::is_worker() {
             return;
         }
         // Nothing is ever sent: it is over, or the time is.
-        if gone.recv_timeout(LEAVES_IN) == Err(mpsc::RecvTimeoutError::Disconnected) {
+        if exited.recv_timeout(JOIN_TIMEOUT) == Err(mpsc::RecvTimeoutError::Disconnected) {
             // It has nothing left to do but to end, and if it panicked it has said so.
             drop(join.join());
         }

@@ -8,7 +8,6 @@
 //! While somebody is registered the task does not sleep past the next tick; a registration rings
 //! the bell, so that a task asleep learns of it.
 
-use alloc::sync::Arc;
 use core::{
     sync::atomic::{
         AtomicBool, AtomicU64,
@@ -16,6 +15,7 @@ use core::{
     },
     task::Waker,
 };
+use std::sync::Arc;
 
 use clockjack_sync::mutant;
 use clockjack_time::{
@@ -29,21 +29,21 @@ use crate::OsClock;
 #[derive(Debug)]
 pub(super) struct ClockDriver {
     clock: OsClock,
-    supply: ManualDriver,
+    ticks: ManualDriver,
     /// Up to which tick the supply was fed, or is about to be.
     claimed: AtomicU64,
     is_registered: AtomicBool,
-    bell: Arc<Notify>,
+    notify: Arc<Notify>,
 }
 
 impl ClockDriver {
-    pub(super) fn new(clock: OsClock, bell: Arc<Notify>) -> Self {
+    pub(super) fn new(clock: OsClock, notify: Arc<Notify>) -> Self {
         Self {
             clock,
-            supply: ManualDriver::new(clock.resolution()),
+            ticks: ManualDriver::new(clock.resolution()),
             claimed: AtomicU64::new(0),
             is_registered: AtomicBool::new(false),
-            bell,
+            notify,
         }
     }
 
@@ -57,7 +57,7 @@ impl ClockDriver {
             self.claimed.fetch_max(now, Relaxed)
         };
         if let Some(span @ 1..) = now.checked_sub(before) {
-            self.supply.inject(TickSpan::new(span));
+            self.ticks.inject(TickSpan::new(span));
         }
     }
 
@@ -74,34 +74,34 @@ impl ClockDriver {
 impl TickDriver for ClockDriver {
     fn register(&self, wake: Waker) -> Result<(), DriverError> {
         self.catch_up();
-        self.supply.register(wake)?;
+        self.ticks.register(wake)?;
         // Release: pairs with the look of the task, which the bell makes look.
         self.is_registered.store(true, Release);
-        self.bell.notify_one();
+        self.notify.notify_one();
         Ok(())
     }
 
     fn unregister(&self) {
         // Relaxed: who still sees a registration wakes up once for nothing.
         self.is_registered.store(false, Relaxed);
-        self.supply.unregister();
+        self.ticks.unregister();
     }
 
     fn poll_tick(&self) -> Option<TickToken> {
         self.catch_up();
-        self.supply.poll_tick()
+        self.ticks.poll_tick()
     }
 
     fn current_status(&self) -> DriverStatus {
         self.catch_up();
-        self.supply.current_status()
+        self.ticks.current_status()
     }
 
     fn stop_and_flush(&self) -> DriverStatus {
         self.catch_up();
         // Relaxed: as in `unregister`.
         self.is_registered.store(false, Relaxed);
-        self.supply.stop_and_flush()
+        self.ticks.stop_and_flush()
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
     use crate::TokioToolbox;
 
     /// Enough for two threads to get into each other's way, some milliseconds in all.
-    const LOOKS: usize = 50_000;
+    const POLLS: usize = 50_000;
 
     #[test]
     fn every_tick_of_the_clock_arrives_once_whoever_looks() {
@@ -125,19 +125,19 @@ mod tests {
         let clock = OsClock::new(Resolution::from_nanos(1).expect("not zero"));
         let driver = ClockDriver::new(clock, Arc::new(Notify::new()));
         let both_are_there = Barrier::new(2);
-        let looks = || {
+        let polls = || {
             both_are_there.wait();
-            let tokens = (0..LOOKS).filter_map(|_| driver.poll_tick());
+            let tokens = (0..POLLS).filter_map(|_| driver.poll_tick());
             tokens.map(|token| u64::from(token.catch_up) + 1).sum::<u64>()
         };
         let taken = std::thread::scope(|scope| {
-            let others = [scope.spawn(looks), scope.spawn(looks)];
+            let others = [scope.spawn(polls), scope.spawn(polls)];
             others.map(|other| other.join().expect("no look panics")).into_iter().sum::<u64>()
         });
         let DriverStatus::Flushed { drained, .. } = driver.stop_and_flush() else {
             panic!("a stop says that it flushed")
         };
-        let arrived = driver.supply.now().ticks;
+        let arrived = driver.ticks.now().ticks;
         assert!(arrived <= clock.now().ticks, "a tick came before its time");
         // Ticks of a stopped supply are counted and not drained, and none came after the stop.
         assert_eq!(taken + drained, arrived);

@@ -18,7 +18,6 @@
 //! run by the second, and what that leaves counts as due now. *Why it does not starve others*: by
 //! rule 3.
 
-use alloc::sync::Arc;
 use core::{
     fmt,
     future::poll_fn,
@@ -26,6 +25,7 @@ use core::{
     task::{Context, Poll},
     time::Duration,
 };
+use std::sync::Arc;
 
 use clockjack_actor::{
     ActorRef, ActorSystem, IntoProps, MsgOf, RootContext, SpawnError, StartError, SystemBuilder,
@@ -35,7 +35,7 @@ use clockjack_sync::mutant;
 use clockjack_time::Tick;
 use tokio::time::Sleep;
 
-use super::{Inside, Shared, TokioToolbox};
+use super::{Shared, SliceGuard, TokioToolbox};
 use crate::current::Entered;
 
 /// A system of actors that runs while one of its futures is awaited on tokio.
@@ -93,13 +93,13 @@ pub struct TokioSystem {
 
 /// What a turn leaves to be waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rest {
+enum Wait {
     /// There may be more to do: only let others run.
     Yield,
     /// The bell, or this tick.
     Until(Tick),
     /// The bell.
-    Bell,
+    Notified,
 }
 
 impl TokioSystem {
@@ -165,31 +165,31 @@ impl TokioSystem {
     /// timer; and if the future panics.
     pub async fn drive<F: Future>(&mut self, until: F) -> F::Output {
         let mut until = pin!(until);
-        let mut alarm = pin!(None::<Sleep>);
-        let mut alarm_tick = None;
+        let mut timer = pin!(None::<Sleep>);
+        let mut timer_tick = None;
         let handle = self.system().executor();
         let shared = Arc::clone(&self.shared);
         loop {
             let end = poll_fn(|cx| {
                 // Only as long as this thread is in here: other tasks have other pools.
                 let _entered = Entered::enter(handle.clone());
-                let rest = self.turn(cx);
+                let wait = self.poll_once(cx);
                 // Behind the turn, which may have brought the answer.
                 if let Poll::Ready(output) = until.as_mut().poll(cx) {
                     return Poll::Ready(Some(output));
                 }
-                let wake = match rest {
-                    Rest::Yield => return Poll::Ready(None),
-                    Rest::Until(tick) => Some(tick),
-                    Rest::Bell => None,
+                let wake = match wait {
+                    Wait::Yield => return Poll::Ready(None),
+                    Wait::Until(tick) => Some(tick),
+                    Wait::Notified => None,
                 };
-                if wake != alarm_tick {
+                if wake != timer_tick {
                     let left = wake.map(|tick| shared.left_until(tick));
-                    alarm.set(left.map(tokio::time::sleep));
-                    alarm_tick = wake;
+                    timer.set(left.map(tokio::time::sleep));
+                    timer_tick = wake;
                 }
-                match alarm.as_mut().as_pin_mut() {
-                    Some(alarm) => alarm.poll(cx).map(|()| None),
+                match timer.as_mut().as_pin_mut() {
+                    Some(timer) => timer.poll(cx).map(|()| None),
                     None => Poll::Pending,
                 }
             });
@@ -197,8 +197,8 @@ impl TokioSystem {
                 return output;
             }
             // It has rung, or is not wanted any more.
-            alarm.set(None);
-            alarm_tick = None;
+            timer.set(None);
+            timer_tick = None;
             tokio::task::yield_now().await;
         }
     }
@@ -218,19 +218,19 @@ impl TokioSystem {
     }
 
     /// Rules 2 and 3: one turn, and what to wait for then.
-    fn turn(&mut self, cx: &mut Context<'_>) -> Rest {
-        let _inside = Inside::enter(&self.shared);
-        let turned = pin!(self.root.dispatch_next()).poll(cx);
-        match turned {
-            Poll::Ready(true) if mutant!("tokio-turns-unyielded") => self.turn(cx),
-            Poll::Ready(true) => Rest::Yield,
-            Poll::Ready(false) => Rest::Bell,
-            Poll::Pending if mutant!("tokio-alarm-forgotten") => Rest::Bell,
+    fn poll_once(&mut self, cx: &mut Context<'_>) -> Wait {
+        let _slice = SliceGuard::enter(&self.shared);
+        let polled = pin!(self.root.dispatch_next()).poll(cx);
+        match polled {
+            Poll::Ready(true) if mutant!("tokio-turns-unyielded") => self.poll_once(cx),
+            Poll::Ready(true) => Wait::Yield,
+            Poll::Ready(false) => Wait::Notified,
+            Poll::Pending if mutant!("tokio-alarm-forgotten") => Wait::Notified,
             // This looks once more, so that nothing is due before what it says.
             Poll::Pending => match self.root.next_wake() {
                 // An alarm would end at once, perhaps without tokio having had its turn.
-                Some(tick) if self.shared.left_until(tick).is_zero() => Rest::Yield,
-                wake => wake.map_or(Rest::Bell, Rest::Until),
+                Some(tick) if self.shared.left_until(tick).is_zero() => Wait::Yield,
+                wake => wake.map_or(Wait::Notified, Wait::Until),
             },
         }
     }

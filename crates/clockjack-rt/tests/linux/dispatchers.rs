@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Looks at pinned threads; nothing else in this file may start two runtimes with such at once.
-const LOOKOUT: &str = "cj-lookout";
+const THREAD_WATCH: &str = "cj-thread-watch";
 
 fn pause(time: Duration) {
     Parker::new().park(Some(OsInstant::now().saturating_add(time)));
@@ -38,7 +38,7 @@ fn the_threads_of_dispatchers_end_with_the_runtime() {
     who_looks_at_pinned_threads_sleeps_with_them_and_is_called_when_one_wakes();
     a_thread_for_one_task_ends_with_it_and_nobody_looks_at_it_any_more();
     what_a_thread_asks_for_is_answered_one_by_one();
-    assert_eq!(n_threads(LOOKOUT).unwrap(), 0);
+    assert_eq!(n_threads(THREAD_WATCH).unwrap(), 0);
 }
 
 /// Not a test of its own: the threads that look have one name in all runtimes.
@@ -67,9 +67,9 @@ fn who_looks_at_pinned_threads_sleeps_with_them_and_is_called_when_one_wakes() {
     let quiet = Duration::from_millis(200);
     for _ in 0..3 {
         eventually("nobody looks while there is nothing to see", || {
-            let before = context_switches(LOOKOUT).unwrap();
+            let before = context_switches(THREAD_WATCH).unwrap();
             pause(quiet);
-            context_switches(LOOKOUT).unwrap() == before
+            context_switches(THREAD_WATCH).unwrap() == before
         });
         busy.tell(()).unwrap();
         assert_eq!(heard.recv().unwrap(), busy.path());
@@ -98,9 +98,9 @@ fn a_thread_for_one_task_ends_with_it_and_nobody_looks_at_it_any_more() {
     }
     eventually("all end", || n_threads(NAME).unwrap() == 0);
     eventually("nobody looks at those that are gone", || {
-        let before = context_switches(LOOKOUT).unwrap();
+        let before = context_switches(THREAD_WATCH).unwrap();
         pause(Duration::from_millis(200));
-        context_switches(LOOKOUT).unwrap() == before
+        context_switches(THREAD_WATCH).unwrap() == before
     });
     let left = own_thread();
     assert_eq!(n_threads(NAME).unwrap(), 1);

@@ -16,13 +16,13 @@ const QUIET: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(30);
 
 /// The metronome has the same name in all pools, so nothing else in this file may start one.
-const METRONOME: &str = "cj-metronome";
+const POOL_WATCH: &str = "cj-pool-watch";
 /// The workers of each pool, by what lies behind it or ahead of it. The kernel keeps 15 bytes.
 const NEW: &str = "cj-quiet-new";
 const WORKED: &str = "cj-quiet-worked";
 const TIMER: &str = "cj-quiet-timer";
 const JOB: &str = "cj-quiet-job";
-const ALL: [&str; 5] = [NEW, WORKED, TIMER, JOB, METRONOME];
+const ALL: [&str; 5] = [NEW, WORKED, TIMER, JOB, POOL_WATCH];
 
 fn pool(name: &'static str) -> WorkerPool {
     let config = PoolConfig { workers: Some(4), name: name.into(), ..PoolConfig::DEFAULT };

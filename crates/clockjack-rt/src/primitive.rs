@@ -2,7 +2,8 @@
 //!
 //! Atomics come from `clockjack_sync::prim`. Below the host nothing locks, so these two are here.
 
-#[cfg(loom)]
-pub(crate) use loom::sync::{Condvar, Mutex};
 #[cfg(not(loom))]
 pub(crate) use std::sync::{Condvar, Mutex};
+
+#[cfg(loom)]
+pub(crate) use loom::sync::{Condvar, Mutex};

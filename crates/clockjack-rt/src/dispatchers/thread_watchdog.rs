@@ -27,33 +27,32 @@
 //! *What it costs*: two stores a step. Nobody but the lookout reads the clock, and nobody wakes up
 //! while all sleep.
 
-mod post;
+mod heartbeat;
 
-use alloc::sync::Arc;
 use core::{cell::Cell, panic::AssertUnwindSafe, ptr, time::Duration};
 use std::{
     panic::catch_unwind,
-    sync::{Mutex, MutexGuard, PoisonError, mpsc},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
     thread::JoinHandle,
 };
 
 use clockjack_exec::{Handle, Pid, StartError, State, StuckWorker};
 use clockjack_sync::mutant;
 
-use self::post::Bell;
-pub(super) use self::post::Post;
-use super::{LEAVES_IN, Told};
+pub(super) use self::heartbeat::Heartbeat;
+use self::heartbeat::WakeFlag;
+use super::{JOIN_TIMEOUT, StuckReporter};
 use crate::{
     OsInstant, PoolConfig, blocking,
     thread::{self, ThreadConfig},
 };
 
 /// How often the lookout looks, at most and at least, as long as there is something to see.
-const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
+const CHECK_INTERVAL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
 
 thread_local! {
     /// The post of this thread; compared, and never followed.
-    static MINE: Cell<*const Post> = const { Cell::new(ptr::null()) };
+    static OWN_HEARTBEAT: Cell<*const Heartbeat> = const { Cell::new(ptr::null()) };
 }
 
 thread_local! {
@@ -61,96 +60,100 @@ thread_local! {
     static IS_STEPPING: Cell<bool> = const { Cell::new(false) };
 }
 
-impl Post {
+impl Heartbeat {
     /// This thread is the one whose post this is.
-    pub(super) fn take(&self) {
-        MINE.set(self);
+    pub(super) fn bind_to_current_thread(&self) {
+        OWN_HEARTBEAT.set(self);
     }
 
     /// Rule 2.
     pub(super) fn in_step<T>(&self, step: impl FnOnce() -> T) -> T {
-        if !ptr::eq(MINE.get(), self) || IS_STEPPING.replace(true) {
+        if !ptr::eq(OWN_HEARTBEAT.get(), self) || IS_STEPPING.replace(true) {
             return step();
         }
-        let counted = Counted(self);
-        self.count();
-        let made = step();
-        drop(counted);
-        made
+        let guard = StepGuard(self);
+        self.advance();
+        let output = step();
+        drop(guard);
+        output
     }
 }
 
 /// A step that is under way; ended by the drop, also where it panics.
-struct Counted<'p>(&'p Post);
+struct StepGuard<'p>(&'p Heartbeat);
 
-impl Drop for Counted<'_> {
+impl Drop for StepGuard<'_> {
     fn drop(&mut self) {
-        self.0.count();
+        self.0.advance();
         IS_STEPPING.set(false);
     }
 }
 
 /// All posts, each with the executor of its thread.
-type Posts = Mutex<Vec<(Arc<Post>, Handle)>>;
+type Heartbeats = Mutex<Vec<(Arc<Heartbeat>, Handle)>>;
 
 /// The lookout and its thread.
 #[derive(Debug)]
-pub(super) struct Lookout {
-    bell: Arc<Bell>,
-    posts: Arc<Posts>,
-    gone: mpsc::Receiver<()>,
+pub(super) struct ThreadWatchdog {
+    wake_flag: Arc<WakeFlag>,
+    heartbeats: Arc<Heartbeats>,
+    exited: mpsc::Receiver<()>,
     join: JoinHandle<()>,
 }
 
-impl Lookout {
-    pub(super) fn start(config: &PoolConfig, told: Arc<Told>) -> Result<Self, StartError> {
-        let (bell, posts) = (Arc::new(Bell::new()), Arc::<Posts>::default());
-        let (running, gone) = mpsc::channel::<()>();
-        let mut watch = Watch {
-            bell: Arc::clone(&bell),
-            posts: Arc::clone(&posts),
-            seen: Vec::new(),
+impl ThreadWatchdog {
+    pub(super) fn start(
+        config: &PoolConfig,
+        stuck_reporter: Arc<StuckReporter>,
+    ) -> Result<Self, StartError> {
+        let (wake_flag, heartbeats) = (Arc::new(WakeFlag::new()), Arc::<Heartbeats>::default());
+        let (running, exited) = mpsc::channel::<()>();
+        let mut watch_loop = WatchLoop {
+            wake_flag: Arc::clone(&wake_flag),
+            heartbeats: Arc::clone(&heartbeats),
+            observed: Vec::new(),
             stuck_after: config.stuck_after,
             on_stuck: config.on_stuck,
-            told,
+            stuck_reporter,
         };
-        let thread_config = ThreadConfig { name: "cj-lookout".into(), ..ThreadConfig::DEFAULT };
+        let thread_config =
+            ThreadConfig { name: "cj-thread-watch".into(), ..ThreadConfig::DEFAULT };
         let started = thread::start(&thread_config, move || {
             let _running = running;
-            while !watch.bell.is_over() {
-                let until = watch.look();
-                watch.bell.parker().park(until);
+            while !watch_loop.wake_flag.is_stopped() {
+                let until = watch_loop.check_all();
+                watch_loop.wake_flag.parker().park(until);
             }
         });
         let join = started.map_err(|refused| StartError::thread(&refused))?;
-        Ok(Self { bell, posts, gone, join })
+        Ok(Self { wake_flag, heartbeats, exited, join })
     }
 
     /// A post for a thread that is about to be started.
-    pub(super) fn post(&self) -> Arc<Post> {
-        Arc::new(Post::new(Arc::clone(&self.bell)))
+    pub(super) fn new_heartbeat(&self) -> Arc<Heartbeat> {
+        Arc::new(Heartbeat::new(Arc::clone(&self.wake_flag)))
     }
 
     /// Looks at a post from now on.
-    pub(super) fn add(&self, post: Arc<Post>, handle: Handle) {
-        lock(&self.posts).push((post, handle));
-        self.bell.parker().unpark();
+    pub(super) fn add(&self, heartbeat: Arc<Heartbeat>, handle: Handle) {
+        lock(&self.heartbeats).push((heartbeat, handle));
+        self.wake_flag.parker().unpark();
     }
 
     /// Looks at it no more: its thread has ended.
-    pub(super) fn remove(&self, post: &Arc<Post>) {
-        lock(&self.posts).retain(|(other, _)| !Arc::ptr_eq(other, post));
+    pub(super) fn remove(&self, heartbeat: &Arc<Heartbeat>) {
+        lock(&self.heartbeats).retain(|(other, _)| !Arc::ptr_eq(other, heartbeat));
     }
 
     /// Tells the lookout to end.
     pub(super) fn stop(&self) {
-        self.bell.end();
-        lock(&self.posts).clear();
+        self.wake_flag.stop();
+        lock(&self.heartbeats).clear();
     }
 
     /// Waits for its end, unless what it tells of does not come back.
     pub(super) fn join(self) {
-        let left = self.gone.recv_timeout(LEAVES_IN);
+        let left = self.exited.recv_timeout(JOIN_TIMEOUT);
         if left == Err(mpsc::RecvTimeoutError::Disconnected) {
             // What it runs is guarded.
             drop(self.join.join());
@@ -158,86 +161,91 @@ impl Lookout {
     }
 }
 
-fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing is left half done by a panic under this lock.
-    place.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What the lookout's thread has.
-struct Watch {
-    bell: Arc<Bell>,
-    posts: Arc<Posts>,
+struct WatchLoop {
+    wake_flag: Arc<WakeFlag>,
+    heartbeats: Arc<Heartbeats>,
     /// One for each post that was looked at and is there.
-    seen: Vec<Seen>,
+    observed: Vec<Observation>,
     stuck_after: Duration,
     on_stuck: Option<fn(StuckWorker)>,
-    told: Arc<Told>,
+    stuck_reporter: Arc<StuckReporter>,
 }
 
 /// What was found at a post.
-struct Seen {
-    post: Arc<Post>,
+struct Observation {
+    heartbeat: Arc<Heartbeat>,
     step: u32,
     since: OsInstant,
     is_reported: bool,
 }
 
-impl Watch {
+impl WatchLoop {
     /// Looks at all posts; gives the time of the next look, if there is to be one.
-    fn look(&mut self) -> Option<OsInstant> {
-        self.bell.looks();
+    fn check_all(&mut self) -> Option<OsInstant> {
+        self.wake_flag.mark_awake();
         let now = OsInstant::now();
-        let posts = lock(&self.posts).clone();
-        let is_there = |one: &Seen| posts.iter().any(|(post, _)| Arc::ptr_eq(post, &one.post));
-        self.seen.retain(is_there);
-        for (index, (post, handle)) in posts.iter().enumerate() {
-            self.look_at(index, post, handle, now);
+        let heartbeats = lock(&self.heartbeats).clone();
+        let is_there = |one: &Observation| {
+            heartbeats.iter().any(|(heartbeat, _)| Arc::ptr_eq(heartbeat, &one.heartbeat))
+        };
+        self.observed.retain(is_there);
+        for (index, (heartbeat, handle)) in heartbeats.iter().enumerate() {
+            self.check(index, heartbeat, handle, now);
         }
-        if self.bell.rests(|| posts.iter().any(|(post, _)| post.is_awake())) {
+        if self
+            .wake_flag
+            .prepare_park(|| heartbeats.iter().any(|(heartbeat, _)| heartbeat.is_awake()))
+        {
             return None;
         }
-        let every = (self.stuck_after / 4).clamp(LOOK_EVERY.0, LOOK_EVERY.1);
+        let every = (self.stuck_after / 4).clamp(CHECK_INTERVAL.0, CHECK_INTERVAL.1);
         Some(now.saturating_add(every))
     }
 
     /// Rule 3.
-    fn look_at(&mut self, index: usize, post: &Arc<Post>, handle: &Handle, now: OsInstant) {
-        let step = post.step();
+    fn check(&mut self, index: usize, heartbeat: &Arc<Heartbeat>, handle: &Handle, now: OsInstant) {
+        let step = heartbeat.step();
         let is_between = step.is_multiple_of(2);
-        let known = self.seen.iter().position(|one| Arc::ptr_eq(&one.post, post));
+        let known = self.observed.iter().position(|one| Arc::ptr_eq(&one.heartbeat, heartbeat));
         let known = known.unwrap_or_else(|| {
-            let post = Arc::clone(post);
-            self.seen.push(Seen { post, step: 0, since: now, is_reported: false });
-            self.seen.len() - 1
+            let heartbeat = Arc::clone(heartbeat);
+            self.observed.push(Observation { heartbeat, step: 0, since: now, is_reported: false });
+            self.observed.len() - 1
         });
-        let seen = &mut self.seen[known];
-        if step != seen.step && (is_between || !mutant!("lookout-steps-as-one")) {
-            (seen.step, seen.since, seen.is_reported) = (step, now, false);
+        let observed = &mut self.observed[known];
+        if step != observed.step && (is_between || !mutant!("lookout-steps-as-one")) {
+            (observed.step, observed.since, observed.is_reported) = (step, now, false);
         }
-        let running_for = now.saturating_since(seen.since);
-        if is_between || seen.is_reported || running_for < self.stuck_after {
+        let running_for = now.saturating_since(observed.since);
+        if is_between || observed.is_reported || running_for < self.stuck_after {
             return;
         }
-        seen.is_reported = true;
-        let Some(pid) = post.find(step, || in_turn(handle)) else { return };
+        observed.is_reported = true;
+        let Some(pid) = heartbeat.read_in_step(step, || running_pid(handle)) else { return };
         let for_nanos = u64::try_from(running_for.as_nanos()).unwrap_or(u64::MAX);
         let stuck = StuckWorker { worker: index, pid, for_nanos };
-        let (told, on_stuck) = (&self.told, self.on_stuck);
+        let (stuck_reporter, on_stuck) = (&self.stuck_reporter, self.on_stuck);
         let reported = catch_unwind(AssertUnwindSafe(|| {
-            told.report(stuck);
+            stuck_reporter.report(stuck);
             if let Some(report) = on_stuck {
                 report(stuck);
             }
         }));
         if let Err(payload) = reported {
             // A report of the user's; the next look goes on behind it.
-            blocking::discard(payload);
+            blocking::drop_panic_payload(payload);
         }
     }
 }
 
 /// The process that an executor on one thread has in a turn.
-fn in_turn(handle: &Handle) -> Option<Pid> {
+fn running_pid(handle: &Handle) -> Option<Pid> {
     let mut found = None;
     handle.engine().alive(|alive| {
         if alive.state == State::Running {

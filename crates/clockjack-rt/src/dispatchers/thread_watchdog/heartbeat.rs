@@ -1,7 +1,7 @@
 //! What a pinned thread writes for the lookout, and the bell that wakes that. The rules are those
 //! of the module above.
 
-use alloc::sync::Arc;
+use std::sync::Arc;
 
 use clockjack_sync::{
     mutant,
@@ -16,29 +16,29 @@ use crate::Parker;
 
 /// What a pinned thread writes for the lookout.
 #[derive(Debug)]
-pub(crate) struct Post {
+pub(crate) struct Heartbeat {
     is_awake: AtomicBool,
     /// Odd while a step is under way.
     step: AtomicU32,
-    bell: Arc<Bell>,
+    wake_flag: Arc<WakeFlag>,
 }
 
 /// Where the lookout sleeps.
 #[derive(Debug)]
-pub(crate) struct Bell {
+pub(crate) struct WakeFlag {
     parker: Parker,
     is_asleep: AtomicBool,
-    is_over: AtomicBool,
+    is_stopped: AtomicBool,
 }
 
-impl Post {
+impl Heartbeat {
     /// The post of a thread that is awake, and in no step.
-    pub(crate) fn new(bell: Arc<Bell>) -> Self {
-        Self { is_awake: AtomicBool::new(true), step: AtomicU32::new(0), bell }
+    pub(crate) fn new(wake_flag: Arc<WakeFlag>) -> Self {
+        Self { is_awake: AtomicBool::new(true), step: AtomicU32::new(0), wake_flag }
     }
 
     /// Rule 2: a step begins or ends.
-    pub(crate) fn count(&self) {
+    pub(crate) fn advance(&self) {
         // Relaxed: one writer. Release: who reads that a step is over sees what became of it.
         self.step.store(self.step.load(Relaxed).wrapping_add(1), Release);
         // Release: pairs with that of `find`. Who finds something that this thread writes from now
@@ -56,17 +56,17 @@ impl Post {
 
     /// Looks for something that belongs to a step; none if that is over by now, and what was found
     /// may be of another.
-    pub(crate) fn find<T>(&self, step: u32, look: impl FnOnce() -> T) -> Option<T> {
-        let found = look();
+    pub(crate) fn read_in_step<T>(&self, step: u32, read: impl FnOnce() -> T) -> Option<T> {
+        let found = read();
         // Acquire: pairs with that of `count`.
         fence(Acquire);
         // Relaxed: the fence orders it.
-        let is_under_way = self.step.load(Relaxed) == step || mutant!("lookout-looks-once");
-        is_under_way.then_some(found)
+        let is_same_step = self.step.load(Relaxed) == step || mutant!("lookout-looks-once");
+        is_same_step.then_some(found)
     }
 
     /// Calls something that lets this thread sleep. Rule 1.
-    pub(crate) fn asleep_in(&self, sleep: impl FnOnce()) {
+    pub(crate) fn while_asleep(&self, sleep: impl FnOnce()) {
         // Relaxed: a lookout that has not heard of it looks once more.
         self.is_awake.store(false, Relaxed);
         sleep();
@@ -77,13 +77,13 @@ impl Post {
             fence(SeqCst);
         }
         // Relaxed: as above.
-        if self.bell.is_asleep.load(Relaxed) && !mutant!("lookout-uncalled") {
-            self.bell.parker.unpark();
+        if self.wake_flag.is_asleep.load(Relaxed) && !mutant!("lookout-uncalled") {
+            self.wake_flag.parker.unpark();
         }
     }
 
     /// The thread ends, and has nothing more to show.
-    pub(crate) fn leave(&self) {
+    pub(crate) fn thread_exited(&self) {
         // Relaxed: as in `asleep_in`.
         self.is_awake.store(false, Relaxed);
     }
@@ -94,12 +94,12 @@ impl Post {
     }
 }
 
-impl Bell {
+impl WakeFlag {
     pub(crate) fn new() -> Self {
         Self {
             parker: Parker::new(),
             is_asleep: AtomicBool::new(false),
-            is_over: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
         }
     }
 
@@ -109,13 +109,13 @@ impl Bell {
     }
 
     /// The lookout looks.
-    pub(crate) fn looks(&self) {
+    pub(crate) fn mark_awake(&self) {
         // Relaxed: who takes it for asleep calls once too often.
         self.is_asleep.store(false, Relaxed);
     }
 
     /// Rule 4: whether the lookout is to sleep until it is called.
-    pub(crate) fn rests(&self, is_any_awake: impl Fn() -> bool) -> bool {
+    pub(crate) fn prepare_park(&self, is_any_awake: impl Fn() -> bool) -> bool {
         if is_any_awake() {
             return false;
         }
@@ -127,15 +127,15 @@ impl Bell {
     }
 
     /// Tells the lookout to end.
-    pub(crate) fn end(&self) {
+    pub(crate) fn stop(&self) {
         // Release: pairs with its thread's look.
-        self.is_over.store(true, Release);
+        self.is_stopped.store(true, Release);
         self.parker.unpark();
     }
 
     /// Whether the lookout was told to end.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         // Acquire: pairs with `end`.
-        self.is_over.load(Acquire)
+        self.is_stopped.load(Acquire)
     }
 }

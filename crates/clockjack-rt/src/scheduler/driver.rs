@@ -1,10 +1,10 @@
 //! What a scheduler with a driver of its own, a thread or a task, shares with it.
 
-use alloc::sync::Arc;
 use core::{
     any::Any,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
+use std::sync::Arc;
 
 use clockjack_exec::StartError;
 use clockjack_sched::{
@@ -12,16 +12,16 @@ use clockjack_sched::{
 };
 use clockjack_time::{ClockKind, TimerInstant};
 
-use super::{Timebase, round, watchdog::Watchdog};
+use super::{Timebase, poll_all, watchdog::DriverWatchdog};
 use crate::{OsClock, blocking};
 
 /// What calls a driver, and where else it has handlers run.
-pub(crate) trait Bell: Send + Sync + 'static {
+pub(crate) trait DriverBackend: Send + Sync + 'static {
     /// What the driver is called.
     const DRIVER: &'static str;
 
     /// Makes the driver take a turn.
-    fn ring(&self);
+    fn wake(&self);
 
     /// Whether handlers can run there.
     fn has_dispatcher(&self, dispatcher: DispatcherId) -> bool {
@@ -36,20 +36,20 @@ pub(crate) trait Bell: Send + Sync + 'static {
 
 /// The time of a scheduler, the bell that calls its driver, and who watches that.
 #[derive(Debug)]
-pub(crate) struct Driven<B> {
+pub(crate) struct DriverShared<B> {
     pub(crate) time: Timebase,
-    pub(crate) bell: B,
-    pub(crate) watchdog: Arc<Watchdog>,
+    pub(crate) backend: B,
+    pub(crate) watchdog: Arc<DriverWatchdog>,
     restarts: AtomicU64,
 }
 
-impl<B> Driven<B> {
+impl<B> DriverShared<B> {
     /// Time begins now, at the start of the configuration.
-    pub(crate) fn new(config: &SchedulerConfig, bell: B) -> Arc<Self> {
+    pub(crate) fn new(config: &SchedulerConfig, backend: B) -> Arc<Self> {
         let clock = OsClock::new(config.resolution);
         let time = Timebase::new(clock, config.start, config.resolution);
-        let watchdog = Arc::new(Watchdog::new(config.driver_silence));
-        Arc::new(Self { time, bell, watchdog, restarts: AtomicU64::new(0) })
+        let watchdog = Arc::new(DriverWatchdog::new(config.driver_silence));
+        Arc::new(Self { time, backend, watchdog, restarts: AtomicU64::new(0) })
     }
 
     /// A scheduler whose driver is called by this bell.
@@ -62,16 +62,16 @@ impl<B> Driven<B> {
         config: SchedulerConfig,
     ) -> Result<Scheduler, StartError>
     where
-        B: Bell,
+        B: DriverBackend,
     {
-        let scheduler = Scheduler::new(config, Host(Arc::clone(self)));
+        let scheduler = Scheduler::new(config, DriverHost(Arc::clone(self)));
         scheduler.map_err(|refused| StartError::thread(&refused))
     }
 
     /// The driver panicked and goes on. Handlers are guarded, so this was a waker of who reads
     /// diagnostics.
-    pub(crate) fn restarted(&self, payload: Box<dyn Any + Send>) {
-        blocking::discard(payload);
+    pub(crate) fn record_restart(&self, payload: Box<dyn Any + Send>) {
+        blocking::drop_panic_payload(payload);
         // Relaxed: statistics.
         self.restarts.fetch_add(1, Relaxed);
     }
@@ -82,9 +82,9 @@ impl<B> Driven<B> {
     }
 }
 
-struct Host<B>(Arc<Driven<B>>);
+struct DriverHost<B>(Arc<DriverShared<B>>);
 
-impl<B: Bell> SchedulerHost for Host<B> {
+impl<B: DriverBackend> SchedulerHost for DriverHost<B> {
     #[inline]
     fn now(&self) -> TimerInstant {
         self.0.time.now()
@@ -99,12 +99,12 @@ impl<B: Bell> SchedulerHost for Host<B> {
     }
 
     fn shard(&self) -> usize {
-        round::of_thread()
+        poll_all::thread_shard_hint()
     }
 
     fn call_runner(&self, _shard: usize) {
-        self.0.bell.ring();
-        self.0.watchdog.expect();
+        self.0.backend.wake();
+        self.0.watchdog.notify_deadline();
     }
 
     fn relax(&self) {
@@ -116,10 +116,10 @@ impl<B: Bell> SchedulerHost for Host<B> {
     }
 
     fn has_dispatcher(&self, dispatcher: DispatcherId) -> bool {
-        self.0.bell.has_dispatcher(dispatcher)
+        self.0.backend.has_dispatcher(dispatcher)
     }
 
     fn dispatch(&self, dispatcher: DispatcherId, work: Work) -> Result<(), Work> {
-        self.0.bell.dispatch(dispatcher, work)
+        self.0.backend.dispatch(dispatcher, work)
     }
 }
