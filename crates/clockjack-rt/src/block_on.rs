@@ -1,4 +1,4 @@
-//! Running one future on a thread that waits for it.
+//! Runs one future on the calling thread, which sleeps while the future waits.
 
 use core::{
     cell::Cell,
@@ -9,7 +9,7 @@ use std::{sync::Arc, task::Wake};
 
 use crate::{OsInstant, Parker, host};
 
-/// Ends the sleep of the thread that waits.
+/// The waker: unparks the thread that waits.
 struct Unparker(Parker);
 
 impl Wake for Unparker {
@@ -23,24 +23,26 @@ impl Wake for Unparker {
 }
 
 thread_local! {
-    /// Kept, because threads that wait once wait again; not here while a call uses it.
+    /// Cached between calls, because threads that block once often block again; `None` while a
+    /// call uses it.
     static CACHED: Cell<Option<Arc<Unparker>>> = const { Cell::new(None) };
 }
 
-/// Polls a future until it is ready, and sleeps in between.
+/// Polls a future until it is ready, and sleeps between polls.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     block_on_until(future, OsInstant::MAX).expect("that time never comes")
 }
 
-/// As [`block_on`], until some time. It needs no timer of a pool, whose workers may all be stuck.
+/// As [`block_on`], with a deadline. It uses no timer of a pool, because all workers may be stuck.
 pub(crate) fn block_on_until<F: Future>(future: F, until: OsInstant) -> Option<F::Output> {
     assert!(
         !host::is_worker(),
-        "block_on was called on a worker, which would wait for itself: await there, or use \
-         spawn_blocking"
+        "block_on was called on a worker thread, which would wait for itself: use `.await` or \
+         spawn_blocking there"
     );
     let mut future = pin!(future);
-    // A nested call, as from a drop, gets its own: a token is not for two.
+    // A nested call, for example in a destructor, gets its own parker: two calls cannot share one
+    // token.
     let cached = CACHED.try_with(Cell::take).ok().flatten();
     let unparker = cached.unwrap_or_else(|| Arc::new(Unparker(Parker::new())));
     let waker = Waker::from(Arc::clone(&unparker));
@@ -48,7 +50,7 @@ pub(crate) fn block_on_until<F: Future>(future: F, until: OsInstant) -> Option<F
     loop {
         match future.as_mut().poll(&mut cx) {
             Poll::Ready(output) => {
-                // At the end of a thread there is nothing to keep it for.
+                // While the thread exits, there is nothing to cache it in.
                 let _ = CACHED.try_with(|cached| cached.set(Some(unparker)));
                 return Some(output);
             }

@@ -1,4 +1,4 @@
-//! The command by which a process has blocking work done.
+//! The command by which a process runs blocking work.
 
 use core::fmt;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::BlockingPool;
 
 type Work = Box<dyn FnOnce() -> Result<Payload, Failure> + Send>;
 
-/// Runs a closure that waits on a thread of its own, and answers with what it returns. If it
-/// panics, the answer is a failure.
+/// Runs a closure that blocks on a thread for blocking work; the reply is the closure's result. If
+/// the closure panics, the reply is a failure.
 pub struct Blocking(Work);
 
 impl Blocking {
-    /// To be yielded by a process.
+    /// Creates the command, for a process to yield.
     pub fn new<T, F>(work: F) -> Self
     where
         F: FnOnce() -> Result<T, Failure> + Send + 'static,
@@ -38,11 +38,12 @@ impl fmt::Debug for Blocking {
     }
 }
 
-/// Adds the handler.
+/// Registers the handler of the command.
 pub(crate) fn add_to(commands: Commands, blocking: &Arc<BlockingPool>) -> Commands {
     let blocking = Arc::clone(blocking);
     commands.handle_reserved(move |Blocking(work), done: Completer<Payload>| {
-        // Kept apart, so that a refusal can still be answered with its reason.
+        // The completer is in a shared slot, so that a refused closure can still be answered with
+        // the reason of the refusal.
         let slot = Arc::new(std::sync::Mutex::new(Some(done)));
         let theirs = Arc::clone(&slot);
         let take = |slot: &std::sync::Mutex<Option<Completer<Payload>>>| {

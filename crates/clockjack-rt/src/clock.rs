@@ -9,13 +9,13 @@
 //!                              now = 1, a delay of one tick ends at 3
 //! ```
 //!
-//! Tick *k* begins at `anchor + k * resolution` on the clock of the system, for the life of the
-//! clock. Edges are absolute: they do not drift, and [`OsClock::instant_of`] says where one is, so
-//! that a thread can sleep until exactly there.
+//! Tick *k* begins at `anchor + k * resolution` on the system clock, for the life of the clock.
+//! Edges are absolute, so they do not drift. [`OsClock::instant_of`] returns the position of an
+//! edge, so that a thread can sleep until exactly there.
 //!
-//! *Now* is rounded down, a tick counts when it is over. A *deadline* is counted from the
-//! nanosecond and rounded up once. `clock.now() + delay` is another thing: it starts at the edge
-//! before now, so on a clock that runs between edges it can end early by part of a tick. Arm with
+//! *Now* is rounded down: a tick counts when it is complete. A *deadline* is computed in
+//! nanoseconds and rounded up once. `clock.now() + delay` is something else: it starts at the edge
+//! before now, so it can end early by a fraction of a tick. Arm timers with
 //! [`OsClock::deadline_after`].
 
 use core::time::Duration;
@@ -25,39 +25,39 @@ use clockjack_time::{ClockKind, MonotonicClock, Resolution, Tick, TimerInstant};
 
 use crate::monotonic;
 
-/// A point on the monotonic clock of the system, in nanoseconds; what a sleep ends at.
+/// A point on the monotonic system clock, in nanoseconds; the deadline of a sleep.
 ///
-/// On Linux it is `CLOCK_MONOTONIC`. It has a meaning only within one process.
+/// On Linux the clock is `CLOCK_MONOTONIC`. The value is meaningful only within one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct OsInstant(u64);
 
 impl OsInstant {
-    /// The last point that can be named. Whoever sleeps until then sleeps until called.
+    /// The largest value. A sleep until then lasts until an unpark.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// A fresh reading.
+    /// Reads the clock.
     #[inline]
     #[must_use]
     pub fn now() -> Self {
         Self(monotonic::nanos())
     }
 
-    /// The point that the system's clock calls `nanos`.
+    /// The point with this reading of the system clock.
     #[inline]
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// What the system's clock calls it.
+    /// The reading of the system clock at this point.
     #[inline]
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// The point `delay` later, [`OsInstant::MAX`] if it lies beyond.
+    /// The point `delay` later, saturating at [`OsInstant::MAX`].
     #[inline]
     #[must_use]
     pub fn saturating_add(self, delay: Duration) -> Self {
@@ -65,7 +65,7 @@ impl OsInstant {
             .map_or(Self::MAX, |nanos| Self(self.0.saturating_add(nanos)))
     }
 
-    /// The time from `earlier` to this, zero if `earlier` is in truth later.
+    /// The time from `earlier` to this point; zero if `earlier` is later.
     #[inline]
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
@@ -73,10 +73,10 @@ impl OsInstant {
     }
 }
 
-/// A clock whose time the operating system lets pass; the [module](self) draws its edges.
+/// The monotonic clock of the operating system, in ticks; the [module](self) draws its edges.
 ///
-/// It is two numbers: copies are the same clock. On Linux and macOS the time for which the machine
-/// was suspended does not pass, on Windows it does.
+/// The clock consists of two numbers, and a copy is the same clock. On Linux and macOS the clock
+/// stands still while the machine is suspended; on Windows it runs on.
 ///
 /// # Examples
 ///
@@ -88,7 +88,7 @@ impl OsInstant {
 /// let clock = OsClock::new(Resolution::MILLI);
 /// let before = clock.now();
 /// let due = clock.deadline_after(Duration::from_micros(1_500));
-/// // Not before the second edge, whatever part of the first tick is over.
+/// // Not before the second edge, whatever part of the first tick has passed.
 /// assert!(due.get() >= before.ticks + 2);
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -98,50 +98,50 @@ pub struct OsClock {
 }
 
 impl OsClock {
-    /// A clock whose tick zero begins now.
+    /// Creates a clock whose tick zero begins now.
     #[must_use]
     pub fn new(resolution: Resolution) -> Self {
         Self::anchored_at(OsInstant::now(), resolution)
     }
 
-    /// A clock whose tick zero begins at `anchor`, so that two resolutions count from one start.
-    /// Before the anchor it stands at tick zero.
+    /// Creates a clock whose tick zero begins at `anchor`, so that clocks with different
+    /// resolutions can share a start. Before the anchor, the clock reads tick zero.
     #[must_use]
     pub const fn anchored_at(anchor: OsInstant, resolution: Resolution) -> Self {
         Self { anchor, resolution }
     }
 
-    /// Where tick zero begins.
+    /// The point at which tick zero begins.
     #[inline]
     #[must_use]
     pub const fn anchor(&self) -> OsInstant {
         self.anchor
     }
 
-    /// Nanoseconds since the anchor: a fresh reading.
+    /// Reads the clock: nanoseconds since the anchor.
     #[inline]
     #[must_use]
     pub fn nanos_now(&self) -> u64 {
         OsInstant::now().0.saturating_sub(self.anchor.0)
     }
 
-    /// The tick of now, rounded down: a fresh reading.
+    /// Reads the clock: the current tick, rounded down.
     #[inline]
     #[must_use]
     pub fn ticks_now(&self) -> Tick {
         Tick::new(self.nanos_now() / u64::from(self.resolution.nanos().get()))
     }
 
-    /// The first edge that is at least `delay` from now, by a fresh reading: a timer armed for it
-    /// is never early, and late by less than a tick. [`Tick::MAX`] if a count cannot hold it.
+    /// Reads the clock and returns the first edge that is at least `delay` from now: a timer armed
+    /// for it is never early, and late by less than a tick. Saturates at [`Tick::MAX`].
     #[inline]
     #[must_use]
     pub fn deadline_after(&self, delay: Duration) -> Tick {
         edge_after(self.nanos_now(), delay, self.resolution)
     }
 
-    /// Where `tick` begins, [`OsInstant::MAX`] if that is beyond what the system can count.
-    /// Whoever sleeps until then finds [`ticks_now`](Self::ticks_now) at `tick` or later.
+    /// The point at which `tick` begins, saturating at [`OsInstant::MAX`]. After a sleep until
+    /// then, [`ticks_now`](Self::ticks_now) returns `tick` or a later tick.
     #[inline]
     #[must_use]
     pub const fn instant_of(&self, tick: Tick) -> OsInstant {
@@ -178,7 +178,7 @@ fn edge_after(now_ns: u64, delay: Duration, resolution: Resolution) -> Tick {
     Tick::new(due_ns.div_ceil(tick_ns))
 }
 
-/// The same beyond 584 years, where the division is slow and nobody minds.
+/// The same for results beyond 584 years, with a slower division.
 #[cold]
 fn edge_after_wide(now_ns: u64, delay: Duration, tick_ns: u64) -> Tick {
     // A duration has less than 2^94 nanoseconds, so the sum fits.

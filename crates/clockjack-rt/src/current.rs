@@ -1,4 +1,4 @@
-//! The pool that the code of this thread belongs to.
+//! The current pool of this thread.
 
 use core::{cell::RefCell, fmt, time::Duration};
 
@@ -8,21 +8,21 @@ thread_local! {
     static CURRENT: RefCell<Option<Handle>> = const { RefCell::new(None) };
 }
 
-/// The handle of the pool that this thread works for, or that it has
-/// [entered](crate::WorkerPool::block_on).
+/// The handle of the pool that this thread works for, or whose
+/// [`block_on`](crate::WorkerPool::block_on) it is in.
 pub(crate) fn handle() -> Option<Handle> {
     CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
 }
 
-/// Makes a pool the current one of this thread, until it is dropped.
+/// Makes a pool the current pool of this thread, until the guard is dropped.
 pub(crate) struct Entered {
     before: Option<Handle>,
 }
 
 impl Entered {
     pub(crate) fn enter(handle: Handle) -> Self {
-        // At the end of a thread nothing can be current any more, and what is run there does
-        // without: a panic would end the program.
+        // While a thread exits, its thread-locals are gone and there is no current pool. Do not
+        // panic: a panic there would abort the program.
         let before = CURRENT.try_with(|current| current.replace(Some(handle)));
         Self { before: before.ok().flatten() }
     }
@@ -31,7 +31,7 @@ impl Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         let before = self.before.take();
-        // At the end of a thread there is nothing to go back to.
+        // While a thread exits, there is no previous value to restore.
         drop(CURRENT.try_with(|current| current.replace(before)));
     }
 }
@@ -42,25 +42,26 @@ impl fmt::Debug for Entered {
     }
 }
 
-const OUTSIDE: &str = "there is no current pool: call this in a process, a task or `block_on`";
+const OUTSIDE: &str =
+    "there is no current pool: call this function inside a process, a task or `block_on`";
 
-/// Runs a future on the current pool.
+/// Runs a future as a task on the current pool.
 ///
 /// # Panics
 ///
-/// Outside a pool.
+/// If there is no current pool.
 pub fn spawn<F>(future: F) -> Join<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    // Not by a borrow: a future that is refused is dropped in the call, and what it drops may enter
-    // another pool.
+    // Clone the handle instead of borrowing it: a refused future is dropped inside the call, and
+    // its destructor may enter another pool.
     handle().expect(OUTSIDE).spawn(future)
 }
 
-/// Waits, on the current pool; the time counts from now. Made outside of all pools it counts from
-/// the first poll, on the pool whose process awaits it.
+/// Waits for a duration, on the current pool; the time starts now. If there is no current pool,
+/// the time starts at the first poll, on the pool of the task that awaits it.
 pub fn sleep(after: Duration) -> Sleep {
     match handle() {
         Some(handle) => handle.sleep(after),
@@ -68,11 +69,11 @@ pub fn sleep(after: Duration) -> Sleep {
     }
 }
 
-/// A period, on the current pool. The first time is one period from now.
+/// Ticks periodically, on the current pool. The first tick is one period from now.
 ///
 /// # Panics
 ///
-/// Outside a pool.
+/// If there is no current pool.
 #[must_use]
 pub fn interval(every: Duration) -> Interval {
     Interval::new(handle().expect(OUTSIDE), every)

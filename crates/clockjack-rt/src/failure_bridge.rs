@@ -1,4 +1,4 @@
-//! Failures for tokio: what a hub publishes, on a broadcast channel.
+//! Forwards failures to a tokio broadcast channel.
 
 use core::fmt;
 
@@ -8,11 +8,12 @@ use clockjack_actor::{
 };
 use tokio::sync::broadcast;
 
-/// Passes on what a [`FailureEventHub`] publishes to a broadcast channel of tokio's, until it is
-/// dropped; then its receivers get what is left, and the end.
+/// Forwards what a [`FailureEventHub`] publishes to a tokio broadcast channel, until it is dropped;
+/// then the receivers get the remaining failures, and the channel closes.
 ///
-/// Whoever fails is never held up: the channel keeps the newest, and a receiver that is too slow is
-/// told how many it has missed, by `RecvError::Lagged`. Without receivers failures go nowhere.
+/// It never blocks the failing actor: the channel keeps the newest failures, and a receiver that is
+/// too slow learns from `RecvError::Lagged` how many it has missed. Without receivers, failures
+/// are discarded.
 ///
 /// # Examples
 ///
@@ -37,21 +38,21 @@ pub struct TokioFailureEventBridge {
 }
 
 impl TokioFailureEventBridge {
-    /// A bridge from a hub to a channel that keeps `capacity` failures, at least one.
+    /// Creates a bridge from a hub to a channel that keeps `capacity` failures, at least one.
     ///
     /// # Errors
     ///
-    /// If the hub has too many subscribers. Trying again helps when one has gone.
+    /// If the hub has too many subscribers. Retry after a subscriber has left.
     pub fn new(hub: &FailureEventHub, capacity: usize) -> Result<Self, HubFull> {
-        // The channel panics for zero, and for more than this.
+        // The channel panics for a capacity of zero, and for more than this.
         let (sender, _) = broadcast::channel(capacity.clamp(1, usize::MAX / 2));
         let to = sender.clone();
-        // An error says that nobody listens.
+        // An error means that there are no receivers.
         let subscription = hub.subscribe(move |info| drop(to.send(info.clone())))?;
         Ok(Self { sender, _subscription: subscription })
     }
 
-    /// A receiver of what is published from now on.
+    /// Creates a receiver for the failures that are published from now on.
     #[must_use]
     pub fn subscribe(&self) -> broadcast::Receiver<FailureInfo> {
         self.sender.subscribe()

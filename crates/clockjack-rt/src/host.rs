@@ -1,4 +1,4 @@
-//! Threads as a host: what the executor's heart asks of an operating system.
+//! Implements exec's `Host` trait with operating-system threads.
 #![expect(unsafe_code, reason = "promises which worker a thread is")]
 
 use core::{cell::Cell, panic::AssertUnwindSafe, ptr, time::Duration};
@@ -10,27 +10,27 @@ use clockjack_time::{MonotonicClock as _, Tick};
 use crate::{OsClock, Parker};
 
 thread_local! {
-    /// The worker that this thread is.
+    /// The worker state of this thread; null on other threads.
     static LOCAL: Cell<*const Local> = const { Cell::new(ptr::null()) };
 }
 
 thread_local! {
-    /// Whether this thread runs an executor of its own.
+    /// Whether this thread runs its own executor.
     static IS_PINNED: Cell<bool> = const { Cell::new(false) };
 }
 
 thread_local! {
-    /// The seat of the worker that this thread is.
+    /// The index of the worker that runs on this thread.
     static WORKER_INDEX: Cell<usize> = const { Cell::new(0) };
 }
 
-/// What the threads of one pool share with its engine.
+/// What the threads of one pool share with its executor.
 #[derive(Debug)]
 pub(crate) struct Threads {
     pub(crate) clock: OsClock,
     pub(crate) parkers: Box<[Parker]>,
     pub(crate) watchdog: Parker,
-    /// Where whoever shuts the pool down waits.
+    /// Where the thread that shuts the pool down waits.
     pub(crate) shutdown_parker: Parker,
     nanos_per_tick: u64,
     seed: u64,
@@ -49,40 +49,41 @@ impl Threads {
     }
 }
 
-/// Whether this thread is a worker of some pool, or runs an executor of its own: one that must not
-/// wait for what it would have to do itself.
+/// Whether this thread is a worker of any pool, or runs its own executor. Such a thread must not
+/// wait for work that it would have to do itself.
 pub(crate) fn is_worker() -> bool {
     !LOCAL.get().is_null() || IS_PINNED.get()
 }
 
-/// From here on this thread runs an executor of its own.
+/// Declares that this thread runs its own executor from now on.
 pub(crate) fn mark_pinned() {
     IS_PINNED.set(true);
 }
 
-/// Whether this thread is a worker of this engine.
+/// Whether this thread is a worker of this executor.
 pub(crate) fn is_worker_of(engine: &Engine) -> bool {
-    // SAFETY: a worker has set it, and takes it back before it goes.
+    // SAFETY: the pointer is null or was set by the worker that runs on this thread; the worker
+    // resets it before its state is dropped.
     unsafe { LOCAL.try_with(Cell::get).unwrap_or(ptr::null()).as_ref() }
         .is_some_and(|local| ptr::eq(local.engine(), engine))
 }
 
-/// Says which seat the worker has that this thread is going to be.
+/// Sets the index of the worker that this thread is about to become.
 pub(crate) fn set_worker_index(index: usize) {
     WORKER_INDEX.set(index);
 }
 
-/// The seat of this thread, if it is a worker of this engine.
+/// The worker index of this thread, if it is a worker of this executor.
 #[inline]
 pub(crate) fn worker_index_of(engine: &Engine) -> Option<usize> {
     is_worker_of(engine).then(|| WORKER_INDEX.get())
 }
 
-/// The threads, as the engine holds them.
+/// The host as the executor owns it.
 pub(crate) struct ThreadHost(pub(crate) Arc<Threads>);
 
-// SAFETY: (1) the thread-local holds what was last set on this thread; signal handlers run no code
-// of an engine's. (2) the closure is called once, on this thread.
+// SAFETY: (1) the thread-local holds the value that was last set on this thread; signal handlers
+// run no code of the executor. (2) the closure is called once, on this thread.
 unsafe impl Host for ThreadHost {
     fn nanos(&self) -> u64 {
         self.0.clock.nanos_now()
@@ -98,14 +99,15 @@ unsafe impl Host for ThreadHost {
 
     #[inline]
     fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
-        // What a panic leaves behind is dropped or was never half done: the engine's own state is
-        // not touched while user code runs.
+        // A panic leaves no inconsistent state of the executor behind: the executor does not touch
+        // its own state while user code runs, and the user's state is dropped.
         catch_unwind(AssertUnwindSafe(turn)).map_err(Caught::new)
     }
 
     #[inline]
     fn local(&self) -> *const Local {
-        // A thread that ends may still drop what it owns: then it is no worker.
+        // A thread that exits may still drop what it owns after its thread-locals are destroyed:
+        // then it is not a worker any more.
         LOCAL.try_with(Cell::get).unwrap_or(ptr::null())
     }
 

@@ -1,19 +1,21 @@
-//! Where one thread sleeps until it is called or a deadline passes.
+//! Lets one thread sleep until another thread unparks it or a deadline passes.
 //!
-//! # What it is
+//! # Overview
 //!
-//! A token, as with std's `park`: [`unpark`](RawParker::unpark) leaves it, `park` takes it, and
-//! sleeps only as long as there is none. Many calls before one `park` are one token. Unlike std's,
-//! a park has an *absolute* deadline and says why it ended, and never ends for no reason.
+//! A parker holds a token, like std's `thread::park`: [`unpark`](RawParker::unpark) stores the
+//! token, `park` takes it, and sleeps only while there is none. Several unparks before one `park`
+//! store one token. In contrast to std, a park has an *absolute* deadline, returns why it ended,
+//! and never returns spuriously.
 //!
-//! The protocol is here, once. What differs by system is how to sleep on a word: `Sleep` has a
-//! twin on a futex (Linux) and one on a lock and a condition variable (everywhere, and under loom).
+//! The protocol is implemented once, here. Only the way to sleep on a word differs by system: the
+//! trait `Sleep` has an implementation with a futex (Linux) and one with a mutex and a condition
+//! variable (all other systems, and loom).
 //!
 //! # Protocol
 //!
-//! Roles: the *owner*, one thread, which parks; *callers*, any number, which unpark.
+//! Roles: the *owner*, one thread, which parks; *callers*, any number of threads, which unpark.
 //!
-//! The word:
+//! The state word:
 //!
 //! ```text
 //!            park finds it: Notified
@@ -21,37 +23,39 @@
 //!         ▼         unpark            │        unpark
 //!       EMPTY ─────────────────────▶ TOKEN ◀─────────────┐
 //!        │ ▲                          ▲ │ unpark         │
-//!   park │ │ time-out                 └─┘                │
+//!   park │ │ timeout                  └─┘                │
 //!        ▼ │                                             │
 //!       ASLEEP ──────────────────────────────────────────┘ and the caller wakes the owner
 //! ```
 //!
-//! 1. Only the owner makes the word EMPTY or ASLEEP, only callers make it TOKEN. Every change is a
-//!    read-modify-write, so the changes of one word have one order, which all agree on.
-//! 2. A caller swaps TOKEN in, with Release. It wakes the owner if, and only if, it swapped ASLEEP
-//!    out: of many callers that is one.
-//! 3. The owner compare-exchanges EMPTY to ASLEEP. If that fails then the token is there: it swaps
-//!    EMPTY in, with Acquire, and does not sleep.
-//! 4. The owner sleeps only *while the word is ASLEEP*, and looking and falling asleep are one step
-//!    for whoever wakes: the kernel looks under the lock of the futex's queue, the portable twin
-//!    under its own lock, which the waker takes before it rings.
-//! 5. Awake for whatever reason, a signal or none, the owner exchanges TOKEN for EMPTY, with
-//!    Acquire. If there is no token then it sleeps again, until the same absolute deadline.
-//! 6. After the deadline the owner swaps EMPTY in, with Acquire. A token that came meanwhile is
-//!    taken by this, and the park was not in vain: it is Notified.
+//! 1. Only the owner sets the word to EMPTY or ASLEEP, only callers set it to TOKEN. Every change
+//!    is a read-modify-write, so all changes of the word have one modification order.
+//! 2. A caller swaps in TOKEN, with Release. It wakes the owner if and only if it swapped out
+//!    ASLEEP: of several callers, exactly one does.
+//! 3. The owner compare-exchanges EMPTY to ASLEEP. If that fails, there is a token: the owner swaps
+//!    in EMPTY, with Acquire, and does not sleep.
+//! 4. The owner sleeps only *while the word is ASLEEP*. Comparing the word and falling asleep are
+//!    one atomic step with respect to a waker: the kernel compares under the lock of the futex's
+//!    queue; the portable implementation compares under its own mutex, which a waker takes before
+//!    it notifies.
+//! 5. After a wake-up for any reason (a wake, a signal, or none), the owner exchanges TOKEN for
+//!    EMPTY, with Acquire. If there is no token, it sleeps again, until the same deadline.
+//! 6. After the deadline the owner swaps in EMPTY, with Acquire. If a token arrived meanwhile, the
+//!    swap takes it, and the park returns Notified.
 //!
-//! *What is seen*: all that a caller wrote before an unpark, after the park that took its token.
-//! Later callers' swaps continue the release sequence of earlier ones, so this holds for all calls
-//! that were one token.
+//! *Visibility*: after a park that took a token, the owner sees everything that the caller wrote
+//! before its unpark. The swaps of later callers continue the release sequence of earlier ones, so
+//! this holds for all unparks that were merged into one token.
 //!
-//! *Why nobody hangs*: a caller's swap comes before the owner's exchange (rule 3) in the order of
-//! the word, then the exchange fails and the owner does not sleep; or after it, then the caller
-//! sees ASLEEP and wakes, and by rule 4 this cannot fall between the look and the sleep. No fence
-//! is needed, since there is one word. A caller waits for nobody, but for the portable twin's lock,
-//! under which the owner does nothing but look.
+//! *Why no wake-up is lost*: in the modification order of the word, a caller's swap is either
+//! before the owner's exchange of rule 3, and then the exchange fails and the owner does not
+//! sleep; or after it, and then the caller sees ASLEEP and wakes the owner, and by rule 4 this wake
+//! cannot fall between the owner's comparison and its sleep. There is only one word, so no fence is
+//! needed. A caller never waits, except for the mutex of the portable implementation, under which
+//! the owner only compares.
 //!
-//! *What it does not do*: a caller that must first find out *whether* somebody sleeps, to save the
-//! call, has two words, and needs the fences of its own protocol.
+//! *Out of scope*: a caller that first checks *whether* a thread sleeps, to save the unpark, uses
+//! two words, and needs the fences of its own protocol.
 
 use core::fmt;
 
@@ -66,34 +70,34 @@ use clockjack_sync::{
 pub use crate::Parker;
 use crate::clock::OsInstant;
 
-/// The owner is awake and nobody called.
+/// The owner is awake and there is no token.
 const EMPTY: u32 = 0;
-/// Somebody called.
+/// There is a token.
 const TOKEN: u32 = 1;
-/// The owner sleeps or is about to.
+/// The owner sleeps or is about to sleep.
 const ASLEEP: u32 = 2;
 
 /// Why a park ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Parked {
-    /// A token was there or came; it is taken.
+    /// There was a token, or one arrived; the park has taken it.
     Notified,
     /// The deadline passed and there was no token.
     TimedOut,
 }
 
-/// How to sleep on a word: what a system has to give.
+/// How to sleep on a word: the part that differs by system.
 #[doc(hidden)]
 pub trait Sleep: Default {
-    /// Sleeps while `word` is `expected` and `until` has not come. May wake for no reason.
+    /// Sleeps while `word` is `expected` and `until` has not passed. May wake spuriously.
     ///
     /// # For implementers
     ///
-    /// Comparing and falling asleep MUST be one step for [`wake`](Self::wake), and
-    /// [`Slept::TimedOut`] MUST NOT come before `until`.
+    /// Comparing and falling asleep MUST be one atomic step with respect to [`wake`](Self::wake),
+    /// and [`Slept::TimedOut`] MUST NOT be returned before `until`.
     fn sleep(&self, word: &AtomicU32, expected: u32, until: Option<OsInstant>) -> Slept;
 
-    /// Wakes the one that sleeps on `word`, which was changed before.
+    /// Wakes the thread that sleeps on `word`; the caller has changed the word before.
     fn wake(&self, word: &AtomicU32);
 }
 
@@ -101,14 +105,14 @@ pub trait Sleep: Default {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slept {
-    /// Woken, not asleep at all, or for no reason: look at the word.
+    /// Woken, not asleep at all, or a spurious wake-up: check the word.
     Awake,
     /// The deadline passed.
     TimedOut,
 }
 
-/// A parker over one way to sleep; [`Parker`] is the one of this system. The [module](self) has
-/// the rules.
+/// A parker with one implementation of sleeping; [`Parker`] is the one for this system. The
+/// [module](self) has the protocol.
 ///
 /// # Examples
 ///
@@ -128,30 +132,31 @@ pub struct RawParker<S> {
 }
 
 impl<S: Sleep> RawParker<S> {
-    /// A parker without a token.
+    /// Creates a parker without a token.
     #[must_use]
     pub fn new() -> Self {
         Self { word: AtomicU32::new(EMPTY), sleep: S::default() }
     }
 
-    /// Takes the token; sleeps while there is none and `until` has not come. `None` is for ever.
+    /// Takes the token; sleeps while there is none and `until` has not passed. `None` means no
+    /// deadline.
     ///
-    /// A token comes first: it is taken also if the deadline is long past. A park never ends
-    /// before its deadline without a token.
+    /// The token has precedence: it is taken even if the deadline has passed long ago. Without a
+    /// token, a park never returns before its deadline.
     ///
     /// # Panics
     ///
-    /// If another thread parks here meanwhile and this is noticed: a parker has one owner.
+    /// If another thread parks here at the same time and this is noticed: a parker has one owner.
     pub fn park(&self, until: Option<OsInstant>) -> Parked {
-        // Rule 3. Relaxed: it publishes nothing, and what it finds is taken by the swap below.
+        // Rule 3. Relaxed: the exchange publishes nothing, and the swap below takes the token.
         if let Err(found) = self.word.compare_exchange(EMPTY, ASLEEP, Relaxed, Relaxed) {
-            assert_eq!(found, TOKEN, "two threads park at one parker");
+            assert_eq!(found, TOKEN, "two threads park on the same parker");
             return self.take();
         }
         loop {
             match self.sleep.sleep(&self.word, ASLEEP, until) {
                 // Rule 5. Acquire pairs with the release of the callers' swaps. Relaxed on failure:
-                // nobody called, so there is nothing to see.
+                // there is no token, so there is nothing to see.
                 Slept::Awake => {
                     let woken = self.word.compare_exchange(TOKEN, EMPTY, Acquire, Relaxed);
                     if woken.is_ok() {
@@ -168,7 +173,8 @@ impl<S: Sleep> RawParker<S> {
         }
     }
 
-    /// Leaves the token, and wakes the owner if it sleeps. One read-modify-write if it does not.
+    /// Stores the token, and wakes the owner if it sleeps. Otherwise it costs one
+    /// read-modify-write.
     pub fn unpark(&self) {
         let order = if mutant!("parker-relaxed-token") { Relaxed } else { Release };
         let found = if mutant!("parker-store-token") {
@@ -184,7 +190,7 @@ impl<S: Sleep> RawParker<S> {
         }
     }
 
-    /// Ends a park: the word is EMPTY, whatever it was.
+    /// Finishes a park: sets the word to EMPTY and returns whether there was a token.
     fn take(&self) -> Parked {
         // Rules 3 and 6. Acquire pairs with the release of the callers' swaps.
         match self.word.swap(EMPTY, Acquire) {
@@ -202,7 +208,7 @@ impl<S: Sleep> Default for RawParker<S> {
 
 impl<S> fmt::Debug for RawParker<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Relaxed: a picture, by which nobody decides.
+        // Relaxed: a snapshot for humans, on which nothing depends.
         let state = match self.word.load(Relaxed) {
             EMPTY => "empty",
             TOKEN => "token",

@@ -1,6 +1,7 @@
-//! The lock and the bell of what is modelled: std's, or loom's under a model.
+//! `Mutex` and `Condvar` for the code that loom models: std's, or loom's under `--cfg loom`.
 //!
-//! Atomics come from `clockjack_sync::prim`. Below the host nothing locks, so these two are here.
+//! Atomics come from `clockjack_sync::prim`. The crates below this one do not block on locks, so
+//! these two types are here.
 
 #[cfg(not(loom))]
 pub(crate) use std::sync::{Condvar, Mutex};

@@ -1,7 +1,7 @@
-//! Threads: starting a named one, and what a thread sets for itself.
+//! Threads: starting a named thread, and settings of the current thread.
 //!
-//! Affinity and timer slack belong to a thread, so they are set by the thread that they are for,
-//! after it has started: [`pin_to_cpu`], [`sleep_precisely`].
+//! Affinity and timer slack are properties of a thread, so the thread itself sets them after it
+//! has started: [`pin_to_cpu`], [`sleep_precisely`].
 
 pub(crate) mod policy;
 
@@ -14,17 +14,17 @@ use std::{
 
 use crate::thread_control;
 
-/// What a thread is started with.
+/// The configuration of a new thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadConfig {
-    /// Its name, as debuggers and panics show it. Linux keeps the first 15 bytes.
+    /// The name, as debuggers and panic messages show it. Linux keeps the first 15 bytes.
     pub name: Cow<'static, str>,
-    /// Bytes of stack, or `None` for what std takes.
+    /// The stack size in bytes, or `None` for std's default.
     pub stack_size: Option<usize>,
 }
 
 impl ThreadConfig {
-    /// No name, and std's stack.
+    /// No name, and std's default stack size.
     pub const DEFAULT: Self = Self { name: Cow::Borrowed(""), stack_size: None };
 }
 
@@ -32,15 +32,18 @@ impl ThreadConfig {
 ///
 /// # Errors
 ///
-/// If the system has no more threads or no memory for the stack, which may pass, or if the name
-/// contains a zero byte, which does not. The closure is dropped.
+/// If the system has no more threads or no memory for the stack, which is transient, or if the name
+/// contains a zero byte, which is permanent. The closure is dropped.
 pub fn start<T, F>(config: &ThreadConfig, run: F) -> io::Result<JoinHandle<T>>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
     if config.name.contains('\0') {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a zero byte in a thread's name"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a thread name must not contain a zero byte",
+        ));
     }
     let mut builder = Builder::new();
     if !config.name.is_empty() {
@@ -52,26 +55,27 @@ where
     builder.spawn(run)
 }
 
-/// Asks that this thread's sleeps end when they should, and says whether that was granted.
+/// Requests precise timers for this thread; returns whether the system granted it.
 ///
-/// Linux lets timers of a thread be late by its *slack*, usually 50 µs, so as to wake fewer times;
-/// here it becomes 1 ns. A refusal, by a sandbox for instance, is no error: sleeps are then late by
-/// as much as before, and never early. Elsewhere there is nothing to set.
+/// Linux may delay the timers of a thread by its *timer slack*, usually 50 µs, in order to wake up
+/// less often; this function sets the slack to 1 ns. A refusal, for example by a sandbox, is not an
+/// error: sleeps are then as late as before, and never early. On other systems there is nothing to
+/// set.
 pub fn sleep_precisely() -> bool {
     thread_control::sleep_precisely()
 }
 
-/// Lets this thread run on one CPU only.
+/// Pins this thread to one CPU.
 ///
 /// # Errors
 ///
-/// [`PinError`]: the CPU does not exist or is not for this process, or the system has no affinity.
-/// The thread then runs where it ran before.
+/// [`PinError`]: the CPU does not exist, this process may not use it, or the system does not
+/// support affinity. The affinity of the thread is unchanged.
 pub fn pin_to_cpu(cpu: usize) -> Result<(), PinError> {
     thread_control::pin_to_cpu(cpu).map_err(|error| PinError { cpu, error })
 }
 
-/// A thread that could not be bound to a CPU. Trying again does not help.
+/// A thread could not be pinned to a CPU. Retrying does not help.
 #[derive(Debug)]
 pub struct PinError {
     cpu: usize,
@@ -79,19 +83,19 @@ pub struct PinError {
 }
 
 impl PinError {
-    /// Whether there is no such CPU, or none that this process may use.
+    /// Whether there is no such CPU, or this process may not use it.
     #[must_use]
     pub fn is_no_such_cpu(&self) -> bool {
         self.error.kind() == io::ErrorKind::InvalidInput
     }
 
-    /// Whether threads cannot be bound to a CPU on this system.
+    /// Whether this system does not support affinity.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         self.error.kind() == io::ErrorKind::Unsupported
     }
 
-    /// The CPU that was asked for.
+    /// The requested CPU.
     #[must_use]
     pub const fn cpu(&self) -> usize {
         self.cpu

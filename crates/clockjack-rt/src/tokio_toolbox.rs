@@ -1,28 +1,30 @@
-//! Clockjack inside a tokio application: an executor, or a system of actors ([`system`]), that is
-//! one of tokio's tasks.
+//! Clockjack inside a tokio application: an executor, or an actor system ([`system`]), that is one
+//! of tokio's tasks.
 //!
 //! # Roles
 //!
-//! * The *task* is whoever awaits [`TokioExecutor::drive`]. It alone steps processes and fires
-//!   timers.
-//! * The *callers* are all others: threads and tasks that send messages, complete commands, wake
-//!   futures or arm timers. Each ends by ringing the bell, a tokio `Notify`.
+//! * The *task* is the one that awaits [`TokioExecutor::drive`]. Only the task polls processes and
+//!   fires timers.
+//! * The *callers* are all other threads and tasks that send messages, complete commands, wake
+//!   futures or arm timers. Each ends its operation with a notification: `notify_one` of a tokio
+//!   `Notify`.
 //!
 //! # Rules
 //!
-//! 1. A caller makes its work visible first and rings second, always. The bell keeps one ring for
-//!    who does not wait yet.
-//! 2. The task works for a slice: at most [`STEPS_PER_SLICE`] steps, or, if timers are due, what is
-//!    due and one step for each process that is ready.
+//! 1. A caller always publishes its work first and notifies second. The `Notify` keeps one permit
+//!    for a task that does not wait yet.
+//! 2. The task works for a slice: at most [`STEPS_PER_SLICE`] steps, or, if timers are due, the due
+//!    timers and one step per ready process.
 //! 3. After a slice that did something, or that left something ready, the task yields to tokio and
-//!    goes on with the next slice.
-//! 4. After a slice that found nothing, it waits for the bell, the next timer or its future.
+//!    continues with the next slice.
+//! 4. After a slice that found nothing, the task waits for a notification, the next timer or its
+//!    future.
 //!
-//! It cannot hang: what becomes visible before the look of rule 3 is seen by it, and what becomes
-//! visible later rings later than the look, so that rule 4 finds the ring. It does not starve
-//! tokio: a yield always goes through its scheduler, and a wait does unless the bell has rung
-//! before. Such a ring either is for work, after which rule 3 yields, or is left over from work
-//! that was seen already, and then it is the only one.
+//! *Why no wake-up is lost*: the check of rule 3 sees work that was published before it. Work that
+//! is published later is notified after the check, so the wait of rule 4 finds the permit. *Why it
+//! does not starve tokio*: a yield always goes through tokio's scheduler, and so does a wait unless
+//! there is a permit already. Such a permit either announces work, after which rule 3 yields, or is
+//! left over from work that was already seen, and then it is the only one.
 
 mod driver;
 mod system;
@@ -52,23 +54,23 @@ use self::driver::ClockDriver;
 pub use self::system::TokioSystem;
 use crate::{OsClock, OsInstant, current::Entered};
 
-/// How many steps are made between two looks at tokio: some ten microseconds of short ones.
+/// How many steps a slice makes before it yields to tokio: about ten microseconds of short steps.
 const STEPS_PER_SLICE: usize = 64;
 
-/// A nanosecond: the finest that the clock has.
+/// A nanosecond: the resolution of the clock.
 const NANO: Resolution = Resolution::from_nanos(1).expect("not zero");
 
 thread_local! {
-    /// The executor whose slice this thread is in.
+    /// The executor whose slice this thread runs.
     static CURRENT_SLICE: Cell<*const Shared> = const { Cell::new(ptr::null()) };
 }
 
-/// What an executor inside tokio runs on: the clock of the system, and a bell that tokio waits for.
+/// The platform of an executor inside tokio: the system clock, and a `Notify` for wake-ups.
 ///
-/// [`executor`](Self::executor) makes one, [`system`](Self::system) a system of actors. Given to
-/// [`LocalExecutor::new`](clockjack_exec::LocalExecutor::new) instead, it never sleeps: a park
-/// gives the rest of the thread's time away and returns, because the thread may be one of tokio's.
-/// So `LocalExecutor::block_on` would keep both tokio and the processor busy.
+/// [`executor`](Self::executor) creates an executor, [`system`](Self::system) an actor system. If
+/// the toolbox is passed to [`LocalExecutor::new`](clockjack_exec::LocalExecutor::new) instead, a
+/// park does not sleep but yields the thread's time slice and returns, because the thread may be
+/// one of tokio's. So `LocalExecutor::block_on` would keep both tokio and the CPU busy.
 #[derive(Debug)]
 pub struct TokioToolbox {
     shared: Arc<Shared>,
@@ -83,10 +85,10 @@ struct Shared {
 }
 
 impl TokioToolbox {
-    /// A toolbox whose clock starts now.
+    /// Creates a toolbox whose clock starts now.
     ///
-    /// tokio counts in milliseconds, and so are timers late by up to two of them, however fine the
-    /// resolution is.
+    /// tokio's timers have a resolution of one millisecond, so timers are late by up to two
+    /// milliseconds, however fine `resolution` is.
     #[must_use]
     pub fn new(resolution: Resolution) -> Self {
         let (clock, notify) = (OsClock::new(resolution), Arc::new(Notify::new()));
@@ -94,29 +96,29 @@ impl TokioToolbox {
         Self { shared: Arc::new(Shared { clock, driver, notify }), seed: 0 }
     }
 
-    /// Draws the order in which ready processes are stepped from a seed, unless it is zero.
+    /// Randomizes the order in which ready processes run, with this seed; zero keeps their order.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// An executor for a task of tokio's.
+    /// Creates an executor for a tokio task.
     ///
     /// # Errors
     ///
-    /// If two handlers have the same number.
+    /// If two handlers have the same command number.
     pub fn executor(self, limits: Limits, commands: Commands) -> Result<TokioExecutor, StartError> {
         let shared = Arc::clone(&self.shared);
         let local = LocalExecutor::new(self, limits, commands)?;
         Ok(TokioExecutor { local, shared })
     }
 
-    /// A system of actors for a task of tokio's.
+    /// Creates an actor system for a tokio task.
     ///
     /// # Errors
     ///
-    /// If two commands have the same number, there is no room for the guardians, or a hook of the
-    /// start has failed.
+    /// If two commands have the same number, if there is no room for the guardians, or if a start
+    /// hook fails.
     pub fn system(self, builder: SystemBuilder) -> Result<TokioSystem, StartError> {
         TokioSystem::new(self, builder)
     }
@@ -156,18 +158,18 @@ impl Toolbox for TokioToolbox {
     }
 
     fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
-        // As in a pool: the engine's own state is not touched while user code runs.
+        // As in a pool: the executor does not touch its own state while user code runs.
         catch_unwind(AssertUnwindSafe(turn)).map_err(Caught::new)
     }
 }
 
 /// An executor that runs while [`drive`](Self::drive) is awaited on tokio.
 ///
-/// It stays on its thread, as what it runs need not be `Send`: drive it in
-/// `tokio::task::LocalSet`, or in the future that `Runtime::block_on` is given. Processes and
-/// futures may use what tokio has there, and everything else that tokio runs goes on beside them.
+/// The executor stays on its thread, because its tasks need not be `Send`: drive it in a
+/// `tokio::task::LocalSet`, or in the future that `Runtime::block_on` runs. Processes and futures
+/// may use tokio's resources there, and other tokio tasks run concurrently.
 ///
-/// While nobody drives it, it stands still and loses nothing.
+/// While no task drives the executor, it pauses and loses nothing.
 ///
 /// # Examples
 ///
@@ -181,8 +183,8 @@ impl Toolbox for TokioToolbox {
 /// let toolbox = TokioToolbox::new(Resolution::MILLI);
 /// let mut executor = toolbox.executor(Limits::SMALL, Commands::new())?;
 /// let answer = executor.spawn(async {
-///     clockjack_rt::sleep(Duration::from_millis(2)).await?; // A timer of Clockjack's,
-///     tokio::time::sleep(Duration::from_millis(2)).await; // and one of tokio's.
+///     clockjack_rt::sleep(Duration::from_millis(2)).await?; // A Clockjack timer,
+///     tokio::time::sleep(Duration::from_millis(2)).await; // and a tokio timer.
 ///     Ok::<_, clockjack_rt::exec::TimerError>(6 * 7)
 /// });
 /// assert_eq!(executor.drive(answer).await??, 42);
@@ -196,22 +198,22 @@ pub struct TokioExecutor {
     shared: Arc<Shared>,
 }
 
-/// What a slice leaves to be waited for.
+/// What to wait for after a slice.
 enum Wait {
-    /// There is more to do: only let others run.
+    /// More work is ready: only yield.
     Yield,
-    /// The bell, or this much time.
+    /// A notification, or this timeout.
     Notified(Option<Duration>),
 }
 
 impl TokioExecutor {
-    /// A handle for other threads and tasks: what is started by it must be `Send`.
+    /// A handle for other threads and tasks: what they start must be `Send`.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.local.handle()
     }
 
-    /// Runs a future as a process.
+    /// Runs a future as a task of this executor.
     pub fn spawn<F>(&self, future: F) -> Join<F::Output>
     where
         F: Future + 'static,
@@ -224,36 +226,38 @@ impl TokioExecutor {
     ///
     /// # Errors
     ///
-    /// The process comes back: if its `init` fails, if there is no room, or after the shutdown.
+    /// If `init` fails, if there is no room, or after the shutdown. The error returns the process
+    /// to the caller.
     pub fn submit<P: Process>(&self, process: P) -> Result<ProcessRef<P::Message>, SubmitError<P>> {
         self.local.submit(process)
     }
 
-    /// The executor itself, to be looked at and to start processes by a method.
+    /// The executor itself, for inspection and for starting processes with a method.
     #[must_use]
     pub fn local(&self) -> &LocalExecutor {
         &self.local
     }
 
-    /// Runs processes and timers until a future has its output, and lets tokio go on meanwhile: it
-    /// yields after each slice of work, and waits without a thread where there is none.
+    /// Runs processes and timers until a future completes, and lets tokio run meanwhile: it yields
+    /// after each slice of work, and waits asynchronously when there is no work.
     ///
-    /// A slice is at most 64 steps, or, if timers are due, one step for each process that is ready.
-    /// A step that does not return holds tokio's thread up, as any task would that does not await.
-    /// [`sleep`](crate::sleep) and [`spawn`](crate::spawn) in the future, and in what is run,
-    /// belong to this executor. Dropping it before its end is harmless: driving can go on later.
+    /// A slice is at most 64 steps, or, if timers are due, one step per ready process. A step that
+    /// does not return blocks tokio's thread, as does any tokio task that does not await.
+    /// [`sleep`](crate::sleep) and [`spawn`](crate::spawn) in the future, and in tasks of this
+    /// executor, use this executor. Dropping the returned future early is safe: driving can
+    /// continue later.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime, or in one without its timers, as soon as it has to wait for a
+    /// Outside a tokio runtime, or in a runtime without timers, as soon as it has to wait for a
     /// timer; and if the future panics.
     pub async fn drive<F: Future>(&mut self, until: F) -> F::Output {
         let mut until = pin!(until);
         self.run(|_, cx| until.as_mut().poll(cx)).await
     }
 
-    /// Asks everything to stop and drives it until it has, or until the time is over; then ends the
-    /// rest.
+    /// Asks all tasks to stop and drives them until they have stopped or the deadline has passed;
+    /// then stops the remaining tasks by force.
     ///
     /// # Panics
     ///
@@ -265,14 +269,14 @@ impl TokioExecutor {
             0 => Poll::Ready(()),
             _ => Poll::Pending,
         });
-        // In time or not: whoever is left is reported below.
+        // In time or not: the remaining tasks are reported below.
         drop(tokio::time::timeout(deadline, nobody_lives).await);
         let mut report = self.local.shutdown(Duration::ZERO);
         report.completed = before.saturating_sub(report.stragglers.len());
         report
     }
 
-    /// Slices and rests, until told that it is over.
+    /// Alternates slices and waits until `poll_end` is ready.
     async fn run<T>(
         &mut self,
         mut poll_end: impl FnMut(&LocalExecutor, &mut Context<'_>) -> Poll<T>,
@@ -286,7 +290,7 @@ impl TokioExecutor {
             };
             let mut wait = pin!(shared.wait(next));
             let end = poll_fn(|cx| {
-                // Only as long as this thread is in here: other tasks have other pools.
+                // Only during this poll: other tasks on this thread have other pools.
                 let _entered = Entered::enter(handle.clone());
                 match poll_end(&self.local, cx) {
                     Poll::Ready(output) => Poll::Ready(Some(output)),
@@ -299,7 +303,7 @@ impl TokioExecutor {
         }
     }
 
-    /// Works for a bounded time, and says what to wait for then.
+    /// Works for a bounded time, and returns what to wait for.
     fn slice(&mut self) -> Wait {
         let _slice = SliceGuard::enter(&self.shared);
         self.shared.driver.catch_up();
@@ -317,7 +321,7 @@ impl TokioExecutor {
                 is_busy = true;
             }
         }
-        // The wake of the timers is read here, after the steps that may have armed one.
+        // Read the next timer here, after the steps, because a step may have armed one.
         if is_busy || self.local.is_ready() || self.is_due() {
             return Wait::Yield;
         }
@@ -327,7 +331,7 @@ impl TokioExecutor {
         let wake = wakes.into_iter().flatten().min();
         let Some(wake) = wake else { return Wait::Notified(None) };
         match self.shared.left_until(wake) {
-            // It would end at once, perhaps without tokio having had its turn.
+            // A wait would complete at once, perhaps without going through tokio's scheduler.
             Duration::ZERO => Wait::Yield,
             left => Wait::Notified(Some(left)),
         }
@@ -353,7 +357,7 @@ impl Shared {
         match wait {
             Wait::Yield => tokio::task::yield_now().await,
             Wait::Notified(None) => self.notify.notified().await,
-            // Which of the two it was is seen by the next slice.
+            // The next slice finds out which of the two it was.
             Wait::Notified(Some(left)) => {
                 drop(tokio::time::timeout(left, self.notify.notified()).await);
             }
@@ -361,7 +365,7 @@ impl Shared {
     }
 }
 
-/// Marks this thread as the one in a slice, until it is dropped.
+/// Marks this thread as running a slice, until the guard is dropped.
 struct SliceGuard(*const Shared);
 
 impl SliceGuard {

@@ -156,7 +156,7 @@ fn a_failure_at_the_root_is_an_error_with_all_that_is_known() {
     let all = book.of("root");
     let errors: Vec<_> = all.iter().filter(|seen| seen.level == Level::ERROR).collect();
     let [error] = errors[..] else { panic!("{all:#?}") };
-    assert!(error.is(Level::ERROR, "a failure has come up to the root", "/user/printer"));
+    assert!(error.is(Level::ERROR, "a failure was escalated to the root", "/user/printer"));
     assert_eq!(error.get("pid"), pid);
     assert_eq!(error.get("reason"), OUT_OF_PAPER.to_string());
     let numbers = ["stage", "restarts", "code"].map(|field| error.get(field));
@@ -232,7 +232,7 @@ fn lost_messages_and_what_somebody_should_look_into_are_warnings() {
     system.report_stuck(idle.pid(), Duration::from_secs(3));
     let stuck = book.wait("lost", |seen| seen.is(Level::WARN, "stuck", path));
     assert_eq!(stuck.get("pid"), pid);
-    assert_eq!(stuck.get("reason"), "its handler runs for 3s");
+    assert_eq!(stuck.get("reason"), "the handler has been running for 3s");
 
     system.events().publish(&SystemEvent::MailboxOverflow(idle.path()));
     let full = book.wait("lost", |seen| seen.is(Level::WARN, "warning", path));

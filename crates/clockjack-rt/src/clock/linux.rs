@@ -1,13 +1,13 @@
-//! The monotonic clock on Linux: `CLOCK_MONOTONIC`, which is what a futex's deadline is read by.
+//! The monotonic clock on Linux: `CLOCK_MONOTONIC`, which futex deadlines refer to, too.
 //!
-//! One call of the vDSO, no system call. Time for which the machine was suspended does not pass.
+//! A reading is one vDSO call, without a system call. The clock stands still while the machine is
+//! suspended.
 
 use rustix::time::{ClockId, clock_gettime};
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-/// Nanoseconds since the machine started. Never less than an earlier reading, also by another
-/// thread; a `u64` of them lasts 584 years.
+/// Nanoseconds since the machine started. Monotonic across threads; a `u64` lasts 584 years.
 #[inline]
 pub(crate) fn nanos() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);

@@ -1,13 +1,13 @@
-//! The monotonic clock where std's [`Instant`] is all that is known: counted from the first look.
+//! The monotonic clock on systems where only std's [`Instant`] is available; it counts from the
+//! first reading.
 //!
-//! Whether time passes while the machine is suspended is as std has it: on Windows it does.
+//! Whether the clock runs while the machine is suspended depends on std: on Windows it does.
 
 use std::{sync::OnceLock, time::Instant};
 
 static FIRST_READING: OnceLock<Instant> = OnceLock::new();
 
-/// Nanoseconds since somebody first asked. Never less than an earlier reading, also by another
-/// thread; a `u64` of them lasts 584 years.
+/// Nanoseconds since the first reading. Monotonic across threads; a `u64` lasts 584 years.
 #[inline]
 pub(crate) fn nanos() -> u64 {
     let passed = FIRST_READING.get_or_init(Instant::now).elapsed();

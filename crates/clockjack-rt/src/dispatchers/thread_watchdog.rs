@@ -1,31 +1,35 @@
-//! Looks at pinned threads from outside: which of them is in one step for long.
+//! A watchdog thread that finds pinned threads whose current step takes too long.
 //!
-//! A pool has its metronome for that. All pinned threads of a runtime share one thread, the
-//! *lookout*, which is started with the first of them.
+//! The workers of a pool have the pool's own watchdog for this. All pinned threads of a runtime
+//! share one watchdog thread, which is started together with the first pinned thread.
 //!
-//! Roles: the *lookout*; the *posts*, one for each pinned thread, which that thread alone writes.
+//! Roles: the *watchdog* thread; one *heartbeat* per pinned thread, which only that thread writes.
 //!
-//! 1. A post is awake but while its thread is parked. When its thread wakes, the post says so, and
-//!    then looks whether the lookout is asleep: if so, it calls.
-//! 2. A post counts up where a step begins, and where it ends: the count is odd in between. Guards
-//!    within a step do not count, nor do those of other threads.
-//! 3. The lookout looks at all posts time and again, as long as one is awake. If it finds the same
-//!    odd count for as long as `stuck_after`, it reports that, once, with the process that is in a
-//!    turn there. It finds that first and looks at the count again: if that is another by now, the
-//!    step is over, and nothing is reported.
-//! 4. If no post is awake, the lookout says that it is asleep, looks at them once more, and sleeps
-//!    until it is called. Who adds a post calls.
+//! 1. `is_awake` of a heartbeat is true except while its thread is parked. When the pinned thread
+//!    wakes, it sets `is_awake`, and then reads whether the watchdog is asleep: if so, it unparks
+//!    the watchdog.
+//! 2. The step counter of a heartbeat is incremented where a step begins and where it ends, so the
+//!    counter is odd during a step (as in a seqlock). Nested steps do not count, and neither do
+//!    calls by other threads.
+//! 3. While at least one heartbeat is awake, the watchdog checks all heartbeats periodically. If
+//!    it finds the same odd counter for as long as `stuck_after`, it reports the step once, with
+//!    the process that runs there. It reads the process first and then the counter again: if the
+//!    counter has changed, the step has ended and nothing is reported.
+//! 4. If no heartbeat is awake, the watchdog sets `is_asleep`, checks the heartbeats once more, and
+//!    parks without a timeout. A thread that adds a heartbeat unparks it.
 //!
-//! *Why no step is overlooked*: between the write of its own word and the look at the other's, the
-//! post of rule 1 and the lookout of rule 4 have a fence that is sequentially consistent. So one of
-//! the two sees the other; a call that comes before the sleep ends it.
+//! *Why no step is missed* (Dekker's fence pattern): the pinned thread of rule 1 and the watchdog
+//! of rule 4 each write their own flag, execute a sequentially consistent fence, and read the
+//! other's flag. So at least one of the two sees the other's write. An unpark before the park
+//! leaves a token, which ends the park at once.
 //!
-//! *Why no other process is named*: what a thread writes after a count comes behind a fence that
-//! releases, and the second look at the count comes behind one that acquires. So who has found a
-//! process of a later turn finds a later count, too.
+//! *Why no wrong process is reported*: after it changes the counter, the pinned thread executes a
+//! release fence before its later writes; the watchdog executes an acquire fence before it reads
+//! the counter again. So a watchdog that has read the process of a later step also sees the later
+//! counter.
 //!
-//! *What it costs*: two stores a step. Nobody but the lookout reads the clock, and nobody wakes up
-//! while all sleep.
+//! *Cost*: two stores per step. Only the watchdog reads the clock, and no thread wakes up while
+//! all threads sleep.
 
 mod heartbeat;
 
@@ -47,26 +51,26 @@ use crate::{
     thread::{self, ThreadConfig},
 };
 
-/// How often the lookout looks, at most and at least, as long as there is something to see.
+/// The minimum and the maximum of the check interval while a pinned thread is awake.
 const CHECK_INTERVAL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
 
 thread_local! {
-    /// The post of this thread; compared, and never followed.
+    /// The heartbeat of this thread; only compared, never dereferenced.
     static OWN_HEARTBEAT: Cell<*const Heartbeat> = const { Cell::new(ptr::null()) };
 }
 
 thread_local! {
-    /// Whether this thread is in a step that counts.
+    /// Whether this thread is in a step that is counted.
     static IS_STEPPING: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Heartbeat {
-    /// This thread is the one whose post this is.
+    /// Declares that this heartbeat belongs to the current thread.
     pub(super) fn bind_to_current_thread(&self) {
         OWN_HEARTBEAT.set(self);
     }
 
-    /// Rule 2.
+    /// Rule 2: runs one step.
     pub(super) fn in_step<T>(&self, step: impl FnOnce() -> T) -> T {
         if !ptr::eq(OWN_HEARTBEAT.get(), self) || IS_STEPPING.replace(true) {
             return step();
@@ -79,7 +83,7 @@ impl Heartbeat {
     }
 }
 
-/// A step that is under way; ended by the drop, also where it panics.
+/// A step in progress; the drop ends it, also when the step panics.
 struct StepGuard<'p>(&'p Heartbeat);
 
 impl Drop for StepGuard<'_> {
@@ -89,10 +93,10 @@ impl Drop for StepGuard<'_> {
     }
 }
 
-/// All posts, each with the executor of its thread.
+/// All heartbeats, each with the executor of its thread.
 type Heartbeats = Mutex<Vec<(Arc<Heartbeat>, Handle)>>;
 
-/// The lookout and its thread.
+/// The handle of the watchdog and its thread.
 #[derive(Debug)]
 pub(super) struct ThreadWatchdog {
     wake_flag: Arc<WakeFlag>,
@@ -129,55 +133,55 @@ impl ThreadWatchdog {
         Ok(Self { wake_flag, heartbeats, exited, join })
     }
 
-    /// A post for a thread that is about to be started.
+    /// Creates the heartbeat of a thread that is about to start.
     pub(super) fn new_heartbeat(&self) -> Arc<Heartbeat> {
         Arc::new(Heartbeat::new(Arc::clone(&self.wake_flag)))
     }
 
-    /// Looks at a post from now on.
+    /// Monitors a heartbeat from now on.
     pub(super) fn add(&self, heartbeat: Arc<Heartbeat>, handle: Handle) {
         lock(&self.heartbeats).push((heartbeat, handle));
         self.wake_flag.parker().unpark();
     }
 
-    /// Looks at it no more: its thread has ended.
+    /// Stops monitoring a heartbeat whose thread has finished.
     pub(super) fn remove(&self, heartbeat: &Arc<Heartbeat>) {
         lock(&self.heartbeats).retain(|(other, _)| !Arc::ptr_eq(other, heartbeat));
     }
 
-    /// Tells the lookout to end.
+    /// Signals the watchdog to stop.
     pub(super) fn stop(&self) {
         self.wake_flag.stop();
         lock(&self.heartbeats).clear();
     }
 
-    /// Waits for its end, unless what it tells of does not come back.
+    /// Joins the watchdog, unless a report callback does not return.
     pub(super) fn join(self) {
         let left = self.exited.recv_timeout(JOIN_TIMEOUT);
         if left == Err(mpsc::RecvTimeoutError::Disconnected) {
-            // What it runs is guarded.
+            // The thread catches all panics of the code that it runs.
             drop(self.join.join());
         }
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing is left half done by a panic under this lock.
+    // No code under this lock leaves the value in an inconsistent state when it panics.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the lookout's thread has.
+/// The state of the watchdog's thread.
 struct WatchLoop {
     wake_flag: Arc<WakeFlag>,
     heartbeats: Arc<Heartbeats>,
-    /// One for each post that was looked at and is there.
+    /// One per heartbeat that was checked and still exists.
     observed: Vec<Observation>,
     stuck_after: Duration,
     on_stuck: Option<fn(StuckWorker)>,
     stuck_reporter: Arc<StuckReporter>,
 }
 
-/// What was found at a post.
+/// The last observation of a heartbeat.
 struct Observation {
     heartbeat: Arc<Heartbeat>,
     step: u32,
@@ -186,7 +190,8 @@ struct Observation {
 }
 
 impl WatchLoop {
-    /// Looks at all posts; gives the time of the next look, if there is to be one.
+    /// Checks all heartbeats; returns the time of the next check, or `None` to sleep until an
+    /// unpark.
     fn check_all(&mut self) -> Option<OsInstant> {
         self.wake_flag.mark_awake();
         let now = OsInstant::now();
@@ -238,13 +243,13 @@ impl WatchLoop {
             }
         }));
         if let Err(payload) = reported {
-            // A report of the user's; the next look goes on behind it.
+            // A callback of the user panicked; the step is already marked as reported.
             blocking::drop_panic_payload(payload);
         }
     }
 }
 
-/// The process that an executor on one thread has in a turn.
+/// The process that a single-threaded executor runs at this moment.
 fn running_pid(handle: &Handle) -> Option<Pid> {
     let mut found = None;
     handle.engine().alive(|alive| {

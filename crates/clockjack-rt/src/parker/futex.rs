@@ -1,9 +1,9 @@
-//! Sleeping on a futex: Linux.
+//! Sleeping on a futex (Linux).
 //!
-//! `FUTEX_WAIT_BITSET` takes an absolute deadline of `CLOCK_MONOTONIC`, so a sleep that was
-//! interrupted goes on until the same point, and nothing is computed between reading a clock and
-//! sleeping. The kernel compares the word under the lock of its queue, which a wake takes too:
-//! rule 4 of [`parker`](crate::parker).
+//! `FUTEX_WAIT_BITSET` takes an absolute deadline of `CLOCK_MONOTONIC`, so an interrupted sleep
+//! continues to the same deadline, and nothing is computed between reading a clock and sleeping.
+//! The kernel compares the word under the lock of its queue, which a wake takes, too: rule 4 of
+//! [`parker`](crate::parker).
 
 use core::num::NonZeroU32;
 
@@ -21,7 +21,7 @@ use crate::{
 /// A parker that sleeps on a futex.
 pub type Parker = RawParker<Futex>;
 
-/// The kernel's queue of sleepers. It needs no memory here.
+/// The kernel's queue of sleepers. It needs no memory in this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Futex;
 
@@ -30,23 +30,23 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 impl Sleep for Futex {
     fn sleep(&self, word: &AtomicU32, expected: u32, until: Option<OsInstant>) -> Slept {
         let until = until.map(timespec);
-        // Any bit wakes: there is one sleeper, and the bits are not used to tell several apart.
+        // Any bit wakes: there is one sleeper, so the bits need not distinguish sleepers.
         let every_bit = NonZeroU32::MAX;
         match futex::wait_bitset(word, Flags::PRIVATE, expected, until.as_ref(), every_bit) {
-            // Woken; the word was another already; a signal.
+            // Woken; or the word had changed already; or a signal.
             Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Slept::Awake,
             Err(Errno::TIMEDOUT) => Slept::TimedOut,
-            Err(other) => panic!("the kernel refuses a futex wait: {other}"),
+            Err(other) => panic!("futex wait failed: {other}"),
         }
     }
 
     fn wake(&self, word: &AtomicU32) {
         let woken = futex::wake(word, Flags::PRIVATE, 1);
-        assert!(woken.is_ok(), "the kernel refuses a futex wake: {woken:?}");
+        assert!(woken.is_ok(), "futex wake failed: {woken:?}");
     }
 }
 
-/// The kernel counts seconds beyond its own range as its last point.
+/// The kernel clamps seconds beyond its range.
 fn timespec(instant: OsInstant) -> Timespec {
     let nanos = instant.as_nanos();
     let secs = i64::try_from(nanos / NANOS_PER_SEC);

@@ -1,8 +1,8 @@
-//! Sleeping on a lock and a condition variable: every system that std knows, and loom's models.
+//! Sleeping on a mutex and a condition variable: every system that std supports, and loom.
 //!
-//! Less precise than its twin: a sleep is as long as the rest until the deadline at the time of
-//! asking, rounded as std rounds it. It is never too short, because the clock is asked again
-//! before a time-out is reported.
+//! Less precise than the futex: the sleep lasts for the rest of the time until the deadline, as
+//! computed when it begins, rounded as std rounds it. It is never too short, because the clock is
+//! read again before a timeout is reported.
 
 use std::sync::PoisonError;
 
@@ -20,7 +20,7 @@ use crate::{
 /// A parker that sleeps on a condition variable.
 pub type Parker = RawParker<Monitor>;
 
-/// The lock that makes looking and falling asleep one step, and the bell.
+/// The mutex that makes comparing and falling asleep one step, and the condition variable.
 #[derive(Debug)]
 pub struct Monitor {
     lock: Mutex<()>,
@@ -35,10 +35,10 @@ impl Default for Monitor {
 
 impl Sleep for Monitor {
     fn sleep(&self, word: &AtomicU32, expected: u32, until: Option<OsInstant>) -> Slept {
-        // Nothing is guarded but the moment, so a poisoned lock is as good as any.
+        // The mutex guards no data, only the order of steps, so a poisoned one can be used.
         let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        // Relaxed: a waker changes the word before it takes the lock. If it had the lock before
-        // us then the lock shows us the change, and if not then it rings after we sleep.
+        // Relaxed: a waker changes the word before it takes the mutex. If it held the mutex before
+        // the owner, the mutex makes the change visible; if not, it notifies after the owner waits.
         if word.load(Relaxed) != expected {
             return Slept::Awake;
         }
@@ -50,14 +50,15 @@ impl Sleep for Monitor {
         if rest.is_zero() {
             return Slept::TimedOut;
         }
-        // Whether it was the bell or the time is found out by the next look.
+        // The next comparison finds out whether it was a notification or the timeout.
         drop(self.condvar.wait_timeout(lock, rest));
         Slept::Awake
     }
 
     fn wake(&self, _word: &AtomicU32) {
         if !mutant!("parker-wake-unlocked") {
-            // Whoever looked before us sleeps by now, and whoever looks after us sees the change.
+            // An owner that compared before this lock waits by now; one that compares after it
+            // sees the change.
             drop(self.lock.lock());
         }
         self.condvar.notify_one();

@@ -1,4 +1,4 @@
-//! The metronome's thread: looks, sleeps, and starts again if a look panics.
+//! The pool's watchdog thread: checks, sleeps, and continues if a check panics.
 
 use core::{panic::AssertUnwindSafe, time::Duration};
 use std::{panic::catch_unwind, sync::Arc};
@@ -12,12 +12,12 @@ use crate::{
     thread::{self, ThreadConfig},
 };
 
-/// How long after the edge of a tick the metronome looks, so that it does not take the CPU from a
-/// worker whose timer is due.
+/// How long after the edge of a tick the watchdog checks, so that it does not compete for the CPU
+/// with a worker whose timer is due.
 const AFTER_TICK_EDGE: Duration = Duration::from_micros(200);
 
 impl Inner {
-    /// Starts the one thread that looks after overdue timers, shards without a keeper and stuck
+    /// Starts the one thread that takes care of overdue timers, unassigned shards and stuck
     /// workers.
     pub(super) fn start_watchdog(&self) -> Result<(), StartError> {
         let (engine, threads) = (self.engine.clone(), Arc::clone(&self.threads));
@@ -45,14 +45,14 @@ impl Inner {
                 }));
                 match checked {
                     Ok(until) => {
-                        // Not at the edge of the tick itself, where workers wake.
+                        // Not at the edge of the tick itself, because workers wake there.
                         let at =
                             |tick| threads.clock.instant_of(tick).saturating_add(AFTER_TICK_EDGE);
                         let until = until.map(at);
                         threads.watchdog.park(until);
                     }
-                    // Only a report or a waker of the user's panics, and before that it is noted
-                    // that it was made: the next look goes on behind it.
+                    // Only a report callback or a waker of the user can panic. The report is marked
+                    // as made before that, so the next check continues after it.
                     Err(payload) => {
                         blocking::drop_panic_payload(payload);
                         engine.count_metronome_restart();

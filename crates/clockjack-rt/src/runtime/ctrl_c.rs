@@ -1,8 +1,9 @@
-//! Ctrl-C, shared out among the runtimes that run.
+//! Distributes Ctrl-C to all runtimes that wait in `Runtime::run`.
 //!
-//! One handler for the program is set when it is first needed, and stays. Those who listen stand
-//! in a list; the first Ctrl-C tells all of them. It ends the program at once if nobody listens,
-//! as without the handler, or if somebody who was told is still there: that is the second one.
+//! The first listener installs one handler for the program, which is never removed. Listeners are
+//! kept in a list; the first Ctrl-C notifies all of them. Ctrl-C exits the program at once if the
+//! list is empty, as it would without the handler, or if a notified listener still exists: that is
+//! the second Ctrl-C.
 
 use core::{
     sync::atomic::{
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clockjack_sync::waker::AtomicWaker;
 
-/// What shells expect of a program that was interrupted: 128 and the number of the signal.
+/// The exit code that shells expect of an interrupted program: 128 plus the signal number.
 const INTERRUPTED_EXIT_CODE: i32 = 130;
 
 static LISTENERS: Mutex<Vec<Arc<ListenerState>>> = Mutex::new(Vec::new());
@@ -27,12 +28,12 @@ struct ListenerState {
     waker: AtomicWaker,
 }
 
-/// One who listens, until it is dropped.
+/// A registration for Ctrl-C, until it is dropped.
 #[derive(Debug)]
 pub(super) struct CtrlCListener(Arc<ListenerState>);
 
 impl CtrlCListener {
-    /// Begins to listen. If the program has a handler of its own already, nothing is ever heard.
+    /// Registers a listener. If the program has its own handler already, it is never notified.
     pub(super) fn new() -> Self {
         let state = Arc::new(ListenerState::default());
         listeners().push(Arc::clone(&state));
@@ -40,10 +41,10 @@ impl CtrlCListener {
         Self(state)
     }
 
-    /// Ready once it was heard.
+    /// Ready once Ctrl-C was pressed.
     pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<()> {
         self.0.waker.register(cx.waker());
-        // Acquire: pairs with `handle_ctrl_c`.
+        // Acquire: pairs with the swap in `handle_ctrl_c`.
         if self.0.is_notified.load(Acquire) { Poll::Ready(()) } else { Poll::Pending }
     }
 }
@@ -55,14 +56,14 @@ impl Drop for CtrlCListener {
 }
 
 fn listeners() -> MutexGuard<'static, Vec<Arc<ListenerState>>> {
-    // Nothing is left half done by a panic under this lock.
+    // No code under this lock leaves the list in an inconsistent state when it panics.
     LISTENERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Called by a thread of the handler's, not by a signal.
+/// The handler's own thread calls this function; it does not run in a signal handler.
 fn handle_ctrl_c() {
     let listeners = listeners().clone();
-    // AcqRel: pairs with `poll`, and whoever comes second sees it.
+    // AcqRel: pairs with the load in `poll`, and a second Ctrl-C sees the first one's swap.
     let is_second =
         listeners.iter().fold(false, |was, state| state.is_notified.swap(true, AcqRel) | was);
     if listeners.is_empty() || is_second {

@@ -1,4 +1,4 @@
-//! What a scheduler with a driver of its own, a thread or a task, shares with it.
+//! The state that a scheduler shares with its dedicated driver, a thread or a task.
 
 use core::{
     any::Any,
@@ -15,26 +15,26 @@ use clockjack_time::{ClockKind, TimerInstant};
 use super::{Timebase, poll_all, watchdog::DriverWatchdog};
 use crate::{OsClock, blocking};
 
-/// What calls a driver, and where else it has handlers run.
+/// How to wake a driver, and where else its handlers can run.
 pub(crate) trait DriverBackend: Send + Sync + 'static {
-    /// What the driver is called.
+    /// The name of the driver.
     const DRIVER: &'static str;
 
-    /// Makes the driver take a turn.
+    /// Makes the driver poll the scheduler.
     fn wake(&self);
 
-    /// Whether handlers can run there.
+    /// Whether handlers can run on this dispatcher.
     fn has_dispatcher(&self, dispatcher: DispatcherId) -> bool {
         dispatcher == DispatcherId::DEFAULT
     }
 
-    /// Has a handler run elsewhere, or gives it back.
+    /// Runs a handler on another dispatcher, or returns it to the caller.
     fn dispatch(&self, _dispatcher: DispatcherId, work: Work) -> Result<(), Work> {
         Err(work)
     }
 }
 
-/// The time of a scheduler, the bell that calls its driver, and who watches that.
+/// The time of a scheduler, the backend that wakes its driver, and the driver's watchdog.
 #[derive(Debug)]
 pub(crate) struct DriverShared<B> {
     pub(crate) time: Timebase,
@@ -44,7 +44,7 @@ pub(crate) struct DriverShared<B> {
 }
 
 impl<B> DriverShared<B> {
-    /// Time begins now, at the start of the configuration.
+    /// Time starts now, at the start tick of the configuration.
     pub(crate) fn new(config: &SchedulerConfig, backend: B) -> Arc<Self> {
         let clock = OsClock::new(config.resolution);
         let time = Timebase::new(clock, config.start, config.resolution);
@@ -52,11 +52,11 @@ impl<B> DriverShared<B> {
         Arc::new(Self { time, backend, watchdog, restarts: AtomicU64::new(0) })
     }
 
-    /// A scheduler whose driver is called by this bell.
+    /// Creates a scheduler whose driver this backend wakes.
     ///
     /// # Errors
     ///
-    /// If the number of shards cannot be.
+    /// If the number of shards is invalid.
     pub(crate) fn scheduler(
         self: &Arc<Self>,
         config: SchedulerConfig,
@@ -68,8 +68,8 @@ impl<B> DriverShared<B> {
         scheduler.map_err(|refused| StartError::thread(&refused))
     }
 
-    /// The driver panicked and goes on. Handlers are guarded, so this was a waker of who reads
-    /// diagnostics.
+    /// The driver panicked and continues. Panics of handlers are caught, so this was the waker of a
+    /// task that reads diagnostics.
     pub(crate) fn record_restart(&self, payload: Box<dyn Any + Send>) {
         blocking::drop_panic_payload(payload);
         // Relaxed: statistics.

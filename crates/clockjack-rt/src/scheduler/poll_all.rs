@@ -1,5 +1,5 @@
-//! What drivers with one task or thread have in common: a turn of every shard, and which shard a
-//! thread registers in.
+//! What drivers with one task or thread have in common: polling every shard, and choosing the
+//! shard in which a thread registers jobs.
 
 use clockjack_sched::Scheduler;
 use clockjack_time::Tick;
@@ -10,24 +10,25 @@ thread_local! {
     static THREAD_MARKER: u8 = const { 0 };
 }
 
-/// A number that this thread keeps as long as it lives, for the choice of a shard.
+/// A number that is constant for this thread, for the choice of a shard.
 pub(crate) fn thread_shard_hint() -> usize {
-    // What thread-locals are lies apart by more than a line, so the low bits say nothing.
+    // Thread-locals of different threads are more than a cache line apart, so the low bits of the
+    // address carry no information.
     THREAD_MARKER.try_with(|marker| (core::ptr::from_ref(marker).addr() >> 6) % 1021).unwrap_or(0)
 }
 
-/// What a turn of every shard has come to.
+/// The result of polling every shard once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PollAllResult {
-    /// There is more to do at once.
+    /// More work is ready now.
     More,
-    /// Nothing is due before this.
+    /// Nothing is due before this tick.
     Until(Option<Tick>),
-    /// The scheduler was closed, and nothing is left to do.
+    /// The scheduler is shut down, and no work is left.
     Closed,
 }
 
-/// Takes a turn of every shard.
+/// Polls every shard once.
 pub(crate) fn poll_all(scheduler: &Scheduler, watchdog: &DriverWatchdog) -> PollAllResult {
     watchdog.begin_poll();
     let (mut is_more, mut is_closed, mut next) = (false, true, None);

@@ -1,5 +1,5 @@
-//! The scheduler of a pool: its host, its slots and their runners. The [module](super) has the
-//! protocol.
+//! The scheduler of a pool: its host, its runner slots and their runners. The [module](super) has
+//! the protocol.
 
 use core::{
     cell::Cell,
@@ -33,31 +33,31 @@ use clockjack_time::{ClockKind, MonotonicClock as _, Tick, TimerInstant};
 use super::{BLOCKING_DISPATCHER, POLL_BUDGET, PoolSchedulerConfig, Timebase, TimerTopology};
 use crate::{BlockingPool, OsInstant, blocking, dispatchers::Dispatchers, host, host::Threads};
 
-/// The stage of a runner that takes a turn.
+/// Stage bit: the runner polls its shard.
 const POLLING: u64 = 1;
-/// The stage of a desk without a runner.
+/// Stage bit: the slot has no runner.
 const VACANT: u64 = 2;
-/// One change.
+/// The increment of the version in the stage word.
 const VERSION_STEP: u64 = 4;
 
-/// How long a turn may make no progress before another runner sits down at its desk. Turns of short
-/// handlers are over by then.
+/// How long a poll may take before another runner takes the slot over. Polls of short handlers
+/// finish before that.
 const TAKEOVER_AFTER: Duration = Duration::from_millis(4);
 
-/// How often who waits for handlers looks, if nobody tells.
+/// How often a thread that waits for dispatched handlers polls if no unpark arrives.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 thread_local! {
-    /// Whose handler this thread runs, if one was sent here; compared, and never followed.
+    /// The scheduler whose dispatched handler this thread runs; only compared, never dereferenced.
     static DISPATCHED_BY: Cell<*const PoolSchedulerShared> = const { Cell::new(ptr::null()) };
 }
 
-/// What has happened to the runners of a pool's scheduler.
+/// Statistics of the runners of a pool's scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunnerStats {
-    /// Runners that were replaced because a handler took long.
+    /// Runners that were replaced because a handler took too long.
     pub takeovers: u64,
-    /// Runners that panicked, or were ended, and were started again.
+    /// Runners that panicked or were dropped, and were started again.
     pub restarts: u64,
 }
 
@@ -67,13 +67,13 @@ pub(crate) struct PoolScheduler {
     shared: Arc<PoolSchedulerShared>,
 }
 
-/// Where jobs can run.
+/// The executors on which jobs can run.
 pub(crate) struct Executors {
-    /// The workers themselves.
+    /// The workers of the pool.
     pub(crate) threads: Arc<Threads>,
-    /// Threads for blocking work.
+    /// The threads for blocking work.
     pub(crate) blocking: Arc<BlockingPool>,
-    /// Dispatchers that the user has made, if the pool belongs to a runtime.
+    /// The dispatchers that the user has created, if the pool belongs to a runtime.
     pub(crate) user_dispatchers: Arc<OnceLock<Weak<Dispatchers>>>,
 }
 
@@ -83,15 +83,15 @@ impl Executors {
     }
 }
 
-/// What the host, the runners and the watches share.
+/// The state that the host, the runners and the takeover timers share.
 struct PoolSchedulerShared {
     slots: Box<[RunnerSlot]>,
     handle: Handle,
     executors: Executors,
     time: Timebase,
-    /// For those who start a runner; taken when the pool ends, which opens the circle.
+    /// For starting runners; the pool's shutdown takes it, which breaks the reference cycle.
     scheduler: Mutex<Option<Scheduler>>,
-    /// Handlers on their way to, or on, threads for blocking work.
+    /// Handlers that were dispatched to other executors and have not finished.
     dispatched: AtomicUsize,
     takeovers: AtomicU64,
     restarts: AtomicU64,
@@ -129,7 +129,8 @@ impl PoolScheduler {
         });
         let settings = SchedulerConfig {
             resolution,
-            // The pool may be old: what was before is no time that anybody has missed.
+            // The pool may be older than its scheduler: the time before this call is not missed
+            // time.
             start: time.now().elapsed_tick(resolution),
             shards: u32::try_from(shards).expect("a pool has 1024 workers at most"),
             ..config.settings.clone()
@@ -151,7 +152,7 @@ impl PoolScheduler {
         RunnerStats { takeovers, restarts }
     }
 
-    /// Closes the scheduler, and waits for handlers on blocking threads.
+    /// Shuts the scheduler down, and waits for handlers on other executors.
     pub(crate) fn close(&self, until: OsInstant) -> CloseReport {
         let report = self.scheduler.shutdown();
         drop(self.shared.scheduler().take());
@@ -161,7 +162,7 @@ impl PoolScheduler {
         report
     }
 
-    /// The report of a close, when what still ran then has had its time.
+    /// Updates the report of an earlier `close` with the handlers that have finished since.
     pub(crate) fn report_again(&self, first: CloseReport) -> CloseReport {
         let CloseReport { close_tasks, driver, .. } = first;
         CloseReport { close_tasks, driver, ..self.scheduler.shutdown() }
@@ -176,15 +177,15 @@ impl fmt::Debug for PoolScheduler {
 
 impl PoolSchedulerShared {
     fn scheduler(&self) -> std::sync::MutexGuard<'_, Option<Scheduler>> {
-        // Nothing is left half done by a panic under this lock.
+        // No code under this lock leaves the value in an inconsistent state when it panics.
         self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Rule 4.
     fn wake_runner(self: &Arc<Self>, shard: usize) {
         let slot = &self.slots[shard];
-        // Relaxed: the waker orders what the runner is to see, and a new runner is published by the
-        // exchange that spawns it.
+        // Relaxed: the waker's own synchronization orders what the runner sees, and the spawn
+        // publishes a new runner.
         let stage = slot.stage.load(Relaxed);
         if stage & VACANT == 0 {
             slot.waker.wake();
@@ -193,12 +194,12 @@ impl PoolSchedulerShared {
         }
     }
 
-    /// Starts a runner instead of what `stage` tells of, if it is still so.
+    /// Starts a runner in place of the one that `stage` describes, if the stage is unchanged.
     #[cold]
     fn start_runner(self: &Arc<Self>, shard: usize, stage: u64) -> bool {
         let Some(scheduler) = self.scheduler().clone() else { return false };
         let mine = next_version(stage, 0);
-        // Relaxed: it decides who starts one, and publishes nothing.
+        // Relaxed: the exchange decides who starts a runner, and publishes nothing.
         let won = self.slots[shard].stage.compare_exchange(stage, mine, Relaxed, Relaxed);
         if won.is_ok() {
             let runner = Runner {
@@ -210,7 +211,8 @@ impl PoolSchedulerShared {
                 has_begun: false,
                 sleep: None,
             };
-            // Refused, it is dropped and leaves the desk vacant; so the next call tries again.
+            // If the pool refuses the runner, its drop leaves the slot vacant, so the next call
+            // tries again.
             drop(self.handle.spawn(runner));
         }
         won.is_ok()
@@ -219,7 +221,7 @@ impl PoolSchedulerShared {
     fn wait_for_dispatched(&self, until: OsInstant) {
         // A handler that shuts the pool down does not wait for itself.
         let own = usize::from(ptr::eq(DISPATCHED_BY.get(), self));
-        // Acquire: pairs with the release of who has ended.
+        // Acquire: pairs with the decrement in the drop of a `TrackedRun`.
         while self.dispatched.load(Acquire) > own {
             let now = OsInstant::now();
             if now >= until {
@@ -233,12 +235,12 @@ impl PoolSchedulerShared {
     }
 }
 
-/// The value of a stage behind another.
+/// The next value of a stage word.
 const fn next_version(stage: u64, bits: u64) -> u64 {
     ((stage & !(VERSION_STEP - 1)) + VERSION_STEP) | bits
 }
 
-/// The office as the scheduler's host.
+/// The scheduler's host on a pool.
 struct PoolHost(Arc<PoolSchedulerShared>);
 
 impl SchedulerHost for PoolHost {
@@ -280,7 +282,7 @@ impl SchedulerHost for PoolHost {
 
     fn dispatch(&self, dispatcher: DispatcherId, work: Work) -> Result<(), Work> {
         let run = TrackedRun { work: Some(work), shared: Arc::clone(&self.0) };
-        // Relaxed: who waits for it to fall has stopped whoever lets it rise.
+        // Relaxed: the thread that waits for zero has stopped all increments before.
         self.0.dispatched.fetch_add(1, Relaxed);
         if dispatcher == BLOCKING_DISPATCHER {
             return self.0.run_blocking(run);
@@ -295,7 +297,7 @@ impl SchedulerHost for PoolHost {
 
 impl PoolSchedulerShared {
     fn run_blocking(&self, run: TrackedRun) -> Result<(), Work> {
-        // In a place of its own, since a closure does not give back what it has.
+        // In a shared slot, because a refused closure does not return what it has captured.
         let slot = Arc::new(Mutex::new(Some(run)));
         let taken = Arc::clone(&slot);
         let take = |slot: &Mutex<Option<TrackedRun>>| {
@@ -311,7 +313,7 @@ impl PoolSchedulerShared {
     }
 }
 
-/// A handler on its way to another thread, counted until it has ended, or was dropped.
+/// A dispatched run, counted until it has finished or was dropped.
 struct TrackedRun {
     work: Option<Work>,
     shared: Arc<PoolSchedulerShared>,
@@ -331,7 +333,7 @@ impl TrackedRun {
     }
 }
 
-/// As a process of a dispatcher that the user has made.
+/// The run as a process of a dispatcher that the user has created.
 impl Process for TrackedRun {
     type Message = Infallible;
 
@@ -349,18 +351,18 @@ impl Process for TrackedRun {
 impl Drop for TrackedRun {
     fn drop(&mut self) {
         drop(self.work.take());
-        // AcqRel: what was done is seen by who finds that all have ended.
+        // AcqRel: a thread that reads zero sees the effects of all finished runs.
         self.shared.dispatched.fetch_sub(1, AcqRel);
         self.shared.executors.threads.shutdown_parker.unpark();
     }
 }
 
-/// Takes the turns of a shard.
+/// Polls one shard of the scheduler.
 struct Runner {
     shared: Arc<PoolSchedulerShared>,
     scheduler: Scheduler,
     shard: usize,
-    /// What it has made of the stage.
+    /// The stage value that this runner wrote last.
     stage: u64,
     has_begun: bool,
     sleep: Option<Sleep>,
@@ -368,11 +370,11 @@ struct Runner {
 }
 
 impl Runner {
-    /// Changes the stage; false if another sits at the desk.
+    /// Changes the stage; false if another runner owns the slot.
     fn enter(&mut self, bits: u64) -> bool {
         let to = next_version(self.stage, bits);
         let stage = &self.shared.slots[self.shard].stage;
-        // Relaxed: it says who sits there, and nothing is published by it.
+        // Relaxed: the stage decides who owns the slot, and publishes nothing.
         let is_mine = stage.compare_exchange(self.stage, to, Relaxed, Relaxed).is_ok();
         if is_mine {
             self.stage = to;
@@ -380,7 +382,7 @@ impl Runner {
         is_mine
     }
 
-    /// Rule 2. `None`: it was replaced.
+    /// Rule 2. `None`: this runner was replaced.
     fn poll_shard(&mut self) -> Option<Turn> {
         if !self.enter(POLLING) {
             return None;
@@ -394,7 +396,8 @@ impl Runner {
         self.takeover_timer.disarm();
         let is_mine = self.enter(0);
         let turn = turn.unwrap_or_else(|payload| {
-            // A handler is guarded, so this is a waker of who reads diagnostics. The turn was over.
+            // Panics of handlers are caught, so this was the waker of a task that reads
+            // diagnostics. The poll itself was complete.
             blocking::drop_panic_payload(payload);
             // Relaxed: statistics.
             self.shared.restarts.fetch_add(1, Relaxed);
@@ -403,11 +406,11 @@ impl Runner {
         is_mine.then_some(turn)
     }
 
-    /// Sleeps until a tick of the scheduler; true if that has come.
+    /// Sleeps until a tick of the scheduler; true if that tick has come.
     fn sleep_until(&mut self, tick: Tick, cx: &mut Context<'_>) -> bool {
         let nanos = self.shared.time.nanos_of(tick);
         let tick_nanos = u64::from(self.shared.time.clock.resolution().nanos().get());
-        // The edge of a tick of the pool: not early, and the same one if the ticks are the pool's.
+        // Round up to a tick of the pool: never early, and exact if both ticks are the same.
         let deadline = Tick::new(nanos.div_ceil(tick_nanos));
         let sleep = match &mut self.sleep {
             Some(sleep) if sleep.deadline() == Some(deadline) => sleep,
@@ -415,7 +418,7 @@ impl Runner {
         };
         match Pin::new(sleep).poll(cx) {
             Poll::Pending => return false,
-            // Without room for another timer it looks again and again.
+            // If there is no room for another timer, the runner polls again and again.
             Poll::Ready(Err(error)) if error.is_closed() => return false,
             Poll::Ready(_) => {}
         }
@@ -466,7 +469,7 @@ impl Drop for Runner {
     }
 }
 
-/// The timer that has a runner replaced.
+/// The timer that replaces a runner whose poll takes too long.
 struct TakeoverTimer {
     timer: Timer,
     takeover: Arc<TakeoverWaker>,
@@ -476,7 +479,7 @@ struct TakeoverTimer {
 struct TakeoverWaker {
     shared: Arc<PoolSchedulerShared>,
     shard: usize,
-    /// The stage that is watched.
+    /// The stage for which the timer is armed.
     stage: AtomicU64,
 }
 
@@ -492,9 +495,10 @@ impl TakeoverTimer {
         if mutant!("runner-unwatched") {
             return;
         }
-        // Relaxed: the timer is armed behind it, which brings it to who fires it.
+        // Relaxed: the timer is armed afterwards, which publishes the store to the thread that
+        // fires the timer.
         self.takeover.stage.store(stage, Relaxed);
-        // Without room for a timer nobody is replaced.
+        // If there is no room for a timer, the runner is not replaced.
         _ = self.timer.arm(TAKEOVER_AFTER, self.waker.clone());
     }
 
@@ -506,7 +510,7 @@ impl TakeoverTimer {
 impl Wake for TakeoverWaker {
     /// Rule 3.
     fn wake(self: Arc<Self>) {
-        // Relaxed: see `arm`. A stage that is over is not there any more.
+        // Relaxed: see `arm`. If that poll has ended, the stage has changed and the exchange fails.
         if self.shared.start_runner(self.shard, self.stage.load(Relaxed)) {
             // Relaxed: statistics.
             self.shared.takeovers.fetch_add(1, Relaxed);
@@ -514,7 +518,7 @@ impl Wake for TakeoverWaker {
     }
 }
 
-/// The metronome's look at the scheduler, if there is one.
+/// The watchdog's check that the scheduler is driven, if there is a scheduler.
 pub(crate) struct DriverTimeoutCheck {
     scheduler: Arc<OnceLock<PoolScheduler>>,
     every: Duration,

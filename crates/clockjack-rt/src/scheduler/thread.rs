@@ -1,4 +1,4 @@
-//! A scheduler with a thread of its own.
+//! A scheduler with its own thread.
 
 use core::{fmt, panic::AssertUnwindSafe};
 use std::{
@@ -20,13 +20,13 @@ use crate::{
     thread::{self, ThreadConfig},
 };
 
-/// A scheduler for programs without a pool: one thread, `cj-scheduler`, sleeps until something is
-/// due and runs it. A second one, `cj-watchdog`, tells if the first falls silent.
+/// A scheduler for programs without a pool: one thread, `cj-scheduler`, sleeps until a job is due
+/// and runs it. A second thread, `cj-watchdog`, reports if the first one makes no progress.
 ///
-/// Handlers run on that thread, so one that takes long holds up the others; nothing is lost, and
-/// what is late is told as such. Use a [`WorkerPool`](crate::WorkerPool) where that matters.
+/// Handlers run on that thread, so a slow handler delays the others; no run is lost, and late runs
+/// are reported as late. Use a [`WorkerPool`](crate::WorkerPool) if that matters.
 ///
-/// Dropped, it shuts down.
+/// Dropping the scheduler shuts it down.
 ///
 /// # Examples
 ///
@@ -35,10 +35,10 @@ use crate::{
 /// use std::{sync::mpsc, time::Duration};
 ///
 /// let driver = ThreadScheduler::start(SchedulerConfig::DEFAULT)?;
-/// let (told, heard) = mpsc::channel();
+/// let (sender, receiver) = mpsc::channel();
 /// let ms = Duration::from_millis;
-/// driver.scheduler().schedule_once_fn(ms(20), DispatcherId::DEFAULT, move |_| told.send(()))?;
-/// heard.recv()?;
+/// driver.scheduler().schedule_once_fn(ms(20), DispatcherId::DEFAULT, move |_| sender.send(()))?;
+/// receiver.recv()?;
 /// assert_eq!(driver.shutdown().executed, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -57,15 +57,15 @@ impl DriverBackend for Parker {
 }
 
 impl ThreadScheduler {
-    /// Starts a scheduler and its threads. Its time begins at the start of its configuration.
+    /// Starts a scheduler and its threads. Its time begins at the start tick of its configuration.
     ///
     /// # Errors
     ///
-    /// If the system gives no thread, or the number of shards cannot be.
+    /// If the system cannot start a thread, or if the number of shards is invalid.
     pub fn start(config: SchedulerConfig) -> Result<Self, StartError> {
         let shared = DriverShared::new(&config, Parker::new());
         let scheduler = shared.scheduler(config)?;
-        // From here on a failure ends what was started, by the drop.
+        // From here on, the drop of `this` shuts down what was started if a later step fails.
         let this = Self { scheduler, shared, threads: Mutex::default() };
         let driver = this.start_driver();
         this.lock().push(driver.map_err(|refused| StartError::thread(&refused))?);
@@ -87,7 +87,7 @@ impl ThreadScheduler {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
-        // Nothing is left half done by a panic under this lock.
+        // No code under this lock leaves the value in an inconsistent state when it panics.
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -97,14 +97,14 @@ impl ThreadScheduler {
         &self.scheduler
     }
 
-    /// How often the driver had to be started again, because it panicked outside of a handler.
+    /// How often the driver was restarted because it panicked outside a handler.
     #[must_use]
     pub fn restarts(&self) -> u64 {
         self.shared.restarts()
     }
 
     /// [Shuts the scheduler down](Scheduler::shutdown), and waits for the handler that is running.
-    /// Called by that handler it does not wait.
+    /// If that handler itself calls this method, the method does not wait.
     pub fn shutdown(&self) -> CloseReport {
         let report = self.scheduler.shutdown();
         self.shared.backend.unpark();
@@ -113,7 +113,7 @@ impl ThreadScheduler {
         let is_here = |thread: &JoinHandle<()>| thread.thread().id() == std::thread::current().id();
         let is_own = threads.iter().any(is_here);
         for thread in threads.into_iter().filter(|_| !is_own) {
-            // It does not panic: what it runs is guarded.
+            // The threads catch the panics of the code that they run.
             drop(thread.join());
         }
         report

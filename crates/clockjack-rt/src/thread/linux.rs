@@ -1,6 +1,7 @@
-//! What a thread sets for itself on Linux.
+//! Thread settings on Linux.
 //!
-//! Niceness and class belong to a thread here, whatever POSIX says of processes.
+//! On Linux, niceness and scheduling class are properties of a thread, although POSIX specifies
+//! them for a process.
 #![expect(unsafe_code, reason = "the class of a thread, which is set through libc alone")]
 
 use core::{mem::MaybeUninit, num::NonZeroU64};
@@ -12,18 +13,18 @@ use rustix::{
     thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack},
 };
 
-/// A slack of one nanosecond; zero would mean the default again.
+/// Sets a slack of one nanosecond; zero would restore the default.
 pub(crate) fn sleep_precisely() -> bool {
     set_current_timer_slack(Some(NonZeroU64::MIN)).is_ok()
 }
 
-/// The processors that this thread may run on; none if the kernel does not say.
+/// The CPUs that this thread may run on; empty if the kernel does not report them.
 pub(crate) fn allowed_cpus() -> Vec<usize> {
     let Ok(allowed) = sched_getaffinity(None) else { return Vec::new() };
     (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect()
 }
 
-/// The kernel calls the input invalid if none of the set is both there and allowed.
+/// The kernel returns "invalid" if no CPU of the set exists and is allowed.
 pub(crate) fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     if cpu >= CpuSet::MAX_CPU {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -33,8 +34,8 @@ pub(crate) fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &only)?)
 }
 
-/// Lets this thread run on these processors. The kernel leaves out those that are not there or not
-/// allowed, as long as one is left; here that is refused, and nothing has changed.
+/// Restricts this thread to these CPUs. The kernel ignores CPUs that do not exist or are not
+/// allowed, as long as one is left; this function refuses them, and then changes nothing.
 pub(crate) fn run_on(cpus: &[u32]) -> io::Result<()> {
     let mut wanted = CpuSet::new();
     for cpu in cpus {
@@ -63,23 +64,23 @@ fn no_such_cpu(cpu: u32) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("this process has no cpu {cpu}"))
 }
 
-/// Sets the niceness of this thread alone: to the kernel zero is the thread that calls.
+/// Sets the niceness of this thread only: for the kernel, zero is the calling thread.
 pub(crate) fn set_niceness(niceness: i32) -> io::Result<()> {
     Ok(setpriority_process(None, niceness)?)
 }
 
-/// Puts this thread into a class, with a priority there.
+/// Sets the real-time class and priority of this thread.
 pub(crate) fn set_realtime(class: RealtimeClass, priority: i32) -> io::Result<()> {
     let policy = match class {
         RealtimeClass::Fifo => libc::SCHED_FIFO,
         RealtimeClass::RoundRobin => libc::SCHED_RR,
     };
-    // SAFETY: a structure of numbers, of which zero is one.
+    // SAFETY: `sched_param` consists of integers only, for which zero is a valid value.
     let mut param = unsafe { MaybeUninit::<libc::sched_param>::zeroed().assume_init() };
     param.sched_priority = priority;
-    // SAFETY: it has no precondition.
+    // SAFETY: the function has no precondition.
     let this = unsafe { libc::pthread_self() };
-    // SAFETY: the thread is the one that calls, so it is there; the parameters are read only.
+    // SAFETY: the thread is the calling one, so it exists; the parameters are only read.
     match unsafe { libc::pthread_setschedparam(this, policy, &raw const param) } {
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(error)),
@@ -132,7 +133,7 @@ mod tests {
         }
     }
 
-    /// Calls something on a thread that ends with it.
+    /// Calls a function on a temporary thread.
     fn apart<T: Send>(call: impl FnOnce() -> T + Send) -> T {
         thread::scope(|scope| scope.spawn(call).join().unwrap())
     }

@@ -1,7 +1,7 @@
-//! What a thread asks of the operating system for itself, all at once, with an answer for each.
+//! Applies a thread policy to the current thread, with one result per setting.
 //!
-//! One refusal keeps nothing else from being asked for. Processors come first and the class last:
-//! a thread in a class that goes before all others does not look for its processor any more.
+//! A refused setting does not prevent the others. CPUs come first and the real-time class last: a
+//! thread in a real-time class would no longer be moved to its CPU in time.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use clockjack_actor::system::{PolicyAnswer, PolicyAnswers, ThreadPolicy};
 
 use crate::thread_control;
 
-/// Asks for all of it, on the thread that it is for.
+/// Applies all settings to the calling thread.
 pub(crate) fn apply(wanted: &ThreadPolicy) -> PolicyAnswers {
     let ThreadPolicy { cpus, niceness, realtime } = wanted;
     PolicyAnswers {

@@ -1,4 +1,4 @@
-//! What a thread sets for itself where std is all that is known: nothing.
+//! Thread settings on systems where only std is available: none.
 
 use std::io;
 
@@ -8,7 +8,7 @@ pub(crate) fn sleep_precisely() -> bool {
     false
 }
 
-/// Nobody says which: a thread cannot choose among them either.
+/// Unknown: a thread cannot choose among CPUs either.
 pub(crate) fn allowed_cpus() -> Vec<usize> {
     Vec::new()
 }

@@ -1,17 +1,17 @@
-//! Stands in for tokio where the feature is not compiled in.
+//! Replaces the tokio reactor in builds without the feature `tokio`.
 
 use clockjack_exec::StartError;
 
-/// No reactor.
+/// A reactor that does not exist.
 #[derive(Debug)]
 pub(crate) struct Reactor;
 
-/// What a worker would enter.
+/// The handle that a worker would enter.
 #[derive(Clone, Debug)]
 pub(crate) struct ReactorHandle;
 
 impl Reactor {
-    /// Refuses what is not there.
+    /// Fails if a reactor is requested.
     pub(crate) fn start(is_wanted: bool) -> Result<Self, StartError> {
         if is_wanted {
             return Err(StartError::thread(&"the feature `tokio` is not compiled in"));
@@ -26,7 +26,7 @@ impl Reactor {
 }
 
 impl ReactorHandle {
-    /// Nothing to enter.
+    /// Does nothing.
     pub(crate) fn enter(&self) -> Self {
         self.clone()
     }

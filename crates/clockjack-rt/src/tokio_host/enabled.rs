@@ -1,24 +1,26 @@
-//! A tokio runtime on a thread of its own, for the workers of one pool.
+//! A tokio runtime on its own thread, for the workers of one pool.
 //!
 //! # Roles
 //!
-//! * The *reactor thread* makes the runtime, drives it and drops it. The runtime never leaves it: a
-//!   runtime may not be dropped where tokio forbids to block, and a pool may well be.
-//! * The *workers* hold tokio's handle entered. A socket or a sleep made on a worker registers with
-//!   the reactor thread, which wakes the process when it is ready; what `tokio::spawn` starts runs
-//!   on the reactor thread.
-//! * The *owner* is the [`Reactor`] in the pool. Its drop ends the thread.
+//! * The *reactor thread* creates the runtime, drives it and drops it. The runtime never leaves
+//!   this thread: tokio forbids dropping a runtime where blocking is forbidden, and a pool may be
+//!   dropped there.
+//! * The *workers* have entered tokio's handle. A socket or a sleep that is created on a worker
+//!   registers with the reactor thread, which wakes the task when it is ready; tasks of
+//!   `tokio::spawn` run on the reactor thread.
+//! * The *owner* is the [`Reactor`] in the pool. Its drop stops the thread.
 //!
-//! # The end
+//! # Shutdown
 //!
-//! 1. The pool drops its reactor after its workers have left, so that processes which clean up
-//!    still have their sockets.
-//! 2. The owner leaves a permit in `stop`: it is kept if the thread does not wait yet. The thread
-//!    comes back from driving, and drops what is still spawned.
-//! 3. The owner waits for the thread, which holds the other end of `gone` as long as it runs, for
-//!    at most [`JOIN_TIMEOUT`]. A task that blocks it for longer is left behind with the thread.
-//! 4. A thread that the end itself would wait for does not wait: a worker, and the reactor thread,
-//!    whose tasks may own the pool.
+//! 1. The pool drops its reactor after its workers have left, so that processes can still use
+//!    their sockets while they clean up.
+//! 2. The owner leaves a permit in `stop`, which is kept if the thread does not wait yet. The
+//!    thread stops driving the runtime and drops the remaining tokio tasks.
+//! 3. The owner waits at most [`JOIN_TIMEOUT`] for the thread, which holds the other end of the
+//!    channel `exited` as long as it runs. If a task blocks the thread for longer, the thread is
+//!    abandoned.
+//! 4. A thread that would wait for itself does not wait: a worker, and the reactor thread, whose
+//!    tasks may own the pool.
 
 use core::time::Duration;
 use std::{
@@ -38,7 +40,7 @@ use crate::{
     thread::{self, ThreadConfig},
 };
 
-/// How long the end of a pool waits for the reactor thread.
+/// How long the drop of a pool waits for the reactor thread.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long the reactor thread waits for closures of `tokio::task::spawn_blocking`.
@@ -48,7 +50,7 @@ const BLOCKING_JOIN_TIMEOUT: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(crate) struct Reactor(Option<Running>);
 
-/// What a worker enters.
+/// The handle that a worker enters.
 #[derive(Clone, Debug)]
 pub(crate) struct ReactorHandle(Option<Handle>);
 
@@ -56,19 +58,19 @@ pub(crate) struct ReactorHandle(Option<Handle>);
 struct Running {
     handle: Handle,
     stop: Arc<Notify>,
-    /// There until the drop. Never locked: it makes the reactor, and so the pool, `Sync`.
+    /// `Some` until the drop. Never locked: the mutex makes the reactor, and so the pool, `Sync`.
     thread: Mutex<Option<ReactorThread>>,
 }
 
 #[derive(Debug)]
 struct ReactorThread {
-    /// Hangs up when the thread has dropped the runtime.
+    /// Disconnects after the thread has dropped the runtime.
     exited: mpsc::Receiver<()>,
     join: JoinHandle<()>,
 }
 
 impl Reactor {
-    /// Starts the thread, if it is wanted.
+    /// Starts the thread, if a reactor is requested.
     pub(crate) fn start(is_wanted: bool) -> Result<Self, StartError> {
         if !is_wanted {
             return Ok(Self(None));
@@ -97,7 +99,7 @@ impl Reactor {
                 Ok(Self(Some(Running { handle, stop, thread })))
             }
             Ok(Err(refused)) => Err(StartError::thread(&refused)),
-            Err(_) => Err(StartError::thread(&"the thread of tokio's reactor panicked")),
+            Err(_) => Err(StartError::thread(&"the tokio reactor thread panicked")),
         }
     }
 
@@ -107,7 +109,7 @@ impl Reactor {
 }
 
 impl ReactorHandle {
-    /// Makes tokio's resources of this thread belong to the reactor, until the guard is dropped.
+    /// Makes this thread's tokio resources use the reactor, until the guard is dropped.
     pub(crate) fn enter(&self) -> Option<EnterGuard<'_>> {
         self.0.as_ref().map(Handle::enter)
     }
@@ -124,9 +126,9 @@ impl Drop for Running {
         if is_self || host::is_worker() {
             return;
         }
-        // Nothing is ever sent: it is over, or the time is.
+        // Nothing is ever sent: the channel disconnects, or the timeout passes.
         if exited.recv_timeout(JOIN_TIMEOUT) == Err(mpsc::RecvTimeoutError::Disconnected) {
-            // It has nothing left to do but to end, and if it panicked it has said so.
+            // The thread has nothing left to do; if it panicked, the panic hook has reported it.
             drop(join.join());
         }
     }
@@ -140,6 +142,6 @@ fn text_of(refused: &std::io::Error) -> String {
     refused.to_string()
 }
 
-// A pool is shared between threads, with a reactor as without.
+// A pool is shared between threads, with and without a reactor.
 const fn is_shared<T: Send + Sync>() {}
 const _: () = is_shared::<Reactor>();

@@ -1,12 +1,12 @@
-//! The ticks of a clock as a tick driver, for as long as somebody looks at the clock.
+//! A tick driver whose ticks come from the clock, whenever a thread reads the clock.
 //!
 //! # Protocol
 //!
-//! A tick *arrives* when it is claimed: whoever looks at the clock, the driven task in each slice
-//! or a poller, moves `claimed` up to the clock with one `fetch_max` and hands on what lay between.
-//! Two that look at once claim disjoint parts, so every tick arrives once and none before its time.
-//! While somebody is registered the task does not sleep past the next tick; a registration rings
-//! the bell, so that a task asleep learns of it.
+//! A tick *arrives* when it is claimed. Whoever reads the clock (the driven task in each slice, or
+//! a poller) raises `claimed` to the clock's tick with one `fetch_max` and injects the ticks in
+//! between. Two threads that do this at the same time claim disjoint ranges, so every tick arrives
+//! exactly once and none arrives early. While a waker is registered, the task does not sleep past
+//! the next tick; a registration notifies the task, so that a sleeping task learns of it.
 
 use core::{
     sync::atomic::{
@@ -25,12 +25,12 @@ use tokio::sync::Notify;
 
 use crate::OsClock;
 
-/// A tick driver fed from a clock.
+/// A tick driver that is fed from a clock.
 #[derive(Debug)]
 pub(super) struct ClockDriver {
     clock: OsClock,
     ticks: ManualDriver,
-    /// Up to which tick the supply was fed, or is about to be.
+    /// The tick up to which ticks were injected, or are about to be.
     claimed: AtomicU64,
     is_registered: AtomicBool,
     notify: Arc<Notify>,
@@ -47,10 +47,10 @@ impl ClockDriver {
         }
     }
 
-    /// Lets the ticks arrive that the clock has counted.
+    /// Injects the ticks that have passed on the clock.
     pub(super) fn catch_up(&self) {
         let now = self.clock.ticks_now().get();
-        // Relaxed: it only shares out ticks; the supply publishes them.
+        // Relaxed: this only assigns ticks to threads; the injection publishes them.
         let before = if mutant!("tokio-tick-arrives-again") {
             self.claimed.load(Relaxed)
         } else {
@@ -61,7 +61,7 @@ impl ClockDriver {
         }
     }
 
-    /// When the next tick is to arrive, if somebody waits for one.
+    /// The tick to wake up for, if a waker is registered.
     pub(super) fn next_tick(&self) -> Option<Tick> {
         // Acquire: pairs with the release of `register`.
         let is_registered = self.is_registered.load(Acquire);
@@ -75,14 +75,14 @@ impl TickDriver for ClockDriver {
     fn register(&self, wake: Waker) -> Result<(), DriverError> {
         self.catch_up();
         self.ticks.register(wake)?;
-        // Release: pairs with the look of the task, which the bell makes look.
+        // Release: pairs with the load in `next_tick`; the notification makes the task read it.
         self.is_registered.store(true, Release);
         self.notify.notify_one();
         Ok(())
     }
 
     fn unregister(&self) {
-        // Relaxed: who still sees a registration wakes up once for nothing.
+        // Relaxed: a task that still sees the registration wakes up once more than necessary.
         self.is_registered.store(false, Relaxed);
         self.ticks.unregister();
     }
@@ -116,12 +116,12 @@ mod tests {
     use super::*;
     use crate::TokioToolbox;
 
-    /// Enough for two threads to get into each other's way, some milliseconds in all.
+    /// Enough for two threads to interfere with each other; a few milliseconds in total.
     const POLLS: usize = 50_000;
 
     #[test]
     fn every_tick_of_the_clock_arrives_once_whoever_looks() {
-        // So short that every look finds some.
+        // Ticks so short that every poll finds some.
         let clock = OsClock::new(Resolution::from_nanos(1).expect("not zero"));
         let driver = ClockDriver::new(clock, Arc::new(Notify::new()));
         let both_are_there = Barrier::new(2);
@@ -139,7 +139,7 @@ mod tests {
         };
         let arrived = driver.ticks.now().ticks;
         assert!(arrived <= clock.now().ticks, "a tick came before its time");
-        // Ticks of a stopped supply are counted and not drained, and none came after the stop.
+        // Ticks of a stopped driver are counted and not drained, and none came after the stop.
         assert_eq!(taken + drained, arrived);
         assert_eq!(driver.poll_tick(), None);
     }
@@ -153,7 +153,7 @@ mod tests {
             let executor = toolbox.executor(Limits::SMALL, Commands::new());
             let mut executor = executor.expect("no handler is there twice");
             let ticks = core::future::poll_fn(|cx| {
-                // Registered anew each time: a wake-up is for the first tick only.
+                // Register again each time: a wake-up is for the first tick only.
                 shared.driver.unregister();
                 match shared.driver.poll_tick() {
                     Some(token) if token.up_to >= Tick::new(3) => {

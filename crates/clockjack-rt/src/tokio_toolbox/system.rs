@@ -1,22 +1,22 @@
-//! A system of actors that is one task of tokio's.
+//! An actor system that is one tokio task.
 //!
 //! # Protocol
 //!
-//! Roles: the *task*, whoever awaits one of the methods here, alone steps actors and fires timers;
-//! *callers* are other tasks and threads.
+//! Roles: the *task* is the one that awaits one of the methods here; only the task polls actors and
+//! fires timers. The *callers* are other tasks and threads.
 //!
-//! 1. A caller makes its work visible first and rings second, always.
-//! 2. A poll of the task hands its waker to the bell before it looks for work.
-//! 3. A poll takes one turn, which is bounded. If that did something, or left something that is
-//!    due, the task yields through tokio's scheduler and is polled again.
-//! 4. If there was nothing, the alarm is set for what is due next, which is read behind the turn,
-//!    and the task waits for the bell, the alarm or its future.
+//! 1. A caller always publishes its work first and notifies second.
+//! 2. A poll of the task registers its waker for notifications before it checks for work.
+//! 3. A poll handles one bounded batch of work. If the batch did something, or left something that
+//!    is due, the task yields through tokio's scheduler and is polled again.
+//! 4. If there was nothing to do, the task arms the timer for the next deadline, which it reads
+//!    after the batch, and waits for a notification, the timer or its future.
 //!
-//! *Why no work is slept on*: what becomes visible before the look of rule 2 is found by it; what
-//! becomes visible later rings later, and the task is polled again. A timer that a caller arms
-//! rings as well, so rule 4 sees the new time. What falls due between the two looks of a poll is
-//! run by the second, and what that leaves counts as due now. *Why it does not starve others*: by
-//! rule 3.
+//! *Why no wake-up is lost*: the check of rule 2 finds work that was published before it; work that
+//! is published later is notified later, and the task is polled again. A caller that arms a timer
+//! notifies as well, so rule 4 sees the new deadline. Work that becomes due between the two checks
+//! of a poll is run by the second check, and what that check leaves counts as due now. *Why it does
+//! not starve other tasks*: by rule 3.
 
 use core::{
     fmt,
@@ -38,19 +38,20 @@ use tokio::time::Sleep;
 use super::{Shared, SliceGuard, TokioToolbox};
 use crate::current::Entered;
 
-/// A system of actors that runs while one of its futures is awaited on tokio.
+/// An actor system that runs while one of its futures is awaited on tokio.
 ///
-/// It stays on its thread, and nothing that it runs needs to be `Send`: drive it in
-/// `tokio::task::LocalSet`, or in the future that `Runtime::block_on` is given. Actors and their
-/// futures may use what tokio has there. Its [`ActorSystem`] and its addresses go to any thread.
+/// The system stays on its thread, and its actors need not be `Send`: drive it in a
+/// `tokio::task::LocalSet`, or in the future that `Runtime::block_on` runs. Actors and their
+/// futures may use tokio's resources there. The [`ActorSystem`] and actor references can be sent to
+/// any thread.
 ///
-/// While nobody drives it, it stands still and loses nothing. Where actors are to run on threads of
-/// their own beside tokio, [`Runtime`](crate::Runtime) is what to take.
+/// While no task drives the system, it pauses and loses nothing. Use [`Runtime`](crate::Runtime) to
+/// run actors on their own threads next to tokio.
 ///
 /// # Drop
 ///
-/// Jobs that wait are cancelled, and actors that are alive are ended by force.
-/// [`shutdown`](Self::shutdown) is the orderly way.
+/// Pending jobs are cancelled, and live actors are stopped by force. Use
+/// [`shutdown`](Self::shutdown) for an orderly shutdown.
 ///
 /// # Examples
 ///
@@ -91,14 +92,14 @@ pub struct TokioSystem {
     shared: Arc<Shared>,
 }
 
-/// What a turn leaves to be waited for.
+/// What to wait for after a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
-    /// There may be more to do: only let others run.
+    /// There may be more to do: only yield.
     Yield,
-    /// The bell, or this tick.
+    /// A notification, or this tick.
     Until(Tick),
-    /// The bell.
+    /// A notification.
     Notified,
 }
 
@@ -108,13 +109,13 @@ impl TokioSystem {
         Ok(Self { root: RootContext::new(toolbox, builder)?, shared })
     }
 
-    /// The system, by which other tasks and threads start actors, schedule and terminate.
+    /// The system, with which other tasks and threads start actors, schedule jobs and terminate.
     #[must_use]
     pub fn system(&self) -> &ActorSystem {
         self.root.system()
     }
 
-    /// Starts an actor below `/user`; nothing needs to be `Send`.
+    /// Starts an actor below `/user`; the actor need not be `Send`.
     ///
     /// # Errors
     ///
@@ -127,7 +128,7 @@ impl TokioSystem {
         self.root.spawn(name, props)
     }
 
-    /// Runs until the system has terminated, and tells how that went.
+    /// Runs until the system has terminated, and returns the report.
     ///
     /// # Panics
     ///
@@ -137,7 +138,8 @@ impl TokioSystem {
         self.drive(end).await
     }
 
-    /// Runs until `stop`, which is asked after each turn, says so, or the system has terminated.
+    /// Runs until `stop`, which is called after each poll, returns true, or the system has
+    /// terminated.
     ///
     /// # Panics
     ///
@@ -151,17 +153,17 @@ impl TokioSystem {
         .await;
     }
 
-    /// Runs until a future has its output: an answer, a message of another task, a socket of
-    /// tokio's. It is polled in this task, after each turn, and lets tokio go on meanwhile.
+    /// Runs until a future completes: an answer, a message of another task, a tokio socket. The
+    /// future is polled in this task, after each batch of work, and tokio runs meanwhile.
     ///
-    /// A turn is bounded, but a handler that does not return holds tokio's thread up, as any task
-    /// would that does not await. [`sleep`](crate::sleep) and [`spawn`](crate::spawn) in the
-    /// future belong to this system. Dropping it before its end is harmless: driving can go on
+    /// A batch is bounded, but a handler that does not return blocks tokio's thread, as does any
+    /// tokio task that does not await. [`sleep`](crate::sleep) and [`spawn`](crate::spawn) in the
+    /// future use this system. Dropping the returned future early is safe: driving can continue
     /// later.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime, or in one without its timers, as soon as it has to wait for a
+    /// Outside a tokio runtime, or in a runtime without timers, as soon as it has to wait for a
     /// timer; and if the future panics.
     pub async fn drive<F: Future>(&mut self, until: F) -> F::Output {
         let mut until = pin!(until);
@@ -171,10 +173,10 @@ impl TokioSystem {
         let shared = Arc::clone(&self.shared);
         loop {
             let end = poll_fn(|cx| {
-                // Only as long as this thread is in here: other tasks have other pools.
+                // Only during this poll: other tasks on this thread have other pools.
                 let _entered = Entered::enter(handle.clone());
                 let wait = self.poll_once(cx);
-                // Behind the turn, which may have brought the answer.
+                // After the batch, which may have completed the future.
                 if let Poll::Ready(output) = until.as_mut().poll(cx) {
                     return Poll::Ready(Some(output));
                 }
@@ -196,19 +198,19 @@ impl TokioSystem {
             if let Some(output) = end.await {
                 return output;
             }
-            // It has rung, or is not wanted any more.
+            // The timer has fired, or is not needed any more.
             timer.set(None);
             timer_tick = None;
             tokio::task::yield_now().await;
         }
     }
 
-    /// Terminates the system and runs until that is done, or the time is over: then what is alive
-    /// is reported, and ended by force.
+    /// Terminates the system and runs until it has terminated or the deadline has passed; then
+    /// reports the live actors and stops them by force.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime, or in one without its timers.
+    /// Outside a tokio runtime, or in a runtime without timers.
     pub async fn shutdown(mut self, deadline: Duration) -> TerminationReport {
         let end = self.system().terminate();
         match tokio::time::timeout(deadline, self.drive(end)).await {
@@ -217,7 +219,7 @@ impl TokioSystem {
         }
     }
 
-    /// Rules 2 and 3: one turn, and what to wait for then.
+    /// Rules 2 and 3: handles one batch, and returns what to wait for.
     fn poll_once(&mut self, cx: &mut Context<'_>) -> Wait {
         let _slice = SliceGuard::enter(&self.shared);
         let polled = pin!(self.root.dispatch_next()).poll(cx);
@@ -226,9 +228,9 @@ impl TokioSystem {
             Poll::Ready(true) => Wait::Yield,
             Poll::Ready(false) => Wait::Notified,
             Poll::Pending if mutant!("tokio-alarm-forgotten") => Wait::Notified,
-            // This looks once more, so that nothing is due before what it says.
+            // This checks once more, so that nothing is due before the tick that it returns.
             Poll::Pending => match self.root.next_wake() {
-                // An alarm would end at once, perhaps without tokio having had its turn.
+                // A timer would fire at once, perhaps without going through tokio's scheduler.
                 Some(tick) if self.shared.left_until(tick).is_zero() => Wait::Yield,
                 wake => wake.map_or(Wait::Notified, Wait::Until),
             },

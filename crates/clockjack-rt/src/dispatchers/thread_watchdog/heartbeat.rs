@@ -1,5 +1,5 @@
-//! What a pinned thread writes for the lookout, and the bell that wakes that. The rules are those
-//! of the module above.
+//! The heartbeat that a pinned thread writes for the watchdog, and the flag that wakes the
+//! watchdog. The parent module has the numbered rules.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use clockjack_sync::{
 
 use crate::Parker;
 
-/// What a pinned thread writes for the lookout.
+/// The state that a pinned thread publishes to the watchdog.
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
     is_awake: AtomicBool,
-    /// Odd while a step is under way.
+    /// Odd during a step.
     step: AtomicU32,
     wake_flag: Arc<WakeFlag>,
 }
 
-/// Where the lookout sleeps.
+/// Where the watchdog sleeps.
 #[derive(Debug)]
 pub(crate) struct WakeFlag {
     parker: Parker,
@@ -32,47 +32,48 @@ pub(crate) struct WakeFlag {
 }
 
 impl Heartbeat {
-    /// The post of a thread that is awake, and in no step.
+    /// The heartbeat of a thread that is awake and not in a step.
     pub(crate) fn new(wake_flag: Arc<WakeFlag>) -> Self {
         Self { is_awake: AtomicBool::new(true), step: AtomicU32::new(0), wake_flag }
     }
 
     /// Rule 2: a step begins or ends.
     pub(crate) fn advance(&self) {
-        // Relaxed: one writer. Release: who reads that a step is over sees what became of it.
+        // Relaxed load: only this thread writes. Release: a watchdog that reads the new counter
+        // also sees the effects of the finished step.
         self.step.store(self.step.load(Relaxed).wrapping_add(1), Release);
-        // Release: pairs with that of `find`. Who finds something that this thread writes from now
-        // on finds the count, too.
+        // Release: pairs with the fence in `read_in_step`. A watchdog that sees a later write of
+        // this thread also sees this counter.
         if !mutant!("lookout-count-late") {
             fence(Release);
         }
     }
 
-    /// Where the thread is now: odd in a step.
+    /// The step counter: odd during a step.
     pub(crate) fn step(&self) -> u32 {
-        // Acquire: pairs with `count`.
+        // Acquire: pairs with `advance`.
         self.step.load(Acquire)
     }
 
-    /// Looks for something that belongs to a step; none if that is over by now, and what was found
-    /// may be of another.
+    /// Reads something that belongs to a step. Returns `None` if that step has ended by now, since
+    /// the value may then belong to a later step.
     pub(crate) fn read_in_step<T>(&self, step: u32, read: impl FnOnce() -> T) -> Option<T> {
         let found = read();
-        // Acquire: pairs with that of `count`.
+        // Acquire: pairs with the fence in `advance`.
         fence(Acquire);
         // Relaxed: the fence orders it.
         let is_same_step = self.step.load(Relaxed) == step || mutant!("lookout-looks-once");
         is_same_step.then_some(found)
     }
 
-    /// Calls something that lets this thread sleep. Rule 1.
+    /// Rule 1: calls a function in which this thread sleeps.
     pub(crate) fn while_asleep(&self, sleep: impl FnOnce()) {
-        // Relaxed: a lookout that has not heard of it looks once more.
+        // Relaxed: a watchdog that does not see this store yet checks once more than necessary.
         self.is_awake.store(false, Relaxed);
         sleep();
         // Relaxed: the fence orders it.
         self.is_awake.store(true, Relaxed);
-        // SeqCst: pairs with that of `rests`.
+        // SeqCst: pairs with the fence in `prepare_park`.
         if !mutant!("lookout-wakes-unfenced") {
             fence(SeqCst);
         }
@@ -82,14 +83,14 @@ impl Heartbeat {
         }
     }
 
-    /// The thread ends, and has nothing more to show.
+    /// The thread exits; there is nothing left to monitor.
     pub(crate) fn thread_exited(&self) {
-        // Relaxed: as in `asleep_in`.
+        // Relaxed: as in `while_asleep`.
         self.is_awake.store(false, Relaxed);
     }
 
     pub(crate) fn is_awake(&self) -> bool {
-        // Relaxed: the fences order it where that counts.
+        // Relaxed: where the order matters, the fences provide it.
         self.is_awake.load(Relaxed)
     }
 }
@@ -103,39 +104,39 @@ impl WakeFlag {
         }
     }
 
-    /// Where the lookout sleeps, and is called.
+    /// Where the watchdog parks, and where other threads unpark it.
     pub(crate) fn parker(&self) -> &Parker {
         &self.parker
     }
 
-    /// The lookout looks.
+    /// The watchdog is about to check the heartbeats.
     pub(crate) fn mark_awake(&self) {
-        // Relaxed: who takes it for asleep calls once too often.
+        // Relaxed: a pinned thread that still sees "asleep" unparks once more than necessary.
         self.is_asleep.store(false, Relaxed);
     }
 
-    /// Rule 4: whether the lookout is to sleep until it is called.
+    /// Rule 4: whether the watchdog may park without a timeout.
     pub(crate) fn prepare_park(&self, is_any_awake: impl Fn() -> bool) -> bool {
         if is_any_awake() {
             return false;
         }
         // Relaxed: the fence orders it.
         self.is_asleep.store(true, Relaxed);
-        // SeqCst: pairs with that of `asleep_in`.
+        // SeqCst: pairs with the fence in `while_asleep`.
         fence(SeqCst);
         mutant!("lookout-rests-unseen") || !is_any_awake()
     }
 
-    /// Tells the lookout to end.
+    /// Signals the watchdog to stop.
     pub(crate) fn stop(&self) {
-        // Release: pairs with its thread's look.
+        // Release: pairs with `is_stopped`.
         self.is_stopped.store(true, Release);
         self.parker.unpark();
     }
 
-    /// Whether the lookout was told to end.
+    /// Whether the watchdog was signalled to stop.
     pub(crate) fn is_stopped(&self) -> bool {
-        // Acquire: pairs with `end`.
+        // Acquire: pairs with `stop`.
         self.is_stopped.load(Acquire)
     }
 }
