@@ -1,88 +1,88 @@
-//! The `impl` block under `#[actor]`: whose it is, and which of its methods are marked.
+//! Parses the `impl` block under `#[actor]`: the actor's type and its marked methods.
 
 use proc_macro2::{Group, Ident, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote_spanned};
 use syn::{GenericParam, ImplItem, ItemImpl, Type};
 
 use crate::{
-    faults::Faults,
-    marks::{Marks, Role},
+    errors::Errors,
+    markers::{Markers, Role},
     method::{Handler, Hook},
-    owned::{self, Cargo},
+    owned::{self, TypeUse},
 };
 
-/// What was read from a block.
+/// A parsed block.
 pub(crate) struct Block {
-    /// The block as the user wrote it, without the marks.
+    /// The block as the user wrote it, without the marker attributes.
     pub(crate) item: ItemImpl,
-    /// The last word of the actor's type.
+    /// The last segment of the actor's type.
     pub(crate) name: Ident,
     /// In the order of the block.
     pub(crate) handlers: Vec<Handler>,
-    /// More than one only under conditions.
+    /// More than one only with `#[cfg]`.
     pub(crate) started: Vec<Hook>,
-    /// More than one only under conditions.
+    /// More than one only with `#[cfg]`.
     pub(crate) signal: Vec<Hook>,
 }
 
 impl Block {
-    /// Reads a block and takes the marks off; what is wrong goes to `faults`.
-    pub(crate) fn parse(mut item: ItemImpl, faults: &mut Faults) -> Block {
-        let name = actor_name(&item, faults);
+    /// Parses a block and removes the marker attributes; adds errors to `errors`.
+    pub(crate) fn parse(mut item: ItemImpl, errors: &mut Errors) -> Block {
+        let name = actor_name(&item, errors);
         let (mut handlers, mut started, mut signal) = (Vec::new(), Vec::new(), Vec::new());
         let mut is_marked = false;
         for member in &mut item.items {
             let ImplItem::Fn(method) = member else {
                 if let Some(attributes) = attributes(member) {
-                    Marks::take(attributes, faults).refuse(faults);
+                    Markers::take(attributes, errors).refuse(errors);
                 }
                 continue;
             };
-            let marks = Marks::take(&mut method.attrs, faults);
-            let Some((role, is_control)) = marks.role(faults) else { continue };
+            let markers = Markers::take(&mut method.attrs, errors);
+            let Some((role, is_control)) = markers.role(errors) else { continue };
             match role {
                 Role::Msg | Role::Ask => {
                     is_marked = true;
-                    handlers.extend(Handler::parse(method, role, is_control, faults));
+                    handlers.extend(Handler::parse(method, role, is_control, errors));
                 }
-                Role::Started => started.push(Hook::parse(method, role, faults)),
-                Role::Signal => signal.push(Hook::parse(method, role, faults)),
+                Role::Started => started.push(Hook::parse(method, role, errors)),
+                Role::Signal => signal.push(Hook::parse(method, role, errors)),
             }
         }
         if !is_marked {
             let what = "this actor has no message: mark a method with `#[msg]` or `#[ask]`, or \
                         write `impl Actor` by hand";
-            faults.add(&item.self_ty, what);
+            errors.add(&item.self_ty, what);
         }
-        check_twins(&handlers, faults);
-        check_one(&started, Role::Started, faults);
-        check_one(&signal, Role::Signal, faults);
+        check_duplicate_variants(&handlers, errors);
+        check_single_hook(&started, Role::Started, errors);
+        check_single_hook(&signal, Role::Signal, errors);
         Block { item, name, handlers, started, signal }
     }
 
-    /// Tokens of the block in a place where `Self` means something else: it is spelled out.
-    pub(crate) fn spell_self(&self, tokens: TokenStream) -> TokenStream {
-        spell_self(tokens, &self.item.self_ty)
+    /// Replaces `Self` by the actor's type, for tokens that move to where `Self` differs.
+    pub(crate) fn replace_self(&self, tokens: TokenStream) -> TokenStream {
+        replace_self(tokens, &self.item.self_ty)
     }
 }
 
-/// Whose block it is. Every block gives a name, so that the rest can be read.
-fn actor_name(item: &ItemImpl, faults: &mut Faults) -> Ident {
+/// The name of the actor. Returns a placeholder after an error, so that parsing can continue.
+fn actor_name(item: &ItemImpl, errors: &mut Errors) -> Ident {
     for param in &item.generics.params {
         if let GenericParam::Lifetime(lifetime) = param {
-            let what = "an actor must own what it holds: it lives as long as it likes, so it has \
-                        no lifetime parameters";
-            faults.add(&lifetime.lifetime, what);
+            let what = "an actor must own its data: no borrow limits its life, so it cannot have \
+                        lifetime parameters";
+            errors.add(&lifetime.lifetime, what);
         }
     }
     let has_lifetimes = item.generics.lifetimes().next().is_some();
     if !has_lifetimes {
-        owned::check(&item.self_ty, Cargo::Actor, faults);
+        owned::check(&item.self_ty, TypeUse::Actor, errors);
     }
     let last = owned::as_path(&item.self_ty).and_then(|path| path.segments.last());
     last.map(|segment| segment.ident.clone()).unwrap_or_else(|| {
-        let what = "an actor is a type with a name: `impl Counter { .. }`";
-        faults.add(&item.self_ty, what);
+        let what = "an actor must be a named type: `impl Counter { .. }`";
+        errors.add(&item.self_ty, what);
         Ident::new("Unnamed", Span::mixed_site())
     })
 }
@@ -96,34 +96,38 @@ fn attributes(member: &mut ImplItem) -> Option<&mut Vec<syn::Attribute>> {
     }
 }
 
-/// Two methods may become one variant: `set_a` and `set__a`. Under conditions at most one of them
-/// is there, which only the compiler can tell.
-fn check_twins(handlers: &[Handler], faults: &mut Faults) {
+/// Two methods may become the same variant: `set_a` and `set__a`. With `#[cfg]` at most one of them
+/// may exist, which only the compiler knows.
+fn check_duplicate_variants(handlers: &[Handler], errors: &mut Errors) {
     for (index, handler) in handlers.iter().enumerate() {
-        let is_twin = |other: &&Handler| {
+        let is_duplicate = |other: &&Handler| {
             other.variant == handler.variant && other.cfgs.is_empty() && handler.cfgs.is_empty()
         };
-        if let Some(other) = handlers[..index].iter().find(is_twin) {
+        if let Some(other) = handlers[..index].iter().find(is_duplicate) {
             let what = format!(
-                "`{}` and `{}` would both be the variant `{}`: rename one",
+                "`{}` and `{}` would both become the variant `{}`: rename one of them",
                 other.name, handler.name, handler.variant
             );
-            faults.add(&handler.name, what);
+            errors.add(&handler.name, what);
         }
     }
 }
 
-fn check_one(hooks: &[Hook], role: Role, faults: &mut Faults) {
+fn check_single_hook(hooks: &[Hook], role: Role, errors: &mut Errors) {
     let mut always = hooks.iter().filter(|hook| hook.cfgs.is_empty());
     let Some(first) = always.next() else { return };
     for hook in always {
-        let what = format!("`{}` is `{}` already: an actor has one", first.name, role.mark());
-        faults.add(&hook.name, what);
+        let what = format!(
+            "`{}` is already marked `{}`: an actor can have only one",
+            first.name,
+            role.attribute()
+        );
+        errors.add(&hook.name, what);
     }
 }
 
-/// Writes the type where `Self` stood; `Self::X` becomes `<Type>::X`.
-fn spell_self(tokens: TokenStream, self_ty: &Type) -> TokenStream {
+/// Replaces `Self` by the type; `Self::X` becomes `<Type>::X`.
+fn replace_self(tokens: TokenStream, self_ty: &Type) -> TokenStream {
     let mut spelled = TokenStream::new();
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
@@ -140,7 +144,8 @@ fn spell_self(tokens: TokenStream, self_ty: &Type) -> TokenStream {
                 });
             }
             TokenTree::Group(group) => {
-                let mut inner = Group::new(group.delimiter(), spell_self(group.stream(), self_ty));
+                let mut inner =
+                    Group::new(group.delimiter(), replace_self(group.stream(), self_ty));
                 inner.set_span(group.span());
                 spelled.extend([TokenTree::Group(inner)]);
             }
@@ -150,7 +155,7 @@ fn spell_self(tokens: TokenStream, self_ty: &Type) -> TokenStream {
     spelled
 }
 
-/// The same tokens, as if they stood at one place: there the compiler will point.
+/// The same tokens with another location, to which compiler errors will point.
 fn locate(tokens: TokenStream, at: Span) -> TokenStream {
     let locate_one = |mut token: TokenTree| {
         let span = token.span().located_at(at);
@@ -163,7 +168,7 @@ fn locate(tokens: TokenStream, at: Span) -> TokenStream {
     tokens.into_iter().map(locate_one).collect()
 }
 
-/// Whether a word stands somewhere in these tokens.
+/// Whether an identifier occurs in these tokens.
 pub(crate) fn mentions(tokens: TokenStream, word: &Ident) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(other) => other == *word,

@@ -1,4 +1,4 @@
-//! From the tokens under `#[actor]` to those that take their place.
+//! The entry point of `#[actor]`: from the input tokens to the output tokens.
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens as _;
@@ -6,53 +6,53 @@ use syn::{Error, Item, ItemImpl};
 
 use crate::{
     block::Block,
+    errors::Errors,
     expand::expand,
-    faults::Faults,
-    options::{Home, Options},
+    options::{Options, RootCrate},
 };
 
-/// The block without marks and what is written behind it, or the block and its faults.
+/// Returns the block without marker attributes and the generated code, or the block and its errors.
 ///
-/// What the user wrote is there in any case: else one fault would be followed by an error at every
-/// place that uses the block.
-pub(crate) fn actor(options: TokenStream, item: TokenStream, home: Home) -> TokenStream {
-    let mut faults = Faults::default();
-    let options = Options::parse(options, home, &mut faults);
+/// The user's code is kept in any case: otherwise every use of the block would cause a further
+/// error.
+pub(crate) fn actor(options: TokenStream, item: TokenStream, root_crate: RootCrate) -> TokenStream {
+    let mut errors = Errors::default();
+    let options = Options::parse(options, root_crate, &mut errors);
     let parsed: ItemImpl = match syn::parse2(item.clone()) {
         Ok(parsed) => parsed,
         Err(error) => {
-            faults.push(misplaced(item.clone(), error));
-            return with_faults(item, faults);
+            errors.push(misplaced(item.clone(), error));
+            return with_errors(item, errors);
         }
     };
     if let Some((path, _)) = &parsed.trait_ {
-        let what = "`#[actor]` writes `impl Actor` itself: put it on the block with the actor's \
-                    own methods, `impl Counter { .. }`";
-        faults.add(path, what);
-        // Read only for its marks: whatever is in there, it stands in the wrong place.
-        let block = Block::parse(parsed, &mut Faults::default());
-        return with_faults(block.item.to_token_stream(), faults);
+        let what = "`#[actor]` generates `impl Actor`: put it on the block with the actor's own \
+                    methods, `impl Counter { .. }`";
+        errors.add(path, what);
+        // Parse it only to remove its marker attributes; further errors would be noise.
+        let block = Block::parse(parsed, &mut Errors::default());
+        return with_errors(block.item.to_token_stream(), errors);
     }
-    let block = Block::parse(parsed, &mut faults);
-    let behind = match faults.finish() {
+    let block = Block::parse(parsed, &mut errors);
+    let generated = match errors.finish() {
         Ok(()) => expand(&block, &options),
         Err(error) => error.into_compile_error(),
     };
-    [block.item.to_token_stream(), behind].into_iter().collect()
+    [block.item.to_token_stream(), generated].into_iter().collect()
 }
 
-fn with_faults(item: TokenStream, faults: Faults) -> TokenStream {
-    let shown = faults.finish().map_err(Error::into_compile_error).err();
+fn with_errors(item: TokenStream, errors: Errors) -> TokenStream {
+    let shown = errors.finish().map_err(Error::into_compile_error).err();
     [item].into_iter().chain(shown).collect()
 }
 
-/// Why there is no block: the attribute stands on something else, or the block cannot be read.
+/// The error if the item is not a block: the attribute is on another item, or the syntax is wrong.
 fn misplaced(item: TokenStream, error: Error) -> Error {
     match syn::parse2::<Item>(item) {
         Ok(Item::Verbatim(_) | Item::Impl(_)) | Err(_) => error,
         Ok(_) => {
-            let what = "`#[actor]` stands on the block with the actor's methods: `impl Counter { \
-                        .. }`";
+            let what = "put `#[actor]` on the block with the actor's methods: `impl Counter { .. \
+                        }`";
             Error::new(Span::call_site(), what)
         }
     }
@@ -79,7 +79,7 @@ mod tests {
                 fn get(&self, cx: &mut Context<'_, Self>) -> u64 { self.0 }
             }
         };
-        syn::parse2(actor(quote!(), item, Home::Actor)).unwrap()
+        syn::parse2(actor(quote!(), item, RootCrate::Actor)).unwrap()
     }
 
     #[track_caller]
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn documentation_of_a_method_is_carried_over() {
         let text = counter().to_token_stream().to_string();
-        // The method, its variant, and its twin in the trait.
+        // The method, its variant, and the method of the trait.
         assert_eq!(text.matches("Counts on.").count(), 3, "{text}");
     }
 
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn the_block_is_kept_whatever_is_wrong() {
         let item = quote!(impl Counter { #[msg] fn inc(self) {} fn other(&self) {} });
-        let text = actor(quote!(), item, Home::Actor).to_string();
+        let text = actor(quote!(), item, RootCrate::Actor).to_string();
         assert!(text.contains("fn other"), "{text}");
         assert!(text.contains("compile_error"), "{text}");
         assert!(!text.contains("CounterMsg"), "{text}");
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn all_faults_of_a_block_are_told_at_once() {
         let item = quote!(impl Counter { #[msg] fn inc(self) {} #[ask] fn get() {} });
-        let text = actor(quote!(nonsense), item, Home::Actor).to_string();
+        let text = actor(quote!(nonsense), item, RootCrate::Actor).to_string();
         assert_eq!(text.matches("compile_error").count(), 3, "{text}");
     }
 }

@@ -1,10 +1,10 @@
-//! What `#[actor]` writes behind the block: the enum, its `Debug`, `impl Actor`, the trait.
+//! Generates the code that `#[actor]` adds: the enum, its `Debug`, `impl Actor`, the trait.
 //!
-//! Every path is absolute or starts at the root that the options name, so the place of use needs
-//! no import and may shadow what it likes; `alloc` and `std` are never named, since the place of
-//! use may have neither. Local variables are of mixed site: a parameter called `cx`, `msg` or
-//! `timeout` meets none of ours. A method of the actor is called by its path, `Self::inc(self)`,
-//! where the inherent method wins over a method of `Actor` with the same name.
+//! Every path is absolute or starts at the root of the options, so the call site needs no import
+//! and may shadow any name; `alloc` and `std` are never used, since the call site may have neither.
+//! Local variables have mixed-site hygiene: a parameter named `cx`, `msg` or `timeout` does not
+//! collide with them. A method of the actor is called by its path, `Self::inc(self)`, where the
+//! inherent method takes precedence over a method of `Actor` with the same name.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens as _, format_ident, quote_spanned};
@@ -16,14 +16,14 @@ use crate::{
     options::Options,
 };
 
-/// Writes everything that follows the block.
+/// Generates everything that follows the block.
 pub(crate) fn expand(block: &Block, options: &Options) -> TokenStream {
     let expansion = Expansion::new(block, options);
     let parts = [expansion.message(), expansion.debug(), expansion.actor(), expansion.api()];
     parts.into_iter().collect()
 }
 
-/// What the parts have in common.
+/// The data that all parts share.
 struct Expansion<'a> {
     block: &'a Block,
     options: &'a Options,
@@ -32,13 +32,13 @@ struct Expansion<'a> {
     msg: Ident,
     /// The trait's name.
     api: Ident,
-    /// `<T: Bound>`, with `Self` spelled out.
+    /// `<T: Bound>`, with `Self` replaced.
     declared: TokenStream,
     /// `<T>`.
     used: TokenStream,
-    /// `where ..`, with `Self` spelled out.
+    /// `where ..`, with `Self` replaced.
     bounds: TokenStream,
-    /// `Context` and the others are found behind it.
+    /// The path of `Context` and so on.
     root: &'a syn::Path,
     /// `Result<Next, Failure>`.
     outcome: TokenStream,
@@ -59,9 +59,9 @@ impl<'a> Expansion<'a> {
             site,
             msg: named(&options.msg, "Msg"),
             api: named(&options.api, "Api"),
-            declared: block.spell_self(declared.to_token_stream()),
+            declared: block.replace_self(declared.to_token_stream()),
             used: used.to_token_stream(),
-            bounds: block.spell_self(bounds.to_token_stream()),
+            bounds: block.replace_self(bounds.to_token_stream()),
             root,
             outcome: quote_spanned! {site=>
                 ::core::result::Result<#root::Next, #root::Failure>
@@ -74,7 +74,7 @@ impl<'a> Expansion<'a> {
         let Expansion { site, msg, declared, bounds, .. } = self;
         let vis = &self.options.vis;
         let doc = format!(
-            "The messages of `{}`: one for each of its methods that can be called from afar.",
+            "The messages of `{}`: one per method that is marked `#[msg]` or `#[ask]`.",
             self.block.name
         );
         let variants = self.block.handlers.iter().map(|handler| self.variant(handler));
@@ -91,8 +91,8 @@ impl<'a> Expansion<'a> {
         let docs = self.docs(handler);
         let mut fields: Vec<TokenStream> = Vec::new();
         for Field { name, ty } in &handler.fields {
-            let ty = self.block.spell_self(ty.to_token_stream());
-            let doc = format!("What `{}` takes as `{name}`.", handler.name);
+            let ty = self.block.replace_self(ty.to_token_stream());
+            let doc = format!("The parameter `{name}` of `{}`.", handler.name);
             fields.push(quote_spanned!(*site=> #[doc = #doc] #name: #ty));
         }
         if let Reply::Returned(_) = handler.reply {
@@ -106,7 +106,7 @@ impl<'a> Expansion<'a> {
         quote_spanned!(*site=> #(#cfgs)* #docs #variant #fields)
     }
 
-    /// The method's documentation, or a line in its place.
+    /// The method's documentation, or a default line.
     fn docs(&self, handler: &Handler) -> TokenStream {
         let docs = &handler.docs;
         if docs.is_empty() {
@@ -117,13 +117,13 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// A variant that cannot exist, for type parameters that no message is sure to mention.
+    /// An uninhabited variant, for type parameters that may not occur in any message.
     fn phantom(&self) -> Option<TokenStream> {
-        // Only the types: a variant may be called like a parameter.
+        // Only the types: a variant may have the name of a parameter.
         let always: TokenStream = (self.block.handlers.iter())
             .filter(|handler| handler.cfgs.is_empty())
             .flat_map(|handler| {
-                let spell = |field: &Field| self.block.spell_self(field.ty.to_token_stream());
+                let spell = |field: &Field| self.block.replace_self(field.ty.to_token_stream());
                 handler.fields.iter().map(spell).chain([self.answer(handler)])
             })
             .collect();
@@ -147,7 +147,7 @@ impl<'a> Expansion<'a> {
         })
     }
 
-    /// `Debug` with the variant's name only: what a message carries need not have it.
+    /// `Debug` with the variant's name only: the fields need not implement it.
     fn debug(&self) -> TokenStream {
         let Expansion { site, msg, declared, used, bounds, .. } = self;
         let arms = self.block.handlers.iter().map(|Handler { variant, cfgs, .. }| {
@@ -177,7 +177,7 @@ impl<'a> Expansion<'a> {
         let phantom = self
             .phantom()
             .map(|_| quote_spanned!(*site=> #msg::__Phantom(never, _) => match never {},));
-        // Under conditions it may be unused all the same, hence the line in the body.
+        // With `#[cfg]` it may be unused even so, hence the line in the body.
         let uses_context = self.block.handlers.iter().any(|h| h.takes_context || h.is_async);
         let context = if uses_context { "cx" } else { "_cx" };
         let context = Ident::new(context, *site);
@@ -232,7 +232,7 @@ impl<'a> Expansion<'a> {
         let at = site.located_at(handler.output_at);
         let context = handler.takes_context.then(|| quote_spanned!(*site=> cx,));
         let stay = quote_spanned!(*site=> ::core::result::Result::Ok(#root::Next::Stay));
-        // In an `async` arm the actor is what `wait_mut` lends.
+        // In an `async` arm, the actor is the argument of the closure of `wait_mut`.
         let (me, wait) = if handler.is_async {
             (quote_spanned!(*site=> me), Some(quote_spanned!(at=> .await)))
         } else {
@@ -299,12 +299,12 @@ impl<'a> Expansion<'a> {
         let docs = self.docs(handler);
         let more = match handler.reply {
             Reply::None { .. } => {
-                "\n\n# Errors\n\nIf the mailbox is full or the actor has stopped, the message \
-                 comes back in the error."
+                "\n\n# Errors\n\nIf the mailbox is full or the actor has stopped. The error \
+                 returns the message to the caller."
             }
             Reply::Returned(_) | Reply::Later(_) => {
-                "\n\nThe message is sent at once; the answer, or why there is none before the \
-                 time-out, is what the returned future gives."
+                "\n\nThe message is sent at once. The returned future yields the answer, or the \
+                 reason why there is none before the timeout."
             }
         };
         quote_spanned!(self.site=> #docs #[doc = #more])
@@ -314,7 +314,7 @@ impl<'a> Expansion<'a> {
         let Expansion { site, msg, used, root, .. } = self;
         let name = &handler.name;
         let parameters = self.sent(handler).map(|Field { name, ty }| {
-            let ty = self.block.spell_self(ty.to_token_stream());
+            let ty = self.block.replace_self(ty.to_token_stream());
             quote_spanned!(*site=> #name: #ty,)
         });
         let (timeout, output) = match handler.reply {
@@ -355,7 +355,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// The fields that the sender fills: all but the one through which it is answered.
+    /// The fields that the sender fills: all except `reply_to`.
     fn sent<'h>(&self, handler: &'h Handler) -> impl Iterator<Item = &'h Field> {
         let is_later = matches!(handler.reply, Reply::Later(_));
         handler.fields.iter().filter(move |field| !is_later || field.name != "reply_to")
@@ -364,7 +364,7 @@ impl<'a> Expansion<'a> {
     fn answer(&self, handler: &Handler) -> TokenStream {
         match &handler.reply {
             Reply::Returned(Some(ty)) | Reply::Later(ty) => {
-                self.block.spell_self(ty.to_token_stream())
+                self.block.replace_self(ty.to_token_stream())
             }
             Reply::Returned(None) | Reply::None { .. } => quote_spanned!(self.site=> ()),
         }

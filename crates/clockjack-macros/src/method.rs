@@ -1,4 +1,4 @@
-//! One marked method: what its signature says, or what is wrong with it.
+//! Parses and checks the signature of one marked method.
 
 use proc_macro2::{Ident, Span};
 use syn::{
@@ -8,13 +8,13 @@ use syn::{
 };
 
 use crate::{
-    faults::Faults,
-    marks::Role,
+    errors::Errors,
+    markers::Role,
     names,
-    owned::{self, Cargo},
+    owned::{self, TypeUse},
 };
 
-/// Types that are surely an answer, so that `#[msg]` in front of them is a slip for `#[ask]`.
+/// Types that are certainly an answer, so that `#[msg]` was written by mistake for `#[ask]`.
 const ANSWERS: [&str; 19] = [
     "bool", "char", "f32", "f64", "i128", "i16", "i32", "i64", "i8", "isize", "u128", "u16", "u32",
     "u64", "u8", "usize", "Option", "String", "Vec",
@@ -22,44 +22,44 @@ const ANSWERS: [&str; 19] = [
 
 /// A method that becomes a message.
 pub(crate) struct Handler {
-    /// The method.
+    /// The name of the method.
     pub(crate) name: Ident,
     /// Its variant.
     pub(crate) variant: Ident,
     /// Its documentation.
     pub(crate) docs: Vec<Attribute>,
-    /// The conditions under which it exists.
+    /// Its `#[cfg]` attributes.
     pub(crate) cfgs: Vec<Attribute>,
-    /// `#[deprecated]`, if it is.
+    /// Its `#[deprecated]` attribute, if any.
     pub(crate) deprecated: Vec<Attribute>,
     /// Whether the context follows `self`.
     pub(crate) takes_context: bool,
     /// Whether it is an `async fn`.
     pub(crate) is_async: bool,
-    /// Its parameters behind `self` and the context.
+    /// Its parameters after `self` and the context.
     pub(crate) fields: Vec<Field>,
     /// How it answers.
     pub(crate) reply: Reply,
-    /// Where its return type stands, for what the compiler has to say about that.
+    /// The span of its return type, for compiler errors about it.
     pub(crate) output_at: Span,
 }
 
 /// A parameter of a method, a field of its variant.
 pub(crate) struct Field {
-    /// As the method names it.
+    /// The name of the parameter.
     pub(crate) name: Ident,
-    /// As the method writes it.
+    /// The type of the parameter.
     pub(crate) ty: Type,
 }
 
 /// How a method answers.
 pub(crate) enum Reply {
-    /// Not at all: `#[msg]`.
+    /// No answer: `#[msg]`.
     None {
-        /// Whether the message takes the control lane.
+        /// Whether it is a control message.
         is_control: bool,
     },
-    /// By what it returns.
+    /// By its return value.
     Returned(Option<Type>),
     /// Later, through its parameter `reply_to`.
     Later(Type),
@@ -67,29 +67,29 @@ pub(crate) enum Reply {
 
 /// A method that is called for `started` or `signal`.
 pub(crate) struct Hook {
-    /// The method.
+    /// The name of the method.
     pub(crate) name: Ident,
-    /// The conditions under which it exists.
+    /// Its `#[cfg]` attributes.
     pub(crate) cfgs: Vec<Attribute>,
     /// Whether the context follows `self`.
     pub(crate) takes_context: bool,
-    /// Where the type of its parameter stands, if it has one.
+    /// The span of the type of its parameter, if it has one.
     pub(crate) signal_at: Option<Span>,
-    /// Where its return type stands.
+    /// The span of its return type.
     pub(crate) output_at: Span,
 }
 
 impl Handler {
-    /// Reads an `#[msg]` or `#[ask]`.
+    /// Parses an `#[msg]` or `#[ask]`.
     pub(crate) fn parse(
         method: &ImplItemFn,
         role: Role,
         is_control: bool,
-        faults: &mut Faults,
+        errors: &mut Errors,
     ) -> Option<Handler> {
         let sig = &method.sig;
-        check_kind(sig, role, faults);
-        let (takes_context, rest) = parameters(sig, faults);
+        check_kind(sig, role, errors);
+        let (takes_context, rest) = parameters(sig, errors);
         if takes_context && let Some(token) = sig.asyncness {
             let advice = match role {
                 Role::Ask => {
@@ -98,29 +98,33 @@ impl Handler {
                 _ => "use `cx.wait` in a method without `async`",
             };
             let what = format!(
-                "an `async` method borrows the actor while it waits, so it gets no context: leave \
-                 `cx` out, or {advice}"
+                "an `async` method borrows the actor while it waits, so it cannot take the \
+                 context: remove `cx`, or {advice}"
             );
-            faults.add(token, what);
+            errors.add(token, what);
         }
-        let fields: Vec<Field> = rest.iter().filter_map(|rest| field(rest, faults)).collect();
+        let fields: Vec<Field> = rest.iter().filter_map(|rest| field(rest, errors)).collect();
         let reply = match role {
-            Role::Ask => reply(sig, &fields, faults),
+            Role::Ask => reply(sig, &fields, errors),
             _ => Reply::None { is_control },
         };
         if !matches!(reply, Reply::Returned(_)) {
-            check_outcome(sig, role, faults);
+            check_outcome(sig, role, errors);
         }
-        if names::is_taken(&sig.ident) {
+        if names::is_actor_ref_method(&sig.ident) {
             let what = format!(
-                "`ActorRef` has a method `{}` of its own, which would hide this one: rename it",
+                "`ActorRef` already has a method `{}`, which would hide this one: rename this \
+                 method",
                 sig.ident.unraw()
             );
-            faults.add(&sig.ident, what);
+            errors.add(&sig.ident, what);
         }
         let Some(variant) = names::variant(&sig.ident) else {
-            let what = format!("`{}` gives no name for a variant: rename it", sig.ident);
-            faults.add(&sig.ident, what);
+            let what = format!(
+                "`{}` cannot be converted into the name of a variant: rename this method",
+                sig.ident
+            );
+            errors.add(&sig.ident, what);
             return None;
         };
         let named =
@@ -141,30 +145,30 @@ impl Handler {
 }
 
 impl Hook {
-    /// Reads a `#[started]` or `#[signal]`.
-    pub(crate) fn parse(method: &ImplItemFn, role: Role, faults: &mut Faults) -> Hook {
+    /// Parses a `#[started]` or `#[signal]`.
+    pub(crate) fn parse(method: &ImplItemFn, role: Role, errors: &mut Errors) -> Hook {
         let sig = &method.sig;
-        check_kind(sig, role, faults);
+        check_kind(sig, role, errors);
         if let Some(token) = sig.asyncness {
-            let what = "a hook cannot be `async`: call `cx.wait` or `cx.spawn` in it";
-            faults.add(token, what);
+            let what = "a hook cannot be `async`: call `cx.wait` or `cx.spawn` in its body";
+            errors.add(token, what);
         }
-        let (takes_context, rest) = parameters(sig, faults);
+        let (takes_context, rest) = parameters(sig, errors);
         let signal_at = rest.first().map(|parameter| parameter.ty.span());
         match role {
             Role::Signal if rest.len() != 1 => {
-                let what = "`#[signal]` takes the signal, after `self` and `cx`: \
-                            `fn on_signal(&mut self, signal: Signal)`";
-                faults.add(&sig.ident, what);
+                let what = "a `#[signal]` method takes the signal after `self` and `cx`: `fn \
+                            on_signal(&mut self, signal: Signal)`";
+                errors.add(&sig.ident, what);
             }
             Role::Signal => (),
             _ => {
                 for parameter in rest {
-                    faults.add(parameter, "`#[started]` takes nothing but `self` and `cx`");
+                    errors.add(parameter, "a `#[started]` method takes only `self` and `cx`");
                 }
             }
         }
-        check_outcome(sig, role, faults);
+        check_outcome(sig, role, errors);
         let is_cfg = |attribute: &&Attribute| attribute.path().is_ident("cfg");
         Hook {
             name: sig.ident.clone(),
@@ -176,51 +180,52 @@ impl Hook {
     }
 }
 
-/// What no marked method can be.
-fn check_kind(sig: &Signature, role: Role, faults: &mut Faults) {
-    let mark = role.mark();
+/// Reports qualifiers and generics that a marked method cannot have.
+fn check_kind(sig: &Signature, role: Role, errors: &mut Errors) {
+    let mark = role.attribute();
     if let Some(token) = &sig.constness {
-        faults.add(token, format!("a `const fn` cannot be `{mark}`: remove `const`"));
+        errors.add(token, format!("a `const fn` cannot be `{mark}`: remove `const`"));
     }
     if let Safety::Unsafe(token) = &sig.safety {
         let what = format!(
-            "an `unsafe fn` cannot be `{mark}`: messages come from safe code, and nobody could \
-             keep its promise"
+            "an `unsafe fn` cannot be `{mark}`: messages are sent from safe code, which cannot \
+             uphold its safety contract"
         );
-        faults.add(token, what);
+        errors.add(token, what);
     }
     if let Some(abi) = &sig.abi {
-        faults.add(abi, format!("an `extern fn` cannot be `{mark}`: remove `extern`"));
+        errors.add(abi, format!("an `extern fn` cannot be `{mark}`: remove `extern`"));
     }
     for param in &sig.generics.params {
         let what = match param {
             GenericParam::Lifetime(_) => format!(
-                "`{mark}` needs no lifetime parameters: a message owns what it carries, and what \
-                 it calls borrows the actor only while it runs"
+                "`{mark}` cannot have lifetime parameters: a message owns its data, and its \
+                 method borrows the actor only while it runs"
             ),
             GenericParam::Type(_) | GenericParam::Const(_) => format!(
-                "a method with generics cannot be `{mark}`: a message has one type; move them to \
-                 the `impl` block"
+                "a generic method cannot be `{mark}`: a message has a concrete type; move the \
+                 parameters to the `impl` block"
             ),
         };
-        faults.add(param, what);
+        errors.add(param, what);
     }
     if let Some(clause) = &sig.generics.where_clause {
-        faults.add(clause, "move these bounds to the `impl` block: every message needs them");
+        errors.add(clause, "move these bounds to the `impl` block: every message needs them");
     }
 }
 
-/// Checks `self` and splits off the context.
-fn parameters<'a>(sig: &'a Signature, faults: &mut Faults) -> (bool, Vec<&'a PatType>) {
+/// Checks `self` and separates the context from the other parameters.
+fn parameters<'a>(sig: &'a Signature, errors: &mut Errors) -> (bool, Vec<&'a PatType>) {
     let mut inputs = sig.inputs.iter().peekable();
     match inputs.peek() {
         Some(FnArg::Receiver(receiver)) => {
-            check_receiver(receiver, faults);
+            check_receiver(receiver, errors);
             inputs.next();
         }
         _ => {
-            let what = "what handles a message is a method: take `&mut self` or `&self` first";
-            faults.add(&sig.ident, what);
+            let what = "a message is handled by a method: take `&mut self` or `&self` as the \
+                        first parameter";
+            errors.add(&sig.ident, what);
         }
     }
     let mut typed = inputs.filter_map(|input| match input {
@@ -239,18 +244,18 @@ fn parameters<'a>(sig: &'a Signature, faults: &mut Faults) -> (bool, Vec<&'a Pat
     rest.retain(|parameter| {
         let is_misplaced = is_lent_context(&parameter.ty);
         if is_misplaced {
-            faults.add(parameter, "the context comes right after `self`, and once");
+            errors.add(parameter, "the context must come right after `self`, and only once");
         }
         let is_by_value = is_called_cx(&parameter.pat) && owned::ends_in(&parameter.ty, "Context");
         if is_by_value {
-            faults.add(parameter, "the context is lent: `cx: &mut Context<'_, Self>`");
+            errors.add(parameter, "take the context by reference: `cx: &mut Context<'_, Self>`");
         }
         !is_misplaced && !is_by_value
     });
     (takes_context, rest)
 }
 
-fn check_receiver(receiver: &Receiver, faults: &mut Faults) {
+fn check_receiver(receiver: &Receiver, errors: &mut Errors) {
     let is_lent = match &receiver.kind {
         ReceiverKind::Reference(..) => true,
         ReceiverKind::Typed(_, ty) => match &**ty {
@@ -260,14 +265,13 @@ fn check_receiver(receiver: &Receiver, faults: &mut Faults) {
         _ => false,
     };
     if !is_lent {
-        let what = "a message finds the actor where it lives and cannot take it away: take `&mut \
-                    self` or `&self`";
-        faults.add(receiver, what);
+        let what = "a message cannot move the actor: take `&mut self` or `&self`";
+        errors.add(receiver, what);
     }
 }
 
-/// Whether a parameter in the context's place is the context: by its type, or by its name if it is
-/// a reference (a type alias may hide the word).
+/// Whether the first parameter is the context: by its type, or by its name if it is a reference (a
+/// type alias may hide the word).
 fn is_context(parameter: &PatType) -> bool {
     let is_reference = matches!(&*parameter.ty, Type::Reference(_));
     is_lent_context(&parameter.ty) || is_reference && is_called_cx(&parameter.pat)
@@ -286,13 +290,13 @@ fn is_called_cx(pattern: &Pat) -> bool {
 }
 
 /// The field of a parameter.
-fn field(parameter: &PatType, faults: &mut Faults) -> Option<Field> {
-    owned::check(&parameter.ty, Cargo::Message, faults);
+fn field(parameter: &PatType, errors: &mut Errors) -> Option<Field> {
+    owned::check(&parameter.ty, TypeUse::Message, errors);
     for attribute in &parameter.attrs {
         if attribute.path().is_ident("cfg") || attribute.path().is_ident("cfg_attr") {
-            let what = "a parameter that may be missing cannot be a field: put the condition on \
+            let what = "a parameter with a condition cannot become a field: put the condition on \
                         the method";
-            faults.add(attribute, what);
+            errors.add(attribute, what);
         }
     }
     match &*parameter.pat {
@@ -300,35 +304,35 @@ fn field(parameter: &PatType, faults: &mut Faults) -> Option<Field> {
             Some(Field { name: name.ident.clone(), ty: (*parameter.ty).clone() })
         }
         pattern => {
-            let what = "a parameter becomes a field of the message, so it needs a plain name: take \
-                        it apart in the body";
-            faults.add(pattern, what);
+            let what = "a parameter becomes a field of the message, so it needs a plain name: \
+                        destructure it in the body";
+            errors.add(pattern, what);
             None
         }
     }
 }
 
 /// How an `#[ask]` answers.
-fn reply(sig: &Signature, fields: &[Field], faults: &mut Faults) -> Reply {
+fn reply(sig: &Signature, fields: &[Field], errors: &mut Errors) -> Reply {
     let is_reply = |field: &&Field| owned::ends_in(&field.ty, "ReplyTo");
     if let Some(field) = fields.iter().find(|field| field.name == "reply_to") {
         if let Some(answer) = later_answer(&field.ty) {
             return Reply::Later(answer);
         }
-        // That it is lent has been said already.
+        // A reference was already reported.
         if !matches!(field.ty, Type::Reference(_)) {
-            let what = "`reply_to` is where the answer goes: write `reply_to: ReplyTo<Answer>`, or \
-                        give this parameter another name";
-            faults.add(&field.name, what);
+            let what = "the answer is sent through `reply_to`: write `reply_to: ReplyTo<Answer>`, \
+                        or rename this parameter";
+            errors.add(&field.name, what);
         }
     } else if let Some(field) = fields.iter().find(is_reply) {
-        let what = "call it `reply_to` to answer through it later; for somebody else's `ReplyTo` \
-                    use `#[msg]`";
-        faults.add(&field.name, what);
+        let what = "name this parameter `reply_to` to send the answer through it later; to \
+                    forward the `ReplyTo` of another request, use `#[msg]`";
+        errors.add(&field.name, what);
     }
     let answer = owned::returned(&sig.output);
     if let Some(answer) = answer {
-        owned::check(answer, Cargo::Answer, faults);
+        owned::check(answer, TypeUse::Answer, errors);
     }
     Reply::Returned(answer.cloned())
 }
@@ -343,21 +347,21 @@ fn later_answer(ty: &Type) -> Option<Type> {
     }
 }
 
-/// What a method without an answer may return; the rest is for `IntoNext` to refuse.
-fn check_outcome(sig: &Signature, role: Role, faults: &mut Faults) {
+/// Checks the return type of a method without an answer; `IntoNext` rejects the remaining cases.
+fn check_outcome(sig: &Signature, role: Role, errors: &mut Errors) {
     let Some(ty) = owned::returned(&sig.output) else { return };
     if ANSWERS.iter().any(|answer| owned::ends_in(ty, answer)) {
         let advice = match role {
-            Role::Msg => "for an answer write `#[ask]`",
-            Role::Ask => "the answer goes to `reply_to`",
-            Role::Started | Role::Signal => "nobody waits for a hook's answer",
+            Role::Msg => "for an answer, use `#[ask]`",
+            Role::Ask => "the answer is sent through `reply_to`",
+            Role::Started | Role::Signal => "a hook has no answer",
         };
         let what = format!(
-            "what `{}` returns is what the actor does next: nothing, `Next`, `Result<(), Failure>` \
-             or `Result<Next, Failure>`; {advice}",
-            role.mark()
+            "a `{}` method returns what the actor does next: nothing, `Next`, `Result<(), \
+             Failure>` or `Result<Next, Failure>`; {advice}",
+            role.attribute()
         );
-        faults.add(ty, what);
+        errors.add(ty, what);
     }
 }
 

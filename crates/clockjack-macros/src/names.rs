@@ -1,10 +1,10 @@
-//! Names: what a method's variant is called, and which names are taken.
+//! Converts the names of methods into the names of variants, and knows the reserved names.
 
 use proc_macro2::{Ident, Span};
 use syn::ext::IdentExt as _;
 
-/// Methods that `ActorRef` has itself: they would hide those of the generated trait.
-const TAKEN: [&str; 12] = [
+/// The methods of `ActorRef`: they would hide methods of the generated trait.
+const ACTOR_REF_METHODS: [&str; 12] = [
     "ask",
     "ask_with_status",
     "clone",
@@ -21,7 +21,7 @@ const TAKEN: [&str; 12] = [
 
 /// The variant of a method: `set_limit` is `SetLimit`, `r#type` is `Type`.
 ///
-/// There is none if the result is no name (`__`, `_1`) or a keyword (`self_`).
+/// Returns `None` if the result is not an identifier (`__`, `_1`) or a keyword (`self_`).
 pub(crate) fn variant(method: &Ident) -> Option<Ident> {
     let mut name = String::new();
     for word in method.unraw().to_string().split('_') {
@@ -34,9 +34,9 @@ pub(crate) fn variant(method: &Ident) -> Option<Ident> {
     (starts_well && name != "Self").then(|| Ident::new(&name, at))
 }
 
-/// Whether `ActorRef` has a method of this name itself.
-pub(crate) fn is_taken(method: &Ident) -> bool {
-    TAKEN.contains(&method.unraw().to_string().as_str())
+/// Whether `ActorRef` has a method with this name.
+pub(crate) fn is_actor_ref_method(method: &Ident) -> bool {
+    ACTOR_REF_METHODS.contains(&method.unraw().to_string().as_str())
 }
 
 #[cfg(test)]
@@ -82,9 +82,9 @@ mod tests {
 
     #[test]
     fn methods_of_the_ref_itself_are_taken() {
-        let is_taken = |name: &str| is_taken(&syn::parse_str(name).unwrap());
-        assert!(is_taken("tell"));
-        assert!(is_taken("r#send"));
-        assert!(!is_taken("inc"));
+        let is_actor_ref_method = |name: &str| is_actor_ref_method(&syn::parse_str(name).unwrap());
+        assert!(is_actor_ref_method("tell"));
+        assert!(is_actor_ref_method("r#send"));
+        assert!(!is_actor_ref_method("inc"));
     }
 }

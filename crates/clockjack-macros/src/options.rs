@@ -1,4 +1,4 @@
-//! What stands in the brackets of `#[actor(..)]`.
+//! The options in `#[actor(..)]`.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{
@@ -8,19 +8,19 @@ use syn::{
     parse_quote_spanned,
 };
 
-use crate::faults::Faults;
+use crate::errors::Errors;
 
-/// By which crate the attribute was reached, and so where `Actor` and the others are, unless the
-/// options say else.
+/// The crate through which the attribute was used. It determines the path of `Actor` and so on,
+/// unless the options override it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Home {
+pub(crate) enum RootCrate {
     /// `::clockjack_actor`.
     Actor,
-    /// `::clockjack::actor`, for those who depend on the facade alone.
+    /// `::clockjack::actor`, for crates that depend only on the facade.
     Facade,
 }
 
-impl Home {
+impl RootCrate {
     fn root(self, site: Span) -> Path {
         match self {
             Self::Actor => parse_quote_spanned!(site=> ::clockjack_actor),
@@ -31,22 +31,26 @@ impl Home {
 
 /// The options of one `#[actor(..)]`.
 pub(crate) struct Options {
-    /// Where `Actor` and the others are found.
+    /// The path of `Actor` and so on.
     pub(crate) root: Path,
-    /// The enum, if not `CounterMsg`.
+    /// The name of the enum, if not `CounterMsg`.
     pub(crate) msg: Option<Ident>,
-    /// The trait, if not `CounterApi`.
+    /// The name of the trait, if not `CounterApi`.
     pub(crate) api: Option<Ident>,
-    /// Of the enum and of the trait.
+    /// The visibility of the enum and of the trait.
     pub(crate) vis: Visibility,
 }
 
 impl Options {
-    /// Reads the options; what cannot be read is a fault, and keeps its default.
-    pub(crate) fn parse(tokens: TokenStream, home: Home, faults: &mut Faults) -> Options {
+    /// Parses the options; an invalid option is an error, and keeps its default.
+    pub(crate) fn parse(
+        tokens: TokenStream,
+        root_crate: RootCrate,
+        errors: &mut Errors,
+    ) -> Options {
         let site = Span::mixed_site();
         let mut options = Options {
-            root: home.root(site),
+            root: root_crate.root(site),
             msg: None,
             api: None,
             vis: Visibility::Public(Token![pub](site)),
@@ -61,7 +65,7 @@ impl Options {
             Ok(())
         };
         if let Err(error) = parser.parse2(tokens) {
-            faults.push(error);
+            errors.push(error);
         }
         options
     }
@@ -71,26 +75,26 @@ impl Options {
         match key.to_string().as_str() {
             "crate" => {
                 input.parse::<Token![=]>()?;
-                let wants = "`crate` wants a path: `crate = ::clockjack::actor`";
+                let expected = "`crate` expects a path: `crate = ::clockjack::actor`";
                 let at = input.span();
-                self.root = Path::parse_mod_style(input).map_err(|_| Error::new(at, wants))?;
+                self.root = Path::parse_mod_style(input).map_err(|_| Error::new(at, expected))?;
             }
             "msg" => {
-                let wants = "`msg` wants the name of the enum: `msg = \"CounterCommand\"`";
-                self.msg = Some(quoted(input, wants)?);
+                let expected = "`msg` expects the name of the enum: `msg = \"CounterCommand\"`";
+                self.msg = Some(quoted(input, expected)?);
             }
             "api" => {
-                let wants = "`api` wants the name of the trait: `api = \"CounterCalls\"`";
-                self.api = Some(quoted(input, wants)?);
+                let expected = "`api` expects the name of the trait: `api = \"CounterCalls\"`";
+                self.api = Some(quoted(input, expected)?);
             }
             "vis" => {
-                let wants = "`vis` wants a visibility: `vis = \"pub(crate)\"`";
-                self.vis = quoted(input, wants)?;
+                let expected = "`vis` expects a visibility: `vis = \"pub(crate)\"`";
+                self.vis = quoted(input, expected)?;
             }
             other => {
                 let what = format!(
-                    "`{other}` is no option of `#[actor]`: there are `crate`, `msg`, `api` and \
-                     `vis`"
+                    "unknown option `{other}` of `#[actor]`: the options are `crate`, `msg`, \
+                     `api` and `vis`"
                 );
                 return Err(Error::new_spanned(key, what));
             }
@@ -99,13 +103,13 @@ impl Options {
     }
 }
 
-/// Reads `= "value"`.
-fn quoted<T: Parse>(input: ParseStream<'_>, wants: &str) -> Result<T> {
+/// Parses `= "value"`.
+fn quoted<T: Parse>(input: ParseStream<'_>, expected: &str) -> Result<T> {
     let at = input.span();
-    input.parse::<Token![=]>().map_err(|_| Error::new(at, wants))?;
+    input.parse::<Token![=]>().map_err(|_| Error::new(at, expected))?;
     let at = input.span();
-    let text: LitStr = input.parse().map_err(|_| Error::new(at, wants))?;
-    text.parse().map_err(|_| Error::new_spanned(&text, wants))
+    let text: LitStr = input.parse().map_err(|_| Error::new(at, expected))?;
+    text.parse().map_err(|_| Error::new_spanned(&text, expected))
 }
 
 #[cfg(test)]
@@ -115,9 +119,9 @@ mod tests {
     use super::*;
 
     fn parse(tokens: TokenStream) -> Result<Options> {
-        let mut faults = Faults::default();
-        let options = Options::parse(tokens, Home::Actor, &mut faults);
-        faults.finish().map(|()| options)
+        let mut errors = Errors::default();
+        let options = Options::parse(tokens, RootCrate::Actor, &mut errors);
+        errors.finish().map(|()| options)
     }
 
     #[track_caller]
@@ -137,7 +141,7 @@ mod tests {
 
     #[test]
     fn through_the_facade_the_actor_crate_is_found_behind_it() {
-        let options = Options::parse(quote!(), Home::Facade, &mut Faults::default());
+        let options = Options::parse(quote!(), RootCrate::Facade, &mut Errors::default());
         let expected = quote!(::clockjack::actor).to_string();
         assert_eq!(options.root.to_token_stream().to_string(), expected);
     }
@@ -160,11 +164,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_says_what_is_wanted() {
-        check_refused(quote!(name = "A"), "`name` is no option");
-        check_refused(quote!(msg = A), "`msg` wants the name of the enum");
-        check_refused(quote!(msg), "`msg` wants the name of the enum");
-        check_refused(quote!(api = "a b"), "`api` wants the name of the trait");
-        check_refused(quote!(vis = "public"), "`vis` wants a visibility");
-        check_refused(quote!(crate = "clockjack"), "`crate` wants a path");
+        check_refused(quote!(name = "A"), "unknown option `name`");
+        check_refused(quote!(msg = A), "`msg` expects the name of the enum");
+        check_refused(quote!(msg), "`msg` expects the name of the enum");
+        check_refused(quote!(api = "a b"), "`api` expects the name of the trait");
+        check_refused(quote!(vis = "public"), "`vis` expects a visibility");
+        check_refused(quote!(crate = "clockjack"), "`crate` expects a path");
     }
 }

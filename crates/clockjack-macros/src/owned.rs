@@ -1,9 +1,9 @@
-//! Types that cross to another actor own what they carry.
+//! Checks that types which are sent to another actor own their data.
 //!
-//! A message waits in a mailbox, an answer in a slot: what either borrows may be gone by then. The
-//! compiler would say so with "missing lifetime specifier"; here it is said with what to write
-//! instead. References that are arguments of a function type (`fn(&str)`, `dyn Fn(&str)`) borrow
-//! only while they are called, and are free.
+//! A message waits in a mailbox, an answer in a slot: borrowed data may be gone by then. The
+//! compiler would report "missing lifetime specifier"; this module reports what to write instead.
+//! References in the arguments of a function type (`fn(&str)`, `dyn Fn(&str)`) borrow only during
+//! the call, and are allowed.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -12,72 +12,72 @@ use syn::{
     Type, TypeParamBound, TypeReference, punctuated::Punctuated,
 };
 
-use crate::faults::Faults;
+use crate::errors::Errors;
 
-/// What a type is part of.
+/// Where a type is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cargo {
+pub(crate) enum TypeUse {
     /// A parameter of a method that becomes a message.
     Message,
-    /// What an `#[ask]` returns.
+    /// The return type of an `#[ask]`.
     Answer,
     /// The actor itself.
     Actor,
 }
 
-impl Cargo {
+impl TypeUse {
     fn must_own(self) -> &'static str {
         match self {
-            Cargo::Message => "a message must own what it carries",
-            Cargo::Answer => "an answer must own what it carries",
-            Cargo::Actor => "an actor must own what it holds",
+            TypeUse::Message => "a message must own its data",
+            TypeUse::Answer => "an answer must own its data",
+            TypeUse::Actor => "an actor must own its data",
         }
     }
 
     fn verb(self) -> &'static str {
         match self {
-            Cargo::Message => "take",
-            Cargo::Answer => "return",
-            Cargo::Actor => "hold",
+            TypeUse::Message => "take",
+            TypeUse::Answer => "return",
+            TypeUse::Actor => "hold",
         }
     }
 }
 
-/// Finds what a type borrows or leaves open.
-pub(crate) fn check(ty: &Type, cargo: Cargo, faults: &mut Faults) {
+/// Checks that a type neither borrows nor is `impl Trait`.
+pub(crate) fn check(ty: &Type, type_use: TypeUse, errors: &mut Errors) {
     match ty {
-        Type::Reference(reference) => check_reference(reference, cargo, faults),
+        Type::Reference(reference) => check_reference(reference, type_use, errors),
         Type::ImplTrait(_) => {
-            let what = match cargo {
-                Cargo::Message => {
-                    "a message has one type: name it, or take `Box<dyn Trait + Send>` instead of \
-                     `impl Trait`"
+            let what = match type_use {
+                TypeUse::Message => {
+                    "a message must have a concrete type: name the type, or take `Box<dyn Trait + \
+                     Send>` instead of `impl Trait`"
                 }
-                Cargo::Answer | Cargo::Actor => {
-                    "an answer has one type: name it, or return `Box<dyn Trait + Send>` instead \
-                     of `impl Trait`"
+                TypeUse::Answer | TypeUse::Actor => {
+                    "an answer must have a concrete type: name the type, or return `Box<dyn Trait \
+                     + Send>` instead of `impl Trait`"
                 }
             };
-            faults.add(ty, what);
+            errors.add(ty, what);
         }
         Type::Path(path) => {
             if let Some(own) = &path.qself {
-                check(&own.ty, cargo, faults);
+                check(&own.ty, type_use, errors);
             }
-            check_path(&path.path, cargo, faults);
+            check_path(&path.path, type_use, errors);
         }
-        Type::TraitObject(object) => check_bounds(&object.bounds, cargo, faults),
-        Type::Tuple(tuple) => tuple.elems.iter().for_each(|elem| check(elem, cargo, faults)),
-        Type::Array(array) => check(&array.elem, cargo, faults),
-        Type::Slice(slice) => check(&slice.elem, cargo, faults),
-        Type::Paren(paren) => check(&paren.elem, cargo, faults),
-        Type::Group(group) => check(&group.elem, cargo, faults),
-        Type::Ptr(pointer) => check(&pointer.elem, cargo, faults),
+        Type::TraitObject(object) => check_bounds(&object.bounds, type_use, errors),
+        Type::Tuple(tuple) => tuple.elems.iter().for_each(|elem| check(elem, type_use, errors)),
+        Type::Array(array) => check(&array.elem, type_use, errors),
+        Type::Slice(slice) => check(&slice.elem, type_use, errors),
+        Type::Paren(paren) => check(&paren.elem, type_use, errors),
+        Type::Group(group) => check(&group.elem, type_use, errors),
+        Type::Ptr(pointer) => check(&pointer.elem, type_use, errors),
         _ => (),
     }
 }
 
-/// The type that a path in a type position names, without the groups a macro may have put around.
+/// The path of a type, without the invisible groups that a macro may have added.
 pub(crate) fn as_path(ty: &Type) -> Option<&Path> {
     match ty {
         Type::Path(path) if path.qself.is_none() => Some(&path.path),
@@ -87,16 +87,16 @@ pub(crate) fn as_path(ty: &Type) -> Option<&Path> {
     }
 }
 
-/// Whether a type is a path that ends in this word.
+/// Whether a type is a path that ends with this identifier.
 pub(crate) fn ends_in(ty: &Type, word: &str) -> bool {
     let last = as_path(ty).and_then(|path| path.segments.last());
     last.is_some_and(|segment| segment.ident == word)
 }
 
-fn check_reference(reference: &TypeReference, cargo: Cargo, faults: &mut Faults) {
+fn check_reference(reference: &TypeReference, type_use: TypeUse, errors: &mut Errors) {
     let is_static = reference.lifetime.as_ref().is_some_and(|lifetime| lifetime.ident == "static");
     if is_static {
-        return check(&reference.elem, cargo, faults);
+        return check(&reference.elem, type_use, errors);
     }
     let owned = match &*reference.elem {
         Type::Path(path) if path.path.is_ident("str") => "String".to_owned(),
@@ -105,54 +105,58 @@ fn check_reference(reference: &TypeReference, cargo: Cargo, faults: &mut Faults)
         elem => shown(elem),
     };
     let borrowed = shown(reference);
-    let (must_own, verb) = (cargo.must_own(), cargo.verb());
-    faults.add(reference, format!("{must_own}: {verb} `{owned}` instead of `{borrowed}`"));
+    let (must_own, verb) = (type_use.must_own(), type_use.verb());
+    errors.add(reference, format!("{must_own}: {verb} `{owned}` instead of `{borrowed}`"));
 }
 
-fn check_path(path: &Path, cargo: Cargo, faults: &mut Faults) {
+fn check_path(path: &Path, type_use: TypeUse, errors: &mut Errors) {
     for segment in &path.segments {
         if let PathArguments::AngleBracketed(arguments) = &segment.arguments {
-            check_arguments(arguments, cargo, faults);
+            check_arguments(arguments, type_use, errors);
         }
-        // `Fn(&str) -> String`: what it returns is seen by the caller only.
+        // `Fn(&str) -> String`: only the caller sees the return value.
     }
 }
 
-fn check_arguments(arguments: &AngleBracketedGenericArguments, cargo: Cargo, faults: &mut Faults) {
+fn check_arguments(
+    arguments: &AngleBracketedGenericArguments,
+    type_use: TypeUse,
+    errors: &mut Errors,
+) {
     for argument in &arguments.args {
         match argument {
-            GenericArgument::Lifetime(lifetime) => check_lifetime(lifetime, cargo, faults),
-            GenericArgument::Type(ty) => check(ty, cargo, faults),
-            GenericArgument::AssocType(assoc) => check(&assoc.ty, cargo, faults),
+            GenericArgument::Lifetime(lifetime) => check_lifetime(lifetime, type_use, errors),
+            GenericArgument::Type(ty) => check(ty, type_use, errors),
+            GenericArgument::AssocType(assoc) => check(&assoc.ty, type_use, errors),
             GenericArgument::Constraint(constraint) => {
-                check_bounds(&constraint.bounds, cargo, faults);
+                check_bounds(&constraint.bounds, type_use, errors);
             }
             _ => (),
         }
     }
 }
 
-fn check_bounds<P>(bounds: &Punctuated<TypeParamBound, P>, cargo: Cargo, faults: &mut Faults) {
+fn check_bounds<P>(bounds: &Punctuated<TypeParamBound, P>, type_use: TypeUse, errors: &mut Errors) {
     for bound in bounds {
         match bound {
-            TypeParamBound::Lifetime(lifetime) => check_lifetime(lifetime, cargo, faults),
-            // With `for<'a>` of its own a bound borrows only while it is called.
+            TypeParamBound::Lifetime(lifetime) => check_lifetime(lifetime, type_use, errors),
+            // A bound with its own `for<'a>` borrows only during the call.
             TypeParamBound::Trait(bound) if bound.lifetimes.is_none() => {
-                check_path(&bound.path, cargo, faults);
+                check_path(&bound.path, type_use, errors);
             }
             _ => (),
         }
     }
 }
 
-fn check_lifetime(lifetime: &Lifetime, cargo: Cargo, faults: &mut Faults) {
+fn check_lifetime(lifetime: &Lifetime, type_use: TypeUse, errors: &mut Errors) {
     if lifetime.ident != "static" {
-        let must_own = cargo.must_own();
-        faults.add(lifetime, format!("{must_own}: only `'static` can stand here"));
+        let must_own = type_use.must_own();
+        errors.add(lifetime, format!("{must_own}: only the lifetime `'static` is allowed here"));
     }
 }
 
-/// The type that a function returns.
+/// The return type of a function.
 pub(crate) fn returned(output: &ReturnType) -> Option<&Type> {
     match output {
         ReturnType::Default => None,
@@ -160,7 +164,7 @@ pub(crate) fn returned(output: &ReturnType) -> Option<&Type> {
     }
 }
 
-/// A type as one would write it: the compiler's own printer puts a space between all tokens.
+/// Formats a type as a person would: the compiler's printer puts a space between all tokens.
 fn shown(ty: impl ToTokens) -> String {
     let mut text = String::new();
     show(ty.to_token_stream(), &mut text);
@@ -208,9 +212,9 @@ mod tests {
 
     #[track_caller]
     fn check(ty: &str, expected: &[&str]) {
-        let mut faults = Faults::default();
-        super::check(&syn::parse_str(ty).unwrap(), Cargo::Message, &mut faults);
-        let shown: Vec<String> = match faults.finish() {
+        let mut errors = Errors::default();
+        super::check(&syn::parse_str(ty).unwrap(), TypeUse::Message, &mut errors);
+        let shown: Vec<String> = match errors.finish() {
             Ok(()) => Vec::new(),
             Err(error) => error.into_iter().map(|error| error.to_string()).collect(),
         };
@@ -242,8 +246,8 @@ mod tests {
         check("&mut Job", &["take `Job`"]);
         check("Option<&str>", &["take `String`"]);
         check("(u8, [&str; 2])", &["take `String`"]);
-        check("Cow<'_, str>", &["only `'static`"]);
-        check("Box<dyn Job + 'a>", &["only `'static`"]);
+        check("Cow<'_, str>", &["only the lifetime `'static`"]);
+        check("Box<dyn Job + 'a>", &["only the lifetime `'static`"]);
         check("Box<dyn Job<Item = &u8>>", &["take `u8`"]);
         check("<&str as Job>::Out", &["take `String`"]);
         check("(&str, &[u8])", &["`String`", "`Vec<u8>`"]);
@@ -267,7 +271,7 @@ mod tests {
 
     #[test]
     fn an_open_type_is_refused() {
-        check("impl Into<String>", &["one type"]);
-        check("Vec<impl Job>", &["one type"]);
+        check("impl Into<String>", &["concrete type"]);
+        check("Vec<impl Job>", &["concrete type"]);
     }
 }
