@@ -16,7 +16,7 @@ use clockjack_rt::{
 /// A display whose driver must stay on one thread.
 struct Display {
     pixels: Rc<Cell<u64>>,
-    told: mpsc::Sender<u64>,
+    sender: mpsc::Sender<u64>,
 }
 
 impl Actor for Display {
@@ -24,7 +24,7 @@ impl Actor for Display {
 
     fn receive(&mut self, _: &mut Context<'_, Self>, text: String) -> Result<Next, Failure> {
         self.pixels.set(self.pixels.get() + text.len() as u64);
-        self.told.send(self.pixels.get())?;
+        self.sender.send(self.pixels.get())?;
         Ok(Next::Stay)
     }
 }
@@ -45,10 +45,10 @@ impl Actor for Disk {
 /// Runs the example.
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let rt = Runtime::new("dispatchers")?;
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
 
     let screen = rt.system().pinned("screen")?;
-    let make = move || Display { pixels: Rc::default(), told: told.clone() };
+    let make = move || Display { pixels: Rc::default(), sender: sender.clone() };
     let display = rt.system().spawn_pinned(&screen, "display", make)?;
 
     let disk = Props::new(move || Disk(display.clone())).dispatcher(BLOCKING_DISPATCHER);
@@ -56,7 +56,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     for sector in 0..3 {
         disk.tell(sector)?;
     }
-    let drawn = heard.iter().take(3).last();
+    let drawn = receiver.iter().take(3).last();
     println!("{drawn:?} letters drawn");
     assert_eq!(drawn, Some(24));
 

@@ -1,4 +1,4 @@
-//! A process that starts another, is told of its failures, and starts it again.
+//! A process that starts another, is notified of its failures, and starts it again.
 //!
 //! `cargo run -p clockjack-rt --example supervise`
 #![expect(clippy::print_stdout, reason = "an example that prints its result")]

@@ -26,7 +26,7 @@ static COUNTING: Counting = Counting::new();
 const ACTORS: usize = 100_000;
 const WATCHERS: usize = 10;
 
-/// Has some memory of its own, and counts that it was told of its end.
+/// Has some memory of its own, and counts that it was notified of its end.
 struct Mortal {
     _load: Box<[u8; 128]>,
     n_started: Arc<AtomicUsize>,

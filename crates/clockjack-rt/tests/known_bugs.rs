@@ -1,5 +1,5 @@
-//! Bugs that pools have had, each as the behaviour that it broke; `museum.md` beside the executor
-//! names where.
+//! Known bugs of thread pools, each tested by the behaviour that it broke. The crate
+//! `clockjack-exec` has the list of their sources.
 #![cfg(not(loom))]
 
 use core::time::Duration;
@@ -11,8 +11,8 @@ fn pool(workers: usize) -> WorkerPool {
     WorkerPool::new(config, Commands::new()).expect("a pool of a few threads starts")
 }
 
-/// Our own: a worker was reported as there before it had taken its seat. Who asked it to leave then
-/// asked in vain, and the seat looked free to the next.
+/// A bug of this crate: a worker was reported as started before it had registered. A thread that
+/// then asked it to leave had no effect, and its index looked free to the next start.
 #[test]
 fn a_worker_that_is_dismissed_as_soon_as_it_is_there_leaves() {
     let pool = pool(1);

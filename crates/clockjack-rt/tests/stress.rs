@@ -156,7 +156,7 @@ fn one_future(pool: &WorkerPool, kind: u64, drops: &Arc<AtomicUsize>) -> u64 {
         4 => {
             let exit = pool.block_on(pool.spawn(async move {
                 let _guard = guard;
-                resume_unwind(Box::new("as told"))
+                resume_unwind(Box::new("on purpose"))
             }));
             assert_eq!(exit.map(|(): ()| ()).map_err(|exit| exit.is_panicked()), Err(true));
             return 1;
@@ -236,8 +236,8 @@ impl Process for Sink {
         for event in events {
             match event {
                 Event::Message(letter) => letter.handle(),
-                Event::Cancel { reason: "fail" } => return Err(Failure::msg("as told")),
-                Event::Cancel { reason: "panic" } => resume_unwind(Box::new("as told")),
+                Event::Cancel { reason: "fail" } => return Err(Failure::msg("on purpose")),
+                Event::Cancel { reason: "panic" } => resume_unwind(Box::new("on purpose")),
                 Event::Cancel { .. } => {
                     out.done(Payload::new(()));
                     return Ok(());
@@ -300,7 +300,7 @@ fn every_letter_is_handled_comes_back_or_dies_with_who_was_to_take_it() {
     assert_eq!(count(&lives.closed), count(&lives.begun), "closed once each");
 }
 
-/// Starts children, watches each, kills some, and ends when it was told of every end.
+/// Starts children, watches each, kills some, and ends when it was notified of every end.
 struct Nursery {
     to_start: usize,
     is_open: bool,
@@ -323,8 +323,8 @@ impl Process for Child {
     fn step(&mut self, _: &mut Events<'_, ()>, out: &mut StepOutput) -> Result<(), Failure> {
         match self {
             Self::Done => out.done(Payload::new(())),
-            Self::Fails => return Err(Failure::msg("as told")),
-            Self::Panics => resume_unwind(Box::new("as told")),
+            Self::Fails => return Err(Failure::msg("on purpose")),
+            Self::Panics => resume_unwind(Box::new("on purpose")),
             Self::Waits => out.idle(),
         }
         Ok(())

@@ -173,7 +173,7 @@ fn a_failure_at_the_root_is_not_written_once_more_as_a_warning() {
     let props = Props::from_fn(|_, (): ()| Err(OUT_OF_PAPER.failure()));
     runtime.spawn("printer", props).unwrap().tell(()).unwrap();
     book.wait("once", |seen| seen.level == Level::ERROR);
-    // The one that failed ends behind all that is told of its failure.
+    // The one that failed ends behind all that is notified of its failure.
     book.wait("once", |seen| seen.get("path") == "/user/printer" && seen.get("step") == "stopped");
     let all = book.of("once");
     assert!(

@@ -70,7 +70,7 @@ impl Actor for Judge {
 type Rank = fn(&(usize, usize)) -> u8;
 type Send = fn(&ActorRef<(usize, usize)>, (usize, usize)) -> bool;
 
-/// Tells, and again while there is no room.
+/// Reports, and again while there is no room.
 fn insist(actor: &ActorRef<(usize, usize)>, mut msg: (usize, usize)) -> bool {
     while let Err(refused) = actor.tell(msg) {
         if refused.is_stopped() {
@@ -313,7 +313,7 @@ fn what_comes_from_outside_is_not_starved_by_actors_that_tell_each_other() {
     assert!(!is_over.load(SeqCst));
 }
 
-/// Tells itself something before its first message can come.
+/// Reports itself something before its first message can come.
 struct Eager(Arc<AtomicUsize>);
 
 impl Actor for Eager {

@@ -301,7 +301,7 @@ fn senders_and_asks_that_wait_are_told_of_the_end() {
     end(runtime, &alive);
 }
 
-/// Watches what it is told of, and sometimes changes its mind.
+/// Watches what it is notified of, and sometimes changes its mind.
 struct Fickle {
     told: Arc<AtomicU64>,
 }

@@ -47,10 +47,10 @@ fn who_looks_at_pinned_threads_sleeps_with_them_and_is_called_when_one_wakes() {
     let config = PoolConfig { workers: Some(1), stuck_after, ..PoolConfig::DEFAULT };
     let runtime = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
     let pinned = runtime.system().pinned("cjt-idle").unwrap();
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let listener = Props::from_fn(move |_, event: SystemEvent| {
         if let SystemEvent::Stuck(stuck) = event {
-            told.send(stuck.path)?;
+            sender.send(stuck.path)?;
         }
         Ok(Next::Stay)
     });
@@ -72,7 +72,7 @@ fn who_looks_at_pinned_threads_sleeps_with_them_and_is_called_when_one_wakes() {
             context_switches(THREAD_WATCH).unwrap() == before
         });
         busy.tell(()).unwrap();
-        assert_eq!(heard.recv().unwrap(), busy.path());
+        assert_eq!(receiver.recv().unwrap(), busy.path());
         release.send(()).unwrap();
     }
     assert!(runtime.shutdown(Duration::from_secs(60)).is_clean());

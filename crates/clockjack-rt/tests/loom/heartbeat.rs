@@ -1,4 +1,4 @@
-//! The watchdog: which steps of a pinned thread it finds, and what it finds beside them.
+//! The watchdog: which steps of a pinned thread it finds, and what it finds next to them.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! The parker: the protocol of the token and, below it, the portable twin with loom's lock and
-//! bell. A futex is the same promise kept by the kernel: looking and falling asleep are one step.
+//! The parker: the protocol of the token and the portable implementation with loom's mutex and
+//! condition variable. A futex gives the same guarantee in the kernel: comparing the word and
+//! falling asleep are one step.
 //!
 //! A lost wake is a deadlock here, which loom reports.
 

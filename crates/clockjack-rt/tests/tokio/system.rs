@@ -51,7 +51,7 @@ fn sum(system: &mut TokioSystem) -> (ActorRef<Msg>, Rc<Cell<u64>>) {
     (actor.expect("there is room"), total)
 }
 
-/// Tells itself to go on, for ever.
+/// Reports itself to go on, for ever.
 struct Restless(Rc<Cell<u64>>);
 
 impl Actor for Restless {
