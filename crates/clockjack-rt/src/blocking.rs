@@ -29,6 +29,7 @@
 //! threads. Each start that may still fail has its own closure in the load, so at least one thread
 //! is live or certain to start. Every live thread reads the queue before it exits.
 
+pub(crate) mod command;
 mod config;
 mod state;
 

@@ -50,7 +50,9 @@ use clockjack_exec::{Commands, Handle, StartError, StuckWorker};
 use clockjack_sched::DispatcherId;
 
 use self::{pinned::PinnedThread, thread_watchdog::ThreadWatchdog};
-use crate::{BLOCKING_DISPATCHER, OsClock, OsInstant, PoolConfig, WorkerPool, tokio_host};
+use crate::{
+    BLOCKING_DISPATCHER, OsClock, OsInstant, PoolConfig, WorkerPool, tokio_integration::reactor,
+};
 
 /// The maximum number of threads of one dispatcher.
 const THREADS_MAX: usize = 1024;
@@ -67,7 +69,7 @@ pub(crate) struct Dispatchers {
     config: PoolConfig,
     stuck_reporter: Arc<StuckReporter>,
     clock: OsClock,
-    reactor: tokio_host::ReactorHandle,
+    reactor: reactor::ReactorHandle,
     state: Mutex<State>,
 }
 

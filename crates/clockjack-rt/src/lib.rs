@@ -180,88 +180,53 @@
 //! too, and any task can await its joins. Only the shutdown and the drop of a pool block; call
 //! them in `tokio::task::spawn_blocking` if that matters.
 
-mod block_on;
 pub mod blocking;
-mod blocking_command;
-pub mod clock;
-mod current;
 mod dispatchers;
-#[cfg(all(feature = "tokio", not(loom)))]
-mod failure_bridge;
-mod host;
-#[cfg(target_os = "linux")]
-#[path = "clock/linux.rs"]
-mod monotonic;
-#[cfg(not(target_os = "linux"))]
-#[path = "clock/portable.rs"]
-mod monotonic;
-// Both implementations are compiled and tested where the tests run.
-#[cfg(all(test, target_os = "linux"))]
-#[path = "clock/portable.rs"]
-mod monotonic_portable;
-pub mod parker;
-#[cfg(all(target_os = "linux", not(loom)))]
-#[doc(hidden)]
-#[path = "parker/futex.rs"]
-pub mod parker_futex;
-#[doc(hidden)]
-#[path = "parker/portable.rs"]
-pub mod parker_portable;
+mod platform;
 mod pool;
-mod primitive;
 mod runtime;
 pub mod scheduler;
-pub mod thread;
-#[cfg(target_os = "linux")]
-#[path = "thread/linux.rs"]
-mod thread_control;
-#[cfg(not(target_os = "linux"))]
-#[path = "thread/portable.rs"]
-mod thread_control;
-#[cfg(all(test, target_os = "linux"))]
-#[path = "thread/portable.rs"]
-mod thread_control_portable;
-#[cfg(not(all(feature = "tokio", not(loom))))]
-#[path = "tokio_host/disabled.rs"]
-mod tokio_host;
-#[cfg(all(feature = "tokio", not(loom)))]
-#[path = "tokio_host/enabled.rs"]
-mod tokio_host;
-#[cfg(all(test, feature = "tokio", not(loom)))]
-#[path = "tokio_host/disabled.rs"]
-mod tokio_host_disabled;
+mod tokio_integration;
 #[cfg(all(feature = "tokio", not(loom)))]
 #[path = "scheduler/tokio.rs"]
 mod tokio_scheduler;
-#[cfg(all(feature = "tokio", not(loom)))]
-mod tokio_toolbox;
 #[cfg(feature = "tracing")]
 mod tracing_bridge;
 
-pub use blocking::{BlockingConfig, BlockingPool, BlockingReport, BlockingStats, Rejected};
-pub use blocking_command::Blocking;
+pub use blocking::{
+    BlockingConfig, BlockingPool, BlockingReport, BlockingStats, Rejected, command::Blocking,
+};
 pub use clock::{OsClock, OsInstant};
 pub use clockjack_actor as actor;
 pub use clockjack_exec as exec;
 pub use clockjack_exec::yield_now;
 pub use clockjack_sched as sched;
-pub use current::{interval, sleep, spawn};
-#[cfg(all(feature = "tokio", not(loom)))]
-pub use failure_bridge::TokioFailureEventBridge;
 pub use parker::Parked;
 #[cfg(all(target_os = "linux", not(loom)))]
 pub use parker_futex::Parker;
 #[cfg(not(all(target_os = "linux", not(loom))))]
 pub use parker_portable::Parker;
-pub use pool::{PoolConfig, ShutdownReport, Straggler, WorkerPool};
+#[cfg(all(target_os = "linux", not(loom)))]
+#[doc(hidden)]
+pub use platform::parker_futex;
+#[doc(hidden)]
+pub use platform::parker_portable;
+pub use platform::{clock, parker, thread};
+pub use pool::{
+    PoolConfig, ShutdownReport, Straggler, WorkerPool,
+    current::{interval, sleep, spawn},
+};
 pub use runtime::Runtime;
 pub use scheduler::{
     BLOCKING_DISPATCHER, PoolSchedulerConfig, RunnerStats, ThreadScheduler, TimerTopology,
     catch_panic,
 };
 #[cfg(all(feature = "tokio", not(loom)))]
-pub use tokio_scheduler::TokioScheduler;
+pub use tokio_integration::{
+    failure_bridge::TokioFailureEventBridge,
+    toolbox::{TokioExecutor, TokioSystem, TokioToolbox},
+};
 #[cfg(all(feature = "tokio", not(loom)))]
-pub use tokio_toolbox::{TokioExecutor, TokioSystem, TokioToolbox};
+pub use tokio_scheduler::TokioScheduler;
 #[cfg(feature = "tracing")]
 pub use tracing_bridge::{InstallError, TracingBridge};

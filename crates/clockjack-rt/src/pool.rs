@@ -1,6 +1,9 @@
 //! The worker pool: a work-stealing executor on threads, whose number can change at run time.
 
+pub(crate) mod block_on;
 mod config;
+pub(crate) mod current;
+pub(crate) mod host;
 mod shutdown;
 mod watchdog;
 
@@ -29,14 +32,17 @@ pub use self::{
     config::PoolConfig,
     shutdown::{ShutdownReport, Straggler},
 };
-use crate::{
-    BlockingPool, OsClock, OsInstant, Rejected, RunnerStats, blocking_command,
+use self::{
     current::Entered,
+    host::{ThreadHost, Threads},
+};
+use crate::{
+    BlockingPool, OsClock, OsInstant, Rejected, RunnerStats, blocking,
     dispatchers::Dispatchers,
-    host::{self, ThreadHost, Threads},
+    platform::thread_control,
     scheduler::{Executors, PoolScheduler},
     thread::{self, ThreadConfig},
-    thread_control, tokio_host,
+    tokio_integration::reactor,
 };
 
 /// The maximum number of workers of a pool.
@@ -77,7 +83,7 @@ struct Inner {
     cpus: Vec<usize>,
     worker_threads: Mutex<WorkerThreads>,
     is_shut_down: AtomicBool,
-    reactor: tokio_host::Reactor,
+    reactor: reactor::Reactor,
     /// Created by the first call of `WorkerPool::scheduler`. The watchdog reads it, too.
     scheduler: Arc<OnceLock<PoolScheduler>>,
     /// A second receiver of reports about stuck workers.
@@ -124,9 +130,9 @@ impl WorkerPool {
         check_count(workers, workers_max)?;
         let blocking = BlockingPool::new(config.blocking.clone());
         let blocking = Arc::new(blocking.map_err(|invalid| StartError::thread(&invalid))?);
-        let reactor = tokio_host::Reactor::start(config.tokio)?;
+        let reactor = reactor::Reactor::start(config.tokio)?;
         let threads = Threads::new(clock, workers_max, config.seed);
-        let commands = blocking_command::add_to(commands, &blocking);
+        let commands = blocking::command::add_to(commands, &blocking);
         let nanos_per_tick = u128::from(config.resolution.nanos().get());
         let grace_ticks = config.timer_tolerance.as_nanos().div_ceil(nanos_per_tick).max(1);
         let engine_config = EngineConfig {
@@ -255,7 +261,7 @@ impl WorkerPool {
         let _entered = Entered::enter(self.handle());
         let reactor = self.inner.reactor.handle();
         let _reactor = reactor.enter();
-        crate::block_on::block_on(future)
+        block_on::block_on(future)
     }
 
     /// The number of workers.
@@ -327,7 +333,7 @@ impl WorkerPool {
     }
 
     /// The tokio reactor that a thread enters to use the sockets of this pool.
-    pub(crate) fn reactor(&self) -> tokio_host::ReactorHandle {
+    pub(crate) fn reactor(&self) -> reactor::ReactorHandle {
         self.inner.reactor.handle()
     }
 

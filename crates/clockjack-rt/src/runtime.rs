@@ -32,9 +32,8 @@ use clockjack_exec::StartError;
 use self::ctrl_c::CtrlCListener;
 use crate::{
     OsInstant, PoolConfig, WorkerPool,
-    block_on::block_on_until,
     dispatchers::{Dispatchers, RtDispatcherHost},
-    host,
+    pool::{block_on::block_on_until, host},
     thread::{self, ThreadConfig},
 };
 

@@ -36,10 +36,9 @@ use clockjack_time::{ManualDriver, MonotonicClock, Tick, TickDriver};
 use super::{JOIN_TIMEOUT, thread_watchdog::Heartbeat};
 use crate::{
     OsClock, OsInstant, Parker, PoolConfig,
-    current::Entered,
-    host,
+    pool::{current::Entered, host},
     thread::{self, ThreadConfig, policy},
-    tokio_host,
+    tokio_integration::reactor,
 };
 
 /// See the [module](self).
@@ -104,7 +103,7 @@ impl PinnedThread {
         thread_policy: &ThreadPolicy,
         config: &PoolConfig,
         clock: OsClock,
-        reactor: tokio_host::ReactorHandle,
+        reactor: reactor::ReactorHandle,
         heartbeat: Arc<Heartbeat>,
     ) -> Result<(Self, PolicyAnswers), StartError> {
         let shared = Arc::new(Shared {

@@ -6,7 +6,7 @@ use clockjack_exec::{Alive, Pid, State, engine::Engine};
 use clockjack_sched::CloseReport;
 
 use super::Inner;
-use crate::{BlockingReport, OsInstant, host};
+use crate::{BlockingReport, OsInstant, pool::host};
 
 /// How long workers may take to pick up a process that was stopped by force, if the process is not
 /// in the middle of a step.

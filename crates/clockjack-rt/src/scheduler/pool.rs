@@ -31,7 +31,11 @@ use clockjack_sync::{mutant, waker::AtomicWaker};
 use clockjack_time::{ClockKind, MonotonicClock as _, Tick, TimerInstant};
 
 use super::{BLOCKING_DISPATCHER, POLL_BUDGET, PoolSchedulerConfig, Timebase, TimerTopology};
-use crate::{BlockingPool, OsInstant, blocking, dispatchers::Dispatchers, host, host::Threads};
+use crate::{
+    BlockingPool, OsInstant, blocking,
+    dispatchers::Dispatchers,
+    pool::{host, host::Threads},
+};
 
 /// Stage bit: the runner polls its shard.
 const POLLING: u64 = 1;

@@ -7,7 +7,7 @@ use std::io;
 
 use clockjack_actor::system::{PolicyAnswer, PolicyAnswers, ThreadPolicy};
 
-use crate::thread_control;
+use crate::platform::thread_control;
 
 /// Applies all settings to the calling thread.
 pub(crate) fn apply(wanted: &ThreadPolicy) -> PolicyAnswers {

@@ -7,7 +7,8 @@ use core::{
 };
 use std::{sync::Arc, task::Wake};
 
-use crate::{OsInstant, Parker, host};
+use super::host;
+use crate::{OsInstant, Parker};
 
 /// The waker: unparks the thread that waits.
 struct Unparker(Parker);

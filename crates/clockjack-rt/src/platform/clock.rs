@@ -23,7 +23,7 @@ use core::time::Duration;
 use clockjack_sync::mutant;
 use clockjack_time::{ClockKind, MonotonicClock, Resolution, Tick, TimerInstant};
 
-use crate::monotonic;
+use super::monotonic;
 
 /// A point on the monotonic system clock, in nanoseconds; the deadline of a sleep.
 ///

@@ -12,7 +12,7 @@ use std::{
     thread::{Builder, JoinHandle},
 };
 
-use crate::thread_control;
+use super::thread_control;
 
 /// The configuration of a new thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

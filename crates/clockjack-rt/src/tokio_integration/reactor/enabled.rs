@@ -36,7 +36,7 @@ use tokio::{
 };
 
 use crate::{
-    host,
+    pool::host,
     thread::{self, ThreadConfig},
 };
 

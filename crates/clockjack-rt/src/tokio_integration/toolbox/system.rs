@@ -36,7 +36,7 @@ use clockjack_time::Tick;
 use tokio::time::Sleep;
 
 use super::{Shared, SliceGuard, TokioToolbox};
-use crate::current::Entered;
+use crate::pool::current::Entered;
 
 /// An actor system that runs while one of its futures is awaited on tokio.
 ///

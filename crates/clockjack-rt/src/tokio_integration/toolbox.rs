@@ -52,7 +52,7 @@ use tokio::sync::Notify;
 
 use self::driver::ClockDriver;
 pub use self::system::TokioSystem;
-use crate::{OsClock, OsInstant, current::Entered};
+use crate::{OsClock, OsInstant, pool::current::Entered};
 
 /// How many steps a slice makes before it yields to tokio: about ten microseconds of short steps.
 const STEPS_PER_SLICE: usize = 64;

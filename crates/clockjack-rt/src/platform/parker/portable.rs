@@ -14,7 +14,7 @@ use clockjack_sync::{
 use crate::{
     clock::OsInstant,
     parker::{RawParker, Sleep, Slept},
-    primitive::{Condvar, Mutex},
+    platform::primitive::{Condvar, Mutex},
 };
 
 /// A parker that sleeps on a condition variable.
