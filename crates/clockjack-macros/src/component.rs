@@ -7,12 +7,12 @@ mod expand;
 mod field;
 mod options;
 
+use field::Field;
+use options::Options;
 use proc_macro2::TokenStream;
 use syn::{Error, Fields, GenericParam, Item, ItemStruct};
 
 use crate::errors::Errors;
-use field::Field;
-use options::Options;
 
 /// The crate through which the derive was used. It determines the path of `Component` and so on,
 /// unless the options override it.

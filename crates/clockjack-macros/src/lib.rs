@@ -106,20 +106,13 @@
 //!
 //! See [`macro@actor`] for all marker attributes and options, and for the errors and their reasons.
 
-mod block;
+mod actor;
 mod component;
-mod entry;
 mod errors;
-mod expand;
-mod markers;
-mod method;
-mod names;
-mod options;
-mod owned;
 
 use proc_macro::TokenStream;
 
-use crate::options::RootCrate;
+use crate::actor::RootCrate;
 
 /// Turns the methods of an `impl` block into the messages of an actor.
 ///
@@ -193,14 +186,14 @@ use crate::options::RootCrate;
 ///   implementation of a trait.
 #[proc_macro_attribute]
 pub fn actor(options: TokenStream, item: TokenStream) -> TokenStream {
-    entry::actor(options.into(), item.into(), RootCrate::Actor).into()
+    actor::actor(options.into(), item.into(), RootCrate::Actor).into()
 }
 
 /// [`macro@actor`] for crates that depend only on the facade `clockjack`, which re-exports it as
 /// `actor`. It uses the path `::clockjack::actor`; everything else is the same.
 #[proc_macro_attribute]
 pub fn facade_actor(options: TokenStream, item: TokenStream) -> TokenStream {
-    entry::actor(options.into(), item.into(), RootCrate::Facade).into()
+    actor::actor(options.into(), item.into(), RootCrate::Facade).into()
 }
 
 /// Declares a struct as a component of a graph: its fields are its ports and settings.

@@ -10,7 +10,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens as _, format_ident, quote_spanned};
 use syn::{GenericParam, ext::IdentExt as _};
 
-use crate::{
+use crate::actor::{
     block::{Block, mentions},
     method::{Field, Handler, Hook, Reply},
     options::Options,

@@ -8,10 +8,12 @@ use syn::{
 };
 
 use crate::{
+    actor::{
+        markers::Role,
+        names,
+        owned::{self, TypeUse},
+    },
     errors::Errors,
-    markers::Role,
-    names,
-    owned::{self, TypeUse},
 };
 
 /// Types that are certainly an answer, so that `#[msg]` was written by mistake for `#[ask]`.

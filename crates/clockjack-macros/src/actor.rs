@@ -1,15 +1,20 @@
 //! The entry point of `#[actor]`: from the input tokens to the output tokens.
 
+mod block;
+mod expand;
+mod markers;
+mod method;
+mod names;
+mod options;
+mod owned;
+
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens as _;
 use syn::{Error, Item, ItemImpl};
 
-use crate::{
-    block::Block,
-    errors::Errors,
-    expand::expand,
-    options::{Options, RootCrate},
-};
+pub(crate) use self::options::RootCrate;
+use self::{block::Block, expand::expand, options::Options};
+use crate::errors::Errors;
 
 /// Returns the block without marker attributes and the generated code, or the block and its errors.
 ///

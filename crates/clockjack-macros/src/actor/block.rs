@@ -5,10 +5,12 @@ use quote::{ToTokens as _, quote_spanned};
 use syn::{GenericParam, ImplItem, ItemImpl, Type};
 
 use crate::{
+    actor::{
+        markers::{Markers, Role},
+        method::{Handler, Hook},
+        owned::{self, TypeUse},
+    },
     errors::Errors,
-    markers::{Markers, Role},
-    method::{Handler, Hook},
-    owned::{self, TypeUse},
 };
 
 /// A parsed block.
