@@ -2,11 +2,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example shows something")]
 
-extern crate alloc;
-
-use alloc::rc::Rc;
 use core::{cell::Cell, error::Error, time::Duration};
-use std::sync::mpsc;
+use std::{rc::Rc, sync::mpsc};
 
 use clockjack_rt::{
     BLOCKING_DISPATCHER, Runtime,

@@ -5,12 +5,10 @@
 //! of the three.
 #![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
-extern crate alloc;
-
-use alloc::{sync::Arc, task::Wake};
 use core::{task::Waker, time::Duration};
 use std::{
-    sync::{Mutex, mpsc},
+    sync::{Arc, Mutex, mpsc},
+    task::Wake,
     thread,
 };
 

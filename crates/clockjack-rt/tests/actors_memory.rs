@@ -2,16 +2,14 @@
 //! what they took is given back.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
 #[path = "support/eventually.rs"]
 mod eventually;
 
-use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
+use std::sync::Arc;
 
 use clockjack_rt::{
     PoolConfig, Runtime,

@@ -1,19 +1,19 @@
 //! The pool for blocking work: bounds, reuse, panics, shutdown.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
 #[path = "support/eventually.rs"]
 mod eventually;
 
-use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
 use std::{
     panic::{catch_unwind, panic_any},
-    sync::mpsc::{Receiver, Sender, channel},
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
     thread::{self, ThreadId},
 };
 

@@ -3,12 +3,9 @@
 //! Nothing waits in order to pass; a bound is reached only by a fault.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
 #[path = "support/eventually.rs"]
 mod eventually;
 
-use alloc::{sync::Arc, task::Wake};
 use core::{
     cell::RefCell,
     future::{pending, poll_fn},
@@ -20,7 +17,8 @@ use core::{
 };
 use std::{
     panic::{catch_unwind, resume_unwind},
-    sync::{Barrier, Mutex, mpsc},
+    sync::{Arc, Barrier, Mutex, mpsc},
+    task::Wake,
     thread,
 };
 

@@ -4,12 +4,9 @@
 //! Nothing waits in order to pass; a bound is reached only by a fault.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
 #[path = "support/eventually.rs"]
 mod eventually;
 
-use alloc::{sync::Arc, task::Wake};
 use core::{
     sync::atomic::{
         AtomicBool, AtomicU64, AtomicUsize,
@@ -18,7 +15,10 @@ use core::{
     task::{Poll, Waker},
     time::Duration,
 };
-use std::sync::{Condvar, Mutex, mpsc};
+use std::{
+    sync::{Arc, Condvar, Mutex, mpsc},
+    task::Wake,
+};
 
 use clockjack_rt::{
     Blocking, PoolConfig, WorkerPool,

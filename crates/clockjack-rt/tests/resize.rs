@@ -1,9 +1,6 @@
 //! Workers that come and go under timers and work: nothing is lost, nothing is early.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
-use alloc::sync::Arc;
 use core::{
     sync::atomic::{
         AtomicBool, AtomicUsize,
@@ -11,7 +8,10 @@ use core::{
     },
     time::Duration,
 };
-use std::{sync::Barrier, thread};
+use std::{
+    sync::{Arc, Barrier},
+    thread,
+};
 
 use clockjack_rt::{
     OsInstant, PoolConfig, WorkerPool,

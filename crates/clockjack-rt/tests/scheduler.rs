@@ -1,8 +1,6 @@
 //! Schedulers on the clock of the system: on a pool and on a thread.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
 #[path = "scheduler/close.rs"]
 mod close;
 #[path = "support/dues.rs"]

@@ -4,9 +4,6 @@
 //! Nothing is said about how long anything takes; a test that does not end has lost something.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
-use alloc::{sync::Arc, task::Wake};
 use core::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     task::Waker,
@@ -14,7 +11,8 @@ use core::{
 };
 use std::{
     panic::resume_unwind,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Wake,
     thread,
 };
 

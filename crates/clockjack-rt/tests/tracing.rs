@@ -4,11 +4,9 @@
 //! each test has a system of its own name, and looks at the events of that.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
-use alloc::collections::BTreeMap;
 use core::{fmt, time::Duration};
 use std::{
+    collections::BTreeMap,
     sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Instant,
 };

@@ -1,9 +1,9 @@
 //! What a builder sets up before there is a system: dispatchers, and who observes the root.
 
-use alloc::{rc::Rc, sync::Arc};
 use core::time::Duration;
 use std::{
-    sync::{Mutex, mpsc},
+    rc::Rc,
+    sync::{Arc, Mutex, mpsc},
     thread,
 };
 

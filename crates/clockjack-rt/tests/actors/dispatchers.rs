@@ -1,13 +1,13 @@
 //! Actors on threads of their own kind: pinned, apart, blocking.
 
-use alloc::{rc::Rc, sync::Arc};
 use core::{
     cell::Cell,
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
 use std::{
-    sync::{Barrier, mpsc},
+    rc::Rc,
+    sync::{Arc, Barrier, mpsc},
     thread::{self, ThreadId},
 };
 

@@ -1,12 +1,11 @@
 //! Supervision, stop and watch on several workers.
 
-use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst},
     time::Duration,
 };
 use std::{
-    sync::{Mutex, mpsc},
+    sync::{Arc, Mutex, mpsc},
     thread,
 };
 

@@ -1,9 +1,8 @@
 //! Actors under load: order, accounts, ends. What was accepted was handled or is a dead letter, to
 //! the last one.
 
-use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::thread;
+use std::{sync::Arc, thread};
 
 use clockjack_rt::{
     BLOCKING_DISPATCHER, PoolConfig, Runtime,

@@ -1,8 +1,7 @@
 //! Panics in everything that is the user's, on two workers: they end no more than the actor.
 
-use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use clockjack_rt::{
     Runtime,

@@ -4,12 +4,11 @@
 //! Every message carries a [`Token`]. Whatever became of the messages, none is left in the end, and
 //! none was dropped twice.
 
-use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst},
     time::Duration,
 };
-use std::thread;
+use std::{sync::Arc, thread};
 
 use clockjack_rt::{
     PoolConfig, Runtime,

@@ -1,12 +1,12 @@
 //! A handler that does not return is reported, while it runs, wherever it runs.
 
-use alloc::{rc::Rc, sync::Arc};
 use core::{
     sync::atomic::{AtomicBool, Ordering::SeqCst},
     time::Duration,
 };
 use std::{
-    sync::{Mutex, mpsc},
+    rc::Rc,
+    sync::{Arc, Mutex, mpsc},
     thread,
     time::Instant,
 };

@@ -1,8 +1,7 @@
 //! The threads of a runtime's dispatchers, counted by name.
 
-use alloc::sync::Arc;
 use core::time::Duration;
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 use clockjack_rt::{
     OsInstant, Parker, PoolConfig, Runtime,

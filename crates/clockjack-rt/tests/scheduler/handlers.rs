@@ -1,13 +1,12 @@
 //! Handlers that take long, panic, and call the scheduler and the pool.
 
-use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     task::Waker,
     time::Duration,
 };
 use std::{
-    sync::{Mutex, OnceLock, mpsc},
+    sync::{Arc, Mutex, OnceLock, mpsc},
     time::Instant,
 };
 

@@ -1,8 +1,10 @@
 //! What a scheduler on a pool promises, where real time is the subject.
 
-use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::{sync::mpsc, time::Instant};
+use std::{
+    sync::{Arc, mpsc},
+    time::Instant,
+};
 
 use clockjack_rt::{
     PoolSchedulerConfig, TimerTopology,

@@ -1,11 +1,14 @@
 //! A driver that falls silent is notified of by somebody else, within a bounded time.
 
-use alloc::{sync::Arc, task::Wake};
 use core::{
     task::{Context, Waker},
     time::Duration,
 };
-use std::{sync::mpsc, time::Instant};
+use std::{
+    sync::{Arc, mpsc},
+    task::Wake,
+    time::Instant,
+};
 
 use clockjack_rt::{
     PoolSchedulerConfig, ThreadScheduler,

@@ -1,7 +1,6 @@
 //! A scheduler with a thread of its own.
 
-use alloc::sync::Arc;
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 use clockjack_rt::{
     BLOCKING_DISPATCHER, ThreadScheduler,

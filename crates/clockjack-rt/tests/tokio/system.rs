@@ -1,8 +1,7 @@
 //! A system of actors that a task of tokio's drives.
 
-use alloc::rc::Rc;
 use core::{cell::Cell, time::Duration};
-use std::thread;
+use std::{rc::Rc, thread};
 
 use clockjack_rt::{
     TokioSystem, TokioToolbox,
