@@ -25,7 +25,7 @@ pub fn mailbox(bytes: &[u8]) {
             4 => Step::Hold(times),
             5 => Step::Free,
             6 if input.below(2) == 0 => Step::Claim,
-            6 => Step::GiveUp,
+            6 => Step::Abandon,
             7 => Step::Idle,
             8 if input.below(2) == 0 => Step::Release,
             8 => Step::Shrink,

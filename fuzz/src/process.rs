@@ -9,7 +9,7 @@ use std::{
 };
 
 use clockjack_exec::{
-    Commands, Event, Events, Failure, Join, Limits, LocalExecutor, Payload, Process, ProcessRef,
+    Commands, Event, Events, Failure, JoinHandle, Limits, LocalExecutor, Payload, Process, ProcessRef,
     StepOutput,
 };
 use clockjack_testing::toolbox::{ByHand, Panics};
@@ -116,7 +116,7 @@ impl Process for Hearer {
 /// A process, and what is known of it.
 struct Pair {
     process: ProcessRef<u8>,
-    join: Option<Join<Payload>>,
+    join: Option<JoinHandle<Payload>>,
     heard: Rc<RefCell<Vec<u8>>>,
     accepted: Vec<u8>,
     /// It was asked to stop, or ended: what it has not heard by then it need not hear.

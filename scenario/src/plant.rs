@@ -25,8 +25,8 @@
 use core::time::Duration;
 
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, AskError, Coded, Context, EscalationSink, Failure, FailureInfo,
-    Mailbox, Next, Props, ReplyTo, Scope, Signal, Strategy, SystemBuilder, shutdown::Phase,
+    Actor, ActorRef, ActorSystem, AskError, Context, EscalationSink, Failure, FailureInfo, Mailbox,
+    Next, Props, ReplyTo, Scope, Signal, StaticError, Strategy, SystemBuilder, shutdown::Phase,
 };
 
 use crate::tape::{Tape, Who};
@@ -45,8 +45,8 @@ const BAD_SAMPLE: u32 = 3;
 /// Longer than any host takes.
 const LONG: Duration = Duration::from_secs(3_600);
 
-static BAD: Coded = Coded::new(3, "a bad sample");
-static BLOWN: Coded = Coded::new(7, "the fuse is blown");
+static BAD: StaticError = StaticError::new(3, "a bad sample");
+static BLOWN: StaticError = StaticError::new(7, "the fuse is blown");
 
 /// The system that the plant stands in; a host may set more.
 #[must_use]

@@ -5,7 +5,7 @@
 //! them is wrong. Needs an allocator and nothing else.
 
 use clockjack_actor::{Failure, RootContext, SystemBuilder, TerminationReport, Toolbox};
-use clockjack_sync::Counted;
+use clockjack_sync::Arc;
 use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
 
 use crate::{Tape, start};
@@ -23,7 +23,7 @@ pub fn simulate(
     tape: &Tape,
     builder: SystemBuilder,
 ) -> Result<TerminationReport, Failure> {
-    let clock = Counted::new(ManualClock::new(Resolution::MILLI));
+    let clock = Arc::new(ManualClock::new(Resolution::MILLI));
     let driver = ManualDriver::new(Resolution::MILLI);
     let toolbox = Virtual { clock: clock.clone(), driver, seed };
     let mut root = RootContext::new(toolbox, builder)?;
@@ -42,7 +42,7 @@ pub fn simulate(
 
 /// A host whose time passes by hand.
 struct Virtual {
-    clock: Counted<ManualClock>,
+    clock: Arc<ManualClock>,
     driver: ManualDriver,
     seed: u64,
 }

@@ -3,7 +3,7 @@
 use alloc::{string::String, vec::Vec};
 use core::fmt::{self, Write as _};
 
-use clockjack_sync::{Counted, lock::Lock};
+use clockjack_sync::{Arc, spin_lock::SpinLock};
 
 /// How much is reserved at first: about as much as the scenario leaves, so that few hosts grow it.
 const ENTRIES: usize = 96;
@@ -83,13 +83,13 @@ impl fmt::Display for Entry {
 
 /// A trace that all actors write; clones are the same tape.
 #[derive(Clone, Debug)]
-pub struct Tape(Counted<Lock<Vec<Entry>>>);
+pub struct Tape(Arc<SpinLock<Vec<Entry>>>);
 
 impl Tape {
     /// An empty one.
     #[must_use]
     pub fn new() -> Self {
-        Self(Counted::new(Lock::new(Vec::with_capacity(ENTRIES))))
+        Self(Arc::new(SpinLock::new(Vec::with_capacity(ENTRIES))))
     }
 
     /// Writes down something that has no time and no number.

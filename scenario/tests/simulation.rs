@@ -62,7 +62,7 @@ fn a_seed_decides_the_order_between_actors_and_always_the_same() {
     for seed in 0..=SEEDS {
         let order = digest(&run(seed).in_order());
         orders.insert(order);
-        writeln!(text, "seed {seed}: {order:016x}").expect("a string takes everything");
+        writeln!(text, "seed {seed}: {order:016x}").expect("writing to a string cannot fail");
     }
     // If all seeds gave one order, it would not be seeds that are compared.
     assert!(orders.len() > 8, "only {} orders of {SEEDS} seeds", orders.len());

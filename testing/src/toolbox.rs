@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 
-use clockjack_exec::{Caught, Toolbox};
+use clockjack_exec::{PanicPayload, Toolbox};
 use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
 
 /// What becomes of a panic in a turn.
@@ -79,9 +79,9 @@ impl Toolbox for ByHand {
         self.seed
     }
 
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
+    fn catch_unwind(&self, turn: &mut dyn FnMut()) -> Result<(), PanicPayload> {
         match self.panics {
-            Panics::AreCaught => catch_unwind(AssertUnwindSafe(turn)).map_err(Caught::new),
+            Panics::AreCaught => catch_unwind(AssertUnwindSafe(turn)).map_err(PanicPayload::new),
             Panics::GoThrough => {
                 turn();
                 Ok(())

@@ -123,7 +123,7 @@ struct Judged<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     /// Its test failed.
-    Caught,
+    PanicPayload,
     /// Its test did not end.
     Hung,
     /// Its test ended the process.
@@ -319,7 +319,7 @@ fn verdict(finished: &Finished, totals: Totals) -> Verdict {
     match finished.status {
         None => Verdict::Hung,
         Some(status) if status.success() => Verdict::Survived,
-        Some(_) if totals.failed > 0 => Verdict::Caught,
+        Some(_) if totals.failed > 0 => Verdict::PanicPayload,
         Some(_) => Verdict::Crashed,
     }
 }
@@ -327,7 +327,7 @@ fn verdict(finished: &Finished, totals: Totals) -> Verdict {
 impl Verdict {
     fn word(self) -> &'static str {
         match self {
-            Self::Caught => "caught",
+            Self::PanicPayload => "caught",
             Self::Hung => "caught (hang)",
             Self::Crashed => "caught (crash)",
             Self::Survived => "SURVIVED",
@@ -396,7 +396,7 @@ mod tests {
         let passed = Totals { passed: 1, failed: 0 };
         assert_eq!(verdict_of("version", passed), Verdict::Survived);
         let failed = Totals { passed: 0, failed: 1 };
-        assert_eq!(verdict_of("no-such-command-here", failed), Verdict::Caught);
+        assert_eq!(verdict_of("no-such-command-here", failed), Verdict::PanicPayload);
         // Aborts before the harness prints its totals are catches too, and are told apart.
         assert_eq!(verdict_of("no-such-command-here", Totals::default()), Verdict::Crashed);
         let hung = Finished { status: None, output: String::new(), took: MUTANT_LIMIT };
@@ -418,7 +418,7 @@ mod tests {
         };
         let (exec, time) = (case("clockjack-exec"), case("clockjack-time"));
         let judged = [
-            (&exec, Verdict::Caught),
+            (&exec, Verdict::PanicPayload),
             (&exec, Verdict::Survived),
             (&time, Verdict::Crashed),
             (&time, Verdict::Hung),

@@ -6,7 +6,7 @@
 //! atomics the code asks for; so the crates are also checked for real microcontrollers, with core
 //! and alloc built from source by Debian's toolchain, whose source package matches it. Those of
 //! them that have compare-exchange but no 64-bit atomics must say that they have one core
-//! (`clockjack-sync`, module `prim`); that one that does not is refused is checked too.
+//! (`clockjack-sync`, module `primitive`); that one that does not is refused is checked too.
 
 use anyhow::Result;
 use clap::Args;

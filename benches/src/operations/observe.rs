@@ -3,7 +3,7 @@
 use core::hint::black_box;
 
 use clockjack_observe::{
-    Counter, Event, Histogram, Shared, Sole,
+    Counter, Event, Histogram, Shared, SingleWriter,
     event::WorkerId,
     recorder::{Recorder, Ring},
 };
@@ -18,11 +18,11 @@ pub(crate) fn all() -> Vec<Operation> {
             move |n| (0..n).for_each(|_| counter.add(black_box(1)))
         }),
         operation("observe/counter/add_sole", 1000, || {
-            let counter = Counter::<Sole>::new();
+            let counter = Counter::<SingleWriter>::new();
             move |n| (0..n).for_each(|_| counter.add(black_box(1)))
         }),
         operation("observe/histogram/record_sole", 1000, || {
-            let histogram = Box::new(Histogram::<16, Sole>::new());
+            let histogram = Box::new(Histogram::<16, SingleWriter>::new());
             move |n| (0..n).for_each(|i| histogram.record(black_box(u64::from(i) * 37)))
         }),
         operation("observe/histogram/record_shared", 1000, || {

@@ -3,12 +3,12 @@
 use core::hint::black_box;
 
 use clockjack_sync::{
-    Injector, ReturnStack,
-    counter::Striped,
+    IndexStack, Injector,
+    counter::StripedCounter,
+    index_stack::{Links, NIL},
     mpsc::{self, Boxed, Node},
     pad::Padded,
-    prim::atomic::{AtomicU32, AtomicUsize, Ordering},
-    return_stack::{Links, NIL},
+    primitive::atomic::{AtomicU32, AtomicUsize, Ordering},
     ring::Owner,
 };
 
@@ -76,7 +76,7 @@ fn queues() -> Vec<Operation> {
         }),
         operation("sync/return_stack/push_drain", 1024, || {
             let slots = Slots(core::array::from_fn(|_| AtomicU32::new(NIL)));
-            let returned = ReturnStack::new();
+            let returned = IndexStack::new();
             move |n| {
                 (0..n / RETURNS).for_each(|_| {
                     (0..RETURNS).for_each(|index| {
@@ -95,7 +95,7 @@ fn queues() -> Vec<Operation> {
 fn words() -> Vec<Operation> {
     vec![
         operation("sync/counter/add", 1000, || {
-            let counter = Striped::new();
+            let counter = StripedCounter::new();
             move |n| (0..n).for_each(|_| counter.add(black_box(3), 1))
         }),
         operation("sync/pad/add", 1000, || {

@@ -176,7 +176,7 @@ fn advance() -> Vec<Operation> {
 fn warmed_up_shard() -> Shard<u32> {
     let shard = Shard::new(ShardConfig::DEFAULT);
     fill_shard(&shard).into_iter().for_each(|id| {
-        shard.lease().expect("one thread").cancel(id).expect("armed");
+        shard.try_lock().expect("one thread").cancel(id).expect("armed");
     });
     shard
 }
@@ -184,7 +184,8 @@ fn warmed_up_shard() -> Shard<u32> {
 fn fill_shard(shard: &Shard<u32>) -> Vec<TimerId> {
     let mut random = Random(6);
     let deadlines = random.deadlines();
-    let armed = deadlines.into_iter().map(|deadline| shard.post(deadline, 7).expect("room"));
+    let armed =
+        deadlines.into_iter().map(|deadline| shard.remote_insert(deadline, 7).expect("room"));
     let mut ids: Vec<_> = armed.collect();
     random.shuffle(&mut ids);
     ids
@@ -198,8 +199,8 @@ fn shard() -> Vec<Operation> {
             let mut deadlines = Random(7).deadlines().into_iter();
             move |n| {
                 deadlines.by_ref().take(n as usize).for_each(|deadline| {
-                    let mut lease = shard.lease().expect("one thread");
-                    black_box(lease.insert(deadline, 7).is_ok());
+                    let mut guard = shard.try_lock().expect("one thread");
+                    black_box(guard.insert(deadline, 7).is_ok());
                 });
             }
         }),

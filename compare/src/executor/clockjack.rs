@@ -64,7 +64,7 @@ impl Subject for Pool {
     }
 }
 
-pub(crate) struct Join<T>(clockjack_exec::Join<T>);
+pub(crate) struct Join<T>(clockjack_exec::JoinHandle<T>);
 
 impl<T> Future for Join<T> {
     type Output = T;

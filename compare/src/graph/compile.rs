@@ -61,7 +61,7 @@ pub(crate) fn text() -> String {
             "  - {{id: n{index}, type: pair, event_sources: [{{type: message, input: a}}], \
              trigger_policy: {{type: any_input}}, execution: {{lane: main}}{boundary}}}"
         );
-        done.expect("a string takes everything");
+        done.expect("writing to a string cannot fail");
     }
     text.push_str("edges:\n");
     for index in 0..N_COMPONENTS {
@@ -74,7 +74,7 @@ pub(crate) fn text() -> String {
                 text,
                 "  - {{id: {port}{index}, kind: {kind}, from: n{from}.out, to: n{index}.{port}}}"
             );
-            done.expect("a string takes everything");
+            done.expect("writing to a string cannot fail");
         }
     }
     text

@@ -63,7 +63,7 @@ impl Subject for Shared {
         role: Role::Reference,
         cancel: Cancel::Frees,
         ids: Ids::HandedBack,
-        note: "the same wheel behind a lease that every operation takes anew",
+        note: "the same wheel behind a guard that every operation takes anew",
     };
 
     type Key = TimerId;
@@ -75,19 +75,21 @@ impl Subject for Shared {
 
     #[inline]
     fn insert(&mut self, deadline_ms: u64, id: u32) -> Self::Key {
-        self.shard.post(Tick::new(deadline_ms), id).expect("the capacity is that of the suite")
+        self.shard
+            .remote_insert(Tick::new(deadline_ms), id)
+            .expect("the capacity is that of the suite")
     }
 
     #[inline]
     fn cancel(&mut self, key: Self::Key) {
-        let mut lease = self.shard.lease().expect("there is one thread");
-        core::hint::black_box(lease.cancel(key));
+        let mut guard = self.shard.try_lock().expect("there is one thread");
+        core::hint::black_box(guard.cancel(key));
     }
 
     fn jump(&mut self, to_ms: u64) -> Fired {
         let mut fired = Fired::default();
-        let mut lease = self.shard.lease().expect("there is one thread");
-        lease.poll(Tick::new(to_ms), usize::MAX, |timer: Expired<u32>| fired.note(timer.value));
+        let mut guard = self.shard.try_lock().expect("there is one thread");
+        guard.poll(Tick::new(to_ms), usize::MAX, |timer: Expired<u32>| fired.note(timer.value));
         fired
     }
 }

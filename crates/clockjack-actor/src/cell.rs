@@ -1,24 +1,38 @@
-//! The body of an actor's cell: what its runner does in a turn.
+//! The body of an actor's cell: what its runner does in one poll.
 //!
-//! # Order in a turn
+//! The *runner* is the worker thread that polls the cell; the executor guarantees that a cell has
+//! at most one runner at a time.
 //!
-//! Before each user message the runner looks at the bits of the cell, one load. If any is up, or
-//! something was left over, it *attends* to, in this order: children that have ended, notes of the
-//! system, orders of the supervisor, and, if the actor is running and not suspended, signals,
-//! control messages, futures, and messages that were put back. Then comes the mailbox.
+//! # Order within a poll
 //!
-//! A turn that finds nothing to do says what the actor is to [sleep](Sleep) for, and does not
-//! sleep itself: the executor sees to that when the turn has returned, and the body is borrowed no
-//! more, by [`Cell::sleep`]. If something has come meanwhile, there is another turn.
+//! Before each user message the runner loads the [flag word](crate::cell::header) of the cell, once. If
+//! any flag is set, or if an earlier poll left work behind, the runner [handles system
+//! messages](CellVTable) first, in this order: children that have stopped, the system queue,
+//! commands of the supervisor, and, if the actor is running and not suspended, signals, control
+//! messages, futures, and messages that were unstashed or kept through a restart. Then it takes the
+//! next user message from the mailbox.
+//!
+//! # Going idle
+//!
+//! A poll that finds nothing to do returns the [`ParkMode`] in which the actor waits. The poll does
+//! not park the cell itself: the executor calls [`Cell::park`] after the poll has returned and no
+//! longer borrows the body. `park` tries to move the mailbox word from "running" to "idle" by one
+//! compare-and-swap. The compare-and-swap fails if a message arrived or a waker ran since the poll
+//! saw the empty mailbox; then the executor polls the cell again. So a wake-up that happens between
+//! the last check of the poll and the parking is never lost.
+//!
+//! A waker performs two steps, in this order: (1) it sets the flag of its cause, and WOKEN, in the
+//! flag word; (2) it notifies the mailbox word. The runner may clear the flags between the two
+//! steps. See `restore_woken` for why this is safe.
 //!
 //! # Stages
 //!
 //! ```text
 //!            factory, started
-//!   Unborn ────────────────────► Running ──── Next::Stop, STOP ────► Stopping ──► Draining ──► end
+//!   Initial ─────────────────► Running ──── Next::Stop, STOP ────► Stopping ─► Draining ─► stopped
 //!     ▲ │                          │ ▲                                 ▲
 //!     │ │ failure                  │ │ RESUME                          │ STOP
-//!     │ └───────────► rule ◄───────┘ │                                 │
+//!     │ └─────────► decide ◄───────┘ │                                 │
 //!     │                 │            │                                 │
 //!     │                 ├──────► Failed, waits for its parent ─────────┤
 //!     │                 │            │ RESTART                         │
@@ -27,38 +41,48 @@
 //!                       └──────────────────────────────────────────────┘
 //! ```
 //!
-//! In every stage but Running, user messages stay where they are; but while a restart is waited
-//! for, they are taken out of the mailbox and kept, as many as its strategy says, so that senders
-//! find room. A stop ends all of them.
+//! In every stage except Running, user messages stay in the mailbox. There is one exception: while
+//! a restart is pending, the runner moves messages from the mailbox into a queue of its own, as
+//! many as the strategy allows, so that senders find room. A stop turns all of them into dead
+//! letters.
 //!
-//! # Who waits for whom
+//! # Waiting between parents and children
 //!
-//! 1. An actor that stops, or is made anew without its children, tells them to stop one after
-//!    another, the newest first, and waits for each. If one takes longer than the system's
-//!    patience, that is told, and the next one is told to stop too; so a child that never stops
-//!    keeps its parent, but none of its siblings.
-//! 2. One that has failed waits for its parent, which holds a note of it. If the parent is over,
-//!    the note comes back and the actor stops; if it ends later, it tells all its children to.
-//! 3. Its children are suspended meanwhile, each once, which the parent's entry for the child
-//!    knows: so they are let go exactly as often, whoever has come or gone between. One that is
-//!    suspended does the same to its own children in its next turn, and lets them go when it goes
-//!    on itself. So all below hold still, level by level, as in Pekko's classic actors: one
-//!    further down may still handle what it has until the one above it has had a turn. What an
-//!    actor settles by its own strategies, at once, suspends nobody.
-//! 4. A back-off waits for a timer. Without room for one it does not wait.
+//! 1. An actor that stops, or restarts without keeping its children, stops its children one after
+//!    another, the newest first, and waits for each. If a child takes longer than the system's stop
+//!    timeout, the actor publishes this as an event and stops the next child as well. So a child
+//!    that never stops blocks its parent, but none of its siblings.
+//! 2. An actor that has failed waits for the decision of its parent, which has received a report.
+//!    If the parent has already stopped, the report is refused and the actor stops; if the parent
+//!    stops later, it stops all of its children.
+//! 3. The children of a failed actor are suspended, each exactly once; the parent's entry for the
+//!    child records the suspension. So each child is resumed exactly as often, no matter which
+//!    children were started or stopped in between. A suspended actor suspends its own children in
+//!    its next poll, and resumes them when it continues. So the whole subtree pauses level by
+//!    level, as in Pekko's classic actors: an actor further down may still handle messages until
+//!    the actor above it was polled. A failure that an actor's own strategies handle at once
+//!    suspends nobody.
+//! 4. A back-off waits for a timer. If no timer can be scheduled, the actor restarts without the
+//!    delay.
 //!
 //! # Panics
 //!
-//! Handlers, and closures behind futures, run unguarded: a panic unwinds to the worker, which
-//! tells [`Cell::panicked`], and that is a failure like an `Err`. Everything else that is the
-//! user's is called in a guard: factories, hooks, strategies, drops.
+//! Message handlers, and closures that run after futures, are not wrapped in `catch_unwind` here: a
+//! panic unwinds to the worker, which calls [`Cell::on_panic`]; the panic is a failure like an
+//! `Err`. All other user code is called inside `catch_unwind`: factories, hooks, strategies, drops.
 
-mod attend;
+pub(crate) mod children;
+pub(crate) mod envelope;
+pub(crate) mod header;
 mod lifecycle;
+mod pending;
 mod polling;
+pub(crate) mod pool_box;
 mod priority;
+pub(crate) mod shared;
+pub(crate) mod spawn;
 mod supervise;
-mod typed;
+mod vtable;
 mod watching;
 
 use alloc::{
@@ -72,242 +96,247 @@ use core::{
     ptr::NonNull,
 };
 
-pub(crate) use lifecycle::drop_told;
+pub(crate) use lifecycle::drop_reported;
 pub(crate) use supervise::retry;
-pub(crate) use typed::{AnyTurn, any};
-use typed::{Live, Typed};
+pub(crate) use vtable::{AnyPoll, any};
+use vtable::{CellVTable, TypedCell};
 
 use clockjack_exec::{
-    Coded, Failure, Pid,
-    custom::{self, Body, Turn},
-    exit::Caught,
+    Failure, Pid, StaticError,
+    custom_task::{self, CustomTask, PollContext},
+    exit::PanicPayload,
 };
 use clockjack_sched::ExecutionBatch;
 use clockjack_sync::{
-    mail::{Mailbox, Pop, Popped, Seen},
+    mail::{EmptyToken, Mailbox, Pop, Popped},
     mutant,
 };
 
 use crate::{
     Actor, Context, Next, Scope, Signal, Strategy,
     adapter::Adapters,
-    base::{AnyActor, STOP, WOKEN},
-    control::Control,
-    envelope::{Attached, Envelope},
+    cell::{
+        envelope::{Attached, Envelope},
+        header::{AnyActor, STOP, WOKEN},
+        pool_box::PoolBox,
+        shared::ActorShared,
+    },
     events::{SystemEvent, Unhandled},
     failure_info::Panicked,
-    front::Front,
     futures::Futures,
-    notes::Spare,
-    pooled::Pooled,
+    mailbox::{control::Control, system_queue::PreallocatedNode},
     props::Settings,
-    strategy::Layer,
+    strategy::StrategyState,
     system::Delay,
-    timers::Timed,
+    timers::ActorTimers,
 };
 
-/// After how many messages the time that a turn has used is looked at, at most.
-const MESSAGES_PER_LOOK: usize = 8;
+/// The maximal number of messages between two checks of the time that the poll has used.
+const MESSAGES_PER_CHECK: usize = 8;
 
-/// For how many signals, and how many fires of timers, an actor of a sealed system has room before
-/// it takes more.
+/// The number of signals, and of timer events, for which an actor of a sealed system preallocates
+/// room.
 const SIGNALS_PREPARED: usize = 4;
 
-/// Where an actor is in its life.
+/// The stage of an actor's life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Not made yet, or to be made again.
-    Unborn,
+    /// Not created yet, or about to be created again.
+    Initial,
     /// Handles messages.
     Running,
-    /// Has failed, and waits for what its parent decides.
+    /// Has failed, and waits for the decision of its parent.
     Failed,
-    /// To be made again, once its children have ended and the time for it has come.
+    /// Will be created again as soon as its children have stopped and the back-off has elapsed.
     Restarting,
-    /// To end, once its children have.
+    /// Will stop as soon as its children have stopped.
     Stopping,
-    /// Has ended, but for messages that others are about to put into its mailbox.
+    /// Has stopped, except that producers may still be about to write messages into its mailbox.
     Draining,
 }
 
-/// Something is left over that no bit tells of.
+/// There is work that no flag of the flag word reports.
 pub(crate) const PENDING: u8 = 1;
-/// It was made and has started once.
+/// The actor was created and has started at least once.
 pub(crate) const WAS_STARTED: u8 = 1 << 1;
-/// Its parent has a strategy for it.
-pub(crate) const ASKS_PARENT: u8 = 1 << 2;
-/// Something of the stash is to be put back when the handler returns.
-pub(crate) const UNSTASHES: u8 = 1 << 5;
-/// Its messages have priorities.
-pub(crate) const RANKS: u8 = 1 << 3;
-/// It was told to stop from outside.
+/// The parent has a strategy for this actor.
+pub(crate) const SUPERVISED: u8 = 1 << 2;
+/// Stashed messages are to be unstashed when the current handler returns.
+pub(crate) const UNSTASH_REQUESTED: u8 = 1 << 5;
+/// The messages of this actor have priorities.
+pub(crate) const HAS_PRIORITIES: u8 = 1 << 3;
+/// The actor was stopped from outside.
 pub(crate) const WAS_STOPPED: u8 = 1 << 4;
-/// A receive time-out is set.
-pub(crate) const LOOKS_AT_TIME: u8 = 1 << 6;
-/// It was set by the handler that runs, and begins when that returns.
-pub(crate) const SETS_TIMEOUT: u8 = 1 << 7;
+/// A receive timeout is set.
+pub(crate) const HAS_RECEIVE_TIMEOUT: u8 = 1 << 6;
+/// The current handler has set the receive timeout, which starts when the handler returns.
+pub(crate) const STARTS_TIMEOUT: u8 = 1 << 7;
 
 /// The body of an actor's cell; see the [module](self).
 pub(crate) struct Cell<A: Actor, F> {
     pub(crate) actor: Option<A>,
     pub(crate) factory: F,
-    pub(crate) state: State<A>,
+    pub(crate) state: CellState<A>,
 }
 
-/// All of a cell but the actor and its factory: what a context reaches.
-pub(crate) struct State<A: Actor> {
-    mark: Mark,
+/// Everything in a cell except the actor and its factory: the part that a context can access.
+pub(crate) struct CellState<A: Actor> {
+    status: CellStatus,
     pub(crate) settings: Option<Box<Settings<A>>>,
-    pub(crate) extra: Option<Box<Extra<A>>>,
+    pub(crate) rare: Option<Box<RareState<A>>>,
 }
 
-/// Where a cell stands; of a [`State`], whatever its types are.
-pub(crate) struct Mark {
+/// Stage and flags of a cell: the part of a [`CellState`] that does not depend on its type
+/// parameter.
+pub(crate) struct CellStatus {
     pub(crate) stage: Stage,
     pub(crate) flags: u8,
 }
 
-/// What only some actors have.
-pub(crate) struct Extra<A: Actor> {
-    life: Life,
-    /// Control messages that have come and were not handled yet.
+/// State that only few actors have; allocated on first use.
+pub(crate) struct RareState<A: Actor> {
+    untyped: UntypedRareState,
+    /// Control messages that have arrived and are not handled yet.
     pub(crate) control: VecDeque<Control<A::Msg>>,
-    /// Messages that were kept through a restart: to be handled before those in the mailbox.
+    /// Messages that were kept through a restart; they are handled before those in the mailbox.
     pub(crate) replay: VecDeque<Envelope<A::Msg>>,
     pub(crate) stash: VecDeque<Envelope<A::Msg>>,
-    /// Those that were put back: to be handled before those that were kept.
+    /// Unstashed messages; they are handled before those that were kept through a restart.
     pub(crate) unstashed: VecDeque<Envelope<A::Msg>>,
-    /// Messages by their priority, taken out of the mailbox.
-    pub(crate) ranks: priority::Ranks<A::Msg>,
-    /// Timers, and what else it has to do with time.
-    pub(crate) timed: Option<Box<Timed<A::Msg>>>,
+    /// Messages that were taken out of the mailbox, ordered by priority.
+    pub(crate) by_priority: priority::PriorityQueue<A::Msg>,
+    /// Timers, receive timeout and scheduled runs.
+    pub(crate) timers: Option<Box<ActorTimers<A::Msg>>>,
     pub(crate) futures: Futures<A>,
     pub(crate) adapters: Adapters<A::Msg>,
 }
 
-/// Those who want to know of the end, each with the node that it will be told in.
-pub(crate) type Watchers = BTreeMap<Pid, (AnyActor, Spare)>;
+/// The actors that watch this one, each with the preallocated node for its notification.
+pub(crate) type Watchers = BTreeMap<Pid, (AnyActor, PreallocatedNode)>;
 
-/// Of what only some actors have, that which is the same for all types.
+/// The part of [`RareState`] that does not depend on the type of the actor.
 #[derive(Default)]
-pub(crate) struct Life {
-    /// Signals that have come and were not handled yet.
-    pub(crate) signals: VecDeque<Pending>,
-    /// For how many more messages there is room, while a restart is waited for.
+pub(crate) struct UntypedRareState {
+    /// Signals that have arrived and are not handled yet.
+    pub(crate) signals: VecDeque<PendingSignal>,
+    /// How many more messages may be kept while a restart is pending.
     pub(crate) room: usize,
-    /// How many of the stash are to be put back when the handler returns.
+    /// How many stashed messages are unstashed when the current handler returns.
     pub(crate) unstash: usize,
     pub(crate) watching: BTreeMap<Pid, Watch>,
     pub(crate) watchers: Watchers,
-    /// The strategies for itself, innermost first, and what they remember.
-    pub(crate) layers: Vec<Layer>,
+    /// The strategies for the actor itself, innermost first, with their state.
+    pub(crate) strategies: Vec<StrategyState>,
     /// The strategy for children.
     pub(crate) for_children: Option<(Scope, Strategy)>,
     /// Children that wait for a decision that was escalated.
     pub(crate) suspended: BTreeMap<Pid, AnyActor>,
-    /// Its children are suspended, because it has failed or is suspended itself.
-    pub(crate) holds_children: bool,
-    /// How many times a host has suspended it: fewer than its word has room for, where its parent
-    /// counts too.
-    pub(crate) held_by_host: u8,
-    /// The child that was told to stop last, and is waited for.
-    pub(crate) awaited: Option<AnyActor>,
-    /// A panic of a handler, to be decided about, and the type of the message, if it was of one.
+    /// The children are suspended, because this actor has failed or is suspended itself.
+    pub(crate) children_are_suspended: bool,
+    /// How often a host has suspended this actor. A `u8`, so it cannot overflow the 16-bit count in
+    /// the flag word, to which the parent's suspensions are added.
+    pub(crate) host_suspensions: u8,
+    /// The child that was stopped last, and for which the actor waits.
+    pub(crate) stopping_child: Option<AnyActor>,
+    /// A panic of a handler that awaits a decision, and the type of the message if it was a message
+    /// handler.
     pub(crate) panicked: Option<(Failure, Option<&'static str>)>,
-    /// What runs is no handler of messages, but that of signals or a future.
-    pub(crate) is_beside: bool,
-    /// Why it ends.
+    /// The running handler handles a signal or a future, not a message.
+    pub(crate) in_other_handler: bool,
+    /// Why the actor stops.
     pub(crate) reason: Option<crate::FailureReport>,
-    /// Which back-off it waits for; zero if for none.
+    /// The number of the back-off that the actor waits for; zero if it waits for none.
     pub(crate) backoff: u32,
     pub(crate) backoffs: u32,
     pub(crate) backoff_timer: Option<Delay>,
-    /// Which wait for a child it is; counts.
-    pub(crate) patience: u32,
-    pub(crate) patience_timer: Option<Delay>,
+    /// The number of the current wait for a child; incremented for each child.
+    pub(crate) stop_wait: u32,
+    pub(crate) stop_timer: Option<Delay>,
     pub(crate) keeps_children: bool,
-    /// Its parent has ordered the restart that is under way, and is told of its end.
-    pub(crate) is_ordered: bool,
-    /// Of the message that is being handled.
+    /// The parent has commanded the restart in progress, and gets a report when it has succeeded.
+    pub(crate) is_commanded: bool,
+    /// Belongs to the message that is being handled.
     pub(crate) batch: Option<ExecutionBatch>,
     pub(crate) sender: Option<Pid>,
-    /// How often it was made anew.
+    /// How often the actor was restarted.
     pub(crate) restarts: u32,
     pub(crate) last_restart_nanos: Option<u64>,
-    /// How many numbers were drawn from its stream.
+    /// How many random numbers were drawn for this actor.
     pub(crate) draws: u64,
-    /// The failure of a child that it fails with.
+    /// The failure of a child that this actor itself now fails with.
     pub(crate) escalated: Option<crate::FailureInfo>,
-    /// What it has done by its context, if a test wants to know.
+    /// The effects of the actor on its context, if a test records them.
     pub(crate) effects: Option<Vec<crate::testing::Effect>>,
 }
 
-/// A signal that waits, or a message that stands in its place.
-pub(crate) enum Pending {
+/// A signal that waits, or a message that replaces it.
+pub(crate) enum PendingSignal {
     Signal(Signal),
-    /// The one that has ended, and what was to be told then: a message of the actor's.
+    /// The pid of the actor that has stopped, and the message that replaces the signal. The message
+    /// has the type of the watching actor's messages.
     Message(Pid, Box<dyn Any>),
 }
 
-/// One that is watched.
+/// An actor that is watched.
 pub(crate) struct Watch {
-    /// What is to be told instead of a signal, if the end has not come: a message of the actor's.
+    /// The message that replaces the signal, as long as the watched actor runs. It has the type of
+    /// the watching actor's messages.
     pub(crate) message: Option<Box<dyn Any>>,
     /// Whether there is, or was, such a message.
     pub(crate) is_by_message: bool,
-    /// The end has come, and waits to be told.
-    pub(crate) has_ended: bool,
-    /// For the case that it is watched no more; none of a child.
-    pub(crate) spare: Option<Spare>,
+    /// The watched actor has stopped, and the notification waits in the queue of signals.
+    pub(crate) is_terminated: bool,
+    /// Preallocated for an unwatch; none if the watched actor is a child.
+    pub(crate) node: Option<PreallocatedNode>,
 }
 
-impl<A: Actor> Default for Extra<A> {
+impl<A: Actor> Default for RareState<A> {
     fn default() -> Self {
         Self {
-            life: Life::default(),
+            untyped: UntypedRareState::default(),
             control: VecDeque::new(),
             replay: VecDeque::new(),
             stash: VecDeque::new(),
             unstashed: VecDeque::new(),
-            ranks: priority::Ranks::default(),
-            timed: None,
+            by_priority: priority::PriorityQueue::default(),
+            timers: None,
             futures: Futures::default(),
             adapters: Adapters::new(),
         }
     }
 }
 
-impl<A: Actor> Deref for Extra<A> {
-    type Target = Life;
+impl<A: Actor> Deref for RareState<A> {
+    type Target = UntypedRareState;
 
-    fn deref(&self) -> &Life {
-        &self.life
+    fn deref(&self) -> &UntypedRareState {
+        &self.untyped
     }
 }
 
-impl<A: Actor> DerefMut for Extra<A> {
-    fn deref_mut(&mut self) -> &mut Life {
-        &mut self.life
+impl<A: Actor> DerefMut for RareState<A> {
+    fn deref_mut(&mut self) -> &mut UntypedRareState {
+        &mut self.untyped
     }
 }
 
-impl<A: Actor> Deref for State<A> {
-    type Target = Mark;
+impl<A: Actor> Deref for CellState<A> {
+    type Target = CellStatus;
 
     #[inline]
-    fn deref(&self) -> &Mark {
-        &self.mark
+    fn deref(&self) -> &CellStatus {
+        &self.status
     }
 }
 
-impl<A: Actor> DerefMut for State<A> {
+impl<A: Actor> DerefMut for CellState<A> {
     #[inline]
-    fn deref_mut(&mut self) -> &mut Mark {
-        &mut self.mark
+    fn deref_mut(&mut self) -> &mut CellStatus {
+        &mut self.status
     }
 }
 
-impl Mark {
+impl CellStatus {
     #[inline]
     pub(crate) fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
@@ -322,118 +351,119 @@ impl Mark {
         }
     }
 
-    /// Whether it is on its way to its end.
-    pub(crate) fn is_ending(&self) -> bool {
+    /// Whether the actor is stopping.
+    pub(crate) fn is_stopping(&self) -> bool {
         matches!(self.stage, Stage::Stopping | Stage::Draining)
     }
 }
 
-impl<A: Actor> State<A> {
-    pub(crate) fn new(settings: Option<Box<Settings<A>>>, asks_parent: bool) -> Self {
-        let flags = if asks_parent { ASKS_PARENT } else { 0 };
-        let mut this = Self { mark: Mark { stage: Stage::Unborn, flags }, settings, extra: None };
+impl<A: Actor> CellState<A> {
+    pub(crate) fn new(settings: Option<Box<Settings<A>>>, is_supervised: bool) -> Self {
+        let flags = if is_supervised { SUPERVISED } else { 0 };
+        let mut this =
+            Self { status: CellStatus { stage: Stage::Initial, flags }, settings, rare: None };
         if let Some(settings) = &mut this.settings {
             if settings.priority.is_some() {
-                this.mark.flags |= RANKS;
+                this.status.flags |= HAS_PRIORITIES;
             }
-            let layers = core::mem::take(&mut settings.layers);
+            let strategies = core::mem::take(&mut settings.strategies);
             let children = settings.children.take();
-            if !layers.is_empty() || children.is_some() {
-                let extra = this.extra.get_or_insert_default();
-                extra.layers = layers.into_iter().map(Layer::new).collect();
-                extra.for_children = children;
+            if !strategies.is_empty() || children.is_some() {
+                let rare = this.rare.get_or_insert_default();
+                rare.strategies = strategies.into_iter().map(StrategyState::new).collect();
+                rare.for_children = children;
             }
-            let (_, room_bytes) = settings.futures;
-            if room_bytes > 0 {
-                this.extra.get_or_insert_default().futures.keep_room(room_bytes);
+            let (_, buffer_bytes) = settings.futures;
+            if buffer_bytes > 0 {
+                this.rare.get_or_insert_default().futures.reserve_buffer(buffer_bytes);
             }
         }
         this
     }
 
-    pub(crate) fn extra(&mut self) -> &mut Extra<A> {
-        self.extra.get_or_insert_default()
+    pub(crate) fn rare(&mut self) -> &mut RareState<A> {
+        self.rare.get_or_insert_default()
     }
 
-    /// Makes now what a failure would need later.
+    /// Allocates now what a failure would need later.
     pub(crate) fn prepare(&mut self) {
-        let extra = self.extra();
-        extra.signals.reserve(SIGNALS_PREPARED);
-        extra.control.reserve(SIGNALS_PREPARED);
+        let rare = self.rare();
+        rare.signals.reserve(SIGNALS_PREPARED);
+        rare.control.reserve(SIGNALS_PREPARED);
     }
 
-    /// Whether the strategy for children has been set.
+    /// Whether there is a strategy for children.
     pub(crate) fn supervises(&self) -> bool {
-        self.extra.as_ref().is_some_and(|extra| extra.for_children.is_some())
+        self.rare.as_ref().is_some_and(|rare| rare.for_children.is_some())
     }
 }
 
-/// A turn of an actor whose messages are of type `M`.
-pub(crate) type TurnOf<'t, M> = Turn<'t, Front<M>>;
+/// One poll of an actor whose messages are of type `M`.
+pub(crate) type PollOf<'t, M> = PollContext<'t, ActorShared<M>>;
 
-/// How a turn ends.
-pub(crate) type Outcome = custom::Outcome<Sleep>;
+/// The result of a poll.
+pub(crate) type Outcome = custom_task::CustomPollOutcome<ParkMode>;
 
-/// What an actor sleeps for.
+/// What a parked actor waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sleep {
-    /// A message, or a note. The mailbox was empty.
-    Idle(Seen),
-    /// There is nothing to do before a note comes; the mailbox is left alone.
+pub(crate) enum ParkMode {
+    /// For a message or a wake-up. The token proves that the mailbox was empty.
+    Idle(EmptyToken),
+    /// For a wake-up only; the mailbox is left alone.
     Wait,
 }
 
-/// How far a turn may go. A turn of one or two messages does not even look at it.
+/// How long a poll may go on. A poll of one or two messages does not even check the limits.
 struct Budget {
     n_taken: usize,
-    /// At how many the limit, or the clock, is looked at next.
-    look_at: usize,
+    /// The number of messages at which limit and clock are checked next.
+    check_at: usize,
     until: Option<u64>,
 }
 
 /// How many messages are handled before the clock is read for the first time.
-const UNTIMED: usize = 2;
+const UNTIMED_MESSAGES: usize = 2;
 
 impl Budget {
     const fn new() -> Self {
-        Self { n_taken: 0, look_at: UNTIMED, until: None }
+        Self { n_taken: 0, check_at: UNTIMED_MESSAGES, until: None }
     }
 
-    /// Counts a message; false if the turn is over.
+    /// Counts a message; false if the budget is used up.
     #[inline]
-    fn take<M: 'static>(&mut self, turn: &TurnOf<'_, M>) -> bool {
-        if self.n_taken == self.look_at && !self.look(&any(turn)) {
+    fn take<M: 'static>(&mut self, poll: &PollOf<'_, M>) -> bool {
+        if self.n_taken == self.check_at && !self.check(&any(poll)) {
             return false;
         }
         self.n_taken += 1;
         true
     }
 
-    /// Looks at limit and clock, the more often the slower the messages are.
+    /// Checks limit and clock; more often the slower the messages are.
     #[cold]
-    fn look(&mut self, turn: &AnyTurn<'_>) -> bool {
-        let left = turn.throughput().saturating_sub(self.n_taken);
+    fn check(&mut self, poll: &AnyPoll<'_>) -> bool {
+        let left = poll.throughput().saturating_sub(self.n_taken);
         if left == 0 {
             return false;
         }
-        let (now, budget) = (turn.nanos(), turn.budget_nanos());
+        let (now, budget) = (poll.nanos(), poll.budget_nanos());
         let until = *self.until.get_or_insert_with(|| now.saturating_add(budget));
         if now >= until {
             return false;
         }
-        // Known to be fast only when the clock was read before, and as many more would take what is
-        // left at the most.
-        let (left_nanos, n_timed) = (until - now, (self.n_taken - UNTIMED) as u64);
-        let spent = budget.saturating_sub(left_nanos).saturating_mul(MESSAGES_PER_LOOK as u64);
+        // The messages are known to be fast only if the clock was read before, and if as many
+        // messages again would take at most the rest of the budget.
+        let (left_nanos, n_timed) = (until - now, (self.n_taken - UNTIMED_MESSAGES) as u64);
+        let spent = budget.saturating_sub(left_nanos).saturating_mul(MESSAGES_PER_CHECK as u64);
         let is_fast = n_timed > 0 && spent <= left_nanos.saturating_mul(n_timed);
-        self.look_at = self.n_taken + if is_fast { MESSAGES_PER_LOOK.min(left) } else { 1 };
+        self.check_at = self.n_taken + if is_fast { MESSAGES_PER_CHECK.min(left) } else { 1 };
         true
     }
 }
 
-impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
-    type Front = Front<A::Msg>;
-    type Sleep = Sleep;
+impl<A: Actor, F: FnMut() -> A + 'static> CustomTask for Cell<A, F> {
+    type Shared = ActorShared<A::Msg>;
+    type ParkToken = ParkMode;
 
     fn kind() -> TypeId {
         TypeId::of::<A::Msg>()
@@ -447,104 +477,111 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
         type_name::<A::Msg>()
     }
 
-    fn unpark(front: &Front<A::Msg>) -> bool {
-        // Not beside STOP, which stays up: a runner that was called finds a bit in any case.
-        if front.core.peek() & STOP == 0 {
-            front.core.raise(WOKEN);
+    fn unpark(shared: &ActorShared<A::Msg>) -> bool {
+        // Not next to STOP, which is never cleared: a runner that finds STOP handles system
+        // messages anyway.
+        if shared.header.flags() & STOP == 0 {
+            shared.header.set_flags(WOKEN);
         }
-        front.mail.call()
+        shared.mail.notify()
     }
 
-    fn is_parked(front: &Front<A::Msg>) -> bool {
-        front.mail.is_asleep()
+    fn is_parked(shared: &ActorShared<A::Msg>) -> bool {
+        shared.mail.is_asleep()
     }
 
     #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
     #[inline]
-    unsafe fn sleep(front: NonNull<Front<A::Msg>>, how: Sleep) -> bool {
-        // SAFETY: the front is there until it sleeps.
-        let mail = unsafe { &raw const (*front.as_ptr()).mail };
+    unsafe fn park(shared: NonNull<ActorShared<A::Msg>>, how: ParkMode) -> bool {
+        // SAFETY: the shared part exists until the cell is parked.
+        let mail = unsafe { &raw const (*shared.as_ptr()).mail };
         match how {
-            Sleep::Idle(seen) => {
-                // SAFETY: the caller is the runner, and the box is there until it sleeps.
-                let slept = unsafe { Mailbox::idle_from(mail, seen) };
+            ParkMode::Idle(seen) => {
+                // SAFETY: the caller is the runner, and the mailbox exists until the cell is
+                // parked.
+                let slept = unsafe { Mailbox::try_idle_with(mail, seen) };
                 if !slept {
-                    // SAFETY: it does not sleep, so this still is the runner.
-                    look_again(unsafe { front.as_ref() });
+                    // SAFETY: the cell is not parked, so this thread still is the runner.
+                    restore_woken(unsafe { shared.as_ref() });
                 }
                 slept
             }
             // SAFETY: as above.
-            Sleep::Wait => unsafe { Mailbox::park_at(mail) },
+            ParkMode::Wait => unsafe { Mailbox::park_at(mail) },
         }
     }
 
-    fn step(&mut self, turn: &TurnOf<'_, A::Msg>) -> Outcome {
-        let front = turn.front();
+    fn poll(&mut self, poll: &PollOf<'_, A::Msg>) -> Outcome {
+        let shared = poll.shared();
         let mut budget = Budget::new();
         loop {
             let is_calm = self.is_running() && self.state.flags & PENDING == 0;
-            if front.core.peek() != 0 || !is_calm {
+            if shared.header.flags() != 0 || !is_calm {
+                // Acknowledge before the flags are taken. A waker that sets its flag after that also
+                // notifies the mailbox after this line, so the cell cannot go idle before the next
+                // poll has seen the flag. In the other order this line could erase the notification
+                // of a flag that was set after the flags were taken.
                 if !mutant!("actor-look-forgotten") {
-                    look(front);
+                    acknowledge(shared);
                 }
-                if turn.is_terminated() && !mutant!("actor-force-unseen") {
-                    // The next turn is the end.
-                    return Outcome::Again;
+                if poll.is_terminated() && !mutant!("actor-force-unseen") {
+                    // The next poll stops the actor by force.
+                    return Outcome::PollAgain;
                 }
-                if turn.take_cancel().is_some() {
-                    front.core.raise(STOP);
+                if poll.take_cancel().is_some() {
+                    shared.header.set_flags(STOP);
                 }
-                if let Some(outcome) = self.alike(turn, |life, turn| life.attend(turn, &mut budget))
+                if let Some(outcome) = self
+                    .with_untyped(poll, |cell, poll| cell.handle_system_messages(poll, &mut budget))
                 {
                     return outcome;
                 }
             }
-            if !budget.take(turn) {
-                return Outcome::Again;
+            if !budget.take(poll) {
+                return Outcome::PollAgain;
             }
-            if self.state.has(RANKS)
+            if self.state.has(HAS_PRIORITIES)
                 && let Some(priority) = self.state.priority()
             {
-                match self.next_by_rank(turn, priority) {
-                    Popped::Item(envelope) => self.receive_envelope(turn, envelope),
-                    Popped::Empty(seen) => return Outcome::Sleep(Sleep::Idle(seen)),
-                    Popped::Busy => return Outcome::Again,
+                match self.next_by_priority(poll, priority) {
+                    Popped::Item(envelope) => self.receive_envelope(poll, envelope),
+                    Popped::Empty(seen) => return Outcome::Park(ParkMode::Idle(seen)),
+                    Popped::Retry => return Outcome::PollAgain,
                 }
                 continue;
             }
-            match next_message(front) {
-                Popped::Item((None, msg)) => self.receive(turn, msg),
-                Popped::Item((attached, msg)) => self.receive_attached(turn, attached, msg),
-                Popped::Empty(seen) => return Outcome::Sleep(Sleep::Idle(seen)),
-                Popped::Busy => return Outcome::Again,
+            match next_message(shared) {
+                Popped::Item((None, msg)) => self.receive(poll, msg),
+                Popped::Item((attached, msg)) => self.receive_attached(poll, attached, msg),
+                Popped::Empty(seen) => return Outcome::Park(ParkMode::Idle(seen)),
+                Popped::Retry => return Outcome::PollAgain,
             }
         }
     }
 
-    fn panicked(&mut self, turn: &TurnOf<'_, A::Msg>, caught: Caught) -> Outcome {
-        let failure = of_panic(&caught);
-        turn.discard(caught);
-        let extra = self.state.extra();
-        let is_beside = core::mem::take(&mut extra.is_beside);
-        let message_type = (!is_beside).then(type_name::<A::Msg>);
-        self.end_polled(turn);
-        self.state.end_run(false);
-        // What is done about it calls much that is not this crate's: that is for the next turn.
-        let earlier = self.state.extra().panicked.replace((failure, message_type));
-        turn.drop_contained(earlier);
+    fn on_panic(&mut self, poll: &PollOf<'_, A::Msg>, caught: PanicPayload) -> Outcome {
+        let failure = panic_failure(&caught);
+        poll.drop_panic_payload(caught);
+        let rare = self.state.rare();
+        let in_other_handler = core::mem::take(&mut rare.in_other_handler);
+        let message_type = (!in_other_handler).then(type_name::<A::Msg>);
+        self.drop_polled(poll);
+        self.state.finish_run(false);
+        // Handling the failure calls much user code; the next poll does that.
+        let earlier = self.state.rare().panicked.replace((failure, message_type));
+        poll.drop_catching_panic(earlier);
         self.state.set(PENDING, true);
-        Outcome::Again
+        Outcome::PollAgain
     }
 
-    fn ended(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        self.alike(turn, |life, turn| life.cut_short(turn));
+    fn on_terminate(&mut self, poll: &PollOf<'_, A::Msg>) {
+        self.with_untyped(poll, |cell, poll| cell.force_stop(poll));
     }
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
-    pub(crate) fn new(factory: F, settings: Option<Box<Settings<A>>>, asks_parent: bool) -> Self {
-        Self { actor: None, factory, state: State::new(settings, asks_parent) }
+    pub(crate) fn new(factory: F, settings: Option<Box<Settings<A>>>, is_supervised: bool) -> Self {
+        Self { actor: None, factory, state: CellState::new(settings, is_supervised) }
     }
 
     fn is_running(&self) -> bool {
@@ -553,163 +590,179 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     /// Handles a user message.
     #[inline]
-    fn receive(&mut self, turn: &TurnOf<'_, A::Msg>, msg: A::Msg) {
-        if self.state.flags & LOOKS_AT_TIME != 0 {
-            self.receive_timed(turn, msg);
+    fn receive(&mut self, poll: &PollOf<'_, A::Msg>, msg: A::Msg) {
+        if self.state.flags & HAS_RECEIVE_TIMEOUT != 0 {
+            self.receive_with_timers(poll, msg);
             return;
         }
         let Some(actor) = &mut self.actor else { return };
-        let mut cx = Context::new(&mut self.state, turn);
+        let mut cx = Context::new(&mut self.state, poll);
         let result = actor.receive(&mut cx, msg);
-        self.conclude::<A::Msg>(turn, result);
+        self.handle_result::<A::Msg>(poll, result);
     }
 
     /// Handles a user message in its envelope.
-    fn receive_envelope(&mut self, turn: &TurnOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
-        self.receive_attached(turn, envelope.header.attached, envelope.msg);
+    fn receive_envelope(&mut self, poll: &PollOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
+        self.receive_attached(poll, envelope.header.attached, envelope.msg);
     }
 
-    /// What a handler has returned.
+    /// Handles what a handler has returned.
     #[inline]
-    pub(crate) fn conclude<T>(&mut self, turn: &TurnOf<'_, A::Msg>, result: Result<Next, Failure>) {
-        self.concluded(turn, result, type_name::<T>());
-    }
-
-    /// The same for what is known by its name.
-    #[inline]
-    fn concluded(
+    pub(crate) fn handle_result<T>(
         &mut self,
-        turn: &TurnOf<'_, A::Msg>,
+        poll: &PollOf<'_, A::Msg>,
+        result: Result<Next, Failure>,
+    ) {
+        self.handle_result_of(poll, result, type_name::<T>());
+    }
+
+    /// The same for a message type that is given by its name.
+    #[inline]
+    fn handle_result_of(
+        &mut self,
+        poll: &PollOf<'_, A::Msg>,
         result: Result<Next, Failure>,
         name: &'static str,
     ) {
         match result {
             Ok(Next::Stay) => {}
-            Ok(Next::Stop) => self.stop(turn),
-            Ok(Next::Unhandled) => unhandled(&any(turn), name),
-            Err(failure) => self.fail(turn, failure, name),
+            Ok(Next::Stop) => self.stop(poll),
+            Ok(Next::Unhandled) => unhandled(&any(poll), name),
+            Err(failure) => self.fail(poll, failure, name),
         }
-        if self.state.flags & (UNSTASHES | SETS_TIMEOUT) != 0 {
-            self.settle(turn);
+        if self.state.flags & (UNSTASH_REQUESTED | STARTS_TIMEOUT) != 0 {
+            self.apply_deferred(poll);
         }
     }
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
-    /// Does what is the same for all types.
+    /// Calls untyped code, which is compiled once for all types of actors.
     #[inline]
-    fn alike<R>(
+    fn with_untyped<R>(
         &mut self,
-        turn: &TurnOf<'_, A::Msg>,
-        what: impl FnOnce(&mut dyn Typed, &AnyTurn<'_>) -> R,
+        poll: &PollOf<'_, A::Msg>,
+        what: impl FnOnce(&mut dyn CellVTable, &AnyPoll<'_>) -> R,
     ) -> R {
-        what(&mut Live { cell: self, turn }, &any(turn))
+        what(&mut TypedCell { cell: self, poll }, &any(poll))
     }
 
-    /// It wants to stop.
+    /// The actor has asked to stop.
     #[cold]
-    fn stop(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        self.alike(turn, |life, turn| life.stop(turn, None));
+    fn stop(&mut self, poll: &PollOf<'_, A::Msg>) {
+        self.with_untyped(poll, |cell, poll| cell.stop(poll, None));
     }
 
-    /// It has failed in the handler of something of this name.
+    /// The actor has failed while it handled something of this type name.
     #[cold]
-    fn fail(&mut self, turn: &TurnOf<'_, A::Msg>, failure: Failure, name: &'static str) {
-        self.alike(turn, |life, turn| life.fail(turn, failure, Some(name)));
+    fn fail(&mut self, poll: &PollOf<'_, A::Msg>, failure: Failure, name: &'static str) {
+        self.with_untyped(poll, |cell, poll| cell.fail(poll, failure, Some(name)));
     }
 
-    /// Does what a handler has asked for, for when it returns.
+    /// Applies what a handler has requested for the time after its return.
     #[cold]
-    fn settle(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        if self.state.has(UNSTASHES) {
-            self.state.put_back();
+    fn apply_deferred(&mut self, poll: &PollOf<'_, A::Msg>) {
+        if self.state.has(UNSTASH_REQUESTED) {
+            self.state.unstash();
         }
-        if self.state.has(SETS_TIMEOUT) {
-            self.state.set(SETS_TIMEOUT, false);
-            self.state.restart_idle(turn);
+        if self.state.has(STARTS_TIMEOUT) {
+            self.state.set(STARTS_TIMEOUT, false);
+            self.state.restart_receive_timeout(poll);
         }
     }
 }
 
-/// An actor that watches another must care for its end.
-pub(crate) static DEATH_PACT: Coded =
-    Coded::new(20, "an actor that it watches has ended, and it did not handle that");
+/// An actor that watches another one must handle its termination.
+pub(crate) static DEATH_PACT: StaticError =
+    StaticError::new(20, "a watched actor has stopped, and the termination was not handled");
 
-fn of_panic(caught: &Caught) -> Failure {
+fn panic_failure(caught: &PanicPayload) -> Failure {
     Panicked::new(caught.message()).into()
 }
 
 #[cold]
-fn unhandled(turn: &AnyTurn<'_>, message_type: &'static str) {
-    let core = turn.front();
-    core.system().events().publish(&SystemEvent::Unhandled(Unhandled {
-        pid: turn.pid(),
-        path: core.path.clone(),
+fn unhandled(poll: &AnyPoll<'_>, message_type: &'static str) {
+    let header = poll.shared();
+    header.system().events().publish(&SystemEvent::Unhandled(Unhandled {
+        pid: poll.pid(),
+        path: header.path.clone(),
         message_type,
     }));
 }
 
-impl<A: Actor> State<A> {
-    /// Puts stashed messages in front of the mailbox, behind those that were put there before.
-    pub(crate) fn put_back(&mut self) {
-        self.flags &= !UNSTASHES;
-        let Some(extra) = &mut self.extra else { return };
-        let n = core::mem::take(&mut extra.unstash).min(extra.stash.len());
-        // In front of what was put back earlier and not handled yet? No: those are older.
+impl<A: Actor> CellState<A> {
+    /// Moves stashed messages before the mailbox, behind those that were unstashed earlier.
+    pub(crate) fn unstash(&mut self) {
+        self.flags &= !UNSTASH_REQUESTED;
+        let Some(rare) = &mut self.rare else { return };
+        let n = core::mem::take(&mut rare.unstash).min(rare.stash.len());
+        // Messages that were unstashed earlier and are not handled yet are older, so the new ones
+        // go behind them.
         for _ in 0..n {
-            extra.unstashed.extend(extra.stash.pop_front());
+            rare.unstashed.extend(rare.stash.pop_front());
         }
-        if !extra.unstashed.is_empty() && !mutant!("actor-unstash-unseen") {
+        if !rare.unstashed.is_empty() && !mutant!("actor-unstash-unseen") {
             self.flags |= PENDING;
         }
     }
 }
 
 #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
-fn pop<M: 'static>(front: &Front<M>) -> Pop<Envelope<M>> {
-    // SAFETY: called in a turn only, and a cell has one runner at a time.
-    unsafe { front.mail.pop() }
+fn pop<M: 'static>(shared: &ActorShared<M>) -> Pop<Envelope<M>> {
+    // SAFETY: called by the runner within a poll only, and a cell has one runner at a time.
+    unsafe { shared.mail.pop() }
 }
 
-/// Makes the memory of the mailbox now, if its bound is small enough to do that.
+/// Allocates the memory of the mailbox now, if its bound is small enough.
 #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
-fn reserve<M: 'static>(front: &Front<M>) {
+fn reserve<M: 'static>(shared: &ActorShared<M>) {
     if !mutant!("actor-mailbox-unreserved") {
         // SAFETY: as in `pop`.
-        unsafe { front.mail.reserve() };
+        unsafe { shared.mail.reserve() };
     }
 }
 
-/// Notes that the runner looks at what it was called for.
+/// Acknowledges a notification: from here on, a waker that notifies the mailbox makes the next
+/// attempt to go idle fail.
 #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
-fn look<M: 'static>(front: &Front<M>) {
+fn acknowledge<M: 'static>(shared: &ActorShared<M>) {
     // SAFETY: as in `pop`.
-    unsafe { front.mail.look() }
+    unsafe { shared.mail.ack() }
 }
 
-/// What an actor with nothing to do goes idle from; none if something has come after all.
+/// A proof that the mailbox is empty, which is required for going idle; none if something has
+/// arrived.
 #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
-fn see_empty<M: 'static>(front: &Front<M>) -> Option<Seen> {
+fn empty_token<M: 'static>(shared: &ActorShared<M>) -> Option<EmptyToken> {
     // SAFETY: as in `pop`.
-    unsafe { front.mail.see_empty() }
+    unsafe { shared.mail.empty_token() }
 }
 
-/// There was nothing to take, and yet it may not sleep. If that is because it was called, then the
-/// bit of that call may have been taken down already: the caller raises it before it calls, and a
-/// look between the two takes the bit alone. So it is raised again, or it would never look. One
-/// that waits for a note looks in any case.
+/// The mailbox was empty, but the cell cannot go idle, because a producer, a waiting sender or a
+/// waker was faster. In the case of the waker, the WOKEN flag may be lost:
+///
+/// 1. Waker: sets its flag and WOKEN in the flag word (`unpark`).
+/// 2. Runner: takes the flags, which clears WOKEN, and handles the cause.
+/// 3. Waker: notifies the mailbox word.
+/// 4. Runner: finds the mailbox empty and fails to go idle, because of step 3.
+///
+/// The notification of step 3 stays in the mailbox word until the runner acknowledges it, and the
+/// runner does so only if a flag is set. Without WOKEN, the next poll would see no flag, would not
+/// acknowledge the notification, and would fail to go idle again, forever. So the runner sets WOKEN
+/// again. In [`ParkMode::Wait`] this is not necessary: there the runner handles system messages in
+/// each poll.
 #[cold]
-fn look_again<M: 'static>(front: &Front<M>) {
+fn restore_woken<M: 'static>(shared: &ActorShared<M>) {
     if !mutant!("actor-call-unseen") {
-        front.core.raise(WOKEN);
+        shared.header.set_flags(WOKEN);
     }
 }
 
-/// The next message and what came along. The rest of the header is left where it is, which needs no
+/// The next message with its attachment. The rest of the envelope's header is not read; it needs no
 /// drop.
 #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
 #[inline]
-fn next_message<M: 'static>(front: &Front<M>) -> Popped<(Option<Pooled<Attached>>, M)> {
+fn next_message<M: 'static>(shared: &ActorShared<M>) -> Popped<(Option<PoolBox<Attached>>, M)> {
     let read = |envelope: *const Envelope<M>| {
         // SAFETY: the mailbox hands out a valid value.
         let attached = unsafe { &raw const (*envelope).header.attached };
@@ -722,5 +775,5 @@ fn next_message<M: 'static>(front: &Front<M>) -> Popped<(Option<Pooled<Attached>
         (attached, msg)
     };
     // SAFETY: as in `pop`; what is not read are numbers.
-    unsafe { front.mail.pop_by(read) }
+    unsafe { shared.mail.pop_with(read) }
 }

@@ -1,23 +1,23 @@
-//! What code that `#[actor]` has written needs beside the public types. Not for anybody else.
+//! Support for code that `#[actor]` generates. Not part of the public API.
 //!
-//! The tests of the macro have this file beside stand-ins for those types, so it names them by
-//! `super`.
+//! The tests of the macro include this file together with stand-ins for the public types; therefore
+//! this file names those types through `super`.
 
 pub use alloc::boxed::Box;
 
 use super::{Failure, Next};
 
-/// What a handler may return.
+/// The types that a handler may return.
 #[diagnostic::on_unimplemented(
     message = "a handler cannot return `{Self}`",
-    label = "it returns nothing, `Next`, `Result<(), Failure>` or `Result<Next, Failure>`"
+    label = "a handler returns nothing, `Next`, `Result<(), Failure>` or `Result<Next, Failure>`"
 )]
 pub trait IntoNext {
-    /// What it means.
+    /// Converts the return value of a handler.
     ///
     /// # Errors
     ///
-    /// The failure that it is, if it is one.
+    /// The failure that the handler returned.
     fn into_next(self) -> Result<Next, Failure>;
 }
 

@@ -1,4 +1,4 @@
-//! Clockjack's actors: typed, supervised and timed, on every host.
+//! Typed, supervised actors with timers, for threads, for tests and for bare metal.
 //!
 //! ```
 //! use clockjack_actor::{Actor, ActorSystem, Context, Failure, Next, ReplyTo, RootContext};
@@ -36,7 +36,8 @@
 //!     }
 //! }
 //!
-//! // A host gives clock and sleep: here one whose time passes by hand. `clockjack-rt` has threads.
+//! // A host provides the clock and the way to sleep. The clock of this host is advanced by hand;
+//! // `clockjack-rt` provides hosts with threads.
 //! let mut root = RootContext::new(bench, ActorSystem::builder("hello"))?;
 //! let greeter = root.spawn("greeter", Greeter::default)?;
 //! greeter.tell(Msg::Greet("world"))?;
@@ -47,34 +48,36 @@
 //!
 //! # The model
 //!
-//! An **actor** is a value that handles one message at a time, as `&mut self`. Whoever has its
-//! [`ActorRef`], one word, may [`tell`](ActorRef::tell) it something: that never waits, and what is
-//! refused comes back. [`send`](ActorRef::send) waits for room, [`ask`](ActorRef::ask) for an
-//! answer, with a time-out always. A ref can be [mapped](ActorRef::map), so that who has it sees
-//! only the messages that it is to send.
+//! An **actor** is a value that handles one message at a time, as `&mut self`. Code that has the
+//! actor's [`ActorRef`] (one machine word) can [`tell`](ActorRef::tell) the actor a message: `tell`
+//! never waits, and a refused message is returned to the caller. [`send`](ActorRef::send) waits for
+//! room in the mailbox. [`ask`](ActorRef::ask) waits for an answer, always with a time-out. A ref
+//! can be [mapped](ActorRef::map), so that its holder can send only one kind of message.
 //!
-//! Actors stand in a tree, at [paths](ActorPath) like `/user/a/b`. A **parent** starts its
-//! children, stops them, and decides about those that fail and have not settled that themselves
-//! ([`Strategy`]): by its [`Context`]. A failure is an `Err` or, where the host can catch it, a
-//! panic; both go the same way. A **restart** calls the factory again; what waits in the mailbox
-//! stays. Children stop before their parent does, the newest first.
+//! Actors form a tree and have [paths](ActorPath) like `/user/a/b`. A **parent** starts its
+//! children, stops them, and supervises them through its [`Context`]: a [`Strategy`] decides about
+//! every failure that the child's own strategies do not handle. A failure is an `Err` or, where the
+//! host can catch it, a panic; both are handled in the same way. A **restart** calls the factory
+//! again; the messages in the mailbox stay. Children stop before their parent does, the newest
+//! first.
 //!
-//! What comes to an actor has three lanes: **system** (stop, restart, ends of others, failures),
-//! **control** (its timers, and [`tell_control`](ActorRef::tell_control)), **user**. A lane
-//! overtakes the next; within a lane the messages of one sender keep their order.
+//! An actor receives three kinds of messages: **system** (stop, restart, termination of watched
+//! actors, failures), **control** (its timers, and [`tell_control`](ActorRef::tell_control)), and
+//! **user**. Each kind overtakes the next; within one kind, the messages of one sender keep their
+//! order.
 //!
 //! # Map
 //!
-//! | what | where |
+//! | topic | modules |
 //! |---|---|
-//! | the actor, and what it can do in a handler | [`actor`], [`context`], [`props`] |
-//! | addresses, questions, waiting for room | [`actor_ref`], [`ask`], [`reply`], [`send`] |
+//! | actors and their handlers | [`actor`], [`context`], [`props`] |
+//! | references: tell, ask, send | [`actor_ref`], [`ask`], [`reply`], [`send`] |
 //! | failures | [`strategy`], [`failure_info`], [`escalation`], [`hub`] |
 //! | time | [`timers`], [`receive_timeout`], [`scheduler`] |
 //! | futures in an actor; messages of other types | [`futures`], [`adapter`] |
-//! | finding and spreading | [`receptionist`], [`router`] |
-//! | the system, its events, its end | [`system`], [`events`], [`shutdown`], [`stuck`] |
-//! | hosts on one thread | [`root`] |
+//! | service discovery and routers | [`receptionist`], [`router`] |
+//! | the system: events and shutdown | [`system`], [`events`], [`shutdown`], [`stuck`] |
+//! | single-threaded hosts | [`root`] |
 //!
 //! # What is not here
 //!
@@ -83,63 +86,42 @@
 //!
 //! # Microcontrollers
 //!
-//! Actors run on bare metal as they are, on a [`RootContext`]. They are run on a Cortex-M3, and
-//! compiled for processors without compare-exchange (Cortex-M0) and for RV32. What a program has to
-//! say of its processor stands in `clockjack-sync`; `firmware/` is one, and says what it costs.
+//! Actors run on bare metal, on a [`RootContext`]. They are tested on a Cortex-M3, and compiled for
+//! processors without compare-exchange (Cortex-M0) and for RV32. `clockjack-sync` documents what a
+//! program has to declare about its processor; `firmware/` contains example programs and their
+//! memory cost.
 #![no_std]
 
 extern crate alloc;
 #[cfg(any(test, loom, mutants))]
 extern crate std;
 
-pub mod actor;
-pub mod actor_ref;
-pub mod adapter;
-pub mod ask;
-mod base;
+mod api;
 mod cell;
-mod children;
-pub mod context;
-mod control;
-mod dead_letters;
-mod envelope;
-pub mod error;
-pub mod escalation;
-pub mod events;
-pub mod failure_info;
-mod front;
-pub mod futures;
 #[doc(hidden)]
 pub mod generated;
-pub mod hub;
-mod lane;
-mod notes;
-pub mod path;
-mod pooled;
-pub mod props;
-pub mod receive_timeout;
-pub mod receptionist;
-pub mod reply;
+mod mailbox;
 pub mod root;
-pub mod router;
-pub mod router_logic;
-pub mod scheduler;
-pub mod send;
+mod services;
 pub mod shutdown;
-mod spawn;
-pub mod strategy;
-pub mod stuck;
+mod supervision;
 pub mod system;
-pub mod system_message;
 #[doc(hidden)]
 pub mod testing;
-pub mod timers;
+
+pub use api::{
+    actor, actor_ref, adapter, ask, context, error, futures, path, props, receive_timeout, reply,
+    system_message, timers,
+};
+pub use mailbox::send;
+pub use services::{events, receptionist, router, router_logic, scheduler};
+pub use supervision::{escalation, failure_info, hub, strategy, stuck};
 
 pub use actor::{Actor, FnActor, Next, Signal};
 pub use actor_ref::ActorRef;
 pub use adapter::Foreign;
 pub use ask::{Ask, AskError, AskWithStatus};
-pub use clockjack_exec::{Coded, Failure, Limits, Pid, SendError, StartError, Toolbox};
+pub use clockjack_exec::{Failure, Limits, Pid, SendError, StartError, StaticError, Toolbox};
 pub use clockjack_observe as observe;
 pub use clockjack_sched::{
     Cancellable, DispatcherId, ExecutionBatch, ScheduleError, TaskRunPriority,

@@ -1,5 +1,5 @@
-//! A system on one thread, and the hand that turns its crank.
-#![expect(unsafe_code, reason = "promises that what it spawns stays on its thread")]
+//! A single-threaded actor system, driven by the caller.
+#![expect(unsafe_code, reason = "spawns actors that are not `Send` on their own thread")]
 
 use alloc::boxed::Box;
 use core::{
@@ -11,68 +11,68 @@ use core::{
     time::Duration,
 };
 
-use clockjack_exec::{Caught, LocalExecutor, StartError, Toolbox};
+use clockjack_exec::{LocalExecutor, PanicPayload, StartError, Toolbox};
 use clockjack_sched::{HandlerError, Scheduler, SchedulerHost};
-use clockjack_sync::{Counted, mutant, waker::AtomicWaker};
+use clockjack_sync::{Arc, mutant, waker::AtomicWaker};
 use clockjack_time::{ClockKind, MonotonicClock, Tick, TickDriver, TimerInstant};
 
 use crate::{
     ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SpawnErrorKind, SystemBuilder,
-    spawn::{self, Where},
+    cell::spawn::{self, Placement},
     system::{FailedStart, HostParts, TerminationReport},
 };
 
-/// How many jobs of the scheduler run between two looks at the actors.
-const JOBS_PER_TURN: usize = 64;
-/// How many actors are stepped between two looks at the timers, at most.
-const STEPS_PER_TURN: usize = 64;
-/// For how long actors are stepped between two looks at the timers, but for the last few steps.
-const TURN_MAX: Duration = Duration::from_millis(1);
-/// How many actors are stepped between two looks at the clock, at most.
-const STEPS_PER_LOOK: usize = 4;
+/// The number of scheduler jobs per round, before the actors run.
+const JOBS_PER_ROUND: usize = 64;
+/// The most steps of actors per round, before the timers are checked again.
+const STEPS_PER_ROUND: usize = 64;
+/// The time that actors may run per round, apart from the last few steps.
+const ROUND_TIME_MAX: Duration = Duration::from_millis(1);
+/// The most steps of actors between two reads of the clock.
+const STEPS_PER_CLOCK_READ: usize = 4;
 
-/// A system of actors on the thread that made it; nothing needs to be `Send`.
+/// An actor system on the thread that created it; nothing needs to be `Send`.
 ///
-/// It runs when it is told to: on a board without an operating system, in a test, in a simulation.
+/// The caller drives it: on a board without an operating system, in a test, or in a simulation.
 pub struct RootContext {
     executor: LocalExecutor,
     system: ActorSystem,
-    crank: Box<dyn Crank>,
-    /// Whether the driver wakes this thread's task when time passes.
-    is_driven: bool,
-    /// Time passes only by a call, so there is no use in waiting for it.
+    host: Box<dyn RootHost>,
+    /// Whether the tick driver wakes the task that drives this context.
+    is_driver_registered: bool,
+    /// The clock is advanced by hand, so there is no point in waiting for it.
     is_manual: bool,
-    /// Not `Send`: neither is what it runs.
+    /// Not `Send`, because the actors need not be.
     _here: PhantomData<*const ()>,
 }
 
-/// A toolbox that the executor and the scheduler share.
-struct Shared<B>(Counted<Desk<B>>);
+/// The toolbox of the platform, which the executor and the scheduler share.
+struct SharedToolbox<B>(Arc<Inner<B>>);
 
-/// A toolbox, and who else is to be woken where its thread is.
-struct Desk<B> {
+/// The toolbox, and a waker that is woken together with its thread.
+struct Inner<B> {
     toolbox: B,
-    /// The task that awaits [`RootContext::dispatch_next`], if one does.
-    bell: AtomicWaker,
+    /// The waker of the task that awaits [`RootContext::dispatch_next`], if one does.
+    dispatch_waker: AtomicWaker,
 }
 
-impl<B: Toolbox> Desk<B> {
+impl<B: Toolbox> Inner<B> {
     fn unpark(&self) {
         self.toolbox.unpark();
-        self.bell.wake();
+        self.dispatch_waker.wake();
     }
 }
 
-/// What a root context needs of its host, whatever its type.
-trait Crank {
+/// What a root context needs from its host, independent of the host's type.
+trait RootHost {
     fn now(&self) -> Tick;
     fn park(&self, until: Option<Tick>);
-    /// Wakes this one, once, when there is something to do.
-    fn await_work(&self, waker: &Waker);
+    /// Registers a waker, which is woken once when there is something to do.
+    fn register_waker(&self, waker: &Waker);
     fn driver(&self) -> &dyn TickDriver;
 }
 
-impl<B: Toolbox + Send> Crank for Shared<B> {
+impl<B: Toolbox + Send> RootHost for SharedToolbox<B> {
     fn now(&self) -> Tick {
         self.0.toolbox.clock().now().tick()
     }
@@ -81,8 +81,8 @@ impl<B: Toolbox + Send> Crank for Shared<B> {
         self.0.toolbox.park(until);
     }
 
-    fn await_work(&self, waker: &Waker) {
-        self.0.bell.register(waker);
+    fn register_waker(&self, waker: &Waker) {
+        self.0.dispatch_waker.register(waker);
     }
 
     fn driver(&self) -> &dyn TickDriver {
@@ -90,7 +90,7 @@ impl<B: Toolbox + Send> Crank for Shared<B> {
     }
 }
 
-impl<B: Toolbox + Send> Toolbox for Shared<B> {
+impl<B: Toolbox + Send> Toolbox for SharedToolbox<B> {
     fn clock(&self) -> &dyn MonotonicClock {
         self.0.toolbox.clock()
     }
@@ -119,12 +119,12 @@ impl<B: Toolbox + Send> Toolbox for Shared<B> {
         self.0.toolbox.seed()
     }
 
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
-        self.0.toolbox.guarded(turn)
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
+        self.0.toolbox.catch_unwind(call)
     }
 }
 
-impl<B: Toolbox + Send + 'static> SchedulerHost for Shared<B> {
+impl<B: Toolbox + Send + 'static> SchedulerHost for SharedToolbox<B> {
     fn now(&self) -> TimerInstant {
         self.0.toolbox.now()
     }
@@ -137,25 +137,25 @@ impl<B: Toolbox + Send + 'static> SchedulerHost for Shared<B> {
         "root context"
     }
 
-    fn call_runner(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize) {
         self.0.unpark();
     }
 
-    fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
         self.0
             .toolbox
-            .guarded(call)
+            .catch_unwind(call)
             .map_err(|caught| HandlerError::panic(alloc::string::String::from(caught.message())))
     }
 }
 
 impl RootContext {
-    /// Starts a system on this thread.
+    /// Starts an actor system on this thread.
     ///
     /// # Errors
     ///
-    /// If two commands have the same number, there is no room for the guardians, or a hook of the
-    /// start has failed.
+    /// If two commands have the same number, if there is no room for the guardians, or if a start
+    /// hook has failed.
     pub fn new(
         toolbox: impl Toolbox + Send + 'static,
         mut builder: SystemBuilder,
@@ -166,10 +166,10 @@ impl RootContext {
         config.start = toolbox.clock().now().tick();
         config.shards = 1;
         let is_manual = toolbox.clock().kind() == ClockKind::Deterministic;
-        let desk = Desk { toolbox, bell: AtomicWaker::new() };
-        let toolbox = Counted::new(desk);
-        let executor = LocalExecutor::new(Shared(toolbox.clone()), limits, commands)?;
-        let scheduler = Scheduler::new(config, Shared(toolbox.clone()))
+        let inner = Inner { toolbox, dispatch_waker: AtomicWaker::new() };
+        let toolbox = Arc::new(inner);
+        let executor = LocalExecutor::new(SharedToolbox(toolbox.clone()), limits, commands)?;
+        let scheduler = Scheduler::new(config, SharedToolbox(toolbox.clone()))
             .map_err(|refused| StartError::thread(&refused))?;
         let host = HostParts {
             executor: executor.handle(),
@@ -183,14 +183,20 @@ impl RootContext {
             Err(FailedStart { error, system: None }) => return Err(error),
             Err(FailedStart { error, system: Some(system) }) => (system, Some(error)),
         };
-        let crank = Box::new(Shared(toolbox));
-        let root =
-            Self { executor, system, crank, is_driven: false, is_manual, _here: PhantomData };
-        // What has begun ends as any other does.
+        let host = Box::new(SharedToolbox(toolbox));
+        let root = Self {
+            executor,
+            system,
+            host,
+            is_driver_registered: false,
+            is_manual,
+            _here: PhantomData,
+        };
+        // A system that has started is shut down like any other, by the drop of `root`.
         error.map_or(Ok(root), Err)
     }
 
-    /// The system.
+    /// The actor system.
     #[must_use]
     pub fn system(&self) -> &ActorSystem {
         &self.system
@@ -204,7 +210,7 @@ impl RootContext {
         self.executor.handle()
     }
 
-    /// Starts an actor below `/user`, on this thread.
+    /// Starts an actor under `/user`, on this thread.
     ///
     /// # Errors
     ///
@@ -217,102 +223,107 @@ impl RootContext {
         let Some(user) = self.system.inner().user() else {
             return Err(SpawnError::new(SpawnErrorKind::Stopping, props));
         };
-        let here = Where::Here(self.executor.handle());
+        let here = Placement::Here(self.executor.handle());
         // SAFETY: this is the thread of the executor.
         unsafe { spawn::spawn(&user, true, here, name, props) }
     }
 
-    /// From here on nothing allocates: what would is refused, wherever it is asked for.
+    /// Seals the system: from now on every operation that would allocate memory is refused.
     ///
-    /// That is: actors; subscriptions to events, to failures, to the receptionist, and what is
-    /// listed there; tasks and hooks of the shutdown; waiting for room in a mailbox; asks and
-    /// futures beyond what there is room for. Timers and jobs go on, within the capacity of the
-    /// scheduler, whose room [`SchedulerConfig::is_fixed`](clockjack_sched::SchedulerConfig)
-    /// makes at the start. What a failure will need, each actor makes in its next turn, and so it
-    /// does the memory of its mailbox, if that has room for 112 messages at the most, or 28 on a
-    /// microcontroller ([`Mailbox::bounded`](crate::Mailbox::bounded), [`Limits::messages`]). The
-    /// end of the system itself may allocate.
+    /// Refused operations are: spawning actors; subscribing to events, failures or the
+    /// receptionist; registering services; adding tasks and hooks of the shutdown; waiting for room
+    /// in a mailbox; and asks and futures beyond the reserved room. Timers and jobs continue to
+    /// work within the capacity of the scheduler, whose memory
+    /// [`SchedulerConfig::is_fixed`](clockjack_sched::SchedulerConfig) allocates at the start. Each
+    /// actor allocates in its next poll what a later failure will need, and the memory of its
+    /// mailbox, if that holds at most 112 messages, or 28 on a microcontroller
+    /// ([`Mailbox::bounded`](crate::Mailbox::bounded), [`Limits::messages`]). The termination of
+    /// the system may allocate.
     ///
     /// [`Limits::messages`]: crate::Limits::messages
     pub fn seal(&mut self) {
         self.system.inner().seal();
     }
 
-    /// Runs what is due and steps what is ready, until nothing is; gives the number of steps.
+    /// Runs due jobs and timers and ready actors until there are none. Returns the number of steps.
     pub fn run_until_idle(&mut self) -> usize {
         let mut steps = 0;
         loop {
-            let turn = self.turn();
-            if turn.steps == 0 {
+            let round = self.run_round();
+            if round.steps == 0 {
                 return steps;
             }
-            steps += turn.steps;
+            steps += round.steps;
         }
     }
 
-    /// Runs what is due, then steps actors that are ready, for a while.
-    fn turn(&mut self) -> Turn {
-        let jobs = self.system.scheduler().turn(0, 0, JOBS_PER_TURN);
+    /// Runs due jobs and timers, then ready actors, up to the limits of one round.
+    fn run_round(&mut self) -> Round {
+        let jobs = self.system.scheduler().poll_shard(0, 0, JOBS_PER_ROUND);
         let fired = self.executor.fire_due();
-        let stepped = self.step_some();
+        let stepped = self.step_actors();
         let next_wake = match (jobs.next_wake, self.executor.next_wake()) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
         let steps = jobs.ran + fired + stepped + usize::from(jobs.is_more);
-        Turn { steps, next_wake, is_ready: jobs.is_more || self.executor.is_ready() }
+        Round { steps, next_wake, is_ready: jobs.is_more || self.executor.is_ready() }
     }
 
-    /// Steps actors until none is ready, or timers are to be looked at again. The clock is read
-    /// the more seldom the faster they are; a slow one is noticed after a few steps at the latest.
-    fn step_some(&mut self) -> usize {
+    /// Runs actors until none is ready or the time of the round is over. The faster the actors are,
+    /// the more rarely the clock is read; a slow actor is noticed after a few steps at the latest.
+    fn step_actors(&mut self) -> usize {
         let clock = self.system.scheduler();
         let begun = clock.now();
-        let (mut steps, mut until_look) = (0, 1);
-        while steps < STEPS_PER_TURN {
-            let stepped = self.executor.step_many(until_look);
+        let (mut steps, mut until_clock_read) = (0, 1);
+        while steps < STEPS_PER_ROUND {
+            let stepped = self.executor.step_many(until_clock_read);
             steps += stepped;
-            // One that goes on and on has ended these early, for a look at the clock.
-            let is_idle = stepped < until_look && !self.executor.is_ready();
-            let is_over = clock.now().since(begun) >= TURN_MAX && !mutant!("root-turn-untimed");
-            if stepped == 0 || is_idle || is_over {
+            // An actor that is ready again and again makes `step_many` return early, so that the
+            // clock is read.
+            let is_idle = stepped < until_clock_read && !self.executor.is_ready();
+            let is_time_up =
+                clock.now().since(begun) >= ROUND_TIME_MAX && !mutant!("root-turn-untimed");
+            if stepped == 0 || is_idle || is_time_up {
                 break;
             }
-            until_look = (2 * until_look).min(STEPS_PER_LOOK);
+            until_clock_read = (2 * until_clock_read).min(STEPS_PER_CLOCK_READ);
         }
         steps
     }
 
-    /// When something is due next, after a turn of what is due and ready now. A turn is bounded:
-    /// if it left something, that is due now.
+    /// Runs one round and returns when something is due next. A round is bounded: if it left work,
+    /// the result is the current time.
     pub fn next_wake(&mut self) -> Option<Tick> {
-        let turn = self.turn();
-        if turn.is_ready && !mutant!("root-rest-slept-on") {
-            return Some(self.crank.now());
+        let round = self.run_round();
+        if round.is_ready && !mutant!("root-rest-slept-on") {
+            return Some(self.host.now());
         }
-        turn.next_wake
+        round.next_wake
     }
 
-    /// Runs once what is due or ready, and waits for that if nothing is. False if the system has
-    /// terminated.
+    /// Runs one round; if nothing is due or ready, waits for work first. Returns false if the
+    /// system has terminated.
     ///
-    /// The task that awaits it is woken by whoever has something for an actor, and by the ticks of
-    /// the toolbox's driver, in the context that they come from. If the driver serves somebody else
-    /// already, or was stopped, the task asks again and again while something waits for its time.
+    /// The awaiting task is woken by every operation that gives an actor something to do, and by
+    /// the ticks of the toolbox's driver, in the context from which these come. If the driver
+    /// already serves another consumer, or was stopped, the task polls continuously while something
+    /// waits for its time.
     pub async fn dispatch_next(&mut self) -> bool {
         poll_fn(|cx| {
-            // Before the look for work: what comes behind it wakes.
-            self.crank.await_work(cx.waker());
-            self.is_driven = self.is_driven || self.follow_driver();
-            while self.is_driven && self.crank.driver().poll_tick().is_some() {}
+            // Register the waker before checking for work, so that work that arrives after the
+            // check wakes the task.
+            self.host.register_waker(cx.waker());
+            self.is_driver_registered = self.is_driver_registered || self.register_with_driver();
+            while self.is_driver_registered && self.host.driver().poll_tick().is_some() {}
             if self.system.when_terminated().report().is_some() {
                 return Poll::Ready(false);
             }
-            let turn = self.turn();
-            if turn.steps > 0 {
+            let round = self.run_round();
+            if round.steps > 0 {
                 return Poll::Ready(true);
             }
-            if turn.is_ready || (turn.next_wake.is_some() && !self.is_driven) {
+            if round.is_ready || (round.next_wake.is_some() && !self.is_driver_registered) {
                 cx.waker().wake_by_ref();
             }
             Poll::Pending
@@ -320,17 +331,18 @@ impl RootContext {
         .await
     }
 
-    /// Lets the driver's ticks wake whoever awaits; false if it serves somebody else.
-    fn follow_driver(&self) -> bool {
-        self.crank.driver().register(self.executor.waker()).is_ok()
+    /// Registers this context with the driver, whose ticks then wake the awaiting task. Returns
+    /// false if the driver already serves another consumer.
+    fn register_with_driver(&self) -> bool {
+        self.host.driver().register(self.executor.waker()).is_ok()
     }
 
-    /// Runs until `stop` says so, or the system has terminated.
+    /// Runs until `stop` returns true or the system has terminated.
     pub async fn run_until(&mut self, mut stop: impl FnMut() -> bool) {
         while !stop() && self.dispatch_next().await {}
     }
 
-    /// Runs for ever: also when the system has terminated it does not return.
+    /// Runs forever: does not return even when the system has terminated.
     pub async fn run_forever(&mut self) -> Infallible {
         loop {
             if !self.dispatch_next().await {
@@ -339,18 +351,18 @@ impl RootContext {
         }
     }
 
-    /// Runs on this thread, which sleeps where there is nothing to do, until `stop` says so or the
-    /// system has terminated.
+    /// Runs on this thread, which sleeps when there is nothing to do, until `stop` returns true or
+    /// the system has terminated.
     pub fn blocking_dispatch_loop(&mut self, mut stop: impl FnMut() -> bool) {
         while !stop() && self.system.when_terminated().report().is_none() {
-            let turn = self.turn();
-            if turn.steps == 0 && !turn.is_ready {
-                self.crank.park(turn.next_wake);
+            let round = self.run_round();
+            if round.steps == 0 && !round.is_ready {
+                self.host.park(round.next_wake);
             }
         }
     }
 
-    /// Runs until a future has its output.
+    /// Runs until a future completes and returns its output.
     pub fn block_on<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = core::pin::pin!(future);
         let waker = self.executor.waker();
@@ -359,51 +371,52 @@ impl RootContext {
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                 return output;
             }
-            let turn = self.turn();
-            if turn.steps == 0 && !turn.is_ready {
-                self.crank.park(turn.next_wake);
+            let round = self.run_round();
+            if round.steps == 0 && !round.is_ready {
+                self.host.park(round.next_wake);
             }
         }
     }
 
-    /// Terminates the system and runs until that is done, or the time is over: then what is alive
-    /// is reported, and ended by force. On a clock that is moved by hand nobody waits: it runs as
-    /// far as it comes.
+    /// Terminates the system and runs until that is done or the deadline has passed. After the
+    /// deadline, the actors that are still alive are reported and stopped by force. With a clock
+    /// that is advanced by hand there is no waiting: the system runs until it is idle.
     pub fn shutdown(mut self, deadline: Duration) -> TerminationReport {
         let end = self.system.terminate();
         let executor = self.executor.handle();
-        let host = executor.engine().host();
+        let host = executor.executor().toolbox();
         let until = host.deadline_after(deadline);
         loop {
-            let turn = self.turn();
+            let round = self.run_round();
             if let Some(report) = end.report() {
                 return report;
             }
-            let is_idle = turn.steps == 0 && !turn.is_ready;
+            let is_idle = round.steps == 0 && !round.is_ready;
             let is_late = !self.is_manual && host.tick_of(host.nanos()) >= until;
             if is_late || (is_idle && self.is_manual) {
-                return self.system.report_by_force();
+                return self.system.forced_report();
             }
             if is_idle {
-                self.crank.park(Some(turn.next_wake.map_or(until, |wake| wake.min(until))));
+                self.host.park(Some(round.next_wake.map_or(until, |wake| wake.min(until))));
             }
         }
     }
 }
 
 impl Drop for RootContext {
-    /// Jobs that wait are cancelled and actors that are alive are ended by force, in that order: so
-    /// nothing is kept by what waits for it.
+    /// Cancels the pending jobs, then stops the remaining actors by force. In this order, no actor
+    /// is kept alive by a job that waits for it.
     fn drop(&mut self) {
-        if self.is_driven {
-            // Its waker holds the executor, which holds the driver.
-            self.crank.driver().unregister();
+        if self.is_driver_registered {
+            // Breaks a reference cycle: the driver holds the waker, the waker holds the executor,
+            // and the executor holds the driver.
+            self.host.driver().unregister();
         }
         self.system.scheduler().shutdown();
     }
 }
 
-struct Turn {
+struct Round {
     steps: usize,
     next_wake: Option<Tick>,
     is_ready: bool,

@@ -1,14 +1,15 @@
-//! Coordinated shutdown: tasks in phases, phases one after the other, each with its time.
+//! Coordinated shutdown, as in Pekko: tasks are grouped in phases, phases run one after the other,
+//! and each phase has a time-out.
 //!
-//! This is the engine only. It knows no clock, no thread and no actor: it is polled with the time,
-//! says when it wants to be polled at the latest, and calls the application's code through a
-//! [`Guard`] of the host. The order of the phases is in [`ShutdownConfig`], what came of them in
-//! [`Report`].
+//! This module is the engine only. It has no clock, no thread and no actor: the host polls it with
+//! the current time, the engine returns when it has to be polled at the latest, and it calls the
+//! application's code through a [`Guard`] of the host. [`ShutdownConfig`] defines the order of the
+//! phases; [`Report`] contains their results.
 //!
 //! # Protocol
 //!
-//! Roles: any number of *adders*, who add and cancel tasks and ask for the shutdown, and one
-//! *driver*, who polls it.
+//! Roles: any number of *adders*, which add and cancel tasks and request the shutdown, and one
+//! *driver*, which polls it.
 //!
 //! ```text
 //!   idle ── run ──► phase 0 ──► phase 1 ── .. ──► done
@@ -16,26 +17,29 @@
 //!                      └──► the rest is skipped ───────┘
 //! ```
 //!
-//! 1. The first `run` decides: its reason and its first phase stay. Later ones change nothing.
-//! 2. A phase is open for tasks until it begins, if it still will. It begins when the one before it
-//!    has ended; then its tasks are taken out, all at once, and its time begins.
-//! 3. All its tasks are polled each time. It ends when each is done, or when its time is over: then
-//!    they are polled a last time, and what is not done is dropped. The others of a phase in which
-//!    a task fails go on, because they began together with it.
-//! 4. A phase in which something went wrong is noted. If it does not recover, the later ones are
-//!    skipped. Tasks of a skipped phase are dropped, never polled, and noted too.
-//! 5. The application's code (a poll, the text of a failure, a drop) runs in [`Batch::poll`] only,
-//!    while the tasks are on loan, and nothing of the engine is borrowed. So who puts the engine
-//!    under a lock takes it for [`begin_turn`] and for [`end_turn`], and lets go in between: a task
-//!    may add tasks to later phases, as may other threads.
+//! 1. The first `run` decides: its reason and its first phase stay. Later calls change nothing.
+//! 2. A phase accepts tasks until it begins, if it will still run. It begins when the previous
+//!    phase has finished; then all its tasks are taken out at once, and its time begins.
+//! 3. Each poll polls all tasks of the current phase. The phase finishes when each task is done, or
+//!    when its time is over: then the tasks are polled a last time, and those that are not done are
+//!    dropped. If a task fails, the other tasks of its phase continue, because they began together
+//!    with it.
+//! 4. A phase in which something went wrong is recorded. If it is not configured to recover, the
+//!    later phases are skipped. The tasks of a skipped phase are dropped without being polled, and
+//!    are recorded, too.
+//! 5. The application's code (a poll, the text of a failure, a drop) runs only in
+//!    [`PhaseTasks::poll`], while the driver has taken the tasks and nothing of the engine is
+//!    borrowed. So a host that keeps the engine under a lock holds the lock for [`take_tasks`] and
+//!    for [`return_tasks`], and releases it in between: a task may add tasks to later phases, as
+//!    may other threads.
 //!
-//! *Why it cannot hang*: each turn ends a phase or leaves one with a task that has the driver's
-//! waker, and with a deadline, unless the phase has been given for ever. There are finitely many
-//! phases, and by rule 2 none gets new tasks once it has begun. Who adds a task need not wake the
-//! driver: the current phase has some that will.
+//! *Why it cannot hang*: each round finishes a phase, or leaves one with a task that has registered
+//! the driver's waker, and with a deadline, unless the phase has no time-out. There are finitely
+//! many phases, and by rule 2 none gets new tasks once it has begun. Adding a task need not wake
+//! the driver: the current phase has tasks that will.
 //!
-//! [`begin_turn`]: CoordinatedShutdown::begin_turn
-//! [`end_turn`]: CoordinatedShutdown::end_turn
+//! [`take_tasks`]: CoordinatedShutdown::take_tasks
+//! [`return_tasks`]: CoordinatedShutdown::return_tasks
 
 mod config;
 mod report;
@@ -50,11 +54,13 @@ use core::{fmt, mem, task::Context, time::Duration};
 pub use config::{Phase, PhaseConfig, ShutdownConfig, ShutdownConfigError};
 pub use report::{Abort, PhaseOutcome, PhaseReport, Reason, Report, Skip, TaskOutcome, TaskReport};
 pub use shared::SharedShutdown;
-pub use task::{Batch, Guard, ShutdownTaskError, TaskFuture, TaskHandle, termination, unguarded};
-use task::{Refusal, Waiting, poll_on_loan};
+pub use task::{
+    Guard, PhaseTasks, ShutdownTaskError, TaskFuture, TaskHandle, termination, unguarded,
+};
+use task::{PendingTask, Refusal, poll_and_return};
 
-/// How many tasks may wait for their phase. More than that is a leak in the application, and each
-/// of them is polled whenever one of its phase is woken.
+/// The most tasks that may wait for their phase. A larger number suggests a leak in the
+/// application, and each task is polled whenever one task of its phase is woken.
 pub const TASKS_MAX: usize = 1 << 16;
 
 /// The phases with their tasks, before, during and after the shutdown; see the [module](self).
@@ -78,103 +84,103 @@ pub const TASKS_MAX: usize = 1 << 16;
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 pub struct CoordinatedShutdown {
-    /// In the order in which they run.
-    phases: Vec<Slot>,
-    stage: Stage,
+    /// In the order in which the phases run.
+    phases: Vec<PhaseEntry>,
+    state: State,
     n_waiting: usize,
     next_id: u64,
 }
 
-struct Slot {
+struct PhaseEntry {
     config: PhaseConfig,
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingTask>,
 }
 
-enum Stage {
+enum State {
     Idle,
-    Running(Run),
+    Running(RunState),
     Done(Report),
 }
 
-struct Run {
-    /// What is known so far; a phase has an entry once it is over.
+struct RunState {
+    /// The report so far; it contains the phases that are over.
     report: Report,
-    /// The first phase that is to run.
+    /// The index of the first phase to run.
     from_index: usize,
-    /// The first phase that has not begun.
+    /// The index of the first phase that has not begun.
     next_index: usize,
-    loan: Loan,
+    tasks_at: TasksAt,
 }
 
-/// Where the tasks of the phase that has begun are.
-enum Loan {
-    /// No phase is between its beginning and its end.
-    None,
-    /// Here.
-    Back(Batch),
-    /// With the driver.
-    Out,
+/// Where the tasks of the current phase are.
+enum TasksAt {
+    /// No phase is running.
+    NoPhase,
+    /// In the engine.
+    ExecutorShared(PhaseTasks),
+    /// Taken by the driver.
+    Driver,
 }
 
-/// What [`CoordinatedShutdown::run`] did.
+/// The result of [`CoordinatedShutdown::run`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
     /// The shutdown begins: the driver has to poll.
     Started,
-    /// It was asked for before, so this changed nothing.
+    /// The shutdown was requested before; this call changed nothing.
     Already,
 }
 
-/// How far a shutdown is.
+/// The progress of a shutdown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Nobody has asked for it.
+    /// No shutdown was requested.
     Idle,
-    /// Tasks are running; the waker is with them.
+    /// Tasks are running; they have registered the waker.
     Running {
-        /// When to poll at the latest; none if only the waker counts.
+        /// When to poll at the latest; `None` if only the waker counts.
         deadline_nanos: Option<u64>,
     },
-    /// It is over.
+    /// The shutdown has finished.
     Done(Report),
 }
 
-/// What the driver may do now.
+/// The result of [`CoordinatedShutdown::take_tasks`].
 #[derive(Debug)]
-pub enum Turn {
-    /// Poll these and give them to [`CoordinatedShutdown::end_turn`].
-    Work(Batch),
-    /// Nothing: nobody has asked for a shutdown.
+pub enum TakeTasks {
+    /// The driver has to poll these tasks and pass them to [`CoordinatedShutdown::return_tasks`].
+    Tasks(PhaseTasks),
+    /// No shutdown was requested.
     Idle,
-    /// Nothing: the tasks are on loan already.
-    Lent,
-    /// Nothing: it is over.
+    /// The tasks are already taken.
+    Taken,
+    /// The shutdown has finished.
     Done(Report),
 }
 
 impl CoordinatedShutdown {
-    /// A shutdown that nobody has asked for yet.
+    /// A shutdown that has not been requested yet.
     ///
     /// # Errors
     ///
     /// As [`ShutdownConfig::validate`].
     pub fn new(config: &ShutdownConfig) -> Result<Self, ShutdownConfigError> {
         let phases = config.in_order()?.into_iter();
-        let phases = phases.map(|config| Slot { config, waiting: Vec::new() }).collect();
-        Ok(Self { phases, stage: Stage::Idle, n_waiting: 0, next_id: 0 })
+        let phases = phases.map(|config| PhaseEntry { config, waiting: Vec::new() }).collect();
+        Ok(Self { phases, state: State::Idle, n_waiting: 0, next_id: 0 })
     }
 
-    /// The phases in the order in which they run.
+    /// The phases, in the order in which they run.
     pub fn phases(&self) -> impl Iterator<Item = &PhaseConfig> {
         self.phases.iter().map(|slot| &slot.config)
     }
 
-    /// Adds a task to a phase. Several may have one name.
+    /// Adds a task to a phase. Several tasks may have the same name.
     ///
     /// # Errors
     ///
-    /// If the name is empty, there is no such phase, the phase will not begin any more, or there
-    /// are [`TASKS_MAX`] already. The task comes back and nothing has changed.
+    /// If the name is empty, if there is no such phase, if the phase will not begin any more, or if
+    /// there are [`TASKS_MAX`] tasks already. The error contains the task, and nothing has changed.
     pub fn add_task(
         &mut self,
         phase: Phase,
@@ -188,11 +194,12 @@ impl CoordinatedShutdown {
         let id = self.next_id;
         self.next_id += 1;
         self.n_waiting += 1;
-        self.phases[phase_index].waiting.push(Waiting { id, name: name.into(), future: task });
+        self.phases[phase_index].waiting.push(PendingTask { id, name: name.into(), future: task });
         Ok(TaskHandle { phase_index, id })
     }
 
-    /// Takes a task back whose phase has not begun; none if it has, or if it was taken before.
+    /// Cancels a task whose phase has not begun and returns the task; `None` if the phase has
+    /// begun, or the task was cancelled before.
     pub fn cancel(&mut self, task: &TaskHandle) -> Option<TaskFuture> {
         let waiting = &mut self.phases.get_mut(task.phase_index)?.waiting;
         let index = waiting.iter().position(|waiting| waiting.id == task.id)?;
@@ -200,24 +207,25 @@ impl CoordinatedShutdown {
         Some(waiting.remove(index).future)
     }
 
-    /// The system has ended without it: gives all tasks that wait, and takes no more.
-    pub fn give_up(&mut self) -> Vec<TaskFuture> {
-        if matches!(self.stage, Stage::Idle) {
+    /// Closes the shutdown of a system that has terminated without it: returns all waiting tasks,
+    /// and accepts no more.
+    pub fn discard_tasks(&mut self) -> Vec<TaskFuture> {
+        if matches!(self.state, State::Idle) {
             let report = Report { reason: Reason::UNKNOWN, phases: Vec::new(), aborted: None };
-            self.stage = Stage::Done(report);
+            self.state = State::Done(report);
         }
         self.n_waiting = 0;
         let waiting = self.phases.iter_mut().flat_map(|slot| mem::take(&mut slot.waiting));
         waiting.map(|waiting| waiting.future).collect()
     }
 
-    /// Asks for the shutdown, beginning with the given phase or with the first.
+    /// Requests the shutdown, beginning with the given phase or with the first.
     ///
     /// # Errors
     ///
-    /// If there is no such phase, and nobody has asked before.
+    /// If there is no such phase, and no shutdown was requested before.
     pub fn run(&mut self, reason: Reason, from: Option<Phase>) -> Result<Begin, UnknownPhase> {
-        if !matches!(self.stage, Stage::Idle) {
+        if !matches!(self.state, State::Idle) {
             return Ok(Begin::Already);
         }
         let from_index = match from {
@@ -225,62 +233,70 @@ impl CoordinatedShutdown {
             None => 0,
         };
         let report = Report { reason, phases: Vec::new(), aborted: None };
-        self.stage = Stage::Running(Run { report, from_index, next_index: 0, loan: Loan::None });
+        self.state = State::Running(RunState {
+            report,
+            from_index,
+            next_index: 0,
+            tasks_at: TasksAt::NoPhase,
+        });
         Ok(Begin::Started)
     }
 
-    /// The reason of the first who asked for it; none if nobody has.
+    /// The reason of the first request; `None` if there was none.
     #[must_use]
     pub fn reason(&self) -> Option<&Reason> {
         self.report_so_far().map(|report| &report.reason)
     }
 
-    /// What is known so far: a driver that logs compares it with what it has seen.
+    /// The report so far. A driver can log progress by comparing it with the report that it saw
+    /// before.
     #[must_use]
     pub fn report_so_far(&self) -> Option<&Report> {
-        match &self.stage {
-            Stage::Idle => None,
-            Stage::Running(run) => Some(&run.report),
-            Stage::Done(report) => Some(report),
+        match &self.state {
+            State::Idle => None,
+            State::Running(run) => Some(&run.report),
+            State::Done(report) => Some(report),
         }
     }
 
-    /// Goes on as far as possible. `now_nanos` never goes back.
+    /// Polls the tasks and advances as far as possible. `now_nanos` never decreases.
     ///
-    /// For a driver that has the engine for itself; one that shares it takes [`SharedShutdown`].
+    /// For a driver that owns the engine; a driver that shares it uses [`SharedShutdown`].
     pub fn poll(
         &mut self,
         now_nanos: u64,
         cx: &mut Context<'_>,
         guard: &mut Guard<'_>,
     ) -> Progress {
-        // At most one round a phase and one for the end: see "why it cannot hang".
+        // At most one round per phase and one for the result: see "why it cannot hang".
         loop {
-            match self.begin_turn(now_nanos) {
-                Turn::Work(batch) => {
-                    let give_back = |batch| self.end_turn(batch, now_nanos);
-                    if let Some(running) = poll_on_loan(batch, now_nanos, cx, guard, give_back) {
+            match self.take_tasks(now_nanos) {
+                TakeTasks::Tasks(tasks) => {
+                    let return_tasks = |tasks| self.return_tasks(tasks, now_nanos);
+                    if let Some(running) =
+                        poll_and_return(tasks, now_nanos, cx, guard, return_tasks)
+                    {
                         return running;
                     }
                 }
-                Turn::Idle => return Progress::Idle,
-                Turn::Lent => return Progress::Running { deadline_nanos: None },
-                Turn::Done(report) => return Progress::Done(report),
+                TakeTasks::Idle => return Progress::Idle,
+                TakeTasks::Taken => return Progress::Running { deadline_nanos: None },
+                TakeTasks::Done(report) => return Progress::Done(report),
             }
         }
     }
 
-    /// Lends the tasks of the current phase, or of the next one that has any.
-    pub fn begin_turn(&mut self, now_nanos: u64) -> Turn {
-        let run = match &mut self.stage {
-            Stage::Idle => return Turn::Idle,
-            Stage::Done(report) => return Turn::Done(report.clone()),
-            Stage::Running(run) => run,
+    /// Takes the tasks of the current phase, or of the next phase that has any.
+    pub fn take_tasks(&mut self, now_nanos: u64) -> TakeTasks {
+        let run = match &mut self.state {
+            State::Idle => return TakeTasks::Idle,
+            State::Done(report) => return TakeTasks::Done(report.clone()),
+            State::Running(run) => run,
         };
-        match mem::replace(&mut run.loan, Loan::Out) {
-            Loan::Out => return Turn::Lent,
-            Loan::Back(batch) => return Turn::Work(batch),
-            Loan::None => {}
+        match mem::replace(&mut run.tasks_at, TasksAt::Driver) {
+            TasksAt::Driver => return TakeTasks::Taken,
+            TasksAt::ExecutorShared(tasks) => return TakeTasks::Tasks(tasks),
+            TasksAt::NoPhase => {}
         }
         for phase_index in run.next_index..self.phases.len() {
             let slot = &mut self.phases[phase_index];
@@ -288,35 +304,41 @@ impl CoordinatedShutdown {
             let waiting = mem::take(&mut slot.waiting);
             self.n_waiting -= waiting.len();
             let has_tasks = !waiting.is_empty();
-            let mut batch = Batch::new(phase_index, run.skip(phase_index, &slot.config), waiting);
-            batch.begin(now_nanos, deadline(now_nanos, slot.config.timeout));
+            let mut tasks =
+                PhaseTasks::new(phase_index, run.skip(phase_index, &slot.config), waiting);
+            tasks.begin(now_nanos, deadline(now_nanos, slot.config.timeout));
             if has_tasks {
-                return Turn::Work(batch);
+                return TakeTasks::Tasks(tasks);
             }
-            run.note(batch, &slot.config, now_nanos);
+            run.record_phase(tasks, &slot.config, now_nanos);
         }
         let report = run.report.clone();
-        self.stage = Stage::Done(report.clone());
-        Turn::Done(report)
+        self.state = State::Done(report.clone());
+        TakeTasks::Done(report)
     }
 
-    /// Takes back what [`begin_turn`](Self::begin_turn) lent, after [`Batch::poll`].
+    /// Returns the tasks that [`take_tasks`](Self::take_tasks) gave out, after
+    /// [`PhaseTasks::poll`].
     ///
     /// # Panics
     ///
-    /// If this shutdown has not lent it.
-    pub fn end_turn(&mut self, batch: Batch, now_nanos: u64) {
-        let Stage::Running(run) = &mut self.stage else {
-            panic!("tasks are given back while no shutdown runs");
+    /// If the tasks do not come from this shutdown.
+    pub fn return_tasks(&mut self, tasks: PhaseTasks, now_nanos: u64) {
+        let State::Running(run) = &mut self.state else {
+            panic!("tasks were returned while no shutdown is running");
         };
-        assert!(matches!(run.loan, Loan::Out), "tasks are given back that were not lent");
-        assert_eq!(batch.phase_index + 1, run.next_index, "tasks of another phase are given back");
-        if batch.is_pending() {
-            run.loan = Loan::Back(batch);
+        assert!(matches!(run.tasks_at, TasksAt::Driver), "the returned tasks were not taken");
+        assert_eq!(
+            tasks.phase_index + 1,
+            run.next_index,
+            "the returned tasks belong to another phase"
+        );
+        if tasks.is_pending() {
+            run.tasks_at = TasksAt::ExecutorShared(tasks);
         } else {
-            run.loan = Loan::None;
-            let config = &self.phases[batch.phase_index].config;
-            run.note(batch, config, now_nanos);
+            run.tasks_at = TasksAt::NoPhase;
+            let config = &self.phases[tasks.phase_index].config;
+            run.record_phase(tasks, config, now_nanos);
         }
     }
 
@@ -325,10 +347,10 @@ impl CoordinatedShutdown {
         if name.is_empty() {
             return Err(Refusal::Unnamed);
         }
-        let is_open = match &self.stage {
-            Stage::Idle => true,
-            Stage::Running(run) => run.is_open(phase_index),
-            Stage::Done(_) => false,
+        let is_open = match &self.state {
+            State::Idle => true,
+            State::Running(run) => run.is_open(phase_index),
+            State::Done(_) => false,
         };
         if !is_open {
             return Err(Refusal::Late);
@@ -353,8 +375,8 @@ impl fmt::Debug for CoordinatedShutdown {
     }
 }
 
-impl Run {
-    /// Whether a task that is added to this phase now will be looked at when it begins.
+impl RunState {
+    /// Whether a task that is added to this phase now will be taken when the phase begins.
     fn is_open(&self, phase_index: usize) -> bool {
         let first_index = self.next_index.max(self.from_index);
         self.report.aborted.is_none() && phase_index >= first_index
@@ -370,27 +392,27 @@ impl Run {
         }
     }
 
-    /// Writes down a phase that is over.
-    fn note(&mut self, mut batch: Batch, config: &PhaseConfig, now_nanos: u64) {
+    /// Records a phase that is over.
+    fn record_phase(&mut self, mut tasks: PhaseTasks, config: &PhaseConfig, now_nanos: u64) {
         let phase = config.phase;
-        if let Some(error) = batch.take_error()
+        if let Some(error) = tasks.take_error()
             && !config.recover
         {
             self.report.aborted = Some(Abort { phase, error });
         }
-        let took = Duration::from_nanos(now_nanos.saturating_sub(batch.began_nanos));
-        let outcome = batch.outcome();
-        let tasks = batch.reports();
+        let took = Duration::from_nanos(now_nanos.saturating_sub(tasks.began_nanos));
+        let outcome = tasks.outcome();
+        let tasks = tasks.reports();
         self.report.phases.push(PhaseReport { phase, outcome, tasks, took });
     }
 }
 
-/// A phase that is neither defined nor mentioned in the configuration.
+/// The error for a phase that is neither defined nor mentioned in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPhase(Phase);
 
 impl UnknownPhase {
-    /// Which one.
+    /// The unknown phase.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.0
@@ -405,7 +427,7 @@ impl fmt::Display for UnknownPhase {
 
 impl core::error::Error for UnknownPhase {}
 
-/// When a phase that begins now is too late; none if that is beyond what the clock can say.
+/// The deadline of a phase that begins now; `None` if the clock cannot represent it.
 fn deadline(now_nanos: u64, timeout: Duration) -> Option<u64> {
     let timeout_nanos = u64::try_from(timeout.as_nanos()).ok()?;
     now_nanos.checked_add(timeout_nanos)

@@ -1,13 +1,13 @@
-//! A system of actors: its guardians, its scheduler, its events, its end.
+//! [`ActorSystem`]: guardians, dispatchers, scheduler, events and shutdown.
 
 mod builder;
 mod dispatchers;
-mod ends;
 mod guardian;
-mod listed;
+mod listed_filter;
 mod metrics;
 mod own_thread;
 mod shutdown;
+mod stop_waiters;
 mod termination;
 
 use alloc::{boxed::Box, string::ToString as _, vec::Vec};
@@ -22,88 +22,92 @@ use core::{
 use clockjack_exec::{Handle, Pid, memory::Memory};
 use clockjack_sched::{Cancellable, DELAY_TICKS_MAX, DispatcherId, FireContext};
 use clockjack_sync::{
-    Counted,
-    lock::Lock,
-    mutant,
-    prim::atomic::{
+    Arc, mutant,
+    primitive::atomic::{
         AtomicBool, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
     },
+    spin_lock::SpinLock,
     splitmix,
 };
 use clockjack_time::TickSpan;
 
-use self::listed::Listed;
+use self::listed_filter::ListedFilter;
 pub use self::{
     builder::{FailedStart, HostParts, SystemBuilder},
     dispatchers::{DispatcherConfig, DispatcherHost, DispatcherKind, Pinned},
-    ends::Stopped,
     metrics::SystemMetrics,
     own_thread::{OwnThread, PolicyAnswer, PolicyAnswers, RealtimeClass, ThreadPolicy},
     shutdown::ShutdownTask,
+    stop_waiters::Stopped,
     termination::{Termination, TerminationReport},
 };
 use crate::{
     ActorPath, ActorRef, Directive, EventKinds, FailureEventHub, FailureInfo, IntoProps,
     LookupError, MsgOf, NotAChild, Receptionist, Scheduler, SpawnError,
-    ask::{pool::Pool, waiting::Asks},
-    base::{AnyActor, Core, PREPARE, STOP, Tell},
-    dead_letters::{self, Letter},
+    ask::{pool::SlotPool, waiting::Asks},
+    cell::{
+        header::{ActorHeader, AnyActor, PREPARE, STOP, SystemSend},
+        spawn,
+    },
     escalation::Escalations,
     events::{
         DeadLetter, DeadLetterReason, EventStream, Lifecycle, LifecycleStep, RootFailure,
         SystemEvent,
     },
-    notes::Tick,
+    mailbox::{
+        dead_letters::{self, DeadLetterInfo},
+        system_queue::TimerEvent,
+    },
     shutdown::Reason,
-    spawn,
 };
 
-/// A system of actors, to be cloned and given away.
-pub struct ActorSystem(Counted<SystemInner>);
+/// A handle to an actor system. Cheap to clone.
+pub struct ActorSystem(Arc<SystemInner>);
 
-/// In the word of handles: the last actor has ended.
-const ENDED: usize = 1;
-/// In the word of handles: one of them.
+/// In `handles`: the last actor has stopped.
+const TERMINATED: usize = 1;
+/// In `handles`: the value of one handle.
 const HANDLE: usize = 2;
 
-/// What the actors of a system share.
+/// The state that all actors and handles of a system share.
 pub(crate) struct SystemInner {
     name: Box<str>,
-    /// The system itself, not counted: so it can be lent to those who hold it anyway.
-    me: Lock<Option<ManuallyDrop<ActorSystem>>>,
+    /// A handle to this system that does not count as a reference, so that code that keeps the
+    /// system alive anyway can borrow it.
+    uncounted_self: SpinLock<Option<ManuallyDrop<ActorSystem>>>,
     default: Handle,
     scheduler: Scheduler,
     events: EventStream,
     seed: u64,
-    guardians: Lock<Option<Guardians>>,
-    /// Where failures are made public that have come up to the root.
+    guardians: SpinLock<Option<Guardians>>,
+    /// Broadcasts failures that have reached the root.
     hub: FailureEventHub,
     escalations: Escalations,
-    /// Whether there is a sink that could take what it has refused once.
+    /// Whether there is a sink, to which refused failures are offered again.
     has_sink: bool,
-    on_escalation: Lock<Vec<Counted<OnEscalation>>>,
-    /// Who keeps numbers of failures at the root; none while it is lent.
-    root_observer: Lock<Option<RootObserver>>,
+    on_escalation: SpinLock<Vec<Arc<OnEscalation>>>,
+    /// The observer of failures at the root; `None` while it is being called.
+    root_observer: SpinLock<Option<RootObserver>>,
     terminates_on_escalation: bool,
-    patience: Duration,
-    graves: Lock<Graves>,
-    end: termination::End,
-    ending: shutdown::Ending,
-    ends: ends::Ends,
-    listed: Listed,
-    meters: metrics::Meters,
+    stop_timeout: Duration,
+    deferred_drops: SpinLock<DeferredDrops>,
+    termination: termination::TerminationState,
+    shutdown: shutdown::SystemShutdown,
+    stop_waiters: stop_waiters::StopWaiters,
+    listed_filter: ListedFilter,
+    counters: metrics::SystemCounters,
     receptionist: Receptionist,
-    /// Messages whose loss is of no interest.
+    /// Message types whose dead letters are suppressed.
     suppressed: Vec<TypeId>,
-    /// How many handles there are, and whether the system has ended.
+    /// The number of handles, and whether the last actor has stopped.
     handles: AtomicUsize,
-    /// The address of the dead letters. It keeps this alive, so it goes with the last handle, or
-    /// with the last actor, whichever is later.
-    letters: Lock<Option<ActorRef<Letter>>>,
+    /// The dead-letter reference. It keeps this structure alive, so it is dropped with the last
+    /// handle or after the last actor, whichever comes later.
+    dead_letters: SpinLock<Option<ActorRef<DeadLetterInfo>>>,
     is_sealed: AtomicBool,
     dispatchers: dispatchers::Dispatchers,
-    slots: Pool,
+    slots: SlotPool,
     asks: Asks,
 }
 
@@ -111,15 +115,15 @@ type OnEscalation = Box<dyn Fn(&FailureInfo) + Send + Sync>;
 
 type RootObserver = Box<dyn FnMut(&RootFailure) + Send>;
 
-/// Cells that nobody but their freed children has held.
+/// Actor cells whose last reference was held by a child that has been freed.
 #[derive(Default)]
-struct Graves {
+struct DeferredDrops {
     cells: Vec<AnyActor>,
-    /// Somebody takes them.
-    is_busy: bool,
+    /// A thread is dropping them.
+    is_draining: bool,
 }
 
-/// The actors at the top.
+/// The three guardians.
 #[derive(Clone)]
 struct Guardians {
     root: AnyActor,
@@ -128,24 +132,24 @@ struct Guardians {
 }
 
 impl ActorSystem {
-    /// What a system of this name is to be like.
+    /// A builder for a system with this name.
     #[must_use]
     pub fn builder(name: &str) -> SystemBuilder {
         SystemBuilder::new(name)
     }
 
-    /// Its name.
+    /// The name of the system.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Starts an actor below `/user`.
+    /// Starts an actor under `/user`.
     ///
     /// # Errors
     ///
-    /// The props come back: for a name that is taken or is none, props that cannot be, if there is
-    /// no room, or if the system terminates.
+    /// Returns the props to the caller if the name is taken or invalid, if the props contradict
+    /// each other, if there is no room, or if the system is terminating.
     pub fn spawn<P>(&self, name: &str, props: P) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>>
     where
         P: IntoProps,
@@ -154,16 +158,16 @@ impl ActorSystem {
         MsgOf<P>: Send,
     {
         match self.0.user() {
-            Some(user) => spawn::spawn_sent(&user, true, name, props),
+            Some(user) => spawn::spawn_send(&user, true, name, props),
             None => Err(SpawnError::new(crate::SpawnErrorKind::Stopping, props)),
         }
     }
 
-    /// Stops an actor below `/user`.
+    /// Stops an actor that is a direct child of `/user`.
     ///
     /// # Errors
     ///
-    /// [`NotAChild`], if it stands elsewhere.
+    /// [`NotAChild`], if the actor is not a direct child of `/user`.
     pub fn stop<M: 'static>(&self, top_level: &ActorRef<M>) -> Result<(), NotAChild> {
         let actor = top_level.any();
         let is_below = |user: &AnyActor| actor.parent.as_ref().is_some_and(|up| up.ptr_eq(user));
@@ -173,16 +177,16 @@ impl ActorSystem {
         if !is_child {
             return Err(NotAChild { path: actor.path.clone() });
         }
-        actor.order(STOP);
+        actor.wake_with(STOP);
         Ok(())
     }
 
-    /// The actor at a path, as `/user/a/b`.
+    /// Looks up the actor at a path like `/user/a/b`.
     ///
     /// # Errors
     ///
-    /// [`LookupError`]: for a text that is no path, if nobody is there, or if who is there takes
-    /// other messages.
+    /// [`LookupError`]: if the text is not a path, if there is no actor at the path, or if the
+    /// actor receives messages of another type.
     pub fn lookup<M: 'static>(&self, path: &str) -> Result<ActorRef<M>, LookupError> {
         let names = path.strip_prefix('/').map(|rest| rest.split('/').collect::<Vec<_>>());
         let names = match names {
@@ -195,73 +199,73 @@ impl ActorSystem {
         spawn::typed(&found).ok_or_else(other)
     }
 
-    /// The paths of all actors, each before those below it.
+    /// The paths of all actors, each before its descendants.
     #[must_use]
     pub fn tree(&self) -> Vec<ActorPath> {
         let guardians = self.0.guardians();
-        let all = guardians.map_or_else(Vec::new, |guardians| spawn::below(&guardians.root));
+        let all = guardians.map_or_else(Vec::new, |guardians| spawn::descendants(&guardians.root));
         all.iter().map(|actor| actor.path.clone()).collect()
     }
 
-    /// Takes the failures that have come up to the root and that no sink has taken, the oldest
-    /// first. Without a sink, that is all of them.
-    #[must_use = "what is taken is not offered to any sink again"]
+    /// Removes and returns the failures that have reached the root and that no sink has accepted,
+    /// the oldest first. Without a sink, these are all failures at the root.
+    #[must_use = "the taken failures are not offered to a sink again"]
     pub fn take_escalations(&self) -> Vec<FailureInfo> {
         self.0.escalations.take_escalations()
     }
 
-    /// Where each failure is made public that has come up to the root: when it is on the
-    /// [event stream](Self::events), and before the builder's listeners and its sink are told. A
-    /// subscriber is called on the thread of the root; if it panics, the others are told all the
-    /// same.
+    /// The hub that broadcasts each failure that reaches the root: after the [event
+    /// stream](Self::events) has published it, and before the builder's listeners and the sink
+    /// receive it. Subscribers are called on the thread of the root; if one panics, the others are
+    /// called all the same.
     ///
-    /// It may be kept beyond the end of the system, and is silent then.
+    /// The hub may be kept after the system has terminated; it reports nothing then.
     #[must_use]
     pub fn failure_hub(&self) -> &FailureEventHub {
         &self.0.hub
     }
 
-    /// The executor that actors run on, unless their props name another dispatcher: for what is no
-    /// actor and is to share its workers and its clock.
+    /// The executor of the default dispatcher, for futures and processes that are to share its
+    /// workers and its clock with the actors.
     #[must_use]
     pub fn executor(&self) -> Handle {
         self.0.default.clone()
     }
 
-    /// The executor of a dispatcher, if there is such a one.
+    /// The executor of a dispatcher; `None` if there is no such dispatcher.
     #[must_use]
     pub fn executor_of(&self, dispatcher: DispatcherId) -> Option<Handle> {
         self.0.executor(dispatcher)
     }
 
-    /// What sends messages and runs jobs by the clock.
+    /// The scheduler, which sends messages and runs jobs at given times.
     #[must_use]
     pub fn scheduler(&self) -> &Scheduler {
         &self.0.scheduler
     }
 
-    /// What tells of everything that happens.
+    /// The event stream, which reports what happens in the system.
     #[must_use]
     pub fn events(&self) -> &EventStream {
         &self.0.events
     }
 
-    /// Where actors are found by what they offer.
+    /// The receptionist, with which actors register services and find those of others.
     #[must_use]
     pub fn receptionist(&self) -> &Receptionist {
         &self.0.receptionist
     }
 
-    /// An address whose messages become dead letters, for
-    /// [this reason](DeadLetterReason::Addressed). A message is dropped where it is sent.
+    /// A reference that turns every message into a dead letter, with [this
+    /// reason](DeadLetterReason::Addressed). The message is dropped by the sender.
     #[must_use]
     pub fn dead_letters<M: 'static>(&self) -> ActorRef<M> {
-        let letters = self.0.letters.with(|letters| letters.clone());
-        dead_letters::address(&letters.expect("it is there as long as there is a handle"))
+        let dead_letters = self.0.dead_letters.with(|dead_letters| dead_letters.clone());
+        dead_letters::address(&dead_letters.expect("present while there is a handle"))
     }
 
-    /// Starts an actor below `/system`, one that others rely on: it is stopped after all below
-    /// `/user`.
+    /// Starts an actor under `/system`, on which other actors rely: it is stopped after all actors
+    /// under `/user`.
     ///
     /// # Errors
     ///
@@ -274,12 +278,12 @@ impl ActorSystem {
         MsgOf<P>: Send,
     {
         match self.0.guardians() {
-            Some(guardians) => spawn::spawn_sent(&guardians.system, true, name, props),
+            Some(guardians) => spawn::spawn_send(&guardians.system, true, name, props),
             None => Err(SpawnError::new(crate::SpawnErrorKind::Stopping, props)),
         }
     }
 
-    /// Waits until the system has terminated, for whatever reason.
+    /// Returns a future that completes when the system has terminated, for whatever reason.
     pub fn when_terminated(&self) -> Termination {
         Termination::new(self.clone())
     }
@@ -298,12 +302,14 @@ impl SystemInner {
         self.guardians.with(|guardians| guardians.clone())
     }
 
-    /// The system, lent.
-    #[expect(unsafe_code, reason = "lends what it does not count")]
+    /// Borrows a handle to this system.
+    #[expect(unsafe_code, reason = "borrows a handle that is not reference-counted")]
     pub(crate) fn handle(&self) -> &ActorSystem {
-        let me = self.me.with(|me| me.as_ref().map(|me| core::ptr::from_ref::<ActorSystem>(me)));
-        let me = me.expect("it is set before the first actor is started");
-        // SAFETY: it stands in `self`, is set once and never changed.
+        let me = self
+            .uncounted_self
+            .with(|me| me.as_ref().map(|me| core::ptr::from_ref::<ActorSystem>(me)));
+        let me = me.expect("set before the first actor starts");
+        // SAFETY: the handle is a field of `self`, and is set once and never changed.
         unsafe { &*me }
     }
 
@@ -311,39 +317,39 @@ impl SystemInner {
         &self.events
     }
 
-    /// What runs jobs by the clock.
+    /// The scheduler without the part that sends messages.
     pub(crate) fn jobs(&self) -> &clockjack_sched::Scheduler {
         &self.scheduler
     }
 
-    /// The executor of a dispatcher that is not the default one.
+    /// The executor of a dispatcher other than the default one.
     pub(crate) fn executor(&self, dispatcher: DispatcherId) -> Option<Handle> {
         self.dispatchers.find(dispatcher)
     }
 
-    /// An actor was started on a dispatcher.
-    pub(crate) fn started_on(&self, dispatcher: DispatcherId) {
+    /// Called when an actor was started on a dispatcher.
+    pub(crate) fn actor_started_on(&self, dispatcher: DispatcherId) {
         if dispatcher != DispatcherId::DEFAULT {
             self.dispatchers.started(dispatcher);
         }
     }
 
-    /// The executor whose timers end asks.
+    /// The executor of the default dispatcher, whose timers also run the time-outs of asks.
     pub(crate) fn default_executor(&self) -> &Handle {
         &self.default
     }
 
-    /// Memory of those who have ended, for the next ones.
+    /// The pool of memory blocks of stopped actors, for reuse.
     pub(crate) fn memory(&self) -> &Memory {
-        self.default.engine().memory()
+        self.default.executor().memory()
     }
 
-    /// Where answers are left.
-    pub(crate) fn slots(&self) -> &Pool {
+    /// The pool of reply slots.
+    pub(crate) fn slots(&self) -> &SlotPool {
         &self.slots
     }
 
-    /// The asks in flight between actors, which are known by the addresses of their cells.
+    /// The pending asks between actors, keyed by the addresses of the actors' cells.
     pub(crate) fn asks(&self) -> &Asks {
         &self.asks
     }
@@ -354,17 +360,17 @@ impl SystemInner {
     }
 
     pub(crate) fn seal(&self) {
-        // Release: what was made before is made.
+        // Release: publishes everything that was allocated before.
         self.is_sealed.store(true, Release);
         self.hub.seal();
         let guardians = self.guardians();
-        for actor in guardians.iter().flat_map(|guardians| spawn::below(&guardians.root)) {
-            actor.line_or_new();
-            actor.order(PREPARE);
+        for actor in guardians.iter().flat_map(|guardians| spawn::descendants(&guardians.root)) {
+            actor.parent_link_or_new();
+            actor.wake_with(PREPARE);
         }
     }
 
-    /// Tells of a message that will not be handled.
+    /// Reports a dead letter.
     pub(crate) fn dead_letter<M: 'static>(&self, recipient: &ActorPath, reason: DeadLetterReason) {
         self.dead_letter_of(recipient, type_name::<M>(), TypeId::of::<M>(), reason);
     }
@@ -378,7 +384,7 @@ impl SystemInner {
         reason: DeadLetterReason,
     ) {
         let is_suppressed = self.suppressed.contains(&id);
-        self.meters.dead_letter(reason, is_suppressed);
+        self.counters.dead_letter(reason, is_suppressed);
         let kind = if is_suppressed {
             EventKinds::SUPPRESSED_DEAD_LETTER
         } else {
@@ -395,30 +401,30 @@ impl SystemInner {
         });
     }
 
-    /// Which actors may stand in a table of the system's.
-    pub(crate) fn listed(&self) -> &Listed {
-        &self.listed
+    /// The filter that says which actors may be listed in a table.
+    pub(crate) fn listed_filter(&self) -> &ListedFilter {
+        &self.listed_filter
     }
 
-    /// An actor was spawned.
+    /// Called when an actor was spawned.
     pub(crate) fn spawned(&self, pid: Pid) {
-        self.meters.spawned(pid);
+        self.counters.spawned(pid);
     }
 
-    /// An actor has started, was made anew or has ended.
-    pub(crate) fn stepped(&self, pid: Pid, core: &Core, step: LifecycleStep) {
-        self.meters.stepped(pid, step);
-        if step == LifecycleStep::Stopped && self.listed.may_have(pid) {
-            self.events.forget(pid);
-            self.receptionist.forget(pid);
-            self.ends.forget(pid, &self.default);
+    /// Called when an actor has started, was restarted or has stopped.
+    pub(crate) fn lifecycle_changed(&self, pid: Pid, header: &ActorHeader, step: LifecycleStep) {
+        self.counters.lifecycle_changed(pid, step);
+        if step == LifecycleStep::Stopped && self.listed_filter.may_contain(pid) {
+            self.events.remove_actor(pid);
+            self.receptionist.remove_actor(pid);
+            self.stop_waiters.wake_waiters_of(pid, &self.default);
         }
         if self.events.wants(EventKinds::LIFECYCLE) {
-            let path = core.path.clone();
+            let path = header.path.clone();
             self.events.publish(&SystemEvent::Lifecycle(Lifecycle { pid, path, step }));
         }
-        if step == LifecycleStep::Stopped && is_user_guardian(core) {
-            // Without effect if the system ends anyway.
+        if step == LifecycleStep::Stopped && is_user_guardian(header) {
+            // Has no effect if the system is already terminating.
             self.terminate(Reason::new("the user guardian has stopped"));
         }
     }
@@ -427,97 +433,102 @@ impl SystemInner {
         self.events.publish(&SystemEvent::MailboxOverflow(path.clone()));
     }
 
-    /// An actor has failed, and what becomes of it was decided.
+    /// Called when an actor has failed and the decision about the failure has been made.
     pub(crate) fn failed(&self, info: &FailureInfo) {
-        self.meters.failed(info.actor);
+        self.counters.failed(info.actor);
         if self.events.wants(EventKinds::FAILURE) {
             self.events.publish(&SystemEvent::Failure(info.clone()));
         }
     }
 
-    /// A failure has come up to the root, where nobody can decide any more. Whether the system
-    /// goes on; then those below are to be told what becomes of them.
+    /// Called when a failure has reached the root, where no strategy can decide any more. Returns
+    /// whether the system continues; in that case the caller has to tell the descendants what to
+    /// do.
     pub(crate) fn root_failed(
         &self,
         mut info: FailureInfo,
-        guarded: &dyn Fn(&mut dyn FnMut()),
+        catch_unwind: &dyn Fn(&mut dyn FnMut()),
     ) -> bool {
         info.directive = Some(Directive::Stop);
-        self.observe_root(&info, guarded);
+        self.observe_root(&info, catch_unwind);
         self.failed(&info);
         if !mutant!("root-failure-unpublished") {
-            self.hub.publish_with(&info, |tell| guarded(tell));
+            self.hub.publish_with(&info, |call| catch_unwind(call));
         }
         let listeners = self.on_escalation.with(|list| list.clone());
         for listener in listeners {
-            guarded(&mut || listener(&info));
+            catch_unwind(&mut || listener(&info));
         }
         let text = info.to_string();
         if self.has_sink {
-            // Those that wait are older.
-            guarded(&mut || _ = self.escalations.retry());
+            // The failures that already wait are older, so they are offered first.
+            catch_unwind(&mut || _ = self.escalations.retry());
         }
         let mut offer = Some(info);
-        // What a sink refuses is kept, and offered again; if there is no room for it, it is
-        // counted there.
-        guarded(&mut || _ = offer.take().map(|info| self.escalations.offer(info)));
+        // A failure that the sink refuses is kept and offered again. If there is no room to keep
+        // it, `offer` counts it as dropped.
+        catch_unwind(&mut || _ = offer.take().map(|info| self.escalations.offer(info)));
         if self.terminates_on_escalation {
             self.terminate(Reason::new(text));
         }
         !self.terminates_on_escalation
     }
 
-    /// Leaves numbers of a failure at the root with who keeps them: before anybody's code runs that
-    /// could fail on its account.
-    fn observe_root(&self, info: &FailureInfo, guarded: &dyn Fn(&mut dyn FnMut())) {
-        // It is user code, so it runs outside of the lock. Only the root's own turn comes here.
+    /// Gives the numbers of a failure at the root to the observer, before any other user code runs
+    /// that could fail because of the failure.
+    fn observe_root(&self, info: &FailureInfo, catch_unwind: &dyn Fn(&mut dyn FnMut())) {
+        // The observer is user code, so it runs outside of the lock. Only the poll of the root
+        // actor calls this function, so there are no concurrent calls.
         let Some(mut observer) = self.root_observer.with(Option::take) else { return };
-        let failure = RootFailure::new(self.default.engine().host().nanos(), info);
-        guarded(&mut || observer(&failure));
+        let failure = RootFailure::new(self.default.executor().toolbox().nanos(), info);
+        catch_unwind(&mut || observer(&failure));
         self.root_observer.with(|place| *place = Some(observer));
     }
 
-    /// Offers to the sink once more what it has refused.
-    pub(crate) fn retry_escalations(&self, guarded: &dyn Fn(&mut dyn FnMut())) {
+    /// Offers refused failures to the sink again.
+    pub(crate) fn retry_escalations(&self, catch_unwind: &dyn Fn(&mut dyn FnMut())) {
         if self.has_sink {
-            crate::cell::retry(&self.escalations, guarded);
+            crate::cell::retry(&self.escalations, catch_unwind);
         }
     }
 
-    /// What has come up to the root, if there is a sink for it.
+    /// The queue of failures at the root, if there is a sink.
     pub(crate) fn escalations(&self) -> Option<&Escalations> {
         self.has_sink.then_some(&self.escalations)
     }
 
-    /// How long a child that was told to stop is waited for before that is told.
-    pub(crate) fn patience(&self) -> Duration {
-        self.patience
+    /// How long a stopping child may take before it is reported as a straggler.
+    pub(crate) fn stop_timeout(&self) -> Duration {
+        self.stop_timeout
     }
 
-    /// The actor with this pid; for hosts, it looks at all of them.
+    /// Finds an actor by its pid. Searches the whole tree; for hosts.
     pub(crate) fn find(&self, pid: Pid) -> Option<AnyActor> {
         let guardians = self.guardians()?;
-        spawn::below(&guardians.root).into_iter().find(|actor| actor.pid() == pid)
+        spawn::descendants(&guardians.root).into_iter().find(|actor| actor.pid() == pid)
     }
 
-    /// Lets go of the parent of a cell that was freed, outside of any other such call: else a long
-    /// line of parents would need a piece of the stack each.
-    pub(crate) fn bury(&self, cell: Option<AnyActor>) {
+    /// Drops the reference that a freed cell held to its parent. Nested calls only enqueue:
+    /// dropping each parent inside the drop of its child would use stack space per level of the
+    /// tree.
+    pub(crate) fn defer_drop(&self, cell: Option<AnyActor>) {
         let Some(cell) = cell else { return };
-        let is_busy = self.graves.with(|graves| {
-            graves.cells.push(cell);
-            core::mem::replace(&mut graves.is_busy, true)
+        let is_draining = self.deferred_drops.with(|deferred_drops| {
+            deferred_drops.cells.push(cell);
+            core::mem::replace(&mut deferred_drops.is_draining, true)
         });
-        if is_busy {
-            // Who is at it, on this thread or another one, takes it.
+        if is_draining {
+            // The thread that drains the list (this one, further up the stack, or another one)
+            // drops the cell.
             return;
         }
-        // The last of them may be what keeps the system.
-        let kept = self.handle().clone();
+        // One of the dropped cells may hold the last reference to the system; this handle keeps the
+        // system alive during the loop.
+        let system = self.handle().clone();
         loop {
-            let next = kept.0.graves.with(|graves| {
-                let next = graves.cells.pop();
-                graves.is_busy = next.is_some();
+            let next = system.0.deferred_drops.with(|deferred_drops| {
+                let next = deferred_drops.cells.pop();
+                deferred_drops.is_draining = next.is_some();
                 next
             });
             if next.is_none() {
@@ -527,56 +538,62 @@ impl SystemInner {
         }
     }
 
-    /// The last actor has ended.
-    pub(crate) fn root_ended(&self) {
+    /// Called when the last actor has stopped.
+    pub(crate) fn root_stopped(&self) {
         let guardians = self.guardians.with(Option::take);
         self.events.close();
         self.receptionist.close();
-        let settled = self.end.root_gone();
-        self.settled(settled);
-        // AcqRel: pairs with the last handle's; one of the two sees the other.
-        let before = self.handles.fetch_or(ENDED, AcqRel);
+        let notice = self.termination.root_stopped();
+        self.notify_terminated(notice);
+        // AcqRel: pairs with the `fetch_sub` of the last handle. Whichever of the two comes second
+        // sees the other and drops the dead-letter reference.
+        let before = self.handles.fetch_or(TERMINATED, AcqRel);
         if before < HANDLE {
-            drop(self.letters.with(Option::take));
+            drop(self.dead_letters.with(Option::take));
         }
         drop(guardians);
     }
 
-    /// The system, counted, but not as a handle.
-    fn keep(&self) -> Counted<Self> {
+    /// A reference to the shared state that does not count as a handle.
+    fn clone_inner(&self) -> Arc<Self> {
         self.handle().0.clone()
     }
 
-    /// Tells an actor something when some time has passed, or as much of that as a job may wait;
-    /// none if that cannot be.
-    pub(crate) fn after(&self, delay: Duration, actor: AnyActor, tick: Tick) -> Option<Delay> {
-        // Made now, so that the fire needs nothing.
-        actor.line_or_new();
-        let tell = move |_: &FireContext| actor.tick(tick);
+    /// Sends a timer event to an actor after `delay`, or after the longest delay that a job may
+    /// have, if that is shorter. `None` if the job is refused.
+    pub(crate) fn schedule_event(
+        &self,
+        delay: Duration,
+        actor: AnyActor,
+        event: TimerEvent,
+    ) -> Option<Delay> {
+        // Allocated now, so that the expiry of the timer needs no allocation.
+        actor.parent_link_or_new();
+        let send = move |_: &FireContext| actor.send_timer_event(event);
         let part = delay.min(self.delay_max());
         let until_nanos = (part < delay).then(|| {
             let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
-            self.nanos().saturating_add(nanos)
+            self.now_nanos().saturating_add(nanos)
         });
-        let job = self.scheduler.schedule_once_fn(part, DispatcherId::DEFAULT, tell).ok()?;
+        let job = self.scheduler.schedule_once_fn(part, DispatcherId::DEFAULT, send).ok()?;
         Some(Delay { job, until_nanos })
     }
 
-    /// What is left of a delay whose job has come.
-    pub(crate) fn rest_of(&self, delay: Option<Delay>) -> Option<Duration> {
-        let rest = delay?.until_nanos?.saturating_sub(self.nanos());
+    /// The rest of a delay whose job has run; `None` if the delay is over.
+    pub(crate) fn remaining_delay(&self, delay: Option<Delay>) -> Option<Duration> {
+        let rest = delay?.until_nanos?.saturating_sub(self.now_nanos());
         (rest > 0).then(|| Duration::from_nanos(rest))
     }
 
-    /// The longest delay of a job.
+    /// The longest delay that a job may have.
     pub(crate) fn delay_max(&self) -> Duration {
         self.scheduler.resolution().duration(TickSpan::new(DELAY_TICKS_MAX))
     }
 
-    /// The `n`th number of the stream that belongs to a path.
+    /// The `n`th number of the pseudo-random sequence that belongs to a path.
     pub(crate) fn random(&self, path: &ActorPath, n: u64) -> u64 {
         let mut state = self.seed ^ n.wrapping_mul(splitmix::STEP);
-        for above in path.up() {
+        for above in path.ancestors() {
             for &byte in above.name().as_bytes() {
                 state = (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
             }
@@ -586,10 +603,10 @@ impl SystemInner {
     }
 }
 
-/// A delay that is under way.
+/// A pending delay.
 pub(crate) struct Delay {
     job: Cancellable,
-    /// When it is over, if it is longer than a job may wait.
+    /// The end of the delay, if it is longer than a job may wait.
     until_nanos: Option<u64>,
 }
 
@@ -599,29 +616,28 @@ impl Delay {
     }
 }
 
-/// Whether this is `/user`. Its end, for whatever reason, is that of the system.
-fn is_user_guardian(core: &Core) -> bool {
-    let is_below_root = core.parent.as_ref().is_some_and(|above| above.parent.is_none());
-    is_below_root && core.path.name() == "user"
+/// Whether this is `/user`. When `/user` stops, for whatever reason, the system terminates.
+fn is_user_guardian(header: &ActorHeader) -> bool {
+    let is_below_root = header.parent.as_ref().is_some_and(|above| above.parent.is_none());
+    is_below_root && header.path.name() == "user"
 }
 
-/// Calls what may be the user's; a panic in it is contained, where the host can. False if there was
-/// one.
-pub(crate) fn contained(executor: &Handle, call: &mut dyn FnMut()) -> bool {
-    let host = executor.engine().host();
-    let Err(caught) = host.guarded(call) else { return true };
+/// Calls user code and catches a panic, where the host can. Returns false if the call panicked.
+pub(crate) fn call_catching_panics(executor: &Handle, call: &mut dyn FnMut()) -> bool {
+    let host = executor.executor().toolbox();
+    let Err(caught) = host.catch_unwind(call) else { return true };
     let mut caught = Some(caught);
-    if let Err(again) = host.guarded(&mut || drop(caught.take())) {
-        // Who knows what that does when it is dropped.
+    if let Err(again) = host.catch_unwind(&mut || drop(caught.take())) {
+        // Dropping the second payload could panic again; it is leaked instead.
         core::mem::forget(again);
     }
     false
 }
 
-/// Wakes somebody; what that may throw is contained.
-fn wake_contained(executor: &Handle, waker: Waker) {
+/// Wakes a waker and catches a panic of it.
+fn wake_catching_panics(executor: &Handle, waker: Waker) {
     let mut waker = Some(waker);
-    contained(executor, &mut || {
+    call_catching_panics(executor, &mut || {
         if let Some(waker) = waker.take() {
             waker.wake();
         }
@@ -630,7 +646,7 @@ fn wake_contained(executor: &Handle, waker: Waker) {
 
 impl Clone for ActorSystem {
     fn clone(&self) -> Self {
-        // Relaxed: made from one that is there, or by an actor that has not ended.
+        // Relaxed: cloned from an existing handle, or by an actor that has not stopped.
         self.0.handles.fetch_add(HANDLE, Relaxed);
         Self(self.0.clone())
     }
@@ -638,10 +654,11 @@ impl Clone for ActorSystem {
 
 impl Drop for ActorSystem {
     fn drop(&mut self) {
-        // AcqRel: pairs with the end of the last actor; one of the two sees the other.
+        // AcqRel: pairs with the `fetch_or` in `root_stopped`. Whichever of the two comes second
+        // sees the other and drops the dead-letter reference.
         let before = self.0.handles.fetch_sub(HANDLE, AcqRel);
-        if before == HANDLE | ENDED && !mutant!("letters-outlive-handles") {
-            drop(self.0.letters.with(Option::take));
+        if before == HANDLE | TERMINATED && !mutant!("letters-outlive-handles") {
+            drop(self.0.dead_letters.with(Option::take));
         }
     }
 }

@@ -1,34 +1,39 @@
-//! What a kit for tests sees of a system and of an actor, beyond what users may.
+//! Access to a system and its actors for test kits, beyond the public API.
 
 mod effect;
-mod puppet;
+mod test_actor;
 
 use alloc::vec::Vec;
 
-use clockjack_exec::state::State as Running;
+use clockjack_exec::state::State as RunState;
 
 pub use self::{
     effect::{Effect, TimerMode},
-    puppet::{Puppet, TimerHandle},
+    test_actor::{TestActor, TimerHandle},
 };
-use crate::{ActorPath, ActorSystem, base::AnyActor, spawn};
+use crate::{
+    ActorPath, ActorSystem,
+    cell::{header::AnyActor, spawn},
+};
 
-/// An actor, as a look at the whole tree finds it.
+/// The state of one actor in [`all_actors`].
 #[derive(Clone, Debug)]
-pub struct Seen {
-    /// Where it stands.
+pub struct ActorSnapshot {
+    /// The path of the actor.
     pub path: ActorPath,
-    /// It has something to do.
+    /// Whether the actor is ready to run.
     pub is_ready: bool,
 }
 
-/// All actors, each before those below it.
+/// All actors, each before its descendants.
 #[must_use]
-pub fn census(system: &ActorSystem) -> Vec<Seen> {
+pub fn all_actors(system: &ActorSystem) -> Vec<ActorSnapshot> {
     let user = system.inner().user();
     let root = user.as_ref().and_then(|user| user.parent.as_ref());
-    let all = root.map_or_else(Vec::new, spawn::below);
-    let seen =
-        |one: &AnyActor| Seen { path: one.path.clone(), is_ready: one.state() == Running::Ready };
-    all.iter().map(seen).collect()
+    let all = root.map_or_else(Vec::new, spawn::descendants);
+    let snapshot = |one: &AnyActor| ActorSnapshot {
+        path: one.path.clone(),
+        is_ready: one.state() == RunState::Ready,
+    };
+    all.iter().map(snapshot).collect()
 }

@@ -1,4 +1,4 @@
-//! Message adapters: state, failures, restarts, what is refused.
+//! Message adapters: state, failures, restarts, refusals.
 
 extern crate alloc;
 

@@ -208,7 +208,7 @@ fn a_stopped_actor_is_told_of_at_once() {
     assert_eq!(
         error.to_string(),
         "/user/server has not answered a message of type ask::Msg: already terminated \
-         (time-out 1s)"
+         (timeout 1s)"
     );
     root.run_until_idle();
     assert_eq!(log.take(), ["/user/server Msg Stopped"]);
@@ -457,7 +457,7 @@ fn threads_that_ask_and_give_up_get_their_own_answers_or_none() {
                     for n in 0..EACH {
                         let n = me * EACH + n;
                         let mut ask = actor.ask(|to| Msg::Double(n, to), SECOND);
-                        // Some give up before the answer, some at about that time.
+                        // Some asks are cancelled before the answer, some at about that time.
                         loop {
                             match Pin::new(&mut ask).poll(&mut cx) {
                                 Poll::Ready(answer) => {

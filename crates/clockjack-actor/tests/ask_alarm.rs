@@ -10,7 +10,7 @@ use core::{
 };
 use std::sync::Mutex;
 
-use clockjack_actor::ask::slot::{Asker, Home, Replier, Slot, pair};
+use clockjack_actor::ask::slot::{Asker, Replier, ReplySlot, SlotOwner, pair};
 use clockjack_time::Tick;
 
 use self::clockwork::{Clockwork, Closed};
@@ -28,15 +28,15 @@ impl Wake for Woken {
     }
 }
 
-/// Forgets slots that come back, unless a test wants to use them again.
+/// Leaks slots that are returned, unless a test wants to use them again.
 #[derive(Clone, Default)]
 #[expect(clippy::vec_box, reason = "slots are handed over in their boxes")]
-struct Shelf(Arc<Mutex<Vec<Box<Slot<Self>>>>>);
+struct Shelf(Arc<Mutex<Vec<Box<ReplySlot<Self>>>>>);
 
-impl Home for Shelf {
+impl SlotOwner for Shelf {
     type Timers = Clockwork;
 
-    fn take_back(self, slot: Box<Slot<Self>>) {
+    fn reclaim(self, slot: Box<ReplySlot<Self>>) {
         self.0.lock().unwrap().push(slot);
     }
 }
@@ -53,7 +53,7 @@ type Pair = (Asker<u32, Shelf>, Replier<u32, Shelf>);
 impl Bench {
     fn new() -> Self {
         let (clockwork, shelf) = (Clockwork::new(), Shelf::default());
-        shelf.0.lock().unwrap().push(Slot::new(0, clockwork.clone()));
+        shelf.0.lock().unwrap().push(ReplySlot::new(0, clockwork.clone()));
         Self { clockwork, shelf, woken: Arc::default() }
     }
 
@@ -75,7 +75,7 @@ impl Bench {
         drop(asker.take());
     }
 
-    /// How often the asker was woken since the last look.
+    /// How often the asker was woken since the last check.
     fn n_woken(&self) -> u32 {
         self.woken.0.swap(0, SeqCst)
     }

@@ -264,7 +264,7 @@ impl Talker {
         answer?
     }
 
-    /// Goes on while it waits for its own answer.
+    /// Continues while it waits for its own answer.
     #[msg]
     fn look(&mut self, cx: &mut Context<'_, Self>) -> Result<(), Failure> {
         let itself = cx.self_ref();

@@ -1,12 +1,12 @@
-//! What the contract promises and no other file shows: the shape of actors, addresses and hosts,
-//! the lanes of a mailbox, and corners of supervision, signals, stash and asks.
+//! Promises of the contract that no other file tests: the shape of actors, references and hosts,
+//! the message kinds of a mailbox, and corner cases of supervision, signals, stash and asks.
 
 extern crate alloc;
 
 #[path = "support/bench.rs"]
 mod bench;
-#[path = "support/puppet.rs"]
-mod puppet;
+#[path = "support/scripted_actor.rs"]
+mod scripted_actor;
 
 #[path = "contract/asks.rs"]
 mod asks;

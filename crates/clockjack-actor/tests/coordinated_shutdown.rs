@@ -1,4 +1,4 @@
-//! How a system ends: phases, their tasks and time, and what is reported.
+//! How a system terminates: phases, their tasks and time-outs, and the report.
 
 extern crate alloc;
 
@@ -21,7 +21,7 @@ use clockjack_actor::{
 };
 use clockjack_time::ManualClock;
 
-/// Runs for so long, in steps of 100 ms.
+/// Runs for this long, in steps of 100 ms.
 fn pass(root: &mut RootContext, clock: &ManualClock, millis: u64) {
     for _ in 0..millis / 100 {
         root.run_until_idle();
@@ -163,8 +163,8 @@ fn an_aborted_shutdown_leaves_out_phases_but_stops_the_actors() {
     assert!(report.stragglers.is_empty());
 }
 
-/// One of a long line of actors, the last of which takes its time to stop. The others need more
-/// steps than are made between two looks at the clock.
+/// One of a long chain of actors, the last of which takes its time to stop. The others need more
+/// steps than are made between two reads of the clock.
 struct Slow {
     clock: Arc<ManualClock>,
     below: usize,
@@ -216,7 +216,7 @@ fn actors_alive_at_the_end_of_the_last_phase_are_reported_as_stragglers() {
         }
         assert!(!report.stragglers.contains(&last), "it has stopped in time");
         assert_eq!(report.is_clean(), !is_late);
-        // They go on to their end all the same, and the report is settled.
+        // They continue to stop all the same, and the report stays.
         assert!(slow.is_stopped());
         assert_eq!(end.report().unwrap(), report);
         let phases = report.shutdown.unwrap();
@@ -306,7 +306,7 @@ fn the_stop_message_of_a_termination_task_comes_behind_what_was_sent_before() {
     root.run_until_idle();
     let system = root.system().clone();
     system.on_shutdown_await(Phase::SERVICE_STOP, "a", &a, Some("stop")).unwrap();
-    // More than it takes in a turn.
+    // More messages than it handles in one poll.
     for _ in 0..200 {
         a.tell("x").unwrap();
     }
@@ -398,7 +398,7 @@ fn shutdown_of_a_root_context_runs_the_phases() {
     assert_eq!(log.take(), ["x", "a stopped"]);
 }
 
-/// Tells when it is dropped.
+/// Records that it is dropped.
 #[derive(Clone)]
 struct Dropped(#[expect(dead_code, reason = "it is counted")] Arc<()>);
 

@@ -1,4 +1,4 @@
-//! Messages that nobody handles.
+//! Messages that no actor handles.
 
 extern crate alloc;
 

@@ -1,4 +1,4 @@
-//! The event stream: who is told what, in which order, and what is lost.
+//! The event stream: who receives what, in which order, and what is lost.
 
 #[path = "support/bench.rs"]
 mod bench;
@@ -11,7 +11,7 @@ use clockjack_actor::{
     Mailbox, Next, Overflow, Props, RootContext, Strategy, SystemEvent,
 };
 
-/// Writes down what it is told; blocked, it waits in a stash-less way by failing to be scheduled.
+/// Records the events that it receives.
 struct Listener {
     log: Log,
 }
@@ -158,7 +158,7 @@ fn a_slow_subscriber_loses_the_oldest_and_is_told_how_many() {
     assert_eq!(events.dropped(), 5);
     root.run_until_idle();
     assert_eq!(log.take(), ["/0 overflows", "/1 overflows"]);
-    // Nothing is published any more: a timer sees to the rest.
+    // Nothing is published any more: a timer delivers the rest.
     for _ in 0..3 {
         clock.advance(Duration::from_millis(20));
         root.run_until_idle();
@@ -225,7 +225,7 @@ fn subscribers_that_drop_dead_letters_do_not_make_more_of_them() {
 fn warnings_of_the_scheduler_come_through_while_somebody_wants_them() {
     let (mut root, clock) = start(ActorSystem::builder("t"));
     let late = |root: &mut RootContext| {
-        // A leap past a job's time is a warning on a clock that is moved by hand.
+        // A jump past a job's time causes a warning on a clock that is advanced by hand.
         let scheduler = root.system().scheduler();
         let wait = Duration::from_millis(5);
         drop(scheduler.schedule_once_fn(wait, clockjack_actor::DispatcherId::DEFAULT, |_| {}));
@@ -284,14 +284,14 @@ fn metrics_count_lives_restarts_and_failures() {
     assert_eq!(now.dead_letters(DeadLetterReason::Evicted), 0);
 }
 
-/// Runs until all is quiet, but not for ever.
+/// Runs until the system is idle, but not forever.
 fn come_to_rest(root: &mut RootContext) {
     let now = root.system().scheduler().now().tick();
     let rests = (0..1_000).any(|_| root.next_wake().is_none_or(|at| at > now));
     assert!(rests, "one event makes the next");
 }
 
-/// Fails if it is said so.
+/// Fails on request.
 struct Moody(Box<dyn FnMut(&SystemEvent) -> bool + Send>);
 
 impl Actor for Moody {

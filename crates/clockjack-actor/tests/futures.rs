@@ -19,14 +19,16 @@ use bench::Log;
 use clockjack_actor::{Actor, ActorRef, Context, Failure, Next, Signal};
 
 /// An actor that does what it is told.
-struct Puppet {
+struct ScriptedActor {
     log: Log,
     sum: u32,
 }
 
-type Order = Box<dyn FnOnce(&mut Puppet, &mut Context<'_, Puppet>) -> Result<Next, Failure> + Send>;
+type Order = Box<
+    dyn FnOnce(&mut ScriptedActor, &mut Context<'_, ScriptedActor>) -> Result<Next, Failure> + Send,
+>;
 
-impl Actor for Puppet {
+impl Actor for ScriptedActor {
     type Msg = Order;
 
     fn started(&mut self, _: &mut Context<'_, Self>) -> Result<Next, Failure> {
@@ -47,19 +49,21 @@ impl Actor for Puppet {
     }
 }
 
-impl Drop for Puppet {
+impl Drop for ScriptedActor {
     fn drop(&mut self) {
         self.log.add(format!("actor dropped with {}", self.sum));
     }
 }
 
-fn puppet(log: &Log) -> impl FnMut() -> Puppet + Send + use<> {
+fn scripted_actor(log: &Log) -> impl FnMut() -> ScriptedActor + Send + use<> {
     let log = log.clone();
-    move || Puppet { log: log.clone(), sum: 0 }
+    move || ScriptedActor { log: log.clone(), sum: 0 }
 }
 
 /// Makes an order of a closure that cannot fail.
-fn order(f: impl FnOnce(&mut Puppet, &mut Context<'_, Puppet>) + Send + 'static) -> Order {
+fn order(
+    f: impl FnOnce(&mut ScriptedActor, &mut Context<'_, ScriptedActor>) + Send + 'static,
+) -> Order {
     Box::new(move |me, cx| {
         f(me, cx);
         Ok(Next::Stay)
@@ -73,7 +77,8 @@ fn say(actor: &ActorRef<Order>, text: &'static str) {
 /// What comes after a future: says so.
 fn says<T>(
     text: &'static str,
-) -> impl FnOnce(&mut Puppet, &mut Context<'_, Puppet>, T) -> Result<Next, Failure> + Send {
+) -> impl FnOnce(&mut ScriptedActor, &mut Context<'_, ScriptedActor>, T) -> Result<Next, Failure> + Send
+{
     move |me, _, _| {
         me.log.add(text);
         Ok(Next::Stay)

@@ -1,7 +1,7 @@
 //! Memory: messages, and futures that fit into the room of their actor, allocate nothing once it
 //! is warm.
 //!
-//! Counted for each thread, so that tests beside one another do not disturb.
+//! Counted per thread, so that concurrent tests do not disturb each other.
 #![cfg(not(loom))]
 
 extern crate alloc;
@@ -43,7 +43,7 @@ fn yielding() -> impl Future<Output = u32> + Send {
             return Poll::Ready(1);
         }
         is_second = true;
-        // As whoever wakes from elsewhere.
+        // As a waker on another thread does.
         let waker = cx.waker().clone();
         waker.wake();
         Poll::Pending

@@ -14,7 +14,7 @@ mod alarm;
 mod ask;
 #[path = "support/clockwork.rs"]
 mod clockwork;
-#[path = "loom/listed.rs"]
+#[path = "loom/listed_filter.rs"]
 mod listed_models;
 #[path = "loom/pair.rs"]
 mod pair;
@@ -26,12 +26,12 @@ mod ready_models;
 mod send;
 
 /// The part under test, which knows nothing of actors.
-#[path = "../src/lane.rs"]
-mod lane;
+#[path = "../src/mailbox/closable_stack.rs"]
+mod closable_stack;
 /// The part under test, which knows nothing of actors.
-#[path = "../src/system/listed.rs"]
-mod listed;
+#[path = "../src/system/listed_filter.rs"]
+mod listed_filter;
 /// The part under test, which knows nothing of actors.
 #[expect(dead_code, reason = "the models use what the races are about")]
-#[path = "../src/futures/ready.rs"]
-mod ready;
+#[path = "../src/api/futures/wake.rs"]
+mod wake;

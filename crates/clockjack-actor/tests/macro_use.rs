@@ -1,4 +1,4 @@
-//! `#[actor]` against the crate that it writes for.
+//! `#[actor]` together with the crate for which it generates code.
 
 #[path = "support/bench.rs"]
 mod bench;
@@ -22,14 +22,14 @@ impl Clerk {
         self.log.add(format!("{} begins", cx.path()));
     }
 
-    /// Counts on.
+    /// Increments the counter.
     #[msg]
     fn inc(&mut self, by: u32) {
         self.n += by;
         self.log.add(format!("n {}", self.n));
     }
 
-    /// Counts on after a while, in which it does nothing else.
+    /// Increments the counter after a while, during which it handles nothing else.
     #[msg]
     async fn inc_later(&mut self, by: u32) {
         let before = self.n;

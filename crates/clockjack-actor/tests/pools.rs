@@ -1,7 +1,7 @@
-//! Memory: once all is warm, actors that come and go, jobs that send messages, failures and the
-//! notes of the system allocate nothing.
+//! Memory: after a warm-up, starting and stopping actors, jobs that send messages, failures and
+//! system messages allocate nothing.
 //!
-//! Counted for each thread, so that tests beside one another do not disturb.
+//! Allocations are counted per thread, so that concurrent tests do not disturb each other.
 #![cfg(not(loom))]
 
 extern crate alloc;
@@ -14,26 +14,26 @@ use core::time::Duration;
 
 use bench::start;
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Coded, Context, DispatcherId, Failure, Mailbox, Next, Props,
-    RootContext, Scope, Signal, Strategy,
+    Actor, ActorRef, ActorSystem, Context, DispatcherId, Failure, Mailbox, Next, Props,
+    RootContext, Scope, Signal, StaticError, Strategy,
 };
 use clockjack_testing::allocation::Counting;
 
 #[global_allocator]
 static COUNTING: Counting = Counting::new();
 
-/// How often it allocates in a hundred runs, after some by which all is warm.
+/// The number of allocations in a hundred runs, after some warm-up runs.
 fn allocations(mut run: impl FnMut()) -> u64 {
     (0..50).for_each(|_| run());
     allocations_cold(|| (0..100).for_each(|_| run()))
 }
 
-/// How often it allocates in its first run.
+/// The number of allocations in the first run.
 fn allocations_cold(run: impl FnOnce()) -> u64 {
     COUNTING.during(run).1.allocations
 }
 
-static NO_PAPER: Coded = Coded::new(1, "no paper");
+static NO_PAPER: StaticError = StaticError::new(1, "no paper");
 const MS: Duration = Duration::from_millis(1);
 
 /// Fails at each message but zero; a signal is fine.
@@ -47,7 +47,7 @@ impl Actor for Printer {
     }
 }
 
-/// Has a printer below it, and counts what it is told of it.
+/// Has a printer as its child, and counts the signals about it.
 struct Office {
     heard: u32,
 }
@@ -89,7 +89,7 @@ impl Actor for Office {
     }
 }
 
-/// An office whose printer is restarted by it, and that printer.
+/// An office that restarts its printer, and that printer.
 fn office(root: &mut RootContext, strategy: Strategy) -> (ActorRef<Paper>, ActorRef<u32>) {
     let props = Props::new(|| Office { heard: 0 }).supervise_children(Scope::OneForOne, strategy);
     let office = root.spawn("office", props).unwrap();

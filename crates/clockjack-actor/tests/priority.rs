@@ -152,7 +152,7 @@ fn what_comes_while_a_restart_is_waited_for_is_ranked_with_what_is_there() {
         clerk.tell(msg).unwrap();
     }
     root.run_until_idle();
-    // Those that wait have their room in the mailbox; those that are kept have other room.
+    // Waiting messages have room in the mailbox; kept messages have separate room.
     for msg in [(1, 3), (7, 4), (5, 5), (8, 6)] {
         clerk.tell(msg).unwrap();
         root.run_until_idle();

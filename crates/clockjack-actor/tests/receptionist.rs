@@ -25,7 +25,7 @@ fn worker(root: &mut RootContext, name: &str) -> ActorRef<Job> {
     root.spawn(name, Props::from_fn(|_, Job::Stop| Ok(Next::Stop))).unwrap()
 }
 
-/// An actor that writes down the names in each listing.
+/// An actor that records the names in each listing.
 fn reader(root: &mut RootContext, name: &str, mailbox: Mailbox) -> (ActorRef<Listing<Job>>, Log) {
     let log = Log::default();
     let to = log.clone();
@@ -154,7 +154,7 @@ fn one_that_has_ended_is_refused_and_leaves_nothing() {
     root.run_until_idle();
     assert_eq!(desk.listed(), 0);
     assert_eq!(desk.register(&key(), &a).unwrap_err(), ReceptionistError::Stopped);
-    // The name may be used again, by another one.
+    // The name may be used again, by another actor.
     let again = worker(&mut root, "a");
     desk.register(&key(), &again).unwrap();
     assert_eq!(names(&desk.find(&key())), "workers: a");
@@ -229,7 +229,7 @@ fn threads_may_register_while_services_end_and_none_stays() {
             for n in 0..200 {
                 let worker = system.spawn(&format!("w{n}"), worker()).unwrap();
                 worker.tell(Job::Stop).unwrap();
-                // It ends before, meanwhile or after.
+                // The actor stops before, during or after the registration.
                 let _ = system.receptionist().register(&key(), &worker);
             }
         });

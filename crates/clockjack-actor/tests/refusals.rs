@@ -1,5 +1,4 @@
-//! What cannot be registered any more says so: in a system that is sealed, and in one that has
-//! ended.
+//! Registrations are refused in a system that is sealed, and in one that has terminated.
 
 extern crate alloc;
 
@@ -61,7 +60,7 @@ fn a_sealed_system_takes_no_subscribers_tasks_or_hooks_and_says_so() {
     let refused = root.spawn("late", Props::from_fn(|_, (): ()| Ok(Next::Stay))).unwrap_err();
     assert_eq!(*refused.kind(), SpawnErrorKind::Sealed);
 
-    // What it has goes on, timers too.
+    // Everything that exists continues, including timers.
     blinker.tell(2).unwrap();
     for _ in 0..3 {
         root.run_until_idle();
@@ -109,7 +108,8 @@ fn a_system_that_has_ended_takes_nothing_any_more_and_says_so() {
     let refused = jobs.schedule_once(ms, &gone, event, any, None).unwrap_err();
     assert!(matches!(refused.kind(), ScheduleErrorKind::ReceiverGone), "{refused}");
     root.block_on(system.when_stopped(&gone));
-    // Closures run until their host closes the scheduler, which ends with the root.
+    // Closures run until their host shuts down the scheduler, which happens after the root has
+    // stopped.
     drop(root);
     let refused = jobs.schedule_once_fn(ms, any, |_| ()).unwrap_err();
     assert!(matches!(refused.kind(), ScheduleErrorKind::Closed), "{refused}");

@@ -1,4 +1,4 @@
-//! A system on one thread: who is woken, and what a full mailbox does.
+//! A single-threaded system: what is woken, and what a full mailbox does.
 
 extern crate alloc;
 
@@ -21,7 +21,7 @@ use clockjack_actor::{
 };
 use clockjack_time::{InterruptDriver, MonotonicClock, Resolution, Tick, TickDriver};
 
-/// A board whose interrupt is called by hand.
+/// A board whose interrupt the test calls.
 struct Board(Arc<InterruptDriver>);
 
 impl Toolbox for Board {
@@ -61,7 +61,7 @@ impl Actor for Timed {
     }
 }
 
-/// Polls until there is nothing to do; whether it goes on.
+/// Polls until there is nothing to do; returns whether the system continues.
 fn drain(root: &mut RootContext, cx: &mut TaskContext<'_>) {
     while pin!(root.dispatch_next()).poll(cx) == Poll::Ready(true) {}
 }
@@ -78,7 +78,7 @@ fn a_task_that_awaits_the_next_dispatch_sleeps_until_a_message_or_a_tick() {
     let waker = Waker::from(Arc::clone(&wakes));
     let mut cx = TaskContext::from_waker(&waker);
     drain(&mut root, &mut cx);
-    // It waits, although a timer is armed, and nobody has woken it since.
+    // The task waits, although a timer is armed, and nothing has woken it since.
     wakes.0.store(0, SeqCst);
     assert!(pin!(root.dispatch_next()).poll(&mut cx).is_pending());
     assert_eq!(wakes.0.load(SeqCst), 0);
@@ -144,7 +144,7 @@ fn a_mailbox_that_overflows_stops_its_actor_also_while_that_waits_for_a_future()
     let actor = root.spawn("a", props.mailbox(mailbox)).unwrap();
     actor.tell(1).unwrap();
     root.run_until_idle();
-    // It waits, and does not look at its mailbox.
+    // The actor awaits a future, and does not read its mailbox.
     actor.tell(2).unwrap();
     root.run_until_idle();
     let refused = actor.tell(3).unwrap_err();
@@ -174,7 +174,7 @@ fn what_a_bounded_turn_leaves_is_due_now_and_not_at_the_next_timer() {
     for actor in &actors {
         actor.tell("now").unwrap();
     }
-    // A turn of 64 actors: who sleeps until the timer would keep the others waiting.
+    // A round of 64 actors: sleeping until the timer would keep the others waiting.
     assert_eq!(root.next_wake(), Some(ticks.now().tick()));
     root.run_until_idle();
     assert_eq!((log.take().len(), root.next_wake()), (200, timer));

@@ -1,4 +1,4 @@
-//! Pools and groups: which routee a message goes to, and what becomes of routees.
+//! Pools and groups: which routee a message goes to, and what happens to routees.
 
 extern crate alloc;
 
@@ -17,7 +17,7 @@ use clockjack_actor::{
 };
 use clockjack_time::ManualClock;
 
-/// Writes down who got what.
+/// Records which routee got which message.
 #[derive(Clone)]
 struct Worker(Log);
 
@@ -55,7 +55,7 @@ fn send(to: &ActorRef<Job>, jobs: impl IntoIterator<Item = u64>) {
     }
 }
 
-/// What each routee got, in its order.
+/// What each routee got, in order.
 fn by_routee(lines: &[String]) -> BTreeMap<String, Vec<u64>> {
     let mut got: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for line in lines {
@@ -213,7 +213,7 @@ fn a_pool_grows_at_once_and_shrinks_without_losing_messages() {
     root.run_until_idle();
     assert_eq!(by_routee(&log.take()).len(), 6);
     let live = root.system().metrics().live;
-    // While messages are under way.
+    // While messages are in flight.
     send(&pool, 0..60);
     handle.resize(1).unwrap();
     send(&pool, 60..80);
@@ -243,7 +243,7 @@ fn a_retired_routee_handles_what_it_has_before_it_stops() {
     let second = root.system().lookup::<Job>("/user/pool/$2").unwrap();
     send(&second, 0..100);
     handle.resize(1).unwrap();
-    // The time for the look is there before it has had a turn.
+    // The time of the check comes before the router has run.
     clock.advance(Duration::from_millis(20));
     root.run_until_idle();
     assert_eq!(by_routee(&log.take())["$2"].len(), 100);
@@ -282,7 +282,7 @@ fn a_full_routee_is_passed_over_and_only_if_all_are_full_something_is_lost() {
     let pool = root.spawn("pool", pool).unwrap();
     root.run_until_idle();
     let first = root.system().lookup::<Job>("/user/pool/$1").unwrap();
-    // Before the router has its turn, one of them is full.
+    // Before the router runs, one of them is full.
     send(&pool, 0..6);
     send(&first, 100..104);
     root.run_until_idle();
@@ -454,7 +454,7 @@ fn a_routee_that_is_about_to_end_is_replaced_and_its_successor_gets_the_message(
         .routees(|routee| routee.mailbox(Mailbox::bounded(1).overflow(Overflow::StopActor)));
     let pool = root.spawn("pool", pool).unwrap();
     root.run_until_idle();
-    // Both are told in one turn of the router: the second one is the end of the first routee.
+    // Both messages are routed in one poll of the router: the second one stops the first routee.
     send(&pool, 1..=2);
     root.run_until_idle();
     assert_eq!(log.take(), ["$2 2"]);
@@ -464,7 +464,7 @@ fn a_routee_that_is_about_to_end_is_replaced_and_its_successor_gets_the_message(
     assert_eq!(root.system().metrics().spawned, 3 + 1 + 2, "one more, and not one a message");
 }
 
-/// Takes a second for each job, and no other meanwhile.
+/// Takes a second per job, and handles no other meanwhile.
 #[derive(Clone)]
 struct Slow(Log);
 
@@ -486,7 +486,7 @@ fn slow(log: &Log) -> impl FnMut() -> Slow + Clone + Send + Sync + 'static + use
     move || Slow(log.clone())
 }
 
-/// Lets time pass, in steps in which timers of routers fall due.
+/// Lets time pass, in steps in which timers of routers become due.
 fn pass(root: &mut RootContext, clock: &ManualClock, time: Duration) {
     for _ in 0..time.as_millis() / 20 {
         root.run_until_idle();

@@ -1,4 +1,4 @@
-//! Sending that waits for room.
+//! `send`, which waits for room.
 
 #[path = "support/bench.rs"]
 mod bench;
@@ -20,7 +20,7 @@ use clockjack_actor::{
     RootContext, SendError, SystemEvent,
 };
 
-/// Writes down what it is told; stops at zero.
+/// Records its messages; stops at zero.
 struct Clerk(Log);
 
 impl Actor for Clerk {
@@ -79,7 +79,7 @@ fn who_waits_is_let_in_in_order_and_before_who_does_not() {
     assert_eq!(log.take(), ["8"]);
 }
 
-/// Tells itself something after each message, which is full as long as others wait.
+/// Sends itself a message after each message, which is refused as full as long as others wait.
 struct Teller {
     me: Option<ActorRef<u32>>,
     log: Log,
@@ -107,7 +107,8 @@ fn room_that_is_freed_goes_to_who_waits() {
     actor.tell(2).unwrap();
     let mut waiting: Vec<_> = (3..=5).map(|n| actor.send(n)).collect();
     root.run_until_idle();
-    // While 1, 2 and 3 are handled somebody waits; when 4 is, the last is inside.
+    // While 1, 2 and 3 are handled a sender waits; when 4 is handled, the last message is in the
+    // mailbox.
     let expected = ["1 false", "2 false", "3 false", "4 true", "5 true", "104 false", "105 false"];
     assert_eq!(log.take(), expected);
     assert!(!waiting.iter_mut().any(is_pending));
@@ -144,7 +145,7 @@ fn a_send_that_is_cancelled_was_sent_surely_or_never_is() {
     assert_eq!(Pin::new(&mut given_up).cancel(), Some(2));
     assert_eq!(Pin::new(&mut given_up).cancel(), None);
     assert_eq!(Pin::new(&mut sent).cancel(), None);
-    // Nobody waits any more, but the box is full; both are as before.
+    // No sender waits any more, but the mailbox is full; both are as before.
     assert!(actor.tell(3).unwrap_err().is_full());
     drop(actor.send(4));
     let mut late = actor.send(5);
@@ -183,7 +184,7 @@ fn a_mapped_ref_maps_when_there_is_room_and_gives_back_what_it_got() {
     assert_eq!(MAPPED.get(), 0);
     assert_eq!(Pin::new(&mut second).cancel(), Some("fives"));
     root.run_until_idle();
-    // The third stops it; the fourth was let in before.
+    // The third message stops the actor; the fourth was admitted before.
     assert_eq!(log.take(), ["1", "4", "0"]);
     assert_eq!(Pin::new(&mut first).cancel(), None);
     assert!(texts.send("x").into_refused().is_some_and(|text| text == "x"));
@@ -231,7 +232,7 @@ fn who_waits_for_an_actor_that_is_gone_with_its_system_gets_its_message_back() {
     let (actor, _log) = clerk(&mut root, Mailbox::bounded(1));
     actor.tell(1).unwrap();
     let waiting = actor.send(2);
-    // The phases of the shutdown would let it handle what it has.
+    // The phases of the shutdown would let the actor handle its messages.
     root.system().stop(&actor).unwrap();
     let _end = root.system().terminate();
     root.run_until_idle();
@@ -303,8 +304,8 @@ fn nothing_is_lost_or_overtaken_between_threads_that_wait_tell_and_give_up() {
                                 n += 1;
                             }
                             _ => {
-                                // Given up at once, unless it is let in before. What is told
-                                // while it waits must not overtake it.
+                                // Dropped at once, unless it is admitted before. A message that is
+                                // told while it waits must not overtake it.
                                 let mut sending = actor.send((me, n));
                                 let _ = is_pending(&mut sending);
                                 let overtaken = actor.tell((me, n + 1)).is_ok();

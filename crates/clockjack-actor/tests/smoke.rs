@@ -1,4 +1,4 @@
-//! The first things that anybody does with actors.
+//! The first steps with actors.
 
 #[path = "support/bench.rs"]
 mod bench;

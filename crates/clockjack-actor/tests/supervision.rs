@@ -1,11 +1,12 @@
-//! The laws of supervision, of the life of an actor, of watching and of the stash, in virtual time.
+//! The rules of supervision, of the lifecycle of an actor, of death watch and of the stash, in
+//! virtual time.
 
 extern crate alloc;
 
 #[path = "support/bench.rs"]
 mod bench;
-#[path = "support/puppet.rs"]
-mod puppet;
+#[path = "support/scripted_actor.rs"]
+mod scripted_actor;
 
 #[path = "supervision/children.rs"]
 mod children;

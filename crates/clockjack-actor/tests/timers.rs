@@ -8,11 +8,11 @@ mod bench;
 mod fairness;
 #[path = "timers/keyed.rs"]
 mod keyed;
-#[path = "timers/puppet.rs"]
-mod puppet;
 #[path = "timers/receive_timeout.rs"]
 mod receive_timeout;
 #[path = "timers/scheduler.rs"]
 mod scheduler;
+#[path = "timers/scripted_actor.rs"]
+mod scripted_actor;
 #[path = "timers/waits.rs"]
 mod waits;

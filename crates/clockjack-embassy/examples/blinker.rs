@@ -1,4 +1,4 @@
-//! A supervised lamp as a task of Embassy, beside a task of Embassy's own.
+//! A supervised lamp as a task of Embassy, next to a plain Embassy task.
 //!
 //! `cargo run -p clockjack-embassy --example blinker` runs it on Embassy's std platform. On a board
 //! only `main` differs: the HAL is set up there, and the last two lines are not reached.
@@ -7,22 +7,22 @@
 use core::time::Duration;
 
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Coded, Context, Failure, Limits, Next, Props, Signal, Strategy,
-    TerminationReport,
+    Actor, ActorRef, ActorSystem, Context, Failure, Limits, Next, Props, Signal, StaticError,
+    Strategy, TerminationReport,
 };
 use clockjack_embassy::EmbassyToolbox;
 use clockjack_time::{DriverError, Resolution};
 use embassy_executor::Spawner;
 use embassy_time::Timer;
 
-static BURNT: Coded = Coded::new(1, "the lamp has burnt out");
+static BURNT: StaticError = StaticError::new(1, "the lamp has burnt out");
 
 enum Msg {
     Toggle,
     Button,
 }
 
-/// Toggles by the clock and by a button; every fifth time it fails, and is made anew.
+/// Toggles by the clock and by a button; every fifth time it fails, and is restarted.
 #[derive(Default)]
 struct Lamp {
     n_toggles: u32,

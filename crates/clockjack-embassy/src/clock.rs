@@ -1,7 +1,7 @@
 //! Embassy's clock, in Clockjack's ticks.
 //!
-//! Both count, in units of their own: Embassy `TICK_HZ` in a second, Clockjack one in a
-//! [`Resolution`]. A reading is rounded down and an alarm up, so neither is ever early.
+//! Embassy counts `TICK_HZ` ticks per second, Clockjack one tick per [`Resolution`]. The conversion
+//! rounds a reading down and an alarm up, so neither is ever early.
 
 use core::{
     future::Future as _,
@@ -15,14 +15,14 @@ use embassy_time::{Instant, TICK_HZ, Timer};
 
 /// Nanoseconds in a second.
 const NANOS: u64 = 1_000_000_000;
-/// The finest that there is.
+/// The finest resolution.
 const NANO: Resolution = Resolution::from_nanos(1).expect("not zero");
 const NANO_RATIO: Ratio = Ratio::new(TICK_HZ, NANO);
 
-/// The time of Embassy's driver, counted from when this clock was made.
+/// The time of Embassy's driver, counted from the creation of this clock.
 ///
 /// A resolution finer than Embassy's own tick is allowed: then several ticks pass at once. While
-/// the chip sleeps so deeply that Embassy's timer stands, no time passes.
+/// the chip is in a sleep mode that stops Embassy's timer, no time passes.
 ///
 /// # Examples
 ///
@@ -44,33 +44,33 @@ pub struct EmbassyClock {
 }
 
 impl EmbassyClock {
-    /// A clock at tick zero.
+    /// Creates a clock at tick zero.
     #[must_use]
     pub fn new(resolution: Resolution) -> Self {
         Self { start: Instant::now(), resolution, ratio: Ratio::new(TICK_HZ, resolution) }
     }
 
-    /// The first instant at which this clock reads `tick` or more; Embassy's last one if it has
-    /// none so late.
+    /// The first instant at which this clock reads `tick` or more, or Embassy's last instant if
+    /// that is earlier.
     #[must_use]
     pub fn instant_of(&self, tick: Tick) -> Instant {
         let since_start = self.ratio.theirs_ceil(tick.get());
         Instant::from_ticks(self.start.as_ticks().saturating_add(since_start))
     }
 
-    /// The present instant in nanoseconds, as far as Embassy's tick tells them apart.
+    /// The current instant in nanoseconds, as precise as Embassy's tick.
     #[must_use]
     pub fn now_fine(&self) -> TimerInstant {
         TimerInstant::new(Tick::new(NANO_RATIO.ours_floor(self.since_start())), NANO)
     }
 
-    /// Ticks of Embassy's since the start.
+    /// Embassy's ticks since the start.
     fn since_start(&self) -> u64 {
         Instant::now().as_ticks().saturating_sub(self.start.as_ticks())
     }
 
-    /// Has a task woken when this clock reads `tick`, or at once if it does. An alarm that the task
-    /// has set before, and that is earlier, stays: who is woken looks at the clock.
+    /// Wakes the task when this clock reads `tick`, or at once if it already does. An earlier alarm
+    /// of the same task stays set: a task that wakes up reads the clock again.
     pub(crate) fn wake_at(&self, tick: Tick, cx: &mut Context<'_>) {
         let mut timer = Timer::at(self.instant_of(tick));
         if let Poll::Ready(()) = Pin::new(&mut timer).poll(cx) {
@@ -93,8 +93,8 @@ impl MonotonicClock for EmbassyClock {
     }
 }
 
-/// `ours` ticks of Clockjack are as long as `theirs` of Embassy; without common divisors, so that
-/// products stay in 64 bits: a microcontroller divides 128 by a loop.
+/// `ours` ticks of Clockjack are as long as `theirs` ticks of Embassy. The fraction is reduced, so
+/// that products fit in 64 bits: a microcontroller divides 128-bit numbers in a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ratio {
     ours: u64,
@@ -103,14 +103,14 @@ struct Ratio {
 
 impl Ratio {
     const fn new(hertz: u64, resolution: Resolution) -> Self {
-        // In one second there are `hertz` of theirs and `NANOS / nanos` of ours. The product is of
-        // a frequency below 2^32, which every chip has, and a `u32`.
+        // One second has `hertz` of their ticks and `NANOS / nanos` of ours. The product does not
+        // overflow: the frequency of a chip is below 2^32, and the other factor is a `u32`.
         let (ours, theirs) = (NANOS, hertz.saturating_mul(resolution.nanos().get() as u64));
         let divisor = common_divisor(ours, theirs);
         Self { ours: ours / divisor, theirs: theirs / divisor }
     }
 
-    /// How many of ours are over after so many of theirs.
+    /// How many of our ticks have elapsed after `theirs` of their ticks.
     fn ours_floor(self, theirs: u64) -> u64 {
         match theirs.checked_mul(self.ours) {
             Some(product) => product / self.theirs,
@@ -118,7 +118,7 @@ impl Ratio {
         }
     }
 
-    /// How many of theirs have to pass before so many of ours are over.
+    /// How many of their ticks must pass before `ours` of our ticks have elapsed.
     fn theirs_ceil(self, ours: u64) -> u64 {
         match ours.checked_mul(self.theirs) {
             Some(product) if mutant!("embassy-alarm-early") => product / self.ours,
@@ -131,7 +131,7 @@ impl Ratio {
     }
 }
 
-/// The last tick of all is later than any clock gets.
+/// Saturates: no clock reaches the last tick.
 fn narrow(ticks: u128) -> u64 {
     u64::try_from(ticks).unwrap_or(u64::MAX)
 }
@@ -151,7 +151,7 @@ mod tests {
     const HERTZ: [u64; 6] = [1, 1_000, 32_768, 1_000_000, 16_000_000, 480_000_000];
     const RESOLUTIONS: [u32; 6] = [1, 999, 1_000, 1_000_000, 10_000_000, u32::MAX];
 
-    /// Calls `check` with each ratio and a count, from the first ones up to the last.
+    /// Calls `check` with each ratio and with counts from the smallest to the largest.
     fn for_all(check: impl Fn(Ratio, u64)) {
         for hertz in HERTZ {
             for nanos in RESOLUTIONS {
@@ -198,7 +198,7 @@ mod tests {
             for nanos in RESOLUTIONS {
                 let coarse = Ratio::new(hertz, Resolution::from_nanos(nanos).expect("not zero"));
                 let fine = Ratio::new(hertz, NANO);
-                // Until the nanoseconds of a `u64` are over, after 584 years.
+                // As long as the nanoseconds fit in a `u64`: 584 years.
                 let counts = (0..50).chain((0..64).map(|bit| 1_u64 << bit));
                 for theirs in counts.filter(|theirs| fine.ours_floor(*theirs) < u64::MAX) {
                     let rounded = fine.ours_floor(theirs) / u64::from(nanos);

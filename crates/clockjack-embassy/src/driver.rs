@@ -1,16 +1,21 @@
-//! Ticks by Embassy's alarm.
+//! A tick driver that Embassy's alarm feeds.
 //!
 //! # Protocol
 //!
-//! A tick *arrives* when somebody looks at the clock: whoever serves the driver, when its alarm has
-//! woken it, or a poller. It moves the supply up to the clock and hands on what lay between. One at
-//! a time does that, by a flag that nobody waits for: who finds it taken goes on without, because
-//! the other has just read the same clock. So a task of a higher priority that interrupts one in
-//! the middle of this does not hang.
+//! Roles: the *server* is the task that awaits [`serve`](AlarmDriver::serve) or drives an
+//! [`EmbassySystem`](crate::EmbassySystem); a *poller* calls
+//! [`poll_tick`](TickDriver::poll_tick).
 //!
-//! Who serves sets an alarm for the next tick while a waker is registered, and none else. A
-//! registration and a stop ring the bell, so that a server that is asleep learns of them: first the
-//! flag, then the bell; the server registers with the bell first and looks at the flag second.
+//! * A tick *arrives* when the server, woken by its alarm, or a poller reads the clock. That thread
+//!   advances the tick count of the inner [`ManualDriver`] to the clock, which publishes the ticks
+//!   in between. The flag `is_collecting` lets one thread at a time do this, and no thread waits
+//!   for the flag: a thread that finds the flag set continues without collecting, because the
+//!   thread that set it has just read the same clock. Therefore a task of a higher priority that
+//!   interrupts a collector does not hang.
+//! * The server sets an alarm for the next tick only while a waker is registered. `register` and
+//!   `stop_and_flush` wake a sleeping server. They first change the flag and then wake; the server
+//!   first registers its waker and then reads the flag. So either the server sees the change, or
+//!   the wake-up reaches the registered waker.
 
 use core::{
     future::poll_fn,
@@ -19,7 +24,7 @@ use core::{
 
 use clockjack_sync::{
     mutant,
-    prim::atomic::{
+    primitive::atomic::{
         AtomicBool,
         Ordering::{Acquire, Relaxed, Release},
     },
@@ -32,11 +37,10 @@ use clockjack_time::{
 
 use crate::EmbassyClock;
 
-/// Clock and tick driver in one, fed by Embassy's alarm for as long as a task
-/// [serves](Self::serve) it.
+/// A clock and a tick driver in one, fed by Embassy's alarm while a task [serves](Self::serve) it.
 ///
-/// An [`EmbassySystem`](crate::EmbassySystem) has one and serves it by itself. Alone it carries a
-/// scheduler without actors: make it a `static` by a `StaticCell`, hand it to
+/// An [`EmbassySystem`](crate::EmbassySystem) contains one and serves it. To drive a scheduler
+/// without actors, make it a `static` with a `StaticCell`, pass it to
 /// `clockjack_sched::HardwareHost` as clock and driver, and serve it in a task.
 ///
 /// # Examples
@@ -59,46 +63,47 @@ use crate::EmbassyClock;
 #[derive(Debug)]
 pub struct AlarmDriver {
     clock: EmbassyClock,
-    supply: ManualDriver,
-    /// Somebody lets ticks arrive.
-    is_arriving: AtomicBool,
+    ticks: ManualDriver,
+    /// Set while a thread collects ticks.
+    is_collecting: AtomicBool,
     is_registered: AtomicBool,
-    /// Who serves.
-    bell: AtomicWaker,
+    /// Wakes the server.
+    server_waker: AtomicWaker,
 }
 
 impl AlarmDriver {
-    /// A driver whose time begins now.
+    /// Creates a driver whose time begins now.
     #[must_use]
     pub fn new(resolution: Resolution) -> Self {
         Self {
             clock: EmbassyClock::new(resolution),
-            supply: ManualDriver::new(resolution),
-            is_arriving: AtomicBool::new(false),
+            ticks: ManualDriver::new(resolution),
+            is_collecting: AtomicBool::new(false),
             is_registered: AtomicBool::new(false),
-            bell: AtomicWaker::new(),
+            server_waker: AtomicWaker::new(),
         }
     }
 
-    /// The clock by itself.
+    /// The clock of this driver.
     #[must_use]
     pub fn clock(&self) -> EmbassyClock {
         self.clock
     }
 
-    /// Lets ticks arrive, each at its time, until the driver is stopped. There is no alarm while
-    /// nobody is registered.
+    /// Lets ticks arrive, each at its time, until the driver is stopped. Sets no alarm while no
+    /// waker is registered.
     ///
-    /// Dropping it before that is harmless: serving can go on later, and what has passed meanwhile
-    /// arrives at once. It is for one task; of several the last one that began is woken.
+    /// This future may be dropped early: another call can continue, and the ticks that have passed
+    /// in between arrive at once. Only one task should serve; if several do, only the one that
+    /// registered last is woken.
     pub async fn serve(&self) {
         poll_fn(|cx| {
-            if self.attend(cx).is_err() {
+            if self.serve_once(cx).is_err() {
                 return Poll::Ready(());
             }
-            // Acquire: pairs with the release of `register`, which has rung the bell.
+            // Acquire: pairs with the release of `register`, which woke this task.
             if self.is_registered.load(Acquire) {
-                let arrived = self.supply.now().tick();
+                let arrived = self.ticks.now().tick();
                 self.clock.wake_at(arrived.saturating_add(TickSpan::ONE), cx);
             }
             Poll::Pending
@@ -106,51 +111,51 @@ impl AlarmDriver {
         .await;
     }
 
-    /// Is rung from now on, and lets the ticks arrive that are over.
+    /// Registers the waker of the server and lets the elapsed ticks arrive.
     ///
     /// # Errors
     ///
     /// If the driver was stopped.
-    pub(crate) fn attend(&self, cx: &Context<'_>) -> Result<(), DriverError> {
-        self.bell.register(cx.waker());
-        if self.supply.current_status() == DriverStatus::Suspended {
+    pub(crate) fn serve_once(&self, cx: &Context<'_>) -> Result<(), DriverError> {
+        self.server_waker.register(cx.waker());
+        if self.ticks.current_status() == DriverStatus::Suspended {
             return Err(DriverError::stopped());
         }
-        self.arrive();
+        self.collect_ticks();
         Ok(())
     }
 
-    /// Has a task woken at a tick.
+    /// Wakes the task at the given tick.
     pub(crate) fn wake_at(&self, tick: Tick, cx: &mut Context<'_>) {
         self.clock.wake_at(tick, cx);
     }
 
-    /// Wakes who serves.
-    pub(crate) fn ring(&self) {
-        self.bell.wake();
+    /// Wakes the server.
+    pub(crate) fn wake_server(&self) {
+        self.server_waker.wake();
     }
 
     /// Lets the ticks arrive that the clock has counted.
-    fn arrive(&self) {
-        // Acquire: pairs with the release below; the supply is as the last one left it.
-        if self.is_arriving.swap(true, Acquire) {
+    fn collect_ticks(&self) {
+        // Acquire: pairs with the release in `CollectGuard`: the previous collector is done.
+        if self.is_collecting.swap(true, Acquire) {
             return;
         }
-        let _turn = Turn(&self.is_arriving);
-        let (now, arrived) = (self.clock.now().ticks, self.supply.now().ticks);
+        let _guard = CollectGuard(&self.is_collecting);
+        let (now, arrived) = (self.clock.now().ticks, self.ticks.now().ticks);
         if let Some(span @ 1..) = now.checked_sub(arrived) {
             let early = u64::from(mutant!("embassy-tick-early"));
-            self.supply.inject(TickSpan::new(span + early));
+            self.ticks.inject(TickSpan::new(span + early));
         }
     }
 }
 
-/// Ends the turn of who lets ticks arrive, also if a waker panics.
-struct Turn<'d>(&'d AtomicBool);
+/// Clears the flag of the collector, also if a waker panics.
+struct CollectGuard<'d>(&'d AtomicBool);
 
-impl Drop for Turn<'_> {
+impl Drop for CollectGuard<'_> {
     fn drop(&mut self) {
-        // Release: pairs with the swap of the next one.
+        // Release: pairs with the swap of the next collector.
         self.0.store(false, Release);
     }
 }
@@ -171,39 +176,39 @@ impl MonotonicClock for AlarmDriver {
 
 impl TickDriver for AlarmDriver {
     fn register(&self, wake: Waker) -> Result<(), DriverError> {
-        self.supply.register(wake)?;
-        // Release: pairs with the look of who serves, which the bell makes look.
+        self.ticks.register(wake)?;
+        // Release: pairs with the load of the server, which the wake-up below causes.
         self.is_registered.store(true, Release);
         if !mutant!("embassy-register-silent") {
-            self.bell.wake();
+            self.server_waker.wake();
         }
         Ok(())
     }
 
     fn unregister(&self) {
-        // Relaxed: who still sees a registration wakes up once for nothing.
+        // Relaxed: a server that still sees a registration wakes up once for nothing.
         self.is_registered.store(false, Relaxed);
-        self.supply.unregister();
+        self.ticks.unregister();
     }
 
     fn poll_tick(&self) -> Option<TickToken> {
-        self.arrive();
-        self.supply.poll_tick()
+        self.collect_ticks();
+        self.ticks.poll_tick()
     }
 
-    /// As the contract says. Ticks that nobody has looked for have not arrived, so a long sleep is
-    /// not taken for a loop that cannot keep up.
+    /// The status, as the contract says. A tick that no thread has looked for has not arrived, so a
+    /// long sleep does not count as backpressure.
     fn current_status(&self) -> DriverStatus {
-        self.supply.current_status()
+        self.ticks.current_status()
     }
 
     fn stop_and_flush(&self) -> DriverStatus {
-        self.arrive();
+        self.collect_ticks();
         // Relaxed: as in `unregister`.
         self.is_registered.store(false, Relaxed);
-        let flushed = self.supply.stop_and_flush();
+        let flushed = self.ticks.stop_and_flush();
         if !mutant!("embassy-stop-silent") {
-            self.bell.wake();
+            self.server_waker.wake();
         }
         flushed
     }

@@ -1,8 +1,8 @@
-//! Clockjack on [Embassy](https://embassy.dev): a system of actors as one of its tasks.
+//! Clockjack on [Embassy](https://embassy.dev): an actor system as an Embassy task.
 //!
-//! Embassy has the executor, the interrupts and the clock of a microcontroller; this crate makes
-//! Clockjack's clock, tick driver and toolbox out of them. Actors, timers and supervision are those
-//! of every other host, and so are the programs.
+//! Embassy provides the executor, the interrupts and the clock of a microcontroller. This crate
+//! builds Clockjack's clock, tick driver and toolbox from them. Actors, timers and supervision work
+//! as on every other host, so programs need no changes.
 //!
 //! ```no_run
 //! # extern crate embassy_executor;
@@ -28,35 +28,34 @@
 //! }
 //! ```
 //!
-//! # What there is
+//! # Parts
 //!
-//! * [`EmbassySystem`]: an [`ActorSystem`](clockjack_actor::ActorSystem) and the loop that runs it,
-//!   to be awaited in a task. It sleeps until the next timer, without a tick in between.
-//! * [`EmbassyToolbox`]: what a [`RootContext`](clockjack_actor::RootContext) or a
-//!   [`LocalExecutor`](clockjack_exec::LocalExecutor) needs of Embassy, for those who write that
-//!   loop themselves.
-//! * [`AlarmDriver`]: the clock and the ticks alone, for Clockjack's scheduler without actors.
+//! * [`EmbassySystem`]: an [`ActorSystem`](clockjack_actor::ActorSystem) with the loop that runs
+//!   it, to be awaited in a task. It sleeps until the next timer, without periodic ticks.
+//! * [`EmbassyToolbox`]: the services that a [`RootContext`](clockjack_actor::RootContext) or a
+//!   [`LocalExecutor`](clockjack_exec::LocalExecutor) needs from Embassy, for a loop of your own.
+//! * [`AlarmDriver`]: clock and ticks only, for Clockjack's scheduler without actors.
 //!
-//! # Beside other tasks
+//! # Next to other tasks
 //!
-//! Embassy's tasks take turns and so does the system: after at most 64 steps, or a millisecond of
-//! them, it lets the others run. Other tasks, interrupts and executors of other priorities reach it
-//! by `tell`, which wakes its task. What an actor awaits may be any of Embassy's futures.
+//! Embassy's tasks are cooperative, and so is the system: after at most 64 steps, or one
+//! millisecond, it lets the other tasks run. Other tasks, interrupts and executors of other
+//! priorities reach it by `tell`, which wakes its task. An actor may await any Embassy future.
 //!
-//! # What an application has to bring
+//! # What an application must provide
 //!
 //! * A time driver for `embassy-time`: that of the chip's HAL, or its feature `std`.
 //! * A global allocator. After [`EmbassySystem::seal`] nothing is allocated any more.
 //!
 //! # Faults
 //!
-//! * A panic is not caught: without `std` there is no way to. A failure that is to be supervised is
-//!   an `Err`.
-//! * A driver that was [stopped](clockjack_time::TickDriver::stop_and_flush) gives no ticks any
-//!   more. [`EmbassySystem::run`] ends with an error that says so; what was accepted is still
-//!   there, and [`EmbassySystem::shutdown`] accounts for it.
-//! * A task that does not yield holds up the system as it does all others. Timers are late then and
-//!   never lost; a job at a fixed rate catches up.
+//! * A panic is not caught, because without `std` that is impossible. A failure that a supervisor
+//!   must handle is an `Err`.
+//! * A driver that was [stopped](clockjack_time::TickDriver::stop_and_flush) gives no more ticks.
+//!   [`EmbassySystem::run`] then returns an error that says so. Accepted messages are still there,
+//!   and [`EmbassySystem::shutdown`] accounts for them.
+//! * A task that does not yield delays the system as it delays all other tasks. Timers are then
+//!   late and never lost; a job at a fixed rate catches up.
 #![no_std]
 
 extern crate alloc;
@@ -73,6 +72,6 @@ pub use driver::AlarmDriver;
 pub use system::EmbassySystem;
 pub use toolbox::EmbassyToolbox;
 
-/// Embassy's timer queue lives in its executor.
+/// Links the executor: Embassy's timer queue is in it.
 #[cfg(test)]
 use embassy_executor as _;

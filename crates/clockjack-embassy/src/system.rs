@@ -1,21 +1,22 @@
-//! A system of actors that is one task of Embassy.
+//! An actor system that runs as one Embassy task.
 //!
 //! # Protocol
 //!
-//! Roles: the *task*, whoever awaits one of the methods here, alone steps actors and fires timers;
-//! *callers* are other tasks, interrupts and executors of other priorities.
+//! Roles: the *task* that awaits one of the methods here is the only one that steps actors and
+//! fires timers; *callers* are other tasks, interrupts and executors of other priorities.
 //!
-//! 1. A caller makes its work visible first and rings second.
-//! 2. A poll of the task registers with both bells (the root's for work, the driver's for a stop)
-//!    before it looks for either.
-//! 3. A poll takes one turn, which is bounded. If that did something, the task wakes itself and
-//!    returns: the others come first.
-//! 4. If it did nothing, the alarm is set for what is due next, which is read behind the turn, and
-//!    the task sleeps.
+//! 1. A caller first makes its work visible and then wakes the task.
+//! 2. A poll of the task first registers both wakers (with the root for work, with the driver for a
+//!    stop) and then looks for work and for a stop.
+//! 3. A poll runs the root once, for a bounded number of steps. If the root did something, the task
+//!    wakes itself and returns, so that the other tasks run first.
+//! 4. If the root did nothing, the task sets the alarm for the next deadline, which it reads after
+//!    running the root, and sleeps.
 //!
-//! *Why no work is slept on*: what becomes visible before the look of rule 2 is found by it; what
-//! becomes visible later rings later, and then the task is polled again. A timer that is armed by a
-//! caller rings as well, so rule 4 sees the new time. *Why it does not starve others*: by rule 3.
+//! *Why no work is missed*: rule 2 finds work that became visible before the task looked. Work that
+//! becomes visible later is followed by a wake-up, and then the task is polled again. A caller that
+//! arms a timer wakes the task too, so rule 4 sees the new deadline. *Why the task does not starve
+//! others*: by rule 3.
 
 use core::{
     fmt,
@@ -34,41 +35,41 @@ use clockjack_time::{DriverError, MonotonicClock as _, Tick, TickDriver, TickSpa
 
 use crate::EmbassyToolbox;
 
-/// A system of actors on Embassy, which runs while one of its futures is awaited.
+/// An actor system on Embassy, which runs while one of its futures is awaited.
 ///
-/// It stays in its task, and nothing that it runs needs to be `Send`. While nobody awaits it, it
-/// stands still and loses nothing. See the [crate](crate) for an example.
+/// The system stays in its task, and nothing that it runs needs to be `Send`. While no task awaits
+/// it, it pauses and loses nothing. See the [crate](crate) for an example.
 ///
 /// # Drop
 ///
-/// Jobs that wait are cancelled, and actors that are alive are ended by force.
+/// Dropping it cancels waiting jobs and stops live actors by force.
 /// [`shutdown`](Self::shutdown) is the orderly way.
 pub struct EmbassySystem {
     root: RootContext,
     toolbox: EmbassyToolbox,
-    /// Whether the driver was found free, for the root to register with.
-    is_begun: bool,
+    /// Whether the check succeeded that the driver is free for the root to register with.
+    is_driver_checked: bool,
 }
 
 impl EmbassySystem {
     pub(crate) fn new(toolbox: EmbassyToolbox, builder: SystemBuilder) -> Result<Self, StartError> {
         let root = RootContext::new(toolbox.clone(), builder)?;
-        Ok(Self { root, toolbox, is_begun: false })
+        Ok(Self { root, toolbox, is_driver_checked: false })
     }
 
-    /// The system, by which other tasks start actors, schedule and terminate.
+    /// The system. Other tasks use it to start actors, to schedule and to shut the system down.
     #[must_use]
     pub fn system(&self) -> &ActorSystem {
         self.root.system()
     }
 
-    /// The tick driver: its status, and a way to stop it.
+    /// The tick driver, for its status and to stop it.
     #[must_use]
     pub fn driver(&self) -> &dyn TickDriver {
         self.toolbox.alarm()
     }
 
-    /// Starts an actor below `/user`; nothing needs to be `Send`.
+    /// Starts an actor below `/user`. Nothing needs to be `Send`.
     ///
     /// # Errors
     ///
@@ -81,28 +82,28 @@ impl EmbassySystem {
         self.root.spawn(name, props)
     }
 
-    /// From here on nothing allocates: what would is refused. See [`RootContext::seal`].
+    /// Forbids allocation from here on: calls that need memory fail. See [`RootContext::seal`].
     pub fn seal(&mut self) {
         self.root.seal();
     }
 
-    /// Runs until the system has terminated, and tells how that went.
+    /// Runs until the system has terminated, and returns its report.
     ///
     /// # Errors
     ///
-    /// * [`is_stopped`](DriverError::is_stopped): somebody has stopped the driver, so that no timer
-    ///   would ever fire. Nothing is lost by that: actors and what they were told are still there,
-    ///   and [`shutdown`](Self::shutdown) accounts for them.
-    /// * [`is_already_registered`](DriverError::is_already_registered): another loop has the driver
-    ///   of this toolbox.
+    /// * [`is_stopped`](DriverError::is_stopped): the driver was stopped, so that no timer would
+    ///   ever fire. Nothing is lost: the actors and their messages are still there, and
+    ///   [`shutdown`](Self::shutdown) accounts for them.
+    /// * [`is_already_registered`](DriverError::is_already_registered): another loop uses the
+    ///   driver of this toolbox.
     pub async fn run(&mut self) -> Result<TerminationReport, DriverError> {
         let end = self.system().when_terminated();
-        // Only turns of this task bring the end, and after each of them it is looked for. So there
-        // is no need for the list of those who wait, which would allocate.
+        // The system terminates only while this task polls the root, and each poll is followed by
+        // this check. So the future need not join the list of waiters, which would allocate.
         self.drive(poll_fn(|_| end.report().map_or(Poll::Pending, Poll::Ready))).await
     }
 
-    /// Runs until `stop`, which is asked after each turn, says so, or the system has terminated.
+    /// Runs until `stop` returns true, or the system has terminated. Calls `stop` after each poll.
     ///
     /// # Errors
     ///
@@ -116,49 +117,49 @@ impl EmbassySystem {
         .await
     }
 
-    /// Runs until a future has its output: an answer, a message of another task, a time of
-    /// Embassy's. It is polled in this task, after each turn.
+    /// Runs until a future is ready: an answer, a message of another task, or a timer of Embassy.
+    /// The future is polled in this task, each time after the root.
     ///
-    /// Dropping this before its end is harmless: driving can go on later.
+    /// This future may be dropped early: another call can continue to drive the system.
     ///
     /// # Errors
     ///
     /// As [`run`](Self::run).
     pub async fn drive<F: Future>(&mut self, until: F) -> Result<F::Output, DriverError> {
-        self.drive_with(Ticks::Needed, until).await
+        self.drive_with(DriverNeed::Required, until).await
     }
 
     async fn drive_with<F: Future>(
         &mut self,
-        ticks: Ticks,
+        need: DriverNeed,
         until: F,
     ) -> Result<F::Output, DriverError> {
         let mut until = pin!(until);
         poll_fn(|cx| {
-            let next = match self.turn(ticks, cx) {
+            let next = match self.poll_root(need, cx) {
                 Ok(next) => next,
                 Err(error) => return Poll::Ready(Err(error)),
             };
-            // Behind the turn, which may have brought the answer.
+            // After the root, which may have produced the answer.
             if let Poll::Ready(output) = until.as_mut().poll(cx) {
                 return Poll::Ready(Ok(output));
             }
             match next {
-                Rest::Yield => cx.waker().wake_by_ref(),
-                Rest::Until(tick) => self.toolbox.alarm().wake_at(tick, cx),
-                Rest::Bell => {}
+                NextStep::Yield => cx.waker().wake_by_ref(),
+                NextStep::AwaitTick(tick) => self.toolbox.alarm().wake_at(tick, cx),
+                NextStep::AwaitWake => {}
             }
             Poll::Pending
         })
         .await
     }
 
-    /// Terminates the system and runs until that is done, or the time is over: then what is alive
-    /// is reported, and ended by force. A driver that was stopped is no hindrance.
+    /// Shuts the system down and runs until it has terminated. At the deadline, the report lists
+    /// the live actors, and they are stopped by force. Works also with a stopped driver.
     pub async fn shutdown(mut self, deadline: Duration) -> TerminationReport {
         let end = self.system().terminate();
         let clock = self.toolbox.alarm().clock();
-        // A tick more: the present one has begun some time ago.
+        // One tick more, because the current tick has partly elapsed.
         let until = (clock.now() + deadline).tick().saturating_add(TickSpan::ONE);
         let toolbox = self.toolbox.clone();
         let over = poll_fn(|cx| match end.report() {
@@ -169,58 +170,64 @@ impl EmbassySystem {
                 Poll::Pending
             }
         });
-        match self.drive_with(Ticks::Waived, over).await {
+        match self.drive_with(DriverNeed::Optional, over).await {
             Ok(Some(report)) => report,
             Ok(None) | Err(_) => self.root.shutdown(Duration::ZERO),
         }
     }
 
-    /// Serves the driver, after having made sure that it is there for this system.
-    fn attend(&mut self, cx: &Context<'_>) -> Result<(), DriverError> {
+    /// Serves the driver, after checking once that no other loop uses it.
+    fn serve_driver(&mut self, cx: &Context<'_>) -> Result<(), DriverError> {
         let alarm = self.toolbox.alarm();
-        alarm.attend(cx)?;
-        if !self.is_begun {
-            // The root would ask again and again for ticks that another one gets.
+        alarm.serve_once(cx)?;
+        if !self.is_driver_checked {
+            // Otherwise the root would ask in vain for ticks that another loop receives.
             alarm.register(Waker::noop().clone())?;
             alarm.unregister();
-            self.is_begun = true;
+            self.is_driver_checked = true;
         }
         Ok(())
     }
 
-    /// Rules 2 and 3: one turn, and what to wait for then.
-    fn turn(&mut self, ticks: Ticks, cx: &mut Context<'_>) -> Result<Rest, DriverError> {
-        let served = self.attend(cx);
-        if ticks == Ticks::Needed {
+    /// Rules 2 and 3: polls the root once, and returns what to wait for.
+    fn poll_root(
+        &mut self,
+        need: DriverNeed,
+        cx: &mut Context<'_>,
+    ) -> Result<NextStep, DriverError> {
+        let served = self.serve_driver(cx);
+        if need == DriverNeed::Required {
             served?;
         }
-        let turned = pin!(self.root.dispatch_next()).poll(cx);
-        match turned {
-            Poll::Ready(true) if mutant!("embassy-turns-unyielded") => self.turn(ticks, cx),
-            Poll::Ready(true) => Ok(Rest::Yield),
-            Poll::Ready(false) => Ok(Rest::Bell),
-            // This looks once more, so that nothing is due before what it says.
-            Poll::Pending if mutant!("embassy-alarm-forgotten") => Ok(Rest::Bell),
-            Poll::Pending => Ok(self.root.next_wake().map_or(Rest::Bell, Rest::Until)),
+        let polled = pin!(self.root.dispatch_next()).poll(cx);
+        match polled {
+            Poll::Ready(true) if mutant!("embassy-turns-unyielded") => self.poll_root(need, cx),
+            Poll::Ready(true) => Ok(NextStep::Yield),
+            Poll::Ready(false) => Ok(NextStep::AwaitWake),
+            // `next_wake` looks for work once more, so nothing is due before the returned tick.
+            Poll::Pending if mutant!("embassy-alarm-forgotten") => Ok(NextStep::AwaitWake),
+            Poll::Pending => {
+                Ok(self.root.next_wake().map_or(NextStep::AwaitWake, NextStep::AwaitTick))
+            }
         }
     }
 }
 
-/// Whether a driver that gives no ticks is a reason to end.
+/// Whether a driver that gives no ticks is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ticks {
-    Needed,
-    Waived,
+enum DriverNeed {
+    Required,
+    Optional,
 }
 
-/// What a turn leaves to be waited for.
-enum Rest {
-    /// There may be more to do: only let others run.
+/// What the task waits for after a poll.
+enum NextStep {
+    /// Nothing, there may be more to do: let other tasks run first.
     Yield,
-    /// The bell, or this tick.
-    Until(Tick),
-    /// The bell.
-    Bell,
+    /// A wake-up, or this tick.
+    AwaitTick(Tick),
+    /// A wake-up.
+    AwaitWake,
 }
 
 impl fmt::Debug for EmbassySystem {

@@ -1,47 +1,46 @@
-//! What an executor on one thread needs, out of Embassy.
+//! The platform services of a single-threaded executor, provided by Embassy.
 
 use clockjack_actor::{StartError, SystemBuilder};
 use clockjack_exec::Toolbox;
-use clockjack_sync::{Counted, mutant};
+use clockjack_sync::{Arc, mutant};
 use clockjack_time::{MonotonicClock, Resolution, Tick, TickDriver, TimerInstant};
 
 use crate::{AlarmDriver, EmbassySystem};
 
-/// Embassy's clock and alarm, for executors of Clockjack; clones share them.
+/// Embassy's clock and alarm for Clockjack's executors. Clones share them.
 ///
-/// [`system`](Self::system) makes actors of it. Given to
-/// [`RootContext::new`](clockjack_actor::RootContext::new) instead, somebody has to
-/// [serve](Self::serve) a clone of it, else no timer wakes the loop.
+/// [`system`](Self::system) creates an actor system on it. If it is passed to
+/// [`RootContext::new`](clockjack_actor::RootContext::new) instead, a task must
+/// [serve](Self::serve) a clone of it; otherwise no timer wakes the loop.
 ///
-/// It never parks: an executor of Embassy has many tasks and one stack, so that who waits on it
-/// stops all others. What would block, as
-/// [`blocking_dispatch_loop`](clockjack_actor::RootContext::blocking_dispatch_loop), keeps the
-/// processor busy here.
+/// It never parks: an Embassy executor runs many tasks on one stack, so a task that blocks stops
+/// all others. A blocking call such as
+/// [`blocking_dispatch_loop`](clockjack_actor::RootContext::blocking_dispatch_loop) spins here.
 #[derive(Clone, Debug)]
 pub struct EmbassyToolbox {
-    driver: Counted<AlarmDriver>,
+    driver: Arc<AlarmDriver>,
     seed: u64,
 }
 
 impl EmbassyToolbox {
-    /// A toolbox whose clock begins now.
+    /// Creates a toolbox whose clock begins now.
     ///
-    /// Embassy's own tick bounds how fine a resolution makes sense, and a coarser one saves
-    /// nothing: the alarm is set for timers, not for ticks.
+    /// A resolution finer than Embassy's own tick makes no sense, and a coarser one saves nothing:
+    /// the alarm is set per timer, not per tick.
     #[must_use]
     pub fn new(resolution: Resolution) -> Self {
-        Self { driver: Counted::new(AlarmDriver::new(resolution)), seed: 0 }
+        Self { driver: Arc::new(AlarmDriver::new(resolution)), seed: 0 }
     }
 
-    /// Draws what is left open, as the jitter of a backoff and the order of those that are ready,
-    /// from a seed; zero keeps the order in which they became ready.
+    /// Sets the seed for random choices, such as the jitter of a backoff and the order of ready
+    /// tasks. Zero keeps the order in which tasks became ready.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// A system of actors, to be run in a task.
+    /// Creates an actor system, to be run in a task.
     ///
     /// # Errors
     ///
@@ -50,8 +49,8 @@ impl EmbassyToolbox {
         EmbassySystem::new(self, builder)
     }
 
-    /// Lets ticks arrive for whoever is registered with the [driver](Toolbox::driver), until that
-    /// is stopped. A system that [`system`](Self::system) has made does this by itself.
+    /// Lets ticks arrive for the waker that is registered with the [driver](Toolbox::driver), until
+    /// the driver is stopped. A system that [`system`](Self::system) created does this itself.
     pub async fn serve(&self) {
         self.driver.serve().await;
     }
@@ -73,7 +72,7 @@ impl Toolbox for EmbassyToolbox {
     fn park(&self, _until: Option<Tick>) {}
 
     fn unpark(&self) {
-        self.driver.ring();
+        self.driver.wake_server();
     }
 
     fn now(&self) -> TimerInstant {

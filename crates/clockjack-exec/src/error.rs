@@ -1,7 +1,7 @@
-//! What executors refuse. A refused value comes back inside of the error, is never printed by it,
-//! and puts no bound on the error's traits.
+//! The errors of executors. An error returns the refused value to the caller, never prints it, and
+//! puts no bound on its type.
 //!
-//! Only executors make these errors, so the functions that do are hidden from the documentation;
+//! Only executors create these errors, so their constructors are hidden from the documentation;
 //! they are public because the executors are in more than one crate.
 
 use alloc::{boxed::Box, string::ToString as _};
@@ -13,7 +13,8 @@ use crate::{failure::Failure, pid::Pid};
 
 /// A message that was not sent, with the message.
 ///
-/// *Full* passes when the receiver has taken something; the others are permanent.
+/// *Full* is temporary: trying again helps after the receiver has taken a message. The others are
+/// permanent.
 ///
 /// # Examples
 ///
@@ -40,14 +41,14 @@ enum SendKind {
 
 #[doc(hidden)]
 impl<M> SendError<M> {
-    /// The mailbox has no room.
+    /// The mailbox is full.
     #[cold]
     #[must_use]
     pub const fn full(message: M) -> Self {
         Self { kind: SendKind::Full, message }
     }
 
-    /// The process takes no messages any more.
+    /// The process has ended.
     #[cold]
     #[must_use]
     pub const fn stopped(message: M) -> Self {
@@ -70,19 +71,19 @@ impl<M> SendError<M> {
 }
 
 impl<M> SendError<M> {
-    /// Whether the mailbox had no room; passes.
+    /// Whether the mailbox was full; temporary.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         matches!(self.kind, SendKind::Full)
     }
 
-    /// Whether the process takes no messages any more; permanent.
+    /// Whether the process has ended; permanent.
     #[must_use]
     pub const fn is_stopped(&self) -> bool {
         matches!(self.kind, SendKind::Stopped)
     }
 
-    /// Whether there is no process with this pid; permanent, since pids are not given twice.
+    /// Whether there is no process with this pid; permanent, because a pid is never used again.
     #[must_use]
     pub const fn is_unknown(&self) -> bool {
         matches!(self.kind, SendKind::Unknown)
@@ -104,7 +105,7 @@ impl<M> SendError<M> {
         self.map(drop)
     }
 
-    /// The same refusal with another form of the message.
+    /// The same error with the message mapped to another value.
     pub fn map<N>(self, f: impl FnOnce(M) -> N) -> SendError<N> {
         SendError { kind: self.kind, message: f(self.message) }
     }
@@ -130,10 +131,10 @@ impl<M> fmt::Display for SendError<M> {
 
 impl<M> Error for SendError<M> {}
 
-/// A process that was not started, with the process where it is still whole.
+/// A process that was not started, with the process if it still exists.
 ///
-/// *Full* passes when another process ends, *pid in use* when that process does; *stopped* is
-/// permanent. What helps after a refusal by `init` is known to its [`failure`](Self::failure).
+/// *Full* is temporary until another process ends, *pid in use* until that process ends; *stopped*
+/// is permanent. After a refusal by `init`, its [`failure`](Self::failure) says what helps.
 pub struct SubmitError<P> {
     kind: SubmitKind,
     process: Option<P>,
@@ -149,28 +150,28 @@ enum SubmitKind {
 
 #[doc(hidden)]
 impl<P> SubmitError<P> {
-    /// There are as many processes as there may be.
+    /// The executor has as many processes as its limits allow.
     #[cold]
     #[must_use]
     pub const fn full(process: P) -> Self {
         Self { kind: SubmitKind::Full, process: Some(process) }
     }
 
-    /// The executor takes no processes any more.
+    /// The executor accepts no more processes.
     #[cold]
     #[must_use]
     pub const fn stopped(process: P) -> Self {
         Self { kind: SubmitKind::Stopped, process: Some(process) }
     }
 
-    /// The process's own `init` failed, whereupon it was closed or is given back.
+    /// The process's own `init` failed; the process was closed or is returned.
     #[cold]
     #[must_use]
     pub const fn refused(failure: Failure, process: Option<P>) -> Self {
         Self { kind: SubmitKind::Refused(failure), process }
     }
 
-    /// Another process has the pid that was asked for.
+    /// Another process has the requested pid.
     #[cold]
     #[must_use]
     pub const fn pid_in_use(pid: Pid, process: P) -> Self {
@@ -179,13 +180,13 @@ impl<P> SubmitError<P> {
 }
 
 impl<P> SubmitError<P> {
-    /// Whether there were as many processes as there may be; passes.
+    /// Whether the executor had as many processes as its limits allow; temporary.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         matches!(self.kind, SubmitKind::Full)
     }
 
-    /// Whether the executor takes no processes any more; permanent.
+    /// Whether the executor accepts no more processes; permanent.
     #[must_use]
     pub const fn is_stopped(&self) -> bool {
         matches!(self.kind, SubmitKind::Stopped)
@@ -197,13 +198,13 @@ impl<P> SubmitError<P> {
         matches!(self.kind, SubmitKind::Refused(_))
     }
 
-    /// Whether another process has the pid that was asked for; passes when that one ends.
+    /// Whether another process has the requested pid; temporary until that one ends.
     #[must_use]
     pub const fn is_pid_in_use(&self) -> bool {
         matches!(self.kind, SubmitKind::PidInUse(_))
     }
 
-    /// What `init` gave, if it refused.
+    /// The failure of `init`, if it failed.
     #[must_use]
     pub const fn failure(&self) -> Option<&Failure> {
         match &self.kind {
@@ -212,7 +213,7 @@ impl<P> SubmitError<P> {
         }
     }
 
-    /// Takes out what `init` gave, if it refused.
+    /// Takes out the failure of `init`, if it failed.
     #[must_use]
     pub fn into_failure(self) -> Option<Failure> {
         match self.kind {
@@ -221,7 +222,7 @@ impl<P> SubmitError<P> {
         }
     }
 
-    /// The process, unless `init` got it and it was closed.
+    /// The process, unless `init` consumed it and it was closed.
     pub fn into_inner(self) -> Option<P> {
         self.process
     }
@@ -231,7 +232,7 @@ impl<P> SubmitError<P> {
         self.map(drop)
     }
 
-    /// The same refusal with another form of the process.
+    /// The same error with the process mapped to another value.
     pub fn map<Q>(self, f: impl FnOnce(P) -> Q) -> SubmitError<Q> {
         SubmitError { kind: self.kind, process: self.process.map(f) }
     }
@@ -247,8 +248,8 @@ impl<P> fmt::Display for SubmitError<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("process not started: ")?;
         match &self.kind {
-            SubmitKind::Full => f.write_str("as many run as there may be"),
-            SubmitKind::Stopped => f.write_str("the executor has stopped"),
+            SubmitKind::Full => f.write_str("the limit of processes is reached"),
+            SubmitKind::Stopped => f.write_str("the executor has shut down"),
             SubmitKind::Refused(failure) => write!(f, "its init failed: {failure}"),
             SubmitKind::PidInUse(pid) => write!(f, "the pid {pid} is in use"),
         }
@@ -262,9 +263,9 @@ impl<P> Error for SubmitError<P> {
     }
 }
 
-/// An executor that could not be started, or could not get another number of workers.
+/// An executor that could not be started, or could not be resized.
 ///
-/// Trying again may help if a thread could not be started, and else needs other arguments.
+/// Trying again may help if a thread could not be started; otherwise other arguments are needed.
 #[derive(Clone, Debug)]
 pub struct StartError(StartKind);
 
@@ -281,43 +282,43 @@ enum StartKind {
 
 #[doc(hidden)]
 impl StartError {
-    /// No workers were asked for.
+    /// The caller requested no workers.
     #[must_use]
     pub const fn zero_workers() -> Self {
         Self(StartKind::ZeroWorkers)
     }
 
-    /// More workers were asked for than this.
+    /// The caller requested more workers than this maximum.
     #[must_use]
     pub const fn too_many_workers(workers_max: usize) -> Self {
         Self(StartKind::TooManyWorkers { workers_max })
     }
 
-    /// The operating system started no thread, and said this.
+    /// The operating system could not start a thread, for this reason.
     #[must_use]
     pub fn thread(says: &dyn fmt::Display) -> Self {
         Self(StartKind::Thread(says.to_string().into()))
     }
 
-    /// Two handlers are for the command of this number.
+    /// Two handlers are for the command with this number.
     #[must_use]
     pub const fn duplicate_command(id: u16) -> Self {
         Self(StartKind::DuplicateCommand(id))
     }
 
-    /// The executor stopped before.
+    /// The executor has been shut down.
     #[must_use]
     pub const fn stopped() -> Self {
         Self(StartKind::Stopped)
     }
 
-    /// The host has no threads to give to what has this name.
+    /// The platform has no threads for the executor of this name.
     #[must_use]
     pub fn unsupported(name: &str) -> Self {
         Self(StartKind::Unsupported(name.into()))
     }
 
-    /// There is an executor of this name already.
+    /// An executor of this name exists already.
     #[must_use]
     pub fn name_taken(name: &str) -> Self {
         Self(StartKind::NameTaken(name.into()))
@@ -325,19 +326,19 @@ impl StartError {
 }
 
 impl StartError {
-    /// Whether no workers were asked for.
+    /// Whether the caller requested no workers.
     #[must_use]
     pub const fn is_zero_workers(&self) -> bool {
         matches!(self.0, StartKind::ZeroWorkers)
     }
 
-    /// Whether more workers were asked for than there can be.
+    /// Whether the caller requested more workers than possible.
     #[must_use]
     pub const fn is_too_many_workers(&self) -> bool {
         matches!(self.0, StartKind::TooManyWorkers { .. })
     }
 
-    /// Whether the operating system started no thread.
+    /// Whether the operating system could not start a thread.
     #[must_use]
     pub const fn is_thread(&self) -> bool {
         matches!(self.0, StartKind::Thread(_))
@@ -349,25 +350,25 @@ impl StartError {
         matches!(self.0, StartKind::DuplicateCommand(_))
     }
 
-    /// Whether the executor had stopped before.
+    /// Whether the executor had been shut down.
     #[must_use]
     pub const fn is_stopped(&self) -> bool {
         matches!(self.0, StartKind::Stopped)
     }
 
-    /// Whether this host cannot have such an executor at all: it has no threads to give.
+    /// Whether this platform cannot have such an executor at all, because it has no threads.
     #[must_use]
     pub const fn is_unsupported(&self) -> bool {
         matches!(self.0, StartKind::Unsupported(_))
     }
 
-    /// Whether there is an executor of this name already.
+    /// Whether an executor of this name exists already.
     #[must_use]
     pub const fn is_name_taken(&self) -> bool {
         matches!(self.0, StartKind::NameTaken(_))
     }
 
-    /// How many workers there can be, if more were asked for.
+    /// The maximum number of workers, if more were requested.
     #[must_use]
     pub const fn workers_max(&self) -> Option<usize> {
         match self.0 {
@@ -376,7 +377,7 @@ impl StartError {
         }
     }
 
-    /// The number of the command that has two handlers, if that is what is wrong.
+    /// The number of the command that has two handlers, if that is the error.
     #[must_use]
     pub const fn command(&self) -> Option<u16> {
         match self.0 {
@@ -392,13 +393,13 @@ impl fmt::Display for StartError {
         match &self.0 {
             StartKind::ZeroWorkers => f.write_str("it needs at least one worker"),
             StartKind::TooManyWorkers { workers_max } => {
-                write!(f, "it can have {workers_max} workers at most")
+                write!(f, "it can have at most {workers_max} workers")
             }
-            StartKind::Thread(says) => write!(f, "no thread for a worker: {says}"),
+            StartKind::Thread(reason) => write!(f, "no thread for a worker: {reason}"),
             StartKind::DuplicateCommand(id) => write!(f, "two handlers for command {id}"),
-            StartKind::Stopped => f.write_str("it has stopped"),
-            StartKind::Unsupported(name) => write!(f, "this host has no threads for {name}"),
-            StartKind::NameTaken(name) => write!(f, "there is one called {name}"),
+            StartKind::Stopped => f.write_str("it has shut down"),
+            StartKind::Unsupported(name) => write!(f, "this platform has no threads for {name}"),
+            StartKind::NameTaken(name) => write!(f, "an executor called {name} exists already"),
         }
     }
 }
@@ -407,8 +408,8 @@ impl Error for StartError {}
 
 /// A timer that was not armed.
 ///
-/// *Busy* passes as soon as the worker that has the timers has looked at them, *full* when one of
-/// them fires or is cancelled; *closed* is permanent.
+/// *Busy* is temporary until the worker that holds the timers has polled them, *full* until a timer
+/// fires or is cancelled; *closed* is permanent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerError(TimerKind);
 
@@ -428,25 +429,25 @@ impl TimerError {
         Self(TimerKind::NoExecutor)
     }
 
-    /// As many timers are armed as there may be.
+    /// As many timers are armed as the limits allow.
     #[must_use]
     pub const fn full() -> Self {
         Self(TimerKind::Full)
     }
 
-    /// The executor arms no timers any more.
+    /// The executor arms no more timers.
     #[must_use]
     pub const fn closed() -> Self {
         Self(TimerKind::Closed)
     }
 
-    /// The way to the timers is full for the moment.
+    /// The inbox of the timers is full at the moment.
     #[must_use]
     pub const fn busy() -> Self {
         Self(TimerKind::Busy)
     }
 
-    /// What the refusal of a wheel or a shard comes down to.
+    /// Converts the error of a wheel or a shard.
     #[must_use]
     pub const fn refused<T>(full: &Full<T>) -> Self {
         if full.is_busy() { Self::busy() } else { Self::full() }
@@ -454,26 +455,27 @@ impl TimerError {
 }
 
 impl TimerError {
-    /// Whether as many timers are armed as there may be; passes when one is armed no more.
+    /// Whether as many timers are armed as the limits allow; temporary until one fires or is
+    /// cancelled.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         matches!(self.0, TimerKind::Full)
     }
 
-    /// Whether the executor arms no timers any more; permanent.
+    /// Whether the executor arms no more timers; permanent.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         matches!(self.0, TimerKind::Closed)
     }
 
-    /// Whether it was awaited where no executor could be found: outside its processes, or behind a
-    /// combinator that brings wakers of its own. Make it by a handle there.
+    /// Whether no executor was found: the future was awaited outside its tasks, or inside a
+    /// combinator that uses its own wakers. Create it by a [`Handle`](crate::Handle) there.
     #[must_use]
     pub const fn is_no_executor(&self) -> bool {
         matches!(self.0, TimerKind::NoExecutor)
     }
 
-    /// Whether another thread had the timers and its inbox was full: try again.
+    /// Whether another thread held the timers and their inbox was full: try again.
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         matches!(self.0, TimerKind::Busy)
@@ -484,10 +486,10 @@ impl fmt::Display for TimerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("timer not armed: ")?;
         f.write_str(match self.0 {
-            TimerKind::Full => "as many are armed as there may be",
-            TimerKind::Closed => "the executor has stopped",
-            TimerKind::NoExecutor => "it was not made for an executor, nor awaited in one",
-            TimerKind::Busy => "the inbox of the worker is full until it looks",
+            TimerKind::Full => "the limit of timers is reached",
+            TimerKind::Closed => "the executor has shut down",
+            TimerKind::NoExecutor => "it was neither created by a handle nor awaited in a task",
+            TimerKind::Busy => "the inbox of the worker is full until it polls",
         })
     }
 }

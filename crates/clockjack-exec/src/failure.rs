@@ -1,24 +1,24 @@
-//! Why a step, a handler or a command failed: any error, or a code that costs no memory.
+//! Why a step, a handler or a command failed: any error, or a code that needs no memory.
 //!
-//! A [`Failure`] is what user code returns with `?`, so it is made from every error and is itself
-//! none: the one excludes the other. [`Failure::as_error`] gives the error that is inside. On a
-//! board without room for errors a [`Coded`] in a `static` is a failure that allocates nothing.
+//! A [`Failure`] is what user code returns with `?`: every error converts into it, and therefore it
+//! cannot be an error itself. [`Failure::as_error`] returns the error inside. On a board without
+//! memory for errors, a [`StaticError`] in a `static` is a failure that allocates nothing.
 
 use alloc::{boxed::Box, string::String};
 use core::{any::Any, error::Error, fmt};
 
 /// Why something failed: an error of any type, a text, or a code.
 ///
-/// It can be sent to another thread, though not looked at by two at once, so the errors inside need
-/// not be `Sync`. Whether trying again helps is known to the error inside only.
+/// It can be sent to another thread, but not shared between threads, so the errors inside need not
+/// be `Sync`. Only the error inside knows whether trying again helps.
 ///
 /// # Examples
 ///
 /// ```
-/// use clockjack_exec::failure::{Coded, Failure};
+/// use clockjack_exec::failure::{StaticError, Failure};
 /// use core::num::ParseIntError;
 ///
-/// static SILENT: Coded = Coded::new(7, "sensor silent");
+/// static SILENT: StaticError = StaticError::new(7, "sensor silent");
 ///
 /// fn read(line: Option<&str>) -> Result<u32, Failure> {
 ///     let line = line.ok_or_else(|| SILENT.failure())?;
@@ -34,9 +34,9 @@ use core::{any::Any, error::Error, fmt};
 /// ```
 pub struct Failure(Repr);
 
-/// The null that a box never is marks the thin variant, so both fit into two words.
+/// A box is never null, which marks the thin variant, so both variants fit into two words.
 enum Repr {
-    Coded(&'static Coded),
+    Static(&'static StaticError),
     Boxed(Box<dyn Error + Send>),
 }
 
@@ -46,8 +46,8 @@ const _: () = assert!(size_of::<Failure>() == 2 * size_of::<usize>());
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// A [`Coded`] with this code.
-    Coded(u16),
+    /// A [`StaticError`] with this code.
+    StaticError(u16),
     /// A text, by [`Failure::msg`].
     Message,
     /// An error of some other type.
@@ -69,8 +69,8 @@ impl Failure {
     /// What it was made from.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        if let Some(coded) = self.downcast_ref::<Coded>() {
-            Kind::Coded(coded.code)
+        if let Some(error) = self.downcast_ref::<StaticError>() {
+            Kind::StaticError(error.code)
         } else if self.downcast_ref::<Message>().is_some() {
             Kind::Message
         } else {
@@ -78,17 +78,17 @@ impl Failure {
         }
     }
 
-    /// The code, if it was made from a [`Coded`].
+    /// The code, if it was made from a [`StaticError`].
     #[must_use]
     pub fn code(&self) -> Option<u16> {
-        self.downcast_ref::<Coded>().map(|coded| coded.code)
+        self.downcast_ref::<StaticError>().map(|error| error.code)
     }
 
-    /// The error that it was made from; of a text one of a private type.
+    /// The error that it was made from; for a text, an error of a private type.
     #[must_use]
     pub fn as_error(&self) -> &(dyn Error + 'static) {
         match &self.0 {
-            Repr::Coded(coded) => *coded,
+            Repr::Static(error) => *error,
             Repr::Boxed(error) => &**error,
         }
     }
@@ -103,15 +103,15 @@ impl Failure {
     ///
     /// # Errors
     ///
-    /// The failure itself, if it was made from something else than an `E`.
+    /// The failure itself, if it was not made from an `E`.
     pub fn downcast<E: Error + 'static>(self) -> Result<E, Self> {
         match self.0 {
-            Repr::Coded(coded) => {
-                // A `Coded` is copied out by way of an `Any`, which knows whether `E` is one.
-                let mut copy = Some(*coded);
+            Repr::Static(error) => {
+                // A `StaticError` is copied out through an `Any`, which knows whether `E` is one.
+                let mut copy = Some(*error);
                 let place: &mut dyn Any = &mut copy;
                 let taken = place.downcast_mut::<Option<E>>().and_then(Option::take);
-                taken.ok_or(Self(Repr::Coded(coded)))
+                taken.ok_or(Self(Repr::Static(error)))
             }
             Repr::Boxed(error) => match error.downcast() {
                 Ok(error) => Ok(*error),
@@ -127,7 +127,7 @@ impl<E: Error + Send + 'static> From<E> for Failure {
     }
 }
 
-/// For `?` in a `main` that gives any error.
+/// For `?` in a `main` that returns any error.
 impl From<Failure> for Box<dyn Error> {
     fn from(failure: Failure) -> Self {
         Box::<dyn Error + Send>::from(failure)
@@ -137,7 +137,7 @@ impl From<Failure> for Box<dyn Error> {
 impl From<Failure> for Box<dyn Error + Send> {
     fn from(failure: Failure) -> Self {
         match failure.0 {
-            Repr::Coded(coded) => Box::new(*coded),
+            Repr::Static(error) => Box::new(*error),
             Repr::Boxed(error) => error,
         }
     }
@@ -155,14 +155,15 @@ impl fmt::Debug for Failure {
     }
 }
 
-/// A failure known beforehand: a number for programs, a text for people, both in a `static`.
+/// A failure that is known at compile time: a number for programs, a text for people, in a
+/// `static`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Coded {
+pub struct StaticError {
     code: u16,
     text: &'static str,
 }
 
-impl Coded {
+impl StaticError {
     /// The failure with this number and this text.
     #[must_use]
     pub const fn new(code: u16, text: &'static str) -> Self {
@@ -181,20 +182,20 @@ impl Coded {
         self.text
     }
 
-    /// A [`Failure`] that points here; allocates nothing.
+    /// A [`Failure`] that refers to this error; allocates nothing.
     #[must_use]
     pub const fn failure(&'static self) -> Failure {
-        Failure(Repr::Coded(self))
+        Failure(Repr::Static(self))
     }
 }
 
-impl fmt::Display for Coded {
+impl fmt::Display for StaticError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (code {})", self.text, self.code)
     }
 }
 
-impl Error for Coded {}
+impl Error for StaticError {}
 
 /// The error inside of a failure that is only a text.
 struct Message(String);

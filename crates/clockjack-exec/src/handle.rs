@@ -1,4 +1,4 @@
-//! The handle of an executor: starts processes from anywhere, finds them, arms timers.
+//! The handle of an executor: starts and finds processes from any thread, and arms timers.
 #![expect(unsafe_code, reason = "promises that what it starts may go to any worker")]
 
 use core::{fmt, task::Waker, time::Duration};
@@ -6,56 +6,56 @@ use core::{fmt, task::Waker, time::Duration};
 use clockjack_time::{Tick, TimerId, TimerInstant};
 
 use crate::{
-    cell::Head,
-    engine::Engine,
-    engine_ref::EngineRef,
     error::{SendError, SubmitError, TimerError},
-    fire::Fire,
-    join::Join,
+    executor::ExecutorShared,
+    executor_ref::ExecutorRef,
     limits::Limits,
     payload::{Payload, Payloads},
     pid::Pid,
     process::Process,
-    process_ref::ProcessRef,
+    process::process_ref::ProcessRef,
     state::State,
     stats::ExecStats,
+    task::Header,
+    task::join::JoinHandle,
+    timer::action::TimerAction,
     timer::{self, Sleep, Timer},
 };
 
-/// A handle of an executor, to be cloned and given away. It does not keep the executor running:
-/// after the executor has stopped, everything is refused.
+/// A handle of an executor, which can be cloned and sent to other threads. It does not keep the
+/// executor running: after the executor has shut down, it refuses everything.
 #[derive(Clone)]
-pub struct Handle(EngineRef);
+pub struct Handle(ExecutorRef);
 
 impl Handle {
     #[doc(hidden)]
     #[must_use]
-    pub fn new(engine: EngineRef) -> Self {
-        Self(engine)
+    pub fn new(executor: ExecutorRef) -> Self {
+        Self(executor)
     }
 
     #[doc(hidden)]
     #[must_use]
-    pub fn engine(&self) -> &EngineRef {
+    pub fn executor(&self) -> &ExecutorRef {
         &self.0
     }
 
-    /// Runs a future as a process. If it cannot be started, the join says why.
-    pub fn spawn<F>(&self, future: F) -> Join<F::Output>
+    /// Runs a future. If it cannot be started, the [`JoinHandle`] returns the reason.
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
         // SAFETY: the future and its output are `Send`.
-        unsafe { Engine::spawn(&self.0, future) }
+        unsafe { ExecutorShared::spawn(&self.0, future) }
     }
 
     /// Starts a process.
     ///
     /// # Errors
     ///
-    /// The process comes back: if its `init` fails or panics, if there is no room for another, or
-    /// after the executor was stopped.
+    /// Returns the process to the caller: if its `init` fails or panics, if there is no room for
+    /// another, or after the shutdown of the executor has begun.
     pub fn submit<P>(&self, process: P) -> Result<ProcessRef<P::Message>, SubmitError<P>>
     where
         P: Process + Send,
@@ -79,31 +79,31 @@ impl Handle {
         P: Process + Send,
         P::Message: Send,
     {
-        self.submit_tied(process, method, input, &|_| {})
+        self.submit_linked(process, method, input, &|_| {})
     }
 
-    /// As [`submit_method`](Self::submit_method), with a call before the first turn.
-    pub(crate) fn submit_tied<P>(
+    /// As [`submit_method`](Self::submit_method), with a call before the first poll.
+    pub(crate) fn submit_linked<P>(
         &self,
         process: P,
         method: &str,
         input: Payloads,
-        before: &dyn Fn(&Head),
+        before: &dyn Fn(&Header),
     ) -> Result<ProcessRef<P::Message>, SubmitError<P>>
     where
         P: Process + Send,
         P::Message: Send,
     {
         // SAFETY: the process and its messages are `Send`.
-        unsafe { Engine::submit_tied(&self.0, process, method, input, before) }
+        unsafe { ExecutorShared::submit_linked(&self.0, process, method, input, before) }
     }
 
-    /// Sends a message to a process of which only the pid is known.
+    /// Sends a message to a process by its pid.
     ///
     /// # Errors
     ///
-    /// The message comes back: if there is no such process, it has ended, as many wait as its limit
-    /// allows, or it takes messages of another type.
+    /// Returns the message to the caller: if there is no such process, it has ended, its mailbox is
+    /// full, or it takes messages of another type.
     pub fn send(&self, to: Pid, message: Payload) -> Result<(), SendError<Payload>> {
         self.0.send(to, message)
     }
@@ -113,7 +113,7 @@ impl Handle {
         self.0.cancel(pid, reason)
     }
 
-    /// Ends a process at its next turn; false if there is no such process.
+    /// Ends a process instead of its next step; false if there is no such process.
     pub fn terminate(&self, pid: Pid) -> bool {
         self.0.terminate(pid)
     }
@@ -130,52 +130,52 @@ impl Handle {
         Timer::new(self.clone())
     }
 
-    /// A future that waits.
+    /// A future that completes after a delay.
     pub fn sleep(&self, after: Duration) -> Sleep {
         Sleep::on(self.clone(), after)
     }
 
-    /// When what begins now and takes so long is over.
+    /// The deadline of a delay that begins now.
     #[doc(hidden)]
     #[must_use]
     pub fn deadline_after(&self, after: Duration) -> Tick {
-        self.0.host().deadline_after(after)
+        self.0.toolbox().deadline_after(after)
     }
 
-    /// Wakes `waker` at a tick, unless that is [disarmed](Self::disarm) before. The waker knows of
-    /// no process of this executor.
+    /// Wakes `waker` at a tick, unless it is [cancelled](Self::cancel_timer) before. The waker is
+    /// not that of a task of this executor.
     ///
     /// # Errors
     ///
     /// As [`Timer::arm`].
     #[doc(hidden)]
     pub fn wake_at(&self, deadline: Tick, waker: Waker) -> Result<TimerId, TimerError> {
-        timer::arm(&self.0, deadline, Fire::Wake(waker))
+        timer::arm(&self.0, deadline, TimerAction::Wake(waker))
     }
 
-    /// Disarms what [`wake_at`](Self::wake_at) has armed; true if it never wakes.
+    /// Cancels what [`wake_at`](Self::wake_at) has armed; true if it never wakes.
     #[doc(hidden)]
-    #[expect(clippy::must_use_candidate, reason = "most callers do not care who was faster")]
-    pub fn disarm(&self, id: TimerId) -> bool {
-        self.0.disarm(id)
+    #[expect(clippy::must_use_candidate, reason = "most callers do not care whether it had fired")]
+    pub fn cancel_timer(&self, id: TimerId) -> bool {
+        self.0.cancel_timer(id)
     }
 
     /// Whether everything runs on one thread, that of a [`LocalExecutor`](crate::LocalExecutor).
     #[must_use]
     pub fn is_local(&self) -> bool {
-        self.0.seats.is_empty()
+        self.0.workers.is_empty()
     }
 
-    /// How many workers there are to step processes; one on an executor of one thread.
+    /// How many workers there are; one on an executor of one thread.
     ///
-    /// One that sleeps or is in the middle of a step counts, one that was asked to leave does not,
-    /// even while it ends its step. A pool has all its workers when it is handed out.
+    /// A worker that sleeps or polls counts; one that was asked to stop does not, even while its
+    /// last poll still runs. A pool has all its workers when it is returned to the caller.
     #[must_use]
     pub fn n_workers(&self) -> usize {
-        self.0.seats.iter().filter(|seat| seat.has_worker()).count().max(1)
+        self.0.workers.iter().filter(|worker| worker.has_worker()).count().max(1)
     }
 
-    /// How much there may be of everything.
+    /// The limits of the executor.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         self.0.limits()
@@ -187,28 +187,28 @@ impl Handle {
         self.0.now()
     }
 
-    /// The executor's time in nanoseconds, read now: finer than its ticks, for measuring. No timer
-    /// goes by it.
+    /// The executor's time in nanoseconds, read now: finer than its ticks, for measuring. Timers do
+    /// not use it.
     #[must_use]
     pub fn nanos(&self) -> u64 {
-        self.0.host().nanos()
+        self.0.toolbox().nanos()
     }
 
-    /// The latest tick at which a worker has looked at the clock: cheaper than [`now`](Self::now),
-    /// and behind by as long as the workers sleep. For statistics and coarse limits, not for
-    /// deadlines. Tick zero on an executor of one thread.
+    /// The latest tick at which a worker has read the clock. Cheaper than [`now`](Self::now), and
+    /// late by as long as the workers sleep. For statistics and coarse limits, not for deadlines.
+    /// Tick zero on an executor of one thread.
     #[must_use]
     pub fn coarse_now(&self) -> Tick {
         self.0.coarse_now()
     }
 
-    /// Whether the executor takes nothing new.
+    /// Whether the executor is shutting down, and refuses everything new.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.0.is_stopping()
     }
 
-    /// Counts of what has happened.
+    /// Statistics of the executor.
     #[must_use]
     pub fn stats(&self) -> ExecStats {
         self.0.stats()

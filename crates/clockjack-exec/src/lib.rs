@@ -1,4 +1,4 @@
-//! Clockjack's processes and what runs them, without an operating system.
+//! Clockjack's processes and executors, without an operating system.
 //!
 //! ```
 //! use clockjack_exec::{
@@ -8,7 +8,7 @@
 //! use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
 //! use std::{sync::Arc, time::Duration};
 //!
-//! /// A host whose time passes by hand.
+//! /// A platform whose time advances only by hand.
 //! struct Bench(Arc<ManualClock>, ManualDriver);
 //!
 //! impl Toolbox for Bench {
@@ -22,7 +22,7 @@
 //!     fn unpark(&self) {}
 //! }
 //!
-//! /// Greets whom it is told to, a second later.
+//! /// Greets the name that it is sent, a second later.
 //! #[derive(Default)]
 //! struct Greeter(String);
 //!
@@ -73,100 +73,106 @@
 //! # The model
 //!
 //! A **process** is a value with a mailbox that runs in **steps**. A step takes **events**
-//! ([`Event`]: messages, completions, requests to stop, ends of others) from a cursor, and writes
-//! into a [`StepOutput`] what it wants next: another step, to wait, to end, to go on as another
-//! process. It never waits itself. What takes time is yielded as a **command** with a [`Tag`]; its
-//! handler answers through a [`Completer`], at once or later from any thread, and the answer comes
-//! as an event. Every command is answered once. A future is a process too: each step polls it.
+//! ([`Event`]: messages, completions, requests to stop, ends of other processes) from an iterator,
+//! and writes into a [`StepOutput`] what it wants next: another step, to wait, to end, to be
+//! replaced by another process. A step never waits. An operation that takes time is yielded as a
+//! **command** with a [`Tag`]; its handler replies through a [`Completer`], at once or later from
+//! any thread, and the reply arrives as an event. Every command completes once. An executor runs
+//! futures, too. Whatever it runs, a process, a future or an actor of `clockjack-actor`, is a
+//! **task**.
 //!
-//! Whoever starts a process has a [`ProcessRef`], which sends, and may **join** it: [`Join`] is a
-//! future of its result, or of the [`Exit`] that stands in its place. A process that **monitors**
-//! another is told of its end, however it ended. Two that are **linked** fail together, unless one
-//! [traps](StepOutput::trap_links) that and is told instead ([`builtin`]).
+//! A caller that starts a process gets a [`ProcessRef`], which sends messages, and may **join** it:
+//! a [`JoinHandle`] is a future of its result, or of the [`JoinError`] that says why there is none.
+//! A process that **monitors** another receives an event when that one ends, in whatever way. Two
+//! processes that are **linked** fail together, unless one [traps](StepOutput::trap_links) that and
+//! receives an event instead ([`builtin`]).
 //!
-//! An executor runs them. [`LocalExecutor`] is one thread, yours: it steps what is ready when you
-//! call it, and what it runs need not be `Send`. The pool of **workers** of `clockjack-rt` runs on
-//! the same parts: each worker has a queue, steals from others, and sleeps when there is nothing.
-//! Timers stand in **shards**, one a worker; whoever has a shard's **lease** may fire them, so
-//! those of a worker that is busy are fired by another. The **metronome** is the thread that
-//! notices when nobody does; it has no ticks and, with nothing to do, no wake-ups.
+//! An executor runs tasks. A [`LocalExecutor`] uses one thread, the caller's: it polls ready tasks
+//! when it is called, and what it runs need not be `Send`. The pool of **workers** of
+//! `clockjack-rt` is built on the same parts: each worker has a run queue, steals tasks from
+//! others, and parks when there is nothing to do. Timers are in **shards**, one per worker; any
+//! thread that holds a shard's guard may fire them, so another worker fires the timers of a busy
+//! one. The **watchdog** is a thread that notices when nobody does; it does not tick, and with
+//! nothing to do it does not wake up.
 //!
-//! Nothing here reads a clock, sleeps or starts a thread. A host hands all of it in: [`Toolbox`].
+//! Nothing in this crate reads a clock, sleeps or starts a thread. The platform provides all of
+//! these: [`Toolbox`].
 //!
 //! # Map
 //!
-//! | module | what is in it |
+//! | module | contents |
 //! |---|---|
 //! | [`builtin`] | commands that every process may yield: send, spawn, monitor, link, sleep |
-//! | [`command`] | your own commands, and the codes of failures that executors answer with |
-//! | [`exit`], [`failure`], [`error`] | how a process ended; what a step fails with; refusals |
+//! | [`command`] | your own commands, and the codes of failures of commands |
+//! | [`exit`], [`failure`], [`error`] | how a task ended; what a step fails with; what is refused |
 //! | [`payload`] | values of any type: results, replies, arguments |
-//! | [`pid`] | the names of processes, and their text form |
-//! | [`limits`] | how much there may be of everything |
+//! | [`pid`] | the identifiers of processes, and their text form |
+//! | [`limits`] | the limits of an executor |
 //!
-//! The parts below are public for hosts and for models, hidden, and may change at any time: the
-//! state word and the registry of processes, the idle protocol, the table of shards, the
-//! metronome, the worker. Each has its protocol in prose at its head.
+//! Further modules are public for runtimes and for model checking, hidden, and may change at any
+//! time: the state and the registry of tasks, the idle protocol, the timer shards, the watchdog,
+//! the worker. Each describes its protocol at the top of its file.
 //!
-//! # Waiting, and giving it up
+//! # Waiting and cancellation
 //!
-//! | what | if it is given up | if it is taken up again |
+//! | future | if it is dropped | if it is polled again later |
 //! |---|---|---|
-//! | [`Join`] | dropped, it detaches: the process goes on | the result is there still, once |
-//! | [`Sleep`] | dropped, it is disarmed | same deadline; the last waker is woken |
-//! | [`Interval::tick`] | nothing is lost | same deadline, what was left out is counted |
-//! | [`YieldNow`] | there may be a turn for nothing | ready at its second poll |
-//! | [`LocalExecutor::block_on`] | cannot be: it is no future | the next call runs the rest |
+//! | [`JoinHandle`] | the task is detached and continues | the result is still available, once |
+//! | [`Sleep`] | its timer is cancelled | same deadline; the last waker is woken |
+//! | [`Interval::tick`] | nothing is lost | same deadline; skipped ticks are counted |
+//! | [`YieldNow`] | there may be a spurious poll | ready at its second poll |
+//! | [`LocalExecutor::block_on`] | cannot happen: not a future | the next call runs the remaining ones |
 //!
-//! After a tick of an interval was given up, its timer stays armed until the next call or the
-//! interval's drop, so there may be a wake for nothing. If the future of `block_on` panics, so does
-//! the call.
+//! After the future of [`Interval::tick`] is dropped, the timer stays armed until the next call or
+//! the interval's drop, so there may be a spurious wake-up. If the future of `block_on` panics, so
+//! does the call.
 //!
-//! A [`Sleep`] made by [`sleep`] finds its executor by the waker of the process that awaits it.
-//! Behind a combinator that brings wakers of its own, or outside processes, it ends with an error:
-//! make it by [`Handle::sleep`] there.
+//! A [`Sleep`] made by [`sleep`] finds its executor by the waker of the task that awaits it. Inside
+//! a combinator that uses its own wakers, or outside tasks, it completes with an error: use
+//! [`Handle::sleep`] there.
 //!
-//! Stopping a process is asked for ([`ProcessRef::cancel`], [`Join::cancel`]: an event, and for a
-//! future the drop at its next turn) or done ([`ProcessRef::terminate`], [`Join::abort`]: at the
-//! next turn). A step that is under way is never interrupted.
+//! There are two ways to stop a task. [`ProcessRef::cancel`] and [`JoinHandle::cancel`] ask it: a
+//! process receives an event, and a future is dropped instead of its next poll.
+//! [`ProcessRef::terminate`] and [`JoinHandle::abort`] end it instead of its next poll. A running
+//! step is never interrupted.
 //!
 //! # Panics
 //!
-//! If the toolbox catches panics ([`Toolbox::guarded`]), one in user code ends no more than it has
-//! to:
+//! If the toolbox catches panics ([`Toolbox::catch_unwind`]), a panic in user code ends no more
+//! than necessary:
 //!
 //! | a panic in | ends |
 //! |---|---|
-//! | `init` | the start: the process comes back in the [`SubmitError`] |
-//! | `step`, a future's `poll` | the process: [`Exit::is_panicked`]; monitors and links are told |
+//! | `init` | the start: the [`SubmitError`] returns the process to the caller |
+//! | `step`, a future's `poll` | the task: [`JoinError::is_panicked`]; monitors and links get it |
 //! | a handler | the command, with the failure [`UNANSWERED`](command::UNANSWERED) |
 //! | `close`, a drop, a foreign waker | nothing: [`ExecStats::drop_panics`] counts it |
 //!
 //! A panic during the unwinding of another aborts the program, as everywhere in Rust; so does the
-//! first one under `panic = "abort"`, where nothing can be caught. With a toolbox that catches
-//! nothing, as the default is, a panic leaves through whoever called the executor; the process
-//! that it came from is then neither stepped nor freed.
+//! first one under `panic = "abort"`, where nothing can be caught. If the toolbox catches nothing,
+//! which is the default, a panic propagates to the caller of the executor; the task that it came
+//! from is then neither polled nor freed.
 //!
 //! # Sizes and limits
 //!
-//! [`Limits`] bounds processes, timers a shard, messages a process, and events and time a step;
-//! what is beyond comes back to its caller. Processes are less than 2^30, timers less than 2^26 a
-//! shard. A [`Pid`] has 16 bytes, a [`Failure`] two words, a [`Payload`] room for three words
-//! before it allocates. A process is one allocation and what its queues grow to, a message another.
-//! Completions, requests to stop and ties are not counted against a limit: there are as many as
-//! were asked for.
+//! [`Limits`] bounds the processes, the timers per shard, the messages per process, and the events
+//! and the time per step; what exceeds a limit is returned to the caller. There are less than 2^30
+//! processes, and less than 2^26 timers per shard. A [`Pid`] has 16 bytes, a [`Failure`] two words,
+//! and a [`Payload`] stores three words before it allocates. A process is one allocation and what
+//! its queues grow to; a message is another. Completions, requests to stop, links and monitors do
+//! not count against a limit: there are as many as were requested.
 //!
 //! # Microcontrollers
 //!
-//! The executor on one thread is made for processors without 64-bit atomics (Cortex-M, RV32) and
-//! without compare-exchange (Cortex-M0) too. What their programs have to say of themselves stands
-//! in [`clockjack_sync`](clockjack_sync#microcontrollers); `firmware/` is such a program.
+//! The executor on one thread also runs on processors without 64-bit atomics (Cortex-M, RV32) and
+//! without compare-exchange (Cortex-M0). [`clockjack_sync`](clockjack_sync#microcontrollers) says
+//! what programs for these have to declare; `firmware/` is such a program.
 //!
-//! # What is not here
+//! # What is not included
 //!
-//! * Priorities, and interrupting a step. A step that never returns keeps its worker.
-//! * Names for processes, processes on other machines (the node of a pid is 0), pids of one's own
-//!   choice.
+//! * Priorities, and interrupting a step. A step that never returns occupies its worker.
+//! * Names for processes, processes on other machines (the node of a pid is 0), pids that the
+//!   caller chooses.
 //! * Threads, and a clock: `clockjack-rt` has them.
 //!
 //! # Features
@@ -178,70 +184,50 @@ extern crate alloc;
 #[cfg(any(test, loom, mutants))]
 extern crate std;
 
-mod arm;
-pub mod builtin;
-mod cell;
-pub mod command;
-mod contain;
-#[doc(hidden)]
-pub mod custom;
-#[doc(hidden)]
-pub mod engine;
-#[doc(hidden)]
-pub mod engine_ref;
 pub mod error;
-pub mod exit;
+#[doc(hidden)]
+pub mod executor;
 pub mod failure;
-mod fire;
 mod handle;
-#[doc(hidden)]
-pub mod idle;
-mod join;
 pub mod limits;
-mod local;
-#[doc(hidden)]
-pub mod memory;
-#[doc(hidden)]
-pub mod metronome;
-pub mod payload;
-mod period;
-pub mod pid;
 mod process;
-mod process_ref;
-#[doc(hidden)]
-pub mod registry;
-#[doc(hidden)]
-pub mod shards;
-mod signal;
-#[doc(hidden)]
-pub mod state;
 mod stats;
-mod stop;
-mod ties;
+mod task;
 mod timer;
 mod toolbox;
-mod unparker;
-#[doc(hidden)]
-pub mod watch;
 #[doc(hidden)]
 pub mod worker;
 
-pub use command::{Command, CommandId, Commands, Completer};
 pub use error::{SendError, StartError, SubmitError, TimerError};
-pub use exit::{Caught, Exit, ExitReason};
-pub use failure::{Coded, Failure};
-pub use fire::IntervalTick;
+#[doc(hidden)]
+pub use executor::executor_ref;
+pub use executor::{
+    local::{LocalExecutor, LocalReport, LocalTurn},
+    shutdown::{LiveTask, SHUTDOWN},
+};
+pub use failure::{Failure, StaticError};
 pub use handle::Handle;
-pub use join::Join;
 pub use limits::Limits;
-pub use local::{LocalExecutor, LocalReport, LocalTurn};
-pub use payload::{Payload, Payloads};
-pub use pid::Pid;
-pub use process::{Event, Events, Process, StepOutput, Tag, UnknownMethod};
-pub use process_ref::ProcessRef;
-pub use state::State;
+pub use process::{
+    Event, Events, Process, StepOutput, Tag, UnknownMethod, builtin, command,
+    command::{Command, CommandId, Commands, Completer},
+    exit,
+    exit::{ExitReason, JoinError, PanicPayload},
+    payload,
+    payload::{Payload, Payloads},
+    pid,
+    pid::Pid,
+    process_ref::ProcessRef,
+};
 pub use stats::ExecStats;
-pub use stop::{Alive, SHUTDOWN};
-pub use timer::{Interval, Sleep, Timer, YieldNow, sleep, yield_now};
-pub use toolbox::{Host, Toolbox};
-pub use watch::StuckWorker;
+#[doc(hidden)]
+pub use task::{custom_task, memory, registry, state};
+pub use task::{join::JoinHandle, state::State};
+pub use timer::{
+    Interval, Sleep, Timer, YieldNow, action::IntervalTick, sleep, watchdog::StuckWorker, yield_now,
+};
+#[doc(hidden)]
+pub use timer::{shards, watchdog};
+pub use toolbox::{ExecutorToolbox, Toolbox};
+#[doc(hidden)]
+pub use worker::idle;

@@ -1,16 +1,16 @@
-//! How much of everything an executor may hold, and how much of it a turn may take.
+//! How much an executor may hold, and how much one step may do.
 //!
-//! Nothing grows without a bound; who meets one is refused and told so. The numbers are bounds, not
-//! reservations: what is not used costs nothing where memory can grow.
+//! Nothing grows without a limit; what exceeds one is refused with an error. The numbers are
+//! limits, not reservations: unused capacity costs nothing where memory can grow.
 
 use core::time::Duration;
 
-/// What a queue can count: more than there is memory for.
+/// The largest count of a queue: more than there is memory for.
 const MESSAGES_MAX: usize = usize::MAX / 4;
 
-/// The bounds of an executor.
+/// The limits of an executor.
 ///
-/// Each setter takes and gives the limits, also in a `const`.
+/// Each setter takes and returns the limits, also in a `const`.
 ///
 /// # Examples
 ///
@@ -31,8 +31,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For a machine with an operating system: a million processes, a million timers a shard, and
-    /// 65536 messages a process.
+    /// For a machine with an operating system: a million processes, a million timers per shard, and
+    /// 65536 messages per process.
     pub const DEFAULT: Self = Self {
         processes_max: 1 << 20,
         timers_max: 1 << 20,
@@ -41,8 +41,8 @@ impl Limits {
         step_budget: Duration::from_millis(1),
     };
 
-    /// For a board with some ten kilobytes of memory. The turns are shorter too, since there is one
-    /// worker for all.
+    /// For a board with about ten kilobytes of memory. Steps are shorter too, because there is one
+    /// worker for all processes.
     pub const SMALL: Self = Self {
         processes_max: 16,
         timers_max: 32,
@@ -51,21 +51,21 @@ impl Limits {
         step_budget: Duration::from_millis(1),
     };
 
-    /// With so many processes at the same time at most; more are refused. There is never room for
-    /// more than 2³⁰, about, however many are said here.
+    /// Limits the number of processes at the same time; more are refused. There is never room for
+    /// more than about 2³⁰.
     #[must_use]
     pub const fn processes(self, processes_max: usize) -> Self {
         Self { processes_max, ..self }
     }
 
-    /// With so many armed timers a shard at most, but at least eight; more are refused.
+    /// Limits the number of armed timers per shard, to at least eight; more are refused.
     #[must_use]
     pub const fn timers(self, timers_max: usize) -> Self {
         Self { timers_max, ..self }
     }
 
-    /// With so many waiting messages a process at most; more are refused. Zero is taken as one: a
-    /// message waits until the process has its turn.
+    /// Limits the number of waiting messages per process; more are refused. Zero is taken as one: a
+    /// message waits until the next step of the process.
     #[must_use]
     pub const fn messages(self, messages_max: usize) -> Self {
         let messages_max = match messages_max {
@@ -76,16 +76,16 @@ impl Limits {
         Self { messages_max, ..self }
     }
 
-    /// With so many events a step at most, then it is the turn of others. Zero is taken as one: a
-    /// process that could take none would never come to its end.
+    /// Limits the number of events per step; afterwards other processes run. Zero is taken as one:
+    /// a process that could take no event would never end.
     #[must_use]
     pub const fn throughput(self, events_max: usize) -> Self {
         let throughput = if events_max == 0 { 1 } else { events_max };
         Self { throughput, ..self }
     }
 
-    /// With so much time for the steps of a process, then it is the turn of others. A step that has
-    /// begun is not interrupted; with zero each turn is one step.
+    /// Limits the time for the steps of a process; afterwards other processes run. A running step
+    /// is not interrupted; with zero a process runs one step at a time.
     #[must_use]
     pub const fn step_budget(self, step_budget: Duration) -> Self {
         Self { step_budget, ..self }
@@ -115,7 +115,7 @@ impl Limits {
         self.throughput
     }
 
-    /// How long the steps of a process may go on before it is the turn of others.
+    /// How long the steps of a process may take before other processes run.
     #[must_use]
     pub const fn step_budget_max(&self) -> Duration {
         self.step_budget

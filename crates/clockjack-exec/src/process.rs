@@ -1,4 +1,13 @@
-//! The process: what an executor runs step by step.
+//! The process: a user-defined unit that an executor runs step by step.
+
+pub mod builtin;
+pub mod command;
+pub mod exit;
+pub(crate) mod links;
+pub mod payload;
+pub mod pid;
+pub(crate) mod process_ref;
+pub(crate) mod signal;
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -10,17 +19,17 @@ use crate::{
     pid::Pid,
 };
 
-pub use crate::cell::proc::Events;
+pub use crate::task::process::Events;
 
-/// A number by which a process recognises the completion of what it asked for. The executor only
-/// echoes it.
+/// A number by which a process recognises the completion of its command. The executor returns it
+/// unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u64);
 
-/// Something that runs in steps, told what has happened since the last one.
+/// A unit that runs in steps; each step gets the events since the last one.
 ///
-/// `step` is called by one worker at a time, never after it has ended the process, and a call sees
-/// everything that the calls before it did. Between steps the process costs no thread.
+/// One worker at a time calls `step`, and never after the process has ended; a call sees everything
+/// that the earlier calls did. Between steps the process occupies no thread.
 ///
 /// # Examples
 ///
@@ -55,39 +64,40 @@ pub struct Tag(pub u64);
 /// }
 /// ```
 pub trait Process: 'static {
-    /// What can be sent to it.
+    /// The type of its messages.
     type Message: 'static;
 
     /// Prepares the process for its first step: `method` names the entry point, `input` holds its
-    /// arguments. Called on the thread that submits, before anybody can see the process.
+    /// arguments. Called on the thread that submits, before any other thread can see the process.
     ///
     /// # Errors
     ///
-    /// A failure refuses the process: it is handed back to whoever submitted it. By default any
-    /// method but the empty one is refused, because the process has no entry points of that name.
+    /// After a failure the process is not started: the submitter gets it back. By default any
+    /// method except the empty one is refused, because the process has no entry points of that
+    /// name.
     fn init(&mut self, pid: Pid, method: &str, input: Payloads) -> Result<(), Failure> {
         let _ = (pid, input);
         if method.is_empty() { Ok(()) } else { Err(UnknownMethod.into()) }
     }
 
-    /// Takes events and goes on. There may be none: a process must bear that.
+    /// Takes events and does its work. There may be no events.
     ///
-    /// What it wants next is written into `out`; if nothing is, it is stepped again.
+    /// The process writes into `out` what it wants next; if it writes nothing, it is stepped again.
     ///
     /// # Errors
     ///
-    /// A failure ends the process with it.
+    /// A failure ends the process.
     fn step(
         &mut self,
         events: &mut Events<'_, Self::Message>,
         out: &mut StepOutput,
     ) -> Result<(), Failure>;
 
-    /// Lets go of what the process holds. Called once, when it has ended, however it did.
+    /// Releases what the process holds. Called once, when it has ended in whatever way.
     fn close(&mut self) {}
 }
 
-/// The process has no entry point of the name it was to be started by.
+/// The process has no entry point of the requested name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownMethod;
 
@@ -99,28 +109,28 @@ impl core::fmt::Display for UnknownMethod {
 
 impl core::error::Error for UnknownMethod {}
 
-/// What a process is told.
+/// An event of a process.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<M> {
-    /// Somebody sent this.
+    /// A message.
     Message(M),
-    /// A command that the process yielded has ended. Completions come in the order in which the
-    /// commands ended.
+    /// A command that the process yielded has completed. Completions arrive in the order in which
+    /// the commands completed.
     YieldComplete {
-        /// The tag that the command was yielded with.
+        /// The tag of the command.
         tag: Tag,
-        /// What came of it.
+        /// The reply, or the failure.
         result: Result<Payload, Failure>,
     },
-    /// The process is asked to stop. It may clean up first, and take its time.
+    /// A request to stop. The process may clean up first, over several steps.
     Cancel {
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
     /// A process that this one monitors has ended.
     Exit {
-        /// Which one.
+        /// The process that has ended.
         pid: Pid,
         /// How it ended.
         reason: ExitReason,
@@ -128,7 +138,7 @@ pub enum Event<M> {
     /// A process that this one is linked to has failed, and this one traps that
     /// ([`StepOutput::trap_links`]).
     LinkDown {
-        /// Which one.
+        /// The process that has failed.
         pid: Pid,
         /// How it ended.
         reason: ExitReason,
@@ -146,7 +156,7 @@ pub(crate) enum Status {
     Upgrade(Upgrade),
 }
 
-/// How a process goes on as another.
+/// The process that replaces this one.
 pub(crate) struct Upgrade {
     /// A `Box<dyn ErasedProcess<M>>` of the process's own message type.
     pub(crate) process: Payload,
@@ -160,10 +170,10 @@ impl core::fmt::Debug for Upgrade {
     }
 }
 
-/// Where a step writes what it wants; it is empty when the step begins.
+/// The output of a step: what the process wants next. It is empty when the step begins.
 ///
-/// Commands that were yielded are carried out after the step. While one is under way the process
-/// waits, whatever else was asked for but the end.
+/// Commands are executed after the step. While one is pending, the process waits, whatever else the
+/// step asked for, except that it ended the process.
 #[derive(Debug, Default)]
 pub struct StepOutput {
     pub(crate) status: Status,
@@ -172,15 +182,15 @@ pub struct StepOutput {
 }
 
 impl StepOutput {
-    /// Asks for a command to be carried out. Its completion comes as an event with this tag.
+    /// Requests a command. Its completion arrives as an event with this tag.
     pub fn yield_command<C: Command>(&mut self, tag: Tag, command: C) {
         self.requests.push(Request { tag, id: C::ID, command: Payload::new(command) });
     }
 
     /// Waits for an event; there is nothing else to do.
     ///
-    /// For one that comes: events that the step has left in the cursor do not end the wait. Take
-    /// them all first, or ask for nothing and be stepped again.
+    /// Only a new event ends the wait: events that the step has left in `events` do not. Take them
+    /// all first, or request nothing and be stepped again.
     pub fn idle(&mut self) {
         self.status = Status::Idle;
     }
@@ -190,17 +200,17 @@ impl StepOutput {
         self.status = Status::Wait;
     }
 
-    /// Ends the process with a result. Commands yielded in the same step are not carried out.
+    /// Ends the process with a result. Commands yielded in the same step are not executed.
     pub fn done(&mut self, result: Payload) {
         self.status = Status::Done(result);
     }
 
-    /// Goes on as another process, with the same pid and the same messages waiting: the old one is
-    /// closed, the new one initialised with the method and the input. Commands of the old one that
-    /// complete later are not told to the new one.
+    /// Replaces the process by another, with the same pid and the same waiting messages: the old
+    /// one is closed, the new one is initialised with the method and the input. The new process
+    /// does not receive completions of commands of the old one.
     ///
-    /// A process with another message type cannot take over: then this one ends with a failure, as
-    /// it does if the new one's `init` fails.
+    /// A process with another message type cannot replace this one: then this one ends with a
+    /// failure, as it does if the new one's `init` fails.
     pub fn upgrade<P>(&mut self, process: P, method: &'static str, input: Payloads)
     where
         P: Process + Send,
@@ -210,7 +220,7 @@ impl StepOutput {
         self.status = Status::Upgrade(Upgrade { process, method, input });
     }
 
-    /// Whether the failure of a linked process ends this one (false, as at first) or is told to it
+    /// Sets whether the failure of a linked process ends this one (false, the default) or arrives
     /// as [`Event::LinkDown`] (true).
     pub fn trap_links(&mut self, trap: bool) {
         self.trap_links = Some(trap);

@@ -1,36 +1,36 @@
-//! What an executor has counted.
+//! Statistics of an executor.
 
-use clockjack_sync::prim::atomic::{
+use clockjack_sync::primitive::atomic::{
     AtomicUsize,
     Ordering::{Relaxed, SeqCst},
     fence,
 };
 
-use crate::engine::Engine;
+use crate::executor::ExecutorShared;
 
-/// Counts for people; no snapshot.
+/// Counters for people; not a consistent snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExecStats {
-    /// Processes that were started, futures included.
+    /// Tasks that were started: processes and futures.
     pub spawned: u64,
-    /// Processes that have ended.
+    /// Tasks that have ended.
     pub finished: u64,
-    /// Steps that were made.
+    /// Polls of tasks.
     pub steps: u64,
-    /// Processes that were taken from another worker.
+    /// Tasks that a worker has stolen from another.
     pub stolen: u64,
-    /// How often a worker, or the thread of an executor on one thread, went to sleep.
+    /// How often a worker, or the thread of an executor on one thread, has parked.
     pub parked: u64,
     /// Timers that fired.
     pub timers_fired: u64,
-    /// Timers that another worker than the keeper of their shard fired.
+    /// Timers that were fired by a worker to which their shard was not assigned.
     pub timers_taken_over: u64,
     /// The largest lateness of a timer, in ticks.
     pub lateness_max_ticks: u64,
-    /// Shards of workers that left and got another keeper.
-    pub shards_adopted: u64,
-    /// Shards of timers that there are: never more than there may be workers.
+    /// How often a shard of a worker that stopped was assigned to another worker.
+    pub shards_reassigned: u64,
+    /// Timer shards: never more than there may be workers.
     pub timer_shards: usize,
     /// Timers that are armed now.
     pub timers_pending: u64,
@@ -38,31 +38,31 @@ pub struct ExecStats {
     pub timers_armed: u64,
     /// Timers that were cancelled.
     pub timers_cancelled: u64,
-    /// Timers that were given up to make room, or because the executor ended.
+    /// Timers that were dropped to make room, or because the executor was closed.
     pub timers_dropped: u64,
     /// How often an armed timer was moved to another deadline.
     pub timers_rescheduled: u64,
-    /// Timers that were cancelled by another thread and hold their room until the next poll.
+    /// Timers that another thread has cancelled, and that occupy their slot until the next poll.
     pub timers_stale: u64,
-    /// Completions that came after the process had gone on as another.
+    /// Completions that arrived after their process had been upgraded to another.
     pub stale_completions: u64,
     /// Values of users that panicked when they were dropped.
     pub drop_panics: u64,
-    /// How often the metronome began anew, because a report of a stuck worker panicked.
-    pub metronome_restarts: u64,
+    /// How often the watchdog was restarted, because a report of a stuck worker panicked.
+    pub watchdog_restarts: u64,
 }
 
-/// What an executor on one thread counts, which has no seats to count in. Words, and not 64 bits:
-/// a small chip has no larger atomics, and every step counts.
+/// The counters of an executor on one thread, which has no workers. Their type is `usize` and not
+/// `u64`: small processors have no larger atomics, and every poll counts.
 #[derive(Default)]
-pub(crate) struct Alone {
+pub(crate) struct SingleThreadCounters {
     steps: AtomicUsize,
     parked: AtomicUsize,
     fired: AtomicUsize,
     lateness_max: AtomicUsize,
 }
 
-impl Alone {
+impl SingleThreadCounters {
     pub(crate) fn count_step(&self) {
         add(&self.steps, 1);
     }
@@ -71,7 +71,7 @@ impl Alone {
         add(&self.parked, 1);
     }
 
-    /// Timers that fired, and by how much the latest of them was late.
+    /// Timers that fired, and the lateness of the latest of them.
     pub(crate) fn count_fired(&self, fired: usize, latest: u64) {
         add(&self.fired, fired);
         let latest = usize::try_from(latest).unwrap_or(usize::MAX);
@@ -95,42 +95,42 @@ fn add(counter: &AtomicUsize, n: usize) {
     counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
 }
 
-/// Counting.
-impl Engine {
-    /// How many processes live, at about this time; exact when nothing is started meanwhile.
+/// Statistics.
+impl ExecutorShared {
+    /// How many tasks are alive, at about this time; exact while none is started.
     #[must_use]
     pub fn live_len(&self) -> usize {
-        let lives = self.lives();
-        usize::try_from(lives.spawned.saturating_sub(lives.finished)).unwrap_or(usize::MAX)
+        let counts = self.started_and_ended();
+        usize::try_from(counts.spawned.saturating_sub(counts.finished)).unwrap_or(usize::MAX)
     }
 
-    /// How many were started, and how many of them have ended; nothing else.
-    fn lives(&self) -> ExecStats {
-        // Those that have ended first: so none is counted as ended that is not as started.
+    /// How many tasks were started, and how many of them have ended; nothing else.
+    fn started_and_ended(&self) -> ExecStats {
+        // Ended tasks first, so that no task is counted as ended and not as started.
         let mut stats = ExecStats { finished: self.finished.sum() as u64, ..ExecStats::default() };
-        for seat in &self.seats {
-            seat.add_finished(&mut stats);
+        for worker in &self.workers {
+            worker.add_finished(&mut stats);
         }
-        // Pairs with nothing in particular: keeps the two passes apart.
+        // Pairs with no other fence: separates the two passes.
         fence(SeqCst);
         stats.spawned = self.spawned.sum() as u64;
-        for seat in &self.seats {
-            seat.add_spawned(&mut stats);
+        for worker in &self.workers {
+            worker.add_spawned(&mut stats);
         }
         stats
     }
 
-    /// Counts for people.
+    /// Statistics of the executor.
     #[must_use]
     pub fn stats(&self) -> ExecStats {
-        let mut stats = self.lives();
-        for seat in &self.seats {
-            seat.add_to(&mut stats);
+        let mut stats = self.started_and_ended();
+        for worker in &self.workers {
+            worker.add_to(&mut stats);
         }
-        self.alone.add_to(&mut stats);
+        self.single_thread.add_to(&mut stats);
         let shards = self.shards.stats();
         stats.timers_taken_over = shards.taken_over;
-        stats.shards_adopted = shards.adopted;
+        stats.shards_reassigned = shards.reassigned;
         stats.timer_shards = shards.shards;
         let timers = self.shards.timers();
         stats.timers_pending = timers.pending as u64;
@@ -142,7 +142,7 @@ impl Engine {
         // Relaxed: statistics.
         stats.stale_completions = self.stale_completions.load(Relaxed);
         stats.drop_panics = self.drop_panics.load(Relaxed);
-        stats.metronome_restarts = self.metronome_restarts.load(Relaxed);
+        stats.watchdog_restarts = self.watchdog_restarts.load(Relaxed);
         stats
     }
 }

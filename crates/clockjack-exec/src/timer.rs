@@ -1,8 +1,14 @@
-//! Timers for users: one that wakes somebody, a future that waits, a future that keeps a period.
+//! Timers for users: one that calls a waker, a future that sleeps, a future that keeps a period.
 //!
-//! A future that waits arms nothing before it is first polled, and finds its executor then, by the
-//! waker, if it was not made for one. A deadline is a fresh reading of the clock plus the delay,
+//! A future arms its timer when it is first polled; if it was not made for an executor, it finds
+//! its executor then, by the waker. A deadline is a fresh reading of the clock plus the delay,
 //! rounded up to a tick: it never fires early.
+
+pub(crate) mod action;
+mod arm;
+pub(crate) mod period;
+pub mod shards;
+pub mod watchdog;
 
 use core::{
     fmt,
@@ -15,17 +21,17 @@ use clockjack_sync::mutant;
 use clockjack_time::{Tick, TimerId};
 
 use crate::{
-    cell::{self, Head},
-    engine::Engine,
     error::TimerError,
-    fire::{Fire, IntervalTick},
+    executor::ExecutorShared,
     handle::Handle,
-    period::Period,
     pid::Pid,
-    shards::Refused,
+    shards::ArmError,
+    task::{self, Header},
+    timer::action::{IntervalTick, TimerAction},
+    timer::period::Period,
 };
 
-/// A timer that can be armed, armed anew and disarmed, from any thread. Dropped, it is disarmed.
+/// A timer that can be armed, armed again and cancelled, from any thread. Dropping it cancels it.
 #[derive(Debug)]
 pub struct Timer {
     handle: Handle,
@@ -38,23 +44,23 @@ impl Timer {
         Self { handle, armed: None, waker: None }
     }
 
-    /// Wakes `waker` when `after` has passed, instead of what it was armed for.
+    /// Wakes `waker` when `after` has passed. Replaces an earlier deadline and waker.
     ///
     /// # Errors
     ///
-    /// If the executor has stopped, or has no room for another timer.
+    /// If the executor has shut down, or has no room for another timer.
     pub fn arm(&mut self, after: Duration, waker: Waker) -> Result<(), TimerError> {
         self.cancel();
-        let engine = self.handle.engine();
-        let deadline = engine.host().deadline_after(after);
-        let fire = Fire::waking(engine, &waker);
-        // Kept also if it is refused: it can be reset when there is room.
+        let executor = self.handle.executor();
+        let deadline = executor.toolbox().deadline_after(after);
+        let action = TimerAction::waking(executor, &waker);
+        // Kept even if the timer is refused: it can be reset when there is room.
         self.waker = Some(waker);
-        self.armed = Some(arm(engine, deadline, fire)?);
+        self.armed = Some(arm(executor, deadline, action)?);
         Ok(())
     }
 
-    /// Arms it for another time, with the waker that it had. False if it never had one.
+    /// Arms the timer for another time, with the waker that it had. False if it never had one.
     ///
     /// # Errors
     ///
@@ -66,15 +72,15 @@ impl Timer {
         }
     }
 
-    /// Disarms it; true if it was armed and has not fired: then it never will.
+    /// Cancels the timer; true if it was armed and had not fired: then it never will.
     pub fn cancel(&mut self) -> bool {
-        self.armed.take().is_some_and(|id| self.handle.engine().disarm(id))
+        self.armed.take().is_some_and(|id| self.handle.executor().cancel_timer(id))
     }
 
-    /// Whether it is armed and has not fired.
+    /// Whether the timer is armed and has not fired.
     #[must_use]
     pub fn is_armed(&self) -> bool {
-        self.armed.is_some_and(|id| self.handle.engine().is_armed(id))
+        self.armed.is_some_and(|id| self.handle.executor().is_armed(id))
     }
 }
 
@@ -85,8 +91,12 @@ impl Drop for Timer {
 }
 
 #[inline]
-pub(crate) fn arm(engine: &Engine, deadline: Tick, fire: Fire) -> Result<TimerId, TimerError> {
-    engine.arm(deadline, fire).map_err(|refused: Refused<Fire>| {
+pub(crate) fn arm(
+    executor: &ExecutorShared,
+    deadline: Tick,
+    action: TimerAction,
+) -> Result<TimerId, TimerError> {
+    executor.arm(deadline, action).map_err(|refused: ArmError<TimerAction>| {
         if refused.is_closed() {
             TimerError::closed()
         } else if refused.is_busy() {
@@ -97,44 +107,45 @@ pub(crate) fn arm(engine: &Engine, deadline: Tick, fire: Fire) -> Result<TimerId
     })
 }
 
-/// A future that waits until a time has come.
+/// A future that completes at a point in time.
 ///
 /// # Errors
 ///
-/// Its output is an error if the executor stops before, has no room for another timer, or cannot be
-/// found: a sleep that was not made by a [`Handle`] must be awaited in a process of an executor.
+/// Its output is an error if the executor shuts down before, has no room for another timer, or
+/// cannot be found: a sleep that was not made by a [`Handle`] must be awaited in a task of an
+/// executor.
 ///
 /// # Cancellation
 ///
-/// Dropping it disarms it.
+/// Dropping it cancels its timer.
 #[must_use = "a sleep does nothing unless it is awaited"]
 pub struct Sleep {
     handle: Option<Handle>,
-    /// Who knows the executor, if the waker does not tell.
+    /// Returns the executor, if the waker does not identify it.
     fallback: Option<fn() -> Option<Handle>>,
     until: Until,
     armed: Option<(TimerId, Sleeper)>,
 }
 
-/// Who waits.
+/// The task that waits.
 enum Sleeper {
-    /// A process of the same engine, which is not counted.
+    /// A task of the same executor; the pid does not count as a reference.
     Process(Pid),
     Other(Waker),
 }
 
 impl Sleeper {
-    fn of(fire: &Fire, waker: &Waker) -> Self {
-        match fire {
-            Fire::Process(pid) => Self::Process(*pid),
+    fn of(action: &TimerAction, waker: &Waker) -> Self {
+        match action {
+            TimerAction::WakeTask(pid) => Self::Process(*pid),
             _ => Self::Other(waker.clone()),
         }
     }
 
-    fn will_wake(&self, engine: &Engine, waker: &Waker) -> bool {
-        let is_it = |head: &Head, pid| head.is_of(engine) && head.pid() == pid;
+    fn will_wake(&self, executor: &ExecutorShared, waker: &Waker) -> bool {
+        let is_it = |header: &Header, pid| header.is_of(executor) && header.pid() == pid;
         match self {
-            Self::Process(pid) => cell::head_of(waker).is_some_and(|head| is_it(head, *pid)),
+            Self::Process(pid) => task::header_of(waker).is_some_and(|header| is_it(header, *pid)),
             Self::Other(known) => known.will_wake(waker),
         }
     }
@@ -147,27 +158,27 @@ enum Until {
     At(Tick),
 }
 
-/// Waits. The time counts from the first poll.
+/// Sleeps. The time counts from the first poll.
 pub fn sleep(after: Duration) -> Sleep {
     Sleep { handle: None, fallback: None, until: Until::After(after), armed: None }
 }
 
 impl Sleep {
-    /// On an executor that is known; the time counts from now.
+    /// On a known executor; the time counts from now.
     pub(crate) fn on(handle: Handle, after: Duration) -> Self {
-        let deadline = handle.engine().host().deadline_after(after);
+        let deadline = handle.executor().toolbox().deadline_after(after);
         Self { handle: Some(handle), fallback: None, until: Until::At(deadline), armed: None }
     }
 
-    /// As [`sleep`], on the executor that `fallback` gives if the waker does not tell.
+    /// As [`sleep`], on the executor that `fallback` returns if the waker does not identify one.
     #[doc(hidden)]
     pub fn after(after: Duration, fallback: fn() -> Option<Handle>) -> Self {
         let until = Until::After(after);
         Self { handle: None, fallback: Some(fallback), until, armed: None }
     }
 
-    /// Until a tick of the executor whose process awaits it, or else of that which `fallback` gives
-    /// when it is first polled.
+    /// Sleeps until a tick of the executor whose task awaits it, or otherwise of the executor that
+    /// `fallback` returns at the first poll.
     #[doc(hidden)]
     pub fn until(deadline: Tick, fallback: fn() -> Option<Handle>) -> Self {
         let until = Until::At(deadline);
@@ -178,7 +189,7 @@ impl Sleep {
         Self { handle: Some(handle), fallback: None, until: Until::At(deadline), armed: None }
     }
 
-    /// The tick that it waits for, once that is known.
+    /// The tick of the deadline, once that is known.
     #[must_use]
     pub fn deadline(&self) -> Option<Tick> {
         match self.until {
@@ -187,21 +198,21 @@ impl Sleep {
         }
     }
 
-    fn disarm(&mut self) {
+    fn cancel_timer(&mut self) {
         let (Some((id, sleeper)), Some(handle)) = (self.armed.take(), &self.handle) else { return };
         match sleeper {
             _ if mutant!("sleep-due-not-disarmed")
-                && is_over(handle.engine(), self.until).is_ok() => {}
-            Sleeper::Process(_) => handle.engine().forget(id),
-            Sleeper::Other(_) => _ = handle.engine().disarm(id),
+                && sleep_result(handle.executor(), self.until).is_ok() => {}
+            Sleeper::Process(_) => handle.executor().lazy_cancel(id),
+            Sleeper::Other(_) => _ = handle.executor().cancel_timer(id),
         }
     }
 
     /// The executor, found when it is first needed.
     #[inline]
     fn find(&mut self, waker: &Waker) -> Option<&Handle> {
-        let found = match cell::head_of(waker) {
-            Some(head) => Handle::new((*head.engine).clone()),
+        let found = match task::header_of(waker) {
+            Some(header) => Handle::new((*header.executor).clone()),
             None => self.fallback?()?,
         };
         Some(self.handle.insert(found))
@@ -219,46 +230,51 @@ impl Future for Sleep {
         let Self { handle: Some(handle), until, armed, .. } = this else {
             unreachable!("it was found");
         };
-        let engine = handle.engine();
+        let executor = handle.executor();
         if let Some((id, sleeper)) = armed {
-            match look(engine, *id, sleeper, cx.waker()) {
-                Look::Waits => return Poll::Pending,
-                Look::TakenBack => {}
-                Look::Over => {
+            match check_deadline(executor, *id, sleeper, cx.waker()) {
+                SleepCheck::Pending => return Poll::Pending,
+                SleepCheck::Rearm => {}
+                SleepCheck::Done => {
                     *armed = None;
-                    return Poll::Ready(is_over(engine, *until));
+                    return Poll::Ready(sleep_result(executor, *until));
                 }
             }
         }
-        arm_for(engine, until, armed, cx)
+        arm_for(executor, until, armed, cx)
     }
 }
 
-/// What a sleep that was armed finds.
-enum Look {
-    Waits,
-    /// It was armed for somebody else, and is armed no more.
-    TakenBack,
-    /// It has fired, or was closed.
-    Over,
+/// What the poll of an armed sleep finds.
+enum SleepCheck {
+    Pending,
+    /// The timer was armed for another waker; it is cancelled now.
+    Rearm,
+    /// The timer has fired, or the timers were closed.
+    Done,
 }
 
-fn look(engine: &Engine, id: TimerId, sleeper: &Sleeper, waker: &Waker) -> Look {
-    if !engine.is_armed(id) {
-        Look::Over
-    } else if sleeper.will_wake(engine, waker) || mutant!("sleep-keeps-waker") {
-        Look::Waits
-    } else if engine.disarm(id) {
-        Look::TakenBack
+fn check_deadline(
+    executor: &ExecutorShared,
+    id: TimerId,
+    sleeper: &Sleeper,
+    waker: &Waker,
+) -> SleepCheck {
+    if !executor.is_armed(id) {
+        SleepCheck::Done
+    } else if sleeper.will_wake(executor, waker) || mutant!("sleep-keeps-waker") {
+        SleepCheck::Pending
+    } else if executor.cancel_timer(id) {
+        SleepCheck::Rearm
     } else {
-        Look::Over
+        SleepCheck::Done
     }
 }
 
-/// Why a timer is armed no more: its time has come, or else the timers were closed.
-fn is_over(engine: &Engine, until: Until) -> Result<(), TimerError> {
-    let host = engine.host();
-    let now = host.tick_of(host.nanos());
+/// The result of a timer that is not armed any more: its time has come, or the timers were closed.
+fn sleep_result(executor: &ExecutorShared, until: Until) -> Result<(), TimerError> {
+    let toolbox = executor.toolbox();
+    let now = toolbox.tick_of(toolbox.nanos());
     let is_due = matches!(until, Until::At(deadline) if deadline <= now);
     if is_due { Ok(()) } else { Err(TimerError::closed()) }
 }
@@ -266,25 +282,25 @@ fn is_over(engine: &Engine, until: Until) -> Result<(), TimerError> {
 /// Arms a sleep that is not armed.
 #[inline]
 fn arm_for(
-    engine: &Engine,
+    executor: &ExecutorShared,
     until: &mut Until,
     armed: &mut Option<(TimerId, Sleeper)>,
     cx: &Context<'_>,
 ) -> Poll<Result<(), TimerError>> {
     let deadline = match *until {
         Until::At(tick) => tick,
-        Until::After(after) => engine.host().deadline_after(after),
+        Until::After(after) => executor.toolbox().deadline_after(after),
     };
     *until = Until::At(deadline);
-    let fire = Fire::waking(engine, cx.waker());
-    let sleeper = Sleeper::of(&fire, cx.waker());
-    match arm(engine, deadline, fire) {
+    let action = TimerAction::waking(executor, cx.waker());
+    let sleeper = Sleeper::of(&action, cx.waker());
+    match arm(executor, deadline, action) {
         Ok(id) => {
             *armed = Some((id, sleeper));
             Poll::Pending
         }
         Err(error) if error.is_busy() => {
-            // Those who hold the timers are about to open: it is tried again at the next turn.
+            // The thread that holds the shard is about to release it: the next poll tries again.
             cx.waker().wake_by_ref();
             Poll::Pending
         }
@@ -294,7 +310,7 @@ fn arm_for(
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        self.disarm();
+        self.cancel_timer();
     }
 }
 
@@ -304,27 +320,27 @@ impl fmt::Debug for Sleep {
     }
 }
 
-/// Something that falls due again and again, at multiples of its period: without drift, whatever
-/// each turn takes, and if the period is no whole number of ticks: then each time is rounded up to
-/// a tick for itself.
+/// A periodic timer. It is due at multiples of its period, without drift, however long each round
+/// takes. If the period is not a whole number of ticks, each due time is rounded up to a tick
+/// separately.
 ///
-/// Due times that have passed before they are waited for are left out, and counted.
+/// Due times that have passed before anybody waits for them are skipped, and counted.
 #[derive(Debug)]
 pub struct Interval {
     handle: Handle,
     period: Period,
-    /// Left out since the last time that was told.
+    /// Skipped since the last reported tick.
     missed: u64,
     sleep: Option<Sleep>,
 }
 
 impl Interval {
-    /// The first time is one period from now. A period shorter than a tick is a tick.
+    /// The first due time is one period from now. A period shorter than a tick is one tick.
     #[must_use]
     pub fn new(handle: Handle, every: Duration) -> Self {
-        let engine = handle.engine();
-        let first = engine.host().deadline_after(every);
-        let period = Period::new(every, first, engine.resolution());
+        let executor = handle.executor();
+        let first = executor.toolbox().deadline_after(every);
+        let period = Period::new(every, first, executor.resolution());
         Self { handle, period, missed: 0, sleep: None }
     }
 
@@ -334,7 +350,7 @@ impl Interval {
         self.period.due()
     }
 
-    /// Waits for the next time; says which it was, and how many were left out since the last.
+    /// Waits for the next due time; returns it, and how many were skipped since the last.
     ///
     /// # Errors
     ///
@@ -342,22 +358,22 @@ impl Interval {
     ///
     /// # Cancellation
     ///
-    /// Giving up loses nothing: the next call waits for the same time.
+    /// Dropping the future loses nothing: the next call waits for the same time.
     pub async fn tick(&mut self) -> Result<IntervalTick, TimerError> {
-        let engine = self.handle.engine();
-        let now = engine.host().tick_of(engine.host().nanos());
+        let executor = self.handle.executor();
+        let now = executor.toolbox().tick_of(executor.toolbox().nanos());
         self.missed = self.missed.saturating_add(self.period.catch_up(now));
         let due = self.period.due();
         let sleep = self.sleep.insert(Sleep::at(self.handle.clone(), due));
         let woken = Pin::new(sleep).await;
         self.sleep = None;
         woken?;
-        self.period.go_on();
+        self.period.advance_to_next();
         Ok(IntervalTick { due, missed: core::mem::take(&mut self.missed) })
     }
 }
 
-/// Lets other processes run, once.
+/// Lets other tasks run, once.
 pub fn yield_now() -> YieldNow {
     YieldNow { has_yielded: false }
 }

@@ -1,22 +1,22 @@
-//! What a host gives: a clock, a way to sleep, a way to survive a panic.
+//! What an executor needs from its platform: a clock, a way to sleep, a way to survive a panic.
 //!
 //! [`Toolbox`] is the contract for one thread, which a board support crate or a test implements.
-//! [`Host`] is the wider contract that the executor's heart is built on; it has seats, because a
-//! pool of threads parks each of its workers by itself. `clockjack-rt` implements it for threads,
-//! and [`LocalExecutor`](crate::LocalExecutor) turns any toolbox into one.
-#![expect(unsafe_code, reason = "declares the promise that hosts make about their current worker")]
+//! [`ExecutorToolbox`] is the wider contract that the executor is built on; it has workers, because
+//! a pool of threads parks each of its workers separately. `clockjack-rt` implements it for
+//! threads, and [`LocalExecutor`](crate::LocalExecutor) adapts any [`Toolbox`] to it.
+#![expect(unsafe_code, reason = "declares what implementors promise about the current worker")]
 
 use core::time::Duration;
 
 use clockjack_time::{MonotonicClock, Tick, TickDriver, TimerInstant};
 
-use crate::{exit::Caught, worker::Local};
+use crate::{exit::PanicPayload, worker::WorkerLocal};
 
 /// What an executor on one thread needs from its platform.
 ///
 /// # Examples
 ///
-/// A host for tests, in which time passes only by hand:
+/// A toolbox for tests, in which time advances only by hand:
 ///
 /// ```
 /// use clockjack_exec::Toolbox;
@@ -42,11 +42,11 @@ pub trait Toolbox: Sync {
     /// The clock by which timers are armed and fire.
     fn clock(&self) -> &dyn MonotonicClock;
 
-    /// What makes time pass for a scheduler on this host.
+    /// What makes time pass for a scheduler on this platform.
     fn driver(&self) -> &dyn TickDriver;
 
-    /// Sleeps until [`unpark`](Self::unpark), or until the tick has begun. May return for no
-    /// reason. An unpark that came before is not lost: the next park returns at once.
+    /// Sleeps until [`unpark`](Self::unpark), or until the tick has begun. May return spuriously.
+    /// An unpark that came before is not lost: the next park returns at once.
     fn park(&self, until: Option<Tick>);
 
     /// Ends the sleep of [`park`](Self::park). Called from any thread, and from interrupts.
@@ -57,80 +57,81 @@ pub trait Toolbox: Sync {
         Some(0)
     }
 
-    /// A fresh reading, as fine as the host has one: that of the [clock](Self::clock), unless it
-    /// says otherwise.
+    /// The time, read now, as fine as the platform has it: that of the [clock](Self::clock), unless
+    /// the implementation overrides this.
     ///
-    /// It MUST NOT differ from the clock but by being finer: rounded down to the clock's tick it is
-    /// a reading of the clock. A delay that is counted from the clock alone may be short by the
-    /// part of a tick that was over already; a host on which that part can be seen, by a finer
-    /// clock, has to give it here.
+    /// It MUST NOT differ from the clock except by being finer: rounded down to the clock's tick it
+    /// is a reading of the clock. A delay that counts from the clock alone may be short by the part
+    /// of the current tick that has passed already. A platform that can see that part, by a finer
+    /// clock, has to return it here.
     fn now(&self) -> TimerInstant {
         self.clock().now()
     }
 
-    /// The seed of every choice that is left open. Same seed, same run.
+    /// The seed of all random choices. The same seed gives the same run.
     fn seed(&self) -> u64 {
         0
     }
 
-    /// Calls `turn`, once, and catches a panic in it, where the host can.
+    /// Calls `call`, once, and catches a panic in it, if the platform can.
     ///
     /// # Errors
     ///
-    /// The panic that was caught. A host that cannot catch one never returns an error.
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
-        turn();
+    /// The panic that was caught. A toolbox that cannot catch panics never returns an error.
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
+        call();
         Ok(())
     }
 }
 
-/// What the executor's heart needs: a [`Toolbox`] with seats.
+/// What the executor needs from its platform: a [`Toolbox`] with workers.
 ///
 /// # Safety
 ///
-/// 1. [`local`](Self::local) gives what was last set by [`enter`](Self::enter) on the same thread,
-///    through any host of the same type, and null on a thread where nothing was set. It gives null
-///    in code that interrupts the thread.
-/// 2. [`guarded`](Self::guarded) calls its argument at most once, on the same thread, before it
-///    returns.
+/// 1. [`worker_local`](Self::worker_local) returns what was last set by [`enter`](Self::enter) on
+///    the same thread, through any toolbox of the same type, and null on a thread where nothing was
+///    set. It returns null in code that interrupts the thread.
+/// 2. [`catch_unwind`](Self::catch_unwind) calls its argument at most once, on the same thread,
+///    before it returns.
 #[doc(hidden)]
-pub unsafe trait Host: Send + Sync + 'static {
-    /// A fresh reading, in nanoseconds since the executor's start.
+pub unsafe trait ExecutorToolbox: Send + Sync + 'static {
+    /// The time, read now, in nanoseconds since the executor's start.
     fn nanos(&self) -> u64;
 
-    /// The tick that a reading of [`nanos`](Self::nanos) falls in.
+    /// The tick that a reading of [`nanos`](Self::nanos) is in.
     fn tick_of(&self, nanos: u64) -> Tick;
 
-    /// The first tick edge that is `after` or more away from a fresh reading.
+    /// The first tick edge that is `after` or more after the time, read now.
     fn deadline_after(&self, after: Duration) -> Tick;
 
-    /// Calls `turn` and catches a panic in it.
+    /// Calls `call` and catches a panic in it.
     ///
     /// # Errors
     /// The panic.
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught>;
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload>;
 
-    /// The worker that this thread is, of whichever executor; null if it is none.
-    fn local(&self) -> *const Local;
+    /// The local state of the worker that this thread is, of whichever executor; null if it is
+    /// none.
+    fn worker_local(&self) -> *const WorkerLocal;
 
-    /// Makes this thread a worker, or no worker again; gives what was set before.
-    fn enter(&self, local: *const Local) -> *const Local;
+    /// Makes this thread a worker, or no worker again; returns what was set before.
+    fn enter(&self, local: *const WorkerLocal) -> *const WorkerLocal;
 
-    /// Sleeps in a seat until its unpark, or until the tick has begun.
-    fn park(&self, seat: usize, until: Option<Tick>);
+    /// Parks a worker until it is unparked, or until the tick has begun.
+    fn park(&self, worker: usize, until: Option<Tick>);
 
-    /// Ends the sleep in a seat.
-    fn unpark(&self, seat: usize);
+    /// Unparks a worker.
+    fn unpark(&self, worker: usize);
 
-    /// Ends the sleep of the metronome, if the host has one.
-    fn unpark_metronome(&self);
+    /// Unparks the watchdog, if the runtime has one.
+    fn unpark_watchdog(&self);
 
-    /// Lets other threads run.
+    /// Yields to other threads.
     fn yield_now(&self);
 
-    /// A process has ended while the executor stops: whoever waits for that should look.
-    fn stop_progressed(&self);
+    /// A task has ended during the shutdown: wakes the thread that waits for the shutdown.
+    fn shutdown_progressed(&self);
 
-    /// The seed of every choice that is left open.
+    /// The seed of all random choices.
     fn seed(&self) -> u64;
 }

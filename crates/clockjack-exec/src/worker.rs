@@ -1,31 +1,35 @@
-//! A worker of a pool: where it finds work, in which order, and when it sleeps.
+//! A worker of a pool: where it finds tasks, in which order, and when it parks.
+//!
+//! The scheduler is that of tokio's multi-threaded runtime and Go: a bounded ring per worker with
+//! work stealing, a LIFO slot in front of it, and a shared injector.
 //!
 //! # Where it looks
 //!
-//! 1. Its LIFO slot, three times in a row at the most: what the last step woke is still in the
-//!    cache.
+//! 1. Its LIFO slot, at most three times in a row: the task that the last poll woke still has its
+//!    data in the CPU cache.
 //! 2. Its ring, oldest first.
-//! 3. Every *n* steps, before the two: its timers and the injector. *n* is tuned so that about
-//!    200 µs lie between two such looks; no steal resets the count.
-//! 4. The injector: one, and up to sixteen more into its ring.
-//! 5. Other workers, from a random one on, each once: half of its ring.
-//! 6. As a last resort the timers that are overdue elsewhere, and the LIFO slot of a worker that
-//!    has been in the same step for longer than the metronome allows.
+//! 3. Every *n* polls, before the first two: its timers and the injector. *n* is tuned so that
+//!    about 200 µs pass between two such rounds of maintenance; a steal does not reset the count.
+//! 4. The injector: one task, and up to sixteen more into its ring.
+//! 5. The other workers, each once, beginning at a random one: half of the victim's ring.
+//! 6. As a last resort the overdue timers of other workers, and the LIFO slot of a worker that has
+//!    been in the same poll for longer than the watchdog tolerates.
 //!
-//! Having found nothing it looks again: four times at once, twelve times after letting others run;
-//! then it parks. Only half of the workers search at a time; [`Idle`](crate::idle::Idle) has the
-//! protocol by which none sleeps while there is work, and no timer is slept through. Random numbers
-//! are those of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+//! A worker that has found nothing searches again: four times at once, twelve times after yielding
+//! to other threads; then it parks. Only half of the workers search at a time.
+//! [`Idle`](crate::idle::Idle) has the protocol by which no worker sleeps while there is work or
+//! while a timer is due. Random numbers come from SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 //!
-//! # What others may touch
+//! # What other threads may touch
 //!
-//! Of a seat everything: it is made of atomics. Of a [`Local`] nothing: it is on the stack of
-//! the worker's thread, which reaches it through its host.
+//! Everything of a `WorkerShared`: it is made of atomics. Nothing of a [`WorkerLocal`]: it is on
+//! the stack of the worker's thread, which reaches it through its toolbox.
 #![expect(unsafe_code, reason = "a worker has its ring and its cache to itself")]
 
-pub mod hand;
+pub mod idle;
 mod local;
-mod seat;
+pub mod manual;
+mod shared;
 
 use core::{
     cell::{Cell, UnsafeCell},
@@ -36,7 +40,7 @@ use clockjack_sync::{
     injector::BATCH_MAX,
     mpsc::Pop,
     mutant,
-    prim::{
+    primitive::{
         atomic::Ordering::{Acquire, Relaxed, Release},
         hint,
     },
@@ -45,335 +49,337 @@ use clockjack_sync::{
 };
 use clockjack_time::Tick;
 
-pub use self::local::Local;
-pub(crate) use self::seat::Seat;
-use self::seat::{LEAVE, POLL, count};
+pub use self::local::WorkerLocal;
+pub(crate) use self::shared::WorkerShared;
+use self::shared::{POLL, STOP, count};
 use crate::{
-    cell::{Entry, Head},
-    engine::Engine,
-    engine_ref::{EngineRef, Stock},
-    fire::Deferred,
+    executor::ExecutorShared,
+    executor_ref::{ExecutorRef, RefCache},
+    task::{Header, Runnable},
+    timer::action::DeferredActions,
 };
 
 /// How often in a row the LIFO slot goes first.
 const LIFO_RUN_MAX: u8 = 3;
-/// Searches without a pause, and all together.
+/// Searches without a pause, and in total.
 const SPINS_TIGHT: u32 = 4;
 const SPINS_MAX: u32 = 16;
-/// Steps between two looks at timers and injector.
+/// Polls between two rounds of maintenance.
 const INTERVAL_START: u32 = 61;
 const INTERVAL_MIN: u32 = 2;
 const INTERVAL_MAX: u32 = 127;
-/// The time that should lie between two such looks.
+/// The time that should pass between two rounds of maintenance.
 const INTERVAL_NANOS: u64 = 200_000;
-/// How many timers one look fires at the most; the rest follows after a few steps.
-const TIMERS_PER_LOOK: usize = 256;
+/// How many timers fire at most at a time; the rest follows after a few polls.
+const TIMERS_PER_POLL: usize = 256;
 
-/// Works in a seat until it is asked to leave. Called by the thread that is to be the worker.
+/// Runs a worker until it is asked to stop, on the caller's thread.
 ///
 /// # Panics
-/// If the seat is taken, or there is none of that number.
+/// If the worker of this index runs already, or there is no such index.
 #[doc(hidden)]
-pub fn work(engine: &Engine, seat: usize) {
-    work_once_seated(engine, seat, || ());
+pub fn run_worker(executor: &ExecutorShared, worker: usize) {
+    run_worker_with(executor, worker, || ());
 }
 
-/// The same, and calls `seated` when the worker has its seat and its timers, before it does
-/// anything.
+/// As [`run_worker`], and calls `started` when the worker has its slot and its timer shard, before
+/// it does anything.
 ///
 /// # Panics
-/// If the seat is taken, or there is none of that number.
+/// If the worker of this index runs already, or there is no such index.
 #[doc(hidden)]
-pub fn work_once_seated(engine: &Engine, seat: usize, seated: impl FnOnce()) {
-    // Beside the worker and not in it: this thread reaches it through its host too, while the
-    // worker is borrowed for good.
-    let local = sit_down(engine, seat);
-    let mut worker = Worker::new(engine, &local);
-    let entered = Entered { engine, before: engine.host().enter(&raw const local) };
-    seated();
+pub fn run_worker_with(executor: &ExecutorShared, worker: usize, started: impl FnOnce()) {
+    // Outside of the `Worker`: this thread also reaches it through its toolbox, while the `Worker`
+    // is borrowed for its whole life.
+    let local = occupy_slot(executor, worker);
+    let mut worker = Worker::new(executor, &local);
+    let entered = EnterGuard { executor, before: executor.toolbox().enter(&raw const local) };
+    started();
     worker.run();
-    worker.leave();
+    worker.retire();
     drop(entered);
-    // Not before: what was dropped until now went into it.
-    EngineRef::take_back(engine, &local.stock);
+    // Not earlier: every drop of an `ExecutorRef` until now has put its reference into the cache.
+    ExecutorRef::return_ref_cache(executor, &local.ref_cache);
 }
 
-/// Makes this thread what it was before it became a worker. By a panic of the worker, too: what is
-/// dropped then would look at what is gone. The stock is lost in that case, and the engine stays.
-struct Entered<'e> {
-    engine: &'e Engine,
-    before: *const Local,
+/// Restores what this thread was before it became a worker, also if the worker panics: values that
+/// are dropped during unwinding would use a `WorkerLocal` that is gone. In that case the cached
+/// references are lost, and the executor is leaked.
+struct EnterGuard<'e> {
+    executor: &'e ExecutorShared,
+    before: *const WorkerLocal,
 }
 
-impl Drop for Entered<'_> {
+impl Drop for EnterGuard<'_> {
     fn drop(&mut self) {
-        self.engine.host().enter(self.before);
+        self.executor.toolbox().enter(self.before);
     }
 }
 
-/// Takes a seat, with its ring and a shard.
-fn sit_down(engine: &Engine, seat: usize) -> Local {
-    let place = &*engine.seats[seat];
-    // Acquire: pairs with the release of the worker that left.
-    let was_taken = place.is_taken.swap(1, Acquire);
-    assert_eq!(was_taken, 0, "seat {seat} is taken");
-    // SAFETY: this thread has just taken the seat.
-    let ring = place.ring.with_mut(|ring| unsafe { (*ring).take() });
-    let ring = ring.expect("a worker that left gave the ring back");
+/// Occupies the worker slot of an index, with its ring and a timer shard.
+fn occupy_slot(executor: &ExecutorShared, worker: usize) -> WorkerLocal {
+    let shared = &*executor.workers[worker];
+    // Acquire: pairs with the release of the worker that stopped.
+    let was_occupied = shared.is_occupied.swap(1, Acquire);
+    assert_eq!(was_occupied, 0, "worker {worker} runs already");
+    // SAFETY: this thread has just occupied the slot.
+    let ring = shared.ring.with_mut(|ring| unsafe { (*ring).take() });
+    let ring = ring.expect("a worker that stopped returned the ring");
     if mutant!("worker-forgets-request") {
-        place.flags.store(0, Relaxed);
+        shared.flags.store(0, Relaxed);
     }
-    place.sit();
-    Local {
-        engine,
-        seat,
-        home: Cell::new(engine.shards.attach(seat)),
+    shared.occupy();
+    WorkerLocal {
+        executor,
+        index: worker,
+        local_shard: Cell::new(executor.shards.attach(worker)),
         is_firing: Cell::new(false),
         ring: UnsafeCell::new(ring),
-        cache: UnsafeCell::new(engine.cache()),
-        stock: Stock::default(),
-        forgotten: UnsafeCell::default(),
+        cache: UnsafeCell::new(executor.cache()),
+        ref_cache: RefCache::default(),
+        lazy_cancels: UnsafeCell::default(),
     }
 }
 
 struct Worker<'e> {
-    engine: &'e Engine,
-    place: &'e Seat,
-    local: &'e Local,
-    /// The process whose turn it is.
-    running: Cell<Option<NonNull<Head>>>,
+    executor: &'e ExecutorShared,
+    shared: &'e WorkerShared,
+    local: &'e WorkerLocal,
+    /// The task that is being polled.
+    running: Cell<Option<NonNull<Header>>>,
     is_searching: bool,
     lifo_run: u8,
-    /// Steps until the next look at timers and injector, out of `interval`.
+    /// Polls until the next maintenance, out of `interval`.
     countdown: u32,
     interval: u32,
-    /// When the last such look was.
-    looked_at: u64,
-    /// How long a step takes, about.
-    step_nanos: u64,
+    /// When the last maintenance was.
+    maintained_at: u64,
+    /// How long a poll takes, on average.
+    poll_nanos: u64,
     now: Tick,
     random: u64,
-    deferred: Deferred,
+    deferred: DeferredActions,
 }
 
 impl<'e> Worker<'e> {
-    fn new(engine: &'e Engine, local: &'e Local) -> Self {
-        let seat = local.seat;
-        engine.idle.activate(seat);
-        let nanos = engine.host().nanos();
-        engine.tell_awake(engine.host().tick_of(nanos));
+    fn new(executor: &'e ExecutorShared, local: &'e WorkerLocal) -> Self {
+        let worker = local.index;
+        executor.idle.activate(worker);
+        let nanos = executor.toolbox().nanos();
+        executor.notify_worker_awake(executor.toolbox().tick_of(nanos));
         Self {
-            engine,
-            place: local.seat_of(engine),
+            executor,
+            shared: local.shared_of(executor),
             local,
             running: Cell::new(None),
             is_searching: false,
             lifo_run: 0,
             countdown: 0,
             interval: INTERVAL_START,
-            looked_at: nanos,
-            step_nanos: INTERVAL_NANOS / u64::from(INTERVAL_START),
-            now: engine.host().tick_of(nanos),
-            random: mix(engine.host().seed() ^ (seat as u64 + 1)),
-            deferred: Deferred::default(),
+            maintained_at: nanos,
+            poll_nanos: INTERVAL_NANOS / u64::from(INTERVAL_START),
+            now: executor.toolbox().tick_of(nanos),
+            random: mix(executor.toolbox().seed() ^ (worker as u64 + 1)),
+            deferred: DeferredActions::default(),
         }
     }
 
-    /// Steps until asked to leave. One guard is around all steps and not around each: a panic ends
-    /// the process whose turn it was, and the work goes on.
+    /// Polls tasks until it is asked to stop. One `catch_unwind` is around all polls and not around
+    /// each: a panic ends the task that was being polled, and the worker continues.
     fn run(&mut self) {
-        let host = self.engine.host();
-        while let Err(caught) = host.guarded(&mut || self.run_unguarded()) {
+        let toolbox = self.executor.toolbox();
+        while let Err(payload) = toolbox.catch_unwind(&mut || self.run_loop()) {
             let running = self.running.take();
-            // A panic that is not a process's is a fault of this code, and is not survived.
-            let running = running.unwrap_or_else(|| panic!("a worker failed: {caught:?}"));
-            self.end_turn();
-            // SAFETY: it was running when the panic was caught.
-            unsafe { self.engine.bury(running, caught) };
+            // A panic outside of a poll is a fault of this code, and the worker does not survive
+            // it.
+            let running = running.unwrap_or_else(|| panic!("a worker failed: {payload:?}"));
+            self.end_poll();
+            // SAFETY: the task was being polled when the panic was caught.
+            unsafe { self.executor.finish_panicked(running, payload) };
         }
     }
 
-    fn run_unguarded(&mut self) {
+    fn run_loop(&mut self) {
         loop {
-            if self.is_to_leave() {
+            if self.should_stop() {
                 return;
             }
             match self.next().or_else(|| self.search()) {
-                Some(entry) => self.step(entry),
+                Some(runnable) => self.poll(runnable),
                 None => self.park(),
             }
         }
     }
 
-    /// Does what it was asked for; whether that is to leave.
+    /// Handles the requests of other threads; returns whether the worker is to stop.
     #[inline(always)]
-    fn is_to_leave(&mut self) -> bool {
-        // Acquire: pairs with whoever asked.
-        let flags = self.place.flags.load(Acquire);
+    fn should_stop(&mut self) -> bool {
+        // Acquire: pairs with the release of the requesting thread.
+        let flags = self.shared.flags.load(Acquire);
         if flags != 0 {
-            if flags & LEAVE != 0 && self.place.leaves() {
+            if flags & STOP != 0 && self.shared.accept_stop() {
                 return true;
             }
-            // Relaxed: the look that follows is what was asked for.
-            self.place.flags.fetch_and(!POLL, Relaxed);
+            // Relaxed: the maintenance that follows is what was requested.
+            self.shared.flags.fetch_and(!POLL, Relaxed);
             self.countdown = 0;
         }
         false
     }
 
     #[inline]
-    fn step(&mut self, entry: Entry) {
+    fn poll(&mut self, runnable: Runnable) {
         if self.is_searching {
             self.end_search();
         }
-        let place = self.place;
-        // Relaxed: a hint for who watches.
-        let turn = place.turn.load(Relaxed).wrapping_add(1);
-        place.current.store(entry.index(), Relaxed);
-        place.turn.store(turn, Relaxed);
-        self.engine.run_in_guard(entry, &self.running);
-        self.end_turn();
+        let shared = self.shared;
+        // Relaxed: a hint for the watchdog.
+        let poll_count = shared.poll_count.load(Relaxed).wrapping_add(1);
+        shared.current_task.store(runnable.index(), Relaxed);
+        shared.poll_count.store(poll_count, Relaxed);
+        self.executor.poll_task_in_guard(runnable, &self.running);
+        self.end_poll();
     }
 
     #[inline]
-    fn end_turn(&self) {
-        let turn = &self.place.turn;
-        // Relaxed: as in `step`.
-        turn.store(turn.load(Relaxed).wrapping_add(1), Relaxed);
-        count(&self.place.counts.steps, 1);
+    fn end_poll(&self) {
+        let poll_count = &self.shared.poll_count;
+        // Relaxed: as in `poll`.
+        poll_count.store(poll_count.load(Relaxed).wrapping_add(1), Relaxed);
+        count(&self.shared.counts.steps, 1);
     }
 
-    /// The next process that is here.
+    /// The next task of this worker.
     #[inline]
-    fn next(&mut self) -> Option<Entry> {
+    fn next(&mut self) -> Option<Runnable> {
         if self.countdown == 0
-            && let Some(entry) = self.look()
+            && let Some(runnable) = self.maintain()
         {
-            return Some(entry);
+            return Some(runnable);
         }
         self.countdown -= 1;
         if (self.lifo_run < LIFO_RUN_MAX || mutant!("worker-lifo-unbounded"))
-            && let Some(entry) = self.place.take_lifo()
+            && let Some(runnable) = self.shared.take_lifo()
         {
             self.lifo_run += 1;
-            return Some(entry);
+            return Some(runnable);
         }
         self.lifo_run = 0;
-        self.local.with_ring(Owner::pop).or_else(|| self.place.take_lifo())
+        self.local.with_ring(Owner::pop).or_else(|| self.shared.take_lifo())
     }
 
-    /// Looks at the clock, the timers and the injector.
+    /// Reads the clock, fires due timers, and takes tasks from the injector.
     #[cold]
-    fn look(&mut self) -> Option<Entry> {
-        let nanos = self.engine.host().nanos();
+    fn maintain(&mut self) -> Option<Runnable> {
+        let nanos = self.executor.toolbox().nanos();
         let steps = u64::from(self.interval);
-        assert!(!mutant!("worker-clock-must-rise") || nanos >= self.looked_at, "stepped back");
-        let took = nanos.saturating_sub(self.looked_at) / steps;
-        self.step_nanos = (self.step_nanos * 9 + took) / 10;
-        let interval = INTERVAL_NANOS / self.step_nanos.max(1);
+        assert!(!mutant!("worker-clock-must-rise") || nanos >= self.maintained_at, "stepped back");
+        let took = nanos.saturating_sub(self.maintained_at) / steps;
+        self.poll_nanos = (self.poll_nanos * 9 + took) / 10;
+        let interval = INTERVAL_NANOS / self.poll_nanos.max(1);
         self.interval = u32::try_from(interval).unwrap_or(u32::MAX);
         self.interval = self.interval.clamp(INTERVAL_MIN, INTERVAL_MAX);
-        self.looked_at = nanos;
+        self.maintained_at = nanos;
         self.countdown = self.interval;
-        self.now = self.engine.host().tick_of(nanos);
-        self.place.set_now(self.now);
+        self.now = self.executor.toolbox().tick_of(nanos);
+        self.shared.set_now(self.now);
         self.poll_timers();
         self.take_injected()
     }
 
-    /// Reads the clock when it was not read for some time without a reason to tune anything.
+    /// Reads the clock after a pause, without tuning the interval.
     fn refresh(&mut self) {
-        let nanos = self.engine.host().nanos();
-        self.looked_at = nanos;
+        let nanos = self.executor.toolbox().nanos();
+        self.maintained_at = nanos;
         self.countdown = self.interval;
-        self.now = self.engine.host().tick_of(nanos);
-        self.place.set_now(self.now);
+        self.now = self.executor.toolbox().tick_of(nanos);
+        self.shared.set_now(self.now);
     }
 
-    /// Fires what is due in the shards that this worker keeps.
+    /// Fires the due timers of the shards that are assigned to this worker.
     fn poll_timers(&mut self) {
-        self.local.disarm_forgotten(self.engine);
-        let (engine, seat) = (self.engine, self.local.seat);
-        for shard in engine.shards.keeps(seat) {
-            if engine.shards.is_overdue(shard, self.now) {
+        self.local.flush_lazy_cancels(self.executor);
+        let (executor, worker) = (self.executor, self.local.index);
+        for shard in executor.shards.assigned_to(worker) {
+            if executor.shards.is_overdue(shard, self.now) {
                 self.fire(shard, true);
             }
         }
     }
 
-    /// Says whether anything was done.
+    /// Fires the due timers of a shard; returns whether anything was done.
     fn fire(&mut self, shard: u32, is_own: bool) -> bool {
-        let Self { engine, now, deferred, local, place, .. } = self;
-        let (shards, now) = (&engine.shards, *now);
+        let Self { executor, now, deferred, local, shared, .. } = self;
+        let (shards, now) = (&executor.shards, *now);
         let mut latest = 0;
         local.is_firing.set(true);
-        let mut hand_over = |timer: clockjack_time::Expired<crate::fire::Fire>| {
+        let mut fire = |timer: clockjack_time::Expired<crate::timer::action::TimerAction>| {
             latest = latest.max(now.get().saturating_sub(timer.deadline.get()));
-            timer.value.hand_over(engine, now, deferred);
+            timer.value.fire(executor, now, deferred);
         };
         let polled = if is_own {
-            shards.poll(shard, now, TIMERS_PER_LOOK, &mut hand_over)
+            shards.poll(shard, now, TIMERS_PER_POLL, &mut fire)
         } else {
-            shards.take_over(shard, now, TIMERS_PER_LOOK, &mut hand_over)
+            shards.take_over(shard, now, TIMERS_PER_POLL, &mut fire)
         };
         local.is_firing.set(false);
-        if !(mutant!("worker-leaves-deferred") && place.has_flags()) {
-            deferred.finish(engine);
+        if !(mutant!("worker-leaves-deferred") && shared.has_requests()) {
+            deferred.finish(executor);
         }
-        engine.clear_out(shard);
+        executor.drop_stale_values(shard);
         if polled.more {
-            // The rest soon, but not before what has just been woken.
+            // The rest follows soon, but not before the tasks that were just woken.
             self.countdown = self.countdown.min(INTERVAL_MIN);
         }
         if polled.fired > 0 {
-            count(&place.counts.fired, polled.fired as u64);
+            count(&shared.counts.fired, polled.fired as u64);
             // Relaxed: a statistic with one writer.
-            let max = place.counts.lateness_max.load(Relaxed).max(latest);
-            place.counts.lateness_max.store(max, Relaxed);
+            let max = shared.counts.lateness_max.load(Relaxed).max(latest);
+            shared.counts.lateness_max.store(max, Relaxed);
         }
         if polled.fired > 1 {
-            engine.notify_one();
+            executor.notify_one();
         }
         polled.fired > 0 || polled.more
     }
 
-    /// What has become ready here while timers fired: those who wake by way of other wakers leave
-    /// it in the LIFO slot.
-    fn take_fired(&mut self) -> Option<Entry> {
-        self.local.with_ring(Owner::pop).or_else(|| self.place.take_lifo())
+    /// A task that has become ready here while timers fired. A timer that wakes through another
+    /// executor's or a user's waker may put a task into the LIFO slot.
+    fn take_fired(&mut self) -> Option<Runnable> {
+        self.local.with_ring(Owner::pop).or_else(|| self.shared.take_lifo())
     }
 
-    /// One process from the injector, and some more into the ring.
-    fn take_injected(&mut self) -> Option<Entry> {
-        let injector = &self.engine.injector;
+    /// One task from the injector, and some more into the ring.
+    fn take_injected(&mut self) -> Option<Runnable> {
+        let injector = &self.executor.injector;
         if injector.is_empty() {
             return None;
         }
         match self.local.with_ring(|ring| injector.take_into(BATCH_MAX, ring)) {
             Pop::Item((first, _)) => Some(first),
-            Pop::Empty | Pop::Busy => None,
+            Pop::Empty | Pop::Retry => None,
         }
     }
 
-    /// Looks everywhere, for a while.
-    fn search(&mut self) -> Option<Entry> {
+    /// Searches for a task everywhere, for a while.
+    fn search(&mut self) -> Option<Runnable> {
         if !self.is_searching {
-            self.is_searching = self.engine.idle.start_search();
+            self.is_searching = self.executor.idle.start_search();
             if !self.is_searching {
                 return None;
             }
         }
         for spin in 0..SPINS_MAX {
-            if let Some(entry) = self.take_injected().or_else(|| self.steal()) {
-                return Some(entry);
+            if let Some(runnable) = self.take_injected().or_else(|| self.steal()) {
+                return Some(runnable);
             }
-            if self.place.has_flags() {
+            if self.shared.has_requests() {
                 return None;
             }
             if spin < SPINS_TIGHT {
                 hint::spin_loop();
             } else {
-                self.engine.host().yield_now();
+                self.executor.toolbox().yield_now();
             }
         }
         self.refresh();
@@ -381,42 +387,42 @@ impl<'e> Worker<'e> {
         self.take_fired().or_else(|| self.take_over()).or_else(|| self.steal_lifo())
     }
 
-    /// Takes half of what another worker has.
-    fn steal(&mut self) -> Option<Entry> {
-        let engine = self.engine;
-        let (n_seats, start) = (engine.seats.len(), self.random_below(engine.seats.len()));
+    /// Steals half of another worker's ring.
+    fn steal(&mut self) -> Option<Runnable> {
+        let executor = self.executor;
+        let (n_seats, start) = (executor.workers.len(), self.random_below(executor.workers.len()));
         for victim in (start..n_seats).chain(0..start) {
-            if victim == self.local.seat {
+            if victim == self.local.index {
                 continue;
             }
-            let thief = &engine.seats[victim].thief;
+            let thief = &executor.workers[victim].thief;
             if thief.is_empty() {
                 continue;
             }
             if let Steal::Item { item, moved } = self.local.with_ring(|ring| thief.steal_into(ring))
             {
-                count(&self.place.counts.stolen, moved as u64 + 1);
+                count(&self.shared.counts.stolen, moved as u64 + 1);
                 return Some(item);
             }
         }
         None
     }
 
-    /// Fires what is overdue in the shards of workers that are busy, or that nobody keeps, until
-    /// there is something to step.
-    fn take_over(&mut self) -> Option<Entry> {
-        let engine = self.engine;
+    /// Fires overdue timers of busy workers and of unassigned shards, until there is a task to
+    /// poll.
+    fn take_over(&mut self) -> Option<Runnable> {
+        let executor = self.executor;
         loop {
             if mutant!("worker-takes-nothing-over") {
                 return None;
             }
-            let from = self.random_below(engine.seats.len());
-            let shard = engine.shards.overdue(self.now, Some(self.local.seat), from)?;
+            let from = self.random_below(executor.workers.len());
+            let shard = executor.shards.overdue(self.now, Some(self.local.index), from)?;
             let did_fire = self.fire(shard, false);
-            if let Some(entry) = self.take_fired() {
-                return Some(entry);
+            if let Some(runnable) = self.take_fired() {
+                return Some(runnable);
             }
-            if !did_fire || self.place.has_flags() || engine.has_shared_work() {
+            if !did_fire || self.shared.has_requests() || executor.has_shared_work() {
                 return None;
             }
             self.refresh();
@@ -424,101 +430,103 @@ impl<'e> Worker<'e> {
         }
     }
 
-    /// Takes what a worker has put first and does not come to, as the metronome has found.
-    fn steal_lifo(&mut self) -> Option<Entry> {
+    /// Takes the task in the LIFO slot of a worker that the watchdog has found stuck.
+    fn steal_lifo(&mut self) -> Option<Runnable> {
         if mutant!("worker-steals-no-lifo") {
             return None;
         }
-        let entry = self
-            .engine
-            .seats
+        let runnable = self
+            .executor
+            .workers
             .iter()
-            .find_map(|seat| if seat.is_stuck() { seat.take_lifo() } else { None })?;
-        count(&self.place.counts.stolen, 1);
-        Some(entry)
+            .find_map(|worker| if worker.is_stuck() { worker.take_lifo() } else { None })?;
+        count(&self.shared.counts.stolen, 1);
+        Some(runnable)
     }
 
     fn end_search(&mut self) {
         self.is_searching = false;
         if mutant!("worker-search-ends-silently") {
-            let _ = self.engine.idle.end_search();
+            let _ = self.executor.idle.end_search();
             return;
         }
-        // If nobody else searches, who submitted meanwhile counted on this worker.
-        if self.engine.idle.end_search() && self.engine.has_shared_work() {
-            self.engine.wake_one();
+        // If no other worker searches, a thread that submitted a task in the meantime has relied on
+        // this worker and woken nobody.
+        if self.executor.idle.end_search() && self.executor.has_shared_work() {
+            self.executor.wake_one();
         }
     }
 
     fn park(&mut self) {
-        let slept = self.go_to_sleep();
+        let slept = self.prepare_park();
         if let Some(until) = slept {
-            self.engine.host().park(self.local.seat, until);
+            self.executor.toolbox().park(self.local.index, until);
         }
-        self.wake_up(slept);
+        self.finish_park(slept);
     }
 
-    /// Announces that it sleeps, unless there is something to do after all; says until when.
-    fn go_to_sleep(&mut self) -> Option<Option<Tick>> {
-        let (engine, seat, place) = (self.engine, self.local.seat, self.place);
+    /// Announces that the worker parks, unless there is something to do after all; returns until
+    /// when it may sleep.
+    fn prepare_park(&mut self) -> Option<Option<Tick>> {
+        let (executor, worker, shared) = (self.executor, self.local.index, self.shared);
         let was_searching = core::mem::replace(&mut self.is_searching, true);
         let now = self.now;
-        let parks = engine.idle.park_unless(seat, was_searching, || {
-            place.has_flags()
-                || place.has_lifo()
-                || engine.has_shared_work()
-                || engine.shards.next_wake(seat).is_some_and(|wake| wake <= now)
+        let parks = executor.idle.park_unless(worker, was_searching, || {
+            shared.has_requests()
+                || shared.has_lifo()
+                || executor.has_shared_work()
+                || executor.shards.next_wake(worker).is_some_and(|wake| wake <= now)
         });
         if !parks {
             return None;
         }
-        count(&place.counts.parked, 1);
-        // Read after the announcement: whoever armed before that is in it, whoever arms after it
-        // sees the sleeper.
-        Some(engine.shards.next_wake(seat))
+        count(&shared.counts.parked, 1);
+        // Read after the announcement: a timer that was armed before the announcement is included,
+        // and a thread that arms a timer after it sees that the worker is parked.
+        Some(executor.shards.next_wake(worker))
     }
 
-    /// It is awake again, or has not slept.
-    fn wake_up(&mut self, slept: Option<Option<Tick>>) {
-        let engine = self.engine;
+    /// The worker is awake again, or has not parked.
+    fn finish_park(&mut self, slept: Option<Option<Tick>>) {
+        let executor = self.executor;
         if let Some(until) = slept {
-            engine.idle.cancel_park(self.local.seat);
+            executor.idle.cancel_park(self.local.index);
             if mutant!("worker-trusts-its-alarm") {
                 self.now = until.unwrap_or(self.now);
                 return self.poll_timers();
             }
         }
         self.refresh();
-        engine.tell_awake(self.now);
-        // Its timers are probably why it is awake.
+        executor.notify_worker_awake(self.now);
+        // Its timers are probably the reason why it is awake.
         self.poll_timers();
     }
 
-    /// Hands on everything that is here.
-    fn leave(&mut self) {
-        let engine = self.engine;
+    /// Passes on everything that this worker has.
+    fn retire(&mut self) {
+        let executor = self.executor;
         if self.is_searching {
             self.end_search();
         }
-        let first = || if mutant!("worker-leaves-lifo") { None } else { self.place.take_lifo() };
-        // Both each time: after the end of the executor what is handed on is ended, here, and that
-        // may wake others.
-        while let Some(entry) = first().or_else(|| self.local.with_ring(Owner::pop)) {
-            engine.inject(entry);
+        let first = || if mutant!("worker-leaves-lifo") { None } else { self.shared.take_lifo() };
+        // Both sources each time: after the executor was shut down, `inject` terminates what it
+        // gets, on this thread, and that may wake other tasks.
+        while let Some(runnable) = first().or_else(|| self.local.with_ring(Owner::pop)) {
+            executor.inject(runnable);
         }
-        self.local.disarm_forgotten(engine);
-        let orphans = engine.shards.detach(self.local.seat);
-        engine.idle.deactivate(self.local.seat);
-        if orphans > 0 {
-            engine.call_metronome();
+        self.local.flush_lazy_cancels(executor);
+        let unassigned = executor.shards.detach(self.local.index);
+        executor.idle.deactivate(self.local.index);
+        if unassigned > 0 {
+            executor.wake_watchdog();
         }
-        self.local.with_cache(|cache| engine.give_back_cache(cache));
+        self.local.with_cache(|cache| executor.flush_slot_cache(cache));
         let ring = self.local.with_ring(core::mem::take);
-        // SAFETY: this thread has the seat.
-        self.place.ring.with_mut(|place| unsafe { *place = Some(ring) });
-        self.place.leave();
-        // Release: pairs with the acquire of the next one who sits here.
-        self.place.is_taken.store(0, Release);
+        // SAFETY: this thread occupies the slot.
+        self.shared.ring.with_mut(|shared| unsafe { *shared = Some(ring) });
+        self.shared.vacate();
+        // Release: pairs with the acquire of the next worker in this slot.
+        self.shared.is_occupied.store(0, Release);
     }
 
     fn random_below(&mut self, n: usize) -> usize {
@@ -529,7 +537,7 @@ impl<'e> Worker<'e> {
     }
 }
 
-/// One step of a generator of random numbers: an addition, and a scrambling of its sum.
+/// One step of the random number generator: an addition, and a scrambling of its sum.
 pub(crate) const fn mix(state: u64) -> u64 {
     splitmix::mix(state.wrapping_add(splitmix::STEP))
 }

@@ -10,14 +10,14 @@ use std::panic;
 
 use clockjack_exec::{
     error::{SendError, StartError, SubmitError, TimerError},
-    exit::{Caught, Exit, ExitReason, Text},
-    failure::{Coded, Failure},
+    exit::{ExitReason, JoinError, PanicPayload, Text},
+    failure::{Failure, StaticError},
     limits::Limits,
     pid::Pid,
 };
 use clockjack_time::{FixedWheel, Full, Tick};
 
-static SILENT: Coded = Coded::new(7, "sensor silent");
+static SILENT: StaticError = StaticError::new(7, "sensor silent");
 
 /// Neither printed nor sent nor shared: nothing that an error may ask of it.
 #[derive(PartialEq)]
@@ -78,8 +78,8 @@ fn a_refused_process_comes_back_with_the_reason() {
     type Made = SubmitError<Secret>;
     type Make = fn() -> Made;
     let made: [(Make, &str); 4] = [
-        (|| Made::full(secret()), "process not started: as many run as there may be"),
-        (|| Made::stopped(secret()), "process not started: the executor has stopped"),
+        (|| Made::full(secret()), "process not started: the limit of processes is reached"),
+        (|| Made::stopped(secret()), "process not started: the executor has shut down"),
         (
             || Made::refused(SILENT.failure(), Some(secret())),
             "process not started: its init failed: sensor silent (code 7)",
@@ -106,10 +106,10 @@ fn a_refused_process_comes_back_with_the_reason() {
 fn an_executor_that_does_not_start_says_why() {
     let errors = [
         (StartError::zero_workers(), "it needs at least one worker"),
-        (StartError::too_many_workers(512), "it can have 512 workers at most"),
+        (StartError::too_many_workers(512), "it can have at most 512 workers"),
         (StartError::thread(&"no memory"), "no thread for a worker: no memory"),
         (StartError::duplicate_command(300), "two handlers for command 300"),
-        (StartError::stopped(), "it has stopped"),
+        (StartError::stopped(), "it has shut down"),
     ];
     for (index, (error, says)) in errors.into_iter().enumerate() {
         texts(&error, &format!("executor not started or resized: {says}"));
@@ -129,9 +129,9 @@ fn an_executor_that_does_not_start_says_why() {
 #[test]
 fn a_timer_that_is_not_armed_says_why() {
     let errors = [
-        (TimerError::full(), "timer not armed: as many are armed as there may be"),
-        (TimerError::closed(), "timer not armed: the executor has stopped"),
-        (TimerError::busy(), "timer not armed: the inbox of the worker is full until it looks"),
+        (TimerError::full(), "timer not armed: the limit of timers is reached"),
+        (TimerError::closed(), "timer not armed: the executor has shut down"),
+        (TimerError::busy(), "timer not armed: the inbox of the worker is full until it polls"),
     ];
     for (index, (error, says)) in errors.into_iter().enumerate() {
         texts(&error, says);
@@ -148,63 +148,71 @@ fn the_refusal_of_a_wheel_keeps_whether_it_passes() {
     assert!(TimerError::refused(&Full::busy(2)).is_busy());
 }
 
-fn caught(throw: impl FnOnce() + panic::UnwindSafe) -> Caught {
-    Caught::new(panic::catch_unwind(throw).expect_err("it panics"))
+fn caught(throw: impl FnOnce() + panic::UnwindSafe) -> PanicPayload {
+    PanicPayload::new(panic::catch_unwind(throw).expect_err("it panics"))
 }
 
 #[test]
 fn a_caught_panic_says_what_was_said() {
     fn check(payload: Box<dyn core::any::Any + Send>, says: &str) {
-        let caught = Caught::new(payload);
+        let caught = PanicPayload::new(payload);
         assert_eq!(caught.message(), says);
-        assert_eq!(format!("{caught:?}"), format!("Caught({says:?})"));
-        let exit = Exit::panicked(caught);
+        assert_eq!(format!("{caught:?}"), format!("PanicPayload({says:?})"));
+        let exit = JoinError::panicked(caught);
         assert_eq!(exit.panic_message(), Some(says));
         assert_eq!(exit.reason().to_string(), format!("panicked: {says}"));
     }
     check(Box::new("static"), "static");
     check(Box::new(String::from("made")), "made");
-    check(Box::new(7_u32), "a panic with a payload that is no text");
+    check(Box::new(7_u32), "a panic whose payload is not a text");
 
     let thrown = caught(|| panic::resume_unwind(Box::new(7_u32)));
     assert_eq!(thrown.into_inner().downcast_ref::<u32>(), Some(&7));
 }
 
-/// One exit of each kind, its text, and what others are told.
-fn exits() -> [(Exit, &'static str, &'static str); 9] {
+/// One error of each kind, its text, and its exit reason.
+fn exits() -> [(JoinError, &'static str, &'static str); 9] {
     [
         (
-            Exit::failed(SILENT.failure()),
+            JoinError::failed(SILENT.failure()),
             "the process failed: sensor silent (code 7)",
             "failed: sensor silent (code 7)",
         ),
         (
-            Exit::panicked(Caught::new(Box::new("boom"))),
+            JoinError::panicked(PanicPayload::new(Box::new("boom"))),
             "the process panicked: boom",
             "panicked: boom",
         ),
-        (Exit::terminated(), "the process was terminated", "terminated"),
-        (Exit::cancelled("shutdown"), "the process was cancelled: shutdown", "cancelled: shutdown"),
+        (JoinError::terminated(), "the process was terminated", "terminated"),
         (
-            Exit::link_down(pid(), "sensor silent"),
+            JoinError::cancelled("shutdown"),
+            "the process was cancelled: shutdown",
+            "cancelled: shutdown",
+        ),
+        (
+            JoinError::link_down(pid(), "sensor silent"),
             "the linked process {3|17.42} failed: sensor silent",
             "failed: the linked process {3|17.42} failed: sensor silent",
         ),
         (
-            Exit::already_joined(),
-            "the result of the process was handed out before",
-            "failed: the result of the process was handed out before",
-        ),
-        (Exit::executor_gone(), "the executor is gone, and the process with it", "terminated"),
-        (
-            Exit::refused_full(),
-            "the process was not started: as many run as there may be",
-            "failed: the process was not started: as many run as there may be",
+            JoinError::already_joined(),
+            "the result of the process was taken before",
+            "failed: the result of the process was taken before",
         ),
         (
-            Exit::refused_stopping(),
-            "the process was not started: the executor is stopping",
-            "failed: the process was not started: the executor is stopping",
+            JoinError::executor_gone(),
+            "the executor was dropped, and the process with it",
+            "terminated",
+        ),
+        (
+            JoinError::refused_full(),
+            "the process was not started: the limit of processes is reached",
+            "failed: the process was not started: the limit of processes is reached",
+        ),
+        (
+            JoinError::refused_stopping(),
+            "the process was not started: the executor is shutting down",
+            "failed: the process was not started: the executor is shutting down",
         ),
     ]
 }
@@ -243,16 +251,18 @@ fn an_exit_says_how_the_process_ended() {
 
 #[test]
 fn an_exit_leaves_by_question_mark() {
-    let step = || -> Result<(), Failure> { Err(Exit::cancelled("enough"))? };
-    assert!(step().expect_err("it does").downcast::<Exit>().is_ok_and(|exit| exit.is_cancelled()));
-    let main = || -> Result<(), Box<dyn Error>> { Err(Exit::terminated())? };
-    assert!(main().expect_err("it does").is::<Exit>());
+    let step = || -> Result<(), Failure> { Err(JoinError::cancelled("enough"))? };
+    assert!(
+        step().expect_err("it does").downcast::<JoinError>().is_ok_and(|exit| exit.is_cancelled())
+    );
+    let main = || -> Result<(), Box<dyn Error>> { Err(JoinError::terminated())? };
+    assert!(main().expect_err("it does").is::<JoinError>());
 }
 
 #[test]
 fn a_chain_of_causes_names_each_once() {
     let inner = SubmitError::<()>::refused(Failure::msg("inner"), None);
-    let outer = Exit::failed(Failure::from(inner));
+    let outer = JoinError::failed(Failure::from(inner));
     assert_eq!(
         outer.to_string(),
         "the process failed: process not started: its init failed: inner"
@@ -260,7 +270,7 @@ fn a_chain_of_causes_names_each_once() {
     assert!(outer.source().is_none(), "all of it is in the text");
 
     let utf8 = String::from_utf8(vec![0xff]).expect_err("no text");
-    let deep = Exit::failed(Failure::from(Wrapper(utf8.utf8_error())));
+    let deep = JoinError::failed(Failure::from(Wrapper(utf8.utf8_error())));
     assert!(deep.source().expect("the wrapper's").is::<core::str::Utf8Error>());
 }
 
@@ -284,7 +294,7 @@ fn a_reason_goes_to_many_and_shares_its_text() {
     const fn goes_to_any_thread<T: Send + Sync + Clone>() {}
     const { goes_to_any_thread::<ExitReason>() };
 
-    let reason = Exit::failed(Failure::msg(format!("sensor {}", 7))).reason();
+    let reason = JoinError::failed(Failure::msg(format!("sensor {}", 7))).reason();
     let copy = reason.clone();
     let (ExitReason::Failed(one), ExitReason::Failed(two)) = (&reason, &copy) else {
         panic!("{reason:?} and {copy:?} are failures");
@@ -312,7 +322,7 @@ fn a_link_is_told_the_text_of_the_other_end() {
         (ExitReason::Cancelled("enough"), "enough"),
         (ExitReason::Normal, "ended normally"),
     ] {
-        let exit = Exit::link_down(pid(), reason);
+        let exit = JoinError::link_down(pid(), reason);
         assert_eq!(exit.to_string(), format!("the linked process {{3|17.42}} failed: {says}"));
     }
 }

@@ -12,10 +12,10 @@ use core::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use clockjack_exec::failure::{Coded, Failure, Kind};
+use clockjack_exec::failure::{Failure, Kind, StaticError};
 use clockjack_testing::allocation::Counting;
 
-static SILENT: Coded = Coded::new(7, "sensor silent");
+static SILENT: StaticError = StaticError::new(7, "sensor silent");
 
 #[global_allocator]
 static COUNTING: Counting = Counting::new();
@@ -112,7 +112,7 @@ fn a_coded_failure_allocates_nothing() {
     let failure = SILENT.failure();
     let code = failure.code();
     let failure = failure.downcast::<ParseIntError>().expect_err("it is a code");
-    let out = failure.downcast::<Coded>();
+    let out = failure.downcast::<StaticError>();
     let after = COUNTING.allocations();
 
     assert_eq!(after, before);
@@ -125,11 +125,11 @@ fn a_coded_failure_allocates_nothing() {
 #[test]
 fn a_code_is_found_by_either_way_in() {
     for failure in [SILENT.failure(), Failure::from(SILENT)] {
-        assert_eq!(failure.kind(), Kind::Coded(7));
+        assert_eq!(failure.kind(), Kind::StaticError(7));
         assert_eq!(failure.code(), Some(7));
         assert_eq!(failure.to_string(), "sensor silent (code 7)");
         assert_eq!(failure.downcast_ref(), Some(&SILENT));
-        assert_eq!(failure.downcast::<Coded>().expect("it is a code"), SILENT);
+        assert_eq!(failure.downcast::<StaticError>().expect("it is a code"), SILENT);
     }
 }
 
@@ -139,7 +139,7 @@ fn a_failure_leaves_by_question_mark_from_a_main_with_any_error() {
         Err(failure)?
     }
     for failure in [SILENT.failure(), Failure::from(SILENT)] {
-        assert!(main_like(failure).expect_err("it always does").is::<Coded>());
+        assert!(main_like(failure).expect_err("it always does").is::<StaticError>());
     }
     let boxed: Box<dyn Error + Send> = Failure::msg("again").into();
     assert_eq!(Failure::from_boxed(boxed).kind(), Kind::Message);

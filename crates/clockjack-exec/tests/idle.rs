@@ -7,24 +7,24 @@ use core::sync::atomic::{
 };
 use std::thread::{self, Thread};
 
-use clockjack_exec::idle::{Counts, Idle, SEATS_MAX, Unparked};
+use clockjack_exec::idle::{Counts, Idle, Unparked, WORKERS_MAX};
 use proptest::prelude::*;
 
 /// A pool whose workers are all active, and those of `parked` parked.
-fn pool(seats: usize, parked: impl IntoIterator<Item = usize>) -> Idle {
-    let idle = Idle::new(seats);
-    (0..seats).for_each(|seat| idle.activate(seat));
-    for seat in parked {
-        assert!(idle.park_unless(seat, false, || false));
+fn pool(workers: usize, parked: impl IntoIterator<Item = usize>) -> Idle {
+    let idle = Idle::new(workers);
+    (0..workers).for_each(|worker| idle.activate(worker));
+    for worker in parked {
+        assert!(idle.park_unless(worker, false, || false));
     }
     idle
 }
 
 fn wake_and_end(idle: &Idle) -> Option<usize> {
-    let seat = idle.wake_one()?;
-    assert_eq!(idle.cancel_park(seat), Unparked::Claimed);
+    let worker = idle.wake_one()?;
+    assert_eq!(idle.cancel_park(worker), Unparked::Claimed);
     assert!(idle.end_search());
-    Some(seat)
+    Some(worker)
 }
 
 #[test]
@@ -44,18 +44,18 @@ fn nobody_is_woken_while_one_searches_or_none_is_parked() {
 
 #[test]
 fn each_parked_worker_has_its_turn_to_be_woken() {
-    for seats in [1, 5, 64, 65, 130, SEATS_MAX] {
+    for workers in [1, 5, 64, 65, 130, WORKERS_MAX] {
         // With gaps, so that a scan that starts anywhere would prefer those behind a gap.
-        let parked: Vec<usize> = (0..seats).filter(|seat| seat % 7 < 3).collect();
-        let idle = pool(seats, parked.iter().copied());
+        let parked: Vec<usize> = (0..workers).filter(|worker| worker % 7 < 3).collect();
+        let idle = pool(workers, parked.iter().copied());
         for _round in 0..3 {
             let mut woken = Vec::new();
             for _ in &parked {
-                let seat = wake_and_end(&idle).expect("one is parked");
-                woken.push(seat);
-                idle.begin_park(seat, false);
+                let worker = wake_and_end(&idle).expect("one is parked");
+                woken.push(worker);
+                idle.begin_park(worker, false);
             }
-            assert_eq!(woken, parked, "{seats} seats");
+            assert_eq!(woken, parked, "{workers} workers");
         }
     }
 }
@@ -63,9 +63,9 @@ fn each_parked_worker_has_its_turn_to_be_woken() {
 #[test]
 fn a_certain_worker_is_woken_once_and_only_while_it_is_parked() {
     let idle = pool(70, [3, 68]);
-    assert!(!idle.wake_seat(4));
-    assert!(idle.wake_seat(68));
-    assert!(!idle.wake_seat(68), "it is awake");
+    assert!(!idle.wake_worker(4));
+    assert!(idle.wake_worker(68));
+    assert!(!idle.wake_worker(68), "it is awake");
     assert_eq!(idle.counts(), Counts { parked: 1, searching: 1 });
     assert_eq!(idle.cancel_park(68), Unparked::Claimed);
     assert!(idle.begin_park(68, true), "it was the last who searched");
@@ -77,7 +77,7 @@ fn a_certain_worker_is_woken_once_and_only_while_it_is_parked() {
 fn half_of_the_workers_search_and_at_least_one() {
     for (active, limit) in [(1, 1), (2, 1), (3, 1), (4, 2), (7, 3), (8, 4)] {
         let idle = Idle::new(8);
-        (0..active).for_each(|seat| idle.activate(seat));
+        (0..active).for_each(|worker| idle.activate(worker));
         let started = (0..active).filter(|_| idle.start_search()).count();
         assert_eq!(started, limit, "of {active} workers");
         let last: Vec<bool> = (0..limit).map(|_| idle.end_search()).collect();
@@ -102,9 +102,9 @@ fn a_second_look_that_finds_something_leaves_the_worker_searching() {
 }
 
 #[test]
-#[should_panic(expected = "1025 seats are more than 1024")]
-fn more_seats_than_the_limit_are_refused() {
-    let _idle = Idle::new(SEATS_MAX + 1);
+#[should_panic(expected = "1025 workers are more than 1024")]
+fn more_workers_than_the_limit_are_refused() {
+    let _idle = Idle::new(WORKERS_MAX + 1);
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,31 +117,31 @@ enum State {
 proptest! {
     #[test]
     fn the_counts_are_those_of_a_simple_model(
-        seats in 1_usize..=130,
+        workers in 1_usize..=130,
         steps in prop::collection::vec((any::<prop::sample::Index>(), 0..4_u8), 0..200),
     ) {
-        let idle = pool(seats, []);
-        let mut states = vec![State::Running; seats];
+        let idle = pool(workers, []);
+        let mut states = vec![State::Running; workers];
         for (index, action) in steps {
-            let seat = index.index(seats);
+            let worker = index.index(workers);
             let searching = states.iter().filter(|state| **state == State::Searching).count();
-            match (states[seat], action) {
+            match (states[worker], action) {
                 (State::Running, 0 | 1) => {
-                    let may = searching < (seats / 2).max(1);
+                    let may = searching < (workers / 2).max(1);
                     prop_assert_eq!(idle.start_search(), may);
                     if may {
-                        states[seat] = State::Searching;
+                        states[worker] = State::Searching;
                     }
                 }
                 (State::Searching, 0 | 1) => {
                     prop_assert_eq!(idle.end_search(), searching == 1);
-                    states[seat] = State::Running;
+                    states[worker] = State::Running;
                 }
                 (State::Running | State::Searching, _) => {
-                    let searched = states[seat] == State::Searching;
+                    let searched = states[worker] == State::Searching;
                     let is_last = searched && searching == 1;
-                    prop_assert_eq!(idle.begin_park(seat, searched), is_last);
-                    states[seat] = State::Parked;
+                    prop_assert_eq!(idle.begin_park(worker, searched), is_last);
+                    states[worker] = State::Parked;
                 }
                 (State::Parked, 0) => {
                     let woken = idle.wake_one().expect("one is parked");
@@ -150,13 +150,13 @@ proptest! {
                     states[woken] = State::Searching;
                 }
                 (State::Parked, 1) => {
-                    prop_assert!(idle.wake_seat(seat));
-                    prop_assert_eq!(idle.cancel_park(seat), Unparked::Claimed);
-                    states[seat] = State::Searching;
+                    prop_assert!(idle.wake_worker(worker));
+                    prop_assert_eq!(idle.cancel_park(worker), Unparked::Claimed);
+                    states[worker] = State::Searching;
                 }
                 (State::Parked, _) => {
-                    prop_assert_eq!(idle.cancel_park(seat), Unparked::Own);
-                    states[seat] = State::Searching;
+                    prop_assert_eq!(idle.cancel_park(worker), Unparked::Own);
+                    states[worker] = State::Searching;
                 }
             }
             let count = |wanted| states.iter().filter(|state| **state == wanted).count();
@@ -164,8 +164,8 @@ proptest! {
             let counts = Counts { parked: parked as u64, searching: searching as i64 };
             prop_assert_eq!(idle.counts(), counts);
             prop_assert_eq!(idle.should_wake(), parked > 0 && searching == 0);
-            for (seat, state) in states.iter().enumerate() {
-                prop_assert_eq!(idle.is_parked(seat), *state == State::Parked);
+            for (worker, state) in states.iter().enumerate() {
+                prop_assert_eq!(idle.is_parked(worker), *state == State::Parked);
             }
         }
     }
@@ -190,8 +190,8 @@ impl Threads {
     }
 
     fn wake_one(&self, threads: &[Thread]) {
-        if let Some(seat) = self.idle.wake_one() {
-            threads[seat].unpark();
+        if let Some(worker) = self.idle.wake_one() {
+            threads[worker].unpark();
         }
     }
 
@@ -199,8 +199,8 @@ impl Threads {
     fn run(&self, threads: &[Thread]) {
         while self.take() {
             if self.done.fetch_add(1, Release) + 1 == self.goal {
-                for (seat, thread) in threads.iter().enumerate() {
-                    if self.idle.wake_seat(seat) {
+                for (worker, thread) in threads.iter().enumerate() {
+                    if self.idle.wake_worker(worker) {
                         thread.unpark();
                     }
                 }
@@ -208,14 +208,14 @@ impl Threads {
         }
     }
 
-    fn work(&self, seat: usize, threads: &[Thread]) {
+    fn work(&self, worker: usize, threads: &[Thread]) {
         while !self.is_over() {
             let mut is_searching = self.idle.start_search();
             while !(is_searching && self.items.load(Acquire) > 0 || self.is_over()) {
                 let find = || self.items.load(Acquire) > 0 || self.is_over();
-                if self.idle.park_unless(seat, is_searching, find) {
+                if self.idle.park_unless(worker, is_searching, find) {
                     thread::park();
-                    self.idle.cancel_park(seat);
+                    self.idle.cancel_park(worker);
                 }
                 is_searching = true;
             }
@@ -242,12 +242,12 @@ fn threads_that_sleep_whenever_they_can_leave_no_item_and_end_with_counts_of_zer
         // A worker gets to know the others' threads before it starts.
         let mut starters = Vec::new();
         let mut threads = Vec::new();
-        for seat in 0..WORKERS {
+        for worker in 0..WORKERS {
             let (start, started) = std::sync::mpsc::channel::<Vec<Thread>>();
             let shared = &shared;
             let worker = scope.spawn(move || {
                 let threads = started.recv().expect("the test sends it");
-                shared.work(seat, &threads);
+                shared.work(worker, &threads);
             });
             threads.push(worker.thread().clone());
             starters.push(start);

@@ -6,15 +6,15 @@
 
 extern crate alloc;
 
-#[path = "loom/custom.rs"]
-mod custom;
+#[path = "loom/custom_task.rs"]
+mod custom_task;
 #[path = "loom/idle.rs"]
 mod idle;
-#[path = "loom/metronome.rs"]
-mod metronome;
 #[path = "loom/registry.rs"]
 mod registry;
 #[path = "loom/shards.rs"]
 mod shards;
 #[path = "loom/state.rs"]
 mod state;
+#[path = "loom/watchdog.rs"]
+mod watchdog;

@@ -20,7 +20,7 @@ fn counted<R>(work: impl FnOnce() -> R) -> (R, u64, u64) {
     (result, counts.allocations, counts.frees)
 }
 
-/// Alive as long as the counter is shared; the extra makes it of any size and alignment.
+/// LiveTask as long as the counter is shared; the extra makes it of any size and alignment.
 #[derive(Clone, Debug, PartialEq)]
 struct Tracked<X> {
     live: Arc<()>,
@@ -218,7 +218,7 @@ fn an_argument_of_another_type_stays() {
         assert!(error.is_wrong_type());
         assert_eq!(
             error.to_string(),
-            format!("argument {index} is a usize, wanted is a alloc::string::String")
+            format!("argument {index} is a usize, expected a alloc::string::String")
         );
         assert_eq!(input.take::<usize>(index), Ok(index));
     }

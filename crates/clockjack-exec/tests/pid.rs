@@ -1,4 +1,4 @@
-//! What a pid promises: its text goes out and comes back, and a wrong text is told what is wrong.
+//! What a pid promises: its text round-trips, and an error says what is wrong with a text.
 #![cfg(not(loom))]
 
 use core::num::NonZeroU64;

@@ -13,9 +13,9 @@ mod events;
 mod faults;
 #[path = "process/hosts.rs"]
 mod hosts;
+#[path = "process/links.rs"]
+mod links;
 #[path = "process/local.rs"]
 mod local;
 #[path = "process/memory.rs"]
 mod memory;
-#[path = "process/ties.rs"]
-mod ties;

@@ -13,18 +13,22 @@ use core::{
 };
 use std::thread;
 
-use clockjack_exec::registry::{Cache, Get, Last, Registry};
+use clockjack_exec::registry::{LastRef, Lookup, Registry, SlotCache};
 use proptest::prelude::*;
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
 
-/// A value that can be told from others and is never read.
+/// A value that can be distinguished from others and is never read.
 fn value(n: usize) -> NonNull<()> {
     NonNull::new(ptr::without_provenance_mut(n + 1)).unwrap()
 }
 
 /// A process with one reference.
-fn insert(registry: &Registry, cache: Option<&mut Cache>, n: usize) -> Option<(u32, NonZeroU64)> {
+fn insert(
+    registry: &Registry,
+    cache: Option<&mut SlotCache>,
+    n: usize,
+) -> Option<(u32, NonZeroU64)> {
     let reserved = registry.reserve(cache)?;
     let pid = (reserved.index(), reserved.generation());
     let slot = registry.occupy(reserved, value(n), ONE);
@@ -34,7 +38,7 @@ fn insert(registry: &Registry, cache: Option<&mut Cache>, n: usize) -> Option<(u
 
 /// What a look-up finds; gives the reference back at once.
 fn find(registry: &Registry, (index, generation): (u32, NonZeroU64)) -> Option<NonNull<()>> {
-    let Get::Found(found) = registry.get(index, generation) else { return None };
+    let Lookup::Found(found) = registry.get(index, generation) else { return None };
     assert_eq!((found.index(), found.generation()), (index, generation));
     let value = found.value();
     assert!(found.release().is_none(), "the map has a reference too");
@@ -42,8 +46,8 @@ fn find(registry: &Registry, (index, generation): (u32, NonZeroU64)) -> Option<N
 }
 
 /// Gives up the reference that `insert` made.
-fn release(registry: &Registry, (index, generation): (u32, NonZeroU64)) -> Last<'_> {
-    let Get::Found(found) = registry.get(index, generation) else { panic!("it is live") };
+fn release(registry: &Registry, (index, generation): (u32, NonZeroU64)) -> LastRef<'_> {
+    let Lookup::Found(found) = registry.get(index, generation) else { panic!("it is live") };
     let slot = found.into_slot();
     // SAFETY: the reference of the look-up.
     assert!(unsafe { slot.release() }.is_none());
@@ -114,7 +118,7 @@ proptest! {
             prop_assert!(registry.is_live(pid.0, pid.1));
         }
         for &pid in &gone {
-            prop_assert!(matches!(registry.get(pid.0, pid.1), Get::Missing));
+            prop_assert!(matches!(registry.get(pid.0, pid.1), Lookup::Missing));
             prop_assert!(!registry.is_live(pid.0, pid.1));
         }
         let mut walked = BTreeMap::new();
@@ -163,13 +167,13 @@ fn a_slot_used_again_has_the_next_generation_and_the_old_pid_finds_nothing() {
         let pid = insert(&registry, None, 7).unwrap();
         assert_eq!((pid.0, pid.1.get()), (0, n));
         for old in (1..n).filter_map(NonZeroU64::new) {
-            assert!(matches!(registry.get(0, old), Get::Missing));
+            assert!(matches!(registry.get(0, old), Lookup::Missing));
             assert!(!registry.is_live(0, old));
         }
         let next = pid.1.checked_add(1).unwrap();
-        assert!(matches!(registry.get(0, next), Get::Missing), "a process to come");
+        assert!(matches!(registry.get(0, next), Lookup::Missing), "a process to come");
         registry.vacate(release(&registry, pid), None);
-        assert!(matches!(registry.get(0, pid.1), Get::Missing));
+        assert!(matches!(registry.get(0, pid.1), Lookup::Missing));
     }
 }
 
@@ -178,7 +182,7 @@ fn a_process_that_ended_is_not_found_before_its_slot_is_vacated() {
     let registry = Registry::new(1);
     let pid = insert(&registry, None, 7).unwrap();
     let last = release(&registry, pid);
-    assert!(matches!(registry.get(pid.0, pid.1), Get::Missing));
+    assert!(matches!(registry.get(pid.0, pid.1), Lookup::Missing));
     assert!(registry.reserve(None).is_none(), "the value is not freed yet");
     assert_eq!(last.value(), value(7));
     registry.vacate(last, None);
@@ -189,7 +193,7 @@ fn a_process_that_ended_is_not_found_before_its_slot_is_vacated() {
 fn a_reserved_slot_is_not_found() {
     let registry = Registry::new(1);
     let reserved = registry.reserve(None).unwrap();
-    assert!(matches!(registry.get(reserved.index(), reserved.generation()), Get::Missing));
+    assert!(matches!(registry.get(reserved.index(), reserved.generation()), Lookup::Missing));
     assert!(!registry.is_live(reserved.index(), reserved.generation()));
     assert_eq!(registry.live_len(), 0);
     registry.cancel(reserved, None);
@@ -200,7 +204,7 @@ fn an_index_from_nowhere_finds_nothing() {
     let registry = Registry::new(100);
     insert(&registry, None, 7).unwrap();
     for index in [1, 63, 64, 99, 100, 1 << 20, u32::MAX] {
-        assert!(matches!(registry.get(index, NonZeroU64::MIN), Get::Missing));
+        assert!(matches!(registry.get(index, NonZeroU64::MIN), Lookup::Missing));
         assert!(!registry.is_live(index, NonZeroU64::MIN));
     }
 }
@@ -221,7 +225,7 @@ fn a_value_is_freed_once_by_whoever_comes_last() {
     const ROUNDS: usize = if cfg!(miri) { 30 } else { 20_000 };
     let registry = Registry::new(CAPACITY);
     let [made, freed] = [const { AtomicUsize::new(0) }; 2];
-    let free = |last: Last<'_>, cache: &mut Cache| {
+    let free = |last: LastRef<'_>, cache: &mut SlotCache| {
         // SAFETY: made by `Box::into_raw` below, and the last reference is gone.
         let value = unsafe { Box::from_raw(last.value().cast::<usize>().as_ptr()) };
         assert!(*value < THREADS * ROUNDS);
@@ -248,7 +252,7 @@ fn a_value_is_freed_once_by_whoever_comes_last() {
                     let index = u32::try_from(round % 8).unwrap();
                     let generation = NonZeroU64::new(round as u64 / 2 + 1).unwrap();
                     match registry.get(index, generation) {
-                        Get::Found(found) => {
+                        Lookup::Found(found) => {
                             assert_eq!(found.generation(), generation);
                             // SAFETY: a reference is held, so the value is there.
                             let n = unsafe { found.value().cast::<usize>().read() };
@@ -257,8 +261,8 @@ fn a_value_is_freed_once_by_whoever_comes_last() {
                                 free(last, &mut cache);
                             }
                         }
-                        Get::Missing => {}
-                        Get::Last(last) => free(last, &mut cache),
+                        Lookup::Missing => {}
+                        Lookup::LastRef(last) => free(last, &mut cache),
                     }
                     registry.for_each_live(|found| {
                         if let Some(last) = found.release() {

@@ -14,8 +14,8 @@ fn tick(ticks: u64) -> Tick {
     Tick::new(ticks)
 }
 
-fn shards<T: Send>(seats: usize) -> Shards<T> {
-    Shards::new(ShardsConfig { seats, ..ShardsConfig::DEFAULT })
+fn shards<T: Send>(workers: usize) -> Shards<T> {
+    Shards::new(ShardsConfig { workers, ..ShardsConfig::DEFAULT })
 }
 
 /// Numbers without a pattern, the same in every run (xorshift).
@@ -45,20 +45,20 @@ fn poll<T: Send>(shards: &Shards<T>, shard: u32, now: u64) -> Vec<T> {
     fired
 }
 
-fn kept<T: Send>(shards: &Shards<T>, seat: usize) -> Vec<u32> {
-    shards.keeps(seat).collect()
+fn kept<T: Send>(shards: &Shards<T>, worker: usize) -> Vec<u32> {
+    shards.assigned_to(worker).collect()
 }
 
-/// Gives every orphan to one seat.
-fn adopt_all<T: Send>(shards: &Shards<T>, seat: usize) -> usize {
-    shards.adopt(|| Some(seat), |chosen, _| assert_eq!(chosen, seat))
+/// Gives every unassigned to one worker.
+fn adopt_all<T: Send>(shards: &Shards<T>, worker: usize) -> usize {
+    shards.reassign(|| Some(worker), |chosen, _| assert_eq!(chosen, worker))
 }
 
 #[test]
 fn a_resize_from_eight_to_one_loses_no_timer_and_fires_none_early_or_late() {
     const TIMERS: u64 = 100_000;
     let shards = shards(8);
-    let homes: Vec<u32> = (0..8).map(|seat| shards.attach(seat)).collect();
+    let homes: Vec<u32> = (0..8).map(|worker| shards.attach(worker)).collect();
     let mut numbers = Numbers(7);
     let deadlines: Vec<u64> = (0..TIMERS).map(|_| 1 + numbers.below(1 << 22)).collect();
     for (number, deadline) in deadlines.iter().enumerate() {
@@ -67,10 +67,10 @@ fn a_resize_from_eight_to_one_loses_no_timer_and_fires_none_early_or_late() {
     let mut active = 8;
     let mut fired_at = vec![None; deadlines.len()];
     let mut turns = 0_u64;
-    // Whoever is there sleeps until its next wake; from time to time one of them leaves.
-    while let Some(now) = (0..active).filter_map(|seat| shards.next_wake(seat)).min() {
-        for seat in 0..active {
-            for shard in kept(&shards, seat) {
+    // Every worker sleeps until its next wake; from time to time one of them stops.
+    while let Some(now) = (0..active).filter_map(|worker| shards.next_wake(worker)).min() {
+        for worker in 0..active {
+            for shard in kept(&shards, worker) {
                 shards.poll(shard, now, 64, |timer| {
                     assert_eq!(timer.deadline, tick(deadlines[timer.value]), "its own deadline");
                     assert_eq!(fired_at[timer.value].replace(now), None, "fired twice");
@@ -84,14 +84,14 @@ fn a_resize_from_eight_to_one_loses_no_timer_and_fires_none_early_or_late() {
             assert_eq!(adopt_all(&shards, 0), 1);
         }
     }
-    assert_eq!((active, kept(&shards, 0).len()), (1, 8), "seat 0 keeps what all others had");
+    assert_eq!((active, kept(&shards, 0).len()), (1, 8), "worker 0 keeps what all others had");
     for (fired, deadline) in fired_at.iter().zip(&deadlines) {
         assert_eq!(*fired, Some(tick(*deadline)), "lost, early or late");
     }
 }
 
 #[test]
-fn an_orphan_that_falls_due_before_it_is_adopted_is_taken_over() {
+fn an_unassigned_shard_that_falls_due_before_it_is_reassigned_is_taken_over() {
     let shards = shards(2);
     let home = shards.attach(0);
     shards.attach(1);
@@ -104,7 +104,7 @@ fn an_orphan_that_falls_due_before_it_is_adopted_is_taken_over() {
     let polled = shards.take_over(home, tick(5), usize::MAX, |timer| fired.push(timer.value));
     assert_eq!((polled.fired, fired), (2, vec!["first", "second"]));
     assert_eq!(shards.overdue(tick(5), Some(1), 1), None);
-    assert_eq!((shards.stats().taken_over, shards.stats().orphans), (2, 1));
+    assert_eq!((shards.stats().taken_over, shards.stats().unassigned), (2, 1));
 }
 
 #[test]
@@ -130,21 +130,24 @@ fn the_overdue_timers_of_a_blocked_worker_are_fired_by_another_and_its_own_are_n
 }
 
 #[test]
-fn a_worker_that_attaches_takes_an_orphan_then_an_extra_then_makes_a_shard() {
+fn a_worker_that_attaches_takes_an_unassigned_then_an_extra_then_makes_a_shard() {
     let shards = shards::<()>(4);
     assert_eq!((shards.attach(0), shards.attach(1), shards.attach(2)), (0, 1, 2));
     shards.detach(1);
     assert_eq!(adopt_all(&shards, 0), 1);
     assert_eq!(kept(&shards, 0), [0, 1]);
     shards.detach(2);
-    assert_eq!(shards.stats().orphans, 1);
-    assert_eq!(shards.attach(3), 2, "an orphan");
+    assert_eq!(shards.stats().unassigned, 1);
+    assert_eq!(shards.attach(3), 2, "an unassigned shard");
     assert_eq!(shards.attach(2), 1, "an extra");
     assert_eq!(kept(&shards, 0), [0]);
-    assert_eq!((shards.home(0), shards.home(1), shards.home(2)), (Some(0), None, Some(1)));
+    assert_eq!(
+        (shards.local_shard(0), shards.local_shard(1), shards.local_shard(2)),
+        (Some(0), None, Some(1))
+    );
     assert_eq!(shards.attach(1), 3, "a new one");
     let stats = shards.stats();
-    assert_eq!((stats.shards, stats.orphans, stats.adopted), (4, 0, 2));
+    assert_eq!((stats.shards, stats.unassigned, stats.reassigned), (4, 0, 2));
 }
 
 #[test]
@@ -155,47 +158,47 @@ fn there_are_never_more_shards_than_workers_that_were_there_at_a_time() {
     let mut attached = [false; SEATS];
     let mut most = 0;
     for _ in 0..1_000 {
-        let seat = numbers.pick(SEATS);
-        if attached[seat] {
-            let orphans = shards.detach(seat);
-            assert!(orphans > 0, "every worker keeps a shard");
+        let worker = numbers.pick(SEATS);
+        if attached[worker] {
+            let unassigned = shards.detach(worker);
+            assert!(unassigned > 0, "every worker keeps a shard");
         } else {
-            let home = shards.attach(seat);
-            assert_eq!(shards.home(seat), Some(home));
+            let home = shards.attach(worker);
+            assert_eq!(shards.local_shard(worker), Some(home));
         }
-        attached[seat] = !attached[seat];
-        let active: Vec<usize> = (0..SEATS).filter(|seat| attached[*seat]).collect();
+        attached[worker] = !attached[worker];
+        let active: Vec<usize> = (0..SEATS).filter(|worker| attached[*worker]).collect();
         most = most.max(active.len());
         if !active.is_empty() && numbers.below(3) == 0 {
             let chosen = active[numbers.pick(active.len())];
             adopt_all(&shards, chosen);
-            assert!(!shards.has_orphans());
+            assert!(!shards.has_unassigned());
         }
         assert_eq!(shards.stats().shards, most, "a shard was made without need");
-        // Every shard is an orphan or kept by one seat, and no worker is without one.
+        // Every shard is unassigned or assigned to one worker, and no worker is without one.
         let mut keepers = vec![0; shards.stats().shards];
-        for seat in &active {
-            assert!(shards.keeps(*seat).next().is_some());
-            shards.keeps(*seat).for_each(|shard| keepers[shard as usize] += 1);
+        for worker in &active {
+            assert!(shards.assigned_to(*worker).next().is_some());
+            shards.assigned_to(*worker).for_each(|shard| keepers[shard as usize] += 1);
         }
-        let orphans = keepers.iter().filter(|keepers| **keepers == 0).count();
+        let unassigned = keepers.iter().filter(|keepers| **keepers == 0).count();
         assert!(keepers.iter().all(|keepers| *keepers <= 1), "{keepers:?}");
-        assert_eq!(orphans, shards.stats().orphans);
+        assert_eq!(unassigned, shards.stats().unassigned);
     }
 }
 
 #[test]
-fn orphans_that_nobody_can_adopt_stay_in_the_queue() {
+fn shards_that_nobody_can_take_stay_in_the_queue() {
     let shards = shards::<()>(3);
-    assert_eq!([0, 1, 2].map(|seat| shards.attach(seat)), [0, 1, 2]);
+    assert_eq!([0, 1, 2].map(|worker| shards.attach(worker)), [0, 1, 2]);
     assert_eq!(shards.detach(0) + shards.detach(1), 2);
-    assert_eq!(shards.adopt(|| None, |_, _| panic!("nobody was chosen")), 0);
-    assert_eq!(shards.adopt(|| Some(1), |_, _| panic!("seat 1 is empty")), 0);
-    assert!(shards.has_orphans());
+    assert_eq!(shards.reassign(|| None, |_, _| panic!("nobody was chosen")), 0);
+    assert_eq!(shards.reassign(|| Some(1), |_, _| panic!("worker 1 is empty")), 0);
+    assert!(shards.has_unassigned());
     let mut told = Vec::new();
-    assert_eq!(shards.adopt(|| Some(2), |seat, shard| told.push((seat, shard))), 2);
+    assert_eq!(shards.reassign(|| Some(2), |worker, shard| told.push((worker, shard))), 2);
     assert_eq!(told, [(2, 0), (2, 1)]);
-    assert!(!shards.has_orphans());
+    assert!(!shards.has_unassigned());
     assert_eq!(shards.detach(2), 3, "extras are left behind as the home is");
 }
 
@@ -204,19 +207,19 @@ fn an_arm_says_whom_to_wake() {
     let shards = shards(2);
     let home = shards.attach(1);
     let armed = shards.arm(home, tick(50), ()).expect("room");
-    assert_eq!((armed.is_earliest, armed.keeper), (true, Some(1)));
+    assert_eq!((armed.is_earliest, armed.worker), (true, Some(1)));
     let armed = shards.arm(home, tick(60), ()).expect("room");
-    assert_eq!((armed.is_earliest, armed.keeper), (false, None));
+    assert_eq!((armed.is_earliest, armed.worker), (false, None));
     assert_eq!(shards.next_wake(1), Some(tick(50)));
     shards.detach(1);
-    let armed = shards.arm(home, tick(40), ()).expect("an orphan takes timers");
-    assert_eq!((armed.is_earliest, armed.keeper), (true, None));
+    let armed = shards.arm(home, tick(40), ()).expect("an unassigned shard takes timers");
+    assert_eq!((armed.is_earliest, armed.worker), (true, None));
     let wakes: Vec<_> = shards.wakes().collect();
     assert_eq!(wakes, [(home, None, Some(tick(40)))]);
     assert_eq!(shards.attach(0), home);
-    assert_eq!(shards.next_wake(0), Some(tick(40)), "the new keeper knows");
+    assert_eq!(shards.next_wake(0), Some(tick(40)), "the new assigned knows");
     let armed = shards.arm(home, tick(30), ()).expect("room");
-    assert_eq!(armed.keeper, Some(0));
+    assert_eq!(armed.worker, Some(0));
 }
 
 #[test]
@@ -227,9 +230,13 @@ fn ids_stay_valid_when_the_shard_changes_hands() {
     let arm = |value: &'static str| shards.arm(home, tick(9), value).expect("room").id;
     let (first, second, third) = (arm("first"), arm("second"), arm("third"));
     shards.detach(0);
-    assert!(shards.cancel(first), "of an orphan");
+    assert!(shards.cancel(first), "of an unassigned shard");
     adopt_all(&shards, 1);
-    assert_eq!(shards.cancel_take(second), Cancelled::Won(Some("second")), "of an adopted shard");
+    assert_eq!(
+        shards.cancel_take(second),
+        Cancelled::Won(Some("second")),
+        "of an reassigned shard"
+    );
     assert_eq!(shards.cancel_take(second), Cancelled::Lost);
     assert!(!shards.cancel(first));
     assert_eq!(poll(&shards, home, 9), ["third"]);
@@ -253,7 +260,7 @@ fn a_cancel_while_the_shard_is_held_wins_without_the_value() {
 #[test]
 fn a_million_remote_cancels_of_timers_of_one_hour_leave_bounded_memory() {
     const HOUR: u64 = 3_600_000;
-    let shards = Shards::new(ShardsConfig { seats: 2, capacity: 1 << 10, start: Tick::ZERO });
+    let shards = Shards::new(ShardsConfig { workers: 2, capacity: 1 << 10, start: Tick::ZERO });
     let home = shards.attach(0);
     let values = Arc::new(());
     for batch in 0..2_000 {
@@ -263,7 +270,7 @@ fn a_million_remote_cancels_of_timers_of_one_hour_leave_bounded_memory() {
         assert!(ids.into_iter().all(|id| shards.cancel(id)));
         let waiting = Arc::strong_count(&values) - 1;
         assert!(waiting <= RETURNS_MAX, "{waiting} values wait to be dropped");
-        assert!(shards.garbage(0) <= RETURNS_MAX, "{} said to be stale", shards.garbage(0));
+        assert!(shards.stale_len(0) <= RETURNS_MAX, "{} said to be stale", shards.stale_len(0));
     }
     assert_eq!(shards.len(home), Some(0));
     assert_eq!(Arc::strong_count(&values), 1);
@@ -272,7 +279,7 @@ fn a_million_remote_cancels_of_timers_of_one_hour_leave_bounded_memory() {
 #[test]
 fn close_hands_out_every_timer_once_and_refuses_the_rest() {
     let shards = shards(3);
-    let homes: Vec<u32> = (0..3).map(|seat| shards.attach(seat)).collect();
+    let homes: Vec<u32> = (0..3).map(|worker| shards.attach(worker)).collect();
     let deadlines = [5, 1 << 25, u64::MAX, 70, 5, u64::MAX - 1];
     let mut ids = Vec::new();
     for home in &homes {
@@ -287,10 +294,10 @@ fn close_hands_out_every_timer_once_and_refuses_the_rest() {
     let mut drained = Vec::new();
     let closed = shards.close(|value| {
         let is_held = |home: &&u32| shards.len(**home).is_none();
-        assert_eq!(homes.iter().find(is_held), None, "a lease is held");
+        assert_eq!(homes.iter().find(is_held), None, "a guard is held");
         drained.push(value);
     });
-    // A shard's in order of their deadlines; the last one's, which is an orphan, too.
+    // A shard's in order of their deadlines; the last one's, which is unassigned, too.
     assert_eq!(drained, [3, 1, 5, 2, 6, 10, 9, 11, 8, 12, 16, 15, 13, 17, 14]);
     assert_eq!(closed, Closed { drained: 15, left: 0 });
     let refused = shards.arm(homes[0], tick(1), 77).expect_err("closed");
@@ -314,7 +321,7 @@ fn a_shard_that_is_held_while_it_is_closed_is_left_for_the_next_close() {
     let mut drained = Vec::new();
     shards.poll(home, tick(1), 10, |timer| {
         assert_eq!(timer.value, 1);
-        let closed = shards.close(|_| panic!("the lease is held"));
+        let closed = shards.close(|_| panic!("the guard is held"));
         assert_eq!(closed, Closed { drained: 0, left: 1 });
         let refused = shards.arm(home, tick(9), 9).expect_err("closed");
         assert_eq!(refused.into_inner(), Some(9));
@@ -326,7 +333,7 @@ fn a_shard_that_is_held_while_it_is_closed_is_left_for_the_next_close() {
 
 #[test]
 fn a_full_shard_gives_the_value_back() {
-    let shards = Shards::new(ShardsConfig { seats: 1, capacity: 8, start: Tick::ZERO });
+    let shards = Shards::new(ShardsConfig { workers: 1, capacity: 8, start: Tick::ZERO });
     let home = shards.attach(0);
     let refused = (0..9).find_map(|n| shards.arm(home, tick(9), n).err()).expect("full");
     assert!(refused.is_full() && !refused.is_busy() && !refused.is_closed());
@@ -334,8 +341,8 @@ fn a_full_shard_gives_the_value_back() {
 }
 
 #[test]
-#[should_panic(expected = "a worker is at seat 0 already")]
-fn two_workers_at_a_seat_are_a_fault() {
+#[should_panic(expected = "is attached already")]
+fn two_workers_of_one_index_are_a_fault() {
     let shards = shards::<()>(1);
     shards.attach(0);
     shards.attach(0);
@@ -350,13 +357,13 @@ impl Ends {
     }
 }
 
-/// What every thread does with its seat, until it has armed enough.
-fn come_and_go(shards: &Shards<usize>, seat: usize, ends: &Ends, close_at: Option<usize>) {
-    let mut numbers = Numbers(seat as u64 + 1);
+/// What every thread does with its worker, until it has armed enough.
+fn come_and_go(shards: &Shards<usize>, worker: usize, ends: &Ends, close_at: Option<usize>) {
+    let mut numbers = Numbers(worker as u64 + 1);
     let mut ids: BTreeMap<usize, TimerId> = BTreeMap::new();
-    let mut home = shards.attach(seat);
+    let mut home = shards.attach(worker);
     for step in 0..PER_THREAD {
-        let (value, now) = (seat * PER_THREAD + step, tick(step as u64));
+        let (value, now) = (worker * PER_THREAD + step, tick(step as u64));
         match shards.arm(home, tick(numbers.below(2 * PER_THREAD as u64)), value) {
             Ok(armed) => assert_eq!(ids.insert(value, armed.id), None),
             Err(refused) => {
@@ -384,23 +391,23 @@ fn come_and_go(shards: &Shards<usize>, seat: usize, ends: &Ends, close_at: Optio
                 }
             }
             2 if numbers.below(16) == 0 => {
-                shards.detach(seat);
-                home = shards.attach(seat);
+                shards.detach(worker);
+                home = shards.attach(worker);
             }
-            3 => assert!(shards.adopt(|| Some((seat + 1) % 3), |_, _| ()) <= 3),
+            3 => assert!(shards.reassign(|| Some((worker + 1) % 3), |_, _| ()) <= 3),
             4 => {
-                if let Some(shard) = shards.overdue(now, Some(seat), step) {
+                if let Some(shard) = shards.overdue(now, Some(worker), step) {
                     shards.take_over(shard, now, 16, |timer| ends.count(timer.value));
                 }
             }
             _ => {
-                for shard in shards.keeps(seat) {
+                for shard in shards.assigned_to(worker) {
                     shards.poll(shard, now, 16, |timer| ends.count(timer.value));
                 }
             }
         }
     }
-    shards.detach(seat);
+    shards.detach(worker);
 }
 
 /// How many timers a thread of a stress test arms.
@@ -411,14 +418,14 @@ fn check_ends(close_at: Option<usize>) {
     let shards = shards(3);
     let ends = Ends((0..3 * PER_THREAD).map(|_| AtomicUsize::new(0)).collect());
     thread::scope(|scope| {
-        for seat in 0..3 {
+        for worker in 0..3 {
             let (shards, ends) = (&shards, &ends);
-            let close_at = close_at.filter(|_| seat == 0);
-            scope.spawn(move || come_and_go(shards, seat, ends, close_at));
+            let close_at = close_at.filter(|_| worker == 0);
+            scope.spawn(move || come_and_go(shards, worker, ends, close_at));
         }
     });
     let stats = shards.stats();
-    assert_eq!(stats.orphans, stats.shards, "all have left");
+    assert_eq!(stats.unassigned, stats.shards, "all have left");
     assert!(stats.shards <= 3);
     assert_eq!(shards.close(|value| ends.count(value)).left, 0);
     for (value, ends) in ends.0.iter().enumerate() {

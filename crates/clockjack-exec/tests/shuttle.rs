@@ -1,4 +1,4 @@
-//! The whole engine with its workers, handles, timers and commands, in schedules drawn at random:
+//! The whole executor with its workers, handles, timers and commands, in schedules drawn at random:
 //! run with `cargo xtask shuttle`.
 #![cfg(shuttle)]
 
@@ -6,13 +6,13 @@ extern crate alloc;
 
 #[path = "shuttle/leave.rs"]
 mod leave;
+#[path = "shuttle/links.rs"]
+mod links;
 #[path = "shuttle/process.rs"]
 mod process;
-#[path = "shuttle/stage.rs"]
-mod stage;
 #[path = "shuttle/task.rs"]
 mod task;
-#[path = "shuttle/ties.rs"]
-mod ties;
 #[path = "shuttle/timer.rs"]
 mod timer;
+#[path = "shuttle/toolbox.rs"]
+mod toolbox;

@@ -1,4 +1,4 @@
-//! An executor of one thread, disturbed by others: every wake leads to a turn, every message is
+//! An executor of one thread, disturbed by others: every wake leads to a poll, every message is
 //! handled or comes back, every timer fires or is cancelled.
 //!
 //! Bounded work and a clock that is advanced by hand: a test ends when everything is accounted for,
@@ -21,7 +21,7 @@ use std::{
 };
 
 use clockjack_exec::{
-    Commands, Event, Events, Failure, Handle, Join, Limits, LocalExecutor, Payload, Process,
+    Commands, Event, Events, Failure, Handle, JoinHandle, Limits, LocalExecutor, Payload, Process,
     ProcessRef, StepOutput, Toolbox,
 };
 use clockjack_testing::{
@@ -166,7 +166,7 @@ fn a_wake_from_another_thread_leads_to_a_turn() {
         for number in 0..THREADS {
             let mine: Vec<Arc<Gate>> =
                 gates.iter().skip(number).step_by(THREADS).map(Arc::clone).collect();
-            let joins: Vec<Join<usize>> = mine
+            let joins: Vec<JoinHandle<usize>> = mine
                 .iter()
                 .map(|gate| handle.spawn(reaches(Arc::clone(gate), STEPS * THREADS)))
                 .collect();
@@ -247,7 +247,7 @@ fn sink(handle: &Handle, n_closed: &Arc<AtomicUsize>) -> ProcessRef<Letter> {
     handle.submit(sink).expect("there is room, and nobody stops")
 }
 
-/// Writes letters to whoever is in the list, and replaces those that have ended.
+/// Sends messages to the processes in the list, and replaces those that have ended.
 fn write(
     (from, kills): (usize, bool),
     handle: &Handle,

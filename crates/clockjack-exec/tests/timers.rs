@@ -17,7 +17,7 @@ use std::sync::Mutex;
 
 use clockjack_exec::{Interval, Limits, Timer};
 use clockjack_time::Tick;
-use model::{Model, TICK, Wrapped, counter, ended, seat, waker};
+use model::{Model, TICK, Wrapped, counter, ended, waker, worker};
 
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -35,7 +35,7 @@ fn a_worker_that_is_free_takes_over_what_a_blocked_one_is_late_for() {
         let (model, log) = (Arc::clone(&model), Arc::clone(&log));
         async move {
             clockjack_exec::sleep(ms(10)).await.unwrap();
-            log.lock().unwrap().push((seat(), model.now()));
+            log.lock().unwrap().push((worker(), model.now()));
         }
     }));
     let blocked = handle.spawn({
@@ -153,10 +153,10 @@ fn timers_outlive_their_workers_and_keep_their_time() {
             }));
             timers.push(due);
         }
-        let seat = usize::try_from(round % 3).unwrap();
-        model.work_until(seat, model.now() + 4 * TICK);
+        let worker = usize::try_from(round % 3).unwrap();
+        model.work_until(worker, model.now() + 4 * TICK);
         let _ = model.look();
-        assert!(handle.stats().timer_shards <= 3, "more shards than seats");
+        assert!(handle.stats().timer_shards <= 3, "more shards than workers");
     }
     model.work_until(1, model.now() + 600 * TICK);
     let log = log.lock().unwrap();
@@ -165,14 +165,18 @@ fn timers_outlive_their_workers_and_keep_their_time() {
         assert!(at >= due, "due at {due}, fired at {at}");
         assert!(*at <= due + 2 * TICK, "due at {due}, fired at {at}");
     }
-    assert!(handle.stats().shards_adopted > 0);
-    assert_eq!(handle.stats().timer_shards, 1, "an orphan is taken before a shard is made");
+    assert!(handle.stats().shards_reassigned > 0);
+    assert_eq!(
+        handle.stats().timer_shards,
+        1,
+        "an unassigned shard is taken before one is created"
+    );
     drop(log);
     model.finish();
 }
 
 #[test]
-fn a_shard_of_a_worker_that_left_is_adopted_by_one_that_stays() {
+fn a_shard_of_a_worker_that_left_is_reassigned_to_one_that_stays() {
     let model = Model::new(2);
     let fired = Arc::new(AtomicUsize::new(0));
     let step = model.handle().spawn({
@@ -187,16 +191,16 @@ fn a_shard_of_a_worker_that_left_is_adopted_by_one_that_stays() {
                 }
             }));
             model.work(1);
-            assert_eq!(model.handle().stats().shards_adopted, 0);
-            assert!(model.metronome_unparks() > 0 || model.look().0.is_some());
+            assert_eq!(model.handle().stats().shards_reassigned, 0);
+            assert!(model.watchdog_unparks() > 0 || model.look().0.is_some());
             let _ = model.look();
-            assert_eq!(model.handle().stats().shards_adopted, 1);
+            assert_eq!(model.handle().stats().shards_reassigned, 1);
         }
     });
     model.work_until(0, 60 * TICK);
     ended(step);
     assert_eq!(fired.load(SeqCst), 1);
-    assert_eq!(model.now(), 50 * TICK, "its keeper slept for it, and woke in time");
+    assert_eq!(model.now(), 50 * TICK, "its assigned slept for it, and woke in time");
     assert_eq!(model.handle().stats().timers_taken_over, 0);
     model.finish();
 }
@@ -214,7 +218,7 @@ fn a_clock_that_stands_still_fires_nothing_and_one_that_jumps_only_what_is_due()
         timers.push(timer);
     }
     let busy = || {
-        // Many turns, so that the worker looks at its timers often.
+        // Many polls, so that the worker polls its timers often.
         drop(model.handle().spawn(async {
             for _ in 0..1_000 {
                 clockjack_exec::yield_now().await;

@@ -1,35 +1,35 @@
-//! Actors and graphs together, in both directions.
+//! Connects actors and graphs, in both directions.
 //!
-//! * A component that asks: [`ActorCall`] forwards what comes to an actor and publishes the answer
-//!   at the beginning of a later epoch, as any task does. In files it is a type that
-//!   [`Registry::register_actor`](crate::Registry::register_actor) adds.
-//! * An actor that owns a graph: it starts one in a handler, keeps a [`Feed`](crate::Feed) to its
-//!   input boundary, has its outputs told to itself
-//!   ([`RunOptions::subscribe`](crate::RunOptions::subscribe)), and makes it end with itself
-//!   ([`GraphRun::stop_on_drop`](crate::GraphRun::stop_on_drop)).
+//! * A component that asks an actor: [`ActorCall`] forwards its inputs to an actor and publishes
+//!   the replies at the start of a later epoch, like the result of any task. In files it is a type
+//!   that [`Registry::register_actor`](crate::Registry::register_actor) adds.
 //!
-//! What actors do is outside of the graph: a run is as repeatable as their answers. The order in
-//! which they are asked and told is the graph's, for any number of workers.
+//! * An actor that owns a graph: it starts the graph in a handler, keeps a [`Feed`](crate::Feed) to
+//!   its input boundary, receives the outputs as messages
+//!   ([`RunOptions::subscribe`](crate::RunOptions::subscribe)), and stops the run when it stops
+//!   itself ([`GraphRun::stop_on_drop`](crate::GraphRun::stop_on_drop)).
+//!
+//! Actors are outside of the graph: a run is as reproducible as their replies. The graph determines
+//! the order of the messages to actors, for any number of workers.
 
 mod actor_call;
 mod owned;
 mod subscription;
 
+use crate::named::named;
 pub use actor_call::ActorCall;
 pub use owned::OwnedRun;
 pub(crate) use subscription::{Subscription, subscribe};
 
-use crate::named::named;
-
 named! {
-    /// What if an actor does not take what it is sent: its mailbox is full, or too many requests
-    /// are under way. It is counted in any case.
+    /// What happens if an actor does not accept a message because its mailbox is full, or if too
+    /// many requests are in flight. Such messages are always counted.
     #[derive(Default)]
     pub enum OnRefused {
-        /// It is a failure of the component.
+        /// The component fails.
         #[default]
         Fail = "fail",
-        /// It is lost.
+        /// The message is dropped.
         Drop = "drop",
     }
 }

@@ -1,67 +1,63 @@
-//! What computes: a component, its ports, its settings.
+//! Components: their traits, ports and settings.
 
 pub mod config;
 pub mod descriptor;
 pub mod port;
 
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use clockjack_exec::Failure;
 
+use crate::run::GraphContext;
 pub use config::{Config, ConfigError};
 pub use descriptor::{ConfigField, ConfigKind, Descriptor, Multiplicity, Need, PortDescriptor};
 pub use port::{Binder, Input, InputPort, Output, OutputPort};
 
-use crate::run::GraphContext;
-
-/// What a component is: written by `#[derive(Component)]`.
+/// The type of a component: implemented by `#[derive(Component)]`.
 pub trait Component: Send + 'static {
-    /// The key of its type in a registry and in files.
+    /// The name of the type in a registry and in files.
     const TYPE: &'static str;
 
-    /// Its ports and settings.
+    /// The ports and settings of the type.
     fn describe() -> Descriptor;
 
-    /// Takes the keys of its ports.
+    /// Stores the keys of the component's ports.
     fn bind(&mut self, ports: &mut Binder<'_>);
 
-    /// Takes its settings: before it is activated, and at each change after.
+    /// Applies the settings: before activation, and at each change after it.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`], if it cannot work with them.
+    /// [`ConfigError`], if the settings are not acceptable.
     fn configure(&mut self, config: &Config) -> Result<(), ConfigError>;
 }
 
-/// What a component does. One invocation at a time.
+/// The behaviour of a component that executes one invocation at a time.
 pub trait Execute: Component {
-    /// One invocation.
+    /// Executes one invocation.
     ///
     /// # Errors
     ///
-    /// A failure: what it has published is thrown away, and its `on_error` decides what follows.
+    /// A failure: the published messages are discarded, and `on_error` decides what follows.
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure>;
 
-    /// Before the first invocation, after those that it depends on.
+    /// Called before the first invocation, after the activation of its dependencies.
     ///
     /// # Errors
     ///
-    /// A failure: the run does not start, and those that were activated are deactivated.
+    /// A failure: the run does not start, and components that are already active are deactivated.
     fn activate(&mut self) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// After the last invocation, before those that it depends on.
+    /// Called after the last invocation, before the deactivation of its dependencies.
     ///
     /// # Errors
     ///
-    /// A failure: it is reported, the others are deactivated all the same.
+    /// A failure: it is reported, and the other components are deactivated nevertheless.
     fn deactivate(&mut self) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Back to what it was when it was activated.
+    /// Resets the component to its state at activation.
     ///
     /// # Errors
     ///
@@ -70,7 +66,7 @@ pub trait Execute: Component {
         Ok(())
     }
 
-    /// Its state, if it has one that can be written down.
+    /// The state of the component, if it supports snapshots.
     ///
     /// # Errors
     ///
@@ -79,16 +75,16 @@ pub trait Execute: Component {
         Ok(None)
     }
 
-    /// Takes a state that [`snapshot`](Self::snapshot) gave.
+    /// Restores a state that [`snapshot`](Self::snapshot) returned.
     ///
     /// # Errors
     ///
-    /// A failure: the run does not start. By default anything but an empty state is refused.
+    /// A failure: the run does not start. By default only an empty state is accepted.
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
         refuse_restore(Self::TYPE, snapshot)
     }
 
-    /// Looks at new settings without taking them.
+    /// Checks new settings without applying them.
     ///
     /// # Errors
     ///
@@ -99,16 +95,16 @@ pub trait Execute: Component {
     }
 }
 
-/// What a reentrant component does: invocations may overlap.
+/// The behaviour of a reentrant component, whose invocations may overlap.
 pub trait ExecuteShared: Component + Sync {
-    /// One invocation.
+    /// Executes one invocation.
     ///
     /// # Errors
     ///
-    /// A failure: what it has published is thrown away, and its `on_error` decides what follows.
+    /// A failure: the published messages are discarded, and `on_error` decides what follows.
     fn execute(&self, cx: &mut GraphContext<'_>) -> Result<(), Failure>;
 
-    /// Before the first invocation, after those that it depends on.
+    /// Called before the first invocation, after the activation of its dependencies.
     ///
     /// # Errors
     ///
@@ -117,7 +113,7 @@ pub trait ExecuteShared: Component + Sync {
         Ok(())
     }
 
-    /// After the last invocation.
+    /// Called after the last invocation.
     ///
     /// # Errors
     ///
@@ -127,14 +123,14 @@ pub trait ExecuteShared: Component + Sync {
     }
 }
 
-/// The state of a component, written down.
+/// The saved state of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The type of the component. Another type's is refused.
+    /// The type of the component. A snapshot of another type is refused.
     pub component_type: String,
-    /// The version of the format, as the component counts.
+    /// The version of the format, as defined by the component.
     pub version: u32,
-    /// The state.
+    /// The encoded state.
     pub payload: Vec<u8>,
 }
 
@@ -145,6 +141,6 @@ pub(crate) fn refuse_restore(
     if snapshot.payload.is_empty() {
         Ok(())
     } else {
-        Err(Failure::msg(alloc::format!("`{component_type}` has no state to restore")))
+        Err(Failure::msg(format!("`{component_type}` has no state to restore")))
     }
 }

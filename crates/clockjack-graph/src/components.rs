@@ -1,24 +1,24 @@
-//! Components for files without code: what a first graph, a test or a demonstration is made of.
-//! There is no scripting; who needs another one writes it in Rust.
+//! Standard components for files without code: building blocks of first graphs, tests and
+//! demonstrations. There is no scripting; other components are written in Rust.
 //!
-//! They are as repeatable as the graph: none looks at a clock other than the run's, noise comes
-//! from a seed, and arithmetic is `+ - * /`, whose bits are the same on every machine.
+//! They are deterministic: they use no clock except that of the run, noise comes from a seed, and
+//! arithmetic uses only `+ - * /`, whose results are identical on every machine.
 //!
-//! * Values come in: [`input`](boundary::FeedInput), [`binary_input`](buffers::BinaryInput),
+//! * Inputs: [`input`](boundary::FeedInput), [`binary_input`](buffers::BinaryInput),
 //!   [`frame_input`](buffers::FrameInput).
-//! * Values are made: [`constant`](sources::Constant), [`counter`](sources::Counter),
+//! * Sources: [`constant`](sources::Constant), [`counter`](sources::Counter),
 //!   [`source`](sources::Source), [`noise`](sources::Noise).
-//! * Values pass: [`identity`](plain::Identity), [`join`](plain::Join),
+//! * Processing: [`identity`](plain::Identity), [`join`](plain::Join),
 //!   [`validator`](plain::Validator), [`delay`](plain::Delay),
 //!   [`async_worker`](plain::AsyncWorker).
-//! * A control loop: [`sensor`](control::Sensor), [`estimator`](control::Estimator),
+//! * Control: [`sensor`](control::Sensor), [`estimator`](control::Estimator),
 //!   [`controller`](control::Controller), [`actuator`](control::Actuator).
-//! * Values are measured: [`rate_probe`](plain::RateProbe).
-//! * Values go out: [`output`](boundary::CountOutput), [`binary_output`](buffers::BinaryOutput),
+//! * Measurement: [`rate_probe`](plain::RateProbe).
+//! * Outputs: [`output`](boundary::CountOutput), [`binary_output`](buffers::BinaryOutput),
 //!   [`frame_output`](buffers::FrameOutput).
 //!
-//! A value is an `f64`, unless the type says else. The input is called `in` and the output `out`
-//! where there is one.
+//! Values are `f64` unless the type says otherwise. If there is only one input, it is called `in`;
+//! if there is only one output, it is called `out`.
 
 pub mod boundary;
 pub mod buffers;
@@ -31,7 +31,7 @@ mod tests;
 
 use crate::registry::Registry;
 
-/// Adds all of them.
+/// Registers all standard components.
 pub(crate) fn register_all(registry: Registry) -> Registry {
     registry
         .register::<boundary::FeedInput>()

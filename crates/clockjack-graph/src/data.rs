@@ -1,4 +1,4 @@
-//! What flows through a graph: typed values that can be written down.
+//! Payloads: typed values that can be encoded.
 
 mod array;
 pub mod blob;
@@ -6,8 +6,6 @@ pub mod frame;
 pub mod pool;
 pub mod value;
 
-use alloc::string::String;
-use alloc::vec::Vec;
 use core::fmt;
 
 pub use blob::Blob;
@@ -15,40 +13,40 @@ pub use frame::{Frame, FrameError, PixelFormat};
 pub use pool::{BufferPool, Loan, PoolError, PoolStats};
 pub use value::{Small, Value};
 
-/// A payload. What is written down in a commit log or compared by a loop is what
-/// [`encode`](Self::encode) gives, so equal values must give equal bytes on every machine.
+/// A payload. Commit logs and loops compare the bytes of [`encode`](Self::encode), so equal values
+/// must have equal bytes on every machine.
 pub trait Data: Send + Sync + Sized + 'static {
-    /// Its name. Ports of different names cannot be connected.
+    /// The name of the type. Ports with different names cannot be connected.
     const SCHEMA: &'static str;
 
-    /// Appends the bytes of this value.
+    /// Appends the encoded value.
     fn encode(&self, out: &mut Vec<u8>);
 
-    /// The value of these bytes.
+    /// Decodes a value.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`], if they are not what `encode` writes.
+    /// [`DecodeError`], if the bytes are not an encoded value.
     fn decode(bytes: &[u8]) -> Result<Self, DecodeError>;
 
-    /// The value as a number, if it is one: such values are copied instead of shared.
+    /// The value as an inline number, if it is one: inline numbers are copied instead of shared.
     ///
     /// # Errors
     ///
-    /// The value itself, if it is none. That is the default, and right for all types outside this
-    /// crate.
+    /// The value itself, if it is not a number. This is the default, and correct for all types
+    /// outside of this crate.
     #[doc(hidden)]
     fn into_small(self) -> Result<Small, Self> {
         Err(self)
     }
 }
 
-/// The bytes are not those of a value.
+/// The bytes are not an encoded value of the type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    /// The type that was asked for.
+    /// The expected type.
     pub schema: &'static str,
-    /// What is wrong.
+    /// The reason.
     pub reason: &'static str,
 }
 
@@ -72,7 +70,7 @@ macro_rules! numbers {
             fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
                 let bytes = bytes.try_into().map_err(|_| DecodeError {
                     schema: $schema,
-                    reason: "other length",
+                    reason: "wrong length",
                 })?;
                 Ok(Self::from_le_bytes(bytes))
             }

@@ -1,4 +1,4 @@
-//! What a graph is, before anything is checked: from a file, or from a builder in code.
+//! The description of a graph before it is checked: read from a file or built in code.
 
 pub mod builder;
 mod decode;
@@ -18,7 +18,7 @@ pub use schema::json_schema;
 pub use spec::{
     BoundaryRole, BoundarySpec, ComponentSpec, Condition, ConfigMap, ConfigValue, Convergence,
     CopyPolicy, Domain, EdgeKind, EdgePolicy, EdgeSpec, ErrorPolicy, ErrorPolicySpec,
-    EventSourceSpec, ExecutionSpec, GraphKind, GraphSpec, HierarchyEntry, LaneOverflow, LaneSpec,
-    LaneType, LoopMode, LoopSpec, LoopType, Marks, Mode, OnPolicyError, Overflow, OverrunPolicy,
+    EventSourceSpec, ExecutionSpec, FieldSpans, GraphKind, GraphSpec, HierarchyEntry, LaneOverflow,
+    LaneSpec, LaneType, LoopMode, LoopSpec, LoopType, Mode, OnPolicyError, Overflow, OverrunPolicy,
     Owner, PartialSuccess, Priority, Readers, Source, SourceType, Span, TriggerSpec, TriggerType,
 };

@@ -1,4 +1,4 @@
-//! What is wrong with a graph, or may be: raised where it is found, with its place in the text.
+//! Diagnostics: errors, warnings and advice about a graph, each with its location in the text.
 
 pub mod code;
 pub mod explain;
@@ -6,50 +6,48 @@ pub mod json;
 pub mod render;
 mod sarif;
 
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use std::sync::Arc;
 
 use crate::describe::{Source, Span};
 pub use code::{Category, Code, Severity};
 pub use render::{Paint, Renderer};
 
-/// A finding.
+/// A diagnostic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
-    /// What kind of finding it is.
+    /// The kind of problem.
     pub code: Code,
-    /// How bad it is.
+    /// How severe the problem is.
     pub severity: Severity,
-    /// One sentence, lower case, with the values.
+    /// The message: one sentence in lower case that includes the values.
     pub message: String,
-    /// Where in the graph: `components.x`, `edges.y.policy.capacity`.
+    /// The location in the graph, for example `components.x` or `edges.y.policy.capacity`.
     pub path: String,
-    /// Where in the text.
+    /// The location in the text.
     pub span: Span,
-    /// Other places that belong to it, with a word on each.
-    pub also: Vec<(Span, String)>,
-    /// The components that it is about.
+    /// Related locations in the text, each with a note.
+    pub related: Vec<(Span, String)>,
+    /// The components that are involved.
     pub components: Vec<String>,
-    /// The edges that it is about.
+    /// The edges that are involved.
     pub edges: Vec<String>,
-    /// What to do.
+    /// A suggestion for the user.
     pub help: Option<String>,
-    /// What to write instead, if that is certain.
+    /// A replacement for the text, if it is certain.
     pub fix: Option<Fix>,
 }
 
-/// A change of the text that removes the fault.
+/// A change of the text that fixes the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
-    /// What is replaced.
+    /// The part of the text to replace.
     pub span: Span,
-    /// By what.
+    /// The replacement.
     pub replacement: String,
 }
 
 impl Diagnostic {
-    /// A finding with the severity of its code.
+    /// Creates a diagnostic with the severity of its code.
     #[must_use]
     pub fn new(code: Code, path: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
@@ -58,7 +56,7 @@ impl Diagnostic {
             message: message.into(),
             path: path.into(),
             span: Span::NONE,
-            also: Vec::new(),
+            related: Vec::new(),
             components: Vec::new(),
             edges: Vec::new(),
             help: None,
@@ -66,44 +64,44 @@ impl Diagnostic {
         }
     }
 
-    /// Where it stands in the text.
+    /// Sets the location in the text.
     #[must_use]
     pub fn at(mut self, span: Span) -> Self {
         self.span = span;
         self
     }
 
-    /// Another place that belongs to it.
+    /// Adds a related location.
     #[must_use]
-    pub fn and_at(mut self, span: Span, note: impl Into<String>) -> Self {
+    pub fn related_at(mut self, span: Span, note: impl Into<String>) -> Self {
         if !span.is_none() {
-            self.also.push((span, note.into()));
+            self.related.push((span, note.into()));
         }
         self
     }
 
-    /// A component that it is about.
+    /// Adds a component that is involved.
     #[must_use]
     pub fn component(mut self, id: impl Into<String>) -> Self {
         self.components.push(id.into());
         self
     }
 
-    /// An edge that it is about.
+    /// Adds an edge that is involved.
     #[must_use]
     pub fn edge(mut self, id: impl Into<String>) -> Self {
         self.edges.push(id.into());
         self
     }
 
-    /// What to do.
+    /// Sets the suggestion for the user.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// What to write instead.
+    /// Sets the replacement text.
     #[must_use]
     pub fn fix(mut self, span: Span, replacement: impl Into<String>) -> Self {
         if !span.is_none() {
@@ -112,24 +110,24 @@ impl Diagnostic {
         self
     }
 
-    /// Whether the graph cannot run because of it.
+    /// Whether this diagnostic prevents the graph from running.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 }
 
-/// All findings about a graph, in the order of the text.
+/// All diagnostics of a graph, in the order of the text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diagnostics {
-    /// The text that the spans are of.
+    /// The text that the spans refer to.
     pub source: Option<Arc<Source>>,
-    /// The findings.
+    /// The diagnostics.
     pub list: Vec<Diagnostic>,
 }
 
 impl Diagnostics {
-    /// How many of them keep the graph from running.
+    /// The number of errors. A graph with errors cannot run.
     #[must_use]
     pub fn n_errors(&self) -> usize {
         self.list.iter().filter(|one| one.is_error()).count()
@@ -140,10 +138,10 @@ impl core::fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let mut errors = self.list.iter().filter(|one| one.is_error());
         match (errors.next(), errors.count()) {
-            (None, _) => write!(f, "the graph has no faults"),
+            (None, _) => write!(f, "the graph has no errors"),
             (Some(first), 0) => write!(f, "{}: {}", first.path, first.message),
             (Some(first), more) => {
-                write!(f, "{}: {} (and {more} more faults)", first.path, first.message)
+                write!(f, "{}: {} (and {more} more errors)", first.path, first.message)
             }
         }
     }

@@ -1,17 +1,17 @@
-//! What code that `#[derive(Component)]` has written needs beside the public types. Not for anybody
-//! else.
+//! Support for the code that `#[derive(Component)]` generates. Not for other users.
 //!
-//! The bounds of a setting are told to the compiler of graphs by its [`ConfigField`], and checked
-//! once more when the component is configured: settings can also come from code, and change while a
-//! graph runs.
+//! A [`ConfigField`] declares the bounds of a setting to the graph compiler. The bounds are checked
+//! again when the component is configured, because settings can also come from code and change
+//! while a graph runs.
 
 use clockjack_sync::mutant;
 
-use crate::component::{Config, ConfigError, ConfigField};
-use crate::describe::ConfigValue;
-
 pub use crate::component::config::FromConfig;
 pub use crate::describe::BoundaryRole;
+use crate::{
+    component::{Config, ConfigError, ConfigField},
+    describe::ConfigValue,
+};
 
 /// The setting with these bounds.
 #[must_use]
@@ -20,11 +20,11 @@ pub fn bounded(mut field: ConfigField, min: Option<f64>, max: Option<f64>) -> Co
     field
 }
 
-/// Checks a number, if it is given.
+/// Checks a number, if it is set.
 ///
 /// # Errors
 ///
-/// [`ConfigError`], if it is not between these, both included. So NaN is none that is.
+/// [`ConfigError`], if the number is not within these inclusive bounds. NaN is never within bounds.
 pub fn check_bounds(
     config: &Config,
     name: &str,
@@ -38,15 +38,15 @@ pub fn check_bounds(
         return Ok(());
     }
     let wanted = match (min, max) {
-        (Some(min), Some(max)) => alloc::format!("from {min} to {max}"),
-        (Some(min), None) => alloc::format!("of at least {min}"),
-        (None, Some(max)) => alloc::format!("of at most {max}"),
-        (None, None) => "that is one".into(),
+        (Some(min), Some(max)) => format!("from {min} to {max}"),
+        (Some(min), None) => format!("of at least {min}"),
+        (None, Some(max)) => format!("of at most {max}"),
+        (None, None) => "within bounds".into(),
     };
-    Err(ConfigError::new(name, alloc::format!("a number {wanted} is needed, not {value}")))
+    Err(ConfigError::new(name, format!("expected a number {wanted}, found {value}")))
 }
 
-/// Checks a text, if it is given.
+/// Checks a string, if it is set.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ pub fn check_choice(config: &Config, name: &str, choices: &[&str]) -> Result<(),
     match config.map().get(name) {
         Some(ConfigValue::Text(text)) if !choices.contains(&text.as_str()) => {
             let wanted = choices.join("`, `");
-            let reason = alloc::format!("one of `{wanted}` is needed, not `{text}`");
+            let reason = format!("expected one of `{wanted}`, found `{text}`");
             Err(ConfigError::new(name, reason))
         }
         _ => Ok(()),

@@ -1,83 +1,87 @@
-//! A graph that can run, and a run of it.
+//! A compiled graph, and a run of it.
 
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
-use core::pin::Pin;
-use core::sync::atomic::Ordering;
-use core::task::{Context, Poll};
+use core::{
+    fmt,
+    pin::Pin,
+    sync::atomic::Ordering,
+    task::{Context, Poll},
+};
+use std::sync::Arc;
 
 use clockjack_actor::ActorSystem;
 
-use crate::compile::Plan;
-use crate::data::Data;
-use crate::describe::GraphFile;
-use crate::diagnostic::Diagnostics;
-use crate::registry::Factory;
-use crate::registry::Registry;
-use crate::registry::node::Body;
-use crate::run::feed::Feed;
-use crate::run::shared::RunShared;
-use crate::run::start::{Ended, Started, start};
-use crate::run::wiring::{Port, find_port};
-use crate::run::{LaneReport, LiveLane, Metrics, Reconfigure, RunError, RunOptions, RunReport};
+use crate::{
+    compile::Plan,
+    data::Data,
+    describe::GraphFile,
+    diagnostic::Diagnostics,
+    registry::{Factory, Registry, node::ErasedComponent},
+    run::{
+        LaneReport, LiveLane, Metrics, Reconfigure, RunError, RunOptions, RunReport,
+        flow::{feed::Feed, inbox},
+        setup::{
+            shared::RunShared,
+            start::{Ended, Started, start},
+            wiring::{Port, find_port},
+        },
+    },
+};
 
-/// A graph that can run.
+/// A compiled graph that can run.
 pub struct Graph {
     pub(crate) plan: Arc<Plan>,
-    pub(crate) made: Vec<Made>,
+    pub(crate) sources: Vec<ComponentSource>,
 }
 
 impl GraphFile {
-    /// Checks the graph, and fixes the order in which its results are committed.
+    /// Checks the graph and computes the order in which its results are committed.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it, at once.
+    /// All errors of the graph.
     pub fn compile(&self, registry: &Registry) -> Result<Graph, Diagnostics> {
-        let (plan, findings) = crate::compile::check(self.spec(), registry);
-        let Some(plan) = plan else { return Err(findings) };
-        let made = plan.components.iter().map(|one| {
+        let (plan, diagnostics) = crate::compile::check(self.spec(), registry);
+        let Some(plan) = plan else { return Err(diagnostics) };
+        let sources = plan.components.iter().map(|one| {
             let entry = registry.entry(&one.spec.component_type);
-            Made::Factory(Arc::clone(&entry.expect("an unknown type is an error").make))
+            ComponentSource::Factory(Arc::clone(&entry.expect("an unknown type is an error").make))
         });
-        let made = made.collect();
-        Ok(Graph { plan: Arc::new(plan), made })
+        let sources = sources.collect();
+        Ok(Graph { plan: Arc::new(plan), sources })
     }
 }
 
-/// A component of a graph that does not run yet.
-pub(crate) enum Made {
-    /// It was made by the user, who has no other.
-    Once(Body),
-    /// As many as are needed.
+/// How the run obtains a component.
+pub(crate) enum ComponentSource {
+    /// An instance that the user created. There is no other.
+    Instance(ErasedComponent),
+    /// A factory that creates as many instances as needed.
     Factory(Factory),
 }
 
-impl Made {
-    /// The component, and what makes another one.
-    pub(crate) fn into_parts(self) -> (Body, Option<Factory>) {
+impl ComponentSource {
+    /// The component, and the factory for further instances.
+    pub(crate) fn into_parts(self) -> (ErasedComponent, Option<Factory>) {
         match self {
-            Self::Once(body) => (body, None),
+            Self::Instance(body) => (body, None),
             Self::Factory(make) => (make(), Some(make)),
         }
     }
 }
 
 impl Graph {
-    /// Its regions, in the order in which their results are committed.
+    /// The plan: the regions in the order in which their results are committed.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Runs it on the executor of a system.
+    /// Runs the graph on the executor of a system.
     ///
     /// # Errors
     ///
     /// [`RunError`], if a component refuses its settings or cannot be activated, or if a lane
-    /// insists on something that the host does not give.
+    /// requires something that the host does not provide.
     pub fn start(self, system: &ActorSystem, options: RunOptions) -> Result<GraphRun, RunError> {
         let Started { shared, inboxes, ended } = start(self, system, options)?;
         Ok(GraphRun { shared, inboxes, ended })
@@ -90,21 +94,21 @@ impl fmt::Debug for Graph {
     }
 }
 
-/// A run of a graph: a future that gives its report. Dropped, it lets the run go on;
-/// [`stop_on_drop`](Self::stop_on_drop) changes that.
+/// A run of a graph: a future of its report. Dropping it does not stop the run;
+/// [`stop_on_drop`](Self::stop_on_drop) changes this.
 pub struct GraphRun {
     shared: Arc<RunShared>,
-    inboxes: Arc<[crate::run::inbox::Inbox]>,
+    inboxes: Arc<[inbox::Inbox]>,
     ended: Ended,
 }
 
 impl GraphRun {
-    /// A way to feed values of this type to an endpoint: an input of a component at the border, or
-    /// an output of one, which then publishes them.
+    /// Creates a feed for values of this type to an endpoint: an input of a component at the
+    /// boundary, or an output, which then publishes the values.
     ///
     /// # Errors
     ///
-    /// [`FeedError`], if there is no such port, or if it carries another type.
+    /// [`FeedError`], if the port does not exist, or if it has another type.
     pub fn feed<T: Data>(&self, endpoint: &str) -> Result<Feed<T>, FeedError> {
         let refuse = |why: String| FeedError { endpoint: endpoint.into(), why, is_of_type: false };
         let plan = &self.shared.plan;
@@ -118,32 +122,33 @@ impl GraphRun {
             }
         };
         if !schema.is_empty() && schema != T::SCHEMA {
-            let why = alloc::format!("it carries `{schema}`, not `{}`", T::SCHEMA);
+            let why = format!("its type is `{schema}`, not `{}`", T::SCHEMA);
             return Err(FeedError { is_of_type: true, ..refuse(why) });
         }
         let (domain, ..) = self.shared.nodes[component];
         Ok(Feed::new(self.inboxes[domain as usize].clone(), port))
     }
 
-    /// Lets the run end: after the regions that are at work, and with everything deactivated.
+    /// Stops the run: the regions that are executing finish, and then all components are
+    /// deactivated.
     pub fn stop(&self) {
         self.stopper().stop();
     }
 
-    /// What can end the run from anywhere.
+    /// A handle that can stop the run from anywhere.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         Stopper { shared: Arc::clone(&self.shared), inboxes: Arc::clone(&self.inboxes) }
     }
 
-    /// Calls for one epoch in which the components of `manual_step` lanes are called.
+    /// Requests one epoch in which the components of `manual_step` lanes are executed.
     pub fn step(&self) {
         // Relaxed: the lock of the inbox orders it.
-        self.shared.n_steps_called.fetch_add(1, Ordering::Relaxed);
-        self.inboxes[0].call();
+        self.shared.n_steps_requested.fetch_add(1, Ordering::Relaxed);
+        self.inboxes[0].wake();
     }
 
-    /// A change of settings, to be filled and [committed](Reconfigure::commit).
+    /// Starts a change of settings, which is applied by [`commit`](Reconfigure::commit).
     #[must_use]
     pub fn reconfigure(&self) -> Reconfigure {
         Reconfigure {
@@ -153,20 +158,20 @@ impl GraphRun {
         }
     }
 
-    /// What is in force of each lane, in the order of the plan.
+    /// The settings that are in effect for each lane, in the order of the plan.
     #[must_use]
     pub fn lanes(&self) -> &[LaneReport] {
         &self.shared.lanes
     }
 
-    /// Where the lanes stood after the epoch that followed the last call; zeros in the first. It
-    /// asks for the next, and does not wait.
+    /// The state of the lanes after the epoch that followed the previous call; zeros at the first
+    /// call. Requests the next update without waiting for it.
     #[must_use]
     pub fn live(&self) -> Vec<LiveLane> {
         self.stopper().live()
     }
 
-    /// All counts, as [`live`](Self::live) has them.
+    /// All counters, as of [`live`](Self::live).
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         self.stopper().metrics()
@@ -187,28 +192,28 @@ impl fmt::Debug for GraphRun {
     }
 }
 
-/// What can end a run from anywhere, and shows where it stands.
+/// A handle that can stop a run from anywhere and shows its state.
 #[derive(Clone)]
 pub struct Stopper {
     shared: Arc<RunShared>,
-    inboxes: Arc<[crate::run::inbox::Inbox]>,
+    inboxes: Arc<[inbox::Inbox]>,
 }
 
 impl Stopper {
-    /// Lets the run end.
+    /// Stops the run.
     pub fn stop(&self) {
         self.shared.stop_all(&self.inboxes);
     }
 
-    /// Where the lanes stood after the epoch that followed the last call; zeros in the first. It
-    /// asks for the next, and does not wait.
+    /// The state of the lanes after the epoch that followed the previous call; zeros at the first
+    /// call. Requests the next update without waiting for it.
     #[must_use]
     pub fn live(&self) -> Vec<LiveLane> {
         self.shared.live.lanes()
     }
 
-    /// All counts, as [`live`](Self::live) has them. Those of messages that go from one domain to
-    /// another, and are refused there, are only in the report.
+    /// All counters, as of [`live`](Self::live). Messages that go from one domain to another and
+    /// are refused there are counted only in the report.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         self.shared.live.metrics()
@@ -230,7 +235,7 @@ pub struct FeedError {
 }
 
 impl FeedError {
-    /// Whether the port is there and carries another type.
+    /// Whether the port exists, but has another type.
     #[must_use]
     pub fn is_of_other_type(&self) -> bool {
         self.is_of_type
@@ -239,7 +244,7 @@ impl FeedError {
 
 impl fmt::Display for FeedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` cannot be fed: {}", self.endpoint, self.why)
+        write!(f, "cannot feed `{}`: {}", self.endpoint, self.why)
     }
 }
 

@@ -1,6 +1,6 @@
-//! Enums whose values have names in files.
+//! Enums whose variants have names in files.
 
-/// Declares an enum of which each value has a name: `ALL`, `name()`, `from_name()`, `Display`.
+/// Declares an enum whose variants have names: `ALL`, `name()`, `from_name()`, `Display`.
 macro_rules! named {
     (
         $(#[$meta:meta])*
@@ -15,16 +15,16 @@ macro_rules! named {
         }
 
         impl $enum {
-            /// All of them, in the order of their declaration.
+            /// All variants, in the order of their declaration.
             $vis const ALL: &'static [Self] = &[$( Self::$variant, )+];
 
-            /// Its name in files and in what is printed.
+            /// The name in files and in output.
             #[must_use]
             $vis const fn name(self) -> &'static str {
                 match self { $( Self::$variant => $name, )+ }
             }
 
-            /// The one with this name.
+            /// The variant with this name.
             #[must_use]
             $vis fn from_name(name: &str) -> Option<Self> {
                 match name { $( $name => Some(Self::$variant), )+ _ => None }

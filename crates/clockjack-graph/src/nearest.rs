@@ -1,39 +1,38 @@
-//! The name that was probably meant: for help in reports, never for a decision.
+//! Finds the name that was probably meant, for suggestions in reports.
 //!
-//! The cost of a search is bounded by the distance that still counts as a slip of the finger, so
-//! that a hostile file cannot buy much work with long names.
+//! The distance is the optimal string alignment distance (Damerau-Levenshtein without repeated
+//! edits of a substring), computed only in a diagonal band (Ukkonen). The band bounds the cost, so
+//! that a hostile file cannot waste much time with long names.
 
-use alloc::vec::Vec;
+/// Names with more edits than this are unrelated.
+const EDITS_MAX: usize = 3;
 
-/// More slips than this are another name.
-const SLIPS_MAX: usize = 3;
-
-/// The candidate that is closest to `wanted`, if one is close; the first of several.
+/// The candidate that is closest to `wanted`, if one is close enough; the first of several.
 pub(crate) fn nearest<'a>(
     wanted: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    let mut limit = (wanted.len() / 3).clamp(1, SLIPS_MAX);
+    let mut limit = (wanted.len() / 3).clamp(1, EDITS_MAX);
     let mut rows = Rows::default();
     let mut best = None;
     for candidate in candidates {
-        if let Some(slips) = distance(wanted.as_bytes(), candidate.as_bytes(), limit, &mut rows) {
+        if let Some(edits) = distance(wanted.as_bytes(), candidate.as_bytes(), limit, &mut rows) {
             best = Some(candidate);
-            if slips == 0 {
+            if edits == 0 {
                 break;
             }
-            limit = slips - 1;
+            limit = edits - 1;
         }
     }
     best
 }
 
-/// The last rows of a table of distances: the one that is filled, and the two before it.
+/// The last three rows of the distance table: the current one, and the two before it.
 #[derive(Default)]
 struct Rows([Vec<usize>; 3]);
 
-/// How many bytes are to be added, removed or replaced, or pairs of neighbours exchanged, if they
-/// are not more than `limit`. Case does not count.
+/// The number of insertions, deletions, replacements and exchanges of adjacent bytes, if it is at
+/// most `limit`. The comparison ignores case.
 fn distance(a: &[u8], b: &[u8], limit: usize, Rows(rows): &mut Rows) -> Option<usize> {
     if a.len().abs_diff(b.len()) > limit {
         return None;
@@ -49,7 +48,8 @@ fn distance(a: &[u8], b: &[u8], limit: usize, Rows(rows): &mut Rows) -> Option<u
     for i in 1..=a.len() {
         core::mem::swap(above, above_that);
         core::mem::swap(row, above);
-        // Only this band can hold values within the limit; what is beside it counts as too far.
+        // Only this band can contain values within the limit; everything outside of it counts as
+        // too far.
         let (from, to) = (i.saturating_sub(limit).max(1), (i + limit).min(b.len()));
         row[from - 1] = if from == 1 { i } else { too_far };
         let mut least = row[from - 1];
@@ -67,7 +67,7 @@ fn distance(a: &[u8], b: &[u8], limit: usize, Rows(rows): &mut Rows) -> Option<u
         }
         least_above = least;
     }
-    Some(row[b.len()]).filter(|slips| *slips <= limit)
+    Some(row[b.len()]).filter(|edits| *edits <= limit)
 }
 
 #[cfg(test)]
@@ -117,7 +117,7 @@ mod tests {
             b in "[abc]{0,9}",
             k in 0_usize..4,
         ) {
-            let want = Some(plain(a.as_bytes(), b.as_bytes())).filter(|slips| *slips <= k);
+            let want = Some(plain(a.as_bytes(), b.as_bytes())).filter(|edits| *edits <= k);
             proptest::prop_assert_eq!(
                 distance(a.as_bytes(), b.as_bytes(), k, &mut Rows::default()),
                 want

@@ -1,75 +1,80 @@
-//! Component types by name.
+//! The registry of component types.
 
 pub(crate) mod node;
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
-use alloc::sync::Arc;
-use core::fmt;
-use core::time::Duration;
+use core::{fmt, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use clockjack_actor::{ActorRef, ReplyTo};
 
-use crate::bridge::ActorCall;
-use crate::component::{Component, Descriptor, Execute, ExecuteShared};
-use crate::data::Data;
-use node::{Body, Own, Shared};
+use crate::{
+    bridge::ActorCall,
+    component::{Component, Descriptor, Execute, ExecuteShared},
+    data::Data,
+};
+use node::{ErasedComponent, ExclusiveComponent, SharedComponent};
 
-/// Makes a component.
-pub(crate) type Factory = Arc<dyn Fn() -> Body + Send + Sync>;
+/// Creates a component.
+pub(crate) type Factory = Arc<dyn Fn() -> ErasedComponent + Send + Sync>;
 
 #[derive(Clone)]
-pub(crate) struct Entry {
+pub(crate) struct RegisteredType {
     pub(crate) descriptor: Arc<Descriptor>,
     pub(crate) make: Factory,
 }
 
-/// The component types that a file may name.
+/// The component types that a file may use.
 #[derive(Clone, Default)]
 pub struct Registry {
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, RegisteredType>,
 }
 
 impl Registry {
-    /// One without any types.
+    /// Creates an empty registry.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One with the [standard components](crate::components).
+    /// Creates a registry with the [standard components](crate::components).
     #[must_use]
     pub fn standard() -> Self {
         crate::components::register_all(Self::new())
     }
 
-    /// Adds a type, in the place of one of the same name.
+    /// Registers a type; replaces a type of the same name.
     #[must_use]
     pub fn register<C: Execute + Default>(self) -> Self {
         self.register_with(C::default)
     }
 
-    /// Adds a type whose components are made by a call.
+    /// Registers a type whose components are created by a factory.
     #[must_use]
     pub fn register_with<C: Execute>(
         mut self,
         make: impl Fn() -> C + Send + Sync + 'static,
     ) -> Self {
-        self.insert::<C>(C::describe(), Arc::new(move || Body::Own(Own::boxed(make()))));
+        self.insert::<C>(
+            C::describe(),
+            Arc::new(move || ErasedComponent::Exclusive(ExclusiveComponent::boxed(make()))),
+        );
         self
     }
 
-    /// Adds a type whose invocations may overlap.
+    /// Registers a type whose invocations may overlap.
     #[must_use]
     pub fn register_shared<C: ExecuteShared + Default>(mut self) -> Self {
         let mut descriptor = C::describe();
         descriptor.reentrant = true;
-        self.insert::<C>(descriptor, Arc::new(|| Body::Shared(Shared::counted(C::default()))));
+        self.insert::<C>(
+            descriptor,
+            Arc::new(|| ErasedComponent::Shared(SharedComponent::in_arc(C::default()))),
+        );
         self
     }
 
-    /// Adds a type whose components forward what comes to an actor and publish its answers; see
-    /// [`ActorCall`]. `request` makes the message, usually as a variant of the actor's type.
+    /// Registers a type whose components forward their inputs to an actor and publish its replies;
+    /// see [`ActorCall`]. `request` creates the message, usually as a variant of the actor's type.
     ///
     /// # Examples
     ///
@@ -107,30 +112,34 @@ impl Registry {
         let mut descriptor = ActorCall::<M, Q, R>::describe();
         descriptor.component_type = component_type.into();
         let to = to.clone();
-        let make: Factory =
-            Arc::new(move || Body::Own(Own::boxed(ActorCall::new(&to, request, timeout))));
-        let entry = Entry { descriptor: Arc::new(descriptor), make };
+        let make: Factory = Arc::new(move || {
+            ErasedComponent::Exclusive(ExclusiveComponent::boxed(ActorCall::new(
+                &to, request, timeout,
+            )))
+        });
+        let entry = RegisteredType { descriptor: Arc::new(descriptor), make };
         self.entries.insert(component_type.into(), entry);
         self
     }
 
-    /// The names of all types, in order.
+    /// The names of all types, sorted.
     pub fn types(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
-    /// What a type says of itself.
+    /// The descriptor of a type.
     #[must_use]
     pub fn descriptor(&self, component_type: &str) -> Option<&Descriptor> {
         self.entries.get(component_type).map(|entry| &*entry.descriptor)
     }
 
-    pub(crate) fn entry(&self, component_type: &str) -> Option<&Entry> {
+    pub(crate) fn entry(&self, component_type: &str) -> Option<&RegisteredType> {
         self.entries.get(component_type)
     }
 
     fn insert<C: Component>(&mut self, descriptor: Descriptor, make: Factory) {
-        self.entries.insert(C::TYPE.into(), Entry { descriptor: Arc::new(descriptor), make });
+        self.entries
+            .insert(C::TYPE.into(), RegisteredType { descriptor: Arc::new(descriptor), make });
     }
 }
 

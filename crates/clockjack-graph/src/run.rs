@@ -1,61 +1,41 @@
 //! Running a plan.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `setup` | builds a run from a plan, starts it and takes it down |
+//! | `engine` | runs epochs: calls components and commits what they publish |
+//! | `flow` | moves messages: channels, triggers, credit, feeds, tasks |
+//! | `observe` | records what happens: logs, traces, metrics, reports |
 
-pub(crate) mod batch;
-pub mod blackboard;
-pub(crate) mod channel;
-pub(crate) mod collect;
-pub mod commit_log;
-pub mod context;
-mod credit;
-mod crew;
-pub(crate) mod domain;
-pub(crate) mod env;
-mod epoch;
-pub mod feed;
-pub mod health;
-pub(crate) mod inbox;
-pub mod journal;
-mod lanes;
-pub(crate) mod live;
-mod loops;
-pub(crate) mod message;
-pub mod metrics;
-mod node;
-pub mod observer;
-pub mod options;
-pub(crate) mod outbox;
-pub(crate) mod pending;
-mod plain;
-pub mod reconfigure;
-mod region;
-pub mod report;
-pub(crate) mod shared;
-pub mod sinks;
-pub(crate) mod start;
-pub mod tasks;
-pub mod threads;
-pub mod timeline;
-pub mod trace;
-pub(crate) mod trigger;
-pub(crate) mod turn;
-pub(crate) mod wiring;
+pub(crate) mod engine;
+pub(crate) mod flow;
+pub(crate) mod observe;
+pub(crate) mod setup;
 
-pub use blackboard::StateRefused;
-pub use context::{GraphContext, LoopIteration, PublishError};
-pub use feed::{Feed, FeedRefused};
-pub use health::{HealthEvent, HealthKind};
-pub use journal::{Journal, Level, LogRecord};
-pub use live::LiveLane;
-pub use message::Stamp;
-pub use metrics::{
-    Counter, Histogram, Metric, MetricDescriptor, MetricKind, MetricRefused, MetricScope, Metrics,
-    Summary, UserMetric,
+pub use engine::context::{self, GraphContext, LoopIteration, PublishError};
+pub use flow::{
+    blackboard::{self, StateRefused},
+    feed::{self, Feed, FeedRefused},
+    message::Stamp,
+    reconfigure::{self, Committing, ConfigRefused, Reconfigure},
+    tasks::{self, ShutdownPolicy, TaskRefused},
 };
-pub use observer::{MemoryObserver, Observation, Observed, Observer};
-pub use options::{Clock, Parallel, RunOptions};
-pub use reconfigure::{Committing, ConfigRefused, Reconfigure};
-pub use report::{Fault, LoopResult, Phase, RunError, RunReport, StopReason};
-pub use sinks::{CommitLog, TraceLog};
-pub use tasks::{ShutdownPolicy, TaskRefused};
-pub use threads::{LaneAdvice, LaneReport};
-pub use trace::{TraceName, TraceRecord};
+pub use observe::{
+    commit_log,
+    component_log::{self, ComponentLog, Level, LogRecord},
+    health::{self, HealthEvent, HealthKind},
+    live::LiveLane,
+    metrics::{
+        self, Counter, Histogram, Metric, MetricDescriptor, MetricKind, MetricRefused, MetricScope,
+        Metrics, Summary, UserMetric,
+    },
+    observer::{self, MemoryObserver, Observation, Observed, Observer},
+    report::{self, Fault, LoopResult, Phase, RunError, RunReport, StopReason},
+    sinks::{self, CommitLog, TraceLog},
+    timeline,
+    trace::{self, TraceName, TraceRecord},
+};
+pub use setup::{
+    options::{self, Clock, Parallel, RunOptions},
+    threads::{self, LaneAdvice, LaneReport},
+};

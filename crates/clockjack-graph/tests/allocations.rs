@@ -1,18 +1,15 @@
-//! Memory: after its first epochs a run allocates nothing more, whatever of it is written down.
+//! Memory: after its first epochs a run allocates nothing more, whatever is recorded.
 //!
-//! Counted for each thread, so that tests beside one another do not disturb. A run in manual time
-//! is on the thread of its test; what is counted is all between two calls of its first component.
+//! Counted per thread, so that concurrent tests do not disturb each other. A run in manual time is
+//! on the thread of its test; what is counted is everything between two calls of its first
+//! component.
 
-extern crate alloc;
-
-use core::cell::Cell;
-use core::fmt::Write as _;
+use core::{cell::Cell, fmt::Write as _};
 use std::io;
 
-use clockjack_graph::describe::GraphFile;
 use clockjack_graph::{
     CommitLog, Component, Execute, Failure, GraphContext, Input, Output, Registry, RunOptions,
-    RunReport, TraceLog,
+    RunReport, TraceLog, describe::GraphFile,
 };
 use clockjack_testing::allocation::Counting;
 use clockjack_testkit::ManualTime;
@@ -115,7 +112,7 @@ fn allocated(text: &str, options: RunOptions) -> (u64, RunReport) {
     let file = GraphFile::parse("test.yaml", text).unwrap_or_else(|faults| panic!("{faults:#?}"));
     let graph = file.compile(&registry).unwrap_or_else(|faults| panic!("{faults:#?}"));
     let time = ManualTime::start();
-    time.set_turns_max(usize::MAX);
+    time.set_rounds_max(usize::MAX);
     let run = graph.start(time.system(), options).unwrap();
     let report = time.block_on(run).unwrap();
     let n_allocations = AT_LAST.get() - AT_FIRST.get();

@@ -1,14 +1,14 @@
-//! Graphs built in code: what is wrong is told at build time, and what is right can be planned.
+//! Graphs built in code: errors are reported at build time, and valid graphs have a plan.
 
 use core::time::Duration;
 
-use clockjack_graph::describe::{ErrorPolicy, OverrunPolicy, Priority};
 use clockjack_graph::{
     Code, Component, Edge, Execute, Failure, Graph, GraphContext, Input, InputPort, Lane, Output,
     Setup, Trigger,
+    describe::{ErrorPolicy, OverrunPolicy, Priority},
 };
 
-/// Multiplies.
+/// Doubles its input.
 #[derive(Component, Default)]
 #[component(type = "gain")]
 struct Gain {
@@ -31,8 +31,8 @@ impl Execute for Gain {
 const MS: Duration = Duration::from_millis(1);
 
 fn codes(built: Result<Graph, clockjack_graph::Diagnostics>) -> Vec<(Code, String)> {
-    let told = built.expect_err("it is wrong");
-    told.list.into_iter().filter(|one| one.is_error()).map(|one| (one.code, one.path)).collect()
+    let reported = built.expect_err("it is wrong");
+    reported.list.into_iter().filter(|one| one.is_error()).map(|one| (one.code, one.path)).collect()
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn all_mistakes_are_told_at_build_time() {
     let other = g.add("a b", Gain::default(), Setup::on("main"));
     g.connect(a.out(Gain::Y), a.input(Gain::X), Edge::delay().id("e"));
     g.connect(other.out(Gain::Y), a.input(OutputPortOnly::Z), Edge::state().id("e"));
-    let told = codes(g.build());
-    let has = |code: Code| told.iter().any(|(one, _)| *one == code);
+    let reported = codes(g.build());
+    let has = |code: Code| reported.iter().any(|(one, _)| *one == code);
     for code in [
         Code::InvalidValue,
         Code::DuplicateId,
@@ -78,12 +78,15 @@ fn all_mistakes_are_told_at_build_time() {
         Code::UnknownLane,
         Code::UnknownPort,
     ] {
-        assert!(has(code), "{code} in {told:?}");
+        assert!(has(code), "{code} in {reported:?}");
     }
-    assert!(told.contains(&(Code::InvalidValue, "lanes.main.period_ms".into())), "{told:?}");
+    assert!(
+        reported.contains(&(Code::InvalidValue, "lanes.main.period_ms".into())),
+        "{reported:?}"
+    );
 }
 
-/// A port that no component here has.
+/// A port that no component of this test has.
 struct OutputPortOnly;
 
 impl OutputPortOnly {

@@ -1,11 +1,11 @@
-//! What `#[derive(Component)]` writes, against the real traits; what it refuses is told by the
-//! tests of `clockjack-macros`.
+//! The code that `#[derive(Component)]` generates, used with the real traits. The tests of
+//! `clockjack-macros` cover what it rejects.
 
-use clockjack_graph::component::Multiplicity;
-use clockjack_graph::describe::{BoundaryRole, ConfigMap, ConfigValue, Span};
 use clockjack_graph::{
     Component, Config, ConfigField, ConfigKind, Data, Descriptor, Execute, Failure, GraphContext,
     Input, InputPort, Need, Output, OutputPort, Registry,
+    component::Multiplicity,
+    describe::{BoundaryRole, ConfigMap, ConfigValue, Span},
 };
 
 #[derive(Component, Debug, Default)]
@@ -28,7 +28,7 @@ impl Execute for Gain {
     }
 }
 
-/// All marks at once, with names that are keywords.
+/// All attributes at once, with names that are keywords.
 #[derive(Component, Debug, Default)]
 #[component(type = "mixer", title = "Mixer", role = "input_output", open_config)]
 struct Mixer<T: Data> {
@@ -55,7 +55,7 @@ struct Mixer<T: Data> {
     calls: u64,
 }
 
-/// Nothing to declare but its type.
+/// Declares nothing but its type.
 #[derive(Component, Debug, Default)]
 #[component(type = "idle")]
 struct Idle;
@@ -69,7 +69,7 @@ fn text(text: &str) -> ConfigValue {
     ConfigValue::Text(text.into())
 }
 
-/// Settings with which a mixer works, but for these.
+/// The error of valid settings of a mixer that are overridden by these.
 fn refusal(entries: &[(&str, ConfigValue)]) -> String {
     let mut all = vec![("must", ConfigValue::Int(-3)), ("from", ConfigValue::Int(0))];
     all.retain(|(name, _)| !entries.iter().any(|(other, _)| name == other));
@@ -152,18 +152,18 @@ fn all_settings_are_taken() {
 fn a_setting_outside_its_bounds_is_refused_with_the_values() {
     assert_eq!(
         refusal(&[("bounded", ConfigValue::Int(11))]),
-        "setting `bounded`: a number from 1 to 10 is needed, not 11"
+        "setting `bounded`: expected a number from 1 to 10, found 11"
     );
     assert_eq!(
         refusal(&[("from", ConfigValue::Float(-0.75))]),
-        "setting `from`: a number of at least -0.5 is needed, not -0.75"
+        "setting `from`: expected a number of at least -0.5, found -0.75"
     );
-    assert!(refusal(&[("from", ConfigValue::Float(f64::NAN))]).contains("not NaN"));
+    assert!(refusal(&[("from", ConfigValue::Float(f64::NAN))]).contains("found NaN"));
     assert_eq!(
         refusal(&[("shape", text("sinus"))]),
-        "setting `shape`: one of `sine`, `saw` is needed, not `sinus`"
+        "setting `shape`: expected one of `sine`, `saw`, found `sinus`"
     );
-    assert_eq!(refusal(&[("must", ConfigValue::Null)]), "setting `must`: it must be given");
+    assert_eq!(refusal(&[("must", ConfigValue::Null)]), "setting `must`: it is required");
     assert!(refusal(&[("may", ConfigValue::Int(1))]).contains("true or false"));
 }
 
@@ -173,7 +173,7 @@ fn a_struct_without_fields_is_a_component() {
     Idle.configure(&config(&[])).unwrap();
 }
 
-/// Nothing at the place of use gets in the way of what is written.
+/// Names at the place of use do not interfere with the generated code.
 mod hygiene {
     #![no_implicit_prelude]
 

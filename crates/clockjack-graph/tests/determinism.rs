@@ -14,11 +14,11 @@ mod parts;
 use std::env;
 
 use clockjack_actor::ActorSystem;
-use clockjack_graph::compile::Plan;
-use clockjack_graph::describe::{GraphFile, LaneType};
-use clockjack_graph::testing::{mix, random_graph, registry};
 use clockjack_graph::{
     Clock, CommitLog, Graph, Parallel, RunError, RunOptions, RunReport, StopReason,
+    compile::Plan,
+    describe::{GraphFile, LaneType},
+    testing::{mix, random_graph, registry},
 };
 use clockjack_rt::{PoolConfig, Runtime};
 use clockjack_testkit::ManualTime;
@@ -155,7 +155,7 @@ fn check_equal(seed: u64, text: &str, one: &Ran, other: &Ran, who: &str) {
     }
 }
 
-/// Seeds that have found something: a task that was begun beside a failure before it.
+/// Seeds that have found a fault: a task that was begun concurrently with a failure before it.
 const FOUND: [u64; 1] = [919];
 
 /// What was seen of many graphs.
@@ -209,7 +209,7 @@ fn the_commit_log_is_the_same_for_any_number_of_workers() {
     }
     println!("{tally:?}");
     let Tally { graphs, failed, independent, overlapped, .. } = tally;
-    // That the graphs are worth something: most run to their end, most are not a line.
+    // The graphs are useful: most run to their end, most are not a line.
     assert!(failed * 2 <= graphs && independent * 2 >= graphs, "{tally:?}");
     assert!(overlapped * 10 >= independent * 9, "{tally:?}");
 }

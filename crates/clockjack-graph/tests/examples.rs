@@ -1,28 +1,31 @@
-//! Every file in `examples/` is right, runs, and does what the text in `golden/examples` says: how
-//! often each component was called, what became of its messages, and a digest of the commit log.
-//! Not a test of what each policy means; those stand with the parts.
+//! Every file in `examples/` is valid, runs, and matches its text in `golden/examples`: how often
+//! each component was executed, what happened to its messages, and a digest of the commit log. The
+//! meaning of each policy is tested elsewhere.
 //!
-//! After a change that is meant, `CLOCKJACK_BLESS=1 cargo test -p clockjack-graph --test examples`
-//! writes the texts anew; read the difference before it is committed.
+//! After an intended change, `CLOCKJACK_BLESS=1 cargo test -p clockjack-graph --test examples`
+//! rewrites the texts; review the difference before you commit it.
 
 use core::fmt::Write as _;
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::{
+    env,
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use clockjack_actor::ActorSystem;
-use clockjack_graph::describe::{
-    EdgeKind, ErrorPolicy, GraphSpec, LaneType, LoopType, Mode, TriggerType,
+use clockjack_graph::{
+    Clock, CommitLog, GraphFile, Parallel, Registry, RunOptions, RunReport,
+    describe::{EdgeKind, ErrorPolicy, GraphSpec, LaneType, LoopType, Mode, TriggerType},
+    run::MetricKind,
 };
-use clockjack_graph::run::MetricKind;
-use clockjack_graph::{Clock, CommitLog, GraphFile, Parallel, Registry, RunOptions, RunReport};
 use clockjack_rt::{PoolConfig, Runtime};
 use clockjack_testkit::ManualTime;
 
-/// Epochs of each run.
+/// Epochs per run.
 const EPOCHS: u64 = 50;
 
-/// Of these the host calls for so many, where a lane waits for it.
+/// How many of these the host requests, if a lane waits for it.
 const STEPS_CALLED: usize = 10;
 
 fn here(path: &str) -> PathBuf {
@@ -33,8 +36,8 @@ fn examples() -> PathBuf {
     here("../../examples")
 }
 
-/// The graph files below a directory, as paths from it, in order. Those of other packages have
-/// components of their own, and a test of their own.
+/// The graph files below a directory, as sorted relative paths. Files of other packages have their
+/// own components and their own test.
 fn files() -> Vec<PathBuf> {
     let (root, mut found) = (examples(), vec![]);
     let mut open = vec![root.clone()];
@@ -56,7 +59,7 @@ fn read(path: &Path) -> GraphFile {
     GraphFile::read(examples().join(path)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Runs a file in virtual time, and says how it ended.
+/// Runs a file in virtual time and returns the outcome.
 fn run(path: &Path) -> (Result<RunReport, String>, Vec<u8>) {
     let file = read(path);
     let is_stepped = file.spec().lanes.iter().any(|lane| lane.lane_type == LaneType::ManualStep);
@@ -78,7 +81,7 @@ fn run(path: &Path) -> (Result<RunReport, String>, Vec<u8>) {
     (ended, log.bytes())
 }
 
-/// A run in a few lines.
+/// A summary of a run.
 fn digest(path: &Path) -> String {
     let (report, log) = run(path);
     let report = report.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -95,7 +98,7 @@ fn digest(path: &Path) -> String {
             names.push(one.name);
         }
     }
-    // All of the channels, also those that are zero; of the rest what has happened.
+    // All metrics of channels, including zeros; of the others, only those that are not zero.
     for name in names {
         let total = report.metrics.total(name);
         let is_told = name.starts_with("runtime.channel.")
@@ -177,7 +180,7 @@ fn an_example_gives_the_same_log_on_four_workers() {
     let rt = Runtime::start_with(ActorSystem::builder("pool"), config).expect("it starts");
     for path in files() {
         let file = read(&path);
-        // When a host calls for a step is an input, and on a pool it is not always the same one.
+        // The time at which a host requests a step is an input, and on a pool it varies.
         if file.spec().lanes.iter().any(|lane| lane.lane_type == LaneType::ManualStep) {
             continue;
         }
@@ -186,13 +189,13 @@ fn an_example_gives_the_same_log_on_four_workers() {
         let options = RunOptions::steps(EPOCHS).clock(Clock::Virtual).commit_log(&log);
         let options = options.workers(4).parallel(Parallel::Always);
         let run = graph.start(rt.system(), options).expect("nothing refuses its settings");
-        // How it ends is in the golden text; here only what was committed counts.
+        // The golden text covers the outcome; here only the committed messages matter.
         let _ = rt.block_on(run);
         assert_eq!(fnv(&log.bytes()), fnv(&self::run(&path).1), "{}", path.display());
     }
 }
 
-/// The description in the file that is named after a value.
+/// The description of the file that is named after a value.
 fn spec_of(directory: &str, value: &str) -> GraphSpec {
     read(&Path::new("graphs").join(directory).join(value).with_extension("yaml")).into_spec()
 }

@@ -1,10 +1,12 @@
-//! The pages that explain codes, held to what the loader and the compiler say.
+//! Checks the pages that explain codes against the loader and the compiler.
 
-use clockjack_graph::describe::GraphFile;
-use clockjack_graph::diagnostic::explain::{Page, all};
-use clockjack_graph::{Code, Registry, Severity, compile};
+use clockjack_graph::{
+    Code, Registry, Severity, compile,
+    describe::GraphFile,
+    diagnostic::explain::{Page, all},
+};
 
-/// The codes that a file gives, each once.
+/// The distinct codes that a file produces.
 fn codes_of(text: &str) -> Vec<Code> {
     let list = match GraphFile::parse("example.yaml", text) {
         Ok(file) => compile::check(file.spec(), &Registry::standard()).1.list,

@@ -1,4 +1,4 @@
-//! Graph files: what is read from them, and that every fault is told, where it stands.
+//! Graph files: what is read from them, and that every error is reported with its location.
 
 #[path = "load/expand.rs"]
 mod expand;
@@ -16,6 +16,7 @@ use clockjack_graph::describe::{
     LaneOverflow, LaneType, LoopMode, LoopType, Mode, OnPolicyError, Overflow, OverrunPolicy,
     Owner, PartialSuccess, Priority, ReadError, Readers, SourceType, TriggerType, json_schema,
 };
+
 use texts::{EVERYTHING, MINIMAL};
 
 #[test]
@@ -120,23 +121,24 @@ fn marks_say_where_fields_stand() {
     let graph = file.spec();
     let slice =
         |span: clockjack_graph::describe::Span| &EVERYTHING[span.start as usize..span.end as usize];
-    assert_eq!(slice(graph.marks.get("graph.name")), "everything");
-    assert_eq!(slice(graph.marks.get("graph.clock.event_domain")), "device");
+    assert_eq!(slice(graph.spans.get("graph.name")), "everything");
+    assert_eq!(slice(graph.spans.get("graph.clock.event_domain")), "device");
     let one = &graph.components[0];
-    assert_eq!(slice(one.marks.get("execution.lane")), "fast");
-    assert_eq!(slice(one.marks.get("trigger_policy.batch_size")), "3");
-    assert_eq!(slice(one.trigger.marks.get("batch_size")), "3");
-    assert_eq!(slice(one.marks.get("execution.on_error.backoff_ms")), "10");
-    assert_eq!(slice(one.event_sources[1].marks.get("phase_ms")), "5");
+    assert_eq!(slice(one.spans.get("execution.lane")), "fast");
+    assert_eq!(slice(one.spans.get("trigger_policy.batch_size")), "3");
+    assert_eq!(slice(one.trigger.spans.get("batch_size")), "3");
+    assert_eq!(slice(one.spans.get("execution.on_error.backoff_ms")), "10");
+    assert_eq!(slice(one.event_sources[1].spans.get("phase_ms")), "5");
     assert_eq!(slice(one.config.entries[0].2), "0.5");
-    assert_eq!(slice(graph.edges[0].marks.get("policy.capacity")), "8");
-    assert_eq!(slice(graph.loops[0].marks.get("loop_policy.mode")), "jacobi");
-    assert!(slice(graph.lanes[0].marks.item).starts_with("type: fixed_rate"));
-    assert!(slice(graph.lanes[0].marks.item).ends_with("on_policy_error: fail"));
-    assert_eq!(slice(graph.lanes[0].marks.get("id")), "fast");
+    assert_eq!(slice(graph.edges[0].spans.get("policy.capacity")), "8");
+    assert_eq!(slice(graph.loops[0].spans.get("loop_policy.mode")), "jacobi");
+    assert!(slice(graph.lanes[0].spans.item).starts_with("type: fixed_rate"));
+    assert!(slice(graph.lanes[0].spans.item).ends_with("on_policy_error: fail"));
+    assert_eq!(slice(graph.lanes[0].spans.get("id")), "fast");
 }
 
-/// The text that has everything has every field of the schema, so no field can be forgotten above.
+/// The text with all fields contains every field of the schema, so the test above covers all of
+/// them.
 #[test]
 fn the_text_with_everything_has_every_field_of_the_schema() {
     let schema: serde_json::Value = serde_json::from_str(&json_schema()).expect("it is JSON");
@@ -159,6 +161,6 @@ fn a_file_is_read_and_one_that_is_not_there_is_told() {
     let source = file.spec().source.as_ref().expect("it has a text");
     assert_eq!((source.text.as_str(), source.name.as_str()), (MINIMAL, &*path.to_string_lossy()));
     let error = GraphFile::read(&path).expect_err("it is gone");
-    assert!(matches!(&error, ReadError::Io { path: told, .. } if *told == path.to_string_lossy()));
-    assert!(error.to_string().contains("cannot be read"), "{error}");
+    assert!(matches!(&error, ReadError::Io { path: read, .. } if *read == path.to_string_lossy()));
+    assert!(error.to_string().contains("cannot read"), "{error}");
 }

@@ -1,5 +1,5 @@
-//! Every name that a run has for what it does: trace events and metrics, each in its table, each
-//! seen in a run, and what is written for trace viewers.
+//! Every trace event and metric name of a run: each is in its table and occurs in a run. Also
+//! checks what is written for trace viewers.
 
 extern crate alloc;
 

@@ -1,7 +1,5 @@
 //! Running graphs: what becomes visible when, and that threads do not change it.
 
-extern crate alloc;
-
 #[path = "run/parts.rs"]
 mod parts;
 
@@ -11,8 +9,8 @@ mod acts;
 #[path = "run/basics.rs"]
 mod basics;
 
-#[path = "run/beside.rs"]
-mod beside;
+#[path = "run/parallel.rs"]
+mod parallel;
 
 #[path = "run/bridge.rs"]
 mod bridge;
@@ -38,8 +36,8 @@ mod tasks;
 #[path = "run/teller.rs"]
 mod teller;
 
-#[path = "run/laws.rs"]
-mod laws;
+#[path = "run/invariants.rs"]
+mod invariants;
 
 #[path = "run/settings.rs"]
 mod settings;
@@ -47,8 +45,8 @@ mod settings;
 #[path = "run/together.rs"]
 mod together;
 
-#[path = "run/ways.rs"]
-mod ways;
+#[path = "run/step_kinds.rs"]
+mod step_kinds;
 
 #[path = "run/lanes.rs"]
 mod lanes;

@@ -1,26 +1,24 @@
-//! Lanes on threads of their own under load: domains that publish to each other, values that come
-//! from many threads, runs that are stopped at any time. Whatever was taken is accounted for.
+//! Lanes on their own threads under load: domains that publish to each other, values from many
+//! threads, runs that are stopped at any time. Every accepted value is accounted for.
 //!
-//! Nothing is said about how long anything takes; a test that does not end has lost something.
+//! No test checks how long anything takes; a test that does not end has lost something.
 
-extern crate alloc;
-
-use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+};
 
 use clockjack_actor::ActorSystem;
-use clockjack_graph::describe::GraphFile;
 use clockjack_graph::{
     Clock, CommitLog, Component, Execute, ExecuteShared, Failure, Graph, GraphContext, Input,
-    Output, Parallel, Registry, RunOptions, StopReason, TraceLog,
+    Output, Parallel, Registry, RunOptions, StopReason, TraceLog, describe::GraphFile,
 };
 use clockjack_rt::{PoolConfig, Runtime};
 
 /// What came to each component, in order.
-type Books = Arc<Mutex<BTreeMap<String, Vec<f64>>>>;
+type Received = Arc<Mutex<BTreeMap<String, Vec<f64>>>>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -56,7 +54,7 @@ struct Pass {
 
 impl ExecuteShared for Pass {
     fn execute(&self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
-        // Relaxed: a number for nobody.
+        // Relaxed: the count only decides when to yield.
         if self.n_calls.fetch_add(1, Relaxed).is_multiple_of(3) {
             thread::yield_now();
         }
@@ -72,7 +70,7 @@ impl ExecuteShared for Pass {
 #[derive(Component)]
 #[component(type = "keep", role = "input")]
 struct Keep {
-    books: Books,
+    received: Received,
     #[input(multiple)]
     r#in: Input<f64>,
 }
@@ -81,7 +79,7 @@ impl Execute for Keep {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         let id = cx.component_id().to_owned();
         let values: Vec<f64> = cx.drain(self.r#in).copied().collect();
-        lock(&self.books).entry(id).or_default().extend(values);
+        lock(&self.received).entry(id).or_default().extend(values);
         Ok(())
     }
 }
@@ -91,12 +89,12 @@ fn runtime() -> Runtime {
     Runtime::start_with(ActorSystem::builder("stress"), config).expect("a few threads start")
 }
 
-fn compile(text: &str, books: &Books) -> Graph {
-    let books = Arc::clone(books);
+fn compile(text: &str, received: &Received) -> Graph {
+    let received = Arc::clone(received);
     let registry = Registry::new()
         .register::<Count>()
         .register_shared::<Pass>()
-        .register_with(move || Keep { books: Arc::clone(&books), r#in: Input::default() });
+        .register_with(move || Keep { received: Arc::clone(&received), r#in: Input::default() });
     let file = GraphFile::parse("s.yaml", text).unwrap_or_else(|faults| panic!("{faults:#?}"));
     file.compile(&registry).unwrap_or_else(|faults| panic!("{faults:#?}"))
 }
@@ -142,18 +140,18 @@ fn what_lanes_publish_to_each_other_comes_once_and_in_order() {
     let (rt, text) = (runtime(), all_to_all());
     let mut n_taken = 0;
     for _ in 0..4 {
-        let (books, trace) = (Books::default(), TraceLog::new(1 << 14));
+        let (received, trace) = (Received::default(), TraceLog::new(1 << 14));
         let options = RunOptions::steps(60).clock(Clock::Wall).trace(&trace);
         let options = options.commit_log(&CommitLog::in_memory());
-        let graph = compile(&text, &books);
+        let graph = compile(&text, &received);
         let edges: Vec<String> = graph.plan().edges.iter().map(|edge| edge.id.clone()).collect();
         assert_eq!(edges.len(), 12);
         let run = graph.start(rt.system(), options).expect("it starts");
         let report = rt.block_on(run).expect("nobody fails");
-        let books = lock(&books);
-        // A lane may have made all its ticks before another had a turn: then it got nothing.
+        let received = lock(&received);
+        // A lane may have made all its ticks before another lane ran at all: then it got nothing.
         for edge in &edges {
-            let values = books.get(edge).map_or(&[][..], Vec::as_slice);
+            let values = received.get(edge).map_or(&[][..], Vec::as_slice);
             let in_order = (1_u32..).map(f64::from);
             assert!(values.iter().copied().eq(in_order.take(values.len())), "{edge}: {values:?}");
             let delivered = report.metrics.get("runtime.channel.delivery_count", edge);
@@ -183,8 +181,8 @@ fn values_from_many_threads_are_taken_once_or_refused_while_the_run_is_stopped()
     );
     let rt = runtime();
     for round in 0..8_u32 {
-        let books = Books::default();
-        let run = compile(&text, &books).start(rt.system(), RunOptions::until_stopped());
+        let received = Received::default();
+        let run = compile(&text, &received).start(rt.system(), RunOptions::until_stopped());
         let run = run.expect("it starts");
         let stopper = run.stopper();
         let taken: Vec<Vec<f64>> = thread::scope(|scope| {
@@ -213,8 +211,8 @@ fn values_from_many_threads_are_taken_once_or_refused_while_the_run_is_stopped()
         });
         let report = rt.block_on(run).expect("nobody fails");
         assert_eq!(report.stop, StopReason::StopRequested);
-        let books = lock(&books);
-        let got = books.get("dst").map_or(&[][..], Vec::as_slice);
+        let received = lock(&received);
+        let got = received.get("dst").map_or(&[][..], Vec::as_slice);
         for (number, taken) in (1..=THREADS).zip(&taken) {
             let is_of = |value: &&f64| {
                 **value <= -f64::from(number * 1000) && **value > -f64::from((number + 1) * 1000)
@@ -256,17 +254,17 @@ fn a_producer_that_waits_for_a_lane_of_another_time_is_called_again() {
     );
     let rt = runtime();
     for _ in 0..4 {
-        let books = Books::default();
+        let received = Received::default();
         let options = RunOptions::until_stopped().clock(Clock::Wall);
-        let run = compile(&text, &books).start(rt.system(), options).expect("it starts");
-        let has_all = |id: &str| lock(&books).get(id).is_some_and(|all| all.len() >= N_VALUES);
+        let run = compile(&text, &received).start(rt.system(), options).expect("it starts");
+        let has_all = |id: &str| lock(&received).get(id).is_some_and(|all| all.len() >= N_VALUES);
         while !(has_all("a") && has_all("b")) {
             thread::yield_now();
         }
         run.stop();
         let report = rt.block_on(run).expect("nobody fails");
         assert_eq!(report.metrics.total("runtime.channel.reject_count").to_bits(), 0);
-        for values in lock(&books).values() {
+        for values in lock(&received).values() {
             let in_order = (1_u32..).map(f64::from);
             assert!(values.iter().copied().eq(in_order.take(values.len())), "{values:?}");
         }
@@ -279,9 +277,9 @@ fn runs_beside_each_other_end_however_they_are_stopped() {
     for round in 0..6_u32 {
         let runs: Vec<_> = (0..3)
             .map(|_| {
-                let books = Books::default();
+                let received = Received::default();
                 let options = RunOptions::until_stopped().clock(Clock::Wall);
-                compile(&text, &books).start(rt.system(), options).expect("it starts")
+                compile(&text, &received).start(rt.system(), options).expect("it starts")
             })
             .collect();
         thread::scope(|scope| {
@@ -332,7 +330,7 @@ fn all_who_work_on_an_epoch_commit_what_one_commits() {
         let log = CommitLog::in_memory();
         let options = RunOptions::steps(150).clock(Clock::Virtual).commit_log(&log);
         let options = options.workers(workers).parallel(Parallel::Always);
-        let run = compile(&text, &Books::default()).start(rt.system(), options);
+        let run = compile(&text, &Received::default()).start(rt.system(), options);
         let report = rt.block_on(run.expect("it starts")).expect("nobody fails");
         assert_eq!(report.epochs, 150);
         log.bytes()

@@ -1,5 +1,5 @@
-//! The attribute [`macro@actor`]: methods become messages of an actor. And the derive
-//! [`macro@Component`]: fields become ports and settings of a graph's component.
+//! The attribute [`macro@actor`], which turns methods into messages of an actor, and the derive
+//! [`macro@Component`], which turns fields into ports and settings of a graph component.
 //!
 //! ```
 //! # extern crate alloc;
@@ -16,13 +16,13 @@
 //!
 //! #[actor]
 //! impl Counter {
-//!     /// Counts on.
+//!     /// Adds to the count.
 //!     #[msg]
 //!     fn inc(&mut self, by: u32) {
 //!         self.n += u64::from(by);
 //!     }
 //!
-//!     /// How far it has counted.
+//!     /// Returns the count.
 //!     #[ask]
 //!     fn get(&self) -> u64 {
 //!         self.n
@@ -41,11 +41,12 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What is written
+//! # Generated code
 //!
-//! The block stays as it is, without the marks, so the methods can still be called and tested
-//! without any actor. Behind it come an enum, `impl Actor` and a trait. For the block above, with
-//! the documentation of the methods carried over to their variants and to the trait:
+//! The block stays as it is, without the marker attributes, so the methods can still be called and
+//! tested without an actor. The macro adds an enum, `impl Actor` and a trait. For the block above
+//! it generates the following code; the documentation of the methods is copied to their variants
+//! and to the trait:
 //!
 //! ```
 //! # extern crate alloc;
@@ -99,103 +100,100 @@
 //! # fn main() {}
 //! ```
 //!
-//! The enum is an ordinary one: it can be told, scheduled and mapped to like one written by hand.
-//! It has `Debug`, which shows the variant's name and nothing of what it carries. The trait must be
-//! in scope where its methods are called.
+//! The enum is an ordinary enum: it can be sent, scheduled and mapped like a hand-written one. Its
+//! `Debug` output is the name of the variant, without the fields. The trait must be in scope where
+//! its methods are called.
 //!
-//! See [`macro@actor`] for all marks and options, and for what is refused and why.
+//! See [`macro@actor`] for all marker attributes and options, and for the errors and their reasons.
 
-mod block;
+mod actor;
 mod component;
-mod entry;
-mod expand;
-mod faults;
-mod marks;
-mod method;
-mod names;
-mod options;
-mod owned;
+mod errors;
 
 use proc_macro::TokenStream;
 
-use crate::options::Home;
+use crate::actor::RootCrate;
 
-/// Makes the methods of an `impl` block the messages of an actor.
+/// Turns the methods of an `impl` block into the messages of an actor.
 ///
-/// The [crate's documentation](crate) shows what is written behind the block.
+/// The [crate documentation](crate) shows the generated code.
 ///
-/// # Marks
+/// # Marker attributes
 ///
-/// * `#[msg] fn set_limit(&mut self, n: u32)` is the variant `SetLimit { n: u32 }`, sent by
-///   `set_limit(n)` of the trait. With `#[control]` beside it the trait uses the control lane,
-///   `tell_control`.
-/// * `#[msg] async fn save(&mut self)` is handled by `cx.wait_mut`: the future borrows the actor
-///   until it is done.
-/// * `#[ask] fn get(&self, key: Key) -> R` is the variant `Get { key: Key, reply_to: ReplyTo<R> }`,
-///   sent by `get(key, timeout)`, which gives an `Ask<R>`. `R` may be a `Result`, which is answered
-///   as it is, or nothing.
-/// * `#[ask] async fn get(&mut self) -> R` answers when its future is done.
+/// * `#[msg] fn set_limit(&mut self, n: u32)` becomes the variant `SetLimit { n: u32 }`, which the
+///   method `set_limit(n)` of the trait sends. With an additional `#[control]`, the trait sends it
+///   as a control message, with `tell_control`.
+/// * `#[msg] async fn save(&mut self)` runs in `cx.wait_mut`: the future borrows the actor until it
+///   completes.
+/// * `#[ask] fn get(&self, key: Key) -> R` becomes the variant `Get { key: Key, reply_to:
+///   ReplyTo<R> }`, which `get(key, timeout)` sends; that method returns an `Ask<R>`. `R` may be a
+///   `Result`, which is sent as the answer unchanged, or `()`.
+/// * `#[ask] async fn get(&mut self) -> R` answers when its future completes.
 /// * `#[ask] fn get(&mut self, reply_to: ReplyTo<R>)` keeps `reply_to` and answers later.
 /// * `#[started] fn any_name(&mut self)` is called by `Actor::started`.
 /// * `#[signal] fn any_name(&mut self, signal: Signal)` is called by `Actor::signal`.
 ///
-/// Right behind `self` each but the `async` ones may take `cx: &mut Context<'_, Self>`. It is known
-/// by its type or, if that is an alias, by the name `cx` or `_cx`.
+/// Except for `async` methods, each method may take `cx: &mut Context<'_, Self>` as the first
+/// parameter after `self`. The macro recognizes it by its type or, for a type alias, by the name
+/// `cx` or `_cx`.
 ///
 /// A method whose return value is not an answer returns what the actor does next: nothing, `Next`,
 /// `Result<(), Failure>` or `Result<Next, Failure>`.
 ///
-/// Methods without a mark are none of the attribute's business. `#[cfg(..)]` on a method holds for
-/// its variant too, and `#[deprecated]` for its sending. Parameters of the block, `impl<T: Send +
-/// 'static> Cache<T>`, are parameters of the enum and of the trait, with the same bounds; if no
-/// message mentions one of them, the enum gets a hidden variant that cannot exist.
+/// The macro ignores methods without a marker attribute. `#[cfg(..)]` on a method applies to its
+/// variant, too, and `#[deprecated]` to the method of the trait. Generic parameters of the block,
+/// `impl<T: Send + 'static> Cache<T>`, become parameters of the enum and of the trait, with the
+/// same bounds; if no message mentions a parameter, the enum gets a hidden uninhabited variant.
 ///
 /// # Options
 ///
-/// * `crate = ::clockjack::actor`: where `Actor`, `Context` and the others are found, instead of
+/// * `crate = ::clockjack::actor`: the path of `Actor`, `Context` and so on, instead of
 ///   `::clockjack_actor`.
 /// * `msg = "Command"`: the name of the enum, instead of `CounterMsg`.
 /// * `api = "Commands"`: the name of the trait, instead of `CounterApi`.
-/// * `vis = "pub(crate)"`: who sees both, instead of `pub`; `""` is private. An attribute cannot
-///   see whether the actor is public. If the compiler says that a type is more private than the
-///   message which carries it, this is what to set.
+/// * `vis = "pub(crate)"`: the visibility of both, instead of `pub`; `""` is private. An attribute
+///   cannot see whether the actor is public. If the compiler reports that a type is more private
+///   than the message that contains it, set this option.
 ///
-/// # What is refused
+/// # Errors
 ///
-/// All faults of a block are shown at once, each where it is.
+/// All errors of a block are reported at once, each at its position.
 ///
-/// * *A message must own what it carries*, and so must an answer: both outlive the call. Take
-///   `String` for `&str`, `Vec<u8>` for `&[u8]`; `&'static str` is free. An actor, too, has no
-///   lifetime parameters.
-/// * *A message has one type*: no `impl Trait`, no generic methods, no `where` on a method.
+/// * *A message must own its data*, and so must an answer: both outlive the call. Take `String`
+///   instead of `&str`, `Vec<u8>` instead of `&[u8]`; `&'static str` is allowed. An actor cannot
+///   have lifetime parameters either.
+/// * *A message must have a concrete type*: no `impl Trait`, no generic methods, no `where` clause
+///   on a method.
 /// * *A parameter needs a plain name*, since it becomes a field: no patterns, no `_`.
 /// * *Take `&mut self` or `&self`*: a message cannot move the actor, and a function without `self`
-///   cannot reach it.
-/// * *A method has one role*, a mark stands on methods only and takes no brackets, `#[control]`
-///   stands beside `#[msg]`, and there is one `#[started]` and one `#[signal]` at most.
-/// * *`unsafe`, `extern` and `const fn`* cannot be called by a message.
-/// * *Two methods would both be one variant*, or a name gives none (`__`, `_1`, `self_`): rename.
-/// * *`ActorRef` has a method of its own of this name* (`send`, `tell`, `path`, ..): calls would
-///   reach that one and never the message.
-/// * *The context comes right after `self`*, lent and once. An `async` method gets none, because
-///   the actor is borrowed while it waits.
-/// * *A hook cannot be `async`*: call `cx.wait` or `cx.spawn` in it.
-/// * *`reply_to` is where the answer goes*: in an `#[ask]` no other parameter has this name, and
-///   the `ReplyTo` no other.
-/// * *What `#[msg]` returns is what the actor does next*: for an answer write `#[ask]`.
-/// * *This actor has no message*: write `impl Actor` by hand for one that only has hooks.
-/// * *The attribute stands on the block with the actor's methods*: on nothing else, and on no
+///   cannot access it.
+/// * *A method can have only one role*. A marker attribute is allowed only on methods and takes no
+///   arguments, `#[control]` requires `#[msg]`, and there is at most one `#[started]` and one
+///   `#[signal]`.
+/// * *`unsafe`, `extern` and `const` functions* cannot handle a message.
+/// * *Two methods would both become the same variant*, or a name cannot be converted into a variant
+///   (`__`, `_1`, `self_`): rename the method.
+/// * *`ActorRef` already has a method of this name* (`send`, `tell`, `path`, ..): calls would reach
+///   that method and never send the message.
+/// * *The context must come right after `self`*, by reference and only once. An `async` method
+///   cannot take it, because the actor is borrowed while the method waits.
+/// * *A hook cannot be `async`*: call `cx.wait` or `cx.spawn` in its body.
+/// * *The answer is sent through `reply_to`*: in an `#[ask]`, the parameter `reply_to` must be a
+///   `ReplyTo`, and a `ReplyTo` must be named `reply_to`.
+/// * *A `#[msg]` method returns what the actor does next*: for an answer, use `#[ask]`.
+/// * *This actor has no message*: write `impl Actor` by hand for an actor that only has hooks.
+/// * *Put `#[actor]` on the block with the actor's methods*: not on anything else, and not on the
 ///   implementation of a trait.
 #[proc_macro_attribute]
 pub fn actor(options: TokenStream, item: TokenStream) -> TokenStream {
-    entry::actor(options.into(), item.into(), Home::Actor).into()
+    actor::actor(options.into(), item.into(), RootCrate::Actor).into()
 }
 
-/// [`macro@actor`] for those who depend on the facade `clockjack` alone, which gives it as `actor`:
-/// `Actor` and the others are found at `::clockjack::actor`. All else is the same.
+/// [`macro@actor`] for crates that depend only on the facade `clockjack`, which re-exports it as
+/// `actor`. It uses the path `::clockjack::actor`; everything else is the same.
 #[proc_macro_attribute]
 pub fn facade_actor(options: TokenStream, item: TokenStream) -> TokenStream {
-    entry::actor(options.into(), item.into(), Home::Facade).into()
+    actor::actor(options.into(), item.into(), RootCrate::Facade).into()
 }
 
 /// Declares a struct as a component of a graph: its fields are its ports and settings.
@@ -214,7 +212,7 @@ pub fn facade_actor(options: TokenStream, item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// writes, and nothing else:
+/// generates the following code, and nothing else:
 ///
 /// ```ignore
 /// impl Gain {
@@ -244,47 +242,47 @@ pub fn facade_actor(options: TokenStream, item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// What the component does is `impl Execute`, written by hand. A field without a mark is state. The
-/// constants are as visible as the struct; `a.out(Gain::Y)` names a port when a graph is built in
-/// code.
+/// The behaviour of the component is `impl Execute`, written by hand. A field without a marker
+/// attribute is state. The constants have the visibility of the struct; `a.out(Gain::Y)` refers to
+/// a port when a graph is built in code.
 ///
 /// # Options of the struct, in `#[component(..)]`
 ///
-/// * `type = "gain"`: what files call it. It must be given.
-/// * `title = "Gain"`: a name for people, instead of the type.
-/// * `role = "input"`, `"output"` or `"input_output"`: it stands at the border of the graph.
-/// * `open_config`: settings that are not declared are let through.
-/// * `crate = ::clockjack::graph`: where `Component` and the others are found, instead of
+/// * `type = "gain"`: the name of the component type in graph files. Required.
+/// * `title = "Gain"`: a display name, instead of the type.
+/// * `role = "input"`, `"output"` or `"input_output"`: values enter or leave the graph here.
+/// * `open_config`: accept settings that are not declared.
+/// * `crate = ::clockjack::graph`: the path of `Component` and so on, instead of
 ///   `::clockjack_graph`.
 ///
-/// # Marks of the fields
+/// # Marker attributes of the fields
 ///
-/// * `#[input] x: Input<T>`; with `(optional)` it may be left unconnected, with `(multiple)` any
-///   number of edges may end there.
+/// * `#[input] x: Input<T>`; with `(optional)` it may be unconnected, with `(multiple)` any number
+///   of edges may be connected.
 /// * `#[output] y: Output<T>`.
-/// * `#[config] k: f64`: a setting that must be given. With `(default = 1.0)` it need not be, nor
-///   with `(default)`, which takes that of its type; an `Option<f64>` is `None` then.
-/// * `#[config(min = 0.0, max = 1.0)]` and `#[config(one_of("sine", "saw"))]` refuse other values,
-///   both when a file is checked and when the component is configured. If one setting is refused,
-///   none is taken.
+/// * `#[config] k: f64`: a required setting. With `(default = 1.0)` it is optional; with
+///   `(default)` its default is that of its type; an `Option<f64>` is `None` if it is missing.
+/// * `#[config(min = 0.0, max = 1.0)]` and `#[config(one_of("sine", "saw"))]` reject other values,
+///   both when a file is checked and when the component is configured. If one setting is rejected,
+///   no setting is changed.
 ///
-/// Ports and settings are called like their fields; `r#in` is called `in`.
+/// Ports and settings are named after their fields; `r#in` is named `in`.
 ///
-/// # What is refused
+/// # Errors
 ///
-/// * *A component is a struct with named fields*, and owns what it has.
-/// * *A port that is never bound*: a field of type `Input` or `Output` without its mark.
-/// * *A field has one role*, and a port is no setting.
-/// * *Bounds that contradict each other*, the default, or the type of the setting.
-/// * *An option that does not exist*, or is given twice.
+/// * *A component must be a struct with named fields* that owns its data.
+/// * *A port is never bound*: a field of type `Input` or `Output` without its marker attribute.
+/// * *A field can have only one role*, and a port is not a setting.
+/// * *Bounds contradict* each other, the default, or the type of the setting.
+/// * *An option is unknown*, or occurs twice.
 #[proc_macro_derive(Component, attributes(component, input, output, config))]
 pub fn component(item: TokenStream) -> TokenStream {
-    component::component(item.into(), component::Home::Graph).into()
+    component::component(item.into(), component::RootCrate::Graph).into()
 }
 
-/// [`macro@Component`] for those who depend on the facade `clockjack` alone, which gives it as
-/// `Component`: all that it names is found at `::clockjack::graph`. All else is the same.
+/// [`macro@Component`] for crates that depend only on the facade `clockjack`, which re-exports it
+/// as `Component`. It uses the path `::clockjack::graph`; everything else is the same.
 #[proc_macro_derive(FacadeComponent, attributes(component, input, output, config))]
 pub fn facade_component(item: TokenStream) -> TokenStream {
-    component::component(item.into(), component::Home::Facade).into()
+    component::component(item.into(), component::RootCrate::Facade).into()
 }

@@ -8,7 +8,7 @@ use core::{fmt, hint::black_box};
 use std::time::Instant;
 
 use clockjack_observe::{
-    Counter, Histogram, Snapshot, Sole,
+    Counter, Histogram, SingleWriter, Snapshot,
     dump::{Chart, write_histogram},
     event::{Event, ShardId, SlotId},
     recorder::{Recorder, Ring},
@@ -19,9 +19,9 @@ const OPERATIONS: u32 = 50_000;
 const ROUNDS: u32 = 200;
 
 static SHARED: Counter = Counter::new();
-static SOLE: Counter<Sole> = Counter::new();
+static SOLE: Counter<SingleWriter> = Counter::new();
 static SHARED_HISTOGRAM: Histogram<16> = Histogram::new();
-static SOLE_HISTOGRAM: Histogram<16, Sole> = Histogram::new();
+static SOLE_HISTOGRAM: Histogram<16, SingleWriter> = Histogram::new();
 static RECORDER: Recorder<4096> = Recorder::new();
 
 /// The best of many rounds: the one least disturbed.

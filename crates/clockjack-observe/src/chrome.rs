@@ -1,15 +1,15 @@
-//! A timeline as Chrome's trace event format: JSON that `chrome://tracing`, Perfetto and many other
-//! viewers open.
+//! Writes a timeline in Chrome's trace event format: JSON for `chrome://tracing`, Perfetto and many
+//! other viewers.
 //!
-//! The format is that of "Trace Event Format" by the Chromium project. It is flat, so what a
-//! [`Timeline`] knows is mapped: a track without parent is a process, every other track a thread
-//! of it, named by its path (`lane / component`). Spans are `X`, instants `i`, counters `C`, a flow
-//! is a pair of `s` and `f`, names and order are `M`. Times are microseconds with three decimals,
-//! so no nanosecond is lost.
+//! The format is "Trace Event Format" of the Chromium project. The format is flat, so a
+//! [`Timeline`] is mapped: a track without a parent is a process, every other track a thread of it,
+//! named by its path (`lane / component`). Spans are `X`, instants `i`, counters `C`, a flow is a
+//! pair of `s` and `f`, names and order are `M`. Times are microseconds with three decimals, so no
+//! nanosecond is lost.
 //!
-//! Invariant: whatever the timeline holds, the output is JSON in ASCII, events are sorted by time,
-//! and each flow has one `s` and, not before it, one `f`. Both stand behind the event that they
-//! bind to. Numbers that JSON does not have (NaN, infinities) are written as texts.
+//! Invariant: whatever the timeline contains, the output is ASCII JSON, events are sorted by time,
+//! and each flow has one `s` and, not before it, one `f`. Both follow the event that they bind to.
+//! Numbers that JSON does not have (NaN, infinities) are written as strings.
 
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
@@ -17,20 +17,21 @@ use core::fmt::{self, Write};
 use clockjack_sync::mutant;
 
 use crate::timeline::{
-    EventId, FlowEnd, Layout, Number, Place, Step, StepKind, Timeline, TrackId, Value,
+    EventId, FlowEnd, Layout, Number, OutputTrack, Timeline, TraceStep, TraceStepKind, TrackId,
+    Value,
 };
 
-/// The version of what [`write()`] writes, as its `trace_schema_version`.
+/// The version of the output of [`write()`], as its `trace_schema_version`.
 pub const SCHEMA_VERSION: &str = "1";
 
-/// What stands between the names of a path.
+/// The separator of names in a path.
 const PATH_SEPARATOR: &str = " / ";
 
 /// Writes the whole timeline as one JSON object.
 ///
 /// # Errors
 ///
-/// What `out` returns.
+/// The error of `out`.
 ///
 /// # Examples
 ///
@@ -54,12 +55,12 @@ pub fn write(out: &mut dyn Write, timeline: &Timeline) -> fmt::Result {
     writer.document()
 }
 
-/// The number of the process of each track: 1 for the first track without parent, and so on.
+/// The process number of each track: 1 for the first track without a parent, and so on.
 fn processes(timeline: &Timeline) -> Vec<usize> {
     let mut n_processes = 0;
     let mut processes: Vec<usize> = Vec::with_capacity(timeline.n_tracks());
     for track in timeline.tracks() {
-        // Parents come first.
+        // Parents come before their children.
         let process = track.parent.map_or_else(
             || {
                 n_processes += 1;
@@ -78,7 +79,7 @@ struct Writer<'a> {
     layout: &'a Layout,
     /// By track.
     processes: Vec<usize>,
-    /// Whether the next event needs one before it.
+    /// Whether the next event is preceded by a comma.
     comma: bool,
 }
 
@@ -87,25 +88,25 @@ impl Writer<'_> {
         write!(self.out, r#"{{"displayTimeUnit":"ns","trace_schema_version":"#)?;
         string(self.out, SCHEMA_VERSION)?;
         self.out.write_str(",\"traceEvents\":[")?;
-        for index in 0..self.layout.places.len() {
+        for index in 0..self.layout.output_tracks.len() {
             self.names(index)?;
         }
         for step in &self.layout.steps {
             match step.kind {
-                StepKind::Begin(id) | StepKind::Instant(id) => self.event(step, id)?,
-                StepKind::Count(index) => self.reading(step, index)?,
-                // The duration says it.
-                StepKind::End(_) => {}
+                TraceStepKind::Begin(id) | TraceStepKind::Instant(id) => self.event(step, id)?,
+                TraceStepKind::Count(index) => self.reading(step, index)?,
+                // The duration of the begin implies the end.
+                TraceStepKind::End(_) => {}
             }
         }
         self.out.write_str("\n]}\n")
     }
 
-    /// Name and order of a place, and of its process if it is the first of one.
+    /// Writes the name and order of an output track, and of its process if it is the first of one.
     fn names(&mut self, index: usize) -> fmt::Result {
-        let place = self.layout.places[index];
-        let track = &self.timeline.tracks()[place.track.index()];
-        if track.parent.is_none() && place.overflow == 0 {
+        let output_track = self.layout.output_tracks[index];
+        let track = &self.timeline.tracks()[output_track.track.index()];
+        if track.parent.is_none() && output_track.overflow == 0 {
             self.metadata("process_name", index)?;
             self.out.write_str("{\"name\":")?;
             string(self.out, self.timeline.text(track.name))?;
@@ -115,18 +116,18 @@ impl Writer<'_> {
         }
         self.metadata("thread_name", index)?;
         self.out.write_str("{\"name\":")?;
-        self.path(place)?;
+        self.path(output_track)?;
         self.out.write_str("}}")?;
         self.metadata("thread_sort_index", index)?;
         write!(self.out, "{{\"sort_index\":{index}}}}}")
     }
 
-    fn event(&mut self, step: &Step, id: EventId) -> fmt::Result {
+    fn event(&mut self, step: &TraceStep, id: EventId) -> fmt::Result {
         let event = self.timeline.event(id);
         self.open(if event.duration_ns.is_some() { "X" } else { "i" })?;
         self.out.write_str(",\"cat\":\"clockjack\",\"name\":")?;
         string(self.out, self.timeline.text(event.name))?;
-        self.position(step.place, step.at_ns)?;
+        self.position(step.output_track, step.at_ns)?;
         match event.duration_ns {
             Some(duration_ns) => write!(self.out, ",\"dur\":{}", Micros(duration_ns))?,
             None => self.out.write_str(",\"s\":\"t\"")?,
@@ -147,21 +148,21 @@ impl Writer<'_> {
                 FlowEnd::Sink(id) => ("f", id, ",\"bp\":\"e\""),
             };
             self.open(phase)?;
-            // As a text, because readers hold numbers as doubles.
+            // As a string, because readers store numbers as doubles.
             write!(self.out, ",\"cat\":\"clockjack\",\"name\":\"flow\",\"id\":\"{id:#x}\"")?;
             self.out.write_str(binding)?;
-            self.position(step.place, step.at_ns)?;
+            self.position(step.output_track, step.at_ns)?;
             self.out.write_char('}')?;
         }
         Ok(())
     }
 
-    fn reading(&mut self, step: &Step, index: usize) -> fmt::Result {
+    fn reading(&mut self, step: &TraceStep, index: usize) -> fmt::Result {
         self.open("C")?;
-        // Readers tell the counters of a process apart by name, so the name is the path.
+        // Readers distinguish the counters of a process by name, so the name is the path.
         self.out.write_str(",\"cat\":\"clockjack\",\"name\":")?;
-        self.path(self.layout.places[step.place])?;
-        self.position(step.place, step.at_ns)?;
+        self.path(self.layout.output_tracks[step.output_track])?;
+        self.position(step.output_track, step.at_ns)?;
         self.out.write_str(",\"args\":{\"value\":")?;
         match self.timeline.reading(index).value {
             Number::Int(n) => write!(self.out, "{n}")?,
@@ -170,33 +171,33 @@ impl Writer<'_> {
         self.out.write_str("}}")
     }
 
-    /// An `M` event up to its arguments.
-    fn metadata(&mut self, name: &str, place: usize) -> fmt::Result {
+    /// Writes an `M` event up to its arguments.
+    fn metadata(&mut self, name: &str, output_track: usize) -> fmt::Result {
         self.open("M")?;
-        let track = self.layout.places[place].track;
-        let (process, thread) = (self.processes[track.index()], place + 1);
+        let track = self.layout.output_tracks[output_track].track;
+        let (process, thread) = (self.processes[track.index()], output_track + 1);
         write!(self.out, ",\"name\":\"{name}\",\"pid\":{process},\"tid\":{thread},\"args\":")
     }
 
-    /// The start of any event.
+    /// Writes the start of any event.
     fn open(&mut self, phase: &str) -> fmt::Result {
         let separator = if core::mem::replace(&mut self.comma, true) { ",\n" } else { "\n" };
         write!(self.out, "{separator}{{\"ph\":\"{phase}\"")
     }
 
-    /// Where and when.
-    fn position(&mut self, place: usize, at_ns: u64) -> fmt::Result {
-        let track = self.layout.places[place].track;
-        let (process, thread) = (self.processes[track.index()], place + 1);
+    /// Writes the track and the time.
+    fn position(&mut self, output_track: usize, at_ns: u64) -> fmt::Result {
+        let track = self.layout.output_tracks[output_track].track;
+        let (process, thread) = (self.processes[track.index()], output_track + 1);
         write!(self.out, ",\"pid\":{process},\"tid\":{thread},\"ts\":{}", Micros(at_ns))
     }
 
-    /// The names from below the process down to a place, or the process's own.
-    fn path(&mut self, place: Place) -> fmt::Result {
+    /// Writes the names from below the process down to an output track, or the process's own name.
+    fn path(&mut self, output_track: OutputTrack) -> fmt::Result {
         self.out.write_char('"')?;
-        self.path_to(place.track)?;
-        if place.overflow > 0 {
-            write!(self.out, " ({})", place.overflow + 1)?;
+        self.path_to(output_track.track)?;
+        if output_track.overflow > 0 {
+            write!(self.out, " ({})", output_track.overflow + 1)?;
         }
         self.out.write_char('"')
     }
@@ -241,19 +242,19 @@ fn argument(out: &mut dyn Write, value: Value<'_>) -> fmt::Result {
 }
 
 fn float(out: &mut dyn Write, x: f64) -> fmt::Result {
-    // `{:?}` is the shortest text that reads back as the same number, with a point or an exponent.
+    // `{:?}` is the shortest text that parses to the same number, with a point or an exponent.
     if x.is_finite() { write!(out, "{x:?}") } else { write!(out, "\"{x}\"") }
 }
 
-/// A text with its quotes.
+/// Writes a string with its quotes.
 fn string(out: &mut dyn Write, text: &str) -> fmt::Result {
     out.write_char('"')?;
     escape(out, text)?;
     out.write_char('"')
 }
 
-/// A text as it stands between quotes. What is not printable ASCII is written as UTF-16 escapes, so
-/// that no reader's guess of an encoding matters.
+/// Writes a string without its quotes. Everything except printable ASCII is written as UTF-16
+/// escapes, so that the reader's choice of an encoding does not matter.
 fn escape(out: &mut dyn Write, text: &str) -> fmt::Result {
     for c in text.chars() {
         match c {

@@ -1,31 +1,31 @@
-//! A count of things that happened; it only rises.
+//! A monotonic counter.
 
 use core::{fmt, marker::PhantomData};
 
-use clockjack_sync::prim::atomic::{AtomicUsize, Ordering::Relaxed};
+use clockjack_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::{
     construct::const_fn,
     mode::{Mode, Shared},
 };
 
-/// A rising count in one `usize` cell.
+/// A monotonic counter in one `usize` cell.
 ///
 /// A read is one load, so it never tears and never blocks a writer. The count wraps at
-/// `usize::MAX`: after 584 years at one a nanosecond on 64-bit targets, after 71 minutes at one a
-/// microsecond on 32-bit ones. A reader that looks at least once a wrap takes differences with
-/// [`since`](Self::since) and loses nothing.
+/// `usize::MAX`: on 64-bit targets after 584 years at one per nanosecond, on 32-bit targets after
+/// 71 minutes at one per microsecond. A reader that reads at least once per wrap computes
+/// differences with [`since`](Self::since) and loses nothing.
 ///
 /// # Examples
 ///
 /// ```
-/// use clockjack_observe::{Counter, Sole};
+/// use clockjack_observe::{Counter, SingleWriter};
 ///
 /// static FIRED: Counter = Counter::new(); // any thread adds
 /// FIRED.add(2);
 /// assert_eq!(FIRED.get(), 2);
 ///
-/// let steps: Counter<Sole> = Counter::new(); // one thread adds, any reads
+/// let steps: Counter<SingleWriter> = Counter::new(); // one thread adds, any thread reads
 /// steps.increment();
 /// assert_eq!(steps.get(), 1);
 /// ```
@@ -36,7 +36,7 @@ pub struct Counter<M = Shared> {
 
 impl<M: Mode> Counter<M> {
     const_fn! {
-        /// A counter at zero.
+        /// Creates a counter at zero.
         pub fn new() -> Self {
             Self { cell: AtomicUsize::new(0), mode: PhantomData }
         }
@@ -54,15 +54,15 @@ impl<M: Mode> Counter<M> {
         self.add(1);
     }
 
-    /// The count now.
+    /// The current count.
     #[inline(always)]
     #[must_use]
     pub fn get(&self) -> usize {
-        // Relaxed: a number by itself, see `mode`.
+        // Relaxed: an independent number, see `mode`.
         self.cell.load(Relaxed)
     }
 
-    /// How much was added since an earlier [`get`](Self::get), right across one wrap-around.
+    /// The amount added since an earlier [`get`](Self::get); correct across one wrap-around.
     #[inline]
     #[must_use]
     pub fn since(&self, earlier: usize) -> usize {

@@ -1,7 +1,7 @@
 //! Text for people: aligned tables of metrics and records, and bar charts, through `fmt::Write`.
 //!
 //! Nothing here allocates, so a dump works in a fault handler that writes to a serial port. All
-//! output is ASCII. The text is for reading and may change; whoever wants to parse takes the
+//! output is ASCII. The text is for reading and may change; a program that parses should use the
 //! [events](crate::event) themselves.
 
 mod chart;
@@ -17,15 +17,15 @@ use crate::{event::Record, histogram::Summary};
 /// A named reading for [`write_metrics`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// What was measured, for example `clockjack_timers_fired_total`.
+    /// The name of the metric, for example `clockjack_timers_fired_total`.
     pub name: &'a str,
-    /// What the number counts.
+    /// The unit of the number.
     pub unit: Unit,
     /// The number or numbers.
     pub reading: Reading,
 }
 
-/// What was read.
+/// The value of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// A counter.
@@ -37,33 +37,33 @@ pub enum Reading {
 }
 
 impl<'a> Line<'a> {
-    /// A counter's line.
+    /// A line for a counter.
     #[must_use]
     pub const fn counter(name: &'a str, count: usize) -> Self {
         Self { name, unit: Unit::Count, reading: Reading::Counter(count) }
     }
 
-    /// A gauge's line.
+    /// A line for a gauge.
     #[must_use]
     pub const fn gauge(name: &'a str, unit: Unit, level: usize) -> Self {
         Self { name, unit, reading: Reading::Gauge(level) }
     }
 
-    /// A histogram's line.
+    /// A line for a histogram.
     #[must_use]
     pub const fn histogram(name: &'a str, unit: Unit, summary: Summary) -> Self {
         Self { name, unit, reading: Reading::Histogram(summary) }
     }
 }
 
-/// Columns of a number in the tables: six digits, a point, a unit.
+/// The width of a number in the tables: six digits, a point, a unit.
 const NUMBER_COLUMNS: usize = 9;
 
-/// Writes counters and gauges, one a line, then histograms with their columns, all aligned.
+/// Writes counters and gauges, one per line, then a table of histograms, all aligned.
 ///
 /// # Errors
 ///
-/// What `out` returns.
+/// The error of `out`.
 ///
 /// # Examples
 ///
@@ -97,14 +97,14 @@ pub fn write_metrics(out: &mut dyn Write, lines: &[Line<'_>]) -> fmt::Result {
     Ok(())
 }
 
-/// Writes records, one a line: seconds, kind and fields in columns.
+/// Writes records, one per line: seconds, kind and fields in columns.
 ///
-/// Given a [tail](crate::recorder::Ring::tail), it writes the last records of a ring. Bound it
-/// with [`take`](Iterator::take) where a writer may be at work beside it.
+/// With a [tail](crate::recorder::Ring::tail), it writes the last records of a ring. Limit it
+/// with [`take`](Iterator::take) if a writer may write concurrently.
 ///
 /// # Errors
 ///
-/// What `out` returns.
+/// The error of `out`.
 pub fn write_records(
     out: &mut dyn Write,
     records: impl IntoIterator<Item = Record>,
@@ -119,10 +119,10 @@ pub fn write_records(
     Ok(())
 }
 
-/// Columns of whole seconds: three years.
+/// The width of whole seconds: three years.
 const SECOND_COLUMNS: usize = 8;
 
-/// Columns of the longest name of a kind.
+/// The width of the longest name of a kind.
 const KIND_COLUMNS: usize = {
     let (mut index, mut columns) = (0, 0);
     while index < crate::event::Kind::ALL.len() {
@@ -137,7 +137,7 @@ const KIND_COLUMNS: usize = {
 
 const COLUMN_NAMES: [&str; 8] = ["count", "mean", "min", "p50", "p90", "p99", "p99.9", "max"];
 
-/// The number of a line that has but one.
+/// The number of a line that has only one.
 fn plain(line: &Line<'_>) -> Option<Scaled> {
     match line.reading {
         Reading::Counter(n) | Reading::Gauge(n) => Some(line.unit.scale(n as u64)),

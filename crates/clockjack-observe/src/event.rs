@@ -1,16 +1,15 @@
 //! The closed set of events, each in at most sixteen bytes, and the record that adds the time.
 //!
-//! The set is closed and [`Event`] is exhaustive on purpose: whoever exports, counts or draws
-//! events matches all of them, and the compiler names the place that a new event would have
-//! forgotten. So a new event is a breaking change of this crate; whoever wants to be safe from that
-//! matches on [`Event::kind`] by [`Kind::family`] or prints generically with
-//! [`Event::visit_fields`].
+//! The set is closed and [`Event`] is exhaustive on purpose: code that exports, counts or draws
+//! events matches all of them, and the compiler reports every place that a new event would break.
+//! So a new event is a breaking change of this crate. Code that must not break matches on
+//! [`Event::kind`] by [`Kind::family`], or prints generically with [`Event::visit_fields`].
 //!
-//! Encoding is a bijection between events and the sixteen-byte strings that decode:
+//! The encoding is a bijection between events and the sixteen-byte strings that decode:
 //! `decode(encode(e)) == Ok(e)`, and if `decode(b)` is `Ok(e)` then `encode(e) == b`. Decoding is
 //! total: any other bytes are a [`DecodeError`].
 //!
-//! Numbers that may not fit are the reporter's to saturate: an event is a diagnosis, not a ledger.
+//! A reporter saturates numbers that do not fit: events are for diagnosis, not for accounting.
 
 mod detail;
 mod encoding;
@@ -39,7 +38,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// An event at a time.
+    /// Creates a record of an event at a time.
     #[inline(always)]
     #[must_use]
     pub const fn new(at_ns: u64, event: Event) -> Self {
@@ -47,11 +46,11 @@ impl Record {
     }
 }
 
-// In memory an event is no larger than encoded, so that passing one costs two registers.
+// An event in memory is not larger than its encoding, so that passing one takes two registers.
 const _: () = assert!(size_of::<Event>() <= Encoded::BYTES);
 
 impl Event {
-    /// The name as it is printed.
+    /// The printed name.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.kind().name()
@@ -59,7 +58,7 @@ impl Event {
 }
 
 impl Kind {
-    /// The code of the encoded form, never 0.
+    /// The code of the encoding, never 0.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8

@@ -1,8 +1,8 @@
-//! A level that rises and falls: things that exist now, or the highest that was seen.
+//! A gauge: a level that rises and falls, or a high-water mark.
 
 use core::fmt;
 
-use clockjack_sync::prim::atomic::Ordering::Relaxed;
+use clockjack_sync::primitive::atomic::Ordering::Relaxed;
 
 use crate::{
     construct::const_fn,
@@ -12,8 +12,9 @@ use crate::{
 
 /// A level in one `usize` cell, from 0 to `isize::MAX`.
 ///
-/// A read is one load and never tears. With several writers a fall may be seen before the rise that
-/// belongs to it; such a moment below zero reads as 0, and nothing is lost by it.
+/// A read is one load and never tears. With several writers, a decrease may be visible before the
+/// increase that belongs to it; a level that is below zero for a moment reads as 0, and nothing is
+/// lost.
 ///
 /// # Examples
 ///
@@ -29,7 +30,7 @@ pub struct Gauge<M = Shared>(Counter<M>);
 
 impl<M: Mode> Gauge<M> {
     const_fn! {
-        /// A gauge at zero.
+        /// Creates a gauge at zero.
         pub fn new() -> Self {
             Self(Counter::new())
         }
@@ -47,21 +48,21 @@ impl<M: Mode> Gauge<M> {
         self.0.add(n.wrapping_neg());
     }
 
-    /// Sets the level. Beside [`add`](Self::add) or [`sub`](Self::sub) on other threads, whichever
-    /// comes last in the cell's own order stands.
+    /// Sets the level. If other threads [`add`](Self::add) or [`sub`](Self::sub) concurrently, the
+    /// last operation in the cell's modification order wins.
     #[inline(always)]
     pub fn set(&self, level: usize) {
-        // Relaxed: a number by itself, see `mode`.
+        // Relaxed: an independent number, see `mode`.
         self.0.cell.store(level, Relaxed);
     }
 
-    /// Makes the level at least `level`: a high-water mark. Not for a gauge that also falls.
+    /// Raises the level to at least `level`: a high-water mark. Not for a gauge that also falls.
     #[inline(always)]
     pub fn raise(&self, level: usize) {
         M::raise(&self.0.cell, level);
     }
 
-    /// The level now.
+    /// The current level.
     #[inline(always)]
     #[must_use]
     pub fn get(&self) -> usize {

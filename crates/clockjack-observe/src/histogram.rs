@@ -1,25 +1,26 @@
-//! A log-linear histogram of `u64` values: fixed memory, no locks, no floating point.
+//! A log-linear histogram (as HdrHistogram by Gil Tene) of `u64` values: fixed memory, no locks, no
+//! floating point.
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! * **Range**: all of `u64`. **Error**: a quantile is never below the true value and above it by
-//!   at most 1/`SUB` of it; least, greatest and count are exact, the sum too (both with the
-//!   footnotes below).
-//! * **Cost**: recording is a handful of integer instructions and at most four cells touched,
+//! * **Range**: all of `u64`. **Error**: a quantile is never below the true value, and exceeds it
+//!   by at most 1/`SUB` of it; minimum, maximum, count and sum are exact (with the restrictions
+//!   below for 32-bit targets).
+//! * **Cost**: recording takes a few integer instructions and accesses at most five cells,
 //!   whatever the value.
 //! * **Memory**: 64 × `SUB` + 4 words: 8.2 KiB for `SUB` = 16 on 64-bit targets and 4.1 KiB on
-//!   32-bit ones; 1 KiB for `SUB` = 4 there.
-//! * **Snapshot**: it holds every record that happened before it was begun and may hold some that
-//!   were made beside it. It is no single instant: buckets are read one after another. But it never
-//!   contradicts itself: its count is the sum of its buckets, and its sum, least, greatest and
-//!   quantiles lie within them. When nobody records, it is exact.
+//!   32-bit targets; 1 KiB for `SUB` = 4 there.
+//! * **Snapshot**: it contains every record that happened before it began and may contain some
+//!   concurrent ones. It is not atomic: buckets are read one after another. But it is consistent
+//!   in itself: its count is the sum of its buckets, and its sum, minimum, maximum and quantiles
+//!   lie within them. Without concurrent records it is exact.
 //!
-//! # Footnotes for 32-bit targets
+//! # 32-bit targets
 //!
-//! Cells are `usize`. A bucket wraps after 2^32 records. Least and greatest are exact up to
-//! `u32::MAX - 1` and beyond that are the border of their bucket. The sum has two cells with a
-//! carry and wraps at 2^64; one that wrapped or was caught between the two cells is brought back
-//! into the bounds of the buckets, so it is then as exact as a quantile.
+//! Cells are `usize`. A bucket wraps after 2^32 records. Minimum and maximum are exact up to
+//! `u32::MAX - 1`; beyond that they are the border of their bucket. The sum has two cells with a
+//! carry and wraps at 2^64; a sum that wrapped, or that was read between the two updates, is
+//! clamped to the bounds of the buckets, so it is then as exact as a quantile.
 
 mod bucket;
 mod quantile;
@@ -27,12 +28,12 @@ mod snapshot;
 
 use core::{fmt, marker::PhantomData};
 
-use clockjack_sync::prim::atomic::{AtomicUsize, Ordering::Relaxed};
+use clockjack_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
 
 pub(crate) use bucket::Layout;
 use bucket::ROWS;
 pub use quantile::Quantile;
-use snapshot::Live;
+use snapshot::LiveTotals;
 pub use snapshot::{Bucket, Snapshot, Summary};
 
 use crate::{
@@ -40,12 +41,12 @@ use crate::{
     mode::{Mode, Shared},
 };
 
-/// A live histogram with `SUB` buckets an octave: 2, 4, 8, .. 256. See the [module](self).
+/// A live histogram with `SUB` buckets per octave: 2, 4, 8, .. 256. See the [module](self).
 ///
 /// # Examples
 ///
 /// ```
-/// use clockjack_observe::{Histogram, Quantile, Sole};
+/// use clockjack_observe::{Histogram, Quantile, SingleWriter};
 ///
 /// static LATENESS_NS: Histogram<16> = Histogram::new(); // any thread records
 /// for ns in 1..=1000 {
@@ -57,29 +58,29 @@ use crate::{
 /// let p50 = seen.quantile(Quantile::P50).unwrap();
 /// assert!((500..=500 + 500 / 16).contains(&p50));
 ///
-/// let own: Histogram<4, Sole> = Histogram::new(); // one thread records, any reads
+/// let own: Histogram<4, SingleWriter> = Histogram::new(); // one thread records, any thread reads
 /// own.record(7);
 /// ```
 ///
-/// A number of buckets that is no power of two does not compile:
+/// A number of buckets that is not a power of two does not compile:
 ///
 /// ```compile_fail
 /// let histogram: clockjack_observe::Histogram<10> = clockjack_observe::Histogram::new();
 /// ```
 pub struct Histogram<const SUB: usize, M = Shared> {
     counts: [[AtomicUsize; SUB]; ROWS],
-    /// Low and high half of the sum.
+    /// The low and the high half of the sum.
     sum: [AtomicUsize; 2],
-    /// The least value, `usize::MAX` for anything from there on.
+    /// The minimum; `usize::MAX` for this value and all larger ones.
     min: AtomicUsize,
-    /// The greatest value, `usize::MAX` for anything from there on.
+    /// The maximum; `usize::MAX` for this value and all larger ones.
     max: AtomicUsize,
     mode: PhantomData<fn() -> M>,
 }
 
 impl<const SUB: usize, M: Mode> Histogram<SUB, M> {
     const_fn! {
-        /// An empty histogram.
+        /// Creates an empty histogram.
         pub fn new() -> Self {
             const { assert!(Layout::<SUB>::SUB_BITS >= 1, "SUB is checked") };
             Self {
@@ -102,8 +103,8 @@ impl<const SUB: usize, M: Mode> Histogram<SUB, M> {
         M::lower(&self.min, clipped);
     }
 
-    /// Everything recorded so far. The result is 64 × `SUB` × 8 bytes on the stack; where that is
-    /// too much, keep one in a `static` or a box and use [`add_to`](Self::add_to).
+    /// Everything recorded so far. The result takes 64 × `SUB` × 8 bytes on the stack; if that is
+    /// too much, keep a snapshot in a `static` or a box and use [`add_to`](Self::add_to).
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<SUB> {
         let mut snapshot = Snapshot::new();
@@ -111,25 +112,25 @@ impl<const SUB: usize, M: Mode> Histogram<SUB, M> {
         snapshot
     }
 
-    /// Adds everything recorded so far to `snapshot`: the way to merge the histograms of several
+    /// Adds everything recorded so far to `snapshot`. This merges the histograms of several
     /// workers.
     pub fn add_to(&self, snapshot: &mut Snapshot<SUB>) {
-        // Relaxed throughout: each cell is a number by itself, and `absorb` makes the numbers
-        // agree.
+        // Relaxed throughout: each cell is an independent number, and `merge_live` makes the
+        // numbers consistent.
         let counts = self.counts.as_flattened().iter().map(|cell| cell.load(Relaxed) as u64);
         let sum =
             (self.sum[1].load(Relaxed) as u128) << usize::BITS | self.sum[0].load(Relaxed) as u128;
         let max = self.max.load(Relaxed);
-        let live = Live {
+        let live = LiveTotals {
             sum,
             min: match self.min.load(Relaxed) {
-                // The cell cannot tell: the lower border of the first bucket.
+                // Unknown: use the lower border of the first bucket.
                 usize::MAX if usize::BITS < u64::BITS => 0,
                 min => min as u64,
             },
             max: (max != usize::MAX).then_some(max as u64),
         };
-        snapshot.absorb(live, counts);
+        snapshot.merge_live(live, counts);
     }
 
     #[inline(always)]

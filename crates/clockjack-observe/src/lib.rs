@@ -1,15 +1,15 @@
-//! What a running Clockjack system says about itself: events, counters, histograms, a flight
-//! recorder, a text dump of them, and exporters.
+//! Observability of a running Clockjack system: events, counters, gauges, histograms, a flight
+//! recorder, text dumps and exporters.
 //!
 //! ```
 //! use clockjack_observe::dump::{self, Chart, Line, Unit};
 //! use clockjack_observe::event::{Event, ShardId, SlotId};
 //! use clockjack_observe::recorder::{Recorder, Ring};
-//! use clockjack_observe::{Counter, Histogram, Sole};
+//! use clockjack_observe::{Counter, Histogram, SingleWriter};
 //!
-//! // All of it can stand in a `static`; nothing allocates.
-//! static FIRED: Counter<Sole> = Counter::new();
-//! static LATENESS: Histogram<16, Sole> = Histogram::new();
+//! // Everything can be a `static`; nothing allocates.
+//! static FIRED: Counter<SingleWriter> = Counter::new();
+//! static LATENESS: Histogram<16, SingleWriter> = Histogram::new();
 //! static FLIGHT: Recorder<64> = Recorder::new();
 //!
 //! // The one writer: a worker, an interrupt handler, a simulation.
@@ -22,7 +22,7 @@
 //!     writer.write(u64::from(n) * 1_000_000, Event::TimerFired { timer, late_ticks });
 //! }
 //!
-//! // Any reader, on any thread, at any time.
+//! // Readers, on any thread, at any time.
 //! let mut text = String::new();
 //! let lateness = LATENESS.snapshot();
 //! dump::write_metrics(
@@ -35,50 +35,51 @@
 //! dump::write_histogram(&mut text, &lateness, Chart { unit: Unit::Ticks, ..Chart::DEFAULT })?;
 //! dump::write_records(&mut text, FLIGHT.tail(5))?;
 //! assert!(text.contains(" timer=0/99 late_ticks=0"));
-//! assert_eq!(FLIGHT.dropped(), 100 - 63, "the ring keeps one less than it has slots");
+//! assert_eq!(FLIGHT.dropped(), 100 - 63, "the ring keeps one record less than it has slots");
 //! # Ok::<(), core::fmt::Error>(())
 //! ```
 //!
 //! # The model
 //!
-//! **Observation is never control.** Nothing in this crate can change what the observed code does:
-//! no call waits, fails, allocates, reads a clock or calls back. Time is handed in, in nanoseconds
-//! since the system's start. What does not fit is dropped, oldest first, and counted.
+//! **Observation is never control.** Nothing in this crate changes what the observed code does:
+//! no call waits, fails, allocates, reads a clock or calls back. The caller passes the time in
+//! nanoseconds since the start of the system. Records that do not fit are dropped, oldest first,
+//! and counted.
 //!
-//! There are two ways to report, and most places use both:
+//! There are two ways to report, and most code uses both:
 //!
-//! * A **number** that is always there: a [`Counter`] for what happened, a [`Gauge`] for what is, a
-//!   [`Histogram`] for how long or how much. Each is a few `usize` cells. A cell has a *mode*:
-//!   [`Sole`] for one writer at a time, a load and a store, and [`Shared`] for many, an atomic
-//!   read-modify-write. Readers may be anywhere.
+//! * A **metric** that is always available: a [`Counter`] for events, a [`Gauge`] for levels, a
+//!   [`Histogram`] for durations or amounts. Each consists of a few `usize` cells. A cell has a
+//!   *mode*: [`SingleWriter`] for one writer at a time (a load and a store), and [`Shared`] for
+//!   many writers (an atomic read-modify-write). Any thread may read.
 //! * A **record** of one [`Event`] with its time, in a ring that keeps the last few thousand: the
-//!   flight recorder. One ring has one writer, so each worker has its own; readers merge by time.
+//!   flight recorder. A ring has one writer, so each worker has its own ring; readers merge rings
+//!   by time.
 //!
-//! Events are a closed set in a table of their own, because a number in sixteen bytes is cheap
-//! enough to be always on, and text is not.
+//! Events are a closed set, defined in one table, because a sixteen-byte value is cheap enough to
+//! be always on, and text is not.
 //!
 //! # Map
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`event`] | [`Event`], its kinds, families and fields, the sixteen-byte form, [`Record`] |
 //! | [`counter`], [`gauge`] | one-cell numbers |
-//! | [`histogram`] | [`Histogram`], its [`Snapshot`], [`Quantile`] |
-//! | [`mode`] | [`Sole`] and [`Shared`] |
-//! | [`recorder`] | the ring with its `Writer` and `Reader`, and why it is right |
+//! | [`histogram`] | [`Histogram`] (log-linear, as HdrHistogram), its [`Snapshot`], [`Quantile`] |
+//! | [`mode`] | [`SingleWriter`] and [`Shared`] |
+//! | [`recorder`] | the ring with its `Writer` and `Reader`, a seqlock-like protocol |
 //! | [`dump`] | aligned tables and bar charts through `core::fmt::Write` |
-//! | `timeline` | tracks, spans, counters and flows, made from records of any kind |
-//! | `chrome`, `perfetto` | a timeline as Chrome's JSON and as Perfetto's protobuf |
-//! | `samples`, `prometheus` | readings with unit and labels, and their text for Prometheus |
+//! | `timeline` | tracks, spans, counters and flows, built from records |
+//! | `chrome`, `perfetto` | a timeline as Chrome JSON and as Perfetto protobuf |
+//! | `samples`, `prometheus` | samples with unit and labels, and Prometheus' text format |
 //!
-//! # What is not here
+//! # What is not supported
 //!
-//! * No registry of metrics or labels: those belong to the crates above, which know the names. The
-//!   exporters write text or bytes and serve nobody. No order between the rings of two writers
-//!   except by time.
-//! * No event of the user's own, beside [`Event::Mark`] with a code and a value.
-//! * No text in events, and no identity beyond a slot: a generation would not fit.
-//! * No snapshot of several cells at one instant, see [`histogram`] for what is promised instead.
+//! * There is no registry of metrics or labels: the crates above know the names. The exporters
+//!   write text or bytes and contain no server. Records of two rings are ordered only by time.
+//! * There are no user-defined events, except [`Event::Mark`] with a code and a value.
+//! * Events contain no text, and identify a slot without its generation, which would not fit.
+//! * There is no atomic snapshot of several cells; [`histogram`] says what is guaranteed instead.
 //!
 //! # Features
 //!
@@ -88,8 +89,8 @@
 //! |  | `samples` and the exporters |
 //!
 //! Without features the crate needs neither std nor an allocator. On targets without 64-bit atomics
-//! it works with 32-bit words; on those without compare-exchange, [`Sole`] cells and the recorder's
-//! `write` still are plain loads and stores.
+//! it uses 32-bit words; on targets without compare-exchange, [`SingleWriter`] cells and the
+//! recorder's `write` are still plain loads and stores.
 #![no_std]
 
 #[cfg(feature = "alloc")]
@@ -120,4 +121,4 @@ pub use counter::Counter;
 pub use event::{Event, Record};
 pub use gauge::Gauge;
 pub use histogram::{Histogram, Quantile, Snapshot};
-pub use mode::{Shared, Sole};
+pub use mode::{Shared, SingleWriter};

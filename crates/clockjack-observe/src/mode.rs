@@ -1,11 +1,11 @@
-//! How a cell is written: by one writer with load and store, or by many with read-modify-writes.
+//! The two modes of a cell: one writer with load and store, or many with read-modify-writes.
 //!
-//! A counter, gauge or histogram is the same data in both modes; the mode is a type parameter, so
-//! that the cost is chosen where the cell is declared and cannot change from call to call.
+//! A counter, gauge or histogram has the same data in both modes. The mode is a type parameter, so
+//! the declaration of a cell chooses its cost.
 
 use clockjack_sync::{
     mutant,
-    prim::atomic::{AtomicUsize, Ordering::Relaxed},
+    primitive::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
 /// Any number of writers: every change is an atomic read-modify-write, and none is ever lost.
@@ -16,48 +16,48 @@ pub enum Shared {}
 
 /// One writer at a time: every change is a plain load and a plain store.
 ///
-/// Cheap on every target and free of compare-exchange, so it is right for the counters that a
-/// worker, a shard or an interrupt handler keeps for itself. Readers may be anywhere. The type does
-/// not stop a second writer, since a handle per cell would double every statistics struct; two
-/// writers at the same moment lose one of the two changes and do no other harm. Cells of different
-/// writers should not share a cache line: pad each writer's group as a whole.
+/// Cheap on every target and without compare-exchange, so it suits the counters that a worker, a
+/// shard or an interrupt handler owns. Any thread may read. The type does not prevent a second
+/// writer, since a handle per cell would double the size of every statistics struct; two concurrent
+/// writers lose one of the two changes and do no other harm. Cells of different writers should not
+/// share a cache line: pad each writer's group as a whole.
 #[derive(Clone, Copy, Debug)]
-pub enum Sole {}
+pub enum SingleWriter {}
 
-/// [`Shared`] or [`Sole`]. Sealed.
+/// [`Shared`] or [`SingleWriter`]. Sealed.
 pub trait Mode: sealed::Mode {}
 
 impl Mode for Shared {}
-impl Mode for Sole {}
+impl Mode for SingleWriter {}
 
 pub(crate) mod sealed {
     use super::AtomicUsize;
 
-    /// The three changes that the cells of this crate are made of.
+    /// The three operations on the cells of this crate.
     pub trait Mode: Sized + 'static {
-        /// Adds with wrap-around and returns the value before.
+        /// Adds with wrap-around and returns the previous value.
         fn add(cell: &AtomicUsize, n: usize) -> usize;
-        /// Makes the cell at least `value`.
+        /// Raises the cell to at least `value`.
         fn raise(cell: &AtomicUsize, value: usize);
-        /// Makes the cell at most `value`.
+        /// Lowers the cell to at most `value`.
         fn lower(cell: &AtomicUsize, value: usize);
     }
 }
 
-// Relaxed in both modes: a cell is a number by itself. Nobody concludes from its value that other
-// memory is ready, so nothing is published through it.
+// Relaxed in both modes: a cell is an independent number. No code concludes from its value that
+// other memory is initialized, so nothing is published through it.
 impl sealed::Mode for Shared {
     #[inline(always)]
     fn add(cell: &AtomicUsize, n: usize) -> usize {
         if mutant!("mode-shared-as-sole") {
-            return <Sole as sealed::Mode>::add(cell, n);
+            return <SingleWriter as sealed::Mode>::add(cell, n);
         }
         cell.fetch_add(n, Relaxed)
     }
 
     #[inline(always)]
     fn raise(cell: &AtomicUsize, value: usize) {
-        // The load spares the read-modify-write in the usual case, a record that is no extreme.
+        // The load avoids the read-modify-write in the usual case: the value is not an extreme.
         if value > cell.load(Relaxed) {
             cell.fetch_max(value, Relaxed);
         }
@@ -71,7 +71,7 @@ impl sealed::Mode for Shared {
     }
 }
 
-impl sealed::Mode for Sole {
+impl sealed::Mode for SingleWriter {
     #[inline(always)]
     fn add(cell: &AtomicUsize, n: usize) -> usize {
         let before = cell.load(Relaxed);

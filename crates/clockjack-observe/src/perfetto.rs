@@ -1,18 +1,18 @@
-//! A timeline as Perfetto's protobuf trace, for ui.perfetto.dev and `trace_processor`.
+//! Writes a timeline as Perfetto's protobuf trace, for ui.perfetto.dev and `trace_processor`.
 //!
-//! Written by hand, without a protobuf library: a trace is a sequence of `TracePacket`s of a few
-//! fields. Names of messages, fields and their numbers are those of the public definitions,
+//! Encoded by hand, without a protobuf library: a trace is a sequence of `TracePacket`s with a few
+//! fields. The names and numbers of messages and fields are those of the public definitions,
 //! github.com/google/perfetto, `protos/perfetto/trace/` (`trace_packet.proto`,
 //! `track_event/{track_event,track_descriptor,process_descriptor,counter_descriptor,`
 //! `debug_annotation}.proto`, `interned_data/interned_data.proto`); see `field`.
 //!
-//! A track without parent is a process, the others are custom tracks below it, in the order in
-//! which they were made. All packets are of one sequence; names of events and arguments are
-//! interned in the packet that first uses them.
+//! A track without a parent is a process, the others are custom tracks below it, in the order of
+//! their creation. All packets belong to one sequence; names of events and arguments are interned
+//! in the packet that first uses them.
 //!
 //! Invariant: packets are sorted by time, every `SLICE_END` closes the last open `SLICE_BEGIN` of
-//! its track, every name is interned before it is used, and each flow's id stands in `flow_ids` of
-//! one event and, behind it, in `terminating_flow_ids` of one other.
+//! its track, every name is interned before it is used, and each flow's id is in `flow_ids` of one
+//! event and, after it, in `terminating_flow_ids` of another.
 
 mod field;
 mod wire;
@@ -30,17 +30,17 @@ use self::{
     wire::Message,
 };
 use crate::timeline::{
-    EventId, FlowEnd, Layout, NameId, Number, Step, StepKind, Timeline, TrackKind, Value,
+    EventId, FlowEnd, Layout, NameId, Number, Timeline, TraceStep, TraceStepKind, TrackKind, Value,
 };
 
-/// All packets are of this sequence; 0 would be none.
+/// The id of the sequence of all packets; 0 means none.
 const SEQUENCE_ID: u64 = 1;
 
-/// The upper half of every track's id, drawn once: ids should not clash with those of others whose
-/// traces are opened together with this one.
+/// The upper half of every track's id, a fixed random number: ids should not clash with those of
+/// other traces that are opened together with this one.
 const TRACK_UUID_BASE: u64 = 0x5c1d_97a4 << 32;
 
-/// The whole trace in memory.
+/// Encodes the whole trace in memory.
 #[must_use]
 pub fn encode(timeline: &Timeline) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -51,7 +51,7 @@ pub fn encode(timeline: &Timeline) -> Vec<u8> {
     bytes
 }
 
-/// Hands the trace to `put`, packet by packet.
+/// Passes the trace to `put`, packet by packet.
 ///
 /// # Errors
 ///
@@ -80,8 +80,8 @@ pub fn write<E>(timeline: &Timeline, mut put: impl FnMut(&[u8]) -> Result<(), E>
         arg_names: Interned::default(),
     };
     put(&enclose(&first_packet()))?;
-    for place in 0..layout.places.len() {
-        put(&enclose(&encoder.descriptor(place)))?;
+    for output_track in 0..layout.output_tracks.len() {
+        put(&enclose(&encoder.descriptor(output_track)))?;
     }
     for step in &layout.steps {
         put(&enclose(&encoder.event(step)))?;
@@ -89,14 +89,14 @@ pub fn write<E>(timeline: &Timeline, mut put: impl FnMut(&[u8]) -> Result<(), E>
     Ok(())
 }
 
-/// A packet as a field of the trace.
+/// Encodes a packet as a field of the trace.
 fn enclose(packet: &Message) -> Vec<u8> {
     let mut trace = Message::default();
     trace.message(trace::PACKET, packet);
     trace.into_bytes()
 }
 
-/// Says that nothing before it in its sequence is referred to.
+/// Declares that no packet refers to earlier state of its sequence.
 fn first_packet() -> Message {
     let mut packet = Message::default();
     packet.varint(trace_packet::TRUSTED_PACKET_SEQUENCE_ID, SEQUENCE_ID);
@@ -105,9 +105,9 @@ fn first_packet() -> Message {
     packet
 }
 
-/// The id of a place.
-fn uuid(place: usize) -> u64 {
-    TRACK_UUID_BASE + place as u64 + 1
+/// The id of an output track.
+fn uuid(output_track: usize) -> u64 {
+    TRACK_UUID_BASE + output_track as u64 + 1
 }
 
 struct Encoder<'a> {
@@ -118,23 +118,26 @@ struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
-    /// The packet that describes a place.
+    /// The packet that describes an output track.
     fn descriptor(&self, index: usize) -> Message {
-        let place = self.layout.places[index];
-        let track = &self.timeline.tracks()[place.track.index()];
+        let output_track = self.layout.output_tracks[index];
+        let track = &self.timeline.tracks()[output_track.track.index()];
         let text = self.timeline.text(track.name);
         let mut descriptor = Message::default();
         descriptor.varint(track_descriptor::UUID, uuid(index));
-        if place.overflow == 0 {
+        if output_track.overflow == 0 {
             descriptor.text(track_descriptor::NAME, text);
         } else {
-            let name = format!("{text} ({})", place.overflow + 1);
+            let name = format!("{text} ({})", output_track.overflow + 1);
             descriptor.text(track_descriptor::NAME, &name);
         }
-        // An overflow track of a process stands in it, any other beside its track.
-        let parent = track.parent.or((place.overflow > 0).then_some(place.track));
+        // An overflow track of a process is below the process, any other next to its track.
+        let parent = track.parent.or((output_track.overflow > 0).then_some(output_track.track));
         if let Some(parent) = parent {
-            let parent = self.layout.places.partition_point(|place| place.track < parent);
+            let parent = self
+                .layout
+                .output_tracks
+                .partition_point(|output_track| output_track.track < parent);
             descriptor.varint(track_descriptor::PARENT_UUID, uuid(parent));
         } else if track.kind == TrackKind::Events {
             let mut process = Message::default();
@@ -156,21 +159,21 @@ impl Encoder<'_> {
     }
 
     /// The packet of a step.
-    fn event(&mut self, step: &Step) -> Message {
+    fn event(&mut self, step: &TraceStep) -> Message {
         let mut event = Message::default();
         let mut interned = Message::default();
-        event.varint(track_event::TRACK_UUID, uuid(step.place));
+        event.varint(track_event::TRACK_UUID, uuid(step.output_track));
         match step.kind {
-            StepKind::Begin(id) => {
+            TraceStepKind::Begin(id) => {
                 event.varint(track_event::TYPE, event_type::SLICE_BEGIN);
                 self.details(id, &mut event, &mut interned);
             }
-            StepKind::Instant(id) => {
+            TraceStepKind::Instant(id) => {
                 event.varint(track_event::TYPE, event_type::INSTANT);
                 self.details(id, &mut event, &mut interned);
             }
-            StepKind::End(_) => event.varint(track_event::TYPE, event_type::SLICE_END),
-            StepKind::Count(index) => {
+            TraceStepKind::End(_) => event.varint(track_event::TYPE, event_type::SLICE_END),
+            TraceStepKind::Count(index) => {
                 event.varint(track_event::TYPE, event_type::COUNTER);
                 match self.timeline.reading(index).value {
                     Number::Int(n) => event.int(track_event::COUNTER_VALUE, n),
@@ -219,10 +222,10 @@ impl Encoder<'_> {
     }
 }
 
-/// Which names one index of a sequence already holds.
+/// The names that are already interned in a sequence.
 #[derive(Default)]
 struct Interned {
-    /// By name; absent is not yet.
+    /// By name id; a missing entry means false.
     is_known: Vec<bool>,
 }
 
@@ -246,7 +249,7 @@ impl Interned {
     }
 }
 
-/// The number of an interned name; 0 is none.
+/// The id of an interned name; 0 means none.
 fn iid(name: NameId) -> u64 {
     name.index() as u64 + 1
 }

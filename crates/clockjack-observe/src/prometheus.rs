@@ -1,13 +1,13 @@
-//! Samples as Prometheus' text format, version 0.0.4.
+//! Writes samples in Prometheus' text format, version 0.0.4.
 //!
-//! It writes text and serves nothing. Names follow Prometheus' habits:
+//! This module writes text and contains no server. Names follow Prometheus' conventions:
 //! `runtime.scheduler.tick_count` becomes `clockjack_runtime_scheduler_tick_count_total`; times
-//! become seconds, `max_lateness_ms` hence `max_lateness_seconds`; histograms become summaries with
-//! quantiles, a sum and a count.
+//! become seconds, so `max_lateness_ms` becomes `max_lateness_seconds`; histograms become summaries
+//! with quantiles, a sum and a count.
 //!
-//! Invariant: what is written is well-formed, whatever help and label values hold. All samples of a
-//! name stand together under one `# HELP` and one `# TYPE`, in the order in which names and samples
-//! were first given; no series stands there twice. Samples that cannot be written so are an
+//! Invariant: the output is well-formed, whatever help and label values contain. All samples of a
+//! name are grouped under one `# HELP` and one `# TYPE`, in the order in which names and samples
+//! were first given; no series occurs twice. Samples that cannot be written in this way are an
 //! [`ExportError`], and then nothing is written at all.
 
 mod name;
@@ -23,7 +23,7 @@ use clockjack_sync::mutant;
 use self::name::{is_label_name, metric_name};
 use crate::samples::{Distribution, Kind, Sample, Unit, Value};
 
-/// The media type of the text, for whoever serves it.
+/// The media type of the text, for a server that sends it.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Samples could not be exported. Permanent for the same samples, except for a failed write.
@@ -45,9 +45,9 @@ enum ErrorKind {
 ///
 /// # Errors
 ///
-/// Before anything is written, if a name has no letter or digit, a label's name is not one that
-/// Prometheus takes or stands twice, two samples of one name differ in kind, or two have equal
-/// labels. Later, what `out` returns.
+/// Before anything is written: if a name has no letter or digit, if a label name is not valid in
+/// Prometheus or occurs twice, if two samples of one name differ in kind, or if two have equal
+/// labels. Later: the error of `out`.
 ///
 /// # Examples
 ///
@@ -83,7 +83,7 @@ struct Family<'a> {
     samples: Vec<&'a Sample<'a>>,
 }
 
-/// Groups samples by name and checks them.
+/// Groups samples by name and validates them.
 fn families<'a>(samples: &'a [Sample<'a>]) -> Result<Vec<Family<'a>>, ExportError> {
     let mut families: Vec<Family<'a>> = Vec::new();
     let mut by_name: BTreeMap<String, usize> = BTreeMap::new();
@@ -112,7 +112,7 @@ fn families<'a>(samples: &'a [Sample<'a>]) -> Result<Vec<Family<'a>>, ExportErro
     Ok(families)
 }
 
-/// A summary also writes `_sum` and `_count`, which no other family may be called.
+/// A summary also writes `_sum` and `_count`, so no other family may have these names.
 fn reject_shared_names(families: &[Family<'_>]) -> Result<(), ExportError> {
     let mut names = alloc::collections::BTreeSet::new();
     for family in families {
@@ -129,7 +129,7 @@ fn reject_shared_names(families: &[Family<'_>]) -> Result<(), ExportError> {
 }
 
 impl Family<'_> {
-    /// Whether labels are legal and no two series are one.
+    /// Checks that labels are valid and that no series occurs twice.
     fn check(&self) -> Result<(), ExportError> {
         let mut series = alloc::collections::BTreeSet::new();
         for sample in &self.samples {
@@ -137,8 +137,8 @@ impl Family<'_> {
             labels.sort_unstable();
             let same_as_next = labels.windows(2).find(|pair| pair[0].0 == pair[1].0);
             let is_bad = |label: &&(&str, &str)| !is_label_name(label.0, self.kind);
-            let fault = same_as_next.map(|pair| &pair[0]).or_else(|| labels.iter().find(is_bad));
-            if let Some((label, _)) = fault {
+            let invalid = same_as_next.map(|pair| &pair[0]).or_else(|| labels.iter().find(is_bad));
+            if let Some((label, _)) = invalid {
                 let (name, label) = (self.name.clone(), (*label).into());
                 return Err(ErrorKind::Label { name, label }.into());
             }
@@ -200,7 +200,7 @@ impl Family<'_> {
     }
 }
 
-/// How many of a unit are one of the unit that is written.
+/// The number of this unit that make up one written unit.
 const fn per_unit(unit: Unit) -> f64 {
     match unit {
         Unit::Nanoseconds => 1e9,
@@ -237,7 +237,7 @@ fn line(
     writeln!(out, " {value}")
 }
 
-/// Whether quotes end the text around.
+/// Whether quotes are escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quotes {
     Escaped,
@@ -258,7 +258,7 @@ fn escape(out: &mut dyn Write, text: &str, quotes: Quotes) -> fmt::Result {
     Ok(())
 }
 
-/// A float in the format's spelling.
+/// A float in the notation of the format.
 #[derive(Clone, Copy)]
 struct Decimal(f64);
 
@@ -280,13 +280,13 @@ impl ExportError {
         self.kind == ErrorKind::Write
     }
 
-    /// Whether the name of a metric or a label is at fault.
+    /// Whether the name of a metric or a label is invalid.
     #[must_use]
     pub const fn is_name(&self) -> bool {
         matches!(self.kind, ErrorKind::Name { .. } | ErrorKind::Label { .. })
     }
 
-    /// Whether two samples cannot stand together.
+    /// Whether two samples conflict.
     #[must_use]
     pub const fn is_conflict(&self) -> bool {
         matches!(self.kind, ErrorKind::Conflict { .. } | ErrorKind::Duplicate { .. })
@@ -307,10 +307,10 @@ impl fmt::Display for ExportError {
                 write!(f, "the metric name {name:?} has no letter or digit")
             }
             ErrorKind::Label { name, label } => {
-                write!(f, "label {label:?} of {name} is reserved, malformed or there twice")
+                write!(f, "label {label:?} of {name} is reserved, malformed or a duplicate")
             }
             ErrorKind::Conflict { name } => {
-                write!(f, "metrics of different kind make the name {name}")
+                write!(f, "several metrics of different kinds map to the name {name}")
             }
             ErrorKind::Duplicate { name } => {
                 write!(f, "two samples of {name} have the same labels")

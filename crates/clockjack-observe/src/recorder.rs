@@ -1,13 +1,17 @@
 //! The flight recorder: a bounded ring with one writer and any number of readers.
 //!
+//! The algorithm resembles a seqlock (Boehm, "Can seqlocks get along with programming language
+//! memory models?", 2012): a reader copies a slot and then checks that the writer has not begun to
+//! overwrite it. `head` serves as the sequence number of all slots.
+//!
 //! The writer never waits, never fails and never reads anything that a reader wrote. When the ring
-//! is full the oldest record is overwritten, and whoever wanted it learns how many were lost.
+//! is full, the writer overwrites the oldest record, and readers learn how many records they lost.
 //!
 //! # Protocol
 //!
-//! Roles: one [`Writer`], claimed through a flag; any number of [`Reader`]s, each with a cursor of
-//! its own. Shared memory: `head`, the number of records written so far, and `N` slots (a power of
-//! two) of 24 bytes, each made of atomic words. Record number `i` lives in slot `i mod N`. The ring
+//! Roles: one [`Writer`], claimed through a flag; any number of [`Reader`]s, each with its own
+//! cursor. Shared memory: `head`, the number of records written so far, and `N` slots (a power of
+//! two) of 24 bytes, each made of atomic words. Record number `i` is in slot `i mod N`. The ring
 //! *keeps* the last `N - 1` records: slot `head mod N` belongs to the writer.
 //!
 //! ```text
@@ -25,40 +29,41 @@
 //!
 //! Reading record `i`:
 //!
-//! * **R1** Load `head`, acquire. If it equals `i` there is nothing to read. If it is beyond `i + N
-//!   - 1`, the record is gone: count the lost ones, move the cursor forward, begin again.
+//! * **R1** Load `head`, acquire. If it equals `i`, there is nothing to read. If it is beyond `i +
+//!   N - 1`, the record was overwritten: count the lost records, advance the cursor, start again.
 //! * **R2** Load the words of slot `i mod N`, relaxed.
 //! * **R3** `fence(Acquire)`.
-//! * **R4** Load `head` again, relaxed. If it is beyond `i + N - 1`, throw the words away and go to
+//! * **R4** Load `head` again, relaxed. If it is beyond `i + N - 1`, discard the words and go to
 //!   R1. Otherwise they are record `i`.
 //!
-//! *What is read was written.* R1 saw `i + 1` or more, so it synchronizes with W3 of record `i` or
-//! of a later one, and the words of record `i` happen before R2: R2 loads them or newer ones.
-//! Suppose a word is newer, from record `j`, `j >= i + N`. The fence W1 of `j` precedes that store
-//! and the fence R3 follows that load, so W1 synchronizes with R3, and the store of `head = j`
-//! before W1 happens before R4. R4 then loads at least `j`, which is beyond `i + N - 1`, and the
-//! words are thrown away. So no mix of two records is ever returned, and no record under a wrong
-//! number.
+//! *A reader returns only what was written.* R1 saw `i + 1` or more, so it synchronizes with W3 of
+//! record `i` or of a later one, and the words of record `i` happen before R2: R2 loads them or
+//! newer ones. Suppose a word is newer, from record `j`, `j >= i + N`. The fence W1 of `j` precedes
+//! that store and the fence R3 follows that load, so W1 synchronizes with R3, and the store of
+//! `head = j` before W1 happens before R4. R4 then loads at least `j`, which is beyond `i + N - 1`,
+//! and the reader discards the words. So a reader never returns a mix of two records, nor a record
+//! under a wrong number.
 //!
-//! *Nothing vanishes.* A cursor moves by one with each record returned and otherwise only by what
-//! it counts as lost, so for each reader `read + lost` is the distance it has moved.
+//! *No record disappears uncounted.* A cursor advances by one per returned record and otherwise
+//! only by the number of records that it counts as lost, so for each reader `read + lost` is the
+//! distance that its cursor has moved.
 //!
-//! *It cannot hang.* The writer has no loop. A reader gives up after a fixed number of attempts;
-//! each failed one means that the writer went round the ring meanwhile, and the reader then aims
-//! nearer to `head`, where it has longer.
+//! *No call hangs.* The writer has no loop. A reader stops after a fixed number of attempts. Each
+//! failed attempt means that the writer has gone round the ring meanwhile; the reader then aims
+//! closer to `head`, which the writer takes longer to overwrite.
 //!
-//! *Claiming.* The flag is taken by a swap with acquire and given back with release, so the next
-//! writer, on whatever thread, sees the `head` of the one before.
+//! *Claiming.* A writer takes the flag with an acquire swap and returns it with a release store, so
+//! the next writer, on any thread, sees the `head` of the previous one.
 //!
-//! *Dropped records.* `frontier` is the furthest that any [`Reader`] made by [`Ring::reader`] has
-//! come. Whoever moves it over records that it did not get adds their number to `dropped`. Tails,
-//! made by [`Ring::tail`], only look and take no part in this.
+//! *Dropped records.* `frontier` is the furthest position that any [`Reader`] of [`Ring::reader`]
+//! has reached. A reader that moves it over records that it did not get adds their number to
+//! `dropped`. Readers of [`Ring::tail`] only observe and do not move it.
 //!
 //! # Limits
 //!
-//! Positions are `usize` and wrap. On a 32-bit target a reader that stays away for 2^31 records or
-//! more miscounts what it lost, and one that is interrupted between R2 and R4 for exactly a
-//! multiple of 2^32 records (within `N`) could return a mixed record. On 64-bit targets neither
+//! Positions are `usize` and wrap. On a 32-bit target, a reader that pauses for 2^31 records or
+//! more miscounts its losses, and a reader that is interrupted between R2 and R4 for exactly a
+//! multiple of 2^32 records (within `N`) could return a mixed record. On 64-bit targets, neither
 //! happens within centuries.
 
 mod reader;
@@ -74,7 +79,7 @@ use core::fmt;
 
 use clockjack_sync::{
     pad::Padded,
-    prim::atomic::{
+    primitive::atomic::{
         AtomicBool, AtomicUsize,
         Ordering::{Acquire, Relaxed},
     },
@@ -94,11 +99,11 @@ pub const SLOTS_MAX: usize = 1 << (usize::BITS - 2);
 /// The smallest number of slots: one to read and one to write.
 pub const SLOTS_MIN: usize = 2;
 
-/// A recorder with `N` slots inside itself, for a `static` or a struct. It keeps the last `N - 1`
+/// A recorder with `N` inline slots, for a `static` or a struct. It keeps the last `N - 1`
 /// records.
 ///
-/// `N` is a power of two from 2; anything else does not compile. Size: 24 × `N` bytes and three
-/// cache lines of control words.
+/// `N` must be a power of two, at least 2; other values do not compile. Size: 24 × `N` bytes and
+/// three cache lines of control words.
 ///
 /// # Examples
 ///
@@ -128,7 +133,7 @@ pub struct Recorder<const N: usize> {
 
 impl<const N: usize> Recorder<N> {
     const_fn! {
-        /// An empty recorder.
+        /// Creates an empty recorder.
         pub fn new() -> Self {
             const {
                 assert!(N.is_power_of_two(), "N is a power of two");
@@ -152,40 +157,40 @@ impl<const N: usize> fmt::Debug for Recorder<N> {
     }
 }
 
-/// What the recorder with fixed and the one with heap storage have in common. Sealed.
+/// The common interface of recorders with inline and with heap storage. Sealed.
 pub trait Ring: sealed::Storage {
-    /// How many records are kept at most: one less than there are slots.
+    /// The maximum number of records that are kept: one less than the number of slots.
     fn kept_max(&self) -> usize {
         self.slots().len() - 1
     }
 
-    /// How many records were written, with wrap-around.
+    /// The number of records written so far, with wrap-around.
     fn written(&self) -> usize {
         // Relaxed: a number for display.
         self.control().head.load(Relaxed)
     }
 
-    /// How many records were overwritten before any reader made by [`reader`](Self::reader) got
-    /// them, with wrap-around.
+    /// The number of records that were overwritten before any reader of [`reader`](Self::reader)
+    /// got them, with wrap-around.
     ///
-    /// Exact while nobody reads; beside a reader it may be short for a moment. With several readers
-    /// a record counts as dropped if the one in front did not get it. On a 32-bit target a reader
-    /// must come by at least once in 2^31 records.
+    /// Exact while no reader is active; concurrently with a reader it may be too low for a moment.
+    /// With several readers, a record counts as dropped if the foremost reader did not get it. On a
+    /// 32-bit target, a reader must read at least once per 2^31 records.
     fn dropped(&self) -> usize {
         let control = self.control();
         let head = control.head.load(Acquire); // pairs with W3, for `oldest`
-        // Relaxed: numbers for display, and no memory is reached through them.
+        // Relaxed: numbers for display; no memory is accessed through them.
         let (dropped, frontier) = (control.dropped.load(Relaxed), control.frontier.load(Relaxed));
         let oldest = oldest(self, head);
         let unseen = if is_before(frontier, oldest) { oldest.wrapping_sub(frontier) } else { 0 };
         dropped.wrapping_add(unseen)
     }
 
-    /// Claims the right to write.
+    /// Claims the writer.
     ///
     /// # Errors
     ///
-    /// If there is a writer. Transient: that writer can be dropped.
+    /// If there is a writer already. Transient: that writer can be dropped.
     fn writer(&self) -> Result<Writer<&Self>, ClaimError<&Self>>
     where
         Self: Sized,
@@ -193,7 +198,7 @@ pub trait Ring: sealed::Storage {
         Writer::claim(self)
     }
 
-    /// A reader that starts at the oldest record kept.
+    /// Creates a reader that starts at the oldest kept record.
     fn reader(&self) -> Reader<&Self>
     where
         Self: Sized,
@@ -201,8 +206,8 @@ pub trait Ring: sealed::Storage {
         Reader::new(self)
     }
 
-    /// A reader of at most the last `n` records and all that follow, which does not count for
-    /// [`dropped`](Self::dropped): it looks on without standing for a consumer.
+    /// Creates a reader of at most the last `n` records and all later ones. It only observes: it
+    /// does not affect [`dropped`](Self::dropped).
     fn tail(&self, n: usize) -> Reader<&Self>
     where
         Self: Sized,
@@ -228,18 +233,18 @@ impl<const N: usize> sealed::Storage for Recorder<N> {
 mod sealed {
     use super::{Control, Slot};
 
-    /// Where the slots are.
+    /// Access to the control words and the slots.
     pub trait Storage {
         fn control(&self) -> &Control;
-        /// A power of two of them.
+        /// The slots; their number is a power of two.
         fn slots(&self) -> &[Slot];
     }
 }
 
-/// The shared words of a ring beside its slots.
+/// The shared words of a ring, apart from its slots.
 #[derive(Debug)]
 pub struct Control {
-    /// Written by the writer alone, at every record.
+    /// Written only by the writer, at every record.
     head: Padded<AtomicUsize>,
     /// Written by readers.
     frontier: Padded<AtomicUsize>,
@@ -267,8 +272,9 @@ fn is_before(a: usize, b: usize) -> bool {
 
 /// The oldest position kept when `head` was loaded with acquire.
 ///
-/// A small `head` means a young ring or one that wrapped: the last slot tells, since it is written
-/// before `head` reaches `N` for the first time and never blank again.
+/// A small `head` means either a new ring or one whose position has wrapped. The last slot
+/// distinguishes the two: it is written before `head` reaches `N` for the first time, and is never
+/// blank again.
 fn oldest<R: sealed::Storage + ?Sized>(ring: &R, head: usize) -> usize {
     let slots = ring.slots();
     if head < slots.len() && slots[slots.len() - 1].is_blank() {

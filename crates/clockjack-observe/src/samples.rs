@@ -1,14 +1,14 @@
-//! Readings of metrics with what a reader elsewhere must know: kind, unit, help and labels.
+//! Samples of metrics with the metadata that a remote reader needs: kind, unit, help and labels.
 //!
-//! A [`Sample`] is what exporters take; [`prometheus`](crate::prometheus) writes it as text. It is
-//! not a registry and reads nothing itself: who owns the numbers makes the samples when asked.
+//! Exporters take [`Sample`]s; [`prometheus`](crate::prometheus) writes them as text. This is not
+//! a registry and reads nothing itself: the owner of the numbers creates the samples on request.
 //! The kind follows from the value, so the two cannot disagree.
 
 use alloc::vec::Vec;
 
 use crate::{Quantile, Snapshot};
 
-/// One reading of one metric.
+/// One sample of one metric.
 ///
 /// ```
 /// use clockjack_observe::samples::{Kind, Sample, Unit};
@@ -21,33 +21,34 @@ use crate::{Quantile, Snapshot};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample<'a> {
-    /// The name, dotted or with underscores, with its unit last: `runtime.channel.message_age_ms`.
+    /// The name, with dots or underscores, and the unit at its end:
+    /// `runtime.channel.message_age_ms`.
     pub name: &'a str,
-    /// What it means, in a line; may be empty.
+    /// A one-line description; may be empty.
     pub help: &'a str,
-    /// What the value counts.
+    /// The unit of the value.
     pub unit: Unit,
-    /// Names and values that tell samples of one name apart.
+    /// Names and values that distinguish samples of one name.
     pub labels: &'a [(&'a str, &'a str)],
     /// The value, and with it the kind.
     pub value: Value,
 }
 
-/// How a metric behaves.
+/// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Only rises, from 0 at the start.
+    /// Only rises, starting from 0.
     Counter,
-    /// Goes up and down.
+    /// Rises and falls.
     Gauge,
-    /// How values are spread.
+    /// A distribution of values.
     Histogram,
 }
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unit {
-    /// Things, or a number without a unit.
+    /// A count, or a number without a unit.
     Count,
     /// Nanoseconds.
     Nanoseconds,
@@ -59,37 +60,37 @@ pub enum Unit {
     Seconds,
     /// Bytes.
     Bytes,
-    /// Ticks of a wheel.
+    /// Ticks of a timer wheel.
     Ticks,
 }
 
-/// What was read.
+/// The value of a sample.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Of a counter.
+    /// A counter.
     Counter(u64),
-    /// Of a gauge that holds whole numbers.
+    /// A gauge with an integer value.
     Gauge(i64),
-    /// Of a gauge that holds a measure.
+    /// A gauge with a floating-point value.
     GaugeFloat(f64),
-    /// Of a histogram.
+    /// A histogram.
     Histogram(Distribution),
 }
 
-/// How values are spread: count, sum and some quantiles.
+/// A distribution of values: count, sum and some quantiles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
-    /// How many values.
+    /// The number of values.
     pub count: u64,
     /// Their sum.
     pub sum: f64,
-    /// Quantiles between 0 and 1, rising, with the value at each. Empty if there is no value.
+    /// Quantiles between 0 and 1, ascending, with the value at each. Empty if there is no value.
     pub quantiles: Vec<(f64, f64)>,
 }
 
 impl<'a> Sample<'a> {
-    /// A reading without help or labels; the unit is read off the name, of a counter without the
-    /// `_total` that it may end in.
+    /// Creates a sample without help or labels. The unit is derived from the name; for a counter,
+    /// a trailing `_total` is ignored.
     #[must_use]
     pub fn new(name: &'a str, value: Value) -> Self {
         let mut sample = Self { name, help: "", unit: Unit::Count, labels: &[], value };
@@ -98,43 +99,43 @@ impl<'a> Sample<'a> {
         sample
     }
 
-    /// A counter's reading.
+    /// A sample of a counter.
     #[must_use]
     pub fn counter(name: &'a str, count: u64) -> Self {
         Self::new(name, Value::Counter(count))
     }
 
-    /// A gauge's reading.
+    /// A sample of a gauge.
     #[must_use]
     pub fn gauge(name: &'a str, level: i64) -> Self {
         Self::new(name, Value::Gauge(level))
     }
 
-    /// A histogram's reading.
+    /// A sample of a histogram.
     #[must_use]
     pub fn histogram(name: &'a str, distribution: impl Into<Distribution>) -> Self {
         Self::new(name, Value::Histogram(distribution.into()))
     }
 
-    /// With a line of help.
+    /// Adds a help line.
     #[must_use]
     pub fn help(self, help: &'a str) -> Self {
         Self { help, ..self }
     }
 
-    /// With a unit other than the name's.
+    /// Overrides the unit that the name implies.
     #[must_use]
     pub fn unit(self, unit: Unit) -> Self {
         Self { unit, ..self }
     }
 
-    /// With labels.
+    /// Adds labels.
     #[must_use]
     pub fn labels(self, labels: &'a [(&'a str, &'a str)]) -> Self {
         Self { labels, ..self }
     }
 
-    /// The kind.
+    /// The kind of the metric.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self.value {
@@ -146,7 +147,7 @@ impl<'a> Sample<'a> {
 }
 
 impl Kind {
-    /// The name as it is printed.
+    /// The printed name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -158,7 +159,7 @@ impl Kind {
 }
 
 impl Unit {
-    /// Every unit that a name can end in.
+    /// Every unit that a name can end with.
     const SUFFIXED: [Self; 6] = [
         Self::Nanoseconds,
         Self::Microseconds,
@@ -168,7 +169,7 @@ impl Unit {
         Self::Ticks,
     ];
 
-    /// How a name of this unit ends; empty for [`Count`](Self::Count).
+    /// The suffix of names with this unit; empty for [`Count`](Self::Count).
     #[must_use]
     pub const fn suffix(self) -> &'static str {
         match self {
@@ -182,7 +183,7 @@ impl Unit {
         }
     }
 
-    /// The unit that a name ends in.
+    /// The unit that a name ends with.
     #[must_use]
     pub fn of_name(name: &str) -> Self {
         let is_end = |unit: &Self| name.ends_with(unit.suffix());
@@ -190,7 +191,7 @@ impl Unit {
     }
 }
 
-/// Median, 90 %, 99 % and 99.9 %.
+/// The median, 90 %, 99 % and 99.9 %.
 impl<const SUB: usize> From<&Snapshot<SUB>> for Distribution {
     #[expect(clippy::cast_precision_loss, reason = "a measure, not a ledger")]
     fn from(snapshot: &Snapshot<SUB>) -> Self {

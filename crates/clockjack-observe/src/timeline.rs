@@ -1,20 +1,20 @@
-//! What happened when and where, before it is written in anybody's format: tracks, spans, instants,
-//! counters and the arrows between them.
+//! A trace in memory, independent of the file format: tracks, spans, instants, counters and flows.
 //!
-//! The executor, the scheduler, actors and graphs turn their records into a [`Timeline`];
-//! [`chrome`](crate::chrome) and [`perfetto`](crate::perfetto) write one out. It holds no clock and
-//! draws nothing. Events may be added in any order, so a span can be added when it ends.
+//! The executor, the scheduler, actors and graphs convert their records into a [`Timeline`];
+//! [`chrome`](crate::chrome) and [`perfetto`](crate::perfetto) write it to a file. It has no clock
+//! and draws nothing. Events may be added in any order, so a span can be added when it ends.
 //!
 //! Invariants, whatever is added:
 //!
-//! * **Durations are legal.** On every track that is written, two spans either nest or do not
-//!   overlap. A span that would cross an earlier one of its track is not refused, since a trace
-//!   that leaves out what overlaps hides what one looks for: it moves to an overflow track beside
-//!   it, named `track (2)`, `track (3)` and so on. Which one is decided by times and the order of
-//!   adding alone. Of two spans with equal times, the one that was added first is the outer one.
-//! * **Arrows point forward.** A flow joins one source to one sink that does not begin before it,
-//!   and no two flows share an id.
-//! * **Same input, same bytes.** Ids, names and orders come from the order of adding.
+//! * **Spans nest.** On every written track, two spans either nest or do not overlap. A span that
+//!   would cross an earlier one of its track is not refused, since a trace without overlapping
+//!   spans would hide the interesting cases: the span moves to an overflow track next to its
+//!   track, named `track (2)`, `track (3)` and so on. Only the times and the order of adding
+//!   decide which one. Of two spans with equal times, the one that was added first is the outer
+//!   one.
+//! * **Flows point forward.** A flow connects one source to one sink that does not begin before the
+//!   source, and no two flows share an id.
+//! * **The output is deterministic.** Ids, names and orders follow from the order of adding.
 //!
 //! ```
 //! use clockjack_observe::timeline::Timeline;
@@ -44,15 +44,15 @@ use alloc::{
 };
 use core::{error::Error, fmt, ops::Range};
 
-pub(crate) use layout::{Flow, FlowEnd, Layout, Place, Step, StepKind};
+pub(crate) use layout::{Flow, FlowEnd, Layout, OutputTrack, TraceStep, TraceStepKind};
 use names::Names;
 pub use names::{Name, NameId};
 
-/// The latest time that a trace can hold: the formats count in signed 64-bit nanoseconds. Later
-/// times are taken as this one; it is 292 years after the start.
+/// The latest time that a trace can hold: the formats use signed 64-bit nanoseconds. Later times
+/// are clamped to it; it is 292 years after the start.
 pub const AT_NS_MAX: u64 = u64::MAX >> 1;
 
-/// Tracks with events and arrows. See the [module](self).
+/// Tracks with events and flows. See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     names: Names,
@@ -63,49 +63,49 @@ pub struct Timeline {
     args: Vec<Arg>,
     flows: Vec<Flow>,
     flow_ids: BTreeSet<u64>,
-    /// Where [`join`](Self::join) looks for a free id.
+    /// Where [`join`](Self::join) starts its search for a free id.
     next_flow_id: u64,
 }
 
-/// A track for spans and instants, in the [`Timeline`] that made it.
+/// A track for spans and instants, of the [`Timeline`] that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TrackId(usize);
 
-/// A track for the values of one counter, in the [`Timeline`] that made it.
+/// A track for the values of one counter, of the [`Timeline`] that created it.
 ///
-/// A type of its own, because no format lets spans and counters share a track.
+/// A separate type, because no format lets spans and counters share a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CounterId(TrackId);
 
-/// A span or an instant, in the [`Timeline`] that made it.
+/// A span or an instant, of the [`Timeline`] that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(usize);
 
 /// The value of an argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// Any text.
+    /// A string.
     Text(&'a str),
-    /// A number that may be negative.
+    /// A signed integer.
     Int(i64),
-    /// A number that is never negative, such as an id.
+    /// An unsigned integer, such as an id.
     Uint(u64),
-    /// A measure.
+    /// A floating-point number.
     Float(f64),
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
 }
 
-/// A counter's value.
+/// The value of a counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A measure.
+    /// A floating-point number.
     Float(f64),
 }
 
-/// A flow was refused; the timeline is as before. Permanent.
+/// A flow was refused; the timeline is unchanged. Permanent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowError {
     /// Another flow has this id.
@@ -113,7 +113,7 @@ pub enum FlowError {
         /// The id.
         id: u64,
     },
-    /// Source and sink are one event.
+    /// Source and sink are the same event.
     SameEvent {
         /// The flow's id.
         id: u64,
@@ -129,7 +129,7 @@ pub enum FlowError {
     },
 }
 
-/// One track as it was made.
+/// One track as it was created.
 #[derive(Clone, Debug)]
 pub(crate) struct Track {
     pub(crate) name: NameId,
@@ -181,27 +181,27 @@ enum ArgValue {
 }
 
 impl Timeline {
-    /// An empty one.
+    /// Creates an empty timeline.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The number of a text, for names that are used often.
+    /// Interns a string, for names that are used often.
     pub fn intern(&mut self, text: &str) -> NameId {
         self.names.intern(text)
     }
 
-    /// The track of this name below `parent`, made at the first call.
+    /// The track with this name below `parent`; the first call creates it.
     ///
-    /// A track without a parent is shown as a process, those below it as its threads. Tracks are
-    /// shown in the order in which they were made.
+    /// A track without a parent is shown as a process, the tracks below it as its threads. Tracks
+    /// are shown in the order of their creation.
     pub fn track<'a>(&mut self, name: impl Into<Name<'a>>, parent: Option<TrackId>) -> TrackId {
         let name = self.names.resolve(name.into());
         self.find_or_add(name, parent, TrackKind::Events)
     }
 
-    /// The counter of this name below `parent`, made at the first call.
+    /// The counter with this name below `parent`; the first call creates it.
     pub fn counter_track<'a>(
         &mut self,
         name: impl Into<Name<'a>>,
@@ -211,11 +211,11 @@ impl Timeline {
         CounterId(self.find_or_add(name, parent, TrackKind::Counter))
     }
 
-    /// Something that took from `start_ns` for `duration_ns`, which may be 0.
+    /// Adds a span that starts at `start_ns` and lasts for `duration_ns`, which may be 0.
     ///
     /// # Panics
     ///
-    /// If the track is none of this timeline's.
+    /// If the track belongs to another timeline.
     pub fn span<'a>(
         &mut self,
         track: TrackId,
@@ -230,11 +230,11 @@ impl Timeline {
         self.add(track, name, start_ns, Some(duration_ns), args)
     }
 
-    /// Something that happened at `at_ns` and is no span.
+    /// Adds an instant: an event without a duration.
     ///
     /// # Panics
     ///
-    /// If the track is none of this timeline's.
+    /// If the track belongs to another timeline.
     pub fn instant<'a>(
         &mut self,
         track: TrackId,
@@ -246,11 +246,11 @@ impl Timeline {
         self.add(track, name, at_ns.min(AT_NS_MAX), None, args)
     }
 
-    /// The value of a counter from `at_ns` on.
+    /// Adds a value of a counter, valid from `at_ns` on.
     ///
     /// # Panics
     ///
-    /// If the counter is none of this timeline's.
+    /// If the counter belongs to another timeline.
     pub fn counter(&mut self, counter: CounterId, at_ns: u64, value: impl Into<Number>) {
         let track = counter.0;
         assert!(track.0 < self.tracks.len(), "counter {} is of another timeline", track.0);
@@ -258,20 +258,20 @@ impl Timeline {
         self.readings.push(Reading { track, at_ns, value: value.into() });
     }
 
-    /// An arrow from the start of `from` to the start of `to`: a message and who got it, a wake-up
-    /// and the step that followed.
+    /// Adds a flow, an arrow from the start of `from` to the start of `to`: a message and its
+    /// receiver, a wake-up and the step that followed.
     ///
-    /// Both may begin at the same time, as they do in virtual time; the source is then written
-    /// first. Where the flows of one instant contradict each other or the order of a track, one of
-    /// them is left out of the trace, never a span.
+    /// Both may begin at the same time, as happens in virtual time; the source is then written
+    /// first. If flows of one instant contradict each other or the order of a track, one of them is
+    /// left out of the trace, never a span.
     ///
     /// # Errors
     ///
-    /// If the id is taken, the two are one, or the sink begins before the source.
+    /// If the id is taken, if the two are the same event, or if the sink begins before the source.
     ///
     /// # Panics
     ///
-    /// If an event is none of this timeline's.
+    /// If an event belongs to another timeline.
     pub fn flow(&mut self, id: u64, from: EventId, to: EventId) -> Result<(), FlowError> {
         if from == to {
             return Err(FlowError::SameEvent { id });
@@ -287,15 +287,15 @@ impl Timeline {
         Ok(())
     }
 
-    /// A [`flow`](Self::flow) with the lowest id from 1 that is free.
+    /// Adds a [`flow`](Self::flow) with the lowest free id, starting at 1.
     ///
     /// # Errors
     ///
-    /// If the two are one, or the sink begins before the source.
+    /// If the two are the same event, or if the sink begins before the source.
     ///
     /// # Panics
     ///
-    /// If an event is none of this timeline's.
+    /// If an event belongs to another timeline.
     pub fn join(&mut self, from: EventId, to: EventId) -> Result<u64, FlowError> {
         self.next_flow_id = self.next_flow_id.max(1);
         while self.flow_ids.contains(&self.next_flow_id) {
@@ -305,19 +305,19 @@ impl Timeline {
         self.flow(id, from, to).map(|()| id)
     }
 
-    /// How many tracks were made, counters included and overflow tracks not.
+    /// The number of tracks, including counters, without overflow tracks.
     #[must_use]
     pub fn n_tracks(&self) -> usize {
         self.tracks.len()
     }
 
-    /// How many spans, instants and counter values it holds.
+    /// The number of spans, instants and counter values.
     #[must_use]
     pub fn n_events(&self) -> usize {
         self.events.len() + self.readings.len()
     }
 
-    /// How many flows it holds.
+    /// The number of flows.
     #[must_use]
     pub fn n_flows(&self) -> usize {
         self.flows.len()
@@ -345,7 +345,7 @@ impl Timeline {
         self.readings[index]
     }
 
-    /// Names and values of an event's arguments.
+    /// The names and values of an event's arguments.
     pub(crate) fn args(&self, event: &Event) -> impl Iterator<Item = (NameId, Value<'_>)> {
         self.args[event.args.clone()].iter().map(|arg| {
             let value = match arg.value {
@@ -361,7 +361,7 @@ impl Timeline {
 
     fn find_or_add(&mut self, name: NameId, parent: Option<TrackId>, kind: TrackKind) -> TrackId {
         if let Some(parent) = parent {
-            // Parents come before their children, so no walk up the tree can loop.
+            // Parents come before their children, so the path to the root has no cycle.
             assert!(parent.0 < self.tracks.len(), "track {} is of another timeline", parent.0);
         }
         let next = TrackId(self.tracks.len());
@@ -401,14 +401,14 @@ impl Timeline {
 }
 
 impl TrackId {
-    /// The position among all tracks.
+    /// The index among all tracks.
     pub(crate) const fn index(self) -> usize {
         self.0
     }
 }
 
 impl Event {
-    /// When it is over.
+    /// The end of the event.
     pub(crate) fn end_ns(&self) -> u64 {
         self.start_ns + self.duration_ns.unwrap_or(0)
     }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 fn parsed(timeline: &Timeline) -> Value {
     let mut text = String::new();
-    chrome::write(&mut text, timeline).expect("a string takes everything");
+    chrome::write(&mut text, timeline).expect("writing to a string cannot fail");
     assert!(text.is_ascii(), "{text}");
     serde_json::from_str(&text).expect("it is JSON")
 }

@@ -12,7 +12,7 @@ use clockjack_observe::{
 
 fn text(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
     let mut text = String::new();
-    write(&mut text).expect("a string takes everything");
+    write(&mut text).expect("writing to a string cannot fail");
     text
 }
 

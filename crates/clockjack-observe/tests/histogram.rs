@@ -4,9 +4,10 @@
 use std::thread;
 
 use clockjack_observe::{
-    Counter, Gauge, Histogram, Quantile, Shared, Snapshot, Sole, histogram::Bucket, mode::Mode,
+    Counter, Gauge, Histogram, Quantile, Shared, SingleWriter, Snapshot, histogram::Bucket,
+    mode::Mode,
 };
-use clockjack_sync::prim::atomic::{AtomicBool, Ordering};
+use clockjack_sync::primitive::atomic::{AtomicBool, Ordering};
 use proptest::{collection::vec, prelude::*};
 
 const QUANTILES: [Quantile; 8] = [
@@ -81,8 +82,8 @@ proptest! {
     fn quantiles_are_never_below_and_at_most_a_bucket_above(values in vec(value(), 0..300)) {
         check_against_sorted::<2, Shared>(&values);
         check_against_sorted::<16, Shared>(&values);
-        check_against_sorted::<16, Sole>(&values);
-        check_against_sorted::<32, Sole>(&values);
+        check_against_sorted::<16, SingleWriter>(&values);
+        check_against_sorted::<32, SingleWriter>(&values);
     }
 
     #[test]
@@ -99,7 +100,7 @@ proptest! {
         merged.merge(&of(&right));
         prop_assert_eq!(&merged, &of(&[left.clone(), right.clone()].concat()));
 
-        let (live_left, live_right) = (Histogram::<8>::new(), Histogram::<8, Sole>::new());
+        let (live_left, live_right) = (Histogram::<8>::new(), Histogram::<8, SingleWriter>::new());
         left.iter().for_each(|value| live_left.record(*value));
         right.iter().for_each(|value| live_right.record(*value));
         let mut added = live_left.snapshot();
@@ -215,7 +216,7 @@ fn a_static_takes_records_from_many_threads_and_loses_none() {
 
 #[test]
 fn a_counter_wraps_and_differences_stay_right() {
-    let counter = Counter::<Sole>::new();
+    let counter = Counter::<SingleWriter>::new();
     counter.add(usize::MAX - 1);
     let earlier = counter.get();
     counter.add(5);
@@ -225,7 +226,7 @@ fn a_counter_wraps_and_differences_stay_right() {
 
 #[test]
 fn a_gauge_below_zero_reads_as_zero_and_recovers() {
-    let gauge = Gauge::<Sole>::new();
+    let gauge = Gauge::<SingleWriter>::new();
     gauge.sub(3);
     assert_eq!(gauge.get(), 0);
     gauge.add(5);

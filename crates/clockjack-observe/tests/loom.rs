@@ -4,7 +4,7 @@
 #![cfg(loom)]
 
 use clockjack_observe::{
-    Counter, Event, Histogram, Record, Sole,
+    Counter, Event, Histogram, Record, SingleWriter,
     recorder::{Reader, Recorder, Ring, Writer},
 };
 use loom::{sync::Arc, thread};
@@ -125,7 +125,7 @@ fn the_next_writer_continues_where_the_last_one_ended() {
 fn shared_cells_lose_no_record_and_sole_cells_are_read_whole() {
     loom::model(|| {
         let shared =
-            Arc::new((Counter::<clockjack_observe::Shared>::new(), Counter::<Sole>::new()));
+            Arc::new((Counter::<clockjack_observe::Shared>::new(), Counter::<SingleWriter>::new()));
         let thread = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || shared.0.add(2))

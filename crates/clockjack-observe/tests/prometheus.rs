@@ -133,15 +133,15 @@ fn samples_that_cannot_stand_together_are_refused_before_anything_is_written() {
     );
     check(
         &[Sample::gauge("a", 1), Sample::histogram("a", empty.clone())],
-        "metrics of different kind make the name clockjack_a",
+        "several metrics of different kinds map to the name clockjack_a",
     );
     check(
         &[Sample::gauge("a_sum", 1), Sample::histogram("a", empty.clone())],
-        "metrics of different kind make the name clockjack_a_sum",
+        "several metrics of different kinds map to the name clockjack_a_sum",
     );
     let labels = |labels| Sample::gauge("a", 1).labels(labels);
     let fault =
-        |label| format!("label {label:?} of clockjack_a is reserved, malformed or there twice");
+        |label| format!("label {label:?} of clockjack_a is reserved, malformed or a duplicate");
     check(&[labels(&[("", "x")])], &fault(""));
     check(&[labels(&[("1a", "x")])], &fault("1a"));
     check(&[labels(&[("a-b", "x")])], &fault("a-b"));

@@ -11,7 +11,7 @@ use clockjack_observe::{
     Event, Record,
     recorder::{Reader, Recorder, Ring, Writer},
 };
-use clockjack_sync::prim::atomic::{AtomicBool, Ordering};
+use clockjack_sync::primitive::atomic::{AtomicBool, Ordering};
 
 /// A record in which each word tells the number, so that a mix of two shows.
 fn numbered(n: u64) -> Record {

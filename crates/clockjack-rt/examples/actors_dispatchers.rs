@@ -2,11 +2,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example shows something")]
 
-extern crate alloc;
-
-use alloc::rc::Rc;
 use core::{cell::Cell, error::Error, time::Duration};
-use std::sync::mpsc;
+use std::{rc::Rc, sync::mpsc};
 
 use clockjack_rt::{
     BLOCKING_DISPATCHER, Runtime,
@@ -16,7 +13,7 @@ use clockjack_rt::{
 /// A display whose driver must stay on one thread.
 struct Display {
     pixels: Rc<Cell<u64>>,
-    told: mpsc::Sender<u64>,
+    sender: mpsc::Sender<u64>,
 }
 
 impl Actor for Display {
@@ -24,7 +21,7 @@ impl Actor for Display {
 
     fn receive(&mut self, _: &mut Context<'_, Self>, text: String) -> Result<Next, Failure> {
         self.pixels.set(self.pixels.get() + text.len() as u64);
-        self.told.send(self.pixels.get())?;
+        self.sender.send(self.pixels.get())?;
         Ok(Next::Stay)
     }
 }
@@ -45,10 +42,10 @@ impl Actor for Disk {
 /// Runs the example.
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let rt = Runtime::new("dispatchers")?;
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
 
     let screen = rt.system().pinned("screen")?;
-    let make = move || Display { pixels: Rc::default(), told: told.clone() };
+    let make = move || Display { pixels: Rc::default(), sender: sender.clone() };
     let display = rt.system().spawn_pinned(&screen, "display", make)?;
 
     let disk = Props::new(move || Disk(display.clone())).dispatcher(BLOCKING_DISPATCHER);
@@ -56,7 +53,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     for sector in 0..3 {
         disk.tell(sector)?;
     }
-    let drawn = heard.iter().take(3).last();
+    let drawn = receiver.iter().take(3).last();
     println!("{drawn:?} letters drawn");
     assert_eq!(drawn, Some(24));
 

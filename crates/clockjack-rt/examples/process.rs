@@ -3,8 +3,9 @@
 //! `cargo run -p clockjack-rt --example process`
 #![expect(clippy::print_stdout, reason = "an example that prints its result")]
 
-use clockjack_rt::{PoolConfig, WorkerPool, exec::*};
 use core::{error::Error, time::Duration};
+
+use clockjack_rt::{PoolConfig, WorkerPool, exec::*};
 
 struct Fetch(u32);
 impl Command for Fetch {

@@ -1,6 +1,6 @@
 //! Whether a fixed rate drifts on the system's clock: fits a line through the lateness of its runs.
 //!
-//! `rate [SECONDS] [MILLIS]`: for how long, 60 s unless told, and with which period, 10 ms. Fails
+//! `rate [SECONDS] [MILLIS]`: for how long, 60 s by default, and with which period, 10 ms. Fails
 //! if the line rises or falls by more than noise, or if a run is missing.
 #![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
@@ -56,11 +56,11 @@ fn run() -> Result<bool, Box<dyn Error>> {
     let period = Duration::from_millis(millis);
     let wanted = usize::try_from(seconds * 1000 / millis)?;
     let pool = WorkerPool::new(PoolConfig::DEFAULT, Commands::new())?;
-    let (told, heard) = mpsc::channel();
-    let tell = move |fire: &FireContext| told.send((fire.due().get(), fire.late()));
+    let (sender, receiver) = mpsc::channel();
+    let tell = move |fire: &FireContext| sender.send((fire.due().get(), fire.late()));
     let job =
         pool.scheduler().schedule_at_fixed_rate_fn(period, period, DispatcherId::DEFAULT, tell)?;
-    let runs: Vec<_> = heard.iter().take(wanted).collect();
+    let runs: Vec<_> = receiver.iter().take(wanted).collect();
     job.cancel();
     drop(pool);
 

@@ -15,12 +15,12 @@ const ANY: DispatcherId = DispatcherId::DEFAULT;
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let pool = WorkerPool::new(PoolConfig::DEFAULT, Commands::new())?;
     let (s, ms) = (pool.scheduler(), Duration::from_millis);
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
 
     let once = s.schedule_once_fn(ms(300), ANY, |_| println!("never"))?;
     assert!(once.cancel() && once.is_cancelled() && !once.cancel());
 
-    let beat = told.clone();
+    let beat = sender.clone();
     s.schedule_at_fixed_rate_fn(Duration::ZERO, ms(25), ANY, move |fire| {
         println!("{:?} late, {} missed", fire.late(), fire.batch().missed_runs);
         beat.send("beat")
@@ -28,7 +28,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     // Waits, so it runs where nobody else does; and it is cancelled with its guard.
     let poll = s.schedule_with_fixed_delay_fn(ms(10), ms(20), BLOCKING_DISPATCHER, move |_| {
         std::thread::sleep(ms(5));
-        told.send("poll")
+        sender.send("poll")
     })?;
     let guard = poll.cancel_on_drop();
     s.schedule_once_fn(ms(10), ANY, |_| Err("ends the job, reported once"))?;
@@ -37,7 +37,9 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
 
     pool.block_on(s.delays().delay(ms(60)))?;
     // However long a loaded machine takes to the first of each.
-    assert!(heard.iter().any(|said| said == "beat") && heard.iter().any(|said| said == "poll"));
+    assert!(
+        receiver.iter().any(|said| said == "beat") && receiver.iter().any(|said| said == "poll")
+    );
     drop(guard);
 
     let report = pool.shutdown(Duration::from_secs(10)).scheduler.expect("it was used");

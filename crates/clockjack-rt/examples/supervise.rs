@@ -1,10 +1,14 @@
-//! A process that starts another, is told of its failures, and starts it again.
+//! A process that starts another, is notified of its failures, and starts it again.
 //!
 //! `cargo run -p clockjack-rt --example supervise`
 #![expect(clippy::print_stdout, reason = "an example that prints its result")]
 
-use clockjack_rt::{PoolConfig, WorkerPool, exec::builtin::Spawn, exec::*};
 use core::{error::Error, time::Duration};
+
+use clockjack_rt::{
+    PoolConfig, WorkerPool,
+    exec::{builtin::Spawn, *},
+};
 
 /// Fails, unless it is the third.
 struct Line(u32);

@@ -1,16 +1,14 @@
 //! How soon other workers begin what a worker leaves that blocks: its timers, what it
 //! has woken, what it has started. Prints how many of a hundred begin within five milliseconds.
 //!
-//! `takeover [MILLIS] [timer|woken|started]`: for how long it blocks, 200 ms unless told, and which
+//! `takeover [MILLIS] [timer|woken|started]`: for how long it blocks, 200 ms by default, and which
 //! of the three.
 #![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
-extern crate alloc;
-
-use alloc::{sync::Arc, task::Wake};
 use core::{task::Waker, time::Duration};
 use std::{
-    sync::{Mutex, mpsc},
+    sync::{Arc, Mutex, mpsc},
+    task::Wake,
     thread,
 };
 
@@ -27,7 +25,7 @@ type Report = mpsc::Sender<Duration>;
 /// Leaves something to do to others; a timer is to be kept until it has fired.
 type Leave = fn(&Handle, Report) -> Option<Timer>;
 
-/// Tells how late it is when it is woken.
+/// Reports how late it is when it is woken.
 struct Late {
     due: OsInstant,
     report: Mutex<Report>,

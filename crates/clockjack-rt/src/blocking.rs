@@ -1,57 +1,60 @@
-//! Threads for closures that wait: file systems, name look-ups, foreign libraries.
+//! A thread pool for closures that block: file systems, name lookups, foreign libraries.
 //!
-//! A worker must not wait, so what waits is handed over here. Threads start when there is more to
-//! do than threads, up to a bound, and leave when nothing came for a while. One lock guards all of
-//! it: a closure that is worth a thread of its own is worth a lock.
+//! A worker must not block, so blocking work runs here. A thread starts when there is more work
+//! than threads, up to a limit, and exits after it was idle for a while. One lock guards the whole
+//! pool: a closure that is worth its own thread is also worth a lock.
 //!
 //! # Rules
 //!
-//! 1. The *load* is what was admitted and has not ended: on its way in, queued or running. At most
-//!    `threads_max + queue_max` are admitted, whatever the threads do meanwhile, so a refusal does
-//!    not depend on how fast a thread starts.
-//! 2. A submission that makes the load larger than the number of threads starts one, unless there
-//!    are `threads_max`. As long as a thread is free none is started.
-//! 3. Of the idle threads the one that became idle *last* is called. Those who came early to rest
-//!    stay at rest, and leave: a light load ends up with few threads, and warm ones.
-//! 4. A thread looks at the queue, under the lock, before it sits down, and a push, under the lock,
-//!    calls one that sits. A thread leaves only if as many as the load are left without it: what
-//!    was admitted and is not queued yet, because a thread is being started for it, counts.
-//! 5. No closure is run or dropped under the lock. A panic in it, or in its drop, is caught, and
-//!    counted; with `panic = "abort"` it ends the process.
-//! 6. After [`shutdown`](BlockingPool::shutdown) nothing is admitted, and what was queued is
-//!    dropped. A closure that runs cannot be stopped by anybody: it is waited for, and left alone
+//! 1. The *load* is the number of closures that were admitted and have not finished: reserved,
+//!    queued or running. At most `threads_max + queue_max` are admitted, whatever the threads do
+//!    meanwhile, so a refusal does not depend on how fast a thread starts.
+//! 2. A submission that makes the load larger than the number of threads starts a thread, unless
+//!    there are `threads_max`. While a thread is free, none is started.
+//! 3. The pool wakes the thread that became idle *last* (LIFO). Threads that have been idle for
+//!    longer stay idle and exit: under a light load few threads remain, with warm caches.
+//! 4. A thread reads the queue under the lock before it becomes idle, and a push under the lock
+//!    wakes an idle thread. A thread exits only if the remaining threads are at least as many as
+//!    the load. The load includes closures that were admitted but not queued yet, because a thread
+//!    is being started for them.
+//! 5. No closure runs or is dropped under the lock. A panic in a closure or in its drop is caught
+//!    and counted; with `panic = "abort"` it aborts the program.
+//! 6. After [`shutdown`](BlockingPool::shutdown) nothing is admitted, and queued closures are
+//!    dropped. A running closure cannot be stopped: the shutdown waits for it, and abandons it
 //!    after the deadline.
 //!
-//! *Why nothing waits for a thread that never comes*: what starts a thread is queued only if that
-//! succeeded, or if there is a thread that has arrived; else it is refused. What starts none found
-//! the load, itself included, no larger than the number of threads. Each start that may still fail
-//! has its own closure in the load, so at least one thread is there or sure to come. Whoever is
-//! there looks at the queue before it leaves.
+//! *Why no closure waits for a thread that never comes*: a submission that starts a thread is
+//! queued only if the start succeeded or if another thread is live; otherwise it is refused. A
+//! submission that starts no thread found the load, itself included, no larger than the number of
+//! threads. Each start that may still fail has its own closure in the load, so at least one thread
+//! is live or certain to start. Every live thread reads the queue before it exits.
 
+pub(crate) mod command;
 mod config;
 mod state;
 
-use alloc::{borrow::Cow, sync::Arc};
 use core::{
     any::Any, cell::Cell, error::Error, fmt, mem, panic::AssertUnwindSafe, ptr, time::Duration,
 };
 use std::{
+    borrow::Cow,
     io,
     panic::catch_unwind,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 
-use crate::thread::{self, ThreadConfig};
 pub use config::{BlockingConfig, InvalidConfig};
-use state::{Refusal, Seat, State};
+use state::{IdleSlot, Refusal, State};
 
-/// A thread that must stay a little longer (rule 4) waits at least so long before it asks again.
+use crate::thread::{self, ThreadConfig};
+
+/// The minimum time that a thread which must stay (rule 4) waits before it checks again.
 const KEEP_ALIVE_MIN: Duration = Duration::from_millis(1);
 
-/// Threads for closures that wait; the [module](self) has the rules.
+/// A thread pool for closures that block; the [module](self) has the rules.
 ///
-/// Dropping it is a [`shutdown`](Self::shutdown) that waits for nothing.
+/// Dropping it is a [`shutdown`](Self::shutdown) without waiting.
 ///
 /// # Examples
 ///
@@ -73,67 +76,67 @@ pub struct BlockingPool {
     shared: Arc<Shared>,
 }
 
-/// What a [`shutdown`](BlockingPool::shutdown) found and did.
+/// The result of a [`shutdown`](BlockingPool::shutdown).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct BlockingReport {
-    /// Closures that ran when it began and ended before its deadline.
+    /// Closures that were running when the shutdown began and finished before its deadline.
     pub finished: usize,
-    /// Closures that still run. Their threads are left alone, and end with them.
+    /// Closures that are still running. Their threads are abandoned, and exit after them.
     pub abandoned: usize,
     /// Closures that were queued and never started: they are dropped.
     pub dropped: usize,
 }
 
-/// A picture of a pool, and counts since its start.
+/// The current state of a pool, and counters since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockingStats {
-    /// Threads, those that are being started included.
+    /// Threads, including those that are being started.
     pub threads: usize,
-    /// Threads that wait for something to do.
+    /// Idle threads.
     pub idle: usize,
-    /// Closures that run.
+    /// Running closures.
     pub running: usize,
-    /// Closures that wait for a thread.
+    /// Queued closures.
     pub queued: usize,
-    /// Threads that were started, ever.
+    /// Threads that were started since the start of the pool.
     pub threads_started: u64,
-    /// Closures that ended, by a panic or not.
+    /// Closures that finished, including those that panicked.
     pub finished: u64,
-    /// Closures that panicked, or whose drop did.
+    /// Closures that panicked, or whose drop panicked.
     pub panicked: u64,
-    /// Closures that were not admitted.
+    /// Closures that were refused.
     pub refused: u64,
-    /// Closures that were dropped by a shutdown before they started.
+    /// Closures that a shutdown dropped before they started.
     pub dropped: u64,
 }
 
 impl BlockingPool {
-    /// A pool without threads.
+    /// Creates a pool without threads.
     ///
     /// # Errors
     ///
-    /// What [`BlockingConfig::validate`] says.
+    /// See [`BlockingConfig::validate`].
     pub fn new(config: BlockingConfig) -> Result<Self, InvalidConfig> {
         config.validate()?;
         let state = Mutex::new(State::default());
-        Ok(Self { shared: Arc::new(Shared { config, state, left: Condvar::new() }) })
+        Ok(Self { shared: Arc::new(Shared { config, state, thread_exited: Condvar::new() }) })
     }
 
-    /// Hands over a closure, to be run by a thread of the pool. Does not wait for it; starting a
-    /// thread can take some 20 µs.
+    /// Submits a closure that a thread of the pool runs. Does not wait for the closure; starting a
+    /// thread can take about 20 µs.
     ///
     /// # Errors
     ///
-    /// The closure comes back in [`Rejected`].
+    /// [`Rejected`], which returns the closure to the caller.
     pub fn submit<F: FnOnce() + Send + 'static>(&self, work: F) -> Result<(), Rejected<F>> {
-        // Boxed out here: the lock is short, and a box gives its closure back.
+        // Allocate outside the lock; if the pool refuses, the closure is moved out of the box.
         let work = Box::new(work);
         match self.shared.admit() {
             Ok(mut state) => {
-                let called = state.push(work);
+                let woken = state.push(work);
                 drop(state);
-                if let Some(seat) = called {
-                    seat.notify_one();
+                if let Some(slot) = woken {
+                    slot.notify_one();
                 }
                 Ok(())
             }
@@ -141,44 +144,44 @@ impl BlockingPool {
         }
     }
 
-    /// Refuses what comes from now on, drops what is queued, and waits for what runs, at most for
-    /// `deadline`. Threads that are free leave at once.
+    /// Refuses new closures, drops queued ones, and waits for running ones until `deadline` has
+    /// passed. Idle threads exit at once.
     ///
     /// It may be called again, to wait longer. A closure of this pool that calls it does not wait
-    /// for itself, and is among those that still run.
+    /// for itself, and counts as still running.
     pub fn shutdown(&self, deadline: Duration) -> BlockingReport {
         let start = Instant::now();
         let mut state = self.shared.lock();
-        let (queue, seats) = state.close();
+        let (queue, slots) = state.close();
         let n_running = state.running();
         drop(state);
-        for seat in seats {
-            seat.notify_one();
+        for slot in slots {
+            slot.notify_one();
         }
         let n_dropped = queue.len();
         let n_panicked =
-            queue.into_iter().map(|work| guarded(|| drop(work))).filter(|p| *p).count();
+            queue.into_iter().map(|work| caught_panic(|| drop(work))).filter(|p| *p).count();
         let mut state = self.shared.lock();
         state.count_dropped(n_dropped, n_panicked);
         let rest = deadline.saturating_sub(start.elapsed());
-        let n_own = usize::from(self.shared.is_served_here());
+        let n_own = usize::from(self.shared.is_own_thread());
         let has_others = |state: &mut State| state.n_threads() > n_own;
         let (state, _) = self
             .shared
-            .left
+            .thread_exited
             .wait_timeout_while(state, rest, has_others)
             .unwrap_or_else(PoisonError::into_inner);
         let abandoned = state.running();
         BlockingReport { finished: n_running - abandoned, abandoned, dropped: n_dropped }
     }
 
-    /// Whether it was shut down.
+    /// Whether the pool was shut down.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared.lock().is_closed()
     }
 
-    /// How the pool stands.
+    /// The current state and counters of the pool.
     #[must_use]
     pub fn stats(&self) -> BlockingStats {
         self.shared.lock().stats()
@@ -197,16 +200,16 @@ impl fmt::Debug for BlockingPool {
     }
 }
 
-/// A closure that was not admitted, which it carries.
+/// A closure that was refused; the error contains it.
 ///
-/// *Full* and *no thread* are transient: try again when something has ended. *Closed* is permanent.
+/// *Full* and *no thread* are transient: retry after a closure has finished. *Closed* is permanent.
 pub struct Rejected<F> {
     work: F,
     refusal: Refusal,
 }
 
 impl<F> Rejected<F> {
-    /// Whether as many closures run and wait as may; transient.
+    /// Whether the maximum number of closures is running and queued; transient.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         matches!(self.refusal, Refusal::Full)
@@ -218,13 +221,13 @@ impl<F> Rejected<F> {
         matches!(self.refusal, Refusal::Closed)
     }
 
-    /// Whether the pool had no thread and the system gave none; transient.
+    /// Whether the pool had no thread and the system refused to start one; transient.
     #[must_use]
     pub const fn is_no_thread(&self) -> bool {
         matches!(self.refusal, Refusal::NoThread)
     }
 
-    /// The closure.
+    /// Returns the closure.
     #[must_use]
     pub fn into_inner(self) -> F {
         self.work
@@ -242,107 +245,107 @@ impl<F> fmt::Display for Rejected<F> {
         f.write_str(match self.refusal {
             Refusal::Full => "blocking work refused: the pool is full",
             Refusal::Closed => "blocking work refused: the pool is shut down",
-            Refusal::NoThread => "blocking work refused: the system gives no thread",
+            Refusal::NoThread => "blocking work refused: the system cannot start a thread",
         })
     }
 }
 
 impl<F> Error for Rejected<F> {}
 
-/// What the pool and its threads share.
+/// The state that the pool and its threads share.
 struct Shared {
     config: BlockingConfig,
     state: Mutex<State>,
-    /// Rung when a thread has left that a shutdown may wait for.
-    left: Condvar,
+    /// Notified when a thread exits that a shutdown may wait for.
+    thread_exited: Condvar,
 }
 
 thread_local! {
-    /// The pool that this thread belongs to; compared, and never followed.
-    static SERVED: Cell<*const Shared> = const { Cell::new(ptr::null()) };
+    /// The pool that this thread belongs to; only compared, never dereferenced.
+    static CURRENT_POOL: Cell<*const Shared> = const { Cell::new(ptr::null()) };
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Rule 5: no code of users runs under it, so a panic there is a fault of this module, and
-        // has been reported.
+        // Rule 5: no user code runs under the lock, so a panic there is a bug in this module and
+        // has been reported already.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Admits one closure, which is to be pushed under the lock that comes back (rules 1 and 2).
+    /// Admits one closure; the caller must push it under the returned lock (rules 1 and 2).
     fn admit(self: &Arc<Self>) -> Result<MutexGuard<'_, State>, Refusal> {
         let mut state = self.lock();
         state.reserve(&self.config)?;
         let Some(number) = state.reserve_thread(&self.config) else { return Ok(state) };
-        // A start takes long: not under the lock.
+        // Starting a thread takes long: do it outside the lock.
         drop(state);
         let started = self.start_thread(number);
         let mut state = self.lock();
         let admitted = state.confirm(started.is_ok());
         if state.is_closed() {
-            self.left.notify_all();
+            self.thread_exited.notify_all();
         }
         admitted.map(|()| state)
     }
 
-    /// Whether this thread is one of the pool's.
-    fn is_served_here(&self) -> bool {
-        ptr::eq(SERVED.get(), self)
+    /// Whether the current thread belongs to this pool.
+    fn is_own_thread(&self) -> bool {
+        ptr::eq(CURRENT_POOL.get(), self)
     }
 
     fn start_thread(self: &Arc<Self>, number: u64) -> io::Result<()> {
         let name = Cow::Owned(format!("{}-{number}", self.config.name));
         let config = ThreadConfig { name, stack_size: self.config.stack_size };
         let shared = Arc::clone(self);
-        thread::start(&config, move || shared.serve()).map(drop)
+        thread::start(&config, move || shared.run_thread()).map(drop)
     }
 
-    /// The life of a thread.
-    fn serve(&self) {
-        SERVED.set(self);
-        let seat: Arc<Seat> = Arc::default();
+    /// The main loop of a thread.
+    fn run_thread(&self) {
+        CURRENT_POOL.set(self);
+        let slot: Arc<IdleSlot> = Arc::default();
         let keep_alive = self.config.keep_alive.max(KEEP_ALIVE_MIN);
         let mut state = self.lock();
-        state.arrive();
+        state.thread_started();
         loop {
             if let Some(work) = state.pop() {
                 drop(state);
-                let panicked = guarded(work);
+                let panicked = caught_panic(work);
                 state = self.lock();
                 state.count_finished(panicked);
                 continue;
             }
-            if !state.sit_down(&seat) {
+            if !state.enter_idle(&slot) {
                 break;
             }
-            let is_waiting = |state: &mut State| state.sits(&seat);
-            (state, _) = seat
+            let is_waiting = |state: &mut State| state.is_idle(&slot);
+            (state, _) = slot
                 .wait_timeout_while(state, keep_alive, is_waiting)
                 .unwrap_or_else(PoisonError::into_inner);
-            // Rule 4: whoever was called is not idle any more, and has a look at the queue.
-            if state.stand_up(&seat) && state.is_one_too_many() {
+            // Rule 4: a thread that was woken is not idle any more, and reads the queue.
+            if state.leave_idle(&slot) && state.is_surplus() {
                 break;
             }
         }
-        state.leave();
+        state.thread_exited();
         if state.is_closed() {
-            self.left.notify_all();
+            self.thread_exited.notify_all();
         }
     }
 }
 
-/// Calls what may panic; says whether it did.
-fn guarded(call: impl FnOnce()) -> bool {
-    // What the closure broke it has broken for itself: the pool keeps nothing of it.
+/// Calls a function; returns whether it panicked.
+fn caught_panic(call: impl FnOnce()) -> bool {
+    // `AssertUnwindSafe`: a panic can break only the closure's own state, which is dropped.
     let Err(payload) = catch_unwind(AssertUnwindSafe(call)) else { return false };
-    discard(payload);
+    drop_panic_payload(payload);
     true
 }
 
-/// Drops what was thrown, which may throw again.
-pub(crate) fn discard(payload: Box<dyn Any + Send>) {
+/// Drops the payload of a panic; the drop may panic again.
+pub(crate) fn drop_panic_payload(payload: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        // A payload whose drop panics with such a payload could go on for ever: leaked.
+        // A payload whose drop panics with another such payload could repeat for ever: leak it.
         mem::forget(another);
     }
 }

@@ -1,43 +1,46 @@
-//! The executors of a runtime beside its pool: where else actors can run.
+//! The executors of a runtime in addition to its pool: where else actors can run.
 //!
-//! | dispatcher | made by | threads | for |
+//! | dispatcher | created by | threads | for |
 //! |---|---|---|---|
-//! | default | the runtime | the workers of its pool | actors that do not wait |
-//! | [`BLOCKING_DISPATCHER`] | the first actor on it | one for each actor | handlers that wait |
-//! | `ActorSystem::dispatcher` | the user | as many as asked for | keeping loads apart |
+//! | default | the runtime | the workers of its pool | actors that do not block |
+//! | [`BLOCKING_DISPATCHER`] | the first actor on it | one per actor | handlers that block |
+//! | `ActorSystem::dispatcher` | the user | as many as requested | isolating loads |
 //! | `ActorSystem::pinned` | the user | one | actors that are not `Send` |
 //! | `ActorSystem::own_thread` | a graph | one | a lane, as long as it runs |
 //!
-//! Those that the user makes can also be set in the `SystemBuilder`; then they are made before the
-//! first actor.
+//! The user can also declare dispatchers in the `SystemBuilder`; those are created before the first
+//! actor.
 //!
-//! The blocking dispatcher is a pool of its own. Each actor that is started there makes it as large
-//! as the number of actors that live there, up to the bound of blocking work; when much fewer live,
-//! the next start makes it smaller. So up to the bound no actor waits for another's handler, and
-//! behind it they share. A thread that the system refuses is missed, and the actors share what
-//! there is.
+//! The blocking dispatcher is a separate pool. Each actor that starts there grows the pool to the
+//! number of actors that live there, up to the limit for blocking work; if much fewer actors live
+//! there, the next start shrinks it. So up to the limit, no actor waits for another actor's
+//! handler; beyond the limit, actors share threads. If the operating system refuses a thread, the
+//! actors share the existing ones.
 //!
-//! Each of these pools has its metronome, and, if the runtime's pool has one, its own tokio
-//! reactor. A pinned thread uses that of the runtime's pool. A handler that does not return is
-//! reported wherever it runs: by the metronome of its pool, or by the [lookout](lookout).
+//! Each of these pools has its own watchdog and, if the runtime's pool has a tokio reactor, its
+//! own reactor. A pinned thread uses the reactor of the runtime's pool. A handler that does not
+//! return is reported wherever it runs: by the watchdog of its pool, or by the
+//! [watchdog of the pinned threads](thread_watchdog).
 //!
-//! Jobs of the scheduler whose closures are to run on one of these become a process there, one for
-//! each run; the blocking dispatcher has the threads for blocking work for them instead.
+//! A job of the scheduler whose closure runs on one of these executors becomes a process there,
+//! one per run; jobs on the blocking dispatcher use the threads for blocking work instead.
 //!
-//! # The end
+//! # Shutdown
 //!
-//! 1. [`shutdown`](Dispatchers::shutdown) takes everything out under the lock, and sets that it is
-//!    over: what is asked for later is refused. So each executor is shut down once, or was never
-//!    made.
-//! 2. All are told to stop, then each is waited for, until a common time. A thread that does not
-//!    come back from a handler is left behind.
+//! 1. [`shutdown`](Dispatchers::shutdown) takes all executors out of the state under the lock and
+//!    sets `is_shut_down`: later requests are refused. So each executor is either shut down once or
+//!    never created.
+//! 2. It signals all executors to stop, then waits for each until a common deadline. A thread whose
+//!    handler does not return is abandoned.
 
-mod lookout;
 mod pinned;
+mod thread_watchdog;
 
-use alloc::{borrow::Cow, sync::Arc};
 use core::{fmt, mem, time::Duration};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use clockjack_actor::{
     ActorSystem,
@@ -46,55 +49,58 @@ use clockjack_actor::{
 use clockjack_exec::{Commands, Handle, StartError, StuckWorker};
 use clockjack_sched::DispatcherId;
 
-use self::{lookout::Lookout, pinned::PinnedThread};
-use crate::{BLOCKING_DISPATCHER, OsClock, OsInstant, PoolConfig, WorkerPool, tokio_host};
+use self::{pinned::PinnedThread, thread_watchdog::ThreadWatchdog};
+use crate::{
+    BLOCKING_DISPATCHER, OsClock, OsInstant, PoolConfig, WorkerPool, tokio_integration::reactor,
+};
 
-/// The most threads of one dispatcher.
+/// The maximum number of threads of one dispatcher.
 const THREADS_MAX: usize = 1024;
 
-/// The node number of the first thread that is nobody's dispatcher: behind all that are.
-const OWN_NODES: u32 = 1 << 16;
+/// The node number of the first dedicated thread; it follows all numbers of dispatchers.
+const FIRST_DEDICATED_NODE: u32 = 1 << 16;
 
-/// How long the end of a thread is waited for beyond the time: it has only to notice.
-const LEAVES_IN: Duration = Duration::from_millis(500);
+/// How long a join waits for a thread beyond the deadline: the thread only has to see the stop
+/// flag.
+const JOIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// See the [module](self).
 pub(crate) struct Dispatchers {
     config: PoolConfig,
-    told: Arc<Told>,
+    stuck_reporter: Arc<StuckReporter>,
     clock: OsClock,
-    reactor: tokio_host::ReactorHandle,
+    reactor: reactor::ReactorHandle,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    is_over: bool,
+    is_shut_down: bool,
     pools: Vec<(DispatcherId, WorkerPool)>,
     blocking: Option<WorkerPool>,
     pinned: Vec<(DispatcherId, PinnedThread)>,
-    /// Those for one task each, also some that have ended.
-    own: Vec<PinnedThread>,
-    /// How many of these there were.
-    n_own: u32,
-    /// Started with the first pinned thread.
-    lookout: Option<Lookout>,
+    /// Threads that serve one task each; some may have finished already.
+    dedicated: Vec<PinnedThread>,
+    /// How many dedicated threads were ever started.
+    n_dedicated: u32,
+    /// Started together with the first pinned thread.
+    thread_watchdog: Option<ThreadWatchdog>,
 }
 
-/// The system, for those who see handlers that do not return. It keeps the dispatchers, so it is
-/// let go at the end.
+/// Reports handlers that do not return to the actor system. The system owns the dispatchers, so
+/// the shutdown clears this reference to break the cycle.
 #[derive(Debug, Default)]
-pub(crate) struct Told(Mutex<Option<ActorSystem>>);
+pub(crate) struct StuckReporter(Mutex<Option<ActorSystem>>);
 
-impl Told {
+impl StuckReporter {
     fn set(&self, system: Option<ActorSystem>) {
-        // What was there is dropped outside of the lock.
+        // Drop the previous value outside the lock.
         let before = mem::replace(&mut *self.lock(), system);
         drop(before);
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<ActorSystem>> {
-        // Nothing is left half done by a panic under this lock.
+        // No code under this lock leaves the value in an inconsistent state when it panics.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -107,27 +113,28 @@ impl Told {
 }
 
 impl Dispatchers {
-    /// None yet, beside a pool of this kind.
+    /// Creates an empty set of dispatchers next to a pool with this configuration.
     pub(crate) fn new(config: PoolConfig, pool: &WorkerPool) -> Arc<Self> {
         let (clock, reactor) = (pool.clock(), pool.reactor());
-        let told = Arc::<Told>::default();
-        let this = Arc::new(Self { config, told, clock, reactor, state: Mutex::default() });
-        this.watch(pool);
+        let stuck_reporter = Arc::<StuckReporter>::default();
+        let this =
+            Arc::new(Self { config, stuck_reporter, clock, reactor, state: Mutex::default() });
+        this.report_stuck_of(pool);
         this
     }
 
-    /// Tells the system of handlers that do not return, wherever they run.
-    pub(crate) fn tell_of_stuck(&self, system: &ActorSystem) {
-        self.told.set(Some(system.clone()));
+    /// Reports handlers that do not return to this system, wherever they run.
+    pub(crate) fn report_stuck_to(&self, system: &ActorSystem) {
+        self.stuck_reporter.set(Some(system.clone()));
     }
 
-    fn watch(&self, pool: &WorkerPool) {
-        let told = Arc::clone(&self.told);
-        pool.tell_of_stuck(move |stuck| told.report(stuck));
+    fn report_stuck_of(&self, pool: &WorkerPool) {
+        let stuck_reporter = Arc::clone(&self.stuck_reporter);
+        pool.on_stuck(move |stuck| stuck_reporter.report(stuck));
     }
 
-    /// The executor of a dispatcher that was made by the user.
-    pub(crate) fn made(&self, id: DispatcherId) -> Option<Handle> {
+    /// The executor of a dispatcher that the user has created.
+    pub(crate) fn user_dispatcher(&self, id: DispatcherId) -> Option<Handle> {
         let state = self.state();
         let pool = state.pools.iter().find(|(other, _)| *other == id);
         let pinned = || state.pinned.iter().find(|(other, _)| *other == id);
@@ -135,7 +142,7 @@ impl Dispatchers {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing is left half done by a panic under this lock.
+        // No code under this lock leaves the state inconsistent when it panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -154,50 +161,51 @@ impl Dispatchers {
             ..self.config.clone()
         };
         let pool = WorkerPool::on_node(u32::from(id.0), self.clock, config, Commands::new())?;
-        self.watch(&pool);
+        self.report_stuck_of(&pool);
         Ok(pool)
     }
 
-    /// The lookout, with the first pinned thread.
-    fn lookout<'s>(&self, state: &'s mut State) -> Result<&'s Lookout, StartError> {
-        let lookout = match state.lookout.take() {
-            Some(lookout) => lookout,
-            None => Lookout::start(&self.config, Arc::clone(&self.told))?,
+    /// The watchdog of the pinned threads; starts it if there is none yet.
+    fn thread_watchdog<'s>(&self, state: &'s mut State) -> Result<&'s ThreadWatchdog, StartError> {
+        let thread_watchdog = match state.thread_watchdog.take() {
+            Some(thread_watchdog) => thread_watchdog,
+            None => ThreadWatchdog::start(&self.config, Arc::clone(&self.stuck_reporter))?,
         };
-        Ok(state.lookout.insert(lookout))
+        Ok(state.thread_watchdog.insert(thread_watchdog))
     }
 
-    /// A thread with an executor of its own, which the lookout looks at.
+    /// Starts a thread with its own executor, which the watchdog monitors.
     fn start_pinned(
         &self,
         state: &mut State,
         node: u32,
         name: &str,
-        wishes: &ThreadPolicy,
+        policy: &ThreadPolicy,
     ) -> Result<(PinnedThread, PolicyAnswers), StartError> {
-        let post = self.lookout(state)?.post();
-        let (reactor, watched) = (self.reactor.clone(), Arc::clone(&post));
+        let heartbeat = self.thread_watchdog(state)?.new_heartbeat();
+        let (reactor, beats) = (self.reactor.clone(), Arc::clone(&heartbeat));
         let started =
-            PinnedThread::start(node, name, wishes, &self.config, self.clock, reactor, watched)?;
-        self.lookout(state)?.add(post, started.0.handle());
+            PinnedThread::start(node, name, policy, &self.config, self.clock, reactor, beats)?;
+        self.thread_watchdog(state)?.add(heartbeat, started.0.handle());
         Ok(started)
     }
 
-    /// Lets go of threads that were for one task, and have ended.
-    fn forget_the_gone(state: &mut State) {
-        let State { own, lookout, .. } = state;
-        for gone in own.extract_if(.., |thread| thread.is_gone()) {
-            if let Some(lookout) = lookout {
-                lookout.remove(gone.post());
+    /// Joins dedicated threads that have finished.
+    fn join_finished(state: &mut State) {
+        let State { dedicated, thread_watchdog, .. } = state;
+        for finished in dedicated.extract_if(.., |thread| thread.is_finished()) {
+            if let Some(thread_watchdog) = thread_watchdog {
+                thread_watchdog.remove(finished.heartbeat());
             }
-            gone.join(OsInstant::now());
+            finished.join(OsInstant::now());
         }
     }
 
-    /// Ends all of them, until some time; see the [module](self).
+    /// Shuts all of them down until a deadline; see the [module](self).
     pub(crate) fn shutdown(&self, until: OsInstant) {
-        let State { pools, blocking, pinned, own, lookout, .. } = self.close();
-        let pinned: Vec<_> = pinned.into_iter().map(|(_, thread)| thread).chain(own).collect();
+        let State { pools, blocking, pinned, dedicated, thread_watchdog, .. } = self.close();
+        let pinned: Vec<_> =
+            pinned.into_iter().map(|(_, thread)| thread).chain(dedicated).collect();
         pinned.iter().for_each(|thread| thread.stop(until));
         for pool in pools.into_iter().map(|(_, pool)| pool).chain(blocking) {
             pool.shutdown(until.saturating_since(OsInstant::now()));
@@ -205,25 +213,29 @@ impl Dispatchers {
         for thread in pinned {
             thread.join(until);
         }
-        if let Some(lookout) = lookout {
-            lookout.stop();
-            lookout.join();
+        if let Some(thread_watchdog) = thread_watchdog {
+            thread_watchdog.stop();
+            thread_watchdog.join();
         }
-        self.told.set(None);
+        self.stuck_reporter.set(None);
     }
 
-    /// Ends all of them without waiting for anybody.
-    pub(crate) fn let_go(&self) {
+    /// Signals all of them to stop, without waiting.
+    pub(crate) fn shutdown_now(&self) {
         let now = OsInstant::now();
-        let State { pinned, own, lookout, .. } = self.close();
-        pinned.iter().map(|(_, thread)| thread).chain(&own).for_each(|thread| thread.stop(now));
-        lookout.iter().for_each(Lookout::stop);
-        self.told.set(None);
+        let State { pinned, dedicated, thread_watchdog, .. } = self.close();
+        pinned
+            .iter()
+            .map(|(_, thread)| thread)
+            .chain(&dedicated)
+            .for_each(|thread| thread.stop(now));
+        thread_watchdog.iter().for_each(ThreadWatchdog::stop);
+        self.stuck_reporter.set(None);
     }
 
     /// Rule 1.
     fn close(&self) -> State {
-        mem::replace(&mut *self.state(), State { is_over: true, ..State::default() })
+        mem::replace(&mut *self.state(), State { is_shut_down: true, ..State::default() })
     }
 }
 
@@ -233,15 +245,15 @@ impl fmt::Debug for Dispatchers {
     }
 }
 
-/// The dispatchers, as a system asks for them.
+/// Gives an actor system access to the dispatchers.
 #[derive(Debug)]
-pub(crate) struct Office(pub(crate) Arc<Dispatchers>);
+pub(crate) struct RtDispatcherHost(pub(crate) Arc<Dispatchers>);
 
-impl DispatcherHost for Office {
+impl DispatcherHost for RtDispatcherHost {
     fn create(&self, id: DispatcherId, name: &str, threads: usize) -> Result<Handle, StartError> {
         let this = &self.0;
         let mut state = this.state();
-        if state.is_over {
+        if state.is_shut_down {
             return Err(StartError::stopped());
         }
         if threads > THREADS_MAX {
@@ -256,11 +268,11 @@ impl DispatcherHost for Office {
     fn pinned(&self, id: DispatcherId, name: &str) -> Result<Handle, StartError> {
         let this = &self.0;
         let mut state = this.state();
-        if state.is_over {
+        if state.is_shut_down {
             return Err(StartError::stopped());
         }
-        let (node, wishes) = (u32::from(id.0), ThreadPolicy::default());
-        let (thread, _) = this.start_pinned(&mut state, node, name, &wishes)?;
+        let (node, policy) = (u32::from(id.0), ThreadPolicy::default());
+        let (thread, _) = this.start_pinned(&mut state, node, name, &policy)?;
         let handle = thread.handle();
         state.pinned.push((id, thread));
         Ok(handle)
@@ -269,26 +281,26 @@ impl DispatcherHost for Office {
     fn own_thread(&self, name: &str, policy: &ThreadPolicy) -> Result<OwnThread, StartError> {
         let this = &self.0;
         let mut state = this.state();
-        if state.is_over {
+        if state.is_shut_down {
             return Err(StartError::stopped());
         }
-        let node = OWN_NODES.checked_add(state.n_own);
+        let node = FIRST_DEDICATED_NODE.checked_add(state.n_dedicated);
         let node = node.ok_or_else(|| StartError::too_many_workers(THREADS_MAX))?;
-        Dispatchers::forget_the_gone(&mut state);
-        if state.own.len() >= THREADS_MAX {
+        Dispatchers::join_finished(&mut state);
+        if state.dedicated.len() >= THREADS_MAX {
             return Err(StartError::too_many_workers(THREADS_MAX));
         }
         let (thread, answers) = this.start_pinned(&mut state, node, name, policy)?;
-        state.n_own += 1;
-        let own = OwnThread::new(thread.handle(), answers, thread.end());
-        state.own.push(thread);
-        Ok(own)
+        state.n_dedicated += 1;
+        let own_thread = OwnThread::new(thread.handle(), answers, thread.stop_on_drop());
+        state.dedicated.push(thread);
+        Ok(own_thread)
     }
 
     fn find(&self, id: DispatcherId) -> Option<Handle> {
         let this = &self.0;
         let mut state = this.state();
-        if id != BLOCKING_DISPATCHER || state.is_over {
+        if id != BLOCKING_DISPATCHER || state.is_shut_down {
             return None;
         }
         if state.blocking.is_none() {
@@ -302,14 +314,15 @@ impl DispatcherHost for Office {
         if id != BLOCKING_DISPATCHER {
             return;
         }
-        // Looked at behind the start, and under the lock: whoever looks last has seen all.
+        // Read the count after the start and under the lock, so that the last starter sees all
+        // actors.
         let state = self.0.state();
         let Some(pool) = &state.blocking else { return };
         let threads_max = self.0.config.blocking.threads_max.clamp(1, THREADS_MAX);
-        let wanted = pool.handle().engine().live_len().clamp(1, threads_max);
+        let wanted = pool.handle().executor().live_len().clamp(1, threads_max);
         let workers = pool.workers();
         if wanted > workers || wanted < workers / 2 {
-            // Refused, the actors share what there is.
+            // If the resize is refused, the actors share the existing threads.
             _ = pool.resize(wanted);
         }
     }

@@ -1,6 +1,6 @@
-//! Clockjack on an operating system: workers, clock, parking, blocking work.
+//! The Clockjack host for operating systems: worker threads, clock, parking, blocking work.
 //!
-//! This is the crate that reads a clock, sleeps and starts threads, so that no crate below has to.
+//! Only this crate reads the system clock, sleeps and starts threads; the crates below it do not.
 //!
 //! ```
 //! use clockjack_rt::{
@@ -65,202 +65,168 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! More of it stands in `examples/`: `process`, `timers`, `supervise`, `scheduler`.
+//! The directory `examples/` has more: `process`, `pool_timers`, `supervise`, `scheduler`.
 //!
 //! # The model
 //!
-//! What a process, a step, an event, a command, a join, a link and a monitor are is told by
-//! [`exec`], which this crate re-exports. Here are the threads.
+//! [`exec`], which this crate re-exports, explains processes, steps, events, commands, joins,
+//! links and monitors. This crate adds the threads.
 //!
-//! * A **worker** is a thread that steps what is ready: what the last step woke first, then its own
-//!   queue, and from time to time what came from outside. With nothing of its own it takes half of
-//!   another's queue; with nothing anywhere it sleeps, until its next timer is due.
-//! * Each worker keeps a **shard** of timers. A timer stands in the shard of the worker that armed
-//!   it. To touch a shard takes its **lease**, which is never waited for; so the timers of a worker
-//!   that is busy, or that has left, are fired by another.
-//! * The **metronome** is one thread more. It wakes when a shard is overdue by more than
-//!   [`PoolConfig::grace`], when a worker has left timers behind, and to report a step that takes
-//!   longer than [`PoolConfig::stuck_after`]. With all workers asleep and nothing armed it sleeps.
-//! * **Blocking work** has threads of its own: [`WorkerPool::spawn_blocking`], and the command
-//!   [`Blocking`] for processes.
+//! * A **worker** is a thread that polls ready tasks: first the task that the previous step woke,
+//!   then its own run queue, and at intervals the queue of tasks from other threads. A worker
+//!   whose queue is empty steals half of another worker's queue (work stealing). If there is
+//!   nothing to steal, it sleeps until its next timer is due or until another thread wakes it.
+//! * Each worker has a **shard** of timers. A timer belongs to the shard of the worker that armed
+//!   it. A thread accesses a shard through a try-lock and never waits for that lock; therefore
+//!   another worker can fire the timers of a worker that is busy or has left.
+//! * The **watchdog** is one additional thread. It wakes when a shard is overdue by more than
+//!   [`PoolConfig::timer_tolerance`], when a worker has left timers behind, and to report a step
+//!   that takes longer than [`PoolConfig::stuck_after`]. It sleeps while all workers sleep and no
+//!   timer is armed.
+//! * **Blocking work** runs on separate threads: see [`WorkerPool::spawn_blocking`], and the
+//!   command [`Blocking`] for processes.
 //!
-//! [`spawn`], [`sleep`] and [`interval`] belong to the pool on whose worker, or in whose
-//! [`block_on`](WorkerPool::block_on), they are called.
+//! [`spawn`], [`sleep`] and [`interval`] use the current pool: the pool whose worker calls them,
+//! or the pool in whose [`block_on`](WorkerPool::block_on) they are called.
 //!
 //! # Map
 //!
-//! | part | what it is |
+//! | item | description |
 //! |---|---|
-//! | [`WorkerPool`], [`PoolConfig`] | the pool, and what it is made of |
-//! | [`ShutdownReport`], [`Straggler`] | what became of the processes when it stopped |
-//! | [`spawn`], [`sleep`], [`interval`], [`yield_now`] | for futures on a pool |
+//! | [`WorkerPool`], [`PoolConfig`] | the pool and its configuration |
+//! | [`Runtime`] | a pool with an actor system |
+//! | [`ShutdownReport`], [`Straggler`] | what happened to the processes during the shutdown |
+//! | [`spawn`], [`sleep`], [`interval`], [`yield_now`] | functions for futures on a pool |
 //! | [`exec`] | processes, commands, handles, timers: `clockjack-exec` |
 //! | [`sched`] | jobs: once, at a fixed rate, with a fixed delay: `clockjack-sched` |
-//! | [`scheduler`] | who drives those: a pool, a [`ThreadScheduler`], a `TokioScheduler` |
-//! | [`clock`] | [`OsClock`]: ticks counted by the monotonic clock of the system |
-//! | [`parker`] | [`Parker`]: where one thread sleeps until it is called or a deadline passes |
-//! | [`thread`] | named threads, precise sleeping, one CPU for one thread |
-//! | [`blocking`] | [`BlockingPool`]: threads for closures that wait |
-//! | `TracingBridge` | a system's events for `tracing`, with the feature `tracing` |
-//! | `TokioExecutor`, `TokioSystem` | processes, or actors, inside tokio: feature `tokio` |
+//! | [`scheduler`] | drivers for those jobs: a pool, a [`ThreadScheduler`], a `TokioScheduler` |
+//! | [`clock`] | [`OsClock`]: ticks of the monotonic system clock |
+//! | [`parker`] | [`Parker`]: lets one thread sleep until an unpark or a deadline |
+//! | [`thread`] | named threads, precise sleeping, CPU affinity |
+//! | [`blocking`] | [`BlockingPool`]: threads for closures that block |
+//! | `TracingBridge` | forwards a system's events to `tracing`; feature `tracing` |
+//! | `TokioExecutor`, `TokioSystem` | processes or actors inside tokio; feature `tokio` |
 //!
-//! # Waiting, and giving it up
+//! # Waiting and cancellation
 //!
-//! The futures are those of [`exec`], whose table says what giving up costs: a [`Join`](exec::Join)
-//! detaches, a [`Sleep`](exec::Sleep) is disarmed, a [`tick`](exec::Interval::tick) loses nothing.
-//! [`WorkerPool::block_on`] is no future and cannot be given up: its thread waits. On a worker it
-//! panics, since that would wait for itself. A [`sleep`] that was made outside and is handed to it
-//! ends with an error: make it inside, as in `pool.block_on(async { sleep(d).await })`, or by a
-//! handle.
+//! The futures are those of [`exec`], which documents what happens when they are dropped: a
+//! dropped [`JoinHandle`](exec::JoinHandle) detaches its task, a dropped [`Sleep`](exec::Sleep) is cancelled,
+//! a dropped [`tick`](exec::Interval::tick) loses nothing. [`WorkerPool::block_on`] is not a
+//! future and cannot be cancelled: the calling thread blocks. On a worker it panics, because the
+//! worker would wait for itself. A [`sleep`] that was created outside a pool and is then passed to
+//! `block_on` completes with an error: create it inside, as in
+//! `pool.block_on(async { sleep(d).await })`, or with a handle.
 //!
 //! # Panics
 //!
-//! A panic in a process, a future, a handler or a drop ends no more than [`exec`] says. A closure
-//! of the blocking pool that panics is counted, and if it was a command, that is answered by a
-//! failure. A panic in [`PoolConfig::on_stuck`] is counted and the metronome goes on. What is run
-//! by `block_on` panics where it was called. Threads live on in all of these cases. Under `panic =
-//! "abort"` the first panic ends the program, and so does always a second one while the first
-//! unwinds.
+//! [`exec`] documents what a panic in a process, a future, a handler or a destructor stops. If a
+//! closure of the blocking pool panics, the panic is counted; if the closure was a command, the
+//! command completes with a failure. A panic in [`PoolConfig::on_stuck`] is counted and the
+//! watchdog continues. A panic in a future that `block_on` runs propagates to the caller. No
+//! thread dies in any of these cases. With `panic = "abort"`, the first panic aborts the program;
+//! a second panic during unwinding always does.
 //!
-//! # The end
+//! # Shutdown
 //!
-//! [`WorkerPool::shutdown`] closes the scheduler first, if there is one: what is due runs, the rest
-//! is cancelled. Then it takes nothing new, asks every process to stop, and waits with the
-//! workers at work; a process may clean up by commands and timers meanwhile. A future cannot be
-//! asked: it is dropped where it waits. At the deadline the rest is ended and each is reported. A
-//! step that never returns is left behind with its thread. Dropping a pool does the same, for
+//! [`WorkerPool::shutdown`] first shuts the scheduler down, if there is one: jobs that are due
+//! run, the others are cancelled. Then the pool accepts nothing new, asks every process to stop,
+//! and waits while the workers keep running; meanwhile a process may clean up with commands and
+//! timers. A future cannot be asked to stop: it is dropped at its await point. At the deadline the
+//! pool stops the remaining tasks by force and reports each. A step that never returns is
+//! abandoned together with its thread. Dropping a pool does the same, with the deadline
 //! [`PoolConfig::drop_deadline`].
 //!
 //! # Limits
 //!
 //! | what | bound |
 //! |---|---|
-//! | workers | [`PoolConfig::workers_max`], 64 unless told otherwise, 1024 at the most |
+//! | workers | [`PoolConfig::workers_max`]: 64 by default, 1024 at most |
 //! | processes, timers, messages | [`exec::Limits`] in [`PoolConfig::limits`] |
-//! | blocking threads and closures that wait | [`BlockingConfig`]: 64 and 4096 |
-//! | the precision of timers | a tick, [`PoolConfig::resolution`], 1 ms; never early |
+//! | blocking threads and queued closures | [`BlockingConfig`]: 64 and 4096 by default |
+//! | timer precision | one tick, [`PoolConfig::resolution`]: 1 ms by default; never early |
 //!
-//! # What is not here
+//! # What is not supported
 //!
-//! * Interrupting a step, priorities, and moving a process to a chosen worker.
-//! * Repeatable runs: a seed makes choices repeatable, threads are not. Use
-//!   [`LocalExecutor`](exec::LocalExecutor) with a clock of your own.
+//! * Preempting a step, priorities, and moving a process to a chosen worker.
+//! * Reproducible runs: a seed fixes the choices of the pool, but threads are not deterministic.
+//!   Use [`LocalExecutor`](exec::LocalExecutor) with your own clock.
 //!
 //! # Features
 //!
 //! * `tokio`: tokio's sockets and timers in processes, and executors inside tokio; see below. Off
-//!   by default, and without it a pool with [`PoolConfig::tokio`] does not start.
-//! * `tracing`: `TracingBridge`, which writes what a system tells as events of `tracing`. Off by
+//!   by default; without it, a pool with [`PoolConfig::tokio`] fails to start.
+//! * `tracing`: `TracingBridge`, which forwards the events of a system to `tracing`. Off by
 //!   default.
 //!
 //! # Platforms
 //!
-//! Linux sleeps on a futex with an absolute deadline, and can be told the CPU and the timer slack
-//! of a thread. Elsewhere a lock and a condition variable of std do the sleeping, which is as
-//! precise as std is there, and affinity is refused as not supported.
+//! On Linux a thread sleeps on a futex with an absolute deadline, and its CPU affinity and timer
+//! slack can be set. On other systems a thread sleeps on a mutex and a condition variable of std,
+//! with std's precision, and setting the affinity fails with "not supported".
 //!
 //! # tokio
 //!
-//! The feature `tokio` is for programs that have both, and goes two ways.
+//! The feature `tokio` is for programs that use both runtimes. It works in both directions.
 //!
-//! *tokio inside Clockjack*: a pool with [`PoolConfig::tokio`] has one more thread, `cj-tokio`,
-//! with a tokio runtime, and every worker is entered into it, and every thread in `block_on` as
-//! long as it waits. So sockets, sleeps and `tokio::spawn` work in processes and futures; what is
-//! spawned runs on that thread, and is dropped with the
-//! pool. The pool takes a thread of its own even if it is made inside another runtime: its
-//! processes may then outlive that one. tokio's own features, `net` among them, are chosen by who
-//! uses them.
+//! *tokio inside Clockjack*: a pool with [`PoolConfig::tokio`] starts one more thread, `cj-tokio`,
+//! with a tokio runtime. Every worker enters that runtime, and so does every thread for the
+//! duration of a `block_on`. Therefore sockets, sleeps and `tokio::spawn` work in processes and
+//! futures; spawned tokio tasks run on that thread and are dropped with the pool. The pool starts
+//! its own tokio thread even if it is created inside another tokio runtime, so its processes may
+//! outlive that runtime. The application selects tokio's features, for example `net`.
 //!
-//! *Clockjack inside tokio*: `TokioToolbox` makes an executor, or a system of actors, that is
-//! driven by a task of an existing application, and never blocks its thread. A pool can be used
-//! there as well, its joins awaited in any task; only its shutdown and its drop wait, so they
-//! belong into `tokio::task::spawn_blocking` where that matters.
+//! *Clockjack inside tokio*: `TokioToolbox` creates an executor or an actor system that a task of
+//! an existing tokio application drives; it never blocks the thread. A pool can be used there,
+//! too, and any task can await its joins. Only the shutdown and the drop of a pool block; call
+//! them in `tokio::task::spawn_blocking` if that matters.
 
-extern crate alloc;
-
-mod block_on;
 pub mod blocking;
-mod blocking_command;
-pub mod clock;
-mod current;
 mod dispatchers;
-#[cfg(all(feature = "tokio", not(loom)))]
-mod failure_bridge;
-mod host;
-#[cfg(target_os = "linux")]
-#[path = "clock/linux.rs"]
-mod monotonic;
-#[cfg(not(target_os = "linux"))]
-#[path = "clock/portable.rs"]
-mod monotonic;
-// Both twins are compiled and tested where the tests run.
-#[cfg(all(test, target_os = "linux"))]
-#[path = "clock/portable.rs"]
-mod monotonic_portable;
-pub mod parker;
-#[cfg(all(target_os = "linux", not(loom)))]
-#[doc(hidden)]
-#[path = "parker/futex.rs"]
-pub mod parker_futex;
-#[doc(hidden)]
-#[path = "parker/portable.rs"]
-pub mod parker_portable;
+mod platform;
 mod pool;
-mod prim;
 mod runtime;
 pub mod scheduler;
-pub mod thread;
-#[cfg(target_os = "linux")]
-#[path = "thread/linux.rs"]
-mod thread_control;
-#[cfg(not(target_os = "linux"))]
-#[path = "thread/portable.rs"]
-mod thread_control;
-#[cfg(all(test, target_os = "linux"))]
-#[path = "thread/portable.rs"]
-mod thread_control_portable;
-#[cfg(not(all(feature = "tokio", not(loom))))]
-#[path = "tokio_host/absent.rs"]
-mod tokio_host;
-#[cfg(all(feature = "tokio", not(loom)))]
-#[path = "tokio_host/enabled.rs"]
-mod tokio_host;
-#[cfg(all(test, feature = "tokio", not(loom)))]
-#[path = "tokio_host/absent.rs"]
-mod tokio_host_absent;
+mod tokio_integration;
 #[cfg(all(feature = "tokio", not(loom)))]
 #[path = "scheduler/tokio.rs"]
 mod tokio_scheduler;
-#[cfg(all(feature = "tokio", not(loom)))]
-mod tokio_toolbox;
 #[cfg(feature = "tracing")]
 mod tracing_bridge;
 
-pub use blocking::{BlockingConfig, BlockingPool, BlockingReport, BlockingStats, Rejected};
+pub use blocking::{
+    BlockingConfig, BlockingPool, BlockingReport, BlockingStats, Rejected, command::Blocking,
+};
 pub use clock::{OsClock, OsInstant};
+pub use clockjack_actor as actor;
+pub use clockjack_exec as exec;
+pub use clockjack_exec::yield_now;
+pub use clockjack_sched as sched;
 pub use parker::Parked;
 #[cfg(all(target_os = "linux", not(loom)))]
 pub use parker_futex::Parker;
 #[cfg(not(all(target_os = "linux", not(loom))))]
 pub use parker_portable::Parker;
-
-pub use blocking_command::Blocking;
-pub use clockjack_actor as actor;
-pub use clockjack_exec as exec;
-pub use clockjack_exec::yield_now;
-pub use clockjack_sched as sched;
-pub use current::{interval, sleep, spawn};
-#[cfg(all(feature = "tokio", not(loom)))]
-pub use failure_bridge::TokioFailureEventBridge;
-pub use pool::{PoolConfig, ShutdownReport, Straggler, WorkerPool};
+#[cfg(all(target_os = "linux", not(loom)))]
+#[doc(hidden)]
+pub use platform::parker_futex;
+#[doc(hidden)]
+pub use platform::parker_portable;
+pub use platform::{clock, parker, thread};
+pub use pool::{
+    PoolConfig, ShutdownReport, Straggler, WorkerPool,
+    current::{interval, sleep, spawn},
+};
 pub use runtime::Runtime;
 pub use scheduler::{
     BLOCKING_DISPATCHER, PoolSchedulerConfig, RunnerStats, ThreadScheduler, TimerTopology,
     catch_panic,
 };
 #[cfg(all(feature = "tokio", not(loom)))]
-pub use tokio_scheduler::TokioScheduler;
+pub use tokio_integration::{
+    failure_bridge::TokioFailureEventBridge,
+    toolbox::{TokioExecutor, TokioSystem, TokioToolbox},
+};
 #[cfg(all(feature = "tokio", not(loom)))]
-pub use tokio_toolbox::{TokioExecutor, TokioSystem, TokioToolbox};
+pub use tokio_scheduler::TokioScheduler;
 #[cfg(feature = "tracing")]
 pub use tracing_bridge::{InstallError, TracingBridge};

@@ -1,14 +1,12 @@
-//! The pool of workers: threads that step processes, and come and go.
+//! The worker pool: a work-stealing executor on threads, whose number can change at run time.
 
+pub(crate) mod block_on;
 mod config;
-mod metronome;
+pub(crate) mod current;
+pub(crate) mod host;
 mod shutdown;
+mod watchdog;
 
-use alloc::{
-    borrow::Cow,
-    boxed::Box,
-    sync::{Arc, Weak},
-};
 use core::{
     fmt,
     num::NonZeroUsize,
@@ -16,39 +14,44 @@ use core::{
     time::Duration,
 };
 use std::{
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc},
-    thread::JoinHandle,
+    borrow::Cow,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak, mpsc},
+    thread::JoinHandle as ThreadHandle,
 };
+
+use clockjack_exec::{
+    Commands, ExecStats, Handle, JoinHandle, Payload, Payloads, Pid, Process, ProcessRef,
+    SendError, StartError, StuckWorker, SubmitError,
+    executor::{ExecutorConfig, ExecutorShared},
+    executor_ref::ExecutorRef,
+    worker,
+};
+use clockjack_sched::Scheduler;
 
 pub use self::{
     config::PoolConfig,
     shutdown::{ShutdownReport, Straggler},
 };
-use crate::{
-    BlockingPool, OsClock, OsInstant, Rejected, RunnerStats, blocking_command,
+use self::{
     current::Entered,
+    host::{ThreadHost, Threads},
+};
+use crate::{
+    BlockingPool, OsClock, OsInstant, Rejected, RunnerStats, blocking,
     dispatchers::Dispatchers,
-    host::{self, ThreadHost, Threads},
-    scheduler::{Places, PoolScheduler},
+    platform::thread_control,
+    scheduler::{Executors, PoolScheduler},
     thread::{self, ThreadConfig},
-    thread_control, tokio_host,
+    tokio_integration::reactor,
 };
-use clockjack_exec::{
-    Commands, ExecStats, Handle, Join, Payload, Payloads, Pid, Process, ProcessRef, SendError,
-    StartError, StuckWorker, SubmitError,
-    engine::{Engine, EngineConfig},
-    engine_ref::EngineRef,
-    worker,
-};
-use clockjack_sched::Scheduler;
 
-/// The most seats that a pool may have.
-const SEATS_MAX: usize = 1024;
+/// The maximum number of workers of a pool.
+const WORKERS_MAX: usize = 1024;
 
-/// Looks of the metronome without anything to watch before it stops to watch.
-const QUIET_LOOKS_MAX: u32 = 5;
+/// How many checks without anything to monitor the watchdog makes before it sleeps.
+const IDLE_CHECKS_MAX: u32 = 5;
 
-/// Threads that step processes, share them out among themselves, and fire timers.
+/// Threads that run processes and futures, steal work from each other, and fire timers.
 ///
 /// # Examples
 ///
@@ -71,21 +74,21 @@ pub struct WorkerPool {
 }
 
 struct Inner {
-    engine: EngineRef,
+    executor: ExecutorRef,
     threads: Arc<Threads>,
     blocking: Arc<BlockingPool>,
     config: PoolConfig,
-    /// Those that workers may be bound to, if they are to be. Looked up once: whoever resizes the
-    /// pool may be bound to one of them.
+    /// The CPUs that workers are pinned to, if they are pinned. Read once at the start: the thread
+    /// that resizes the pool later may itself be pinned to one of them.
     cpus: Vec<usize>,
-    crew: Mutex<Crew>,
-    is_over: AtomicBool,
-    reactor: tokio_host::Reactor,
-    /// Made when it is first asked for. The metronome looks at it, too.
+    worker_threads: Mutex<WorkerThreads>,
+    is_shut_down: AtomicBool,
+    reactor: reactor::Reactor,
+    /// Created by the first call of `WorkerPool::scheduler`. The watchdog reads it, too.
     scheduler: Arc<OnceLock<PoolScheduler>>,
-    /// Who else is told of stuck workers.
+    /// A second receiver of reports about stuck workers.
     on_stuck: Arc<OnceLock<OnStuck>>,
-    /// Where else jobs of the scheduler can run.
+    /// Other executors on which jobs of the scheduler can run.
     dispatchers: Arc<OnceLock<Weak<Dispatchers>>>,
 }
 
@@ -93,12 +96,12 @@ type OnStuck = Box<dyn Fn(StuckWorker) + Send + Sync>;
 
 /// The threads of a pool.
 #[derive(Default)]
-struct Crew {
-    /// By seat; those that were asked to leave are not in here.
-    workers: Vec<Option<JoinHandle<()>>>,
-    /// Those that were asked to leave, and their seats; the metronome has none.
-    leaving: Vec<(Option<usize>, JoinHandle<()>)>,
-    metronome: Option<JoinHandle<()>>,
+struct WorkerThreads {
+    /// By worker index; without the workers that were asked to leave.
+    workers: Vec<Option<ThreadHandle<()>>>,
+    /// Threads that were asked to leave, with their worker index; the watchdog has none.
+    leaving: Vec<(Option<usize>, ThreadHandle<()>)>,
+    watchdog: Option<ThreadHandle<()>>,
 }
 
 impl WorkerPool {
@@ -106,15 +109,16 @@ impl WorkerPool {
     ///
     /// # Errors
     ///
-    /// For zero workers, more than `workers_max`, two handlers of one number, a thread or a CPU
-    /// that the system refuses, or tokio where the feature is not compiled in.
+    /// If the number of workers is zero or more than `workers_max`, if two handlers have the same
+    /// command number, if the system refuses a thread or a CPU, or if `tokio` is set and the
+    /// feature is not compiled in.
     pub fn new(config: PoolConfig, commands: Commands) -> Result<Self, StartError> {
         let clock = OsClock::new(config.resolution);
         Self::on_node(0, clock, config, commands)
     }
 
-    /// As [`new`](Self::new), for one of several executors of one system: `node` tells their pids
-    /// apart, and they count from one start.
+    /// As [`new`](Self::new), for one of several executors of one actor system: `node` makes their
+    /// pids distinct, and they share one clock.
     pub(crate) fn on_node(
         node: u32,
         clock: OsClock,
@@ -122,53 +126,56 @@ impl WorkerPool {
         commands: Commands,
     ) -> Result<Self, StartError> {
         let workers = workers_of(&config)?;
-        let seats = config.workers_max.clamp(1, SEATS_MAX);
-        check_count(workers, seats)?;
+        let workers_max = config.workers_max.clamp(1, WORKERS_MAX);
+        check_count(workers, workers_max)?;
         let blocking = BlockingPool::new(config.blocking.clone());
         let blocking = Arc::new(blocking.map_err(|invalid| StartError::thread(&invalid))?);
-        let reactor = tokio_host::Reactor::start(config.tokio)?;
-        let threads = Threads::new(clock, seats, config.seed);
-        let commands = blocking_command::add_to(commands, &blocking);
+        let reactor = reactor::Reactor::start(config.tokio)?;
+        let threads = Threads::new(clock, workers_max, config.seed);
+        let commands = blocking::command::add_to(commands, &blocking);
         let nanos_per_tick = u128::from(config.resolution.nanos().get());
-        let grace_ticks = config.grace.as_nanos().div_ceil(nanos_per_tick).max(1);
-        let engine_config = EngineConfig {
-            seats,
+        let grace_ticks = config.timer_tolerance.as_nanos().div_ceil(nanos_per_tick).max(1);
+        let executor_config = ExecutorConfig {
+            workers: workers_max,
             node,
             limits: config.limits,
             resolution: config.resolution,
-            grace_ticks: u64::try_from(grace_ticks).unwrap_or(u64::MAX),
-            quiet_looks_max: QUIET_LOOKS_MAX,
+            tolerance_ticks: u64::try_from(grace_ticks).unwrap_or(u64::MAX),
+            quiet_polls_max: IDLE_CHECKS_MAX,
         };
         let host = Box::new(ThreadHost(Arc::clone(&threads)));
-        let engine = Engine::new(host, &engine_config, commands)?;
-        let crew = Crew { workers: (0..seats).map(|_| None).collect(), ..Crew::default() };
+        let executor = ExecutorShared::new(host, &executor_config, commands)?;
+        let worker_threads = WorkerThreads {
+            workers: (0..workers_max).map(|_| None).collect(),
+            ..WorkerThreads::default()
+        };
         let inner = Arc::new(Inner {
-            engine: engine.clone(),
+            executor: executor.clone(),
             threads,
             blocking,
             cpus: if config.pin_workers { thread_control::allowed_cpus() } else { Vec::new() },
             config,
-            crew: Mutex::new(crew),
-            is_over: AtomicBool::new(false),
+            worker_threads: Mutex::new(worker_threads),
+            is_shut_down: AtomicBool::new(false),
             reactor,
             scheduler: Arc::default(),
             on_stuck: Arc::default(),
             dispatchers: Arc::default(),
         });
-        // From here on a failure shuts down what was started, by the drop.
-        let pool = Self { inner, handle: Handle::new(engine) };
-        pool.inner.start_metronome()?;
+        // From here on, the drop of `pool` shuts down what was started if a later step fails.
+        let pool = Self { inner, handle: Handle::new(executor) };
+        pool.inner.start_watchdog()?;
         pool.inner.resize(workers)?;
         Ok(pool)
     }
 
-    /// Tells somebody of stuck workers, beside who is named in the configuration. Only the first
-    /// call counts.
-    pub(crate) fn tell_of_stuck(&self, tell: impl Fn(StuckWorker) + Send + Sync + 'static) {
-        let _ = self.inner.on_stuck.set(Box::new(tell));
+    /// Reports stuck workers to this function, in addition to the one in the configuration. Only
+    /// the first call has an effect.
+    pub(crate) fn on_stuck(&self, report: impl Fn(StuckWorker) + Send + Sync + 'static) {
+        let _ = self.inner.on_stuck.set(Box::new(report));
     }
 
-    /// Lets jobs of the scheduler run on these, too. Only the first call counts.
+    /// Lets jobs of the scheduler run on these dispatchers, too. Only the first call has an effect.
     pub(crate) fn run_jobs_on(&self, dispatchers: &Arc<Dispatchers>) {
         let _ = self.inner.dispatchers.set(Arc::downgrade(dispatchers));
     }
@@ -179,8 +186,8 @@ impl WorkerPool {
         self.handle.clone()
     }
 
-    /// Runs a future as a process. If it cannot be started, the join says why.
-    pub fn spawn<F>(&self, future: F) -> Join<F::Output>
+    /// Runs a future as a task. If the task cannot be started, the join returns the reason.
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -192,8 +199,8 @@ impl WorkerPool {
     ///
     /// # Errors
     ///
-    /// The process comes back: if its `init` fails or panics, if there is no room for another, or
-    /// after the pool was stopped.
+    /// If `init` fails or panics, if the pool has no room for another process, or if the pool is
+    /// shut down. The error returns the process to the caller.
     pub fn submit<P>(&self, process: P) -> Result<ProcessRef<P::Message>, SubmitError<P>>
     where
         P: Process + Send,
@@ -202,7 +209,7 @@ impl WorkerPool {
         self.handle.submit(process)
     }
 
-    /// Starts a process by one of its methods, with input for it.
+    /// Starts a process with one of its methods and an input for that method.
     ///
     /// # Errors
     ///
@@ -220,21 +227,22 @@ impl WorkerPool {
         self.handle.submit_method(process, method, input)
     }
 
-    /// Sends a message to a process of which only the pid is known.
+    /// Sends a message to a process by its pid.
     ///
     /// # Errors
     ///
-    /// The message comes back: if there is no such process, it has ended, as many wait as its limit
-    /// allows, or it takes messages of another type.
+    /// If there is no such process, if it has stopped, if its message queue is full, or if it takes
+    /// messages of another type. The error returns the message to the caller.
     pub fn send(&self, to: Pid, message: Payload) -> Result<(), SendError<Payload>> {
         self.handle.send(to, message)
     }
 
-    /// Runs a closure that waits on a thread of its own, so that no worker does.
+    /// Runs a closure that blocks on a separate thread, so that no worker blocks.
     ///
     /// # Errors
     ///
-    /// The closure comes back if as many wait as there may be, or after the pool was stopped.
+    /// If too many closures are queued already, or if the pool is shut down. The error returns the
+    /// closure to the caller.
     pub fn spawn_blocking<F>(&self, work: F) -> Result<(), Rejected<F>>
     where
         F: FnOnce() + Send + 'static,
@@ -242,50 +250,52 @@ impl WorkerPool {
         self.inner.blocking.submit(work)
     }
 
-    /// Runs a future on this thread, which waits for it. [`sleep`](crate::sleep) and
-    /// [`spawn`](crate::spawn) in it belong to this pool.
+    /// Runs a future on this thread and blocks until it completes. [`sleep`](crate::sleep) and
+    /// [`spawn`](crate::spawn) in the future use this pool.
     ///
     /// # Panics
     ///
-    /// On a worker: it would have to wait for itself. Await there, or use
+    /// On a worker, because the worker would wait for itself. Use `.await` there, or
     /// [`spawn_blocking`](Self::spawn_blocking).
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let _entered = Entered::enter(self.handle());
         let reactor = self.inner.reactor.handle();
         let _reactor = reactor.enter();
-        crate::block_on::block_on(future)
+        block_on::block_on(future)
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     #[must_use]
     pub fn workers(&self) -> usize {
-        self.inner.crew().workers.iter().flatten().count()
+        self.inner.worker_threads().workers.iter().flatten().count()
     }
 
-    /// Makes workers come or go; gives the number that there were.
+    /// Changes the number of workers; returns the previous number.
     ///
-    /// A worker that goes finishes its step first and hands on its processes and its timers: none
-    /// is lost, none fires early. This does not wait for it.
+    /// A worker that leaves first finishes its step and hands its tasks and timers over to others:
+    /// no task or timer is lost, and no timer fires early. This method does not wait for workers to
+    /// leave.
     ///
     /// # Errors
     ///
-    /// For zero workers, more than `workers_max`, after the pool was stopped, or if a thread cannot
-    /// be started; those that could are there.
+    /// If `workers` is zero or more than `workers_max`, if the pool is shut down, or if a thread
+    /// cannot be started; the workers that were started remain.
     pub fn resize(&self, workers: usize) -> Result<usize, StartError> {
         self.inner.resize(workers)
     }
 
-    /// The clock by which this pool's timers fire.
+    /// The clock of this pool's timers.
     #[must_use]
     pub fn clock(&self) -> OsClock {
         self.inner.threads.clock
     }
 
-    /// The scheduler of this pool, made at the first call by [`PoolConfig::scheduler`]. It is
-    /// driven by the workers, with this pool's clock, and closed by the pool's shutdown. Handlers
-    /// run on workers, or with [`BLOCKING_DISPATCHER`](crate::BLOCKING_DISPATCHER) on threads for
-    /// blocking work; in a runtime, with the number of a dispatcher that the user has made, there.
-    /// The module [`scheduler`](crate::scheduler) says what becomes of those that block a worker.
+    /// The scheduler of this pool. The first call creates it from [`PoolConfig::scheduler`]. The
+    /// workers drive it with the pool's clock, and the pool's shutdown shuts it down. Handlers run
+    /// on workers, or with [`BLOCKING_DISPATCHER`](crate::BLOCKING_DISPATCHER) on threads for
+    /// blocking work; in a runtime, handlers can also run on dispatchers that the user has created.
+    /// The module [`scheduler`](crate::scheduler) explains what happens if a handler blocks a
+    /// worker.
     ///
     /// # Examples
     ///
@@ -294,12 +304,12 @@ impl WorkerPool {
     /// use std::{sync::mpsc, time::Duration};
     ///
     /// let pool = WorkerPool::new(PoolConfig::DEFAULT, Commands::new())?;
-    /// let (told, heard) = mpsc::channel();
+    /// let (sender, receiver) = mpsc::channel();
     /// let ms = Duration::from_millis;
     /// let beat = pool.scheduler().schedule_at_fixed_rate_fn(ms(5), ms(5), DispatcherId::DEFAULT, {
-    ///     move |fire| told.send(fire.batch().runs.get())
+    ///     move |fire| sender.send(fire.batch().runs.get())
     /// })?;
-    /// assert_eq!(heard.iter().take(3).sum::<u32>(), 3);
+    /// assert_eq!(receiver.iter().take(3).sum::<u32>(), 3);
     /// beat.cancel();
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -309,45 +319,47 @@ impl WorkerPool {
         let make = || {
             let (threads, blocking) = (Arc::clone(&inner.threads), Arc::clone(&inner.blocking));
             let config = &inner.config.scheduler;
-            let places = Places { threads, blocking, made: Arc::clone(&inner.dispatchers) };
-            PoolScheduler::new(config, self.workers(), self.handle(), places)
+            let executors =
+                Executors { threads, blocking, user_dispatchers: Arc::clone(&inner.dispatchers) };
+            PoolScheduler::new(config, self.workers(), self.handle(), executors)
         };
         inner.scheduler.get_or_init(make).scheduler()
     }
 
-    /// What has happened to those who drive the [scheduler](Self::scheduler).
+    /// Statistics of the runners that drive the [scheduler](Self::scheduler).
     #[must_use]
     pub fn runner_stats(&self) -> RunnerStats {
         self.inner.scheduler.get().map_or(RunnerStats::default(), PoolScheduler::stats)
     }
 
-    /// What a thread enters that is to use the sockets of this pool.
-    pub(crate) fn reactor(&self) -> tokio_host::ReactorHandle {
+    /// The tokio reactor that a thread enters to use the sockets of this pool.
+    pub(crate) fn reactor(&self) -> reactor::ReactorHandle {
         self.inner.reactor.handle()
     }
 
-    /// Closes the scheduler, if there is one, before the shutdown does; waits until then for
-    /// handlers that run elsewhere.
+    /// Shuts the scheduler down before the pool's shutdown, if there is one; waits until the
+    /// deadline for handlers that run on other threads.
     pub(crate) fn close_scheduler(&self, until: OsInstant) {
         if let Some(scheduler) = self.inner.scheduler.get() {
             scheduler.close(until);
         }
     }
 
-    /// What has happened so far.
+    /// Statistics since the start of the pool.
     #[must_use]
     pub fn stats(&self) -> ExecStats {
         self.handle.stats()
     }
 
-    /// Stops the pool. First its scheduler, if there is one, is [shut down](Scheduler::shutdown) on
-    /// this thread. Then it asks every process to stop, waits until all have ended or the time is
-    /// over, with the workers at work; then ends the rest and reports each. Nothing new is taken
-    /// meanwhile.
+    /// Shuts the pool down. First the calling thread [shuts down](Scheduler::shutdown) the
+    /// scheduler, if there is one. Then the pool asks every process to stop and waits until all
+    /// have stopped or the deadline has passed, while the workers keep running; then it stops the
+    /// remaining processes by force and reports each. Meanwhile it accepts nothing new.
     ///
-    /// Handlers and close tasks that the scheduler's shutdown runs here are not bounded by the
-    /// deadline. A future has no way to be asked: it is dropped where it waits. A step that never
-    /// returns is left behind with its thread. Called on a worker of the pool it does not wait.
+    /// The deadline does not limit handlers and close tasks that the scheduler's shutdown runs on
+    /// the calling thread. A future cannot be asked to stop: it is dropped at its await point. A
+    /// step that never returns is abandoned together with its thread. On a worker of the pool this
+    /// method does not wait.
     pub fn shutdown(self, deadline: Duration) -> ShutdownReport {
         self.inner.shutdown_once(deadline)
     }
@@ -390,97 +402,97 @@ fn check_count(workers: usize, max: usize) -> Result<(), StartError> {
     }
 }
 
-impl Crew {
-    /// Whether the worker of a seat was asked to leave, and has not ended.
-    fn is_leaving(&self, seat: usize) -> bool {
-        self.leaving.iter().any(|(leaving, _)| *leaving == Some(seat))
+impl WorkerThreads {
+    /// Whether the worker with this index was asked to leave and has not finished.
+    fn is_leaving(&self, index: usize) -> bool {
+        self.leaving.iter().any(|(leaving, _)| *leaving == Some(index))
     }
 }
 
 impl Inner {
-    fn crew(&self) -> MutexGuard<'_, Crew> {
-        // Nothing is left half done by a panic under this lock.
-        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
+    fn worker_threads(&self) -> MutexGuard<'_, WorkerThreads> {
+        // No code under this lock leaves the value in an inconsistent state when it panics.
+        self.worker_threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn resize(&self, workers: usize) -> Result<usize, StartError> {
-        let mut crew = self.crew();
-        check_count(workers, crew.workers.len())?;
-        if self.engine.is_stopping() {
+        let mut all = self.worker_threads();
+        check_count(workers, all.workers.len())?;
+        if self.executor.is_stopping() {
             return Err(StartError::stopped());
         }
-        let before = crew.workers.iter().flatten().count();
+        let before = all.workers.iter().flatten().count();
         let mut now = before;
-        for seat in (0..crew.workers.len()).rev() {
+        for index in (0..all.workers.len()).rev() {
             if now <= workers {
                 break;
             }
-            if let Some(worker) = crew.workers[seat].take() {
-                self.engine.dismiss(seat);
-                crew.leaving.push((Some(seat), worker));
+            if let Some(worker) = all.workers[index].take() {
+                self.executor.request_worker_stop(index);
+                all.leaving.push((Some(index), worker));
                 now -= 1;
             }
         }
-        crew.leaving.retain(|(_, worker)| !worker.is_finished());
-        for seat in 0..crew.workers.len() {
+        all.leaving.retain(|(_, worker)| !worker.is_finished());
+        for index in 0..all.workers.len() {
             if now >= workers {
                 break;
             }
-            // A seat whose worker has not left yet is not free.
-            if crew.workers[seat].is_none() && !crew.is_leaving(seat) {
-                crew.workers[seat] = Some(self.start_worker(seat)?);
+            // An index is free only after its previous worker has left.
+            if all.workers[index].is_none() && !all.is_leaving(index) {
+                all.workers[index] = Some(self.start_worker(index)?);
                 now += 1;
             }
         }
         while now < workers
-            && let Some(index) = crew.leaving.iter().position(|(seat, _)| seat.is_some())
-            && let (Some(seat), worker) = crew.leaving.swap_remove(index)
+            && let Some(at) = all.leaving.iter().position(|(index, _)| index.is_some())
+            && let (Some(index), worker) = all.leaving.swap_remove(at)
         {
-            crew.workers[seat] = Some(self.keep_worker(seat, worker)?);
+            all.workers[index] = Some(self.recall_worker(index, worker)?);
             now += 1;
         }
         Ok(before)
     }
 
-    /// Makes a worker stay that was asked to leave; if it is on its way already, another takes its
-    /// seat.
-    fn keep_worker(
+    /// Recalls a worker that was asked to leave; if it is already on its way out, starts another
+    /// one with its index.
+    fn recall_worker(
         &self,
-        seat: usize,
-        worker: JoinHandle<()>,
-    ) -> Result<JoinHandle<()>, StartError> {
-        if self.engine.recall(seat) {
+        index: usize,
+        worker: ThreadHandle<()>,
+    ) -> Result<ThreadHandle<()>, StartError> {
+        if self.executor.withdraw_worker_stop(index) {
             return Ok(worker);
         }
-        // It runs nothing of the user's any more, so this does not take long. A worker does not
-        // panic: what it runs is guarded.
+        // The worker runs no user code any more, so the join is short. A worker does not panic: it
+        // catches the panics of the code that it runs.
         drop(worker.join());
-        self.start_worker(seat)
+        self.start_worker(index)
     }
 
-    /// Starts a worker, and waits until it sits and has what it was to have.
-    fn start_worker(&self, seat: usize) -> Result<JoinHandle<()>, StartError> {
+    /// Starts a worker, and waits until it is registered and pinned.
+    fn start_worker(&self, index: usize) -> Result<ThreadHandle<()>, StartError> {
         let config = &self.config;
-        let name = Cow::Owned(format!("{}-{seat}", config.name));
+        let name = Cow::Owned(format!("{}-{index}", config.name));
         let cpu = config.pin_workers.then(|| match &*self.cpus {
-            [] => seat,
-            cpus => cpus[seat % cpus.len()],
+            [] => index,
+            cpus => cpus[index % cpus.len()],
         });
-        let (engine, reactor) = (self.engine.clone(), self.reactor.handle());
+        let (executor, reactor) = (self.executor.clone(), self.reactor.handle());
         let (report, reported) = mpsc::channel();
         let thread_config = ThreadConfig { name, stack_size: config.stack_size };
         let started = thread::start(&thread_config, move || {
             thread::sleep_precisely();
-            host::take_seat(seat);
+            host::set_worker_index(index);
             let pinned = cpu.map_or(Ok(()), thread::pin_to_cpu);
             if pinned.is_err() {
                 drop(report.send(pinned));
                 return;
             }
             let _reactor = reactor.enter();
-            let _entered = Entered::enter(Handle::new(engine.clone()));
-            // Nobody listens only if the start was given up.
-            worker::work_once_seated(&engine, seat, || drop(report.send(pinned)));
+            let _entered = Entered::enter(Handle::new(executor.clone()));
+            // The send fails only if the starting thread has stopped waiting.
+            worker::run_worker_with(&executor, index, || drop(report.send(pinned)));
         });
         let worker = started.map_err(|refused| StartError::thread(&refused))?;
         match reported.recv() {
@@ -490,46 +502,46 @@ impl Inner {
     }
 
     fn shutdown_once(&self, deadline: Duration) -> ShutdownReport {
-        // AcqRel: whoever comes second sees what the first has done.
-        if self.is_over.swap(true, AcqRel) {
+        // AcqRel: a second caller sees what the first one has done.
+        if self.is_shut_down.swap(true, AcqRel) {
             return ShutdownReport::default();
         }
         shutdown::shutdown(self, deadline)
     }
 
     /// Asks all threads to leave, without waiting.
-    fn let_go(&self) {
-        let mut crew = self.crew();
-        for seat in 0..crew.workers.len() {
-            if let Some(worker) = crew.workers[seat].take() {
-                self.engine.dismiss(seat);
-                crew.leaving.push((Some(seat), worker));
+    fn request_exit_all(&self) {
+        let mut all = self.worker_threads();
+        for index in 0..all.workers.len() {
+            if let Some(worker) = all.workers[index].take() {
+                self.executor.request_worker_stop(index);
+                all.leaving.push((Some(index), worker));
             }
         }
-        if let Some(metronome) = crew.metronome.take() {
-            self.threads.metronome.unpark();
-            crew.leaving.push((None, metronome));
+        if let Some(watchdog) = all.watchdog.take() {
+            self.threads.watchdog.unpark();
+            all.leaving.push((None, watchdog));
         }
     }
 
-    /// Asks all threads to leave and waits for them; gives the number of workers that did not.
-    fn dismiss(&self, until: OsInstant) -> usize {
-        self.let_go();
-        let mut leaving = core::mem::take(&mut self.crew().leaving);
-        // Nobody waits for itself: neither the metronome, if a report has dropped the pool, nor a
-        // worker that has left, if what its thread drops at its end has.
+    /// Asks all threads to leave and joins them; returns the number of workers that did not leave.
+    fn join_all(&self, until: OsInstant) -> usize {
+        self.request_exit_all();
+        let mut leaving = core::mem::take(&mut self.worker_threads().leaving);
+        // A thread does not join itself: neither the watchdog, if a report callback drops the pool,
+        // nor a worker that has left, if a thread-local destructor of its thread drops the pool.
         let here = std::thread::current().id();
         leaving.retain(|(_, thread)| thread.thread().id() != here);
         loop {
             for (_, thread) in leaving.extract_if(.., |(_, thread)| thread.is_finished()) {
-                // A worker does not panic: what it runs is guarded.
+                // A worker does not panic: it catches the panics of the code that it runs.
                 drop(thread.join());
             }
             if leaving.is_empty() || OsInstant::now() >= until {
-                return leaving.iter().filter(|(seat, _)| seat.is_some()).count();
+                return leaving.iter().filter(|(index, _)| index.is_some()).count();
             }
-            let look = OsInstant::now().saturating_add(Duration::from_millis(1)).min(until);
-            self.threads.stopper.park(Some(look));
+            let next_check = OsInstant::now().saturating_add(Duration::from_millis(1)).min(until);
+            self.threads.shutdown_parker.park(Some(next_check));
         }
     }
 }

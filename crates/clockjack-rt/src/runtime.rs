@@ -1,26 +1,26 @@
-//! A pool of workers with a system of actors on it.
+//! A worker pool with an actor system on it.
 //!
-//! # The end
+//! # Shutdown
 //!
-//! 1. The system terminates by the phases of its shutdown, children before parents, on all
-//!    dispatchers, with everything at work. That is waited for until the deadline; actors that are
-//!    left then are stragglers.
-//! 2. The scheduler is closed: what is due runs, the rest is cancelled.
-//! 3. The dispatchers beside the pool end, and their threads are joined.
-//! 4. The pool ends. What is still there by then, in this step and the one before, is ended by
-//!    force: an actor between two messages is dropped, its watchers and its parent are told, and
-//!    what it had not handled are dead letters. A thread that does not come back from a handler is
-//!    left behind with it.
+//! 1. The system stops by the phases of its coordinated shutdown, children before parents, on all
+//!    dispatchers, while all threads keep running. The shutdown waits for this until the deadline;
+//!    actors that are alive then are stragglers.
+//! 2. The scheduler shuts down: jobs that are due run, the others are cancelled.
+//! 3. The other dispatchers shut down, and their threads are joined.
+//! 4. The pool shuts down. Steps 3 and 4 stop what is still alive by force: an actor that is
+//!    between two messages is dropped, its watchers and its parent are notified, and its unhandled
+//!    messages become dead letters. A thread whose handler does not return is abandoned together
+//!    with that handler.
 //!
-//! Steps 3 and 4 take a fraction of a second beyond the deadline where something has to be forced.
-//! *Why it cannot hang*: each wait has a time, and none needs a timer of a pool. A thread that runs
-//! actors of the runtime would have to wait for itself: there, a thread is started that does all
-//! this, and nobody waits.
+//! If something has to be forced, steps 3 and 4 take a fraction of a second beyond the deadline.
+//! *Why the shutdown cannot hang*: each wait has a timeout, and no wait needs a timer of a pool. A
+//! thread that runs actors of the runtime would wait for itself: there, the shutdown starts a
+//! thread that does the work, and does not wait.
 
 mod ctrl_c;
 
-use alloc::sync::Arc;
 use core::{fmt, future::poll_fn, pin::Pin, task::Poll, time::Duration};
+use std::sync::Arc;
 
 use clockjack_actor::{
     ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SystemBuilder, TerminationReport,
@@ -29,22 +29,21 @@ use clockjack_actor::{
 };
 use clockjack_exec::StartError;
 
-use self::ctrl_c::Listening;
+use self::ctrl_c::CtrlCListener;
 use crate::{
     OsInstant, PoolConfig, WorkerPool,
-    block_on::block_on_until,
-    dispatchers::{Dispatchers, Office},
-    host,
+    dispatchers::{Dispatchers, RtDispatcherHost},
+    pool::{block_on::block_on_until, host},
     thread::{self, ThreadConfig},
 };
 
-/// How long a runtime that is dropped, or was interrupted, waits for its actors.
+/// How long a runtime waits for its actors when it is dropped or interrupted by Ctrl-C.
 const DROP_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Threads, a clock, and one system of actors.
+/// A worker pool, a clock and one actor system.
 ///
-/// Dropping it is an orderly shutdown that waits at most ten seconds. A panic in an actor is a
-/// failure of that actor, and the threads live on; under `panic = "abort"` it ends the program.
+/// Dropping a runtime shuts it down in order and waits at most ten seconds. A panic in an actor is
+/// a failure of that actor, and its thread survives; with `panic = "abort"` it aborts the program.
 ///
 /// # Examples
 ///
@@ -53,52 +52,52 @@ const DROP_DEADLINE: Duration = Duration::from_secs(10);
 /// use std::sync::mpsc;
 ///
 /// let rt = Runtime::new("hello")?;
-/// let (told, heard) = mpsc::channel();
+/// let (sender, receiver) = mpsc::channel();
 /// let greeter = rt.spawn("greeter", Props::from_fn(move |_cx, name: String| {
-///     told.send(format!("hello, {name}"))?;
+///     sender.send(format!("hello, {name}"))?;
 ///     Ok(Next::Stay)
 /// }))?;
 /// greeter.tell("world".into())?;
-/// assert_eq!(heard.recv()?, "hello, world");
+/// assert_eq!(receiver.recv()?, "hello, world");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Runtime {
     system: ActorSystem,
-    /// Taken out by the shutdown.
+    /// `None` after the shutdown has taken it.
     threads: Option<AllThreads>,
 }
 
-/// All that has threads.
+/// Everything in the runtime that owns threads.
 struct AllThreads {
     pool: WorkerPool,
     dispatchers: Arc<Dispatchers>,
 }
 
 impl Runtime {
-    /// A runtime with one worker for each processor, and a system of this name.
+    /// Creates a runtime with one worker per CPU and an actor system with this name.
     ///
     /// # Errors
     ///
-    /// If the operating system starts no thread.
+    /// If the operating system cannot start a thread.
     pub fn new(name: &str) -> Result<Self, StartError> {
         Self::start(ActorSystem::builder(name))
     }
 
-    /// A runtime with this system.
+    /// Creates a runtime with this system.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new); also if two commands have the same number, or a hook of the start has
-    /// failed.
+    /// As [`new`](Self::new); also if two commands have the same number, or if a start hook fails.
     pub fn start(system: SystemBuilder) -> Result<Self, StartError> {
         Self::start_with(system, PoolConfig::DEFAULT)
     }
 
-    /// A runtime with this system and these workers. Limits and scheduler are those of the system.
+    /// Creates a runtime with this system and this pool configuration. Limits and scheduler
+    /// settings are those of the system.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start), and for a pool that cannot be.
+    /// As [`start`](Self::start), and if the pool configuration is invalid.
     pub fn start_with(
         mut system: SystemBuilder,
         mut config: PoolConfig,
@@ -114,17 +113,17 @@ impl Runtime {
             executor: pool.handle(),
             scheduler: pool.scheduler().clone(),
             dispatchers: Vec::new(),
-            dispatcher_host: Some(Box::new(Office(Arc::clone(&dispatchers)))),
+            dispatcher_host: Some(Box::new(RtDispatcherHost(Arc::clone(&dispatchers)))),
             seed,
         };
         match system.start_on(host) {
             Ok(system) => {
-                dispatchers.tell_of_stuck(&system);
+                dispatchers.report_stuck_to(&system);
                 Ok(Self { system, threads: Some(AllThreads { pool, dispatchers }) })
             }
             Err(FailedStart { error, system }) => {
                 match system {
-                    // Hooks may have started much before another failed: it ends as any runtime.
+                    // Earlier start hooks may have started actors: shut down in order.
                     Some(system) => {
                         drop(Self { system, threads: Some(AllThreads { pool, dispatchers }) });
                     }
@@ -150,46 +149,48 @@ impl Runtime {
         self.system.spawn(name, props)
     }
 
-    /// The system.
+    /// The actor system.
     #[must_use]
     pub fn system(&self) -> &ActorSystem {
         &self.system
     }
 
-    /// The workers.
+    /// The worker pool.
     #[must_use]
     pub fn pool(&self) -> &WorkerPool {
         &self.threads.as_ref().expect("they are taken out by the shutdown only").pool
     }
 
-    /// Runs a future on this thread, which sleeps while it waits.
+    /// Runs a future on this thread, which sleeps while the future waits.
     ///
     /// # Panics
     ///
-    /// On a thread that runs actors: it would have to wait for itself. Await there.
+    /// On a thread that runs actors, because that thread would wait for itself. Use `.await` there.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.pool().block_on(future)
     }
 
-    /// Waits until the system has terminated, or somebody has pressed Ctrl-C, which terminates it:
-    /// then its actors have ten seconds. A second Ctrl-C ends the program at once.
+    /// Waits until the system has terminated. Ctrl-C terminates the system; its actors then have
+    /// ten seconds to stop. A second Ctrl-C exits the program at once.
     ///
-    /// Ctrl-C is heard by a handler of the whole program, which stays when this returns, and then
-    /// ends the program as if it were not there. If the program has set another by the crate
-    /// `ctrlc`, that one hears it, and not this.
+    /// Ctrl-C is handled by one handler for the whole program. The handler remains installed when
+    /// this method returns; from then on, Ctrl-C exits the program as it would without the
+    /// handler. If the program has already set another handler with the crate `ctrlc`, that
+    /// handler receives Ctrl-C instead.
     ///
     /// # Panics
     ///
     /// As [`block_on`](Self::block_on).
     pub fn run(mut self) -> TerminationReport {
-        // There until all has ended: who was told and is still there makes the next the second.
-        let listening = Listening::new();
+        // The listener lives until the shutdown is complete: while a notified listener exists, the
+        // next Ctrl-C counts as the second one.
+        let listener = CtrlCListener::new();
         let mut end = self.system.when_terminated();
         let is_interrupted = self.block_on(poll_fn(|cx| {
             if Pin::new(&mut end).poll(cx).is_ready() {
                 return Poll::Ready(false);
             }
-            listening.poll(cx).map(|()| true)
+            listener.poll(cx).map(|()| true)
         }));
         if is_interrupted {
             drop(self.system.terminate_for(Reason::new("Ctrl-C")));
@@ -197,13 +198,13 @@ impl Runtime {
         self.stop(DROP_DEADLINE)
     }
 
-    /// Terminates the system by the phases of its shutdown and waits until it has, then ends all
-    /// threads. What has not stopped in time is ended by force, and its paths are in the report: a
-    /// parent that waits for a child is among them.
+    /// Terminates the system by the phases of its coordinated shutdown, waits for it, and then
+    /// stops all threads. Actors that have not stopped at the deadline are stopped by force, and
+    /// the report contains their paths, including parents that wait for such a child.
     ///
-    /// On a thread that runs actors of a runtime it does not wait: a thread is started that does
-    /// the rest, and the report tells of actors that are there at this moment. The real one is that
-    /// of [`ActorSystem::when_terminated`].
+    /// On a thread that runs actors of a runtime this method does not wait: it starts a thread
+    /// that does the rest, and the report lists the actors that are alive at this moment.
+    /// [`ActorSystem::when_terminated`] yields the final report.
     pub fn shutdown(mut self, deadline: Duration) -> TerminationReport {
         self.stop(deadline)
     }
@@ -221,8 +222,8 @@ impl Runtime {
         let dispatchers = Arc::clone(&threads.dispatchers);
         let config = ThreadConfig { name: "cj-shutdown".into(), ..ThreadConfig::DEFAULT };
         if thread::start(&config, move || drop(threads.end(&system, deadline))).is_err() {
-            // The pool has been dropped with the closure, which does not wait either.
-            dispatchers.let_go();
+            // The closure was dropped with the pool in it; on a worker that drop does not wait.
+            dispatchers.shutdown_now();
         }
         end.report().unwrap_or(report)
     }
@@ -234,12 +235,12 @@ impl AllThreads {
         let Self { pool, dispatchers } = self;
         let until = OsInstant::now().saturating_add(deadline);
         let end = block_on_until(system.terminate(), until);
-        // What is alive now, before it is ended by force.
-        let report = end.unwrap_or_else(|| system.give_up());
+        // Collect the actors that are alive now, before they are stopped by force.
+        let report = end.unwrap_or_else(|| system.force_termination());
         pool.close_scheduler(until);
         dispatchers.shutdown(until);
         pool.shutdown(until.saturating_since(OsInstant::now()));
-        system.host_ended();
+        system.host_stopped();
         report
     }
 }

@@ -1,117 +1,120 @@
-//! Schedulers with the clock of the operating system: on a pool, on a thread, on tokio.
+//! Schedulers with the operating system's clock: on a pool, on a thread, on tokio.
 //!
-//! What a job, a handler, a policy and a warning are is told by [`sched`](crate::sched). Here is
-//! who takes the turns.
+//! The module [`sched`](crate::sched) explains jobs, handlers, policies and warnings. This module
+//! has the drivers, which poll the shards of a scheduler.
 //!
 //! | driver | for | a handler that blocks |
 //! |---|---|---|
-//! | [`WorkerPool::scheduler`] | programs with a pool | holds up nobody while a worker is free |
-//! | [`ThreadScheduler`] | programs without | holds up the others |
-//! | `TokioScheduler`, feature `tokio` | applications on tokio | holds up the others |
+//! | [`WorkerPool::scheduler`] | programs with a pool | delays nothing while a worker is free |
+//! | [`ThreadScheduler`] | programs without a pool | delays the other handlers |
+//! | `TokioScheduler`, feature `tokio` | tokio applications | delays the other handlers |
 //!
-//! Each reads the monotonic clock in nanoseconds when it takes a turn: ticks are not counted by who
-//! wakes up, so none is lost, and a deadline is never early. None wakes up while nothing is due.
+//! Each driver reads the monotonic clock in nanoseconds when it polls: ticks are computed from the
+//! clock and not counted by wake-ups, so no tick is lost, and no job runs early. No driver wakes
+//! up while nothing is due.
 //!
 //! [`WorkerPool::scheduler`]: crate::WorkerPool::scheduler
 //!
 //! # Runners of a pool
 //!
-//! A shard of the scheduler has a *desk*, at which one *runner* sits: a future on the pool that
-//! takes turns and sleeps until the next deadline. A handler runs in the middle of its turn, so a
-//! runner whose handler blocks cannot see to what else comes due. It is replaced then.
+//! Each shard of the scheduler has a *runner slot* with one *runner*: a future on the pool that
+//! polls the shard and sleeps until the next deadline. A handler runs inside a poll of its runner,
+//! so a runner whose handler blocks cannot serve other jobs that become due. Such a runner is
+//! replaced.
 //!
-//! Roles: the *runner* at the desk; the *watch*, a timer of the pool, which another worker fires if
-//! the runner's blocks; *callers*, any thread.
+//! Roles: the *runner* of the slot; the *takeover timer*, a timer of the pool, which another worker
+//! fires if the runner's worker blocks; *callers*, any thread that makes a deadline earlier.
 //!
 //! ```text
-//!   stage = [ count | TURN | VACANT ]
+//!   stage = [ version | POLLING | VACANT ]
 //!
-//!             call                 poll                    end of turn
-//!   VACANT ─────────▶ a new one ─────────▶ TURN, watch armed ─────────▶ idle, watch disarmed
-//!      ▲                  ▲                      │                         │
-//!      │                  └───── watch fires ────┘                         │
-//!      └───────────────────────── runner dropped ◀─────────────────────────┘
+//!             wake                 poll                      poll returns
+//!   VACANT ─────────▶ new runner ───────▶ POLLING, timer armed ─────────▶ idle, timer cancelled
+//!      ▲                  ▲                      │                            │
+//!      │                  └───── timer fires ────┘                            │
+//!      └───────────────────────── runner dropped ◀────────────────────────────┘
 //! ```
 //!
-//! 1. Every change of the stage is an exchange of the exact value that its author wrote or was
-//!    armed for, and counts up. So a value is never there twice, and an author whose value is gone
-//!    knows that another sits at the desk.
-//! 2. A runner registers its waker, makes the stage TURN, arms the watch, takes a turn, disarms the
-//!    watch, makes the stage idle. If one of its exchanges fails it has been replaced: it calls the
-//!    runner at the desk, since its last handler may have brought a deadline forward, and ends.
-//! 3. A watch that fires exchanges the TURN for which it was armed, and starts another runner,
-//!    whose first poll is a turn. The shard allows that several take turns at a time. So no more
-//!    runners are started than handlers block, and each of those has a worker for itself.
-//! 4. A caller wakes the runner, and starts one if the desk is vacant. A runner that is dropped
-//!    leaves the desk vacant; if it had sat there, jobs may wait, and it starts another.
+//! 1. Every change of the stage is a compare-exchange of the exact value that its author wrote or
+//!    was armed with, and increments the version. So a value never occurs twice (no ABA), and an
+//!    author whose exchange fails knows that another runner owns the slot.
+//! 2. A runner registers its waker, sets POLLING, arms the takeover timer, polls the shard, cancels
+//!    the timer, and clears POLLING. If one of its exchanges fails, it has been replaced: it wakes
+//!    the current runner, since its last handler may have made a deadline earlier, and completes.
+//! 3. A takeover timer that fires exchanges the POLLING value for which it was armed, and starts
+//!    another runner, which polls at once. A shard allows several pollers at a time. So no more
+//!    runners are started than handlers block, and each blocked handler has a worker for itself.
+//! 4. A caller wakes the runner, and starts one if the slot is vacant. A runner that is dropped
+//!    leaves the slot vacant; if it owned the slot, jobs may be waiting, so it starts another.
 //!
-//! *Why no deadline is slept through*: who makes one earlier calls (see the rules of a shard in
-//! `clockjack-sched`). The call finds the waker, or comes before a poll has registered it, and then
-//! the turn behind that sees the job; or it finds the desk vacant. Replaced runners call for what
-//! they have done themselves.
+//! *Why no deadline is missed*: a thread that makes a deadline earlier calls (see the rules of a
+//! shard in `clockjack-sched`). There are three cases. The call finds the waker and wakes the
+//! runner; or it precedes the runner's registration of the waker, and then the poll after the
+//! registration sees the job; or it finds the slot vacant and starts a runner. Replaced runners
+//! call for the deadlines that their own handlers have made earlier.
 //!
-//! *What it costs*: arming and disarming a timer in the wheel of the worker, for each turn; nobody
-//! is woken for that. With one worker there is nobody to fire the watch.
+//! *Cost*: each poll arms and cancels one timer in the worker's wheel, which wakes no thread. With
+//! one worker, no other worker can fire the takeover timer.
 
 mod config;
-pub(crate) mod driven;
+pub(crate) mod driver;
+pub(crate) mod poll_all;
 mod pool;
-pub(crate) mod round;
 mod thread;
 pub(crate) mod watchdog;
 
-use alloc::borrow::Cow;
 use core::{any::Any, panic::AssertUnwindSafe};
-use std::panic::catch_unwind;
+use std::{borrow::Cow, panic::catch_unwind};
 
 use clockjack_sched::{DispatcherId, HandlerError};
 use clockjack_time::{Resolution, Tick, TimerInstant};
 
-use crate::{OsClock, OsInstant, blocking};
-
-pub(crate) use self::pool::{Places, PoolScheduler, Silence};
+pub(crate) use self::pool::{DriverTimeoutCheck, Executors, PoolScheduler};
 pub use self::{
     config::{PoolSchedulerConfig, TimerTopology},
     pool::RunnerStats,
     thread::ThreadScheduler,
 };
+use crate::{OsClock, OsInstant, blocking};
 
-/// The dispatcher that runs handlers on threads for blocking work: of the pool, or of tokio.
+/// The dispatcher that runs handlers on threads for blocking work: those of the pool, or tokio's.
 pub const BLOCKING_DISPATCHER: DispatcherId = DispatcherId(1);
 
-/// How many handlers one turn runs, before others have theirs.
-const TURN_BUDGET: usize = 64;
+/// How many handlers one poll of a shard runs before other tasks get the worker.
+const POLL_BUDGET: usize = 64;
 
 const NANO: Resolution = Resolution::from_nanos(1).expect("not zero");
 
-/// Calls something, and catches its panic as the failure of a handler. It is a
-/// [`Guard`](crate::sched::Guard) for a [`ManualRunner`](crate::sched::ManualRunner) on a system
+/// Calls a function and converts its panic into a handler error. This is a
+/// [`Guard`](crate::sched::Guard) for a [`ManualRunner`](crate::sched::ManualRunner) on a platform
 /// with unwinding.
 ///
 /// # Errors
 ///
-/// The panic, by its text.
+/// The text of the panic.
 pub fn catch_panic(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-    // What the handler broke it has broken for itself: the scheduler drops it.
+    // `AssertUnwindSafe`: a panic can break only the handler's own state, and the scheduler drops
+    // that handler.
     catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
-        let error = HandlerError::panic(text_of(&*payload));
-        blocking::discard(payload);
+        let error = HandlerError::panic(panic_text(&*payload));
+        blocking::drop_panic_payload(payload);
         error
     })
 }
 
-fn text_of(payload: &(dyn Any + Send)) -> Cow<'static, str> {
+fn panic_text(payload: &(dyn Any + Send)) -> Cow<'static, str> {
     if let Some(text) = payload.downcast_ref::<&'static str>() {
         return Cow::Borrowed(text);
     }
     payload.downcast_ref::<String>().map_or("no text".into(), |text| text.clone().into())
 }
 
-/// The time of a scheduler: nanoseconds, counted from a tick that its clock's anchor stands for.
+/// Converts between the clock and the ticks of a scheduler. Time is in nanoseconds; the clock's
+/// anchor corresponds to the scheduler's start tick.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timebase {
     clock: OsClock,
-    /// What the anchor is called.
+    /// The scheduler's time at the anchor, in nanoseconds.
     start_nanos: u64,
     nanos_per_tick: u64,
 }
@@ -129,12 +132,12 @@ impl Timebase {
         TimerInstant::new(Tick::new(nanos), NANO)
     }
 
-    /// How long after the anchor a tick of the scheduler begins.
+    /// The start of a scheduler tick, in nanoseconds after the anchor.
     fn nanos_of(&self, tick: Tick) -> u64 {
         tick.get().saturating_mul(self.nanos_per_tick).saturating_sub(self.start_nanos)
     }
 
-    /// Where a tick of the scheduler begins. Who sleeps until then finds it due.
+    /// The start of a scheduler tick: a thread that sleeps until then finds the tick due.
     pub(crate) fn instant_of(&self, tick: Tick) -> OsInstant {
         let anchor = self.clock.anchor().as_nanos();
         OsInstant::from_nanos(anchor.saturating_add(self.nanos_of(tick)))

@@ -1,14 +1,15 @@
-//! What a system tells, as events of `tracing`.
+//! Forwards the events of an actor system to `tracing`.
 //!
-//! Two ways lead here. A failure at the root comes by the hub of failures, on the thread of the
-//! root and before the system ends on its account, so it is written for certain. All else comes by
-//! the event stream to an actor, [`PATH`], and is written there, so nobody waits for who writes.
+//! Events arrive in two ways. A failure at the root arrives through the failure hub, on the thread
+//! of the root and before the system terminates because of it, so it is certainly written. All
+//! other events arrive through the event stream at an actor, [`PATH`], which writes them, so no
+//! other actor waits for the subscriber.
 //!
-//! *Why it feeds nothing to itself*: events about that actor are not written. Else a writer that
-//! panics would be told of its panic without end.
+//! *Why there is no feedback loop*: events about that actor are not written. Otherwise a
+//! subscriber that panics would cause an event about its own panic, without end.
 
-use alloc::borrow::Cow;
 use core::{error::Error, fmt};
+use std::borrow::Cow;
 
 use clockjack_actor::{
     Actor, ActorPath, ActorRef, ActorSystem, Context, EscalationStage, EventKinds, EventStream,
@@ -24,38 +25,38 @@ const TARGET: &str = "clockjack";
 /// The name of the actor below `/system`.
 const NAME: &str = "tracing";
 
-/// Where the actor stands that writes events.
+/// The path of the actor that writes events.
 const PATH: &str = "/system/tracing";
 
-/// Writes what a system tells as events of `tracing`, with the target `clockjack`.
+/// Forwards the events of an actor system to `tracing`, with the target `clockjack`.
 ///
 /// | event | level | fields |
 /// |---|---|---|
-/// | a failure that has come up to the root | ERROR | `pid`, `path`, `reason`, `stage` |
-/// | any other failure, and what was decided | WARN | `pid`, `path`, `reason`, `directive` |
+/// | a failure that was escalated to the root | ERROR | `pid`, `path`, `reason`, `stage` |
+/// | any other failure, with the decision | WARN | `pid`, `path`, `reason`, `directive` |
 /// | a dead letter | WARN | `path`, `reason`, `message_type` |
 /// | a full mailbox, an actor that does not stop, an ask cycle | WARN | `path`, `reason` |
 /// | a handler that does not return | WARN | `pid`, `path`, `reason`, `message_type` |
 /// | a warning of the scheduler | WARN | `reason` |
-/// | events that were lost, since they came faster than they were written | WARN | `reason` |
+/// | events that were lost because they arrived too fast | WARN | `reason` |
 /// | a message that was not handled | DEBUG | `pid`, `path`, `reason`, `message_type` |
-/// | an actor was started, restarted or has stopped | DEBUG | `pid`, `path`, `step` |
+/// | an actor has started, restarted or stopped | DEBUG | `pid`, `path`, `step` |
 ///
-/// All have `system`, the name of the system; failures also `restarts`, and `code` if there is one.
-/// Failures at the root are written on the thread of the root, all else by an actor below
-/// `/system`; what that has not written yet when it ends with its system is lost, and counted as
-/// dead letters. If it falls behind, the oldest that wait are lost, as for every subscriber of the
-/// event stream.
+/// All events have the field `system`, the name of the system; failures also have `restarts`, and
+/// `code` if there is one. Failures at the root are written on the thread of the root, all other
+/// events by an actor below `/system`. Events that this actor has not written when it stops with
+/// its system are lost, and counted as dead letters. If the actor falls behind, the oldest pending
+/// events are lost, as for every subscriber of the event stream.
 ///
-/// The subscriber must be the one of the whole program, or that of the threads of the runtime:
-/// `tracing::subscriber::with_default` sets that of one thread only.
+/// The `tracing` subscriber must be the global one, or be set on the threads of the runtime:
+/// `tracing::subscriber::with_default` sets the subscriber of one thread only.
 ///
 /// # Examples
 ///
 /// ```
 /// use clockjack_rt::{Runtime, TracingBridge, actor::ActorSystem};
 ///
-/// // At the start, so that nothing is missed. It stays until the system ends.
+/// // In a start hook, so that no event is missed. The bridge stays until the system stops.
 /// let builder = ActorSystem::builder("shop").on_start(|system| {
 ///     TracingBridge::install(system)?;
 ///     Ok(())
@@ -70,22 +71,22 @@ pub struct TracingBridge {
 }
 
 impl TracingBridge {
-    /// Writes all events of a system until that ends.
+    /// Forwards the events of a system until it stops.
     ///
     /// # Errors
     ///
-    /// If there is a bridge already, the hub of failures has too many subscribers, or the system
-    /// terminates or was sealed.
+    /// If there is a bridge already, if the failure hub has too many subscribers, or if the system
+    /// is terminating or sealed.
     pub fn install(system: &ActorSystem) -> Result<Self, InstallError> {
         let without = EventKinds::SUPPRESSED_DEAD_LETTER;
         Self::install_kinds(system, EventKinds::ALL.without(without))
     }
 
-    /// As [`install`](Self::install), for events of these kinds. Failures at the root are written
-    /// whatever these are.
+    /// As [`install`](Self::install), for events of these kinds. Failures at the root are always
+    /// forwarded.
     ///
-    /// Kinds that nobody wants cost their actors one load, so it is worth leaving out lifecycles
-    /// where the subscriber does not take events of the level DEBUG.
+    /// A kind without a subscriber costs an actor one load, so leave out lifecycle events if the
+    /// `tracing` subscriber ignores the level DEBUG.
     ///
     /// # Errors
     ///
@@ -96,7 +97,7 @@ impl TracingBridge {
         let mut at_root = Some(system.failure_hub().subscribe(at_root).map_err(InstallError::Hub)?);
         let name: Box<str> = system.name().into();
         let make = move || Writer { system: name.clone(), _at_root: at_root.take() };
-        // A subscriber of tracing's that panics costs the event that it panicked at.
+        // If the `tracing` subscriber panics, only the current event is lost.
         let props = Props::new(make).supervise(Strategy::resume());
         let refused = |kind| InstallError::Actor(kind);
         let spawned = system.spawn_system(NAME, props);
@@ -109,39 +110,39 @@ impl TracingBridge {
         Ok(bridge)
     }
 
-    /// Writes nothing any more. What it has not written yet is lost.
+    /// Stops forwarding. Events that are not written yet are lost.
     pub fn uninstall(self) {
         self.events.unsubscribe(&self.writer);
-        // Refused, it has ended with its system.
+        // If this is refused, the actor has stopped with its system.
         _ = self.writer.try_send_system(SystemMessage::Stop);
     }
 }
 
-/// A bridge that was not installed.
+/// The bridge was not installed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum InstallError {
-    /// The hub of failures takes no more subscribers.
+    /// The failure hub accepts no more subscribers.
     Hub(HubFull),
-    /// The actor that writes was not started; for a name that is taken, there is a bridge already.
+    /// The writing actor was not started; if its name is taken, there is a bridge already.
     Actor(SpawnErrorKind),
 }
 
 impl fmt::Display for InstallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Hub(full) => write!(f, "no bridge to tracing: {full}"),
-            Self::Actor(kind) => write!(f, "no bridge to tracing: {kind}"),
+            Self::Hub(full) => write!(f, "cannot install the tracing bridge: {full}"),
+            Self::Actor(kind) => write!(f, "cannot install the tracing bridge: {kind}"),
         }
     }
 }
 
 impl Error for InstallError {}
 
-/// Writes what it is told.
+/// The actor that writes the events it receives.
 struct Writer {
     system: Box<str>,
-    /// Ends with this actor.
+    /// Unsubscribes when this actor is dropped.
     _at_root: Option<Subscription>,
 }
 
@@ -160,7 +161,7 @@ fn write_root_failure(system: &str, info: &FailureInfo) {
     let (reason, code) = (&info.reason, info.reason.code());
     error!(
         target: TARGET, system, %pid, %path, %reason, stage, restarts, code,
-        "a failure has come up to the root"
+        "a failure was escalated to the root"
     );
 }
 
@@ -186,19 +187,19 @@ fn write_event(system: &str, event: &SystemEvent) {
         }
         SystemEvent::Unhandled(message) => {
             let (pid, path, message_type) = (message.pid, &message.path, message.message_type);
-            let reason = "its actor did not know what to do with it";
+            let reason = "the actor did not handle the message";
             debug!(target: TARGET, system, %pid, %path, reason, message_type, "unhandled");
         }
         SystemEvent::Stuck(stuck) => {
             let (pid, path, message_type) = (stuck.pid, &stuck.path, stuck.message_type);
-            let reason = format_args!("its handler runs for {:?}", stuck.running_for);
+            let reason = format_args!("the handler has been running for {:?}", stuck.running_for);
             warn!(target: TARGET, system, %pid, %path, %reason, message_type, "stuck");
         }
         other => write_warning(system, other),
     }
 }
 
-/// Those at the root come by the hub.
+/// Failures at the root arrive through the hub and are skipped here.
 fn write_failure(system: &str, info: &FailureInfo) {
     if info.stage == EscalationStage::Root || is_mine(&info.path) {
         return;
@@ -212,19 +213,22 @@ fn write_failure(system: &str, info: &FailureInfo) {
 fn write_warning(system: &str, event: &SystemEvent) {
     let (path, reason): (Option<Cow<'_, str>>, Cow<'_, str>) = match event {
         SystemEvent::MailboxOverflow(path) => {
-            (Some(path.to_string().into()), "its mailbox is full, and it is stopped for it".into())
+            (Some(path.to_string().into()), "the mailbox is full, and the actor is stopped".into())
         }
-        SystemEvent::Straggler(path) => {
-            (Some(path.to_string().into()), "it was told to stop and has not ended".into())
-        }
+        SystemEvent::Straggler(path) => (
+            Some(path.to_string().into()),
+            "the actor was asked to stop and has not stopped".into(),
+        ),
         SystemEvent::AskCycle(cycle) => {
             let paths: Vec<_> = cycle.paths.iter().map(ActorPath::to_string).collect();
-            (Some(paths.join(" ").into()), "they wait for answers of each other".into())
+            (Some(paths.join(" ").into()), "the actors wait for answers of each other".into())
         }
         SystemEvent::Scheduler(warning) => (None, warning.to_string().into()),
-        SystemEvent::EventsDropped(n) => {
-            (None, format!("{n} events came faster than they were written").into())
-        }
+        SystemEvent::EventsDropped(n) => (
+            None,
+            format!("{n} events were lost because they arrived faster than they were written")
+                .into(),
+        ),
         other => (None, format!("{other:?}").into()),
     };
     let path = path.as_deref();

@@ -4,8 +4,6 @@
 //! Nothing waits in order to pass; a bound is reached only by a fault.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
 #[path = "actors/asks.rs"]
 mod asks;
 #[path = "support/eventually.rs"]

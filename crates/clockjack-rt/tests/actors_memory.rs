@@ -2,16 +2,14 @@
 //! what they took is given back.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
 #[path = "support/eventually.rs"]
 mod eventually;
 
-use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
+use std::sync::Arc;
 
 use clockjack_rt::{
     PoolConfig, Runtime,
@@ -26,7 +24,7 @@ static COUNTING: Counting = Counting::new();
 const ACTORS: usize = 100_000;
 const WATCHERS: usize = 10;
 
-/// Has some memory of its own, and counts that it was told of its end.
+/// Has some memory of its own, and counts that it was notified of its end.
 struct Mortal {
     _load: Box<[u8; 128]>,
     n_started: Arc<AtomicUsize>,

@@ -1,7 +1,5 @@
 //! What actors do by the clock, on a pool of workers and a real clock.
 
-extern crate alloc;
-
 #[path = "actors/fairness.rs"]
 mod fairness;
 #[path = "actors/stuck.rs"]

@@ -1,19 +1,19 @@
 //! The pool for blocking work: bounds, reuse, panics, shutdown.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
 #[path = "support/eventually.rs"]
 mod eventually;
 
-use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
 use std::{
     panic::{catch_unwind, panic_any},
-    sync::mpsc::{Receiver, Sender, channel},
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
     thread::{self, ThreadId},
 };
 
@@ -240,13 +240,13 @@ fn a_closure_that_shuts_its_pool_down_waits_for_the_others_and_not_for_itself() 
     let pool = Arc::new(pool(2, 8));
     let other = Gate::submit(&pool);
     other.wait_for_start();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let theirs = Arc::clone(&pool);
-    pool.submit(move || tell.send(theirs.shutdown(LONG)).unwrap()).unwrap();
+    pool.submit(move || sender.send(theirs.shutdown(LONG)).unwrap()).unwrap();
     eventually("closed", || pool.is_closed());
-    assert!(told.try_recv().is_err(), "the other still runs");
+    assert!(receiver.try_recv().is_err(), "the other still runs");
     other.end.send(()).unwrap();
-    let report = told.recv_timeout(Duration::from_secs(60)).unwrap();
+    let report = receiver.recv_timeout(Duration::from_secs(60)).unwrap();
     assert_eq!(report, BlockingReport { finished: 1, abandoned: 1, dropped: 0 });
     assert_eq!(pool.shutdown(LONG).abandoned, 0);
 }

@@ -3,12 +3,9 @@
 //! Nothing waits in order to pass; a bound is reached only by a fault.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
 #[path = "support/eventually.rs"]
 mod eventually;
 
-use alloc::{sync::Arc, task::Wake};
 use core::{
     cell::RefCell,
     future::{pending, poll_fn},
@@ -20,7 +17,8 @@ use core::{
 };
 use std::{
     panic::{catch_unwind, resume_unwind},
-    sync::{Barrier, Mutex, mpsc},
+    sync::{Arc, Barrier, Mutex, mpsc},
+    task::Wake,
     thread,
 };
 
@@ -204,7 +202,7 @@ impl Wake for Grudge {
 impl Drop for Grudge {
     fn drop(&mut self) {
         if !thread::panicking() {
-            resume_unwind(Box::new("as told"));
+            resume_unwind(Box::new("on purpose"));
         }
     }
 }
@@ -243,7 +241,7 @@ fn block_on_on_a_worker_panics_with_a_reason_and_ends_that_future_only() {
 
 #[test]
 fn a_block_on_inside_of_another_takes_no_wake_from_it() {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     // Not scoped: if it fails it never ends.
     thread::spawn(move || {
         let pool = pool(1);
@@ -258,9 +256,9 @@ fn a_block_on_inside_of_another_takes_no_wake_from_it() {
             pool.block_on(clockjack_rt::yield_now());
             Poll::Pending
         }));
-        tell.send(polls).unwrap();
+        sender.send(polls).unwrap();
     });
-    assert_eq!(told.recv_timeout(LONG), Ok(2));
+    assert_eq!(receiver.recv_timeout(LONG), Ok(2));
 }
 
 /// Waits for a future at the end of its thread.
@@ -279,16 +277,16 @@ thread_local! {
 #[test]
 fn what_a_thread_drops_at_its_very_end_may_still_wait_for_a_future() {
     let pool = Arc::new(pool(1));
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
         scope.spawn(|| {
             // Before the thread waits for the first time, and so dropped behind all that is the
             // pool's.
-            AT_END.set(Some(WaitsAtEnd(Arc::clone(&pool), tell)));
+            AT_END.set(Some(WaitsAtEnd(Arc::clone(&pool), sender)));
             pool.block_on(async {});
         });
     });
-    assert_eq!(told.recv_timeout(LONG), Ok(42));
+    assert_eq!(receiver.recv_timeout(LONG), Ok(42));
 }
 
 #[test]
@@ -403,8 +401,8 @@ thread_local! {
 #[test]
 fn a_pool_that_goes_with_the_thread_of_its_own_worker_does_not_wait_for_that() {
     let pool = pool(2);
-    let (handle, (tell, told)) = (pool.handle(), mpsc::channel());
-    let place = Arc::new(Mutex::new(Some(ShutsDownAtEnd(Some(pool), tell))));
+    let (handle, (sender, receiver)) = (pool.handle(), mpsc::channel());
+    let place = Arc::new(Mutex::new(Some(ShutsDownAtEnd(Some(pool), sender))));
     // Each holds one of the workers, so that one of the two is on the second.
     let both_are_held = Arc::new(Barrier::new(2));
     for _ in 0..2 {
@@ -418,21 +416,21 @@ fn a_pool_that_goes_with_the_thread_of_its_own_worker_does_not_wait_for_that() {
             }
         }));
     }
-    let report = told.recv_timeout(LONG).expect("it does not take the whole time");
+    let report = receiver.recv_timeout(LONG).expect("it does not take the whole time");
     assert!(report.is_clean(), "{report:?}");
 }
 
 #[test]
 fn a_pool_shut_down_by_its_own_blocking_work_does_not_wait_for_that() {
     let pool = pool(1);
-    let ((give, given), (tell, told)) = (mpsc::channel::<WorkerPool>(), mpsc::channel());
+    let ((give, given), (sender, receiver)) = (mpsc::channel::<WorkerPool>(), mpsc::channel());
     pool.spawn_blocking(move || {
         let pool = given.recv().unwrap();
-        tell.send(pool.shutdown(LONG * 60)).unwrap();
+        sender.send(pool.shutdown(LONG * 60)).unwrap();
     })
     .unwrap();
     give.send(pool).unwrap();
-    let report = told.recv_timeout(LONG).expect("it does not take the whole time");
+    let report = receiver.recv_timeout(LONG).expect("it does not take the whole time");
     assert!(report.is_clean());
     assert_eq!((report.blocking.finished, report.blocking.abandoned), (0, 1));
 }
@@ -454,13 +452,13 @@ fn a_pool_shut_down_on_its_worker_drops_blocking_work_that_has_not_begun() {
     let counted = Counted(Arc::clone(&drops));
     pool.spawn_blocking(move || unreachable!("{}", counted.0.load(SeqCst))).unwrap();
     let (give, given) = mpsc::channel::<WorkerPool>();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     drop(pool.spawn(async move {
         let pool = given.recv().unwrap();
-        tell.send(pool.shutdown(LONG).blocking).unwrap();
+        sender.send(pool.shutdown(LONG).blocking).unwrap();
     }));
     give.send(pool).unwrap();
-    let report = told.recv_timeout(LONG).unwrap();
+    let report = receiver.recv_timeout(LONG).unwrap();
     assert_eq!(report, BlockingReport { finished: 0, abandoned: 1, dropped: 1 });
     assert_eq!(drops.load(SeqCst), 1);
 }
@@ -505,7 +503,7 @@ fn whatever_is_started_beside_a_shutdown_ends_or_is_refused() {
     for _ in 0..50 {
         let pool = pool(2);
         let handle = pool.handle();
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let starter = thread::spawn(move || {
             let mut joins = Vec::new();
             loop {
@@ -513,14 +511,14 @@ fn whatever_is_started_beside_a_shutdown_ends_or_is_refused() {
                 let is_refused = join.pid().is_none();
                 joins.push(join);
                 if joins.len() == 10 {
-                    tell.send(()).unwrap();
+                    sender.send(()).unwrap();
                 }
                 if is_refused {
                     return (handle, joins);
                 }
             }
         });
-        told.recv_timeout(LONG).unwrap();
+        receiver.recv_timeout(LONG).unwrap();
         drop(pool);
         let (handle, joins) = starter.join().unwrap();
         eventually("all have ended", || joins.iter().all(|join| join.is_finished()));

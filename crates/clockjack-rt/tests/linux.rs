@@ -1,8 +1,6 @@
 //! What only Linux shows: which threads there are, how often one was switched, signals.
 #![cfg(all(target_os = "linux", not(loom)))]
 
-extern crate alloc;
-
 #[path = "linux/ctrl_c.rs"]
 mod ctrl_c;
 #[path = "linux/dispatchers.rs"]
@@ -16,8 +14,8 @@ mod pins;
 #[path = "support/switches.rs"]
 mod switches;
 
-use alloc::sync::Arc;
 use core::time::Duration;
+use std::sync::Arc;
 
 use clockjack_rt::{
     BlockingConfig, BlockingPool, OsInstant, Parked, Parker,

@@ -2,15 +2,13 @@
 //! `cargo xtask loom`.
 #![cfg(loom)]
 
-extern crate alloc;
-
 use clockjack_rt::Parker;
 
-#[path = "loom/lookout.rs"]
-mod lookout;
+#[path = "loom/heartbeat.rs"]
+mod heartbeat_models;
 #[path = "loom/parker.rs"]
 mod parker;
 
 /// The part under test, which knows nothing of executors.
-#[path = "../src/dispatchers/lookout/post.rs"]
-mod post;
+#[path = "../src/dispatchers/thread_watchdog/heartbeat.rs"]
+mod heartbeat;

@@ -217,6 +217,6 @@ fn a_second_owner_is_noticed() {
         parker.unpark();
         let message = second.unwrap_err();
         let message = message.downcast_ref::<String>().unwrap();
-        assert!(message.contains("two threads park at one parker"), "{message}");
+        assert!(message.contains("two threads park on the same parker"), "{message}");
     });
 }

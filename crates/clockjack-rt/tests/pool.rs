@@ -1,14 +1,11 @@
 //! The pool from a user's side: processes, futures, timers, faults, the end.
 
-extern crate alloc;
-
-use alloc::sync::Arc;
 use core::{
     future::pending,
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use clockjack_rt::{
     PoolConfig, WorkerPool,

@@ -4,12 +4,9 @@
 //! Nothing waits in order to pass; a bound is reached only by a fault.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
 #[path = "support/eventually.rs"]
 mod eventually;
 
-use alloc::{sync::Arc, task::Wake};
 use core::{
     sync::atomic::{
         AtomicBool, AtomicU64, AtomicUsize,
@@ -18,7 +15,10 @@ use core::{
     task::{Poll, Waker},
     time::Duration,
 };
-use std::sync::{Condvar, Mutex, mpsc};
+use std::{
+    sync::{Arc, Condvar, Mutex, mpsc},
+    task::Wake,
+};
 
 use clockjack_rt::{
     Blocking, PoolConfig, WorkerPool,
@@ -207,7 +207,7 @@ fn two_that_wake_each_other_leave_the_others_their_turns() {
     assert!(run_max.load(SeqCst) <= 3, "{} in a row", run_max.load(SeqCst));
 }
 
-/// Tells a channel.
+/// Reports a channel.
 struct Tell(mpsc::Sender<&'static str>);
 
 impl Wake for Tell {
@@ -222,34 +222,34 @@ fn what_a_held_worker_has_is_done_by_another() {
     let pool = pool(2);
     let handle = pool.handle();
     let held = pool.spawn(async move {
-        let said = |told: &mpsc::Receiver<&'static str>| told.recv_timeout(LONG).unwrap();
+        let said = |receiver: &mpsc::Receiver<&'static str>| receiver.recv_timeout(LONG).unwrap();
         // In its ring.
-        let (tell, told) = mpsc::channel();
-        drop(spawn(async move { tell.send("spawned").unwrap() }));
-        assert_eq!(said(&told), "spawned");
+        let (sender, receiver) = mpsc::channel();
+        drop(spawn(async move { sender.send("spawned").unwrap() }));
+        assert_eq!(said(&receiver), "spawned");
         // In its LIFO slot.
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let waker = Arc::new(Mutex::new(None));
         let theirs = Arc::clone(&waker);
         drop(spawn(core::future::poll_fn(move |cx| {
             if theirs.lock().unwrap().replace(cx.waker().clone()).is_none() {
-                tell.send("waits").unwrap();
+                sender.send("waits").unwrap();
                 return Poll::Pending;
             }
-            tell.send("woken").unwrap();
+            sender.send("woken").unwrap();
             Poll::Ready(())
         })));
-        assert_eq!(said(&told), "waits");
+        assert_eq!(said(&receiver), "waits");
         let waker = waker.lock().unwrap().take().unwrap();
         waker.wake_by_ref();
-        assert_eq!(said(&told), "waits", "it had lost its waker, so it waits once more");
+        assert_eq!(said(&receiver), "waits", "it had lost its waker, so it waits once more");
         waker.wake();
-        assert_eq!(said(&told), "woken");
+        assert_eq!(said(&receiver), "woken");
         // Among its timers.
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let mut timer = handle.timer();
-        timer.arm(Duration::from_millis(1), Waker::from(Arc::new(Tell(tell)))).unwrap();
-        assert_eq!(said(&told), "woken");
+        timer.arm(Duration::from_millis(1), Waker::from(Arc::new(Tell(sender)))).unwrap();
+        assert_eq!(said(&receiver), "woken");
     });
     pool.block_on(held).unwrap();
     assert!(pool.shutdown(LONG).is_clean());
@@ -373,12 +373,12 @@ fn whoever_spawns_with_a_tie_is_told_of_every_end() {
 /// Spawns a brief process, monitored and linked, whenever it was told twice of the end of the last.
 struct Tied {
     left: u32,
-    told: u32,
+    receiver: u32,
 }
 
 impl Tied {
     fn new(left: u32) -> Self {
-        Self { left, told: 2 }
+        Self { left, receiver: 2 }
     }
 }
 
@@ -390,16 +390,16 @@ impl Process for Tied {
         for event in events {
             match event {
                 Event::YieldComplete { result, .. } => drop(result?),
-                Event::Exit { .. } | Event::LinkDown { .. } => self.told += 1,
+                Event::Exit { .. } | Event::LinkDown { .. } => self.receiver += 1,
                 _ => return Err(Failure::msg("an event that was not expected")),
             }
         }
-        if self.told < 2 {
+        if self.receiver < 2 {
             out.idle();
         } else if self.left == 0 {
             out.done(Payload::unit());
         } else {
-            (self.left, self.told) = (self.left - 1, 0);
+            (self.left, self.receiver) = (self.left - 1, 0);
             out.yield_command(Tag(1), Spawn::new(Brief).monitored().linked());
         }
         Ok(())
@@ -542,10 +542,10 @@ impl Process for Blocks {
 fn blocking_work_is_done_elsewhere_and_answered() {
     let pool = pool(1);
     let check = |work: Blocking| pool.block_on(pool.submit(Blocks(Some(work))).unwrap().join());
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     // It holds its thread until the only worker has done something else.
-    let it = pool.submit(Blocks(Some(Blocking::new(move || Ok(told.recv_timeout(LONG)?)))));
-    pool.block_on(pool.spawn(async move { tell.send(5_u32).unwrap() })).unwrap();
+    let it = pool.submit(Blocks(Some(Blocking::new(move || Ok(receiver.recv_timeout(LONG)?)))));
+    pool.block_on(pool.spawn(async move { sender.send(5_u32).unwrap() })).unwrap();
     let five = pool.block_on(it.unwrap().join()).unwrap();
     assert_eq!(five.downcast::<u32>().unwrap(), 5);
 

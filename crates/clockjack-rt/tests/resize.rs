@@ -1,9 +1,6 @@
 //! Workers that come and go under timers and work: nothing is lost, nothing is early.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
-use alloc::sync::Arc;
 use core::{
     sync::atomic::{
         AtomicBool, AtomicUsize,
@@ -11,7 +8,10 @@ use core::{
     },
     time::Duration,
 };
-use std::{sync::Barrier, thread};
+use std::{
+    sync::{Arc, Barrier},
+    thread,
+};
 
 use clockjack_rt::{
     OsInstant, PoolConfig, WorkerPool,
@@ -32,7 +32,7 @@ fn eventually(pool: &WorkerPool, what: &str, is_so: impl Fn() -> bool) {
     while !is_so() {
         if OsInstant::now() > until {
             let mut alive = Vec::new();
-            pool.handle().engine().alive(|process| alive.push(process));
+            pool.handle().executor().live_tasks(|process| alive.push(process));
             alive.truncate(8);
             panic!("still not: {what}; {:?}; {alive:?}", pool.stats());
         }

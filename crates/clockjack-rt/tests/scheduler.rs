@@ -1,8 +1,6 @@
 //! Schedulers on the clock of the system: on a pool and on a thread.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
 #[path = "scheduler/close.rs"]
 mod close;
 #[path = "support/dues.rs"]
@@ -45,5 +43,5 @@ fn pool_with(workers: usize, scheduler: PoolSchedulerConfig) -> WorkerPool {
 
 /// A scheduler whose driver is called silent after 50 ms.
 fn impatient() -> SchedulerConfig {
-    SchedulerConfig { driver_silence: ms(50), ..SchedulerConfig::DEFAULT }
+    SchedulerConfig { driver_timeout: ms(50), ..SchedulerConfig::DEFAULT }
 }

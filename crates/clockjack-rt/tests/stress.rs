@@ -4,9 +4,6 @@
 //! Nothing is said about how long anything takes; a test that does not end has lost something.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
-use alloc::{sync::Arc, task::Wake};
 use core::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     task::Waker,
@@ -14,14 +11,16 @@ use core::{
 };
 use std::{
     panic::resume_unwind,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Wake,
     thread,
 };
 
 use clockjack_rt::{
     PoolConfig, WorkerPool,
     exec::{
-        Commands, Event, Events, Exit, Failure, Payload, Pid, Process, ProcessRef, StepOutput, Tag,
+        Commands, Event, Events, Failure, JoinError, Payload, Pid, Process, ProcessRef, StepOutput,
+        Tag,
         builtin::{Link, Spawn, Terminate},
     },
 };
@@ -156,7 +155,7 @@ fn one_future(pool: &WorkerPool, kind: u64, drops: &Arc<AtomicUsize>) -> u64 {
         4 => {
             let exit = pool.block_on(pool.spawn(async move {
                 let _guard = guard;
-                resume_unwind(Box::new("as told"))
+                resume_unwind(Box::new("on purpose"))
             }));
             assert_eq!(exit.map(|(): ()| ()).map_err(|exit| exit.is_panicked()), Err(true));
             return 1;
@@ -169,7 +168,7 @@ fn one_future(pool: &WorkerPool, kind: u64, drops: &Arc<AtomicUsize>) -> u64 {
             });
             join.abort();
             let ended = pool.block_on(join);
-            assert!(ended.as_ref().map_or_else(Exit::is_terminated, |output| *output == kind));
+            assert!(ended.as_ref().map_or_else(JoinError::is_terminated, |output| *output == kind));
             return 1;
         }
         6 => {
@@ -236,8 +235,8 @@ impl Process for Sink {
         for event in events {
             match event {
                 Event::Message(letter) => letter.handle(),
-                Event::Cancel { reason: "fail" } => return Err(Failure::msg("as told")),
-                Event::Cancel { reason: "panic" } => resume_unwind(Box::new("as told")),
+                Event::Cancel { reason: "fail" } => return Err(Failure::msg("on purpose")),
+                Event::Cancel { reason: "panic" } => resume_unwind(Box::new("on purpose")),
                 Event::Cancel { .. } => {
                     out.done(Payload::new(()));
                     return Ok(());
@@ -300,7 +299,7 @@ fn every_letter_is_handled_comes_back_or_dies_with_who_was_to_take_it() {
     assert_eq!(count(&lives.closed), count(&lives.begun), "closed once each");
 }
 
-/// Starts children, watches each, kills some, and ends when it was told of every end.
+/// Starts children, watches each, kills some, and ends when it was notified of every end.
 struct Nursery {
     to_start: usize,
     is_open: bool,
@@ -323,8 +322,8 @@ impl Process for Child {
     fn step(&mut self, _: &mut Events<'_, ()>, out: &mut StepOutput) -> Result<(), Failure> {
         match self {
             Self::Done => out.done(Payload::new(())),
-            Self::Fails => return Err(Failure::msg("as told")),
-            Self::Panics => resume_unwind(Box::new("as told")),
+            Self::Fails => return Err(Failure::msg("on purpose")),
+            Self::Panics => resume_unwind(Box::new("on purpose")),
             Self::Waits => out.idle(),
         }
         Ok(())

@@ -1,18 +1,15 @@
 //! Workers that are stuck in a step: what they leave is taken over, and they are reported.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
 #[path = "support/eventually.rs"]
 mod eventually;
 
-use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
 use std::{
-    sync::{Mutex, mpsc},
+    sync::{Arc, Mutex, mpsc},
     thread,
 };
 
@@ -68,7 +65,7 @@ fn assert_prompt(lates: &[Duration]) {
 
 fn waker(f: impl Fn() + Send + Sync + 'static) -> core::task::Waker {
     struct Call<F>(F);
-    impl<F: Fn() + Send + Sync + 'static> alloc::task::Wake for Call<F> {
+    impl<F: Fn() + Send + Sync + 'static> std::task::Wake for Call<F> {
         fn wake(self: Arc<Self>) {
             (self.0)();
         }
@@ -199,7 +196,7 @@ fn a_report_that_panics_does_not_end_the_watch() {
         pool.block_on(stuck).unwrap();
     }
     pool.block_on(pool.handle().sleep(Duration::from_millis(1))).unwrap();
-    assert_eq!(pool.stats().metronome_restarts, 3);
+    assert_eq!(pool.stats().watchdog_restarts, 3);
     assert!(pool.shutdown(LONG).is_clean());
 }
 

@@ -14,16 +14,16 @@ use clockjack_rt::{
 #[test]
 fn a_shutdown_runs_the_phases_and_stops_the_actors() {
     let rt = Runtime::new("t").unwrap();
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     rt.spawn("a", Props::from_fn(|_, _: u8| Ok(Next::Stay))).unwrap();
     let task = async move {
-        told.send("unbound")?;
+        sender.send("unbound")?;
         Ok(())
     };
     rt.system().on_shutdown(Phase::SERVICE_UNBIND, "unbind", task).unwrap();
     let report = rt.shutdown(Duration::from_secs(60));
     assert!(report.is_clean(), "{report:?}");
-    assert_eq!(heard.try_recv(), Ok("unbound"));
+    assert_eq!(receiver.try_recv(), Ok("unbound"));
     assert_eq!(report.shutdown.unwrap().phases.len(), 12);
 }
 
@@ -43,9 +43,9 @@ fn run_ends_when_an_actor_terminates_the_system() {
 #[test]
 fn the_end_of_the_user_guardian_is_that_of_the_system() {
     let rt = Runtime::new("t").unwrap();
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let task = async move {
-        told.send("stopped")?;
+        sender.send("stopped")?;
         Ok(())
     };
     rt.system().on_shutdown(Phase::SERVICE_STOP, "stop", task).unwrap();
@@ -54,7 +54,7 @@ fn the_end_of_the_user_guardian_is_that_of_the_system() {
     let report = rt.run();
     assert_eq!(report.reason, "the user guardian has stopped");
     assert!(report.is_clean(), "{report:?}");
-    assert_eq!(heard.try_recv(), Ok("stopped"));
+    assert_eq!(receiver.try_recv(), Ok("stopped"));
 }
 
 #[test]

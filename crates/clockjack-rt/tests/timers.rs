@@ -1,19 +1,20 @@
 //! Timers of a pool from a user's side, by the clock of the system.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
 #[path = "support/eventually.rs"]
 mod eventually;
 
-use alloc::{sync::Arc, task::Wake};
 use core::{
     pin::Pin,
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
     task::{Context, Poll, Waker},
     time::Duration,
 };
-use std::{sync::mpsc, thread};
+use std::{
+    sync::{Arc, mpsc},
+    task::Wake,
+    thread,
+};
 
 use clockjack_rt::{
     OsInstant, PoolConfig, WorkerPool,

@@ -1,8 +1,6 @@
 //! tokio inside a pool, and Clockjack inside tokio.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
 #[path = "tokio/drive.rs"]
 mod drive;
 #[path = "support/dues.rs"]

@@ -4,11 +4,9 @@
 //! each test has a system of its own name, and looks at the events of that.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
-use alloc::collections::BTreeMap;
 use core::{fmt, time::Duration};
 use std::{
+    collections::BTreeMap,
     sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Instant,
 };
@@ -16,8 +14,8 @@ use std::{
 use clockjack_rt::{
     InstallError, Runtime, TracingBridge,
     actor::{
-        ActorSystem, Coded, EventKinds, Failure, Next, Props, Scope, SpawnErrorKind, Strategy,
-        SystemBuilder, SystemEvent,
+        ActorSystem, EventKinds, Failure, Next, Props, Scope, SpawnErrorKind, StaticError,
+        Strategy, SystemBuilder, SystemEvent,
     },
     sched::Warning,
 };
@@ -30,7 +28,7 @@ use tracing::{
 /// Far beyond what a loaded machine needs; what takes longer hangs.
 const LONG: Duration = Duration::from_secs(60);
 
-static OUT_OF_PAPER: Coded = Coded::new(7, "out of paper");
+static OUT_OF_PAPER: StaticError = StaticError::new(7, "out of paper");
 
 /// An event as it was written.
 #[derive(Clone, Debug)]
@@ -156,7 +154,7 @@ fn a_failure_at_the_root_is_an_error_with_all_that_is_known() {
     let all = book.of("root");
     let errors: Vec<_> = all.iter().filter(|seen| seen.level == Level::ERROR).collect();
     let [error] = errors[..] else { panic!("{all:#?}") };
-    assert!(error.is(Level::ERROR, "a failure has come up to the root", "/user/printer"));
+    assert!(error.is(Level::ERROR, "a failure was escalated to the root", "/user/printer"));
     assert_eq!(error.get("pid"), pid);
     assert_eq!(error.get("reason"), OUT_OF_PAPER.to_string());
     let numbers = ["stage", "restarts", "code"].map(|field| error.get(field));
@@ -173,7 +171,7 @@ fn a_failure_at_the_root_is_not_written_once_more_as_a_warning() {
     let props = Props::from_fn(|_, (): ()| Err(OUT_OF_PAPER.failure()));
     runtime.spawn("printer", props).unwrap().tell(()).unwrap();
     book.wait("once", |seen| seen.level == Level::ERROR);
-    // The one that failed ends behind all that is told of its failure.
+    // The one that failed ends behind all that is notified of its failure.
     book.wait("once", |seen| seen.get("path") == "/user/printer" && seen.get("step") == "stopped");
     let all = book.of("once");
     assert!(
@@ -232,7 +230,7 @@ fn lost_messages_and_what_somebody_should_look_into_are_warnings() {
     system.report_stuck(idle.pid(), Duration::from_secs(3));
     let stuck = book.wait("lost", |seen| seen.is(Level::WARN, "stuck", path));
     assert_eq!(stuck.get("pid"), pid);
-    assert_eq!(stuck.get("reason"), "its handler runs for 3s");
+    assert_eq!(stuck.get("reason"), "the handler has been running for 3s");
 
     system.events().publish(&SystemEvent::MailboxOverflow(idle.path()));
     let full = book.wait("lost", |seen| seen.is(Level::WARN, "warning", path));

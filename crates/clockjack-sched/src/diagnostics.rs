@@ -1,4 +1,12 @@
-//! Finding out what a scheduler did: streams, the log, and hooks for tests.
+//! Diagnostics of a scheduler: event streams, the log, and hooks for tests.
+
+pub mod drift;
+pub mod dump;
+pub mod log;
+pub(crate) mod metrics;
+pub mod stream;
+pub(crate) mod warning;
+pub(crate) mod watch;
 
 use alloc::vec::Vec;
 use core::{fmt, time::Duration};
@@ -13,7 +21,7 @@ use crate::{
 /// How many jobs of a shard a dump shows.
 const DUMP_JOBS_MAX: usize = 1000;
 
-/// The diagnostics of a scheduler; made by [`Scheduler::diagnostics`].
+/// The diagnostics of a scheduler; created by [`Scheduler::diagnostics`].
 #[derive(Clone, Copy, Debug)]
 pub struct Diagnostics<'s> {
     scheduler: &'s Scheduler,
@@ -24,76 +32,78 @@ impl<'s> Diagnostics<'s> {
         Self { scheduler }
     }
 
-    /// The events of these kinds from now on, at most `capacity` of which wait to be read; those
-    /// that find no room are counted.
+    /// Subscribes to events of these kinds. At most `capacity` events wait to be read; further ones
+    /// are dropped and counted.
     ///
     /// # Errors
     ///
-    /// If there are as many subscriptions as may be.
+    /// If the maximum number of subscriptions exists.
     pub fn subscribe(
         &self,
         kinds: EventKinds,
         capacity: usize,
     ) -> Result<Subscription, TooManySubscriptions> {
-        crate::Hub::subscribe(self.scheduler.inner().common.hub(), kinds, capacity)
+        crate::Bus::subscribe(self.scheduler.inner().shared.bus(), kinds, capacity)
     }
 
-    /// Keeps the last `capacity` records of each shard from now on; what was logged before is gone.
+    /// Starts a new log of the last `capacity` records per shard. Discards earlier records.
     pub fn enable_log(&self, capacity: usize) {
-        for station in &self.scheduler.inner().stations {
+        for shard in &self.scheduler.inner().shards {
             let log = SchedulerLog::with_capacity(capacity);
-            station.look(|core| core.table.set_log(log));
+            shard.with_guard(|locked| locked.table.set_log(log));
         }
     }
 
-    /// Logs into a buffer of the caller's, without an allocation. For the first shard, which is the
+    /// Logs into a buffer of the caller, without an allocation. For the first shard, which is the
     /// only one in manual mode and on small processors.
     pub fn enable_log_in(&self, buffer: &'static mut [LogRecord]) {
         let log = SchedulerLog::in_buffer(buffer);
-        self.scheduler.inner().stations[0].look(|core| core.table.set_log(log));
+        self.scheduler.inner().shards[0].with_guard(|locked| locked.table.set_log(log));
     }
 
-    /// What was logged, of all shards, as a trace that can be written down and compared.
+    /// The log of all shards, as a trace that can be written and compared.
     #[must_use]
     pub fn trace(&self) -> ReplayTrace {
         let inner = self.scheduler.inner();
-        let relax = inner.common.relax();
-        let stations = inner.stations.iter();
-        let mut leases: Vec<_> = stations.map(|station| station.jobs.lease_wait(&relax)).collect();
-        let logs = leases.iter_mut().map(|lease| lease.core().table.log());
-        let trace = ReplayTrace::merged(inner.common.resolution, logs);
-        drop(leases);
-        inner.stations.iter().for_each(|station| station.settle());
+        let relax = inner.shared.relax();
+        let shards = inner.shards.iter();
+        let mut guards: Vec<_> = shards.map(|shard| shard.jobs.lock(&relax)).collect();
+        let logs = guards.iter_mut().map(|guard| guard.locked().table.log());
+        let trace = ReplayTrace::merged(inner.shared.resolution, logs);
+        drop(guards);
+        inner.shards.iter().for_each(|shard| shard.flush());
         trace
     }
 
-    /// The run that was handed over last. With several shards, that of the last one in which any
-    /// was: for tests, which have one.
+    /// The last run that was handed over. With several shards, that of the last shard that has one;
+    /// meant for tests, which have one shard.
     #[must_use]
     pub fn last_fire_batch(&self) -> Option<(JobNumber, ExecutionBatch)> {
-        let stations = self.scheduler.inner().stations.iter().rev();
-        stations.filter_map(|station| station.look(|core| core.table.counts().last_batch)).next()
+        let shards = self.scheduler.inner().shards.iter().rev();
+        shards
+            .filter_map(|shard| shard.with_guard(|locked| locked.table.counts().last_batch))
+            .next()
     }
 
-    /// How late the driver has reported itself to be.
+    /// How late the driver was at its last tick, as it has reported.
     #[must_use]
     pub fn driver_jitter(&self) -> Duration {
         self.scheduler.metrics().driver_jitter
     }
 
-    /// Tells how late the driver was at its last tick, for hosts: that is no drift.
+    /// Sets how late the driver was at its last tick, for hosts. This lateness is not drift.
     pub fn set_driver_jitter(&self, jitter: Duration) {
-        for station in &self.scheduler.inner().stations {
-            station.look(|core| core.table.set_jitter(jitter));
+        for shard in &self.scheduler.inner().shards {
+            shard.with_guard(|locked| locked.table.set_jitter(jitter));
         }
     }
 
-    /// Hands in ticks without a driver, for tests: moves `clock`, which must be the scheduler's, to
-    /// `up_to` in one leap, and runs what is due. Gives the number of runs.
+    /// Injects ticks without a driver, for tests: moves `clock`, which must be the scheduler's, to
+    /// `up_to` in one step, and runs due jobs. Returns the number of runs.
     ///
     /// # Errors
     ///
-    /// If the scheduler's clock is not moved by hand.
+    /// If the scheduler has no manual clock.
     pub fn inject_tick(&self, clock: &ManualClock, up_to: Tick) -> Result<usize, ModeError> {
         use clockjack_time::MonotonicClock as _;
         if self.scheduler.metadata().mode != RunnerMode::Manual {
@@ -103,15 +113,15 @@ impl<'s> Diagnostics<'s> {
         Ok(self.scheduler.run_due())
     }
 
-    /// A picture of the scheduler.
+    /// A dump of the scheduler.
     #[must_use]
     pub fn dump(&self) -> SchedulerDump {
         let inner = self.scheduler.inner();
         let metadata = self.scheduler.metadata();
-        let shards = inner.stations.iter().map(|station| {
-            station.look(|core| {
-                let mut dump = core.table.dump(&core.wheel, DUMP_JOBS_MAX);
-                dump.pending_commands = station.jobs.n_notes();
+        let shards = inner.shards.iter().map(|shard| {
+            shard.with_guard(|locked| {
+                let mut dump = locked.table.dump(&locked.wheel, DUMP_JOBS_MAX);
+                dump.pending_commands = shard.jobs.n_remote_ops();
                 dump
             })
         });
@@ -119,10 +129,10 @@ impl<'s> Diagnostics<'s> {
         SchedulerDump {
             mode: metadata.mode.name(),
             clock: metadata.clock,
-            resolution: inner.common.resolution,
-            now: self.scheduler.now().elapsed_tick(inner.common.resolution),
+            resolution: inner.shared.resolution,
+            now: self.scheduler.now().elapsed_tick(inner.shared.resolution),
             is_closed: self.scheduler.is_closed(),
-            quota_limit: inner.common.shared.quota.limit(),
+            quota_limit: inner.shared.tables.quota.limit(),
             active: self.scheduler.metrics().active_total,
             shards,
         }
@@ -130,7 +140,7 @@ impl<'s> Diagnostics<'s> {
 }
 
 impl Scheduler {
-    /// Writes a picture of the scheduler: where its wheels stand, what waits, what repeats.
+    /// Writes a dump of the scheduler: its wheels, and its waiting and periodic jobs.
     ///
     /// # Errors
     ///

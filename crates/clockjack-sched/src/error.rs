@@ -12,17 +12,17 @@ pub enum ScheduleErrorKind {
     ///
     /// [`strict_delays`]: crate::SchedulerConfig::strict_delays
     InvalidDelay,
-    /// As many jobs live as the system may have. Passes when some end.
+    /// The number of live jobs is at its limit. Temporary: until jobs complete or are cancelled.
     QuotaExceeded,
-    /// The timer store has no room, and nobody of a lower class was found to make some. Passes when
-    /// timers fire or are cancelled.
+    /// The timer store has no room, and no job of a lower class was found to evict. Temporary:
+    /// until timers fire or are cancelled.
     CapacityExceeded,
-    /// The runtime is under pressure, and this job would be one too many for that, or is of a class
-    /// that is refused first. Passes with the pressure.
+    /// The runtime is under pressure, and the number of live jobs is at the limit for that, or the
+    /// job is of a class that is refused first. Temporary: until the pressure ends.
     Backpressured,
     /// The scheduler was shut down. Permanent.
     Closed,
-    /// Who is to receive has ended. Permanent.
+    /// The receiver has stopped. Permanent.
     ReceiverGone,
 }
 
@@ -30,16 +30,16 @@ impl fmt::Display for ScheduleErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::InvalidDelay => "the delay or period is zero or too long",
-            Self::QuotaExceeded => "as many jobs live as the system may have",
+            Self::QuotaExceeded => "the number of live jobs is at its limit",
             Self::CapacityExceeded => "the timer store has no room",
             Self::Backpressured => "the runtime is under pressure",
             Self::Closed => "the scheduler was shut down",
-            Self::ReceiverGone => "the receiver has ended",
+            Self::ReceiverGone => "the receiver has stopped",
         })
     }
 }
 
-/// A job that was not accepted. It left no trace, and what was to be delivered is in here.
+/// A job that was not accepted. It left no trace; the error contains the payload.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ScheduleError<T> {
     kind: ScheduleErrorKind,
@@ -47,31 +47,31 @@ pub struct ScheduleError<T> {
 }
 
 impl<T> ScheduleError<T> {
-    /// Refuses `value`.
+    /// Creates an error that contains the refused `value`.
     #[must_use]
     pub const fn new(kind: ScheduleErrorKind, value: T) -> Self {
         Self { kind, value }
     }
 
-    /// Why.
+    /// The reason.
     #[must_use]
     pub const fn kind(&self) -> ScheduleErrorKind {
         self.kind
     }
 
-    /// What was to be delivered.
+    /// Returns the payload.
     #[must_use]
     pub fn into_inner(self) -> T {
         self.value
     }
 
-    /// The error without what was to be delivered.
+    /// Drops the payload.
     #[must_use]
     pub fn discard(self) -> ScheduleError<()> {
         ScheduleError { kind: self.kind, value: () }
     }
 
-    /// The error with what was to be delivered in another form.
+    /// Converts the payload.
     #[must_use]
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> ScheduleError<U> {
         ScheduleError { kind: self.kind, value: f(self.value) }
@@ -92,7 +92,7 @@ impl<T> fmt::Display for ScheduleError<T> {
 
 impl<T> core::error::Error for ScheduleError<T> {}
 
-/// Why a handler failed, as text: what is published has many readers.
+/// Why a handler failed, as text, because many readers may receive it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HandlerError {
     text: Cow<'static, str>,
@@ -100,31 +100,31 @@ pub struct HandlerError {
 }
 
 impl HandlerError {
-    /// A failure with this text.
+    /// Creates a failure with this text.
     #[must_use]
     pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
         Self { text: text.into(), is_panic: false }
     }
 
-    /// A failure with the text of an error.
+    /// Creates a failure with the text of an error.
     #[must_use]
     pub fn from_display(error: &dyn fmt::Display) -> Self {
         Self::new(error.to_string())
     }
 
-    /// A panic that the host has caught.
+    /// Creates a failure for a panic that the host has caught.
     #[must_use]
     pub fn panic(text: impl Into<Cow<'static, str>>) -> Self {
         Self { text: text.into(), is_panic: true }
     }
 
-    /// Whether the handler panicked; else it returned an error.
+    /// Whether the handler panicked; otherwise it returned an error.
     #[must_use]
     pub const fn is_panic(&self) -> bool {
         self.is_panic
     }
 
-    /// What went wrong.
+    /// The text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -146,7 +146,8 @@ impl fmt::Display for HandlerError {
     }
 }
 
-/// So that `?` works in handlers; which is why this is no [`Error`](core::error::Error) itself.
+/// Makes `?` work in handlers. For that, this type itself cannot implement
+/// [`Error`](core::error::Error).
 impl<E: core::error::Error> From<E> for HandlerError {
     fn from(error: E) -> Self {
         Self::from_display(&error)

@@ -1,49 +1,49 @@
-//! What tests of the protocol look at and users have no business with.
+//! Internals for the tests of the protocol. Not for users.
 
 use crate::Scheduler;
 
-/// What a scheduler holds at a moment when nobody else does anything with it.
+/// The resources that a scheduler holds while no other thread uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Slots that are neither free nor in stock: of jobs, of handles, and lost ones.
+    /// Slots that are neither free nor reserved: of jobs, of handles, and leaked ones.
     pub slots: usize,
-    /// Slots that there is room for.
+    /// Allocated slots.
     pub room: usize,
-    /// Jobs that were paid for from the quota, and credits that a shard keeps.
-    pub credits: usize,
-    /// What is listed to be run, told or dropped, and was not yet.
-    pub garbage: usize,
-    /// Notes that nobody has taken up.
-    pub notes: usize,
+    /// Permits of live jobs, and permits that a shard caches.
+    pub permits: usize,
+    /// Jobs in the due lists: to be run, notified or dropped.
+    pub due: usize,
+    /// Shards with remote operations that were not applied.
+    pub remote_ops: usize,
 }
 
-/// Takes up what notes there are, and looks.
+/// Applies all remote operations, and counts.
 #[must_use]
 pub fn held(scheduler: &Scheduler) -> Held {
     let inner = scheduler.inner();
-    let credits = inner.common.shared.quota.live_at_most();
-    let mut held = Held { slots: 0, room: 0, credits, garbage: 0, notes: 0 };
-    for station in &inner.stations {
-        let jobs = &station.jobs;
-        let mut lease = jobs.lease_wait(&inner.common.relax());
-        let table = &lease.core().table;
+    let permits = inner.shared.tables.quota.granted();
+    let mut held = Held { slots: 0, room: 0, permits, due: 0, remote_ops: 0 };
+    for shard in &inner.shards {
+        let jobs = &shard.jobs;
+        let mut guard = jobs.lock(&inner.shared.relax());
+        let table = &guard.locked().table;
         held.slots += table.slots_used();
         held.room += table.slots_room();
-        held.garbage += table.n_due();
-        drop(lease);
-        held.slots -= jobs.n_stock();
-        held.notes += usize::from(jobs.has_notes());
+        held.due += table.n_due();
+        drop(guard);
+        held.slots -= jobs.n_reserved_slots();
+        held.remote_ops += usize::from(jobs.has_remote_ops());
     }
     held
 }
 
-/// Calls `f` while another has the lease of the first shard, as it seems to `f`: what it schedules
-/// and cancels goes by notes. More posts than the stock has slots for would wait for ever.
-pub fn while_leased<R>(scheduler: &Scheduler, f: impl FnOnce() -> R) -> R {
+/// Calls `f` while the guard of the first shard is held, so that `f` schedules and cancels by
+/// remote operations. Scheduling more jobs than there are reserved slots would wait forever.
+pub fn while_locked<R>(scheduler: &Scheduler, f: impl FnOnce() -> R) -> R {
     let inner = scheduler.inner();
-    let lease = inner.stations[0].jobs.lease_wait(&inner.common.relax());
+    let guard = inner.shards[0].jobs.lock(&inner.shared.relax());
     let result = f();
-    drop(lease);
-    inner.stations[0].settle();
+    drop(guard);
+    inner.shards[0].flush();
     result
 }

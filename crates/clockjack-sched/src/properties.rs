@@ -1,9 +1,9 @@
-//! Properties that every run of a scheduler has, for property tests and fuzzers of your own.
+//! Properties that every run of a scheduler has, for your own property tests and fuzzers.
 //!
-//! [`monotonic`], [`cancelled_never_ran`] and [`fixed_rate_grid`] judge a log, whoever wrote it. A
-//! [`SchedulerHarness`] is a scheduler in virtual time that can be driven by hand or at random, and
-//! judged by these and by what it knows of its jobs. Nothing here draws randomness: whoever calls
-//! hands in a seed, and the same seed gives the same log.
+//! [`monotonic`], [`cancelled_never_ran`] and [`fixed_rate_grid`] check a log of any origin. A
+//! [`SchedulerHarness`] is a scheduler in virtual time that can be driven directly or at random,
+//! and checked by these and by what it knows of its jobs. Nothing here is random by itself: the
+//! caller passes a seed, and the same seed gives the same log.
 //!
 //! # Examples
 //!
@@ -59,17 +59,17 @@ struct Last {
     first: Option<LogRecord>,
 }
 
-/// Judges the order of a log: in each shard time never goes back; nothing runs before its deadline;
+/// Checks the order of a log: in each shard time never goes back; nothing runs before its deadline;
 /// runs come in the order of their deadlines, and first runs of one deadline in the order in which
 /// their jobs were accepted.
 ///
 /// A job at a fixed rate that is behind runs its missed runs one by one between those of others, so
-/// those are not held to the order of deadlines. What ran at the close may have run early: hand in
+/// those are not held to the order of deadlines. What ran at the close may have run early: pass
 /// the tick of the close, if there was one.
 ///
 /// # Errors
 ///
-/// The first fault, with its records.
+/// The first violation, with its records.
 pub fn monotonic<'r>(
     records: impl IntoIterator<Item = &'r LogRecord>,
     closed_at: Option<Tick>,
@@ -111,12 +111,12 @@ pub fn monotonic<'r>(
     Ok(())
 }
 
-/// Judges the cancels of a log: a job is cancelled once at the most, and does not run any more
-/// then.
+/// Checks the cancels of a log: a job is cancelled at most once, and does not run
+/// afterwards.
 ///
 /// # Errors
 ///
-/// The first fault, with its records.
+/// The first violation, with its records.
 pub fn cancelled_never_ran<'r>(
     records: impl IntoIterator<Item = &'r LogRecord>,
 ) -> Result<(), PropertyError> {

@@ -1,39 +1,49 @@
 //! The scheduler: jobs that run once, at a fixed rate or with a fixed delay.
 
-mod close;
-mod silence;
-pub(crate) mod turn;
+pub(crate) mod close_tasks;
+pub(crate) mod config;
+mod dispatched_run;
+mod driver_timeout;
+pub(crate) mod handle;
+pub(crate) mod hardware;
+pub(crate) mod host;
+pub(crate) mod manual;
+pub(crate) mod poll;
+mod shutdown;
 
 use alloc::boxed::Box;
 use core::{fmt, time::Duration};
 
 use clockjack_sync::{
-    Counted,
-    prim::atomic::{AtomicBool, AtomicU32, Ordering},
+    Arc,
+    primitive::atomic::{AtomicBool, AtomicU32, Ordering},
 };
 use clockjack_time::{Resolution, TimerInstant};
 
-pub use self::turn::Turn;
+pub use self::{dispatched_run::DispatchedRun, poll::PollResult};
 use crate::{
-    Cancellable, CloseTasks, DelayProvider, DiagnosticEvent, Diagnostics, DispatcherId,
-    DriverMetadata, EventKinds, FireContext, HandlerError, Hub, JobSpec, ModeError, Outcome,
-    ParcelTask, PolicyRegistry, PressureLink, RunnerMode, ScheduleError, ScheduleErrorKind,
+    BackpressureLink, Bus, Cancellable, CloseTasks, DelayProvider, DeliveryTask, DiagnosticEvent,
+    Diagnostics, DispatcherId, DriverMetadata, EventKinds, FireContext, HandlerError, JobSpec,
+    ModeError, Outcome, PolicyRegistry, RunnerMode, ScheduleError, ScheduleErrorKind,
     SchedulerConfig, SchedulerHost, SchedulerTask, Task, TaskRunHandle, TaskRunPriority, Warning,
-    shard::{Core, JobShard, Owed},
-    table::Shared,
+    jobs::{
+        shard::{JobShard, LockedShard, PendingWakes},
+        table::TableShared,
+    },
 };
 
-/// How many shards there may be.
+/// The most shards that a scheduler may have.
 const SHARDS_MAX: u32 = 1024;
 
-/// A scheduler, to be cloned and given away. It is driven by its host, and shared by all clones.
+/// A scheduler. All clones share its jobs, and its host drives it.
 ///
-/// With the last clone what still waits is cancelled. A handler that holds a clone keeps it, and so
-/// itself, for as long as its job lives: [`shutdown`](Self::shutdown) lets go of both.
+/// Dropping the last clone cancels all waiting jobs. A handler that owns a clone keeps the
+/// scheduler, and so itself, alive as long as its job is live: [`shutdown`](Self::shutdown)
+/// releases both.
 ///
 /// # Examples
 ///
-/// In virtual time, moved by hand:
+/// In virtual time, advanced by the caller:
 ///
 /// ```
 /// use clockjack_sched::{DispatcherId, FireContext, ManualRunner, SchedulerConfig};
@@ -57,58 +67,58 @@ const SHARDS_MAX: u32 = 1024;
 /// ```
 #[derive(Clone)]
 pub struct Scheduler {
-    inner: Counted<Inner>,
+    inner: Arc<Inner>,
 }
 
-/// What a job delivers, and where.
-pub(crate) struct Item {
+/// The payload of a job: what it runs, and where.
+pub(crate) struct JobPayload {
     pub(crate) task: Task,
     pub(crate) dispatcher: DispatcherId,
 }
 
 const _: () = assert!(
-    cfg!(any(loom, shuttle)) || size_of::<crate::slots::Slot<Item>>() <= 128,
+    cfg!(any(loom, shuttle)) || size_of::<crate::jobs::slots::JobSlot<JobPayload>>() <= 128,
     "a job is two cache lines"
 );
 
-/// What all shards of a scheduler share.
-pub(crate) struct Common {
+/// The state that all shards of a scheduler share.
+pub(crate) struct SchedulerShared {
     pub(crate) host: Box<dyn SchedulerHost>,
-    pub(crate) shared: Shared,
+    pub(crate) tables: TableShared,
     pub(crate) resolution: Resolution,
-    pub(crate) driver_silence: Duration,
-    pressure: PressureLink,
+    pub(crate) driver_timeout: Duration,
+    pressure: BackpressureLink,
 }
 
-/// A shard, and the way from it to its host: what a handle holds.
-pub(crate) struct Station {
-    pub(crate) jobs: JobShard<Item>,
-    silence: silence::Silence,
-    pub(crate) common: Counted<Common>,
+/// A shard with a link to the shared state of its scheduler. Handles refer to it.
+pub(crate) struct SchedulerShard {
+    pub(crate) jobs: JobShard<JobPayload>,
+    stall_detector: driver_timeout::StallDetector,
+    pub(crate) shared: Arc<SchedulerShared>,
 }
 
 pub(crate) struct Inner {
-    pub(crate) stations: Box<[Counted<Station>]>,
-    pub(crate) common: Counted<Common>,
+    pub(crate) shards: Box<[Arc<SchedulerShard>]>,
+    pub(crate) shared: Arc<SchedulerShared>,
     policies: PolicyRegistry,
-    driver_silence: Duration,
+    driver_timeout: Duration,
     is_strict: bool,
     tasks: CloseTasks,
     metadata: DriverMetadata,
-    /// How many turns are being taken, in manual mode.
-    turning: AtomicU32,
+    /// How many polls are in progress, for the manual mode.
+    polling: AtomicU32,
     is_shutting_down: AtomicBool,
-    close_stats: close::CloseStats,
+    close_stats: shutdown::CloseStats,
 }
 
 impl Scheduler {
-    /// A scheduler that is driven by `host`, whose clock decides the mode.
+    /// Creates a scheduler that `host` drives. The kind of the host's clock determines the mode.
     ///
     /// # Errors
     ///
-    /// [`ModeError`]: for a clock that is moved by hand in a configuration for production, or a
-    /// number of shards that cannot be.
-    // Its frame is large: not a part of the caller's.
+    /// [`ModeError`]: for a manual clock in a configuration for production, and for an invalid
+    /// number of shards.
+    // Not inlined, because its stack frame is large.
     #[inline(never)]
     pub fn new(config: SchedulerConfig, host: impl SchedulerHost) -> Result<Self, ModeError> {
         let kind = host.clock_kind();
@@ -120,34 +130,34 @@ impl Scheduler {
         if !(1..=SHARDS_MAX).contains(&config.shards) {
             return Err(ModeError::Shards);
         }
-        let shared = Shared::new(&config);
-        let common = Counted::new(Common {
+        let tables = TableShared::new(&config);
+        let shared = Arc::new(SchedulerShared {
             host: Box::new(host),
-            pressure: PressureLink::new(shared.quota.clone()),
-            shared: shared.clone(),
+            pressure: BackpressureLink::new(tables.quota.clone()),
+            tables: tables.clone(),
             resolution: config.resolution,
-            driver_silence: config.driver_silence,
+            driver_timeout: config.driver_timeout,
         });
-        let stations = (0..config.shards)
+        let shards = (0..config.shards)
             .map(|id| {
-                Counted::new(Station {
-                    jobs: JobShard::new(&config, id, kind, shared.clone()),
-                    silence: silence::Silence::new(),
-                    common: common.clone(),
+                Arc::new(SchedulerShard {
+                    jobs: JobShard::new(&config, id, kind, tables.clone()),
+                    stall_detector: driver_timeout::StallDetector::new(),
+                    shared: shared.clone(),
                 })
             })
             .collect();
-        let inner = Counted::new(Inner {
-            stations,
-            common,
+        let inner = Arc::new(Inner {
+            shards,
+            shared,
             policies: config.policies,
-            driver_silence: config.driver_silence,
+            driver_timeout: config.driver_timeout,
             is_strict: config.strict_delays,
             tasks: CloseTasks::new(),
             metadata,
-            turning: AtomicU32::new(0),
+            polling: AtomicU32::new(0),
             is_shutting_down: AtomicBool::new(false),
-            close_stats: close::CloseStats::default(),
+            close_stats: shutdown::CloseStats::default(),
         });
         Ok(Self { inner })
     }
@@ -156,7 +166,7 @@ impl Scheduler {
     ///
     /// # Errors
     ///
-    /// [`ScheduleError`], which gives the closure back; nothing else was changed then.
+    /// [`ScheduleError`], which returns the closure. Nothing else has changed then.
     pub fn schedule_once_fn<F, R>(
         &self,
         delay: Duration,
@@ -170,9 +180,9 @@ impl Scheduler {
         self.schedule_as(JobSpec::once(delay), dispatcher, Task::once(f))
     }
 
-    /// Runs a closure after `initial_delay`, and then each `interval` from its first due time on,
-    /// however long it takes. Runs of one job never overlap; what becomes of those that could not
-    /// start in time says the [policy](crate::CatchUp) of the dispatcher.
+    /// Runs a closure after `initial_delay`, and then every `interval` after its first due time,
+    /// however long it takes. Runs of one job never overlap. The [policy](crate::CatchUp) of the
+    /// dispatcher decides what happens to runs that could not start in time.
     ///
     /// # Errors
     ///
@@ -192,7 +202,7 @@ impl Scheduler {
         self.schedule_as(spec, dispatcher, Task::every(f))
     }
 
-    /// Runs a closure after `initial_delay`, and then `delay` after it has returned.
+    /// Runs a closure after `initial_delay`, and then each time `delay` after it has returned.
     ///
     /// # Errors
     ///
@@ -212,7 +222,7 @@ impl Scheduler {
         self.schedule_as(spec, dispatcher, Task::every(f))
     }
 
-    /// Runs a task once, after `delay`; it is told if it is cancelled.
+    /// Runs a task once, after `delay`. A cancel notifies the task.
     ///
     /// # Errors
     ///
@@ -227,8 +237,7 @@ impl Scheduler {
     }
 
     /// Runs a task at a fixed rate, as
-    /// [`schedule_at_fixed_rate_fn`](Self::schedule_at_fixed_rate_fn); it is told if it is
-    /// cancelled.
+    /// [`schedule_at_fixed_rate_fn`](Self::schedule_at_fixed_rate_fn). A cancel notifies the task.
     ///
     /// # Errors
     ///
@@ -245,8 +254,8 @@ impl Scheduler {
     }
 
     /// Runs a task with a fixed delay, as
-    /// [`schedule_with_fixed_delay_fn`](Self::schedule_with_fixed_delay_fn); it is told if it is
-    /// cancelled.
+    /// [`schedule_with_fixed_delay_fn`](Self::schedule_with_fixed_delay_fn). A cancel notifies the
+    /// task.
     ///
     /// # Errors
     ///
@@ -262,28 +271,29 @@ impl Scheduler {
         self.schedule_as(spec, dispatcher, Task::new(task))
     }
 
-    /// Sends the runs of a job as parcels: see [`Parcel`](crate::Parcel). They are given to their
-    /// courier where turns are taken, so those of one shard that are due in one tick are sent in
-    /// the order in which they were scheduled.
+    /// Sends the runs of a job as deliveries: see [`PendingDelivery`](crate::PendingDelivery). The
+    /// poller of the shard passes them to their sink, so deliveries of one shard that are due in
+    /// the same tick are sent in the order in which they were scheduled.
     ///
-    /// The policy is that of `spec`: who schedules for others knows more affinities than a
-    /// dispatcher's; see [`policies`](Self::policies).
+    /// The policy is that of `spec`, because the caller may know more affinities than that of a
+    /// dispatcher; see [`policies`](Self::policies).
     ///
     /// # Errors
     ///
     /// As [`schedule_once_fn`](Self::schedule_once_fn).
-    pub fn schedule_parcel<T: ParcelTask>(
+    pub fn schedule_delivery<T: DeliveryTask>(
         &self,
         spec: JobSpec,
         task: T,
     ) -> Result<Cancellable, ScheduleError<T>> {
-        let scheduled = self.schedule(spec, DispatcherId::DEFAULT, Task::parcel(task));
+        let scheduled = self.schedule(spec, DispatcherId::DEFAULT, Task::delivery(task));
         scheduled.map_err(|refused| {
-            refused.map(|task| task.take_back().expect("it was made of one and was not sent"))
+            refused
+                .map(|task| task.take_back().expect("the task was made of a `T` and was not sent"))
         })
     }
 
-    /// The policies of its configuration.
+    /// The policies of the configuration.
     #[must_use]
     pub fn policies(&self) -> &PolicyRegistry {
         &self.inner.policies
@@ -297,11 +307,12 @@ impl Scheduler {
     ) -> Result<Cancellable, ScheduleError<T>> {
         spec.policy = self.inner.policies.of_dispatcher(dispatcher);
         self.schedule(spec, dispatcher, task).map_err(|refused| {
-            refused.map(|task| task.take_back().expect("it was made of one and has not run"))
+            refused
+                .map(|task| task.take_back().expect("the task was made of a `T` and has not run"))
         })
     }
 
-    /// Accepts a job, for who resolves policies by other affinities than the dispatcher's.
+    /// Schedules a job, for callers that resolve its policy by affinities other than a dispatcher.
     ///
     /// # Errors
     ///
@@ -314,72 +325,72 @@ impl Scheduler {
         task: Task,
     ) -> Result<Cancellable, ScheduleError<Task>> {
         let inner = &*self.inner;
-        let host = &*inner.common.host;
-        // The shards close after the tasks of the close have run; this is for those.
+        let host = &*inner.shared.host;
+        // The shards close later, after the close tasks have run: refuse jobs of close tasks here.
         if self.is_closed() {
             return Err(ScheduleError::new(ScheduleErrorKind::Closed, task));
         }
         if dispatcher != DispatcherId::DEFAULT && !host.has_dispatcher(dispatcher) {
             return Err(ScheduleError::new(ScheduleErrorKind::ReceiverGone, task));
         }
-        spec.tell_cancel = task.wants_cancel();
-        spec.is_parcel = task.is_parcel();
+        spec.notify_cancel = task.wants_cancel();
+        spec.is_delivery = task.is_delivery();
         let now = host.now();
-        let plan = match spec.plan(now, inner.common.resolution, inner.is_strict) {
+        let plan = match spec.plan(now, inner.shared.resolution, inner.is_strict) {
             Ok(plan) => plan,
             Err(kind) => return Err(ScheduleError::new(kind, task)),
         };
-        let index = match inner.stations.len() {
+        let index = match inner.shards.len() {
             1 => 0,
             n => host.shard() % n,
         };
-        let station = &inner.stations[index];
-        let item = Item { task, dispatcher };
-        let accepted = station.jobs.schedule(&spec, plan, item, &|| {
+        let shard = &inner.shards[index];
+        let item = JobPayload { task, dispatcher };
+        let accepted = shard.jobs.schedule(&spec, plan, item, &|| {
             host.can_wait() && {
                 host.relax();
                 true
             }
         });
-        // The readers of diagnostics are woken behind all else: a waker may panic.
+        // Wake the readers of diagnostics last, because a waker may panic.
         let accepted = match accepted {
             Ok(accepted) => accepted,
             Err(refused) => {
-                station.settle();
-                inner.common.hub().ring();
+                shard.flush();
+                inner.shared.bus().wake_readers();
                 return Err(refused.map(|item| item.task));
             }
         };
-        let job = Cancellable::new(station.clone(), accepted.slot);
-        if accepted.calls_runner {
-            host.call_runner(index);
+        let job = Cancellable::new(shard.clone(), accepted.slot);
+        if accepted.wakes_poller {
+            host.wake_poller(index);
         } else {
-            station.settle();
+            shard.flush();
         }
-        inner.common.hub().ring();
+        inner.shared.bus().wake_readers();
         if spec.delay.is_zero() && inner.metadata.mode == RunnerMode::Manual {
             self.run_at_once();
         }
         Ok(job)
     }
 
-    /// In manual mode nobody is called, and what is due at once runs at once, behind what is
-    /// overdue; unless this is already in a run.
+    /// In manual mode there is no poller to wake: a job without delay runs now, after overdue ones.
+    /// If this is called within a run, that poll runs the job.
     #[cold]
     fn run_at_once(&self) {
-        // Relaxed: who turns looks again when it is through.
-        if self.inner.turning.load(Ordering::Relaxed) == 0 {
+        // Relaxed: a poll in progress looks for due jobs again before it returns.
+        if self.inner.polling.load(Ordering::Relaxed) == 0 {
             self.run_due();
         }
     }
 
-    /// Registers a task that runs when the scheduler closes: after all ticks that have come, before
-    /// the jobs that still wait are cancelled. Those of higher priority run first, equals in the
-    /// order of registration; one that fails does not keep others from running.
+    /// Registers a task that runs when the scheduler closes: after all due jobs have run, and
+    /// before waiting jobs are cancelled. Tasks of higher priority run first, and tasks of equal
+    /// priority in the order of registration. A failing task does not keep others from running.
     ///
     /// # Errors
     ///
-    /// The task comes back after the shutdown has begun, or if 4096 are registered.
+    /// Returns the task after the shutdown has begun, or if 4096 tasks are registered.
     pub fn register_on_close<F>(
         &self,
         task: F,
@@ -388,72 +399,71 @@ impl Scheduler {
     where
         F: FnOnce() -> Result<(), HandlerError> + Send + 'static,
     {
-        // The tasks are taken after what is due has run; this is for that.
+        // The shutdown takes the tasks after due jobs have run: refuse tasks of those jobs here.
         if self.is_closed() {
             return Err(ScheduleError::new(ScheduleErrorKind::Closed, task));
         }
         self.inner.tasks.register(task, priority)
     }
 
-    /// Takes a task back that was to run at the close, and drops it: true once, false if it was
-    /// taken back before or has begun.
+    /// Cancels a close task and drops it. True once; false if it was cancelled before or has begun.
     pub fn cancel_on_close(&self, handle: TaskRunHandle) -> bool {
         self.inner.tasks.cancel(handle)
     }
 
-    /// Futures that wait, on this scheduler.
+    /// Creates futures that complete after a delay, on this scheduler.
     #[must_use]
     pub fn delays(&self) -> DelayProvider {
         DelayProvider::new(self.clone())
     }
 
-    /// How often a job can run in a second at the most: once a tick.
+    /// The highest frequency at which a job can run, in hertz: once per tick.
     #[must_use]
     pub fn max_frequency(&self) -> u32 {
-        self.inner.common.resolution.hertz()
+        self.inner.shared.resolution.hertz()
     }
 
     /// The length of a tick.
     #[must_use]
     pub fn resolution(&self) -> Resolution {
-        self.inner.common.resolution
+        self.inner.shared.resolution
     }
 
-    /// The time, read now.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> TimerInstant {
-        self.inner.common.host.now()
+        self.inner.shared.host.now()
     }
 
-    /// How it is driven.
+    /// How the scheduler is driven.
     #[must_use]
     pub fn metadata(&self) -> DriverMetadata {
         self.inner.metadata
     }
 
-    /// How many shards it has.
+    /// The number of shards.
     #[must_use]
     pub fn shards(&self) -> usize {
-        self.inner.stations.len()
+        self.inner.shards.len()
     }
 
-    /// Logs, streams and what else helps to find out what happened.
+    /// Logs, event streams and other diagnostics.
     #[must_use]
     pub fn diagnostics(&self) -> Diagnostics<'_> {
         Diagnostics::new(self)
     }
 
-    /// The link by which the runtime tells that it is under pressure. What it changes is told as a
+    /// Sets the level of a reason for pressure, in percent. A change of pressure is reported as a
     /// [`Warning::BackpressureState`].
     pub fn set_pressure(&self, reason: crate::PressureReason, percent: u8) {
-        let change = self.inner.common.pressure.set(reason, percent);
-        self.inner.common.tell_pressure(change);
+        let change = self.inner.shared.pressure.set(reason, percent);
+        self.inner.shared.report_pressure(change);
     }
 
     /// Whether a shutdown has begun.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        // Relaxed: a look; who schedules is told exactly.
+        // Relaxed: a hint; a call that schedules gets the exact answer.
         self.inner.is_shutting_down.load(Ordering::Relaxed)
     }
 
@@ -462,81 +472,81 @@ impl Scheduler {
     }
 }
 
-impl Station {
-    /// Looks at wheel and table, and changes what is not a job: what is no turn.
-    pub(crate) fn look<R>(&self, f: impl FnOnce(&mut Core<Item>) -> R) -> R {
-        let mut lease = self.jobs.lease_wait(&self.common.relax());
-        let seen = f(lease.core());
-        drop(lease);
-        self.settle();
+impl SchedulerShard {
+    /// Calls `f` with the wheel and the table, under the shard guard. For uses other than a poll.
+    pub(crate) fn with_guard<R>(&self, f: impl FnOnce(&mut LockedShard<JobPayload>) -> R) -> R {
+        let mut guard = self.jobs.lock(&self.shared.relax());
+        let seen = f(guard.locked());
+        drop(guard);
+        self.flush();
         seen
     }
 
-    /// Calls the runner if a holder has left something to be told or dropped, and wakes the readers
-    /// of what it has told. To be called after a lease that was no turn.
+    /// Performs the pending wake-ups: wakes the poller if there is something to notify or drop, and
+    /// the readers of published events. Call this after releasing a guard outside of a poll.
     #[inline]
-    pub(crate) fn settle(&self) {
-        let owed = self.jobs.take_owed();
-        if !owed.is_nothing() {
-            self.pay(owed);
+    pub(crate) fn flush(&self) {
+        let wakes = self.jobs.take_pending_wakes();
+        if !wakes.is_empty() {
+            self.flush_wakes(wakes);
         }
     }
 
     #[cold]
-    fn pay(&self, owed: Owed) {
-        if owed.calls_runner() {
-            self.common.host.call_runner(self.jobs.id() as usize);
+    fn flush_wakes(&self, wakes: PendingWakes) {
+        if wakes.wakes_poller() {
+            self.shared.host.wake_poller(self.jobs.id() as usize);
         }
-        if owed.rings() {
-            self.common.ring();
+        if wakes.wakes_readers() {
+            self.shared.wake_readers();
         }
     }
 }
 
-impl Common {
+impl SchedulerShared {
     pub(crate) fn relax(&self) -> impl Fn() + '_ {
         || self.host.relax()
     }
 
-    pub(crate) fn hub(&self) -> &Counted<Hub> {
-        &self.shared.hub
+    pub(crate) fn bus(&self) -> &Arc<Bus> {
+        &self.tables.bus
     }
 
-    /// Wakes the readers of diagnostics in the middle of something that must be brought to its end,
-    /// as a shutdown: a waker that panics is caught, where the host can, and others are woken.
-    pub(crate) fn ring(&self) {
-        // It ends: a waker is taken before it is woken.
-        while self.host.guarded(&mut || self.hub().ring()).is_err() {}
+    /// Wakes the readers of diagnostics within an operation that must be completed, such as a
+    /// shutdown: catches a panic of a waker, if the host can, and wakes the other readers.
+    pub(crate) fn wake_readers(&self) {
+        // The loop terminates: a waker is removed before it is woken.
+        while self.host.catch_unwind(&mut || self.bus().wake_readers()).is_err() {}
     }
 
     pub(crate) fn warn(&self, warning: Warning) {
-        if self.hub().wants(EventKinds::WARNING) {
-            self.hub().publish(DiagnosticEvent::Warned(warning));
-            self.ring();
+        if self.bus().wants(EventKinds::WARNING) {
+            self.bus().publish(DiagnosticEvent::Warned(warning));
+            self.wake_readers();
         }
     }
 
-    pub(crate) fn tell_pressure(&self, change: Option<crate::PressureChange>) {
+    pub(crate) fn report_pressure(&self, change: Option<crate::PressureChange>) {
         if let Some(change) = change {
             self.warn(change.into());
         }
     }
 
-    /// Calls what is the user's. A panic is told as the failure it is.
+    /// Calls user code. A panic becomes an error.
     pub(crate) fn call(
         &self,
         f: &mut dyn FnMut() -> Result<(), HandlerError>,
     ) -> Result<(), HandlerError> {
         let mut outcome = Ok(());
-        self.host.guarded(&mut || outcome = f())?;
+        self.host.catch_unwind(&mut || outcome = f())?;
         outcome
     }
 
-    /// Drops something of a user's, which may panic.
+    /// Drops user data, whose drop may panic.
     pub(crate) fn discard<T>(&self, value: T) {
         let mut value = Some(value);
-        // What is caught here has nobody to go to.
-        drop(self.host.guarded(&mut || drop(value.take())));
+        // There is nobody to report this panic to.
+        drop(self.host.catch_unwind(&mut || drop(value.take())));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Memory: a scheduler of fixed capacity allocates nothing once it is made, and says so when it is
 //! full.
 //!
-//! Counted for each thread, so that tests beside one another do not disturb.
+//! Counted per thread, so that concurrent tests do not interfere.
 #![cfg(not(loom))]
 
 extern crate alloc;
@@ -13,9 +13,9 @@ use core::{
 };
 
 use clockjack_sched::{
-    Cancellable, CatchUp, Class, DispatcherId, FireContext, HandlerError, JobId, JobSpec, JobTable,
+    Cancellable, CatchUp, DispatcherId, FireContext, HandlerError, JobId, JobSpec, JobTable,
     LogKind, LogRecord, ManualRunner, Policy, PolicyRegistry, RunnerLoop, ScheduleErrorKind,
-    SchedulerConfig, SchedulerTask, Task,
+    SchedulerConfig, SchedulerTask, Task, TimerPriority,
 };
 use clockjack_testing::{Random, allocation::Counting};
 use clockjack_time::{
@@ -155,9 +155,9 @@ fn jobs_that_are_cancelled_by_their_handler_or_their_backlog_allocate_nothing() 
 }
 
 /// A task that counts how it ends.
-struct Told(&'static AtomicU32);
+struct CountingTask(&'static AtomicU32);
 
-impl SchedulerTask for Told {
+impl SchedulerTask for CountingTask {
     fn run(&mut self, _fire: &FireContext) -> Result<(), HandlerError> {
         Ok(())
     }
@@ -174,20 +174,20 @@ fn tasks_that_are_told_of_their_cancel_and_those_given_up_for_room_allocate_noth
     let n = u32::try_from(N).expect("small");
     let schedule = |class| {
         let job = JobSpec::once(ms(500)).policy(Policy::DEFAULT.priority(class));
-        manual.scheduler().schedule(job, DEFAULT, Task::new(Told(&CANCELLED)))
+        manual.scheduler().schedule(job, DEFAULT, Task::new(CountingTask(&CANCELLED)))
     };
     allocates_nothing(|| {
         for _ in 0..N {
-            assert!(schedule(Class::Normal).expect("there is room").cancel());
+            assert!(schedule(TimerPriority::Normal).expect("there is room").cancel());
         }
         manual.run_due();
         assert_eq!(CANCELLED.load(SeqCst), n);
         for _ in 0..N {
-            drop(schedule(Class::Low).expect("there is room"));
+            drop(schedule(TimerPriority::Low).expect("there is room"));
         }
         // A scan is bounded, so that one that is less important may be missed.
         for _ in 0..N {
-            drop(schedule(Class::High));
+            drop(schedule(TimerPriority::High));
             manual.run_due();
         }
     });
@@ -321,7 +321,7 @@ fn use_fixed(jobs: &mut JobTable<u64>, wheel: &mut GrowingWheel<JobId>) {
     let ms = Duration::from_millis;
     let mut ids = [None; JOBS];
     for (n, id) in ids.iter_mut().enumerate() {
-        let once = JobSpec { tell_cancel: n.is_multiple_of(4), ..JobSpec::once(ms(1)) };
+        let once = JobSpec { notify_cancel: n.is_multiple_of(4), ..JobSpec::once(ms(1)) };
         let spec = if n.is_multiple_of(2) { once } else { JobSpec::fixed_delay(ms(1), ms(1)) };
         *id = jobs.schedule(wheel, clock.now(), spec, n as u64).ok();
     }

@@ -1,7 +1,7 @@
 //! Users that do anything at any time, on dispatchers that run late, out of order, or not at all.
 //!
-//! Each task knows what it was told. Whatever happens: nothing runs after a cancel that has won,
-//! who was cancelled is told once, who was not is not, every task is dropped, the report of the
+//! Each task records its calls. Whatever happens: nothing runs after a successful cancel,
+//! a cancelled task is notified once, another is not, every task is dropped, the report of the
 //! close is exact, nothing is left behind, and who listens is woken for what it hears.
 #![cfg(not(loom))]
 
@@ -23,10 +23,10 @@ use std::sync::Mutex;
 
 use bench::{Host, ms};
 use clockjack_sched::{
-    Affinity, Cancellable, CatchUp, Class, DispatcherId, EventKinds, FireContext, HandlerError,
-    Policy, PolicyRegistry, Scheduler, SchedulerConfig, SchedulerHost as _, SchedulerTask,
-    Subscription, Work,
-    model::{held, while_leased},
+    Affinity, Cancellable, CatchUp, DispatchedRun, DispatcherId, EventKinds, FireContext,
+    HandlerError, Policy, PolicyRegistry, Scheduler, SchedulerConfig, SchedulerHost as _,
+    SchedulerTask, Subscription, TimerPriority,
+    model::{held, while_locked},
 };
 use clockjack_sync::splitmix::SplitMix;
 use clockjack_time::{ClockKind, MonotonicClock as _, Resolution, Tick};
@@ -36,14 +36,14 @@ const STEPS: usize = 120;
 /// Worlds that are drawn.
 const ROUNDS: u64 = 300;
 
-/// What a task was told.
+/// The calls of a task.
 #[derive(Default)]
 struct Fate {
     ran: AtomicU32,
     told: AtomicU32,
     dropped: AtomicU32,
     is_running: AtomicBool,
-    /// Set by whoever has won a cancel.
+    /// Set by a successful canceller.
     is_cancelled: AtomicBool,
 }
 
@@ -58,10 +58,10 @@ struct World {
     host: Host,
     random: Mutex<SplitMix>,
     jobs: Mutex<Vec<Job>>,
-    /// Whether handlers take turns too.
+    /// Whether handlers poll too.
     turns_anywhere: bool,
     /// What was dispatched and not run.
-    works: Mutex<Vec<Work>>,
+    works: Mutex<Vec<DispatchedRun>>,
 }
 
 struct Probe {
@@ -83,7 +83,7 @@ impl SchedulerTask for Probe {
             1 | 2 => self.world.cancel(),
             3 => _ = self.world.host.clock.advance(ms(3)),
             4 => self.world.run_works(),
-            5 if self.world.turns_anywhere => _ = self.world.scheduler.turn(0, 0, 2),
+            5 if self.world.turns_anywhere => _ = self.world.scheduler.poll_shard(0, 0, 2),
             _ => {}
         }
         self.fate.is_running.store(false, SeqCst);
@@ -111,8 +111,8 @@ impl World {
         let host = Host::new(ClockKind::RealtimeHost, Resolution::MILLI);
         let of =
             |dispatcher, policy: Policy| (Affinity::Dispatcher(DispatcherId(dispatcher)), policy);
-        let low = of(1, Policy::DEFAULT.priority(Class::Low).backlog_limit(6));
-        let high = of(2, Policy::DEFAULT.priority(Class::High).catch_up(CatchUp::Folded));
+        let low = of(1, Policy::DEFAULT.priority(TimerPriority::Low).backlog_limit(6));
+        let high = of(2, Policy::DEFAULT.priority(TimerPriority::High).catch_up(CatchUp::Folded));
         let config = SchedulerConfig {
             resolution: Resolution::MILLI,
             shards,
@@ -191,7 +191,7 @@ impl World {
 
     fn turn(&self) {
         for shard in 0..self.scheduler.shards() {
-            self.scheduler.turn(shard, 0, 1 + self.below(8) as usize);
+            self.scheduler.poll_shard(shard, 0, 1 + self.below(8) as usize);
         }
     }
 
@@ -205,12 +205,12 @@ impl World {
     fn step_but_turns(self: &Arc<Self>) {
         match self.below(12) {
             0..=3 => self.schedule(),
-            // With siblings a post waits for the lease if the quota has nothing left.
+            // With siblings a post waits for the guard if the quota has nothing left.
             4 if self.scheduler.shards() == 1 => {
-                while_leased(&self.scheduler, || self.schedule());
+                while_locked(&self.scheduler, || self.schedule());
             }
             5 => self.cancel(),
-            6 => while_leased(&self.scheduler, || self.cancel()),
+            6 => while_locked(&self.scheduler, || self.cancel()),
             7 => self.host.refuses.store(self.below(3) == 0, SeqCst),
             8 => _ = self.host.clock.advance(ms(self.below(9).into())),
             9 => self.run_works(),
@@ -220,7 +220,7 @@ impl World {
     }
 }
 
-/// A reader of the stream that looks only when it is woken.
+/// A reader of the stream that reads only when it is woken.
 struct Listener {
     stream: Subscription,
     is_woken: Arc<Bell>,
@@ -251,7 +251,7 @@ impl Listener {
     }
 }
 
-/// A runner that takes a turn when it is called, or when the time has come that the last one told
+/// A poller that polls when it is woken, or at the time that the last poll returned
 /// it.
 struct Runner {
     next_wake: Option<Tick>,
@@ -264,7 +264,7 @@ impl Runner {
             next_wake.is_some_and(|next_wake| next_wake <= world.host.clock.now().tick())
         };
         while is_called || is_time(self.next_wake) {
-            let turn = world.scheduler.turn(0, 0, 1 + world.below(8) as usize);
+            let turn = world.scheduler.poll_shard(0, 0, 1 + world.below(8) as usize);
             if !turn.is_more {
                 self.next_wake = turn.next_wake;
             }
@@ -282,7 +282,7 @@ impl Runner {
         let is_called = world.host.take_calls() > 0;
         assert!(dump.shards[0].queued == 0 || is_called, "nobody is called at {now}: {dump}");
         if is_called {
-            world.host.call_runner(0);
+            world.host.wake_poller(0);
         }
     }
 }
@@ -320,7 +320,7 @@ fn round(seed: u64) {
     }
     world.works.lock().unwrap().extend(world.host.take_work());
     let works = core::mem::take(&mut *world.works.lock().unwrap());
-    works.into_iter().for_each(Work::run);
+    works.into_iter().for_each(DispatchedRun::run);
     let metrics = world.scheduler.metrics();
     let now = (metrics.accepted_total, metrics.executed_total, metrics.cancelled_total);
     assert_eq!(now, (report.accepted, report.executed, report.cancelled), "the report was exact");
@@ -336,7 +336,7 @@ fn round(seed: u64) {
         assert!(!fate.is_running.load(SeqCst), "{handle:?} has failed an assertion");
     }
     let left = held(&world.scheduler);
-    assert_eq!((left.slots, left.credits, left.garbage, left.notes), (0, 0, 0, 0), "{left:?}");
+    assert_eq!((left.slots, left.permits, left.due, left.remote_ops), (0, 0, 0, 0), "{left:?}");
 }
 
 /// Says nothing of panics that were drawn.

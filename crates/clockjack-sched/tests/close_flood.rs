@@ -10,7 +10,7 @@ use std::{sync::mpsc, thread};
 use clockjack_sched::{DispatcherId, ScheduleErrorKind, Scheduler, SchedulerConfig, SchedulerHost};
 use clockjack_time::{ClockKind, Resolution, Tick, TimerInstant};
 
-/// Its time goes on whenever somebody looks, as fast as they do.
+/// Its time advances with each reading.
 struct Host(AtomicU64);
 
 impl SchedulerHost for Host {
@@ -26,7 +26,7 @@ impl SchedulerHost for Host {
         "test"
     }
 
-    fn call_runner(&self, _shard: usize) {}
+    fn wake_poller(&self, _shard: usize) {}
 
     fn relax(&self) {
         thread::yield_now();
@@ -55,7 +55,7 @@ fn a_close_does_not_wait_for_those_who_schedule_to_pause() {
         let scheduler = Scheduler::new(config.clone(), Host(AtomicU64::new(0))).unwrap();
         let (is_on, on) = mpsc::channel();
         let (report, posted) = thread::scope(|scope| {
-            let driver = scope.spawn(|| while !scheduler.turn(0, 0, 64).is_over {});
+            let driver = scope.spawn(|| while !scheduler.poll_shard(0, 0, 64).is_over {});
             let posters = [(); 2].map(|()| scope.spawn(|| flood(&scheduler, &is_on.clone())));
             on.recv().unwrap();
             let report = scheduler.shutdown();

@@ -14,11 +14,11 @@ use clockjack_sched::{
 
 const ANY: DispatcherId = DispatcherId::DEFAULT;
 
-/// Counts in hundreds how often it was told of a cancel, in ones how often it was dropped, and in
-/// ten thousands how often it ran.
-struct Told(Arc<AtomicU32>);
+/// Counts in hundreds how often it was notified of a cancel, in ones how often it was dropped, and
+/// in ten thousands how often it ran.
+struct CountingTask(Arc<AtomicU32>);
 
-impl SchedulerTask for Told {
+impl SchedulerTask for CountingTask {
     fn run(&mut self, _fire: &FireContext) -> Result<(), HandlerError> {
         self.0.fetch_add(10_000, SeqCst);
         Ok(())
@@ -29,7 +29,7 @@ impl SchedulerTask for Told {
     }
 }
 
-impl Drop for Told {
+impl Drop for CountingTask {
     fn drop(&mut self) {
         self.0.fetch_add(1, SeqCst);
     }
@@ -40,11 +40,12 @@ fn a_job_is_cancelled_and_told_when_its_scheduler_goes() {
     let manual = ManualRunner::new(SchedulerConfig::DEFAULT).unwrap();
     let (told, second) = (Arc::new(AtomicU32::new(0)), Duration::from_secs(1));
     let scheduler = manual.scheduler();
-    let once = scheduler.schedule_once_task(second, ANY, Told(Arc::clone(&told))).unwrap();
-    let marked = scheduler.schedule_once_task(second, ANY, Told(Arc::clone(&told))).unwrap();
+    let once = scheduler.schedule_once_task(second, ANY, CountingTask(Arc::clone(&told))).unwrap();
+    let marked =
+        scheduler.schedule_once_task(second, ANY, CountingTask(Arc::clone(&told))).unwrap();
     assert!(marked.run_on_close());
     let again = scheduler
-        .schedule_at_fixed_rate_task(second, second, ANY, Told(Arc::clone(&told)))
+        .schedule_at_fixed_rate_task(second, second, ANY, CountingTask(Arc::clone(&told)))
         .unwrap();
     drop(manual);
     assert!(once.is_cancelled() && again.is_cancelled() && marked.is_cancelled());

@@ -1,14 +1,14 @@
 //! The dump as people and programs see it, character by character.
 //!
 //! After a change that is meant, `CLOCKJACK_BLESS=1 cargo test -p clockjack-sched --test dump`
-//! writes the files anew; read the difference before it is committed.
+//! writes the files again; read the difference before it is committed.
 #![cfg(not(loom))]
 
 use core::fmt;
 use std::{env, fs, path::Path};
 
 use clockjack_sched::{
-    BatchMode, Class, JobNumber,
+    BatchMode, JobNumber, TimerPriority,
     dump::{DumpFormat, JobDump, SchedulerDump, ShardDump},
 };
 use clockjack_time::{ClockKind, Resolution, Tick};
@@ -30,7 +30,7 @@ fn golden(name: &str, text: &str) {
 
 fn text(dump: &SchedulerDump, format: DumpFormat) -> String {
     let mut text = String::new();
-    dump.write(format, &mut text).expect("a string takes everything");
+    dump.write(format, &mut text).expect("writing to a string cannot fail");
     text
 }
 
@@ -43,7 +43,7 @@ fn job(shard: u32, number: u64, mode: BatchMode, due: u64) -> JobDump {
         period_ticks: 0,
         backlog: 0,
         last_fire: None,
-        priority: Class::Normal,
+        priority: TimerPriority::Normal,
     }
 }
 
@@ -65,7 +65,7 @@ fn busy() -> SchedulerDump {
         period_ticks: 100,
         backlog: 12,
         last_fire: Some(Tick::new(123_400)),
-        priority: Class::High,
+        priority: TimerPriority::High,
         ..job(0, 1, BatchMode::FixedRate, 123_500)
     };
     let delay = JobDump {
@@ -74,7 +74,7 @@ fn busy() -> SchedulerDump {
         ..job(1, 41, BatchMode::FixedDelay, 123_457)
     };
     let far = JobDump {
-        priority: Class::Low,
+        priority: TimerPriority::Low,
         state: "in overflow",
         ..job(1, 1_000_042, BatchMode::OneShot, 99_999_999)
     };

@@ -17,23 +17,23 @@ use core::{
 
 use bench::{ELSEWHERE, HERE, Host, guard, manual, ms, picture, plain, secs};
 use clockjack_sched::{
-    Affinity, BatchMode, Cancellable, CatchUp, Class, DelayError, DispatcherId, EventKinds,
+    Affinity, BatchMode, Cancellable, CatchUp, DelayError, DispatcherId, EventKinds,
     ExecutionBatch, FireContext, HandlerError, ManualRunner, ModeError, Policy, PolicyRegistry,
     PressureReason, ScheduleError, ScheduleErrorKind, Scheduler, SchedulerConfig, SchedulerTask,
-    TaskRunPriority, stream::SUBSCRIPTIONS_MAX,
+    TaskRunPriority, TimerPriority, stream::SUBSCRIPTIONS_MAX,
 };
 use clockjack_time::{ClockKind, Resolution, Tick};
 
 /// Counts how often it is dropped.
-struct Parcel(Arc<AtomicUsize>);
+struct PendingDelivery(Arc<AtomicUsize>);
 
-impl Drop for Parcel {
+impl Drop for PendingDelivery {
     fn drop(&mut self) {
         self.0.fetch_add(1, SeqCst);
     }
 }
 
-impl SchedulerTask for Parcel {
+impl SchedulerTask for PendingDelivery {
     fn run(&mut self, _fire: &FireContext) -> Result<(), HandlerError> {
         Ok(())
     }
@@ -53,25 +53,25 @@ fn refused(
     let before = picture(scheduler);
     let drops = Arc::new(AtomicUsize::new(0));
     for form in 0..6 {
-        let parcel = Parcel(Arc::clone(&drops));
-        let closure = |parcel: Parcel| move |_: &FireContext| _ = &parcel;
+        let delivery = PendingDelivery(Arc::clone(&drops));
+        let closure = |delivery: PendingDelivery| move |_: &FireContext| _ = &delivery;
         let told = match form {
-            0 => back(scheduler.schedule_once_fn(delay, dispatcher, closure(parcel)), &drops),
+            0 => back(scheduler.schedule_once_fn(delay, dispatcher, closure(delivery)), &drops),
             1 => {
-                let f = closure(parcel);
+                let f = closure(delivery);
                 back(scheduler.schedule_at_fixed_rate_fn(delay, period, dispatcher, f), &drops)
             }
             2 => {
-                let f = closure(parcel);
+                let f = closure(delivery);
                 back(scheduler.schedule_with_fixed_delay_fn(delay, period, dispatcher, f), &drops)
             }
-            3 => back(scheduler.schedule_once_task(delay, dispatcher, parcel), &drops),
+            3 => back(scheduler.schedule_once_task(delay, dispatcher, delivery), &drops),
             4 => {
-                let f = parcel;
+                let f = delivery;
                 back(scheduler.schedule_at_fixed_rate_task(delay, period, dispatcher, f), &drops)
             }
             _ => {
-                let f = parcel;
+                let f = delivery;
                 back(scheduler.schedule_with_fixed_delay_task(delay, period, dispatcher, f), &drops)
             }
         };
@@ -111,11 +111,12 @@ fn a_period_that_cannot_be_is_invalid() {
     let before = picture(scheduler);
     for period in [Duration::ZERO, secs(21_474_837), Duration::MAX] {
         let drops = Arc::new(AtomicUsize::new(0));
-        let parcel = Parcel(Arc::clone(&drops));
-        let back = scheduler.schedule_at_fixed_rate_task(ms(0), period, HERE, parcel).unwrap_err();
+        let delivery = PendingDelivery(Arc::clone(&drops));
+        let back =
+            scheduler.schedule_at_fixed_rate_task(ms(0), period, HERE, delivery).unwrap_err();
         assert_eq!(back.kind(), ScheduleErrorKind::InvalidDelay);
-        let parcel = back.into_inner();
-        let back = scheduler.schedule_with_fixed_delay_task(ms(0), period, HERE, parcel);
+        let delivery = back.into_inner();
+        let back = scheduler.schedule_with_fixed_delay_task(ms(0), period, HERE, delivery);
         let back = back.unwrap_err();
         assert_eq!(back.kind(), ScheduleErrorKind::InvalidDelay);
         assert_eq!(drops.load(SeqCst), 0, "it was neither dropped nor told");
@@ -165,7 +166,7 @@ fn the_overflow_is_exceeded_by_one() {
 
 #[test]
 fn under_pressure_jobs_are_refused() {
-    let low = Policy::DEFAULT.priority(Class::Low).catch_up(CatchUp::Folded);
+    let low = Policy::DEFAULT.priority(TimerPriority::Low).catch_up(CatchUp::Folded);
     let policies = PolicyRegistry::new().set(Affinity::Dispatcher(ELSEWHERE), low);
     let host = Host::new(ClockKind::RealtimeHost, Resolution::TEN_MILLIS);
     let config = SchedulerConfig { quota: 2, policies, ..SchedulerConfig::DEFAULT };
@@ -188,9 +189,9 @@ fn after_the_shutdown_everything_is_closed() {
     refused(scheduler, (ms(10), ms(10)), HERE, ScheduleErrorKind::Closed);
     refused(scheduler, (ms(0), ms(10)), HERE, ScheduleErrorKind::Closed);
     let drops = Arc::new(AtomicUsize::new(0));
-    let parcel = Parcel(Arc::clone(&drops));
+    let delivery = PendingDelivery(Arc::clone(&drops));
     let task = move || {
-        drop(parcel);
+        drop(delivery);
         Ok(())
     };
     let back = scheduler.register_on_close(task, TaskRunPriority::User).unwrap_err();
@@ -224,7 +225,7 @@ fn one_close_task_too_many_comes_back() {
 #[test]
 fn a_hand_is_refused_in_production() {
     let config = SchedulerConfig { is_production: true, ..SchedulerConfig::DEFAULT };
-    let refused = ManualRunner::with_guard(config.clone(), guard).unwrap_err();
+    let refused = ManualRunner::with_catch_unwind(config.clone(), guard).unwrap_err();
     assert_eq!(refused, ModeError::ManualInProduction);
     let host = Host::new(ClockKind::Deterministic, Resolution::TEN_MILLIS);
     let refused = Scheduler::new(config.clone(), host).unwrap_err();
@@ -320,14 +321,14 @@ fn a_delay_that_meets_the_close_ends_with_an_error_and_wakes() {
     let Poll::Ready(Err(error)) = closed.as_mut().poll(&mut cx) else { panic!("it is over") };
     assert_eq!(error.kind(), ScheduleErrorKind::Closed);
     assert_eq!(closed.batch(), None);
-    assert_eq!(error.to_string(), "the delay did not come to its end: the scheduler was shut down");
+    assert_eq!(error.to_string(), "the delay did not complete: the scheduler was shut down");
 }
 
 #[test]
 fn a_delay_that_is_given_up_for_room_does_not_say_that_the_scheduler_was_closed() {
-    let low = Policy::DEFAULT.priority(Class::Low);
+    let low = Policy::DEFAULT.priority(TimerPriority::Low);
     let policies = PolicyRegistry::new()
-        .set_default(Policy::DEFAULT.priority(Class::High))
+        .set_default(Policy::DEFAULT.priority(TimerPriority::High))
         .set(Affinity::Dispatcher(HERE), low);
     let host = Host::new(ClockKind::RealtimeHost, Resolution::TEN_MILLIS);
     let config = SchedulerConfig { capacity: 1, policies, ..SchedulerConfig::DEFAULT };
@@ -336,7 +337,7 @@ fn a_delay_that_is_given_up_for_room_does_not_say_that_the_scheduler_was_closed(
     let mut delay = pin!(scheduler.delays().delay(secs(1)));
     assert!(delay.as_mut().poll(&mut cx).is_pending());
     scheduler.schedule_once_fn(secs(2), ELSEWHERE, |_| ()).unwrap();
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     let Poll::Ready(Err(error)) = delay.as_mut().poll(&mut cx) else { panic!("it was given up") };
     assert_eq!(error.kind(), ScheduleErrorKind::CapacityExceeded);
     assert!(!scheduler.is_closed());

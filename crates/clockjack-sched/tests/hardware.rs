@@ -5,13 +5,13 @@
 
 extern crate alloc;
 
-#[path = "hardware/runner.rs"]
-mod runner;
+#[path = "support/counting_task.rs"]
+mod counting_task;
+#[path = "hardware/runner_loop.rs"]
+mod runner_loop;
 #[path = "hardware/support.rs"]
 mod support;
 #[path = "hardware/threads.rs"]
 mod threads;
-#[path = "support/told.rs"]
-mod told;
 #[path = "hardware/watch.rs"]
 mod watch;

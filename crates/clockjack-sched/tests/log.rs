@@ -100,18 +100,18 @@ fn each_fault_of_a_text_is_found_in_its_line() {
         TEXT.replacen(from, to, 1)
     };
     let cut = &TEXT[..TEXT.len() - 1];
-    check(cut, TEXT.lines().count(), Kind::Unfinished, "the last line has no end");
+    check(cut, TEXT.lines().count(), Kind::Unfinished, "the last line is incomplete");
     let magic = "not a trace: it does not begin with `clockjack-replay`";
     check("", 1, Kind::NotATrace, magic);
     check("hello\n", 1, Kind::NotATrace, magic);
     check(&with("replay 1", "replay2"), 1, Kind::NotATrace, magic);
-    let number = |name| format!("`{name}` is no number, or none that it can have");
+    let number = |name| format!("`{name}` is not a valid number");
     let name = "clockjack-replay";
     check(&with("replay 1", "replay one"), 1, Kind::BadNumber(name), &number(name));
     let unknown = "version 2 is unknown, 1 is known";
     check(&with("replay 1", "replay 2"), 1, Kind::UnknownVersion(2), unknown);
     for (line, name) in [(2, "resolution_ns"), (3, "lost"), (4, "records")] {
-        let missing = format!("`{name}` is missing in the head");
+        let missing = format!("`{name}` is missing in the header");
         check(&with(&format!("\n{name} "), "\nx "), line, Kind::MissingHeader(name), &missing);
         let until = &TEXT[..TEXT.find(name).unwrap()];
         check(until, line, Kind::MissingHeader(name), &missing);
@@ -124,8 +124,8 @@ fn each_fault_of_a_text_is_found_in_its_line() {
         let text = with("1000000", bad);
         check(&text, 2, Kind::BadNumber("resolution_ns"), &number("resolution_ns"));
     }
-    check(&with("fire", "fired"), 6, Kind::UnknownKind, "no kind of record has this name");
-    check(&with("fire ", "\nfire "), 6, Kind::UnknownKind, "no kind of record has this name");
+    check(&with("fire", "fired"), 6, Kind::UnknownKind, "unknown kind of record");
+    check(&with("fire ", "\nfire "), 6, Kind::UnknownKind, "unknown kind of record");
     let fields = ["shard", "job", "scheduled_at", "deadline", "at", "runs", "executor"];
     for name in fields {
         let missing = format!("`{name}=` is missing");
@@ -143,12 +143,12 @@ fn each_fault_of_a_text_is_found_in_its_line() {
     }
     let cut = &TEXT[..TEXT.find(" executor=0").unwrap()];
     check(cut, 5, Kind::MissingField("executor"), "`executor=` is missing");
-    let behind = "there is text behind the last field";
+    let behind = "text after the last field";
     check(&with("executor=2", "executor=2 more=1"), 6, Kind::TextBehind, behind);
-    let short = "there are fewer records than the head says";
+    let short = "there are fewer records than the header says";
     check(&with("records 2", "records 3"), 7, Kind::TooShort, short);
     check(&with("records 2", "records 18446744073709551615"), 7, Kind::TooShort, short);
-    let long = "there are more lines than the head says";
+    let long = "there are more lines than the header says";
     check(&with("records 2", "records 1"), 6, Kind::TooLong, long);
 }
 
@@ -162,7 +162,7 @@ fn a_divergence_says_where_and_in_what() {
     let found = trace.first_divergence(&late).unwrap();
     let (left, right) = (Some(trace.records()[1]), Some(late.records()[1]));
     assert_eq!(found, Divergence::Record { index: 1, left, right });
-    let text = "the traces part at record 1
+    let text = "the traces differ at record 1
   left   fire shard=0 job=1 scheduled_at=0 deadline=5 at=6 runs=1 executor=2
   right  fire shard=0 job=1 scheduled_at=0 deadline=5 at=7 runs=2 executor=2
   differs in at, runs";
@@ -170,7 +170,7 @@ fn a_divergence_says_where_and_in_what() {
 
     let cut = TEXT.replace("records 2", "records 1");
     let short = of(&cut[..cut.find("fire").unwrap()]);
-    let text = "the traces part at record 1
+    let text = "the traces differ at record 1
   left   has ended
   right  fire shard=0 job=1 scheduled_at=0 deadline=5 at=6 runs=1 executor=2
   differs in length";

@@ -109,8 +109,8 @@ fn a_folded_fixed_rate_over_10_hours_with_late_wake_ups_drifts_by_0_ticks() {
     }
 }
 
-/// Lets 30 s pass unseen beside a job of 1 s. What it was told, and how many missed runs were
-/// warned of.
+/// Lets 30 s pass without a poll, with a job of 1 s. Returns its contexts, and how many missed runs
+/// were warned of.
 fn stall(catch_up: CatchUp) -> (Vec<Run>, Vec<(u32, u32)>) {
     let manual = manual(catch_up);
     let diagnostics = manual.scheduler().diagnostics();

@@ -5,18 +5,18 @@ extern crate alloc;
 
 #[path = "loom/close.rs"]
 mod close;
+#[path = "support/counting_task.rs"]
+mod counting_task;
+#[path = "loom/deliveries.rs"]
+mod deliveries;
 #[path = "support/host.rs"]
 mod host;
 #[path = "loom/jobs.rs"]
 mod jobs;
-#[path = "loom/parcels.rs"]
-mod parcels;
 #[path = "loom/quota.rs"]
 mod quota;
 #[path = "loom/stream.rs"]
 mod stream;
-#[path = "support/told.rs"]
-mod told;
 
 /// Explores `f` with at most so many preemptions, or fewer if the environment says so.
 fn model_within(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {

@@ -24,11 +24,11 @@ const TIMERS: usize = 1_000_000;
 const THREADS: usize = 4;
 /// What a scheduler that has had a million jobs may have kept more than one that has had few.
 const KEPT_MAX: usize = 256 * 1024;
-/// What the test harness may take beside the test.
+/// What the test harness may allocate next to the test.
 const HARNESS_MAX: usize = 16 * 1024;
 
 /// Arms so many timers from several threads, cancels every second of them from several threads
-/// while a runner turns, and lets the others run.
+/// while a poller polls, and lets the others run.
 fn load(scheduler: &Scheduler, host: &Host, timers: usize) {
     let arm = |n: usize| {
         // Some of them beyond what the wheel has slots for.
@@ -52,13 +52,13 @@ fn load(scheduler: &Scheduler, host: &Host, timers: usize) {
             parts.into_iter().map(|part| scope.spawn(move || cancel_half(part))).collect();
         while !cancelling.iter().all(ScopedJoinHandle::is_finished) {
             host.now.fetch_add(1, SeqCst);
-            scheduler.turn(0, 0, usize::MAX);
+            scheduler.poll_shard(0, 0, usize::MAX);
         }
     });
     // The second time, because memory is kept for a while in case that it is needed again.
     for _ in 0..2 {
         host.now.fetch_add(1 << 22, SeqCst);
-        while scheduler.turn(0, 0, usize::MAX).is_more {}
+        while scheduler.poll_shard(0, 0, usize::MAX).is_more {}
     }
     assert_eq!(scheduler.metrics().active_total, 0);
 }

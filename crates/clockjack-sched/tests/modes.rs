@@ -25,7 +25,7 @@ const PRODUCTION: SchedulerConfig = {
     config
 };
 
-/// A host with any kind of clock, which counts how often its runner is called.
+/// A host with any kind of clock, which counts how often its poller is woken.
 struct Host {
     kind: ClockKind,
     clock: Arc<ManualClock>,
@@ -52,7 +52,7 @@ impl SchedulerHost for Host {
         "test-host"
     }
 
-    fn call_runner(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize) {
         self.calls.fetch_add(1, SeqCst);
     }
 }
@@ -153,7 +153,7 @@ fn in_manual_mode_what_is_due_at_once_runs_at_once_and_elsewhere_the_runner_is_c
         let job = job.expect("there is room");
         assert_eq!(job.is_completed(), mode == RunnerMode::Manual);
         assert!(calls.load(SeqCst) > 0);
-        scheduler.turn(0, 0, 10);
+        scheduler.poll_shard(0, 0, 10);
         assert!(job.is_completed());
     }
 }
@@ -166,7 +166,7 @@ fn in_manual_mode_there_is_no_other_source_of_ticks() {
     let manual = ManualRunner::new(SchedulerConfig::DEFAULT).expect("not in production");
     let scheduler = manual.scheduler().clone();
     let error = RunnerLoop::new(scheduler, &TICKS, Waker::noop().clone()).expect_err("refused");
-    assert!(error.is_manual() && error.to_string().contains("by hand"), "{error}");
+    assert!(error.is_manual() && error.to_string().contains("manual clock"), "{error}");
     TICKS.register(Waker::noop().clone()).expect("it was not even registered");
     // Nor to a host over a clock of that kind.
     let host = HardwareHost::new(&MANUAL, &MANUAL, Waker::noop().clone());
@@ -192,7 +192,7 @@ fn in_manual_mode_there_is_no_other_source_of_ticks() {
 fn errors_of_modes_say_what_is_wrong() {
     for (error, word) in [
         (ModeError::ManualInProduction, "production"),
-        (ModeError::NotManual, "not moved by hand"),
+        (ModeError::NotManual, "no manual clock"),
         (ModeError::Shards, "1024"),
     ] {
         assert!(error.to_string().contains(word), "{error}");

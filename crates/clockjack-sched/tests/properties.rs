@@ -6,10 +6,10 @@ extern crate alloc;
 
 #[path = "properties/against_model.rs"]
 mod against_model;
+#[path = "properties/checks.rs"]
+mod checks;
 #[path = "properties/harness.rs"]
 mod harness;
-#[path = "properties/judges.rs"]
-mod judges;
 #[path = "properties/model.rs"]
 mod model;
 #[path = "properties/subject.rs"]

@@ -3,137 +3,137 @@
 use std::thread;
 
 use clockjack_sched::{
-    Class::{self, High, Low, Normal},
-    PressureChange, PressureLink,
+    BackpressureLink, PermitCache, PressureChange,
     PressureReason::{Dispatcher, Host, Mailboxes},
-    Purse, Quota,
+    Quota,
     ScheduleErrorKind::{Backpressured, QuotaExceeded},
+    TimerPriority::{self, High, Low, Normal},
     Warning,
 };
-use clockjack_sync::Counted;
+use clockjack_sync::Arc;
 use proptest::prelude::*;
 
-fn take_many(purse: &mut Purse, quota: &Quota, class: Class) -> usize {
+fn take_many(permits: &mut PermitCache, quota: &Quota, class: TimerPriority) -> usize {
     let mut taken = 0;
-    while purse.take(quota, class).is_ok() {
+    while permits.acquire(quota, class).is_ok() {
         taken += 1;
     }
     taken
 }
 
-fn linked(limit: usize, pressed: usize) -> (Counted<Quota>, PressureLink) {
-    let quota = Counted::new(Quota::new(limit, pressed));
-    let link = PressureLink::new(quota.clone());
+fn linked(limit: usize, pressed: usize) -> (Arc<Quota>, BackpressureLink) {
+    let quota = Arc::new(Quota::new(limit, pressed));
+    let link = BackpressureLink::new(quota.clone());
     (quota, link)
 }
 
 #[test]
 fn with_one_shard_the_limit_is_exact() {
     let quota = Quota::new(100, 50);
-    let mut purse = Purse::new(1);
-    assert_eq!(take_many(&mut purse, &quota, Normal), 100);
-    assert_eq!(purse.take(&quota, High), Err(QuotaExceeded));
-    assert_eq!(quota.take_one(Normal), Err(QuotaExceeded));
-    purse.give_back(&quota);
-    assert_eq!((purse.unspent(), quota.live_at_most()), (0, 99));
-    quota.take_one(Low).unwrap();
-    assert_eq!(purse.take(&quota, Normal), Err(QuotaExceeded));
-    quota.give_one();
-    purse.take(&quota, Normal).unwrap();
+    let mut permits = PermitCache::new(1);
+    assert_eq!(take_many(&mut permits, &quota, Normal), 100);
+    assert_eq!(permits.acquire(&quota, High), Err(QuotaExceeded));
+    assert_eq!(quota.acquire_one(Normal), Err(QuotaExceeded));
+    permits.release(&quota);
+    assert_eq!((permits.available(), quota.granted()), (0, 99));
+    quota.acquire_one(Low).unwrap();
+    assert_eq!(permits.acquire(&quota, Normal), Err(QuotaExceeded));
+    quota.release_one();
+    permits.acquire(&quota, Normal).unwrap();
 }
 
 #[test]
 fn with_many_shards_credits_are_borrowed_by_the_block() {
     let quota = Quota::new(150, 75);
-    let (mut one, mut two) = (Purse::new(2), Purse::new(2));
-    one.take(&quota, Normal).unwrap();
-    assert_eq!((one.unspent(), quota.live_at_most()), (63, 64));
-    two.take(&quota, Normal).unwrap();
-    assert_eq!((two.unspent(), quota.live_at_most()), (63, 128));
+    let (mut one, mut two) = (PermitCache::new(2), PermitCache::new(2));
+    one.acquire(&quota, Normal).unwrap();
+    assert_eq!((one.available(), quota.granted()), (63, 64));
+    two.acquire(&quota, Normal).unwrap();
+    assert_eq!((two.available(), quota.granted()), (63, 128));
     // One more block does not fit: what is left is granted.
     assert_eq!(take_many(&mut one, &quota, Normal), 63 + 22);
-    assert_eq!(one.take(&quota, Normal), Err(QuotaExceeded));
+    assert_eq!(one.acquire(&quota, Normal), Err(QuotaExceeded));
     // It came early by what the other one has not spent, and no more.
     assert_eq!(take_many(&mut two, &quota, Normal), 63);
-    assert_eq!(quota.live_at_most(), 150);
+    assert_eq!(quota.granted(), 150);
 }
 
 #[test]
-fn a_purse_keeps_one_block_at_most_and_returns_half_when_it_has_more() {
+fn a_permit_cache_keeps_one_block_at_most_and_returns_half_when_it_has_more() {
     let quota = Quota::new(1000, 500);
-    let mut purse = Purse::new(4);
+    let mut permits = PermitCache::new(4);
     for _ in 0..256 {
-        purse.take(&quota, Normal).unwrap();
+        permits.acquire(&quota, Normal).unwrap();
     }
-    assert_eq!((purse.unspent(), quota.live_at_most()), (0, 256));
+    assert_eq!((permits.available(), quota.granted()), (0, 256));
     for live in (0..256).rev() {
-        purse.give_back(&quota);
-        assert!(purse.unspent() <= 64, "{} credits are kept", purse.unspent());
-        assert_eq!(quota.live_at_most(), live + purse.unspent());
+        permits.release(&quota);
+        assert!(permits.available() <= 64, "{} permits are kept", permits.available());
+        assert_eq!(quota.granted(), live + permits.available());
     }
-    let settled = purse.unspent();
+    let settled = permits.available();
     assert!(settled >= 32);
-    purse.settle(&quota);
-    assert_eq!((purse.unspent(), quota.live_at_most()), (0, 0));
+    permits.flush(&quota);
+    assert_eq!((permits.available(), quota.granted()), (0, 0));
 }
 
 #[test]
 fn a_take_and_a_give_at_the_edge_of_a_block_do_not_go_to_the_quota_again() {
     let quota = Quota::new(1000, 500);
-    let mut purse = Purse::new(2);
+    let mut permits = PermitCache::new(2);
     for _ in 0..65 {
-        purse.take(&quota, Normal).unwrap();
+        permits.acquire(&quota, Normal).unwrap();
     }
     for _ in 0..2 {
-        purse.give_back(&quota);
+        permits.release(&quota);
     }
-    let granted = quota.live_at_most();
-    assert_eq!((granted, purse.unspent()), (95, 32));
+    let granted = quota.granted();
+    assert_eq!((granted, permits.available()), (95, 32));
     for _ in 0..10 {
-        purse.take(&quota, Normal).unwrap();
-        purse.give_back(&quota);
-        purse.give_back(&quota);
-        purse.take(&quota, Normal).unwrap();
-        assert_eq!(quota.live_at_most(), granted);
+        permits.acquire(&quota, Normal).unwrap();
+        permits.release(&quota);
+        permits.release(&quota);
+        permits.acquire(&quota, Normal).unwrap();
+        assert_eq!(quota.granted(), granted);
     }
 }
 
 #[test]
 fn under_pressure_the_smaller_limit_holds_and_low_is_refused_at_once() {
     let (quota, link) = linked(100, 50);
-    let mut purse = Purse::new(1);
+    let mut permits = PermitCache::new(1);
     for _ in 0..20 {
-        purse.take(&quota, Low).unwrap();
+        permits.acquire(&quota, Low).unwrap();
     }
     assert_eq!(quota.limit(), 100);
     assert!(link.engage(Host).is_some());
     assert_eq!(quota.limit(), 50);
-    assert_eq!(purse.take(&quota, Low), Err(Backpressured));
-    assert_eq!(take_many(&mut purse, &quota, Normal), 30);
-    assert_eq!(purse.take(&quota, High), Err(Backpressured));
+    assert_eq!(permits.acquire(&quota, Low), Err(Backpressured));
+    assert_eq!(take_many(&mut permits, &quota, Normal), 30);
+    assert_eq!(permits.acquire(&quota, High), Err(Backpressured));
     assert!(link.release(Host).is_some());
-    assert_eq!(take_many(&mut purse, &quota, Low), 50);
+    assert_eq!(take_many(&mut permits, &quota, Low), 50);
     assert!(link.engage(Host).is_some());
     // As many as ever may: the pressure is not the reason.
-    assert_eq!(purse.take(&quota, High), Err(QuotaExceeded));
-    assert_eq!(quota.take_one(Normal), Err(QuotaExceeded));
-    assert_eq!(purse.take(&quota, Low), Err(Backpressured));
+    assert_eq!(permits.acquire(&quota, High), Err(QuotaExceeded));
+    assert_eq!(quota.acquire_one(Normal), Err(QuotaExceeded));
+    assert_eq!(permits.acquire(&quota, Low), Err(Backpressured));
 }
 
 #[test]
-fn under_pressure_a_purse_gives_back_what_it_has_not_spent() {
+fn under_pressure_a_permit_cache_gives_back_what_it_has_not_spent() {
     let (quota, link) = linked(1000, 10);
-    let (mut one, mut two) = (Purse::new(2), Purse::new(2));
-    one.take(&quota, Normal).unwrap();
-    two.take(&quota, Normal).unwrap();
+    let (mut one, mut two) = (PermitCache::new(2), PermitCache::new(2));
+    one.acquire(&quota, Normal).unwrap();
+    two.acquire(&quota, Normal).unwrap();
     assert!(link.engage(Mailboxes).is_some());
     // What the other one has not spent counts until it is used.
-    assert_eq!(one.take(&quota, High), Err(Backpressured));
-    assert_eq!((one.unspent(), quota.live_at_most()), (0, 65));
-    two.give_back(&quota);
-    assert_eq!((two.unspent(), quota.live_at_most()), (0, 1));
+    assert_eq!(one.acquire(&quota, High), Err(Backpressured));
+    assert_eq!((one.available(), quota.granted()), (0, 65));
+    two.release(&quota);
+    assert_eq!((two.available(), quota.granted()), (0, 1));
     assert_eq!(take_many(&mut one, &quota, High), 9);
-    assert_eq!((one.unspent(), quota.live_at_most()), (0, 10));
+    assert_eq!((one.available(), quota.granted()), (0, 10));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn pressure_lasts_as_long_as_there_is_a_reason() {
     assert_eq!(link.engage(Dispatcher), None);
     assert_eq!(link.release(Mailboxes), None);
     assert_eq!(link.release(Host), None);
-    assert!(quota.is_pressed());
+    assert!(quota.is_under_pressure());
     let change = link.release(Dispatcher).unwrap();
     assert_eq!(
         Warning::from(change),
@@ -164,7 +164,7 @@ fn pressure_lasts_as_long_as_there_is_a_reason() {
 
 #[test]
 fn a_level_engages_at_its_threshold_and_releases_at_half_of_it() {
-    fn check(link: &PressureLink, levels: &[(u8, Option<bool>)]) {
+    fn check(link: &BackpressureLink, levels: &[(u8, Option<bool>)]) {
         for &(level, expected) in levels {
             let change = link.set(Mailboxes, level).map(|change| change.engaged);
             assert_eq!(change, expected, "at {level} %");
@@ -192,30 +192,30 @@ fn a_level_engages_at_its_threshold_and_releases_at_half_of_it() {
 #[test]
 fn the_first_refusal_at_the_limit_is_news_until_something_is_granted_again() {
     let quota = Quota::new(2, 1);
-    assert!(!quota.refusal_is_news());
-    quota.take_one(Normal).unwrap();
-    quota.take_one(Normal).unwrap();
-    assert!(quota.take_one(Normal).is_err());
-    assert!(quota.refusal_is_news());
-    assert!(!quota.refusal_is_news());
-    quota.give_one();
-    assert!(!quota.refusal_is_news());
-    quota.take_one(Normal).unwrap();
-    assert!(quota.take_one(Normal).is_err());
-    assert!(quota.refusal_is_news());
-    assert_eq!(quota.live_at_most(), 2);
+    assert!(!quota.should_report_refusal());
+    quota.acquire_one(Normal).unwrap();
+    quota.acquire_one(Normal).unwrap();
+    assert!(quota.acquire_one(Normal).is_err());
+    assert!(quota.should_report_refusal());
+    assert!(!quota.should_report_refusal());
+    quota.release_one();
+    assert!(!quota.should_report_refusal());
+    quota.acquire_one(Normal).unwrap();
+    assert!(quota.acquire_one(Normal).is_err());
+    assert!(quota.should_report_refusal());
+    assert_eq!(quota.granted(), 2);
 }
 
 #[test]
 fn a_refusal_for_its_class_alone_is_no_news() {
     let (quota, link) = linked(10, 2);
     assert!(link.engage(Host).is_some());
-    assert_eq!(quota.take_one(Low), Err(Backpressured));
-    assert!(!quota.refusal_is_news());
-    quota.take_one(Normal).unwrap();
-    quota.take_one(Normal).unwrap();
-    assert_eq!(quota.take_one(Normal), Err(Backpressured));
-    assert!(quota.refusal_is_news());
+    assert_eq!(quota.acquire_one(Low), Err(Backpressured));
+    assert!(!quota.should_report_refusal());
+    quota.acquire_one(Normal).unwrap();
+    quota.acquire_one(Normal).unwrap();
+    assert_eq!(quota.acquire_one(Normal), Err(Backpressured));
+    assert!(quota.should_report_refusal());
 }
 
 #[test]
@@ -226,33 +226,33 @@ fn threads_never_exceed_the_limit_and_lose_no_credit() {
         for thread in 0..4_usize {
             let quota = &quota;
             scope.spawn(move || {
-                let mut purse = Purse::new(4);
+                let mut permits = PermitCache::new(4);
                 let mut live = 0_usize;
                 for round in 0..20_000_usize {
                     if (round / 97 + thread).is_multiple_of(2) {
-                        live += usize::from(purse.take(quota, Normal).is_ok());
+                        live += usize::from(permits.acquire(quota, Normal).is_ok());
                     } else if live > 0 {
                         live -= 1;
-                        purse.give_back(quota);
+                        permits.release(quota);
                     }
-                    assert!(quota.live_at_most() <= LIMIT);
-                    assert!(live + purse.unspent() <= LIMIT);
+                    assert!(quota.granted() <= LIMIT);
+                    assert!(live + permits.available() <= LIMIT);
                 }
                 for _ in 0..live {
-                    purse.give_back(quota);
+                    permits.release(quota);
                 }
-                purse.settle(quota);
+                permits.flush(quota);
             });
         }
     });
-    assert_eq!(quota.live_at_most(), 0);
+    assert_eq!(quota.granted(), 0);
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Take(usize, Class),
+    Take(usize, TimerPriority),
     Give(usize),
-    TakeOne(Class),
+    TakeOne(TimerPriority),
     GiveOne,
     Press(bool),
 }
@@ -260,7 +260,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let class = prop_oneof![Just(Low), Just(Normal), Just(High)];
     prop_oneof![
-        8 => (0..3_usize, class.clone()).prop_map(|(purse, class)| Step::Take(purse, class)),
+        8 => (0..3_usize, class.clone()).prop_map(|(permits, class)| Step::Take(permits, class)),
         5 => (0..3_usize).prop_map(Step::Give),
         2 => class.prop_map(Step::TakeOne),
         1 => Just(Step::GiveOne),
@@ -269,49 +269,49 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// After each step: granted = unspent + live, within the limit unless it shrank meanwhile, and
-    /// a refusal came no earlier than the other purses' blocks explain.
+    /// After each step: granted = available + live, within the limit unless it shrank meanwhile,
+    /// and a refusal came no earlier than the other permit caches' blocks explain.
     #[test]
     fn the_books_balance_after_each_step(steps in prop::collection::vec(step(), 1..600)) {
         const LIMIT: usize = 200;
         let (quota, link) = linked(LIMIT, 100);
-        let mut purses = [const { Purse::new(3) }; 3];
+        let mut permit_caches = [const { PermitCache::new(3) }; 3];
         let mut live = [0_usize; 4];
         for step in steps {
-            let before = quota.live_at_most();
+            let before = quota.granted();
             let limit = quota.limit();
-            let is_pressed = quota.is_pressed();
+            let is_under_pressure = quota.is_under_pressure();
             let mut refusal = None;
             match step {
-                Step::Take(at, class) => match purses[at].take(&quota, class) {
+                Step::Take(at, class) => match permit_caches[at].acquire(&quota, class) {
                     Ok(()) => live[at] += 1,
                     Err(kind) => refusal = Some((kind, class)),
                 },
-                Step::TakeOne(class) => match quota.take_one(class) {
+                Step::TakeOne(class) => match quota.acquire_one(class) {
                     Ok(()) => live[3] += 1,
                     Err(kind) => refusal = Some((kind, class)),
                 },
                 Step::Give(at) if live[at] > 0 => {
                     live[at] -= 1;
-                    purses[at].give_back(&quota);
+                    permit_caches[at].release(&quota);
                 }
                 Step::GiveOne if live[3] > 0 => {
                     live[3] -= 1;
-                    quota.give_one();
+                    quota.release_one();
                 }
                 Step::Press(true) => _ = link.engage(Host),
                 Step::Press(false) => _ = link.release(Host),
                 Step::Give(_) | Step::GiveOne => {}
             }
             let n_live: usize = live.iter().sum();
-            let unspent: usize = purses.iter().map(Purse::unspent).sum();
-            prop_assert_eq!(quota.live_at_most(), n_live + unspent);
-            prop_assert!(quota.live_at_most() <= limit.max(before));
-            prop_assert!(purses.iter().all(|purse| purse.unspent() <= 64));
+            let available: usize = permit_caches.iter().map(PermitCache::available).sum();
+            prop_assert_eq!(quota.granted(), n_live + available);
+            prop_assert!(quota.granted() <= limit.max(before));
+            prop_assert!(permit_caches.iter().all(|permits| permits.available() <= 64));
             if let Some((kind, class)) = refusal {
-                let is_low = is_pressed && class == Low;
+                let is_low = is_under_pressure && class == Low;
                 prop_assert!(is_low || n_live + 64 * 3 >= limit);
-                let is_pressure = is_low || (is_pressed && n_live + unspent < LIMIT);
+                let is_pressure = is_low || (is_under_pressure && n_live + available < LIMIT);
                 prop_assert_eq!(kind == Backpressured, is_pressure);
             }
         }

@@ -1,4 +1,4 @@
-//! The diagnostics stream: who gets what, what is dropped and how that is told.
+//! The diagnostics stream: which events each subscriber gets, and how drops are reported.
 #![cfg(not(loom))]
 
 extern crate alloc;
@@ -14,19 +14,19 @@ use std::thread;
 
 use clockjack_sched::{
     BatchMode, ExecutionBatch, JobNumber, Warning,
-    stream::{DiagnosticEvent, EventKinds, Hub, SUBSCRIPTIONS_MAX, Subscription},
+    stream::{Bus, DiagnosticEvent, EventKinds, SUBSCRIPTIONS_MAX, Subscription},
 };
-use clockjack_sync::Counted;
+use clockjack_sync::Arc as SyncArc;
 use clockjack_time::Tick;
 
 const JOB: JobNumber = JobNumber { shard: 1, number: 7 };
 
-fn hub() -> Counted<Hub> {
-    Counted::new(Hub::new())
+fn bus() -> SyncArc<Bus> {
+    SyncArc::new(Bus::new())
 }
 
-fn all(hub: &Counted<Hub>, capacity: usize) -> Subscription {
-    Hub::subscribe(hub, EventKinds::ALL, capacity).unwrap()
+fn all(bus: &SyncArc<Bus>, capacity: usize) -> Subscription {
+    Bus::subscribe(bus, EventKinds::ALL, capacity).unwrap()
 }
 
 /// An event that is known by a number.
@@ -70,7 +70,7 @@ fn one_of_each() -> [(DiagnosticEvent, EventKinds, &'static str); 5] {
         (
             DiagnosticEvent::Warned(warning),
             EventKinds::WARNING,
-            "warning: jobs are refused: 9 live, as many as may under pressure",
+            "warning: jobs are refused under pressure: the limit is 9 live jobs",
         ),
         (
             DiagnosticEvent::TickRate { ticks: 100, over: Duration::from_secs(1) },
@@ -98,13 +98,13 @@ fn each_event_has_a_kind_and_one_line() {
 
 #[test]
 fn a_reader_gets_what_it_wants_and_nothing_else() {
-    let hub = hub();
+    let bus = bus();
     for (event, kind, _) in one_of_each() {
-        let mut wanted = Hub::subscribe(&hub, kind, 8).unwrap();
-        let mut others = Hub::subscribe(&hub, EventKinds::ALL.without(kind), 8).unwrap();
-        let mut nothing = Hub::subscribe(&hub, EventKinds::NONE, 8).unwrap();
+        let mut wanted = Bus::subscribe(&bus, kind, 8).unwrap();
+        let mut others = Bus::subscribe(&bus, EventKinds::ALL.without(kind), 8).unwrap();
+        let mut nothing = Bus::subscribe(&bus, EventKinds::NONE, 8).unwrap();
         assert_eq!(wanted.kinds(), kind);
-        hub.publish(event.clone());
+        bus.publish(event.clone());
         assert_eq!(read(&mut wanted), [event]);
         assert_eq!(read(&mut others), []);
         assert_eq!(read(&mut nothing), []);
@@ -113,68 +113,68 @@ fn a_reader_gets_what_it_wants_and_nothing_else() {
 
 #[test]
 fn wants_follows_each_coming_and_going_of_each_kind() {
-    let hub = hub();
+    let bus = bus();
     for (_, kind, _) in one_of_each() {
-        assert!(!hub.wants(EventKinds::ALL));
-        let first = Hub::subscribe(&hub, kind, 1).unwrap();
-        let second = Hub::subscribe(&hub, kind | EventKinds::WARNING, 1).unwrap();
-        assert!(hub.wants(kind));
+        assert!(!bus.wants(EventKinds::ALL));
+        let first = Bus::subscribe(&bus, kind, 1).unwrap();
+        let second = Bus::subscribe(&bus, kind | EventKinds::WARNING, 1).unwrap();
+        assert!(bus.wants(kind));
         drop(first);
-        assert!(hub.wants(kind));
+        assert!(bus.wants(kind));
         let rest = EventKinds::ALL.without(kind).without(EventKinds::WARNING);
-        assert!(!hub.wants(rest), "nobody wants {rest}");
+        assert!(!bus.wants(rest), "nobody wants {rest}");
         drop(second);
     }
     // As many as a count can reach.
-    let many: Vec<_> = (0..SUBSCRIPTIONS_MAX).map(|_| all(&hub, 1)).collect();
-    assert!(hub.wants(EventKinds::SCHEDULE));
-    assert!(!hub.is_closed());
+    let many: Vec<_> = (0..SUBSCRIPTIONS_MAX).map(|_| all(&bus, 1)).collect();
+    assert!(bus.wants(EventKinds::SCHEDULE));
+    assert!(!bus.is_closed());
     drop(many);
-    assert!(!hub.wants(EventKinds::ALL));
+    assert!(!bus.wants(EventKinds::ALL));
 }
 
 #[test]
 fn one_subscription_too_many_is_refused_until_another_ends() {
-    let hub = hub();
-    let mut live: Vec<_> = (0..SUBSCRIPTIONS_MAX).map(|_| all(&hub, 4)).collect();
-    let refused = Hub::subscribe(&hub, EventKinds::ALL, 4).unwrap_err();
-    assert_eq!(refused.to_string(), "not subscribed: 16 subscriptions live");
-    hub.publish(event(1));
+    let bus = bus();
+    let mut live: Vec<_> = (0..SUBSCRIPTIONS_MAX).map(|_| all(&bus, 4)).collect();
+    let refused = Bus::subscribe(&bus, EventKinds::ALL, 4).unwrap_err();
+    assert_eq!(refused.to_string(), "not subscribed: 16 subscriptions exist");
+    bus.publish(event(1));
     let mut gone = live.swap_remove(3);
     assert_eq!(read(&mut gone), [event(1)]);
     drop(gone);
-    let mut fresh = all(&hub, 4);
-    hub.publish(event(2));
+    let mut fresh = all(&bus, 4);
+    bus.publish(event(2));
     assert_eq!(read(&mut fresh), [event(2)], "nothing of the one before");
     assert_eq!(read(&mut live[0]), [event(1), event(2)]);
 }
 
 #[test]
 fn lost_events_are_told_in_their_place_with_the_right_count() {
-    let hub = hub();
-    let mut slow = all(&hub, 2);
-    let mut quick = all(&hub, 64);
-    (1..=5).for_each(|n| hub.publish(event(n)));
+    let bus = bus();
+    let mut slow = all(&bus, 2);
+    let mut quick = all(&bus, 64);
+    (1..=5).for_each(|n| bus.publish(event(n)));
     assert_eq!(slow.dropped(), 3);
     assert_eq!(slow.try_next(), Some(event(1)));
     // One has room, the next has none again: the count of the first gap goes with 6.
-    hub.publish(event(6));
-    hub.publish(event(7));
-    hub.publish(event(8));
+    bus.publish(event(6));
+    bus.publish(event(7));
+    bus.publish(event(8));
     assert_eq!(read(&mut slow), [event(2), dropped(3), event(6), dropped(2)]);
     assert_eq!(read(&mut slow), []);
-    hub.publish(event(9));
+    bus.publish(event(9));
     assert_eq!(read(&mut slow), [event(9)], "a loss is told once");
-    assert_eq!((slow.dropped(), quick.dropped(), hub.dropped()), (5, 0, 5));
+    assert_eq!((slow.dropped(), quick.dropped(), bus.dropped()), (5, 0, 5));
     assert_eq!(read(&mut quick), (1..=9).map(event).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_capacity_of_zero_is_one_and_a_huge_one_is_no_panic() {
-    let hub = hub();
-    let (mut one, mut huge) = (all(&hub, 0), all(&hub, usize::MAX));
-    hub.publish(event(1));
-    hub.publish(event(2));
+    let bus = bus();
+    let (mut one, mut huge) = (all(&bus, 0), all(&bus, usize::MAX));
+    bus.publish(event(1));
+    bus.publish(event(2));
     assert_eq!(read(&mut one), [event(1), dropped(1)]);
     assert_eq!(read(&mut huge), [event(1), event(2)]);
 }
@@ -197,21 +197,21 @@ impl Wake for Bell {
 
 #[test]
 fn publish_wakes_nobody_and_ring_wakes_once_whoever_waits() {
-    let hub = hub();
+    let bus = bus();
     let [mut cancels, mut fires] =
-        [EventKinds::CANCEL, EventKinds::FIRE].map(|kinds| Hub::subscribe(&hub, kinds, 4).unwrap());
+        [EventKinds::CANCEL, EventKinds::FIRE].map(|kinds| Bus::subscribe(&bus, kinds, 4).unwrap());
     let (bell, silent) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
     let (waker, other) = (Waker::from(bell.clone()), Waker::from(silent.clone()));
     let mut cx = Context::from_waker(&waker);
     assert_eq!(cancels.poll_next(&mut cx), Poll::Pending);
     assert_eq!(fires.poll_next(&mut Context::from_waker(&other)), Poll::Pending);
-    hub.ring();
+    bus.wake_readers();
     assert_eq!(bell.rung(), 0, "there is nothing to read");
-    hub.publish(event(1));
-    hub.publish(event(2));
+    bus.publish(event(1));
+    bus.publish(event(2));
     assert_eq!(bell.rung(), 0, "publish calls no foreign code");
-    hub.ring();
-    hub.ring();
+    bus.wake_readers();
+    bus.wake_readers();
     assert_eq!((bell.rung(), silent.rung()), (1, 0));
     assert_eq!(cancels.poll_next(&mut cx), Poll::Ready(Some(event(1))));
     assert_eq!(cancels.poll_next(&mut cx), Poll::Ready(Some(event(2))));
@@ -223,18 +223,18 @@ fn publish_wakes_nobody_and_ring_wakes_once_whoever_waits() {
 
 #[test]
 fn a_loss_alone_is_worth_a_wake() {
-    let hub = hub();
-    let mut slow = all(&hub, 1);
+    let bus = bus();
+    let mut slow = all(&bus, 1);
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(bell.clone());
     let mut cx = Context::from_waker(&waker);
-    hub.publish(event(1));
-    hub.ring();
+    bus.publish(event(1));
+    bus.wake_readers();
     assert_eq!(slow.poll_next(&mut cx), Poll::Ready(Some(event(1))));
     assert_eq!(slow.poll_next(&mut cx), Poll::Pending);
-    hub.publish(event(2));
-    hub.publish(event(3));
-    hub.ring();
+    bus.publish(event(2));
+    bus.publish(event(3));
+    bus.wake_readers();
     assert_eq!(bell.rung(), 1);
     assert_eq!(slow.poll_next(&mut cx), Poll::Ready(Some(event(2))));
     assert_eq!(slow.poll_next(&mut cx), Poll::Ready(Some(dropped(1))));
@@ -248,68 +248,68 @@ fn a_waker_that_panics_does_not_cost_the_others_their_wake() {
             panic!("a waker that panics");
         }
     }
-    let hub = hub();
-    let (mut first, mut second) = (all(&hub, 1), all(&hub, 1));
+    let bus = bus();
+    let (mut first, mut second) = (all(&bus, 1), all(&bus, 1));
     let bell = Arc::new(Bell::default());
     let (broken, waker) = (Waker::from(Arc::new(Broken)), Waker::from(bell.clone()));
     assert_eq!(first.poll_next(&mut Context::from_waker(&broken)), Poll::Pending);
     assert_eq!(second.poll_next(&mut Context::from_waker(&waker)), Poll::Pending);
-    hub.publish(event(1));
-    let ring = core::panic::AssertUnwindSafe(|| hub.ring());
+    bus.publish(event(1));
+    let ring = core::panic::AssertUnwindSafe(|| bus.wake_readers());
     assert!(std::panic::catch_unwind(ring).is_err());
     assert_eq!(bell.rung(), 0);
-    hub.ring();
+    bus.wake_readers();
     assert_eq!(bell.rung(), 1);
 }
 
 #[test]
 fn after_a_close_readers_get_the_rest_and_then_the_end() {
-    let hub = hub();
-    let mut early = all(&hub, 1);
+    let bus = bus();
+    let mut early = all(&bus, 1);
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(bell.clone());
     let mut cx = Context::from_waker(&waker);
     assert_eq!(early.poll_next(&mut cx), Poll::Pending);
-    hub.publish(event(1));
-    hub.publish(event(2));
-    hub.close();
-    hub.publish(event(3));
-    hub.ring();
-    assert!(hub.is_closed());
+    bus.publish(event(1));
+    bus.publish(event(2));
+    bus.close();
+    bus.publish(event(3));
+    bus.wake_readers();
+    assert!(bus.is_closed());
     assert_eq!(bell.rung(), 1);
     assert_eq!(early.poll_next(&mut cx), Poll::Ready(Some(event(1))));
     assert_eq!(early.poll_next(&mut cx), Poll::Ready(Some(dropped(1))));
     assert_eq!(early.poll_next(&mut cx), Poll::Ready(None));
-    let mut late = all(&hub, 1);
-    hub.publish(event(4));
+    let mut late = all(&bus, 1);
+    bus.publish(event(4));
     assert_eq!(late.poll_next(&mut cx), Poll::Ready(None));
-    assert_eq!(hub.dropped(), 1, "what comes after the close is not a loss");
+    assert_eq!(bus.dropped(), 1, "what comes after the close is not a loss");
 }
 
 #[test]
 fn next_is_a_future_that_may_be_dropped() {
-    let hub = hub();
-    let mut reader = all(&hub, 4);
+    let bus = bus();
+    let mut reader = all(&bus, 4);
     let mut cx = Context::from_waker(Waker::noop());
     {
         let mut next = core::pin::pin!(reader.next());
         assert_eq!(next.as_mut().poll(&mut cx), Poll::Pending);
-        hub.publish(event(1));
+        bus.publish(event(1));
     }
     let next = core::pin::pin!(reader.next());
     assert_eq!(next.poll(&mut cx), Poll::Ready(Some(event(1))));
 }
 
 #[test]
-fn hub_and_subscription_may_go_to_other_threads() {
+fn bus_and_subscription_may_go_to_other_threads() {
     fn shared<T: Send + Sync>() {}
     fn sent<T: Send>() {}
-    shared::<Hub>();
-    shared::<Counted<Hub>>();
+    shared::<Bus>();
+    shared::<SyncArc<Bus>>();
     sent::<Subscription>();
 }
 
-/// What a reader was given: events, and losses it was told of.
+/// What a reader got: events, and reported losses.
 fn tally(reader: &mut Subscription, into: &mut (u64, u64)) {
     for event in read(reader) {
         match event {
@@ -323,21 +323,21 @@ fn tally(reader: &mut Subscription, into: &mut (u64, u64)) {
 fn events_read_and_events_told_as_lost_are_all_that_were_published() {
     const N_PUBLISHERS: u64 = 3;
     const N_EVENTS: u64 = 20_000;
-    let hub = hub();
-    let mut reader = all(&hub, 8);
+    let bus = bus();
+    let mut reader = all(&bus, 8);
     let mut seen = (0, 0);
     thread::scope(|scope| {
         let publish = || {
             (0..N_EVENTS).for_each(|n| {
-                hub.publish(event(n));
-                hub.ring();
+                bus.publish(event(n));
+                bus.wake_readers();
             })
         };
         let publishers: Vec<_> = (0..N_PUBLISHERS).map(|_| scope.spawn(publish)).collect();
-        // Others come and go beside it.
+        // Other subscribers come and go concurrently.
         let passer = scope.spawn(|| {
             for n in 0..2_000 {
-                let mut passing = all(&hub, 1 + n % 3);
+                let mut passing = all(&bus, 1 + n % 3);
                 drop(passing.try_next());
             }
         });
@@ -350,5 +350,5 @@ fn events_read_and_events_told_as_lost_are_all_that_were_published() {
     assert_eq!(seen.0 + seen.1, N_PUBLISHERS * N_EVENTS);
     assert_eq!(reader.dropped() as u64, seen.1);
     drop(reader);
-    assert!(!hub.wants(EventKinds::ALL));
+    assert!(!bus.wants(EventKinds::ALL));
 }

@@ -44,9 +44,9 @@ fn scheduler(capacity: usize) -> (Scheduler, Host) {
     (Scheduler::new(config, host.clone()).expect("a sound configuration"), host)
 }
 
-/// Takes turns until nothing is due any more.
+/// Polls until nothing is due any more.
 fn run_out(scheduler: &Scheduler) {
-    while scheduler.turn(0, 0, usize::MAX).is_more {}
+    while scheduler.poll_shard(0, 0, usize::MAX).is_more {}
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_close_cancels_as_many_jobs_as_fill_several_segments() {
     }
 }
 
-/// Tells runners to stop when it goes, also if that is by a panic.
+/// Stops the pollers on drop, also after a panic.
 struct Stop<'s>(&'s AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -74,7 +74,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Starts threads that take turns, and move time by the way, until they are told to stop.
+/// Starts threads that poll and advance time until they are stopped.
 fn start_runners<'scope>(
     scope: &'scope Scope<'scope, '_>,
     executors: u16,
@@ -85,7 +85,7 @@ fn start_runners<'scope>(
     let turn = move |executor| {
         while !stop.load(SeqCst) {
             host.now.fetch_add(1, SeqCst);
-            scheduler.turn(0, executor, 64);
+            scheduler.poll_shard(0, executor, 64);
             thread::yield_now();
         }
     };
@@ -123,7 +123,7 @@ fn fire(scheduler: &Scheduler, begun: &AtomicU64, token: &Arc<()>, seed: u64) ->
         };
         let job = match job {
             Ok(job) => job,
-            // Faster than the runners: they have to get on.
+            // Faster than the pollers: let them run.
             Err(ScheduleErrorKind::QuotaExceeded) => {
                 thread::yield_now();
                 continue;
@@ -185,7 +185,7 @@ fn close_under_fire(round: u64) {
     assert_eq!(metrics.cancelled_total, report.cancelled, "as the report had said");
     assert_eq!(metrics.active_total, 0);
     let left = held(&scheduler);
-    assert_eq!((left.slots, left.credits, left.garbage), (0, 0, 0), "round {round}");
+    assert_eq!((left.slots, left.permits, left.due), (0, 0, 0), "round {round}");
     assert_eq!(Arc::strong_count(&token), 1, "round {round}: a payload was not dropped");
 }
 
@@ -228,7 +228,7 @@ fn of_a_million_timers_each_is_delivered_or_cancelled_once() {
         start.wait();
         while !cancellers.iter().all(ScopedJoinHandle::is_finished) {
             host.now.fetch_add(1, SeqCst);
-            scheduler.turn(0, 0, usize::MAX);
+            scheduler.poll_shard(0, 0, usize::MAX);
         }
         cancellers.into_iter().map(|one| one.join().expect("no panic")).sum()
     });
@@ -240,11 +240,11 @@ fn of_a_million_timers_each_is_delivered_or_cancelled_once() {
     assert_eq!(metrics.executed_total, delivered);
     assert_eq!(metrics.cancelled_total, cancelled);
     let left = held(&scheduler);
-    assert_eq!((left.slots, left.credits, left.garbage), (0, 0, 0));
+    assert_eq!((left.slots, left.permits, left.due), (0, 0, 0));
     assert!(left.room <= 64 + 128, "room for {} slots is left", left.room);
 }
 
-/// One periodic job: two threads cancel it while three take turns.
+/// One periodic job: two threads cancel it while three poll the shard.
 fn cancel_while_it_runs(scheduler: &Scheduler, round: u32, overlaps: &Arc<AtomicU32>) {
     let inside = Arc::new(AtomicU32::new(0));
     let (in_run, overlaps) = (inside.clone(), overlaps.clone());
@@ -320,7 +320,7 @@ fn three_threads_that_turn_one_shard_run_each_job_once() {
 }
 
 /// The closer runs what is due when it begins, at most, though each run makes more due. Only its
-/// own runs count: the runners may go on for as long as it has no turn.
+/// own runs count: the pollers may continue as long as it does not poll.
 #[test]
 fn a_close_of_a_scheduler_that_cannot_keep_up_comes_to_an_end() {
     const JOBS: u64 = 8;

@@ -187,13 +187,13 @@ fn a_closure_for_every_run_keeps_its_state_between_them() {
     each_form!(check);
 }
 
-struct Told<F> {
+struct CountingTask<F> {
     filler: F,
     counted: Counted,
     cancels: Arc<AtomicUsize>,
 }
 
-impl<F: Filler> SchedulerTask for Told<F> {
+impl<F: Filler> SchedulerTask for CountingTask<F> {
     fn run(&mut self, fire: &FireContext) -> Result<(), HandlerError> {
         assert_eq!(self.counted.drops.load(SeqCst), 0);
         Err(HandlerError::new(format!("{} in {}", self.filler.sum(), fire.batch())))
@@ -209,7 +209,7 @@ fn a_task_is_told_of_its_cancellation_and_then_dropped() {
     fn check(filler: impl Filler, is_inline: bool) {
         let (counted, drops) = counted();
         let cancels = Arc::new(AtomicUsize::new(0));
-        let mut task = Task::new(Told { filler, counted, cancels: Arc::clone(&cancels) });
+        let mut task = Task::new(CountingTask { filler, counted, cancels: Arc::clone(&cancels) });
         assert_eq!(task.is_inline(), is_inline);
         assert!(task.wants_cancel());
         let error = task.run(&fire()).unwrap_err();

@@ -1,5 +1,5 @@
-//! Users that misbehave, and turns that cross: drops and wakers that panic, handlers that take
-//! their caller along, turns inside of turns, interrupts.
+//! Misbehaving users and nested polls: drops and wakers that panic, handlers that unwind
+//! into their caller, polls inside of polls, interrupts.
 #![cfg(not(loom))]
 
 extern crate alloc;
@@ -17,9 +17,10 @@ use core::{
 use std::{panic::catch_unwind, sync::Mutex};
 
 use clockjack_sched::{
-    Affinity, Class, DispatcherId, EventKinds, FireContext, HandlerError, ManualRunner, Policy,
+    Affinity, DispatcherId, EventKinds, FireContext, HandlerError, ManualRunner, Policy,
     PolicyRegistry, ScheduleErrorKind, Scheduler, SchedulerConfig, SchedulerTask, Subscription,
-    model::{held, while_leased},
+    TimerPriority,
+    model::{held, while_locked},
 };
 use clockjack_time::{Resolution, Tick};
 use host::{Host, guard};
@@ -37,13 +38,13 @@ fn scheduler(config: SchedulerConfig) -> (Scheduler, Host) {
     let host = Host { is_guarding: true, has_dispatchers: true, ..Host::default() };
     let class =
         |dispatcher, class| (Affinity::Dispatcher(dispatcher), Policy::DEFAULT.priority(class));
-    let (low, high) = (class(LOW, Class::Low), class(HIGH, Class::High));
+    let (low, high) = (class(LOW, TimerPriority::Low), class(HIGH, TimerPriority::High));
     let policies = PolicyRegistry::new().set(low.0, low.1).set(high.0, high.1);
     let config = SchedulerConfig { resolution: Resolution::MILLI, policies, ..config };
     (Scheduler::new(config, host.clone()).expect("a sound configuration"), host)
 }
 
-/// How often the runner was called since this was asked last.
+/// How often the poller was woken since the last call.
 fn calls(host: &Host) -> u32 {
     host.calls.swap(0, SeqCst)
 }
@@ -66,7 +67,7 @@ impl Drop for Bomb {
 
 #[test]
 fn a_task_that_panics_when_it_is_dropped_is_caught_wherever_it_ends() {
-    let manual = ManualRunner::with_guard(SchedulerConfig::DEFAULT, guard).unwrap();
+    let manual = ManualRunner::with_catch_unwind(SchedulerConfig::DEFAULT, guard).unwrap();
     let dropped = Arc::new(AtomicU32::new(0));
     let scheduler = manual.scheduler();
     let bomb = || Bomb(Arc::clone(&dropped));
@@ -115,21 +116,21 @@ fn a_waker_that_panics_keeps_no_call_from_the_runner() {
     drop(stream);
     let dropped = Arc::new(AtomicU32::new(0));
     let job = scheduler.schedule_once_task(ms(9), ANY, Bomb(Arc::clone(&dropped))).unwrap();
-    scheduler.turn(0, 0, 64);
+    scheduler.poll_shard(0, 0, 64);
     calls(&host);
     stream = listen(&scheduler);
     assert!(catch_unwind(AssertUnwindSafe(|| job.cancel())).is_err(), "the waker was woken");
     assert_eq!(calls(&host), 1, "it wants to be told");
     drop(stream);
     host.now.store(5, SeqCst);
-    assert_eq!(scheduler.turn(0, 0, 64).ran, 1);
+    assert_eq!(scheduler.poll_shard(0, 0, 64).ran, 1);
     assert_eq!(dropped.load(SeqCst), 1);
 }
 
 #[test]
 fn a_waker_that_panics_does_not_end_a_shutdown_in_the_middle() {
     for is_dropped in [false, true] {
-        let manual = ManualRunner::with_guard(SchedulerConfig::DEFAULT, guard).unwrap();
+        let manual = ManualRunner::with_catch_unwind(SchedulerConfig::DEFAULT, guard).unwrap();
         let scheduler = manual.scheduler();
         let due = scheduler.schedule_once_fn(ms(10), ANY, |_| ()).unwrap();
         let waits = scheduler.schedule_once_fn(ms(50), ANY, |_| ()).unwrap();
@@ -167,7 +168,7 @@ fn a_run_that_another_turn_made_due_is_not_told_an_earlier_time() {
     let (inner, clock) = (scheduler.clone(), Arc::clone(&host.now));
     let slow = move |_: &FireContext| {
         clock.store(7, SeqCst);
-        assert_eq!(inner.turn(0, 1, 1).ran, 1);
+        assert_eq!(inner.poll_shard(0, 1, 1).ran, 1);
     };
     drop(scheduler.schedule_once_fn(ms(1), ANY, slow).unwrap());
     let fires: Arc<Mutex<Vec<FireContext>>> = Arc::default();
@@ -177,7 +178,7 @@ fn a_run_that_another_turn_made_due_is_not_told_an_earlier_time() {
         drop(scheduler.schedule_once_fn(ms(5), ANY, note).unwrap());
     }
     host.now.store(1, SeqCst);
-    assert_eq!(scheduler.turn(0, 0, 64).ran, 2);
+    assert_eq!(scheduler.poll_shard(0, 0, 64).ran, 2);
     for fire in &*fires.lock().unwrap() {
         assert_eq!(
             (fire.due(), fire.now().tick(), fire.late()),
@@ -196,9 +197,9 @@ fn a_job_that_goes_for_a_posted_one_calls_the_runner_whoever_takes_the_post_up()
         let held = Arc::clone(&token);
         let low = scheduler.schedule_once_fn(ms(50), LOW, move |_| drop(held)).unwrap();
         let other = scheduler.schedule_once_fn(ms(50), HIGH, |_| ()).unwrap();
-        scheduler.turn(0, 0, 64);
+        scheduler.poll_shard(0, 0, 64);
         calls(&host);
-        while_leased(&scheduler, || drop(scheduler.schedule_once_fn(ms(90), HIGH, |_| ())));
+        while_locked(&scheduler, || drop(scheduler.schedule_once_fn(ms(90), HIGH, |_| ())));
         assert_eq!(calls(&host), 0, "the runner wakes before it is due");
         match taker {
             0 => assert!(other.cancel()),
@@ -210,7 +211,7 @@ fn a_job_that_goes_for_a_posted_one_calls_the_runner_whoever_takes_the_post_up()
         }
         assert!(low.is_cancelled());
         assert_eq!(calls(&host), 1, "by taker {taker}");
-        scheduler.turn(0, 0, 64);
+        scheduler.poll_shard(0, 0, 64);
         assert_eq!(Arc::strong_count(&token), 1);
         drop(scheduler.metrics());
         assert_eq!(calls(&host), 0, "nothing is left to be called for");
@@ -233,13 +234,13 @@ fn a_reader_of_the_stream_hears_of_a_post_whoever_takes_it_up() {
         let mut stream = scheduler.diagnostics().subscribe(EventKinds::SCHEDULE, 8).unwrap();
         let first = scheduler.schedule_once_fn(ms(50), ANY, |_| ()).unwrap();
         let other = first.clone();
-        scheduler.turn(0, 0, 64);
+        scheduler.poll_shard(0, 0, 64);
         assert!(stream.try_next().is_some());
         let woken = Arc::new(Count(AtomicU32::new(0)));
         let waker = Arc::clone(&woken).into();
         assert!(stream.poll_next(&mut Context::from_waker(&waker)).is_pending());
         calls(&host);
-        let posted = while_leased(&scheduler, || scheduler.schedule_once_fn(ms(90), ANY, |_| ()));
+        let posted = while_locked(&scheduler, || scheduler.schedule_once_fn(ms(90), ANY, |_| ()));
         assert!(posted.is_ok() && woken.0.load(SeqCst) == 0, "nobody has taken it up");
         match taker {
             0 => drop(scheduler.metrics()),
@@ -263,12 +264,12 @@ fn a_reader_of_the_stream_hears_of_a_post_that_the_drop_of_a_handle_takes_up() {
     let over = scheduler.schedule_once_fn(ms(1), ANY, |_| ()).unwrap();
     drop(scheduler.schedule_once_fn(ms(50), ANY, |_| ()).unwrap());
     host.now.store(1, SeqCst);
-    assert_eq!(scheduler.turn(0, 0, 64).ran, 1);
+    assert_eq!(scheduler.poll_shard(0, 0, 64).ran, 1);
     while stream.try_next().is_some() {}
     let woken = Arc::new(Count(AtomicU32::new(0)));
     let waker = Arc::clone(&woken).into();
     assert!(stream.poll_next(&mut Context::from_waker(&waker)).is_pending());
-    while_leased(&scheduler, || drop(scheduler.schedule_once_fn(ms(90), ANY, |_| ())));
+    while_locked(&scheduler, || drop(scheduler.schedule_once_fn(ms(90), ANY, |_| ())));
     assert_eq!(woken.0.load(SeqCst), 0, "nobody has taken it up");
     drop(over);
     assert_eq!(woken.0.load(SeqCst), 1);
@@ -278,7 +279,7 @@ fn a_reader_of_the_stream_hears_of_a_post_that_the_drop_of_a_handle_takes_up() {
 fn an_interrupt_is_refused_and_does_not_wait_for_what_it_has_interrupted() {
     let (scheduler, host) = scheduler(SchedulerConfig::DEFAULT);
     host.is_interrupt.store(true, SeqCst);
-    let (taken, refused) = while_leased(&scheduler, || {
+    let (taken, refused) = while_locked(&scheduler, || {
         let once = || scheduler.schedule_once_fn(ms(5), ANY, |_| ());
         let taken = (0..100).map_while(|_| once().ok()).count();
         (taken, once().expect_err("the places are used up").kind())
@@ -286,7 +287,7 @@ fn an_interrupt_is_refused_and_does_not_wait_for_what_it_has_interrupted() {
     assert!((8..100).contains(&taken), "{taken} places");
     assert_eq!(refused, ScheduleErrorKind::CapacityExceeded);
     host.now.store(5, SeqCst);
-    assert_eq!(scheduler.turn(0, 0, 1_000).ran, taken);
+    assert_eq!(scheduler.poll_shard(0, 0, 1_000).ran, taken);
     assert!(scheduler.schedule_once_fn(ms(5), ANY, |_| ()).is_ok());
 }
 
@@ -308,7 +309,7 @@ fn no_job_is_given_up_for_one_that_cannot_be_taken_all_the_same() {
     let far = scheduler.schedule_once_fn(FAR, HIGH, |_| ()).unwrap();
     let low = scheduler.schedule_once_fn(ms(50), LOW, |_| ()).unwrap();
     host.now.store(1, SeqCst);
-    assert_eq!(scheduler.turn(0, 0, 64).ran, 1);
+    assert_eq!(scheduler.poll_shard(0, 0, 64).ran, 1);
     assert_eq!(tried.load(SeqCst), 1);
     assert!(!low.is_cancelled() && !far.is_cancelled(), "one was given up for nothing");
     assert_eq!(scheduler.metrics().dropped_total, 0);
@@ -321,7 +322,7 @@ fn places_that_nobody_has_are_not_counted() {
     let job = scheduler.schedule_once_fn(ms(1), ANY, |_| ()).unwrap();
     assert_eq!(scheduler.metrics().slots_total, 1);
     host.now.store(1, SeqCst);
-    scheduler.turn(0, 0, 64);
+    scheduler.poll_shard(0, 0, 64);
     assert_eq!(scheduler.metrics().slots_total, 1, "by its handle");
     drop(job);
     assert_eq!(scheduler.metrics().slots_total, 0);

@@ -1,4 +1,4 @@
-//! Every warning, provoked: what it says, and that it is told once.
+//! Every warning, provoked: its text, and that it is reported once.
 #![cfg(not(loom))]
 
 extern crate alloc;
@@ -12,9 +12,9 @@ use core::time::Duration;
 
 use bench::{ELSEWHERE, HERE, Host, events, listen, manual, ms, plain, secs, warnings};
 use clockjack_sched::{
-    Affinity, BatchMode, CatchUp, Class, DiagnosticEvent, EventKinds, ExecutionBatch, FireContext,
+    Affinity, BatchMode, CatchUp, DiagnosticEvent, EventKinds, ExecutionBatch, FireContext,
     HandlerError, JobNumber, Policy, PolicyRegistry, PressureReason, ScheduleErrorKind,
-    SchedulerConfig, TaskRunPriority, Warning,
+    SchedulerConfig, TaskRunPriority, TimerPriority, Warning,
 };
 use clockjack_time::{ClockKind, Resolution};
 
@@ -41,7 +41,7 @@ fn drift_exceeded() {
     for fire in 1..=130 {
         scheduler.schedule_once_fn(ms(10), HERE, |_| ()).unwrap();
         host.clock.advance(ms(11));
-        scheduler.turn(0, 0, usize::MAX);
+        scheduler.poll_shard(0, 0, usize::MAX);
         host.clock.advance(ms(9));
         let told = warnings(&mut stream);
         let (observed, budget) = (ms(1), Duration::from_micros(500));
@@ -92,7 +92,7 @@ fn backlog_exceeded() {
     assert_eq!(without_drift(warnings(&mut stream)), [exceeded]);
 }
 
-/// More may live than may be accepted under pressure, and as many do: that is what is told.
+/// There are more live jobs than the limit under pressure allows: that limit is reported.
 #[test]
 fn quota_reached_under_pressure_names_the_limit_that_was_met() {
     let manual = manual(SchedulerConfig { quota: 4, ..SchedulerConfig::DEFAULT });
@@ -182,14 +182,14 @@ fn overflow_near_capacity() {
 #[test]
 fn dropped_low_priority() {
     let policies = PolicyRegistry::new()
-        .set(Affinity::Dispatcher(ELSEWHERE), Policy::DEFAULT.priority(Class::High));
+        .set(Affinity::Dispatcher(ELSEWHERE), Policy::DEFAULT.priority(TimerPriority::High));
     let host = Host::new(ClockKind::RealtimeHost, Resolution::TEN_MILLIS);
     let config = SchedulerConfig { capacity: 1, policies, ..SchedulerConfig::DEFAULT };
     let scheduler = host.scheduler(config);
     let mut stream = listen(&scheduler);
     scheduler.schedule_once_fn(ms(10), HERE, |_| ()).unwrap();
     scheduler.schedule_once_fn(ms(10), ELSEWHERE, |_| ()).unwrap();
-    let dropped = Warning::DroppedLowPriority { job: job(1), priority: Class::Normal };
+    let dropped = Warning::DroppedLowPriority { job: job(1), priority: TimerPriority::Normal };
     assert_eq!(warnings(&mut stream), [dropped]);
 }
 
@@ -263,7 +263,7 @@ fn clock_jump() {
     assert_eq!(told, [late, Warning::ClockJump { by }, burst]);
 }
 
-/// The driver's silence is noticed by who watches it; here is only what it says.
+/// Other tests detect the timeout of the driver; here is only the text.
 #[test]
 fn each_warning_is_a_line() {
     let job = job(7);
@@ -293,7 +293,7 @@ fn each_warning_is_a_line() {
         ),
         (
             Warning::QuotaReached { limit: 5, adaptive: true },
-            "jobs are refused: 5 live, as many as may under pressure",
+            "jobs are refused under pressure: the limit is 5 live jobs",
         ),
         (
             Warning::BackpressureState { engaged: false, reason: PressureReason::Dispatcher },
@@ -301,15 +301,15 @@ fn each_warning_is_a_line() {
         ),
         (
             Warning::OverflowNearCapacity { shard: 1, len: 3, capacity: 4 },
-            "shard 1: 3 far jobs of 4 that may be",
+            "shard 1: 3 of at most 4 jobs are in the overflow",
         ),
         (
-            Warning::DroppedLowPriority { job, priority: Class::Low },
-            "job 0#7: given up for room, its class was low",
+            Warning::DroppedLowPriority { job, priority: TimerPriority::Low },
+            "job 0#7: evicted for lack of room, its class was low",
         ),
         (
             Warning::HandlerFailed { job, error: error.clone(), batch },
-            "job 0#7: ended by its handler (fixed-rate x3 (2 missed)): no",
+            "job 0#7: its handler failed (fixed-rate x3 (2 missed)): no",
         ),
         (Warning::TaskRunFailed { task: 3, error }, "close task 3 failed: no"),
         (Warning::DiagnosticsDropped { dropped: 9 }, "9 diagnostic events were dropped"),

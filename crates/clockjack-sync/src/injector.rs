@@ -1,42 +1,47 @@
-//! The queue from outside: anyone pushes, any worker takes a batch.
+//! The injector: a global run queue. Any thread pushes, any worker takes a batch.
 //!
 //! # What it is made of
 //!
-//! The [intrusive queue](crate::mpsc) for pushing, and a lock for taking, so that its one consumer
-//! is whoever holds the lock. The lock is only ever *tried*: a worker that finds it held is told
-//! [`Pop::Busy`] and looks elsewhere, because the holder is about to take a batch.
+//! The [intrusive MPSC queue](crate::mpsc) for pushing, and a try-lock for taking, so that the one
+//! consumer of the queue is the thread that holds the lock. A worker that finds the lock held gets
+//! [`Pop::Retry`] and looks for work elsewhere, because the holder is about to take a batch.
 //!
-//! The other choice was one lock around a list for both sides. Without an operating system such a
-//! lock spins; then a pusher preempted inside it stops all others, and an interrupt that meets it
-//! held spins for ever. Here a push takes no lock, allocates nothing, is wait-free, and may come
-//! from an interrupt; what was pushed by a thread that sleeps between its two steps, and what is
-//! behind that, is late until it runs again, and takers are told so instead of waiting.
+//! The alternative was one lock around a list for both sides. Without an operating system such a
+//! lock spins: a pusher that is preempted while it holds the lock stops all others, and an
+//! interrupt that finds the lock held spins for ever. Here a push takes no lock, allocates nothing,
+//! is wait-free, and may come from an interrupt. If a pusher is suspended between the two steps of
+//! its push, its item and all items behind it are delayed until that pusher runs again; takers get
+//! [`Pop::Retry`] meanwhile and do not wait.
 //!
 //! # Protocol
 //!
 //! Roles: *pushers* and *takers*, any number of each.
 //!
-//! 1. A push is admitted by the gate and hung into the chain (rules 1 and 6 to 8 of
+//! 1. A push acquires a permit of the semaphore and links its node (rules 1 and 6 to 8 of
 //!    [`mpsc`](crate::mpsc)).
-//! 2. A taker compare-exchanges the lock from open to held, with Acquire; if it was held already
-//!    then the taker goes away. Holding it, it is the one consumer. It opens the lock by a store
-//!    with Release.
-//! 3. Under the lock a taker unlinks at most `max` nodes into a private list: a few loads and
-//!    stores for each, no user code, no allocation, nothing that panics. Conversion to handles,
-//!    pushing into the worker's ring and dropping happen after the lock is open.
-//! 4. Close and push are ordered by the gate. After the close, [`Pop::Empty`] is final.
+//! 2. A taker compare-exchanges the lock from unlocked to locked, with Acquire; if the lock is held
+//!    already, the taker returns. The taker that holds the lock is the one consumer. It unlocks by
+//!    a store with Release.
+//! 3. While it holds the lock, a taker unlinks at most `max` nodes into a private list: a few loads
+//!    and stores per node, no user code, no allocation, nothing that panics. Conversion to handles,
+//!    pushing into the worker's ring and dropping happen after the unlock.
+//! 4. The semaphore orders close and push. After the close, [`Pop::Empty`] is final.
 //!
-//! *Why nobody hangs*: no call waits for another thread.
+//! *Why no thread hangs*: no call waits for another thread.
 //!
 //! # Parking
 //!
-//! [`Injector::is_empty`] is two loads and no promise: a push may be admitted right after. A worker
-//! that wants to park must, in this order, (a) announce that it sleeps by a read-modify-write of a
-//! word that pushers read by a read-modify-write after their push, or a store followed by
-//! `fence(SeqCst)`, with pushers doing push, `fence(SeqCst)`, load; (b) ask `is_empty` again; (c)
-//! park only if it says true. Then either the worker sees the item or the pusher sees the sleeper.
-//! A worker that got [`Pop::Busy`] is not entitled to park: the injector is not empty, and it has
-//! to look again.
+//! [`Injector::is_empty`] is two loads and no promise: a push may succeed right after them. A
+//! worker that wants to park must do the following, in this order (the Dekker pattern):
+//!
+//! * (a) Announce that it sleeps, by a read-modify-write of a word that pushers read by a
+//!   read-modify-write after their push; or by a store followed by `fence(SeqCst)`, with pushers
+//!   doing push, `fence(SeqCst)`, load.
+//! * (b) Call `is_empty` again.
+//! * (c) Park only if `is_empty` returns true.
+//!
+//! Then either the worker sees the item or the pusher sees the sleeping worker. A worker that got
+//! [`Pop::Retry`] must not park: the injector is not empty, and the worker has to try again.
 #![expect(unsafe_code, reason = "the lock is the proof of being the only consumer")]
 
 use core::fmt;
@@ -47,7 +52,7 @@ use crate::{
     mpsc::{Pop, Queue},
     mutant,
     pad::Padded,
-    prim::atomic::{
+    primitive::atomic::{
         AtomicBool,
         Ordering::{Acquire, Relaxed, Release},
     },
@@ -57,7 +62,7 @@ use crate::{
 /// The usual size of a batch that follows the first item.
 pub const BATCH_MAX: usize = 16;
 
-/// An unbounded queue of many pushers and many takers, first in, first out; see the [module](self).
+/// An unbounded multi-producer, multi-consumer queue, first in, first out; see the [module](self).
 ///
 /// # Examples
 ///
@@ -84,7 +89,7 @@ pub const BATCH_MAX: usize = 16;
 /// ```
 pub struct Injector<N: Linked> {
     queue: Padded<Queue<N>>,
-    /// True while a taker is the consumer of the queue.
+    /// True while a taker holds the lock, and so is the consumer of the queue.
     taking: Padded<AtomicBool>,
 }
 
@@ -101,44 +106,44 @@ impl<N: Linked> Injector<N> {
     ///
     /// # Errors
     ///
-    /// The handle comes back if the injector is closed.
+    /// Returns the handle to the caller if the injector is closed.
     #[inline]
     pub fn push(&self, handle: N::Handle) -> Result<(), PushError<N::Handle>> {
         self.queue.push(handle)
     }
 
-    /// Appends all nodes of a batch, in order and with nothing in between, at the price of one
-    /// push.
+    /// Appends all nodes of a batch, in order and with nothing in between, at the cost of one push.
     ///
     /// # Errors
     ///
-    /// The batch comes back if the injector is closed.
+    /// Returns the batch to the caller if the injector is closed.
     pub fn push_batch(&self, batch: Batch<N>) -> Result<(), PushError<Batch<N>>> {
         self.queue.push_batch(batch)
     }
 
     /// Takes the oldest node.
     pub fn pop(&self) -> Pop<N::Handle> {
-        self.take_batch(1).map(|mut batch| batch.pop().expect("a batch that is given has an item"))
+        self.take_batch(1).map(|mut batch| batch.pop().expect("a returned batch has an item"))
     }
 
     /// Takes up to `max` of the oldest nodes.
     ///
-    /// [`Pop::Item`] holds at least one. [`Pop::Busy`] means that another taker or a pusher is at
-    /// work. A `max` of zero gives [`Pop::Empty`], whatever is inside.
+    /// [`Pop::Item`] holds at least one node. [`Pop::Retry`] means that another taker or a pusher
+    /// is in the middle of its operation. A `max` of zero returns [`Pop::Empty`], whatever is
+    /// inside.
     pub fn take_batch(&self, max: usize) -> Pop<Batch<N>> {
-        // Before the lock is tried: takers of an empty injector do not fight for it.
+        // Before the lock is tried: takers of an empty injector do not contend for it.
         if self.is_empty() || max == 0 {
             return Pop::Empty;
         }
-        let Some(_lock) = Taking::try_lock(&self.taking) else { return Pop::Busy };
-        // SAFETY: whoever holds the lock is the only consumer, and the lock orders one after the
-        // other (rule 2).
+        let Some(_lock) = ConsumerGuard::try_lock(&self.taking) else { return Pop::Retry };
+        // SAFETY: the holder of the lock is the only consumer, and the lock orders the consumers
+        // one after the other (rule 2).
         unsafe { self.queue.pop_batch(max) }
     }
 
-    /// Refuses every push from now on; says whether this call did it. What was admitted before is
-    /// to be taken: after this, the first [`Pop::Empty`] is final.
+    /// Refuses every push from now on; returns whether this call closed the injector. Items whose
+    /// push succeeded can be taken: after the close, the first [`Pop::Empty`] is final.
     pub fn close(&self) -> bool {
         self.queue.close()
     }
@@ -149,14 +154,15 @@ impl<N: Linked> Injector<N> {
         self.queue.is_closed()
     }
 
-    /// The number of items, those on their way included. Others may change it meanwhile.
+    /// The number of items, including those whose push is in progress. Other threads may change it
+    /// at any time.
     #[must_use]
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// Whether there was nothing at some moment of the call. What a worker must do before it trusts
-    /// this and parks stands in the [module](self).
+    /// Whether the injector was empty at some moment of the call. The [module](self) says what a
+    /// worker must do before it relies on this and parks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
@@ -178,26 +184,26 @@ impl<N: Linked> fmt::Debug for Injector<N> {
     }
 }
 
-/// The lock of the taking side, held.
-struct Taking<'a>(&'a AtomicBool);
+/// Holds the lock of the taking side.
+struct ConsumerGuard<'a>(&'a AtomicBool);
 
-impl<'a> Taking<'a> {
+impl<'a> ConsumerGuard<'a> {
     fn try_lock(taking: &'a AtomicBool) -> Option<Self> {
         if mutant!("injector-lock-by-load") {
             let held = taking.load(Acquire);
             taking.store(true, Relaxed);
             return (!held).then(|| Self(taking));
         }
-        // Acquire: pairs with the opening; what the last taker left in the queue is seen (rule 2).
-        // Relaxed on failure: nothing is read then. An exchange and not a swap, so that a taker
-        // that goes away has written nothing.
+        // Acquire: pairs with the unlock; this taker sees what the last taker left in the queue
+        // (rule 2). Relaxed on failure: nothing is read then. An exchange and not a swap, so that a
+        // taker that fails has written nothing.
         let won = taking.compare_exchange(false, true, Acquire, Relaxed).is_ok();
-        // The guard is made by the winner only, for dropping one opens the lock.
+        // Only the winner makes a guard, because dropping a guard unlocks.
         won.then(|| Self(taking))
     }
 }
 
-impl Drop for Taking<'_> {
+impl Drop for ConsumerGuard<'_> {
     fn drop(&mut self) {
         let order = if mutant!("injector-relaxed-unlock") { Relaxed } else { Release };
         // Release: pairs with the exchange of the next taker.

@@ -1,39 +1,39 @@
-//! Lock-free parts of Clockjack, each with its protocol written down beside it.
+//! Lock-free data structures of Clockjack, each with its protocol written down next to the code.
 //!
-//! Queues, a steal ring, a return stack and a counter, from which the executor, the timers and the
-//! mailboxes are built. All of it is `no_std`, has no mandatory dependency, and runs unchanged
-//! under [loom](https://docs.rs/loom), which explores its interleavings in small.
+//! Queues, a work-stealing ring, an index stack and a counter, from which the executor, the timers
+//! and the mailboxes are built. All of it is `no_std`, has no mandatory dependency, and runs
+//! unchanged under [loom](https://docs.rs/loom), which explores its interleavings in small models.
 //!
-//! # The words
+//! # Terms
 //!
-//! | word | meaning |
+//! | term | meaning |
 //! |---|---|
-//! | *producer*, *consumer* | who pushes, who pops |
-//! | *owner*, *thief* | of a ring: the one that pushes and pops, and those that take half |
-//! | *busy* | another thread is in the middle of its operation: come back, do not spin |
-//! | *admitted* | let in by a bound and a close, not yet necessarily in the queue |
-//! | *node*, *link*, *handle* | an item with its link, the link, the node's owner elsewhere |
+//! | *producer*, *consumer* | the thread that pushes, the thread that pops |
+//! | *owner*, *thief* | of a ring: the thread that pushes and pops, the threads that steal half |
+//! | *retry* | another thread is in the middle of its operation: try again later, do not spin |
+//! | *permit* | the right to push one item, granted by a semaphore before the item is linked |
+//! | *node*, *link*, *handle* | an item with its link, the link, the owner of an unqueued node |
 //!
-//! # The parts
+//! # Contents
 //!
-//! | part | who writes, who reads | bound | what it is for |
+//! | type | producers, consumers | bound | purpose |
 //! |---|---|---|---|
-//! | [`mpsc::Chain`] | any, one | none | the bare intrusive queue: one swap, one store |
-//! | [`mpsc::Queue`] | any, one | yes or no | counted, bounded, closable; nodes from anywhere |
-//! | `mail::Mailbox` | any, one | yes | an actor's mailbox: values in blocks, says who wakes |
-//! | `ring::Owner`, `ring::Thief` | one, thieves too | capacity, then a hook | a run queue |
-//! | [`Injector`] | any, any | none | work from outside, taken in batches |
-//! | [`ReturnStack`] | any, any | by its indices | slots that go back to their owner |
-//! | [`counter::Striped`] | any, any | wraps | statistics |
-//! | [`waker::AtomicWaker`] | one, any | one waker | a task that waits |
+//! | [`mpsc::IntrusiveQueue`] | many, one | none | bare intrusive queue: one swap, one store |
+//! | [`mpsc::Queue`] | many, one | optional | counted, bounded, closable; nodes from anywhere |
+//! | `mail::Mailbox` | many, one | yes | an actor's mailbox: values in blocks, reports wake-ups |
+//! | `ring::Owner`, `ring::Thief` | one, one and thieves | capacity, then a hook | a run queue |
+//! | [`Injector`] | many, many | none | global run queue, taken in batches |
+//! | [`IndexStack`] | many, many | by its indices | returns slots to their owner |
+//! | [`counter::StripedCounter`] | many, many | wraps | statistics |
+//! | [`waker::AtomicWaker`] | one, many | one waker | a task that waits |
 //!
-//! Beside them: [`lock::Lock`] (a spin lock for some instructions), `Counted` (a shared pointer
-//! that also exists where `Arc` does not), [`pad::Padded`], [`link`] (intrusive nodes), and
-//! [`prim`], the one place that knows which atomics there are.
+//! In addition: [`spin_lock::SpinLock`] (held for a few instructions), `Arc` (also exists where
+//! `alloc::sync::Arc` does not), [`pad::Padded`], [`link`] (intrusive nodes), and [`primitive`],
+//! the one module that knows which atomics the target has.
 //!
 //! # Example
 //!
-//! A worker's look for work: its own ring, then the injector, then other workers.
+//! How a worker finds work: first in its own ring, then in the injector, then in other rings.
 //!
 //! ```
 //! # #[cfg(feature = "alloc")] {
@@ -57,12 +57,12 @@
 //! }
 //!
 //! let injector = Injector::new();
-//! let (mut mine, mut busy) = (Owner::new(), Owner::new());
+//! let (mut mine, mut loaded) = (Owner::new(), Owner::new());
 //! injector.push(Node::new("injected")).unwrap();
-//! busy.push(Node::new("stolen"), |rest| injector.push_batch(rest.collect()).unwrap());
+//! loaded.push(Node::new("stolen"), |rest| injector.push_batch(rest.collect()).unwrap());
 //! mine.push(Node::new("mine"), |rest| injector.push_batch(rest.collect()).unwrap());
 //!
-//! let others = [busy.thief()];
+//! let others = [loaded.thief()];
 //! let found: Vec<_> = std::iter::from_fn(|| find(&mut mine, &injector, &others)).collect();
 //! let found: Vec<_> = found.into_iter().map(|task| task.into_value()).collect();
 //! assert_eq!(found, ["mine", "injected", "stolen"]);
@@ -71,15 +71,15 @@
 //!
 //! # Features
 //!
-//! * `alloc` (off by default): what owns heap memory, that is `Counted`, boxed nodes, shared
+//! * `alloc` (off by default): everything that owns heap memory, that is `Arc`, boxed nodes, shared
 //!   handles of a queue, mailboxes, and the ring.
 //!
 //! # Microcontrollers
 //!
 //! On targets without compare-exchange (Cortex-M0, RV32IMC) all atomics come from `portable-atomic`
-//! with its `critical-section`. On those that have it, but no 64-bit atomics (other Cortex-M,
-//! RV32IMAC), only these do; there **the program's own `Cargo.toml` has to say that it runs on one
-//! core**, and does not compile otherwise:
+//! with its `critical-section`. On targets with compare-exchange but without 64-bit atomics (other
+//! Cortex-M, RV32IMAC), only the 64-bit atomics do; there **the program's own `Cargo.toml` has to
+//! declare that it runs on one core**, and does not compile otherwise:
 //!
 //! ```toml
 //! portable-atomic = { version = "1", features = ["unsafe-assume-single-core"] }
@@ -90,10 +90,10 @@
 //! # Not supported
 //!
 //! * Waiting. Nothing here blocks or parks, and only [`waker`] wakes; each module says what a
-//!   sleeper has to do.
-//! * Growing rings, and taking from the newest end.
-//! * Taking an item out of the middle of a queue, or looking at one without taking it.
-//! * A consumer that learns when its last producer is gone.
+//!   consumer has to do before it sleeps.
+//! * Rings that grow, and taking from the newest end of a ring.
+//! * Removing an item from the middle of a queue, or reading one without taking it.
+//! * A consumer that learns when its last producer is dropped.
 #![no_std]
 
 #[cfg(feature = "alloc")]
@@ -102,33 +102,33 @@ extern crate alloc;
 extern crate std;
 
 #[cfg(feature = "alloc")]
-pub mod counted;
+pub mod arc;
 pub mod counter;
+pub mod index_stack;
 pub mod injector;
 pub mod link;
-pub mod lock;
 #[cfg(feature = "alloc")]
 pub mod mail;
 #[cfg(all(feature = "alloc", not(any(loom, shuttle, target_has_atomic = "64"))))]
-#[path = "mail/narrow.rs"]
+#[path = "mail/word_usize.rs"]
 mod mail_word;
 #[cfg(all(feature = "alloc", any(loom, shuttle, target_has_atomic = "64")))]
-#[path = "mail/wide.rs"]
+#[path = "mail/word_64.rs"]
 mod mail_word;
 pub mod mpsc;
 pub mod mutant;
 pub mod pad;
-pub mod prim;
+pub mod primitive;
 mod push_error;
-pub mod return_stack;
 #[cfg(feature = "alloc")]
 pub mod ring;
+pub mod spin_lock;
 #[doc(hidden)]
 pub mod splitmix;
 pub mod waker;
 
 #[cfg(feature = "alloc")]
-pub use counted::Counted;
+pub use arc::Arc;
+pub use index_stack::IndexStack;
 pub use injector::Injector;
 pub use push_error::PushError;
-pub use return_stack::ReturnStack;

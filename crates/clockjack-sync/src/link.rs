@@ -1,7 +1,7 @@
-//! Nodes that carry their own link, and a private list of them.
+//! Intrusive nodes: nodes that carry their own link, and a private list of them.
 //!
-//! An intrusive queue allocates nothing: the node brings the one word that the queue needs. Who
-//! owns the node's memory, a box, a pool or a static, is told by an implementation of [`Linked`].
+//! An intrusive queue allocates nothing: the node contains the one word that the queue needs. An
+//! implementation of [`Linked`] says what owns the memory of the node: a box, a pool or a static.
 #![expect(unsafe_code, reason = "follows the pointers that `Linked` promises to be valid")]
 
 use core::{
@@ -12,10 +12,10 @@ use core::{
 
 use crate::{
     const_unless_loom,
-    prim::atomic::{AtomicPtr, Ordering::Relaxed},
+    primitive::atomic::{AtomicPtr, Ordering::Relaxed},
 };
 
-/// The word by which a node hangs in a queue; embed one in each node.
+/// The link of a node in a queue, one word; embed one in each node.
 ///
 /// A node is in at most one queue at a time, because a queue takes the node's handle by value.
 pub struct Link {
@@ -31,17 +31,17 @@ impl Link {
         }
     }
 
-    /// What a node that will be in no queue any more keeps in its link.
+    /// The pointer that a node stores in its link when it will be in no queue any more.
     #[doc(hidden)]
     #[must_use]
-    pub fn spare(&self) -> *mut () {
-        // Relaxed: whoever has the node to itself reads it.
+    pub fn user_data(&self) -> *mut () {
+        // Relaxed: the caller owns the node exclusively.
         self.next.load(Relaxed).cast()
     }
 
-    /// Keeps something in the link of a node that is in no queue, and will be in none.
+    /// Stores a pointer in the link of a node that is in no queue, and will be in none.
     #[doc(hidden)]
-    pub fn set_spare(&self, value: *mut ()) {
+    pub fn set_user_data(&self, value: *mut ()) {
         // Relaxed: as above.
         self.next.store(value.cast(), Relaxed);
     }
@@ -68,9 +68,9 @@ impl fmt::Debug for Link {
 /// From [`into_link`](Self::into_link) until [`from_link`](Self::from_link) for the same link:
 ///
 /// 1. the link stays where it is, valid for shared access by any thread;
-/// 2. nobody but the queue uses it: no other handle to the same node is turned into a link, and the
-///    node is neither moved nor freed;
-/// 3. `into_link` of two handles that live at the same time gives two different links.
+/// 2. only the queue uses it: no other handle to the same node is turned into a link, and the node
+///    is neither moved nor freed;
+/// 3. `into_link` of two handles that live at the same time returns two different links.
 ///
 /// Neither conversion panics, and neither allocates, blocks or calls back into the queue: they run
 /// between the steps of a protocol, perhaps in an interrupt.
@@ -109,10 +109,10 @@ impl fmt::Debug for Link {
 /// # assert_eq!(unsafe { Job::from_link(link) }.number, 1);
 /// ```
 pub unsafe trait Linked {
-    /// What owns a node outside of a queue.
+    /// The owner of a node outside of a queue.
     type Handle;
 
-    /// Gives the node up to a queue. The pointer must have been derived so that
+    /// Passes the node to a queue. The pointer must have been derived so that
     /// [`from_link`](Self::from_link) may reach the whole node through it, not only the link.
     fn into_link(handle: Self::Handle) -> NonNull<Link>;
 
@@ -121,15 +121,15 @@ pub unsafe trait Linked {
     /// # Safety
     ///
     /// `link` came from [`into_link`](Self::into_link) of this implementation, was not turned back
-    /// since, and nobody will use it as a link any more.
+    /// since, and no code will use it as a link any more.
     unsafe fn from_link(link: NonNull<Link>) -> Self::Handle;
 }
 
-/// A list of nodes that one thread owns: what a batch is built in, and what a batch take gives.
+/// A list of nodes that one thread owns, for pushing and for taking a batch.
 ///
-/// First in, first out. What is left in it is dropped with it.
+/// First in, first out. Dropping the list drops the nodes that are left in it.
 pub struct Batch<N: Linked> {
-    /// Null exactly if `len` is zero. The chain is `len` links long; the link of the last is stale.
+    /// Null exactly if `len` is zero. The list is `len` links long; the link of the last is stale.
     first: *mut Link,
     last: *mut Link,
     len: usize,
@@ -165,7 +165,7 @@ impl<N: Linked> Batch<N> {
             // Relaxed: this thread wrote the link, or got the list from the thread that did.
             link.next.load(Relaxed)
         };
-        // SAFETY: the link came from `into_link`, and the list has just forgotten it.
+        // SAFETY: the link came from `into_link`, and the list does not contain it any more.
         Some(unsafe { N::from_link(link) })
     }
 
@@ -194,7 +194,7 @@ impl<N: Linked> Batch<N> {
         self.len += 1;
     }
 
-    /// The first and the last link of a non-empty list, which are the caller's from then on.
+    /// The first and the last link of a non-empty list; the caller owns the nodes from then on.
     pub(crate) fn into_ends(self) -> Option<(NonNull<Link>, NonNull<Link>)> {
         let list = core::mem::ManuallyDrop::new(self);
         if list.len == 0 {
@@ -243,14 +243,14 @@ impl<N: Linked> FromIterator<N::Handle> for Batch<N> {
 impl<N: Linked> Drop for Batch<N> {
     /// Drops every node, also if the drop of one panics.
     fn drop(&mut self) {
-        struct Rest<'a, N: Linked>(&'a mut Batch<N>);
-        impl<N: Linked> Drop for Rest<'_, N> {
+        struct DropRemaining<'a, N: Linked>(&'a mut Batch<N>);
+        impl<N: Linked> Drop for DropRemaining<'_, N> {
             fn drop(&mut self) {
                 self.0.by_ref().for_each(drop);
             }
         }
-        let rest = Rest(self);
-        rest.0.by_ref().for_each(drop);
+        let remaining = DropRemaining(self);
+        remaining.0.by_ref().for_each(drop);
     }
 }
 

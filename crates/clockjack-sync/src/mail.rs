@@ -1,103 +1,137 @@
-//! The queue of an actor's mailbox: many producers, one consumer, one read-modify-write a push.
+//! The queue of an actor's mailbox: multi-producer, single-consumer, one read-modify-write per
+//! push.
 //!
-//! A push says whether the consumer has to be woken. The box is bounded, closes, and keeps its
-//! values in blocks that go round: after it has once been as full as it gets, it allocates nothing.
-//! An idle box has no heap memory at all if the consumer wants that.
+//! A push reports whether its caller has to wake the consumer. The mailbox is bounded, can be
+//! closed, and keeps its values in blocks that are recycled: after the mailbox has once been as
+//! full as it gets, it allocates nothing. An idle mailbox has no heap memory at all if the consumer
+//! wants that.
 //!
-//! It wakes nobody itself, and it does not know who the consumer is: that there is one at a time is
-//! the promise of the unsafe functions.
+//! The mailbox does not wake the consumer itself, and it does not know the consumer: the callers of
+//! the unsafe functions promise that there is one consumer at a time.
+//!
+//! # Segments
+//!
+//! Each pushed value gets the next *position*, a number that only grows. Positions are stored in
+//! segments (*blocks*) of a few slots, which a *directory* finds. When more blocks are in use than
+//! the directory has entries, later positions use the directory of the next *level*, which is eight
+//! times as large. A *root* holds the directories of all levels. There are two roots, one per
+//! *generation*: the consumer frees one of them while producers already fill the other.
+//!
+//! ```text
+//!   tail word: position 150, level 1, generation 0        freed: position 3
+//!
+//!   roots[0] ─► Root ┬─ level 0: 8 entries, from position 0     0[ · ] 1[ · ] ... 7[ · ]
+//!   roots[1] = null  │                                            └─► block of positions 0..16
+//!                    ├─ level 1: 64 entries, from position 128  ... 8[ · ] 9[ · ] 10[   ] ...
+//!                    │                                                      └─► block of 144..160
+//!                    └─ level 2: null
+//!
+//!   block   flags  [ W ][ W ][ A ][   ] ...     W: written, A: abandoned, empty: not written yet
+//!           values [ v ][ v ][   ][   ] ...
+//! ```
 //!
 //! # Protocol
 //!
-//! Roles: *producers* (any number), one *consumer*; *closers* and *readers* (anybody).
+//! Roles: *producers* (any number), one *consumer*; *closers* and *readers* (any thread).
 //!
 //! ```text
-//!   tail   [ position | tray | awaited | level | generation | closed | idle ]  exchanged by all
-//!   freed  [ position ]                                               stored by the consumer
+//!   tail   [position | inline | waiters | level | generation | closed | notified | parked | idle]
+//!                                                           compare-exchanged by all threads
+//!   freed  [ position ]                                     stored by the consumer
 //!
 //!   positions   ...taken...| held |  claimed, written or not  |...
 //!                        freed  head                         tail
-//!
-//!   roots[generation] ─► directory of the level ─► block ─► slot, flag
 //! ```
 //!
-//! 1. A producer *claims* the tail's position by a compare-exchange that also clears *idle*. Closed
-//!    refuses; so does a tail that is `capacity` ahead of `freed`. A copy of `freed` stands beside
-//!    the tail and is renewed only if the box looks full, so producers seldom touch what the
-//!    consumer writes. The copy is changed by exchange from the value that looked full, and hence
-//!    never goes back; an old copy only makes a producer look again.
-//! 2. The claim is the right to write one slot, once: the value, then the slot's flag. The flag is
-//!    the last thing a producer touches. A claim that is given up writes another flag, and the
-//!    consumer passes over it.
-//! 3. Who cleared *idle* has to wake the consumer, after it wrote. The consumer sets *idle* by a
-//!    compare-exchange that succeeds only if the tail is where the consumer is. So of a consumer
-//!    that goes idle and a producer that claims one comes first: either the producer finds *idle*
-//!    and wakes, or the consumer's exchange fails.
-//! 4. The block of a position is entry `(position / slots) % entries` of a directory. Whoever has a
-//!    claim and finds no block there puts one in, by an exchange from null. The directory must be
-//!    larger than the span from the block of `freed` to that of the claim. If it is not, then the
-//!    claim *raises the level* in the same exchange: from that position on, which is the first of
-//!    its block, a directory eight times as large is used. Claims know their level from the word
-//!    they exchanged. Who raised it then writes down where the level starts. The consumer knows its
-//!    own level; if the tail's is higher, it compares with that start, and is *busy* while the
-//!    start is not written.
-//! 5. When the consumer has taken the last value of a block, no claim in it is unused, so nobody
-//!    else will touch it. The consumer clears the entry, and only then publishes `freed` behind the
-//!    block. So an entry that a claim may use is null or has the right block.
-//! 6. The cleared block goes to the first empty entry at or behind the tail's next block, by an
-//!    exchange from null. So blocks go round, and their number never shrinks by itself. Blocks that
-//!    were offered to a level that was raised before they were used are collected when the consumer
-//!    leaves the level, as is the directory.
-//! 7. To give memory back the consumer *renews* an empty box: it exchanges the tail for one at the
-//!    same position with the other generation and level 0. It succeeds only if no claim came. Then
-//!    every claim of the old generation was used and none will be made until the next renewal, so
-//!    the old root with all its blocks belongs to the consumer, while producers already build the
-//!    new one. Values may be held meanwhile: `freed` is then far behind, and rule 4 raises the
-//!    level at the next block though the new directory is empty; that costs memory and nothing
-//!    else.
-//! 8. Closing sets a bit in the tail. Claims and the closing are ordered by that word: what was
-//!    claimed before is delivered, nothing is claimed afterwards. *Empty* is said only if the tail
-//!    is where the consumer is: on a closed box it is final.
-//! 9. In an evicting box, and only there, all that is the consumer's is done under a try-lock, for
-//!    a producer that finds the box full takes the oldest value out itself. Neither waits long: the
-//!    consumer is told *busy*, the producer *full*.
-//! 10. Who finds the box full and has a place elsewhere to wait in *bars* it: an exchange, from the
-//!     word that it saw full, sets *awaited*. From then on every ordinary claim is told *full*,
-//!     also when there is room; only the consumer claims, for those who wait, in the order in which
-//!     they came. Whoever keeps the place clears the bit when nobody is left there. The box does
-//!     not know the place; that it changes together with the bit, under a lock, is up to its owner.
-//!     A consumer does not go idle while the bit is up: room may have come without a value being
-//!     taken, by a claim that was given up, and no push would wake it.
+//! 1. A producer *claims* the tail's position by a compare-exchange that also clears *idle*. The
+//!    claim is refused if the mailbox is closed, or if the tail is `capacity` ahead of `freed`. A
+//!    copy of `freed` is next to the tail; a producer refreshes the copy only if the mailbox seems
+//!    full, so producers seldom touch the cache line that the consumer writes. The refresh is an
+//!    exchange from the value that seemed full, so the copy never goes back; an old copy only makes
+//!    a producer read `freed` itself.
+//! 2. The claim is the right to write one slot, once: first the value, then the flag of the slot.
+//!    The flag is the last thing that the producer touches. An abandoned claim writes another flag,
+//!    and the consumer skips that slot.
+//! 3. The producer that cleared *idle* has to wake the consumer, after it wrote its slot. The
+//!    consumer sets *idle* by a compare-exchange that succeeds only if the tail is at the
+//!    consumer's position. So the tail word orders the consumer that goes idle and the producer
+//!    that claims: either the producer finds *idle* and wakes the consumer, or the exchange of the
+//!    consumer fails.
+//! 4. The block of a position is entry `(position / slots) % entries` of a directory. A producer
+//!    that has a claim and finds no block in the entry installs one, by an exchange from null. The
+//!    directory must have more entries than there are blocks from the block of `freed` to that of
+//!    the claim. If it has not, the claim *raises the level* in the same exchange: from that
+//!    position on, which is the first of its block, a directory eight times as large is used. A
+//!    claim knows its level from the word that it exchanged. The producer that raised the level
+//!    then stores the position at which the level starts. The consumer keeps its own level; if the
+//!    level of the tail is higher, the consumer compares its position with the start of the next
+//!    level, and returns *retry* while that start is not stored yet.
+//! 5. When the consumer has taken the last value of a block, every claim in the block has been
+//!    used, so no producer will touch the block. The consumer clears the entry, and only then
+//!    publishes `freed` behind the block. So an entry that a claim may use is null or holds the
+//!    right block.
+//! 6. The consumer recycles the cleared block: it puts the block into the first empty entry at or
+//!    behind the tail's next block, by an exchange from null. So blocks are reused, and their
+//!    number never shrinks by itself. A block that was recycled into a level that was raised before
+//!    the block was used is collected when the consumer leaves that level, as is the directory.
+//! 7. To free memory the consumer *shrinks* an empty mailbox: it exchanges the tail for one at the
+//!    same position with the other generation and level 0. The exchange succeeds only if no
+//!    producer has claimed a position meanwhile. Then every claim of the old generation has been
+//!    used and none will be made until the next shrink, so the old root with all its blocks belongs
+//!    to the consumer, while producers already build the new root. Values may be held meanwhile:
+//!    `freed` is then far behind, and rule 4 raises the level at the next block although the new
+//!    directory is empty; that costs memory and nothing else.
+//! 8. Closing sets a bit in the tail. The tail word orders the claims and the close: what was
+//!    claimed before is delivered, nothing is claimed afterwards. The consumer reports *empty* only
+//!    if the tail is at the consumer's position: on a closed mailbox *empty* is final.
+//! 9. In an evicting mailbox, and only there, all operations of the consumer run under a try-lock,
+//!    because a producer that finds the mailbox full takes the oldest value out itself. Neither
+//!    waits long: the consumer gets *retry*, the producer gets *full*.
+//! 10. A producer that finds the mailbox full, and has a list elsewhere to wait in, *reserves the
+//!     room for waiters*: an exchange, from the word that the producer saw full, sets *waiters*.
+//!     From then on every ordinary claim gets *full*, even if there is room; only the consumer
+//!     claims, for the waiters, in the order in which they came. The owner of the list clears the
+//!     bit when the list is empty. The mailbox does not know the list; the owner of the list
+//!     changes the list together with the bit, under a lock. A consumer does not go idle while the
+//!     bit is set: an abandoned claim may have freed room without a value being taken, and no push
+//!     would wake the consumer.
+//! 11. A value that arrives while the mailbox is empty needs no block: it goes into the *inline
+//!     slot*, a slot in the mailbox itself. The inline slot is free in a new mailbox, and again
+//!     from the exchange by which the consumer goes idle. The claim that finds it free clears that
+//!     bit in its own exchange, and then owns the inline slot instead of the slot of its position,
+//!     which stays unused. The consumer was at that position when it went idle, and does not leave
+//!     the position before it has taken the value of the inline slot: so the inline slot always
+//!     holds the next value, and an inline slot that is claimed and not yet written looks to the
+//!     consumer like an unwritten slot. The consumer takes the value before it goes idle again, so
+//!     the inline slot has one user at a time. If the position was the last of a block, the
+//!     consumer takes the block out as in rule 5, provided that a producer has installed one. An
+//!     evicting mailbox has no inline slot; neither have values whose alignment is above that of a
+//!     word.
+//! 12. A thread that left work for the consumer elsewhere *notifies* it: an exchange sets
+//!     *notified* and clears *idle* and *parked*. If the consumer slept, the notifier has to wake
+//!     it. The consumer *acknowledges*, that is, clears *notified*, before it looks for the work,
+//!     and neither goes idle nor parks while *notified* is set. *Parked* is a sleep that no push
+//!     interrupts.
 //!
-//! 11. A value that comes while the box is empty needs no block: it lies on the *tray*, a slot of
-//!     the box itself. The tray is free in a new box, and from the exchange on by which the
-//!     consumer goes idle; the claim that finds it free clears that bit, in its own exchange, and
-//!     then has the tray instead of the slot of its position. That slot stays unused. The consumer
-//!     was at that position when it went idle, and does not leave it before it has taken what is on
-//!     the tray: so what it finds there is always what comes next, and a tray that is claimed and
-//!     not yet written looks to it like a slot that is not. It takes the value before it goes idle
-//!     again, so the tray has one user at a time. If the position was the last of a block, it takes
-//!     out the block as in rule 5, provided that somebody has put one there. An evicting box uses
-//!     no tray; neither do values of an alignment above that of a word.
+//! *Why no value is lost*: the exchanges of `tail` order the claims, and each claim ends with a
+//! flag that the consumer finds, since both compute the same entry: positions of one block have one
+//! level and one generation (rules 4, 7), and entries of different live blocks differ. *Why no
+//! thread hangs*: a producer repeats its exchange only if another claim, a close or the consumer
+//! was faster. The consumer never waits: a slot that is claimed and not yet written gives *retry*,
+//! and the values behind it are delayed until that producer runs again.
 //!
-//! *Why nothing is lost*: the exchanges of `tail` order the claims, and each claim ends with a flag
-//! that the consumer finds, since both compute the same entry: positions of one block have one
-//! level and one generation (rules 4, 7), and entries of different live blocks differ. *Why nobody
-//! hangs*: a producer repeats its exchange only if another claim, a close or the consumer was
-//! faster. The consumer never waits: a slot that is claimed and not yet written is *busy*, and what
-//! is behind it is delayed until that producer goes on.
-//!
-//! A position has 54 bits, or 22 on targets without 64-bit atomics. There a producer that is held
-//! up between its look and its exchange for exactly a multiple of 2^22 messages would trust a look
-//! that is too old.
+//! A position has 54 bits, or 22 on targets without 64-bit atomics. There an ABA problem is
+//! possible: a producer that is suspended between its load and its exchange for exactly a multiple
+//! of 2^22 messages would rely on an outdated load.
 //!
 //! # Memory
 //!
-//! The box is eight words and a value. What producers touch at each push stands first, what the
-//! consumer writes at each pop last, so that its owner can lay a boundary of cache lines between.
-//! The heap holds nothing before two values are inside at a time, then a root of some 200 bytes
-//! and, for a box that is never deeper than a block, two or three blocks. Where nothing may be
-//! allocated later the consumer [reserves](Mailbox::reserve) all of it before.
+//! The mailbox is eight words and a value. The fields that producers touch at each push come first,
+//! those that the consumer writes at each pop come last, so that its owner can put a cache-line
+//! boundary between them. The heap holds nothing before two values are inside at the same time,
+//! then a root of some 200 bytes and, for a mailbox that is never deeper than a block, two or three
+//! blocks. Where nothing may be allocated later, the consumer [reserves](Mailbox::reserve) all of
+//! it in advance.
 
 #![expect(unsafe_code, reason = "says that the box may be shared between threads")]
 
@@ -108,9 +142,9 @@ mod tail;
 
 use core::{fmt, marker::PhantomData, ptr};
 
-pub use consumer::{Popped, Seen};
-pub use producer::{Bar, Permit, Pushed};
-use store::{Block, Root, Tray};
+pub use consumer::{EmptyToken, Popped};
+pub use producer::{Permit, Pushed, WaiterReservation};
+use store::{Block, InlineSlot, Root};
 pub use tail::{CAPACITY_MAX, RESERVE_MAX};
 use tail::{Tail, ahead};
 
@@ -118,7 +152,7 @@ pub use crate::mpsc::Pop;
 use crate::{
     const_unless_loom,
     mail_word::{AtomicWord, Word},
-    prim::{
+    primitive::{
         UnsafeCell,
         atomic::{
             AtomicPtr, AtomicU32,
@@ -127,12 +161,12 @@ use crate::{
     },
 };
 
-/// The bit of `limit` that says that the box evicts.
+/// The bit of `limit` that marks an evicting mailbox.
 const EVICTING: u32 = 1 << 31;
 
 /// A queue of values for one consumer; see the [module](self) for the protocol.
 ///
-/// What is inside when it is dropped is dropped with it, each once.
+/// Dropping the mailbox drops each value inside once.
 ///
 /// # Examples
 ///
@@ -158,31 +192,32 @@ const EVICTING: u32 = 1 << 31;
 #[repr(C)]
 pub struct Mailbox<T> {
     tail: AtomicWord,
-    /// A copy of `freed`, perhaps an old one (rule 1).
-    freed_seen: AtomicWord,
+    /// A copy of `freed`, perhaps outdated (rule 1).
+    freed_cache: AtomicWord,
     roots: [AtomicPtr<Root<T>>; 2],
-    /// The capacity, and whether the box evicts.
+    /// The capacity, and whether the mailbox evicts.
     limit: u32,
-    /// How many values were taken whose room is not yet free; in an evicting box, where no room is
-    /// held, the lock of rule 9.
+    /// The number of values that were taken and whose room is not yet free; in an evicting mailbox,
+    /// which holds no room, the lock of rule 9.
     held: AtomicU32,
     freed: AtomicWord,
-    /// The block that the consumer takes from, or null if it has to look for it.
+    /// The block that the consumer takes from, or null if the consumer has to find it.
     block: UnsafeCell<*mut Block<T>>,
-    tray: Tray<T>,
+    inline_slot: InlineSlot<T>,
     _owns: PhantomData<T>,
 }
 
-// SAFETY: values are moved through the box from thread to thread (`T: Send`); references to a value
-// in it are never given out. The cell is the consumer's, of which there is one at a time.
+// SAFETY: values are moved through the mailbox from thread to thread (`T: Send`); it never gives
+// out references to a value inside. Only the consumer uses the cell, and there is one consumer at a
+// time.
 unsafe impl<T: Send> Sync for Mailbox<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Send for Mailbox<T> {}
 
 impl<T> Mailbox<T> {
     const_unless_loom! {
-        /// A box for at most `capacity` values. Nothing is allocated before two are inside, and
-        /// never more than the values need that are inside at a time.
+        /// A mailbox for at most `capacity` values. It allocates nothing before two values are
+        /// inside, and never more than the values inside need.
         ///
         /// # Panics
         ///
@@ -194,7 +229,7 @@ impl<T> Mailbox<T> {
     }
 
     const_unless_loom! {
-        /// A box for at most `capacity` values, for [`push_or_evict`](Self::push_or_evict).
+        /// A mailbox for at most `capacity` values, for [`push_or_evict`](Self::push_or_evict).
         ///
         /// # Panics
         ///
@@ -207,7 +242,7 @@ impl<T> Mailbox<T> {
 
     const_unless_loom! {
         /// As [`new`](Self::new), with positions that begin at `start`, so that a test reaches
-        /// their wrap-around: that of a negative number is near.
+        /// their wrap-around: a small negative number is just before it.
         #[doc(hidden)]
         #[must_use]
         pub const fn with_start(capacity: usize, start: isize) -> Self {
@@ -222,27 +257,28 @@ impl<T> Mailbox<T> {
             #[expect(clippy::cast_possible_truncation, reason = "asserted above")]
             let limit = capacity as u32 | kind;
             let start = Tail::new(start as Word);
-            let has_tray = kind & EVICTING == 0 && Tray::<T>::FITS;
-            let tail = if has_tray { start.with_tray() } else { start };
+            let has_inline_slot = kind & EVICTING == 0 && InlineSlot::<T>::FITS;
+            let tail = if has_inline_slot { start.with_inline_slot() } else { start };
             Self {
                 tail: AtomicWord::new(tail.0),
-                freed_seen: AtomicWord::new(start.0),
+                freed_cache: AtomicWord::new(start.0),
                 roots: [AtomicPtr::new(ptr::null_mut()), AtomicPtr::new(ptr::null_mut())],
                 limit,
                 held: AtomicU32::new(0),
                 freed: AtomicWord::new(start.0),
                 block: UnsafeCell::new(ptr::null_mut()),
-                tray: Tray::new(),
+                inline_slot: InlineSlot::new(),
                 _owns: PhantomData,
             }
         }
     }
 
-    /// Refuses every push from now on; says whether this call did it. What was accepted before
-    /// stays and is to be popped: after this, the first [`Pop::Empty`] is final.
+    /// Refuses every push from now on; returns whether this call closed the mailbox. Values that
+    /// were accepted before stay and can be popped: after the close, the first [`Pop::Empty`] is
+    /// final.
     pub fn close(&self) -> bool {
-        // AcqRel: pairs with the loads of the tail in both directions; the closer sees what came
-        // before an earlier closing.
+        // AcqRel: pairs with the loads of the tail in both directions; the closer sees what
+        // happened before an earlier close.
         let before = self.tail.fetch_or(Tail(0).closed().0, AcqRel);
         !Tail(before).is_closed()
     }
@@ -253,20 +289,20 @@ impl<T> Mailbox<T> {
         self.tail(Acquire).is_closed()
     }
 
-    /// Whether the consumer has said that it is idle and nobody has pushed since.
+    /// Whether the consumer has gone idle and no thread has pushed since.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.tail(Acquire).is_idle()
     }
 
-    /// How much room is taken: values inside or on their way, and those whose room is held. Others
-    /// may change it meanwhile.
+    /// How much room is taken: by values that are inside or claimed, and by values whose room is
+    /// held. Other threads may change the number at any time.
     #[must_use]
     pub fn len(&self) -> usize {
-        // Acquire: pairs with the consumer's store; who sees a value leave also sees it claimed, so
-        // the difference is not negative.
+        // Acquire: pairs with the consumer's store; a thread that sees a value freed also sees its
+        // claim, so the difference is not negative.
         let freed = self.freed.load(Acquire);
-        // Relaxed: a count. The consumer may have gone on between the two looks.
+        // Relaxed: a count. The consumer may have freed more between the two loads.
         let inside = ahead(self.tail(Relaxed).position(), freed);
         usize::try_from(inside.max(0)).map_or(self.capacity(), |n| n.min(self.capacity()))
     }
@@ -277,7 +313,7 @@ impl<T> Mailbox<T> {
         self.len() == 0
     }
 
-    /// How many values have room at most.
+    /// The largest number of values inside.
     #[must_use]
     #[inline]
     pub const fn capacity(&self) -> usize {

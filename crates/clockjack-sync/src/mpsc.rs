@@ -1,84 +1,91 @@
-//! An intrusive queue of many producers and one consumer, in which a push never waits.
+//! An intrusive multi-producer, single-consumer queue, in which a push never waits.
 //!
-//! Two layers. [`Chain`] is the bare queue: a push is one swap and one store. [`Queue`] puts a
-//! *gate* in front of it, which counts, bounds and closes. The idea of the chain is Dmitry Vyukov's
-//! (intrusive MPSC node-based queue, 1024cores); it differs in having no stub node, see below.
+//! There are two layers. [`IntrusiveQueue`] is the bare queue: a push is one swap and one store.
+//! [`Queue`] puts a *semaphore* in front of it, which counts the items, bounds them and closes the
+//! queue, as the semaphore of tokio's mpsc channel does. The bare queue is Dmitry Vyukov's
+//! intrusive MPSC node-based queue (1024cores), without a stub node; see below.
 //!
 //! Nodes carry their own link ([`Linked`](crate::link::Linked)), so a mailbox may take them from a
-//! pool, a box or a static. With feature `alloc`, `bounded` and `unbounded` give shared handles
+//! pool, a box or a static. With feature `alloc`, `bounded` and `unbounded` return shared handles
 //! to a queue of boxed values and need no unsafe code.
 //!
-//! # Protocol of the chain
+//! # Protocol of the intrusive queue
 //!
 //! Roles: *producers* (any number, any context, interrupts too), one *consumer*.
 //!
 //! ```text
 //!   consumer                                   producers
-//!   head ──► A ──► B ──► C ──╳   D ◄── tail    D is swapped in, C is not yet linked to it: busy
+//!   head ──► A ──► B ──► C ──╳   D ◄── tail    D is swapped in, C is not yet linked to it: retry
 //!
 //!   head = null   first ──► A ──► B ◄── tail   the consumer takes `first` over as its head
 //!   head = null   first = null   tail = null   empty
 //! ```
 //!
 //! 1. A producer clears the link of its node, swaps the node into `tail`, and then stores the
-//!    node's address in the link of the node that was the tail before, or in `first` if there was
-//!    none. Between swap and store the chain is *broken* there, and only there.
-//! 2. Only the producer whose swap returned a node writes that node's link, once. So the consumer
-//!    may let go of a node whose link it has seen set: nobody will touch it again.
-//! 3. The consumer takes the head if its link is set. If it is not set, the head is perhaps the
-//!    last node: a compare-exchange of `tail` from that node to null decides. Success: the node is
-//!    the consumer's and the chain is empty. Failure: somebody has swapped behind it and will write
-//!    its link, so it must stay: the pop is *busy*.
-//! 4. The consumer clears `first` when it takes it over, thus before rule 3 can make `tail` null,
-//!    thus before a producer can find null there and store into `first` again.
-//! 5. Empty is said only after `head`, `first` and `tail` were all found null, in this order.
+//!    node's address in the link of the previous tail, or in `first` if the queue was empty.
+//!    Between the swap and the store the list is *broken* at that link, and only there.
+//! 2. Only the producer whose swap returned a node writes that node's link, and writes it once. So
+//!    the consumer may free a node as soon as it sees the node's link set: no producer touches the
+//!    node again.
+//! 3. The consumer takes the head if the link of the head is set. If the link is not set, the head
+//!    may be the last node, and a compare-exchange of `tail` from that node to null decides.
+//!    Success: the node belongs to the consumer and the queue is empty. Failure: a producer has
+//!    swapped a node in behind the head and will write the link of the head, so the head must stay:
+//!    the pop returns [`Pop::Retry`].
+//! 4. The consumer clears `first` when it takes `first` over as its head. That is before rule 3 can
+//!    make `tail` null, and therefore before a producer can find null there and store into `first`
+//!    again.
+//! 5. The consumer reports empty only after it found `head`, `first` and `tail` null, in this
+//!    order.
 //!
-//! The stub of the classic queue, which must be re-inserted whenever the last node is popped and
-//! whose re-insertion races with producers, is `first` here: it never travels through the chain,
-//! and the one compare-exchange of rule 3 does the work. So the queue may be moved, is built in a
-//! constant and costs no node.
+//! The stub node of the classic queue must be re-inserted whenever the last node is popped, and the
+//! re-insertion races with producers. Here `first` takes the place of the stub: `first` never
+//! travels through the list, and the one compare-exchange of rule 3 does the work. So the queue may
+//! be moved, can be built in a constant and costs no node.
 //!
-//! *Why nothing is lost*: `tail` totally orders the nodes between two moments of emptiness, and
-//! each swap gives its producer the one place that must point to its node. *Why nobody hangs*: a
-//! producer takes a fixed number of steps. The consumer never waits either; if a producer is
-//! interrupted between its two steps then the consumer is told [`Pop::Busy`] and does something
-//! else. An item behind the break is delayed until that producer runs again, not lost.
+//! *Why no item is lost*: between two moments of emptiness `tail` totally orders the nodes, and
+//! each swap gives its producer the one place that must point to its node. *Why no thread hangs*: a
+//! producer takes a fixed number of steps. The consumer never waits either: if a producer is
+//! interrupted between its two steps, the pop returns [`Pop::Retry`] and the consumer can do other
+//! work. An item behind the broken link is delayed until that producer runs again; it is not lost.
 //!
-//! # Protocol of the gate
+//! # Protocol of the semaphore
 //!
 //! ```text
-//!   admitted  [ count ............ | closed ]   read-modify-writes by producers and closers
-//!   left      [ count ............ |   0    ]   stores by the consumer
+//!   acquired  [ count ............ | closed ]   read-modify-writes by producers and closers
+//!   released  [ count ............ |   0    ]   stores by the consumer
 //! ```
 //!
-//! 6. A push is *admitted* by a read-modify-write of `admitted`, before it touches the chain. In an
-//!    unbounded queue it is one addition; whoever finds the closed bit in the old value takes its
-//!    addition back and is refused. In a bounded one it is a compare-exchange that fails if the
-//!    word has changed, so a refused push disturbs nobody.
-//! 7. A bounded push reads `admitted` before `left`. Then "full" was true when it read `admitted`,
-//!    and the exchange succeeds only if there is still room.
-//! 8. Closing sets the bit. All admissions and the closing are totally ordered by the one word:
-//!    that is the point where they take effect.
-//! 9. The consumer counts in `left` what it has taken. An empty chain is reported as [`Pop::Empty`]
-//!    only if `left` equals `admitted`, else as busy: an admitted item is on its way. So once the
-//!    queue is closed, the first [`Pop::Empty`] is final, and everything admitted before it was
-//!    seen.
+//! 6. A push *acquires a permit* by a read-modify-write of `acquired`, before it touches the list.
+//!    In an unbounded queue that is one addition; a producer that finds the closed bit in the old
+//!    value subtracts again and is refused. In a bounded queue it is a compare-exchange, which
+//!    fails if the word has changed, so a refused push does not disturb other producers.
+//! 7. A bounded push reads `acquired` before `released`. So "full" was true when the producer read
+//!    `acquired`, and the exchange succeeds only if there still is a permit.
+//! 8. Closing sets the bit. The one word totally orders all acquisitions and the close: it is their
+//!    linearization point.
+//! 9. The consumer releases the permit of each item that it takes, by counting it in `released`. An
+//!    empty list is reported as [`Pop::Empty`] only if `released` equals `acquired`, else as
+//!    [`Pop::Retry`]: a producer that holds a permit has not linked its item yet. So once the queue
+//!    is closed, the first [`Pop::Empty`] is final: the consumer has seen every item whose push
+//!    succeeded.
 //!
 //! # Sleeping
 //!
-//! The queue wakes nobody. A consumer that wants to sleep announces it by a read-modify-write of a
-//! word that producers change after their push (or both sides use `fence(SeqCst)` between their two
-//! steps), and pops once more after the announcement. On busy it stays scheduled.
+//! The queue does not wake its consumer. A consumer that wants to sleep announces that by a
+//! read-modify-write of a word that producers change after their push (or both sides use
+//! `fence(SeqCst)` between their two steps), and pops once more after the announcement. On
+//! [`Pop::Retry`] the consumer stays scheduled.
 
 #[cfg(feature = "alloc")]
 mod boxed;
-mod chain;
-mod gate;
 mod handles;
+mod intrusive_queue;
 mod queue;
+mod semaphore;
 
 #[cfg(feature = "alloc")]
 pub use boxed::{BoxConsumer, BoxProducer, Boxed, Node, bounded, unbounded};
-pub use chain::{Chain, Pop};
 pub use handles::{Consumer, Producer};
+pub use intrusive_queue::{IntrusiveQueue, Pop};
 pub use queue::Queue;

@@ -1,9 +1,9 @@
-//! Deliberate faults that a model must find: the question "is mutant NAME switched on?".
+//! Mutants: deliberate faults that a model must find. The macro asks "is mutant NAME switched on?".
 //!
 //! In an ordinary build [`mutant!`](crate::mutant!) is the constant `false` and leaves no code.
-//! Built with `--cfg mutants` it compares its name with the environment variable
-//! `CLOCKJACK_MUTANT`, so one build serves every mutant. `mutants.toml` in each crate lists them
-//! with the test that must fail; `cargo xtask mutants` runs them all.
+//! With `--cfg mutants` the macro compares its name with the environment variable
+//! `CLOCKJACK_MUTANT`, so one build serves every mutant. `mutants.toml` in each crate lists the
+//! mutants with the test that must fail; `cargo xtask mutants` runs them all.
 
 /// Whether the mutant of this name is switched on; the constant `false` outside `--cfg mutants`.
 #[doc(hidden)]

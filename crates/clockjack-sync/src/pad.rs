@@ -1,4 +1,4 @@
-//! Padding to cache lines, so that two writers do not share one.
+//! Padding to cache lines, so that two writers do not share a line (no false sharing).
 
 use core::ops::{Deref, DerefMut};
 

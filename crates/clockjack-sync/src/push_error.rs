@@ -1,4 +1,4 @@
-//! The error of every refused push: it carries the refused value back.
+//! The error of every refused push; it contains the refused value.
 
 use core::{error::Error, fmt};
 

@@ -1,9 +1,9 @@
-//! Numbers out of a seed, the same on every machine: SplitMix64 (Steele, Lea and Flood, "Fast
-//! splittable pseudorandom number generators", 2014), a counter and what scrambles it. Not for
-//! secrets.
+//! A seeded pseudorandom number generator, the same on every machine: SplitMix64 (Steele, Lea and
+//! Flood, "Fast splittable pseudorandom number generators", 2014), a counter and a mixing function.
+//! Not for secrets.
 //!
-//! It has nothing to do with threads. It is here because all who draw numbers stand above this
-//! crate.
+//! It has nothing to do with threads. It is here because every crate that draws numbers depends on
+//! this crate.
 
 /// By how much the counter rises: the odd number nearest to 2^64 divided by the golden ratio.
 pub const STEP: u64 = 0x9e37_79b9_7f4a_7c15;

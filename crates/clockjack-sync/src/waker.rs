@@ -1,45 +1,47 @@
-//! One waker that any thread may wake while its task puts another in its place.
+//! An atomic waker: one waker that any thread may wake while its task replaces it.
+//!
+//! The algorithm follows `AtomicWaker` of the crate `futures`: registering and waking meet in one
+//! atomic word.
 //!
 //! # Protocol
 //!
-//! Roles: the *registrar*, who polls and wants to be woken, and *notifiers*, any number, in any
-//! context. One word and a cell:
+//! Roles: the *registrar*, a task that polls and wants to be woken, and *notifiers*, any number, in
+//! any context. One word and a cell:
 //!
 //! ```text
-//!      1       0
-//!   [ WOKEN | HELD ]
+//!      1        0
+//!   [ WAKING | REGISTERING ]
 //!
-//!   idle ── register ──► HELD ── left ──► idle      a wake meanwhile sets WOKEN too
-//!   idle ── wake, take ──► WOKEN ── left ──► idle
+//!   0 ── register ──► REGISTERING ── unlock ──► 0      a wake meanwhile sets WAKING too
+//!   0 ── wake, take ──► WAKING ── unlock ──► 0
 //! ```
 //!
-//! 1. A registrar holds the cell from its exchange of idle for HELD to its swap to idle. In between
+//! 1. A registrar owns the cell from its exchange of 0 for REGISTERING to its swap to 0. In between
 //!    it compares and moves wakers, and calls none of their code: it clones before, drops after.
-//! 2. A notifier sets WOKEN. If the word was idle then it holds the cell until its swap to idle,
-//!    and takes the waker out. If it was not, it leaves at once: rules 3 and 4 say who acts for it.
-//! 3. A registrar leaves by a swap that acquires what such a notifier released, and then looks at
-//!    what it waits for: its look finds what the notifier did.
-//! 4. So does a notifier, and then wakes: what is woken finds what the second notifier did.
-//! 5. A registrar that finds the cell held, by a notifier or by another registrar, does not wait:
+//! 2. A notifier sets WAKING. If the word was 0, the notifier owns the cell until its swap to 0,
+//!    and takes the waker out. If the word was not 0, the notifier returns at once: by rules 3 and
+//!    4 another thread acts for it.
+//! 3. A registrar unlocks by a swap that acquires what such a notifier released, and then checks
+//!    the condition that it waits for: that check sees what the notifier did.
+//! 4. A notifier that owns the cell unlocks the same way, and then wakes the task: the woken task
+//!    sees what the second notifier did.
+//! 5. A registrar that finds the cell owned, by a notifier or by another registrar, does not wait:
 //!    it wakes its own waker, so that its task is polled and registers again.
 //!
-//! *Why no wake is lost*: a notifier first makes the condition true and then comes here; a
-//! registrar registers first and then looks at the condition. Both change the one word by
-//! read-modify-writes. If the notifier's comes before the registrar's last, the registrar's look
-//! finds the condition true. If it comes later, it finds the waker.
+//! *Why no wake-up is lost*: a notifier first makes the condition true and then comes here; a
+//! registrar first registers and then checks the condition. Both change the one word by
+//! read-modify-writes. If the notifier's comes before the registrar's last one, the registrar's
+//! check finds the condition true. If it comes later, the notifier finds the waker.
 //!
-//! *Why nobody hangs*: there is no loop. A waker is woken and dropped while nothing is held, so its
-//! code may come back here.
-//!
-//! The idea of one word in which registering and waking meet is that of `AtomicWaker` in the crate
-//! `futures`.
+//! *Why no thread hangs*: there is no loop. A waker is woken and dropped while its thread does not
+//! own the cell, so the waker's code may call this module again.
 #![expect(unsafe_code, reason = "the waker is moved under the protocol above")]
 
 use core::{fmt, mem, task::Waker};
 
 use crate::{
     const_unless_loom, mutant,
-    prim::{
+    primitive::{
         UnsafeCell,
         atomic::{
             AtomicU32,
@@ -48,12 +50,12 @@ use crate::{
     },
 };
 
-/// A registrar is at the cell.
-const HELD: u32 = 1;
-/// A notifier is at the cell, or came while a registrar was.
-const WOKEN: u32 = 2;
+/// A registrar owns the cell.
+const REGISTERING: u32 = 1;
+/// A notifier owns the cell, or came while another thread owned it.
+const WAKING: u32 = 2;
 
-/// Room for one waker; see the [module](self).
+/// A slot for one waker; see the [module](self).
 ///
 /// # Examples
 ///
@@ -63,7 +65,7 @@ const WOKEN: u32 = 2;
 ///
 /// let slot = AtomicWaker::new();
 /// slot.register(Waker::noop());
-/// // Here the task looks once more at what it waits for.
+/// // Here the task checks its condition once more.
 /// assert!(slot.take().is_some());
 /// assert!(slot.take().is_none());
 /// ```
@@ -73,8 +75,8 @@ pub struct AtomicWaker {
 }
 
 // SAFETY: the cell is the only part that is not `Sync` by itself. By rules 1 and 2 one thread at a
-// time has it, and the swap that ends that happens before the next one's beginning. `Waker` is
-// `Send`.
+// time owns it, and the swap by which an owner unlocks happens before the next owner's exchange.
+// `Waker` is `Send`.
 unsafe impl Sync for AtomicWaker {}
 
 impl AtomicWaker {
@@ -86,86 +88,88 @@ impl AtomicWaker {
         }
     }
 
-    /// Makes `waker` the one that is woken next, instead of an earlier one. The caller looks at
-    /// what it waits for *after* this, and returns pending only if that is still not so.
+    /// Makes `waker` the one that is woken next, instead of an earlier one. The caller checks its
+    /// condition *after* this, and returns pending only if the condition is still false.
     ///
-    /// Of two calls at the same time one may wake its waker instead; so does a call at the same
-    /// time as a [`wake`](Self::wake).
+    /// Of two concurrent calls one may wake its waker instead of registering it; so may a call that
+    /// is concurrent with a [`wake`](Self::wake).
     pub fn register(&self, waker: &Waker) {
-        if !self.try_hold() {
-            return self.meet(waker);
+        if !self.try_lock() {
+            return self.wake_now(waker);
         }
-        let is_known = self.with_held(|slot| slot.as_ref().is_some_and(|old| old.will_wake(waker)));
-        self.leave();
+        let is_known =
+            self.with_locked(|slot| slot.as_ref().is_some_and(|old| old.will_wake(waker)));
+        self.unlock();
         if is_known {
             return;
         }
-        // Rule 1: cloned while nothing is held. A notifier that comes now finds the old waker, or
-        // none; the exchange below comes later and shows what it did before.
+        // Rule 1: cloned while this thread does not own the cell. A notifier that comes now finds
+        // the old waker, or none; the exchange below comes later and acquires what the notifier
+        // did.
         let mut other = Some(waker.clone());
-        if !self.try_hold() {
-            return self.meet(waker);
+        if !self.try_lock() {
+            return self.wake_now(waker);
         }
-        self.with_held(|slot| mem::swap(slot, &mut other));
-        self.leave();
+        self.with_locked(|slot| mem::swap(slot, &mut other));
+        self.unlock();
     }
 
-    /// Wakes the waker that was registered, if there is one, and forgets it.
+    /// Wakes the registered waker, if there is one, and removes it.
     pub fn wake(&self) {
         if let Some(waker) = self.take() {
             waker.wake();
         }
     }
 
-    /// Takes the waker out, for the caller to wake it where foreign code may run.
+    /// Takes the waker out, for the caller to wake it where user code may run.
     ///
-    /// `None` if there is none, or if another thread is at it, which then wakes or looks in place
-    /// of this one: in either case the caller has nothing to do.
-    #[must_use = "whoever takes a waker out owes the wake"]
+    /// `None` if there is none, or if another thread owns the cell, which then wakes the task or
+    /// checks the condition in place of this one: in either case the caller has nothing to do.
+    #[must_use = "the caller has to wake the waker that it takes out"]
     pub fn take(&self) -> Option<Waker> {
-        // Release: what this notifier did before is seen by the registrar and by whoever wakes for
-        // it. Acquire: pairs with the swap of whoever was at the cell before.
-        let before = self.state.fetch_or(WOKEN, AcqRel);
+        // Release: the registrar, and the notifier that wakes for this one, see what this notifier
+        // did before. Acquire: pairs with the swap of the previous owner of the cell.
+        let before = self.state.fetch_or(WAKING, AcqRel);
         if before != 0 {
             return None;
         }
-        let waker = self.with_held(Option::take);
-        // Release: pairs with the next one at the cell. Acquire: pairs with notifiers that found
-        // WOKEN and left, for whom this one wakes (rule 4).
+        let waker = self.with_locked(Option::take);
+        // Release: pairs with the next owner of the cell. Acquire: pairs with notifiers that found
+        // WAKING and returned, for which this one wakes (rule 4).
         self.state.swap(0, AcqRel);
         waker
     }
 
-    /// Begins a registration; `false` if somebody is at the cell.
-    fn try_hold(&self) -> bool {
+    /// Begins a registration; `false` if another thread owns the cell.
+    fn try_lock(&self) -> bool {
         let order = if mutant!("waker-register-blindly") { Relaxed } else { Acquire };
-        // Acquire: pairs with the swap of the last one at the cell, so that the waker is there, and
-        // the registrar's next look finds what a notifier did. On failure it pairs with a
-        // notifier's WOKEN, for the same look.
-        self.state.compare_exchange(0, HELD, order, Acquire).is_ok()
+        // Acquire: pairs with the swap of the previous owner, so that the waker is visible, and the
+        // registrar's next check sees what a notifier did. On failure it pairs with a notifier's
+        // WAKING, for the same check.
+        self.state.compare_exchange(0, REGISTERING, order, Acquire).is_ok()
     }
 
     /// Ends a registration.
-    fn leave(&self) {
+    fn unlock(&self) {
         let order = if mutant!("waker-register-publishes-only") { Release } else { AcqRel };
-        // Release: pairs with the next one at the cell, who sees the waker. Acquire: pairs with the
-        // notifiers that came meanwhile and left (rule 3).
+        // Release: pairs with the next owner of the cell, which sees the waker. Acquire: pairs with
+        // the notifiers that came meanwhile and returned (rule 3).
         self.state.swap(0, order);
     }
 
     /// Rule 5.
     #[cold]
-    fn meet(&self, waker: &Waker) {
+    fn wake_now(&self, waker: &Waker) {
         if !mutant!("waker-meets-in-silence") {
             waker.wake_by_ref();
         }
     }
 
-    /// Gives the cell to whoever holds it.
-    fn with_held<R>(&self, f: impl FnOnce(&mut Option<Waker>) -> R) -> R {
+    /// Calls `f` with the contents of the cell, which the caller owns.
+    fn with_locked<R>(&self, f: impl FnOnce(&mut Option<Waker>) -> R) -> R {
         self.waker.with_mut(|slot| {
-            // SAFETY: the pointer is valid and aligned, as it points into `self`. The callers stand
-            // between their beginning and their swap (rules 1 and 2), so nobody else uses it.
+            // SAFETY: the pointer is valid and aligned, as it points into `self`. The callers are
+            // between their exchange and their swap (rules 1 and 2), so no other thread uses it.
             f(unsafe { &mut *slot })
         })
     }
@@ -179,7 +183,7 @@ impl Default for AtomicWaker {
 
 impl fmt::Debug for AtomicWaker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Relaxed: for people.
+        // Relaxed: only for debug output.
         let state = self.state.load(Relaxed);
         f.debug_struct("AtomicWaker").field("state", &state).finish_non_exhaustive()
     }

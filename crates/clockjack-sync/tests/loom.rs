@@ -13,18 +13,18 @@ extern crate alloc;
 mod chase_lev;
 #[path = "loom/counter.rs"]
 mod counter;
+#[path = "loom/index_stack.rs"]
+mod index_stack;
 #[path = "loom/injector.rs"]
 mod injector;
-#[path = "loom/lock.rs"]
-mod lock;
 #[path = "loom/mail.rs"]
 mod mail;
 #[path = "loom/mpsc.rs"]
 mod mpsc;
-#[path = "loom/return_stack.rs"]
-mod return_stack;
 #[path = "loom/ring.rs"]
 mod ring;
+#[path = "loom/spin_lock.rs"]
+mod spin_lock;
 #[path = "loom/tracked.rs"]
 mod tracked;
 #[path = "loom/waker.rs"]

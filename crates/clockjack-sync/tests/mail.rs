@@ -19,7 +19,7 @@ use std::{
     thread,
 };
 
-use clockjack_sync::mail::{Bar, CAPACITY_MAX, Mailbox, Pop, Popped, RESERVE_MAX};
+use clockjack_sync::mail::{CAPACITY_MAX, Mailbox, Pop, Popped, RESERVE_MAX, WaiterReservation};
 use clockjack_testing::{Patience, allocation::Counting};
 use pair::{Consumer, Pair, Step};
 use proptest::prelude::*;
@@ -45,7 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (1_usize..20).prop_map(Step::Hold),
         2 => Just(Step::Free),
         2 => Just(Step::Claim),
-        2 => Just(Step::GiveUp),
+        2 => Just(Step::Abandon),
         2 => Just(Step::Idle),
         1 => Just(Step::Shrink),
         1 => Just(Step::Release),
@@ -109,9 +109,9 @@ fn values_that_come_one_at_a_time_need_no_heap() {
     assert_eq!((alone, Consumer(&mailbox).pop()), ((0, 0), Pop::Item([7; 4])));
 }
 
-/// A block whose last position goes by on the tray is taken out of its entry like any other.
+/// A block whose last position is in the inline slot is taken out of its entry like any other.
 #[test]
-fn values_on_the_tray_and_in_blocks_take_turns_in_order() {
+fn values_in_the_inline_slot_and_in_blocks_alternate_in_order() {
     for burst in 1..40 {
         let mailbox = Mailbox::new(1000);
         let mut next = 0..;
@@ -145,7 +145,7 @@ fn values_of_a_great_alignment_stand_where_they_may() {
             unsafe { value.read() }
         };
         // SAFETY: this is the only consumer, and what is read needs no drop.
-        let popped = unsafe { mailbox.pop_by(read) };
+        let popped = unsafe { mailbox.pop_with(read) };
         assert_eq!(popped, Popped::Item(Wide(n)));
     }
 }
@@ -295,7 +295,7 @@ fn nothing_is_freed_while_something_is_inside() {
     assert!(!Consumer(&mailbox).release());
     let permit = mailbox.claim().unwrap();
     assert_eq!(Consumer(&mailbox).pop(), Pop::Item(1));
-    assert_eq!(Consumer(&mailbox).pop(), Pop::Busy);
+    assert_eq!(Consumer(&mailbox).pop(), Pop::Retry);
     assert!(!Consumer(&mailbox).release());
     assert!(!Consumer(&mailbox).try_idle());
     let _ = permit.write(2);
@@ -345,7 +345,7 @@ fn an_evicting_box_gives_the_oldest_for_the_newest() {
     let permits = [(); 3].map(|()| mailbox.claim().unwrap());
     assert!(mailbox.push_or_evict(1, |_| unreachable!()).unwrap_err().is_full());
     drop(permits);
-    // Marks of what was given up make room, and nobody hears of them.
+    // Marks of abandoned claims make room, and are not reported.
     assert!(mailbox.push_or_evict(1, |_| unreachable!()).is_ok());
     mailbox.close();
     assert!(mailbox.push_or_evict(1, |_| unreachable!()).unwrap_err().is_closed());
@@ -416,7 +416,7 @@ fn stress(mailbox: &Mailbox<(usize, usize)>, n_each: usize, mut now_and_then: im
                     expected[id] += 1;
                     patience.renew();
                 }
-                Pop::Busy => patience.wait(),
+                Pop::Retry => patience.wait(),
                 Pop::Empty => {
                     now_and_then();
                     if consumer.try_idle() {
@@ -491,7 +491,7 @@ fn evicting_threads_and_a_consumer_see_each_value_once() {
         while done.load(Relaxed) < 3 {
             match consumer.pop() {
                 Pop::Item(value) => seen.push(value),
-                Pop::Empty | Pop::Busy => thread::yield_now(),
+                Pop::Empty | Pop::Retry => thread::yield_now(),
             }
         }
         for producer in producers {
@@ -507,28 +507,28 @@ fn evicting_threads_and_a_consumer_see_each_value_once() {
 }
 
 #[test]
-fn a_barred_box_says_full_to_all_but_those_who_wait() {
+fn a_reserved_mailbox_is_full_for_all_but_waiters() {
     let mailbox = Mailbox::new(2);
-    assert_eq!(mailbox.bar(), Bar::HasRoom);
+    assert_eq!(mailbox.reserve_for_waiters(), WaiterReservation::HasRoom);
     let _ = mailbox.push(1).unwrap();
     let _ = mailbox.push(2).unwrap();
-    assert_eq!(mailbox.bar(), Bar::Barred);
-    assert!(mailbox.claim_awaited().unwrap_err().is_full(), "waiting makes no room");
+    assert_eq!(mailbox.reserve_for_waiters(), WaiterReservation::Reserved);
+    assert!(mailbox.claim_for_waiter().unwrap_err().is_full(), "waiting makes no room");
     // SAFETY: this thread is the only consumer.
     assert_eq!(unsafe { mailbox.pop() }, Pop::Item(1));
     assert!(mailbox.push(4).unwrap_err().is_full(), "the room is for who waits");
-    let _ = mailbox.claim_awaited().unwrap().write(3);
+    let _ = mailbox.claim_for_waiter().unwrap().write(3);
     assert_eq!(mailbox.len(), 2);
-    mailbox.unbar();
+    mailbox.release_reservation();
     for n in [2, 3] {
         // SAFETY: as above.
         assert_eq!(unsafe { mailbox.pop() }, Pop::Item(n));
     }
     let _ = mailbox.push(4).unwrap();
     let _ = mailbox.push(5).unwrap();
-    assert_eq!(mailbox.bar(), Bar::Barred);
+    assert_eq!(mailbox.reserve_for_waiters(), WaiterReservation::Reserved);
     mailbox.close();
-    assert_eq!(mailbox.bar(), Bar::Closed);
-    assert!(mailbox.claim_awaited().unwrap_err().is_closed());
+    assert_eq!(mailbox.reserve_for_waiters(), WaiterReservation::Closed);
+    assert!(mailbox.claim_for_waiter().unwrap_err().is_closed());
     assert!(mailbox.push(6).unwrap_err().is_closed());
 }

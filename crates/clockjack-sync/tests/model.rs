@@ -13,11 +13,11 @@ use core::{
 use std::panic::catch_unwind;
 
 use clockjack_sync::{
-    Injector, ReturnStack,
-    counter::Striped,
+    IndexStack, Injector,
+    counter::StripedCounter,
+    index_stack::{Links, NIL},
     link::Batch,
     mpsc::{Boxed, Node, Pop, Queue},
-    return_stack::{Links, NIL},
     ring::{Owner, Steal},
 };
 use proptest::prelude::*;
@@ -214,9 +214,9 @@ proptest! {
     }
 
     #[test]
-    fn a_return_stack_agrees_with_a_vector(pushes in prop::collection::vec(0_usize..9, 0..40)) {
+    fn an_index_stack_agrees_with_a_vector(pushes in prop::collection::vec(0_usize..9, 0..40)) {
         let links = Slots((0..64).map(|_| AtomicU32::new(NIL)).collect());
-        let stack = ReturnStack::new();
+        let stack = IndexStack::new();
         for n in pushes {
             let n = u32::try_from(n).unwrap();
             for index in 0..n {
@@ -232,7 +232,7 @@ proptest! {
     fn a_counter_agrees_with_a_number(
         changes in prop::collection::vec((any::<usize>(), 0_usize..99), 0..60),
     ) {
-        let counter = Striped::new();
+        let counter = StripedCounter::new();
         let mut total = 0;
         for (stripe, n) in changes {
             if n % 3 == 0 && n <= total {
@@ -261,7 +261,7 @@ impl Links for Slots {
 
 #[test]
 fn a_counter_below_zero_is_given_as_zero() {
-    let counter = Striped::new();
+    let counter = StripedCounter::new();
     counter.sub(5, 1);
     assert_eq!(counter.sum(), 0);
     counter.add(6, 3);
@@ -270,8 +270,8 @@ fn a_counter_below_zero_is_given_as_zero() {
 
 #[test]
 #[should_panic(expected = "NIL names no element")]
-fn a_return_stack_refuses_the_index_that_names_none() {
-    ReturnStack::new().push(NIL, &Slots(Vec::new()));
+fn an_index_stack_refuses_the_index_that_names_none() {
+    IndexStack::new().push(NIL, &Slots(Vec::new()));
 }
 
 #[test]

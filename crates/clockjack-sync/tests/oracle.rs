@@ -52,7 +52,7 @@ proptest! {
                     let mut spilled = Vec::new();
                     ring.push(item, |items| spilled.extend(items));
                     worker.push(item);
-                    // The peer has no bound: what ours spills it gives up by popping, but the new
+                    // The peer has no bound: what ours spills it gives up by guard, but the new
                     // item is at its other end, so it is spilled in order of age.
                     if !spilled.is_empty() {
                         prop_assert_eq!(spilled.len(), N / 2 + 1);

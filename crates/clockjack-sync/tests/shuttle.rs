@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use clockjack_sync::{
     Injector,
     mpsc::{Boxed, Node},
-    prim::{explore, hint},
+    primitive::{explore, hint},
     ring::{Owner, Thief},
 };
 use shuttle::thread;

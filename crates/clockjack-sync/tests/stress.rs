@@ -12,11 +12,11 @@ use core::sync::atomic::{
 use std::thread;
 
 use clockjack_sync::{
-    Injector, ReturnStack,
-    counter::Striped,
+    IndexStack, Injector,
+    counter::StripedCounter,
+    index_stack::{Links, NIL},
     link::Batch,
     mpsc::{self, Boxed, Node, Pop},
-    return_stack::{Links, NIL},
     ring::{Owner, Steal},
 };
 use clockjack_testing::Patience;
@@ -127,7 +127,7 @@ fn a_bounded_queue_keeps_each_producers_order_and_its_bound() {
                     expected[id] += 1;
                     patience.renew();
                 }
-                Pop::Empty | Pop::Busy => patience.wait(),
+                Pop::Empty | Pop::Retry => patience.wait(),
             }
         }
     });
@@ -154,14 +154,14 @@ fn pushes_that_race_with_close_are_seen_or_come_back() {
             while popped < 20 {
                 match consumer.pop_value() {
                     Pop::Item(_) => popped += 1,
-                    Pop::Empty | Pop::Busy => patience.wait(),
+                    Pop::Empty | Pop::Retry => patience.wait(),
                 }
             }
             consumer.close();
             loop {
                 match consumer.pop_value() {
                     Pop::Item(_) => popped += 1,
-                    Pop::Busy => patience.wait(),
+                    Pop::Retry => patience.wait(),
                     Pop::Empty => break,
                 }
             }
@@ -194,7 +194,7 @@ fn an_injector_under_four_threads_conserves_items() {
                             batch.for_each(|node| ledger.see(node.into_value()));
                             patience.renew();
                         }
-                        Pop::Empty | Pop::Busy => patience.wait(),
+                        Pop::Empty | Pop::Retry => patience.wait(),
                     }
                 }
             });
@@ -220,7 +220,7 @@ impl Links for Slots {
 }
 
 #[test]
-fn elements_go_round_through_a_return_stack_without_loss() {
+fn elements_go_round_through_an_index_stack_without_loss() {
     const N_THREADS: u32 = 3;
     const N_EACH: u32 = 8;
     const N_ROUNDS: u32 = if cfg!(miri) { 15 } else { 3_000 };
@@ -229,7 +229,7 @@ fn elements_go_round_through_a_return_stack_without_loss() {
         links: (0..n).map(|_| AtomicU32::new(NIL)).collect(),
         out: (0..n).map(|_| AtomicBool::new(true)).collect(),
     };
-    let stack = ReturnStack::new();
+    let stack = IndexStack::new();
     let (slots, stack) = (&slots, &stack);
     thread::scope(|scope| {
         for first in (0..N_THREADS).map(|thread| thread * N_EACH) {
@@ -262,7 +262,7 @@ fn elements_go_round_through_a_return_stack_without_loss() {
 
 #[test]
 fn a_counter_is_exact_when_the_writers_are_done() {
-    let counter = Striped::new();
+    let counter = StripedCounter::new();
     thread::scope(|scope| {
         for hint in 0..4 {
             let counter = &counter;
@@ -293,7 +293,7 @@ fn a_single_thief_and_an_owner_at_the_wrap_around_see_each_item_once() {
                         ledger.see(item);
                         patience.renew();
                     }
-                    Steal::Empty | Steal::Busy => patience.wait(),
+                    Steal::Empty | Steal::Retry => patience.wait(),
                 }
                 core::iter::from_fn(|| own.pop()).for_each(|item| ledger.see(item));
             }

@@ -1,17 +1,17 @@
-//! A day of a thermostat, in no time: `cargo run -p clockjack-testkit --example thermostat`.
+//! A day of a thermostat in virtual time: `cargo run -p clockjack-testkit --example thermostat`.
 //!
-//! The thermostat looks at the temperature each ten minutes and turns the heating on or off. The
-//! test stands at both ends: it is the thermometer that is asked, and the heating that is told.
+//! The thermostat reads the temperature every ten minutes and turns the heating on or off. The test
+//! plays both sides: the thermometer, which is asked, and the heating, which receives commands.
 
 use core::time::Duration;
 
 use clockjack_actor::{Actor, ActorRef, Context, Failure, Next, Props};
 use clockjack_testkit::ManualTime;
 
-/// How often it looks.
+/// How often the thermostat reads the temperature.
 const PERIOD: Duration = Duration::from_secs(600);
 
-/// What the thermostat asks for, with where the answer goes.
+/// The thermostat's request, with the receiver of the answer.
 struct Read(ActorRef<Msg>);
 
 enum Msg {

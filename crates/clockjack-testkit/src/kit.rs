@@ -1,31 +1,35 @@
-//! One actor, called by hand.
+//! [`ActorTestKit`]: calls one actor directly.
 
 mod host;
 
-use alloc::{boxed::Box, collections::VecDeque, rc::Rc};
 use core::{any::type_name, cell::RefCell, fmt, panic::AssertUnwindSafe};
-use std::panic::{catch_unwind, resume_unwind};
+use std::{
+    collections::VecDeque,
+    panic::{catch_unwind, resume_unwind},
+    rc::Rc,
+};
 
 use clockjack_actor::{
     Actor, ActorRef, Context, Failure, IntoProps, Key, Mailbox, Next, Props, Signal,
-    testing::{Effect, Puppet, TimerHandle},
+    testing::{Effect, TestActor, TimerHandle},
 };
 
-use self::host::{Host, Work};
+use self::host::{Host, JobSlot};
 use crate::ManualTime;
 
-/// One actor that is called by hand, and what it does by its context.
+/// Calls one actor directly, and records what it does through its context.
 ///
-/// The actor handles what the test [runs](Self::run), and nothing else: what it tells itself waits
-/// in the [inbox](Self::take_inbox), timers fire when they are [sent](Self::send), and signals,
-/// those of children and watched actors included, come by [`signal`](Self::signal). What it does by
-/// its context is real, and written down as an [`Effect`]: so others are told what it tells them,
-/// children are started and run, and a job of the scheduler is done when the
-/// [time](Self::time) for it comes. Futures that it starts are written down, and are not run.
+/// The actor handles what the test [runs](Self::run), and nothing else: messages that it sends to
+/// itself wait in the [inbox](Self::take_inbox), timers fire when the test [sends](Self::send)
+/// them, and signals, including those of children and watched actors, come from
+/// [`signal`](Self::signal). What the actor does through its context really happens, and is
+/// recorded as an [`Effect`]: other actors receive its messages, children are started and run, and
+/// a scheduled job runs when its [time](Self::time) comes. Futures that the actor starts are
+/// recorded, but not run.
 ///
-/// A failure or a panic of the actor is one of the test; [`try_run`](Self::try_run) gives it.
-/// Strategies are not asked: for them, and for whatever needs more than one actor, there is
-/// [`ManualTime`].
+/// A failure or a panic of the actor fails the test; [`try_run`](Self::try_run) returns the failure
+/// instead. Strategies are not consulted: to test those, and everything that needs more than one
+/// actor, use [`ManualTime`].
 ///
 /// # Examples
 ///
@@ -66,81 +70,82 @@ use crate::ManualTime;
 /// assert!(!kit.send(timer), "it fires once");
 /// ```
 pub struct ActorTestKit<A: Actor> {
-    /// Away only while it is called.
-    puppet: Option<Puppet<A>>,
+    /// `None` only while the actor is being called.
+    test_actor: Option<TestActor<A>>,
     effects: VecDeque<Effect>,
     inbox: Rc<RefCell<VecDeque<A::Msg>>>,
-    work: Rc<Work<A::Msg>>,
+    jobs: Rc<JobSlot<A::Msg>>,
     host: ActorRef<A::Msg>,
     next: Next,
     time: ManualTime,
 }
 
 impl<A: Actor> ActorTestKit<A> {
-    /// Makes the actor, as `/user/kit`, and lets it start.
+    /// Makes the actor, with the path `/user/kit`, and starts it.
     ///
     /// # Panics
     ///
-    /// If it fails to.
+    /// If the start fails.
     pub fn new<P: IntoProps<Actor = A>>(props: P) -> Self {
         Self::named("kit", props)
     }
 
-    /// As [`new`](Self::new), by a name of one's own.
+    /// As [`new`](Self::new), with a custom name.
     ///
     /// # Panics
     ///
-    /// As there; also if that is no name.
+    /// As [`new`](Self::new); also if the name is invalid.
     pub fn named<P: IntoProps<Actor = A>>(name: &str, props: P) -> Self {
         let time = ManualTime::start();
-        let (work, inbox) = (Rc::<Work<A::Msg>>::default(), Rc::default());
-        let (its_work, its_inbox) = (Rc::clone(&work), Rc::clone(&inbox));
-        let host = Props::new(move || Host::new(Rc::clone(&its_work), Rc::clone(&its_inbox)));
+        let (jobs, inbox) = (Rc::<JobSlot<A::Msg>>::default(), Rc::default());
+        let (host_jobs, host_inbox) = (Rc::clone(&jobs), Rc::clone(&inbox));
+        let host = Props::new(move || Host::new(Rc::clone(&host_jobs), Rc::clone(&host_inbox)));
         let host = time.spawn(name, host.mailbox(Mailbox::unbounded()));
         time.settle();
-        let puppet = Some(Puppet::new(props));
+        let test_actor = Some(TestActor::new(props));
         let effects = VecDeque::new();
-        let mut this = Self { puppet, effects, inbox, work, host, next: Next::Stay, time };
-        let started = this.call(Puppet::start);
-        this.conclude("start", started);
+        let mut this = Self { test_actor, effects, inbox, jobs, host, next: Next::Stay, time };
+        let started = this.call(TestActor::start);
+        this.expect_ok("start", started);
         this
     }
 
-    /// Lets the actor handle a message, and then those that it takes back from its stash.
+    /// Calls the actor with a message, and then with the messages that it unstashes.
     ///
     /// # Panics
     ///
-    /// If it fails, panics, or has stopped before.
+    /// If the actor fails, panics, or has stopped before.
     #[track_caller]
     pub fn run(&mut self, msg: A::Msg) {
         let result = self.try_run(msg);
-        self.conclude("message", result);
+        self.expect_ok("message", result);
     }
 
     /// As [`run`](Self::run).
     ///
     /// # Errors
     ///
-    /// The failure of the actor, which goes on as if nothing had been.
+    /// The failure of the actor. The actor can be called again, as if it had not failed.
     ///
     /// # Panics
     ///
-    /// If it panics, or has stopped before.
+    /// If the actor panics, or has stopped before.
     #[track_caller]
     pub fn try_run(&mut self, msg: A::Msg) -> Result<Next, Failure> {
-        self.call(|puppet, cx| puppet.receive(cx, msg))
+        self.call(|test_actor, cx| test_actor.receive(cx, msg))
     }
 
-    /// Lets the actor handle a signal. The end of an actor that it watches by a message of its own
-    /// is that message.
+    /// Calls the actor with a signal. If the signal reports the termination of an actor that is
+    /// watched with a message, the actor is called with that message instead.
     ///
     /// # Panics
     ///
-    /// As [`run`](Self::run); also if it leaves the end of an actor unhandled.
+    /// As [`run`](Self::run); also if the actor leaves the termination of a watched actor
+    /// unhandled.
     #[track_caller]
     pub fn signal(&mut self, signal: Signal) {
         let result = self.try_signal(signal);
-        self.conclude("signal", result);
+        self.expect_ok("signal", result);
     }
 
     /// As [`signal`](Self::signal).
@@ -151,27 +156,27 @@ impl<A: Actor> ActorTestKit<A> {
     ///
     /// # Panics
     ///
-    /// As there.
+    /// As [`try_run`](Self::try_run).
     #[track_caller]
     pub fn try_signal(&mut self, signal: Signal) -> Result<Next, Failure> {
-        self.call(|puppet, cx| puppet.signal(cx, signal))
+        self.call(|test_actor, cx| test_actor.signal(cx, signal))
     }
 
-    /// The timer that is set by this key, to be [sent](Self::send).
+    /// The active timer with this key, to be [sent](Self::send).
     pub fn timer(&self, key: impl Into<Key>) -> Option<TimerHandle> {
-        self.puppet().timer(key.into())
+        self.test_actor().timer(key.into())
     }
 
-    /// Lets the actor handle the message of a timer. False, and nothing happens, if that timer has
-    /// fired for the last time, was cancelled, or another one is in its place.
+    /// Calls the actor with the message of a timer. Returns false, without effect, if the timer has
+    /// fired for the last time, was cancelled, or was replaced.
     ///
     /// # Panics
     ///
     /// As [`run`](Self::run).
     #[track_caller]
     pub fn send(&mut self, timer: TimerHandle) -> bool {
-        let puppet = self.puppet.as_mut().expect("it is away only while it is called");
-        let Some(msg) = puppet.fire(timer) else { return false };
+        let test_actor = self.test_actor.as_mut().expect("absent only during a call");
+        let Some(msg) = test_actor.fire(timer) else { return false };
         self.run(msg);
         true
     }
@@ -179,41 +184,41 @@ impl<A: Actor> ActorTestKit<A> {
     /// The actor.
     #[must_use]
     pub fn actor(&self) -> &A {
-        self.puppet().actor()
+        self.test_actor().actor()
     }
 
-    /// The actor, to be put in a state.
+    /// The actor, for changes of its state.
     pub fn actor_mut(&mut self) -> &mut A {
-        self.puppet.as_mut().expect("it is away only while it is called").actor_mut()
+        self.test_actor.as_mut().expect("absent only during a call").actor_mut()
     }
 
-    /// The address of the actor: what is sent there comes to its inbox.
+    /// A reference to the actor. Messages that are sent to it arrive in the inbox.
     #[must_use]
     pub fn actor_ref(&self) -> ActorRef<A::Msg> {
         self.host.clone()
     }
 
-    /// What the actor has returned last.
+    /// The last value that the actor returned.
     pub fn last(&self) -> Next {
         self.next
     }
 
-    /// Whether it has stopped itself.
+    /// Whether the actor has stopped itself.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.next == Next::Stop
     }
 
-    /// Takes the effects so far, the oldest first.
+    /// Takes the recorded effects, the oldest first.
     pub fn effects(&mut self) -> Vec<Effect> {
         self.effects.drain(..).collect()
     }
 
-    /// The oldest effect that was not looked at yet is this one.
+    /// Takes the oldest effect and expects that it is this one.
     ///
     /// # Panics
     ///
-    /// If it is another one, or there is none.
+    /// If the effect is another one, or if there is none.
     #[track_caller]
     pub fn expect_effect(&mut self, expected: &Effect) {
         match self.effects.pop_front() {
@@ -226,25 +231,24 @@ impl<A: Actor> ActorTestKit<A> {
         }
     }
 
-    /// There are no more effects.
+    /// Expects that there are no more effects.
     ///
     /// # Panics
     ///
-    /// If there are.
+    /// If there are effects.
     #[track_caller]
     pub fn expect_no_effects(&self) {
         let Self { effects, host, .. } = self;
         assert!(effects.is_empty(), "{host}: expected no effects, got {effects:?}");
     }
 
-    /// Takes what has come to the actor's address.
+    /// Takes the messages of the inbox.
     pub fn take_inbox(&mut self) -> Vec<A::Msg> {
         self.time.settle();
         self.inbox.borrow_mut().drain(..).collect()
     }
 
-    /// Lets the actor handle the oldest message that has come to its address; false if there is
-    /// none.
+    /// Calls the actor with the oldest message of the inbox. Returns false if there is none.
     ///
     /// # Panics
     ///
@@ -260,35 +264,39 @@ impl<A: Actor> ActorTestKit<A> {
         is_some
     }
 
-    /// The system around the actor, for probes, and for jobs that are to come due.
+    /// The system of the actor, for probes and for scheduled jobs.
     #[must_use]
     pub fn time(&self) -> &ManualTime {
         &self.time
     }
 
-    fn puppet(&self) -> &Puppet<A> {
-        self.puppet.as_ref().expect("it is away only while it is called")
+    fn test_actor(&self) -> &TestActor<A> {
+        self.test_actor.as_ref().expect("absent only during a call")
     }
 
-    /// Calls the actor in a turn of its host.
+    /// Calls the actor within a poll of its host.
     #[track_caller]
     fn call(
         &mut self,
-        call: impl FnOnce(&mut Puppet<A>, &mut Context<'_, Host<A::Msg>>) -> Result<Next, Failure>
+        call: impl FnOnce(&mut TestActor<A>, &mut Context<'_, Host<A::Msg>>) -> Result<Next, Failure>
         + 'static,
     ) -> Result<Next, Failure> {
-        assert!(!self.is_stopped(), "{}: it has stopped, and handles nothing more", self.host);
-        let mut puppet = self.puppet.take().expect("it is away only while it is called");
+        assert!(
+            !self.is_stopped(),
+            "{}: the actor has stopped and handles nothing more",
+            self.host
+        );
+        let mut test_actor = self.test_actor.take().expect("absent only during a call");
         let back = Rc::new(RefCell::new(None));
         let out = Rc::clone(&back);
-        self.work.begin(Box::new(move |cx| {
-            let result = catch_unwind(AssertUnwindSafe(|| call(&mut puppet, cx)));
-            *out.borrow_mut() = Some((puppet, result));
+        self.jobs.submit(Box::new(move |cx| {
+            let result = catch_unwind(AssertUnwindSafe(|| call(&mut test_actor, cx)));
+            *out.borrow_mut() = Some((test_actor, result));
         }));
         self.time.settle();
-        let (mut puppet, result) = back.take().expect("its host has had a turn");
-        self.effects.extend(puppet.take_effects());
-        self.puppet = Some(puppet);
+        let (mut test_actor, result) = back.take().expect("the host has run the job");
+        self.effects.extend(test_actor.take_effects());
+        self.test_actor = Some(test_actor);
         let result = result.unwrap_or_else(|payload| resume_unwind(payload));
         if let Ok(next) = &result {
             self.next = *next;
@@ -297,9 +305,9 @@ impl<A: Actor> ActorTestKit<A> {
     }
 
     #[track_caller]
-    fn conclude(&self, what: &str, result: Result<Next, Failure>) {
+    fn expect_ok(&self, what: &str, result: Result<Next, Failure>) {
         if let Err(failure) = result {
-            panic!("{}: the {what} has failed {}: {failure}", self.host, type_name::<A>());
+            panic!("{}: the {what} failed in {}: {failure}", self.host, type_name::<A>());
         }
     }
 }

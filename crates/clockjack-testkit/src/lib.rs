@@ -1,21 +1,22 @@
-//! Tests of actors in virtual time.
+//! Test kit for actors, in virtual time.
 //!
-//! Four things, from the whole to the part:
+//! The kit has four parts:
 //!
-//! * [`ManualTime`] is a whole system on the thread of the test. Nothing runs but when the test
-//!   says so, and no time passes but what the test lets pass; a day takes no longer than the
-//!   messages that are sent in it. The same test takes the same course each time.
-//! * [`TestProbe`] stands in for an actor that others talk to, and shows what they have said.
-//! * [`ActorTestKit`] calls one actor by hand, message by message, and writes down what it does.
-//! * [`for_each_seed`] runs a test in many orders of delivery, and names the one that failed.
+//! * [`ManualTime`] is a complete actor system on the thread of the test. Actors run only when the
+//!   test says so, and time passes only when the test advances it; a day takes no longer than the
+//!   messages that are sent in it. The same test runs in the same order every time.
+//! * [`TestProbe`] is an actor that records the messages it receives, so that a test can check
+//!   them.
+//! * [`ActorTestKit`] calls one actor directly, message by message, and records its effects.
+//! * [`for_each_seed`] runs a test in many orders of delivery, and reports the one that failed.
 //!
 //! # The model
 //!
-//! The test is outside: it tells, lets things happen, and looks. "Lets things happen" is always one
-//! of three: [`settle`](ManualTime::settle) runs until nobody has anything to do *now*;
-//! [`advance`](ManualTime::advance) does the same at each moment that something is due, in order;
-//! [`block_on`](ManualTime::block_on) goes on until a future has its output. The expectations of a
-//! probe settle first, so a test seldom has to.
+//! The test sends messages, lets the system run, and checks the results. There are three ways to
+//! let the system run: [`settle`](ManualTime::settle) runs until no actor has anything to do *now*;
+//! [`advance`](ManualTime::advance) does the same at each point in time at which something is due,
+//! in order; [`block_on`](ManualTime::block_on) runs until a future completes. The expectations of
+//! a probe call `settle` first, so a test seldom has to.
 //!
 //! # Examples
 //!
@@ -43,8 +44,6 @@
 //! out.expect_none();
 //! time.expect_no_failures();
 //! ```
-
-extern crate alloc;
 
 mod kit;
 mod manual_time;

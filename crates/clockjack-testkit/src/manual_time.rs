@@ -1,9 +1,9 @@
-//! A system in virtual time, turned by the test.
+//! [`ManualTime`]: an actor system in virtual time, run by the test.
 //!
-//! All of it is one thread. The test holds a [`ManualTime`], its probes hold the same system; who
-//! turns the crank borrows the [`RootContext`], so a handler that does so is found out.
+//! Everything runs on one thread. The test holds a [`ManualTime`], and its probes hold the same
+//! system. Running the system borrows the [`RootContext`] mutably, so a handler that tries to run
+//! the system is detected.
 
-use alloc::{collections::BTreeMap, rc::Rc, sync::Arc, task::Wake};
 use core::{
     cell::{Cell, RefCell, RefMut},
     fmt,
@@ -12,7 +12,7 @@ use core::{
     task::{Context, Poll, Waker},
     time::Duration,
 };
-use std::thread;
+use std::{collections::BTreeMap, rc::Rc, sync::Arc, task::Wake, thread};
 
 use clockjack_actor::{
     Actor, ActorPath, ActorRef, ActorSystem, EventKinds, Failure, FailureInfo, IntoProps, Mailbox,
@@ -23,30 +23,30 @@ use clockjack_time::{ManualClock, MonotonicClock as _, Tick, TimerInstant};
 
 use crate::{
     probe::TestProbe,
-    toolbox::{Bench, RESOLUTION},
+    toolbox::{ManualToolbox, RESOLUTION},
 };
 
-/// After how many turns a system that is never idle is given up, unless set. A turn is some dozens
-/// of steps, each of some dozens of messages: seconds, if all of them are busy.
-const TURNS_MAX: usize = 1_000;
-/// How many turns of such a system are looked at to learn who is busy.
-const TURNS_SAMPLED: usize = 16;
-/// How many of the busiest are named.
+/// The default limit of rounds for a system that is never idle. A round is some dozens of steps,
+/// each of some dozens of messages: seconds, if all of them are busy.
+const ROUNDS_MAX: usize = 1_000;
+/// The number of rounds that are sampled to find the busiest actors of such a system.
+const ROUNDS_SAMPLED: usize = 16;
+/// The number of busiest actors that the panic names.
 const BUSIEST_SHOWN: usize = 5;
-/// How often time is moved on for one future, or one end, before that is given up.
+/// The most advances of the time for one future, or for one shutdown.
 const JUMPS_MAX: usize = 100_000;
-/// How often something may be said to be due now, and nothing run, before that is given up.
+/// The most attempts to run something that is due and does not run.
 const STALLS_MAX: usize = 1_000;
 /// The name of the actor that collects failures.
 const COLLECTOR: &str = "testkit-failures";
 
-/// A system of actors on this thread, in a time that passes only by hand. Its clock has ticks of a
-/// millisecond; what is shorter adds up.
+/// An actor system on this thread, with a clock that only the test advances. The clock has ticks of
+/// a millisecond; shorter times add up.
 ///
 /// # Drop
 ///
-/// The system is terminated and run to its end. What has not stopped by then, and a task of the
-/// shutdown that did not succeed, is a panic that names it, unless the test panics already.
+/// Terminates the system and runs it until it has terminated. Panics if an actor has not stopped in
+/// time, or if a shutdown task did not succeed, unless the test is panicking already.
 ///
 /// # Examples
 ///
@@ -71,15 +71,15 @@ pub struct ManualTime {
     inner: Rc<Inner>,
 }
 
-/// What a [`ManualTime`] and its probes share.
+/// The state that a [`ManualTime`] and its probes share.
 pub(crate) struct Inner {
     root: RefCell<RootContext>,
     system: ActorSystem,
     clock: Arc<ManualClock>,
-    /// The time in nanoseconds, of which the clock knows whole ticks.
+    /// The time in nanoseconds; the clock has only the whole ticks of it.
     nanos: Cell<u128>,
     seed: u64,
-    turns_max: Cell<usize>,
+    rounds_max: Cell<usize>,
     /// How often in a row something was due and nothing ran.
     n_stalls: Cell<usize>,
     n_probes: Cell<usize>,
@@ -87,31 +87,32 @@ pub(crate) struct Inner {
 }
 
 impl ManualTime {
-    /// A system of default settings, in which messages are delivered in the order of sending.
+    /// Starts a system with default settings, in which messages are delivered in the order of
+    /// sending.
     ///
     /// # Panics
     ///
-    /// If the system does not start, as all constructors.
+    /// If the system does not start; so do all constructors.
     #[must_use]
     pub fn start() -> Self {
         Self::start_with(ActorSystem::builder("test"))
     }
 
-    /// A system of one's own settings.
+    /// Starts a system with custom settings.
     #[must_use]
     pub fn start_with(builder: SystemBuilder) -> Self {
         Self::start_seeded(builder, 0)
     }
 
-    /// A system in which a number decides who of those that are ready runs next: the same one, the
-    /// same course. Zero is the order in which they became ready. The order of the messages from
-    /// one actor to another is never changed.
+    /// Starts a system in which a seed decides which of the ready actors runs next; the same seed
+    /// gives the same order. Seed 0 is the order in which the actors became ready. The order of the
+    /// messages from one actor to another never changes.
     #[must_use]
     pub fn with_seed(seed: u64) -> Self {
         Self::start_seeded(ActorSystem::builder("test"), seed)
     }
 
-    /// As [`with_seed`](Self::with_seed), with one's own settings.
+    /// As [`with_seed`](Self::with_seed), with custom settings.
     ///
     /// # Panics
     ///
@@ -124,7 +125,7 @@ impl ManualTime {
 
     fn try_start(builder: SystemBuilder, seed: u64) -> Result<Self, StartError> {
         let clock = Arc::new(ManualClock::new(RESOLUTION));
-        let root = RootContext::new(Bench::new(Arc::clone(&clock), seed), builder)?;
+        let root = RootContext::new(ManualToolbox::new(Arc::clone(&clock), seed), builder)?;
         let system = root.system().clone();
         let inner = Inner {
             root: RefCell::new(root),
@@ -132,7 +133,7 @@ impl ManualTime {
             clock,
             nanos: Cell::new(0),
             seed,
-            turns_max: Cell::new(TURNS_MAX),
+            rounds_max: Cell::new(ROUNDS_MAX),
             n_stalls: Cell::new(0),
             n_probes: Cell::new(0),
             failures: Rc::default(),
@@ -146,14 +147,15 @@ impl ManualTime {
         Ok(this)
     }
 
-    /// Starts an actor below `/user`; nothing needs to be `Send`. It runs when the test settles.
+    /// Starts an actor under `/user`; nothing needs to be `Send`. The actor runs when the system
+    /// runs next.
     ///
     /// # Panics
     ///
-    /// If it is refused; [`try_spawn`](Self::try_spawn) gives the error.
+    /// If the actor is refused; [`try_spawn`](Self::try_spawn) returns the error instead.
     pub fn spawn<P: IntoProps>(&self, name: &str, props: P) -> ActorRef<MsgOf<P>> {
         self.try_spawn(name, props).unwrap_or_else(|refused| {
-            panic!("ManualTime: `{name}` is not started: {}", refused.discard())
+            panic!("ManualTime: cannot start `{name}`: {}", refused.discard())
         })
     }
 
@@ -170,7 +172,7 @@ impl ManualTime {
         self.inner.root("spawn").spawn(name, props)
     }
 
-    /// A probe with a name of its own, `probe-1` and so on.
+    /// Starts a probe with a generated name: `probe-1` and so on.
     #[must_use]
     pub fn probe<M: 'static>(&self) -> TestProbe<M> {
         let n = self.inner.n_probes.get() + 1;
@@ -178,33 +180,33 @@ impl ManualTime {
         self.probe_named(&format!("probe-{n}"))
     }
 
-    /// A probe with this name.
+    /// Starts a probe with this name.
     ///
     /// # Panics
     ///
-    /// If the name is taken or is none.
+    /// If the name is taken or invalid.
     #[must_use]
     pub fn probe_named<M: 'static>(&self, name: &str) -> TestProbe<M> {
         TestProbe::start(self, name)
     }
 
-    /// Runs until nobody has anything to do now; no time passes. Gives the number of turns.
+    /// Runs until no actor has anything to do now; no time passes. Returns the number of rounds.
     ///
     /// # Panics
     ///
-    /// If that does not come to an end: then the busiest actors are named.
+    /// If the system does not become idle; the message names the busiest actors.
     pub fn settle(&self) -> usize {
         self.inner.settle()
     }
 
-    /// How many turns may follow each other in one moment before [`settle`](Self::settle) gives up;
-    /// a thousand, if nothing else is set. A turn is up to 64 steps, a step up to 64 messages.
-    pub fn set_turns_max(&self, turns: usize) {
-        self.inner.turns_max.set(turns);
+    /// Sets how many rounds [`settle`](Self::settle) runs before it panics; the default is 1000. A
+    /// round is up to 64 steps, a step up to 64 messages.
+    pub fn set_rounds_max(&self, rounds: usize) {
+        self.inner.rounds_max.set(rounds);
     }
 
-    /// Lets time pass. Everything that is due meanwhile runs in order, each at its own time, with
-    /// all that follows from it.
+    /// Lets time pass. Everything that is due meanwhile runs in order, each at its own time and
+    /// with all its consequences.
     ///
     /// # Panics
     ///
@@ -214,8 +216,8 @@ impl ManualTime {
         while self.inner.jump(until) {}
     }
 
-    /// Lets time pass until something is due that makes anybody do something, and gives how much
-    /// that was. None, and no time passes, if nothing is due ever.
+    /// Lets time pass until something is due that makes an actor run, and returns how much time
+    /// that was. `None`, and no time passes, if nothing will ever be due.
     ///
     /// # Panics
     ///
@@ -225,27 +227,27 @@ impl ManualTime {
         self.inner.advance_to_next().then(|| self.now().since(before))
     }
 
-    /// Runs until a future has its output. Where nothing else can run, time passes.
+    /// Runs until a future completes and returns its output. Time passes when nothing else can run.
     ///
     /// # Panics
     ///
-    /// If the future waits and nothing is due that could end that; then the tree of actors is
-    /// shown. As [`settle`](Self::settle), too.
+    /// If the future is pending and nothing is due that could complete it; the message shows the
+    /// tree of actors. Also as [`settle`](Self::settle).
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let bell = Arc::new(Bell(AtomicBool::new(true)));
-        let waker = Waker::from(Arc::clone(&bell));
+        let wake_flag = Arc::new(WakeFlag(AtomicBool::new(true)));
+        let waker = Waker::from(Arc::clone(&wake_flag));
         let mut cx = Context::from_waker(&waker);
         let mut future = pin!(future);
         for _ in 0..JUMPS_MAX {
-            while bell.take() {
+            while wake_flag.take() {
                 if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                     return output;
                 }
                 self.settle();
             }
-            if !self.inner.advance_to_next() && !bell.is_rung() {
+            if !self.inner.advance_to_next() && !wake_flag.is_set() {
                 panic!(
-                    "ManualTime: deadlock at {:?}: the future waits, nobody has anything to do, \
+                    "ManualTime: deadlock at {:?}: the future is pending, no actor is ready, \
                      and nothing is due\n{}",
                     self.elapsed(),
                     self.inner.dump()
@@ -253,20 +255,20 @@ impl ManualTime {
             }
         }
         panic!(
-            "ManualTime: the future still waits at {:?}, after time was moved on {JUMPS_MAX} \
-             times\n{}",
+            "ManualTime: the future is still pending at {:?}, after {JUMPS_MAX} advances of the \
+             time\n{}",
             self.elapsed(),
             self.inner.dump()
         );
     }
 
-    /// The time.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> TimerInstant {
         self.inner.clock.now()
     }
 
-    /// How much time has passed since the start.
+    /// The time since the start.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.inner.elapsed()
@@ -278,36 +280,36 @@ impl ManualTime {
         self.inner.seed
     }
 
-    /// The system.
+    /// The actor system.
     #[must_use]
     pub fn system(&self) -> &ActorSystem {
         &self.inner.system
     }
 
-    /// Settles, and takes the failures of actors so far, whatever was decided about them.
+    /// Settles the system and takes the failures of actors so far, whatever was decided about them.
     #[must_use]
     pub fn take_failures(&self) -> Vec<FailureInfo> {
         self.settle();
         self.inner.failures.take()
     }
 
-    /// Settles, and expects that no actor has failed, those apart that were
+    /// Settles the system and expects that no actor has failed, apart from failures that were
     /// [taken](Self::take_failures).
     ///
     /// # Panics
     ///
-    /// If one has; then they are shown.
+    /// If an actor has failed; the message shows the failures.
     pub fn expect_no_failures(&self) {
         let failures = self.take_failures();
         let lines: String = failures.iter().map(|info| format!("\n  {info}")).collect();
         assert!(failures.is_empty(), "ManualTime: {} failures:{lines}", failures.len());
     }
 
-    /// Terminates the system and runs it to its end; time passes where that needs it.
+    /// Terminates the system and runs it until it has terminated; time passes as needed.
     ///
     /// # Panics
     ///
-    /// If it does not end: then those are named that are still there.
+    /// If the system does not terminate; the message names the remaining actors.
     pub fn shutdown(self) -> TerminationReport {
         self.inner.shutdown()
     }
@@ -324,9 +326,9 @@ impl Drop for ManualTime {
         }
         let TerminationReport { stragglers, shutdown, .. } = self.inner.shutdown();
         let lines: String = stragglers.iter().map(|path| format!("\n  {path}")).collect();
-        assert!(stragglers.is_empty(), "ManualTime: these had to be waited for too long:{lines}");
+        assert!(stragglers.is_empty(), "ManualTime: these actors did not stop in time:{lines}");
         if let Some(shutdown) = shutdown.filter(|shutdown| !shutdown.is_clean()) {
-            panic!("ManualTime: not all went well: {shutdown}");
+            panic!("ManualTime: the shutdown was not clean: {shutdown}");
         }
     }
 }
@@ -343,7 +345,7 @@ impl fmt::Debug for ManualTime {
 impl Inner {
     fn root(&self, what: &str) -> RefMut<'_, RootContext> {
         self.root.try_borrow_mut().unwrap_or_else(|_| {
-            panic!("ManualTime: `{what}` from inside a handler, while the system is being run")
+            panic!("ManualTime: `{what}` was called inside a handler, while the system is running")
         })
     }
 
@@ -352,23 +354,25 @@ impl Inner {
         Duration::from_nanos(nanos)
     }
 
-    /// The time after a while, in nanoseconds.
+    /// The time after a duration, in nanoseconds.
     pub(crate) fn after(&self, by: Duration) -> u128 {
         self.nanos.get().saturating_add(by.as_nanos())
     }
 
     pub(crate) fn settle(&self) -> usize {
-        let turns_max = self.turns_max.get();
-        for turns in 0..turns_max {
-            if !self.turn() {
-                return turns;
+        let rounds_max = self.rounds_max.get();
+        for rounds in 0..rounds_max {
+            if !self.run_round() {
+                return rounds;
             }
         }
         let mut busy = BTreeMap::<ActorPath, usize>::new();
-        for _ in 0..TURNS_SAMPLED {
-            self.turn();
-            for seen in testing::census(&self.system).into_iter().filter(|seen| seen.is_ready) {
-                *busy.entry(seen.path).or_default() += 1;
+        for _ in 0..ROUNDS_SAMPLED {
+            self.run_round();
+            for actor in
+                testing::all_actors(&self.system).into_iter().filter(|actor| actor.is_ready)
+            {
+                *busy.entry(actor.path).or_default() += 1;
             }
         }
         let mut busy: Vec<_> = busy.into_iter().collect();
@@ -376,14 +380,14 @@ impl Inner {
         let names: Vec<_> =
             busy.iter().take(BUSIEST_SHOWN).map(|(path, _)| path.to_string()).collect();
         panic!(
-            "ManualTime: never idle, not after {turns_max} turns at {:?}; the busiest: {}",
+            "ManualTime: not idle after {rounds_max} rounds at {:?}; the busiest: {}",
             self.elapsed(),
             names.join(", ")
         );
     }
 
-    /// One turn; whether it did anything.
-    fn turn(&self) -> bool {
+    /// Runs one round; returns whether it did anything.
+    fn run_round(&self) -> bool {
         let mut root = self.root("settle");
         let mut cx = Context::from_waker(Waker::noop());
         match pin!(root.dispatch_next()).poll(&mut cx) {
@@ -391,12 +395,12 @@ impl Inner {
             Poll::Pending => return false,
             Poll::Ready(false) => {}
         }
-        // After its end nobody can make others busy for ever.
+        // After the termination, no actor can keep others busy forever.
         root.run_until_idle() > 0
     }
 
-    /// Lets time pass until something is due, or until `until`; then settles. Whether there is more
-    /// to come before that.
+    /// Lets time pass until something is due, or until `until`; then settles. Returns whether there
+    /// is more to come before that.
     pub(crate) fn jump(&self, until: u128) -> bool {
         self.settle();
         let next = self.next_nanos().filter(|next| *next <= until);
@@ -406,7 +410,7 @@ impl Inner {
         self.n_stalls.set(if is_stalled { self.n_stalls.get() + 1 } else { 0 });
         assert!(
             self.n_stalls.get() < STALLS_MAX,
-            "ManualTime: something is due at {:?} and does not run",
+            "ManualTime: something is due at {:?} but does not run",
             self.elapsed()
         );
         next.is_some()
@@ -433,7 +437,7 @@ impl Inner {
                 return true;
             }
         }
-        panic!("ManualTime: something is due at {:?} and does not run", self.elapsed());
+        panic!("ManualTime: something is due at {:?} but does not run", self.elapsed());
     }
 
     fn shutdown(&self) -> TerminationReport {
@@ -453,18 +457,18 @@ impl Inner {
         panic!("ManualTime: the system does not terminate\n{}", self.dump());
     }
 
-    /// The tree of actors, for a person.
+    /// The tree of actors, as text for a panic.
     pub(crate) fn dump(&self) -> String {
         let mut lines = String::from("actors:");
-        for seen in testing::census(&self.system) {
-            let state = if seen.is_ready { " (ready)" } else { "" };
-            lines.push_str(&format!("\n  {}{state}", seen.path));
+        for actor in testing::all_actors(&self.system) {
+            let state = if actor.is_ready { " (ready)" } else { "" };
+            lines.push_str(&format!("\n  {}{state}", actor.path));
         }
         lines
     }
 }
 
-/// Keeps the failures that are told.
+/// Records the failures that the event stream reports.
 struct Collector(Rc<RefCell<Vec<FailureInfo>>>);
 
 impl Actor for Collector {
@@ -482,22 +486,22 @@ impl Actor for Collector {
     }
 }
 
-/// Whether a future is to be polled.
-struct Bell(AtomicBool);
+/// The waker of a future: whether it has to be polled.
+struct WakeFlag(AtomicBool);
 
-impl Bell {
+impl WakeFlag {
     fn take(&self) -> bool {
-        // Acquire: pairs with the waker; what it is about was left before.
+        // Acquire: pairs with the waker; what the future waits for was stored before the wake.
         self.0.swap(false, AcqRel)
     }
 
-    fn is_rung(&self) -> bool {
+    fn is_set(&self) -> bool {
         // Acquire: as above.
         self.0.load(Acquire)
     }
 }
 
-impl Wake for Bell {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         // Release: pairs with `take`.
         self.0.swap(true, AcqRel);

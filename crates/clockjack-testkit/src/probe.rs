@@ -1,25 +1,24 @@
-//! An actor whose messages the test looks at.
+//! [`TestProbe`]: an actor that records the messages it receives.
 
-use alloc::{collections::VecDeque, rc::Rc};
 use core::{any::type_name, cell::RefCell, fmt, time::Duration};
+use std::{collections::VecDeque, rc::Rc};
 
 use clockjack_actor::{Actor, ActorRef, Context, Failure, Mailbox, Next, Props};
 
 use crate::manual_time::{Inner, ManualTime};
 
-/// How many of the messages that are queued a panic shows.
+/// The most queued messages that a panic shows.
 const SHOWN_MAX: usize = 10;
 
-/// An actor that keeps what it is told, for the test to look at.
+/// An actor that queues the messages it receives, for the test to check.
 ///
-/// All expectations [settle](ManualTime::settle) first. Those whose name has `within` or `for` also
-/// let time pass; the others do not. They are about the oldest messages that were not looked at
-/// yet.
+/// All expectations [settle](ManualTime::settle) the system first. Those with `within` or `for` in
+/// their names also let time pass; the others do not. They take the oldest messages from the queue.
 ///
 /// # Panics
 ///
-/// If what is expected does not hold. The panic names the probe, what was expected, and what is
-/// queued; messages themselves only where they can be shown: see [`showing`](Self::showing).
+/// If the expectation is not met. The message contains the path of the probe, the expectation, and
+/// the queue; the messages themselves only if they can be shown: see [`showing`](Self::showing).
 ///
 /// # Examples
 ///
@@ -45,14 +44,14 @@ pub struct TestProbe<M: 'static> {
     show: Option<fn(&M) -> String>,
 }
 
-/// What [`TestProbe::fish`] is to do with a message.
+/// What [`TestProbe::fish`] does with a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fish {
-    /// It is kept; the next one.
+    /// Keep the message and continue.
     Continue,
-    /// It is kept, and the last.
+    /// Keep the message and stop.
     Complete,
-    /// It is wrong, for this reason.
+    /// Fail, for this reason.
     Fail(String),
 }
 
@@ -60,12 +59,12 @@ impl<M: 'static> TestProbe<M> {
     pub(crate) fn start(time: &ManualTime, name: &str) -> Self {
         let queue = Rc::<RefCell<VecDeque<M>>>::default();
         let mine = Rc::clone(&queue);
-        let props = Props::new(move || Keeper(Rc::clone(&mine))).mailbox(Mailbox::unbounded());
+        let props = Props::new(move || QueueActor(Rc::clone(&mine))).mailbox(Mailbox::unbounded());
         let to = time.spawn(name, props);
         Self { time: Rc::clone(time.inner()), to, queue, show: None }
     }
 
-    /// Its address.
+    /// A reference to the probe.
     #[must_use]
     pub fn actor_ref(&self) -> ActorRef<M> {
         self.to.clone()
@@ -77,16 +76,17 @@ impl<M: 'static> TestProbe<M> {
         self.expect_within(Duration::ZERO)
     }
 
-    /// The next message; if it has not come yet, time passes until it comes, or this much is over.
+    /// The next message. If there is none yet, time passes until one arrives, but not longer than
+    /// `within`.
     #[track_caller]
     pub fn expect_within(&self, within: Duration) -> M {
         match self.next(self.time.after(within)) {
             Some(msg) => msg,
-            None => self.missed("a message", within),
+            None => self.fail_missing("a message", within),
         }
     }
 
-    /// The next message, which is to be this one.
+    /// Expects that the next message is this one.
     #[track_caller]
     pub fn expect_eq(&self, expected: M)
     where
@@ -103,7 +103,7 @@ impl<M: 'static> TestProbe<M> {
         M: PartialEq + fmt::Debug,
     {
         let Some(came) = self.next(self.time.after(within)) else {
-            self.missed(&format!("{expected:?}"), within)
+            self.fail_missing(&format!("{expected:?}"), within)
         };
         if came != expected {
             let what = format!("{expected:?}, got {came:?}");
@@ -111,18 +111,19 @@ impl<M: 'static> TestProbe<M> {
         }
     }
 
-    /// Nothing has come.
+    /// Expects that there is no message.
     #[track_caller]
     pub fn expect_none(&self) {
         self.expect_none_for(Duration::ZERO);
     }
 
-    /// Nothing has come, and nothing comes for this long. If something does, time stands there.
+    /// Expects that there is no message, and that none arrives within this time. If one arrives,
+    /// the time stays at its arrival.
     #[track_caller]
     pub fn expect_none_for(&self, long: Duration) {
         let until = self.time.after(long);
         loop {
-            let is_more = self.run_to_next(until);
+            let is_more = self.advance_to_next(until);
             if !self.queue.borrow().is_empty() {
                 self.fail("no message", self.show);
             }
@@ -132,20 +133,20 @@ impl<M: 'static> TestProbe<M> {
         }
     }
 
-    /// That actor has stopped, now or before.
+    /// Expects that the actor has stopped.
     #[track_caller]
     pub fn expect_terminated<N: 'static>(&self, actor: &ActorRef<N>) {
         self.expect_terminated_within(actor, Duration::ZERO);
     }
 
-    /// As [`expect_terminated`](Self::expect_terminated); time passes until it has, or this much is
-    /// over.
+    /// As [`expect_terminated`](Self::expect_terminated); time passes until the actor has stopped,
+    /// but not longer than `within`.
     #[track_caller]
     pub fn expect_terminated_within<N: 'static>(&self, actor: &ActorRef<N>, within: Duration) {
         let until = self.time.after(within);
         while !actor.is_stopped() {
-            if !self.run_to_next(until) && !actor.is_stopped() {
-                self.missed(&format!("the end of {actor}"), within);
+            if !self.advance_to_next(until) && !actor.is_stopped() {
+                self.fail_missing(&format!("{actor} to stop"), within);
             }
         }
     }
@@ -156,81 +157,87 @@ impl<M: 'static> TestProbe<M> {
         self.receive_n_within(n, Duration::ZERO)
     }
 
-    /// As [`receive_n`](Self::receive_n); time passes until there are as many, or this much is
-    /// over.
+    /// As [`receive_n`](Self::receive_n); time passes until there are enough messages, but not
+    /// longer than `within`.
     #[track_caller]
     pub fn receive_n_within(&self, n: usize, within: Duration) -> Vec<M> {
         let until = self.time.after(within);
         let mut all = Vec::new();
         while all.len() < n {
             let Some(msg) = self.next(until) else {
-                self.missed(&format!("{n} messages, got {}", all.len()), within)
+                self.fail_missing(&format!("{n} messages, got {}", all.len()), within)
             };
             all.push(msg);
         }
         all
     }
 
-    /// Takes messages until `look` has seen enough, and gives all of them.
+    /// Takes messages until `judge` returns [`Fish::Complete`], and returns all of them.
     #[track_caller]
-    pub fn fish(&self, look: impl FnMut(&M) -> Fish) -> Vec<M> {
-        self.fish_within(Duration::ZERO, look)
+    pub fn fish(&self, judge: impl FnMut(&M) -> Fish) -> Vec<M> {
+        self.fish_within(Duration::ZERO, judge)
     }
 
-    /// As [`fish`](Self::fish); time passes until it has, or this much is over.
+    /// As [`fish`](Self::fish); time passes until `judge` is satisfied, but not longer than
+    /// `within`.
     #[track_caller]
-    pub fn fish_within(&self, within: Duration, mut look: impl FnMut(&M) -> Fish) -> Vec<M> {
+    pub fn fish_within(&self, within: Duration, mut judge: impl FnMut(&M) -> Fish) -> Vec<M> {
         let until = self.time.after(within);
         let mut caught = Vec::new();
         loop {
             let Some(msg) = self.next(until) else {
-                self.missed(&format!("more than {} messages to fish", caught.len()), within)
+                self.fail_missing(&format!("more than {} messages to fish", caught.len()), within)
             };
-            let verdict = look(&msg);
+            let verdict = judge(&msg);
             caught.push(msg);
             match verdict {
                 Fish::Continue => {}
                 Fish::Complete => return caught,
                 Fish::Fail(why) => {
-                    self.fail(&format!("other messages to fish: {why}"), self.show);
+                    self.fail(&format!("matching messages to fish: {why}"), self.show);
                 }
             }
         }
     }
 
-    /// How many messages have come that were not looked at yet.
+    /// The number of queued messages.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.time.settle();
         self.queue.borrow().len()
     }
 
-    /// The next message, by `until` at the latest.
+    /// The next message, if it arrives by `until`.
     fn next(&self, until: u128) -> Option<M> {
         self.time.settle();
         loop {
-            // Not in the condition: what is run here may be told to this probe.
+            // Not in the condition of the loop: the borrow of the queue has to end before actors
+            // run, which may send to this probe.
             let msg = self.queue.borrow_mut().pop_front();
             if msg.is_some() {
                 return msg;
             }
-            if !self.run_to_next(until) {
+            if !self.advance_to_next(until) {
                 return self.queue.borrow_mut().pop_front();
             }
         }
     }
 
-    /// Lets time pass until something is due, at most until `until`; whether there is more.
-    fn run_to_next(&self, until: u128) -> bool {
+    /// Lets time pass until something is due, at most until `until`. Returns whether there is more
+    /// to come.
+    fn advance_to_next(&self, until: u128) -> bool {
         self.time.jump(until)
     }
 
     #[track_caller]
-    fn missed(&self, expected: &str, within: Duration) -> ! {
+    fn fail_missing(&self, expected: &str, within: Duration) -> ! {
         if within.is_zero() {
-            self.fail(&format!("{expected}, but nothing more came"), self.show)
+            self.fail(&format!("{expected}, but no further message came"), self.show)
         } else {
-            self.fail(&format!("{expected}, but nothing more came within {within:?}"), self.show)
+            self.fail(
+                &format!("{expected}, but no further message came within {within:?}"),
+                self.show,
+            )
         }
     }
 
@@ -253,7 +260,7 @@ impl<M: 'static> TestProbe<M> {
 }
 
 impl<M: fmt::Debug + 'static> TestProbe<M> {
-    /// The same probe, which shows messages in its panics.
+    /// Makes the probe show messages in its panics.
     #[must_use]
     pub fn showing(self) -> Self {
         Self { show: Some(|msg| format!("{msg:?}")), ..self }
@@ -266,10 +273,10 @@ impl<M: 'static> fmt::Debug for TestProbe<M> {
     }
 }
 
-/// What stands behind the address.
-struct Keeper<M>(Rc<RefCell<VecDeque<M>>>);
+/// The actor of the probe.
+struct QueueActor<M>(Rc<RefCell<VecDeque<M>>>);
 
-impl<M: 'static> Actor for Keeper<M> {
+impl<M: 'static> Actor for QueueActor<M> {
     type Msg = M;
 
     fn receive(&mut self, _cx: &mut Context<'_, Self>, msg: M) -> Result<Next, Failure> {

@@ -1,20 +1,21 @@
-//! A test in many orders of delivery.
+//! Runs a test in many orders of delivery.
 
 use core::{any::Any, ops::Range, panic::AssertUnwindSafe};
 use std::{env, panic::catch_unwind, thread};
 
 use crate::ManualTime;
 
-/// The variable of the environment that names the one seed to be run.
+/// The environment variable that selects a single seed.
 pub const SEED_VARIABLE: &str = "CLOCKJACK_SEED";
 
-/// Runs a test once for each seed, in a system of its own: [`ManualTime::with_seed`].
+/// Runs a test once per seed, each time in a new system: [`ManualTime::with_seed`].
 ///
-/// If [`SEED_VARIABLE`] is set, only that one is run, whether it is in the range or not.
+/// If [`SEED_VARIABLE`] is set, only that seed runs, whether it is in the range or not.
 ///
 /// # Panics
 ///
-/// With the first seed that fails, what it said, and how to run that one alone.
+/// If a seed fails. The message contains the seed, the text of the panic, and how to run that seed
+/// alone.
 ///
 /// # Examples
 ///
@@ -35,7 +36,7 @@ fn run(seeds: Range<u64>, only: Option<&str>, test: impl Fn(&ManualTime)) {
     let (seeds, only) = match only.map(str::parse::<u64>) {
         None => (seeds, None),
         Some(Ok(seed)) => (0..0, Some(seed)),
-        Some(Err(error)) => panic!("{SEED_VARIABLE} is no number: {error}"),
+        Some(Err(error)) => panic!("{SEED_VARIABLE} is not a number: {error}"),
     };
     for seed in seeds.chain(only) {
         let once = || test(&ManualTime::with_seed(seed));
@@ -43,17 +44,17 @@ fn run(seeds: Range<u64>, only: Option<&str>, test: impl Fn(&ManualTime)) {
             let thread = thread::current();
             let name = thread.name().unwrap_or_default();
             panic!(
-                "seed {seed} fails: {}\nto repeat it: {SEED_VARIABLE}={seed} cargo test {name}",
+                "seed {seed} failed: {}\nto repeat it: {SEED_VARIABLE}={seed} cargo test {name}",
                 text_of(&*payload)
             );
         }
     }
 }
 
-/// What a panic has said.
+/// The text of a panic.
 pub(crate) fn text_of(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text")
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message")
 }
 
 #[cfg(test)]
@@ -89,7 +90,7 @@ mod tests {
         let payload = catch_unwind(failing).expect_err("one fails");
         assert_eq!(
             text_of(&*payload),
-            "seed 4 fails: too large\nto repeat it: CLOCKJACK_SEED=4 cargo test \
+            "seed 4 failed: too large\nto repeat it: CLOCKJACK_SEED=4 cargo test \
              seeds::tests::a_failure_names_its_seed_and_how_to_repeat_it"
         );
     }
@@ -97,6 +98,6 @@ mod tests {
     #[test]
     fn a_variable_that_is_no_number_is_told() {
         let payload = catch_unwind(|| run(0..1, Some("x"), |_| {})).expect_err("it is none");
-        assert!(text_of(&*payload).starts_with("CLOCKJACK_SEED is no number"));
+        assert!(text_of(&*payload).starts_with("CLOCKJACK_SEED is not a number"));
     }
 }

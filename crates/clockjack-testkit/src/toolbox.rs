@@ -1,30 +1,29 @@
-//! The host of a system whose time passes only by hand.
+//! The toolbox of a system whose clock is advanced by hand.
 
-use alloc::sync::Arc;
 use core::{any::Any, panic::AssertUnwindSafe};
-use std::panic::catch_unwind;
+use std::{panic::catch_unwind, sync::Arc};
 
 use clockjack_actor::Toolbox;
-use clockjack_exec::Caught;
+use clockjack_exec::PanicPayload;
 use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
 
-/// How fine virtual time is: as fine as that of a host with threads, if nothing else is set there.
+/// The resolution of virtual time: the default of hosts with threads.
 pub(crate) const RESOLUTION: Resolution = Resolution::MILLI;
 
 /// See the [module](self).
-pub(crate) struct Bench {
+pub(crate) struct ManualToolbox {
     clock: Arc<ManualClock>,
     driver: ManualDriver,
     seed: u64,
 }
 
-impl Bench {
+impl ManualToolbox {
     pub(crate) fn new(clock: Arc<ManualClock>, seed: u64) -> Self {
         Self { clock, driver: ManualDriver::new(RESOLUTION), seed }
     }
 }
 
-impl Toolbox for Bench {
+impl Toolbox for ManualToolbox {
     fn clock(&self) -> &dyn MonotonicClock {
         &*self.clock
     }
@@ -41,8 +40,8 @@ impl Toolbox for Bench {
         self.seed
     }
 
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
-        catch_unwind(AssertUnwindSafe(turn))
-            .map_err(|payload: Box<dyn Any + Send>| Caught::new(payload))
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
+        catch_unwind(AssertUnwindSafe(call))
+            .map_err(|payload: Box<dyn Any + Send>| PanicPayload::new(payload))
     }
 }

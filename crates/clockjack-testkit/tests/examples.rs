@@ -1,4 +1,4 @@
-//! The examples hold what they show.
+//! The examples do what they promise.
 
 #[path = "../examples/thermostat.rs"]
 mod thermostat;

@@ -1,4 +1,4 @@
-//! What the kit for one actor writes down, and what it leaves to the test.
+//! What the kit for one actor records, and what it leaves to the test.
 
 #[path = "support/panics.rs"]
 mod panics;
@@ -13,7 +13,7 @@ use panics::panic_of;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Does what it is told, and keeps what it is told else.
+/// Executes closures, and records other messages.
 #[derive(Default)]
 struct Doer {
     heard: Vec<String>,
@@ -80,7 +80,7 @@ fn timer(key: &'static str, mode: TimerMode, overriding: bool) -> Effect {
     Effect::TimerScheduled { key: key.into(), delay: SECOND, mode, overriding }
 }
 
-/// An actor that can be talked about.
+/// Another actor, for the tested one to watch or to send to.
 fn other(kit: &ActorTestKit<Doer>, name: &str) -> ActorRef<Msg> {
     kit.time().spawn(name, Props::new(Doer::default))
 }
@@ -184,7 +184,7 @@ fn an_end_that_is_left_unhandled_is_a_failure() {
     let end = || Signal::Terminated(Terminated::new(stranger.pid(), stranger.path(), None));
     assert!(kit.try_signal(end()).is_err());
     let text = panic_of(|| kit.signal(end()));
-    assert!(text.starts_with("/user/kit: the signal has failed kit::Doer: "), "{text}");
+    assert!(text.starts_with("/user/kit: the signal failed in kit::Doer: "), "{text}");
 }
 
 #[test]
@@ -374,7 +374,7 @@ fn another_effect_is_shown_with_those_behind_it() {
 fn a_failure_is_one_of_the_test_and_the_actor_goes_on() {
     let mut kit = kit();
     let text = panic_of(|| run(&mut kit, |_, _| Err(Failure::msg("out of paper"))));
-    assert_eq!(text, "/user/kit: the message has failed kit::Doer: out of paper");
+    assert_eq!(text, "/user/kit: the message failed in kit::Doer: out of paper");
     assert!(kit.try_run(Msg::Do(Box::new(|_, _| Err(Failure::msg("again"))))).is_err());
     assert_eq!(panic_of(|| run(&mut kit, |_, _| panic!("no ink"))), "no ink");
     kit.run(Msg::Text("still there"));
@@ -386,7 +386,7 @@ fn an_actor_that_has_stopped_handles_nothing_more() {
     let mut kit = kit();
     run(&mut kit, |_, _| Ok(Next::Stop));
     assert!(kit.is_stopped());
-    let text = "/user/kit: it has stopped, and handles nothing more";
+    let text = "/user/kit: the actor has stopped and handles nothing more";
     assert_eq!(panic_of(|| kit.run(Msg::Text("more"))), text);
 }
 

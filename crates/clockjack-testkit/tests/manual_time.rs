@@ -1,17 +1,15 @@
 //! What a system in virtual time promises to tests.
 
-extern crate alloc;
-
 #[path = "support/panics.rs"]
 mod panics;
 
-use alloc::rc::Rc;
 use core::{
     cell::RefCell,
     future::{pending, poll_fn},
     task::Poll,
     time::Duration,
 };
+use std::rc::Rc;
 
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Context, Failure, Mailbox, Next, Props, Strategy,
@@ -22,7 +20,7 @@ use panics::panic_of;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Does what it is told.
+/// Executes closures of the test.
 struct Doer;
 
 type Deed = Box<dyn FnOnce(&mut Context<'_, Doer>) -> Result<Next, Failure>>;
@@ -46,7 +44,7 @@ fn tell(
     assert!(to.tell(Box::new(deed)).is_ok(), "it is there");
 }
 
-/// Tells the time since the start to `to` when `after` is over.
+/// Sends the time since the start to `to` after `after`.
 fn tell_time(doer: &ActorRef<Deed>, time: &ManualTime, after: Duration, to: &ActorRef<Duration>) {
     let (to, start) = (to.clone(), time.now());
     tell(doer, move |cx| {
@@ -62,7 +60,7 @@ fn tell_time(doer: &ActorRef<Deed>, time: &ManualTime, after: Duration, to: &Act
     time.settle();
 }
 
-/// Sends itself a message for each that it gets.
+/// Sends itself a message for each message that it receives.
 struct Spinner;
 
 impl Actor for Spinner {
@@ -196,7 +194,7 @@ fn a_future_that_nothing_can_wake_is_a_deadlock() {
     let _a = doer(&time, "a");
     time.advance(SECOND);
     let text = panic_of(|| time.block_on(pending::<()>()));
-    let expected = "ManualTime: deadlock at 1s: the future waits, nobody has anything to do, and \
+    let expected = "ManualTime: deadlock at 1s: the future is pending, no actor is ready, and \
                     nothing is due\nactors:\n  /\n";
     assert!(text.starts_with(expected), "{text}");
     assert!(text.contains("\n  /user/a"), "{text}");
@@ -208,9 +206,9 @@ fn a_system_that_is_never_idle_is_told_with_the_busiest() {
     let _idle = doer(&time, "idle");
     let spinner = time.spawn("spinner", Props::new(|| Spinner));
     assert!(spinner.tell(()).is_ok());
-    time.set_turns_max(50);
+    time.set_rounds_max(50);
     let text = panic_of(|| time.settle());
-    let expected = "ManualTime: never idle, not after 50 turns at 0ns; the busiest: \
+    let expected = "ManualTime: not idle after 50 rounds at 0ns; the busiest: \
                     /user/spinner";
     assert_eq!(text, expected);
     assert!(time.system().stop(&spinner).is_ok());
@@ -221,7 +219,7 @@ fn an_actor_that_is_refused_is_told_by_its_name() {
     let time = ManualTime::start();
     let _a = doer(&time, "a");
     let text = panic_of(|| doer(&time, "a"));
-    assert!(text.starts_with("ManualTime: `a` is not started: "), "{text}");
+    assert!(text.starts_with("ManualTime: cannot start `a`: "), "{text}");
     assert!(time.try_spawn("a b", Props::new(|| Doer)).is_err());
 }
 
@@ -242,7 +240,7 @@ fn failures_are_shown_until_they_are_taken() {
 }
 
 #[test]
-fn a_handler_cannot_turn_the_crank_that_turns_it() {
+fn a_handler_cannot_run_the_system_that_runs_it() {
     let time = Rc::new(ManualTime::start());
     let (a, inside) = (doer(&time, "a"), Rc::clone(&time));
     tell(&a, move |_| {
@@ -250,7 +248,7 @@ fn a_handler_cannot_turn_the_crank_that_turns_it() {
         Ok(Next::Stay)
     });
     let failures = time.take_failures();
-    let expected = "ManualTime: `settle` from inside a handler, while the system is being run";
+    let expected = "ManualTime: `settle` was called inside a handler, while the system is running";
     assert!(failures[0].reason.text().contains(expected), "{}", failures[0].reason);
 }
 

@@ -1,4 +1,4 @@
-//! What a probe shows, and what it says when an expectation does not hold.
+//! What a probe shows, and its message when an expectation is not met.
 
 #[path = "support/panics.rs"]
 mod panics;
@@ -11,7 +11,7 @@ use panics::panic_of;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A probe that was told these.
+/// A probe that has received these messages.
 fn told(time: &ManualTime, messages: &[u32]) -> TestProbe<u32> {
     let probe = time.probe().showing();
     for msg in messages {
@@ -20,7 +20,7 @@ fn told(time: &ManualTime, messages: &[u32]) -> TestProbe<u32> {
     probe
 }
 
-/// Tells `to` a number each second, beginning with one.
+/// Sends `to` a number each second, starting with one.
 fn each_second(time: &ManualTime, to: ActorRef<u32>) {
     let clerk = time.spawn(
         "clerk",
@@ -50,11 +50,12 @@ fn messages_come_in_the_order_in_which_they_were_told() {
 fn a_missing_message_names_probe_and_expectation() {
     let time = ManualTime::start();
     let probe = told(&time, &[]);
-    let text = "/user/probe-1 at 0ns: expected a message, but nothing more came; nothing is queued";
+    let text =
+        "/user/probe-1 at 0ns: expected a message, but no further message came; nothing is queued";
     assert_eq!(panic_of(|| probe.expect()), text);
-    let text = "/user/probe-1 at 0ns: expected 7, but nothing more came; nothing is queued";
+    let text = "/user/probe-1 at 0ns: expected 7, but no further message came; nothing is queued";
     assert_eq!(panic_of(|| probe.expect_eq(7)), text);
-    let text = "/user/probe-1 at 2s: expected a message, but nothing more came within 2s; nothing \
+    let text = "/user/probe-1 at 2s: expected a message, but no further message came within 2s; nothing \
                 is queued";
     assert_eq!(panic_of(|| probe.expect_within(2 * SECOND)), text);
 }
@@ -98,7 +99,7 @@ fn time_passes_until_the_message_comes_and_no_further() {
     assert_eq!(time.elapsed(), 2 * SECOND);
     assert_eq!(probe.receive_n_within(3, 3 * SECOND), [3, 4, 5]);
     assert_eq!(time.elapsed(), 5 * SECOND);
-    let text = "/user/probe-1 at 5.999s: expected a message, but nothing more came within 999ms; \
+    let text = "/user/probe-1 at 5.999s: expected a message, but no further message came within 999ms; \
                 nothing is queued";
     assert_eq!(panic_of(|| probe.expect_within(Duration::from_millis(999))), text);
 }
@@ -117,7 +118,7 @@ fn nothing_comes_for_a_while() {
 fn too_few_messages_are_told_with_their_number() {
     let time = ManualTime::start();
     let probe = told(&time, &[1, 2]);
-    let text = "/user/probe-1 at 0ns: expected 3 messages, got 2, but nothing more came; nothing \
+    let text = "/user/probe-1 at 0ns: expected 3 messages, got 2, but no further message came; nothing \
                 is queued";
     assert_eq!(panic_of(|| probe.receive_n(3)), text);
 }
@@ -129,7 +130,7 @@ fn fishing_keeps_all_up_to_the_one_that_was_sought() {
     let until_three = |n: &u32| if *n == 3 { Fish::Complete } else { Fish::Continue };
     assert_eq!(probe.fish(until_three), [1, 2, 3]);
     probe.expect_eq(4);
-    let text = "/user/probe-1 at 0ns: expected more than 0 messages to fish, but nothing more \
+    let text = "/user/probe-1 at 0ns: expected more than 0 messages to fish, but no further message \
                 came; nothing is queued";
     assert_eq!(panic_of(|| probe.fish(until_three)), text);
 }
@@ -141,7 +142,7 @@ fn fishing_waits_as_long_as_it_may() {
     each_second(&time, probe.actor_ref());
     let until_three = |n: &u32| if *n == 3 { Fish::Complete } else { Fish::Continue };
     assert_eq!(probe.fish_within(3 * SECOND, until_three), [1, 2, 3]);
-    let text = "/user/probe-1 at 5s: expected more than 2 messages to fish, but nothing more came \
+    let text = "/user/probe-1 at 5s: expected more than 2 messages to fish, but no further message came \
                 within 2s; nothing is queued";
     assert_eq!(panic_of(|| probe.fish_within(2 * SECOND, |_| Fish::Continue)), text);
 }
@@ -150,7 +151,7 @@ fn fishing_waits_as_long_as_it_may() {
 fn fishing_fails_with_its_reason() {
     let time = ManualTime::start();
     let probe = told(&time, &[1, 2]);
-    let text = "/user/probe-1 at 0ns: expected other messages to fish: 1 is odd; queued: [2]";
+    let text = "/user/probe-1 at 0ns: expected matching messages to fish: 1 is odd; queued: [2]";
     assert_eq!(panic_of(|| probe.fish(|n| Fish::Fail(format!("{n} is odd")))), text);
 }
 
@@ -159,7 +160,7 @@ fn the_end_of_an_actor_is_seen_also_afterwards() {
     let time = ManualTime::start();
     let probe = told(&time, &[]);
     let actor = time.spawn("mortal", Props::from_fn(|_, (): ()| Ok(Next::Stop)));
-    let text = "/user/probe-1 at 0ns: expected the end of /user/mortal, but nothing more came; \
+    let text = "/user/probe-1 at 0ns: expected /user/mortal to stop, but no further message came; \
                 nothing is queued";
     assert_eq!(panic_of(|| probe.expect_terminated(&actor)), text);
     assert!(actor.tell(()).is_ok());

@@ -1,21 +1,21 @@
-//! Tick drivers: what makes time pass for a scheduler.
+//! Tick drivers: they make time pass for a scheduler.
 //!
-//! A driver does not deliver ticks, it is asked for them: [`poll_tick`](TickDriver::poll_tick)
-//! says *up to which tick* time has come. The absolute count is the queue, so there is nothing
-//! that could overflow or be dropped; a loop that comes late gets one token for all that it
-//! missed. What a driver has to add is the wake-up, and a stop that accounts for every tick.
+//! A driver does not deliver ticks; the loop polls it: [`poll_tick`](TickDriver::poll_tick) returns
+//! *up to which tick* time has come. The absolute count is the queue, so nothing can overflow or be
+//! dropped; a loop that polls late gets one token for all ticks that it missed. A driver adds the
+//! wake-up, and a stop that accounts for every tick.
 //!
-//! The parts: `driver/supply.rs` is the protocol between arrival, poll and stop,
-//! `driver/slot.rs` the one between registration and wake-up; [`InterruptDriver`] and
-//! [`ManualDriver`] are two hands on the same mechanism.
+//! The files: `driver/tick_buffer.rs` is the protocol between arrival, poll and stop,
+//! `driver/waker_slot.rs` the one between registration and wake-up; [`InterruptDriver`] and
+//! [`ManualDriver`] use both.
 
-/// A driver with the fields `supply` and `resolution` is the clock of what is supplied, too.
-macro_rules! hand_on_supply {
+/// Implements the clock and the driver for a type with the fields `buffer` and `resolution`.
+macro_rules! delegate_to_buffer {
     ($driver:ty, $kind:expr) => {
         impl MonotonicClock for $driver {
             #[inline]
             fn now(&self) -> TimerInstant {
-                TimerInstant::new(Tick::new(self.supply.count()), self.resolution)
+                TimerInstant::new(Tick::new(self.buffer.count()), self.resolution)
             }
 
             fn kind(&self) -> ClockKind {
@@ -29,23 +29,23 @@ macro_rules! hand_on_supply {
 
         impl TickDriver for $driver {
             fn register(&self, wake: Waker) -> Result<(), DriverError> {
-                self.supply.register(wake)
+                self.buffer.register(wake)
             }
 
             fn unregister(&self) {
-                self.supply.unregister();
+                self.buffer.unregister();
             }
 
             fn poll_tick(&self) -> Option<TickToken> {
-                self.supply.poll()
+                self.buffer.poll()
             }
 
             fn current_status(&self) -> DriverStatus {
-                self.supply.status()
+                self.buffer.status()
             }
 
             fn stop_and_flush(&self) -> DriverStatus {
-                self.supply.stop()
+                self.buffer.stop()
             }
         }
     };
@@ -53,8 +53,8 @@ macro_rules! hand_on_supply {
 
 mod interrupt;
 mod manual;
-mod slot;
-mod supply;
+mod tick_buffer;
+mod waker_slot;
 
 use core::{fmt, task::Waker};
 
@@ -62,7 +62,7 @@ pub use interrupt::InterruptDriver;
 pub use manual::ManualDriver;
 
 #[doc(hidden)]
-pub use supply::{Gate, Supply, TickCount};
+pub use tick_buffer::{MonotonicCount, TakenTicks, TickBuffer};
 
 use crate::tick::Tick;
 
@@ -71,15 +71,15 @@ use crate::tick::Tick;
 pub struct TickToken {
     /// Every tick up to and including this one has arrived: advance to here.
     pub up_to: Tick,
-    /// How many ticks beyond the first this token makes up for; zero for a loop that is on time.
+    /// How many ticks beyond the first this token covers; zero for a loop that is on time.
     /// Saturates.
     pub catch_up: u32,
 }
 
-/// How a driver is doing.
+/// The status of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DriverStatus {
-    /// Few enough ticks wait.
+    /// Few ticks wait.
     Ok,
     /// More than three quarters of the capacity wait: the loop does not keep up. No tick is lost.
     Backpressured {
@@ -88,17 +88,17 @@ pub enum DriverStatus {
     },
     /// Stopped: there will be no more tokens.
     Suspended,
-    /// The answer of [`stop_and_flush`](TickDriver::stop_and_flush).
+    /// The result of [`stop_and_flush`](TickDriver::stop_and_flush).
     Flushed {
-        /// Ticks that had arrived before the stop and were in no token: they will be in none. The
-        /// caller who wants their timers fired advances to the clock's time.
+        /// Ticks that had arrived before the stop and were in no token: they will be in none. A
+        /// caller that wants their timers to fire advances to the clock's time.
         drained: u64,
         /// Ticks that have arrived since the stop: counted by the clock, refused as tokens.
         pending_ticks: u64,
     },
 }
 
-/// Supplies a scheduler with ticks.
+/// Provides a scheduler with ticks.
 ///
 /// # For the loop
 ///
@@ -111,16 +111,16 @@ pub enum DriverStatus {
 ///    down. Tokens MUST rise, and MUST NOT lie beyond the clock.
 /// 2. No tick may be lost: the sum of `1 + catch_up` over all tokens, and the `drained` of the
 ///    stop, MUST equal the ticks that arrived before the stop. Where a token cannot say how many
-///    it makes up for, `up_to` is still exact.
+///    ticks it covers, `up_to` is still exact.
 /// 3. The waker MUST be woken when the first tick arrives that is in no token, and at registration
 ///    if there is one already. It MAY be woken more often.
 /// 4. A second registration MUST be refused; so MUST one after the stop.
-/// 5. After `stop_and_flush` has returned, no token may be given. It MUST account for every tick
+/// 5. After `stop_and_flush` has returned, no token may be returned. It MUST account for every tick
 ///    that arrived before; ticks that arrive later MUST show in `pending_ticks` of a later call.
-/// 6. No method may wait for another thread or for an interrupt. What is called from interrupts
-///    MUST NOT allocate, and MUST NOT drop a waker.
+/// 6. No method may wait for another thread or for an interrupt. Methods that interrupts call MUST
+///    NOT allocate, and MUST NOT drop a waker.
 pub trait TickDriver: Sync {
-    /// Registers who is to be woken when a tick arrives.
+    /// Registers the waker that is woken when a tick arrives.
     ///
     /// # Errors
     ///
@@ -131,18 +131,18 @@ pub trait TickDriver: Sync {
     /// * [`is_stopped`](DriverError::is_stopped): no tick will come; permanent.
     fn register(&self, wake: Waker) -> Result<(), DriverError>;
 
-    /// Takes the registration back. Does nothing if there is none. A wake-up that has begun may
-    /// still end after this returns.
+    /// Removes the registration. Does nothing if there is none. A wake-up that has begun may still
+    /// finish after this returns.
     fn unregister(&self);
 
-    /// Time since the last token, if any has passed.
+    /// The time since the last token, if any tick has arrived.
     fn poll_tick(&self) -> Option<TickToken>;
 
-    /// How the driver is doing: `Ok`, `Backpressured` or `Suspended`.
+    /// The status: `Ok`, `Backpressured` or `Suspended`.
     fn current_status(&self) -> DriverStatus;
 
-    /// Stops the supply for good and unregisters; gives [`DriverStatus::Flushed`]. Asked again, it
-    /// says that nothing was drained, and how many ticks have come since the stop.
+    /// Stops the driver permanently and unregisters; returns [`DriverStatus::Flushed`]. A later
+    /// call reports that nothing was drained, and how many ticks have arrived since the stop.
     fn stop_and_flush(&self) -> DriverStatus;
 }
 
@@ -186,7 +186,7 @@ impl DriverError {
         matches!(self.0, Kind::AlreadyRegistered)
     }
 
-    /// A wake-up of the former registration has not ended yet. Transient: try again later.
+    /// A wake-up of the former registration has not finished yet. Transient: try again later.
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         matches!(self.0, Kind::Busy)

@@ -1,12 +1,12 @@
-//! The refusal of a timer for want of room, with the value that was refused.
+//! The error of an insert that found no room; it contains the refused value.
 
 use core::{error::Error, fmt};
 
-/// There was no room for a timer; what it was to be armed with comes back.
+/// There was no room for a timer; the error contains its value.
 ///
-/// Permanent until something fires or is cancelled, except for [`is_busy`](Self::is_busy), which
-/// passes as soon as the owner of the shard has polled it, and for [`is_closed`](Self::is_closed),
-/// which never passes.
+/// Permanent until a timer fires or is cancelled, except for [`is_busy`](Self::is_busy), which is
+/// transient: it ends as soon as the owner of the shard has polled; and for
+/// [`is_closed`](Self::is_closed), which never ends.
 pub struct Full<T> {
     kind: Kind,
     value: T,
@@ -31,34 +31,34 @@ impl<T> Full<T> {
         Self { kind: Kind::Overflow, value }
     }
 
-    /// A refusal that passes, for whatever queues timers on their way to a wheel.
+    /// A transient refusal, for queues of timers in front of a wheel.
     #[cold]
     #[must_use]
     pub const fn busy(value: T) -> Self {
         Self { kind: Kind::Inbox, value }
     }
 
-    /// A refusal that does not pass, for whatever was closed.
+    /// A permanent refusal, for a shard or a queue that was closed.
     #[cold]
     #[must_use]
     pub const fn closed(value: T) -> Self {
         Self { kind: Kind::Closed, value }
     }
 
-    /// As many timers are armed as there may be.
+    /// The number of armed timers has reached the capacity.
     #[must_use]
     pub const fn is_capacity(&self) -> bool {
         matches!(self.kind, Kind::Store)
     }
 
-    /// The deadline lies beyond the wheel's range, and as many such timers are armed as there may
-    /// be. A nearer deadline would have been accepted.
+    /// The deadline is beyond the wheel's range, and the overflow has reached its capacity. An
+    /// earlier deadline would have been accepted.
     #[must_use]
     pub const fn is_overflow(&self) -> bool {
         matches!(self.kind, Kind::Overflow)
     }
 
-    /// The shard was held by another thread, and its inbox is full for the moment: try again.
+    /// Another thread held the shard, and the inbox is full at the moment: try again.
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         matches!(self.kind, Kind::Inbox)
@@ -70,12 +70,12 @@ impl<T> Full<T> {
         matches!(self.kind, Kind::Closed)
     }
 
-    /// What was refused.
+    /// The refused value.
     pub fn into_inner(self) -> T {
         self.value
     }
 
-    /// The same refusal without the value, for passing on.
+    /// The same refusal without the value.
     pub fn discard(self) -> Full<()> {
         Full { kind: self.kind, value: () }
     }
@@ -91,9 +91,11 @@ impl<T> fmt::Display for Full<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
             Kind::Store => "no room for another timer: the wheel is at its capacity",
-            Kind::Overflow => "no room for another far timer: the overflow is at its capacity",
+            Kind::Overflow => {
+                "no room for another timer beyond the range: the overflow is at its capacity"
+            }
             Kind::Inbox => "no room for another remote timer: the inbox is full until it is polled",
-            Kind::Closed => "no timers are taken any more: the shard is closed",
+            Kind::Closed => "the timer is refused: the shard is closed",
         })
     }
 }

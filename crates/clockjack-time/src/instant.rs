@@ -1,8 +1,8 @@
 //! Instants: a tick count together with the length of its tick.
 //!
 //! All instants of one system count from the same start, whatever their resolution, so two of them
-//! can be compared, and are, exactly: `1 × 1 ms` equals `1000 × 1 µs`. The wheel never sees an
-//! instant; it is given a [`Tick`], made by one of the two conversions at the end of this file.
+//! compare exactly: `1 × 1 ms` equals `1000 × 1 µs`. The wheel never uses an instant; it gets a
+//! [`Tick`], made by one of the two conversions at the end of this file.
 
 use core::{
     cmp::Ordering,
@@ -16,9 +16,9 @@ use crate::tick::{Resolution, Tick, TickSpan, div_wide, duration_from_nanos};
 
 /// A reading of a clock: `ticks` of `resolution_ns` nanoseconds each since the system's start.
 ///
-/// Equality, order and hash are those of the point in time that is meant, not of the two fields.
-/// The fields are open for writing them down and reading them back; a resolution of zero, which no
-/// clock gives, is read as one nanosecond.
+/// Equality, order and hash are those of the point in time, not of the two fields. The fields are
+/// public for serialization; a resolution of zero, which no clock returns, counts as one
+/// nanosecond.
 ///
 /// # Examples
 ///
@@ -27,7 +27,7 @@ use crate::tick::{Resolution, Tick, TickSpan, div_wide, duration_from_nanos};
 /// use core::time::Duration;
 ///
 /// let now = TimerInstant::new(Tick::new(5), Resolution::MILLI);
-/// // 1.5 ms end between two ticks: a deadline is the later one.
+/// // 1.5 ms is between two ticks: the deadline is the later one.
 /// let deadline = now + Duration::from_micros(1_500);
 /// assert_eq!(deadline.ticks, 7);
 /// assert_eq!(deadline.since(now), Duration::from_millis(2));
@@ -81,7 +81,7 @@ impl TimerInstant {
         }
     }
 
-    /// As [`checked_add`](Self::checked_add), but the last tick of all where that gives `None`.
+    /// As [`checked_add`](Self::checked_add), but returns the last possible tick instead of `None`.
     #[inline]
     #[must_use]
     pub const fn saturating_add(self, delay: Duration) -> Self {
@@ -91,8 +91,8 @@ impl TimerInstant {
         }
     }
 
-    /// The time from `earlier` to `self`: exact, also across resolutions, zero if `earlier` is in
-    /// truth later, [`Duration::MAX`] if a duration cannot hold it.
+    /// The time from `earlier` to `self`: exact, also across resolutions, zero if `earlier` is
+    /// later than `self`, [`Duration::MAX`] if a duration cannot hold it.
     #[inline]
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
@@ -104,7 +104,7 @@ impl TimerInstant {
     }
 
     /// The first tick of `resolution` that is not before this instant: for **deadlines**, which
-    /// are rounded **up**. `None` if it lies beyond [`Tick::MAX`].
+    /// are rounded **up**. `None` if it is beyond [`Tick::MAX`].
     #[inline]
     #[must_use]
     pub const fn deadline_tick(self, resolution: Resolution) -> Option<Tick> {
@@ -119,7 +119,7 @@ impl TimerInstant {
     }
 
     /// The last tick of `resolution` that is not after this instant: for **now**, which is rounded
-    /// **down**. [`Tick::MAX`] if even that is long past.
+    /// **down**. [`Tick::MAX`] if the instant is beyond it.
     #[inline]
     #[must_use]
     pub const fn elapsed_tick(self, resolution: Resolution) -> Tick {
@@ -142,8 +142,8 @@ impl TimerInstant {
 impl Add<Duration> for TimerInstant {
     type Output = Self;
 
-    /// [`saturating_add`](TimerInstant::saturating_add): rounds up to a tick edge, and stays at
-    /// the last tick of all instead of passing it.
+    /// [`saturating_add`](TimerInstant::saturating_add): rounds up to a tick edge, and saturates at
+    /// the last possible tick.
     #[inline]
     fn add(self, delay: Duration) -> Self {
         self.saturating_add(delay)

@@ -1,10 +1,10 @@
-//! Clockjack's time: ticks, clocks, the timer wheel, shards and tick drivers.
+//! Time in Clockjack: ticks, clocks, the timer wheel, shards and tick drivers.
 //!
 //! ```
 //! use clockjack_time::{FixedWheel, ManualClock, MonotonicClock, Resolution, Tick};
 //! use core::time::Duration;
 //!
-//! // Time is handed in: here by a clock that a test moves by hand.
+//! // The caller passes the time in: here from a clock that a test advances.
 //! let clock = ManualClock::new(Resolution::MILLI);
 //! let mut wheel = FixedWheel::<&str, 16>::fixed(Tick::ZERO);
 //!
@@ -24,22 +24,22 @@
 //!
 //! # The model
 //!
-//! Time is a count of ticks since the system's start; what a tick is worth says a [`Resolution`].
-//! Nothing here reads a clock, sleeps or starts a thread. A host asks its [`MonotonicClock`] for
-//! `now`, tells a wheel or a shard, and gets what fell due; [`Wheel::next_deadline`] says until
-//! when it may sleep.
+//! Time is a count of ticks since the start of the system; a [`Resolution`] says how long a tick
+//! is. Nothing here reads a clock, sleeps or starts a thread. A host reads `now` from its
+//! [`MonotonicClock`], passes it to a wheel or a shard, and gets the due timers;
+//! [`Wheel::next_deadline`] says until when the host may sleep.
 //!
-//! * A **wheel** ([`wheel`]) belongs to whoever holds it: [`GrowingWheel`] with an allocator,
-//!   [`FixedWheel`] without one.
-//! * A **shard** ([`shard`]) is a wheel that several threads reach: any thread may arm and cancel,
-//!   and whoever gets the lease polls.
-//! * The **timer word** ([`word`]) is where firing and cancelling are decided, once.
-//! * A **driver** ([`driver`]) is where ticks come from; [`InterruptDriver`] takes them from an
-//!   interrupt handler.
+//! * A **wheel** ([`wheel`]) has one owner: [`GrowingWheel`] with an allocator, [`FixedWheel`]
+//!   without one.
+//! * A **shard** ([`shard`]) is a wheel that several threads share: any thread may arm and cancel,
+//!   and the thread that locks the shard polls.
+//! * The **timer state** ([`timer_state`]) decides between firing and cancelling, exactly once.
+//! * A **driver** ([`driver`]) provides ticks; [`InterruptDriver`] gets them from an interrupt
+//!   handler.
 //!
 //! # Which to use
 //!
-//! | you have | take |
+//! | you have | use |
 //! |---|---|
 //! | one thread and an allocator | [`GrowingWheel`] |
 //! | a microcontroller, or no allocation after start | [`FixedWheel`], which can be a static |
@@ -48,9 +48,9 @@
 //!
 //! # What is not here
 //!
-//! Periodic timers, closures, futures and waking: they are made of these parts by the crates
-//! above. A shard has no form without an allocator. Deadlines more than 2^20 ticks ahead cost
-//! O(log n) instead of O(1) until they come near.
+//! Periodic timers, closures, futures and waking: other crates build them on this one. A shard
+//! needs an allocator. Deadlines more than 2^20 ticks ahead cost O(log n) instead of O(1) until
+//! they come into range.
 //!
 //! # Features
 //!
@@ -60,14 +60,14 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
-/// Makes a constructor `const`, except under loom, whose atomics cannot be made so.
+/// Makes a constructor `const`, except under loom, whose atomics cannot be built in a constant.
 #[cfg(not(loom))]
 macro_rules! const_unless_loom {
     ($(#[$attribute:meta])* $visibility:vis fn $($rest:tt)*) => {
         $(#[$attribute])* $visibility const fn $($rest)*
     };
 }
-/// Leaves a constructor as it is: under loom atomics cannot be made in a constant.
+/// Leaves a constructor as it is: loom's atomics cannot be built in a constant.
 #[cfg(loom)]
 macro_rules! const_unless_loom {
     ($($constructor:tt)*) => { $($constructor)* };
@@ -76,66 +76,66 @@ macro_rules! const_unless_loom {
 mod clock;
 pub mod driver;
 mod full;
-#[doc(hidden)]
-#[path = "driver/gate_narrow.rs"]
-pub mod gate_narrow;
-#[cfg(any(loom, target_has_atomic = "64"))]
-#[doc(hidden)]
-#[path = "driver/gate_wide.rs"]
-pub mod gate_wide;
 mod instant;
 #[cfg(feature = "alloc")]
 pub mod shard;
+#[doc(hidden)]
+#[path = "driver/taken_ticks_32.rs"]
+pub mod taken_ticks_32;
+#[cfg(any(loom, target_has_atomic = "64"))]
+#[doc(hidden)]
+#[path = "driver/taken_ticks_64.rs"]
+pub mod taken_ticks_64;
 mod tick;
 #[doc(hidden)]
-#[path = "clock/ticks_narrow.rs"]
-pub mod ticks_narrow;
+#[path = "clock/ticks_32.rs"]
+pub mod ticks_32;
 #[cfg(any(loom, target_has_atomic = "64"))]
 #[doc(hidden)]
-#[path = "clock/ticks_wide.rs"]
-pub mod ticks_wide;
+#[path = "clock/ticks_64.rs"]
+pub mod ticks_64;
+pub mod timer_state;
+#[doc(hidden)]
+#[path = "timer_state/state_32.rs"]
+pub mod timer_state_32;
+#[cfg(any(loom, target_has_atomic = "64"))]
+#[doc(hidden)]
+#[path = "timer_state/state_64.rs"]
+pub mod timer_state_64;
 pub mod wheel;
-pub mod word;
-#[doc(hidden)]
-#[path = "word/narrow.rs"]
-pub mod word_narrow;
-#[cfg(any(loom, target_has_atomic = "64"))]
-#[doc(hidden)]
-#[path = "word/wide.rs"]
-pub mod word_wide;
 
 pub use clock::{ClockKind, ManualClock, MonotonicClock};
 pub use driver::{DriverError, DriverStatus, InterruptDriver, ManualDriver, TickDriver, TickToken};
 pub use full::Full;
 pub use instant::TimerInstant;
 #[cfg(feature = "alloc")]
-pub use shard::{Closed, Lease, Posted, Shard, ShardConfig, ShardStats};
+pub use shard::{Closed, Inserted, Shard, ShardConfig, ShardGuard, ShardStats};
 pub use tick::{Resolution, Tick, TickSpan};
+pub use timer_state::{CancelledFrom, Generation};
 pub use wheel::{
-    Admitted, Advance, Class, Dropped, Expired, Fixed, FixedWheel, Storage, TimerId, Wheel,
+    Admitted, Advance, Dropped, Expired, Fixed, FixedWheel, Storage, TimerId, TimerPriority, Wheel,
     WheelConfig,
 };
 #[cfg(feature = "alloc")]
 pub use wheel::{GrowingWheel, Slab};
-pub use word::{CancelledFrom, Generation};
 
-/// The timer word of this target: one 64-bit atomic where there is one, else two of 32 bits.
+/// The timer state of this target: one 64-bit atomic where there is one, else two of 32 bits.
 #[cfg(any(loom, target_has_atomic = "64"))]
-pub type TimerWord = word::Word<word_wide::Wide>;
-/// The timer word of this target: one 64-bit atomic where there is one, else two of 32 bits.
+pub type AtomicTimerState = timer_state::AtomicState<timer_state_64::TimerState64>;
+/// The timer state of this target: one 64-bit atomic where there is one, else two of 32 bits.
 #[cfg(not(any(loom, target_has_atomic = "64")))]
-pub type TimerWord = word::Word<word_narrow::Narrow>;
+pub type AtomicTimerState = timer_state::AtomicState<timer_state_32::TimerState32>;
 
 /// The tick count of this target's clocks.
 #[cfg(any(loom, target_has_atomic = "64"))]
-pub(crate) type MonotoneTicks = ticks_wide::WideTicks;
+pub(crate) type MonotoneTicks = ticks_64::Ticks64;
 /// The tick count of this target's clocks.
 #[cfg(not(any(loom, target_has_atomic = "64")))]
-pub(crate) type MonotoneTicks = ticks_narrow::NarrowTicks;
+pub(crate) type MonotoneTicks = ticks_32::Ticks32;
 
-/// The gate of this target's drivers.
+/// The taken ticks of this target's drivers.
 #[cfg(any(loom, target_has_atomic = "64"))]
-pub(crate) type TickGate = gate_wide::WideGate;
-/// The gate of this target's drivers.
+pub(crate) type TargetTakenTicks = taken_ticks_64::TakenTicks64;
+/// The taken ticks of this target's drivers.
 #[cfg(not(any(loom, target_has_atomic = "64")))]
-pub(crate) type TickGate = gate_narrow::NarrowGate;
+pub(crate) type TargetTakenTicks = taken_ticks_32::TakenTicks32;

@@ -1,8 +1,8 @@
-//! Ticks: the wheel's unit of time, as newtypes whose arithmetic cannot overflow unseen.
+//! Ticks: the wheel's unit of time, as newtypes whose arithmetic cannot overflow silently.
 //!
-//! A [`Tick`] is a point, counted from the start of the system; a [`TickSpan`] is a distance; a
-//! [`Resolution`] says how long one tick is. There are no operators: every sum says by its name
-//! what it does at the edge. Nothing here reads a clock.
+//! A [`Tick`] is a point in time, counted from the start of the system; a [`TickSpan`] is a
+//! distance; a [`Resolution`] is the length of one tick. There are no operators: the name of every
+//! operation says what it does on overflow. Nothing here reads a clock.
 
 use core::{fmt, num::NonZeroU32, time::Duration};
 
@@ -34,7 +34,7 @@ pub struct Tick(u64);
 impl Tick {
     /// The start of the system.
     pub const ZERO: Self = Self(0);
-    /// The last point that can be named.
+    /// The last point that can be represented.
     pub const MAX: Self = Self(u64::MAX);
 
     /// The point `ticks` after the start.
@@ -51,49 +51,49 @@ impl Tick {
         self.0
     }
 
-    /// The point `span` later, or `None` if it lies beyond [`Tick::MAX`].
+    /// The point `span` later, or `None` if it is beyond [`Tick::MAX`].
     #[inline]
     #[must_use]
     pub const fn checked_add(self, span: TickSpan) -> Option<Self> {
         Self::of(self.0.checked_add(span.0))
     }
 
-    /// The point `span` later, or [`Tick::MAX`] if it lies beyond.
+    /// The point `span` later, or [`Tick::MAX`] if it is beyond.
     #[inline]
     #[must_use]
     pub const fn saturating_add(self, span: TickSpan) -> Self {
         Self(self.0.saturating_add(span.0))
     }
 
-    /// The point `span` earlier, or `None` if it lies before [`Tick::ZERO`].
+    /// The point `span` earlier, or `None` if it is before [`Tick::ZERO`].
     #[inline]
     #[must_use]
     pub const fn checked_sub(self, span: TickSpan) -> Option<Self> {
         Self::of(self.0.checked_sub(span.0))
     }
 
-    /// The point `span` earlier, or [`Tick::ZERO`] if it lies before.
+    /// The point `span` earlier, or [`Tick::ZERO`] if it is before.
     #[inline]
     #[must_use]
     pub const fn saturating_sub(self, span: TickSpan) -> Self {
         Self(self.0.saturating_sub(span.0))
     }
 
-    /// The distance from `earlier`, or `None` if `earlier` is in truth later.
+    /// The distance from `earlier`, or `None` if `earlier` is later than `self`.
     #[inline]
     #[must_use]
     pub const fn checked_since(self, earlier: Self) -> Option<TickSpan> {
         TickSpan::of(self.0.checked_sub(earlier.0))
     }
 
-    /// The distance from `earlier`, zero if `earlier` is in truth later.
+    /// The distance from `earlier`, zero if `earlier` is later than `self`.
     #[inline]
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> TickSpan {
         TickSpan(self.0.saturating_sub(earlier.0))
     }
 
-    /// The point of a sum that may have left the range. `Option::map` is not `const`.
+    /// The point of a sum that may have overflowed. `Option::map` is not `const`.
     #[inline]
     const fn of(ticks: Option<u64>) -> Option<Self> {
         match ticks {
@@ -119,7 +119,7 @@ impl TickSpan {
     pub const ZERO: Self = Self(0);
     /// One tick.
     pub const ONE: Self = Self(1);
-    /// The longest distance that can be named.
+    /// The longest distance that can be represented.
     pub const MAX: Self = Self(u64::MAX);
 
     /// A distance of `ticks`.
@@ -136,42 +136,42 @@ impl TickSpan {
         self.0
     }
 
-    /// Whether this is no distance at all.
+    /// Whether the distance is zero.
     #[inline]
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// Both distances together, or `None` on overflow.
+    /// The sum of both distances, or `None` on overflow.
     #[inline]
     #[must_use]
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         Self::of(self.0.checked_add(other.0))
     }
 
-    /// Both distances together, [`TickSpan::MAX`] on overflow.
+    /// The sum of both distances, [`TickSpan::MAX`] on overflow.
     #[inline]
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// What is left after `other` is taken away, or `None` if `other` is longer.
+    /// The difference of both distances, or `None` if `other` is longer.
     #[inline]
     #[must_use]
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         Self::of(self.0.checked_sub(other.0))
     }
 
-    /// The distance `times` over, or `None` on overflow.
+    /// The distance multiplied by `times`, or `None` on overflow.
     #[inline]
     #[must_use]
     pub const fn checked_mul(self, times: u64) -> Option<Self> {
         Self::of(self.0.checked_mul(times))
     }
 
-    /// The distance of a sum that may have left the range, as [`Tick::of`].
+    /// The distance of a sum that may have overflowed, as [`Tick::of`].
     #[inline]
     const fn of(ticks: Option<u64>) -> Option<Self> {
         match ticks {
@@ -208,7 +208,7 @@ pub struct Resolution(NonZeroU32);
 impl Resolution {
     /// One microsecond.
     pub const MICRO: Self = Self(NonZeroU32::new(1_000).expect("not zero"));
-    /// One millisecond: what the threaded host uses.
+    /// One millisecond: the resolution of the threaded host.
     pub const MILLI: Self = Self(NonZeroU32::new(1_000_000).expect("not zero"));
     /// Ten milliseconds: the default of the scheduler's contract.
     pub const TEN_MILLIS: Self = Self(NonZeroU32::new(10_000_000).expect("not zero"));

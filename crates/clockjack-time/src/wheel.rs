@@ -1,16 +1,16 @@
-//! The timer wheel: what one owner has armed, in order of deadline and registration.
+//! The timer wheel: a hierarchical timing wheel with one owner.
 #![doc = include_str!("wheel.md")]
 
 mod advance;
 mod eviction;
 mod fixed;
-#[cfg(feature = "alloc")]
-mod guarded;
 mod level;
 pub(crate) mod list;
 mod overflow;
 mod priority;
 pub(crate) mod record;
+#[cfg(feature = "alloc")]
+mod shard_ops;
 #[cfg(feature = "alloc")]
 pub(crate) mod slab;
 pub(crate) mod store;
@@ -25,33 +25,33 @@ pub use self::{
     advance::{Advance, Expired},
     eviction::{Admitted, Dropped},
     fixed::Fixed,
-    priority::Class,
+    priority::TimerPriority,
 };
 use self::{
-    level::{AT_ONCE, RANGE},
+    level::{ALREADY_DUE, RANGE},
     list::Lists,
-    record::Seat,
-    store::{Columns, DUE_MASK, Entry, Far, Place},
+    record::TimerEntry,
+    store::{Columns, DUE_MASK, ListEntry, Location, OverflowEntry},
 };
-use crate::{Full, Tick, word::Generation};
+use crate::{Full, Tick, timer_state::Generation};
 
-/// How many entries of a coarse slot [`Wheel::next_deadline`] looks at for an exact answer.
+/// How many entries of a coarse slot [`Wheel::next_deadline`] scans for an exact result.
 const DEADLINE_SCAN_MAX: u32 = 64;
 
-/// What a [`Wheel`] can keep its entries in; sealed.
+/// The storage of a [`Wheel`]; sealed.
 ///
 /// [`Slab`] grows, [`Fixed`] does not and needs no allocator.
 pub trait Storage<T>: Columns<T> {}
 
-impl<T, const N: usize, const FAR: usize> Storage<T> for Fixed<T, N, FAR> {}
+impl<T, const N: usize, const OVERFLOW: usize> Storage<T> for Fixed<T, N, OVERFLOW> {}
 
 /// A wheel for at most `N` timers that never allocates.
-pub type FixedWheel<T, const N: usize, const FAR: usize = N> = Wheel<T, Fixed<T, N, FAR>>;
+pub type FixedWheel<T, const N: usize, const OVERFLOW: usize = N> = Wheel<T, Fixed<T, N, OVERFLOW>>;
 
-/// Names one arming of one timer, for cancel and re-arm.
+/// Identifies one arming of one timer, for cancel and re-arm.
 ///
-/// An id outlives its timer harmlessly: once the timer has fired or was cancelled, the id names
-/// nothing, and it never comes to name another timer.
+/// An id may outlive its timer: once the timer has fired or was cancelled, the id refers to
+/// nothing, and it never refers to another timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimerId {
     pub(crate) slot: u32,
@@ -63,7 +63,7 @@ const _: () = assert!(size_of::<TimerId>() == 16, "a key is two words");
 const _: () = assert!(size_of::<Option<TimerId>>() == 16, "no room is lost to `Option`");
 
 impl TimerId {
-    /// The number of the shard that the timer lives in; 0 for a wheel that stands alone.
+    /// The number of the timer's shard; 0 for a wheel outside a shard.
     #[must_use]
     pub const fn shard(self) -> u32 {
         self.shard
@@ -73,21 +73,21 @@ impl TimerId {
 /// The limits of a wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WheelConfig {
-    /// The tick at which the wheel stands at first.
+    /// The tick at which the wheel starts.
     pub start: Tick,
     /// How many timers there may be.
     pub capacity: usize,
-    /// How many of them may lie beyond the wheel's range of 2^20 ticks.
+    /// How many of them may be beyond the wheel's range of 2^20 ticks.
     pub overflow_capacity: usize,
-    /// How many timers return from the overflow to the wheel at one tick. Those beyond it fire on
-    /// time all the same, straight from the overflow.
+    /// How many timers return from the overflow to the wheel per tick. The remaining ones fire on
+    /// time nevertheless, directly from the overflow.
     pub reinsertion_batch_limit: u32,
-    /// The number that ids carry, so that an id of another wheel is not taken for one's own.
+    /// The number that ids contain, so that the wheel refuses ids of another wheel.
     pub shard: u32,
 }
 
 impl WheelConfig {
-    /// A million timers, all of which may be far, from tick 0.
+    /// A million timers, all of which may be in the overflow, from tick 0.
     pub const DEFAULT: Self = Self {
         start: Tick::ZERO,
         capacity: 1 << 20,
@@ -105,27 +105,27 @@ impl Default for WheelConfig {
 
 /// The timers of one owner, in order of deadline and, at one tick, of registration.
 ///
-/// The [module](self) tells how it works and what it promises.
+/// The [module](self) says how it works and what it promises.
 pub struct Wheel<T, S> {
     store: S,
-    /// Where time stands. All before it has fired.
+    /// The current tick. All timers before it have fired.
     elapsed: u64,
     /// The first tick that is not finished: `elapsed` while its timers are firing, else one more.
-    /// What is due before it goes to the at-once list.
+    /// Timers that are due before it go to the already-due list.
     open: u64,
-    /// How many ticks from `open` on belong to the wheel's slots. What is due later belongs to the
-    /// overflow: at the end of the range, or at the overflow's first deadline if that is earlier
-    /// (rule 3).
-    near_len: u64,
-    /// How many ticks the slot spans, from `elapsed` on, whose cascade was interrupted; 0 if there
+    /// How many ticks from `open` on belong to the wheel's slots. Later timers belong to the
+    /// overflow: from the end of the range, or from the overflow's first deadline if that is
+    /// earlier (rule 3).
+    in_range_len: u64,
+    /// The span in ticks, from `elapsed` on, of the slot whose cascade was interrupted; 0 if there
     /// is none (rule 4).
     suspended_span: u64,
     /// The list of that slot.
     suspended: u32,
     lists: Lists,
-    /// Live timers by the code of their class; the first is not used.
+    /// Live timers by the code of their priority; the first element is not used.
     len: [u32; 4],
-    /// Where the search for somebody to evict goes on.
+    /// Where the search for a timer to evict continues.
     eviction_cursor: u32,
     /// How many timers may still return from the overflow at this tick.
     reinsertions_left: u32,
@@ -133,13 +133,13 @@ pub struct Wheel<T, S> {
     shard: u32,
     /// The generation that the next timer gets.
     generation: Generation,
-    /// The registration number that the overflow gave last.
+    /// The last registration number of the overflow.
     sequence: u64,
     values: PhantomData<T>,
 }
 
-impl<T, const N: usize, const FAR: usize> Wheel<T, Fixed<T, N, FAR>> {
-    /// An empty wheel that holds everything in itself. A `const fn`: it can be a static's value.
+impl<T, const N: usize, const OVERFLOW: usize> Wheel<T, Fixed<T, N, OVERFLOW>> {
+    /// An empty wheel without heap memory. A `const fn`: it can be the value of a static.
     #[must_use]
     pub const fn fixed(start: Tick) -> Self {
         Self::with_store(Fixed::new(), start)
@@ -154,7 +154,7 @@ impl<T, S> Wheel<T, S> {
             store,
             elapsed,
             open,
-            near_len: elapsed.saturating_add(RANGE).saturating_sub(open),
+            in_range_len: elapsed.saturating_add(RANGE).saturating_sub(open),
             suspended_span: 0,
             suspended: 0,
             lists: Lists::EMPTY,
@@ -169,7 +169,7 @@ impl<T, S> Wheel<T, S> {
         }
     }
 
-    /// The tick at which the wheel stands: nothing due before it is left in the slots.
+    /// The current tick: no slot holds a timer that is due before it.
     #[must_use]
     pub const fn elapsed(&self) -> Tick {
         Tick::new(self.elapsed)
@@ -194,15 +194,15 @@ impl<T, S> Wheel<T, S> {
         self.len() == 0
     }
 
-    /// How many timers of a class are armed.
+    /// How many timers of a priority are armed.
     #[must_use]
-    pub const fn len_of(&self, class: Class) -> usize {
-        self.len[class.code() as usize] as usize
+    pub const fn len_of(&self, priority: TimerPriority) -> usize {
+        self.len[priority.code() as usize] as usize
     }
 }
 
 impl<T, S: Storage<T>> Wheel<T, S> {
-    /// How many ticks ahead a timer may lie without being in the overflow.
+    /// How many ticks ahead a timer may be without being in the overflow.
     pub const RANGE: u64 = RANGE;
 
     /// How many timers there may be.
@@ -214,17 +214,17 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// How many timers are in the overflow.
     #[must_use]
     pub fn overflow_len(&self) -> usize {
-        self.store.far().len()
+        self.store.overflow().len()
     }
 
     /// How many timers the overflow may hold.
     #[must_use]
     pub fn overflow_capacity(&self) -> usize {
-        self.store.far_max()
+        self.store.overflow_max()
     }
 
-    /// Whether a timer for `deadline` would have to go to the overflow, and that is full: then only
-    /// a far one can make room for it.
+    /// Whether a timer for `deadline` would have to go to the overflow, and the overflow is full:
+    /// then only the eviction of an overflow timer can make room for it.
     #[must_use]
     pub fn is_overflow_full_for(&self, deadline: Tick) -> bool {
         self.overflow_is_full_for(deadline.get())
@@ -233,13 +233,13 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// How many slots of the wheel hold timers, for dumps.
     #[must_use]
     pub fn occupied_slots(&self) -> usize {
-        (0..AT_ONCE).filter(|list| !self.lists.is_empty(&self.store, *list)).count()
+        (0..ALREADY_DUE).filter(|list| !self.lists.is_empty(&self.store, *list)).count()
     }
 
-    /// Arms a timer of class [`Class::Normal`].
+    /// Arms a timer of [`TimerPriority::Normal`].
     ///
     /// A deadline that has passed is no error: the timer fires at the next
-    /// [`advance`](Self::advance), and says how late it is.
+    /// [`advance`](Self::advance), and reports how late it is.
     ///
     /// # Errors
     /// [`Full`], which holds the value, if the wheel or its overflow has no room.
@@ -257,70 +257,72 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// ```
     #[inline]
     pub fn insert(&mut self, deadline: Tick, value: T) -> Result<TimerId, Full<T>> {
-        self.insert_class(deadline, Class::Normal, value)
+        self.insert_with_priority(deadline, TimerPriority::Normal, value)
     }
 
-    /// Arms a timer of the given class; otherwise as [`insert`](Self::insert).
+    /// Arms a timer of the given priority; otherwise as [`insert`](Self::insert).
     ///
     /// # Errors
-    /// [`Full`], which holds the value. Nobody is displaced: see
-    /// [`insert_or_evict`](Self::insert_or_evict) for that.
+    /// [`Full`], which holds the value. It evicts no timer:
+    /// [`insert_or_evict`](Self::insert_or_evict) does.
     #[inline(always)]
-    pub fn insert_class(
+    pub fn insert_with_priority(
         &mut self,
         deadline: Tick,
-        class: Class,
+        priority: TimerPriority,
         value: T,
     ) -> Result<TimerId, Full<T>> {
         let deadline = deadline.get();
-        if !self.is_near(deadline) {
-            return self.insert_edge(deadline, class, value);
+        if !self.is_in_range(deadline) {
+            return self.insert_out_of_range(deadline, priority, value);
         }
         let Some(timer) = self.store.take_slot() else { return Err(Full::store(value)) };
         let generation = self.next_generation();
-        let place = self.link_near(timer, deadline, class);
-        self.store.fill(timer, generation, place, value);
-        self.len[class.code() as usize] += 1;
+        let location = self.link_in_wheel(timer, deadline, priority);
+        self.store.fill(timer, generation, location, value);
+        self.len[priority.code() as usize] += 1;
         Ok(self.id(timer, generation))
     }
 
-    /// Disarms a timer and gives its value back: `None` if it has fired, was cancelled already, or
-    /// is not of this wheel. All that the timer held is free again when this returns.
+    /// Cancels a timer and returns its value: `None` if it has fired, was cancelled already, or
+    /// is not of this wheel. Everything that the timer used is free when this returns.
     #[inline(always)]
     pub fn cancel(&mut self, id: TimerId) -> Option<T> {
         let timer = self.timer(id)?;
-        let (place, value) = self.store.claim(timer, id.generation)?;
-        let class_code = self.unlink(place);
-        self.free(timer, class_code);
+        let (location, value) = self.store.claim(timer, id.generation)?;
+        let priority_code = self.unlink(location);
+        self.free(timer, priority_code);
         Some(value)
     }
 
     /// Moves an armed timer to another deadline, as a new registration: among equal deadlines it
-    /// is the last. The old id names nothing from then on. `Ok(None)` if the timer has fired or
+    /// is the last. The old id refers to nothing from then on. `Ok(None)` if the timer has fired or
     /// was cancelled.
     ///
     /// # Errors
-    /// [`Full`] if the new deadline lies in an overflow that has no room; the timer stays armed as
-    /// it was, under its old id.
+    /// [`Full`] if the new deadline belongs to the overflow and the overflow is full; the timer
+    /// stays armed as it was, under its old id.
     pub fn rearm(&mut self, id: TimerId, deadline: Tick) -> Result<Option<TimerId>, Full<()>> {
         let Some(timer) = self.timer(id) else { return Ok(None) };
         if !self.store.is_armed(timer, id.generation) {
             return Ok(None);
         }
         let deadline = deadline.get();
-        let Some(place) = self.store.seat(timer).map(Seat::place) else { return Ok(None) };
-        let was_far = place.position().is_some();
-        if !was_far && self.overflow_is_full_for(deadline) {
+        let Some(location) = self.store.entry(timer).map(TimerEntry::location) else {
+            return Ok(None);
+        };
+        let was_in_overflow = location.position().is_some();
+        if !was_in_overflow && self.overflow_is_full_for(deadline) {
             return Err(Full::overflow(()));
         }
         let generation = self.next_generation();
         if !self.store.rearm(timer, id.generation, generation) {
             return Ok(None);
         }
-        let class = Class::from_code(self.unlink(place)).unwrap_or_default();
-        let place = self.link(timer, deadline, class);
-        self.store.set_place(timer, place);
-        self.settle(place);
+        let priority = TimerPriority::from_code(self.unlink(location)).unwrap_or_default();
+        let location = self.link(timer, deadline, priority);
+        self.store.set_location(timer, location);
+        self.restore_heap_order(location);
         Ok(Some(self.id(timer, generation)))
     }
 
@@ -330,47 +332,47 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         self.timer(id).is_some_and(|timer| self.store.is_armed(timer, id.generation))
     }
 
-    /// A look at the value of an armed timer.
+    /// The value of an armed timer.
     #[must_use]
     pub fn get(&self, id: TimerId) -> Option<&T> {
         let timer = self.timer(id).filter(|_| self.contains(id))?;
-        self.store.seat(timer)?.value()
+        self.store.entry(timer)?.value()
     }
 
-    /// A look at the value of an armed timer, to change it.
+    /// The value of an armed timer, for changing it.
     #[must_use]
     pub fn get_mut(&mut self, id: TimerId) -> Option<&mut T> {
         let timer = self.timer(id).filter(|_| self.contains(id))?;
-        self.store.seat_mut(timer)?.value_mut()
+        self.store.entry_mut(timer)?.value_mut()
     }
 
     /// When the host should call [`advance`](Self::advance) next; `None` if nothing is armed.
     ///
     /// Never later than the earliest deadline. It is that deadline exactly, unless the next slot
-    /// that holds anything spans several ticks and has more than 64 timers: then it is where that
-    /// slot begins, and the call after that is exact. While work is left over that a budget
-    /// interrupted, it is the tick at which the wheel stands.
+    /// that is not empty spans several ticks and has more than 64 timers: then it is the first tick
+    /// of that slot, and the call after that is exact. While work is left that a budget
+    /// interrupted, it is the current tick of the wheel.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Tick> {
-        if !self.lists.is_empty(&self.store, AT_ONCE) || self.is_suspended() {
+        if !self.lists.is_empty(&self.store, ALREADY_DUE) || self.is_suspended() {
             return Some(Tick::new(self.elapsed));
         }
         let in_wheel = self
             .lists
             .next_event(&self.store, self.elapsed)
             .map(|event| if event.fires() { event.tick } else { self.earliest_in(event) });
-        let far = overflow::first(&self.store).map(|far| far.deadline);
-        let earliest = match (in_wheel, far) {
-            (Some(near), Some(far)) => near.min(far),
-            (near, far) => near.or(far)?,
+        let in_overflow = overflow::first(&self.store).map(|entry| entry.deadline);
+        let earliest = match (in_wheel, in_overflow) {
+            (Some(wheel), Some(overflow)) => wheel.min(overflow),
+            (wheel, overflow) => wheel.or(overflow)?,
         };
         Some(Tick::new(earliest))
     }
 
-    /// Gives the memory of an empty wheel back; does nothing while a timer is armed.
+    /// Frees the memory of an empty wheel; does nothing while a timer is armed.
     pub fn shrink(&mut self) {
         if self.is_empty() {
-            self.lists.tidy(&mut self.store);
+            self.lists.free_empty_chunks(&mut self.store);
             self.store.reset();
             self.eviction_cursor = 0;
         }
@@ -378,8 +380,8 @@ impl<T, S: Storage<T>> Wheel<T, S> {
 
     #[inline(always)]
     fn overflow_is_full_for(&self, deadline: u64) -> bool {
-        let is_far = deadline >= self.open && !self.is_near(deadline);
-        is_far && self.store.far().len() == self.store.far_max()
+        let is_beyond_range = deadline >= self.open && !self.is_in_range(deadline);
+        is_beyond_range && self.store.overflow().len() == self.store.overflow_max()
     }
 
     fn is_suspended(&self) -> bool {
@@ -414,118 +416,133 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         generation
     }
 
-    /// Whether a deadline belongs to the wheel's slots: it is neither past nor far.
+    /// Whether a deadline belongs to the wheel's slots: it is neither past nor beyond the range.
     #[inline(always)]
-    fn is_near(&self, deadline: u64) -> bool {
+    fn is_in_range(&self, deadline: u64) -> bool {
         let closed = deadline == self.open && mutant!("wheel_open_tick_closed");
-        deadline.wrapping_sub(self.open) < self.near_len && !closed
+        deadline.wrapping_sub(self.open) < self.in_range_len && !closed
     }
 
-    /// Arms a timer whose deadline is past or far.
+    /// Arms a timer whose deadline is past or beyond the range.
     #[cold]
-    fn insert_edge(&mut self, deadline: u64, class: Class, value: T) -> Result<TimerId, Full<T>> {
+    fn insert_out_of_range(
+        &mut self,
+        deadline: u64,
+        priority: TimerPriority,
+        value: T,
+    ) -> Result<TimerId, Full<T>> {
         if self.store.has_slot() && self.overflow_is_full_for(deadline) {
             return Err(Full::overflow(value));
         }
         let Some(timer) = self.store.take_slot() else { return Err(Full::store(value)) };
         let generation = self.next_generation();
-        let place = self.link_edge(timer, deadline, class);
-        self.store.fill(timer, generation, place, value);
-        self.len[class.code() as usize] += 1;
-        self.settle(place);
+        let location = self.link_out_of_range(timer, deadline, priority);
+        self.store.fill(timer, generation, location, value);
+        self.len[priority.code() as usize] += 1;
+        self.restore_heap_order(location);
         Ok(self.id(timer, generation))
     }
 
-    /// Enters a timer where its deadline belongs, behind all that are there for the same tick, and
-    /// says where that is. There is room in the overflow if it belongs there.
+    /// Links a timer where its deadline belongs, behind all timers of the same tick, and returns
+    /// its location. If it belongs to the overflow, there is room.
     #[inline]
-    fn link(&mut self, timer: u32, deadline: u64, class: Class) -> Place {
-        if self.is_near(deadline) {
-            self.link_near(timer, deadline, class)
+    fn link(&mut self, timer: u32, deadline: u64, priority: TimerPriority) -> Location {
+        if self.is_in_range(deadline) {
+            self.link_in_wheel(timer, deadline, priority)
         } else {
-            self.link_edge(timer, deadline, class)
+            self.link_out_of_range(timer, deadline, priority)
         }
     }
 
     #[inline(always)]
-    fn link_near(&mut self, timer: u32, deadline: u64, class: Class) -> Place {
+    fn link_in_wheel(&mut self, timer: u32, deadline: u64, priority: TimerPriority) -> Location {
         let is_suspended = deadline - self.elapsed < self.suspended_span;
         let list = if is_suspended && !mutant!("wheel_suspended_forgotten") {
             self.suspended
         } else {
-            level::place(deadline, self.elapsed)
+            level::list_for(deadline, self.elapsed)
         };
-        self.lists.append(&mut self.store, list, Entry::new(timer, class, deadline))
+        self.lists.append(&mut self.store, list, ListEntry::new(timer, priority, deadline))
     }
 
     #[cold]
-    fn link_edge(&mut self, timer: u32, deadline: u64, class: Class) -> Place {
+    fn link_out_of_range(
+        &mut self,
+        timer: u32,
+        deadline: u64,
+        priority: TimerPriority,
+    ) -> Location {
         let closed = deadline == self.open && mutant!("wheel_open_tick_closed");
         if deadline >= self.open && !closed {
-            return self.link_far(timer, deadline, class);
+            return self.link_in_overflow(timer, deadline, priority);
         }
-        // An entry remembers a past deadline as far back as its bits reach.
+        // An entry keeps a past deadline as far back as its bits allow.
         let deadline = deadline.max(self.elapsed.saturating_sub(DUE_MASK));
-        self.lists.append(&mut self.store, AT_ONCE, Entry::new(timer, class, deadline))
+        self.lists.append(&mut self.store, ALREADY_DUE, ListEntry::new(timer, priority, deadline))
     }
 
-    fn link_far(&mut self, timer: u32, deadline: u64, class: Class) -> Place {
-        let pushed = self.store.far_push(Far { deadline, sequence: self.sequence, timer, class });
+    fn link_in_overflow(&mut self, timer: u32, deadline: u64, priority: TimerPriority) -> Location {
+        let pushed = self.store.overflow_push(OverflowEntry {
+            deadline,
+            sequence: self.sequence,
+            timer,
+            priority,
+        });
         assert!(pushed, "room in the overflow was made sure of before");
         self.sequence += 1;
-        self.near_len = self.near_len.min(deadline - self.open);
+        self.in_range_len = self.in_range_len.min(deadline - self.open);
         #[expect(clippy::cast_possible_truncation, reason = "a store has fewer than 2^30 slots")]
-        let last = self.store.far().len() as u32 - 1;
-        Place::in_overflow(last)
+        let last = self.store.overflow().len() as u32 - 1;
+        Location::in_overflow(last)
     }
 
-    /// Brings a timer that was just appended to the overflow to its place in there.
+    /// Restores the heap order after a timer was appended to the overflow.
     #[inline(always)]
-    fn settle(&mut self, place: Place) {
-        if place.position().is_some() {
-            overflow::settle_last(&mut self.store);
+    fn restore_heap_order(&mut self, location: Location) {
+        if location.position().is_some() {
+            overflow::sift_up_last(&mut self.store);
         }
     }
 
-    /// Takes a timer out of whatever list it is in, without asking which, and says the code of
-    /// its class; 0 if it was in none.
+    /// Takes a timer out of its list or of the overflow, and returns the code of its priority; 0 if
+    /// it was in neither.
     #[inline(always)]
-    fn unlink(&mut self, place: Place) -> u32 {
-        let Some(cell) = place.cell() else { return self.unlink_far(place) };
+    fn unlink(&mut self, location: Location) -> u32 {
+        let Some(cell) = location.cell() else { return self.unlink_from_overflow(location) };
         self.lists.remove(&mut self.store, cell);
-        place.class_code()
+        location.priority_code()
     }
 
     #[cold]
-    fn unlink_far(&mut self, place: Place) -> u32 {
-        let Some(position) = place.position() else { return 0 };
-        let class = self.store.far()[position as usize].class;
+    fn unlink_from_overflow(&mut self, location: Location) -> u32 {
+        let Some(position) = location.position() else { return 0 };
+        let priority = self.store.overflow()[position as usize].priority;
         overflow::remove(&mut self.store, position as usize);
-        self.set_near_len();
-        class.code()
+        self.update_in_range_len();
+        priority.code()
     }
 
-    /// To be called after every change of `elapsed`, of `open` and of the overflow's first entry.
+    /// Must be called after every change of `elapsed`, of `open` and of the overflow's first entry.
     #[inline(always)]
-    fn set_near_len(&mut self) {
+    fn update_in_range_len(&mut self) {
         let range_end = self.elapsed.saturating_add(RANGE);
-        let far = overflow::first(&self.store)
+        let in_overflow = overflow::first(&self.store)
             .filter(|_| !mutant!("wheel_far_overtaken"))
-            .map_or(u64::MAX, |far| far.deadline);
-        self.near_len = range_end.min(far).saturating_sub(self.open);
+            .map_or(u64::MAX, |entry| entry.deadline);
+        self.in_range_len = range_end.min(in_overflow).saturating_sub(self.open);
     }
 
-    /// Gives back the slot of a timer that is in no list and has no value. `class_code` is what
-    /// it counted as; 0 if it does not count any more.
+    /// Frees the slot of a timer that is in no list and has no value. `priority_code` is the
+    /// priority under which it was counted; 0 if it is not counted any more.
     #[inline(always)]
-    fn free(&mut self, timer: u32, class_code: u32) {
-        self.uncount(class_code);
+    fn free(&mut self, timer: u32, priority_code: u32) {
+        self.uncount(priority_code);
         self.store.give_slot(timer);
     }
 
     #[inline(always)]
-    fn uncount(&mut self, class_code: u32) {
-        let len = &mut self.len[(class_code & 3) as usize];
+    fn uncount(&mut self, priority_code: u32) {
+        let len = &mut self.len[(priority_code & 3) as usize];
         *len = len.wrapping_sub(1);
     }
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use clockjack_time::{
     ClockKind, ManualClock, MonotonicClock, Resolution, Tick, TickSpan, TimerInstant,
-    driver::TickCount, ticks_narrow::NarrowTicks, ticks_wide::WideTicks,
+    driver::MonotonicCount, ticks_32::Ticks32, ticks_64::Ticks64,
 };
 use proptest::prelude::*;
 
@@ -90,22 +90,22 @@ proptest! {
         targets in prop::collection::vec(
             prop_oneof![any::<u64>(), ((1_u64 << 32) - 5)..((1_u64 << 32) + 5)], 0..20),
     ) {
-        let (wide, narrow) = (WideTicks::new(start), NarrowTicks::new(start));
+        let (bits_64, bits_32) = (Ticks64::new(start), Ticks32::new(start));
         let mut expected = start;
         for target in targets {
-            wide.raise(target);
-            narrow.raise(target);
+            bits_64.raise(target);
+            bits_32.raise(target);
             expected = expected.max(target);
-            prop_assert_eq!((wide.load(), narrow.load()), (expected, expected));
+            prop_assert_eq!((bits_64.load(), bits_32.load()), (expected, expected));
         }
     }
 }
 
 #[test]
-fn readers_of_a_narrow_count_never_see_time_go_back() {
+fn readers_of_a_32_bit_count_never_see_time_go_back() {
     const START: u64 = (5 << 32) - 50_000;
     const END: u64 = (5 << 32) + 50_000;
-    let ticks = NarrowTicks::new(START);
+    let ticks = Ticks32::new(START);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {

@@ -13,8 +13,8 @@ use core::{
 
 use clockjack_time::{
     ClockKind, DriverStatus, InterruptDriver, ManualDriver, MonotonicClock, Resolution, Tick,
-    TickDriver, TickSpan, TickToken, driver::Supply, gate_narrow::NarrowGate,
-    ticks_narrow::NarrowTicks,
+    TickDriver, TickSpan, TickToken, driver::TickBuffer, taken_ticks_32::TakenTicks32,
+    ticks_32::Ticks32,
 };
 
 #[derive(Default)]
@@ -163,7 +163,7 @@ fn injected_ticks_arrive_at_once_across_every_edge_of_the_count() {
         assert_eq!(driver.poll_tick(), token(edge + 4, 4));
         driver.inject(TickSpan::ZERO);
         assert_eq!(driver.poll_tick(), None);
-        // A jump of the width of the narrow gate is a tick like any other on this host.
+        // A jump of the width of `TakenTicks32` is a tick like any other on this host.
         driver.inject(TickSpan::new(1 << 31));
         assert_eq!(driver.poll_tick(), token(edge + 4 + (1 << 31), (1 << 31) - 1));
     }
@@ -266,14 +266,14 @@ impl Wake for Unpark {
 fn a_sleeping_loop_gets_every_tick_under_real_threads() {
     const TICKS: u64 = 20_000;
     let start = (1_u64 << 32) - TICKS / 2;
-    let supply = Supply::new(NarrowTicks::new(start), NarrowGate::new(start), 64);
+    let buffer = TickBuffer::new(Ticks32::new(start), TakenTicks32::new(start), 64);
     let taken = AtomicU64::new(0);
     std::thread::scope(|scope| {
         let sleeper = scope.spawn(|| {
-            supply.register(Arc::new(Unpark(std::thread::current())).into()).expect("first");
+            buffer.register(Arc::new(Unpark(std::thread::current())).into()).expect("first");
             let mut last = start;
             while last < start + TICKS {
-                while let Some(token) = supply.poll() {
+                while let Some(token) = buffer.poll() {
                     assert!(token.up_to.get() > last);
                     assert_eq!(u64::from(token.catch_up), token.up_to.get() - last - 1);
                     last = token.up_to.get();
@@ -285,12 +285,12 @@ fn a_sleeping_loop_gets_every_tick_under_real_threads() {
             }
         });
         for _ in 0..TICKS {
-            supply.arrive(1);
+            buffer.add_and_wake(1);
         }
         sleeper.join().expect("no panic");
     });
     assert_eq!(taken.load(Ordering::Relaxed), TICKS);
-    assert_eq!(supply.stop(), DriverStatus::Flushed { drained: 0, pending_ticks: 0 });
+    assert_eq!(buffer.stop(), DriverStatus::Flushed { drained: 0, pending_ticks: 0 });
 }
 
 #[test]

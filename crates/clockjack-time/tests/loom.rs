@@ -1,4 +1,4 @@
-//! Races of this crate, explored by loom. Each model is run for every twin that it concerns.
+//! Races of this crate, explored by loom. Each model is run for every form that it concerns.
 #![cfg(loom)]
 
 extern crate alloc;
@@ -9,5 +9,5 @@ mod clock;
 mod driver;
 #[path = "loom/shard.rs"]
 mod shard;
-#[path = "loom/word.rs"]
-mod word;
+#[path = "loom/timer_state.rs"]
+mod timer_state;

@@ -12,7 +12,9 @@ use core::sync::atomic::{
 use std::{sync::OnceLock, thread};
 
 use clockjack_testing::{Patience, Random};
-use clockjack_time::{Class, Closed, Expired, Lease, Shard, ShardConfig, Tick, TimerId};
+use clockjack_time::{
+    Closed, Expired, Shard, ShardConfig, ShardGuard, Tick, TimerId, TimerPriority,
+};
 
 /// What became of one timer.
 #[derive(Default)]
@@ -104,7 +106,7 @@ fn post<'l>(shard: &Shard<Value<'l>>, ledger: &'l Ledger, number: usize, deadlin
     let mut value = ledger.value(number, deadline);
     let mut patience = Patience::default();
     loop {
-        match shard.post(deadline, value) {
+        match shard.remote_insert(deadline, value) {
             Ok(id) => {
                 ledger.entries[number].id.set(id).expect("armed once");
                 return;
@@ -118,7 +120,7 @@ fn post<'l>(shard: &Shard<Value<'l>>, ledger: &'l Ledger, number: usize, deadlin
     }
 }
 
-/// Posts the timers of one poster of several, of which each has so many.
+/// Inserts the timers of one of several inserters.
 fn post_all<'l>(
     shard: &Shard<Value<'l>>,
     ledger: &'l Ledger,
@@ -131,7 +133,7 @@ fn post_all<'l>(
     }
 }
 
-/// At every distance that a test of this length can reach: past, near, in the overflow.
+/// At every distance that a test of this length can reach: past, in the wheel, in the overflow.
 fn deadline(ledger: &Ledger, random: &mut Random) -> Tick {
     let now = ledger.now().get();
     let ahead = match random.next() % 16 {
@@ -144,22 +146,22 @@ fn deadline(ledger: &Ledger, random: &mut Random) -> Tick {
     Tick::new((now + ahead).saturating_sub(random.next() % 3))
 }
 
-/// Moves the clock and polls, if the lease can be had.
+/// Advances the clock and polls, if the shard can be locked.
 fn poll<'s, 'l>(
     shard: &'s Shard<Value<'l>>,
     ledger: &'l Ledger,
     random: &mut Random,
-) -> Option<Lease<'s, Value<'l>>> {
+) -> Option<ShardGuard<'s, Value<'l>>> {
     let stride = if random.next().is_multiple_of(64) { 1 << 18 } else { random.next() % 30 };
     let now = Tick::new(ledger.clock.fetch_add(stride, Release) + stride);
-    let mut lease = shard.lease()?;
+    let mut guard = shard.try_lock()?;
     let budget = random.index(40);
-    lease.poll(now, budget, |timer| ledger.fire(&timer));
-    Some(lease)
+    guard.poll(now, budget, |timer| ledger.fire(&timer));
+    Some(guard)
 }
 
 #[test]
-fn posters_cancellers_and_pollers_lose_and_repeat_nothing() {
+fn inserters_cancellers_and_pollers_lose_and_repeat_nothing() {
     const POSTERS: usize = 2;
     const EACH: usize = 8_000;
     const LOCAL: usize = 4_000;
@@ -189,16 +191,16 @@ fn posters_cancellers_and_pollers_lose_and_repeat_nothing() {
                 let mut local = POSTERS * EACH + poller * LOCAL / 2;
                 let local_end = POSTERS * EACH + (poller + 1) * LOCAL / 2;
                 while !ledger_ref.is_settled() {
-                    let lease = poll(shard_ref, ledger_ref, &mut random);
-                    if let Some(mut lease) = lease
+                    let guard = poll(shard_ref, ledger_ref, &mut random);
+                    if let Some(mut guard) = guard
                         && local < local_end
                     {
                         let deadline = deadline(ledger_ref, &mut random);
                         let value = ledger_ref.value(local, deadline);
-                        match lease.arm(deadline, Class::High, value) {
-                            Ok(posted) => {
+                        match guard.arm(deadline, TimerPriority::High, value) {
+                            Ok(inserted) => {
                                 let id = &ledger_ref.entries[local].id;
-                                id.set(posted.id).expect("armed once");
+                                id.set(inserted.id).expect("armed once");
                                 local += 1;
                             }
                             // The same number comes again with another value: take this one's
@@ -211,16 +213,16 @@ fn posters_cancellers_and_pollers_lose_and_repeat_nothing() {
             });
         }
     });
-    let lease = shard.lease().expect("all others are gone");
-    assert!(lease.is_empty(), "{} timers are left", lease.len());
-    drop(lease);
+    let guard = shard.try_lock().expect("all others are gone");
+    assert!(guard.is_empty(), "{} timers are left", guard.len());
+    drop(guard);
     drop(shard);
     let (fired, cancelled) = ledger.assert_conserved();
     assert!(fired > 0 && cancelled > 0, "fired {fired}, cancelled {cancelled}");
 }
 
-/// Whoever polls only when `next_wake` has come misses no timer: nothing is left that nobody would
-/// ever look for.
+/// A thread that polls only when `next_wake` has come misses no timer: no timer is left that no
+/// poll would find.
 #[test]
 fn a_host_that_polls_only_when_next_wake_says_so_fires_everything() {
     const POSTERS: usize = 3;
@@ -241,9 +243,9 @@ fn a_host_that_polls_only_when_next_wake_says_so_fires_everything() {
                 while !ledger_ref.is_settled() {
                     let now = Tick::new(ledger_ref.clock.fetch_add(1, Release) + 1);
                     if shard_ref.is_overdue(now)
-                        && let Some(mut lease) = shard_ref.lease()
+                        && let Some(mut guard) = shard_ref.try_lock()
                     {
-                        lease.poll(now, 64, |timer| ledger_ref.fire(&timer));
+                        guard.poll(now, 64, |timer| ledger_ref.fire(&timer));
                     }
                     patience.wait();
                 }
@@ -272,7 +274,7 @@ fn remote_cancels_of_long_timers_leave_nothing_behind() {
                 let mut patience = Patience::default();
                 let mut n_cancelled = 0;
                 while n_cancelled < EACH {
-                    match shard_ref.post(hour, n_cancelled) {
+                    match shard_ref.remote_insert(hour, n_cancelled) {
                         Ok(id) => n_cancelled += usize::from(shard_ref.cancel(id)),
                         Err(_) => patience.wait(),
                     }
@@ -287,8 +289,8 @@ fn remote_cancels_of_long_timers_leave_nothing_behind() {
             let mut now = 0;
             while !done_ref.load(Acquire) {
                 now += 1;
-                if let Some(mut lease) = shard_ref.lease() {
-                    lease.poll(Tick::new(now.min(1_000_000)), 64, |_| {
+                if let Some(mut guard) = shard_ref.try_lock() {
+                    guard.poll(Tick::new(now.min(1_000_000)), 64, |_| {
                         fired_ref.fetch_add(1, Relaxed);
                     });
                 }
@@ -297,12 +299,12 @@ fn remote_cancels_of_long_timers_leave_nothing_behind() {
         });
     });
     assert_eq!(fired.load(Relaxed), 0, "none was due");
-    // What the last ones left is freed by whoever takes the lease next.
+    // The next holder of the lock frees what the last ones left.
     for _ in 0..CAPACITY {
-        drop(shard.lease());
+        drop(shard.try_lock());
     }
-    assert_eq!(shard.lease().expect("all others are gone").len(), 0);
-    let room = (0..).take_while(|n| shard.post(hour, *n).is_ok()).count();
+    assert_eq!(shard.try_lock().expect("all others are gone").len(), 0);
+    let room = (0..).take_while(|n| shard.remote_insert(hour, *n).is_ok()).count();
     assert_eq!(room, CAPACITY - 64, "every slot is there again");
 }
 
@@ -320,9 +322,9 @@ fn a_close_beside_arming_cancelling_and_polling_accounts_for_every_timer() {
                     let mut random = Random::new(round << 8 | poster as u64);
                     loop {
                         match shard.arm(Tick::new(random.next() % 5_000), round) {
-                            Ok(posted) => {
+                            Ok(inserted) => {
                                 accepted.fetch_add(1, Relaxed);
-                                if random.next().is_multiple_of(4) && shard.cancel(posted.id) {
+                                if random.next().is_multiple_of(4) && shard.cancel(inserted.id) {
                                     ended.fetch_add(1, Relaxed);
                                 }
                             }
@@ -334,8 +336,8 @@ fn a_close_beside_arming_cancelling_and_polling_accounts_for_every_timer() {
             }
             scope.spawn(|| {
                 for now in 0..100 {
-                    if let Some(mut lease) = shard.lease() {
-                        lease.poll(Tick::new(now * 10), 64, |_| {
+                    if let Some(mut guard) = shard.try_lock() {
+                        guard.poll(Tick::new(now * 10), 64, |_| {
                             ended.fetch_add(1, Relaxed);
                         });
                     }
@@ -347,7 +349,7 @@ fn a_close_beside_arming_cancelling_and_polling_accounts_for_every_timer() {
             while shard.close(|_| _ = ended.fetch_add(1, Relaxed)) == Closed::Busy {
                 patience.wait();
             }
-            assert!(shard.post(Tick::new(1), 0).expect_err("closed").is_closed());
+            assert!(shard.remote_insert(Tick::new(1), 0).expect_err("closed").is_closed());
         });
         assert_eq!(accepted.load(Relaxed), ended.load(Relaxed), "in round {round}");
         let stats = shard.stats();

@@ -1,4 +1,4 @@
-//! What a wheel promises, behaviour by behaviour; `wheel_model.rs` has the random walk beside it.
+//! What a wheel promises, behaviour by behaviour; `wheel_model.rs` has the random walk.
 //!
 //! Where a promise does not depend on the store, it is checked on the growing and the fixed one.
 #![cfg(not(loom))]
@@ -6,18 +6,18 @@
 
 extern crate alloc;
 
-#[path = "wheel/at_once.rs"]
-mod at_once;
+#[path = "wheel/already_due.rs"]
+mod already_due;
 #[path = "wheel/budget.rs"]
 mod budget;
 #[path = "wheel/capacity.rs"]
 mod capacity;
-#[path = "wheel/class.rs"]
-mod class;
 #[path = "wheel/edge.rs"]
 mod edge;
 #[path = "wheel/id.rs"]
 mod id;
+#[path = "wheel/priority.rs"]
+mod priority;
 #[path = "wheel/reinsertion.rs"]
 mod reinsertion;
 #[path = "wheel/sleep.rs"]

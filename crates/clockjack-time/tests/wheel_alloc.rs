@@ -1,17 +1,19 @@
 //! Memory: the fixed wheel allocates nothing, the growing one nothing in the steady state, and what
 //! it has taken stays within what the docs say.
 //!
-//! Counted for each thread, so that tests beside one another do not disturb.
+//! Counted per thread, so that concurrent tests do not disturb each other.
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
 
 use clockjack_testing::{Random, allocation::Counting};
-use clockjack_time::{Class, FixedWheel, GrowingWheel, Shard, ShardConfig, Tick, WheelConfig};
+use clockjack_time::{
+    FixedWheel, GrowingWheel, Shard, ShardConfig, Tick, TimerPriority, WheelConfig,
+};
 
 #[global_allocator]
 static COUNTING: Counting = Counting::new();
 
-/// Blocks that this thread was given so far.
+/// Blocks that this thread has allocated so far.
 fn allocations() -> u64 {
     COUNTING.allocations()
 }
@@ -47,9 +49,10 @@ fn a_fixed_wheel_allocates_nothing_in_a_long_run() {
                 Err(full) => refused += u64::from(full.into_inner() == number),
             },
             3 => {
-                let classes = Class::ALL.len() as u64;
-                let class = Class::ALL[usize::try_from(random.below(classes)).unwrap_or(0)];
-                match wheel.insert_or_evict(tick(deadline), class, number) {
+                let classes = TimerPriority::ALL.len() as u64;
+                let priority =
+                    TimerPriority::ALL[usize::try_from(random.below(classes)).unwrap_or(0)];
+                match wheel.insert_or_evict(tick(deadline), priority, number) {
                     Ok(admitted) => {
                         evicted += u64::from(admitted.evicted.is_some());
                         ids.push(admitted.id);
@@ -157,7 +160,7 @@ fn after_cancelling_all_and_shrinking_memory_is_that_of_an_empty_wheel() {
 }
 
 /// The most that the docs allow for `n` timers of four bytes at once: for each 12 bytes and the
-/// value, a chunk of 64 bytes if it stands alone in one, 24 in the overflow and a free mark for its
+/// value, a chunk of 64 bytes if it is alone in one, 24 in the overflow and a free mark for its
 /// slot and for its chunk, all in tables that double; and a chunk in hand for a cascade.
 const fn bytes_max(n: i64) -> i64 {
     2 * (n + 8) * (16 + 64 + 24 + 8)
@@ -212,16 +215,16 @@ fn a_shard_that_is_cancelled_from_outside_does_not_grow() {
     let hour = tick(3_600_000);
     // As deep as the return stack gets, and once around the inbox.
     for value in 0..1_000_u32 {
-        let id = shard.post(hour, value).expect("room");
+        let id = shard.remote_insert(hour, value).expect("room");
         assert!(shard.cancel(id));
     }
     let before = live_bytes();
     for value in 0..1_000_000_u32 {
-        let id = shard.post(hour, value).expect("room");
+        let id = shard.remote_insert(hour, value).expect("room");
         assert!(shard.cancel(id));
     }
     assert_eq!(live_bytes(), before, "a million timers of an hour, armed and cancelled");
-    assert!(shard.lease().expect("nobody else is there").is_empty());
+    assert!(shard.try_lock().expect("nobody else is there").is_empty());
 }
 
 /// One hour in milliseconds: beyond the wheel's range, in the overflow.
@@ -242,7 +245,7 @@ fn a_million_cancels_from_outside_leave_bounded_memory_though_nobody_polls() {
             if n == 1_000 {
                 settled = live_bytes();
             }
-            let id = shard.post(Tick::new(delay), n).expect("room");
+            let id = shard.remote_insert(Tick::new(delay), n).expect("room");
             assert!(shard.cancel(id));
         }
         assert!(live_bytes() <= settled, "{} bytes, {settled} after a thousand", live_bytes());
@@ -256,20 +259,20 @@ fn a_million_cancels_from_outside_leave_bounded_memory_though_nobody_polls() {
 fn cancels_beside_a_holder_take_no_memory_and_what_they_leave_serves_again() {
     const N: u32 = 20_000;
     let shard = shard();
-    let fill = || (0..N).map(|n| shard.post(Tick::new(HOUR), n).expect("room"));
+    let fill = || (0..N).map(|n| shard.remote_insert(Tick::new(HOUR), n).expect("room"));
     let mut ids = Vec::with_capacity(N as usize);
     ids.extend(fill());
     let (full, before) = (live_bytes(), allocations());
     for round in 0..5 {
-        let lease = shard.lease().expect("nobody else has it");
+        let guard = shard.try_lock().expect("nobody else has it");
         assert!(ids.drain(..).all(|id| shard.cancel(id)));
         if round == 0 {
             assert_eq!(allocations(), before, "a cancel allocates nothing");
         }
         assert_eq!(shard.stats().stale, N as usize, "no more than there were");
-        drop(lease);
+        drop(guard);
         for _ in 0..=N / 256 {
-            drop(shard.lease());
+            drop(shard.try_lock());
         }
         assert_eq!((shard.stats().stale, shard.stats().pending), (0, 0));
         ids.extend(fill());
@@ -286,24 +289,25 @@ fn chunks_of_which_one_timer_is_left_are_joined_by_the_polls() {
     let empty = live_bytes();
     for n in 0..N_KEPT {
         // Seven fill a chunk.
-        let mut ids = [(); 7].map(|()| shard.post(Tick::new(TEN_MINUTES), n).expect("room"));
+        let mut ids =
+            [(); 7].map(|()| shard.remote_insert(Tick::new(TEN_MINUTES), n).expect("room"));
         ids.rotate_left(n as usize % 7);
         assert!(ids[1..].iter().all(|id| shard.cancel(*id)));
         if n % 32 == 0 {
-            let mut lease = shard.lease().expect("nobody else has it");
-            assert!(!lease.poll(Tick::new(1), 100, |_| panic!("early")));
+            let mut guard = shard.try_lock().expect("nobody else has it");
+            assert!(!guard.poll(Tick::new(1), 100, |_| panic!("early")));
         }
     }
     let stats = shard.stats();
     assert_eq!(stats.pending, N_KEPT as usize);
-    // For each: 8 bytes of a seat and 4 of a list of free chunks, both in what doubles; 8 of a
-    // word; 32 of a chunk that two share. Alone in a chunk it would take 64.
+    // For each: 8 bytes of a timer entry and 4 of a list of free chunks, both in vectors that
+    // double; 8 of a state; 32 of a chunk that two share. Alone in a chunk it would take 64.
     let bytes = live_bytes() - empty;
     assert!(bytes < i64::from(N_KEPT) * (16 + 8 + 8 + 34), "{bytes} bytes");
-    assert!(stats.compacted > N_KEPT as usize / 3 && stats.scrubbed > 0, "{stats:?}");
+    assert!(stats.compacted > N_KEPT as usize / 3 && stats.scanned_lists > 0, "{stats:?}");
     let mut fired = 0;
-    let mut lease = shard.lease().expect("nobody else has it");
-    lease.poll(Tick::new(TEN_MINUTES), usize::MAX, |timer| {
+    let mut guard = shard.try_lock().expect("nobody else has it");
+    guard.poll(Tick::new(TEN_MINUTES), usize::MAX, |timer| {
         assert_eq!(timer.value, fired, "in order");
         fired += 1;
     });

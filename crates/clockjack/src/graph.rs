@@ -1,12 +1,12 @@
-//! Dataflow graphs: components behind typed ports, described in a file or in code, compiled to a
-//! plan, and run so that the number of threads does not change what comes out.
+//! Dataflow graphs: components with typed ports, described in a file or in code, compiled to a
+//! plan, and executed so that the number of threads does not change the result.
 //!
 //! ```
 //! # #[cfg(feature = "testkit")] {
 //! use clockjack::graph::*;
 //! use clockjack::testkit::ManualTime;
 //!
-//! /// Multiplies. The derive makes the ports, the settings and what files are checked against.
+//! /// Multiplies. The derive generates the ports, the settings and the schema for graph files.
 //! #[derive(Component, Default)]
 //! #[component(type = "gain")]
 //! struct Gain {
@@ -52,7 +52,7 @@
 //! ";
 //! let registry = Registry::standard().register::<Gain>();
 //! let graph = GraphFile::parse("twice.yaml", text)?.compile(&registry)?;
-//! let time = ManualTime::start(); // one second of the graph takes no time at all
+//! let time = ManualTime::start(); // one second of the graph takes no real time
 //! let run = graph.start(time.system(), RunOptions::steps(100).clock(Clock::Virtual))?;
 //! let report = time.block_on(run)?;
 //! assert_eq!(report.metrics.get("runtime.component.execution_count", "out"), Some(100.0));
@@ -60,12 +60,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! All of it is told in the crate `clockjack-graph`. The one difference: what the derive here
-//! writes looks for `Component` and the others at `::clockjack::graph`. If a program knows this
-//! crate by another name, it says so: `#[component(type = "gain", crate = ::jack::graph)]`.
+//! The crate `clockjack-graph` documents graphs completely. One difference: the code that the
+//! derive generates uses the path `::clockjack::graph` for `Component` and so on. If a program
+//! renames this crate, set the path: `#[component(type = "gain", crate = ::jack::graph)]`.
 
 #[doc(no_inline)]
 pub use clockjack_graph::*;
-// Beside the trait of this name, and before the derive that the line above would give.
+// Next to the trait of this name; it takes precedence over the derive of the glob import above.
 #[doc(inline)]
 pub use clockjack_macros::FacadeComponent as Component;

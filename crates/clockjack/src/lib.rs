@@ -1,7 +1,7 @@
-//! Actors, timers, jobs and dataflow graphs on one clock.
+//! Actors, timers, jobs and dataflow graphs on one clock and one executor.
 //!
-//! This crate has no code of its own: it is all of Clockjack under one name. An actor, and what a
-//! program does with it:
+//! This crate contains no code of its own: it re-exports all parts of Clockjack under one name. A
+//! program with one actor:
 //!
 //! ```
 //! # #[cfg(feature = "rt")] {
@@ -40,13 +40,13 @@
 //! # Ok::<(), clockjack::actor::Failure>(())
 //! ```
 //!
-//! A test of an actor takes no time, whatever its timers say: [`testkit`] lets time pass by hand.
+//! A test of an actor takes no time, whatever its timers are: [`testkit`] advances time manually.
 //!
 //! ```
 //! # #[cfg(feature = "testkit")] {
 //! use clockjack::{prelude::*, testkit::ManualTime};
 //!
-//! /// Says so when nothing was heard for a minute.
+//! /// Reports when there was no sign of life for a minute.
 //! struct Watchdog(ActorRef<&'static str>);
 //!
 //! impl Actor for Watchdog {
@@ -61,7 +61,7 @@
 //!         if !alive {
 //!             self.0.tell("silent for a minute")?;
 //!         }
-//!         self.started(cx) // the key has one timer: this one takes the place of the last
+//!         self.started(cx) // a key has one timer: the new timer replaces the previous one
 //!     }
 //! }
 //!
@@ -73,72 +73,74 @@
 //! dog.tell(true)?;
 //! time.advance(Duration::from_millis(59_999));
 //! alarm.expect_none();
-//! time.advance(Duration::from_millis(1)); // not a tick early, and none late
+//! time.advance(Duration::from_millis(1)); // not a tick early, not a tick late
 //! alarm.expect_eq("silent for a minute");
 //! # }
 //! # Ok::<(), clockjack::actor::Failure>(())
 //! ```
 //!
-//! Programs of a page each stand in the repository's `examples/`, from `hello` to `virtual_time`,
-//! graph files beside them, and a book with tutorials, recipes and the reference in `book/`.
+//! The directory `examples/` of the repository contains short programs, from `hello` to
+//! `virtual_time`, and graph files; the directory `book/` contains tutorials, recipes and the
+//! reference.
 //!
 //! # The model
 //!
-//! * An **actor** owns its state and handles one message at a time, as `&mut self`. It can only be
-//!   reached by its [`ActorRef`](actor::ActorRef), one word that may be copied to wherever it is
-//!   needed.
-//! * A message is **told** and nobody waits; what is refused comes back in the error. Who needs an
-//!   answer **asks**, always with a time-out.
-//! * Actors stand in a **tree**. A failure, be it an `Err` or a panic, is settled by the strategies
-//!   of the actor itself, then by its parent, then above: resume, restart, stop or escalate.
-//! * **Time is a message.** A timer tells its actor something later. There is one clock to a
-//!   system, and the host gives it: in a [`Runtime`](rt::Runtime) the clock of the operating
-//!   system, in a test [`ManualTime`](testkit::ManualTime), which passes by hand.
-//! * A handler returns soon. What takes long is a **future**, which the actor runs beside its
-//!   messages ([`Context::spawn`](actor::Context::spawn)) or instead of them
-//!   ([`Context::wait`](actor::Context::wait)), or is done on a dispatcher for what blocks.
-//! * A **graph** is for data that flows the same way again and again: components behind typed
-//!   ports, called by ticks and by what comes in. Edges decide the order in which results appear;
-//!   lanes decide only on which threads, and so never the result. It runs on the executor and the
-//!   clock of a system, beside its actors.
+//! * An **actor** owns its state and handles one message at a time, with `&mut self`. Other code
+//!   reaches it only through its [`ActorRef`](actor::ActorRef), which is one word in size and can
+//!   be cloned freely.
+//! * **Tell** sends a message without waiting; the error of a refused message returns the message
+//!   to the caller. **Ask** sends a message and waits for an answer, always with a timeout.
+//! * Actors form a **tree**. The strategies of the actor itself, then of its parent, then of its
+//!   ancestors decide about a failure, which is an `Err` or a panic: resume, restart, stop or
+//!   escalate.
+//! * **Time is a message.** A timer sends its actor a message later. A system has one clock, which
+//!   the host provides: in a [`Runtime`](rt::Runtime) the clock of the operating system, in a test
+//!   [`ManualTime`](testkit::ManualTime), which the test advances.
+//! * A handler returns quickly. Slow work is a **future**, which the actor runs concurrently with
+//!   its messages ([`Context::spawn`](actor::Context::spawn)) or instead of them
+//!   ([`Context::wait`](actor::Context::wait)); blocking work runs on a separate dispatcher.
+//! * A **graph** is for data that takes the same path again and again: components with typed ports,
+//!   triggered by ticks and by incoming messages. Edges determine the order in which results
+//!   appear; lanes determine only the threads, and so never the result. A graph runs on the
+//!   executor and the clock of a system, next to its actors.
 //!
 //! # How to
 //!
 //! * **Test something that takes an hour**: [`ManualTime`](testkit::ManualTime) and
 //!   [`TestProbe`](testkit::TestProbe).
-//! * **Do something later, or again and again**: [`Context::timers`](actor::Context::timers);
+//! * **Do something later, or periodically**: [`Context::timers`](actor::Context::timers);
 //!   without an actor, [`ActorSystem::scheduler`](actor::ActorSystem::scheduler).
-//! * **Get an answer**: [`ActorRef::ask`](actor::ActorRef::ask), in an actor
-//!   [`Context::ask`](actor::Context::ask); who is asked has a [`ReplyTo`](actor::ReplyTo).
-//! * **Wait for something slow**: [`Context::spawn`](actor::Context::spawn) for a future; for what
-//!   blocks, [`ActorSystem::dispatcher`](actor::ActorSystem::dispatcher) and
+//! * **Get an answer**: [`ActorRef::ask`](actor::ActorRef::ask), or in an actor
+//!   [`Context::ask`](actor::Context::ask); the asked actor gets a [`ReplyTo`](actor::ReplyTo).
+//! * **Wait for something slow**: [`Context::spawn`](actor::Context::spawn) for a future; for
+//!   blocking work, [`ActorSystem::dispatcher`](actor::ActorSystem::dispatcher) and
 //!   [`Props::dispatcher`](actor::Props::dispatcher).
-//! * **Hold back who sends too much**: [`Mailbox::bounded`](actor::Mailbox::bounded). `tell` gives
-//!   back what does not fit, [`ActorRef::send`](actor::ActorRef::send) waits for room.
+//! * **Slow down a fast sender**: [`Mailbox::bounded`](actor::Mailbox::bounded). `tell` returns a
+//!   message that does not fit, [`ActorRef::send`](actor::ActorRef::send) waits for room.
 //! * **Survive a failure**: [`Props::supervise`](actor::Props::supervise) with a
 //!   [`Strategy`](actor::Strategy).
 //! * **Stop an actor**: [`Next::Stop`](actor::Next::Stop),
 //!   [`Context::stop_child`](actor::Context::stop_child),
 //!   [`ActorSystem::stop`](actor::ActorSystem::stop).
-//! * **Stop the program**: [`Runtime::run`](rt::Runtime::run) goes on until Ctrl-C,
-//!   [`Runtime::shutdown`](rt::Runtime::shutdown) ends it now; what must be done before stands in
+//! * **Stop the program**: [`Runtime::run`](rt::Runtime::run) runs until Ctrl-C,
+//!   [`Runtime::shutdown`](rt::Runtime::shutdown) shuts down now; register cleanup with
 //!   [`ActorSystem::on_shutdown`](actor::ActorSystem::on_shutdown).
-//! * **Know that another has ended**: [`Context::watch`](actor::Context::watch) and
+//! * **Learn that another actor has stopped**: [`Context::watch`](actor::Context::watch) and
 //!   [`Signal::Terminated`](actor::Signal::Terminated).
-//! * **Share work, find a service**: [`router`](actor::router),
+//! * **Distribute work, find a service**: [`router`](actor::router),
 //!   [`receptionist`](actor::receptionist).
-//! * **See what goes on**: [`ActorSystem::events`](actor::ActorSystem::events),
+//! * **Observe a system**: [`ActorSystem::events`](actor::ActorSystem::events),
 //!   [`ActorSystem::metrics`](actor::ActorSystem::metrics), [`TracingBridge`](rt::TracingBridge).
-//! * **Open sockets**: [`PoolConfig::tokio`](rt::PoolConfig::tokio); inside a tokio application,
+//! * **Use sockets**: [`PoolConfig::tokio`](rt::PoolConfig::tokio); inside a tokio application,
 //!   [`TokioToolbox`](rt::TokioToolbox).
 //! * **Run a graph file**: [`GraphFile::read`](graph::GraphFile::read) and
 //!   [`Graph::start`](graph::Graph::start).
-//! * **Run without std**: [`RootContext`](actor::RootContext) on a [`Toolbox`](exec::Toolbox) of
-//!   yours.
+//! * **Run without std**: [`RootContext`](actor::RootContext) on your own
+//!   [`Toolbox`](exec::Toolbox).
 //!
 //! # Map
 //!
-//! | module | what is there | std | feature |
+//! | module | contents | std | feature |
 //! |---|---|---|---|
 //! | [`prelude`] | what nearly every program needs | no | |
 //! | [`actor`] | actors: supervision, timers, ask, futures, routers, events, shutdown | no | |
@@ -148,47 +150,53 @@
 //! | [`macros`] | `#[actor]` | no | `macros` |
 //! | [`graph`] | dataflow graphs in files or in code, `derive(Component)` | yes | `graph` |
 //! | [`rt`] | `Runtime`: threads, and the clock of the operating system | yes | `rt` |
-//! | [`testkit`] | `ManualTime`, probes, an actor called by hand | yes | `testkit` |
+//! | [`testkit`] | `ManualTime`, probes, an actor that the test calls | yes | `testkit` |
 //!
 //! # Features
 //!
 //! * `macros` (default): the attribute [`macro@macros::actor`].
-//! * `rt` (default): the module [`rt`]. Without it, `graph` and `testkit` nothing here needs std.
-//! * `graph`: the module [`graph`]; needs no `rt`. The command `clockjack` for graph files, also
-//!   with components of your own, is the crate `clockjack-cli`.
+//! * `rt` (default): the module [`rt`]. Without `rt`, `graph` and `testkit`, the crate needs no
+//!   std.
+//! * `graph`: the module [`graph`]; does not need `rt`. The crate `clockjack-cli` contains the
+//!   command `clockjack` for graph files, which you can extend with your own components.
 //! * `testkit`: the module [`testkit`], for `[dev-dependencies]`.
-//! * `tokio`: tokio's sockets inside actors, and Clockjack inside a tokio application; brings `rt`.
-//! * `tracing`: what a system tells, as events of `tracing`; brings `rt`.
+//! * `tokio`: tokio's sockets inside actors, and Clockjack inside a tokio application; enables
+//!   `rt`.
+//! * `tracing`: forwards the events of a system to `tracing`; enables `rt`.
 //!
-//! Features add and never change what is there. Rust 1.95 or newer is needed.
+//! Features only add items; they never change existing behaviour. The crate needs Rust 1.95 or
+//! newer.
 //!
-//! # What you can rely on
+//! # Guarantees
 //!
-//! * Messages from one sender to one actor are handled in the order in which they were sent, within
-//!   their lane: system before control, control before user. An actor with
-//!   [`Props::priority`](actor::Props::priority) has asked for another order.
-//! * A timer never fires early. Once its `cancel` has returned true, its message does not arrive,
-//!   not even out of the mailbox.
-//! * Mailboxes, stashes, timers and futures of actors have bounds. What is refused comes back in
-//!   the error; a message that is dropped is counted as a dead letter, with the reason.
-//! * A panic ends no more than the actor that it came from, if the program can catch it (`panic =
+//! * Messages of the same kind from one sender to one actor are handled in the order in which they
+//!   were sent. System messages precede control messages, and control messages precede user
+//!   messages. [`Props::priority`](actor::Props::priority) selects another order.
+//! * A timer never fires early. After its `cancel` has returned true, its message does not arrive,
+//!   not even from the mailbox.
+//! * Mailboxes, stashes, timers and futures of actors are bounded. The error of a refused message
+//!   returns the message to the caller; a dropped message is counted as a dead letter, with the
+//!   reason.
+//! * A panic stops at most the actor in which it occurred, if the program can catch it (`panic =
 //!   "unwind"`).
-//! * Children stop before their parent does, the newest first.
-//! * On one thread, with a clock of your own, the same program and seed take the same course.
+//! * Children stop before their parent, the newest first.
+//! * On one thread, with your own clock, a program with the same seed always behaves the same.
 //! * In virtual time a graph commits the same values in the same order, byte for byte, on any
 //!   number of threads.
 //!
-//! Each of these has tests that fail if it is broken. In the repository they are named by
-//! ARCHITECTURE.md, by the book's chapter on guarantees, and by the contracts beside the tests of
-//! each crate.
+//! Each guarantee has tests that fail if it is violated. In the repository, ARCHITECTURE.md, the
+//! book's chapter on guarantees, and the contract files next to the tests of each crate list these
+//! tests.
 //!
-//! # What is not here
+//! # What is not supported
 //!
 //! * Actors on other machines, and messages that survive the program.
-//! * Recordings that replay. A run in virtual time repeats; one on threads leaves a trace to read.
-//! * Repeatable runs of actors on several threads: test in [virtual time](testkit), on one.
-//! * Interrupting a handler. One that does not return keeps its thread; it is reported.
-//! * Hard real time. A period is kept as well as the operating system lets it, and what is late is
+//! * Record and replay. A run in virtual time is reproducible; a run on threads leaves a trace to
+//!   read.
+//! * Reproducible runs of actors on several threads: test in [virtual time](testkit), on one
+//!   thread.
+//! * Preempting a handler. A handler that does not return keeps its thread, and is reported.
+//! * Hard real time. Periods are as precise as the operating system allows, and late runs are
 //!   counted.
 #![no_std]
 
@@ -199,9 +207,9 @@ pub mod macros;
 pub mod prelude {
     //! What nearly every program with actors needs: `use clockjack::prelude::*`.
     //!
-    //! The words of a first program are [`Runtime`], [`Actor`], [`Context`], [`Next`], [`Failure`],
-    //! and [`ReplyTo`] for one that is asked; the others come with the second program. What is not
-    //! here is reached by its module: `clockjack::actor::EventKinds`.
+    //! A first program uses [`Runtime`], [`Actor`], [`Context`], [`Next`], [`Failure`], and
+    //! [`ReplyTo`] to answer requests; the other items are for larger programs. Use the modules for
+    //! everything else: `clockjack::actor::EventKinds`.
 
     pub use core::time::Duration;
 
@@ -231,7 +239,7 @@ pub use clockjack_testkit as testkit;
 #[doc(no_inline)]
 pub use clockjack_time as time;
 
-/// The examples of the project's front page, as tests.
+/// The examples of the project's README, as tests.
 #[cfg(all(doctest, feature = "rt", feature = "testkit"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

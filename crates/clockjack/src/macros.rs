@@ -1,4 +1,4 @@
-//! The attribute [`macro@actor`]: methods become messages of an actor.
+//! The attribute [`macro@actor`]: turns methods into messages of an actor.
 //!
 //! ```
 //! # #[cfg(feature = "rt")] {
@@ -30,9 +30,9 @@
 //! # Ok::<(), clockjack::actor::Failure>(())
 //! ```
 //!
-//! All marks and options are told in the crate `clockjack-macros`. The one difference: what is
-//! written looks for `Actor` and the others at `::clockjack::actor`. If a program knows this crate
-//! by another name, it says so: `#[actor(crate = ::jack::actor)]`.
+//! The crate `clockjack-macros` documents all marker attributes and options. One difference: the
+//! generated code uses the path `::clockjack::actor` for `Actor` and so on. If a program renames
+//! this crate, set the path: `#[actor(crate = ::jack::actor)]`.
 
 #[doc(inline)]
 pub use clockjack_macros::facade_actor as actor;

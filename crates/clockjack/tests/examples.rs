@@ -1,7 +1,7 @@
-//! Each program in `examples/` says what stands beside it in `examples/golden/`, and ends.
+//! Each program in `examples/` prints the contents of its file in `examples/golden/`, and exits.
 //!
-//! The programs are built by another cargo, into the directory of this test and by its profile, so
-//! that what a user would run is what is run here: `main`, in a process of its own.
+//! Another cargo builds the programs into the directory of this test, with its profile, so that the
+//! test runs what a user would run: `main`, in a separate process.
 #![cfg(not(loom))]
 
 use core::time::Duration;
@@ -16,15 +16,15 @@ use std::{
     thread,
 };
 
-/// How long one of them may take on a machine that is busy. They take a fraction of a second.
+/// The timeout of one program on a busy machine. A program takes a fraction of a second.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The programs that the manifest declares: the file's name without its end, and what cargo calls
-/// it. They stand in the order of the files.
+/// The programs that the manifest declares: the file name without its extension, and cargo's name
+/// for it, in the order of the files.
 fn declared() -> Vec<(String, String)> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let manifest = fs::read_to_string(manifest).expect("there is a manifest");
@@ -41,7 +41,7 @@ fn declared() -> Vec<(String, String)> {
     named.collect()
 }
 
-/// The names, without their ends, of the files of a directory that end in this.
+/// The names, without the extension, of the files in a directory with this extension.
 fn files(directory: &Path, end: &str) -> Vec<String> {
     let entries = fs::read_dir(directory).expect("there is such a directory");
     let paths = entries.map(|entry| entry.expect("it can be listed").path());
@@ -57,7 +57,7 @@ fn stem(path: &Path) -> String {
     path.file_stem().expect("a file has a name").to_string_lossy().into_owned()
 }
 
-/// Builds all of them, and says where they are.
+/// Builds all programs, and returns their directory.
 fn build() -> PathBuf {
     let test = current_exe().expect("a test knows its file");
     // `target/debug/deps/examples-0123`, or with the name of a platform behind `target`.
@@ -80,12 +80,13 @@ fn build() -> PathBuf {
     built.join("examples")
 }
 
-/// What a program says. It is killed, and this fails, if it does not end by itself.
+/// The output of a program. If the program does not exit by itself, it is killed and the test
+/// fails.
 fn output(program: &Path) -> String {
     let mut child = Command::new(program)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .env("RUST_BACKTRACE", "0") // one of them panics, and means it
+        .env("RUST_BACKTRACE", "0") // one of them panics on purpose
         .spawn()
         .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
     let mut stdout = child.stdout.take().expect("it is piped");
@@ -94,7 +95,7 @@ fn output(program: &Path) -> String {
         scope.spawn(move || {
             let mut text = String::new();
             let is_read = stdout.read_to_string(&mut text);
-            // Nobody hears it if the time is over.
+            // The receiver is gone if the timeout has passed.
             drop(said.send(is_read.map(|_| text)));
         });
         let text = heard.recv_timeout(PATIENCE);

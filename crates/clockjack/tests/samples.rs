@@ -1,9 +1,8 @@
-//! The samples of the surface's description: as they stand there, they compile and do what they
-//! say.
+//! The samples of the API description: they compile unchanged and do what they say.
 #![cfg(not(loom))]
 
-// A test sees the dependencies of its package, a user of the facade does not: what names these
-// crates finds nothing in them.
+// A test sees the dependencies of its package, but a user of the facade does not. These lines
+// shadow the crates, so that generated code which names them finds nothing.
 extern crate core as clockjack_actor;
 extern crate core as clockjack_graph;
 

@@ -24,7 +24,7 @@ use core::{
 };
 
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Cancellable, Coded, Context, DispatcherId, Failure, Limits,
+    Actor, ActorRef, ActorSystem, Cancellable, StaticError, Context, DispatcherId, Failure, Limits,
     Mailbox, Next, Props, RootContext, Scope, Signal, Strategy,
     observe::dump::{self, Line, Unit},
 };
@@ -51,7 +51,7 @@ const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-static SILENT: Coded = Coded::new(7, "sensor silent");
+static SILENT: StaticError = StaticError::new(7, "sensor silent");
 
 // -------------------------------------------------------------------------------------- actors
 

@@ -1,151 +1,162 @@
-//! The life of an actor: how it starts, is made anew and ends.
+//! The life cycle of an actor: start, restart and stop.
 
 use core::time::Duration;
 
 use clockjack_exec::Failure;
-use clockjack_sync::{mail::Pop, mutant, prim::hint};
+use clockjack_sync::{mail::Pop, mutant, primitive::hint};
 
 use super::{
-    AnyTurn, Budget, Cell, Outcome, PENDING, Pending, Sleep, Stage, TurnOf, Typed, WAS_STARTED,
-    Watchers, any,
-    attend::children_of,
+    AnyPoll, Budget, Cell, CellVTable, Outcome, PENDING, ParkMode, PendingSignal, PollOf, Stage,
+    WAS_STARTED, Watchers, any, empty_token,
+    pending::children_of,
     pop,
-    priority::rank,
-    see_empty,
-    supervise::{report_of, say_last_words, tell_of_hook},
+    priority::priority_of,
+    supervise::{report_hook_failure, report_of, set_final_failure},
 };
 use crate::{
     Actor, FailureReport, Next, Signal,
-    base::{ENDED, FAILED, REPORTS, RESUME, STOP, Tell},
-    control::Control,
-    envelope::Envelope,
+    cell::{
+        envelope::Envelope,
+        header::{CHILD_STOPPED, FAILED, RESUME, STOP, STOPPED, SystemSend},
+    },
     events::{DeadLetterReason, LifecycleStep, SystemEvent},
-    notes::{self, Item, Note, Renewal, Tick},
+    mailbox::{
+        control::Control,
+        system_queue::{self, InternalMessage, RestartOptions, SystemItem, TimerEvent},
+    },
 };
 
-/// How often one that is ended by force looks for a message that is being put into its mailbox:
-/// some milliseconds long.
-const PATIENCE: u32 = 1 << 16;
+/// How often an actor that is stopped by force checks for a message that a producer is about to
+/// write: a few milliseconds.
+const SPINS_MAX: u32 = 1 << 16;
 
-impl dyn Typed + '_ {
-    /// Makes the actor, and lets it start.
-    pub(super) fn start(&mut self, turn: &AnyTurn<'_>) {
-        let path = &turn.front().path;
+impl dyn CellVTable + '_ {
+    /// Creates the actor and calls `started`.
+    pub(super) fn start(&mut self, poll: &AnyPoll<'_>) {
+        let path = &poll.shared().path;
         let mut made = Ok(());
-        if let Some(life) = self.life_mut()
-            && !life.layers.is_empty()
+        if let Some(rare) = self.rare_mut()
+            && !rare.strategies.is_empty()
         {
-            made = guarded(turn, &mut || {
-                life.layers.iter_mut().for_each(|layer| layer.before_start(path));
+            made = catch_failure(poll, &mut || {
+                rare.strategies.iter_mut().for_each(|state| state.before_start(path));
             });
         }
-        let mut result = match made.and_then(|()| self.make()) {
+        let mut result = match made.and_then(|()| self.create_actor()) {
             Ok(()) => {
-                self.mark_mut().stage = Stage::Running;
-                match self.started() {
-                    Ok(Next::Unhandled) => Err(Failure::msg("`started` was left unhandled")),
+                self.status_mut().stage = Stage::Running;
+                match self.call_started() {
+                    Ok(Next::Unhandled) => {
+                        Err(Failure::msg("`started` returned `Next::Unhandled`"))
+                    }
                     result => result,
                 }
             }
             Err(failure) => Err(failure),
         };
-        let is_first = !self.mark().has(WAS_STARTED);
+        let is_first = !self.status().has(WAS_STARTED);
         if result.is_ok() && !is_first {
-            result = self.restarted(turn).and(result);
+            result = self.restarted(poll).and(result);
         }
         match result {
             Ok(next) => {
-                self.mark_mut().set(WAS_STARTED, true);
+                self.status_mut().set(WAS_STARTED, true);
                 let step = if is_first { LifecycleStep::Started } else { LifecycleStep::Restarted };
-                self.tell_step(turn, step);
-                if self.life().is_some_and(|life| life.unstash > 0) {
-                    self.put_back();
+                self.publish_step(poll, step);
+                if self.rare().is_some_and(|rare| rare.unstash > 0) {
+                    self.unstash();
                 }
                 if next == Next::Stop {
-                    self.stop(turn, None);
+                    self.stop(poll, None);
                 }
             }
             Err(failure) => {
-                // It has not started, so it is told neither of a restart nor of its end.
+                // It has not started, so it receives neither `PreRestart` nor `PostStop`.
                 self.drop_actor();
-                self.fail(turn, failure, None);
+                self.fail(poll, failure, None);
             }
         }
     }
 
-    /// A restart has come to a good end, unless a hook does not think so.
-    fn restarted(&mut self, turn: &AnyTurn<'_>) -> Result<(), Failure> {
-        let core = turn.front();
-        let now = turn.nanos();
-        let life = self.life_or_new();
-        let layers = &mut life.layers;
-        guarded(turn, &mut || {
-            for layer in &mut *layers {
-                layer.restarted(now);
-                layer.after_restart(&core.path);
+    /// A restart has succeeded, unless a hook fails.
+    fn restarted(&mut self, poll: &AnyPoll<'_>) -> Result<(), Failure> {
+        let header = poll.shared();
+        let now = poll.nanos();
+        let rare = self.rare_or_new();
+        let strategies = &mut rare.strategies;
+        catch_failure(poll, &mut || {
+            for state in &mut *strategies {
+                state.restarted(now);
+                state.after_restart(&header.path);
             }
         })?;
-        life.restarts = life.restarts.saturating_add(1);
-        life.last_restart_nanos = Some(now);
-        let is_ordered = core::mem::take(&mut life.is_ordered);
-        let tells = is_ordered && !mutant!("actor-restart-untold");
-        if let (true, Some(parent)) = (tells, &core.parent) {
-            let me = turn.me();
-            drop(parent.news(&me, |news| news.restarted_nanos = Some(now)));
+        rare.restarts = rare.restarts.saturating_add(1);
+        rare.last_restart_nanos = Some(now);
+        let is_commanded = core::mem::take(&mut rare.is_commanded);
+        let tells = is_commanded && !mutant!("actor-restart-untold");
+        if let (true, Some(parent)) = (tells, &header.parent) {
+            let me = poll.self_ref();
+            drop(parent.send_child_report(&me, |report| report.restarted_nanos = Some(now)));
         }
-        self.let_children_go_on(turn, Waiting::Restart);
+        self.continue_children(poll, EscalationOutcome::Restart);
         Ok(())
     }
 
-    /// Children that were kept, and suspended because this actor has failed, go on; those whose
-    /// failure it has left to who is above get what became of that.
-    pub(super) fn let_children_go_on(&mut self, turn: &AnyTurn<'_>, waiting: Waiting) {
-        self.release_children(turn);
-        let Some(life) = self.life_mut() else { return };
-        for child in core::mem::take(&mut life.suspended).into_values() {
-            match waiting {
-                Waiting::Restart => self.restart_child(turn, &child, Renewal::PLAIN),
-                Waiting::Resume | Waiting::Stop => {
-                    child.lower(FAILED);
-                    child.order(if waiting == Waiting::Resume { RESUME } else { STOP });
+    /// Resumes the children that were kept, and suspended because this actor failed. Children whose
+    /// failure was escalated get the decision that was made above.
+    pub(super) fn continue_children(&mut self, poll: &AnyPoll<'_>, outcome: EscalationOutcome) {
+        self.unsuspend_children(poll);
+        let Some(rare) = self.rare_mut() else { return };
+        for child in core::mem::take(&mut rare.suspended).into_values() {
+            match outcome {
+                EscalationOutcome::Restart => {
+                    self.restart_child(poll, &child, RestartOptions::DEFAULT)
+                }
+                EscalationOutcome::Resume | EscalationOutcome::Stop => {
+                    child.clear_flags(FAILED);
+                    child.wake_with(if outcome == EscalationOutcome::Resume {
+                        RESUME
+                    } else {
+                        STOP
+                    });
                 }
             }
         }
     }
 
-    fn tell_step(&self, turn: &AnyTurn<'_>, step: LifecycleStep) {
-        let core = turn.front();
-        core.system().stepped(turn.pid(), core, step);
+    fn publish_step(&self, poll: &AnyPoll<'_>, step: LifecycleStep) {
+        let header = poll.shared();
+        header.system().lifecycle_changed(poll.pid(), header, step);
     }
 
-    /// Begins to stop: nothing more is taken, and the children go first.
-    pub(super) fn stop(&mut self, turn: &AnyTurn<'_>, failure: Option<Failure>) {
-        if self.mark().is_ending() {
+    /// Begins to stop: closes the mailbox and stops the children first.
+    pub(super) fn stop(&mut self, poll: &AnyPoll<'_>, failure: Option<Failure>) {
+        if self.status().is_stopping() {
             return;
         }
         if let Some(failure) = failure {
-            let report = report_of(turn, &failure);
-            turn.drop_contained(failure);
-            self.life_or_new().reason = Some(report);
+            let report = report_of(poll, &failure);
+            poll.drop_catching_panic(failure);
+            self.rare_or_new().reason = Some(report);
         }
-        self.mark_mut().stage = Stage::Stopping;
-        turn.front().lower(FAILED);
-        // Who waits for an answer that will not come is to find out why.
-        if turn.front().peek() & STOP == 0 {
-            turn.front().raise(STOP);
+        self.status_mut().stage = Stage::Stopping;
+        poll.shared().clear_flags(FAILED);
+        // An asker whose request will not be answered reads this flag to find out why.
+        if poll.shared().flags() & STOP == 0 {
+            poll.shared().set_flags(STOP);
         }
         self.close_mail();
-        self.end_incarnation();
-        turn.front().close_children();
-        self.stop_children(turn);
+        self.cancel_incarnation();
+        poll.shared().close_children();
+        self.stop_children(poll);
     }
 
-    /// What belongs to this value of the actor ends with it: timers, futures and adapters.
-    fn end_incarnation(&mut self) {
-        self.end_belongings(true);
-        if let Some(life) = self.life_mut() {
-            life.backoff = 0;
-            if let Some(timer) = life.backoff_timer.take()
+    /// Cancels what belongs to this incarnation of the actor: timers, futures and adapters.
+    fn cancel_incarnation(&mut self) {
+        self.cancel_owned(true);
+        if let Some(rare) = self.rare_mut() {
+            rare.backoff = 0;
+            if let Some(timer) = rare.backoff_timer.take()
                 && !mutant!("actor-backoff-timer-stays")
             {
                 timer.cancel();
@@ -154,185 +165,201 @@ impl dyn Typed + '_ {
     }
 
     /// Begins to stop the children, unless that has begun.
-    fn stop_children(&mut self, turn: &AnyTurn<'_>) {
-        if self.life().is_none_or(|life| life.awaited.is_none()) {
-            self.stop_next_child(turn);
+    fn stop_children(&mut self, poll: &AnyPoll<'_>) {
+        if self.rare().is_none_or(|rare| rare.stopping_child.is_none()) {
+            self.stop_next_child(poll);
         }
     }
 
-    /// Tells the child that was started last to stop; when it has ended comes the one before.
-    pub(super) fn stop_next_child(&mut self, turn: &AnyTurn<'_>) {
-        let Some(children) = turn.front().children() else { return };
+    /// Stops the child that was started last; when it has stopped, the one before it follows.
+    pub(super) fn stop_next_child(&mut self, poll: &AnyPoll<'_>) {
+        let Some(children) = poll.shared().children() else { return };
         let Some(next) = children.with(|children| children.next_to_stop()) else {
-            if let Some(life) = self.life_mut() {
-                life.awaited = None;
-                life.patience = life.patience.wrapping_add(1);
-                if let Some(timer) = life.patience_timer.take() {
+            if let Some(rare) = self.rare_mut() {
+                rare.stopping_child = None;
+                rare.stop_wait = rare.stop_wait.wrapping_add(1);
+                if let Some(timer) = rare.stop_timer.take() {
                     timer.cancel();
                 }
             }
             return;
         };
-        next.order(STOP);
+        next.wake_with(STOP);
         if mutant!("actor-stops-children-at-once") {
-            children_of(turn).iter().for_each(|child| child.order(STOP));
+            children_of(poll).iter().for_each(|child| child.wake_with(STOP));
         }
-        let life = self.life_or_new();
-        life.awaited = Some(next);
-        life.patience = life.patience.wrapping_add(1);
-        if life.patience_timer.is_none() {
-            self.be_patient(turn);
+        let rare = self.rare_or_new();
+        rare.stopping_child = Some(next);
+        rare.stop_wait = rare.stop_wait.wrapping_add(1);
+        if rare.stop_timer.is_none() {
+            self.arm_stop_timeout(poll);
         }
     }
 
-    /// Looks again at the child that is waited for, after a while.
-    fn be_patient(&mut self, turn: &AnyTurn<'_>) {
-        self.be_patient_for(turn, turn.front().system().patience());
+    /// Arms the timer that limits the wait for the child.
+    fn arm_stop_timeout(&mut self, poll: &AnyPoll<'_>) {
+        self.arm_stop_timeout_for(poll, poll.shared().system().stop_timeout());
     }
 
-    fn be_patient_for(&mut self, turn: &AnyTurn<'_>, time: Duration) {
-        let me = turn.me();
-        let life = self.life_or_new();
-        let tick = Tick::Patience(life.patience);
-        life.patience_timer = turn.front().system().after(time, me, tick);
+    fn arm_stop_timeout_for(&mut self, poll: &AnyPoll<'_>, time: Duration) {
+        let me = poll.self_ref();
+        let rare = self.rare_or_new();
+        let tick = TimerEvent::StopTimeout(rare.stop_wait);
+        rare.stop_timer = poll.shared().system().schedule_event(time, me, tick);
     }
 
-    /// A while has passed since the wait of this number was begun, or one before it.
-    pub(super) fn patience_over(&mut self, turn: &AnyTurn<'_>, wait: u32) {
-        let life = self.life_or_new();
-        let rest = turn.front().system().rest_of(life.patience_timer.take());
-        let Some(straggler) = &life.awaited else { return };
-        if life.patience != wait {
-            self.be_patient(turn);
+    /// The timer has fired that was armed for the wait of this number, or for one before it.
+    pub(super) fn stop_timeout_elapsed(&mut self, poll: &AnyPoll<'_>, wait: u32) {
+        let rare = self.rare_or_new();
+        let rest = poll.shared().system().remaining_delay(rare.stop_timer.take());
+        let Some(straggler) = &rare.stopping_child else { return };
+        if rare.stop_wait != wait {
+            self.arm_stop_timeout(poll);
         } else if let Some(rest) = rest {
-            self.be_patient_for(turn, rest);
+            self.arm_stop_timeout_for(poll, rest);
         } else {
             let path = straggler.path.clone();
-            let events = turn.front().system().events();
+            let events = poll.shared().system().events();
             events.publish(&SystemEvent::Straggler(path));
-            self.stop_next_child(turn);
+            self.stop_next_child(poll);
         }
     }
 
-    pub(super) fn has_no_children(&self, turn: &AnyTurn<'_>) -> bool {
-        let children = turn.front().children();
+    pub(super) fn has_no_children(&self, poll: &AnyPoll<'_>) -> bool {
+        let children = poll.shared().children();
         children.is_none_or(|children| children.with(|children| children.is_empty()))
     }
 
-    /// Makes the actor anew, as soon as its children have ended and, if there is one, the delay.
-    pub(super) fn restart(&mut self, turn: &AnyTurn<'_>, renewal: Renewal) {
-        if self.is_once() {
-            self.stop(turn, Some(Failure::msg("it was to be restarted, and cannot be made again")));
+    /// Restarts the actor, as soon as its children have stopped and the delay, if any, has elapsed.
+    pub(super) fn restart(&mut self, poll: &AnyPoll<'_>, options: RestartOptions) {
+        if self.is_single_use() {
+            self.stop(
+                poll,
+                Some(Failure::msg(
+                    "the actor cannot be restarted: it was created from a value, without a factory",
+                )),
+            );
             return;
         }
-        self.mark_mut().stage = Stage::Restarting;
-        turn.front().lower(FAILED);
-        self.end_incarnation();
-        let told = self.tell(Signal::PreRestart);
-        // Nothing that the hook has asked for outlives the value.
-        self.end_incarnation();
-        if let Err(failure) = told {
-            tell_of_hook(turn, failure);
+        self.status_mut().stage = Stage::Restarting;
+        poll.shared().clear_flags(FAILED);
+        self.cancel_incarnation();
+        let result = self.deliver_signal(Signal::PreRestart);
+        // Whatever the hook has started belongs to the old incarnation as well.
+        self.cancel_incarnation();
+        if let Err(failure) = result {
+            report_hook_failure(poll, failure);
         }
         self.drop_actor();
-        let n_kept = self.keep_messages();
+        let n_kept = self.keep_stashed();
         let n_kept = if mutant!("actor-room-each-restart") { 0 } else { n_kept };
-        let life = self.life_or_new();
-        life.keeps_children = renewal.keeps_children;
-        life.room = renewal.stash.saturating_sub(n_kept);
-        life.unstash = 0;
-        self.mark_mut().set(PENDING, true);
-        if !renewal.keeps_children {
-            self.forget_children(turn);
-            self.stop_children(turn);
+        let rare = self.rare_or_new();
+        rare.keeps_children = options.keeps_children;
+        rare.room = options.stash.saturating_sub(n_kept);
+        rare.unstash = 0;
+        self.status_mut().set(PENDING, true);
+        if !options.keeps_children {
+            self.drop_child_watches(poll);
+            self.stop_children(poll);
         }
-        if let Some(delay) = renewal.delay {
-            self.back_off(turn, delay);
+        if let Some(delay) = options.delay {
+            self.back_off(poll, delay);
         }
     }
 
-    /// Whether nothing stands in the way of a restart any more.
-    pub(super) fn may_restart(&mut self, turn: &AnyTurn<'_>) -> bool {
-        let life = self.life_or_new();
-        let keeps_children = life.keeps_children;
-        life.backoff == 0 && (keeps_children || self.has_no_children(turn))
+    /// Whether nothing delays the restart any more.
+    pub(super) fn may_restart(&mut self, poll: &AnyPoll<'_>) -> bool {
+        let rare = self.rare_or_new();
+        let keeps_children = rare.keeps_children;
+        rare.backoff == 0 && (keeps_children || self.has_no_children(poll))
     }
 
-    /// All children have ended: the last that the actor does.
-    pub(super) fn finish(&mut self, turn: &AnyTurn<'_>) {
-        let told = self.tell(Signal::PostStop);
-        self.end_incarnation();
-        if let Err(failure) = told {
-            tell_of_hook(turn, failure);
+    /// All children have stopped: calls `PostStop` and drops the actor.
+    pub(super) fn finish(&mut self, poll: &AnyPoll<'_>) {
+        let result = self.deliver_signal(Signal::PostStop);
+        self.cancel_incarnation();
+        if let Err(failure) = result {
+            report_hook_failure(poll, failure);
         }
         self.drop_actor();
-        self.mark_mut().stage = Stage::Draining;
+        self.status_mut().stage = Stage::Draining;
     }
 
-    /// Makes dead letters of what is left; the end, unless somebody is about to put in more.
-    pub(super) fn drain(&mut self, turn: &AnyTurn<'_>) -> Outcome {
-        if !self.empty_mailbox() {
-            return Outcome::Again;
+    /// Turns the remaining messages into dead letters, and finishes unless a producer is about to
+    /// write one more.
+    pub(super) fn drain(&mut self, poll: &AnyPoll<'_>) -> Outcome {
+        if !self.drain_mailbox() {
+            return Outcome::PollAgain;
         }
-        self.let_go(turn);
-        Outcome::End
+        self.announce_stop(poll);
+        Outcome::Finished
     }
 
-    /// Ends what others know of the actor, and tells them.
-    fn let_go(&mut self, turn: &AnyTurn<'_>) {
-        let core = turn.front();
-        let (mut watchers, reason) = self.lose_all();
+    /// Makes the stop visible to others and notifies them.
+    fn announce_stop(&mut self, poll: &AnyPoll<'_>) {
+        let header = poll.shared();
+        let (mut watchers, reason) = self.discard_all();
         if let Some(report) = reason {
-            say_last_words(turn, report);
+            set_final_failure(poll, report);
         }
-        core.raise(ENDED);
-        self.close_notes(&mut watchers);
-        self.tell_step(turn, LifecycleStep::Stopped);
-        for (watcher, spare) in watchers.into_values() {
-            // One that has ended too does not want to know.
-            drop(watcher.note_in(spare, notes::terminated(turn.pid(), core.path.clone())));
+        header.set_flags(STOPPED);
+        self.close_system_queue(&mut watchers);
+        self.publish_step(poll, LifecycleStep::Stopped);
+        for (watcher, node) in watchers.into_values() {
+            // A watcher that has stopped too refuses the message.
+            drop(
+                watcher.send_internal_in(
+                    node,
+                    system_queue::terminated(poll.pid(), header.path.clone()),
+                ),
+            );
         }
-        match &core.parent {
+        match &header.parent {
             Some(parent) => {
-                let is_first = parent.report(turn.me());
-                // Whoever was first tells of all.
-                let bits = if is_first { parent.raise(REPORTS) } else { parent.peek() | REPORTS };
-                if bits & ENDED != 0 {
-                    // Ended by force before its children: nobody else takes them off its lists, and
-                    // they would keep each other. Either this sees that it has ended, or its end
-                    // sees the report: both change one word. And it empties its table after that,
-                    // so who is put there later sees it too.
-                    drop(parent.take_reports());
-                    let me = turn.me();
+                let is_first = parent.push_stopped_child(poll.self_ref());
+                // The child that found the list empty reports for all.
+                let flags = if is_first {
+                    parent.set_flags(CHILD_STOPPED)
+                } else {
+                    parent.flags() | CHILD_STOPPED
+                };
+                if flags & STOPPED != 0 {
+                    // The parent was stopped by force before its children. Nobody else takes the
+                    // cells off its lists, and they would keep each other alive. Either this thread
+                    // sees that the parent has stopped, or the stopping parent sees the pushed
+                    // child: both change the same flag word. The parent empties its table of
+                    // children after that, so a child that is inserted later sees the flag as well.
+                    drop(parent.take_stopped_children());
+                    let me = poll.self_ref();
                     let children = parent.children();
                     drop(children.and_then(|children| children.with(|all| all.remove(&me))));
-                } else if bits & REPORTS == 0 {
-                    // Not at once: others may be about to end too.
+                } else if flags & CHILD_STOPPED == 0 {
+                    // Behind other runnable tasks, because other children may be about to stop too.
                     parent.wake_last();
                 }
             }
             None => {
-                core.system().retry_escalations(&|call| contain(turn, call));
-                core.system().root_ended();
+                header.system().retry_escalations(&|call| catch_and_discard(poll, call));
+                header.system().root_stopped();
             }
         }
     }
 
-    /// The executor has ended the process by force.
-    pub(super) fn cut_short(&mut self, turn: &AnyTurn<'_>) {
-        if self.mark().stage == Stage::Draining && turn.front().is_ended() {
+    /// The executor has stopped the task by force.
+    pub(super) fn force_stop(&mut self, poll: &AnyPoll<'_>) {
+        if self.status().stage == Stage::Draining && poll.shared().is_stopped() {
             return;
         }
         self.close_mail();
-        self.end_belongings(false);
+        self.cancel_owned(false);
         self.drop_actor();
-        self.drop_mail();
-        self.let_go(turn);
-        let core = turn.front();
-        drop(core.take_reports());
-        // Children that are there end by force too, and would be kept here.
-        core.close_children();
-        while let Some(children) = core.children()
+        self.drain_mailbox_now();
+        self.announce_stop(poll);
+        let header = poll.shared();
+        drop(header.take_stopped_children());
+        // Remaining children are stopped by force too, and this table would keep them alive.
+        header.close_children();
+        while let Some(children) = header.children()
             && let Some(child) = children.with(|children| {
                 let last = children.newest_first().next().cloned()?;
                 children.remove(&last)
@@ -344,205 +371,216 @@ impl dyn Typed + '_ {
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
-    /// Takes messages out of the mailbox while a restart is waited for, and keeps them.
-    pub(super) fn keep_mail(&mut self, turn: &TurnOf<'_, A::Msg>, budget: &mut Budget) -> Outcome {
-        let front = turn.front();
+    /// Takes messages out of the mailbox while a restart is pending, and keeps them.
+    pub(super) fn keep_incoming(
+        &mut self,
+        poll: &PollOf<'_, A::Msg>,
+        budget: &mut Budget,
+    ) -> Outcome {
+        let shared = poll.shared();
         loop {
-            if !budget.take(turn) {
-                return Outcome::Again;
+            if !budget.take(poll) {
+                return Outcome::PollAgain;
             }
-            match pop(front) {
+            match pop(shared) {
                 Pop::Item(envelope) => {
-                    let extra = self.state.extra();
-                    if extra.room > 0 || mutant!("actor-keeps-all-mail") {
-                        extra.room = extra.room.saturating_sub(1);
-                        self.keep(turn, envelope);
+                    let rare = self.state.rare();
+                    if rare.room > 0 || mutant!("actor-keeps-all-mail") {
+                        rare.room = rare.room.saturating_sub(1);
+                        self.keep(poll, envelope);
                     } else {
-                        lose_for(turn, envelope, DeadLetterReason::StashFull);
+                        discard_for(poll, envelope, DeadLetterReason::StashFull);
                     }
                 }
                 Pop::Empty => {
-                    let idle = see_empty(front).map(Sleep::Idle);
-                    return idle.map_or(Outcome::Again, Outcome::Sleep);
+                    let idle = empty_token(shared).map(ParkMode::Idle);
+                    return idle.map_or(Outcome::PollAgain, Outcome::Park);
                 }
-                Pop::Busy => return Outcome::Again,
+                Pop::Retry => return Outcome::PollAgain,
             }
         }
     }
 
-    /// Keeps a message for the value that is to come: behind those that are older, or by its rank.
-    fn keep(&mut self, turn: &TurnOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
+    /// Keeps a message for the next incarnation: behind the older ones, or by its priority.
+    fn keep(&mut self, poll: &PollOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
         match self.state.priority() {
             Some(priority) => {
-                let rank = rank(turn, priority, &envelope);
-                self.state.extra().ranks.push_kept(rank, envelope);
+                let rank = priority_of(poll, priority, &envelope);
+                self.state.rare().by_priority.push_kept(rank, envelope);
             }
-            None => self.state.extra().replay.push_back(envelope),
+            None => self.state.rare().replay.push_back(envelope),
         }
     }
 
-    /// Makes dead letters of what waits, in the mailbox, which is closed, or before it. False if
-    /// somebody is about to put in more.
-    pub(super) fn empty_mailbox(&mut self, turn: &TurnOf<'_, A::Msg>) -> bool {
+    /// Turns the messages in the closed mailbox, and those before it, into dead letters. False if a
+    /// producer is still about to write one.
+    pub(super) fn drain_mailbox(&mut self, poll: &PollOf<'_, A::Msg>) -> bool {
         if !mutant!("actor-stop-keeps-ranks") {
-            self.lose_queued(turn);
+            self.discard_queued(poll);
         }
         loop {
-            match pop(turn.front()) {
-                Pop::Item(envelope) => lose(turn, envelope),
+            match pop(poll.shared()) {
+                Pop::Item(envelope) => discard(poll, envelope),
                 Pop::Empty => return true,
-                Pop::Busy => return mutant!("actor-drain-forgets-claims"),
+                Pop::Retry => return mutant!("actor-drain-forgets-claims"),
             }
         }
     }
 
-    /// Makes dead letters of the messages that wait before the mailbox. What the actor itself has
-    /// put aside is there for its last hook.
-    fn lose_queued(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        let Some(queued) = self.state.extra.as_deref_mut() else { return };
+    /// Turns the messages that precede the mailbox into dead letters, except those that the actor
+    /// has stashed, which its last hook may still use.
+    fn discard_queued(&mut self, poll: &PollOf<'_, A::Msg>) {
+        let Some(queued) = self.state.rare.as_deref_mut() else { return };
         while let Some(envelope) = queued.replay.pop_front() {
-            lose(turn, envelope);
+            discard(poll, envelope);
         }
-        while let Some(envelope) = queued.ranks.pop() {
-            lose(turn, envelope);
+        while let Some(envelope) = queued.by_priority.pop() {
+            discard(poll, envelope);
         }
         while let Some(item) = queued.control.pop_front() {
-            lose_control(turn, item);
+            discard_control(poll, item);
         }
     }
 
-    /// Makes dead letters of what it has kept. Gives who wants to know of the end, and why it ends.
-    pub(super) fn lose_all(
+    /// Turns all kept messages into dead letters. Returns the watchers, and the failure that is the
+    /// cause of the stop.
+    pub(super) fn discard_all(
         &mut self,
-        turn: &TurnOf<'_, A::Msg>,
+        poll: &PollOf<'_, A::Msg>,
     ) -> (Watchers, Option<FailureReport>) {
-        let Some(kept) = self.state.extra.as_deref_mut() else { return (Watchers::new(), None) };
+        let Some(kept) = self.state.rare.as_deref_mut() else { return (Watchers::new(), None) };
         for queue in [&mut kept.unstashed, &mut kept.stash] {
             while let Some(envelope) = queue.pop_front() {
-                lose(turn, envelope);
+                discard(poll, envelope);
             }
         }
-        self.lose_queued(turn);
-        let Some(mut extra) = self.state.extra.take() else { return (Watchers::new(), None) };
-        while let Some(pending) = extra.signals.pop_front() {
-            if let Pending::Message(_, message) = pending {
-                tell_lost::<A::Msg>(&any(turn), DeadLetterReason::Stopped);
-                drop_told(&any(turn), message);
+        self.discard_queued(poll);
+        let Some(mut rare) = self.state.rare.take() else { return (Watchers::new(), None) };
+        while let Some(pending) = rare.signals.pop_front() {
+            if let PendingSignal::Message(_, message) = pending {
+                publish_dead_letter::<A::Msg>(&any(poll), DeadLetterReason::Stopped);
+                drop_reported(&any(poll), message);
             }
         }
-        let left = (core::mem::take(&mut extra.watchers), extra.reason.take());
-        turn.drop_contained(extra);
+        let left = (core::mem::take(&mut rare.watchers), rare.reason.take());
+        poll.drop_catching_panic(rare);
         left
     }
 
-    /// Takes no more notes. Of those that have come, watches and the like count.
-    pub(super) fn close_notes(&mut self, turn: &TurnOf<'_, A::Msg>, watchers: &mut Watchers) {
-        for item in turn.front().core.notes.close::<A::Msg>() {
+    /// Closes the system queue. Of the messages in it, only watches and unwatches are still
+    /// processed.
+    pub(super) fn close_system_queue(
+        &mut self,
+        poll: &PollOf<'_, A::Msg>,
+        watchers: &mut Watchers,
+    ) {
+        for item in poll.shared().header.system_queue.close::<A::Msg>() {
             match item {
-                Item::Note(Note::Watch { watcher }, spare) => {
-                    watchers.insert(watcher.pid(), (watcher, spare));
+                SystemItem::Internal(InternalMessage::Watch { watcher }, node) => {
+                    watchers.insert(watcher.pid(), (watcher, node));
                 }
-                Item::Note(Note::Unwatch { watcher }, _) => {
+                SystemItem::Internal(InternalMessage::Unwatch { watcher }, _) => {
                     watchers.remove(&watcher);
                 }
-                Item::Note(note, _) => turn.drop_contained(note),
-                Item::Control(item) => lose_control(turn, item),
-                Item::News(news) => turn.drop_contained(news),
-                Item::Ticks(_) => {}
+                SystemItem::Internal(note, _) => poll.drop_catching_panic(note),
+                SystemItem::Control(item) => discard_control(poll, item),
+                SystemItem::ChildReport(report) => poll.drop_catching_panic(report),
+                SystemItem::TimerEvents(_) => {}
             }
         }
     }
 
-    /// Before a restart: what was stashed is older than what is kept of an earlier one. Gives how
-    /// many are.
-    pub(super) fn keep_messages(&mut self) -> usize {
-        let extra = self.state.extra();
-        let n_kept = extra.replay.len() + extra.ranks.n_kept();
-        extra.stash.append(&mut extra.replay);
-        extra.unstashed.append(&mut extra.stash);
-        core::mem::swap(&mut extra.replay, &mut extra.unstashed);
+    /// Before a restart: puts the stashed messages before those that were kept by an earlier
+    /// restart, which are younger. Returns the number of the latter.
+    pub(super) fn keep_stashed(&mut self) -> usize {
+        let rare = self.state.rare();
+        let n_kept = rare.replay.len() + rare.by_priority.n_kept();
+        rare.stash.append(&mut rare.replay);
+        rare.unstashed.append(&mut rare.stash);
+        core::mem::swap(&mut rare.replay, &mut rare.unstashed);
         n_kept
     }
 
-    /// Makes dead letters of what is in the mailbox, which is closed; there is no other turn.
-    pub(super) fn drop_mail(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        let mut patience = PATIENCE;
+    /// Turns the messages in the closed mailbox into dead letters; there is no further poll.
+    pub(super) fn drain_mailbox_now(&mut self, poll: &PollOf<'_, A::Msg>) {
+        let mut spins_left = SPINS_MAX;
         loop {
-            match pop(turn.front()) {
-                Pop::Item(envelope) => lose(turn, envelope),
+            match pop(poll.shared()) {
+                Pop::Item(envelope) => discard(poll, envelope),
                 Pop::Empty => return,
-                // Somebody is between its claim and its message. What it leaves nobody would find,
-                // and a request would keep the cell for ever. Not without end: it may be further
-                // down on this stack, in the function of a mapped ref.
-                Pop::Busy if patience > 0 && !mutant!("actor-force-leaves-mail") => {
-                    patience -= 1;
+                // A producer is between its claim and its write. Nobody would find the message that
+                // it writes, and a request in it would keep the cell alive forever. The loop is
+                // bounded, because the producer may be further down on this very stack, in the
+                // function of a mapped reference.
+                Pop::Retry if spins_left > 0 && !mutant!("actor-force-leaves-mail") => {
+                    spins_left -= 1;
                     hint::spin_loop();
                 }
-                Pop::Busy => return,
+                Pop::Retry => return,
             }
         }
     }
 }
 
-/// A message that will not be handled, because the actor ends.
-fn lose<M: 'static>(turn: &TurnOf<'_, M>, envelope: Envelope<M>) {
-    lose_for(turn, envelope, DeadLetterReason::Stopped);
+/// Discards a message because the actor stops.
+fn discard<M: 'static>(poll: &PollOf<'_, M>, envelope: Envelope<M>) {
+    discard_for(poll, envelope, DeadLetterReason::Stopped);
 }
 
-fn lose_for<M: 'static>(turn: &TurnOf<'_, M>, envelope: Envelope<M>, reason: DeadLetterReason) {
-    // One that was cancelled nobody misses.
+fn discard_for<M: 'static>(poll: &PollOf<'_, M>, envelope: Envelope<M>, reason: DeadLetterReason) {
+    // A cancelled message is no dead letter.
     if !envelope.is_cancelled() {
-        tell_lost::<M>(&any(turn), reason);
+        publish_dead_letter::<M>(&any(poll), reason);
     }
-    drop_told(&any(turn), envelope);
+    drop_reported(&any(poll), envelope);
 }
 
-fn lose_control<M: 'static>(turn: &TurnOf<'_, M>, item: Control<M>) {
+fn discard_control<M: 'static>(poll: &PollOf<'_, M>, item: Control<M>) {
     match item {
-        Control::Message(envelope) => lose(turn, envelope),
-        // Its timer was cancelled.
-        Control::Fire(_) | Control::Idle(_) => {}
+        Control::Message(envelope) => discard(poll, envelope),
+        // The timer was cancelled.
+        Control::Timer(_) | Control::ReceiveTimeout(_) => {}
     }
 }
 
-/// What becomes of children whose failure was left to who is above.
+/// What happens to children whose failure was escalated.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waiting {
+pub(super) enum EscalationOutcome {
     Resume,
     Restart,
     Stop,
 }
 
-/// Calls something of the user's; a panic of it is none of the actor's affair.
-pub(super) fn contain(turn: &AnyTurn<'_>, call: &mut dyn FnMut()) {
-    if let Err(caught) = turn.guarded(call) {
-        turn.discard(caught);
+/// Calls user code; a panic in it does not affect the actor.
+pub(super) fn catch_and_discard(poll: &AnyPoll<'_>, call: &mut dyn FnMut()) {
+    if let Err(caught) = poll.catch_unwind(call) {
+        poll.drop_panic_payload(caught);
     }
 }
 
-/// Calls something of the user's. A panic of it is a failure.
-pub(super) fn guarded(turn: &AnyTurn<'_>, call: &mut dyn FnMut()) -> Result<(), Failure> {
-    turn.guarded(call).map_err(|caught| {
-        let failure = super::of_panic(&caught);
-        turn.discard(caught);
+/// Calls user code; a panic in it is returned as a failure.
+pub(super) fn catch_failure(poll: &AnyPoll<'_>, call: &mut dyn FnMut()) -> Result<(), Failure> {
+    poll.catch_unwind(call).map_err(|caught| {
+        let failure = super::panic_failure(&caught);
+        poll.drop_panic_payload(caught);
         failure
     })
 }
 
-/// Drops something of the user's; a panic in that changes nothing, but is told.
-pub(crate) fn drop_told<T>(turn: &AnyTurn<'_>, value: T) {
+/// Drops a user value; a panic in the drop changes nothing, but is published as a failure.
+pub(crate) fn drop_reported<T>(poll: &AnyPoll<'_>, value: T) {
     let mut value = Some(value);
-    drop_told_by(turn, &mut || drop(value.take()));
+    drop_reported_by(poll, &mut || drop(value.take()));
 }
 
-fn drop_told_by(turn: &AnyTurn<'_>, drop: &mut dyn FnMut()) {
-    if let Err(failure) = guarded(turn, drop) {
-        tell_of_hook(turn, failure);
+fn drop_reported_by(poll: &AnyPoll<'_>, drop: &mut dyn FnMut()) {
+    if let Err(failure) = catch_failure(poll, drop) {
+        report_hook_failure(poll, failure);
     }
 }
 
-/// Tells of a message that will not be handled.
-pub(super) fn tell_lost<M: 'static>(turn: &AnyTurn<'_>, reason: DeadLetterReason) {
-    let core = turn.front();
-    core.system().dead_letter::<M>(&core.path, reason);
+/// Publishes that a message is not handled.
+pub(super) fn publish_dead_letter<M: 'static>(poll: &AnyPoll<'_>, reason: DeadLetterReason) {
+    let header = poll.shared();
+    header.system().dead_letter::<M>(&header.path, reason);
 }

@@ -1,76 +1,75 @@
-//! What a runner does with the futures of its actor.
+//! How a runner polls the futures of its actor.
 #![expect(unsafe_code, reason = "polls futures of types that only their functions know")]
 
 use core::task::{self, Poll};
 
 use clockjack_sync::mutant;
 
-use super::{Cell, TurnOf, any, lifecycle::drop_told};
+use super::{Cell, PollOf, any, lifecycle::drop_reported};
 use crate::{Actor, Context};
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
-    /// Polls the future that was woken first, and does what comes after it.
-    pub(super) fn poll_next(&mut self, turn: &TurnOf<'_, A::Msg>) {
+    /// Polls the future that was woken first, and runs its continuation if it is ready.
+    pub(super) fn poll_next(&mut self, poll: &PollOf<'_, A::Msg>) {
         let Self { actor, state, .. } = self;
-        let Some(due) = state.extra().futures.next_due() else { return };
-        state.extra().is_beside = true;
+        let Some(due) = state.rare().futures.next_due() else { return };
+        state.rare().in_other_handler = true;
         let waker = due.waker();
-        let mut cx = Context::new(state, turn);
+        let mut cx = Context::new(state, poll);
         let mut waker = task::Context::from_waker(&waker);
-        // SAFETY: body and function are those of one task, which is in its entry and marked as the
-        // one that is being polled; it is pinned there, and the cell is borrowed by its runner.
+        // SAFETY: body and function belong to one task, which is in its entry and marked as being
+        // polled; the task is pinned there, and the runner borrows the cell.
         let polled = unsafe { (due.run)(due.body, &mut waker, actor, &mut cx) };
         let name = due.name;
-        state.extra().is_beside = false;
-        state.extra().futures.was_polled(due);
-        state.settle_wait();
+        state.rare().in_other_handler = false;
+        state.rare().futures.was_polled(due);
+        state.finish_wait();
         if let Poll::Ready(result) = polled {
-            self.concluded(turn, result, name);
+            self.handle_result_of(poll, result, name);
         }
     }
 
-    /// A panic has come out of a turn: the future that was being polled, if one was, is not polled
-    /// again.
-    pub(super) fn end_polled(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        let Some(extra) = &mut self.state.extra else { return };
+    /// A panic has left a poll: a future that was being polled is not polled again.
+    pub(super) fn drop_polled(&mut self, poll: &PollOf<'_, A::Msg>) {
+        let Some(rare) = &mut self.state.rare else { return };
         if mutant!("actor-poll-panic-kept") {
             return;
         }
-        if let Some(task) = extra.futures.remove_polled() {
-            drop_told(&any(turn), task);
+        if let Some(task) = rare.futures.remove_polled() {
+            drop_reported(&any(poll), task);
             self.take_back();
         }
-        // What comes after a wait may have panicked, and is out of its place by then.
-        self.state.settle_wait();
+        // The continuation of a wait may have panicked; its task was removed before.
+        self.state.finish_wait();
     }
 
-    /// All futures end, and the actor is where it belongs.
-    pub(super) fn end_futures(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        if mutant!("actor-futures-outlive-restart") && !self.state.is_ending() {
+    /// Cancels all futures, and moves a lent actor back into the cell.
+    pub(super) fn cancel_futures(&mut self, poll: &PollOf<'_, A::Msg>) {
+        if mutant!("actor-futures-outlive-restart") && !self.state.is_stopping() {
             return;
         }
-        if self.state.extra.is_none() {
+        if self.state.rare.is_none() {
             return;
         }
-        while let Some(task) = self.state.extra().futures.remove_last() {
+        while let Some(task) = self.state.rare().futures.remove_last() {
             if mutant!("actor-future-drop-untold") {
-                turn.drop_contained(task);
+                poll.drop_catching_panic(task);
                 continue;
             }
-            drop_told(&any(turn), task);
+            drop_reported(&any(poll), task);
         }
         self.take_back();
     }
 
-    /// Whether there is a value of the actor, here or lent to a future.
+    /// Whether there is a value of the actor, in the cell or lent to a future.
     pub(super) fn has_actor(&self) -> bool {
-        let extra = self.state.extra.as_ref();
-        self.actor.is_some() || extra.is_some_and(|extra| extra.futures.is_lent())
+        let rare = self.state.rare.as_ref();
+        self.actor.is_some() || rare.is_some_and(|rare| rare.futures.is_lent())
     }
 
     fn take_back(&mut self) {
-        let extra = self.state.extra();
-        if let Some(actor) = extra.futures.take_back() {
+        let rare = self.state.rare();
+        if let Some(actor) = rare.futures.take_back() {
             self.actor = Some(actor);
         }
     }

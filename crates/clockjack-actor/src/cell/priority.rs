@@ -1,8 +1,9 @@
 //! Mailboxes in which messages of a higher priority are handled first.
 //!
-//! What has come is moved into a heap of the runner's own before each message, and keeps its room
-//! in the mailbox until it is handled: so the bound counts all that wait. What comes while a
-//! restart is waited for is put there too, and has room of its own.
+//! Before each message the runner moves all messages from the mailbox into a binary heap of its
+//! own. A message in the heap still occupies its room in the mailbox until it is handled, so the
+//! bound of the mailbox counts all waiting messages. Messages that arrive while a restart is
+//! pending go into the same heap, but do not occupy room in the mailbox.
 #![expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
 
 use alloc::collections::BinaryHeap;
@@ -13,36 +14,36 @@ use clockjack_sync::{
     mutant,
 };
 
-use super::{Cell, State, TurnOf, see_empty};
-use crate::{Actor, envelope::Envelope};
+use super::{Cell, CellState, PollOf, empty_token};
+use crate::{Actor, cell::envelope::Envelope};
 
-/// Messages that wait by their priority; equal ones in the order in which they came.
-pub(crate) struct Ranks<M> {
-    heap: BinaryHeap<Ranked<M>>,
+/// Messages ordered by priority; messages of equal priority in the order of their arrival.
+pub(crate) struct PriorityQueue<M> {
+    heap: BinaryHeap<Prioritized<M>>,
     next: u64,
     n_kept: usize,
 }
 
-struct Ranked<M> {
+struct Prioritized<M> {
     rank: (u8, Reverse<u64>),
-    /// It was kept through a restart, and has no room in the mailbox.
+    /// It was kept through a restart, and occupies no room in the mailbox.
     is_kept: bool,
     envelope: Envelope<M>,
 }
 
-impl<M> Default for Ranks<M> {
+impl<M> Default for PriorityQueue<M> {
     fn default() -> Self {
         Self { heap: BinaryHeap::new(), next: 0, n_kept: 0 }
     }
 }
 
-impl<M> Ranks<M> {
+impl<M> PriorityQueue<M> {
     fn push(&mut self, priority: u8, is_kept: bool, envelope: Envelope<M>) {
-        self.heap.push(Ranked { rank: (priority, Reverse(self.next)), is_kept, envelope });
+        self.heap.push(Prioritized { rank: (priority, Reverse(self.next)), is_kept, envelope });
         self.next += u64::from(!mutant!("actor-ranks-unordered"));
     }
 
-    /// Puts in one that is kept through a restart.
+    /// Inserts a message that is kept through a restart.
     pub(super) fn push_kept(&mut self, priority: u8, envelope: Envelope<M>) {
         self.push(priority, true, envelope);
         self.n_kept += 1;
@@ -52,45 +53,45 @@ impl<M> Ranks<M> {
         self.heap.is_empty()
     }
 
-    /// How many were kept through a restart and are not handled yet.
+    /// How many messages were kept through a restart and are not handled yet.
     pub(super) fn n_kept(&self) -> usize {
         self.n_kept
     }
 
-    fn pop_ranked(&mut self) -> Option<Ranked<M>> {
+    fn pop_prioritized(&mut self) -> Option<Prioritized<M>> {
         let next = self.heap.pop()?;
         self.n_kept -= usize::from(next.is_kept);
         Some(next)
     }
 
-    /// The next one, whatever becomes of it.
+    /// Takes the message of the highest priority.
     pub(crate) fn pop(&mut self) -> Option<Envelope<M>> {
-        self.pop_ranked().map(|ranked| ranked.envelope)
+        self.pop_prioritized().map(|next| next.envelope)
     }
 }
 
-impl<M> PartialEq for Ranked<M> {
+impl<M> PartialEq for Prioritized<M> {
     fn eq(&self, other: &Self) -> bool {
         self.rank == other.rank
     }
 }
 
-impl<M> Eq for Ranked<M> {}
+impl<M> Eq for Prioritized<M> {}
 
-impl<M> PartialOrd for Ranked<M> {
+impl<M> PartialOrd for Prioritized<M> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<M> Ord for Ranked<M> {
+impl<M> Ord for Prioritized<M> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.rank.cmp(&other.rank)
     }
 }
 
-impl<A: Actor> State<A> {
-    /// How messages are ranked, if they are.
+impl<A: Actor> CellState<A> {
+    /// The function that computes priorities, if there is one.
     pub(super) fn priority(&self) -> Option<fn(&A::Msg) -> u8> {
         self.settings.as_ref().and_then(|settings| settings.priority)
     }
@@ -99,40 +100,41 @@ impl<A: Actor> State<A> {
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// The message of the highest priority.
     #[cold]
-    pub(super) fn next_by_rank(
+    pub(super) fn next_by_priority(
         &mut self,
-        turn: &TurnOf<'_, A::Msg>,
+        poll: &PollOf<'_, A::Msg>,
         priority: fn(&A::Msg) -> u8,
     ) -> Popped<Envelope<A::Msg>> {
-        let front = turn.front();
-        let ranks = &mut self.state.extra().ranks;
-        // SAFETY: called in a turn only, and a cell has one runner at a time. The mailbox does not
-        // evict: that is refused with priorities.
-        while let Pop::Item(envelope) = unsafe { front.mail.pop_held() } {
-            ranks.push(rank(turn, priority, &envelope), false, envelope);
+        let shared = poll.shared();
+        let by_priority = &mut self.state.rare().by_priority;
+        // SAFETY: called by the runner within a poll only, and a cell has one runner at a time. The
+        // mailbox does not evict: eviction is refused together with priorities.
+        while let Pop::Item(envelope) = unsafe { shared.mail.pop_held() } {
+            by_priority.push(priority_of(poll, priority, &envelope), false, envelope);
         }
-        match ranks.pop_ranked() {
-            Some(Ranked { is_kept, envelope, .. }) => {
+        match by_priority.pop_prioritized() {
+            Some(Prioritized { is_kept, envelope, .. }) => {
                 if !is_kept {
-                    // SAFETY: as above; the room of each that was not kept is held.
-                    unsafe { front.mail.free(1) };
+                    // SAFETY: as above; each message that was not kept through a restart holds its
+                    // room.
+                    unsafe { shared.mail.free(1) };
                 }
                 Popped::Item(envelope)
             }
-            None => see_empty(front).map_or(Popped::Busy, Popped::Empty),
+            None => empty_token(shared).map_or(Popped::Retry, Popped::Empty),
         }
     }
 }
 
-/// How a message is ranked. The function is the user's; one that panics ranks it lowest.
-pub(super) fn rank<M: 'static>(
-    turn: &TurnOf<'_, M>,
+/// The priority of a message. The function is user code; if it panics, the priority is the lowest.
+pub(super) fn priority_of<M: 'static>(
+    poll: &PollOf<'_, M>,
     priority: fn(&M) -> u8,
     envelope: &Envelope<M>,
 ) -> u8 {
     let mut rank = 0;
-    if let Err(caught) = turn.guarded(&mut || rank = priority(&envelope.msg)) {
-        turn.discard(caught);
+    if let Err(caught) = poll.catch_unwind(&mut || rank = priority(&envelope.msg)) {
+        poll.drop_panic_payload(caught);
     }
     rank
 }

@@ -1,298 +1,314 @@
-//! Failures: who decides what becomes of an actor, and how it is told.
+//! Supervision: who decides about a failure, and how the decision is carried out.
 
 use alloc::{string::ToString as _, vec::Vec};
 use core::time::Duration;
 
 use clockjack_exec::Failure;
-use clockjack_sync::{Counted, mutant};
+use clockjack_sync::{Arc, mutant};
 
 use super::{
-    ASKS_PARENT, AnyTurn, Stage, Typed, WAS_STARTED,
-    attend::children_of,
-    lifecycle::{Waiting, contain},
+    AnyPoll, CellVTable, SUPERVISED, Stage, WAS_STARTED,
+    lifecycle::{EscalationOutcome, catch_and_discard},
+    pending::children_of,
 };
 use crate::{
     ActorPath, Directive, FailureInfo, FailureReport, Next, RestartStats, Scope, Signal, Strategy,
-    base::{AnyActor, Core, FAILED, RESTART, RESUME, STOP, SUSPEND_ONE, Tell},
+    cell::header::{ActorHeader, AnyActor, FAILED, RESTART, RESUME, STOP, SUSPEND_ONE, SystemSend},
     escalation::Escalations,
     events::SystemEvent,
-    notes::{FailedChild, News, Order, Renewal, Tick},
-    strategy::{Layer, Ledger, Moment, Ruling},
+    mailbox::system_queue::{
+        ChildReport, FailedChild, RestartOptions, SupervisionCommand, TimerEvent,
+    },
+    strategy::{Decision, FailureContext, RestartHistory, StrategyState},
 };
 
-/// After which time a failure is offered again that a sink has refused.
+/// The delay after which a failure that a sink has refused is offered again.
 const ESCALATION_RETRY: Duration = Duration::from_millis(100);
 
-impl dyn Typed + '_ {
-    /// The actor has failed: its own strategies decide, innermost first, then its parent's.
+impl dyn CellVTable + '_ {
+    /// The actor has failed: its own strategies decide, innermost first, then that of its parent.
     pub(super) fn fail(
         &mut self,
-        turn: &AnyTurn<'_>,
+        poll: &AnyPoll<'_>,
         failure: Failure,
         message_type: Option<&'static str>,
     ) {
-        if self.mark().is_ending() {
-            tell_of_hook(turn, failure);
+        if self.status().is_stopping() {
+            report_hook_failure(poll, failure);
             return;
         }
-        let info = self.info_of(turn, &failure, message_type);
-        let at = self.moment(turn);
-        let n = self.life().map_or(0, |life| life.layers.len());
+        let info = self.info_of(poll, &failure, message_type);
+        let at = self.failure_context(poll);
+        let n = self.rare().map_or(0, |rare| rare.strategies.len());
         for index in 0..n {
-            let ruled = self.life_or_new().layers.get_mut(index).and_then(|layer| {
-                let mut ruling = None;
-                // A decider of the user's may panic: then the failure goes on outward.
-                let guarded = turn.guarded(&mut || {
-                    if layer.matches(&failure) {
-                        ruling = Some(layer.rule(&failure, at));
+            let decided = self.rare_or_new().strategies.get_mut(index).and_then(|state| {
+                let mut decision = None;
+                // The decider is user code and may panic; then the failure goes on outward.
+                let guarded = poll.catch_unwind(&mut || {
+                    if state.matches(&failure) {
+                        decision = Some(state.decide_on(&failure, at));
                     }
                 });
                 if let Err(caught) = guarded {
-                    turn.discard(caught);
+                    poll.drop_panic_payload(caught);
                 }
-                ruling.map(|ruling| (ruling, (layer.keeps_children(), layer.stash_capacity())))
+                decision
+                    .map(|decision| (decision, (state.keeps_children(), state.stash_capacity())))
             });
-            match ruled {
-                None | Some((Ruling::Escalate, _)) => {}
-                Some((Ruling::Resume, _)) if self.has_actor() => {
-                    self.tell_of_failure(turn, info, Directive::Resume);
-                    turn.drop_contained(failure);
-                    // The failure may be that of a child, which waits for what becomes of it.
+            match decided {
+                None | Some((Decision::Escalate, _)) => {}
+                Some((Decision::Resume, _)) if self.has_actor() => {
+                    self.publish_failure(poll, info, Directive::Resume);
+                    poll.drop_catching_panic(failure);
+                    // The failure may be that of a child, which waits for the decision.
                     if !mutant!("actor-resume-leaves-child") {
-                        self.let_children_go_on(turn, Waiting::Resume);
+                        self.continue_children(poll, EscalationOutcome::Resume);
                     }
                     return;
                 }
-                Some((Ruling::Resume | Ruling::Stop, _)) => {
-                    self.tell_of_failure(turn, info, Directive::Stop);
-                    self.stop(turn, Some(failure));
+                Some((Decision::Resume | Decision::Stop, _)) => {
+                    self.publish_failure(poll, info, Directive::Stop);
+                    self.stop(poll, Some(failure));
                     return;
                 }
-                Some((Ruling::Restart { delay }, (keeps_children, stash))) => {
-                    self.tell_of_failure(turn, info, Directive::Restart);
-                    turn.drop_contained(failure);
-                    // Those further in remember an actor that is no more.
+                Some((Decision::Restart { delay }, (keeps_children, stash))) => {
+                    self.publish_failure(poll, info, Directive::Restart);
+                    poll.drop_catching_panic(failure);
+                    // The state of the inner strategies is about the previous incarnation.
                     let n_inner = if mutant!("actor-inner-layers-remember") { 0 } else { index };
-                    self.life_or_new().layers.iter_mut().take(n_inner).for_each(Layer::reset);
-                    self.restart(turn, Renewal { delay, keeps_children, stash });
+                    self.rare_or_new()
+                        .strategies
+                        .iter_mut()
+                        .take(n_inner)
+                        .for_each(StrategyState::reset);
+                    self.restart(poll, RestartOptions { delay, keeps_children, stash });
                     return;
                 }
             }
         }
-        self.escalate(turn, failure, info, at.is_startup);
+        self.escalate(poll, failure, info, at.is_startup);
     }
 
-    /// None of its own strategies has settled it.
+    /// None of the actor's own strategies has handled the failure.
     fn escalate(
         &mut self,
-        turn: &AnyTurn<'_>,
+        poll: &AnyPoll<'_>,
         failure: Failure,
         info: FailureInfo,
         is_startup: bool,
     ) {
-        let core = turn.front();
-        tell_sink(turn, &info);
-        match &core.parent {
-            Some(parent) if self.mark().has(ASKS_PARENT) => {
-                self.mark_mut().stage = Stage::Failed;
-                self.hold_children(turn);
-                let me = turn.me();
+        let header = poll.shared();
+        offer_to_sink(poll, &info);
+        match &header.parent {
+            Some(parent) if self.status().has(SUPERVISED) => {
+                self.status_mut().stage = Stage::Failed;
+                self.suspend_children(poll);
+                let me = poll.self_ref();
                 let child = me.clone();
                 let can_resume = self.has_actor();
                 let failed = FailedChild { child, failure, info, is_startup, can_resume };
-                core.raise(FAILED);
+                header.set_flags(FAILED);
                 let mut stale = None;
-                let told = parent.news(&me, |news| stale = news.failed.replace(failed));
-                // It was decided about on account of another one, and nobody has looked at it.
-                turn.drop_contained(stale);
-                if let Some(News { failed: Some(failed), .. }) = told {
-                    self.stop(turn, Some(failed.failure));
+                let refused =
+                    parent.send_child_report(&me, |report| stale = report.failed.replace(failed));
+                // The parent has already decided about this earlier failure, because of a sibling,
+                // and has not read it.
+                poll.drop_catching_panic(stale);
+                if let Some(ChildReport { failed: Some(failed), .. }) = refused {
+                    self.stop(poll, Some(failed.failure));
                 }
             }
             Some(_) => {
-                self.tell_of_failure(turn, info, Directive::Stop);
-                self.stop(turn, Some(failure));
+                self.publish_failure(poll, info, Directive::Stop);
+                self.stop(poll, Some(failure));
             }
             None => {
-                // The root: nobody is above.
-                turn.drop_contained(failure);
-                let system = core.system();
-                let goes_on = system.root_failed(info, &|call| contain(turn, call));
-                if let (true, Some(life)) = (goes_on, self.life_mut()) {
-                    for child in core::mem::take(&mut life.suspended).into_values() {
-                        child.order_with(RESUME, Order::Settle);
+                // This is the root: nobody is above.
+                poll.drop_catching_panic(failure);
+                let system = header.system();
+                let goes_on = system.root_failed(info, &|call| catch_and_discard(poll, call));
+                if let (true, Some(rare)) = (goes_on, self.rare_mut()) {
+                    for child in core::mem::take(&mut rare.suspended).into_values() {
+                        child.wake_with_command(RESUME, SupervisionCommand::StopEscalated);
                     }
                 }
-                self.retry_later(turn);
+                self.arm_escalation_retry(poll);
             }
         }
     }
 
     /// Suspends the children, each once, because the actor has failed or is suspended itself.
-    pub(super) fn hold_children(&mut self, turn: &AnyTurn<'_>) {
-        let Some(children) = turn.front().children() else { return };
-        if self.mark().is_ending() {
+    pub(super) fn suspend_children(&mut self, poll: &AnyPoll<'_>) {
+        let Some(children) = poll.shared().children() else { return };
+        if self.status().is_stopping() {
             return;
         }
-        let are_held = core::mem::replace(&mut self.life_or_new().holds_children, true);
+        let are_held = core::mem::replace(&mut self.rare_or_new().children_are_suspended, true);
         if are_held && !mutant!("actor-suspends-again") {
-            // Those that have come meanwhile are suspended from their beginning.
+            // Children that were added since then are suspended from the beginning.
             return;
         }
         for child in children.with(|children| children.suspend(true)) {
-            // The others have nobody to pass it on to, and see it before their next message.
+            // A child without children has nobody to suspend in turn; it sees the count before its
+            // next message.
             if child.children().is_some() {
                 child.wake();
             }
         }
     }
 
-    /// Lets the children go on, if they are held and nothing is left to hold them for.
-    pub(super) fn release_children(&mut self, turn: &AnyTurn<'_>) {
-        let Some(life) = self.life_mut() else { return };
-        if !life.holds_children || turn.front().peek() >= SUSPEND_ONE {
+    /// Resumes the children, if they are suspended and no reason for it remains.
+    pub(super) fn unsuspend_children(&mut self, poll: &AnyPoll<'_>) {
+        let Some(rare) = self.rare_mut() else { return };
+        if !rare.children_are_suspended || poll.shared().flags() >= SUSPEND_ONE {
             return;
         }
-        life.holds_children = false;
-        let Some(children) = turn.front().children() else { return };
+        rare.children_are_suspended = false;
+        let Some(children) = poll.shared().children() else { return };
         let resumed = children.with(|children| children.suspend(false));
         resumed.iter().for_each(|child| child.wake());
     }
 
     /// A child has failed and waits for a decision.
-    pub(super) fn child_failed(&mut self, turn: &AnyTurn<'_>, failed: FailedChild) {
+    pub(super) fn child_failed(&mut self, poll: &AnyPoll<'_>, failed: FailedChild) {
         let FailedChild { child, failure, mut info, is_startup, can_resume } = failed;
-        let children = turn.front().children();
-        let is_mine = children.is_some_and(|c| c.with(|c| c.of(&child).is_some()));
-        let is_stopping_it = match self.mark().stage {
+        let children = poll.shared().children();
+        let is_mine = children.is_some_and(|c| c.with(|c| c.entry_of(&child).is_some()));
+        let is_stopping_it = match self.status().stage {
             Stage::Stopping | Stage::Draining => true,
-            Stage::Restarting => !self.life_or_new().keeps_children,
+            Stage::Restarting => !self.rare_or_new().keeps_children,
             _ => false,
         };
         if !is_mine || is_stopping_it {
-            child.order(STOP);
-            turn.drop_contained(failure);
+            child.wake_with(STOP);
+            poll.drop_catching_panic(failure);
             return;
         }
-        if child.peek() & FAILED == 0 && !mutant!("actor-stale-failure-counts") {
-            // It was decided about already, on account of another one.
-            turn.drop_contained(failure);
+        if child.flags() & FAILED == 0 && !mutant!("actor-stale-failure-counts") {
+            // The parent has already decided about this child, because of a sibling.
+            poll.drop_catching_panic(failure);
             return;
         }
-        let at = Moment { is_startup, ..self.moment(turn) };
-        let (mut ruling, scope, renewal) = self.rule_child(turn, &child, &failure, at, &mut info);
-        if ruling == Ruling::Resume && !can_resume {
-            ruling = Ruling::Stop;
+        let at = FailureContext { is_startup, ..self.failure_context(poll) };
+        let (mut decision, scope, options) =
+            self.decide_on_child(poll, &child, &failure, at, &mut info);
+        if decision == Decision::Resume && !can_resume {
+            decision = Decision::Stop;
         }
-        match ruling {
-            Ruling::Resume => {
-                self.tell_of_child(turn, info, Directive::Resume);
-                child.lower(FAILED);
-                child.order(RESUME);
+        match decision {
+            Decision::Resume => {
+                self.publish_child_failure(poll, info, Directive::Resume);
+                child.clear_flags(FAILED);
+                child.wake_with(RESUME);
             }
-            Ruling::Restart { delay } => {
-                self.tell_of_child(turn, info, Directive::Restart);
-                for child in in_scope(turn, scope, &child) {
-                    self.restart_child(turn, &child, Renewal { delay, ..renewal });
+            Decision::Restart { delay } => {
+                self.publish_child_failure(poll, info, Directive::Restart);
+                for child in in_scope(poll, scope, &child) {
+                    self.restart_child(poll, &child, RestartOptions { delay, ..options });
                 }
             }
-            Ruling::Stop => {
-                self.tell_of_child(turn, info, Directive::Stop);
-                for child in in_scope(turn, scope, &child) {
-                    child.lower(FAILED);
-                    child.order(STOP);
+            Decision::Stop => {
+                self.publish_child_failure(poll, info, Directive::Stop);
+                for child in in_scope(poll, scope, &child) {
+                    child.clear_flags(FAILED);
+                    child.wake_with(STOP);
                 }
             }
-            Ruling::Escalate => {
-                let up = info.escalate_to_parent(turn.pid());
-                self.life_or_new().suspended.insert(child.pid(), child);
-                // At once: it may be that it hears nothing any more after this.
-                match self.tell(Signal::Escalated(info)) {
-                    Ok(Next::Stop) => self.stop(turn, Some(failure)),
-                    Ok(_) => self.fail_as(turn, failure, up),
+            Decision::Escalate => {
+                let up = info.escalate_to_parent(poll.pid());
+                self.rare_or_new().suspended.insert(child.pid(), child);
+                // At once: after this the actor may not receive any signal.
+                match self.deliver_signal(Signal::Escalated(info)) {
+                    Ok(Next::Stop) => self.stop(poll, Some(failure)),
+                    Ok(_) => self.fail_with_info(poll, failure, up),
                     Err(other) => {
-                        tell_of_hook(turn, other);
-                        self.fail_as(turn, failure, up);
+                        report_hook_failure(poll, other);
+                        self.fail_with_info(poll, failure, up);
                     }
                 }
                 return;
             }
         }
-        turn.drop_contained(failure);
+        poll.drop_catching_panic(failure);
     }
 
-    /// Asks the strategy for children. What is to be done, to whom, and how a restart would be.
-    fn rule_child(
+    /// Asks the strategy for children for the decision, its scope, and the options of a restart.
+    fn decide_on_child(
         &mut self,
-        turn: &AnyTurn<'_>,
+        poll: &AnyPoll<'_>,
         child: &AnyActor,
         failure: &Failure,
-        at: Moment,
+        at: FailureContext,
         info: &mut FailureInfo,
-    ) -> (Ruling, Scope, Renewal) {
-        let life = self.life_or_new();
-        let Some((scope, strategy)) = &mut life.for_children else {
-            return (Ruling::Stop, Scope::OneForOne, Renewal::PLAIN);
+    ) -> (Decision, Scope, RestartOptions) {
+        let rare = self.rare_or_new();
+        let Some((scope, strategy)) = &mut rare.for_children else {
+            return (Decision::Stop, Scope::OneForOne, RestartOptions::DEFAULT);
         };
-        let line = child.line_or_new();
-        let mut ledger = line.take_ledger().unwrap_or_default();
-        let mut ruling = Ruling::Escalate;
-        // If the decider panics, it has not decided.
-        contain(turn, &mut || ruling = rule(strategy, &mut ledger, failure, at));
-        info.restart_stats.window_failures = ledger.stats().window_failures;
-        line.put_ledger(ledger);
-        let renewal = Renewal {
+        let link = child.parent_link_or_new();
+        let mut history = link.take_history().unwrap_or_default();
+        let mut decision = Decision::Escalate;
+        // If the decider panics, the failure is escalated.
+        catch_and_discard(poll, &mut || decision = decide(strategy, &mut history, failure, at));
+        info.restart_stats.window_failures = history.stats().window_failures;
+        link.put_history(history);
+        let options = RestartOptions {
             delay: None,
             keeps_children: strategy.keeps_children(),
             stash: strategy.stash_capacity(),
         };
-        (ruling, *scope, renewal)
+        (decision, *scope, options)
     }
 
-    /// Orders the restart of a child, on its own account or on that of another one.
-    pub(super) fn restart_child(&mut self, turn: &AnyTurn<'_>, child: &AnyActor, renewal: Renewal) {
-        self.child_starting(turn, &child.path);
-        let line = child.line_or_new();
-        let mut ledger = line.take_ledger().unwrap_or_default();
-        ledger.restarts();
-        line.put_ledger(ledger);
-        child.lower(FAILED);
-        // Whatever was ordered before and not seen.
-        line.set_order((!renewal.is_plain()).then_some(Order::Restart(renewal)));
-        child.order(RESTART);
+    /// Commands the restart of a child, because of its own failure or that of a sibling.
+    pub(super) fn restart_child(
+        &mut self,
+        poll: &AnyPoll<'_>,
+        child: &AnyActor,
+        options: RestartOptions,
+    ) {
+        self.child_starting(poll, &child.path);
+        let link = child.parent_link_or_new();
+        let mut history = link.take_history().unwrap_or_default();
+        history.restarts();
+        link.put_history(history);
+        child.clear_flags(FAILED);
+        // Overwrites an earlier command that the child has not read.
+        link.set_command((!options.is_default()).then_some(SupervisionCommand::Restart(options)));
+        child.wake_with(RESTART);
     }
 
-    /// A child is about to be made, for the first time or again.
-    pub(super) fn child_starting(&mut self, turn: &AnyTurn<'_>, path: &ActorPath) {
-        let life = self.life_or_new();
-        let Some((_, strategy)) = &mut life.for_children else { return };
-        contain(turn, &mut || strategy.before_start(path));
+    /// A child is about to be created, for the first time or again.
+    pub(super) fn child_starting(&mut self, poll: &AnyPoll<'_>, path: &ActorPath) {
+        let rare = self.rare_or_new();
+        let Some((_, strategy)) = &mut rare.for_children else { return };
+        catch_and_discard(poll, &mut || strategy.before_start(path));
     }
 
-    /// A child has started again, as this actor has ordered.
-    pub(super) fn child_restarted(&mut self, turn: &AnyTurn<'_>, child: &AnyActor, now: u64) {
-        let line = child.line_or_new();
-        let Some(mut ledger) = line.take_ledger() else { return };
-        ledger.restarted(now);
-        let stats = ledger.stats();
-        line.put_ledger(ledger);
-        let life = self.life_or_new();
-        let Some((_, strategy)) = &mut life.for_children else { return };
-        contain(turn, &mut || strategy.after_restart(&child.path, &stats));
+    /// A child has restarted, as this actor has commanded.
+    pub(super) fn child_restarted(&mut self, poll: &AnyPoll<'_>, child: &AnyActor, now: u64) {
+        let link = child.parent_link_or_new();
+        let Some(mut history) = link.take_history() else { return };
+        history.restarted(now);
+        let stats = history.stats();
+        link.put_history(history);
+        let rare = self.rare_or_new();
+        let Some((_, strategy)) = &mut rare.for_children else { return };
+        catch_and_discard(poll, &mut || strategy.after_restart(&child.path, &stats));
     }
 
-    /// What a host says about a failure: decided about, if it concerns a child. News of one that
-    /// had the child's name before is old, and ignored.
-    pub(super) fn told_of_failure(&mut self, turn: &AnyTurn<'_>, info: FailureInfo) {
-        let core = turn.front();
+    /// A host reports a failure: the actor decides about it, if it concerns a child. A report about
+    /// an earlier actor with the same name as the child is stale, and ignored.
+    pub(super) fn host_reported_failure(&mut self, poll: &AnyPoll<'_>, info: FailureInfo) {
+        let header = poll.shared();
         let own = (info.actor, &info.path);
-        let (pid, below) = if info.path == *core.path { info.origin() } else { own };
+        let (pid, below) = if info.path == *header.path { info.origin() } else { own };
         let mut up = Some(below);
-        while let Some(path) = up.filter(|path| path.parent() != Some(&core.path)) {
+        while let Some(path) = up.filter(|path| path.parent() != Some(&header.path)) {
             up = path.parent();
         }
         let child = up.and_then(|path| {
-            core.children()?.with(|children| children.get(path.name())?.child().cloned())
+            header.children()?.with(|children| children.get(path.name())?.child().cloned())
         });
         let Some(child) = child else {
             self.signal_later(Signal::ChildFailed(info));
@@ -302,206 +318,230 @@ impl dyn Typed + '_ {
             return;
         }
         let failure = Failure::msg(info.reason.to_string());
-        child.raise(FAILED);
+        child.set_flags(FAILED);
         let failed = FailedChild { child, failure, info, is_startup: false, can_resume: true };
-        self.child_failed(turn, failed);
+        self.child_failed(poll, failed);
     }
 
     /// Fails because of a child.
-    fn fail_as(&mut self, turn: &AnyTurn<'_>, failure: Failure, info: FailureInfo) {
-        self.life_or_new().escalated = Some(info);
-        self.fail(turn, failure, None);
+    fn fail_with_info(&mut self, poll: &AnyPoll<'_>, failure: Failure, info: FailureInfo) {
+        self.rare_or_new().escalated = Some(info);
+        self.fail(poll, failure, None);
     }
 
-    /// Goes on as if nothing had happened.
-    pub(super) fn resume(&mut self, turn: &AnyTurn<'_>, waiting: Waiting) {
+    /// Continues as if nothing had happened.
+    pub(super) fn resume(&mut self, poll: &AnyPoll<'_>, outcome: EscalationOutcome) {
         if !self.has_actor() {
-            // There is nothing that could go on.
-            self.stop(turn, None);
+            // There is no value that could continue.
+            self.stop(poll, None);
             return;
         }
-        self.mark_mut().stage = Stage::Running;
-        turn.front().lower(FAILED);
-        self.let_children_go_on(turn, waiting);
+        self.status_mut().stage = Stage::Running;
+        poll.shared().clear_flags(FAILED);
+        self.continue_children(poll, outcome);
     }
 
-    /// Waits before it is made anew.
-    pub(super) fn back_off(&mut self, turn: &AnyTurn<'_>, delay: Duration) {
-        let life = self.life_or_new();
-        life.backoffs = life.backoffs.wrapping_add(1).max(1);
-        let number = life.backoffs;
-        let me = turn.me();
-        let system = turn.front().system();
-        life.backoff_timer = system.after(delay, me, Tick::BackoffOver(number));
-        // If no timer is to be had, at once is better than never.
-        life.backoff = if life.backoff_timer.is_some() { number } else { 0 };
+    /// Waits before the restart.
+    pub(super) fn back_off(&mut self, poll: &AnyPoll<'_>, delay: Duration) {
+        let rare = self.rare_or_new();
+        rare.backoffs = rare.backoffs.wrapping_add(1).max(1);
+        let number = rare.backoffs;
+        let me = poll.self_ref();
+        let system = poll.shared().system();
+        rare.backoff_timer = system.schedule_event(delay, me, TimerEvent::BackoffOver(number));
+        // Without a timer, it is better to restart at once than never.
+        rare.backoff = if rare.backoff_timer.is_some() { number } else { 0 };
     }
 
-    /// The timer of this back-off has come.
-    pub(super) fn backoff_over(&mut self, turn: &AnyTurn<'_>, number: u32) {
-        let life = self.life_or_new();
-        if life.backoff != number {
+    /// The timer of this back-off has fired.
+    pub(super) fn backoff_over(&mut self, poll: &AnyPoll<'_>, number: u32) {
+        let rare = self.rare_or_new();
+        if rare.backoff != number {
             return;
         }
-        life.backoff = 0;
-        let delay = life.backoff_timer.take();
-        if let Some(rest) = turn.front().system().rest_of(delay) {
-            self.back_off(turn, rest);
+        rare.backoff = 0;
+        let delay = rare.backoff_timer.take();
+        if let Some(rest) = poll.shared().system().remaining_delay(delay) {
+            self.back_off(poll, rest);
         }
     }
 
-    /// Offers again what a sink has refused, its own or, at the root, the system's.
-    pub(super) fn retry_escalations(&mut self, turn: &AnyTurn<'_>) {
-        let core = turn.front();
-        match own_sink(core) {
-            Some(sink) => retry(&sink, &|call| contain(turn, call)),
-            None => core.system().retry_escalations(&|call| contain(turn, call)),
+    /// Offers again what a sink has refused: the actor's own sink or, at the root, that of the
+    /// system.
+    pub(super) fn retry_escalations(&mut self, poll: &AnyPoll<'_>) {
+        let header = poll.shared();
+        match own_sink(header) {
+            Some(sink) => retry(&sink, &|call| catch_and_discard(poll, call)),
+            None => header.system().retry_escalations(&|call| catch_and_discard(poll, call)),
         }
-        self.retry_later(turn);
+        self.arm_escalation_retry(poll);
     }
 
-    /// Sees to it that what a sink has refused is offered again.
-    fn retry_later(&self, turn: &AnyTurn<'_>) {
-        let core = turn.front();
-        let me = turn.me();
-        match own_sink(core) {
-            Some(sink) => call_again(&sink, &me),
-            None if core.parent.is_none() => {
-                if let Some(sink) = core.system().escalations() {
-                    call_again(sink, &me);
+    /// Makes sure that what a sink has refused is offered again.
+    fn arm_escalation_retry(&self, poll: &AnyPoll<'_>) {
+        let header = poll.shared();
+        let me = poll.self_ref();
+        match own_sink(header) {
+            Some(sink) => arm_retry(&sink, &me),
+            None if header.parent.is_none() => {
+                if let Some(sink) = header.system().escalations() {
+                    arm_retry(sink, &me);
                 }
             }
             None => {}
         }
     }
 
-    fn moment(&mut self, turn: &AnyTurn<'_>) -> Moment {
-        let core = turn.front();
-        let life = self.life_or_new();
-        life.draws = life.draws.wrapping_add(1);
-        let random = core.system().random(&core.path, life.draws);
-        Moment { now_nanos: turn.nanos(), is_startup: !self.mark().has(WAS_STARTED), random }
+    fn failure_context(&mut self, poll: &AnyPoll<'_>) -> FailureContext {
+        let header = poll.shared();
+        let rare = self.rare_or_new();
+        rare.draws = rare.draws.wrapping_add(1);
+        let random = header.system().random(&header.path, rare.draws);
+        FailureContext {
+            now_nanos: poll.nanos(),
+            is_startup: !self.status().has(WAS_STARTED),
+            random,
+        }
     }
 
     fn info_of(
         &mut self,
-        turn: &AnyTurn<'_>,
+        poll: &AnyPoll<'_>,
         failure: &Failure,
         message_type: Option<&'static str>,
     ) -> FailureInfo {
-        if let Some(info) = self.life_or_new().escalated.take() {
+        if let Some(info) = self.rare_or_new().escalated.take() {
             return info;
         }
-        let reason = report_of(turn, failure);
-        let life = self.life_or_new();
-        let layer = life.layers.iter().find(|layer| layer.matches(failure)).map(Layer::stats);
+        let reason = report_of(poll, failure);
+        let rare = self.rare_or_new();
+        let state =
+            rare.strategies.iter().find(|state| state.matches(failure)).map(StrategyState::stats);
         let stats = RestartStats {
-            restarts: life.restarts,
-            last_restart_nanos: life.last_restart_nanos,
-            window_failures: layer.unwrap_or_default().window_failures,
+            restarts: rare.restarts,
+            last_restart_nanos: rare.last_restart_nanos,
+            window_failures: state.unwrap_or_default().window_failures,
         };
-        let path = turn.front().path.clone();
-        let mut info = FailureInfo::new(turn.pid(), path, reason);
+        let path = poll.shared().path.clone();
+        let mut info = FailureInfo::new(poll.pid(), path, reason);
         info.restart_stats = stats;
         info.message_type = message_type;
         info
     }
 
-    fn tell_of_failure(&self, turn: &AnyTurn<'_>, mut info: FailureInfo, directive: Directive) {
+    fn publish_failure(&self, poll: &AnyPoll<'_>, mut info: FailureInfo, directive: Directive) {
         info.directive = Some(directive);
-        turn.front().system().failed(&info);
+        poll.shared().system().failed(&info);
     }
 
-    fn tell_of_child(&mut self, turn: &AnyTurn<'_>, mut info: FailureInfo, directive: Directive) {
+    fn publish_child_failure(
+        &mut self,
+        poll: &AnyPoll<'_>,
+        mut info: FailureInfo,
+        directive: Directive,
+    ) {
         info.directive = Some(directive);
-        turn.front().system().failed(&info);
+        poll.shared().system().failed(&info);
         self.signal_later(Signal::ChildFailed(info));
     }
 }
 
 /// The children in the scope of a decision about one of them, newest first.
 fn in_scope(
-    turn: &AnyTurn<'_>,
+    poll: &AnyPoll<'_>,
     scope: Scope,
     failed: &AnyActor,
 ) -> impl Iterator<Item = AnyActor> + use<> {
     let mut others = Vec::new();
     if scope != Scope::OneForOne {
-        others = children_of(turn);
+        others = children_of(poll);
         if let (Scope::RestForOne, Some(at)) =
             (scope, others.iter().position(|child| child.ptr_eq(failed)))
         {
-            // Those that are left were started before it.
+            // The remaining ones were started before it.
             others.truncate(at + 1);
         }
     }
-    // The one alone needs no list.
+    // A single child needs no list.
     let alone = (scope == Scope::OneForOne).then(|| failed.clone());
     alone.into_iter().chain(others)
 }
 
-/// The text of a failure, which is user code.
-pub(super) fn report_of(turn: &AnyTurn<'_>, failure: &Failure) -> FailureReport {
+/// The text of a failure. `Display` is user code.
+pub(super) fn report_of(poll: &AnyPoll<'_>, failure: &Failure) -> FailureReport {
     let mut report = None;
-    let guarded = turn.guarded(&mut || report = Some(FailureReport::from(failure)));
+    let guarded = poll.catch_unwind(&mut || report = Some(FailureReport::from(failure)));
     if let Err(caught) = guarded {
-        turn.discard(caught);
+        poll.drop_panic_payload(caught);
     }
-    report.unwrap_or_else(|| FailureReport::new("a failure whose text panics"))
+    report.unwrap_or_else(|| FailureReport::new("a failure whose `Display` panics"))
 }
 
-/// A hook has failed, which changes nothing any more.
-pub(super) fn tell_of_hook(turn: &AnyTurn<'_>, failure: Failure) {
-    let reason = report_of(turn, &failure);
-    let path = turn.front().path.clone();
-    let info = FailureInfo::new(turn.pid(), path, reason);
-    turn.front().system().events().publish(&SystemEvent::Failure(info));
-    turn.drop_contained(failure);
+/// A hook has failed, which no longer changes anything; publishes the failure.
+pub(super) fn report_hook_failure(poll: &AnyPoll<'_>, failure: Failure) {
+    let reason = report_of(poll, &failure);
+    let path = poll.shared().path.clone();
+    let info = FailureInfo::new(poll.pid(), path, reason);
+    poll.shared().system().events().publish(&SystemEvent::Failure(info));
+    poll.drop_catching_panic(failure);
 }
 
-/// What a parent that watches is to know of the end.
-pub(super) fn say_last_words(turn: &AnyTurn<'_>, report: FailureReport) {
-    turn.front().line_or_new().set_last_words(report);
+/// Stores the final failure for a parent that watches this actor.
+pub(super) fn set_final_failure(poll: &AnyPoll<'_>, report: FailureReport) {
+    poll.shared().parent_link_or_new().set_final_failure(report);
 }
 
-fn rule(strategy: &mut Strategy, ledger: &mut Ledger, failure: &Failure, at: Moment) -> Ruling {
-    if strategy.matches(failure) { strategy.rule(ledger, failure, at) } else { Ruling::Escalate }
+fn decide(
+    strategy: &mut Strategy,
+    history: &mut RestartHistory,
+    failure: &Failure,
+    at: FailureContext,
+) -> Decision {
+    if strategy.matches(failure) {
+        strategy.decide_on(history, failure, at)
+    } else {
+        Decision::Escalate
+    }
 }
 
-/// Offers once more what waits.
+/// Offers once more what a sink has refused.
 pub(crate) fn retry(sink: &Escalations, guarded: &dyn Fn(&mut dyn FnMut())) {
     sink.disarm();
     guarded(&mut || _ = sink.retry());
 }
 
-/// Has what waits offered again after a while, by the actor that the sink belongs to.
-fn call_again(sink: &Escalations, holder: &AnyActor) {
+/// Schedules the next offer, by the actor that the sink belongs to.
+fn arm_retry(sink: &Escalations, holder: &AnyActor) {
     if !sink.arm() {
         return;
     }
-    let again = holder.system().after(ESCALATION_RETRY, holder.clone(), Tick::RetryEscalations);
+    let again = holder.system().schedule_event(
+        ESCALATION_RETRY,
+        holder.clone(),
+        TimerEvent::RetryEscalations,
+    );
     if again.is_none() {
         sink.disarm();
     }
 }
 
 /// The sink that was set for this actor itself.
-fn own_sink(core: &Core) -> Option<Counted<Escalations>> {
-    core.children()?.with(|children| children.sink.clone())
+fn own_sink(header: &ActorHeader) -> Option<Arc<Escalations>> {
+    header.children()?.with(|children| children.sink.clone())
 }
 
-/// Tells the sink of the actor, or else that of the nearest one above that has one, of a failure
-/// that the actor does not settle.
-fn tell_sink(turn: &AnyTurn<'_>, info: &FailureInfo) {
-    let me = turn.me();
+/// Offers a failure that the actor does not handle to the sink of the actor, or else to that of the
+/// nearest ancestor that has one.
+fn offer_to_sink(poll: &AnyPoll<'_>, info: &FailureInfo) {
+    let me = poll.self_ref();
     let mut holder = Some(&me);
     while let Some(one) = holder {
         if let Some(sink) = own_sink(one) {
-            contain(turn, &mut || _ = sink.retry());
+            catch_and_discard(poll, &mut || _ = sink.retry());
             let mut offer = Some(info.clone());
-            // If there is no room to keep it for another time, that is counted there.
-            contain(turn, &mut || _ = offer.take().map(|info| sink.offer(info)));
-            return call_again(&sink, one);
+            // If there is no room to keep it for a later offer, the sink counts that.
+            catch_and_discard(poll, &mut || _ = offer.take().map(|info| sink.offer(info)));
+            return arm_retry(&sink, one);
         }
         holder = one.parent.as_ref();
     }

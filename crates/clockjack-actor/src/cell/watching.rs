@@ -1,4 +1,4 @@
-//! Death watch: who watches whom, and children that have ended.
+//! Death watch: who watches whom, and children that have stopped.
 
 use alloc::boxed::Box;
 use core::any::Any;
@@ -6,16 +6,19 @@ use core::any::Any;
 use clockjack_exec::Pid;
 use clockjack_sync::mutant;
 
-use super::{AnyTurn, Life, Mark, PENDING, Pending, State, Typed, Watch, lifecycle::drop_told};
+use super::{
+    AnyPoll, CellState, CellStatus, CellVTable, PENDING, PendingSignal, UntypedRareState, Watch,
+    lifecycle::drop_reported,
+};
 use crate::{
     Actor, ActorPath, Signal, Terminated, WatchError,
-    base::{AnyActor, Tell},
-    notes::{Line, Note, Spare},
+    cell::header::{AnyActor, SystemSend},
+    mailbox::system_queue::{InternalMessage, ParentLink, PreallocatedNode},
 };
 
-impl Pending {
-    /// Whose end it tells of.
-    pub(super) fn ended(&self) -> Option<Pid> {
+impl PendingSignal {
+    /// The pid of the actor whose termination this reports.
+    pub(super) fn stopped_pid(&self) -> Option<Pid> {
         match self {
             Self::Signal(Signal::Terminated(end)) => Some(end.pid),
             Self::Signal(_) => None,
@@ -24,47 +27,47 @@ impl Pending {
     }
 }
 
-impl<A: Actor> State<A> {
-    /// Begins to watch, by a signal or by a message.
+impl<A: Actor> CellState<A> {
+    /// Starts to watch, with a signal or with a message.
     pub(crate) fn watch(
         &mut self,
-        turn: &AnyTurn<'_>,
+        poll: &AnyPoll<'_>,
         who: &AnyActor,
         message: Option<A::Msg>,
     ) -> Result<(), WatchError<Option<A::Msg>>> {
-        self.extra();
-        let Self { mark, extra: Some(extra), .. } = self else { return Ok(()) };
+        self.rare();
+        let Self { status, rare: Some(rare), .. } = self else { return Ok(()) };
         match message {
-            Some(message) if extra.is_watching(who) => {
+            Some(message) if rare.is_watching(who) => {
                 Err(WatchError { path: who.path.clone(), message: Some(message) })
             }
             message => {
                 let message = message.map(|message| -> Box<dyn Any> { Box::new(message) });
-                let refused = extra.watch(mark, turn, who, message);
+                let refused = rare.watch(status, poll, who, message);
                 refused.map_err(|path| WatchError { path, message: None })
             }
         }
     }
 
-    /// Watches no more; also what has come already does not arrive.
-    pub(crate) fn unwatch(&mut self, turn: &AnyTurn<'_>, who: &AnyActor) {
-        if let Some(extra) = &mut self.extra {
-            extra.unwatch(turn, who);
+    /// Stops watching; a notification that has already arrived is removed.
+    pub(crate) fn unwatch(&mut self, poll: &AnyPoll<'_>, who: &AnyActor) {
+        if let Some(rare) = &mut self.rare {
+            rare.unwatch(poll, who);
         }
     }
 }
 
-impl Life {
-    /// Whether it watches another one.
+impl UntypedRareState {
+    /// Whether the actor watches another one.
     fn is_watching(&self, who: &AnyActor) -> bool {
         self.watching.contains_key(&who.pid())
     }
 
-    /// Begins to watch. Refused, with the path, if that would be in two ways.
+    /// Starts to watch. Refused, with the path, if the actor is already watched in another way.
     fn watch(
         &mut self,
-        mark: &mut Mark,
-        turn: &AnyTurn<'_>,
+        status: &mut CellStatus,
+        poll: &AnyPoll<'_>,
         who: &AnyActor,
         message: Option<Box<dyn Any>>,
     ) -> Result<(), ActorPath> {
@@ -74,67 +77,69 @@ impl Life {
             return if is_other { Err(who.path.clone()) } else { Ok(()) };
         }
         let is_by_message = message.is_some();
-        let watch = Watch { message, is_by_message, has_ended: false, spare: None };
+        let watch = Watch { message, is_by_message, is_terminated: false, node: None };
         self.watching.insert(pid, watch);
-        if is_child(turn, who, Some(true)) {
-            // Its end is reported anyway.
+        if is_child(poll, who, Some(true)) {
+            // The stop of a child is reported anyway.
             return Ok(());
         }
-        if who.note(Note::Watch { watcher: turn.me() }).is_err() {
-            self.tell_end(mark, Terminated::new(pid, who.path.clone(), None));
+        if who.send_internal(InternalMessage::Watch { watcher: poll.self_ref() }).is_err() {
+            self.queue_terminated(status, Terminated::new(pid, who.path.clone(), None));
         } else if let Some(watch) = self.watching.get_mut(&pid) {
-            watch.spare = Some(Spare::new());
+            watch.node = Some(PreallocatedNode::new());
         }
         Ok(())
     }
 
-    fn unwatch(&mut self, turn: &AnyTurn<'_>, who: &AnyActor) {
+    fn unwatch(&mut self, poll: &AnyPoll<'_>, who: &AnyActor) {
         let pid = who.pid();
         let Some(watch) = self.watching.remove(&pid) else { return };
-        if watch.has_ended {
+        if watch.is_terminated {
             if !mutant!("actor-unwatch-leaves-signal") {
-                self.signals.retain(|pending| pending.ended() != Some(pid));
+                self.signals.retain(|pending| pending.stopped_pid() != Some(pid));
             }
             return;
         }
-        if !is_child(turn, who, Some(false)) {
-            let spare = watch.spare.unwrap_or_else(Spare::new);
-            drop(who.note_in(spare, Note::Unwatch { watcher: turn.pid() }));
+        if !is_child(poll, who, Some(false)) {
+            let node = watch.node.unwrap_or_else(PreallocatedNode::new);
+            drop(who.send_internal_in(node, InternalMessage::Unwatch { watcher: poll.pid() }));
         }
     }
 
-    /// Watches one no more whose end is told by hand; gives what was to be told then.
+    /// Removes a watch whose notification a test delivers by hand; returns the message that
+    /// replaces the signal.
     pub(crate) fn take_watch(&mut self, who: Pid) -> Option<Box<dyn Any>> {
         let watch = self.watching.remove(&who)?;
-        if !watch.has_ended {
+        if !watch.is_terminated {
             return watch.message;
         }
-        let at = self.signals.iter().position(|pending| pending.ended() == Some(who))?;
+        let at = self.signals.iter().position(|pending| pending.stopped_pid() == Some(who))?;
         match self.signals.remove(at)? {
-            Pending::Message(_, message) => Some(message),
-            Pending::Signal(_) => None,
+            PendingSignal::Message(_, message) => Some(message),
+            PendingSignal::Signal(_) => None,
         }
     }
 
-    /// Tells the actor of the end of one that it watches, if it still does. It is watched until
-    /// that is told, so whoever watches it once more by then is told once.
-    fn tell_end(&mut self, mark: &mut Mark, end: Terminated) {
+    /// Queues the notification that a watched actor has stopped, if it is still watched. The watch
+    /// ends only when the notification is handled, so watching again before that does not cause a
+    /// second notification.
+    fn queue_terminated(&mut self, status: &mut CellStatus, end: Terminated) {
         let Some(watch) = self.watching.get_mut(&end.pid) else { return };
-        if core::mem::replace(&mut watch.has_ended, !mutant!("actor-end-told-again")) {
+        if core::mem::replace(&mut watch.is_terminated, !mutant!("actor-end-told-again")) {
             return;
         }
         self.signals.push_back(match watch.message.take() {
-            Some(message) => Pending::Message(end.pid, message),
-            None => Pending::Signal(Signal::Terminated(end)),
+            Some(message) => PendingSignal::Message(end.pid, message),
+            None => PendingSignal::Signal(Signal::Terminated(end)),
         });
-        mark.set(PENDING, true);
+        status.set(PENDING, true);
     }
 }
 
-/// Whether it is a child that is there; sets whether it is watched.
-fn is_child(turn: &AnyTurn<'_>, who: &AnyActor, is_watched: Option<bool>) -> bool {
-    let Some(children) = turn.front().children() else { return false };
-    children.with(|children| match children.of(who) {
+/// Whether it is a current child; sets whether it is watched.
+fn is_child(poll: &AnyPoll<'_>, who: &AnyActor, is_watched: Option<bool>) -> bool {
+    let Some(children) = poll.shared().children() else { return false };
+    children.with(|children| match children.entry_of(who) {
         Some(entry) => {
             entry.is_watched = is_watched.unwrap_or(entry.is_watched);
             true
@@ -143,61 +148,63 @@ fn is_child(turn: &AnyTurn<'_>, who: &AnyActor, is_watched: Option<bool>) -> boo
     })
 }
 
-impl dyn Typed + '_ {
-    /// Watches as a host has said.
-    pub(super) fn watch(&mut self, turn: &AnyTurn<'_>, who: &AnyActor) {
-        let (mark, life) = self.mark_and_life();
-        // If it watches already, that is as good.
-        drop(life.watch(mark, turn, who, None));
+impl dyn CellVTable + '_ {
+    /// A host has requested a watch.
+    pub(super) fn watch(&mut self, poll: &AnyPoll<'_>, who: &AnyActor) {
+        let (status, rare) = self.status_and_rare();
+        // If the actor is watched already, nothing changes.
+        drop(rare.watch(status, poll, who, None));
     }
 
-    /// And not any more.
-    pub(super) fn unwatch(&mut self, turn: &AnyTurn<'_>, who: &AnyActor) {
-        if let Some(life) = self.life_mut() {
-            life.unwatch(turn, who);
+    /// A host has requested an unwatch.
+    pub(super) fn unwatch(&mut self, poll: &AnyPoll<'_>, who: &AnyActor) {
+        if let Some(rare) = self.rare_mut() {
+            rare.unwatch(poll, who);
         }
     }
 
-    /// Tells the actor of the end of one that it watches, if it still does.
-    pub(super) fn tell_end(&mut self, end: Terminated) {
-        let (mark, life) = self.mark_and_life();
-        life.tell_end(mark, end);
+    /// Queues the notification that a watched actor has stopped, if it is still watched.
+    pub(super) fn queue_terminated(&mut self, end: Terminated) {
+        let (status, rare) = self.status_and_rare();
+        rare.queue_terminated(status, end);
     }
 
-    /// A child has ended and is no child any more.
-    pub(super) fn child_ended(&mut self, turn: &AnyTurn<'_>, child: &AnyActor) {
-        let Some(children) = turn.front().children() else { return };
+    /// A child has stopped and is removed.
+    pub(super) fn child_stopped(&mut self, poll: &AnyPoll<'_>, child: &AnyActor) {
+        let Some(children) = poll.shared().children() else { return };
         let Some((gone, is_watched)) = children.with(|children| children.remove(child)) else {
             return;
         };
         let pid = gone.pid();
-        if let Some(life) = self.life_mut() {
-            if !life.suspended.is_empty() {
-                life.suspended.remove(&pid);
+        if let Some(rare) = self.rare_mut() {
+            if !rare.suspended.is_empty() {
+                rare.suspended.remove(&pid);
             }
-            if life.awaited.take_if(|one| one.ptr_eq(&gone)).is_some() {
-                self.stop_next_child(turn);
+            if rare.stopping_child.take_if(|one| one.ptr_eq(&gone)).is_some() {
+                self.stop_next_child(poll);
             }
         }
         if is_watched {
             let is_deaf = mutant!("actor-last-words-unheard");
-            let failure = gone.line().and_then(Line::take_last_words).filter(|_| !is_deaf);
-            self.tell_end(Terminated::new(pid, gone.path.clone(), failure));
+            let failure =
+                gone.parent_link().and_then(ParentLink::take_final_failure).filter(|_| !is_deaf);
+            self.queue_terminated(Terminated::new(pid, gone.path.clone(), failure));
         }
     }
 
-    /// Before a restart stops them: nothing that was to come at the end of a child comes.
-    pub(super) fn forget_children(&mut self, turn: &AnyTurn<'_>) {
-        let Some(children) = turn.front().children() else { return };
+    /// Before a restart that stops the children: removes all watches of children, so that no
+    /// notification arrives.
+    pub(super) fn drop_child_watches(&mut self, poll: &AnyPoll<'_>) {
+        let Some(children) = poll.shared().children() else { return };
         let mut pids = alloc::vec::Vec::new();
         children.with(|children| {
             pids.extend(children.newest_first().map(|child| child.pid()));
             children.unwatch_all();
         });
         for pid in pids {
-            let watched = self.life_mut().and_then(|life| life.watching.remove(&pid));
-            // What was to be told is the user's, and may do anything when it is dropped.
-            drop_told(turn, watched);
+            let watched = self.rare_mut().and_then(|rare| rare.watching.remove(&pid));
+            // The message is a value of the user, whose drop may panic.
+            drop_reported(poll, watched);
         }
     }
 }

@@ -1,48 +1,48 @@
-//! Which phases there are, which wait for which, and how long each may take.
+//! The configuration of a shutdown: phases, their dependencies and their time-outs.
 //!
-//! The order is one of the orders that the dependencies allow, always the same one: of the phases
-//! that could come next the one defined first comes next. Only `actor-system-terminate` stands
-//! back for any other, because after it there is no system to run anything on.
+//! The order is a topological order of the dependencies, and always the same one: of the phases
+//! that could run next, the one that was defined first runs next. Only `actor-system-terminate`
+//! runs after all other phases that could run, because there is no system left after it.
 
 use alloc::{vec, vec::Vec};
 use core::{fmt, time::Duration};
 
-/// How long a phase may take if nothing else is said.
+/// The default time-out of a phase.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The same for phases that wait for others to leave or to stop.
+/// The default time-out of phases that wait for other nodes or for actors to stop.
 const TIMEOUT_LONG: Duration = Duration::from_secs(10);
 
-/// The name of a step of the shutdown.
+/// A phase of the shutdown, identified by its name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Phase(&'static str);
 
 impl Phase {
-    /// The first of the defaults: tasks of the application that come before all others.
+    /// The first default phase: tasks of the application that come before all others.
     pub const BEFORE_SERVICE_UNBIND: Self = Self("before-service-unbind");
     /// Stop accepting new connections.
     pub const SERVICE_UNBIND: Self = Self("service-unbind");
     /// Wait for requests in progress.
     pub const SERVICE_REQUESTS_DONE: Self = Self("service-requests-done");
-    /// Close what is left of the service.
+    /// Close the remaining connections of the service.
     pub const SERVICE_STOP: Self = Self("service-stop");
-    /// Tasks of the application before the cluster is left.
+    /// Tasks of the application before the node leaves the cluster.
     pub const BEFORE_CLUSTER_SHUTDOWN: Self = Self("before-cluster-shutdown");
     /// Hand shards over.
     pub const CLUSTER_SHARDING_SHUTDOWN_REGION: Self = Self("cluster-sharding-shutdown-region");
-    /// Announce the leave.
+    /// Announce that the node leaves the cluster.
     pub const CLUSTER_LEAVE: Self = Self("cluster-leave");
-    /// Wait until the others know.
+    /// Wait until the other nodes know.
     pub const CLUSTER_EXITING: Self = Self("cluster-exiting");
-    /// Say that the exit is complete.
+    /// Announce that the node has left the cluster.
     pub const CLUSTER_EXITING_DONE: Self = Self("cluster-exiting-done");
-    /// Stop the cluster's own parts.
+    /// Stop the components of the cluster.
     pub const CLUSTER_SHUTDOWN: Self = Self("cluster-shutdown");
-    /// Tasks of the application before the system ends.
+    /// Tasks of the application before the system terminates.
     pub const BEFORE_ACTOR_SYSTEM_TERMINATE: Self = Self("before-actor-system-terminate");
-    /// The last one: the system itself ends.
+    /// The last default phase: the actor system terminates.
     pub const ACTOR_SYSTEM_TERMINATE: Self = Self("actor-system-terminate");
 
-    /// The twelve phases that there are by default, in their order.
+    /// The twelve default phases, in order.
     pub const DEFAULTS: [Self; 12] = [
         Self::BEFORE_SERVICE_UNBIND,
         Self::SERVICE_UNBIND,
@@ -58,13 +58,13 @@ impl Phase {
         Self::ACTOR_SYSTEM_TERMINATE,
     ];
 
-    /// A phase of one's own. It exists once a [`ShutdownConfig`] defines or mentions it.
+    /// A custom phase. It exists if a [`ShutdownConfig`] defines or mentions it.
     #[must_use]
     pub const fn named(name: &'static str) -> Self {
         Self(name)
     }
 
-    /// Its name.
+    /// The name of the phase.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.0
@@ -83,29 +83,29 @@ impl fmt::Debug for Phase {
     }
 }
 
-/// One phase: what it waits for and what happens if it goes wrong.
+/// The configuration of one phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhaseConfig {
     /// Which phase.
     pub phase: Phase,
     /// The phases that must be over before this one begins.
     pub depends_on: Vec<Phase>,
-    /// How long its tasks have, all together. [`Duration::MAX`] is for ever.
+    /// The time-out for all tasks of the phase together. [`Duration::MAX`] means no time-out.
     pub timeout: Duration,
-    /// Whether the shutdown goes on after a failure or a time-out here.
+    /// Whether the shutdown continues after a failure or a time-out in this phase.
     pub recover: bool,
-    /// Whether its tasks run at all.
+    /// Whether the tasks of this phase run at all.
     pub enabled: bool,
 }
 
 impl PhaseConfig {
-    /// A phase that waits for nothing, has 5 s, recovers and is enabled.
+    /// A phase without dependencies, with a time-out of 5 s, that recovers and is enabled.
     #[must_use]
     pub const fn new(phase: Phase) -> Self {
         Self { phase, depends_on: Vec::new(), timeout: TIMEOUT, recover: true, enabled: true }
     }
 
-    /// The same, beginning after these.
+    /// Adds dependencies: the phase begins after these phases.
     #[must_use]
     pub fn after(mut self, phases: &[Phase]) -> Self {
         self.depends_on.extend_from_slice(phases);
@@ -113,11 +113,11 @@ impl PhaseConfig {
     }
 }
 
-/// The phases of a shutdown and its relation to the end of the system.
+/// The phases of a shutdown, and whether it terminates the system.
 ///
 /// # Examples
 ///
-/// A phase of one's own between two of the defaults:
+/// A custom phase between two of the defaults:
 ///
 /// ```
 /// use clockjack_actor::shutdown::{Phase, PhaseConfig, ShutdownConfig};
@@ -131,28 +131,29 @@ impl PhaseConfig {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShutdownConfig {
-    /// The phases, in any order. One that is only mentioned in `depends_on` counts as well, as
-    /// [`PhaseConfig::new`] makes it.
+    /// The phases, in any order. A phase that is only mentioned in a `depends_on` counts as well,
+    /// with the settings of [`PhaseConfig::new`].
     pub phases: Vec<PhaseConfig>,
-    /// Whether `actor-system-terminate` ends the system.
+    /// Whether the phase `actor-system-terminate` terminates the system.
     pub terminate_actor_system: bool,
-    /// Whether ending the system runs the phases first.
+    /// Whether terminating the system runs the phases first.
     pub run_by_actor_system_terminate: bool,
 }
 
 impl ShutdownConfig {
-    /// The definition of a phase, to be changed; none if it is not defined here.
+    /// The configuration of a phase, for changes; `None` if the phase is not defined here.
     #[must_use]
     pub fn phase_mut(&mut self, phase: Phase) -> Option<&mut PhaseConfig> {
         self.phases.iter_mut().find(|config| config.phase == phase)
     }
 
-    /// Whether this can be carried out.
+    /// Checks the configuration.
     ///
     /// # Errors
     ///
-    /// If phases wait for each other in a circle, if a phase is defined twice or has no name, or if
-    /// ending the system would run phases of which none ends it: that would never come to an end.
+    /// If the dependencies have a cycle, if a phase is defined twice or has an empty name, or if
+    /// terminating the system would run phases none of which terminates it: the termination would
+    /// never complete.
     pub fn validate(&self) -> Result<(), ShutdownConfigError> {
         self.in_order().map(drop)
     }
@@ -187,7 +188,8 @@ impl ShutdownConfig {
         Ok(order)
     }
 
-    /// All phases, defined or mentioned; one that is mentioned stands before who mentions it first.
+    /// All phases, defined or mentioned. A mentioned phase comes directly before the phase that
+    /// mentions it first.
     fn known(&self) -> Result<Vec<PhaseConfig>, ShutdownConfigError> {
         let mut known: Vec<PhaseConfig> = Vec::with_capacity(self.phases.len());
         for config in &self.phases {
@@ -210,7 +212,8 @@ impl ShutdownConfig {
 }
 
 impl Default for ShutdownConfig {
-    /// The twelve phases, one after the other. Ending the system runs them, the last one ends it.
+    /// The twelve default phases, one after the other. Terminating the system runs them, and the
+    /// last one terminates it.
     fn default() -> Self {
         let mut phases: Vec<_> = Phase::DEFAULTS.into_iter().map(PhaseConfig::new).collect();
         let befores = Phase::DEFAULTS.into_iter();
@@ -229,7 +232,7 @@ impl Default for ShutdownConfig {
     }
 }
 
-/// A [`ShutdownConfig`] that cannot be carried out. Trying again does not help.
+/// An invalid [`ShutdownConfig`]. The error is permanent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShutdownConfigError(Fault);
 
@@ -243,14 +246,14 @@ enum Fault {
 }
 
 impl ShutdownConfigError {
-    /// The phases that wait for each other, each for the next and the last for the first; empty if
-    /// the fault is another one.
+    /// The phases of a dependency cycle, each of which depends on the next and the last on the
+    /// first; empty if the error is another one.
     #[must_use]
     pub fn cycle(&self) -> &[Phase] {
         if let Fault::Cycle(phases) = &self.0 { phases } else { &[] }
     }
 
-    /// Whether the end of the system was to run phases of which none ends it.
+    /// Whether terminating the system would run phases none of which terminates it.
     #[must_use]
     pub fn is_endless(&self) -> bool {
         matches!(self.0, Fault::NeverTerminates | Fault::NoLastPhase)
@@ -261,7 +264,7 @@ impl fmt::Display for ShutdownConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Fault::Cycle(phases) => {
-                f.write_str("phases wait for each other: ")?;
+                f.write_str("phases depend on each other: ")?;
                 phases.iter().try_for_each(|phase| write!(f, "`{phase}` after "))?;
                 phases.first().map_or(Ok(()), |first| write!(f, "`{first}`"))
             }
@@ -269,7 +272,7 @@ impl fmt::Display for ShutdownConfigError {
             Fault::Unnamed => f.write_str("a phase has an empty name"),
             Fault::NeverTerminates => f.write_str(
                 "`run_by_actor_system_terminate` is on and `terminate_actor_system` is off: \
-                 the system would never end",
+                 the system would never terminate",
             ),
             Fault::NoLastPhase => write!(
                 f,
@@ -282,11 +285,12 @@ impl fmt::Display for ShutdownConfigError {
 
 impl core::error::Error for ShutdownConfigError {}
 
-/// A circle among phases each of which waits for another one of them.
+/// Finds a dependency cycle among phases each of which depends on another one of them.
 fn cycle(stuck: &[PhaseConfig]) -> Vec<Phase> {
     let mut walk: Vec<Phase> = Vec::new();
     let mut at = stuck.first();
-    // Each step goes to a phase that is stuck too, so it ends where it has been before.
+    // Each step goes to another blocked phase, so the walk reaches a phase that it has visited
+    // before.
     while let Some(config) = at {
         if let Some(begin) = walk.iter().position(|phase| *phase == config.phase) {
             return walk.split_off(begin);

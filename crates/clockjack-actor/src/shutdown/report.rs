@@ -1,29 +1,29 @@
-//! What came of a shutdown: each phase and each task, with its outcome.
+//! The report of a shutdown: each phase and each task, with its outcome.
 
 use alloc::{borrow::Cow, boxed::Box, string::String, vec::Vec};
 use core::{fmt, time::Duration};
 
 use super::Phase;
 
-/// Why the system is shut down.
+/// The reason for a shutdown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason(Cow<'static, str>);
 
 impl Reason {
-    /// Somebody ended the system.
+    /// `ActorSystem::terminate` was called.
     pub const ACTOR_SYSTEM_TERMINATE: Self = Self(Cow::Borrowed("actor system terminate"));
-    /// The process is about to end.
+    /// The process is about to exit.
     pub const PROCESS_EXIT: Self = Self(Cow::Borrowed("process exit"));
-    /// Nobody said.
+    /// No reason was given.
     pub const UNKNOWN: Self = Self(Cow::Borrowed("unknown reason"));
 
-    /// A reason of one's own.
+    /// A reason with this text.
     #[must_use]
     pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
         Self(text.into())
     }
 
-    /// The reason as a text.
+    /// The text of the reason.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -36,26 +36,26 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What came of a shutdown.
+/// The results of a shutdown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The reason of the first who asked for it.
+    /// The reason of the first request.
     pub reason: Reason,
-    /// Every phase, in the order of the phases.
+    /// All phases, in the order in which they run.
     pub phases: Vec<PhaseReport>,
-    /// Why later phases did not run; none if the shutdown came to its end.
+    /// Why later phases did not run; `None` if the shutdown ran to completion.
     pub aborted: Option<Abort>,
 }
 
 impl Report {
-    /// Whether each task that was added ran and succeeded.
+    /// Whether every task ran and succeeded.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         let mut tasks = self.phases.iter().flat_map(|phase| &phase.tasks);
         tasks.all(|task| task.outcome == TaskOutcome::Completed)
     }
 
-    /// The report of a phase; none if there is no such phase.
+    /// The report of a phase; `None` if there is no such phase.
     #[must_use]
     pub fn phase(&self, phase: Phase) -> Option<&PhaseReport> {
         self.phases.iter().find(|report| report.phase == phase)
@@ -74,12 +74,12 @@ impl fmt::Display for Report {
     }
 }
 
-/// Why a shutdown stopped before its last phase.
+/// Why a shutdown was aborted before its last phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Abort {
-    /// The phase that went wrong and does not recover.
+    /// The phase that failed and is not configured to recover.
     pub phase: Phase,
-    /// What went wrong first in it.
+    /// The first error in that phase.
     pub error: String,
 }
 
@@ -89,21 +89,21 @@ impl fmt::Display for Abort {
     }
 }
 
-/// What came of a phase.
+/// The results of a phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhaseReport {
-    /// Which phase.
+    /// The phase.
     pub phase: Phase,
-    /// What came of it as a whole.
+    /// The outcome of the phase as a whole.
     pub outcome: PhaseOutcome,
     /// Its tasks, in the order in which they were added.
     pub tasks: Vec<TaskReport>,
-    /// From its beginning to its end.
+    /// The time that the phase took.
     pub took: Duration,
 }
 
 impl PhaseReport {
-    /// Whether it has no task that failed, was too late or did not run.
+    /// Whether no task of the phase failed, timed out or did not run.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.tasks.iter().all(|task| task.outcome == TaskOutcome::Completed)
@@ -120,17 +120,18 @@ impl fmt::Display for PhaseReport {
     }
 }
 
-/// What came of a phase as a whole. If tasks failed and others were late, it is late.
+/// The outcome of a phase as a whole. If some tasks failed and others timed out, the phase timed
+/// out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PhaseOutcome {
-    /// All its tasks succeeded, or it had none.
+    /// All tasks succeeded, or there were none.
     Completed,
-    /// All its tasks ended, some of them with a failure.
+    /// All tasks completed, some of them with a failure.
     Failed,
-    /// Its time was over before all its tasks were.
+    /// The time of the phase was over before all tasks were done.
     TimedOut,
-    /// It did not run.
+    /// The phase did not run.
     Skipped(Skip),
 }
 
@@ -151,34 +152,34 @@ impl fmt::Display for PhaseOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Skip {
-    /// Its configuration says so.
+    /// The configuration disables it.
     Disabled,
     /// The shutdown began with a later phase.
     BeforeStart,
-    /// An earlier phase went wrong and does not recover.
+    /// An earlier phase failed and is not configured to recover.
     Aborted,
 }
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskReport {
-    /// The name that it was added with.
+    /// The name of the task.
     pub name: Box<str>,
-    /// What came of it.
+    /// The outcome of the task.
     pub outcome: TaskOutcome,
 }
 
-/// How a task ended.
+/// The outcome of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskOutcome {
-    /// It succeeded.
+    /// The task succeeded.
     Completed,
-    /// It failed or panicked; the text is its failure's.
+    /// The task failed or panicked, with this text.
     Failed(Cow<'static, str>),
-    /// It was not done when the time of its phase was over, and was dropped.
+    /// The task was not done when the time of its phase was over, and was dropped.
     TimedOut,
-    /// Its phase did not run; it was dropped without having been polled.
+    /// The phase did not run; the task was dropped without being polled.
     NotRun,
 }
 

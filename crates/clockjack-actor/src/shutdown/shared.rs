@@ -1,44 +1,45 @@
-//! The engine of a shutdown, shared between those who add tasks and the one who drives it.
+//! The shutdown engine behind a lock, shared between the threads that add tasks and the driver.
 //!
-//! Beside the rules of the [engine](super):
+//! In addition to the rules of the [engine](super):
 //!
 //! 1. The lock is held for one call of the engine, never while a task, its drop, a waker or a guard
-//!    runs: refused and cancelled tasks leave the lock before they are dropped.
-//! 2. The driver leaves its waker before it looks; who asks for the shutdown wakes after the engine
-//!    knows. So either the driver's look finds the shutdown asked for, or it is woken.
+//!    runs: refused and cancelled tasks are moved out of the lock before they are dropped.
+//! 2. The driver registers its waker before it polls the engine. A thread that requests the
+//!    shutdown wakes the driver after the engine has recorded the request. So either the driver's
+//!    poll sees the request, or the driver is woken.
 
 use alloc::vec::Vec;
 use core::{fmt, task::Context};
 
-use clockjack_sync::{Counted, lock::Lock, waker::AtomicWaker};
+use clockjack_sync::{Arc, spin_lock::SpinLock, waker::AtomicWaker};
 
 use super::{
     Begin, CoordinatedShutdown, Guard, Phase, Progress, Reason, Report, ShutdownConfig,
-    ShutdownConfigError, ShutdownTaskError, TaskFuture, TaskHandle, Turn, UnknownPhase,
-    poll_on_loan,
+    ShutdownConfigError, ShutdownTaskError, TakeTasks, TaskFuture, TaskHandle, UnknownPhase,
+    poll_and_return,
 };
 
-/// A shutdown that any thread may add to; see the [module](super). Cheap to clone.
+/// A shutdown to which any thread may add tasks; see the [module](super). Cheap to clone.
 #[derive(Clone)]
-pub struct SharedShutdown(Counted<Inner>);
+pub struct SharedShutdown(Arc<Inner>);
 
 struct Inner {
-    engine: Lock<CoordinatedShutdown>,
+    engine: SpinLock<CoordinatedShutdown>,
     driver: AtomicWaker,
 }
 
 impl SharedShutdown {
-    /// A shutdown that nobody has asked for yet.
+    /// A shutdown that has not been requested yet.
     ///
     /// # Errors
     ///
     /// As [`ShutdownConfig::validate`].
     pub fn new(config: &ShutdownConfig) -> Result<Self, ShutdownConfigError> {
-        let engine = Lock::new(CoordinatedShutdown::new(config)?);
-        Ok(Self(Counted::new(Inner { engine, driver: AtomicWaker::new() })))
+        let engine = SpinLock::new(CoordinatedShutdown::new(config)?);
+        Ok(Self(Arc::new(Inner { engine, driver: AtomicWaker::new() })))
     }
 
-    /// Adds a task to a phase, also from a task of an earlier one.
+    /// Adds a task to a phase. A task of an earlier phase may call this function.
     ///
     /// # Errors
     ///
@@ -52,17 +53,18 @@ impl SharedShutdown {
         self.0.engine.with(|engine| engine.add_task(phase, name, task))
     }
 
-    /// Takes a task back whose phase has not begun; none if it has, or if it was taken before.
+    /// Cancels a task whose phase has not begun and returns the task; `None` if the phase has
+    /// begun, or the task was cancelled before.
     pub fn cancel(&self, task: &TaskHandle) -> Option<TaskFuture> {
         self.0.engine.with(|engine| engine.cancel(task))
     }
 
-    /// As [`CoordinatedShutdown::give_up`].
-    pub fn give_up(&self) -> Vec<TaskFuture> {
-        self.0.engine.with(CoordinatedShutdown::give_up)
+    /// As [`CoordinatedShutdown::discard_tasks`].
+    pub fn discard_tasks(&self) -> Vec<TaskFuture> {
+        self.0.engine.with(CoordinatedShutdown::discard_tasks)
     }
 
-    /// Asks for the shutdown and wakes the driver.
+    /// Requests the shutdown and wakes the driver.
     ///
     /// # Errors
     ///
@@ -75,30 +77,34 @@ impl SharedShutdown {
         Ok(begin)
     }
 
-    /// What is known so far; none if nobody has asked for a shutdown.
+    /// The report so far; `None` if no shutdown was requested.
     #[must_use]
     pub fn report_so_far(&self) -> Option<Report> {
         self.0.engine.with(|engine| engine.report_so_far().cloned())
     }
 
-    /// Goes on as far as possible. Only the driver calls this; `now_nanos` never goes back.
+    /// Polls the tasks and advances as far as possible. Only the driver calls this function;
+    /// `now_nanos` never decreases.
     ///
-    /// The waker is kept also while nobody has asked for the shutdown.
+    /// The waker is registered even if no shutdown was requested.
     pub fn poll(&self, now_nanos: u64, cx: &mut Context<'_>, guard: &mut Guard<'_>) -> Progress {
         self.0.driver.register(cx.waker());
         let engine = &self.0.engine;
-        // At most one round a phase and one for the end, as for the engine.
+        // At most one round per phase and one for the result, as for the engine.
         loop {
-            match engine.with(|engine| engine.begin_turn(now_nanos)) {
-                Turn::Work(batch) => {
-                    let give_back = |batch| engine.with(|engine| engine.end_turn(batch, now_nanos));
-                    if let Some(running) = poll_on_loan(batch, now_nanos, cx, guard, give_back) {
+            match engine.with(|engine| engine.take_tasks(now_nanos)) {
+                TakeTasks::Tasks(tasks) => {
+                    let return_tasks =
+                        |tasks| engine.with(|engine| engine.return_tasks(tasks, now_nanos));
+                    if let Some(running) =
+                        poll_and_return(tasks, now_nanos, cx, guard, return_tasks)
+                    {
                         return running;
                     }
                 }
-                Turn::Idle => return Progress::Idle,
-                Turn::Lent => return Progress::Running { deadline_nanos: None },
-                Turn::Done(report) => return Progress::Done(report),
+                TakeTasks::Idle => return Progress::Idle,
+                TakeTasks::Taken => return Progress::Running { deadline_nanos: None },
+                TakeTasks::Done(report) => return Progress::Done(report),
             }
         }
     }

@@ -1,7 +1,7 @@
-//! The tasks of a phase: how they are kept, refused, and run together.
+//! The tasks of a phase: how they are stored, refused and polled.
 //!
-//! Everything that calls a task's own code is here, in [`Batch`], and goes through the host's
-//! guard: its poll, the text of its failure, and its drop.
+//! Every call into a task's own code (its poll, the text of its failure, its drop) is in
+//! [`PhaseTasks`] and goes through the host's guard.
 
 use alloc::{
     borrow::Cow,
@@ -20,29 +20,31 @@ use clockjack_exec::Failure;
 
 use super::{Phase, PhaseOutcome, Progress, Skip, TaskOutcome, TaskReport};
 
-/// What a task is: a future that is polled from the beginning of its phase on.
+/// A task: a future that is polled from the beginning of its phase.
 pub type TaskFuture = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 
-/// The host's way to call code of the application: it runs the closure once, and if that panics,
-/// and the host can catch it, answers with the text of the panic.
+/// The host's function to call code of the application: it calls the closure once. If the closure
+/// panics and the host can catch that, it returns the text of the panic.
 pub type Guard<'a> = dyn FnMut(&mut dyn FnMut()) -> Result<(), String> + 'a;
 
-/// The [`Guard`] of a host that cannot catch a panic. Where panics unwind, one goes on to who polls
-/// the shutdown; the task has then failed, and the others are there to be polled again.
+/// The [`Guard`] of a host that cannot catch panics. Where panics unwind, a panic propagates to the
+/// caller that polls the shutdown; the task then counts as failed, and the other tasks can be
+/// polled again.
 ///
 /// # Errors
 ///
-/// None.
+/// Never fails.
 pub fn unguarded(call: &mut dyn FnMut()) -> Result<(), String> {
     call();
     Ok(())
 }
 
-/// A task that waits until an actor has ended.
+/// A task that waits until an actor has stopped.
 ///
-/// `stop`, if any, is called when the phase begins, and the future that it makes usually sends the
-/// actor its stop message; `terminated` is ready once the actor has ended. That it ended earlier,
-/// even long before, is as good, so a stop message that finds nobody is no failure.
+/// `stop`, if given, is called when the phase begins; the future that it returns usually sends the
+/// actor its stop message. `terminated` has to complete when the actor has stopped. The task also
+/// succeeds if the actor stopped earlier, so a stop message that cannot be delivered is not a
+/// failure.
 pub fn termination<S, D, T>(stop: Option<S>, terminated: T) -> TaskFuture
 where
     S: FnOnce() -> D + Send + 'static,
@@ -58,14 +60,15 @@ where
     })
 }
 
-/// Names a task that was added, for its cancellation. It means nothing to another shutdown.
+/// Identifies a task, for its cancellation. Only valid for the shutdown to which the task was
+/// added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskHandle {
     pub(super) phase_index: usize,
     pub(super) id: u64,
 }
 
-/// A task that was refused; it comes back with [`into_task`](Self::into_task).
+/// The error for a refused task, which [`into_task`](Self::into_task) returns.
 pub struct ShutdownTaskError {
     pub(super) why: Refusal,
     pub(super) phase: Phase,
@@ -83,7 +86,7 @@ pub(super) enum Refusal {
 }
 
 impl ShutdownTaskError {
-    /// Whether its name is empty.
+    /// Whether the name of the task is empty.
     #[must_use]
     pub fn is_unnamed(&self) -> bool {
         self.why == Refusal::Unnamed
@@ -95,8 +98,7 @@ impl ShutdownTaskError {
         self.why == Refusal::UnknownPhase
     }
 
-    /// Whether the phase has begun already, is over, or will not come any more. Adding it had no
-    /// effect.
+    /// Whether the phase has already begun, is over, or will not run any more.
     #[must_use]
     pub fn is_late(&self) -> bool {
         self.why == Refusal::Late
@@ -108,18 +110,18 @@ impl ShutdownTaskError {
         self.why == Refusal::Full
     }
 
-    /// Whether the system allocates no more, since it was sealed.
+    /// Whether the system is sealed.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         self.why == Refusal::Sealed
     }
 
-    /// A system that was sealed takes no more of them.
+    /// The error of a sealed system.
     pub(crate) fn sealed(phase: Phase, name: &str, task: TaskFuture) -> Self {
         Self { why: Refusal::Sealed, phase, name: name.into(), task }
     }
 
-    /// The task, never polled.
+    /// The task, which was never polled.
     #[must_use]
     pub fn into_task(self) -> TaskFuture {
         self.task
@@ -132,11 +134,13 @@ impl fmt::Display for ShutdownTaskError {
         match why {
             Refusal::Unnamed => write!(f, "a task of phase `{phase}` has an empty name"),
             Refusal::UnknownPhase => {
-                write!(f, "there is no phase `{phase}` for task `{name}`")
+                write!(f, "task `{name}`: there is no phase `{phase}`")
             }
-            Refusal::Late => write!(f, "task `{name}` comes too late for phase `{phase}`"),
-            Refusal::Full => write!(f, "there are too many tasks for `{name}` in `{phase}`"),
-            Refusal::Sealed => write!(f, "a sealed system takes no task `{name}` for `{phase}`"),
+            Refusal::Late => write!(f, "task `{name}` is too late for phase `{phase}`"),
+            Refusal::Full => write!(f, "too many tasks to add `{name}` to phase `{phase}`"),
+            Refusal::Sealed => {
+                write!(f, "the system is sealed: cannot add task `{name}` to phase `{phase}`")
+            }
         }
     }
 }
@@ -150,38 +154,39 @@ impl fmt::Debug for ShutdownTaskError {
 impl core::error::Error for ShutdownTaskError {}
 
 /// A task whose phase has not begun.
-pub(super) struct Waiting {
+pub(super) struct PendingTask {
     pub(super) id: u64,
     pub(super) name: Box<str>,
     pub(super) future: TaskFuture,
 }
 
-/// The tasks of one phase, on loan to whoever polls them.
+/// The tasks of one phase, taken out of the engine to be polled.
 ///
-/// It must be given back to the [`CoordinatedShutdown`](super::CoordinatedShutdown) that lent it.
-pub struct Batch {
+/// They must be returned to the [`CoordinatedShutdown`](super::CoordinatedShutdown) that they come
+/// from.
+pub struct PhaseTasks {
     pub(super) phase_index: usize,
     pub(super) began_nanos: u64,
-    /// From when on what is not done is too late; none if never.
+    /// After this time, unfinished tasks time out; `None` if there is no time-out.
     deadline_nanos: Option<u64>,
-    /// Set if its tasks are to be dropped only.
+    /// Set if the tasks have to be dropped without being polled.
     skip: Option<Skip>,
     tasks: Vec<Task>,
-    /// What went wrong first.
+    /// The first error.
     error: Option<String>,
 }
 
 struct Task {
     name: Box<str>,
-    /// None once it has ended.
+    /// `None` once the task is done.
     future: Option<TaskFuture>,
-    /// What came of it; only a guess while there is a future.
+    /// The outcome; preliminary while there is a future.
     outcome: TaskOutcome,
 }
 
-impl Batch {
-    pub(super) fn new(phase_index: usize, skip: Option<Skip>, waiting: Vec<Waiting>) -> Self {
-        let task = |Waiting { name, future, .. }| Task {
+impl PhaseTasks {
+    pub(super) fn new(phase_index: usize, skip: Option<Skip>, waiting: Vec<PendingTask>) -> Self {
+        let task = |PendingTask { name, future, .. }| Task {
             name,
             future: Some(future),
             outcome: TaskOutcome::NotRun,
@@ -195,28 +200,30 @@ impl Batch {
         self.deadline_nanos = deadline_nanos;
     }
 
-    /// When it has to be polled at the latest, if nothing wakes the task before.
+    /// When the tasks have to be polled at the latest, if nothing wakes them before.
     #[must_use]
     pub fn deadline_nanos(&self) -> Option<u64> {
         self.deadline_nanos
     }
 
-    /// Whether some task is neither done nor given up.
+    /// Whether some task is neither done nor dropped.
     #[must_use]
     pub fn is_pending(&self) -> bool {
         self.tasks.iter().any(|task| task.future.is_some())
     }
 
-    /// Polls each task that is not done. What is then still not done and too late is dropped.
+    /// Polls each task that is not done. Tasks that are still not done after the deadline are
+    /// dropped.
     ///
-    /// This runs the application's code: hold no lock.
+    /// This function runs the application's code: do not hold a lock while calling it.
     pub fn poll(&mut self, now_nanos: u64, cx: &mut Context<'_>, guard: &mut Guard<'_>) {
         if self.skip.is_some() {
             self.tasks.iter_mut().for_each(|task| task.end(TaskOutcome::NotRun, guard));
             return;
         }
         for task in &mut self.tasks {
-            // A task that is done when the time is over is done: it is asked once more.
+            // Each task is polled once more after the deadline: a task that is done then counts as
+            // done.
             task.poll(cx, guard);
             if self.error.is_none() {
                 self.error = task.error();
@@ -246,9 +253,10 @@ impl Batch {
         }
     }
 
-    /// What went wrong first; none if nothing did.
+    /// The first error; `None` if there was none.
     pub(super) fn take_error(&mut self) -> Option<String> {
-        // A panic that came through the guard left no time to write it down.
+        // A panic that propagates through the guard leaves no time to record the error; find it in
+        // the outcomes.
         self.error.take().or_else(|| self.tasks.iter().find_map(Task::error))
     }
 
@@ -258,9 +266,9 @@ impl Batch {
     }
 }
 
-impl fmt::Debug for Batch {
+impl fmt::Debug for PhaseTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batch")
+        f.debug_struct("PhaseTasks")
             .field("deadline_nanos", &self.deadline_nanos)
             .field("tasks", &self.tasks.iter().map(|task| &task.name).collect::<Vec<_>>())
             .finish_non_exhaustive()
@@ -270,10 +278,11 @@ impl fmt::Debug for Batch {
 impl Task {
     fn poll(&mut self, cx: &mut Context<'_>, guard: &mut Guard<'_>) {
         let Some(mut future) = self.future.take() else { return };
-        // Stays if the guard lets a panic through; the future then goes with the stack.
+        // This outcome stays if the guard lets a panic propagate; the future is then dropped by the
+        // unwinding.
         self.outcome = TaskOutcome::Failed(Cow::Borrowed("panicked"));
         let mut answer = Poll::Pending;
-        // The failure's text and its drop are the application's code as well.
+        // Formatting and dropping the failure runs the application's code as well.
         let call = &mut || {
             answer = future.as_mut().poll(cx).map_err(|failure| failure.to_string());
         };
@@ -288,7 +297,8 @@ impl Task {
         self.end(outcome, guard);
     }
 
-    /// Drops the future. A panic then is the task's failure, unless something else is already.
+    /// Sets the outcome and drops the future. If the drop panics, the task has failed, unless it
+    /// has another outcome than success.
     fn end(&mut self, outcome: TaskOutcome, guard: &mut Guard<'_>) {
         self.outcome = outcome;
         let mut future = self.future.take();
@@ -299,7 +309,7 @@ impl Task {
         }
     }
 
-    /// What went wrong; none if nothing has.
+    /// The error of the task; `None` if there is none.
     fn error(&self) -> Option<String> {
         match &self.outcome {
             _ if self.future.is_some() => None,
@@ -310,30 +320,30 @@ impl Task {
     }
 }
 
-/// Polls tasks that are on loan and gives them back, also if the guard lets a panic through. Says
-/// how far they are, or nothing if they are all done.
-pub(super) fn poll_on_loan(
-    batch: Batch,
+/// Polls tasks and returns them to the engine, also if the guard lets a panic propagate. Returns
+/// the progress, or `None` if all tasks are done.
+pub(super) fn poll_and_return(
+    tasks: PhaseTasks,
     now_nanos: u64,
     cx: &mut Context<'_>,
     guard: &mut Guard<'_>,
-    give_back: impl FnMut(Batch),
+    return_tasks: impl FnMut(PhaseTasks),
 ) -> Option<Progress> {
-    let mut loan = OnLoan { batch: Some(batch), give_back };
-    let batch = loan.batch.as_mut().expect("it was just put there");
-    batch.poll(now_nanos, cx, guard);
-    let deadline_nanos = batch.deadline_nanos();
-    batch.is_pending().then_some(Progress::Running { deadline_nanos })
+    let mut returning = ReturnOnDrop { tasks: Some(tasks), return_tasks };
+    let tasks = returning.tasks.as_mut().expect("set above");
+    tasks.poll(now_nanos, cx, guard);
+    let deadline_nanos = tasks.deadline_nanos();
+    tasks.is_pending().then_some(Progress::Running { deadline_nanos })
 }
 
-/// Tasks on their way back.
-struct OnLoan<F: FnMut(Batch)> {
-    batch: Option<Batch>,
-    give_back: F,
+/// Returns the tasks to the engine when it is dropped.
+struct ReturnOnDrop<F: FnMut(PhaseTasks)> {
+    tasks: Option<PhaseTasks>,
+    return_tasks: F,
 }
 
-impl<F: FnMut(Batch)> Drop for OnLoan<F> {
+impl<F: FnMut(PhaseTasks)> Drop for ReturnOnDrop<F> {
     fn drop(&mut self) {
-        self.batch.take().into_iter().for_each(&mut self.give_back);
+        self.tasks.take().into_iter().for_each(&mut self.return_tasks);
     }
 }

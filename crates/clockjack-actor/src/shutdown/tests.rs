@@ -177,7 +177,7 @@ fn a_cycle_is_refused_and_named() {
     circle.phases.insert(0, PhaseConfig::new(Phase::named("behind")).after(&[B]));
     let error = circle.validate().unwrap_err();
     assert_eq!(error.cycle(), [B, A, C]);
-    assert_eq!(error.to_string(), "phases wait for each other: `b` after `a` after `c` after `b`");
+    assert_eq!(error.to_string(), "phases depend on each other: `b` after `a` after `c` after `b`");
     assert!(CoordinatedShutdown::new(&circle).is_err());
 
     let own = config(vec![PhaseConfig::new(A).after(&[A])]);
@@ -313,7 +313,7 @@ fn a_phase_that_does_not_recover_aborts_on_time_out() {
     let report = done(&mut shutdown, SECOND);
     assert_eq!(report.aborted, Some(Abort { phase: A, error: "task `late` timed out".into() }));
     assert!(log.lines().is_empty());
-    // The task of the phase that never ran is gone with the end of the shutdown.
+    // The task of the phase that never ran is dropped when the shutdown has finished.
     assert_eq!(Arc::strong_count(&log.0), 1);
 }
 
@@ -393,9 +393,9 @@ fn after_an_abort_no_task_is_taken() {
     let mut shutdown = shutdown(&config);
     shutdown.add_task(A, "bad", failing("no luck")).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    let Turn::Work(mut batch) = shutdown.begin_turn(0) else { panic!("there is a task") };
-    batch.poll(0, &mut Context::from_waker(Waker::noop()), &mut catching);
-    shutdown.end_turn(batch, 0);
+    let TakeTasks::Tasks(mut tasks) = shutdown.take_tasks(0) else { panic!("there is a task") };
+    tasks.poll(0, &mut Context::from_waker(Waker::noop()), &mut catching);
+    shutdown.return_tasks(tasks, 0);
     assert!(shutdown.add_task(C, "late", failing("")).unwrap_err().is_late());
 }
 
@@ -490,10 +490,10 @@ fn tasks_on_loan_are_not_lent_twice() {
     let mut shutdown = shutdown(&abc());
     shutdown.add_task(A, "a", Box::pin(pending())).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    let Turn::Work(batch) = shutdown.begin_turn(0) else { panic!("there is a task") };
-    assert!(matches!(shutdown.begin_turn(0), Turn::Lent));
-    shutdown.end_turn(batch, 0);
-    assert!(matches!(shutdown.begin_turn(0), Turn::Work(_)));
+    let TakeTasks::Tasks(tasks) = shutdown.take_tasks(0) else { panic!("there is a task") };
+    assert!(matches!(shutdown.take_tasks(0), TakeTasks::Taken));
+    shutdown.return_tasks(tasks, 0);
+    assert!(matches!(shutdown.take_tasks(0), TakeTasks::Tasks(_)));
 }
 
 #[test]
@@ -535,7 +535,7 @@ fn a_task_without_name_or_phase_is_refused_and_handed_back() {
     let task = error.into_task();
     let error = shutdown.add_task(Phase::named("x"), "kept", task).unwrap_err();
     assert!(error.is_unknown_phase());
-    assert_eq!(error.to_string(), "there is no phase `x` for task `kept`");
+    assert_eq!(error.to_string(), "task `kept`: there is no phase `x`");
     shutdown.add_task(A, "kept", error.into_task()).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
     done(&mut shutdown, 0);
@@ -563,7 +563,7 @@ fn an_actor_is_told_to_stop_when_its_phase_begins_and_waited_for() {
         drop(terminated.await)
     });
     shutdown.add_task(B, "actor", task).unwrap();
-    // Without a stop message, and of an actor that ended long ago.
+    // Without a stop message, and for an actor that stopped long ago.
     let dead = termination(None::<fn() -> core::future::Ready<()>>, async {});
     shutdown.add_task(B, "dead", dead).unwrap();
     shutdown.add_task(C, "next", log.task("next")).unwrap();

@@ -1,5 +1,5 @@
-//! What a system is to be like, and how a host starts it.
-#![expect(unsafe_code, reason = "starts the guardians, whose cells keep the system")]
+//! [`SystemBuilder`]: the configuration of a system, and how a host starts one.
+#![expect(unsafe_code, reason = "starts the guardians, whose cells keep the system alive")]
 
 use alloc::{
     boxed::Box,
@@ -10,40 +10,42 @@ use core::{any::TypeId, fmt, mem::ManuallyDrop, time::Duration};
 
 use clockjack_exec::{
     Commands, Handle, Limits, StartError,
-    custom::{self, CustomRef},
+    custom_task::{self, CustomTaskRef},
 };
 use clockjack_sched::{DispatcherId, PolicyRegistry, Scheduler, SchedulerConfig};
 use clockjack_sync::{
-    Counted,
-    lock::Lock,
-    prim::atomic::{AtomicBool, AtomicUsize},
+    Arc,
+    primitive::atomic::{AtomicBool, AtomicUsize},
+    spin_lock::SpinLock,
 };
 
 use super::{
     ActorSystem, DispatcherConfig, Guardians, OnEscalation, RootObserver, SystemInner,
-    dispatchers::Dispatchers, guardian::Guardian, shutdown::Ending,
+    dispatchers::Dispatchers, guardian::Guardian, shutdown::SystemShutdown,
 };
 use crate::{
     ActorPath, EscalationSink, EventStream, FailureEventHub, FailureInfo, Mailbox, Props,
     Receptionist, RootFailure, Scope, Strategy,
-    ask::{pool::Pool, waiting},
-    base::{AnyActor, Core},
-    cell::Cell,
-    dead_letters::SystemGuardian,
+    ask::{pool::SlotPool, waiting},
+    cell::{
+        Cell,
+        header::{ActorHeader, AnyActor},
+        shared::ActorShared,
+        spawn::{self, Placement},
+    },
     escalation::{ESCALATIONS_MAX, Escalations},
-    front::Front,
+    mailbox::dead_letters::SystemGuardian,
     props::Overflow,
     shutdown::ShutdownConfig,
-    spawn::{self, Where},
 };
 
-/// How long a child that was told to stop is waited for, unless set.
-const STOP_PATIENCE: Duration = Duration::from_secs(1);
+/// The default of [`SystemBuilder::stop_timeout`].
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Something to be done when the system is there.
+/// A hook that runs when the system has started.
 type OnStart = Box<dyn FnOnce(&ActorSystem) -> Result<(), crate::Failure> + Send>;
 
-/// What a system is to be like. The same for every host.
+/// The configuration of a system, independent of its host.
 pub struct SystemBuilder {
     name: String,
     limits: Limits,
@@ -52,17 +54,17 @@ pub struct SystemBuilder {
     users: Option<(Scope, Strategy)>,
     hub: FailureEventHub,
     sink: Option<Box<dyn EscalationSink>>,
-    on_escalation: Vec<Counted<OnEscalation>>,
+    on_escalation: Vec<Arc<OnEscalation>>,
     root_observer: Option<RootObserver>,
     dispatchers: Vec<DispatcherConfig>,
     on_start: Vec<OnStart>,
     terminates_on_escalation: bool,
-    patience: Duration,
+    stop_timeout: Duration,
     shutdown: ShutdownConfig,
     suppressed: Vec<TypeId>,
 }
 
-/// What a host has to give.
+/// The parts that a host provides.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct HostParts {
@@ -72,9 +74,9 @@ pub struct HostParts {
     pub scheduler: Scheduler,
     /// Other dispatchers.
     pub dispatchers: Vec<(DispatcherId, Handle)>,
-    /// What makes more of them, if the host has threads.
+    /// Creates further dispatchers, if the host has threads.
     pub dispatcher_host: Option<Box<dyn super::DispatcherHost>>,
-    /// The seed of every choice that is left open.
+    /// The seed of all pseudo-random choices.
     pub seed: u64,
 }
 
@@ -93,68 +95,73 @@ impl SystemBuilder {
             dispatchers: Vec::new(),
             on_start: Vec::new(),
             terminates_on_escalation: true,
-            patience: STOP_PATIENCE,
+            stop_timeout: STOP_TIMEOUT,
             shutdown: ShutdownConfig::default(),
             suppressed: Vec::new(),
         }
     }
 
-    /// How much there may be of everything.
+    /// Sets the limits of the system.
     #[must_use]
     pub fn limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
     }
 
-    /// How the scheduler is set. Its resolution is that of the host's clock.
+    /// Sets the configuration of the scheduler. Its resolution is always that of the host's clock.
     #[must_use]
     pub fn scheduler(self, scheduler: SchedulerConfig) -> Self {
         Self { scheduler, ..self }
     }
 
-    /// By which policies jobs are run.
+    /// Sets the policies by which jobs run.
     #[must_use]
     pub fn policies(mut self, policies: PolicyRegistry) -> Self {
         self.scheduler.policies = policies;
         self
     }
 
-    /// The handlers of the commands that processes may yield.
+    /// Sets the handlers of the commands that processes may yield.
     #[must_use]
     pub fn commands(self, commands: Commands) -> Self {
         Self { commands, ..self }
     }
 
-    /// What becomes of actors below `/user` that fail and have not settled that themselves. Without
-    /// it they stop.
+    /// Sets the strategy for failures of actors under `/user` that their own strategies do not
+    /// handle. Without this setting, an actor that fails stops.
     #[must_use]
     pub fn supervise_users(self, scope: Scope, strategy: Strategy) -> Self {
         Self { users: Some((scope, strategy)), ..self }
     }
 
-    /// Where failures go that have come up to the root.
+    /// Sets the sink that receives the failures that have reached the root.
     #[must_use]
     pub fn escalation(self, sink: impl EscalationSink) -> Self {
         Self { sink: Some(Box::new(sink)), ..self }
     }
 
-    /// Makes failures public by this hub that have come up to the root, instead of by one of the
-    /// system's own: one that somebody has subscribed to already, or that several systems share.
+    /// Sets the hub that broadcasts the failures that have reached the root. By default a system
+    /// has its own hub; use this to subscribe before the start, or to share one hub between
+    /// systems.
     #[must_use]
     pub fn failure_hub(self, hub: FailureEventHub) -> Self {
         Self { hub, ..self }
     }
 
-    /// Is told of failures that have come up to the root, before any sink.
+    /// Adds a listener that is called with each failure that has reached the root, before any sink.
     #[must_use]
-    pub fn on_escalation(mut self, tell: impl Fn(&FailureInfo) + Send + Sync + 'static) -> Self {
-        let tell: OnEscalation = Box::new(tell);
-        self.on_escalation.push(Counted::new(tell));
+    pub fn on_escalation(
+        mut self,
+        listener: impl Fn(&FailureInfo) + Send + Sync + 'static,
+    ) -> Self {
+        let listener: OnEscalation = Box::new(listener);
+        self.on_escalation.push(Arc::new(listener));
         self
     }
 
-    /// Is given the numbers of each failure that has come up to the root, before anybody else is
-    /// told of it; replaces an earlier one. It is called on the thread of the root, one failure at
-    /// a time; if it panics, the others are told all the same.
+    /// Sets an observer that receives the numbers of each failure that has reached the root, before
+    /// anything else reports the failure; replaces an earlier observer. The observer is called on
+    /// the thread of the root, for one failure at a time. If it panics, the failure is reported all
+    /// the same.
     ///
     /// # Examples
     ///
@@ -178,9 +185,9 @@ impl SystemBuilder {
         Self { root_observer: Some(Box::new(observe)), ..self }
     }
 
-    /// With a dispatcher, which is made by the host before the first actor is started. One that
-    /// cannot be is refused at the start: on a host without threads, for a name that is taken, for
-    /// zero threads or more than there can be.
+    /// Adds a dispatcher, which the host creates before the first actor is started. The start fails
+    /// if the host has no threads, if the name is taken, or if the number of threads is 0 or too
+    /// large.
     ///
     /// # Examples
     ///
@@ -190,7 +197,7 @@ impl SystemBuilder {
     /// let builder = ActorSystem::builder("shop")
     ///     .dispatcher(DispatcherConfig::pool("reports", 2))
     ///     .dispatcher(DispatcherConfig::pinned("till"));
-    /// // Known before there is a system, so props can name it at once.
+    /// // The id is known before the system exists, so props can name it at once.
     /// let reports = builder.dispatcher_id("reports").expect("it was added above");
     /// assert_ne!(Some(reports), builder.dispatcher_id("till"));
     /// ```
@@ -200,42 +207,43 @@ impl SystemBuilder {
         self
     }
 
-    /// The number that a dispatcher of this builder is going to have, by which `Props` name it.
+    /// The id that a dispatcher of this builder will have. `Props` name a dispatcher by its id.
     #[must_use]
     pub fn dispatcher_id(&self, name: &str) -> Option<DispatcherId> {
         super::dispatchers::planned(&self.dispatchers, name)
     }
 
-    /// Whether a failure that has come up to the root terminates the system; it does, if nothing
-    /// else is set.
+    /// Sets whether a failure that has reached the root terminates the system. The default is true.
     #[must_use]
     pub fn terminate_on_escalation(self, terminates: bool) -> Self {
         Self { terminates_on_escalation: terminates, ..self }
     }
 
-    /// How long an actor that stops waits for one child before it tells the next one to stop, too,
-    /// and [that](crate::SystemEvent::Straggler) is published; a second, if nothing else is set.
+    /// Sets how long a stopping actor waits for one child before it tells the next child to stop as
+    /// well and publishes a [straggler event](crate::SystemEvent::Straggler). The default is one
+    /// second.
     #[must_use]
-    pub fn stop_patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    pub fn stop_timeout(self, timeout: Duration) -> Self {
+        Self { stop_timeout: timeout, ..self }
     }
 
-    /// The phases by which the system ends. One that cannot be is refused at the start.
+    /// Sets the phases of the coordinated shutdown. The start fails if the configuration is
+    /// invalid.
     #[must_use]
     pub fn shutdown(self, shutdown: ShutdownConfig) -> Self {
         Self { shutdown, ..self }
     }
 
-    /// Marks a type of messages as one whose loss is of no interest: they become
-    /// [`SystemEvent::SuppressedDeadLetter`](crate::SystemEvent), which only those are told who
-    /// ask for that kind.
+    /// Suppresses the dead letters of a message type: they are published as
+    /// [`SystemEvent::SuppressedDeadLetter`](crate::SystemEvent), which only explicit subscribers
+    /// to that kind receive.
     #[must_use]
     pub fn suppress_dead_letters_of<M: 'static>(mut self) -> Self {
         self.suppressed.push(TypeId::of::<M>());
         self
     }
 
-    /// Is called when the system is there, before the host gives it to anybody.
+    /// Adds a hook that is called when the system has started, before the host returns it.
     #[must_use]
     pub fn on_start(
         mut self,
@@ -245,7 +253,7 @@ impl SystemBuilder {
         self
     }
 
-    /// What was set, for hosts.
+    /// The settings that hosts need.
     #[doc(hidden)]
     #[must_use]
     pub fn host_config(&mut self) -> (Limits, SchedulerConfig, Commands) {
@@ -257,58 +265,60 @@ impl SystemBuilder {
     ///
     /// # Errors
     ///
-    /// If a dispatcher cannot be made, there is no room for the guardians, or something that was
-    /// to be done at the start has failed.
+    /// If a dispatcher cannot be created, if there is no room for the guardians, or if a start hook
+    /// has failed.
     #[doc(hidden)]
     pub fn start_on(self, host: HostParts) -> Result<ActorSystem, FailedStart> {
         let has_sink = self.sink.is_some();
         let escalations = match self.sink {
             Some(sink) => Escalations::new(sink, ESCALATIONS_MAX),
-            None => Escalations::unattended(ESCALATIONS_MAX),
+            None => Escalations::without_sink(ESCALATIONS_MAX),
         };
-        let ending = Ending::new(&self.shutdown).map_err(|fault| StartError::thread(&fault))?;
+        let shutdown =
+            SystemShutdown::new(&self.shutdown).map_err(|fault| StartError::thread(&fault))?;
         let dispatchers = Dispatchers::new(host.dispatchers, host.dispatcher_host);
-        // Before the system: one that is refused leaves none behind.
+        // Before the system is created, so that a refused dispatcher leaves no system behind.
         dispatchers.make_all(&self.dispatchers)?;
         let (executor, scheduler) = (host.executor, host.scheduler);
-        let system = ActorSystem(Counted::new(SystemInner {
+        let system = ActorSystem(Arc::new(SystemInner {
             name: self.name.into(),
-            me: Lock::new(None),
+            uncounted_self: SpinLock::new(None),
             events: EventStream::new(executor.clone(), scheduler.clone()),
             receptionist: Receptionist::new(executor.clone(), scheduler.clone()),
             default: executor,
             scheduler: crate::Scheduler::new(scheduler),
             seed: host.seed,
-            guardians: Lock::new(None),
+            guardians: SpinLock::new(None),
             hub: self.hub,
             escalations,
             has_sink,
-            patience: self.patience,
-            graves: Lock::default(),
-            on_escalation: Lock::new(self.on_escalation),
-            root_observer: Lock::new(self.root_observer),
+            stop_timeout: self.stop_timeout,
+            deferred_drops: SpinLock::default(),
+            on_escalation: SpinLock::new(self.on_escalation),
+            root_observer: SpinLock::new(self.root_observer),
             terminates_on_escalation: self.terminates_on_escalation,
-            end: super::termination::End::new(),
-            ending,
-            ends: super::ends::Ends::new(),
-            listed: super::listed::Listed::new(),
-            meters: super::metrics::Meters::new(),
+            termination: super::termination::TerminationState::new(),
+            shutdown,
+            stop_waiters: super::stop_waiters::StopWaiters::new(),
+            listed_filter: super::listed_filter::ListedFilter::new(),
+            counters: super::metrics::SystemCounters::new(),
             suppressed: self.suppressed,
             handles: AtomicUsize::new(super::HANDLE),
-            letters: Lock::new(None),
+            dead_letters: SpinLock::new(None),
             is_sealed: AtomicBool::new(false),
             dispatchers,
-            slots: Pool::new(),
+            slots: SlotPool::new(),
             asks: waiting::no_asks(),
         }));
-        // Not counted, so that the system is not kept by itself.
-        let me = Counted::into_raw(system.0.clone());
-        // SAFETY: it was just made a raw pointer; the count is given back by the line below, and
-        // the handle that stays is never dropped.
-        let lent = ManuallyDrop::new(ActorSystem(unsafe { Counted::from_raw(me) }));
-        // SAFETY: as above: of the two handles to one count, this one is dropped.
-        drop(unsafe { Counted::from_raw(me) });
-        system.0.me.with(|me| *me = Some(lent));
+        // The handle inside the system is not counted; otherwise the system would keep itself
+        // alive.
+        let raw = Arc::into_raw(system.0.clone());
+        // SAFETY: `raw` was just made by `into_raw`. The statement below releases its reference,
+        // and the handle that remains is never dropped.
+        let uncounted = ManuallyDrop::new(ActorSystem(unsafe { Arc::from_raw(raw) }));
+        // SAFETY: as above: of the two handles that share one reference, only this one is dropped.
+        drop(unsafe { Arc::from_raw(raw) });
+        system.0.uncounted_self.with(|place| *place = Some(uncounted));
         start_guardians(&system, self.users)?;
         for start in self.on_start {
             if let Err(failure) = start(&system) {
@@ -321,12 +331,13 @@ impl SystemBuilder {
     }
 }
 
-/// Why a system was not started.
+/// Why a system did not start.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct FailedStart {
     pub error: StartError,
-    /// The system, if it had begun: it terminates, and its host ends it as it would any other.
+    /// The system, if it had already started: it is terminating, and the host shuts it down like
+    /// any other.
     pub system: Option<ActorSystem>,
 }
 
@@ -341,42 +352,43 @@ fn start_guardians(
     users: Option<(Scope, Strategy)>,
 ) -> Result<(), StartError> {
     let no_room = |_: &dyn fmt::Display| StartError::thread(&"no room for the guardians");
-    // The root's cell keeps the system, and all cells keep the root's.
-    let kept = Counted::into_raw(system.0.clone());
+    // The cell of the root keeps the system alive, and all other cells keep the root's alive.
+    let kept = Arc::into_raw(system.0.clone());
     let make = || {
-        // SAFETY: it has no parent, and the count is given away.
-        let core = unsafe { Core::new(ActorPath::root(), None, kept, Overflow::Fail) };
+        // SAFETY: the root has no parent, and the reference is transferred to the header.
+        let header = unsafe { ActorHeader::new(ActorPath::root(), None, kept, Overflow::Fail) };
         let settings = Props::<Guardian, fn() -> Guardian>::new(|| Guardian)
             .supervise_children(Scope::OneForOne, Strategy::escalate());
         let (factory, settings) = settings.into_parts();
-        (Front::new(core, 1), Cell::new(factory, settings, false))
+        (ActorShared::new(header, 1), Cell::new(factory, settings, false))
     };
-    let before = |_: &CustomRef<Front<core::convert::Infallible>>| {};
-    let engine = system.0.default.engine();
+    let before = |_: &CustomTaskRef<ActorShared<core::convert::Infallible>>| {};
+    let engine = system.0.default.executor();
     // SAFETY: a guardian is `Send`.
-    let root = unsafe { custom::start::<Cell<Guardian, fn() -> Guardian>>(engine, make, before) };
+    let root =
+        unsafe { custom_task::start::<Cell<Guardian, fn() -> Guardian>>(engine, make, before) };
     let root: AnyActor = match root {
         Ok(root) => crate::actor_ref::untyped(root),
         Err(_) => {
-            // SAFETY: no cell was made that would give it back.
-            drop(unsafe { Counted::from_raw(kept) });
+            // SAFETY: no cell was created that would release the reference.
+            drop(unsafe { Arc::from_raw(kept) });
             return Err(no_room(&""));
         }
     };
     system.0.spawned(root.pid());
-    // `/system` first: those that are started last are stopped first.
+    // `/system` first: the children that are started last are stopped first.
     let below = Props::<SystemGuardian, fn() -> SystemGuardian>::new(|| SystemGuardian)
         .mailbox(Mailbox::DEFAULT.overflow(Overflow::DropNewest))
         .supervise_children(Scope::OneForOne, Strategy::stop());
     let (scope, strategy) = users.unwrap_or_else(|| (Scope::OneForOne, Strategy::stop()));
     let users =
         Props::<Guardian, fn() -> Guardian>::new(|| Guardian).supervise_children(scope, strategy);
-    let place = Where::Dispatcher;
+    let place = Placement::Dispatcher;
     // SAFETY: a guardian is `Send`.
     let below = unsafe { spawn::spawn(&root, true, place, "system", below) };
     let made = below.map_err(|refused| no_room(&refused)).and_then(|below| {
         // SAFETY: as above.
-        let user = unsafe { spawn::spawn(&root, true, Where::Dispatcher, "user", users) };
+        let user = unsafe { spawn::spawn(&root, true, Placement::Dispatcher, "user", users) };
         Ok((below, user.map_err(|refused| no_room(&refused))?))
     });
     match made {
@@ -384,11 +396,11 @@ fn start_guardians(
             let (user, system_guardian) = (user.any().clone(), below.any().clone());
             let guardians = Guardians { root, user, system: system_guardian };
             system.0.guardians.with(|place| *place = Some(guardians));
-            system.0.letters.with(|place| *place = Some(below));
+            system.0.dead_letters.with(|place| *place = Some(below));
             Ok(())
         }
         Err(error) => {
-            crate::base::Tell::order(&root, crate::base::STOP);
+            crate::cell::header::SystemSend::wake_with(&root, crate::cell::header::STOP);
             Err(error)
         }
     }

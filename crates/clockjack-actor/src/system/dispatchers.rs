@@ -1,18 +1,18 @@
-//! Executors beside the default one: threads that share actors, and threads with actors of their
-//! own.
+//! Dispatchers other than the default one: thread pools, and single threads for actors that are not
+//! `Send`.
 //!
-//! A host that has threads gives a [`DispatcherHost`], which makes the executors; the system keeps
-//! their names and numbers. Each executor has its own node number, so pids stay unique in the
-//! system. Actors on different executors reach each other as all others do: what is left for an
-//! actor is left in its cell, and the wake goes to the engine of that cell.
-#![expect(unsafe_code, reason = "starts actors on the one thread of an executor")]
+//! A host that has threads provides a [`DispatcherHost`], which creates the executors; the system
+//! keeps their names and ids. Each executor has its own node number, so pids are unique in the
+//! system. Actors on different executors communicate like any others: a message is stored in the
+//! receiver's cell, and the wake-up goes to the executor of that cell.
+#![expect(unsafe_code, reason = "spawns actors that are not `Send` on a single-threaded executor")]
 
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
 use clockjack_exec::{Handle, StartError};
 use clockjack_sched::DispatcherId;
-use clockjack_sync::lock::Lock;
+use clockjack_sync::spin_lock::SpinLock;
 
 use super::{
     ActorSystem,
@@ -20,37 +20,37 @@ use super::{
 };
 use crate::{
     ActorRef, IntoProps, MsgOf, SpawnError, SpawnErrorKind,
-    spawn::{self, Where},
+    cell::spawn::{self, Placement},
 };
 
-/// The numbers below are those that hosts give a meaning to.
+/// Smaller ids have meanings that the host defines.
 const FIRST: u16 = 16;
 
-/// A dispatcher that a system is to have from its start.
+/// The configuration of a dispatcher that a system creates at its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DispatcherConfig {
-    /// Its name, which also its threads have.
+    /// The name of the dispatcher and of its threads.
     pub name: Box<str>,
-    /// What it is made of.
+    /// The kind of dispatcher.
     pub kind: DispatcherKind,
 }
 
-/// What a dispatcher is made of.
+/// The kind of a dispatcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DispatcherKind {
-    /// Threads that share their actors, as by [`ActorSystem::dispatcher`].
+    /// A pool of threads that share their actors, as [`ActorSystem::dispatcher`] creates it.
     Pool {
-        /// How many, at least one.
+        /// The number of threads, at least one.
         workers: usize,
     },
-    /// One thread for actors that stay on it, as by [`ActorSystem::pinned`].
+    /// One thread for actors that stay on it, as [`ActorSystem::pinned`] creates it.
     Pinned,
 }
 
 impl DispatcherConfig {
-    /// So many threads that share their actors.
+    /// A pool of `workers` threads that share their actors.
     #[must_use]
     pub fn pool(name: &str, workers: usize) -> Self {
         Self { name: name.into(), kind: DispatcherKind::Pool { workers } }
@@ -63,52 +63,52 @@ impl DispatcherConfig {
     }
 }
 
-/// The number that a dispatcher gets if these are the first that are made, in their order, and none
+/// The id that a dispatcher gets if these configurations are created first, in this order, and none
 /// is refused.
 pub(super) fn planned(configs: &[DispatcherConfig], name: &str) -> Option<DispatcherId> {
     let at = configs.iter().position(|config| *config.name == *name)?;
     Some(DispatcherId(FIRST.checked_add(u16::try_from(at).ok()?)?))
 }
 
-/// What makes executors, on a host that has threads.
+/// Creates executors, on a host that has threads.
 #[doc(hidden)]
 pub trait DispatcherHost: fmt::Debug + Send + Sync + 'static {
-    /// So many threads that share what is started on them.
+    /// Starts an executor with this number of threads.
     ///
     /// # Errors
     ///
-    /// If there cannot be so many, or after the host has stopped.
+    /// If there cannot be that many threads, or if the host has stopped.
     fn create(&self, id: DispatcherId, name: &str, threads: usize) -> Result<Handle, StartError>;
 
-    /// One thread, with an executor of its own.
+    /// Starts one thread with its own executor.
     ///
     /// # Errors
     ///
-    /// If there is no thread, or after the host has stopped.
+    /// If the thread cannot be started, or if the host has stopped.
     fn pinned(&self, id: DispatcherId, name: &str) -> Result<Handle, StartError>;
 
-    /// One thread, with an executor of its own, for who asks and no longer; see
+    /// Starts one thread with its own executor, which lives as long as the returned value; see
     /// [`ActorSystem::own_thread`].
     ///
     /// # Errors
     ///
-    /// If there is no thread, as on a host that does not say otherwise, or after the host has
-    /// stopped.
+    /// If the thread cannot be started (the default implementation always fails), or if the host
+    /// has stopped.
     fn own_thread(&self, name: &str, policy: &ThreadPolicy) -> Result<OwnThread, StartError> {
         let _ = policy;
         Err(StartError::unsupported(name))
     }
 
-    /// An executor that the host has of itself, and may make now.
+    /// Finds an executor that the host itself provides; the host may create it on this call.
     fn find(&self, id: DispatcherId) -> Option<Handle>;
 
-    /// An actor was started there.
+    /// Called when an actor was started on a dispatcher.
     fn started(&self, id: DispatcherId);
 }
 
-/// What a system knows of its executors but the default one.
+/// The dispatchers of a system, except the default one.
 pub(super) struct Dispatchers {
-    list: Lock<List>,
+    list: SpinLock<List>,
     host: Option<Box<dyn DispatcherHost>>,
 }
 
@@ -120,9 +120,9 @@ struct List {
 struct Entry {
     id: DispatcherId,
     name: Box<str>,
-    /// It has one thread, for actors that stay there.
+    /// Whether the dispatcher has one thread, for actors that stay there.
     is_pinned: bool,
-    /// None while it is being made.
+    /// `None` while the executor is being created.
     handle: Option<Handle>,
 }
 
@@ -134,7 +134,7 @@ impl Dispatchers {
         let entry =
             |(id, handle)| Entry { id, name: "".into(), is_pinned: false, handle: Some(handle) };
         let entries = given.into_iter().map(entry).collect();
-        Self { list: Lock::new(List { entries, next: FIRST }), host }
+        Self { list: SpinLock::new(List { entries, next: FIRST }), host }
     }
 
     pub(super) fn find(&self, id: DispatcherId) -> Option<Handle> {
@@ -148,7 +148,7 @@ impl Dispatchers {
         }
     }
 
-    /// What makes executors, if the host has threads.
+    /// Creates executors, if the host has threads.
     pub(super) fn host(&self) -> Option<&dyn DispatcherHost> {
         self.host.as_deref()
     }
@@ -159,13 +159,13 @@ impl Dispatchers {
         }
     }
 
-    /// Makes those that a builder has, which are the first: so they have the numbers that
-    /// [`planned`] says.
+    /// Creates the dispatchers of a builder. They are the first ones, so they get the ids that
+    /// [`planned`] predicts.
     pub(super) fn make_all(&self, configs: &[DispatcherConfig]) -> Result<(), StartError> {
         configs.iter().try_for_each(|config| self.make(&config.name, config.kind).map(drop))
     }
 
-    /// One that is there, by its name.
+    /// Finds an existing dispatcher by its name.
     fn by_name(&self, name: &str) -> Option<(DispatcherId, bool, Handle)> {
         self.list.with(|list| {
             let entry = list.entries.iter().find(|entry| *entry.name == *name)?;
@@ -173,7 +173,8 @@ impl Dispatchers {
         })
     }
 
-    /// Takes a name and a number, and has an executor made for them, outside of the lock.
+    /// Reserves a name and an id, and lets the host create an executor for them, outside of the
+    /// lock.
     fn make(&self, name: &str, kind: DispatcherKind) -> Result<(DispatcherId, Handle), StartError> {
         let host = self.host.as_deref().ok_or_else(|| StartError::unsupported(name))?;
         let kept: Box<str> = name.into();
@@ -204,8 +205,8 @@ impl Dispatchers {
     }
 }
 
-/// A thread with an executor of its own, on which actors stay that need not be `Send`. It ends
-/// with its system, not with this.
+/// A thread with its own executor, for actors that stay on it and need not be `Send`. The thread
+/// stops with its system, not when this handle is dropped.
 #[derive(Clone)]
 pub struct Pinned {
     id: DispatcherId,
@@ -213,7 +214,7 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// Its number, by which `Props` put actors there that are `Send`.
+    /// The id, by which the `Props` of `Send` actors can name this thread.
     #[must_use]
     pub fn id(&self) -> DispatcherId {
         self.id
@@ -227,54 +228,56 @@ impl fmt::Debug for Pinned {
 }
 
 impl ActorSystem {
-    /// Makes a dispatcher: so many threads more, for actors whose `Props` name it. They end with
-    /// the system.
+    /// Creates a dispatcher with its own threads, for actors whose `Props` name it. The threads
+    /// stop with the system.
     ///
     /// # Errors
     ///
-    /// On a host without threads, for a name that is taken, for zero threads or more than there can
-    /// be, and when the system has terminated.
+    /// If the host has no threads, if the name is taken, if the number of threads is 0 or too
+    /// large, or if the system has terminated.
     pub fn dispatcher(&self, name: &str, threads: usize) -> Result<DispatcherId, StartError> {
         self.check_alive()?;
         let kind = DispatcherKind::Pool { workers: threads };
         self.inner().dispatchers.make(name, kind).map(|(id, _)| id)
     }
 
-    /// Makes a thread for actors that stay on it, and need not be `Send`. It ends with the system.
+    /// Starts a thread for actors that stay on it and need not be `Send`. The thread stops with the
+    /// system.
     ///
     /// # Errors
     ///
-    /// On a host without threads, for a name that is taken, if the operating system has no thread
-    /// to give, and when the system has terminated.
+    /// If the host has no threads, if the name is taken, if the operating system cannot start a
+    /// thread, or if the system has terminated.
     pub fn pinned(&self, name: &str) -> Result<Pinned, StartError> {
         self.check_alive()?;
         let made = self.inner().dispatchers.make(name, DispatcherKind::Pinned);
         made.map(|(id, handle)| Pinned { id, handle })
     }
 
-    /// The number of a dispatcher, by the name that it was made with: here, by
-    /// [`pinned`](Self::pinned), or by the [builder](crate::SystemBuilder::dispatcher).
+    /// The id of the dispatcher with this name, whether it was created by
+    /// [`dispatcher`](Self::dispatcher), by [`pinned`](Self::pinned), or by the
+    /// [builder](crate::SystemBuilder::dispatcher).
     #[must_use]
     pub fn dispatcher_id(&self, name: &str) -> Option<DispatcherId> {
         self.inner().dispatchers.by_name(name).map(|(id, ..)| id)
     }
 
-    /// A thread for actors that stay on it, by the name that it was made with; none if there is no
-    /// dispatcher of this name, or it is one whose threads share their actors.
+    /// The pinned thread with this name; `None` if there is no dispatcher of this name, or if it is
+    /// a pool.
     #[must_use]
     pub fn find_pinned(&self, name: &str) -> Option<Pinned> {
         let (id, is_pinned, handle) = self.inner().dispatchers.by_name(name)?;
         is_pinned.then_some(Pinned { id, handle })
     }
 
-    /// Without actors nobody has any use for threads.
+    /// Refuses to start threads for a system that has terminated.
     pub(super) fn check_alive(&self) -> Result<(), StartError> {
         self.inner().user().map(drop).ok_or_else(StartError::stopped)
     }
 
-    /// Starts an actor below `/user` that stays on a thread. Its factory goes there, so that and
-    /// the messages are `Send`; the actor, which is made and dropped there, need not be. A
-    /// dispatcher in its props does not count.
+    /// Starts an actor under `/user` that stays on a pinned thread. The factory moves to that
+    /// thread, so the factory and the messages must be `Send`; the actor is made and dropped on the
+    /// thread and need not be `Send`. The dispatcher in the props is ignored.
     ///
     /// # Errors
     ///
@@ -291,17 +294,20 @@ impl ActorSystem {
         MsgOf<P>: Send,
     {
         let inner = self.inner();
-        let mine = inner.dispatchers.find(on.id);
-        let is_mine = mine.is_some_and(|mine| {
-            core::ptr::eq::<clockjack_exec::engine::Engine>(&**mine.engine(), &**on.handle.engine())
+        let own = inner.dispatchers.find(on.id);
+        let is_own = own.is_some_and(|own| {
+            core::ptr::eq::<clockjack_exec::executor::ExecutorShared>(
+                &**own.executor(),
+                &**on.handle.executor(),
+            )
         });
-        if !is_mine {
+        if !is_own {
             return Err(SpawnError::new(SpawnErrorKind::NoDispatcher, props));
         }
         let Some(user) = inner.user() else {
             return Err(SpawnError::new(SpawnErrorKind::Stopping, props));
         };
         // SAFETY: factory and messages are `Send`, and the executor has one thread.
-        unsafe { spawn::spawn(&user, true, Where::On(on.handle.clone()), name, props) }
+        unsafe { spawn::spawn(&user, true, Placement::On(on.handle.clone()), name, props) }
     }
 }

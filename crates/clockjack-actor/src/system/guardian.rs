@@ -1,10 +1,10 @@
-//! The actors at the top: `/`, `/user` and `/system`.
+//! The guardians `/` and `/user`.
 
 use core::convert::Infallible;
 
 use crate::{Actor, Context, Failure, Next, Signal};
 
-/// An actor that only has children.
+/// An actor that only supervises children.
 pub(super) struct Guardian;
 
 impl Actor for Guardian {

@@ -1,4 +1,4 @@
-//! Counts of what happens in a system. Nothing here is touched by a `tell` or a handler.
+//! Counters of a system. Neither `tell` nor handlers touch them.
 
 use core::array;
 
@@ -9,18 +9,18 @@ use clockjack_sync::pad::Padded;
 use super::ActorSystem;
 use crate::{DeadLetterReason, LifecycleStep, router_logic::hash_of};
 
-/// How many rows of counters there are; which one an actor counts in follows from its pid.
-const ROWS: usize = 8;
+/// The number of stripes of counters; the pid of an actor selects its stripe.
+const STRIPES: usize = 8;
 
-/// The counters of a system.
-pub(super) struct Meters {
-    rows: [Padded<Row>; ROWS],
-    letters: [Counter; DeadLetterReason::ALL.len()],
+/// The striped counters of a system.
+pub(super) struct SystemCounters {
+    stripes: [Padded<Stripe>; STRIPES],
+    dead_letters: [Counter; DeadLetterReason::ALL.len()],
     suppressed: Counter,
 }
 
 #[derive(Default)]
-struct Row {
+struct Stripe {
     spawned: Counter,
     started: Counter,
     restarted: Counter,
@@ -28,40 +28,40 @@ struct Row {
     failed: Counter,
 }
 
-impl Meters {
+impl SystemCounters {
     pub(super) fn new() -> Self {
         Self {
-            rows: array::from_fn(|_| Padded(Row::default())),
-            letters: array::from_fn(|_| Counter::new()),
+            stripes: array::from_fn(|_| Padded(Stripe::default())),
+            dead_letters: array::from_fn(|_| Counter::new()),
             suppressed: Counter::new(),
         }
     }
 
-    fn row(&self, pid: Pid) -> &Row {
-        let index = usize::try_from(hash_of(&pid) & 0xff).unwrap_or(0) % ROWS;
-        &self.rows[index].0
+    fn stripe(&self, pid: Pid) -> &Stripe {
+        let index = usize::try_from(hash_of(&pid) & 0xff).unwrap_or(0) % STRIPES;
+        &self.stripes[index].0
     }
 
     pub(super) fn spawned(&self, pid: Pid) {
-        self.row(pid).spawned.increment();
+        self.stripe(pid).spawned.increment();
     }
 
-    pub(super) fn stepped(&self, pid: Pid, step: LifecycleStep) {
-        let row = self.row(pid);
+    pub(super) fn lifecycle_changed(&self, pid: Pid, step: LifecycleStep) {
+        let stripe = self.stripe(pid);
         match step {
-            LifecycleStep::Started => row.started.increment(),
-            LifecycleStep::Restarted => row.restarted.increment(),
-            LifecycleStep::Stopped => row.stopped.increment(),
+            LifecycleStep::Started => stripe.started.increment(),
+            LifecycleStep::Restarted => stripe.restarted.increment(),
+            LifecycleStep::Stopped => stripe.stopped.increment(),
         }
     }
 
     pub(super) fn failed(&self, pid: Pid) {
-        self.row(pid).failed.increment();
+        self.stripe(pid).failed.increment();
     }
 
     pub(super) fn dead_letter(&self, reason: DeadLetterReason, is_suppressed: bool) {
         let at = DeadLetterReason::ALL.iter().position(|one| *one == reason);
-        if let Some(counter) = at.and_then(|at| self.letters.get(at)) {
+        if let Some(counter) = at.and_then(|at| self.dead_letters.get(at)) {
             counter.increment();
         }
         if is_suppressed {
@@ -69,68 +69,68 @@ impl Meters {
         }
     }
 
-    fn sum(&self, of: impl Fn(&Row) -> &Counter) -> usize {
-        self.rows.iter().fold(0, |sum, row| sum.wrapping_add(of(&row.0).get()))
+    fn sum(&self, of: impl Fn(&Stripe) -> &Counter) -> usize {
+        self.stripes.iter().fold(0, |sum, stripe| sum.wrapping_add(of(&stripe.0).get()))
     }
 }
 
-/// What has happened in a system so far. The numbers are not of one moment: each was read by
-/// itself. They wrap around.
+/// A snapshot of a system's counters. Each counter is read separately, so the numbers are not
+/// exactly of one moment. Counters wrap around.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SystemMetrics {
-    /// Actors that were spawned and have not ended, the guardians among them.
+    /// Actors that were spawned and have not stopped, including the guardians.
     pub live: usize,
-    /// Actors that were spawned, the guardians among them.
+    /// Actors that were spawned, including the guardians.
     pub spawned: usize,
-    /// Actors that have started; some do not come that far.
+    /// Actors that have started successfully.
     pub started: usize,
-    /// Actors that have ended.
+    /// Actors that have stopped.
     pub stopped: usize,
-    /// How often an actor was made anew.
+    /// Restarts of actors.
     pub restarts: usize,
-    /// Failures of actors about which was decided.
+    /// Failures of actors.
     pub failures: usize,
-    /// Events that subscribers had no room for.
+    /// Events that were dropped because a subscriber had no room.
     pub events_dropped: usize,
-    /// Dead letters of marked types, which are among the others.
+    /// Dead letters of suppressed types; they are also counted by their reason.
     pub suppressed_dead_letters: usize,
-    letters: [usize; DeadLetterReason::ALL.len()],
+    dead_letters: [usize; DeadLetterReason::ALL.len()],
 }
 
 impl SystemMetrics {
-    /// Dead letters for this reason.
+    /// The number of dead letters with this reason.
     #[must_use]
     pub fn dead_letters(&self, reason: DeadLetterReason) -> usize {
         let at = DeadLetterReason::ALL.iter().position(|one| *one == reason);
-        at.and_then(|at| self.letters.get(at).copied()).unwrap_or(0)
+        at.and_then(|at| self.dead_letters.get(at).copied()).unwrap_or(0)
     }
 
-    /// All dead letters.
+    /// The number of all dead letters.
     #[must_use]
     pub fn dead_letters_total(&self) -> usize {
-        self.letters.iter().fold(0, |sum, n| sum.wrapping_add(*n))
+        self.dead_letters.iter().fold(0, |sum, n| sum.wrapping_add(*n))
     }
 }
 
 impl ActorSystem {
-    /// What has happened so far.
+    /// A snapshot of the system's counters.
     #[must_use]
     pub fn metrics(&self) -> SystemMetrics {
-        let meters = &self.inner().meters;
-        // Read first: so it is never more than were spawned.
-        let stopped = meters.sum(|row| &row.stopped);
-        let spawned = meters.sum(|row| &row.spawned);
+        let counters = &self.inner().counters;
+        // Read before `spawned`, so that the difference is never negative.
+        let stopped = counters.sum(|stripe| &stripe.stopped);
+        let spawned = counters.sum(|stripe| &stripe.spawned);
         SystemMetrics {
             live: spawned.wrapping_sub(stopped),
             spawned,
-            started: meters.sum(|row| &row.started),
+            started: counters.sum(|stripe| &stripe.started),
             stopped,
-            restarts: meters.sum(|row| &row.restarted),
-            failures: meters.sum(|row| &row.failed),
+            restarts: counters.sum(|stripe| &stripe.restarted),
+            failures: counters.sum(|stripe| &stripe.failed),
             events_dropped: self.events().dropped(),
-            suppressed_dead_letters: meters.suppressed.get(),
-            letters: array::from_fn(|at| meters.letters[at].get()),
+            suppressed_dead_letters: counters.suppressed.get(),
+            dead_letters: array::from_fn(|at| counters.dead_letters[at].get()),
         }
     }
 }

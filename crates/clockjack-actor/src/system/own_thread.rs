@@ -1,7 +1,8 @@
-//! A thread for what is no actor and must not share one: a lane of a graph, for instance.
+//! A dedicated thread for code other than actors, for instance a lane of a graph.
 //!
-//! Nobody finds it by a name, and it ends with who asked for it. What it asks of the operating
-//! system it asks before anything runs there, of itself, and the answers come with it.
+//! The thread cannot be looked up by name, and stops when its owner drops it. It applies its
+//! scheduling policy to itself before any other code runs on it; the results are returned together
+//! with the thread.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{any::Any, fmt};
@@ -10,67 +11,67 @@ use clockjack_exec::{Handle, StartError};
 
 use super::ActorSystem;
 
-/// What a thread asks of the operating system for itself.
+/// The scheduling settings that a thread requests from the operating system.
 #[doc(hidden)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadPolicy {
-    /// The processors that it may run on; none: as it was started.
+    /// The processors on which the thread may run; empty: no change.
     pub cpus: Vec<u32>,
-    /// Its niceness, from -20 to 19.
+    /// The niceness, from -20 to 19.
     pub niceness: Option<i32>,
-    /// Its class and its priority there, from 1 to 99.
+    /// The real-time class and the priority in it, from 1 to 99.
     pub realtime: Option<(RealtimeClass, i32)>,
 }
 
-/// A class of threads that go before all that are in none.
+/// A real-time scheduling class, whose threads run before all ordinary threads.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RealtimeClass {
-    /// Until it waits.
+    /// The thread runs until it blocks (`SCHED_FIFO`).
     Fifo,
-    /// In turns with those of its own priority.
+    /// Time slices among the threads of the same priority (`SCHED_RR`).
     RoundRobin,
 }
 
-/// What became of one thing that was asked for.
+/// The result of one requested setting.
 #[doc(hidden)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PolicyAnswer {
-    /// It was not.
+    /// The setting was not requested.
     #[default]
     NotAsked,
-    /// It is so.
+    /// The setting is in effect.
     Applied,
-    /// This host has no such thing.
+    /// The host does not support the setting.
     Unsupported,
-    /// The operating system has refused it, and said this.
+    /// The operating system refused the setting with this message.
     Refused(Box<str>),
 }
 
-/// What became of a [`ThreadPolicy`], one answer for each field.
+/// The results of applying a [`ThreadPolicy`], one per field.
 #[doc(hidden)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyAnswers {
-    /// Of the processors.
+    /// The result for the processors.
     pub cpus: PolicyAnswer,
-    /// Of the niceness.
+    /// The result for the niceness.
     pub niceness: PolicyAnswer,
-    /// Of the class and the priority there.
+    /// The result for the real-time class and priority.
     pub realtime: PolicyAnswer,
 }
 
-/// A thread with an executor of its own. It ends when this is dropped, also on the thread itself,
-/// and with its system.
+/// A thread with its own executor. The thread stops when this value is dropped, also on the thread
+/// itself, and when the system terminates.
 #[doc(hidden)]
 pub struct OwnThread {
     handle: Handle,
     answers: PolicyAnswers,
-    /// Ends the thread by its drop.
+    /// Stops the thread when it is dropped.
     _end: Box<dyn Any + Send + Sync>,
 }
 
 impl OwnThread {
-    /// For hosts: `end` ends the thread when it is dropped, and waits for nothing.
+    /// For hosts: dropping `end` stops the thread, without waiting for it.
     pub fn new(
         handle: Handle,
         answers: PolicyAnswers,
@@ -79,13 +80,13 @@ impl OwnThread {
         Self { handle, answers, _end: Box::new(end) }
     }
 
-    /// Its executor.
+    /// The executor of the thread.
     #[must_use]
     pub fn executor(&self) -> &Handle {
         &self.handle
     }
 
-    /// What the operating system has said.
+    /// The results of applying the thread's policy.
     #[must_use]
     pub fn answers(&self) -> &PolicyAnswers {
         &self.answers
@@ -99,13 +100,14 @@ impl fmt::Debug for OwnThread {
 }
 
 impl ActorSystem {
-    /// Makes a thread of this name for who asks, with an executor of its own by the clock of the
-    /// system. What the operating system refuses of the policy is no error: it is in the answers.
+    /// Starts a thread with this name and its own executor, which uses the clock of the system. If
+    /// the operating system refuses a setting of the policy, that is not an error: the refusal is
+    /// part of the results.
     ///
     /// # Errors
     ///
-    /// On a host without threads, if the operating system has no thread to give, and when the
-    /// system has terminated.
+    /// If the host has no threads, if the operating system cannot start a thread, or if the system
+    /// has terminated.
     #[doc(hidden)]
     pub fn own_thread(&self, name: &str, policy: &ThreadPolicy) -> Result<OwnThread, StartError> {
         self.check_alive()?;

@@ -1,13 +1,13 @@
-//! How a system comes to its end: the phases of its shutdown, driven by its own executor.
+//! The coordinated shutdown of a system, driven by the system's own executor.
 //!
-//! The first who asks starts the [driver](Driver), a future on the system's executor, which polls
-//! the [engine](crate::shutdown) with the executor's time and a timer for the end of each phase.
-//! In the last phase it stops the root, and waits.
+//! The first request spawns the [driver](Driver), a future on the system's executor. It polls the
+//! [shutdown engine](crate::shutdown) with the executor's time and sets a timer for the deadline of
+//! each phase. In the last phase it stops the root actor and waits for it.
 //!
-//! *Why it cannot hang*: each phase has its time, the last one as well. If phases are left out, by
-//! an abort or because the shutdown began behind the last one, the driver stops the root by itself
-//! and waits as long as the last phase would. If the driver cannot be started or is dropped by
-//! force, the root is stopped at once.
+//! *Why it cannot hang*: each phase has a time-out, including the last one. If phases are skipped,
+//! because the shutdown was aborted or began after the last phase, the driver itself stops the root
+//! and waits as long as the last phase would. If the driver cannot be spawned or is dropped by
+//! force, its drop stops the root at once.
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::{
@@ -20,53 +20,57 @@ use core::{
 
 use clockjack_exec::{Handle, Timer};
 use clockjack_sync::{
-    Counted, mutant,
-    prim::atomic::{
+    Arc, mutant,
+    primitive::atomic::{
         AtomicBool,
         Ordering::{AcqRel, Acquire},
     },
 };
 
 use super::{
-    ActorSystem, SystemInner, Termination, TerminationReport, ends::Stopped, termination::Settled,
+    ActorSystem, SystemInner, Termination, TerminationReport, stop_waiters::Stopped,
+    termination::TerminationNotice,
 };
 use crate::{
     ActorRef, Failure,
-    base::{STOP, Tell as _},
+    cell::{
+        header::{STOP, SystemSend as _},
+        spawn,
+    },
     shutdown::{
         Begin, Phase, Progress, Reason, Report, SharedShutdown, ShutdownConfig,
         ShutdownConfigError, ShutdownTaskError, TaskFuture, TaskHandle, UnknownPhase,
     },
-    spawn,
 };
 
-/// The shutdown of a system.
-pub(super) struct Ending {
+/// The shutdown state of a system.
+pub(super) struct SystemShutdown {
     pub(super) phases: SharedShutdown,
-    ends_system: bool,
-    is_run_by_terminate: bool,
-    /// How long the last phase may take.
-    last: Duration,
-    is_root_told: AtomicBool,
+    terminates_system: bool,
+    runs_on_terminate: bool,
+    /// The time-out of the last phase.
+    last_timeout: Duration,
+    is_root_stopping: AtomicBool,
 }
 
-impl Ending {
+impl SystemShutdown {
     pub(super) fn new(config: &ShutdownConfig) -> Result<Self, ShutdownConfigError> {
         let phases = SharedShutdown::new(config)?;
         let is_last =
             |one: &&crate::shutdown::PhaseConfig| one.phase == Phase::ACTOR_SYSTEM_TERMINATE;
-        let last = config.phases.iter().find(is_last).map_or(Duration::MAX, |one| one.timeout);
+        let last_timeout =
+            config.phases.iter().find(is_last).map_or(Duration::MAX, |one| one.timeout);
         Ok(Self {
             phases,
-            ends_system: config.terminate_actor_system,
-            is_run_by_terminate: config.run_by_actor_system_terminate,
-            last,
-            is_root_told: AtomicBool::new(false),
+            terminates_system: config.terminate_actor_system,
+            runs_on_terminate: config.run_by_actor_system_terminate,
+            last_timeout,
+            is_root_stopping: AtomicBool::new(false),
         })
     }
 }
 
-/// A task of the shutdown that was added, for its cancellation. Dropping it changes nothing.
+/// A handle to cancel a shutdown task. Dropping the handle has no effect on the task.
 #[derive(Clone)]
 pub struct ShutdownTask {
     system: ActorSystem,
@@ -74,10 +78,10 @@ pub struct ShutdownTask {
 }
 
 impl ShutdownTask {
-    /// Takes the task back if its phase has not begun; true if that is so and it was not taken
-    /// before. It is dropped, never polled.
+    /// Cancels the task, if its phase has not begun: the task is dropped without ever being polled.
+    /// Returns whether this call has cancelled it.
     pub fn cancel(&self) -> bool {
-        self.system.inner().ending.phases.cancel(&self.task).is_some()
+        self.system.inner().shutdown.phases.cancel(&self.task).is_some()
     }
 }
 
@@ -88,30 +92,30 @@ impl fmt::Debug for ShutdownTask {
 }
 
 impl ActorSystem {
-    /// Ends the system: runs the phases of its shutdown, the last of which stops all actors. The
-    /// first call decides; all get the same report.
+    /// Terminates the system: runs the phases of its coordinated shutdown, the last of which stops
+    /// all actors. The first call decides; all callers get the same report.
     ///
-    /// If a phase goes wrong that does not recover, the later ones are left out, but the actors are
-    /// stopped all the same, and [`TerminationReport::aborted`] says why. If the configuration says
-    /// that the end of the system does not run the phases, the actors are stopped at once, and
-    /// tasks of the shutdown are dropped.
+    /// If a phase fails and is not configured to recover, the later phases are skipped, but the
+    /// actors are stopped all the same, and [`TerminationReport::aborted`] gives the reason. If the
+    /// configuration says that `terminate` does not run the phases, the actors are stopped at once,
+    /// and the shutdown tasks are dropped.
     pub fn terminate(&self) -> Termination {
         self.0.terminate(Reason::ACTOR_SYSTEM_TERMINATE);
         self.when_terminated()
     }
 
-    /// As [`terminate`](Self::terminate), beginning with this phase.
+    /// As [`terminate`](Self::terminate), but begins with the given phase.
     ///
     /// # Errors
     ///
-    /// If there is no such phase, and nobody has asked before.
+    /// If there is no such phase, and no shutdown was requested before.
     pub fn terminate_from(&self, phase: Phase) -> Result<Termination, UnknownPhase> {
         self.run_shutdown(Reason::ACTOR_SYSTEM_TERMINATE, Some(phase))
     }
 
-    /// Runs the phases of the shutdown for this reason, from the given one on or all of them. By
-    /// the configuration that ends the system; if it does not, the future waits until something
-    /// else does.
+    /// Runs the phases of the shutdown for this reason, either all of them or from the given phase
+    /// on. By default that terminates the system; if the configuration says otherwise, the returned
+    /// future waits until something else terminates it.
     ///
     /// # Errors
     ///
@@ -125,19 +129,19 @@ impl ActorSystem {
         Ok(self.when_terminated())
     }
 
-    /// What is known of the shutdown so far; none if nobody has asked for it.
+    /// The report of the shutdown so far; `None` if no shutdown was requested.
     #[must_use]
     pub fn shutdown_so_far(&self) -> Option<Report> {
-        self.0.ending.phases.report_so_far()
+        self.0.shutdown.phases.report_so_far()
     }
 
-    /// Adds a task to a phase of the shutdown. Several may have one name. It may be called from a
-    /// task of an earlier phase.
+    /// Adds a task to a phase of the shutdown. Several tasks may have the same name. A task of an
+    /// earlier phase may call this function.
     ///
     /// # Errors
     ///
-    /// The task comes back: if the name is empty, there is no such phase, it has begun or will not
-    /// come any more, there are too many tasks, or the system is sealed.
+    /// Returns the task to the caller if the name is empty, if there is no such phase, if the phase
+    /// has begun or will not run any more, if there are too many tasks, or if the system is sealed.
     pub fn on_shutdown(
         &self,
         phase: Phase,
@@ -147,11 +151,11 @@ impl ActorSystem {
         self.add_shutdown_task(phase, name, task).map(drop)
     }
 
-    /// As [`on_shutdown`](Self::on_shutdown), for a task that may be taken back.
+    /// As [`on_shutdown`](Self::on_shutdown), but returns a handle to cancel the task.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`on_shutdown`](Self::on_shutdown).
     pub fn add_shutdown_task(
         &self,
         phase: Phase,
@@ -170,13 +174,13 @@ impl ActorSystem {
         if self.0.is_sealed() {
             return Err(ShutdownTaskError::sealed(phase, name, task));
         }
-        let task = self.0.ending.phases.add_task(phase, name, task)?;
+        let task = self.0.shutdown.phases.add_task(phase, name, task)?;
         Ok(ShutdownTask { system: self.clone(), task })
     }
 
-    /// Adds a task that waits until an actor has ended. When its phase begins the actor is sent
-    /// `stop`, if that is a message: behind all that it was sent before, and as soon as its mailbox
-    /// has room. That it has ended before is as good.
+    /// Adds a task that waits until an actor has stopped. When its phase begins, the actor is sent
+    /// `stop`, if given: after all messages that it was sent before, and as soon as its mailbox has
+    /// room. The task also succeeds if the actor has stopped before.
     ///
     /// # Errors
     ///
@@ -188,58 +192,59 @@ impl ActorSystem {
         actor: &ActorRef<M>,
         stop: Option<M>,
     ) -> Result<ShutdownTask, ShutdownTaskError> {
-        let ended = Stopped::new(actor.any().clone());
+        let stopped = Stopped::new(actor.any().clone());
         let stop = stop.map(|stop| {
             let actor = actor.clone();
-            // Of one that has ended already nothing is wanted.
+            // An actor that has already stopped needs no message.
             move || async move { drop(actor.send(stop).await) }
         });
-        self.add_boxed(phase, name, crate::shutdown::termination(stop, ended))
+        self.add_boxed(phase, name, crate::shutdown::termination(stop, stopped))
     }
 
-    /// Calls `call` when the system has terminated, on whatever thread that is; at once if it has.
-    /// False if it is never called, because the system was sealed and has not terminated.
-    pub fn on_terminated(&self, call: impl FnOnce(&TerminationReport) + Send + 'static) -> bool {
+    /// Calls `hook` when the system has terminated, on whichever thread that happens; at once if it
+    /// has already. Returns false if the hook will never be called, because the system was sealed
+    /// and has not terminated.
+    pub fn on_terminated(&self, hook: impl FnOnce(&TerminationReport) + Send + 'static) -> bool {
         if self.0.is_sealed() {
-            return self.0.end.report().map(|report| call(&report)).is_some();
+            return self.0.termination.report().map(|report| hook(&report)).is_some();
         }
-        if let Some((call, report)) = self.0.end.add_hook(Box::new(call)) {
-            call(&report);
+        if let Some((hook, report)) = self.0.termination.add_hook(Box::new(hook)) {
+            hook(&report);
         }
         true
     }
 
-    /// As [`terminate`](Self::terminate), for a reason of the host's.
+    /// As [`terminate`](Self::terminate), for a reason that the host gives.
     #[doc(hidden)]
     pub fn terminate_for(&self, reason: Reason) -> Termination {
         self.0.terminate(reason);
         self.when_terminated()
     }
 
-    /// The host waits no longer, and is about to end what is left by force: those are stragglers,
-    /// and that is what all who wait are told.
+    /// For hosts: stop waiting for the actors, which the host is about to stop by force. The actors
+    /// that are alive are reported as stragglers to everyone who waits for the termination.
     #[doc(hidden)]
-    pub fn give_up(&self) -> TerminationReport {
-        let settled = self.0.end.give_up(self.0.alive(), self.shutdown_so_far());
-        self.0.settled(settled);
-        self.report_by_force()
+    pub fn force_termination(&self) -> TerminationReport {
+        let notice = self.0.termination.force_report(self.0.live_paths(), self.shutdown_so_far());
+        self.0.notify_terminated(notice);
+        self.forced_report()
     }
 
-    /// The host has ended everything that there was.
+    /// For hosts: everything that ran on the host has been stopped.
     #[doc(hidden)]
-    pub fn host_ended(&self) {
-        if !self.0.end.is_root_gone() {
-            self.0.root_ended();
+    pub fn host_stopped(&self) {
+        if !self.0.termination.is_root_stopped() {
+            self.0.root_stopped();
         }
     }
 
-    /// The report, or what it would be if all that is alive now were a straggler. For hosts that
-    /// end a system by force.
+    /// For hosts that stop a system by force: the report, or, if there is none yet, one that lists
+    /// all live actors as stragglers.
     #[doc(hidden)]
     #[must_use]
-    pub fn report_by_force(&self) -> TerminationReport {
-        self.0.end.report().unwrap_or_else(|| TerminationReport {
-            reason: self.0.end.reason(),
+    pub fn forced_report(&self) -> TerminationReport {
+        self.0.termination.report().unwrap_or_else(|| TerminationReport {
+            reason: self.0.termination.reason(),
             stragglers: self.tree(),
             shutdown: self.shutdown_so_far(),
         })
@@ -247,88 +252,88 @@ impl ActorSystem {
 }
 
 impl SystemInner {
-    /// Ends the system.
+    /// Terminates the system.
     pub(crate) fn terminate(&self, reason: Reason) {
-        if self.ending.is_run_by_terminate {
-            // The first phase is always known.
+        if self.shutdown.runs_on_terminate {
+            // No phase is named, so none can be unknown.
             let _ = self.run_phases(reason, None);
         } else {
-            self.end.set_reason(reason.as_str());
+            self.termination.set_reason(reason.as_str());
             self.stop_root();
         }
     }
 
     fn run_phases(&self, reason: Reason, from: Option<Phase>) -> Result<(), UnknownPhase> {
-        let ending = &self.ending;
+        let shutdown = &self.shutdown;
         let text = String::from(reason.as_str());
-        if ending.phases.run(reason, from)? == Begin::Already {
+        if shutdown.phases.run(reason, from)? == Begin::Already {
             return Ok(());
         }
-        self.end.set_reason(&text);
-        self.end.begin_driver();
-        let system = self.keep();
-        if ending.ends_system {
+        self.termination.set_reason(&text);
+        self.termination.driver_started();
+        let system = self.clone_inner();
+        if shutdown.terminates_system {
             let task: TaskFuture = Box::pin(StopRoot(system.clone()));
             let phase = Phase::ACTOR_SYSTEM_TERMINATE;
-            // Too late only if a driver runs, which is started below. If there are too many tasks
-            // the driver stops the root by itself.
-            drop(ending.phases.add_task(phase, "stop all actors", task));
+            // The phase can be refused as too late only if a driver is running, but the driver is
+            // spawned below. If there are too many tasks, the driver itself stops the root.
+            drop(shutdown.phases.add_task(phase, "stop all actors", task));
         }
         drop(self.default.spawn(drive(Driver { system, is_done: false })));
         Ok(())
     }
 
-    /// Tells the root to stop.
+    /// Sends the root actor the order to stop.
     fn stop_root(&self) {
-        // AcqRel: only a flag, but others may act by it.
-        self.ending.is_root_told.swap(true, AcqRel);
+        // AcqRel: pairs with the Acquire loads of the flag in `StopRoot` and `drive`.
+        self.shutdown.is_root_stopping.swap(true, AcqRel);
         if let Some(guardians) = self.guardians() {
-            guardians.root.order(STOP);
+            guardians.root.wake_with(STOP);
         }
     }
 
-    /// Tells those who wait that the system has ended.
-    pub(super) fn settled(&self, settled: Option<Settled>) {
-        let Some(mut settled) = settled else { return };
-        // Tasks that will not run any more are not kept.
+    /// Wakes everyone who waits for the termination and calls the hooks, if there is a notice.
+    pub(super) fn notify_terminated(&self, notice: Option<TerminationNotice>) {
+        let Some(mut notice) = notice else { return };
+        // Tasks that will not run any more are dropped.
         if !mutant!("shutdown-tasks-kept") {
-            for task in self.ending.phases.give_up() {
+            for task in self.shutdown.phases.discard_tasks() {
                 let mut task = Some(task);
-                super::contained(&self.default, &mut || drop(task.take()));
+                super::call_catching_panics(&self.default, &mut || drop(task.take()));
             }
         }
-        for waker in settled.take_wakers() {
-            super::wake_contained(&self.default, waker);
+        for waker in notice.take_wakers() {
+            super::wake_catching_panics(&self.default, waker);
         }
-        for hook in core::mem::take(&mut settled.hooks) {
+        for hook in core::mem::take(&mut notice.hooks) {
             let mut hook = Some(hook);
-            super::contained(&self.default, &mut || {
+            super::call_catching_panics(&self.default, &mut || {
                 if let Some(hook) = hook.take() {
-                    hook(&settled.report);
+                    hook(&notice.report);
                 }
             });
         }
     }
 }
 
-/// The task of the last phase.
-struct StopRoot(Counted<SystemInner>);
+/// The task of the last phase: stops the root actor and waits for it.
+struct StopRoot(Arc<SystemInner>);
 
 impl Future for StopRoot {
     type Output = Result<(), Failure>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // Acquire: a flag of this task's own, mostly.
-        if !self.0.ending.is_root_told.load(Acquire) {
+        // Acquire: pairs with the swap in `stop_root`.
+        if !self.0.shutdown.is_root_stopping.load(Acquire) {
             self.0.stop_root();
         }
-        self.0.end.poll_root(cx).map(Ok)
+        self.0.termination.poll_root(cx).map(Ok)
     }
 }
 
-/// Polls the shutdown; see the [module](self).
+/// Marks the life of the driver future; see the [module](self).
 struct Driver {
-    system: Counted<SystemInner>,
+    system: Arc<SystemInner>,
     is_done: bool,
 }
 
@@ -336,80 +341,80 @@ impl Drop for Driver {
     fn drop(&mut self) {
         if !self.is_done {
             self.system.stop_root();
-            let settled = self.system.end.driver_over(Vec::new(), None);
-            self.system.settled(settled);
+            let notice = self.system.termination.driver_finished(Vec::new(), None);
+            self.system.notify_terminated(notice);
         }
     }
 }
 
 async fn drive(mut driver: Driver) {
     let system = driver.system.clone();
-    let mut alarm = Alarm::new(&system.default);
-    let report = poll_fn(|cx| poll_phases(&system, &mut alarm, cx)).await;
-    let ending = &system.ending;
-    if ending.ends_system {
+    let mut timer = DeadlineTimer::new(&system.default);
+    let report = poll_fn(|cx| poll_phases(&system, &mut timer, cx)).await;
+    let shutdown = &system.shutdown;
+    if shutdown.terminates_system {
         // Acquire: as in `StopRoot`.
-        if !ending.is_root_told.load(Acquire) && !mutant!("shutdown-abort-hangs") {
+        if !shutdown.is_root_stopping.load(Acquire) && !mutant!("shutdown-abort-hangs") {
             system.stop_root();
-            let until = u64::try_from(ending.last.as_nanos())
-                .map_or(u64::MAX, |nanos| system.nanos().saturating_add(nanos));
+            let until = u64::try_from(shutdown.last_timeout.as_nanos())
+                .map_or(u64::MAX, |nanos| system.now_nanos().saturating_add(nanos));
             poll_fn(|cx| {
-                alarm.set(Some(until), system.nanos(), cx);
-                let is_late = system.nanos() >= until;
-                if is_late { Poll::Ready(()) } else { system.end.poll_root(cx) }
+                timer.set(Some(until), system.now_nanos(), cx);
+                let is_late = system.now_nanos() >= until;
+                if is_late { Poll::Ready(()) } else { system.termination.poll_root(cx) }
             })
             .await;
         }
-        let is_late = !system.end.is_root_gone();
-        let stragglers = if is_late { system.alive() } else { Vec::new() };
+        let is_late = !system.termination.is_root_stopped();
+        let stragglers = if is_late { system.live_paths() } else { Vec::new() };
         driver.is_done = true;
-        let settled = system.end.driver_over(stragglers, report);
-        system.settled(settled);
+        let notice = system.termination.driver_finished(stragglers, report);
+        system.notify_terminated(notice);
     } else {
-        // The phases were all that was asked for.
+        // The configuration asks only for the phases, not for the termination of the system.
         driver.is_done = true;
-        let settled = system.end.driver_over(Vec::new(), None);
-        system.settled(settled);
+        let notice = system.termination.driver_finished(Vec::new(), None);
+        system.notify_terminated(notice);
     }
 }
 
 fn poll_phases(
     system: &SystemInner,
-    alarm: &mut Alarm,
+    timer: &mut DeadlineTimer,
     cx: &mut Context<'_>,
 ) -> Poll<Option<Report>> {
-    let host = system.default.engine().host();
+    let host = system.default.executor().toolbox();
     let mut guard = |call: &mut dyn FnMut()| {
-        host.guarded(call).map_err(|caught| {
+        host.catch_unwind(call).map_err(|caught| {
             let text = String::from(caught.message());
             let mut caught = Some(caught);
-            super::contained(&system.default, &mut || drop(caught.take()));
+            super::call_catching_panics(&system.default, &mut || drop(caught.take()));
             text
         })
     };
-    let now = system.nanos();
-    match system.ending.phases.poll(now, cx, &mut guard) {
+    let now = system.now_nanos();
+    match system.shutdown.phases.poll(now, cx, &mut guard) {
         Progress::Idle => Poll::Ready(None),
         Progress::Done(report) => Poll::Ready(Some(report)),
         Progress::Running { deadline_nanos } => {
-            alarm.set(deadline_nanos, now, cx);
+            timer.set(deadline_nanos, now, cx);
             Poll::Pending
         }
     }
 }
 
-/// A timer for one time.
-struct Alarm {
+/// A timer for one deadline at a time.
+struct DeadlineTimer {
     timer: Timer,
     armed_for: Option<u64>,
 }
 
-impl Alarm {
+impl DeadlineTimer {
     fn new(executor: &Handle) -> Self {
         Self { timer: executor.timer(), armed_for: None }
     }
 
-    /// Wakes the task at this time.
+    /// Arms the timer to wake the task at this time, unless it is already armed for it.
     fn set(&mut self, at: Option<u64>, now: u64, cx: &mut Context<'_>) {
         if at == self.armed_for && (at.is_none() || self.timer.is_armed()) {
             return;
@@ -421,7 +426,7 @@ impl Alarm {
         };
         let after = Duration::from_nanos(at.saturating_sub(now));
         if self.timer.arm(after, cx.waker().clone()).is_err() {
-            // No timer is to be had: to look again and again is better than to wait for ever.
+            // No timer is available: polling continuously is better than waiting forever.
             self.armed_for = None;
             cx.waker().wake_by_ref();
         }
@@ -429,14 +434,14 @@ impl Alarm {
 }
 
 impl SystemInner {
-    pub(super) fn nanos(&self) -> u64 {
-        self.default.engine().host().nanos()
+    pub(super) fn now_nanos(&self) -> u64 {
+        self.default.executor().toolbox().nanos()
     }
 
-    /// The paths of all that have not ended.
-    fn alive(&self) -> Vec<crate::ActorPath> {
+    /// The paths of all actors that have not stopped.
+    fn live_paths(&self) -> Vec<crate::ActorPath> {
         let guardians = self.guardians();
-        let all = guardians.map_or_else(Vec::new, |guardians| spawn::below(&guardians.root));
+        let all = guardians.map_or_else(Vec::new, |guardians| spawn::descendants(&guardians.root));
         all.iter().map(|actor| actor.path.clone()).collect()
     }
 }

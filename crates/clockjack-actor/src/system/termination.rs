@@ -1,12 +1,14 @@
-//! The end of a system, and those who wait for it.
+//! The termination of a system: its report, and the futures and hooks that wait for it.
 //!
-//! Roles: the *driver* of the coordinated shutdown, if one runs; the *root*, which tells when the
-//! last actor has ended; and *waiters*.
+//! Roles: the *driver* of the coordinated shutdown, if one runs; the *root* actor, whose stop means
+//! that the last actor has stopped; and *waiters*.
 //!
-//! 1. While a driver runs, the root only wakes it; without one it settles the report.
-//! 2. A driver that is done settles the report, also if the root has not ended: then what is alive
-//!    are stragglers. A driver that is dropped before leaves that to the root, unless it has ended.
-//! 3. The report is settled once. Then the waiters are woken and the hooks called, outside of the
+//! 1. While a driver runs, the stop of the root only wakes the driver. Without a driver, the stop
+//!    of the root sets the report.
+//! 2. A driver that finishes sets the report, even if the root has not stopped: the live actors are
+//!    then the stragglers. A driver that is dropped before it has finished leaves the report to the
+//!    root, unless the root has already stopped.
+//! 3. The report is set once. Then the waiters are woken and the hooks are called, outside of the
 //!    lock.
 
 use alloc::{
@@ -20,7 +22,7 @@ use core::{
     task::{Context, Poll, Waker},
 };
 
-use clockjack_sync::{lock::Lock, mutant, waker::AtomicWaker};
+use clockjack_sync::{mutant, spin_lock::SpinLock, waker::AtomicWaker};
 
 use super::ActorSystem;
 use crate::{
@@ -28,26 +30,26 @@ use crate::{
     shutdown::{Abort, Report},
 };
 
-/// How a system has ended.
+/// How a system has terminated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TerminationReport {
-    /// Why.
+    /// Why the system terminated.
     pub reason: String,
     /// Actors that had not stopped when the time was over.
     pub stragglers: Vec<ActorPath>,
-    /// What came of the phases; none if they did not run, or not to their end.
+    /// The report of the shutdown phases; `None` if the phases did not run, or did not finish.
     pub shutdown: Option<Report>,
 }
 
 impl TerminationReport {
-    /// Whether everything has stopped by itself, and all tasks of the shutdown succeeded.
+    /// Whether all actors have stopped in time and all shutdown tasks succeeded.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.stragglers.is_empty() && self.shutdown.as_ref().is_none_or(Report::is_clean)
     }
 
-    /// Why phases were left out; none if none were. The actors were stopped all the same.
+    /// Why phases were skipped; `None` if none were. The actors were stopped all the same.
     #[must_use]
     pub fn aborted(&self) -> Option<&Abort> {
         self.shutdown.as_ref().and_then(|report| report.aborted.as_ref())
@@ -56,10 +58,10 @@ impl TerminationReport {
 
 pub(super) type OnTerminated = Box<dyn FnOnce(&TerminationReport) + Send>;
 
-/// The state of a system's end.
-pub(super) struct End {
-    state: Lock<State>,
-    /// Of the task that waits for the root.
+/// The state of a system's termination.
+pub(super) struct TerminationState {
+    state: SpinLock<State>,
+    /// The waker of the task that waits for the root.
     root: AtomicWaker,
 }
 
@@ -67,87 +69,87 @@ pub(super) struct End {
 struct State {
     reason: Option<String>,
     has_driver: bool,
-    is_root_gone: bool,
+    is_root_stopped: bool,
     report: Option<TerminationReport>,
-    /// Each with its number.
+    /// Each waker with its id.
     waiting: Vec<(u64, Waker)>,
     next_id: u64,
     hooks: Vec<OnTerminated>,
 }
 
-/// Who has to be told of a report.
-pub(super) struct Settled {
+/// A report, with the waiters to wake and the hooks to call.
+pub(super) struct TerminationNotice {
     pub(super) report: TerminationReport,
     waiting: Vec<(u64, Waker)>,
     pub(super) hooks: Vec<OnTerminated>,
 }
 
-/// Why a system ends, if nobody has said more.
-const ASKED: &str = "actor system terminate";
+/// The reason of a termination for which no other reason was given.
+const DEFAULT_REASON: &str = "actor system terminate";
 
-impl End {
+impl TerminationState {
     pub(super) fn new() -> Self {
-        Self { state: Lock::new(State::default()), root: AtomicWaker::new() }
+        Self { state: SpinLock::new(State::default()), root: AtomicWaker::new() }
     }
 
-    /// Says why it will end; the first reason stays.
+    /// Sets the reason of the termination; the first reason stays.
     pub(super) fn set_reason(&self, reason: &str) {
         let reason = reason.to_string();
         self.state.with(|state| _ = state.reason.get_or_insert(reason));
     }
 
-    pub(super) fn begin_driver(&self) {
+    pub(super) fn driver_started(&self) {
         self.state.with(|state| state.has_driver = true);
     }
 
-    /// The last actor has ended.
-    #[must_use = "somebody waits for it"]
-    pub(super) fn root_gone(&self) -> Option<Settled> {
-        let asked = ASKED.to_string();
-        let settled = self.state.with(|state| {
-            state.is_root_gone = true;
-            if state.has_driver { None } else { state.settle(asked, Vec::new(), None) }
+    /// The last actor has stopped.
+    #[must_use = "the waiters have to be notified"]
+    pub(super) fn root_stopped(&self) -> Option<TerminationNotice> {
+        let default_reason = DEFAULT_REASON.to_string();
+        let notice = self.state.with(|state| {
+            state.is_root_stopped = true;
+            if state.has_driver { None } else { state.set_report(default_reason, Vec::new(), None) }
         });
         self.root.wake();
-        settled
+        notice
     }
 
-    /// A host gives up waiting, and tells what is so now.
-    #[must_use = "somebody waits for it"]
-    pub(super) fn give_up(
+    /// The host stops waiting: sets the report to the present state.
+    #[must_use = "the waiters have to be notified"]
+    pub(super) fn force_report(
         &self,
         stragglers: Vec<ActorPath>,
         report: Option<Report>,
-    ) -> Option<Settled> {
-        let asked = ASKED.to_string();
-        self.state.with(|state| state.settle(asked, stragglers, report))
+    ) -> Option<TerminationNotice> {
+        let default_reason = DEFAULT_REASON.to_string();
+        self.state.with(|state| state.set_report(default_reason, stragglers, report))
     }
 
-    /// The driver is done; or was dropped, if there is no report.
-    #[must_use = "somebody waits for it"]
-    pub(super) fn driver_over(
+    /// The driver has finished; or was dropped, if there is no report.
+    #[must_use = "the waiters have to be notified"]
+    pub(super) fn driver_finished(
         &self,
         stragglers: Vec<ActorPath>,
         report: Option<Report>,
-    ) -> Option<Settled> {
-        let asked = ASKED.to_string();
+    ) -> Option<TerminationNotice> {
+        let default_reason = DEFAULT_REASON.to_string();
         self.state.with(|state| {
             state.has_driver = false;
-            if report.is_none() && !state.is_root_gone {
+            if report.is_none() && !state.is_root_stopped {
                 return None;
             }
-            state.settle(asked, stragglers, report)
+            state.set_report(default_reason, stragglers, report)
         })
     }
 
-    /// Whether the last actor has ended; if not, the waker is kept.
+    /// Whether the last actor has stopped; if not, the waker is registered.
     pub(super) fn poll_root(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.root.register(cx.waker());
-        if self.is_root_gone() { Poll::Ready(()) } else { Poll::Pending }
+        if self.is_root_stopped() { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    pub(super) fn is_root_gone(&self) -> bool {
-        self.state.with(|state| state.is_root_gone)
+    pub(super) fn is_root_stopped(&self) -> bool {
+        self.state.with(|state| state.is_root_stopped)
     }
 
     pub(super) fn report(&self) -> Option<TerminationReport> {
@@ -155,10 +157,11 @@ impl End {
     }
 
     pub(super) fn reason(&self) -> String {
-        self.state.with(|state| state.reason.clone()).unwrap_or_else(|| ASKED.to_string())
+        self.state.with(|state| state.reason.clone()).unwrap_or_else(|| DEFAULT_REASON.to_string())
     }
 
-    /// Calls `hook` with the report, at once if there is one; then it comes back with that.
+    /// Adds a hook. If there is a report already, returns the hook with the report, so that the
+    /// caller calls it at once.
     pub(super) fn add_hook(&self, hook: OnTerminated) -> Option<(OnTerminated, TerminationReport)> {
         let mut hook = Some(hook);
         let report = self.state.with(|state| {
@@ -172,19 +175,19 @@ impl End {
 }
 
 impl State {
-    fn settle(
+    fn set_report(
         &mut self,
-        asked: String,
+        default_reason: String,
         stragglers: Vec<ActorPath>,
         shutdown: Option<Report>,
-    ) -> Option<Settled> {
+    ) -> Option<TerminationNotice> {
         if self.report.is_some() && !mutant!("end-settles-twice") {
             return None;
         }
-        let reason = self.reason.clone().unwrap_or(asked);
+        let reason = self.reason.clone().unwrap_or(default_reason);
         let report = TerminationReport { reason, stragglers, shutdown };
         self.report = Some(report.clone());
-        Some(Settled {
+        Some(TerminationNotice {
             report,
             waiting: core::mem::take(&mut self.waiting),
             hooks: core::mem::take(&mut self.hooks),
@@ -192,18 +195,19 @@ impl State {
     }
 }
 
-impl Settled {
-    /// Those who are to be woken.
+impl TerminationNotice {
+    /// The wakers to wake.
     pub(super) fn take_wakers(&mut self) -> impl Iterator<Item = Waker> + use<> {
         core::mem::take(&mut self.waiting).into_iter().map(|(_, waker)| waker)
     }
 }
 
-/// A future of the end of a system. It may be dropped and made anew; the system ends all the same.
-#[must_use = "it does nothing by itself, but the system does"]
+/// A future that completes when the system has terminated. It may be dropped at any time; the
+/// termination continues all the same.
+#[must_use = "await the future to wait for the termination, which proceeds without it"]
 pub struct Termination {
     system: ActorSystem,
-    /// Zero if it does not wait.
+    /// The id of the entry in the list of waiters; 0 if there is none.
     id: u64,
 }
 
@@ -212,19 +216,20 @@ impl Termination {
         Self { system, id: 0 }
     }
 
-    /// The report, if the system has ended.
+    /// The report, if the system has terminated.
     #[must_use]
     pub fn report(&self) -> Option<TerminationReport> {
-        self.system.inner().end.report()
+        self.system.inner().termination.report()
     }
 
-    /// Waits no more; what it has left is to be dropped.
-    fn leave(&mut self) -> Option<Waker> {
+    /// Removes the entry from the list of waiters and returns its waker, to be dropped outside of
+    /// the lock.
+    fn unregister(&mut self) -> Option<Waker> {
         let id = core::mem::take(&mut self.id);
         if id == 0 {
             return None;
         }
-        self.system.inner().end.state.with(|state| {
+        self.system.inner().termination.state.with(|state| {
             let at = state.waiting.iter().position(|one| one.0 == id)?;
             Some(state.waiting.swap_remove(at).1)
         })
@@ -236,9 +241,9 @@ impl Future for Termination {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<TerminationReport> {
         let waker = cx.waker().clone();
-        drop(self.leave());
-        let end = &self.system.inner().end;
-        let (id, report, unused) = end.state.with(|state| match &state.report {
+        drop(self.unregister());
+        let termination = &self.system.inner().termination;
+        let (id, report, unused) = termination.state.with(|state| match &state.report {
             Some(report) => (0, Some(report.clone()), Some(waker)),
             None => {
                 state.next_id += 1;
@@ -255,7 +260,7 @@ impl Future for Termination {
 impl Drop for Termination {
     fn drop(&mut self) {
         if !mutant!("termination-waker-stays") {
-            drop(self.leave());
+            drop(self.unregister());
         }
     }
 }

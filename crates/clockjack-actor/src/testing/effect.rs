@@ -1,63 +1,63 @@
-//! What an actor has done by its context, written down for a test.
+//! The effects of an actor: what it did through its context, recorded for a test.
 
 use alloc::string::String;
 use core::time::Duration;
 
 use clockjack_sched::{JobSpec, Repeat};
 
-use crate::{Actor, ActorPath, Key, cell::State};
+use crate::{Actor, ActorPath, Key, cell::CellState};
 
-/// Something that an actor has done by its context, and that was not refused.
+/// Something that an actor did through its context and that was not refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {
-    /// It has started a child.
+    /// The actor started a child.
     Spawned {
         /// The name of the child.
         name: String,
     },
-    /// It has told a child to stop.
+    /// The actor stopped a child.
     Stopped(ActorPath),
-    /// It watches an actor.
+    /// The actor watches another actor.
     Watched(ActorPath),
-    /// It watches an actor, and wants a message of its own at the end of that.
+    /// The actor watches another actor with a message of its own.
     WatchedWith(ActorPath),
-    /// It does not watch an actor any more.
+    /// The actor stopped watching another actor.
     Unwatched(ActorPath),
-    /// It has given the scheduler a message for somebody.
+    /// The actor scheduled a message.
     Scheduled {
-        /// After how long.
+        /// The delay.
         delay: Duration,
-        /// For whom.
+        /// The receiver.
         receiver: ActorPath,
     },
-    /// It has set a timer.
+    /// The actor set a timer.
     TimerScheduled {
-        /// By this key.
+        /// The key of the timer.
         key: Key,
-        /// For the first time after this long.
+        /// The delay until the timer fires first.
         delay: Duration,
-        /// And then.
+        /// How often the timer fires.
         mode: TimerMode,
-        /// There was an active one of this key, in whose place it is.
+        /// Whether the timer replaces an active one with the same key.
         overriding: bool,
     },
-    /// It has cancelled a timer that was active.
+    /// The actor cancelled an active timer.
     TimerCancelled {
-        /// Of this key.
+        /// The key of the timer.
         key: Key,
     },
-    /// It wants to be told if no message comes for this long.
+    /// The actor set its receive time-out.
     ReceiveTimeoutSet(Duration),
-    /// It does not want that any more.
+    /// The actor cancelled its receive time-out.
     ReceiveTimeoutCancelled,
-    /// It has put a message aside.
+    /// The actor stashed a message.
     Stashed,
-    /// It wants to handle this many of those that were put aside.
+    /// The actor unstashed this many messages.
     Unstashed(usize),
-    /// It has started a future.
+    /// The actor started a future.
     FutureStarted,
-    /// It waits for a future, and handles no messages meanwhile.
+    /// The actor awaits a future, and handles no messages meanwhile.
     FutureAwaited,
 }
 
@@ -68,7 +68,7 @@ pub enum TimerMode {
     Single,
     /// At a fixed rate, of this period.
     FixedRate(Duration),
-    /// This long after each run has ended.
+    /// With a fixed delay after each run.
     FixedDelay(Duration),
 }
 
@@ -82,12 +82,13 @@ impl TimerMode {
     }
 }
 
-impl<A: Actor> State<A> {
-    /// Writes an effect down, if a test wants that; else it is not even made.
+impl<A: Actor> CellState<A> {
+    /// Records an effect, if a test has asked for that; otherwise the effect is not even
+    /// constructed.
     #[inline]
     pub(crate) fn record(&mut self, effect: impl FnOnce() -> Effect) {
-        if let Some(extra) = &mut self.extra
-            && let Some(effects) = &mut extra.effects
+        if let Some(rare) = &mut self.rare
+            && let Some(effects) = &mut rare.effects
         {
             effects.push(effect());
         }

@@ -1,4 +1,4 @@
-//! Actors that wait for answers of each other: told, unless they do not.
+//! Actors that wait for answers of each other: cycles are reported.
 
 use clockjack_actor::{ActorRef, ActorSystem, Context, Next, ReplyTo, RootContext};
 
@@ -84,7 +84,7 @@ fn who_is_answered_already_waits_for_nobody() {
         let told = order(move |_, cx| {
             let request = move |to| {
                 let question = move |_: &mut Node, cx: &mut Context<'_, Node>, to: ReplyTo<u64>| {
-                    // The asker will see it in its next turn, after this one has asked.
+                    // The asker sees it in its next poll, after this one has asked.
                     if is_dropped {
                         drop(to)
                     } else {
@@ -113,7 +113,7 @@ fn who_is_answered_already_waits_for_nobody() {
 
 #[test]
 fn who_goes_on_meanwhile_is_not_on_a_cycle() {
-    // The first goes on with other messages, the second does so or not.
+    // The first continues with other messages, the second does so or not.
     for goes_on in [true, false] {
         let (mut root, _) = start(ActorSystem::builder("t"));
         let cycles = listen(&mut root);

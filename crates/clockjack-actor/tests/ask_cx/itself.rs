@@ -11,8 +11,8 @@ fn tell_of(me: &Node, answer: Result<u64, AskError>) {
     });
 }
 
-const REFUSED: &str = "/user/a has not answered a message of type ask_cx::Msg: it is who asks, \
-                       and takes no messages while it waits (time-out 1s)";
+const REFUSED: &str = "/user/a has not answered a message of type ask_cx::Msg: it asks itself, \
+                       and takes no messages while it waits (timeout 1s)";
 
 #[test]
 fn an_ask_to_oneself_in_a_wait_fails_at_once_and_the_actor_goes_on() {

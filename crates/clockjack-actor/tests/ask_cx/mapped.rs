@@ -154,7 +154,7 @@ fn an_ask_without_answer_is_mapped_too_and_names_target_message_and_time_out() {
     root.run_until_idle();
     ask_kept(&actor, &server);
     root.run_until_idle();
-    assert_eq!(log.take(), [format!("{head}already terminated (time-out 1s)")]);
+    assert_eq!(log.take(), [format!("{head}already terminated (timeout 1s)")]);
     assert_eq!(letters.take(), ["/user/server Msg Stopped"]);
     let told = order(move |_, cx| {
         let map = |_: &mut _, answer: Result<u64, AskError>| {

@@ -30,7 +30,7 @@ fn a_status_is_its_value_or_the_error_that_its_text_says() {
 
 type Question = ReplyTo<u32>;
 
-/// Has a child that asks it, and answers nobody.
+/// Has a child that asks it, and never answers.
 struct Parent {
     log: Log,
     kept: Vec<Question>,
@@ -42,7 +42,7 @@ struct Child {
 }
 
 impl Child {
-    /// What is known at once of a question to the parent.
+    /// The immediate result of an ask to the parent.
     fn ask(&self, when: &str) {
         let mut ask = self.parent.ask(Some, LONG);
         let polled = Pin::new(&mut ask).poll(&mut TaskContext::from_waker(Waker::noop()));
@@ -57,7 +57,7 @@ impl Actor for Child {
     type Msg = ();
 
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
-        // It waits for an answer for as long as it lives.
+        // It waits for an answer until it stops.
         let ask = self.parent.ask(Some, LONG);
         cx.wait(ask, |child, _, answer| {
             child.log.add(format!("answered: {answer:?}"));

@@ -1,4 +1,4 @@
-//! Corners of supervision, signals, death watch and stash.
+//! Corner cases of supervision, signals, death watch and stash.
 
 use core::time::Duration;
 
@@ -9,12 +9,12 @@ use clockjack_actor::{
 
 use crate::{
     bench::{Log, start},
-    puppet::{Msg, Plan, act, events, props, run},
+    scripted_actor::{Msg, Plan, act, events, props, run},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Lives with so many others one below the other.
+/// A chain of this many actors, each the child of the one before.
 fn line(log: &Log, below: u32) -> Plan {
     let log = log.clone();
     Plan::default().started(move |me, cx| {
@@ -188,7 +188,7 @@ fn a_failure_of_an_earlier_actor_of_that_name_is_ignored() {
     new.tell(Msg::Born).unwrap();
     root.run_until_idle();
     assert_eq!(log.take(), ["a/x is 1"]);
-    // Of the one that is there it would not be.
+    // The same failure of the present actor would not be ignored.
     failure(&new);
     root.run_until_idle();
     assert_eq!(log.take()[1..], ["a/x PreRestart", "a/x started"]);
@@ -240,7 +240,7 @@ fn one_of_whom_nobody_knows_has_ended() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();
     let w = root.spawn("w", props(&log)).unwrap();
-    // Of a system that has ended, and of nobody.
+    // An actor of a terminated system, and an unknown one.
     let (mut other, _) = start(ActorSystem::builder("other"));
     let gone = other.spawn("gone", props(&Log::default())).unwrap();
     drop(other);

@@ -1,4 +1,4 @@
-//! What runs actors on one thread, and what its builder is told.
+//! Single-threaded hosts, and the settings of their builder.
 
 use alloc::sync::Arc;
 use core::{
@@ -16,7 +16,7 @@ use clockjack_time::Resolution;
 
 use crate::{
     bench::{Log, start},
-    puppet::{Msg, props},
+    scripted_actor::{Msg, props},
 };
 
 /// A host that cannot catch panics.
@@ -52,7 +52,7 @@ fn what_the_host_does_not_catch_no_strategy_is_asked_about() {
     assert_eq!(log.take(), ["a started"]);
 }
 
-/// A system in which each message brings the next; how many have come.
+/// A system in which each message causes the next; counts the messages.
 fn endless() -> (RootContext, Arc<AtomicU32>) {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let count = Arc::new(AtomicU32::new(0));
@@ -79,7 +79,7 @@ fn a_crank_is_turned_until_it_is_told_to_stop() {
     assert!(so_far >= 100);
     root.blocking_dispatch_loop(until(so_far + 100));
     assert!(count.load(Relaxed) >= so_far + 100);
-    // Not one more than it takes to ask.
+    // Not one step more than the question needs.
     let so_far = count.load(Relaxed);
     root.blocking_dispatch_loop(|| true);
     assert!(pin!(root.run_until(|| true)).poll(&mut cx).is_ready());

@@ -1,4 +1,4 @@
-//! Lanes, bounds and losses of a mailbox, and how much of it is taken in a turn.
+//! Message kinds, bounds and losses of a mailbox, and how many messages one poll handles.
 
 use alloc::sync::Arc;
 use core::{
@@ -13,7 +13,7 @@ use clockjack_actor::{
 
 use crate::{
     bench::{Log, start},
-    puppet::{Msg, events, props, run},
+    scripted_actor::{Msg, events, props, run},
 };
 
 #[test]
@@ -36,7 +36,7 @@ fn the_system_goes_before_control_messages_and_these_before_all_others() {
     root.run_until_idle();
     let expected = ["w sees a end", "w control 1", "w control 2", "w user 1", "w user 2"];
     assert_eq!(log.take(), expected);
-    // A stop leaves even control messages behind.
+    // A stop overtakes even control messages.
     w.tell_control(Msg::Say("too late")).unwrap();
     root.system().stop(&w).unwrap();
     root.run_until_idle();
@@ -64,7 +64,7 @@ fn a_mailbox_has_room_for_a_thousand_and_gives_back_what_is_beyond() {
     assert!(refused.is_stopped() && matches!(refused.into_inner(), Msg::Say("later")));
 }
 
-/// What is lost, and why, of three messages for one that has room for one.
+/// Which of three messages to a mailbox for one message are lost, and why.
 fn losses(overflow: Overflow) -> (Vec<String>, Vec<String>) {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, told) = (Log::default(), Log::default());
@@ -83,7 +83,7 @@ fn losses(overflow: Overflow) -> (Vec<String>, Vec<String>) {
 #[test]
 fn every_loss_is_a_dead_letter_with_its_reason() {
     let full = "dead letter for /user/a: the mailbox is full";
-    let evicted = "dead letter for /user/a: a newer message has its room";
+    let evicted = "dead letter for /user/a: a newer message took its place";
     let stopped = "dead letter for /user/a: its receiver has stopped";
     for (overflow, handled, lost) in [
         (Overflow::Fail, "a one", vec![full, full]),

@@ -1,4 +1,4 @@
-//! What an actor, its address and its system are.
+//! The shape of actors, references and systems.
 
 use alloc::rc::Rc;
 use core::cell::Cell;
@@ -14,10 +14,10 @@ use alloc::sync::Arc;
 
 use crate::{
     bench::{Log, start},
-    puppet::{Msg, Plan, events, props, run},
+    scripted_actor::{Msg, Plan, events, props, run},
 };
 
-/// Neither it nor its messages may leave their thread.
+/// Neither the actor nor its messages may leave their thread.
 struct Local {
     sum: Rc<Cell<u32>>,
     has_child: bool,
@@ -74,7 +74,7 @@ fn a_closure_is_an_actor_and_a_restart_takes_a_fresh_one() {
     assert_eq!(log.take(), ["1", "3", "3", "4"]);
 }
 
-/// Writes down where it is.
+/// Records its address in memory.
 struct Placed(Log);
 
 impl Actor for Placed {
@@ -152,7 +152,7 @@ fn an_actor_is_found_by_its_path_and_the_type_of_its_messages() {
     assert_eq!(find("user/a").unwrap_err(), LookupError::NotAPath("user/a".into()));
     let other = root.system().lookup::<u8>("/user/a").unwrap_err();
     assert_eq!(other, LookupError::OtherMessages(a.path()));
-    // By name and by pid, and the pid alone tells two of one name apart.
+    // By name and by pid; only the pid distinguishes two actors of one name.
     assert_eq!(a.path().to_string(), "/user/a");
     a.tell(Msg::Stop).unwrap();
     root.run_until_idle();
@@ -194,7 +194,7 @@ fn guardians_are_actors() {
     drop(root.system().terminate());
     root.run_until_idle();
     assert!(user.is_stopped());
-    // `/system` is there as long as there are users.
+    // `/system` exists as long as there are actors under `/user`.
     assert_eq!(log.take(), ["/user has ended", "PostStop"]);
 }
 
@@ -219,7 +219,7 @@ fn a_failure_tells_who_failed_by_what_and_how_often_before() {
         root.run_until_idle();
     }
     let seen = seen.lock().unwrap();
-    // Whoever writes them down may raise its voice with the count.
+    // A logger can choose its level by the count.
     let restarts: Vec<_> = seen.iter().map(|info| info.restart_stats.restarts).collect();
     assert_eq!(restarts, [0, 1, 2]);
     let last = seen.last().unwrap();
@@ -280,7 +280,7 @@ fn messages_of_the_system_become_typed_signals() {
     log.take();
     let order = |order: SystemMessage| w.try_send_system(order).unwrap();
     let end = || SystemMessage::Terminated(Terminated::new(a.pid(), a.path(), None));
-    // Nobody is told of an end for which it has not asked.
+    // An actor that does not watch is not notified.
     order(end());
     root.run_until_idle();
     assert!(log.take().is_empty());

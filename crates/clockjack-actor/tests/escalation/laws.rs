@@ -1,4 +1,4 @@
-//! Failures on their way up: stages, sinks, the root.
+//! Escalation of failures: stages, sinks, the root.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -12,10 +12,10 @@ use clockjack_actor::{
 
 use crate::{
     bench::{Log, start, start_seeded},
-    puppet::{Msg, Plan, props, run, short},
+    scripted_actor::{Msg, Plan, props, run, short},
 };
 
-/// Takes after having refused so many times.
+/// Accepts after this many refusals.
 fn reluctant(
     log: &Log,
     refusals: u32,
@@ -32,12 +32,12 @@ fn reluctant(
     })
 }
 
-/// A system in which all failures of top level actors are left to the root.
+/// A system in which all failures of top-level actors are escalated to the root.
 fn escalating() -> SystemBuilder {
     ActorSystem::builder("t").supervise_users(Scope::OneForOne, Strategy::escalate())
 }
 
-/// `a` with a child `x`, whose failures `a` leaves to who is above.
+/// `a` with a child `x`, whose failures `a` escalates.
 fn line(root: &mut RootContext, log: &Log) -> [ActorRef<Msg>; 2] {
     let props_of_a = props(log).supervise_children(Scope::OneForOne, Strategy::escalate());
     let a = root.spawn("a", props_of_a).unwrap();
@@ -100,7 +100,7 @@ fn each_level_sees_its_own_stage_and_may_settle_it() {
     let lines = log.take();
     assert_eq!(lines[0], "a/mid is left with /user/a/mid/x ? (failed of /user/a/mid/x)");
     assert_eq!(lines[1], "a hears that /user/a/mid stop (failed of /user/a/mid/x)");
-    // The sink of `mid` is that of its child too, which has none.
+    // The sink of `mid` also serves its child, which has none.
     let expected = [EscalationStage::Initial, EscalationStage::Escalated { hops: 1 }];
     assert_eq!(*stages.lock().unwrap(), expected);
     assert!(x.is_stopped() && !a.is_stopped());
@@ -124,7 +124,7 @@ fn a_child_has_the_sink_of_its_parent_unless_it_has_its_own() {
     root.run_until_idle();
     assert_eq!(of_a.take(), ["took /user/a/x Initial"]);
     assert_eq!(of_y.take(), ["took /user/a/y Initial"]);
-    // What the actor settles itself is told to no sink.
+    // A failure that the actor's own strategy handles reaches no sink.
     let settled = props(&log).supervise(Strategy::restart()).escalation(reluctant(&of_a, 0));
     let b = root.spawn("b", settled).unwrap();
     b.tell(Msg::Fail).unwrap();
@@ -149,7 +149,7 @@ fn what_a_sink_refuses_is_offered_again_until_it_is_taken() {
         assert_eq!(sunk.take(), expected);
     }
     assert!(root.system().take_escalations().is_empty());
-    // The sink of an actor that ends has lost its turn.
+    // The sink of an actor that stops is not offered anything again.
     run(&mut root, &b, |_, cx| {
         let log = Log::default();
         cx.spawn_child("x", props(&log))?.tell(Msg::Fail)?;
@@ -285,7 +285,7 @@ fn each_failure_at_the_root_is_published_to_all_subscribers_before_anybody_acts_
         "sink /user/a/x",
     ];
     assert_eq!(lines, expected);
-    // What somebody on the way up settles is not published.
+    // A failure that an ancestor handles is not published.
     let settled = root.spawn("b", props(&quiet).supervise(Strategy::restart())).unwrap();
     settled.tell(Msg::Fail).unwrap();
     root.run_until_idle();
@@ -319,7 +319,7 @@ fn a_host_may_have_a_parent_decide_again() {
     let log = Log::default();
     let props_of_a = props(&log).supervise_children(Scope::OneForOne, Strategy::restart());
     let a = root.spawn("a", props_of_a).unwrap();
-    // A child whose failures go to its parent by a sink, besides the way that they go anyway.
+    // A child whose failures go to its parent through a sink, in addition to the usual escalation.
     let (to, parent) = (log.clone(), a.clone());
     run(&mut root, &a, move |_, cx| {
         let pid = parent.pid();

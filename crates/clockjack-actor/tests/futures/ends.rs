@@ -7,7 +7,7 @@ use super::{
     bench::{Log, start},
     fail,
     gate::{Gate, Passing},
-    order, puppet, say,
+    order, say, scripted_actor,
 };
 
 fn begin(actor: &ActorRef<Order>, future: Passing, is_exclusive: bool) {
@@ -34,7 +34,7 @@ fn a_restart_drops_futures_before_the_hook_and_their_wakers_do_nothing_then() {
     for is_exclusive in [false, true] {
         let (mut root, _) = start(ActorSystem::builder("t"));
         let (log, gate) = (Log::default(), Gate::default());
-        let props = Props::new(puppet(&log)).supervise(Strategy::restart());
+        let props = Props::new(scripted_actor(&log)).supervise(Strategy::restart());
         let actor = root.spawn("a", props).unwrap();
         begin(&actor, gate.passing(&log), is_exclusive);
         root.run_until_idle();
@@ -56,7 +56,7 @@ fn a_stop_drops_futures_before_the_hook_also_in_a_wait() {
     for is_exclusive in [false, true] {
         let (mut root, _) = start(ActorSystem::builder("t"));
         let (log, gate) = (Log::default(), Gate::default());
-        let actor = root.spawn("a", puppet(&log)).unwrap();
+        let actor = root.spawn("a", scripted_actor(&log)).unwrap();
         begin(&actor, gate.passing(&log), is_exclusive);
         root.run_until_idle();
         root.system().stop(&actor).unwrap();
@@ -74,7 +74,7 @@ fn a_stop_drops_futures_before_the_hook_also_in_a_wait() {
 fn a_host_that_ends_drops_the_futures_of_its_actors() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, gate) = (Log::default(), Gate::default());
-    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
     begin(&actor, gate.passing(&log), true);
     root.run_until_idle();
     drop(root);
@@ -89,7 +89,7 @@ fn a_panic_in_a_poll_is_a_failure_of_the_actor_and_the_future_is_not_polled_agai
         let (mut root, _) = start(ActorSystem::builder("t"));
         let log = Log::default();
         let is_resumed = format!("{strategy:?}") == format!("{:?}", Strategy::resume());
-        let actor = root.spawn("a", Props::new(puppet(&log)).supervise(strategy)).unwrap();
+        let actor = root.spawn("a", Props::new(scripted_actor(&log)).supervise(strategy)).unwrap();
         let held = Gate::default().passing(&log);
         actor
             .tell(order(move |me, cx| {
@@ -116,7 +116,7 @@ fn errors_and_panics_of_what_comes_after_a_future_are_failures_too() {
     for is_panic in [false, true] {
         let (mut root, _) = start(ActorSystem::builder("t"));
         let log = Log::default();
-        let props = Props::new(puppet(&log)).supervise(Strategy::restart());
+        let props = Props::new(scripted_actor(&log)).supervise(Strategy::restart());
         let actor = root.spawn("a", props).unwrap();
         actor
             .tell(order(move |_, cx| {
@@ -149,7 +149,7 @@ impl Drop for Grudge {
 fn panics_in_the_drops_of_futures_are_contained_each() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();
-    let props = Props::new(puppet(&log)).supervise(Strategy::restart());
+    let props = Props::new(scripted_actor(&log)).supervise(Strategy::restart());
     let actor = root.spawn("a", props).unwrap();
     let to = log.clone();
     actor
@@ -178,7 +178,7 @@ fn panics_in_the_drops_of_futures_are_contained_each() {
 fn a_future_may_stop_its_actor() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();
-    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
     let other = Gate::default().passing(&log);
     actor
         .tell(order(move |_, cx| {
@@ -231,11 +231,11 @@ fn an_actor_that_stops_starts_no_future() {
 fn a_waker_that_outlives_its_actor_is_harmless() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, gate) = (Log::default(), Gate::default());
-    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
     begin(&actor, gate.passing(&log), false);
     root.run_until_idle();
     let waker = gate.waker().unwrap();
-    // Hangs on the board when the actor ends.
+    // It is on the woken list when the actor stops.
     waker.wake_by_ref();
     root.system().stop(&actor).unwrap();
     drop(actor);

@@ -6,7 +6,7 @@ use super::{
     Order,
     bench::{Log, start},
     gate::Gate,
-    order, puppet, say, says,
+    order, say, says, scripted_actor,
 };
 
 fn lend(actor: &ActorRef<Order>, gate: &Gate, log: &Log) {
@@ -31,7 +31,7 @@ fn lend(actor: &ActorRef<Order>, gate: &Gate, log: &Log) {
 fn a_lent_actor_handles_nothing_until_it_is_back() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, gate) = (Log::default(), Gate::default());
-    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
     lend(&actor, &gate, &log);
     say(&actor, "message");
     actor.tell_control(order(|me, _| me.log.add("control"))).unwrap();
@@ -49,7 +49,7 @@ fn a_lent_actor_handles_nothing_until_it_is_back() {
 fn other_futures_wait_for_a_lent_actor() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, one, two) = (Log::default(), Gate::default(), Gate::default());
-    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
     let shared = one.passing(&log);
     actor
         .tell(order(move |_, cx| {
@@ -70,7 +70,7 @@ fn other_futures_wait_for_a_lent_actor() {
 fn a_stop_takes_the_actor_back_and_it_hears_of_its_end() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, gate) = (Log::default(), Gate::default());
-    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
     lend(&actor, &gate, &log);
     root.run_until_idle();
     root.system().stop(&actor).unwrap();
@@ -89,7 +89,7 @@ fn a_panic_while_it_is_lent_fails_the_actor_which_is_back_by_then() {
     for (strategy, sum) in [(Strategy::resume(), "sum 5"), (Strategy::restart(), "sum 0")] {
         let (mut root, _) = start(ActorSystem::builder("t"));
         let log = Log::default();
-        let actor = root.spawn("a", Props::new(puppet(&log)).supervise(strategy)).unwrap();
+        let actor = root.spawn("a", Props::new(scripted_actor(&log)).supervise(strategy)).unwrap();
         for in_closure in [true, false] {
             actor
                 .tell(order(move |_, cx| {
@@ -112,7 +112,7 @@ fn a_panic_while_it_is_lent_fails_the_actor_which_is_back_by_then() {
 fn an_error_of_a_future_that_borrows_is_a_failure() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();
-    let props = Props::new(puppet(&log)).supervise(Strategy::restart());
+    let props = Props::new(scripted_actor(&log)).supervise(Strategy::restart());
     let actor = root.spawn("a", props).unwrap();
     actor
         .tell(order(|_, cx| {
@@ -133,7 +133,7 @@ fn an_error_of_a_future_that_borrows_is_a_failure() {
 fn a_host_that_ends_drops_the_future_before_the_actor() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, gate) = (Log::default(), Gate::default());
-    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
     lend(&actor, &gate, &log);
     root.run_until_idle();
     drop(root);
@@ -147,7 +147,7 @@ fn a_host_that_ends_drops_the_future_before_the_actor() {
 fn an_actor_is_lent_again_and_again() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();
-    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
     for _ in 0..100 {
         actor
             .tell(order(|_, cx| {
@@ -170,11 +170,11 @@ fn an_actor_is_lent_again_and_again() {
 fn a_lent_actor_goes_on_when_a_failure_of_a_child_is_resumed_above() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, gate) = (Log::default(), Gate::default());
-    let props = Props::new(puppet(&log))
+    let props = Props::new(scripted_actor(&log))
         .supervise(Strategy::resume())
         .supervise_children(Scope::OneForOne, Strategy::escalate());
     let actor = root.spawn("a", props).unwrap();
-    let quiet = puppet(&Log::default());
+    let quiet = scripted_actor(&Log::default());
     actor.tell(order(move |_, cx| drop(cx.spawn_child("child", quiet)))).unwrap();
     lend(&actor, &gate, &log);
     root.run_until_idle();

@@ -9,14 +9,14 @@ use clockjack_actor::{ActorSystem, FutureRefusedKind, Next, Props};
 use super::{
     bench::{Log, start},
     gate::Gate,
-    order, puppet, say,
+    order, say, scripted_actor,
 };
 
 #[test]
 fn more_than_the_bound_are_refused_and_come_back() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, gate) = (Log::default(), Gate::default());
-    let actor = root.spawn("a", Props::new(puppet(&log)).futures(2, 0)).unwrap();
+    let actor = root.spawn("a", Props::new(scripted_actor(&log)).futures(2, 0)).unwrap();
     let futures = [0, 1, 2].map(|_| gate.passing(&log));
     actor
         .tell(order(move |me, cx| {
@@ -37,7 +37,7 @@ fn more_than_the_bound_are_refused_and_come_back() {
 fn a_thousand_futures_are_each_polled_only_when_they_were_woken() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();
-    let actor = root.spawn("a", Props::new(puppet(&log)).futures(1_000, 0)).unwrap();
+    let actor = root.spawn("a", Props::new(scripted_actor(&log)).futures(1_000, 0)).unwrap();
     let gates: Vec<Gate> = (0..1_000).map(|_| Gate::default()).collect();
     let quiet = Log::default();
     let futures: Vec<_> = gates.iter().map(|gate| gate.passing(&quiet)).collect();
@@ -74,7 +74,7 @@ fn a_thousand_futures_are_each_polled_only_when_they_were_woken() {
 fn futures_that_are_always_ready_to_be_polled_do_not_starve_a_stop() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();
-    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
     actor
         .tell(order(|_, cx| {
             let busy = core::future::poll_fn(|cx| {
@@ -98,7 +98,7 @@ fn futures_that_are_always_ready_to_be_polled_do_not_starve_a_stop() {
     assert_eq!(log.take(), ["started", "PostStop", "actor dropped with 0"]);
 }
 
-/// Every output arrives exactly once, whoever opens the gates.
+/// Every output arrives exactly once, no matter which thread opens the gates.
 #[test]
 fn what_threads_open_arrives_once_each() {
     const THREADS: usize = 3;
@@ -106,7 +106,7 @@ fn what_threads_open_arrives_once_each() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, quiet) = (Log::default(), Log::default());
     let max = u16::try_from(THREADS * EACH).unwrap();
-    let actor = root.spawn("a", Props::new(puppet(&log)).futures(max, 64)).unwrap();
+    let actor = root.spawn("a", Props::new(scripted_actor(&log)).futures(max, 64)).unwrap();
     let gates: Vec<Gate> = (0..THREADS * EACH).map(|_| Gate::default()).collect();
     let futures: Vec<_> = gates.iter().map(|gate| gate.passing(&quiet)).collect();
     let done = Arc::new(AtomicU32::new(0));

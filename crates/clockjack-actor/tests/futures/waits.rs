@@ -1,4 +1,4 @@
-//! What runs while a future is under way, and in which order.
+//! What runs while a future is pending, and in which order.
 
 use alloc::rc::Rc;
 use core::time::Duration;
@@ -8,14 +8,14 @@ use clockjack_actor::{ActorSystem, FutureRefusedKind, Next};
 use super::{
     bench::{Log, start},
     gate::Gate,
-    order, puppet, say, says,
+    order, say, says, scripted_actor,
 };
 
 #[test]
 fn a_spawned_future_lets_messages_pass_and_its_output_comes_to_the_actor() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, gate) = (Log::default(), Gate::default());
-    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
     let future = gate.passing(&log);
     actor
         .tell(order(move |_, cx| {
@@ -42,8 +42,8 @@ fn a_spawned_future_lets_messages_pass_and_its_output_comes_to_the_actor() {
 fn a_wait_holds_user_messages_back_but_not_control_messages_or_signals() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, gate) = (Log::default(), Gate::default());
-    let actor = root.spawn("a", puppet(&log)).unwrap();
-    let other = root.spawn("b", puppet(&Log::default())).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
+    let other = root.spawn("b", scripted_actor(&Log::default())).unwrap();
     let (future, target) = (gate.passing(&log), other.clone());
     actor
         .tell(order(move |_, cx| {
@@ -74,7 +74,7 @@ fn a_wait_holds_user_messages_back_but_not_control_messages_or_signals() {
 fn stashed_messages_stay_behind_a_wait() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, gate) = (Log::default(), Gate::default());
-    let props = clockjack_actor::Props::new(puppet(&log)).stash(4);
+    let props = clockjack_actor::Props::new(scripted_actor(&log)).stash(4);
     let actor = root.spawn("a", props).unwrap();
     let future = gate.passing(&log);
     actor
@@ -96,7 +96,7 @@ fn stashed_messages_stay_behind_a_wait() {
 fn a_spawned_future_ends_while_the_actor_waits_for_another() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, one, two) = (Log::default(), Gate::default(), Gate::default());
-    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
     let (shared, exclusive) = (one.passing(&log), two.passing(&log));
     actor
         .tell(order(move |_, cx| {
@@ -118,7 +118,7 @@ fn a_spawned_future_ends_while_the_actor_waits_for_another() {
 fn what_comes_after_a_wait_may_wait_again_before_any_message() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, one, two) = (Log::default(), Gate::default(), Gate::default());
-    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
     let (first, second) = (one.passing(&log), two.passing(&log));
     actor
         .tell(order(move |_, cx| {
@@ -146,7 +146,7 @@ fn what_comes_after_a_wait_may_wait_again_before_any_message() {
 fn a_second_wait_is_refused_and_both_parts_come_back() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, gate) = (Log::default(), Gate::default());
-    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
     let (one, two) = (gate.passing(&log), Gate::default().passing(&log));
     actor
         .tell(order(move |me, cx| {
@@ -167,7 +167,7 @@ fn a_second_wait_is_refused_and_both_parts_come_back() {
 fn an_actor_waits_from_its_start_and_for_the_time_of_the_scheduler() {
     let (mut root, clock) = start(ActorSystem::builder("t"));
     let log = Log::default();
-    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
     let delay = root.system().scheduler().delays().delay(Duration::from_millis(5));
     actor
         .tell(order(move |_, cx| {
@@ -193,7 +193,7 @@ fn an_actor_waits_from_its_start_and_for_the_time_of_the_scheduler() {
 fn a_future_that_wakes_itself_while_it_is_polled_is_polled_again() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();
-    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
     let mut left = 3_u32;
     let future = core::future::poll_fn(move |cx| {
         if left == 0 {
@@ -216,7 +216,7 @@ fn a_future_that_wakes_itself_while_it_is_polled_is_polled_again() {
 fn a_local_future_need_not_be_send() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();
-    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let actor = root.spawn("a", scripted_actor(&log)).unwrap();
     actor
         .tell(order(|_, cx| {
             let shared = Rc::new(5);

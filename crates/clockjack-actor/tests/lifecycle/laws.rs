@@ -1,10 +1,10 @@
-//! How an actor starts and ends.
+//! How an actor starts and stops.
 
 use clockjack_actor::{ActorRef, ActorSystem, EventKinds, Next, Signal, SpawnErrorKind};
 
 use crate::{
     bench::{Log, start},
-    puppet::{Msg, Plan, events, props, run},
+    scripted_actor::{Msg, Plan, events, props, run},
     watch::watch,
 };
 
@@ -114,7 +114,7 @@ fn signals_may_be_left_unhandled_but_for_the_end_of_one_that_is_watched() {
     });
     assert!(a.is_stopped());
     let told = told.take();
-    assert!(told[0].starts_with("/user/a stop (an actor that it watches has ended"), "{told:?}");
+    assert!(told[0].starts_with("/user/a stop (a watched actor has stopped"), "{told:?}");
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_system_that_terminates_stops_all_in_reverse_order() {
     assert_eq!(*refused.kind(), SpawnErrorKind::Stopping);
 }
 
-/// An actor as small as can be.
+/// The smallest possible actor.
 struct Leaf;
 
 impl clockjack_actor::Actor for Leaf {
@@ -248,7 +248,7 @@ fn many_actors_stop_at_once() {
 
 #[test]
 fn a_line_of_ten_thousand_parents_ends_without_deep_calls() {
-    // A call for each level would not fit.
+    // A call per level would overflow the stack.
     let small = std::thread::Builder::new().stack_size(256 << 10);
     small.spawn(end_a_long_line).unwrap().join().unwrap();
 }
@@ -266,7 +266,7 @@ fn end_a_long_line() {
     root.run_until_idle();
     assert!(end.report().unwrap().is_clean());
     drop((end, top, root));
-    // The last one keeps all above it, and goes with them.
+    // The last actor keeps all its ancestors alive, and is freed with them.
     drop(last);
     drop(deepest);
 }
@@ -274,7 +274,7 @@ fn end_a_long_line() {
 #[test]
 fn twenty_thousand_actors_that_came_and_went_leave_nothing_behind() {
     for listens in [false, true] {
-        // Room for a few at a time: what stays behind takes it.
+        // Room for a few actors at a time: a leaked actor would take it.
         let limits = clockjack_actor::Limits::DEFAULT.processes(20);
         let (mut root, _) = start(ActorSystem::builder("t").limits(limits));
         let told = Log::default();

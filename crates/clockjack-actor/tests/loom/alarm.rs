@@ -6,7 +6,7 @@ use core::{
     task::{Poll, Waker},
 };
 
-use clockjack_actor::ask::slot::{Asker, Home, Slot, pair};
+use clockjack_actor::ask::slot::{Asker, ReplySlot, SlotOwner, pair};
 use clockjack_time::Tick;
 use loom::thread;
 
@@ -22,13 +22,13 @@ impl Wake for Woken {
     }
 }
 
-/// Frees the slots that come back.
+/// Frees the slots that are returned.
 struct Nowhere;
 
-impl Home for Nowhere {
+impl SlotOwner for Nowhere {
     type Timers = Clockwork;
 
-    fn take_back(self, slot: Box<Slot<Self>>) {
+    fn reclaim(self, slot: Box<ReplySlot<Self>>) {
         drop(slot);
     }
 }
@@ -45,7 +45,7 @@ fn poll(asker: &Waits, woken: &StdArc<Woken>, until: u64) -> Poll<()> {
 fn meets(before: &'static [u64], wanted: u64, now: u64) {
     loom::model(move || {
         let clockwork = Clockwork::new();
-        let (asker, replier) = pair(Slot::new(0, clockwork.clone()), Nowhere);
+        let (asker, replier) = pair(ReplySlot::new(0, clockwork.clone()), Nowhere);
         let woken = StdArc::new(Woken::default());
         for until in before {
             assert!(poll(&asker, &woken, *until).is_pending());

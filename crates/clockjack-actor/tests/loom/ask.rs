@@ -6,7 +6,7 @@ use core::{
     task::Waker,
 };
 
-use clockjack_actor::ask::slot::{Asker, Home, Outcome, Replier, Slot, pair};
+use clockjack_actor::ask::slot::{Asker, Replier, ReplyOutcome, ReplySlot, SlotOwner, pair};
 use loom::{
     sync::{Arc, Mutex},
     thread,
@@ -14,15 +14,15 @@ use loom::{
 
 use crate::clockwork::Clockwork;
 
-/// Keeps the slots that have come back.
+/// Keeps the slots that were returned.
 #[derive(Clone)]
 #[expect(clippy::vec_box, reason = "slots are handed over in their boxes")]
-struct Shelf(Arc<Mutex<Vec<Box<Slot<Self>>>>>);
+struct Shelf(Arc<Mutex<Vec<Box<ReplySlot<Self>>>>>);
 
-impl Home for Shelf {
+impl SlotOwner for Shelf {
     type Timers = Clockwork;
 
-    fn take_back(self, slot: Box<Slot<Self>>) {
+    fn reclaim(self, slot: Box<ReplySlot<Self>>) {
         let shelf = Arc::clone(&self.0);
         shelf.lock().unwrap().push(slot);
     }
@@ -34,7 +34,7 @@ impl Shelf {
     }
 
     fn pair(&self) -> (Asker<Box<u32>, Self>, Replier<Box<u32>, Self>) {
-        pair(Slot::new(0, Clockwork::new()), self.clone())
+        pair(ReplySlot::new(0, Clockwork::new()), self.clone())
     }
 
     /// How many slots have come home, which are forgotten.
@@ -66,9 +66,9 @@ fn an_answer_and_a_time_out_agree_on_who_was_first() {
                 false
             }
         });
-        let gives_up = thread::spawn(move || match asker.give_up() {
-            Some(Outcome::Answered(answer)) => *answer == 7,
-            Some(Outcome::Dropped) => panic!("it was answered"),
+        let gives_up = thread::spawn(move || match asker.cancel() {
+            Some(ReplyOutcome::Answered(answer)) => *answer == 7,
+            Some(ReplyOutcome::Dropped) => panic!("it was answered"),
             None => false,
         });
         let (was_sent, was_got) = (replies.join().unwrap(), gives_up.join().unwrap());
@@ -113,8 +113,8 @@ fn an_asker_that_waits_is_woken_by_an_answer_or_a_drop() {
             let (asker, woken, is_settled) = waits.join().unwrap();
             assert!(is_settled || woken.0.load(SeqCst) > 0, "it sleeps for ever");
             match asker.take() {
-                Outcome::Answered(answer) => assert!(answers && *answer == 7),
-                Outcome::Dropped => assert!(!answers),
+                ReplyOutcome::Answered(answer) => assert!(answers && *answer == 7),
+                ReplyOutcome::Dropped => assert!(!answers),
             }
             assert_eq!(shelf.empty(), 1);
         });
@@ -132,12 +132,12 @@ fn an_asker_that_takes_its_answer_at_once_leaves_the_slot_to_who_still_wakes() {
             if !asker.poll(Waker::noop()) {
                 return Some(asker);
             }
-            assert_eq!(asker.take(), Outcome::Answered(Box::new(7)));
+            assert_eq!(asker.take(), ReplyOutcome::Answered(Box::new(7)));
             None
         });
         replies.join().unwrap();
         if let Some(asker) = takes.join().unwrap() {
-            assert_eq!(asker.take(), Outcome::Answered(Box::new(7)));
+            assert_eq!(asker.take(), ReplyOutcome::Answered(Box::new(7)));
         }
         assert_eq!(shelf.empty(), 1);
     });

@@ -24,10 +24,10 @@ use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Ask, Context, Failure, Limits, Mailbox, Next, Overflow, Props,
     ReplyTo, RootContext, Sending,
 };
-use clockjack_exec::{Handle, custom::run_next};
+use clockjack_exec::{Handle, custom_task::run_next};
 use clockjack_sync::{
     mpsc::Pop,
-    prim::{
+    primitive::{
         UnsafeCell,
         atomic::{
             AtomicBool,
@@ -40,9 +40,9 @@ use clockjack_testing::toolbox::{ByHand, Panics};
 use clockjack_time::Resolution;
 use loom::thread;
 
-/// After so many turns at the end of a model somebody spins.
+/// More polls than this at the end of a model mean that a task spins.
 const TURNS_MAX: usize = 24;
-/// How many turns it takes to end a system without actors, and some.
+/// How many polls it takes to stop a system without actors, and a few more.
 const TURNS_TO_THE_END: usize = 6;
 /// What comes after the wait for a gate.
 const OPENED: u32 = 100;
@@ -83,16 +83,16 @@ enum Msg {
 /// What the actor has handled, for the end of a model.
 type Log = Arc<Mutex<Vec<u32>>>;
 
-/// Writes down what it is told.
+/// Records the messages that it receives.
 struct Clerk {
-    /// Touched in each turn: so turns that meet are found.
+    /// Accessed in each poll, so that concurrent polls are detected.
     n_handled: UnsafeCell<usize>,
     log: Log,
 }
 
 impl Clerk {
     fn add(&self, n: u32) {
-        // SAFETY: none is needed, loom looks whether another has it.
+        // SAFETY: none is needed: loom checks whether another thread accesses it.
         self.n_handled.with_mut(|n| unsafe { *n += 1 });
         self.log.lock().unwrap().push(n);
     }
@@ -117,7 +117,7 @@ impl Actor for Clerk {
     }
 }
 
-/// One actor, that has started and is idle, and those who may run it.
+/// One actor, which has started and is idle, and the threads that may run it.
 struct Scene {
     root: RootContext,
     handle: Handle,
@@ -142,7 +142,7 @@ impl Scene {
         let builder = ActorSystem::builder("t").limits(Limits::SMALL.processes(8));
         let root = RootContext::new(host, builder).unwrap();
         let handle = root.executor();
-        let n_live = handle.engine().live_len();
+        let n_live = handle.executor().live_len();
         Self { root, handle, log: Log::default(), n_live }
     }
 
@@ -150,10 +150,10 @@ impl Scene {
     fn settle(&self) {
         for _ in 0..TURNS_MAX {
             // SAFETY: nobody else runs it.
-            match unsafe { run_next(self.handle.engine()) } {
+            match unsafe { run_next(self.handle.executor()) } {
                 Pop::Item(()) => {}
                 Pop::Empty => return,
-                Pop::Busy => panic!("all others were joined"),
+                Pop::Retry => panic!("all others were joined"),
             }
         }
         panic!("it goes on and on");
@@ -166,8 +166,8 @@ impl Scene {
         ends
     }
 
-    /// Somebody does something, and then runs the actor so many times, beside one who gives it a
-    /// turn.
+    /// A thread does something and then runs the actor so many times, concurrently with a thread
+    /// that polls it once.
     fn beside_a_turn<R: 'static>(&self, turns: usize, what: impl FnOnce() -> R + 'static) -> R {
         let somebody = act(self, turns, what);
         let runner = act(self, 1, || ());
@@ -191,15 +191,15 @@ impl Scene {
 
     /// The actor is over, and nothing of it is left.
     fn assert_gone(&self) {
-        assert_eq!(self.handle.engine().live_len(), self.n_live, "the cell is still there");
+        assert_eq!(self.handle.executor().live_len(), self.n_live, "the cell is still there");
     }
 }
 
 /// Gives turns to what is ready.
 fn run(handle: &Handle, turns: usize) {
     for _ in 0..turns {
-        // SAFETY: the actor is `Send`; whoever takes it from the queue is its only runner.
-        let _ = unsafe { run_next(handle.engine()) };
+        // SAFETY: the actor is `Send`; the thread that takes it from the queue is its only runner.
+        let _ = unsafe { run_next(handle.executor()) };
     }
 }
 
@@ -291,8 +291,8 @@ fn a_control_message_beside_a_turn_is_handled_and_the_runner_sleeps() {
     });
 }
 
-/// A message that meets a stop is handled, comes back, or is a dead letter; the last reference goes
-/// while the cell ends.
+/// A message that meets a stop is handled, is returned, or is a dead letter; the last reference is
+/// dropped while the cell stops.
 #[test]
 fn a_message_that_meets_a_stop_has_one_end() {
     model(|| {
@@ -315,7 +315,7 @@ fn an_actor_that_is_ended_by_force_in_its_turn_ends() {
         let (pid, handle) = (actor.pid(), scene.handle.clone());
         drop(actor);
         let runner = act(&scene, 1, || ());
-        let killer = act(&scene, 0, move || assert!(handle.engine().terminate(pid)));
+        let killer = act(&scene, 0, move || assert!(handle.executor().terminate(pid)));
         scene.join(runner, killer);
         assert_eq!(scene.n_ends(), 1);
         scene.assert_gone();
@@ -328,7 +328,7 @@ fn a_message_that_meets_an_end_by_force_has_one_end() {
         let (scene, actor) = Scene::new(Mailbox::bounded(4));
         let (pid, handle) = (actor.pid(), scene.handle.clone());
         let teller = act(&scene, 0, move || actor.tell(Msg::Note(1)).is_err());
-        let killer = act(&scene, 1, move || assert!(handle.engine().terminate(pid)));
+        let killer = act(&scene, 1, move || assert!(handle.executor().terminate(pid)));
         let (came_back, ()) = scene.join(teller, killer);
         assert_eq!(scene.n_ends() + usize::from(came_back), 1);
         scene.assert_gone();
@@ -387,7 +387,7 @@ struct Probe {
     sending: Arc<Mutex<Option<Sending<Msg>>>>,
 }
 
-/// Somebody else comes to wait for room, and then there is no message.
+/// Another sender begins to wait for room, and then there is no message.
 fn never(probe: Probe) -> Msg {
     let mut sending = probe.to.send(Msg::Note(1));
     let is_waiting = poll(&mut sending, &Arc::default()).is_pending();
@@ -499,9 +499,9 @@ impl Actor for Idle {
     }
 }
 
-/// The guardian has never had a child: the list of them is made by who starts the first, while the
-/// guardian looks whether there is one. Which turn of the end that is does not matter here: each of
-/// the first is met once.
+/// The guardian has never had a child: the thread that starts the first child allocates the list, while
+/// the guardian checks whether there is one. Each of the first polls of the shutdown meets it once,
+/// so it does not matter which poll that is.
 #[test]
 fn a_first_child_that_meets_the_stop_of_its_parent_is_refused_or_stops_too() {
     for turns in 0..TURNS_TO_THE_END {

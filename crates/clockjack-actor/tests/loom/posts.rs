@@ -1,36 +1,39 @@
-//! Posts: nodes that are hung up again while the runner is at them.
-#![expect(unsafe_code, reason = "hangs nodes on a lane by their addresses")]
+//! Reusable nodes that are pushed again while the runner takes them.
+#![expect(unsafe_code, reason = "pushes nodes on a stack by their addresses")]
 
 use alloc::{sync::Arc, vec::Vec};
 use core::ptr::NonNull;
 
 use loom::thread;
 
-use super::lane::{Lane, Nodes, Post, Sent};
+use super::closable_stack::{ClosableStack, NodePush, Nodes, ReusableNode};
 
-/// A lane, and two posts with a number each that is added to.
+/// A stack, and two nodes with a number each, to which is added.
 struct Scene {
-    lane: Lane,
-    posts: [Post<u32>; 2],
+    stack: ClosableStack,
+    nodes: [ReusableNode<u32>; 2],
 }
 
 impl Scene {
     fn new() -> Arc<Self> {
-        Arc::new(Self { lane: Lane::new(), posts: [Post::new(0), Post::new(1)] })
+        Arc::new(Self {
+            stack: ClosableStack::new(),
+            nodes: [ReusableNode::new(0), ReusableNode::new(1)],
+        })
     }
 
-    fn send(&self, index: usize, n: u32) -> Sent<u32> {
-        let post = NonNull::from(&self.posts[index]);
-        // SAFETY: the scene outlives all that hangs on its lane, which has only such posts.
-        unsafe { Post::send(post, &self.lane, |sum| *sum += n) }
+    fn send(&self, index: usize, n: u32) -> NodePush<u32> {
+        let node = NonNull::from(&self.nodes[index]);
+        // SAFETY: the scene outlives all nodes on its stack, which has only such nodes.
+        unsafe { ReusableNode::send(node, &self.stack, |sum| *sum += n) }
     }
 
-    /// What is found, by the kinds of the posts.
+    /// What is found, by the kinds of the nodes.
     fn empty(mut nodes: Nodes) -> [u32; 2] {
         let mut sums = [0; 2];
         while let Some((node, kind)) = nodes.pop() {
-            // SAFETY: it was popped off the lane, which has only such posts.
-            sums[usize::from(kind)] += unsafe { Post::<u32>::empty(node) };
+            // SAFETY: it was popped off the stack, which has only such nodes.
+            sums[usize::from(kind)] += unsafe { ReusableNode::<u32>::take(node) };
         }
         sums
     }
@@ -41,33 +44,33 @@ fn plus(one: [u32; 2], other: [u32; 2]) -> [u32; 2] {
 }
 
 #[test]
-fn a_post_that_is_hung_up_again_loses_nothing_and_nothing_comes_twice() {
+fn a_node_that_is_pushed_again_loses_nothing_and_nothing_comes_twice() {
     loom::model(|| {
         let scene = Scene::new();
-        assert_eq!(scene.send(0, 1), Sent::Hung);
+        assert_eq!(scene.send(0, 1), NodePush::Linked);
         let sender = {
             let scene = Arc::clone(&scene);
             thread::spawn(move || {
-                assert_ne!(scene.send(1, 10), Sent::Refused(10));
-                assert_ne!(scene.send(0, 100), Sent::Refused(100));
+                assert_ne!(scene.send(1, 10), NodePush::Refused(10));
+                assert_ne!(scene.send(0, 100), NodePush::Refused(100));
             })
         };
         let runner = {
             let scene = Arc::clone(&scene);
             thread::spawn(move || {
-                let first = Scene::empty(scene.lane.take());
-                plus(first, Scene::empty(scene.lane.take()))
+                let first = Scene::empty(scene.stack.take());
+                plus(first, Scene::empty(scene.stack.take()))
             })
         };
         sender.join().unwrap();
-        let found = plus(runner.join().unwrap(), Scene::empty(scene.lane.take()));
+        let found = plus(runner.join().unwrap(), Scene::empty(scene.stack.take()));
         assert_eq!(found, [101, 10]);
-        Scene::empty(scene.lane.close());
+        Scene::empty(scene.stack.close());
     });
 }
 
 #[test]
-fn two_senders_have_their_posts_in_one_list() {
+fn two_senders_have_their_nodes_in_one_list() {
     loom::model(|| {
         let scene = Scene::new();
         let senders: Vec<_> = (0..2)
@@ -75,18 +78,18 @@ fn two_senders_have_their_posts_in_one_list() {
                 let scene = Arc::clone(&scene);
                 thread::spawn(move || {
                     let once = scene.send(index, 1);
-                    assert_eq!(once, Sent::Hung);
+                    assert_eq!(once, NodePush::Linked);
                 })
             })
             .collect();
-        let early = Scene::empty(scene.lane.take());
+        let early = Scene::empty(scene.stack.take());
         senders.into_iter().for_each(|sender| sender.join().unwrap());
-        assert_eq!(plus(early, Scene::empty(scene.lane.close())), [1, 1]);
+        assert_eq!(plus(early, Scene::empty(scene.stack.close())), [1, 1]);
     });
 }
 
 #[test]
-fn what_a_closing_lane_refuses_comes_back_and_is_not_found() {
+fn what_a_closing_stack_refuses_is_returned_and_is_not_found() {
     loom::model(|| {
         let scene = Scene::new();
         let sender = {
@@ -94,7 +97,7 @@ fn what_a_closing_lane_refuses_comes_back_and_is_not_found() {
             thread::spawn(move || {
                 let mut back = 0;
                 for n in [1, 10] {
-                    if let Sent::Refused(load) = scene.send(0, n) {
+                    if let NodePush::Refused(load) = scene.send(0, n) {
                         back += load;
                     }
                 }
@@ -103,10 +106,10 @@ fn what_a_closing_lane_refuses_comes_back_and_is_not_found() {
         };
         let runner = {
             let scene = Arc::clone(&scene);
-            thread::spawn(move || Scene::empty(scene.lane.close())[0])
+            thread::spawn(move || Scene::empty(scene.stack.close())[0])
         };
         let back = sender.join().unwrap();
         assert_eq!(back + runner.join().unwrap(), 11);
-        assert_eq!(scene.send(1, 5), Sent::Refused(5));
+        assert_eq!(scene.send(1, 5), NodePush::Refused(5));
     });
 }

@@ -1,17 +1,17 @@
-//! Bells of futures: ringers against the runner.
+//! Wake flags of futures: wakers against the runner.
 
 use alloc::{sync::Arc, vec::Vec};
 
 use clockjack_sync::{
-    Counted,
-    prim::atomic::{
+    Arc as SyncArc,
+    primitive::atomic::{
         AtomicBool, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed},
     },
 };
 use loom::thread;
 
-use crate::ready::{BellRef, Board, Notify};
+use crate::wake::{Notify, WakeFlagRef, WokenList};
 
 /// Counts how often it was notified.
 struct Count(Arc<AtomicUsize>);
@@ -22,105 +22,105 @@ impl Notify for Count {
     }
 }
 
-fn board() -> (Counted<Board<Count>>, Arc<AtomicUsize>) {
+fn woken_list() -> (SyncArc<WokenList<Count>>, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
-    (Counted::new(Board::new(Count(Arc::clone(&count)))), count)
+    (SyncArc::new(WokenList::new(Count(Arc::clone(&count)))), count)
 }
 
-fn taken(board: &Board<Count>) -> Vec<BellRef<Count>> {
+fn taken(woken: &WokenList<Count>) -> Vec<WakeFlagRef<Count>> {
     let mut all = Vec::new();
-    board.take(|bell| all.push(bell));
+    woken.take(|flag| all.push(flag));
     all
 }
 
 #[test]
-fn two_bells_that_are_rung_at_once_are_both_found() {
+fn two_flags_that_are_woken_at_once_are_both_found() {
     loom::model(|| {
-        let (board, notified) = board();
-        let bells = [0, 1].map(|label| BellRef::rung(board.clone(), label));
-        assert!(bells.iter().all(|bell| bell.take_down()));
-        let ringers = bells.map(|bell| thread::spawn(move || bell.ring()));
-        for ringer in ringers {
-            ringer.join().unwrap();
+        let (woken, notified) = woken_list();
+        let flags = [0, 1].map(|label| WakeFlagRef::new_queued(woken.clone(), label));
+        assert!(flags.iter().all(|flag| flag.clear_queued()));
+        let wakers = flags.map(|flag| thread::spawn(move || flag.wake()));
+        for waker in wakers {
+            waker.join().unwrap();
         }
-        let mut labels: Vec<u32> = taken(&board).iter().map(|bell| bell.label()).collect();
+        let mut labels: Vec<u32> = taken(&woken).iter().map(|flag| flag.label()).collect();
         labels.sort_unstable();
         assert_eq!(labels, [0, 1]);
         assert_eq!(notified.load(Acquire), 2);
-        board.close();
+        woken.close();
     });
 }
 
-/// What a ringer did before its ring is seen by a poll after it, also if another was faster.
+/// A poll sees what a waker did before its wake-up, also if another waker was faster.
 #[test]
-fn what_was_done_before_a_ring_is_seen_by_the_poll_after_it() {
+fn what_was_done_before_a_wake_is_seen_by_the_poll_after_it() {
     loom::model(|| {
-        let (board, notified) = board();
-        let bell = BellRef::rung(board.clone(), 0);
-        assert!(bell.take_down());
+        let (woken, notified) = woken_list();
+        let flag = WakeFlagRef::new_queued(woken.clone(), 0);
+        assert!(flag.clear_queued());
         let done = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
-        let ringers = [0, 1].map(|i| {
-            let (bell, done) = (bell.clone(), Arc::clone(&done));
+        let wakers = [0, 1].map(|i| {
+            let (flag, done) = (flag.clone(), Arc::clone(&done));
             thread::spawn(move || {
-                // Relaxed: the ring is what publishes it.
+                // Relaxed: the wake-up publishes it.
                 done[i].store(true, Relaxed);
-                bell.ring();
+                flag.wake();
             })
         });
         let (mut polls, mut saw_all) = (0, false);
         let mut runner = || {
-            for bell in taken(&board) {
-                assert!(bell.take_down());
+            for flag in taken(&woken) {
+                assert!(flag.clear_queued());
                 polls += 1;
                 // Relaxed: as above.
                 saw_all = done.iter().all(|done| done.load(Relaxed));
             }
         };
         runner();
-        for ringer in ringers {
-            ringer.join().unwrap();
+        for waker in wakers {
+            waker.join().unwrap();
         }
         runner();
         assert!(saw_all, "the last poll missed what was done before a ring");
         assert_eq!(notified.load(Acquire), polls, "each time it hung there was a poll");
-        board.close();
+        woken.close();
     });
 }
 
-/// A board that closes lets go of a bell that is being rung, so neither stays for ever.
+/// A list that closes drops a flag that is being woken, so neither leaks.
 #[test]
-fn a_ring_beside_the_end_leaves_nothing_behind() {
+fn a_wake_concurrent_with_the_close_leaves_nothing_behind() {
     loom::model(|| {
-        let (board, count) = board();
-        let bell = BellRef::rung(board.clone(), 0);
-        assert!(bell.take_down());
-        let rung = bell.clone();
-        let ringer = thread::spawn(move || rung.ring());
-        bell.end();
-        drop(bell);
-        board.close();
-        drop(board);
-        ringer.join().unwrap();
+        let (woken, count) = woken_list();
+        let flag = WakeFlagRef::new_queued(woken.clone(), 0);
+        assert!(flag.clear_queued());
+        let rung = flag.clone();
+        let waker = thread::spawn(move || rung.wake());
+        flag.set_done();
+        drop(flag);
+        woken.close();
+        drop(woken);
+        waker.join().unwrap();
         assert_eq!(Arc::strong_count(&count), 1, "the owner was let go");
     });
 }
 
-/// A bell that a stale waker may still ring serves nobody else.
+/// A flag that a stale waker may still wake is not reused.
 #[test]
-fn a_bell_is_renewed_only_when_nobody_else_has_it() {
+fn a_flag_is_reused_only_when_nobody_else_has_it() {
     loom::model(|| {
-        let (board, notified) = board();
-        let bell = BellRef::rung(board.clone(), 0);
-        assert!(bell.take_down());
-        bell.end();
-        let stale = bell.clone();
-        let ringer = thread::spawn(move || stale.ring());
-        if let Some(renewed) = bell.renewed(1) {
-            assert!(renewed.take_down());
+        let (woken, notified) = woken_list();
+        let flag = WakeFlagRef::new_queued(woken.clone(), 0);
+        assert!(flag.clear_queued());
+        flag.set_done();
+        let stale = flag.clone();
+        let waker = thread::spawn(move || stale.wake());
+        if let Some(renewed) = flag.reuse(1) {
+            assert!(renewed.clear_queued());
             assert_eq!(renewed.label(), 1);
         }
-        ringer.join().unwrap();
+        waker.join().unwrap();
         assert_eq!(notified.load(Acquire), 0, "a stale ring was heard");
-        board.close();
+        woken.close();
     });
 }

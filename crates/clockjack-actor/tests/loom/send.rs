@@ -1,10 +1,10 @@
-//! Those who wait for room, those who do not, and the runner.
+//! Senders that wait for room, senders that do not, and the runner.
 
-use clockjack_actor::send::model::{Desk, Place};
+use clockjack_actor::send::model::{MailboxModel, SendOutcome};
 use loom::{sync::Arc, thread};
 
 /// What a runner has taken, in order.
-fn run(desk: &Desk) -> Vec<u32> {
+fn run(desk: &MailboxModel) -> Vec<u32> {
     let mut taken = Vec::new();
     desk.run(&mut taken);
     taken
@@ -13,12 +13,12 @@ fn run(desk: &Desk) -> Vec<u32> {
 #[test]
 fn who_waits_is_seen_and_not_overtaken_by_its_own_tell() {
     loom::model(|| {
-        let desk = Arc::new(Desk::new(1));
+        let desk = Arc::new(MailboxModel::new(1));
         assert!(desk.tell(0));
         let sender = {
             let desk = Arc::clone(&desk);
             thread::spawn(move || {
-                assert_ne!(desk.line_up(1), Place::Stopped);
+                assert_ne!(desk.wait_for_room(1), SendOutcome::Stopped);
                 desk.tell(2)
             })
         };
@@ -39,14 +39,14 @@ fn who_waits_is_seen_and_not_overtaken_by_its_own_tell() {
 #[test]
 fn who_gives_up_knows_whether_it_was_sent() {
     loom::model(|| {
-        let desk = Arc::new(Desk::new(1));
+        let desk = Arc::new(MailboxModel::new(1));
         assert!(desk.tell(0));
         let sender = {
             let desk = Arc::clone(&desk);
-            thread::spawn(move || match desk.line_up(1) {
-                Place::Sent => true,
-                Place::Waits(ticket) => desk.give_up(ticket).is_none(),
-                Place::Stopped => panic!("nobody stops it"),
+            thread::spawn(move || match desk.wait_for_room(1) {
+                SendOutcome::Sent => true,
+                SendOutcome::Waits(ticket) => desk.cancel(ticket).is_none(),
+                SendOutcome::Stopped => panic!("nobody stops it"),
             })
         };
         let runner = {
@@ -66,11 +66,11 @@ fn who_gives_up_knows_whether_it_was_sent() {
 #[test]
 fn who_waits_while_the_actor_stops_has_its_message_back() {
     loom::model(|| {
-        let desk = Arc::new(Desk::new(1));
+        let desk = Arc::new(MailboxModel::new(1));
         assert!(desk.tell(0));
         let sender = {
             let desk = Arc::clone(&desk);
-            thread::spawn(move || desk.line_up(1))
+            thread::spawn(move || desk.wait_for_room(1))
         };
         let runner = {
             let desk = Arc::clone(&desk);
@@ -79,9 +79,9 @@ fn who_waits_while_the_actor_stops_has_its_message_back() {
         let place = sender.join().unwrap();
         runner.join().unwrap();
         match place {
-            Place::Waits(ticket) => assert_eq!(desk.give_up(ticket), Some(1)),
-            Place::Stopped => {}
-            Place::Sent => panic!("there was no room"),
+            SendOutcome::Waits(ticket) => assert_eq!(desk.cancel(ticket), Some(1)),
+            SendOutcome::Stopped => {}
+            SendOutcome::Sent => panic!("there was no room"),
         }
     });
 }

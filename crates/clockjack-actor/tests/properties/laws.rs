@@ -1,14 +1,14 @@
-//! Random trees, random failures, virtual time: laws that hold whatever happens.
+//! Random trees, random failures, virtual time: invariants that hold whatever happens.
 //!
-//! A tree is made from a plan, which each of its actors carries out anew whenever it starts. Then
-//! things are done to it: messages, failures, watches, stops, time. All that the actors see is
-//! written down, and the laws are checked on that.
+//! A tree is made from a plan, which each of its actors executes again whenever it starts. Then
+//! actions are applied to it: messages, failures, watches, stops, time. Everything that the actors
+//! see is recorded, and the invariants are checked on the record.
 //!
-//! 1. A value of an actor starts, handles, and then is told of a restart or of its end, if it has
-//!    started, and of nothing after that.
-//! 2. When an actor is told of its end, nothing below it is alive.
-//! 3. A watch is answered by one notice exactly, once its target has ended.
-//! 4. What was accepted is handled or is a dead letter; nothing is lost and nothing is kept.
+//! 1. A value of an actor starts, handles messages, and then receives `PreRestart` or `PostStop`,
+//!    if it has started, and nothing after that.
+//! 2. When an actor receives `PostStop`, none of its descendants is alive.
+//! 3. A watch is answered by exactly one notification, once its target has stopped.
+//! 4. An accepted message is handled or becomes a dead letter; nothing is lost and nothing is kept.
 //! 5. The same plan and the same seed give the same trace.
 
 use alloc::{
@@ -33,18 +33,18 @@ use crate::bench::start_seeded;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// What one actor of the tree is like.
+/// The plan of one actor of the tree.
 #[derive(Clone, Debug)]
 struct NodePlan {
-    /// Below which one it stands: one of those before it, or none.
+    /// Its parent: one of the actors before it, or none.
     above: Option<usize>,
     itself: u8,
     children: u8,
-    /// Which of its starts fails; none if zero.
+    /// Which of its starts fails; none if 0.
     fails_start: u32,
 }
 
-/// Something that is done to a tree.
+/// An action on a tree.
 #[derive(Clone, Debug)]
 enum Deed {
     Tell(usize, What),
@@ -65,7 +65,7 @@ enum What {
     Unstash,
 }
 
-/// What an actor has seen.
+/// What an actor has received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Seen {
     Born,
@@ -95,9 +95,9 @@ struct Books {
     letters: u64,
     /// Messages that are not dropped yet.
     alive: i64,
-    /// Watches that were not answered or taken back: watcher, target.
+    /// Watches that were not answered or withdrawn: watcher, target.
     watches: BTreeSet<(Pid, Pid)>,
-    /// A notice without a watch.
+    /// A notification without a watch.
     stray: Option<String>,
 }
 
@@ -199,7 +199,7 @@ impl Actor for Node {
         self.saw(Seen::Born);
         for (index, plan) in self.world.plans.iter().enumerate() {
             if plan.above == Some(self.index) {
-                // A name may be taken by one that was kept.
+                // A name may be taken by a child that was kept.
                 let _ = cx.spawn_child(&name(index), props(&self.world, index));
             }
         }
@@ -318,11 +318,11 @@ fn path_of(plans: &[NodePlan], index: usize) -> String {
 struct Outcome {
     world: World,
     accepted: u64,
-    /// Watches of living ones whose target has ended, when all was quiet.
+    /// Watches of live actors whose target had stopped when the system was idle.
     unanswered: Vec<(Pid, Pid)>,
 }
 
-/// Carries out a plan; the books are checked by the caller.
+/// Executes a plan; the caller checks the records.
 fn carry_out(plans: &[NodePlan], users: u8, deeds: &[Deed], seed: u64) -> Outcome {
     let world = World { books: Arc::default(), plans: Arc::new(plans.to_vec()) };
     let mut builder = ActorSystem::builder("t").terminate_on_escalation(false);
@@ -363,7 +363,7 @@ fn carry_out(plans: &[NodePlan], users: u8, deeds: &[Deed], seed: u64) -> Outcom
             }
             Deed::Watch(one, other) | Deed::Unwatch(one, other) => {
                 let (Some(to), Some(who)) = (find(*one), find(*other)) else { continue };
-                // What stands below is unwatched by a restart, which the books do not know.
+                // A restart unwatches the children, which the records do not know.
                 if who.path().is_below_or_at(&to.path()) {
                     continue;
                 }
@@ -382,14 +382,15 @@ fn carry_out(plans: &[NodePlan], users: u8, deeds: &[Deed], seed: u64) -> Outcom
     Outcome { world, accepted, unanswered }
 }
 
-/// Lets all come to rest, and then to its end. Watches of living ones whose target had ended.
+/// Runs the system until it is idle, and then terminates it. Returns the watches of live actors
+/// whose target had stopped.
 fn wind_up(
     root: &mut RootContext,
     clock: &ManualClock,
     world: &World,
     known: BTreeMap<Pid, ActorRef<Msg>>,
 ) -> Vec<(Pid, Pid)> {
-    // All pauses end.
+    // All backoff delays pass.
     for _ in 0..200 {
         clock.advance(31 * MS);
         root.run_until_idle();
@@ -401,7 +402,7 @@ fn wind_up(
         due.copied().collect()
     };
     drop(known);
-    // What is stashed is given up with its actor, while somebody still counts.
+    // Stashed messages are dropped with their actor, while the counter still counts.
     for (index, plan) in world.plans.iter().enumerate() {
         if plan.above.is_none()
             && let Ok(top) = root.system().lookup::<Msg>(&path_of(&world.plans, index))
@@ -429,7 +430,7 @@ fn count_letters(root: &mut RootContext, world: &World) {
     root.system().events().subscribe(EventKinds::DEAD_LETTER, counter);
 }
 
-/// Laws 1 and 2.
+/// Invariants 1 and 2.
 fn check_lives(lines: &[Line]) -> Result<(), TestCaseError> {
     let mut lives: BTreeMap<u64, Vec<&Seen>> = BTreeMap::new();
     let mut alive: BTreeMap<u64, &str> = BTreeMap::new();

@@ -6,7 +6,7 @@ use clockjack_actor::{
 
 use crate::{
     bench::{Log, start},
-    puppet::{Msg, Plan, act, events, props, run},
+    scripted_actor::{Msg, Plan, act, events, props, run},
 };
 
 fn stashing(

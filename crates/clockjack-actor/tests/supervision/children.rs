@@ -10,7 +10,7 @@ use clockjack_actor::{
 use crate::{
     bench::{Log, start},
     itself::Hooked,
-    puppet::{Msg, Plan, act, events, props, run},
+    scripted_actor::{Msg, Plan, act, events, props, run},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -102,7 +102,7 @@ fn two_that_fail_at_once_are_restarted_once_each_with_the_others() {
     let lines = log.take();
     let n_restarts = lines.iter().filter(|line| line.ends_with("PreRestart")).count();
     let n_decisions = lines.iter().filter(|line| line.starts_with("a hears")).count();
-    // The second failure was settled by the first decision.
+    // The first decision covered the second failure.
     assert_eq!((n_restarts, n_decisions), (3, 1), "{lines:?}");
 }
 
@@ -217,7 +217,7 @@ fn the_hooks_of_a_parents_strategy_are_told_of_its_children() {
     assert_eq!(log.take(), expected);
 }
 
-/// `top` over `mid` over `x`; the failure of `x` is left to `top`, whose strategy this is.
+/// `top` over `mid` over `x`; the failure of `x` is escalated to `top`, whose strategy this is.
 fn line(root: &mut RootContext, log: &Log, top: Strategy) -> [ActorRef<Msg>; 4] {
     let props_of_top = props(log).supervise_children(Scope::OneForOne, top);
     let a = root.spawn("top", props_of_top).unwrap();
@@ -255,7 +255,7 @@ fn a_failure_left_to_the_one_above_is_decided_by_its_strategy() {
     let told = lines.drain(..2).collect::<Vec<_>>();
     assert!(told[0].starts_with("top/mid is left with /user/top/mid/x ?"), "{told:?}");
     assert_eq!(told[1], "top hears that /user/top/mid resume (failed of /user/top/mid/x)");
-    // All three go on with what they had.
+    // All three continue with their state.
     assert_eq!(lines, ["top/mid is 1", "top/mid/x is 1", "top/mid/y is 1"]);
 }
 
@@ -294,7 +294,7 @@ fn children_are_let_go_exactly_as_often_as_they_were_suspended() {
     let (mut root, _) = start(ActorSystem::builder("t").terminate_on_escalation(false));
     let log = Log::default();
     let [_, _, x, y] = line(&mut root, &log, Strategy::resume());
-    // Somebody else has suspended it too, and that stays.
+    // Another suspension of the child stays.
     y.try_send_system(SystemMessage::Suspend).unwrap();
     for _ in 0..3 {
         x.tell(Msg::Fail).unwrap();
@@ -306,7 +306,7 @@ fn children_are_let_go_exactly_as_often_as_they_were_suspended() {
     y.try_send_system(SystemMessage::Resume).unwrap();
     root.run_until_idle();
     assert_eq!(log.take(), ["top/mid/y held"]);
-    // Two failures that come up together are one reason to suspend, and are settled together.
+    // Two failures that are escalated together suspend once, and are handled together.
     x.tell(Msg::Fail).unwrap();
     y.tell(Msg::Fail).unwrap();
     root.run_until_idle();
@@ -332,7 +332,7 @@ fn a_stop_ends_one_that_waits_for_its_parents_decision() {
     x.tell(Msg::Say("kept")).unwrap();
     root.run_until_idle();
     assert!(x.is_stopped() && !a.is_stopped());
-    // Nothing is left to be decided, so the others are not concerned.
+    // There is nothing left to decide, so the others are not affected.
     assert_eq!(log.take(), ["a/x PostStop"]);
     assert_eq!(told.take(), ["dead letter for /user/a/x: its receiver has stopped"]);
     clock.advance(10 * SECOND);

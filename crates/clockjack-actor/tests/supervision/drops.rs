@@ -1,5 +1,5 @@
-//! Panics where something of the user's is dropped or told: each is a failure or an event, and none
-//! is more than that.
+//! Panics while user values are dropped or formatted: each is a failure or an event, and nothing
+//! more.
 
 use core::{future::pending, time::Duration};
 
@@ -10,7 +10,7 @@ use clockjack_actor::{
 
 use crate::{
     bench::{Log, start},
-    puppet::{Msg, Plan, events, props},
+    scripted_actor::{Msg, Plan, events, props},
     watch::watch,
 };
 
@@ -41,7 +41,7 @@ impl From<Foreign> for Order {
     }
 }
 
-/// Begins something whose drop panics.
+/// Starts something whose drop panics.
 struct Holder;
 
 impl Actor for Holder {
@@ -221,7 +221,7 @@ fn an_actor_that_tells_itself_to_fail_again_and_again_leaves_turns_for_others_an
     let other = root.spawn("other", props(&log)).unwrap();
     for round in 0..ROUNDS {
         other.tell(Msg::Say("here")).unwrap();
-        // A bounded piece of work at a time: it never comes to an end by itself.
+        // A bounded number of steps at a time: the system never becomes idle by itself.
         let before = plan.births();
         root.next_wake();
         assert!(plan.births() - before <= 64 * 64, "restarts in one turn");

@@ -1,4 +1,4 @@
-//! What the user's code may do wrong, and what must not come of it.
+//! Faults of user code, and the damage that they must not do.
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -10,10 +10,10 @@ use clockjack_actor::{
 
 use crate::{
     bench::{Log, start},
-    puppet::{Msg, Plan, Puppet, act, events, props, run},
+    scripted_actor::{Msg, Plan, ScriptedActor, act, events, props, run},
 };
 
-/// Whether another actor is well, after all.
+/// Whether another actor still works.
 fn assert_well(root: &mut RootContext) {
     let log = Log::default();
     let well = root.spawn("well", props(&log)).unwrap();
@@ -33,7 +33,7 @@ fn a_panic_in_the_factory_is_a_failure_of_the_start() {
     let told = Log::default();
     events(&mut root, EventKinds::FAILURE, &told);
     let mut n = 0;
-    let factory = move || -> Puppet {
+    let factory = move || -> ScriptedActor {
         n += 1;
         panic!("factory {n}")
     };
@@ -167,7 +167,7 @@ fn a_decider_that_panics_has_not_decided() {
     root.run_until_idle();
     assert_eq!(log.take(), ["a started", "a PreRestart", "a started", "a is 2"]);
 
-    // A parent's: the failure goes on to who is above, which stops it.
+    // A parent's decider: the failure is escalated to the grandparent, which stops it.
     let parent = props(&log).supervise_children(Scope::OneForOne, Strategy::custom(Panics));
     let b = root.spawn("b", parent).unwrap();
     run(&mut root, &b, |_, cx| {
@@ -233,7 +233,7 @@ fn an_error_whose_text_panics_is_a_failure_like_others() {
     let a = root.spawn("a", props).unwrap();
     run(&mut root, &a, |_, _| Err(Mute.into()));
     assert_eq!((plan.births(), a.is_stopped()), (2, false));
-    told_of(&told, "a failure whose text panics");
+    told_of(&told, "a failure whose `Display` panics");
     assert_well(&mut root);
 }
 
@@ -272,14 +272,14 @@ fn a_panic_with_something_that_panics_is_survived() {
     assert_well(&mut root);
 }
 
-/// Cannot be made use of.
+/// Panics when it is converted into props.
 struct NoProps;
 
 impl IntoProps for NoProps {
-    type Actor = Puppet;
-    type Factory = fn() -> Puppet;
+    type Actor = ScriptedActor;
+    type Factory = fn() -> ScriptedActor;
 
-    fn into_props(self) -> Props<Puppet, fn() -> Puppet> {
+    fn into_props(self) -> Props<ScriptedActor, fn() -> ScriptedActor> {
         panic!("there are none")
     }
 }

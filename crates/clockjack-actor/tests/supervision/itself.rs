@@ -9,7 +9,7 @@ use clockjack_actor::{
 
 use crate::{
     bench::{Log, start},
-    puppet::{Msg, Plan, Puppet, act, events, props, run},
+    scripted_actor::{Msg, Plan, ScriptedActor, act, events, props, run},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -217,7 +217,7 @@ fn the_hook_before_a_restart_may_fail_which_is_only_told() {
     }
 }
 
-/// Restarts, and writes down of what it is told.
+/// Restarts, and records the calls of its hooks.
 #[derive(Clone, Default)]
 pub(crate) struct Hooked(pub(crate) Log);
 
@@ -264,7 +264,8 @@ fn a_restart_by_an_outer_layer_lets_the_inner_one_forget() {
     let outer = Strategy::restart().limit(2, 100 * SECOND);
     let props = plan.props(&Log::default()).supervise(inner).supervise(outer);
     let a = root.spawn("a", props).unwrap();
-    // One by the inner, one by the outer since the inner has no more, and so on.
+    // One by the inner strategy, one by the outer because the limit of the inner is exceeded, and
+    // so on.
     for n in 2..=6 {
         a.tell(parse("x")).unwrap();
         root.run_until_idle();
@@ -282,7 +283,9 @@ fn an_actor_that_cannot_be_made_again_is_stopped_instead() {
             .supervise_users(clockjack_actor::Scope::OneForOne, Strategy::restart()),
     );
     let log = Log::default();
-    let once = |log: &Log| Props::<Puppet, fn() -> Puppet>::once(Plan::default().puppet(log));
+    let once = |log: &Log| {
+        Props::<ScriptedActor, fn() -> ScriptedActor>::once(Plan::default().scripted_actor(log))
+    };
     let a = root.spawn("a", once(&log)).unwrap();
     a.tell(Msg::Fail).unwrap();
     root.run_until_idle();

@@ -1,4 +1,4 @@
-//! All below an actor that has failed hold still until its supervisor has decided.
+//! All descendants of a failed actor are suspended until its supervisor has decided.
 
 use core::time::Duration;
 
@@ -8,12 +8,12 @@ use clockjack_actor::{
 
 use crate::{
     bench::{Log, start},
-    puppet::{Msg, Plan, props, run},
+    scripted_actor::{Msg, Plan, props, run},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A supervisor that takes a second to bring its child back, which keeps its own.
+/// A supervisor that takes a second to restart its child, which keeps its own children.
 fn slow() -> Strategy {
     Strategy::restart().keep_children().backoff(Backoff::new(SECOND, SECOND))
 }
@@ -59,7 +59,7 @@ fn all_levels_below_a_failed_actor_wait_until_it_is_back_and_then_handle_what_ha
         assert_eq!(lines.remove(0), "top/a started");
         lines.sort();
         assert_eq!(lines, ["top/a/b here", "top/a/b/c here", "top/a/b/c/d here"]);
-        // They go on as before.
+        // They continue as before.
         assert_eq!(say(&mut root, &log, &[&d, &b]).len(), 2);
     }
 }
@@ -87,7 +87,7 @@ fn who_is_suspended_for_two_reasons_waits_until_both_are_gone_and_so_do_those_be
     let (mut root, clock) = start(ActorSystem::builder("t"));
     let log = Log::default();
     let [a, b, c, d] = line(&mut root, &log, slow());
-    // Somebody else suspends one in the middle.
+    // Another suspension hits an actor in the middle.
     c.try_send_system(SystemMessage::Suspend).unwrap();
     a.tell(Msg::Fail).unwrap();
     root.run_until_idle();
@@ -99,7 +99,7 @@ fn who_is_suspended_for_two_reasons_waits_until_both_are_gone_and_so_do_those_be
     c.try_send_system(SystemMessage::Resume).unwrap();
     root.run_until_idle();
     assert_eq!(log.take(), ["top/a/b/c here", "top/a/b/c/d here"]);
-    // The other way round: the failure is settled last.
+    // The other way round: the failure is handled last.
     a.tell(Msg::Fail).unwrap();
     b.try_send_system(SystemMessage::Suspend).unwrap();
     root.run_until_idle();

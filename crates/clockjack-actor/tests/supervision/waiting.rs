@@ -1,4 +1,4 @@
-//! An actor that waits to be made anew: for a pause, for its children, or both.
+//! An actor that waits for its restart: for a backoff delay, for its children, or both.
 
 use core::time::Duration;
 
@@ -9,7 +9,7 @@ use clockjack_time::{ManualClock, Resolution};
 
 use crate::{
     bench::{Log, start, start_seeded, start_ticking},
-    puppet::{Msg, Plan, events, props, run},
+    scripted_actor::{Msg, Plan, events, props, run},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ fn pass(root: &mut RootContext, clock: &ManualClock, time: Duration) {
     root.run_until_idle();
 }
 
-/// How long the pause after a failure is, in milliseconds, found by small steps.
+/// The backoff delay after a failure, in milliseconds, found by small steps.
 fn pause(root: &mut RootContext, clock: &ManualClock, a: &ActorRef<Msg>, plan: &Plan) -> u64 {
     let before = plan.births();
     a.tell(Msg::Fail).unwrap();
@@ -122,7 +122,10 @@ fn what_finds_no_room_in_a_pause_is_a_dead_letter() {
     root.run_until_idle();
     pass(&mut root, &clock, SECOND);
     assert_eq!(log.take()[2..], ["a started", "a one", "a two"]);
-    assert_eq!(told.take(), ["dead letter for /user/a: no room to keep it during a restart"]);
+    assert_eq!(
+        told.take(),
+        ["dead letter for /user/a: no room to keep the message during a restart"]
+    );
 }
 
 #[test]
@@ -209,7 +212,7 @@ fn a_restart_stops_the_children_and_waits_for_them() {
     let to = log.clone();
     let plan = Plan::default().started(move |_, cx| {
         let child = cx.spawn_child("child", props(&to))?;
-        // It is revoked with the restart, so nothing comes of it.
+        // The restart revokes it, so it has no effect.
         cx.watch_with(&child, Msg::Say("must not come"))?;
         Ok(Next::Stay)
     });
@@ -295,7 +298,7 @@ fn a_restart_and_a_stop_that_come_one_upon_the_other_end_in_the_stop() {
         assert!(a.is_stopped());
         let lines = log.take();
         let stops: Vec<_> = lines.iter().filter(|line| line.ends_with("PostStop")).collect();
-        // After `Restart` there is no value that could be told of the end.
+        // After `Restart` there is no value that could receive `PostStop`.
         let mut expected = vec!["a/z PostStop", "a/y PostStop", "a/x PostStop"];
         expected.extend(first_stop.then_some("a PostStop"));
         assert_eq!(stops, expected);

@@ -1,4 +1,4 @@
-//! A host for tests, in which time passes only by hand.
+//! A host for tests, with a clock that only the test advances.
 
 extern crate alloc;
 

@@ -6,7 +6,7 @@ use core::task::Waker;
 #[cfg(not(loom))]
 use std::sync::Mutex;
 
-use clockjack_actor::ask::alarm::Timers;
+use clockjack_actor::ask::timer::TimerBackend;
 use clockjack_time::Tick;
 #[cfg(loom)]
 use loom::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ struct State {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Closed;
 
-impl Timers for Clockwork {
+impl TimerBackend for Clockwork {
     type Id = u32;
     type Refused = Closed;
 
@@ -65,7 +65,7 @@ impl Clockwork {
         Self(Arc::new(Mutex::new(State::default())))
     }
 
-    /// Lets time come to a tick, and fires what is due, in order.
+    /// Advances the time to a tick and fires due timers, in order.
     pub(crate) fn advance(&self, now: u64) {
         loop {
             let mut state = self.0.lock().unwrap();
@@ -79,7 +79,7 @@ impl Clockwork {
         }
     }
 
-    /// When the timers that are armed fall due, in the order in which they were armed.
+    /// The deadlines of the armed timers, in the order in which they were armed.
     pub(crate) fn due(&self) -> Vec<u64> {
         self.0.lock().unwrap().armed.iter().map(|(_, due, _)| *due).collect()
     }
@@ -87,12 +87,12 @@ impl Clockwork {
 
 #[cfg(not(loom))]
 impl Clockwork {
-    /// How many timers were armed so far.
+    /// The number of timers that were armed so far.
     pub(crate) fn n_armed(&self) -> u32 {
         self.0.lock().unwrap().n_armed
     }
 
-    /// Refuses all timers from now on, and wakes for those that there are.
+    /// Refuses all timers from now on, and wakes the existing ones.
     pub(crate) fn close(&self) {
         let mut state = self.0.lock().unwrap();
         state.is_closed = true;

@@ -1,4 +1,4 @@
-//! A future that is opened by hand, and tells of its polls and of its end.
+//! A future that the test completes, and that records its polls and its drop.
 
 use core::{
     pin::Pin,
@@ -17,18 +17,18 @@ struct Inner {
     polls: usize,
 }
 
-/// What opens the future.
+/// The handle that completes the future.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<Mutex<Inner>>);
 
 impl Gate {
-    /// Lets the future be ready, and wakes who waits.
+    /// Completes the future and wakes its task.
     pub(crate) fn open(&self, output: u32) {
         self.0.lock().unwrap().output = Some(output);
         self.wake();
     }
 
-    /// Wakes who waits, for nothing.
+    /// Wakes the task spuriously.
     pub(crate) fn wake(&self) {
         let waker = self.0.lock().unwrap().waker.clone();
         if let Some(waker) = waker {
@@ -36,7 +36,7 @@ impl Gate {
         }
     }
 
-    /// How often it was polled.
+    /// How often the future was polled.
     pub(crate) fn polls(&self) -> usize {
         self.0.lock().unwrap().polls
     }
@@ -46,7 +46,7 @@ impl Gate {
         self.0.lock().unwrap().waker.clone()
     }
 
-    /// Waits for the opening.
+    /// The future.
     pub(crate) fn passing(&self, log: &Log) -> Passing {
         Passing { gate: self.clone(), log: log.clone() }
     }

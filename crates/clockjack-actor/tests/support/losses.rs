@@ -1,4 +1,4 @@
-//! An actor that writes down what a system has lost, and who waits for whom in a circle.
+//! An actor that records the dead letters and the ask cycles of a system.
 
 use clockjack_actor::{Actor, Context, EventKinds, Failure, Next, RootContext, SystemEvent};
 

@@ -17,7 +17,7 @@ use clockjack_time::{ManualClock, MonotonicClock, TimerInstant};
 
 use crate::{
     bench::{self, Log},
-    puppet::ms,
+    scripted_actor::ms,
 };
 
 /// By how much anything may be late: 20 ms are promised, and the longest turn here, which has seven

@@ -1,7 +1,7 @@
 //! Timers of an actor, in virtual time.
 
 use crate::bench::Log;
-use crate::puppet::{Msg, Puppet, Stage, act, ms, tell};
+use crate::scripted_actor::{Msg, ScriptedActor, Stage, act, ms, tell};
 use clockjack_actor::{
     Actor, ActorSystem, Context, EventKinds, Failure, Key, Mailbox, Next, Props, Signal, Strategy,
     SystemEvent,
@@ -13,7 +13,7 @@ use core::time::Duration;
 #[test]
 fn a_single_timer_comes_once_and_when_it_is_due() {
     let mut stage = Stage::new();
-    let a = stage.puppet();
+    let a = stage.scripted_actor();
     stage.act(&a, |cx| {
         cx.timers().single("k", ms(10), Msg::Say("tick"))?;
         assert!(cx.timers().is_active("k"));
@@ -26,7 +26,7 @@ fn a_single_timer_comes_once_and_when_it_is_due() {
 #[test]
 fn a_single_timer_is_inactive_before_its_message_is_handled() {
     let mut stage = Stage::new();
-    let a = stage.puppet();
+    let a = stage.scripted_actor();
     stage.act(&a, |cx| {
         let check = Msg::Do(Box::new(|cx| {
             assert!(!cx.timers().is_active("k"));
@@ -44,7 +44,7 @@ fn a_single_timer_is_inactive_before_its_message_is_handled() {
 fn a_timer_at_an_instant_comes_then_and_at_once_if_that_is_past() {
     let mut stage = Stage::new();
     stage.pass(5);
-    let a = stage.puppet();
+    let a = stage.scripted_actor();
     stage.act(&a, |cx| {
         let now = cx.now();
         cx.timers().at("later", now + ms(7), Msg::Say("later"))?;
@@ -59,7 +59,7 @@ fn a_timer_at_an_instant_comes_then_and_at_once_if_that_is_past() {
 #[test]
 fn a_key_that_is_set_again_has_only_the_new_timer() {
     let mut stage = Stage::new();
-    let a = stage.puppet();
+    let a = stage.scripted_actor();
     stage.act(&a, |cx| {
         cx.timers().single("k", ms(10), Msg::Say("old"))?;
         cx.timers().single("k", ms(20), Msg::Say("new"))?;
@@ -70,10 +70,10 @@ fn a_key_that_is_set_again_has_only_the_new_timer() {
 }
 
 /// Two timers are due in the same tick; the handler of the first meets the fire of the second,
-/// which lies in the lane by then.
-fn second_while_first(deed: fn(&mut Context<'_, Puppet>)) -> Vec<String> {
+/// which is in the system queue by then.
+fn second_while_first(deed: fn(&mut Context<'_, ScriptedActor>)) -> Vec<String> {
     let mut stage = Stage::new();
-    let a = stage.puppet();
+    let a = stage.scripted_actor();
     stage.act(&a, move |cx| {
         let first = Msg::Do(Box::new(move |cx| {
             assert!(cx.timers().is_active("second"));
@@ -115,7 +115,7 @@ fn a_slot_that_another_timer_has_by_now_does_not_take_an_old_fire() {
 #[test]
 fn a_fixed_rate_begins_after_one_period_or_as_it_is_told() {
     let mut stage = Stage::new();
-    let a = stage.puppet();
+    let a = stage.scripted_actor();
     stage.act(&a, |cx| {
         cx.timers().fixed_rate("a", ms(10), || Msg::Say("a"))?;
         cx.timers().fixed_rate_after("b", ms(3), ms(10), || Msg::Say("b"))?;
@@ -127,7 +127,7 @@ fn a_fixed_rate_begins_after_one_period_or_as_it_is_told() {
 #[test]
 fn a_fixed_delay_begins_after_one_delay_or_as_it_is_told() {
     let mut stage = Stage::new();
-    let a = stage.puppet();
+    let a = stage.scripted_actor();
     stage.act(&a, |cx| {
         cx.timers().fixed_delay("a", ms(10), || Msg::Say("a"))?;
         cx.timers().fixed_delay_after("b", ms(3), ms(10), || Msg::Say("b"))?;
@@ -139,7 +139,7 @@ fn a_fixed_delay_begins_after_one_delay_or_as_it_is_told() {
 #[test]
 fn a_fixed_rate_goes_on_by_its_grid_and_a_fixed_delay_counts_from_the_handlers_return() {
     let mut stage = Stage::new();
-    let a = stage.puppet();
+    let a = stage.scripted_actor();
     stage.act(&a, |cx| {
         cx.timers().fixed_rate("rate", ms(10), || Msg::Work("rate", 4))?;
         Ok(Next::Stay)
@@ -161,7 +161,7 @@ fn one_fire_of_a_timer_is_under_way_and_what_is_missed_is_told() {
     ] {
         let policies = PolicyRegistry::new().set_default(Policy::DEFAULT.catch_up(catch_up));
         let mut stage = Stage::with(ActorSystem::builder("t").policies(policies));
-        let a = stage.puppet();
+        let a = stage.scripted_actor();
         stage.act(&a, |cx| {
             cx.timers().fixed_rate("k", ms(10), || Msg::Say("tick"))?;
             Ok(Next::Stay)
@@ -176,7 +176,7 @@ fn one_fire_of_a_timer_is_under_way_and_what_is_missed_is_told() {
 #[test]
 fn a_periodic_timer_is_cancelled_or_replaced_by_its_own_handler() {
     let mut stage = Stage::new();
-    let a = stage.puppet();
+    let a = stage.scripted_actor();
     stage.act(&a, |cx| {
         let mut n = 0;
         cx.timers().fixed_rate("k", ms(10), move || {
@@ -217,7 +217,7 @@ fn a_full_mailbox_loses_no_timer() {
 #[test]
 fn a_refused_timer_comes_back_and_leaves_the_old_one_as_it_was() {
     let mut stage = Stage::new();
-    let a = stage.puppet();
+    let a = stage.scripted_actor();
     stage.act(&a, |cx| {
         cx.timers().single("k", ms(10), Msg::Say("old"))?;
         let refused = cx.timers().single("k", Duration::MAX, Msg::Say("new")).unwrap_err();
@@ -237,7 +237,7 @@ fn a_refused_timer_comes_back_and_leaves_the_old_one_as_it_was() {
 fn a_timer_that_the_quota_has_no_room_for_comes_back() {
     let config = SchedulerConfig { quota: 1, ..SchedulerConfig::DEFAULT };
     let mut stage = Stage::with(ActorSystem::builder("t").scheduler(config));
-    let a = stage.puppet();
+    let a = stage.scripted_actor();
     stage.act(&a, |cx| {
         cx.timers().single("k", ms(10), Msg::Say("one"))?;
         let refused = cx.timers().single("l", ms(10), Msg::Say("two")).unwrap_err();
@@ -252,7 +252,7 @@ fn a_timer_that_the_quota_has_no_room_for_comes_back() {
 fn a_timer_of_a_year_comes_and_one_beyond_the_longest_delay_is_refused() {
     let tick = Resolution::from_nanos(20_000_000).expect("not zero");
     let mut stage = Stage::ticking(ActorSystem::builder("t"), tick);
-    let a = stage.puppet();
+    let a = stage.scripted_actor();
     let year = Duration::from_secs(365 * 24 * 3600);
     stage.act(&a, move |cx| {
         cx.timers().single("k", year, Msg::Say("at last"))?;
@@ -282,7 +282,7 @@ fn a_restart_cancels_all_timers_before_the_hook_and_old_fires_never_surface() {
         );
         let a = stage.root.spawn("a", props.supervise(Strategy::restart())).unwrap();
         stage.act(&a, move |cx| {
-            // Due in the same tick, and so in the lane when the actor fails.
+            // Due in the same tick, and so in the system queue when the actor fails.
             cx.timers().single("fails", ms(10), fault())?;
             cx.timers().single("k", ms(10), Msg::Say("old"))?;
             cx.timers().fixed_rate("every", ms(10), || Msg::Say("old"))?;
@@ -466,7 +466,7 @@ fn a_stashed_timer_message_is_the_message_itself_with_its_batch() {
 #[test]
 fn the_shutdown_of_the_scheduler_ends_timers() {
     let mut stage = Stage::new();
-    let a = stage.puppet();
+    let a = stage.scripted_actor();
     stage.act(&a, |cx| {
         cx.timers().fixed_rate("k", ms(10), || Msg::Say("tick"))?;
         Ok(Next::Stay)
@@ -485,7 +485,7 @@ fn the_shutdown_of_the_scheduler_ends_timers() {
 #[test]
 fn many_timers_of_one_actor_come_in_order() {
     let mut stage = Stage::new();
-    let a = stage.puppet();
+    let a = stage.scripted_actor();
     stage.act(&a, |cx| {
         for n in (1..=500_u64).rev() {
             cx.timers().single(n, ms(n), Msg::Say("tick"))?;

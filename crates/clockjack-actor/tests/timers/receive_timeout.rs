@@ -1,10 +1,10 @@
 //! The receive time-out of an actor, in virtual time.
 
-use crate::puppet::{Msg, Stage, act, ms, tell};
+use crate::scripted_actor::{Msg, Stage, act, ms, tell};
 use clockjack_actor::{ActorRef, Next, Signal, Strategy};
 use core::time::Duration;
 
-/// A puppet that ignores quiet messages, and whose time-out is set.
+/// A scripted actor that ignores quiet messages, and whose time-out is set.
 fn waiting(stage: &mut Stage, after: Duration) -> ActorRef<Msg> {
     let props = stage.props(|_| Ok(Next::Stay)).receive_timeout_ignores(is_quiet).stash(10);
     let a = stage.root.spawn("a", props).unwrap();
@@ -65,7 +65,7 @@ fn a_handler_that_takes_longer_than_the_time_out_is_no_silence() {
 #[test]
 fn what_is_set_in_a_handler_begins_when_that_returns() {
     let mut stage = Stage::new();
-    let a = stage.puppet();
+    let a = stage.scripted_actor();
     let clock = alloc::sync::Arc::clone(&stage.clock);
     stage.act(&a, move |cx| {
         cx.set_receive_timeout(ms(10));
@@ -208,7 +208,7 @@ fn it_may_be_longer_than_the_longest_delay() {
 fn a_cancel_makes_one_that_is_due_already_disappear() {
     let mut stage = Stage::new();
     let a = waiting(&mut stage, ms(10));
-    // Due in the same tick and set earlier, so the time-out lies behind it in the lane.
+    // Due in the same tick and set earlier, so the timeout is behind it in the queue.
     stage.tell(
         &a,
         Msg::QuietDo(Box::new(|cx| {
@@ -228,7 +228,7 @@ fn a_cancel_makes_one_that_is_due_already_disappear() {
 #[test]
 fn a_message_that_waits_goes_first_and_begins_the_wait_anew() {
     let mut stage = Stage::new();
-    let a = stage.puppet();
+    let a = stage.scripted_actor();
     set(&a, ms(10));
     stage.root.run_until_idle();
     stage.clock.advance(ms(15));

@@ -1,15 +1,15 @@
 //! The scheduler over refs, with the calls of Pekko's, in virtual time.
 
 use crate::bench::Log;
-use crate::puppet::{Msg, Stage, ms};
+use crate::scripted_actor::{Msg, Stage, ms};
 use alloc::sync::Arc;
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Backoff, Cancellable, Context, DispatcherId, Failure, Mailbox,
     Next, Overflow, Pid, Props, ScheduleError, Scheduler, Scope, Strategy,
 };
 use clockjack_sched::{
-    Affinity, CatchUp, Class, FireContext, Policy, PolicyRegistry, ScheduleErrorKind,
-    TaskRunPriority,
+    Affinity, CatchUp, FireContext, Policy, PolicyRegistry, ScheduleErrorKind, TaskRunPriority,
+    TimerPriority,
 };
 use clockjack_time::{ManualClock, MonotonicClock};
 use core::time::Duration;
@@ -231,9 +231,9 @@ fn a_cancel_wins_until_the_message_is_taken_out_of_the_mailbox() {
     let once = s.schedule_once(ms(5), &ear, Say("once"), ANY, None).unwrap();
     let every = RATE(&s, ms(5), ms(5), &ear, Say("every"), None).unwrap();
     let kept = s.schedule_once(ms(5), &ear, Say("kept"), ANY, None).unwrap();
-    // The fires are in the mailbox, since the scheduler has had its turn, and the actor none.
+    // The messages are in the mailbox, because the scheduler was polled and the actor was not.
     stage.clock.advance(ms(5));
-    s.turn(0, 0, 10);
+    s.poll_shard(0, 0, 10);
     assert_eq!(s.metrics().fired_total, 3);
     assert!(once.cancel() && every.cancel());
     stage.root.run_until_idle();
@@ -252,7 +252,7 @@ fn a_cancelled_message_in_the_mailbox_of_an_actor_that_stops_is_no_dead_letter()
     let cancelled = s.schedule_once(ms(5), &ear, Say("cancelled"), ANY, None).unwrap();
     s.schedule_once(ms(5), &ear, Say("lost"), ANY, None).unwrap();
     stage.clock.advance(ms(5));
-    s.turn(0, 0, 10);
+    s.poll_shard(0, 0, 10);
     assert!(cancelled.cancel());
     stage.root.run_until_idle();
     assert_eq!(stage.dead.take(), ["stopped"]);
@@ -281,7 +281,7 @@ fn one_message_of_a_job_is_in_the_mailbox_and_what_is_missed_is_told() {
     RATE(&jobs(&stage), ms(10), ms(10), &ear, Say("tick"), None).unwrap();
     for _ in 0..5 {
         stage.clock.advance(ms(10));
-        jobs(&stage).turn(0, 0, 10);
+        jobs(&stage).poll_shard(0, 0, 10);
     }
     assert!(ear.tell(Say("there is room")).is_ok());
     stage.root.run_until_idle();
@@ -299,7 +299,7 @@ fn what_the_mailbox_has_no_room_for_is_a_dead_letter_and_does_not_end_the_job() 
         RATE(&jobs(&stage), ms(10), ms(10), &ear, Say("tick"), None).unwrap();
         ear.tell(Say("full")).unwrap();
         stage.clock.advance(ms(10));
-        jobs(&stage).turn(0, 0, 10);
+        jobs(&stage).poll_shard(0, 0, 10);
         stage.root.run_until_idle();
         assert_eq!(stage.dead.take(), ["full"]);
         stage.hears_in(10, &["10 full x0", "20 tick x1"]);
@@ -314,7 +314,7 @@ fn an_evicted_message_completes_its_run() {
     stage.root.run_until_idle();
     DELAY(&jobs(&stage), ms(10), ms(10), &ear, Say("tick"), None).unwrap();
     stage.clock.advance(ms(10));
-    jobs(&stage).turn(0, 0, 10);
+    jobs(&stage).poll_shard(0, 0, 10);
     ear.tell(Say("newer")).unwrap();
     stage.hears_in(10, &["11 newer x0", "20 tick x1"]);
     assert_eq!(stage.dead.take(), ["other"]);
@@ -371,15 +371,15 @@ fn a_handler_that_fails_by_its_own_message_does_not_end_the_job() {
 fn a_context_schedules_in_the_name_of_its_actor_and_beyond_its_life() {
     let mut stage = Stage::new();
     let ear = ear(&mut stage, 0);
-    let puppet = stage.puppet();
+    let scripted_actor = stage.scripted_actor();
     let to = ear.clone();
-    stage.act(&puppet, move |cx| {
+    stage.act(&scripted_actor, move |cx| {
         drop(cx.schedule_once(ms(10), &to, Say("posthumous"))?);
         Ok(Next::Stop)
     });
     stage.heard();
     stage.pass(10);
-    assert_eq!(stage.heard(), [format!("10 posthumous x1 from {}", puppet.pid())]);
+    assert_eq!(stage.heard(), [format!("10 posthumous x1 from {}", scripted_actor.pid())]);
 }
 
 #[test]
@@ -415,7 +415,7 @@ fn policies_are_found_by_dispatcher_guardian_and_class() {
     ];
     for affinity in of {
         let policies = PolicyRegistry::new()
-            .set(Affinity::Guardian("/system".into()), Policy::DEFAULT.priority(Class::Low))
+            .set(Affinity::Guardian("/system".into()), Policy::DEFAULT.priority(TimerPriority::Low))
             .set(affinity, folded);
         let mut stage = Stage::with(ActorSystem::builder("t").policies(policies));
         let ear = ear(&mut stage, 0);

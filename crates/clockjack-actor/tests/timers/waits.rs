@@ -9,7 +9,7 @@ use clockjack_time::{ManualClock, MonotonicClock};
 
 use crate::{
     bench::Log,
-    puppet::{Stage, ms},
+    scripted_actor::{Stage, ms},
 };
 
 /// Waits for a while in each handler.

@@ -6,10 +6,10 @@ use clockjack_actor::{
 
 use crate::{
     bench::{Log, start},
-    puppet::{Msg, Plan, act, events, props, run},
+    scripted_actor::{Msg, Plan, act, events, props, run},
 };
 
-/// A watcher `w` and one that it may watch, `a`.
+/// A watcher `w` and an actor `a` that it may watch.
 fn two(root: &mut RootContext, log: &Log) -> (ActorRef<Msg>, ActorRef<Msg>) {
     let w = root.spawn("w", props(log).stash(10)).unwrap();
     let props = props(&Log::default()).supervise(Strategy::restart());
@@ -67,8 +67,8 @@ fn a_restart_is_no_end() {
     assert_eq!(log.take(), ["w sees a end"]);
 }
 
-/// Ends two at once that `w` watches, the second one by a message if there is one. The log has what
-/// comes of that.
+/// Stops two actors that `w` watches at once, the second one by a message if there is one. The log
+/// contains the notifications.
 fn end_both_watched(
     root: &mut RootContext,
     log: &Log,
@@ -102,7 +102,7 @@ fn unwatch_takes_back_what_has_come_already() {
         let quiet = Log::default();
         let [a, b] = ["a", "b"].map(|name| root.spawn(name, props(&quiet)).unwrap());
         let other = b.clone();
-        // Both ends have come when the first is told.
+        // Both terminations have arrived when the first is reported.
         let plan = Plan::default().signal(move |_, cx, _| {
             cx.unwatch(&other);
             None
@@ -121,7 +121,7 @@ fn to_watch_again_before_the_end_is_told_changes_nothing() {
         let quiet = Log::default();
         let [a, b] = ["a", "b"].map(|name| root.spawn(name, props(&quiet)).unwrap());
         let (first, other) = (a.clone(), b.clone());
-        // Both ends have come when the first is told.
+        // Both terminations have arrived when the first is reported.
         let plan = Plan::default().signal(move |me, cx, signal| {
             if matches!(signal, Signal::Terminated(end) if end.is(&first)) {
                 assert_eq!(cx.watch(&other).is_err(), with, "in the same way only");

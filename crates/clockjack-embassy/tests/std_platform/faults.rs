@@ -1,4 +1,4 @@
-//! What goes wrong is told, and nothing that was accepted is lost by it.
+//! Faults are reported, and no accepted message is lost.
 
 use alloc::rc::Rc;
 use core::{cell::RefCell, task::Waker, time::Duration};
@@ -28,7 +28,7 @@ fn a_stopped_driver_ends_the_run_of_a_system_that_sleeps() {
         let error = system.run().await.expect_err("the driver was stopped");
         assert!(error.is_stopped(), "{error}");
         assert_eq!(system.driver().current_status(), DriverStatus::Suspended);
-        // Told of at once from now on, as well.
+        // From now on it is reported at once.
         assert!(system.run().await.is_err_and(|error| error.is_stopped()));
 
         // What was accepted, also after that, is handled before the end.

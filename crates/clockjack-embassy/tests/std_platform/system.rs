@@ -35,7 +35,7 @@ impl Actor for Sleeper {
     type Msg = (u64, Instant);
 
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
-        // In the midst of a tick: at its beginning, a coarse reading would do no harm.
+        // In the middle of a tick: at its beginning, a coarse reading would do no harm.
         while !(600..900).contains(&(self.begun.elapsed().as_micros() % 1_000)) {}
         for delay_us in DELAYS_US {
             // Read before the arming: what is late from here on is late.
@@ -187,7 +187,7 @@ fn a_future_is_driven_to_its_output_beside_the_actors() {
     });
 }
 
-/// Tells when it has stopped.
+/// Reports that it has stopped.
 struct Parent {
     name: &'static str,
     children: usize,

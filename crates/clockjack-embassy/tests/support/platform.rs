@@ -1,4 +1,4 @@
-//! Embassy's std platform for a test: an executor on a thread of its own, which never ends.
+//! Embassy's std platform for a test: an executor on a thread of its own, which never stops.
 
 use core::{pin::Pin, time::Duration};
 use std::{
@@ -24,7 +24,7 @@ pub(crate) fn start(spawner: Spawner, task: impl Future<Output = ()> + 'static) 
     spawner.spawn(any(Box::pin(task))).expect("there are not so many");
 }
 
-/// Runs a body in a task of Embassy's, and gives its output.
+/// Runs a body in a task of Embassy's, and returns its output.
 #[track_caller]
 pub(crate) fn run<T: Send + 'static>(body: impl AsyncFnOnce(Spawner) -> T + Send + 'static) -> T {
     let (told, heard) = mpsc::channel();
@@ -32,7 +32,7 @@ pub(crate) fn run<T: Send + 'static>(body: impl AsyncFnOnce(Spawner) -> T + Send
         let executor = Box::leak(Box::new(Executor::new()));
         executor.run(|spawner| {
             start(spawner, async move {
-                // Nobody listens any more if the test has given up.
+                // The receiver is gone if the test has timed out.
                 drop(told.send(body(spawner).await));
             });
         });

@@ -1,6 +1,7 @@
-//! What a worker has to itself: its ring, its free slots, its stock of references.
+//! The state that only the worker's own thread uses: its ring, its free registry slots, its cached
+//! references.
 //!
-//! It is on the stack of the worker's thread, which finds it through its host. Nothing in it is
+//! It is on the stack of the worker's thread, which finds it through its toolbox. Nothing in it is
 //! shared, so nothing in it is atomic.
 #![expect(unsafe_code, reason = "a worker has its ring and its cache to itself")]
 
@@ -10,143 +11,145 @@ use core::{
     ptr::{self, NonNull},
 };
 
-use clockjack_sync::{prim::atomic::Ordering::AcqRel, ring::Owner};
+use clockjack_sync::{primitive::atomic::Ordering::AcqRel, ring::Owner};
 use clockjack_time::TimerId;
 
-use super::Seat;
-use crate::{cell::Entry, engine::Engine, engine_ref::Stock, registry::Cache};
+use super::WorkerShared;
+use crate::{
+    executor::ExecutorShared, executor_ref::RefCache, registry::SlotCache, task::Runnable,
+};
 
-/// How many timers that nobody waits for are kept until they are disarmed together.
-const FORGOTTEN_MAX: usize = 16;
+/// How many lazily cancelled timers are collected before they are cancelled together.
+const LAZY_CANCELS_MAX: usize = 16;
 
-/// What the thread of a worker has to itself, and reaches through its host.
+/// The state that only the worker's own thread uses, and reaches through its toolbox.
 #[doc(hidden)]
-pub struct Local {
-    pub(super) engine: *const Engine,
-    pub(super) seat: usize,
-    pub(super) home: Cell<u32>,
-    /// While timers fire, what they wake goes to the ring, in order.
+pub struct WorkerLocal {
+    pub(super) executor: *const ExecutorShared,
+    pub(super) index: usize,
+    pub(super) local_shard: Cell<u32>,
+    /// While timers fire, the tasks that they wake go to the ring, in order.
     pub(super) is_firing: Cell<bool>,
-    pub(super) ring: UnsafeCell<Owner<Entry>>,
-    pub(super) cache: UnsafeCell<Cache>,
-    pub(super) stock: Stock,
-    /// Timers of the home shard that nobody waits for, to be disarmed together.
-    pub(super) forgotten: UnsafeCell<Forgotten>,
+    pub(super) ring: UnsafeCell<Owner<Runnable>>,
+    pub(super) cache: UnsafeCell<SlotCache>,
+    pub(super) ref_cache: RefCache,
+    /// Timers of the local shard that nobody waits for, to be cancelled together.
+    pub(super) lazy_cancels: UnsafeCell<LazyCancels>,
 }
 
 #[derive(Default)]
-pub(super) struct Forgotten {
-    ids: [Option<TimerId>; FORGOTTEN_MAX],
+pub(super) struct LazyCancels {
+    ids: [Option<TimerId>; LAZY_CANCELS_MAX],
     len: usize,
 }
 
-impl Local {
-    /// Whether this is a worker of that engine.
+impl WorkerLocal {
+    /// Whether this is a worker of that executor.
     #[inline]
-    pub(crate) fn is_of(&self, engine: &Engine) -> bool {
-        ptr::eq(self.engine, engine)
+    pub(crate) fn is_of(&self, executor: &ExecutorShared) -> bool {
+        ptr::eq(self.executor, executor)
     }
 
-    /// The number of the seat.
+    /// The index of the worker.
     #[must_use]
-    pub fn seat(&self) -> usize {
-        self.seat
+    pub fn index(&self) -> usize {
+        self.index
     }
 
-    /// The engine that the worker belongs to.
+    /// The executor that the worker belongs to.
     #[must_use]
-    pub fn engine(&self) -> &Engine {
-        // SAFETY: the worker has borrowed the engine for as long as this exists.
-        unsafe { &*self.engine }
+    pub fn executor(&self) -> &ExecutorShared {
+        // SAFETY: the worker borrows the executor for as long as this exists.
+        unsafe { &*self.executor }
     }
 
     #[inline]
-    pub(crate) fn stock(&self) -> &Stock {
-        &self.stock
+    pub(crate) fn ref_cache(&self) -> &RefCache {
+        &self.ref_cache
     }
 
-    /// Notes a timer of the home shard that is to be disarmed.
+    /// Notes a timer of the local shard that is to be cancelled.
     #[inline]
-    pub(crate) fn forget(&self, engine: &Engine, id: TimerId) {
-        // SAFETY: a `Local` is on one thread, and nothing here calls back into it.
-        let forgotten = unsafe { &mut *self.forgotten.get() };
-        forgotten.ids[forgotten.len] = Some(id);
-        forgotten.len += 1;
-        if forgotten.len == FORGOTTEN_MAX {
-            self.disarm_forgotten(engine);
+    pub(crate) fn lazy_cancel(&self, executor: &ExecutorShared, id: TimerId) {
+        // SAFETY: a `WorkerLocal` is on one thread, and nothing here calls back into it.
+        let lazy_cancels = unsafe { &mut *self.lazy_cancels.get() };
+        lazy_cancels.ids[lazy_cancels.len] = Some(id);
+        lazy_cancels.len += 1;
+        if lazy_cancels.len == LAZY_CANCELS_MAX {
+            self.flush_lazy_cancels(executor);
         }
     }
 
-    /// Disarms what was noted.
+    /// Cancels the timers that were noted.
     #[inline]
-    pub(super) fn disarm_forgotten(&self, engine: &Engine) {
-        // SAFETY: as above; what is disarmed are timers whose values have no drop of their own.
-        let forgotten = unsafe { &mut *self.forgotten.get() };
-        let len = core::mem::take(&mut forgotten.len);
+    pub(super) fn flush_lazy_cancels(&self, executor: &ExecutorShared) {
+        // SAFETY: as above; the values of these timers have no drop of their own.
+        let lazy_cancels = unsafe { &mut *self.lazy_cancels.get() };
+        let len = core::mem::take(&mut lazy_cancels.len);
         if len > 0 {
-            // The last first: it is probably the last in a heap of far deadlines too.
-            let ids = forgotten.ids[..len].iter_mut().rev().filter_map(Option::take);
-            engine.shards.cancel_all(self.home(), ids);
-            // With nothing borrowed here: this may call what is the user's, which may forget more.
-            engine.clear_out(self.home());
+            // The last one first: it is probably the last in the heap of far deadlines, too.
+            let ids = lazy_cancels.ids[..len].iter_mut().rev().filter_map(Option::take);
+            executor.shards.cancel_all(self.local_shard(), ids);
+            // Nothing is borrowed here: this may call user code, which may cancel further timers.
+            executor.drop_stale_values(self.local_shard());
         }
     }
 
-    pub(crate) fn home(&self) -> u32 {
-        self.home.get()
+    pub(crate) fn local_shard(&self) -> u32 {
+        self.local_shard.get()
     }
 
     #[inline]
-    pub(crate) fn seat_of<'e>(&self, engine: &'e Engine) -> &'e Seat {
-        &engine.seats[self.seat]
+    pub(crate) fn shared_of<'e>(&self, executor: &'e ExecutorShared) -> &'e WorkerShared {
+        &executor.workers[self.index]
     }
 
     #[inline]
-    pub(super) fn with_ring<R>(&self, f: impl FnOnce(&mut Owner<Entry>) -> R) -> R {
-        // SAFETY: a `Local` is on one thread, and no `f` of this module calls back into it: they
-        // move entries, and the overflow hook pushes to the injector.
+    pub(super) fn with_ring<R>(&self, f: impl FnOnce(&mut Owner<Runnable>) -> R) -> R {
+        // SAFETY: a `WorkerLocal` is on one thread, and no `f` of this module calls back into it:
+        // each moves runnables, and the overflow hook pushes to the injector.
         f(unsafe { &mut *self.ring.get() })
     }
 
     #[inline]
-    pub(crate) fn with_cache<R>(&self, f: impl FnOnce(&mut Cache) -> R) -> R {
-        // SAFETY: as above: they move slot numbers.
+    pub(crate) fn with_cache<R>(&self, f: impl FnOnce(&mut SlotCache) -> R) -> R {
+        // SAFETY: as above: each `f` moves slot numbers.
         f(unsafe { &mut *self.cache.get() })
     }
 
-    /// Appends to the ring; half of a full one goes to the injector.
+    /// Appends to the ring; half of a full ring goes to the injector.
     #[inline]
-    pub(crate) fn push(&self, engine: &Engine, entry: Entry) {
+    pub(crate) fn push(&self, executor: &ExecutorShared, runnable: Runnable) {
         self.with_ring(|ring| {
-            ring.push(entry, |overflow| {
-                let refused = engine.injector.push_batch(overflow.collect());
-                debug_assert!(refused.is_ok(), "the injector is open while workers are");
+            ring.push(runnable, |overflow| {
+                let refused = executor.injector.push_batch(overflow.collect());
+                debug_assert!(refused.is_ok(), "the injector is open while there are workers");
             });
         });
     }
 
-    /// Puts a process first that was woken on this worker.
+    /// Puts a task that was woken on this worker into the LIFO slot.
     #[inline]
-    pub(crate) fn push_woken(&self, engine: &Engine, entry: Entry) {
+    pub(crate) fn push_woken(&self, executor: &ExecutorShared, runnable: Runnable) {
         if self.is_firing.get() {
-            return self.push(engine, entry);
+            return self.push(executor, runnable);
         }
-        let seat = self.seat_of(engine);
-        // Release: publishes the entry to who steals it as a last resort; the metronome's last look
-        // pairs with it. Acquire: as in `take_lifo`.
-        let before = seat.lifo.swap(entry.into_raw().as_ptr(), AcqRel);
+        let worker = self.shared_of(executor);
+        // Release: publishes the runnable to a worker that steals it as a last resort; the
+        // watchdog's last check pairs with it. Acquire: as in `take_lifo`.
+        let before = worker.lifo.swap(runnable.into_raw().as_ptr(), AcqRel);
         if let Some(before) = NonNull::new(before) {
             // SAFETY: as in `take_lifo`.
-            self.push(engine, unsafe { Entry::from_raw(before) });
-            engine.notify_one();
-        } else if engine.metronome.request_watch() {
-            engine.host().unpark_metronome();
+            self.push(executor, unsafe { Runnable::from_raw(before) });
+            executor.notify_one();
+        } else if executor.watchdog.request_polling() {
+            executor.toolbox().unpark_watchdog();
         }
     }
 }
 
-impl fmt::Debug for Local {
+impl fmt::Debug for WorkerLocal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Local").field("seat", &self.seat).finish_non_exhaustive()
+        f.debug_struct("WorkerLocal").field("index", &self.index).finish_non_exhaustive()
     }
 }

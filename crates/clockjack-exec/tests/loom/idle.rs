@@ -11,7 +11,7 @@ use clockjack_exec::idle::{Counts, Idle, Unparked};
 use clockjack_sync::{
     Injector,
     mpsc::{Boxed, Node, Pop},
-    prim::atomic::{
+    primitive::atomic::{
         AtomicBool, AtomicU64, AtomicUsize,
         Ordering::{Acquire, Relaxed, Release},
     },
@@ -70,7 +70,7 @@ impl Work for Injected {
             match self.0.pop() {
                 Pop::Item(_) => return true,
                 Pop::Empty => return false,
-                Pop::Busy => thread::yield_now(),
+                Pop::Retry => thread::yield_now(),
             }
         }
     }
@@ -92,15 +92,15 @@ struct Pool<W = Items> {
 }
 
 impl<W: Work> Pool<W> {
-    fn new(seats: usize) -> Arc<Self> {
-        let idle = Idle::new(seats);
-        (0..seats).for_each(|seat| idle.activate(seat));
-        let tokens = (0..seats).map(|_| AtomicBool::new(false)).collect();
+    fn new(workers: usize) -> Arc<Self> {
+        let idle = Idle::new(workers);
+        (0..workers).for_each(|worker| idle.activate(worker));
+        let tokens = (0..workers).map(|_| AtomicBool::new(false)).collect();
         Arc::new(Self { idle, work: W::default(), tokens, next_wake: AtomicU64::new(NEVER) })
     }
 
-    fn unpark(&self, seat: usize) {
-        self.tokens[seat].swap(true, Release);
+    fn unpark(&self, worker: usize) {
+        self.tokens[worker].swap(true, Release);
     }
 
     fn submit(&self) {
@@ -111,25 +111,25 @@ impl<W: Work> Pool<W> {
     }
 
     fn wake_one(&self) {
-        if let Some(seat) = self.idle.wake_one() {
-            self.unpark(seat);
+        if let Some(worker) = self.idle.wake_one() {
+            self.unpark(worker);
         }
     }
 
     fn arm(&self, deadline: u64) {
         self.next_wake.fetch_min(deadline, Release);
-        if self.idle.wake_seat(0) {
+        if self.idle.wake_worker(0) {
             self.unpark(0);
         }
     }
 
-    /// The turn of a worker that runs and has nothing of its own.
-    fn run(&self, seat: usize) -> Fate {
+    /// One round of a worker that runs and has nothing of its own.
+    fn run(&self, worker: usize) -> Fate {
         let is_searching = self.idle.start_search();
-        self.search(seat, is_searching)
+        self.search(worker, is_searching)
     }
 
-    fn search(&self, seat: usize, mut is_searching: bool) -> Fate {
+    fn search(&self, worker: usize, mut is_searching: bool) -> Fate {
         loop {
             if is_searching && self.work.take() {
                 if self.idle.end_search() && !self.work.is_empty() {
@@ -138,7 +138,7 @@ impl<W: Work> Pool<W> {
                 return Fate::Busy;
             }
             let mut until = NEVER;
-            let sleeps = self.idle.park_unless(seat, is_searching, || {
+            let sleeps = self.idle.park_unless(worker, is_searching, || {
                 until = self.next_wake.load(Acquire);
                 !self.work.is_empty()
             });
@@ -149,18 +149,18 @@ impl<W: Work> Pool<W> {
         }
     }
 
-    /// Wakes whoever has a token until nobody has; then checks that no work is left alone and that
-    /// the counts are right.
+    /// Wakes the workers that have a token until none has; then checks that no work is left alone
+    /// and that the counts are right.
     fn settle(&self, fates: &mut [Fate]) {
-        while let Some(seat) = (0..fates.len()).find(|&seat| {
-            matches!(fates[seat], Fate::Asleep(_)) && self.tokens[seat].swap(false, Acquire)
+        while let Some(worker) = (0..fates.len()).find(|&worker| {
+            matches!(fates[worker], Fate::Asleep(_)) && self.tokens[worker].swap(false, Acquire)
         }) {
-            self.idle.cancel_park(seat);
-            fates[seat] = self.search(seat, true);
+            self.idle.cancel_park(worker);
+            fates[worker] = self.search(worker, true);
         }
         let n_asleep = fates.iter().filter(|fate| **fate != Fate::Busy).count();
         assert!(self.work.is_empty() || n_asleep == 0, "work is left, and somebody sleeps on");
-        let n_bits = (0..fates.len()).filter(|&seat| self.idle.is_parked(seat)).count();
+        let n_bits = (0..fates.len()).filter(|&worker| self.idle.is_parked(worker)).count();
         assert_eq!(n_bits, n_asleep, "the set is not the sleepers");
         let quiet = Counts { parked: n_asleep as u64, searching: 0 };
         assert_eq!(self.idle.counts(), quiet, "the counts have drifted");
@@ -290,7 +290,7 @@ fn two_wakers_and_a_time_out_claim_a_worker_once() {
         let pool = Pool::<Items>::new(1);
         pool.run(0);
         let one = pool.spawn(|pool| pool.idle.wake_one().is_some());
-        let two = pool.spawn(|pool| pool.idle.wake_seat(0));
+        let two = pool.spawn(|pool| pool.idle.wake_worker(0));
         let own = pool.spawn(|pool| pool.idle.cancel_park(0));
         let claims = [
             one.join().expect("no panic"),
@@ -311,7 +311,7 @@ fn what_a_waker_wrote_is_seen_by_the_worker_it_claimed() {
         let waker = pool.spawn(|pool| {
             // Relaxed: only the claim orders it.
             pool.next_wake.fetch_min(3, Relaxed);
-            pool.idle.wake_seat(0)
+            pool.idle.wake_worker(0)
         });
         let worker = pool.spawn(|pool| match pool.idle.cancel_park(0) {
             Unparked::Claimed => pool.next_wake.load(Relaxed),

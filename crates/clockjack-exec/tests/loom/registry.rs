@@ -6,8 +6,8 @@ use core::{
     ptr::NonNull,
 };
 
-use clockjack_exec::registry::{Get, Last, Ref, Registry};
-use clockjack_sync::prim::UnsafeCell;
+use clockjack_exec::registry::{LastRef, Lookup, Registry, SlotRef};
+use clockjack_sync::primitive::UnsafeCell;
 use loom::{sync::Arc, thread};
 
 const FIRST: NonZeroU64 = NonZeroU64::MIN;
@@ -45,7 +45,7 @@ impl Table {
     }
 
     /// The generation that stands in the process itself.
-    fn read(found: &Ref<'_>) -> u64 {
+    fn read(found: &SlotRef<'_>) -> u64 {
         // SAFETY: the value points to one of the table's cells.
         let cell = unsafe { &*Self::cell(found.value()) };
         cell.with(|cell| {
@@ -55,26 +55,26 @@ impl Table {
     }
 
     /// Frees a process.
-    fn free(&self, last: Last<'_>) {
+    fn free(&self, last: LastRef<'_>) {
         // SAFETY: the value points to one of the table's cells.
         set(unsafe { &*Self::cell(last.value()) }, 0);
         self.registry.vacate(last, None);
     }
 
     /// Gives up the reference of a holder.
-    fn release(&self, found: Ref<'_>) -> bool {
+    fn release(&self, found: SlotRef<'_>) -> bool {
         found.release().map(|last| self.free(last)).is_some()
     }
 
     /// Looks a process up, reads it if it is there, and gives the reference back.
     fn look(&self, (index, generation): (u32, NonZeroU64)) -> bool {
         match self.registry.get(index, generation) {
-            Get::Found(found) => {
+            Lookup::Found(found) => {
                 assert_eq!(Self::read(&found), generation.get(), "the wrong one, or a freed one");
                 self.release(found)
             }
-            Get::Missing => false,
-            Get::Last(last) => {
+            Lookup::Missing => false,
+            Lookup::LastRef(last) => {
                 self.free(last);
                 true
             }
@@ -136,7 +136,7 @@ fn an_old_pid_never_finds_the_next_process_in_its_slot() {
         match next {
             Some(next) => {
                 assert_eq!(next.1.get(), 2);
-                assert!(matches!(table.registry.get(pid.0, FIRST), Get::Missing));
+                assert!(matches!(table.registry.get(pid.0, FIRST), Lookup::Missing));
                 assert!(table.drop_one(next));
             }
             None => assert!(!freed, "a free slot was refused"),

@@ -1,12 +1,12 @@
 //! Keepers that change, and closing, against arm, cancel and poll.
 //!
-//! The law: a timer that was accepted fires, or its cancel says true, or the close hands it out,
-//! once; and whoever sleeps until `next_wake` or is woken as an arm says is in time for it. A value
-//! that is leaked or dropped twice shows in the count of an `Arc`.
+//! The invariant: a timer that was accepted fires, or its cancel returns true, or the close returns
+//! it, once; and a worker that sleeps until `next_wake`, or is woken as an arm says, is in time for
+//! it. A value that is leaked or dropped twice shows in the count of an `Arc`.
 
 use alloc::{sync::Arc, vec::Vec};
 
-use clockjack_exec::shards::{Armed, Cancelled, Refused, Shards, ShardsConfig};
+use clockjack_exec::shards::{ArmError, Armed, Cancelled, Shards, ShardsConfig};
 use clockjack_time::Tick;
 use loom::{
     sync::Mutex,
@@ -17,11 +17,11 @@ use loom::{
 type Value = (u32, Arc<()>);
 type Table = Arc<Shards<Value>>;
 
-/// A table in which the workers of these seats have come, one after the other.
-fn table(seats: usize, attached: &[usize]) -> Table {
-    let shards = Arc::new(Shards::new(ShardsConfig { seats, capacity: 16, start: Tick::ZERO }));
-    for (shard, seat) in (0..).zip(attached) {
-        assert_eq!(shards.attach(*seat), shard);
+/// A table in which the workers of these workers have come, one after the other.
+fn table(workers: usize, attached: &[usize]) -> Table {
+    let shards = Arc::new(Shards::new(ShardsConfig { workers, capacity: 16, start: Tick::ZERO }));
+    for (shard, worker) in (0..).zip(attached) {
+        assert_eq!(shards.attach(*worker), shard);
     }
     shards
 }
@@ -33,19 +33,19 @@ fn spawn<R: 'static>(shards: &Table, run: impl FnOnce(&Table) -> R + 'static) ->
 
 /// Explores what is done with a [`table`] and values of a token. In the end none of them is left.
 fn model(
-    seats: usize,
+    workers: usize,
     attached: &'static [usize],
     scene: impl Fn(&Table, &Arc<()>) + Sync + Send + 'static,
 ) {
     loom::model(move || {
-        let (shards, token) = (table(seats, attached), Arc::new(()));
+        let (shards, token) = (table(workers, attached), Arc::new(()));
         scene(&shards, &token);
         drop(shards);
         assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
     });
 }
 
-/// Does something while the lease of shard 0 is held, by one whose timer fires.
+/// Does something while the guard of shard 0 is held, by one whose timer fires.
 fn while_leased<R>(shards: &Table, token: &Arc<()>, act: impl FnOnce() -> R) -> R {
     arm(shards, 1, (7, token.clone())).expect("room");
     let (mut act, mut done) = (Some(act), None);
@@ -53,14 +53,14 @@ fn while_leased<R>(shards: &Table, token: &Arc<()>, act: impl FnOnce() -> R) -> 
     done.expect("it fired")
 }
 
-/// What fired up to `now`, if the lease could be had.
+/// What fired up to `now`, if the guard could be taken.
 fn poll(shards: &Table, shard: u32, now: u64) -> Vec<u32> {
     let mut fired = Vec::new();
     shards.poll(shard, Tick::new(now), 100, |timer| fired.push(timer.value.0));
     fired
 }
 
-fn arm(shards: &Table, deadline: u64, value: Value) -> Result<Armed, Refused<Value>> {
+fn arm(shards: &Table, deadline: u64, value: Value) -> Result<Armed, ArmError<Value>> {
     shards.arm(0, Tick::new(deadline), value)
 }
 
@@ -78,55 +78,57 @@ fn rest(shards: &Table, left: usize) -> Vec<u32> {
 }
 
 #[test]
-fn an_adoption_and_a_remote_cancel_end_a_timer_once() {
+fn a_reassignment_and_a_remote_cancel_end_a_timer_once() {
     model(2, &[0, 1], |shards, token| {
         let id = arm(shards, 5, (1, token.clone())).expect("room").id;
         shards.detach(0);
         let canceller = spawn(shards, move |shards| shards.cancel(id));
-        let adopter = spawn(shards, |shards| {
+        let reassigner = spawn(shards, |shards| {
             let mut fired = Vec::new();
-            assert_eq!(shards.adopt(|| Some(1), |_, shard| fired = poll(shards, shard, 9)), 1);
+            assert_eq!(shards.reassign(|| Some(1), |_, shard| fired = poll(shards, shard, 9)), 1);
             fired
         });
         let cancelled = canceller.join().expect("no panic");
-        let mut fired = adopter.join().expect("no panic");
+        let mut fired = reassigner.join().expect("no panic");
         fired.extend(poll(shards, 0, 9));
         assert_eq!(fired.len() + usize::from(cancelled), 1, "fired {fired:?}, {cancelled}");
     });
 }
 
-/// One thread adopts, one attaches: an orphan has one keeper, and each knows who it is.
+/// One thread reassigns, one attaches: a shard is assigned to one worker, and both agree on it.
 #[test]
-fn an_orphan_gets_one_keeper() {
+fn an_unassigned_shard_is_assigned_to_one_worker() {
     model(3, &[0, 1], |shards, _token| {
         shards.detach(0);
-        let adopter = spawn(shards, |shards| shards.adopt(|| Some(1), |_, _| ()));
+        let reassigner = spawn(shards, |shards| shards.reassign(|| Some(1), |_, _| ()));
         let comer = spawn(shards, |shards| shards.attach(2));
-        adopter.join().expect("no panic");
+        reassigner.join().expect("no panic");
         let home = comer.join().expect("no panic");
-        let keepers = [1, 2].map(|seat| shards.keeps(seat).filter(|shard| *shard == 0).count());
+        let keepers =
+            [1, 2].map(|worker| shards.assigned_to(worker).filter(|shard| *shard == 0).count());
         let expected = if home == 0 { [0, 1] } else { [1, 0] };
-        assert_eq!(keepers, expected, "the home of seat 2 is {home}");
-        assert_eq!(shards.stats().orphans, 0);
+        assert_eq!(keepers, expected, "the home of worker 2 is {home}");
+        assert_eq!(shards.stats().unassigned, 0);
         assert_eq!(shards.detach(1) + shards.detach(2), shards.stats().shards);
     });
 }
 
-/// A worker comes and goes while its shard is adopted: what is an orphan in the end is found.
+/// A worker starts and stops while its shard is reassigned: a shard that is unassigned in the end
+/// is found.
 #[test]
-fn an_orphan_is_in_the_queue_or_in_somebodys_hands() {
+fn an_unassigned_shard_is_in_the_queue_or_about_to_be() {
     model(3, &[0, 1], |shards, _token| {
         shards.detach(0);
-        let adopter = spawn(shards, |shards| shards.adopt(|| Some(1), |_, _| ()));
+        let reassigner = spawn(shards, |shards| shards.reassign(|| Some(1), |_, _| ()));
         let guest = spawn(shards, |shards| {
             shards.attach(2);
             shards.detach(2);
         });
-        adopter.join().expect("no panic");
+        reassigner.join().expect("no panic");
         guest.join().expect("no panic");
-        shards.adopt(|| Some(1), |_, _| ());
-        assert_eq!(shards.stats().orphans, 0, "an orphan that nobody can find");
-        assert_eq!(shards.keeps(1).count(), shards.stats().shards);
+        shards.reassign(|| Some(1), |_, _| ());
+        assert_eq!(shards.stats().unassigned, 0, "an unassigned shard that nobody can find");
+        assert_eq!(shards.assigned_to(1).count(), shards.stats().shards);
     });
 }
 
@@ -136,43 +138,43 @@ fn a_worker_that_leaves_keeps_nothing() {
     model(3, &[0, 1, 2], |shards, _token| {
         shards.detach(0);
         let leaver = spawn(shards, |shards| shards.detach(1));
-        let adopter = spawn(shards, |shards| {
-            let mut seats = [1, 2].into_iter();
-            shards.adopt(|| seats.next(), |_, _| ())
+        let reassigner = spawn(shards, |shards| {
+            let mut workers = [1, 2].into_iter();
+            shards.reassign(|| workers.next(), |_, _| ())
         });
         leaver.join().expect("no panic");
-        adopter.join().expect("no panic");
-        assert_eq!(shards.keeps(1).count(), 0);
-        shards.adopt(|| Some(2), |_, _| ());
-        assert_eq!(shards.stats().orphans, 0, "an orphan that nobody can find");
-        assert_eq!(shards.keeps(2).count(), 3, "a shard is kept by one who is gone");
+        reassigner.join().expect("no panic");
+        assert_eq!(shards.assigned_to(1).count(), 0);
+        shards.reassign(|| Some(2), |_, _| ());
+        assert_eq!(shards.stats().unassigned, 0, "an unassigned shard that nobody can find");
+        assert_eq!(shards.assigned_to(2).count(), 3, "a shard is kept by one who is gone");
     });
 }
 
 #[test]
-fn an_arm_in_a_shard_that_changes_hands_is_known_to_the_new_keeper_or_its_caller() {
+fn an_arm_in_a_shard_that_is_reassigned_is_known_to_the_new_worker_or_its_caller() {
     model(2, &[0, 1], |shards, token| {
         let value = (1, token.clone());
         let arming = spawn(shards, move |shards| arm(shards, 20, value).expect("room"));
         let leaver = spawn(shards, |shards| {
             assert_eq!(shards.detach(0), 1);
-            assert_eq!(shards.adopt(|| Some(1), |_, _| ()), 1);
-            // The new keeper is awake now; it is about to sleep until this.
+            assert_eq!(shards.reassign(|| Some(1), |_, _| ()), 1);
+            // The new worker is awake now; it is about to sleep until this.
             shards.next_wake(1)
         });
         let armed = arming.join().expect("no panic");
         let wake = leaver.join().expect("no panic");
         assert!(armed.is_earliest);
         let is_covered = wake.is_some_and(|wake| wake <= Tick::new(20));
-        let is_woken = armed.keeper == Some(1);
-        assert!(is_covered || is_woken, "sleeps until {wake:?}, woken is {:?}", armed.keeper);
+        let is_woken = armed.worker == Some(1);
+        assert!(is_covered || is_woken, "sleeps until {wake:?}, woken is {:?}", armed.worker);
         assert_eq!(poll(shards, 0, 20), [1]);
     });
 }
 
-/// As above, with a worker that comes instead of an adopter.
+/// As above, with a worker that comes instead of a reassigning thread.
 #[test]
-fn an_arm_in_an_orphan_is_known_to_the_worker_that_attaches_or_its_caller() {
+fn an_arm_in_an_unassigned_shard_is_known_to_the_worker_that_attaches_or_its_caller() {
     model(2, &[0], |shards, token| {
         shards.detach(0);
         let value = (1, token.clone());
@@ -184,7 +186,7 @@ fn an_arm_in_an_orphan_is_known_to_the_worker_that_attaches_or_its_caller() {
         let armed = arming.join().expect("no panic");
         let wake = comer.join().expect("no panic");
         let is_covered = wake.is_some_and(|wake| wake <= Tick::new(20));
-        assert!(is_covered || armed.keeper == Some(1), "{wake:?}, {:?}", armed.keeper);
+        assert!(is_covered || armed.worker == Some(1), "{wake:?}, {:?}", armed.worker);
     });
 }
 
@@ -196,34 +198,34 @@ fn a_takeover_beside_the_owner_keeps_the_order() {
             arm(shards, u64::from(number), (number, token.clone())).expect("room");
         }
         let log = Arc::new(Mutex::new(Vec::new()));
-        let hand_over = |log: &Mutex<Vec<u32>>, value: Value| {
+        let fire = |log: &Mutex<Vec<u32>>, value: Value| {
             log.lock().expect("no panic").push(value.0);
         };
         let owner = {
             let log = log.clone();
             spawn(shards, move |shards| {
-                shards.poll(0, Tick::new(2), 100, |timer| hand_over(&log, timer.value)).fired
+                shards.poll(0, Tick::new(2), 100, |timer| fire(&log, timer.value)).fired
             })
         };
         let other = {
             let log = log.clone();
             spawn(shards, move |shards| {
                 let Some(shard) = shards.overdue(Tick::new(3), Some(1), 0) else { return 0 };
-                let fire = |timer: clockjack_time::Expired<Value>| hand_over(&log, timer.value);
+                let fire = |timer: clockjack_time::Expired<Value>| fire(&log, timer.value);
                 shards.take_over(shard, Tick::new(3), 100, fire).fired
             })
         };
         let fired = owner.join().expect("no panic") + other.join().expect("no panic");
-        let polled = shards.poll(0, Tick::new(3), 100, |timer| hand_over(&log, timer.value));
+        let polled = shards.poll(0, Tick::new(3), 100, |timer| fire(&log, timer.value));
         assert_eq!(fired + polled.fired, 3);
         assert_eq!(*log.lock().expect("no panic"), [1, 2, 3]);
     });
 }
 
-/// The end of a timer that was armed beside a close.
+/// The end of a timer that was armed concurrently with a close.
 fn settle(
     shards: &Table,
-    arming: JoinHandle<Result<Armed, Refused<Value>>>,
+    arming: JoinHandle<Result<Armed, ArmError<Value>>>,
     closer: JoinHandle<(Vec<u32>, usize)>,
 ) {
     let armed = arming.join().expect("no panic");
@@ -253,7 +255,7 @@ fn a_timer_that_is_armed_beside_a_close_is_handed_out_or_refused() {
     });
 }
 
-/// The lease is held when both begin, so that the arm may go by the inbox.
+/// The guard is held when both begin, so that the arm may use the inbox.
 #[test]
 fn a_timer_that_is_posted_beside_a_close_is_handed_out_or_refused() {
     model(1, &[0], |shards, token| {
@@ -284,7 +286,8 @@ fn a_close_beside_a_poster_leaves_nothing_unsaid() {
     });
 }
 
-/// The shard is made beside the close: either the closer finds it or the arm is refused.
+/// The shard is created concurrently with the close: either the closing thread finds it or the arm
+/// is refused.
 #[test]
 fn a_timer_in_a_shard_that_is_made_beside_a_close_is_handed_out_or_refused() {
     model(1, &[], |shards, token| {
@@ -298,7 +301,7 @@ fn a_timer_in_a_shard_that_is_made_beside_a_close_is_handed_out_or_refused() {
     });
 }
 
-/// A poll beside the close: what it does not fire is handed out.
+/// A poll concurrent with the close: what it does not fire is returned.
 #[test]
 fn a_poll_beside_a_close_ends_every_timer_once() {
     model(1, &[0], |shards, token| {

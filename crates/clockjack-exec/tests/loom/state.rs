@@ -2,11 +2,13 @@
 //! number, an output and a waker.
 //!
 //! The queue hands over what the one that enqueues wrote, as every queue does, and the events are
-//! relaxed on purpose: all other order in these models comes from the word.
+//! relaxed on purpose: all other order in these models comes from the state.
 #![expect(unsafe_code, reason = "cells that loom watches stand for what the word guards")]
 
-use clockjack_exec::state::{DropJoin, Ended, Finished, Notify, State, Waiting, Word};
-use clockjack_sync::prim::{
+use clockjack_exec::state::{
+    AtomicState, Completion, JoinHandleDrop, NotifyAction, State, WaitKind, WaitTransition,
+};
+use clockjack_sync::primitive::{
     UnsafeCell,
     atomic::{
         AtomicUsize,
@@ -17,7 +19,7 @@ use loom::{sync::Arc, thread};
 
 /// A process without a body.
 struct Process {
-    word: Word,
+    state: AtomicState,
     /// How often it is in a queue: never more than once.
     queued: AtomicUsize,
     events: AtomicUsize,
@@ -36,13 +38,13 @@ unsafe impl Sync for Process {}
 // SAFETY: as above.
 unsafe impl Send for Process {}
 
-/// What a turn does at its end.
+/// How a poll ends.
 #[derive(Clone, Copy)]
 enum Turn {
-    Wait(Waiting),
+    Wait(WaitKind),
     Again,
     Complete,
-    /// Completes, and leaves the output to whoever comes for it.
+    /// Completes, and leaves the output to a later joiner.
     Keep,
 }
 
@@ -50,7 +52,7 @@ impl Process {
     /// A process with its first queue entry.
     fn new(joined: bool) -> Arc<Self> {
         Arc::new(Self {
-            word: Word::new(joined),
+            state: AtomicState::new(joined),
             queued: AtomicUsize::new(1),
             events: AtomicUsize::new(0),
             seen: UnsafeCell::new(0),
@@ -66,8 +68,8 @@ impl Process {
         assert_eq!(self.queued.fetch_add(1, Release), 0, "in two queues");
     }
 
-    fn obey(&self, notify: Notify) {
-        if notify == Notify::Enqueue {
+    fn obey(&self, notify: NotifyAction) {
+        if notify == NotifyAction::Enqueue {
             self.enqueue();
         }
     }
@@ -75,28 +77,28 @@ impl Process {
     /// Sends one event.
     fn send(&self) {
         self.events.fetch_add(1, Relaxed);
-        self.obey(self.word.notify());
+        self.obey(self.state.notify());
     }
 
-    /// One turn, if the process is in the queue; whether it was.
+    /// One poll, if the task is in the queue; returns whether it was.
     fn turn(&self, turn: Turn) -> bool {
         if self.queued.compare_exchange(1, 0, Acquire, Relaxed).is_err() {
             return false;
         }
-        let started = self.word.start();
+        let started = self.state.transition_to_running();
         set(&self.link, 0);
         let events = self.events.load(Relaxed);
-        // Also fails if another runner is in its turn, or left it unpublished.
+        // Also fails if another runner is in its poll, or left it unpublished.
         set(&self.seen, events);
         match turn {
             _ if started.terminate => self.complete(true),
             Turn::Wait(waiting) => {
-                if self.word.end(waiting) == Ended::Ready {
+                if self.state.transition_to_waiting(waiting) == WaitTransition::Ready {
                     self.enqueue();
                 }
             }
             Turn::Again => {
-                self.word.again();
+                self.state.transition_to_ready();
                 self.enqueue();
             }
             Turn::Complete => self.complete(true),
@@ -107,7 +109,7 @@ impl Process {
 
     fn complete(&self, drops_output: bool) {
         set(&self.output, Some(7));
-        let Finished { joined, join_waker } = self.word.complete();
+        let Completion { joined, join_waker } = self.state.transition_to_complete();
         if !joined && drops_output {
             assert_eq!(take(&self.output), Some(7), "somebody else took the output");
         }
@@ -119,11 +121,11 @@ impl Process {
 
     /// Runs what is left and looks whether the process waits in peace.
     fn settle(&self, n_events: usize) {
-        while self.turn(Turn::Wait(Waiting::Idle)) {}
+        while self.turn(Turn::Wait(WaitKind::Idle)) {}
         assert_eq!(self.queued.load(Relaxed), 0, "complete, and in a queue");
-        match self.word.state() {
+        match self.state.load() {
             State::Blocked | State::Idle => {
-                assert!(!self.word.is_terminating(), "told to end, and waits");
+                assert!(!self.state.is_terminating(), "told to end, and waits");
                 assert_eq!(get(&self.seen), n_events, "an event was not seen");
             }
             State::Complete => {}
@@ -167,11 +169,11 @@ fn an_event_at_the_end_of_a_turn_is_seen_by_some_turn() {
     loom::model(|| {
         let process = Process::new(false);
         let sender = spawn(&process, Process::send);
-        let runner = spawn(&process, |process| process.turn(Turn::Wait(Waiting::Blocked)));
+        let runner = spawn(&process, |process| process.turn(Turn::Wait(WaitKind::Blocked)));
         sender.join().unwrap();
         runner.join().unwrap();
         process.settle(1);
-        assert_ne!(process.word.state(), State::Complete);
+        assert_ne!(process.state.load(), State::Complete);
     });
 }
 
@@ -179,10 +181,10 @@ fn an_event_at_the_end_of_a_turn_is_seen_by_some_turn() {
 fn what_one_turn_leaves_is_found_by_the_next() {
     loom::model(|| {
         let process = Process::new(false);
-        let runner = spawn(&process, |process| process.turn(Turn::Wait(Waiting::Blocked)));
+        let runner = spawn(&process, |process| process.turn(Turn::Wait(WaitKind::Blocked)));
         let sender = spawn(&process, |process| {
             process.send();
-            process.turn(Turn::Wait(Waiting::Idle));
+            process.turn(Turn::Wait(WaitKind::Idle));
         });
         runner.join().unwrap();
         sender.join().unwrap();
@@ -195,17 +197,17 @@ fn two_senders_and_a_terminator_meet_the_end_of_a_turn() {
     loom::model(|| {
         let process = Process::new(false);
         let sender = spawn(&process, Process::send);
-        let terminator = spawn(&process, |process| process.obey(process.word.terminate()));
+        let terminator = spawn(&process, |process| process.obey(process.state.terminate()));
         let runner = spawn(&process, |process| {
-            process.turn(Turn::Wait(Waiting::Idle));
+            process.turn(Turn::Wait(WaitKind::Idle));
             process.send();
-            process.turn(Turn::Wait(Waiting::Blocked));
+            process.turn(Turn::Wait(WaitKind::Blocked));
         });
         sender.join().unwrap();
         terminator.join().unwrap();
         runner.join().unwrap();
         process.settle(2);
-        assert_eq!(process.word.state(), State::Complete, "told to end, and lives");
+        assert_eq!(process.state.load(), State::Complete, "told to end, and lives");
     });
 }
 
@@ -216,7 +218,7 @@ fn a_process_that_goes_on_meets_two_senders() {
         let senders = [spawn(&process, Process::send), spawn(&process, Process::send)];
         let runner = spawn(&process, |process| {
             assert!(process.turn(Turn::Again), "it was in the queue");
-            assert!(process.turn(Turn::Wait(Waiting::Blocked)), "it is in the queue again");
+            assert!(process.turn(Turn::Wait(WaitKind::Blocked)), "it is in the queue again");
         });
         for sender in senders {
             sender.join().unwrap();
@@ -231,20 +233,20 @@ fn a_process_that_completes_is_enqueued_by_nobody() {
     loom::model(|| {
         let process = Process::new(false);
         let sender = spawn(&process, Process::send);
-        let terminator = spawn(&process, |process| process.obey(process.word.terminate()));
+        let terminator = spawn(&process, |process| process.obey(process.state.terminate()));
         let runner = spawn(&process, |process| process.turn(Turn::Complete));
         sender.join().unwrap();
         terminator.join().unwrap();
         assert!(runner.join().unwrap());
         assert_eq!(process.queued.load(Relaxed), 0);
-        assert_eq!(process.word.state(), State::Complete);
+        assert_eq!(process.state.load(), State::Complete);
     });
 }
 
 /// One poll of the joiner with a waker of this name.
 fn poll(process: &Process, waker: u32) -> Option<u32> {
     set(&process.waker, Some(waker));
-    match process.word.publish_join_waker() {
+    match process.state.publish_join_waker() {
         Ok(()) => None,
         Err(_complete) => Some(take(&process.output).expect("complete without an output")),
     }
@@ -274,7 +276,7 @@ fn who_sees_complete_sees_the_output() {
         let process = Process::new(true);
         let runner = spawn(&process, |process| process.turn(Turn::Complete));
         let joiner = spawn(&process, |process| {
-            (process.word.state() == State::Complete).then(|| take(&process.output))
+            (process.state.load() == State::Complete).then(|| take(&process.output))
         });
         runner.join().unwrap();
         if let Some(output) = joiner.join().unwrap() {
@@ -284,12 +286,12 @@ fn who_sees_complete_sees_the_output() {
 }
 
 /// Leaves as a joiner does, and says what it cleared away.
-fn leave(process: &Process) -> DropJoin {
-    let left = process.word.drop_join();
-    if left.output_is_mine {
+fn leave(process: &Process) -> JoinHandleDrop {
+    let left = process.state.drop_join_handle();
+    if left.owns_output {
         take(&process.output);
     }
-    if left.waker_slot_is_mine {
+    if left.owns_waker_slot {
         take(&process.waker);
     }
     left
@@ -303,7 +305,7 @@ fn a_joiner_that_changes_its_waker_or_leaves_shares_nothing_with_the_completer()
         let joiner = spawn(&process, |process| {
             let mut output = poll(process, 3);
             if output.is_none() {
-                output = match process.word.take_back_join_waker() {
+                output = match process.state.reclaim_join_waker() {
                     Ok(()) => poll(process, 4),
                     Err(_complete) => take(&process.output),
                 };
@@ -312,7 +314,7 @@ fn a_joiner_that_changes_its_waker_or_leaves_shares_nothing_with_the_completer()
         });
         runner.join().unwrap();
         let (output, left) = joiner.join().unwrap();
-        assert!(output.is_none() || left.output_is_mine, "taken before it was there");
+        assert!(output.is_none() || left.owns_output, "taken before it was there");
         assert_eq!(take(&process.output), None, "nobody dropped the output");
         assert_eq!(take(&process.waker), None, "nobody dropped the waker");
     });
@@ -324,7 +326,7 @@ fn one_of_two_that_claim_joins_however_late_and_has_the_output_to_itself() {
         let process = Process::new(false);
         let runner = spawn(&process, |process| process.turn(Turn::Keep));
         let claim = |process: &Process| {
-            let mine = process.word.claim_join();
+            let mine = process.state.claim_join();
             mine.then(|| leave(process))
         };
         let claims = [spawn(&process, claim), spawn(&process, claim)];
@@ -333,6 +335,6 @@ fn one_of_two_that_claim_joins_however_late_and_has_the_output_to_itself() {
         let joined: Vec<_> = claims.iter().flatten().collect();
         assert_eq!(joined.len(), 1, "one claim comes first");
         let is_left = take(&process.output).is_some();
-        assert_ne!(is_left, joined[0].output_is_mine, "the output is not where it should be");
+        assert_ne!(is_left, joined[0].owns_output, "the output is not where it should be");
     });
 }

@@ -1,4 +1,4 @@
-//! A host whose time passes by hand, and processes that write down what they are told.
+//! A toolbox whose time advances by hand, and processes that log their events.
 
 use alloc::sync::Arc;
 use core::{any::type_name, marker::PhantomData, time::Duration};
@@ -165,7 +165,7 @@ where
 
 type Ask = Box<dyn FnOnce(&mut StepOutput) + Send>;
 
-/// A process that asks for something at first, writes down what it is told, and ends when it is
+/// A process that yields a command at first, logs its events, and ends when it is
 /// asked to.
 pub(crate) struct Asker {
     ask: Option<Ask>,
@@ -200,8 +200,8 @@ impl Process for Asker {
     }
 }
 
-/// A process that does nothing until it is told how to end: 0 by a result, 1 by a failure, else by
-/// a panic. A cancel ends it by a result.
+/// A process that does nothing until a message says how to end: 0 by a result, 1 by a failure, else
+/// by a panic. A cancel ends it by a result.
 pub(crate) struct Mortal;
 
 impl Process for Mortal {

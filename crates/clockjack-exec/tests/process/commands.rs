@@ -46,7 +46,7 @@ impl Command for Reserved {
     type Reply = ();
 }
 
-/// Runs a process that asks, and gives it with what it was told.
+/// Runs a process that yields commands, and returns it with the events that it got.
 #[track_caller]
 fn asked(
     run: &mut Run,

@@ -1,4 +1,4 @@
-//! What is promised to a process: its events, its turns, its name, its end.
+//! What is promised to a process: its events, its steps, its pid, its end.
 
 use alloc::{rc::Rc, sync::Arc};
 use core::cell::RefCell;
@@ -72,7 +72,7 @@ fn a_completion_while_the_process_runs_brings_another_turn() {
     let mut run = Run::with(Commands::new().handle(|Ask(n), done| done.complete(Ok(n))));
     let log = Log::default();
     let it = run.exec.submit(asker(&log, |out| out.yield_command(Tag(1), Ask(5)))).unwrap();
-    // The handler answers inside the turn, so the process is ready again when that ends.
+    // The handler replies during the poll, so the process is ready again when that ends.
     assert!(run.exec.step_one());
     assert_eq!(it.state(), State::Ready);
     assert!(run.exec.step_one());

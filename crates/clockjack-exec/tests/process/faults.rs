@@ -1,4 +1,4 @@
-//! Whatever panics, a process ends by it at the most: nothing else is lost, and it is told.
+//! Whatever panics ends at most one process: nothing else is lost, and the panic is reported.
 
 use alloc::{sync::Arc, task::Wake};
 use core::{
@@ -15,7 +15,7 @@ use clockjack_exec::{
 
 use crate::bench::{Bomb, Dropped, Log, Mortal, Run, asker, millis, process};
 
-/// Panics where it is told to.
+/// Panics where it is configured to.
 struct Faulty(&'static str);
 
 impl Faulty {
@@ -266,7 +266,7 @@ fn commands_of_the_last_step_that_panic_when_dropped_leave_the_result() {
     run.assert_well();
 }
 
-/// An error that cannot even be told.
+/// An error that cannot even be printed.
 #[derive(Debug)]
 struct Unspeakable;
 
@@ -362,9 +362,9 @@ fn a_panic_in_the_init_of_an_upgrade_ends_the_process() {
 }
 
 /// A waker of somebody else's, which panics.
-struct Alarm;
+struct CommandTimer;
 
-impl Wake for Alarm {
+impl Wake for CommandTimer {
     fn wake(self: Arc<Self>) {
         panic!("do not wake me");
     }
@@ -373,7 +373,7 @@ impl Wake for Alarm {
 #[test]
 fn a_foreign_waker_that_panics_harms_neither_the_end_nor_the_timers() {
     let mut run = Run::new();
-    let waker = Waker::from(Arc::new(Alarm));
+    let waker = Waker::from(Arc::new(CommandTimer));
     let mut join = run.exec.spawn(async { 7 });
     let polled = Pin::new(&mut join).poll(&mut Context::from_waker(&waker));
     assert!(polled.is_pending());

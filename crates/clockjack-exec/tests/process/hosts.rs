@@ -16,7 +16,7 @@ use std::{
 };
 
 use clockjack_exec::{
-    Caught, Commands, Events, Failure, Limits, LocalExecutor, Payload, Process, StepOutput,
+    Commands, Events, Failure, Limits, LocalExecutor, PanicPayload, Payload, Process, StepOutput,
     Toolbox, sleep,
 };
 use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
@@ -57,7 +57,7 @@ impl Toolbox for Odd {
         assert!(!self.is_deaf.load(SeqCst), "cannot unpark");
     }
 
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
+    fn catch_unwind(&self, turn: &mut dyn FnMut()) -> Result<(), PanicPayload> {
         match self.habit {
             Habit::Bare => turn(),
             Habit::Twice => {
@@ -171,7 +171,7 @@ fn a_panic_that_a_toolbox_keeps_to_itself_still_ends_its_process() {
 }
 
 #[test]
-#[should_panic(expected = "the toolbox did not call what it was to guard")]
+#[should_panic(expected = "the toolbox did not call the closure")]
 fn a_toolbox_that_does_not_call_what_it_guards_is_told() {
     let (mut executor, _) = odd(Habit::Never);
     drop(executor.spawn(async {}));
@@ -185,7 +185,7 @@ fn what_must_stay_on_its_thread_is_not_ended_by_another() {
     let guest = Homebound::new(&log);
     drop(executor.spawn(async move { drop(guest) }));
     let handle = executor.handle();
-    thread::scope(|scope| scope.spawn(move || handle.engine().close()).join().unwrap());
+    thread::scope(|scope| scope.spawn(move || handle.executor().close_run_queue()).join().unwrap());
     executor.run_until_idle();
     log.expect(&["at home"]);
 }

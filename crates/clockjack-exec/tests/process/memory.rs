@@ -104,7 +104,7 @@ fn check(n_rounds: u32, round: impl FnOnce(Pid) -> Round) {
     assert_eq!(left[1] - left[0], 0, "bytes are left behind");
     let stats = run.handle().stats();
     assert_eq!(stats.spawned - stats.finished, 2);
-    // The one that was tied so often has nobody to tell.
+    // The process that was linked so often has nobody to notify.
     other.terminate();
     run.idle();
     assert!(!it.is_finished());

@@ -6,12 +6,12 @@ use core::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use clockjack_exec::{Exit, Handle, Join, yield_now};
+use clockjack_exec::{Handle, JoinError, JoinHandle, yield_now};
 use shuttle::{future::block_on, thread};
 
 use crate::{
-    stage::{Crew, TICK, explore},
     task::Token,
+    toolbox::{ModelExecutor, TICK, explore},
 };
 
 /// A worker leaves at any time: while tasks wait in its ring and its LIFO slot, and while timers
@@ -19,19 +19,19 @@ use crate::{
 #[test]
 fn a_worker_that_leaves_hands_on_its_processes_and_its_timers() {
     explore(|| {
-        let mut crew = Crew::of_two();
-        crew.start_metronome();
-        let handle = crew.handle();
-        let root = crew.handle().spawn(async move {
+        let mut executor = ModelExecutor::of_two();
+        executor.start_watchdog();
+        let handle = executor.handle();
+        let root = executor.handle().spawn(async move {
             let sleeper = handle.clone();
             let sleeps = handle.spawn(async move { sleeper.sleep(TICK).await });
             let yields = handle.spawn(yield_now());
             yields.await.unwrap();
             sleeps.await.unwrap().unwrap();
         });
-        crew.dismiss(1);
+        executor.stop_worker(1);
         block_on(root).unwrap();
-        crew.end();
+        executor.end();
     });
 }
 
@@ -39,18 +39,18 @@ fn a_worker_that_leaves_hands_on_its_processes_and_its_timers() {
 #[test]
 fn a_worker_is_dismissed_as_soon_as_it_sits() {
     explore(|| {
-        let mut crew = Crew::of_two();
-        let yields = crew.handle().spawn(yield_now());
-        crew.dismiss(1);
-        crew.start(1);
-        crew.dismiss(0);
+        let mut executor = ModelExecutor::of_two();
+        let yields = executor.handle().spawn(yield_now());
+        executor.stop_worker(1);
+        executor.start(1);
+        executor.stop_worker(0);
         block_on(yields).unwrap();
-        crew.end();
+        executor.end();
     });
 }
 
 /// Starts tasks that would never end by themselves, and gives those that were taken.
-fn start_endless(handle: &Handle, n: usize, left: &Arc<AtomicUsize>) -> Vec<Join<()>> {
+fn start_endless(handle: &Handle, n: usize, left: &Arc<AtomicUsize>) -> Vec<JoinHandle<()>> {
     let endless = |_| {
         let token = Token::new(left);
         let sleep = handle.sleep(1000 * TICK);
@@ -67,21 +67,21 @@ fn start_endless(handle: &Handle, n: usize, left: &Arc<AtomicUsize>) -> Vec<Join
 #[test]
 fn a_stop_reaches_everything_that_is_started_meanwhile() {
     explore(|| {
-        let crew = Crew::of_two();
+        let executor = ModelExecutor::of_two();
         let left = Arc::new(AtomicUsize::new(0));
-        let (handle, theirs) = (crew.handle(), Arc::clone(&left));
+        let (handle, theirs) = (executor.handle(), Arc::clone(&left));
         let submitter = thread::spawn(move || start_endless(&handle, 2, &theirs));
-        let mine = start_endless(&crew.handle(), 1, &left);
-        assert!(crew.engine.stop());
-        assert!(!crew.engine.stop());
-        let is_stopped = |exit: &Exit| exit.is_cancelled() || exit.is_refused();
+        let mine = start_endless(&executor.handle(), 1, &left);
+        assert!(executor.executor.begin_shutdown());
+        assert!(!executor.executor.begin_shutdown());
+        let is_stopped = |exit: &JoinError| exit.is_cancelled() || exit.is_refused();
         for join in mine.into_iter().chain(submitter.join().unwrap()) {
             let exit = block_on(join).unwrap_err();
             assert!(is_stopped(&exit), "{exit}");
         }
-        assert!(block_on(crew.handle().spawn(async {})).unwrap_err().is_refused());
-        crew.engine.terminate_all(|_| {});
-        crew.end();
+        assert!(block_on(executor.handle().spawn(async {})).unwrap_err().is_refused());
+        executor.executor.terminate_all(|_| {});
+        executor.end();
         assert_eq!(left.load(Relaxed), 0);
     });
 }
@@ -90,16 +90,16 @@ fn a_stop_reaches_everything_that_is_started_meanwhile() {
 #[test]
 fn a_close_of_the_timers_reaches_every_sleeper() {
     explore(|| {
-        let crew = Crew::of_two();
-        let (inside, outside) = (crew.handle().sleep(TICK), crew.handle().sleep(TICK));
-        let inside = crew.handle().spawn(inside);
+        let executor = ModelExecutor::of_two();
+        let (inside, outside) = (executor.handle().sleep(TICK), executor.handle().sleep(TICK));
+        let inside = executor.handle().spawn(inside);
         let outside = thread::spawn(move || block_on(outside));
-        crew.engine.close_timers();
+        executor.executor.close_timers();
         let results = [block_on(inside).unwrap(), outside.join().unwrap()];
         for result in results {
             // Or the tick had passed before.
             assert!(result.is_ok() || result.is_err_and(|error| error.is_closed()));
         }
-        crew.end();
+        executor.end();
     });
 }

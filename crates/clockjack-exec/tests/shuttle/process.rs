@@ -1,16 +1,16 @@
-//! Processes over two workers: told, cancelled, terminated.
+//! Processes on two workers: sent to, cancelled, terminated.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use clockjack_exec::{
-    Event, Events, Exit, Failure, Limits, Payload, Process, ProcessRef, StepOutput,
+    Event, Events, Failure, JoinError, Limits, Payload, Process, ProcessRef, StepOutput,
 };
 use shuttle::{future::block_on, thread};
 
 use crate::{
-    stage::{Crew, explore},
     task::Token,
+    toolbox::{ModelExecutor, explore},
 };
 
 /// What became of the processes of a scene.
@@ -74,10 +74,11 @@ impl Process for Player {
 #[test]
 fn players_that_wake_each_other_end_once_though_one_is_terminated() {
     explore(|| {
-        let crew = Crew::of_two();
+        let executor = ModelExecutor::of_two();
         let counts = Arc::new(Counts::default());
         let player = || Player { peer: None, counts: Arc::clone(&counts) };
-        let [one, two] = [player(), player()].map(|player| crew.handle().submit(player).unwrap());
+        let [one, two] =
+            [player(), player()].map(|player| executor.handle().submit(player).unwrap());
         one.tell(Hit::Meet(two.clone())).unwrap();
         two.tell(Hit::Meet(one.clone())).unwrap();
         one.tell(Hit::Ball(4)).unwrap();
@@ -94,7 +95,7 @@ fn players_that_wake_each_other_end_once_though_one_is_terminated() {
             Err(exit) => assert!(exit.is_terminated() && did, "{exit}"),
         }
         drop((one, two));
-        crew.end();
+        executor.end();
         assert_eq!(counts.closed.load(Relaxed), 2);
     });
 }
@@ -148,10 +149,10 @@ fn send(sink: &ProcessRef<Token>, n: usize, left: &Arc<AtomicUsize>) -> usize {
 #[test]
 fn every_message_that_is_accepted_is_received() {
     explore(|| {
-        let crew = Crew::of_two();
+        let executor = ModelExecutor::of_two();
         let (counts, left) = (Arc::new(Counts::default()), Arc::new(AtomicUsize::new(0)));
         let sink = Sink { left: 4, counts: Arc::clone(&counts) };
-        let sink = crew.handle().submit(sink).unwrap();
+        let sink = executor.handle().submit(sink).unwrap();
         let (other, theirs) = (sink.clone(), Arc::clone(&left));
         let sender = thread::spawn(move || send(&other, 2, &theirs));
         assert_eq!(send(&sink, 2, &left), 2);
@@ -160,7 +161,7 @@ fn every_message_that_is_accepted_is_received() {
         assert_eq!(counts.received.load(Relaxed), 4);
         assert!(sink.tell(Token::new(&left)).is_err());
         drop(sink);
-        crew.end();
+        executor.end();
         assert_eq!(left.load(Relaxed), 0);
     });
 }
@@ -169,10 +170,10 @@ fn every_message_that_is_accepted_is_received() {
 #[test]
 fn no_message_is_lost_or_doubled_when_its_process_is_ended() {
     explore(|| {
-        let crew = Crew::with(Limits::SMALL.messages(2));
+        let executor = ModelExecutor::with(Limits::SMALL.messages(2));
         let (counts, left) = (Arc::new(Counts::default()), Arc::new(AtomicUsize::new(0)));
         let sink = Sink { left: usize::MAX, counts: Arc::clone(&counts) };
-        let sink = crew.handle().submit(sink).unwrap();
+        let sink = executor.handle().submit(sink).unwrap();
         let (other, theirs) = (sink.clone(), Arc::clone(&left));
         let sender = thread::spawn(move || send(&other, 3, &theirs));
         let other = sink.clone();
@@ -186,11 +187,11 @@ fn no_message_is_lost_or_doubled_when_its_process_is_ended() {
             Ok(_) => assert!(cancelled),
             Err(exit) => assert!(exit.is_terminated() && terminated, "{exit}"),
         }
-        assert!(block_on(sink.join()).is_err_and(|exit: Exit| exit.is_already_joined()));
+        assert!(block_on(sink.join()).is_err_and(|exit: JoinError| exit.is_already_joined()));
         assert!(counts.received.load(Relaxed) <= accepted);
         assert_eq!(counts.closed.load(Relaxed), 1);
         drop(sink);
-        crew.end();
+        executor.end();
         // Received, refused, or dropped with the process: each once.
         assert_eq!(left.load(Relaxed), 0);
     });

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use clockjack_exec::yield_now;
 use shuttle::{future::block_on, sync::Barrier, thread};
 
-use crate::stage::{Crew, explore};
+use crate::toolbox::{ModelExecutor, explore};
 
 /// Counts how many of its kind are left. Not an atomic of shuttle's: it is no part of a scene.
 pub(crate) struct Token(Arc<AtomicUsize>);
@@ -27,7 +27,7 @@ impl Drop for Token {
 #[test]
 fn tasks_of_two_submitters_end_and_are_joined() {
     explore(|| {
-        let crew = Crew::of_two();
+        let executor = ModelExecutor::of_two();
         let submit = |handle: clockjack_exec::Handle, range: core::ops::Range<u32>| {
             let joins: Vec<_> = range
                 .clone()
@@ -42,22 +42,22 @@ fn tasks_of_two_submitters_end_and_are_joined() {
                 assert_eq!(block_on(join).unwrap(), n);
             }
         };
-        let handle = crew.handle();
+        let handle = executor.handle();
         let other = thread::spawn(move || submit(handle, 10..12));
-        submit(crew.handle(), 0..2);
+        submit(executor.handle(), 0..2);
         other.join().unwrap();
-        let stats = crew.engine.stats();
+        let stats = executor.executor.stats();
         assert_eq!(stats.spawned, 4);
-        crew.end();
+        executor.end();
     });
 }
 
 /// Each needs a worker of its own, because it blocks it: so nobody may sleep while one waits in a
-/// queue, whoever has put it there.
+/// queue, whichever thread has put it there.
 #[test]
 fn tasks_that_block_for_each_other_get_a_worker_each() {
     explore(|| {
-        let crew = Crew::of_two();
+        let executor = ModelExecutor::of_two();
         let barrier = Arc::new(Barrier::new(2));
         let meet = |barrier: &Arc<Barrier>| {
             let barrier = Arc::clone(barrier);
@@ -65,19 +65,20 @@ fn tasks_that_block_for_each_other_get_a_worker_each() {
                 barrier.wait();
             }
         };
-        let joins = [crew.handle().spawn(meet(&barrier)), crew.handle().spawn(meet(&barrier))];
+        let joins =
+            [executor.handle().spawn(meet(&barrier)), executor.handle().spawn(meet(&barrier))];
         for join in joins {
             block_on(join).unwrap();
         }
         // And once more from a worker, which spawns into its own ring.
-        let (handle, other) = (crew.handle(), meet(&barrier));
-        let first = crew.handle().spawn(async move {
+        let (handle, other) = (executor.handle(), meet(&barrier));
+        let first = executor.handle().spawn(async move {
             let join = handle.spawn(other);
             barrier.wait();
             join.await.unwrap();
         });
         block_on(first).unwrap();
-        crew.end();
+        executor.end();
     });
 }
 
@@ -85,22 +86,22 @@ fn tasks_that_block_for_each_other_get_a_worker_each() {
 #[test]
 fn a_result_is_had_or_dropped_once_whoever_joins_drops_and_aborts() {
     explore(|| {
-        let crew = Crew::of_two();
+        let executor = ModelExecutor::of_two();
         let left = Arc::new(AtomicUsize::new(0));
         let (body, output) = (Token::new(&left), Token::new(&left));
-        let join = crew.handle().spawn(async move {
+        let join = executor.handle().spawn(async move {
             let _body = body;
             yield_now().await;
             output
         });
         let given_up = {
             let output = Token::new(&left);
-            crew.handle().spawn(async move {
+            executor.handle().spawn(async move {
                 yield_now().await;
                 output
             })
         };
-        let (pid, handle) = (join.pid().unwrap(), crew.handle());
+        let (pid, handle) = (join.pid().unwrap(), executor.handle());
         let aborter = thread::spawn(move || handle.terminate(pid));
         let dropper = thread::spawn(move || {
             let mut given_up = given_up;
@@ -122,7 +123,7 @@ fn a_result_is_had_or_dropped_once_whoever_joins_drops_and_aborts() {
             Err(exit) => assert!(exit.is_terminated() && did, "{exit}"),
         }
         dropper.join().unwrap();
-        crew.end();
+        executor.end();
         assert_eq!(left.load(Relaxed), 0);
     });
 }

@@ -11,7 +11,7 @@ use core::{
 use clockjack_exec::{Handle, Sleep};
 use shuttle::{future::block_on, sync::Mutex, thread};
 
-use crate::stage::{Crew, Gate, TICK, explore};
+use crate::toolbox::{Gate, ModelExecutor, TICK, explore};
 
 /// A waker that opens a gate and counts how often.
 #[derive(Default)]
@@ -27,30 +27,30 @@ impl Wake for Bell {
     }
 }
 
-/// Armed by a task on one worker, cancelled by a task on any, while both workers and the metronome
+/// Armed by a task on one worker, cancelled by a task on any, while both workers and the watchdog
 /// see to timers.
 #[test]
 fn a_timer_fires_or_is_cancelled_never_both_and_never_neither() {
     explore(|| {
-        let mut crew = Crew::of_two();
-        crew.start_metronome();
+        let mut executor = ModelExecutor::of_two();
+        executor.start_watchdog();
         let bell = Arc::new(Bell::default());
-        let (handle, waker) = (crew.handle(), Waker::from(Arc::clone(&bell)));
-        let armed = crew.handle().spawn(async move {
+        let (handle, waker) = (executor.handle(), Waker::from(Arc::clone(&bell)));
+        let armed = executor.handle().spawn(async move {
             let mut timer = handle.timer();
             timer.arm(TICK, waker).unwrap();
             timer
         });
-        let cancelled = crew.handle().spawn(async move {
+        let cancelled = executor.handle().spawn(async move {
             let mut timer = armed.await.unwrap();
             timer.cancel()
         });
         if !block_on(cancelled).unwrap() {
             bell.gate.wait();
             assert_eq!(bell.rung.load(Relaxed), 1);
-            crew.end();
+            executor.end();
         } else {
-            crew.end();
+            executor.end();
             assert_eq!(bell.rung.load(Relaxed), 0);
         }
     });
@@ -61,10 +61,10 @@ fn a_timer_fires_or_is_cancelled_never_both_and_never_neither() {
 #[test]
 fn a_sleep_that_moves_to_another_task_ends_there() {
     explore(|| {
-        let mut crew = Crew::of_two();
-        crew.start_metronome();
-        let handle = crew.handle();
-        let first = crew.handle().spawn(async move {
+        let mut executor = ModelExecutor::of_two();
+        executor.start_watchdog();
+        let handle = executor.handle();
+        let first = executor.handle().spawn(async move {
             let mut sleep = Some(handle.sleep(TICK));
             poll_fn(|cx| {
                 let polled = sleep.as_mut().map(|sleep| Pin::new(sleep).poll(cx));
@@ -73,12 +73,12 @@ fn a_sleep_that_moves_to_another_task_ends_there() {
             })
             .await
         });
-        let second = crew.handle().spawn(async move {
+        let second = executor.handle().spawn(async move {
             let sleep: Option<Sleep> = first.await.unwrap();
             sleep.unwrap().await.unwrap();
         });
         block_on(second).unwrap();
-        crew.end();
+        executor.end();
     });
 }
 
@@ -86,18 +86,18 @@ fn a_sleep_that_moves_to_another_task_ends_there() {
 #[test]
 fn a_timer_of_a_worker_that_is_blocked_is_taken_over() {
     explore(|| {
-        let mut crew = Crew::of_two();
-        crew.start_metronome();
-        let (bell, handle) = (Arc::new(Bell::default()), crew.handle());
-        let blocked = crew.handle().spawn(async move {
+        let mut executor = ModelExecutor::of_two();
+        executor.start_watchdog();
+        let (bell, handle) = (Arc::new(Bell::default()), executor.handle());
+        let blocked = executor.handle().spawn(async move {
             let mut timer = handle.timer();
             timer.arm(TICK, Waker::from(Arc::clone(&bell))).unwrap();
             bell.gate.wait();
             assert!(!timer.cancel());
         });
         block_on(blocked).unwrap();
-        assert_eq!(crew.engine.stats().timers_taken_over, 1);
-        crew.end();
+        assert_eq!(executor.executor.stats().timers_taken_over, 1);
+        executor.end();
     });
 }
 
@@ -106,11 +106,11 @@ fn a_timer_of_a_worker_that_is_blocked_is_taken_over() {
 #[test]
 fn what_a_blocked_worker_has_put_first_is_taken_from_it() {
     explore(|| {
-        let mut crew = Crew::of_two();
-        crew.start_metronome();
+        let mut executor = ModelExecutor::of_two();
+        executor.start_watchdog();
         let (left, gate) = (Arc::new(Mutex::new(None)), Arc::new(Gate::default()));
-        let woken = woken_by(&crew.handle(), Arc::clone(&left), Arc::clone(&gate));
-        let blocker = crew.handle().spawn(poll_fn(move |cx| {
+        let woken = woken_by(&executor.handle(), Arc::clone(&left), Arc::clone(&gate));
+        let blocker = executor.handle().spawn(poll_fn(move |cx| {
             let waker: Option<Waker> = left.lock().unwrap().take();
             let Some(waker) = waker else {
                 thread::yield_now();
@@ -123,7 +123,7 @@ fn what_a_blocked_worker_has_put_first_is_taken_from_it() {
         }));
         block_on(blocker).unwrap();
         block_on(woken).unwrap();
-        crew.end();
+        executor.end();
     });
 }
 
@@ -132,7 +132,7 @@ fn woken_by(
     handle: &Handle,
     left: Arc<Mutex<Option<Waker>>>,
     gate: Arc<Gate>,
-) -> clockjack_exec::Join<()> {
+) -> clockjack_exec::JoinHandle<()> {
     let mut has_left = false;
     handle.spawn(poll_fn(move |cx| {
         if !has_left {
@@ -145,19 +145,19 @@ fn woken_by(
     }))
 }
 
-/// Timers that nobody on a worker arms: the keeper is told, if it sleeps.
+/// Timers that nobody on a worker arms: the assigned worker is woken, if it sleeps.
 #[test]
-fn a_timer_that_a_thread_outside_arms_wakes_the_keeper() {
+fn a_timer_that_a_thread_outside_arms_wakes_the_assigned_worker() {
     explore(|| {
-        let crew = Crew::of_two();
-        let sleep = crew.handle().sleep(TICK);
+        let executor = ModelExecutor::of_two();
+        let sleep = executor.handle().sleep(TICK);
         let other = thread::spawn({
-            let sleep = crew.handle().sleep(3 * TICK);
+            let sleep = executor.handle().sleep(3 * TICK);
             move || block_on(sleep).unwrap()
         });
         block_on(sleep).unwrap();
         other.join().unwrap();
-        assert!(crew.handle().now().tick().get() >= 4);
-        crew.end();
+        assert!(executor.handle().now().tick().get() >= 4);
+        executor.end();
     });
 }

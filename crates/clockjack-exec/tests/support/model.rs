@@ -1,4 +1,4 @@
-//! A host on one thread, in which several workers take turns and time passes only by hand.
+//! A toolbox on one thread, on which several workers run in turn and time advances only by hand.
 //!
 //! A worker that is blocked in a step is modelled by what it does there: the step itself lets other
 //! workers work, by [`Model::work`] on the same thread, until they find nothing and want to sleep.
@@ -23,22 +23,23 @@ use std::{
 };
 
 use clockjack_exec::{
-    Caught, Commands, Handle, Host, Join, Limits, Sleep, StuckWorker, TimerError,
-    engine::{Engine, EngineConfig},
-    watch::Watch,
-    worker::{self, Local},
+    Commands, ExecutorToolbox, Handle, JoinHandle, Limits, PanicPayload, Sleep, StuckWorker,
+    TimerError,
+    executor::{ExecutorConfig, ExecutorShared},
+    watchdog::Watchdog,
+    worker::{self, WorkerLocal},
 };
 use clockjack_time::{Resolution, Tick};
 
 /// Nanoseconds of a tick.
 pub(crate) const TICK: u64 = 1_000_000;
 /// How late a shard may be, in ticks.
-pub(crate) const GRACE: u64 = 2;
+pub(crate) const TOLERANCE: u64 = 2;
 /// After which time in a step a worker is reported.
 pub(crate) const STUCK_AFTER: u64 = 100 * TICK;
 
 thread_local! {
-    static LOCAL: Cell<*const Local> = const { Cell::new(ptr::null()) };
+    static LOCAL: Cell<*const WorkerLocal> = const { Cell::new(ptr::null()) };
 }
 
 /// What host and test share.
@@ -51,38 +52,38 @@ pub(crate) struct State {
     per_yield: AtomicU64,
     tokens: Vec<AtomicBool>,
     parks: AtomicUsize,
-    metronome_unparks: AtomicUsize,
+    watchdog_unparks: AtomicUsize,
     handle: Mutex<Option<Handle>>,
 }
 
-/// An executor with some seats, and its metronome.
+/// An executor with some workers, and its watchdog.
 pub(crate) struct Model {
     state: Arc<State>,
-    watch: Mutex<Watch>,
+    watchdog: Mutex<Watchdog>,
     handle: Handle,
 }
 
 impl Model {
-    pub(crate) fn new(seats: usize) -> Arc<Self> {
-        Self::with_limits(seats, Limits::DEFAULT)
+    pub(crate) fn new(workers: usize) -> Arc<Self> {
+        Self::with_limits(workers, Limits::DEFAULT)
     }
 
-    pub(crate) fn with_limits(seats: usize, limits: Limits) -> Arc<Self> {
-        let tokens = (0..seats).map(|_| AtomicBool::new(false)).collect();
+    pub(crate) fn with_limits(workers: usize, limits: Limits) -> Arc<Self> {
+        let tokens = (0..workers).map(|_| AtomicBool::new(false)).collect();
         let state = Arc::new(State { tokens, ..State::default() });
-        let config = EngineConfig {
-            seats,
+        let config = ExecutorConfig {
+            workers,
             node: 0,
             limits,
             resolution: Resolution::MILLI,
-            grace_ticks: GRACE,
-            quiet_looks_max: 5,
+            tolerance_ticks: TOLERANCE,
+            quiet_polls_max: 5,
         };
         let host = Box::new(ModelHost(Arc::clone(&state)));
-        let engine = Engine::new(host, &config, Commands::new()).unwrap();
-        let handle = Handle::new(engine);
+        let executor = ExecutorShared::new(host, &config, Commands::new()).unwrap();
+        let handle = Handle::new(executor);
         *state.handle.lock().unwrap() = Some(handle.clone());
-        Arc::new(Self { state, watch: Mutex::new(Watch::new(seats, STUCK_AFTER)), handle })
+        Arc::new(Self { state, watchdog: Mutex::new(Watchdog::new(workers, STUCK_AFTER)), handle })
     }
 
     pub(crate) fn handle(&self) -> &Handle {
@@ -102,23 +103,23 @@ impl Model {
         self.state.per_yield.store(nanos, SeqCst);
     }
 
-    /// Works in a seat until there is nothing to do before `horizon`, sleeping in between.
-    pub(crate) fn work_until(&self, seat: usize, horizon: u64) {
+    /// Works in a worker until there is nothing to do before `horizon`, sleeping in between.
+    pub(crate) fn work_until(&self, worker: usize, horizon: u64) {
         let before = self.state.horizon.swap(horizon, SeqCst);
-        worker::work(self.handle.engine(), seat);
+        worker::run_worker(self.handle.executor(), worker);
         self.state.horizon.store(before, SeqCst);
     }
 
-    /// Works in a seat until there is nothing to do now.
-    pub(crate) fn work(&self, seat: usize) {
-        self.work_until(seat, 0);
+    /// Works in a worker until there is nothing to do now.
+    pub(crate) fn work(&self, worker: usize) {
+        self.work_until(worker, 0);
     }
 
-    /// A look of the metronome: until when it would sleep, and whom it reports.
+    /// A look of the watchdog: until when it would sleep, and whom it reports.
     pub(crate) fn look(&self) -> (Option<u64>, Vec<StuckWorker>) {
         let mut stuck = Vec::new();
-        let mut watch: MutexGuard<'_, Watch> = self.watch.lock().unwrap();
-        let until = watch.look(self.handle.engine(), |worker| stuck.push(worker));
+        let mut watchdog: MutexGuard<'_, Watchdog> = self.watchdog.lock().unwrap();
+        let until = watchdog.poll(self.handle.executor(), |worker| stuck.push(worker));
         (until.map(Tick::get), stuck)
     }
 
@@ -127,34 +128,34 @@ impl Model {
         self.state.parks.load(SeqCst)
     }
 
-    /// How often the metronome was called out of its sleep.
-    pub(crate) fn metronome_unparks(&self) -> usize {
-        self.state.metronome_unparks.load(SeqCst)
+    /// How often the watchdog was called out of its sleep.
+    pub(crate) fn watchdog_unparks(&self) -> usize {
+        self.state.watchdog_unparks.load(SeqCst)
     }
 
     /// Ends the circle of executor and host.
     pub(crate) fn finish(&self) {
-        let engine = self.handle.engine();
-        engine.stop();
-        engine.terminate_all(|_| ());
+        let executor = self.handle.executor();
+        executor.begin_shutdown();
+        executor.terminate_all(|_| ());
         self.work(0);
-        assert_eq!(engine.live_len(), 0, "everything ends at its next turn");
-        engine.close_timers();
+        assert_eq!(executor.live_len(), 0, "everything ends at its next turn");
+        executor.close_timers();
         drop(self.state.handle.lock().unwrap().take());
     }
 }
 
-/// The seat of the worker that runs the caller.
-pub(crate) fn seat() -> Option<usize> {
+/// The worker of the worker that runs the caller.
+pub(crate) fn worker() -> Option<usize> {
     // SAFETY: a worker sets it to what lives until it sets something else.
-    unsafe { LOCAL.get().as_ref() }.map(Local::seat)
+    unsafe { LOCAL.get().as_ref() }.map(WorkerLocal::index)
 }
 
 struct ModelHost(Arc<State>);
 
 // SAFETY: (1) the thread-local holds what was last set on this thread, and nothing interrupts it.
 // (2) the closure is called once, on this thread.
-unsafe impl Host for ModelHost {
+unsafe impl ExecutorToolbox for ModelHost {
     fn nanos(&self) -> u64 {
         self.0.nanos.load(SeqCst)
     }
@@ -169,21 +170,21 @@ unsafe impl Host for ModelHost {
         if due == u64::MAX { Tick::MAX } else { Tick::new(due.div_ceil(TICK)) }
     }
 
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
-        catch_unwind(AssertUnwindSafe(turn)).map_err(Caught::new)
+    fn catch_unwind(&self, turn: &mut dyn FnMut()) -> Result<(), PanicPayload> {
+        catch_unwind(AssertUnwindSafe(turn)).map_err(PanicPayload::new)
     }
 
-    fn local(&self) -> *const Local {
+    fn worker_local(&self) -> *const WorkerLocal {
         LOCAL.get()
     }
 
-    fn enter(&self, local: *const Local) -> *const Local {
+    fn enter(&self, local: *const WorkerLocal) -> *const WorkerLocal {
         LOCAL.replace(local)
     }
 
-    fn park(&self, seat: usize, until: Option<Tick>) {
+    fn park(&self, worker: usize, until: Option<Tick>) {
         self.0.parks.fetch_add(1, SeqCst);
-        if self.0.tokens[seat].swap(false, SeqCst) {
+        if self.0.tokens[worker].swap(false, SeqCst) {
             return;
         }
         match until.map(|tick| tick.get().saturating_mul(TICK)) {
@@ -192,17 +193,17 @@ unsafe impl Host for ModelHost {
             }
             _ => {
                 let handle = self.0.handle.lock().unwrap().clone();
-                handle.expect("nobody works after the end").engine().dismiss(seat);
+                handle.expect("nobody works after the end").executor().request_worker_stop(worker);
             }
         }
     }
 
-    fn unpark(&self, seat: usize) {
-        self.0.tokens[seat].store(true, SeqCst);
+    fn unpark(&self, worker: usize) {
+        self.0.tokens[worker].store(true, SeqCst);
     }
 
-    fn unpark_metronome(&self) {
-        self.0.metronome_unparks.fetch_add(1, SeqCst);
+    fn unpark_watchdog(&self) {
+        self.0.watchdog_unparks.fetch_add(1, SeqCst);
     }
 
     fn yield_now(&self) {
@@ -210,7 +211,7 @@ unsafe impl Host for ModelHost {
         self.0.nanos.fetch_add(per_yield, SeqCst);
     }
 
-    fn stop_progressed(&self) {}
+    fn shutdown_progressed(&self) {}
 
     fn seed(&self) -> u64 {
         0
@@ -254,7 +255,7 @@ impl Future for Wrapped {
 
 /// What a process that has ended gave; a panic in it is one here.
 #[track_caller]
-pub(crate) fn ended<T>(mut join: Join<T>) -> T {
+pub(crate) fn ended<T>(mut join: JoinHandle<T>) -> T {
     match Pin::new(&mut join).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(Ok(output)) => output,
         Poll::Ready(Err(exit)) => panic!("{exit}"),

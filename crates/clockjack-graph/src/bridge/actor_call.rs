@@ -1,56 +1,60 @@
 //! A component that asks an actor.
 
-use alloc::boxed::Box;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
-use core::sync::atomic::{AtomicUsize, Ordering};
-use core::time::Duration;
+use core::{
+    fmt,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+use std::sync::Arc;
 
 use clockjack_actor::{ActorRef, AskError, ReplyTo};
 use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
 use super::OnRefused;
-use crate::component::{
-    Binder, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor, Execute, Input,
-    InputPort, Need, Output, OutputPort,
+use crate::{
+    component::{
+        Binder, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor, Execute,
+        Input, InputPort, Need, Output, OutputPort,
+    },
+    data::{Data, Value},
+    run::{
+        GraphContext,
+        flow::tasks::{ResultOrder, TaskStart, Work},
+        observe::metrics::Counter,
+    },
 };
-use crate::data::{Data, Value};
-use crate::run::GraphContext;
-use crate::run::metrics::Counter;
-use crate::run::tasks::{Begin, Order, Work};
 
-/// Forwards each value to an actor as a request, and publishes the answer when it has come.
+/// Forwards each value to an actor as a request, and publishes the reply when it arrives.
 ///
-/// Requests are sent when the epoch is over, in the order of components, and each is a task: the
-/// answer is seen at the beginning of an epoch after it. If the mailbox is full, the request waits
-/// for room within its time-out. A request without an answer is a failure of the component: because
-/// its time is over, because the actor has stopped, or because it has dropped the request.
+/// Requests are sent at the end of the epoch, in the order of components. Each request is a task:
+/// the reply becomes visible at the start of a later epoch. If the mailbox is full, the request
+/// waits for room within its timeout. A request without a reply is a failure of the component:
+/// because of the timeout, because the actor has stopped, or because the actor has dropped the
+/// request.
 ///
-/// Settings: `timeout_ms` in the place of what it was made with; `max_inflight`, requests under way
-/// at once, zero for as many as the run allows tasks; `on_refused`, what if there are more (`fail`
-/// or `drop`); `ordered`, whether answers are seen in the order of the requests, as they are unless
-/// it is `false`: then each is seen when it has come.
+/// Settings: `timeout_ms` overrides the timeout of the constructor. `max_inflight` limits the
+/// requests in flight; zero means as many as the run allows tasks. `on_refused` decides what
+/// happens to further requests (`fail` or `drop`). `ordered` (default `true`) publishes the replies
+/// in the order of the requests; otherwise each reply is published when it arrives.
 ///
-/// It counts `actor.asked_count`, `actor.answered_count`, `actor.refused_count` and
+/// Counters: `actor.asked_count`, `actor.answered_count`, `actor.refused_count` and
 /// `actor.failed_count`.
 pub struct ActorCall<M, Q, R> {
     to: ActorRef<M>,
     request: fn(Q, ReplyTo<R>) -> M,
-    made_with: Duration,
+    default_timeout: Duration,
     timeout: Duration,
     max_inflight: usize,
     on_refused: OnRefused,
-    order: Order,
-    n_open: Arc<AtomicUsize>,
+    order: ResultOrder,
+    n_in_flight: Arc<AtomicUsize>,
     counts: Option<Counts>,
     input: Input<Q>,
     output: Output<R>,
 }
 
-/// What becomes of requests. Each that is asked is in one of the others in the end.
+/// The outcomes of requests. Each request that is asked ends in exactly one of the other counters.
 #[derive(Clone)]
 struct Counts {
     asked: Counter,
@@ -71,23 +75,24 @@ impl Counts {
 }
 
 impl<M: 'static, Q: Data + Clone, R: Data> ActorCall<M, Q, R> {
-    /// Its input.
+    /// The input: requests.
     pub const IN: InputPort<Q> = InputPort::new("in");
-    /// Its output.
+    /// The output: replies.
     pub const OUT: OutputPort<R> = OutputPort::new("out");
 
-    /// Asks this actor; `request` makes the message, usually as a variant of its type.
+    /// Creates a component that asks this actor; `request` creates the message, usually as a
+    /// variant of its type.
     #[must_use]
     pub fn new(to: &ActorRef<M>, request: fn(Q, ReplyTo<R>) -> M, timeout: Duration) -> Self {
         Self {
             to: to.clone(),
             request,
-            made_with: timeout,
+            default_timeout: timeout,
             timeout,
             max_inflight: 0,
             on_refused: OnRefused::default(),
-            order: Order::OfBeginning,
-            n_open: Arc::default(),
+            order: ResultOrder::BySubmission,
+            n_in_flight: Arc::default(),
             counts: None,
             input: Input::default(),
             output: Output::default(),
@@ -96,31 +101,31 @@ impl<M: 'static, Q: Data + Clone, R: Data> ActorCall<M, Q, R> {
 }
 
 impl<M: Send + 'static, Q: Data + Clone, R: Data> ActorCall<M, Q, R> {
-    /// Hands one request over; false if there are too many.
+    /// Hands over one request; `false` if too many are in flight.
     fn ask(&self, cx: &mut GraphContext<'_>, value: Q, counts: &Counts) -> bool {
-        // Relaxed: in simulated time all that were under way have ended before the epoch began,
-        // and else it is a bound and no order.
-        let n_open = self.n_open.load(Ordering::Relaxed);
-        if self.max_inflight > 0 && n_open >= self.max_inflight {
+        // Relaxed: in simulated time, all requests of earlier epochs have completed before this
+        // epoch began. Otherwise the counter is only a bound and does not order anything.
+        let n_in_flight = self.n_in_flight.load(Ordering::Relaxed);
+        if self.max_inflight > 0 && n_in_flight >= self.max_inflight {
             return false;
         }
         let (to, request, timeout) = (self.to.clone(), self.request, self.timeout);
         let (on_refused, counts) = (self.on_refused, counts.clone());
-        let open = Open::new(&self.n_open);
+        let in_flight = InFlight::new(&self.n_in_flight);
         let make = move || -> Work {
             let answer = to.ask(|reply_to| request(value, reply_to), timeout);
             Box::pin(async move {
                 let answer = answer.await;
-                drop(open);
-                settle(answer, on_refused, &counts)
+                drop(in_flight);
+                finish_request(answer, on_refused, &counts)
             })
         };
-        cx.begin_task(self.output, Begin::Later(Box::new(make), self.order)).is_ok()
+        cx.begin_task(self.output, TaskStart::Deferred(Box::new(make), self.order)).is_ok()
     }
 }
 
-/// What the graph sees of an answer.
-fn settle<R: Data>(
+/// Converts the reply to the result of the task.
+fn finish_request<R: Data>(
     answer: Result<R, AskError>,
     on_refused: OnRefused,
     counts: &Counts,
@@ -141,20 +146,20 @@ fn settle<R: Data>(
     }
 }
 
-/// One of those that are under way.
-struct Open(Arc<AtomicUsize>);
+/// Counts a request as in flight while it exists.
+struct InFlight(Arc<AtomicUsize>);
 
-impl Open {
-    fn new(n_open: &Arc<AtomicUsize>) -> Self {
-        // Relaxed: as where it is read.
-        n_open.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(n_open))
+impl InFlight {
+    fn new(n_in_flight: &Arc<AtomicUsize>) -> Self {
+        // Relaxed: see the load in `ask`.
+        n_in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(n_in_flight))
     }
 }
 
-impl Drop for Open {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        // Relaxed: as where it is read.
+        // Relaxed: see the load in `ask`.
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -180,10 +185,10 @@ impl<M: Send + 'static, Q: Data + Clone, R: Data> Component for ActorCall<M, Q, 
 
     fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
         let timeout_ms: Option<u64> = config.get("timeout_ms")?;
-        self.timeout = timeout_ms.map_or(self.made_with, Duration::from_millis);
+        self.timeout = timeout_ms.map_or(self.default_timeout, Duration::from_millis);
         self.max_inflight = config.get("max_inflight")?.unwrap_or(0);
         let is_ordered = config.get("ordered")?.unwrap_or(true);
-        self.order = if is_ordered { Order::OfBeginning } else { Order::OfEnding };
+        self.order = if is_ordered { ResultOrder::BySubmission } else { ResultOrder::ByCompletion };
         let on_refused: Option<String> = config.get("on_refused")?;
         self.on_refused =
             on_refused.and_then(|name| OnRefused::from_name(&name)).unwrap_or_default();
@@ -207,7 +212,10 @@ impl<M: Send + 'static, Q: Data + Clone, R: Data> Execute for ActorCall<M, Q, R>
             }
         }
         if n_refused > 0 && self.on_refused == OnRefused::Fail {
-            let text = alloc::format!("{n_refused} requests were too many for {}", self.to.path());
+            let text = format!(
+                "{n_refused} requests to {} were refused: too many are in flight",
+                self.to.path()
+            );
             return Err(Failure::msg(text));
         }
         Ok(())

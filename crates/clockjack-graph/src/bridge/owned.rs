@@ -1,22 +1,27 @@
-//! A run that ends with its owner.
+//! A run that stops with its owner.
 
-use core::fmt;
-use core::ops::Deref;
-use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::{
+    fmt,
+    ops::Deref,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
-use crate::graph::GraphRun;
-use crate::run::{RunError, RunReport};
+use crate::{
+    graph::GraphRun,
+    run::{RunError, RunReport},
+};
 
-/// A run that is stopped when this is dropped: by an actor that keeps it in its state, or that
-/// [spawned](clockjack_actor::Context::spawn) it as a future, when that actor stops or restarts.
+/// A run that is stopped when this value is dropped. An actor that keeps it in its state, or that
+/// [spawned](clockjack_actor::Context::spawn) it as a future, stops the run when the actor stops or
+/// restarts.
 ///
-/// It is a future of the run's report, as the [`GraphRun`] is that it was made of.
+/// Like the underlying [`GraphRun`], it is a future of the run's report.
 #[must_use = "dropped, it stops the run"]
 pub struct OwnedRun(GraphRun);
 
 impl GraphRun {
-    /// Makes the run end with its owner.
+    /// Stops the run when the returned value is dropped.
     pub fn stop_on_drop(self) -> OwnedRun {
         OwnedRun(self)
     }

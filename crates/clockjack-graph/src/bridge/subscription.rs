@@ -1,36 +1,34 @@
-//! What comes to an output boundary, told to an actor.
+//! Sends the inputs of an output boundary to an actor.
 //!
-//! A subscription stands around the component: it looks at what an invocation has brought, lets the
-//! component work, and tells the actor if that has not failed. So nothing of the graph changes: no
-//! edge is added, and the commit log is the same with subscriptions as without.
+//! A subscription wraps the component: it captures the inputs of an invocation, executes the
+//! component, and sends the captured values to the actor if the invocation has succeeded. This does
+//! not change the graph: no edge is added, and the commit log is the same with and without
+//! subscriptions.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::fmt;
+use std::sync::Arc;
 
 use clockjack_actor::ActorRef;
 use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
 use super::OnRefused;
-use crate::compile::Plan;
-use crate::component::{Binder, Config, ConfigError, Input, Snapshot};
-use crate::data::Data;
-use crate::describe::{BoundaryRole, EdgeSpec};
-use crate::graph::Made;
-use crate::registry::node::{Body, Node};
-use crate::run::metrics::Counter;
-use crate::run::{GraphContext, RunError};
+use crate::{
+    compile::Plan,
+    component::{Binder, Config, ConfigError, Input, Snapshot},
+    data::Data,
+    describe::{BoundaryRole, EdgeSpec},
+    graph::ComponentSource,
+    registry::node::{ErasedComponent, ErasedNode},
+    run::{GraphContext, RunError, observe::metrics::Counter},
+};
 
-/// A wish to be told, among the options of a run.
+/// A subscription, as given in the options of a run.
 #[derive(Clone)]
 pub(crate) struct Subscription {
     endpoint: String,
     schema: &'static str,
-    /// Makes what tells of this input.
+    /// Creates the tap for this input.
     make: Arc<dyn Fn(u32) -> Box<dyn Tap> + Send + Sync>,
 }
 
@@ -43,7 +41,7 @@ impl Subscription {
         let to = to.clone();
         let make = move |input| -> Box<dyn Tap> {
             let (to, input) = (to.clone(), Input::<T>::at(input));
-            Box::new(ToActor { input, to, on_refused, seen: Vec::new(), counts: None })
+            Box::new(ActorTap { input, to, on_refused, seen: Vec::new(), counts: None })
         };
         Self { endpoint: endpoint.into(), schema: T::SCHEMA, make: Arc::new(make) }
     }
@@ -55,21 +53,21 @@ impl fmt::Debug for Subscription {
     }
 }
 
-/// Puts subscriptions around the components they are of.
+/// Wraps the components that have subscriptions.
 ///
 /// # Errors
 ///
-/// [`RunError`], if an endpoint is no input at the output boundary, or carries another type, or is
-/// of a component whose invocations overlap.
+/// [`RunError`], if an endpoint is not an input of an output boundary, has another type, or belongs
+/// to a component whose invocations overlap.
 pub(crate) fn subscribe(
     plan: &Plan,
-    made: Vec<Made>,
+    sources: Vec<ComponentSource>,
     wanted: &[Subscription],
-) -> Result<Vec<Made>, RunError> {
+) -> Result<Vec<ComponentSource>, RunError> {
     if wanted.is_empty() {
-        return Ok(made);
+        return Ok(sources);
     }
-    let mut taps: Vec<Vec<(Subscription, u32)>> = made.iter().map(|_| Vec::new()).collect();
+    let mut taps: Vec<Vec<(Subscription, u32)>> = sources.iter().map(|_| Vec::new()).collect();
     for one in wanted {
         let refuse = |why: String| {
             RunError::refused(format!("`{}` cannot be subscribed to: {why}", one.endpoint))
@@ -77,10 +75,12 @@ pub(crate) fn subscribe(
         let (component, input) = find(plan, one).map_err(refuse)?;
         taps[component].push((one.clone(), input));
     }
-    let around = made.into_iter().zip(taps).map(|(made, taps)| match made {
-        made if taps.is_empty() => made,
-        Made::Once(body) => Made::Once(wrap(body, &taps)),
-        Made::Factory(make) => Made::Factory(Arc::new(move || wrap(make(), &taps))),
+    let around = sources.into_iter().zip(taps).map(|(source, taps)| match source {
+        source if taps.is_empty() => source,
+        ComponentSource::Instance(body) => ComponentSource::Instance(wrap(body, &taps)),
+        ComponentSource::Factory(make) => {
+            ComponentSource::Factory(Arc::new(move || wrap(make(), &taps)))
+        }
     });
     Ok(around.collect())
 }
@@ -90,7 +90,7 @@ fn find(plan: &Plan, wanted: &Subscription) -> Result<(usize, u32), String> {
     let component = plan.find(id).ok_or_else(|| format!("there is no component `{id}`"))?;
     let planned = &plan.components[component];
     if !matches!(planned.spec.boundary.role, BoundaryRole::Output | BoundaryRole::InputOutput) {
-        return Err(format!("`{id}` does not stand at the output boundary"));
+        return Err(format!("`{id}` is not an output boundary"));
     }
     let input = planned
         .inputs
@@ -99,7 +99,7 @@ fn find(plan: &Plan, wanted: &Subscription) -> Result<(usize, u32), String> {
         .ok_or_else(|| format!("`{id}` has no input `{port}`"))?;
     let schema = &planned.inputs[input].schema;
     if !schema.is_empty() && schema != wanted.schema {
-        return Err(format!("it carries `{schema}`, not `{}`", wanted.schema));
+        return Err(format!("its type is `{schema}`, not `{}`", wanted.schema));
     }
     if planned.descriptor.reentrant {
         return Err(String::from("invocations of its component may overlap"));
@@ -107,53 +107,53 @@ fn find(plan: &Plan, wanted: &Subscription) -> Result<(usize, u32), String> {
     Ok((component, u32::try_from(input).expect("ports are few")))
 }
 
-fn wrap(body: Body, taps: &[(Subscription, u32)]) -> Body {
+fn wrap(body: ErasedComponent, taps: &[(Subscription, u32)]) -> ErasedComponent {
     match body {
-        Body::Own(inner) => {
+        ErasedComponent::Exclusive(inner) => {
             let taps = taps.iter().map(|(one, input)| (one.make)(*input)).collect();
-            Body::Own(Box::new(Tapped { inner, taps }))
+            ErasedComponent::Exclusive(Box::new(Tapped { inner, taps }))
         }
-        // Refused before.
+        // Refused earlier.
         other => other,
     }
 }
 
-/// What looks at an invocation and tells of it.
+/// Captures the inputs of an invocation and sends them.
 trait Tap: Send {
-    /// Takes what an invocation has brought, in the place of what is left of an earlier one.
-    fn look(&mut self, cx: &GraphContext<'_>);
+    /// Captures the inputs of an invocation, and discards those left from an earlier one.
+    fn capture(&mut self, cx: &GraphContext<'_>);
 
-    /// Tells of it.
-    fn tell(&mut self, cx: &GraphContext<'_>) -> Result<(), Failure>;
+    /// Sends the captured values.
+    fn send(&mut self, cx: &GraphContext<'_>) -> Result<(), Failure>;
 }
 
-struct ToActor<T> {
+struct ActorTap<T> {
     input: Input<T>,
     to: ActorRef<T>,
     on_refused: OnRefused,
     seen: Vec<T>,
-    /// Told, and refused.
+    /// The counters of sent and of refused messages.
     counts: Option<(Counter, Counter)>,
 }
 
-impl<T: Data + Clone> Tap for ToActor<T> {
-    fn look(&mut self, cx: &GraphContext<'_>) {
+impl<T: Data + Clone> Tap for ActorTap<T> {
+    fn capture(&mut self, cx: &GraphContext<'_>) {
         self.seen.clear();
         self.seen.extend(cx.arrived(self.input).cloned());
     }
 
-    fn tell(&mut self, cx: &GraphContext<'_>) -> Result<(), Failure> {
+    fn send(&mut self, cx: &GraphContext<'_>) -> Result<(), Failure> {
         if self.counts.is_none() {
-            let refused = cx.counter("actor.refused_count")?;
-            self.counts = Some((cx.counter("actor.told_count")?, refused));
+            let n_refused = cx.counter("actor.refused_count")?;
+            self.counts = Some((cx.counter("actor.told_count")?, n_refused));
         }
-        let Some((told, refused)) = &self.counts else { return Ok(()) };
+        let Some((n_sent, n_refused)) = &self.counts else { return Ok(()) };
         let mut first = None;
         for value in self.seen.drain(..) {
             match self.to.tell(value) {
-                Ok(()) => told.add(1),
+                Ok(()) => n_sent.add(1),
                 Err(error) => {
-                    refused.add(1);
+                    n_refused.add(1);
                     first.get_or_insert(error.discard());
                 }
             }
@@ -165,13 +165,13 @@ impl<T: Data + Clone> Tap for ToActor<T> {
     }
 }
 
-/// A component with subscriptions around it.
+/// A component with subscriptions.
 struct Tapped {
-    inner: Box<dyn Node>,
+    inner: Box<dyn ErasedNode>,
     taps: Vec<Box<dyn Tap>>,
 }
 
-impl Node for Tapped {
+impl ErasedNode for Tapped {
     fn bind(&mut self, ports: &mut Binder<'_>) {
         self.inner.bind(ports);
     }
@@ -206,12 +206,12 @@ impl Node for Tapped {
 
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         for tap in &mut self.taps {
-            tap.look(cx);
+            tap.capture(cx);
         }
         let worked = self.inner.execute(cx);
         if worked.is_err() && !mutant!("bridge-tells-what-failed") {
             return worked;
         }
-        self.taps.iter_mut().try_for_each(|tap| tap.tell(cx))
+        self.taps.iter_mut().try_for_each(|tap| tap.send(cx))
     }
 }

@@ -1,51 +1,48 @@
-//! What a lane does with its fields. The same table gives the plan's lists, the advice and what a
-//! run reports of its lanes, so that no field is in neither: whatever differs from its default
-//! either has an effect or is told to have none.
-
-use alloc::string::String;
-use alloc::vec::Vec;
+//! What a lane does with its fields. One table provides the plan's lists, the advice, and the lane
+//! reports of a run, so that no field is overlooked: every field that differs from its default
+//! either has an effect or is reported to have none.
 
 use super::plan::LaneCapabilities;
 use crate::describe::{LaneSpec, LaneType};
 
-/// How a field is treated: where it has an effect, and what it depends on.
+/// How a field is treated.
 struct Field {
     name: &'static str,
     is_given: fn(&LaneSpec, &LaneSpec) -> bool,
-    /// Why it has none on this lane, if so.
+    /// The reason why the field has no effect on this lane, if so.
     why_not: fn(&LaneSpec) -> Option<&'static str>,
-    /// What a run must have for it.
-    needs: Needs,
+    /// What a run must provide for the field to have an effect.
+    needs: Requirement,
 }
 
-/// What a field needs of a run to have an effect, beside a lane that uses it.
+/// What a run must provide for a field to have an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Needs {
+pub(crate) enum Requirement {
     /// Nothing.
     Nothing,
-    /// The lane follows the clock of the system.
+    /// The lane follows the wall clock.
     WallClock,
-    /// The host gives the lane a thread.
+    /// The host provides a thread for the lane.
     Thread,
-    /// The operating system lets that thread have it.
-    Granted(Wish),
+    /// The operating system grants a setting of that thread.
+    Os(OsRequest),
 }
 
-/// What the operating system is asked for.
+/// A setting that the operating system is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum OsRequest {
     Cpus,
     Niceness,
     Realtime,
 }
 
-/// A lane that calls its components on a thread of its own, where the host has one to give.
+/// Whether the lane executes its components on a dedicated thread, if the host provides one.
 pub(crate) fn has_own_thread(lane: &LaneSpec) -> bool {
-    lane.lane_type == LaneType::IsolatedThread || keeps_own_time(lane)
+    lane.lane_type == LaneType::IsolatedThread || has_own_epoch_domain(lane)
 }
 
-/// A lane whose ticks are those of the system's clock: an epoch domain of its own.
-pub(crate) fn keeps_own_time(lane: &LaneSpec) -> bool {
+/// Whether the lane follows the wall clock and therefore has an epoch domain of its own.
+pub(crate) fn has_own_epoch_domain(lane: &LaneSpec) -> bool {
     lane.lane_type == LaneType::FixedRate && lane.wall_clock_enabled
 }
 
@@ -58,132 +55,137 @@ fn fixed_rate_only(lane: &LaneSpec) -> Option<&'static str> {
 }
 
 fn pool_only(lane: &LaneSpec) -> Option<&'static str> {
-    unless(lane.lane_type == LaneType::ThreadPool, "only a `thread_pool` lane admits")
+    unless(lane.lane_type == LaneType::ThreadPool, "only a `thread_pool` lane uses it")
 }
 
 fn own_thread_only(lane: &LaneSpec) -> Option<&'static str> {
-    unless(has_own_thread(lane), "the lane has no thread of its own")
+    unless(has_own_thread(lane), "the lane has no dedicated thread")
 }
 
 fn never(_: &LaneSpec) -> Option<&'static str> {
-    Some("it is kept for readers of the plan")
+    Some("the value only appears in the plan")
 }
 
 fn in_a_class(lane: &LaneSpec) -> Option<&'static str> {
-    own_thread_only(lane).or_else(|| unless(lane.rt_policy != "none", "there is no `rt_policy`"))
+    own_thread_only(lane).or_else(|| unless(lane.rt_policy != "none", "`rt_policy` is not set"))
 }
 
 fn period(lane: &LaneSpec) -> Option<&'static str> {
-    fixed_rate_only(lane).or_else(|| unless(lane.period_ms == 0, "`period_ms` goes before it"))
+    fixed_rate_only(lane).or_else(|| unless(lane.period_ms == 0, "`period_ms` takes precedence"))
 }
 
 const FIELDS: &[Field] = &[
-    Field { name: "hz", is_given: |a, b| a.hz != b.hz, why_not: period, needs: Needs::Nothing },
+    Field {
+        name: "hz",
+        is_given: |a, b| a.hz != b.hz,
+        why_not: period,
+        needs: Requirement::Nothing,
+    },
     Field {
         name: "period_ms",
         is_given: |a, b| a.period_ms != b.period_ms,
         why_not: fixed_rate_only,
-        needs: Needs::Nothing,
+        needs: Requirement::Nothing,
     },
     Field {
         name: "tick_budget_ms",
         is_given: |a, b| a.tick_budget_ms != b.tick_budget_ms,
         why_not: fixed_rate_only,
-        needs: Needs::Nothing,
+        needs: Requirement::Nothing,
     },
     Field {
         name: "wall_clock_enabled",
         is_given: |a, b| a.wall_clock_enabled != b.wall_clock_enabled,
         why_not: fixed_rate_only,
-        needs: Needs::WallClock,
+        needs: Requirement::WallClock,
     },
     Field {
         name: "overrun_policy",
         is_given: |a, b| a.overrun_policy != b.overrun_policy,
-        why_not: |lane| unless(keeps_own_time(lane), "only a tick of the wall clock can be late"),
-        needs: Needs::WallClock,
+        why_not: |lane| unless(has_own_epoch_domain(lane), "only a wall-clock tick can be late"),
+        needs: Requirement::WallClock,
     },
     Field {
         name: "max_threads",
         is_given: |a, b| a.max_threads != b.max_threads,
         why_not: pool_only,
-        needs: Needs::Nothing,
+        needs: Requirement::Nothing,
     },
     Field {
         name: "queue_capacity",
         is_given: |a, b| a.queue_capacity != b.queue_capacity,
         why_not: pool_only,
-        needs: Needs::Nothing,
+        needs: Requirement::Nothing,
     },
     Field {
         name: "overflow",
         is_given: |a, b| a.overflow != b.overflow,
         why_not: pool_only,
-        needs: Needs::Nothing,
+        needs: Requirement::Nothing,
     },
     Field {
         name: "aging_picks",
         is_given: |a, b| a.aging_picks != b.aging_picks,
         why_not: pool_only,
-        needs: Needs::Nothing,
+        needs: Requirement::Nothing,
     },
     Field {
         name: "max_callback_ms",
         is_given: |a, b| a.max_callback_ms != b.max_callback_ms,
         why_not: |_| None,
-        needs: Needs::Nothing,
+        needs: Requirement::Nothing,
     },
     Field {
         name: "thread_name",
         is_given: |a, b| a.thread_name != b.thread_name,
         why_not: own_thread_only,
-        needs: Needs::Thread,
+        needs: Requirement::Thread,
     },
     Field {
         name: "priority",
         is_given: |a, b| a.priority != b.priority,
         why_not: never,
-        needs: Needs::Nothing,
+        needs: Requirement::Nothing,
     },
     Field {
         name: "cpu_affinity",
         is_given: |a, b| a.cpu_affinity != b.cpu_affinity,
         why_not: own_thread_only,
-        needs: Needs::Granted(Wish::Cpus),
+        needs: Requirement::Os(OsRequest::Cpus),
     },
     Field {
         name: "nice_priority",
         is_given: |a, b| a.nice_priority != b.nice_priority,
         why_not: own_thread_only,
-        needs: Needs::Granted(Wish::Niceness),
+        needs: Requirement::Os(OsRequest::Niceness),
     },
     Field {
         name: "rt_policy",
         is_given: |a, b| a.rt_policy != b.rt_policy,
         why_not: own_thread_only,
-        needs: Needs::Granted(Wish::Realtime),
+        needs: Requirement::Os(OsRequest::Realtime),
     },
     Field {
         name: "rt_priority",
         is_given: |a, b| a.rt_priority != b.rt_priority,
         why_not: in_a_class,
-        needs: Needs::Granted(Wish::Realtime),
+        needs: Requirement::Os(OsRequest::Realtime),
     },
     Field {
         name: "isolation_intent",
         is_given: |a, b| a.isolation_intent != b.isolation_intent,
         why_not: never,
-        needs: Needs::Nothing,
+        needs: Requirement::Nothing,
     },
     Field {
         name: "on_policy_error",
         is_given: |a, b| a.on_policy_error != b.on_policy_error,
         why_not: own_thread_only,
-        needs: Needs::Thread,
+        needs: Requirement::Thread,
     },
 ];
 
-/// The fields that were given and have no effect, and why.
+/// The fields that are set but have no effect, with the reason.
 pub(crate) fn advice(lane: &LaneSpec) -> impl Iterator<Item = (&'static str, &'static str)> {
     let default = LaneSpec::new("", lane.lane_type);
     FIELDS
@@ -192,8 +194,8 @@ pub(crate) fn advice(lane: &LaneSpec) -> impl Iterator<Item = (&'static str, &'s
         .filter_map(|field| (field.why_not)(lane).map(|why| (field.name, why)))
 }
 
-/// The fields that were given and have an effect if a run has what they need.
-pub(crate) fn effective(lane: &LaneSpec) -> impl Iterator<Item = (&'static str, Needs)> {
+/// The fields that are set and have an effect, if the run provides what they require.
+pub(crate) fn effective(lane: &LaneSpec) -> impl Iterator<Item = (&'static str, Requirement)> {
     let default = LaneSpec::new("", lane.lane_type);
     FIELDS
         .iter()
@@ -202,9 +204,9 @@ pub(crate) fn effective(lane: &LaneSpec) -> impl Iterator<Item = (&'static str, 
         .map(|field| (field.name, field.needs))
 }
 
-/// What the plan says of a lane.
+/// What the plan says about a lane.
 pub(super) fn of(lane: &LaneSpec) -> LaneCapabilities {
-    // With every field set, what is left without an effect is what this type never does.
+    // With every field set, the fields without an effect are those that this lane type never uses.
     let given = LaneSpec { period_ms: 0, rt_policy: "fifo".into(), ..lane.clone() };
     let mut implemented: Vec<String> = behaviour(lane).iter().map(|one| (*one).into()).collect();
     implemented.extend(
@@ -223,7 +225,7 @@ pub(super) fn of(lane: &LaneSpec) -> LaneCapabilities {
     }
 }
 
-/// What a lane does without being told.
+/// What a lane does by default.
 fn behaviour(lane: &LaneSpec) -> &'static [&'static str] {
     match lane.lane_type {
         LaneType::EventLoop => &["sequential", "compiled_order_commit"],

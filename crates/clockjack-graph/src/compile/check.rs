@@ -1,5 +1,5 @@
-//! The checks that need no order: each looks at one lane, component or edge and at what it is
-//! connected with. Whatever is wrong is told where it is found, and no check stops the next.
+//! The checks that do not depend on an order: each looks at one lane, component or edge and its
+//! connections. Every check runs, and each reports all the errors that it finds.
 
 mod component;
 mod config;
@@ -7,59 +7,59 @@ mod edge;
 mod lane;
 mod trigger;
 
+use super::{TypeCatalog, report::Report, resolve::NameResolver};
+use crate::{
+    describe::{BoundaryRole, ConfigValue, GraphKind},
+    diagnostic::{Code, Diagnostic},
+};
 pub(super) use edge::{advice as edge_advice, is_slow_reader_drop_risk};
 
-use super::Catalog;
-use super::names::Names;
-use super::report::Report;
-use crate::describe::{BoundaryRole, ConfigValue, GraphKind};
-use crate::diagnostic::{Code, Diagnostic};
-
-/// All of them.
-pub(super) fn all(names: &Names<'_>, catalog: &dyn Catalog, report: &mut Report<'_>) {
-    graph(names, catalog, report);
-    for spec in &names.spec.lanes {
+/// Runs all checks.
+pub(super) fn all(resolved: &NameResolver<'_>, catalog: &dyn TypeCatalog, report: &mut Report<'_>) {
+    graph(resolved, catalog, report);
+    for spec in &resolved.spec.lanes {
         lane::check(spec, report);
     }
-    for at in 0..names.spec.components.len() {
-        component::check(names, at, catalog, report);
-        trigger::check(names, at, report);
-        if !names.is_assumed[at] {
-            config::check(&names.spec.components[at], &names.descriptors[at], report);
+    for at in 0..resolved.spec.components.len() {
+        component::check(resolved, at, catalog, report);
+        trigger::check(resolved, at, report);
+        if !resolved.is_unknown_type[at] {
+            config::check(&resolved.spec.components[at], &resolved.descriptors[at], report);
         }
     }
-    for at in 0..names.spec.edges.len() {
-        edge::check(names, at, report);
+    for at in 0..resolved.spec.edges.len() {
+        edge::check(resolved, at, report);
     }
-    edge::check_endpoints(names, report);
-    edge::check_blocking_cycles(names, report);
+    edge::check_endpoints(resolved, report);
+    edge::check_blocking_cycles(resolved, report);
 }
 
-fn graph(names: &Names<'_>, catalog: &dyn Catalog, report: &mut Report<'_>) {
-    let spec = names.spec;
-    let span = spec.marks.get("graph");
+fn graph(resolved: &NameResolver<'_>, catalog: &dyn TypeCatalog, report: &mut Report<'_>) {
+    let spec = resolved.spec;
+    let span = spec.spans.get("graph");
     if spec.name.is_empty() {
-        let found = Diagnostic::new(Code::InvalidIdentifier, "graph.name", "the name is empty");
-        report.push(found.at(spec.marks.get("graph.name")));
+        let found =
+            Diagnostic::new(Code::InvalidIdentifier, "graph.name", "the graph has an empty name");
+        report.push(found.at(spec.spans.get("graph.name")));
     }
     for (key, value, span) in &spec.config.entries {
         let wanted = match (key.as_str(), value) {
             ("emit_health_events", ConfigValue::Bool(_) | ConfigValue::Null)
             | ("health_event_capacity", ConfigValue::Int(0..) | ConfigValue::Null) => continue,
             ("emit_health_events", _) => "true or false",
-            ("health_event_capacity", _) => "a whole number that is not negative",
+            ("health_event_capacity", _) => "a non-negative integer",
             _ => continue,
         };
-        let text = alloc::format!("`{key}` must be {wanted}");
-        let path = alloc::format!("graph.config.{key}");
+        let text = format!("`{key}` must be {wanted}");
+        let path = format!("graph.config.{key}");
         report.push(Diagnostic::new(Code::InvalidConfig, path, text).at(*span));
     }
     if spec.lanes.is_empty() {
-        let text = "there is no lane";
+        let text = "the graph has no lanes";
         report.push(Diagnostic::new(Code::GraphValidationError, "lanes", text).at(span));
     }
     if spec.components.is_empty() {
-        let text = "there is no component";
+        let text = "the graph has no components";
         report.push(Diagnostic::new(Code::GraphValidationError, "components", text).at(span));
         return;
     }
@@ -71,12 +71,12 @@ fn graph(names: &Names<'_>, catalog: &dyn Catalog, report: &mut Report<'_>) {
             component.boundary.role == role || component.boundary.role == BoundaryRole::InputOutput
         });
         if !is_there {
-            let text = alloc::format!("a runnable graph has no {name} boundary");
-            let help = alloc::format!(
-                "give a component `boundary: {{role: {name}}}`, or the graph `kind: internal_test`"
+            let text = format!("a runnable graph has no {name} boundary");
+            let help = format!(
+                "set `boundary: {{role: {name}}}` on a component, or `kind: internal_test`"
             );
             let found = Diagnostic::new(Code::MissingBoundary, "graph.kind", text);
-            report.push(found.at(spec.marks.get("graph.kind")).help(help));
+            report.push(found.at(spec.spans.get("graph.kind")).help(help));
         }
     }
 }

@@ -1,25 +1,23 @@
-//! Two plans side by side. Only what decides results is compared: the order of regions, and who
-//! is in which.
+//! Compares two plans. Only what determines the results is compared: the order of the regions, and
+//! the region of each component.
 
-use alloc::string::String;
-use alloc::vec::Vec;
 use core::fmt;
 
 use serde_json::{Value, json};
 
 use super::plan::Plan;
 
-/// Two plans side by side.
+/// The comparison of two plans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanDiff {
-    /// The order of regions of both.
+    /// The order of regions of both plans.
     pub region_orders: [Vec<String>; 2],
-    /// The region of each component of both, as pairs of ids in the order of the components' ids.
+    /// The region of each component in both plans, as pairs of ids sorted by the component's id.
     pub component_regions: [Vec<(String, String)>; 2],
 }
 
 impl PlanDiff {
-    /// Puts two plans side by side.
+    /// Compares two plans.
     #[must_use]
     pub fn new(a: &Plan, b: &Plan) -> Self {
         let order = |plan: &Plan| plan.regions.iter().map(|one| one.id.clone()).collect();
@@ -35,19 +33,19 @@ impl PlanDiff {
         Self { region_orders: [order(a), order(b)], component_regions: [regions(a), regions(b)] }
     }
 
-    /// Whether regions commit in the same order.
+    /// Whether the regions commit in the same order.
     #[must_use]
     pub fn same_region_order(&self) -> bool {
         self.region_orders[0] == self.region_orders[1]
     }
 
-    /// Whether the same components are in the same regions.
+    /// Whether the components are in the same regions.
     #[must_use]
     pub fn same_component_regions(&self) -> bool {
         self.component_regions[0] == self.component_regions[1]
     }
 
-    /// The comparison for tools.
+    /// The comparison as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let regions = |of: &[(String, String)]| -> Value {
@@ -66,7 +64,7 @@ impl PlanDiff {
     }
 }
 
-/// What is the same, and what is not with both sides.
+/// Shows what is the same, and both sides of what differs.
 impl fmt::Display for PlanDiff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = |is_same: bool| if is_same { "same" } else { "different" };

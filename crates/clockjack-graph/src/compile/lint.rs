@@ -1,36 +1,33 @@
-//! What is legal and still worth a look. It finds nothing that keeps a graph from running beyond
-//! the errors that the checks have found.
+//! Reports suspicious but valid parts of a graph. Apart from the errors that the checks have found,
+//! no finding prevents a graph from running.
 
-use alloc::collections::BTreeMap;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::describe::{
-    CopyPolicy, EdgeKind, EdgeSpec, GraphSpec, LaneSpec, LaneType, Overflow, Owner,
+use crate::{
+    describe::{CopyPolicy, EdgeKind, EdgeSpec, GraphSpec, LaneSpec, LaneType, Overflow, Owner},
+    diagnostic::{Code, Diagnostic, Severity},
 };
-use crate::diagnostic::{Code, Diagnostic, Severity};
 
-/// A capacity beyond this is rather a mistake than a wish.
+/// A capacity above this is probably a mistake.
 const CAPACITY_MAX: u32 = 1024;
 
-/// Something worth a look.
+/// A suspicious part of a graph, or an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity of the finding.
     pub severity: Severity,
     /// The rule: the code of an error, or a name of its own.
     pub rule: &'static str,
-    /// One sentence, lower case, with the values.
+    /// The message: one sentence in lower case that includes the values.
     pub message: String,
-    /// The component, edge or place in the graph that it is about.
+    /// The id of the component or edge, or the path in the graph.
     pub id: String,
 }
 
 impl Finding {
-    /// The finding for tools.
+    /// The finding as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({
@@ -42,7 +39,7 @@ impl Finding {
     }
 }
 
-/// All errors of a graph, then what else is worth a look, in the order of the description.
+/// All errors of a graph, followed by the suspicious parts in the order of the description.
 #[must_use]
 pub fn lint(spec: &GraphSpec, diagnostics: &[Diagnostic]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = diagnostics
@@ -110,23 +107,24 @@ fn lint_edge(edge: &EdgeSpec, lane: Option<&LaneSpec>, findings: &mut Vec<Findin
     }
     let is_event_loop = lane.is_some_and(|lane| lane.lane_type == LaneType::EventLoop);
     if policy.overflow == Overflow::Block && is_event_loop {
-        let text = format!("a full channel holds up `{}` on an event loop", edge.from);
+        let text = format!("a full channel blocks `{}` on an event loop", edge.from);
         add(Severity::Warning, "blocking_overflow_event_loop", text);
     }
     if edge.kind == EdgeKind::Async && policy.max_inflight == 0 && policy.capacity <= 1 {
-        let text = "one completion at a time is kept, and more may be lost";
+        let text = "the edge keeps one completion at a time; others may be lost";
         add(Severity::Info, "async_capacity", text.into());
     }
     if edge.kind == EdgeKind::Delay {
-        let text = "what is published is visible at the next epoch";
+        let text = "published values become visible in the next epoch";
         add(Severity::Info, "delay_epoch_boundary", text.into());
     }
     if super::check::is_slow_reader_drop_risk(policy) {
-        let text = "a slow one of several readers loses messages";
+        let text = "a slow reader among several loses messages";
         add(Severity::Info, "slow_reader_drop_risk", text.into());
     }
     if policy.copy_policy == CopyPolicy::LoanedView && policy.owner != Owner::Producer {
-        let text = format!("a loaned payload is owned by the {}, not by its lender", policy.owner);
+        let text =
+            format!("a loaned payload is owned by the {}, not by the producer", policy.owner);
         add(Severity::Warning, "loaned_view_without_pool_owner", text);
     }
 }

@@ -1,26 +1,25 @@
-//! Orders: of regions, of the members of a loop, of activation. Each is a function of the numbers
-//! of components, never of their names or of the order of edges, so that renaming changes nothing.
+//! Orders of regions, of loop members and of activation. Each order depends only on the indices of
+//! components, never on their names or on the order of edges, so that renaming changes nothing.
 
-use alloc::collections::{BTreeSet, VecDeque};
-use alloc::format;
-use alloc::vec;
-use alloc::vec::Vec;
+use std::collections::{BTreeSet, VecDeque};
 
 use clockjack_sync::mutant;
 
-use super::names::Names;
-use super::report::Report;
-use super::scc::{self, Arcs};
+use super::{
+    report::Report,
+    resolve::NameResolver,
+    scc::{self, Arcs},
+};
 use crate::diagnostic::{Code, Diagnostic};
 
-/// How many ranks there are: those of `Priority`.
+/// The number of ranks, which is that of `Priority`.
 const N_RANKS: usize = 4;
 
-/// The order of regions (Kahn, "Topological sorting of large networks", 1962): of those that are
-/// ready the one with the highest rank, and among equals the one that was ready first. A rank
-/// never goes before a dependency.
+/// The order of regions (Kahn, "Topological sorting of large networks", 1962): among the ready
+/// regions the one with the highest rank comes first, and among equal ranks the one that was ready
+/// first. A rank never overrides a dependency.
 ///
-/// `arcs` must have no cycle; the successors of each region must be without repetition.
+/// `arcs` must be acyclic, and the successors of each region must be distinct.
 pub(super) fn regions(arcs: &Arcs, ranks: &[u8]) -> Vec<usize> {
     let mut n_waiting = vec![0_usize; arcs.n_nodes()];
     for node in 0..arcs.n_nodes() {
@@ -28,7 +27,7 @@ pub(super) fn regions(arcs: &Arcs, ranks: &[u8]) -> Vec<usize> {
             n_waiting[*next] += 1;
         }
     }
-    // A stable sort by rank, kept as one queue for each rank.
+    // A stable sort by rank: one FIFO queue per rank.
     let mut ready = [const { VecDeque::new() }; N_RANKS];
     let mut order = Vec::with_capacity(arcs.n_nodes());
     let push = |ready: &mut [VecDeque<usize>; N_RANKS], node: usize| {
@@ -54,9 +53,9 @@ pub(super) fn regions(arcs: &Arcs, ranks: &[u8]) -> Vec<usize> {
     order
 }
 
-/// An order of the members of a cycle that leaves few edges pointing back: Eades, Lin and Smyth,
-/// "A fast and effective heuristic for the feedback arc set problem", 1993. Ties go to the member
-/// that was declared first.
+/// Orders the members of a cycle so that few edges point backwards: the heuristic of Eades, Lin and
+/// Smyth, "A fast and effective heuristic for the feedback arc set problem", 1993. On ties, the
+/// member that was declared first comes first.
 pub(super) fn feedback(members: &[usize], arcs: &Arcs) -> Vec<usize> {
     let n = members.len();
     let place = |node: usize| members.binary_search(&node).ok();
@@ -72,7 +71,7 @@ pub(super) fn feedback(members: &[usize], arcs: &Arcs) -> Vec<usize> {
         }
         out[at] = next;
     }
-    let mut left = Left {
+    let mut left = RemainingCycle {
         n_in: into.iter().map(Vec::len).collect(),
         n_out: out.iter().map(Vec::len).collect(),
         is_there: vec![true; n],
@@ -92,18 +91,18 @@ pub(super) fn feedback(members: &[usize], arcs: &Arcs) -> Vec<usize> {
     head
 }
 
-/// What is left of a cycle while its order is found.
-struct Left {
+/// The members of a cycle that are not yet ordered.
+struct RemainingCycle {
     n_in: Vec<usize>,
     n_out: Vec<usize>,
     is_there: Vec<bool>,
-    /// Less what leaves than what enters comes later.
+    /// Sorted by in-degree minus out-degree; the smallest difference is picked first.
     by_surplus: BTreeSet<(isize, usize)>,
     sources: BTreeSet<usize>,
     sinks: BTreeSet<usize>,
 }
 
-impl Left {
+impl RemainingCycle {
     fn surplus(&self, at: usize) -> isize {
         self.n_in[at].cast_signed() - self.n_out[at].cast_signed()
     }
@@ -123,7 +122,7 @@ impl Left {
         self.sources.remove(&at);
     }
 
-    /// The next one, and whether it belongs to the end.
+    /// The next member, and whether it belongs at the end of the order.
     fn pick(&self) -> Option<(usize, bool)> {
         let sink = self.sinks.first().map(|at| (*at, true));
         let source = || self.sources.first().map(|at| (*at, false));
@@ -147,27 +146,27 @@ impl Left {
     }
 }
 
-/// The order of activation: after those that a component depends on, ties in the order of the
-/// description. What is wrong with `depends_on` is told on the way.
-pub(super) fn lifecycle(names: &Names<'_>, report: &mut Report<'_>) -> Vec<usize> {
-    let components = &names.spec.components;
+/// The order of activation: a component comes after its dependencies, and otherwise in the order of
+/// the description. Reports errors in `depends_on`.
+pub(super) fn lifecycle(resolved: &NameResolver<'_>, report: &mut Report<'_>) -> Vec<usize> {
+    let components = &resolved.spec.components;
     let mut pairs = Vec::new();
     for (at, component) in components.iter().enumerate() {
         let path = || format!("components.{}.depends_on", component.id);
         let mut seen = BTreeSet::new();
         for name in &component.depends_on {
-            let span = component.marks.get("depends_on");
+            let span = component.spans.get("depends_on");
             if !seen.insert(name) {
                 report.push(
                     Diagnostic::new(
                         Code::DuplicateId,
                         path(),
-                        format!("the dependency `{name}` is given twice"),
+                        format!("`depends_on` lists `{name}` twice"),
                     )
                     .at(span)
                     .component(&component.id),
                 );
-            } else if let Some(on) = names.components.get(name) {
+            } else if let Some(on) = resolved.components.get(name) {
                 pairs.push((on, at));
             } else {
                 let text = format!("there is no component `{name}`");
@@ -180,16 +179,16 @@ pub(super) fn lifecycle(names: &Names<'_>, report: &mut Report<'_>) -> Vec<usize
         }
     }
     let arcs = Arcs::new(components.len(), &pairs);
-    for part in scc::parts(&arcs).iter().filter(|part| scc::is_cyclic(part, &arcs)) {
+    for part in scc::strongly_connected(&arcs).iter().filter(|part| scc::is_cyclic(part, &arcs)) {
         let ids: Vec<&str> = part.iter().map(|at| &*components[*at].id).collect();
         let first = &components[part[0]];
-        let text = format!("these depend on each other: `{}`", ids.join("`, `"));
+        let text = format!("`depends_on` has a cycle: `{}`", ids.join("`, `"));
         let mut found = Diagnostic::new(
             Code::DependencyCycle,
             format!("components.{}.depends_on", first.id),
             text,
         )
-        .at(first.marks.get("depends_on"));
+        .at(first.spans.get("depends_on"));
         for id in ids {
             found = found.component(id);
         }

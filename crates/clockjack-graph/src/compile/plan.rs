@@ -1,51 +1,52 @@
-//! The plan: a graph with numbers for names, in compiled order. Whoever has one knows that every
+//! The plan: a graph with indices instead of names, in compiled order. A plan exists only if every
 //! check has passed.
 
 mod json;
 mod text;
 
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use std::sync::Arc;
 
-use crate::component::Descriptor;
-use crate::describe::{
-    ComponentSpec, EdgeKind, EdgePolicy, GraphKind, HierarchyEntry, LaneSpec, LoopSpec,
+use crate::{
+    component::Descriptor,
+    describe::{
+        ComponentSpec, EdgeKind, EdgePolicy, GraphKind, HierarchyEntry, LaneSpec, LoopSpec,
+    },
+    diagnostic::Diagnostic,
 };
-use crate::diagnostic::Diagnostic;
 
-/// A graph that can run.
+/// A compiled graph that can run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The name of the graph.
     pub name: String,
-    /// What it is for.
+    /// Whether it runs by itself.
     pub kind: GraphKind,
-    /// Its lanes, in the order of the description.
+    /// The lanes, in the order of the description.
     pub lanes: Vec<PlanLane>,
-    /// Its components, in the order of the description.
+    /// The components, in the order of the description.
     pub components: Vec<PlanComponent>,
-    /// Its edges, in the order of the description.
+    /// The edges, in the order of the description.
     pub edges: Vec<PlanEdge>,
-    /// Its regions, in compiled order: the order in which their results are committed.
+    /// The regions, in compiled order: the order in which their results are committed.
     pub regions: Vec<PlanRegion>,
-    /// The components of each strongly connected part of the immediate edges, as they were found.
+    /// The strongly connected components of the immediate edges, in the order in which they were
+    /// found.
     pub immediate_sccs: Vec<Vec<usize>>,
-    /// The components in the order of their activation. Deactivation is its reverse.
+    /// The components in the order of their activation. Deactivation uses the reverse order.
     pub lifecycle: Vec<usize>,
-    /// How many epoch domains there are if wall-clock lanes keep their own time. Domain zero has
-    /// all other lanes.
+    /// The number of epoch domains if each wall-clock lane has its own. Domain zero contains all
+    /// other lanes.
     pub n_domains: usize,
-    /// What subgraphs and instances have become.
+    /// The expanded subgraphs and instances.
     pub hierarchy: Vec<HierarchyEntry>,
     /// Warnings and advice.
     pub diagnostics: Vec<Diagnostic>,
-    /// The graph's own settings.
+    /// The settings of the graph.
     pub config: crate::describe::ConfigMap,
 }
 
 impl Plan {
-    /// The component of this id.
+    /// The index of the component with this id.
     pub(crate) fn find(&self, id: &str) -> Option<usize> {
         self.components.iter().position(|one| one.spec.id == id)
     }
@@ -54,76 +55,76 @@ impl Plan {
 /// A lane.
 #[derive(Clone, Debug)]
 pub struct PlanLane {
-    /// What was described.
+    /// The description of the lane.
     pub spec: LaneSpec,
-    /// Its regions, in compiled order.
+    /// The regions of the lane, in compiled order.
     pub regions: Vec<usize>,
-    /// Its epoch domain when wall-clock lanes keep their own time.
+    /// The lane's epoch domain if each wall-clock lane has its own.
     pub domain: usize,
-    /// What it does and what it only reads.
+    /// Which fields have an effect.
     pub capabilities: LaneCapabilities,
 }
 
 /// What a lane does with its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneCapabilities {
-    /// What has an effect.
+    /// Features and fields that have an effect.
     pub implemented: Vec<String>,
-    /// Fields that were given and have none.
+    /// Fields that are set but have no effect.
     pub advisory_fields: Vec<String>,
-    /// What may come.
+    /// Possible future features.
     pub future_extensions: Vec<String>,
-    /// What nobody should expect.
+    /// What the lane does not guarantee.
     pub unsupported_claims: Vec<String>,
 }
 
 /// A component.
 #[derive(Clone, Debug)]
 pub struct PlanComponent {
-    /// What was described.
+    /// The description of the component.
     pub spec: ComponentSpec,
-    /// What its type says of itself.
+    /// The descriptor of its type.
     pub descriptor: Arc<Descriptor>,
-    /// Its lane.
+    /// The index of its lane.
     pub lane: usize,
-    /// Its region.
+    /// The index of its region.
     pub region: usize,
-    /// Its inputs, in the order of the descriptor.
+    /// The inputs, in the order of the descriptor.
     pub inputs: Vec<PlanPort>,
-    /// Its outputs, in the order of the descriptor.
+    /// The outputs, in the order of the descriptor.
     pub outputs: Vec<PlanPort>,
-    /// The inputs that its trigger looks at, in declared order: those of the policy, else the
-    /// union of those of its sources.
+    /// The inputs that its trigger waits for, in declared order: those of the policy, or else the
+    /// union of those of its event sources.
     pub trigger_inputs: Vec<usize>,
 }
 
 /// A port.
 #[derive(Clone, Debug)]
 pub struct PlanPort {
-    /// Its name.
+    /// The name of the port.
     pub name: String,
-    /// The name of its payload's type; empty: any.
+    /// The name of its payload type; empty means any.
     pub schema: String,
-    /// The edges that begin or end there, in the order of the description.
+    /// The edges at this port, in the order of the description.
     pub edges: Vec<usize>,
 }
 
 /// An edge.
 #[derive(Clone, Debug)]
 pub struct PlanEdge {
-    /// Its id.
+    /// The id of the edge.
     pub id: String,
-    /// When what is published becomes visible.
+    /// When published values become visible.
     pub kind: EdgeKind,
-    /// What its channel keeps.
+    /// The policy of its channel.
     pub policy: EdgePolicy,
-    /// The component that publishes, and which of its outputs.
+    /// The producer: the component and its output.
     pub from: (usize, usize),
-    /// The component that reads, and which of its inputs.
+    /// The consumer: the component and its input.
     pub to: (usize, usize),
-    /// A slow reader loses messages.
+    /// Whether a slow reader loses messages.
     pub slow_reader_drop_risk: bool,
-    /// Fields that were given and have no effect.
+    /// Fields that are set but have no effect.
     pub advisory_fields: Vec<String>,
 }
 
@@ -132,27 +133,28 @@ pub struct PlanEdge {
 pub struct PlanRegion {
     /// The id of the component or of the loop.
     pub id: String,
-    /// Its components, in the order in which they are called.
+    /// The components, in the order in which they are executed.
     pub components: Vec<usize>,
     /// The loop that owns it.
     pub loop_policy: Option<PlanLoop>,
-    /// Regions whose immediate outputs it reads, in order.
+    /// The regions whose immediate outputs it reads, in order.
     pub incoming: Vec<usize>,
-    /// Regions that read its immediate outputs, in order.
+    /// The regions that read its immediate outputs, in order.
     pub outgoing: Vec<usize>,
-    /// Its lane: that of its component; members of a loop share one.
+    /// The lane of its components.
     pub lane: usize,
-    /// The highest rank of its members.
+    /// The highest rank of its components.
     pub rank: u8,
-    /// It has an output boundary: it starts when all before it have succeeded.
+    /// Whether it contains an output boundary: then it starts only after all earlier regions have
+    /// succeeded.
     pub is_output: bool,
 }
 
-/// A loop, with its members in order.
+/// A loop whose members are in order.
 #[derive(Clone, Debug)]
 pub struct PlanLoop {
-    /// What was described.
+    /// The description of the loop.
     pub spec: LoopSpec,
-    /// Whether the order was declared, or found.
+    /// Whether the order was declared; otherwise it was computed.
     pub order_is_declared: bool,
 }

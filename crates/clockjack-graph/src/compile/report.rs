@@ -1,19 +1,16 @@
-//! Where the checks put what they find. It decides nothing: it only knows the text that the places
-//! are of, and how much help a report may cost.
+//! Collects the diagnostics of the checks, and limits the cost of suggestions.
 
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+use crate::{
+    describe::{Source, Span},
+    diagnostic::{Code, Diagnostic},
+    nearest::nearest,
+};
 
-use crate::describe::{Source, Span};
-use crate::diagnostic::{Code, Diagnostic};
-use crate::nearest::nearest;
-
-/// Names are looked for this often in one report. A file with more slips has its first ones
-/// explained; one that was made to cost time has bought little of it.
+/// The number of suggestions per report. A file with more unknown names gets suggestions for the
+/// first ones; a hostile file cannot waste much time.
 const SEARCHES_MAX: u32 = 32;
 
-/// Where the checks put what they find.
+/// Collects the diagnostics of the checks.
 #[derive(Debug)]
 pub(super) struct Report<'a> {
     list: Vec<Diagnostic>,
@@ -30,8 +27,8 @@ impl<'a> Report<'a> {
         self.list.push(found);
     }
 
-    /// A name that does not exist, with the one that was probably meant. `whole` makes what is to
-    /// stand in the text out of that one.
+    /// Reports an unknown name with the name that was probably meant. `whole` returns the text as
+    /// it is written in the file, and its replacement.
     pub(super) fn push_unknown<'n>(
         &mut self,
         found: Diagnostic,
@@ -46,7 +43,7 @@ impl<'a> Report<'a> {
                 let (written, right) = whole(name);
                 let span = found.span;
                 let found = found.help(format!("did you mean `{name}`?"));
-                if self.stands_there(span, &written) { found.fix(span, right) } else { found }
+                if self.is_written_at(span, &written) { found.fix(span, right) } else { found }
             }
         };
         self.push(found);
@@ -59,20 +56,20 @@ impl<'a> Report<'a> {
         candidates: impl IntoIterator<Item = &'n str>,
     ) -> Option<&'n str> {
         self.searches_left = self.searches_left.checked_sub(1)?;
-        // An empty id is a fault of its own, not one that somebody meant.
+        // An empty id is an error of its own and never a suggestion.
         nearest(wrong, candidates.into_iter().filter(|name| !name.is_empty()))
     }
 
-    /// A field that has no effect where it stands.
+    /// Reports a field that has no effect.
     pub(super) fn advise(&mut self, code: Code, path: String, span: Span, why: &str) {
         let field = path.rsplit('.').next().unwrap_or(&path);
         let message = format!("`{field}` has no effect here: {why}");
-        self.push(Diagnostic::new(code, path, message).at(span).help("leave it out"));
+        self.push(Diagnostic::new(code, path, message).at(span).help("remove it"));
     }
 
-    /// Whether the text has exactly this at a place. What a template or a subgraph has made is
-    /// written otherwise than it is called, and must not be replaced by its full name.
-    pub(super) fn stands_there(&self, span: Span, written: &str) -> bool {
+    /// Whether the text contains exactly this at a location. The full name of an expanded item
+    /// differs from what the template or subgraph contains, and must not replace it.
+    pub(super) fn is_written_at(&self, span: Span, written: &str) -> bool {
         let text = self.source.and_then(|one| one.text.get(span.start as usize..span.end as usize));
         text.is_some_and(|text| text.trim_matches(['"', '\'']) == written)
     }
@@ -81,7 +78,8 @@ impl<'a> Report<'a> {
         self.list.iter().any(Diagnostic::is_error)
     }
 
-    /// All findings in the order of the text; those without a place in the order of the checks.
+    /// All diagnostics in the order of the text; those without a location in the order of the
+    /// checks.
     pub(super) fn into_list(mut self) -> Vec<Diagnostic> {
         self.list.sort_by_key(|one| one.span.start);
         self.list

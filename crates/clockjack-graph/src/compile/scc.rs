@@ -1,10 +1,7 @@
-//! Strongly connected parts of a graph of numbers: Tarjan, "Depth-first search and linear graph
-//! algorithms", 1972. Without recursion, so that a long chain cannot overflow the stack.
+//! Strongly connected components: Tarjan, "Depth-first search and linear graph algorithms", 1972.
+//! Iterative, so that a long chain cannot overflow the stack.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
-/// Successors of each node, without a list of their own each.
+/// The successors of each node, in compressed sparse row form.
 #[derive(Debug)]
 pub(super) struct Arcs {
     first: Vec<usize>,
@@ -12,7 +9,7 @@ pub(super) struct Arcs {
 }
 
 impl Arcs {
-    /// The arcs between `n_nodes` nodes, those of one node in the order given.
+    /// The arcs between `n_nodes` nodes. The successors of a node keep the given order.
     pub(super) fn new(n_nodes: usize, arcs: &[(usize, usize)]) -> Self {
         let mut first = vec![0; n_nodes + 1];
         for (from, _) in arcs {
@@ -30,7 +27,7 @@ impl Arcs {
         Self { first, targets }
     }
 
-    /// Where the arcs of a node lead.
+    /// The successors of a node.
     pub(super) fn of(&self, node: usize) -> &[usize] {
         &self.targets[self.first[node]..self.first[node + 1]]
     }
@@ -40,19 +37,19 @@ impl Arcs {
     }
 }
 
-/// Of a node that was not seen yet.
+/// The number of a node that was not visited yet.
 const UNSEEN: usize = usize::MAX;
 
-/// The parts in which each node reaches each other, every node in one; successors first. The
-/// members of a part are in the order of their numbers.
-pub(super) fn parts(arcs: &Arcs) -> Vec<Vec<usize>> {
+/// The strongly connected components: every node is in exactly one, and successors come first. The
+/// members of a component are sorted.
+pub(super) fn strongly_connected(arcs: &Arcs) -> Vec<Vec<usize>> {
     let n_nodes = arcs.n_nodes();
     let mut parts = Vec::new();
     let mut number = vec![UNSEEN; n_nodes];
     let mut low = vec![0; n_nodes];
     let mut is_open = vec![false; n_nodes];
     let mut open = Vec::new();
-    // A node, and how many of its arcs were followed.
+    // The path of the depth-first search: each node with the number of arcs that were followed.
     let mut path: Vec<(usize, usize)> = Vec::new();
     let mut n_seen = 0;
     for root in 0..n_nodes {
@@ -95,7 +92,7 @@ pub(super) fn parts(arcs: &Arcs) -> Vec<Vec<usize>> {
     parts
 }
 
-/// Whether a part goes round: several members, or one that leads to itself.
+/// Whether the SCC is a cycle: several members, or one member with an arc to itself.
 pub(super) fn is_cyclic(part: &[usize], arcs: &Arcs) -> bool {
     part.len() > 1 || arcs.of(part[0]).contains(&part[0])
 }
@@ -108,15 +105,15 @@ mod tests {
     fn a_long_chain_and_a_long_ring_are_found_without_recursion() {
         let n = 100_000;
         let mut arcs: Vec<_> = (1..n).map(|one| (one - 1, one)).collect();
-        assert_eq!(parts(&Arcs::new(n, &arcs)).len(), n);
+        assert_eq!(strongly_connected(&Arcs::new(n, &arcs)).len(), n);
         arcs.push((n - 1, 0));
-        assert_eq!(parts(&Arcs::new(n, &arcs)).len(), 1);
+        assert_eq!(strongly_connected(&Arcs::new(n, &arcs)).len(), 1);
     }
 
     #[test]
     fn successors_come_first_and_a_self_arc_goes_round() {
         let arcs = Arcs::new(5, &[(0, 1), (1, 2), (2, 1), (2, 3), (3, 3)]);
-        let parts = parts(&arcs);
+        let parts = strongly_connected(&arcs);
         assert_eq!(parts, [vec![3], vec![1, 2], vec![0], vec![4]]);
         assert_eq!(
             parts.iter().map(|part| is_cyclic(part, &arcs)).collect::<Vec<_>>(),
@@ -148,7 +145,7 @@ mod tests {
                     }
                 }
             }
-            let parts = parts(&Arcs::new(9, &arcs));
+            let parts = strongly_connected(&Arcs::new(9, &arcs));
             for (a, b) in (0..81).map(|both| (both / 9, both % 9)) {
                 let is_together = parts.iter().any(|part| part.contains(&a) && part.contains(&b));
                 proptest::prop_assert_eq!(is_together, reach[a][b] && reach[b][a]);

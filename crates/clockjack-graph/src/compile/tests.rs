@@ -1,22 +1,27 @@
-//! Graphs made in a few words for the tests of the compiler.
+//! Helpers that build small graphs for the tests of the compiler.
 
 mod codes;
-mod laws;
+mod properties;
 mod regions;
 mod rules;
 mod views;
 
-use super::{Catalog, Plan, compile};
-use crate::component::descriptor::Multiplicity;
-use crate::component::{ConfigField, ConfigKind, Descriptor, Need, PortDescriptor};
-use crate::describe::{
-    BoundaryRole, ComponentSpec, ConfigMap, ConfigValue, EdgeKind, EdgePolicy, EdgeSpec,
-    EventSourceSpec, GraphSpec, LaneSpec, LaneType, LoopSpec, LoopType, Marks, SourceType, Span,
-};
-use crate::diagnostic::{Code, Diagnostic};
-use alloc::sync::Arc;
+use std::sync::Arc;
 
-/// The types of these tests.
+use super::{Plan, TypeCatalog, compile};
+use crate::{
+    component::{
+        ConfigField, ConfigKind, Descriptor, Need, PortDescriptor, descriptor::Multiplicity,
+    },
+    describe::{
+        BoundaryRole, ComponentSpec, ConfigMap, ConfigValue, EdgeKind, EdgePolicy, EdgeSpec,
+        EventSourceSpec, FieldSpans, GraphSpec, LaneSpec, LaneType, LoopSpec, LoopType, SourceType,
+        Span,
+    },
+    diagnostic::{Code, Diagnostic},
+};
+
+/// The component types of these tests.
 #[derive(Default)]
 struct Types {
     needs_boundaries: bool,
@@ -55,7 +60,7 @@ fn descriptor(component_type: &str) -> Option<Descriptor> {
     Some(one)
 }
 
-impl Catalog for Types {
+impl TypeCatalog for Types {
     fn descriptor(&self, _: usize, spec: &ComponentSpec) -> Option<Arc<Descriptor>> {
         descriptor(&spec.component_type).map(Arc::new)
     }
@@ -65,7 +70,7 @@ impl Catalog for Types {
     }
 
     fn can_restart(&self, index: usize) -> bool {
-        // The tests put the one that cannot be made anew in the third place.
+        // By convention, the third component of a test cannot be restarted.
         index != 2
     }
 
@@ -83,7 +88,7 @@ fn empty() -> GraphSpec {
     }
 }
 
-/// The smallest graph without any finding: `source.out -> sink.in`, edge `e`.
+/// The smallest graph without any diagnostic: `source.out -> sink.in`, edge `e`.
 fn pair() -> GraphSpec {
     let mut graph = empty();
     graph.add("source", "source");
@@ -126,7 +131,7 @@ impl GraphSpec {
             from: from.into(),
             to: to.into(),
             policy: EdgePolicy::default(),
-            marks: Marks::default(),
+            spans: FieldSpans::default(),
         });
         self.edges.last_mut().unwrap()
     }
@@ -146,7 +151,7 @@ impl GraphSpec {
             max_inflight: 0,
             drop_policy: None,
             min_interval_ms: 0,
-            marks: Marks::default(),
+            spans: FieldSpans::default(),
         });
         self.loops.last_mut().unwrap()
     }
@@ -175,7 +180,11 @@ fn planned(graph: &GraphSpec) -> Plan {
 
 fn findings(graph: &GraphSpec) -> Vec<Diagnostic> {
     let (plan, list) = compile(graph, &Types::default());
-    assert_eq!(plan.is_none(), list.iter().any(Diagnostic::is_error), "a plan without a fault");
+    assert_eq!(
+        plan.is_none(),
+        list.iter().any(Diagnostic::is_error),
+        "there is a plan if and only if there is no error"
+    );
     list
 }
 

@@ -1,6 +1,5 @@
 //! The settings of a component.
 
-use alloc::string::{String, ToString};
 use core::fmt;
 
 use super::descriptor::ConfigKind;
@@ -13,13 +12,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// Settings of a map.
+    /// Creates settings from a map.
     #[must_use]
     pub fn new(map: ConfigMap) -> Self {
         Self { map }
     }
 
-    /// These settings with others in the place of those of the same name.
+    /// These settings, overridden by others of the same name.
     #[must_use]
     pub(crate) fn with(&self, changes: &ConfigMap) -> Self {
         let mut map = self.map.clone();
@@ -30,49 +29,48 @@ impl Config {
         Self { map }
     }
 
-    /// The map.
+    /// The settings as a map.
     #[must_use]
     pub fn map(&self) -> &ConfigMap {
         &self.map
     }
 
-    /// A setting, or `None` if it is not given.
+    /// A setting, or `None` if it is not set.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`], if its value is of another type.
+    /// [`ConfigError`], if its value has another type.
     pub fn get<T: FromConfig>(&self, name: &str) -> Result<Option<T>, ConfigError> {
         match self.map.get(name) {
             None | Some(ConfigValue::Null) => Ok(None),
             Some(value) => match T::from_config(value) {
                 Some(found) => Ok(Some(found)),
-                None => Err(ConfigError::new(
-                    name,
-                    alloc::format!("{} is needed, not {value:?}", T::WANTED),
-                )),
+                None => {
+                    Err(ConfigError::new(name, format!("expected {}, found {value:?}", T::WANTED)))
+                }
             },
         }
     }
 
-    /// A setting that must be given.
+    /// A required setting.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`], if it is not, or if its value is of another type.
+    /// [`ConfigError`], if it is not set, or if its value has another type.
     pub fn need<T: FromConfig>(&self, name: &str) -> Result<T, ConfigError> {
-        self.get(name)?.ok_or_else(|| ConfigError::new(name, "it must be given"))
+        self.get(name)?.ok_or_else(|| ConfigError::new(name, "it is required"))
     }
 }
 
-/// What a setting can be.
+/// A type that a setting can be converted to.
 pub trait FromConfig: Sized {
-    /// What to call it in a report.
+    /// The name of the type in reports.
     const WANTED: &'static str;
 
-    /// What a file is told that it is. A type that is read from a text leaves it as it is.
+    /// The type of the setting in files. A type that is parsed from a string keeps the default.
     const KIND: ConfigKind = ConfigKind::Text;
 
-    /// The value, if it is one.
+    /// The value, if it can be converted.
     fn from_config(value: &ConfigValue) -> Option<Self>;
 }
 
@@ -93,7 +91,7 @@ impl FromConfig for f64 {
 macro_rules! ints {
     ($( $type:ty ),+) => { $(
         impl FromConfig for $type {
-            const WANTED: &'static str = concat!("a whole number that fits ", stringify!($type));
+            const WANTED: &'static str = concat!("an integer that fits ", stringify!($type));
             const KIND: ConfigKind = ConfigKind::Int;
 
             fn from_config(value: &ConfigValue) -> Option<Self> {
@@ -121,7 +119,7 @@ impl FromConfig for bool {
 }
 
 impl FromConfig for String {
-    const WANTED: &'static str = "a text";
+    const WANTED: &'static str = "a string";
 
     fn from_config(value: &ConfigValue) -> Option<Self> {
         match value {
@@ -131,7 +129,7 @@ impl FromConfig for String {
     }
 }
 
-/// A setting that a component cannot work with.
+/// A setting that a component does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// The setting.
@@ -141,7 +139,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// This setting, for this reason.
+    /// Creates an error for a setting.
     #[must_use]
     pub fn new(field: &str, reason: impl ToString) -> Self {
         Self { field: field.into(), reason: reason.to_string() }

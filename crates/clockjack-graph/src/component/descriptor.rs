@@ -1,20 +1,18 @@
-//! What a component's type says of itself: its ports, its settings, where it may stand.
-
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+//! Descriptors of component types: ports, settings and boundary role.
 
 use super::port::{InputPort, OutputPort};
-use crate::data::Data;
-use crate::describe::{BoundaryRole, ConfigValue};
-use crate::named::named;
+use crate::{
+    data::Data,
+    describe::{BoundaryRole, ConfigValue},
+    named::named,
+};
 
-/// Whether an input must be connected.
+/// Whether an input must be connected, or a setting must be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// It must.
+    /// Required.
     Required,
-    /// It may.
+    /// Optional.
     Optional,
 }
 
@@ -27,14 +25,14 @@ pub enum Multiplicity {
     Multiple,
 }
 
-/// A port.
+/// A port of a component type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortDescriptor {
-    /// Its name.
+    /// The name of the port.
     pub name: String,
-    /// The name of its payload's type; empty: any.
+    /// The name of its payload type; empty means any.
     pub schema: String,
-    /// Whether it must be connected. Outputs need not be.
+    /// Whether it must be connected. Outputs are always optional.
     pub need: Need,
     /// How many edges may end at it.
     pub multiplicity: Multiplicity,
@@ -44,9 +42,9 @@ named! {
     /// The type of a setting.
     #[non_exhaustive]
     pub enum ConfigKind {
-        /// A text.
+        /// A string.
         Text = "string",
-        /// A whole number.
+        /// An integer.
         Int = "int",
         /// A number.
         Float = "double",
@@ -55,27 +53,27 @@ named! {
     }
 }
 
-/// A setting that a component takes.
+/// A setting of a component type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigField {
-    /// Its name.
+    /// The name of the setting.
     pub name: String,
-    /// Its type.
+    /// The type of the setting.
     pub kind: ConfigKind,
-    /// Whether it must be given.
+    /// Whether it must be set.
     pub need: Need,
-    /// The least value.
+    /// The minimum.
     pub min: Option<f64>,
-    /// The greatest value.
+    /// The maximum.
     pub max: Option<f64>,
-    /// The texts that it may be; none: any.
+    /// The allowed strings; empty means any.
     pub choices: Vec<String>,
-    /// Whether a list or a map may stand there.
+    /// Whether a list or a map is allowed.
     pub allow_nested: bool,
 }
 
 impl ConfigField {
-    /// A setting that need not be given.
+    /// Creates an optional setting.
     #[must_use]
     pub fn new(name: &str, kind: ConfigKind) -> Self {
         Self {
@@ -89,29 +87,29 @@ impl ConfigField {
         }
     }
 
-    /// It must be given.
+    /// Makes the setting required.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.need = Need::Required;
         self
     }
 
-    /// It lies between these, both included.
+    /// Sets the bounds, both inclusive.
     #[must_use]
     pub fn between(mut self, min: f64, max: f64) -> Self {
         (self.min, self.max) = (Some(min), Some(max));
         self
     }
 
-    /// It is one of these.
+    /// Sets the allowed strings.
     #[must_use]
     pub fn one_of(mut self, choices: &[&str]) -> Self {
         self.choices = choices.iter().map(|one| (*one).into()).collect();
         self
     }
 
-    /// What is wrong with a value for it, if something is.
-    pub(crate) fn fault(&self, value: &ConfigValue) -> Option<String> {
+    /// What is wrong with a value, if anything.
+    pub(crate) fn error_for(&self, value: &ConfigValue) -> Option<String> {
         #[expect(
             clippy::cast_precision_loss,
             reason = "bounds of settings are numbers of this kind"
@@ -136,7 +134,7 @@ impl ConfigField {
             (ConfigKind::Float, ConfigValue::Float(one)) => *one,
             _ => return Some(format!("must be of the type `{}`", self.kind)),
         };
-        // Written so that what is not a number is outside of any bounds.
+        // Written so that NaN is outside of any bounds.
         let is_inside = |min: f64, max: f64| number >= min && number <= max;
         let (min, max) = (self.min, self.max);
         if (min.is_some() || max.is_some())
@@ -146,7 +144,7 @@ impl ConfigField {
                 (Some(min), Some(max)) => format!("from {min} to {max}"),
                 (Some(min), None) => format!("not less than {min}"),
                 (None, Some(max)) => format!("not greater than {max}"),
-                (None, None) => unreachable!("one of them is there"),
+                (None, None) => unreachable!("at least one bound is set"),
             };
             return Some(format!("is {number}, but must be {bounds}"));
         }
@@ -154,41 +152,42 @@ impl ConfigField {
     }
 }
 
-/// What a component's type says of itself.
+/// The descriptor of a component type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Descriptor {
-    /// The key of the type.
+    /// The name of the type.
     pub component_type: String,
-    /// A name for people.
+    /// A human-readable name.
     pub title: String,
-    /// Where it may stand; `None`: anywhere.
+    /// The boundary role; `None` means any.
     pub role: Option<BoundaryRole>,
-    /// Its inputs.
+    /// The inputs.
     pub inputs: Vec<PortDescriptor>,
-    /// Its outputs.
+    /// The outputs.
     pub outputs: Vec<PortDescriptor>,
-    /// Its settings.
+    /// The settings.
     pub config: Vec<ConfigField>,
-    /// Settings beyond these are let through.
+    /// Whether settings that are not listed are accepted.
     pub open_config: bool,
-    /// Whether invocations may overlap. Set by the registry for what is registered as shared.
+    /// Whether invocations may overlap. The registry sets this for types that are registered as
+    /// shared.
     pub reentrant: bool,
 }
 
 impl Descriptor {
-    /// Why a setting cannot become this, if it cannot.
+    /// The reason why a setting cannot have this value, if so.
     pub(crate) fn refuses(&self, name: &str, value: &ConfigValue) -> Option<String> {
         let Some(field) = self.config.iter().find(|field| field.name == name) else {
             let text = || format!("`{}` has no setting `{name}`", self.component_type);
             return (!self.open_config).then(text);
         };
         if field.need == Need::Required && *value == ConfigValue::Null {
-            return Some(format!("the setting `{name}` must be given"));
+            return Some(format!("the setting `{name}` is required"));
         }
-        field.fault(value).map(|text| format!("`{name}` {text}"))
+        field.error_for(value).map(|text| format!("`{name}` {text}"))
     }
 
-    /// A type without ports and settings.
+    /// Creates a type without ports and settings.
     #[must_use]
     pub fn new(component_type: &str) -> Self {
         Self {
@@ -203,21 +202,21 @@ impl Descriptor {
         }
     }
 
-    /// A name for people.
+    /// Sets the human-readable name.
     #[must_use]
     pub fn title(mut self, title: &str) -> Self {
         self.title = title.into();
         self
     }
 
-    /// It stands at the border.
+    /// Sets the boundary role.
     #[must_use]
     pub fn role(mut self, role: BoundaryRole) -> Self {
         self.role = Some(role);
         self
     }
 
-    /// An input at which one edge ends.
+    /// Adds an input that takes one edge.
     #[must_use]
     pub fn input<T: Data>(mut self, port: InputPort<T>, need: Need) -> Self {
         self.inputs.push(PortDescriptor {
@@ -229,7 +228,7 @@ impl Descriptor {
         self
     }
 
-    /// An input at which any number of edges ends.
+    /// Adds an input that takes any number of edges.
     #[must_use]
     pub fn inputs<T: Data>(mut self, port: InputPort<T>, need: Need) -> Self {
         self = self.input(port, need);
@@ -238,7 +237,7 @@ impl Descriptor {
         self
     }
 
-    /// An output.
+    /// Adds an output.
     #[must_use]
     pub fn output<T: Data>(mut self, port: OutputPort<T>) -> Self {
         self.outputs.push(PortDescriptor {
@@ -250,14 +249,14 @@ impl Descriptor {
         self
     }
 
-    /// A setting.
+    /// Adds a setting.
     #[must_use]
     pub fn config(mut self, field: ConfigField) -> Self {
         self.config.push(field);
         self
     }
 
-    /// Settings that are not listed are let through.
+    /// Accepts settings that are not listed.
     #[must_use]
     pub fn open_config(mut self) -> Self {
         self.open_config = true;

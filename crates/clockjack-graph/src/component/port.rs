@@ -1,25 +1,24 @@
-//! Ports: names in a component's type, keys in the component.
+//! Ports: a component type has named ports, and a component holds a key per port.
 
-use core::fmt;
-use core::marker::PhantomData;
+use core::{fmt, marker::PhantomData};
 
 use super::descriptor::Descriptor;
 use crate::data::Data;
 
-/// An input of a component's type.
+/// An input of a component type.
 pub struct InputPort<T> {
     name: &'static str,
     carries: PhantomData<fn() -> T>,
 }
 
-/// An output of a component's type.
+/// An output of a component type.
 pub struct OutputPort<T> {
     name: &'static str,
     carries: PhantomData<fn() -> T>,
 }
 
-/// The key of an input: what a component keeps, and gives to
-/// [`GraphContext`](crate::run::GraphContext) for the values.
+/// The key of an input. A component passes it to [`GraphContext`](crate::run::GraphContext) to read
+/// values.
 pub struct Input<T> {
     index: u32,
     carries: PhantomData<fn() -> T>,
@@ -31,19 +30,19 @@ pub struct Output<T> {
     carries: PhantomData<fn() -> T>,
 }
 
-/// Of a port that was never bound.
+/// The index of a port that was never bound.
 const UNBOUND: u32 = u32::MAX;
 
 macro_rules! ports {
     ($port:ident, $key:ident) => {
         impl<T: Data> $port<T> {
-            /// The port of this name.
+            /// The port with this name.
             #[must_use]
             pub const fn new(name: &'static str) -> Self {
                 Self { name, carries: PhantomData }
             }
 
-            /// Its name.
+            /// The name of the port.
             #[must_use]
             pub const fn name(&self) -> &'static str {
                 self.name
@@ -65,12 +64,13 @@ macro_rules! ports {
         }
 
         impl<T> $key<T> {
-            /// Which of the component's ports it is; `None` before it is bound.
+            /// The index of the port in the component; `None` before it is bound.
             pub(crate) const fn index(self) -> Option<usize> {
                 if self.index == UNBOUND { None } else { Some(self.index as usize) }
             }
 
-            /// As [`index`](Self::index), if it is below a limit, which no unbound one is.
+            /// Like [`index`](Self::index), but only below a limit. An unbound key is never below
+            /// it.
             #[inline]
             pub(crate) const fn below(self, limit: u16) -> Option<u16> {
                 #[expect(clippy::cast_possible_truncation, reason = "it is below the limit")]
@@ -90,7 +90,7 @@ macro_rules! ports {
 
         impl<T> Copy for $key<T> {}
 
-        /// A key of no port: before the component is bound.
+        /// An unbound key: the value before the component is bound.
         impl<T> Default for $key<T> {
             fn default() -> Self {
                 Self::at(UNBOUND)
@@ -113,7 +113,7 @@ ports!(OutputPort, Output);
 
 const _: () = assert!(size_of::<Input<f64>>() == 4 && size_of::<Output<f64>>() == 4);
 
-/// Gives a component the keys of its ports.
+/// Provides a component with the keys of its ports.
 #[derive(Debug)]
 pub struct Binder<'a> {
     descriptor: &'a Descriptor,
@@ -125,8 +125,8 @@ impl<'a> Binder<'a> {
         Self { descriptor, unknown: None }
     }
 
-    /// The key of an input. One that the descriptor does not have is a fault of the component; the
-    /// graph is then refused.
+    /// The key of an input. A port that the descriptor does not contain is a bug in the component;
+    /// the graph is then refused.
     pub fn input<T: Data>(&mut self, port: InputPort<T>) -> Input<T> {
         match self.descriptor.inputs.iter().position(|one| one.name == port.name) {
             Some(index) => Input::at(u32::try_from(index).expect("ports are few")),
@@ -137,8 +137,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The key of an output. One that the descriptor does not have is a fault of the component; the
-    /// graph is then refused.
+    /// The key of an output. A port that the descriptor does not contain is a bug in the component;
+    /// the graph is then refused.
     pub fn output<T: Data>(&mut self, port: OutputPort<T>) -> Output<T> {
         match self.descriptor.outputs.iter().position(|one| one.name == port.name) {
             Some(index) => Output::at(u32::try_from(index).expect("ports are few")),
@@ -149,7 +149,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The first port that was asked for and is not in the descriptor.
+    /// The first requested port that the descriptor does not contain.
     pub(crate) fn unknown(&self) -> Option<&'static str> {
         self.unknown
     }

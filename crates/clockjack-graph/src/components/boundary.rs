@@ -1,29 +1,29 @@
-//! Where numbers enter and leave a graph. Buffers and frames have their own, in
+//! Boundaries where numbers enter and leave a graph. Those for buffers and frames are in
 //! [`buffers`](super::buffers).
 //!
-//! Nothing is printed and no file is touched: who wants to see values observes the run.
-
-use alloc::string::String;
+//! These components print nothing and use no files. To see values, observe the run.
 
 use clockjack_exec::Failure;
 
-use super::state::keeps;
-use crate::Component;
-use crate::component::{Execute, Input, Output};
-use crate::run::GraphContext;
+use super::state::snapshot_fields;
+use crate::{
+    Component,
+    component::{Execute, Input, Output},
+    run::GraphContext,
+};
 
-/// `input`: passes on what it is fed with; if there is nothing, it follows a pattern.
+/// `input`: publishes the values that it is fed with; without such values it follows a pattern.
 ///
-/// `feed` may be left unconnected: a program feeds it from outside. Without a program `ramp` gives
-/// `start`, `start + step`, .., one each time it is called; `constant` gives `start`, `none`
-/// nothing.
+/// `feed` may be left unconnected: a program feeds it from outside. Without a program, `ramp`
+/// publishes `start`, `start + step`, .., one value per invocation; `constant` publishes `start`,
+/// and `none` publishes nothing.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "input", title = "Input", role = "input")]
 pub struct FeedInput {
-    /// What comes from outside.
+    /// The values from outside.
     #[input(optional)]
     feed: Input<f64>,
-    /// The same, or the pattern.
+    /// The same values, or the pattern.
     #[output]
     out: Output<f64>,
     #[config(default = "ramp", one_of("ramp", "constant", "none"))]
@@ -32,7 +32,7 @@ pub struct FeedInput {
     start: f64,
     #[config(default = 1.0)]
     step: f64,
-    /// How often the pattern was followed.
+    /// How many values of the pattern were used.
     n: u64,
 }
 
@@ -62,15 +62,15 @@ impl Execute for FeedInput {
         Ok(())
     }
 
-    keeps!(n);
+    snapshot_fields!(n);
 }
 
-/// `output`: takes numbers out of the graph. It counts them and keeps the last one, both of which
-/// are in its snapshot.
+/// `output`: consumes numbers. It counts them and keeps the last one; both are part of its
+/// snapshot.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "output", title = "Output", role = "output")]
 pub struct CountOutput {
-    /// What leaves the graph. Any number of edges may end here.
+    /// The values that leave the graph. Any number of edges may end here.
     #[input(multiple)]
     r#in: Input<f64>,
     count: u64,
@@ -78,13 +78,13 @@ pub struct CountOutput {
 }
 
 impl CountOutput {
-    /// How many values have come so far.
+    /// How many values have arrived so far.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The last one.
+    /// The last value.
     #[must_use]
     pub fn last(&self) -> Option<f64> {
         (self.count > 0).then_some(self.last)
@@ -102,10 +102,10 @@ impl Execute for CountOutput {
         Ok(())
     }
 
-    keeps!(count, last);
+    snapshot_fields!(count, last);
 }
 
-/// A count as a number.
+/// A count as a float.
 #[expect(clippy::cast_precision_loss, reason = "no run counts to 2^53")]
 pub(super) fn to_f64(n: u64) -> f64 {
     n as f64

@@ -1,28 +1,31 @@
-//! The four parts of a control loop, and the simplest of each: what is measured, what is believed,
-//! what is ordered, what happens.
+//! Simple components of a control loop: sensor, estimator, controller and actuator.
 //!
-//! A step is one invocation, and `dt` says how long it is meant to be. So a loop does the same in
-//! virtual time, at any speed, and on a machine that is late.
+//! A step is one invocation, and the setting `dt` is its nominal length. A loop therefore computes
+//! the same results in virtual time, at any speed, and on a machine that is late.
 
 use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
-use super::plain::in_order;
-use super::state::{exact, keeps, snapshot_of};
-use crate::Component;
-use crate::component::{Config, ConfigError, Execute, Input, Output, Snapshot};
-use crate::run::GraphContext;
+use super::{
+    plain::check_min_max,
+    state::{snapshot_fields, snapshot_of, words_exact},
+};
+use crate::{
+    Component,
+    component::{Config, ConfigError, Execute, Input, Output, Snapshot},
+    run::GraphContext,
+};
 
-/// `sensor`: measures, `gain * value + bias`, in steps of `resolution` if that is not 0.
+/// `sensor`: measures `gain * value + bias`, rounded to multiples of `resolution` unless that is 0.
 ///
-/// Before there is a value it measures 0: so a loop which is closed behind it can begin.
+/// Before the first value arrives it measures 0, so that a closed loop can start.
 #[derive(Component, Clone, Copy, Debug, Default)]
 #[component(type = "sensor", title = "Sensor")]
 pub struct Sensor {
-    /// What is.
+    /// The actual value.
     #[input(optional)]
     r#in: Input<f64>,
-    /// What is measured.
+    /// The measured value.
     #[output]
     out: Output<f64>,
     #[config(default = 1.0)]
@@ -35,12 +38,12 @@ pub struct Sensor {
 
 impl Sensor {
     pub(super) fn measure(&self, value: f64) -> f64 {
-        let exact = self.gain * value + self.bias;
+        let words_exact = self.gain * value + self.bias;
         // Rounding down is exact on every machine.
         if self.resolution > 0.0 {
-            self.resolution * (exact / self.resolution + 0.5).floor()
+            self.resolution * (words_exact / self.resolution + 0.5).floor()
         } else {
-            exact
+            words_exact
         }
     }
 }
@@ -53,16 +56,17 @@ impl Execute for Sensor {
     }
 }
 
-/// `estimator`: smooths, `estimate += alpha * (value - estimate)`; the first value is the first
-/// estimate. In a loop it says that it has converged when it moves by no more than `tolerance`.
-/// What is no finite number changes nothing: one such reading does not stay for ever.
+/// `estimator`: smooths its input by `estimate += alpha * (value - estimate)`; the first value is
+/// the first estimate. In a loop it reports convergence when the estimate changes by at most
+/// `tolerance`. A value that is not finite is ignored, so that one bad reading has no lasting
+/// effect.
 #[derive(Component, Clone, Copy, Debug, Default)]
 #[component(type = "estimator", title = "Estimator")]
 pub struct Estimator {
-    /// What is measured.
+    /// The measured value.
     #[input]
     r#in: Input<f64>,
-    /// What is believed.
+    /// The estimate.
     #[output]
     out: Output<f64>,
     #[config(default = 0.5, min = 0.0, max = 1.0)]
@@ -73,7 +77,7 @@ pub struct Estimator {
 }
 
 impl Estimator {
-    /// Takes a value; how far the estimate has moved.
+    /// Processes a value and returns the change of the estimate.
     pub(super) fn correct(&mut self, value: f64) -> f64 {
         let before = self.estimate.unwrap_or(value);
         let after = before + self.alpha * (value - before);
@@ -108,26 +112,26 @@ impl Execute for Estimator {
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
-        self.estimate = exact::<Self, 1>(snapshot)?.map(|[bits]| f64::from_bits(bits));
+        self.estimate = words_exact::<Self, 1>(snapshot)?.map(|[bits]| f64::from_bits(bits));
         Ok(())
     }
 }
 
-/// `controller`: orders, `kp * error + ki * sum of error * dt`, between `min` and `max`. While the
-/// order is at a limit, the sum does not grow beyond what the limit needs. An error that is no
-/// number is not in the sum: only its own order is none, too.
+/// `controller`: a PI controller, `kp * error + ki * sum of error * dt`, limited to `min` and
+/// `max`. While the output is at a limit, the sum does not grow beyond that limit (anti-windup). A
+/// NaN error does not enter the sum: it affects only the output of its own step.
 ///
-/// What is wanted comes over `target`, or is the setting `setpoint` as long as nothing has.
+/// The target is the latest value of `target`, or the setting `setpoint` before the first one.
 #[derive(Component, Clone, Copy, Debug, Default)]
 #[component(type = "controller", title = "PI controller")]
 pub struct Controller {
-    /// What is.
+    /// The actual value.
     #[input]
     r#in: Input<f64>,
-    /// What is wanted.
+    /// The target.
     #[input(optional)]
     target: Input<f64>,
-    /// What is ordered.
+    /// The command.
     #[output]
     out: Output<f64>,
     #[config(default = 0.0)]
@@ -142,26 +146,25 @@ pub struct Controller {
     min: f64,
     #[config(default = 1.0)]
     max: f64,
-    /// The part of the order that comes from the past.
+    /// The integral part of the command.
     integral: f64,
 }
 
 impl Controller {
-    pub(super) fn order(&mut self, target: f64, value: f64) -> f64 {
+    pub(super) fn command(&mut self, target: f64, value: f64) -> f64 {
         let error = target - value;
         let past = self.integral + self.ki * error * self.dt;
         if mutant!("graph-controller-winds-up") {
             self.integral = past;
         } else if !past.is_nan() {
-            self.integral = limited(past, self.min, self.max);
+            self.integral = clamped(past, self.min, self.max);
         }
-        limited(self.kp * error + self.integral, self.min, self.max)
+        clamped(self.kp * error + self.integral, self.min, self.max)
     }
 }
 
-/// The nearest number between two. Unlike `clamp` it never panics: whatever the settings are, a
-/// component fails, if at all, by its result.
-pub(super) fn limited(value: f64, min: f64, max: f64) -> f64 {
+/// Clamps a value to two bounds. Unlike `clamp` it never panics, whatever the settings are.
+pub(super) fn clamped(value: f64, min: f64, max: f64) -> f64 {
     if value > max {
         max
     } else if value < min {
@@ -175,33 +178,33 @@ impl Execute for Controller {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         let target = cx.latest(self.target).copied().unwrap_or(self.setpoint);
         if let Some(value) = cx.update(self.r#in).copied() {
-            let order = self.order(target, value);
-            cx.publish(self.out, order)?;
+            let command = self.command(target, value);
+            cx.publish(self.out, command)?;
         }
         Ok(())
     }
 
     fn activate(&mut self) -> Result<(), Failure> {
-        Ok(in_order(self.min, self.max)?)
+        Ok(check_min_max(self.min, self.max)?)
     }
 
     fn validate_config(&self, config: &Config) -> Result<(), ConfigError> {
-        in_order(config.get("min")?.unwrap_or(-1.0), config.get("max")?.unwrap_or(1.0))
+        check_min_max(config.get("min")?.unwrap_or(-1.0), config.get("max")?.unwrap_or(1.0))
     }
 
-    keeps!(integral);
+    snapshot_fields!(integral);
 }
 
-/// `actuator`: what happens, a thing that follows its orders slowly, by `dt / tau * (order -
-/// position)`. It stands at the output boundary; its position goes back over a delayed edge. An
-/// order that is no finite number moves nothing.
+/// `actuator`: a device that follows its command slowly, by `dt / tau * (command - position)` per
+/// step. It is an output boundary; its position is fed back over a delay edge. A command that is
+/// not finite is ignored.
 #[derive(Component, Clone, Copy, Debug, Default)]
 #[component(type = "actuator", title = "Actuator", role = "output")]
 pub struct Actuator {
-    /// What is ordered.
+    /// The command.
     #[input]
     r#in: Input<f64>,
-    /// Where it is.
+    /// The position.
     #[output]
     position: Output<f64>,
     #[config(default = 0.01, min = 0.0)]
@@ -212,11 +215,11 @@ pub struct Actuator {
 }
 
 impl Actuator {
-    pub(super) fn follow(&mut self, order: f64) -> f64 {
-        // A step longer than `tau` would shoot beyond the order.
-        let part = limited(self.dt / self.tau, 0.0, 1.0);
-        if order.is_finite() {
-            self.at += part * (order - self.at);
+    pub(super) fn follow(&mut self, command: f64) -> f64 {
+        // A step longer than `tau` would overshoot the command.
+        let part = clamped(self.dt / self.tau, 0.0, 1.0);
+        if command.is_finite() {
+            self.at += part * (command - self.at);
         }
         self.at
     }
@@ -224,12 +227,12 @@ impl Actuator {
 
 impl Execute for Actuator {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
-        if let Some(order) = cx.update(self.r#in).copied() {
-            let position = self.follow(order);
+        if let Some(command) = cx.update(self.r#in).copied() {
+            let position = self.follow(command);
             cx.publish(self.position, position)?;
         }
         Ok(())
     }
 
-    keeps!(at);
+    snapshot_fields!(at);
 }

@@ -1,30 +1,32 @@
-//! What numbers pass through: unchanged, joined, checked, late, or by way of a task.
+//! Components that process numbers: pass on, join, check, delay, or compute in a task.
 //!
-//! Each publishes only for a value that its invocation has brought, so that none is told twice.
+//! Each publishes only for values that arrived with its invocation, so that no value is published
+//! twice.
 
-use alloc::collections::VecDeque;
-use alloc::string::String;
-use core::future::poll_fn;
-use core::task::Poll;
-use core::time::Duration;
+use core::{future::poll_fn, task::Poll, time::Duration};
+use std::collections::VecDeque;
 
 use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
-use super::boundary::to_f64;
-use super::state::{snapshot_of, words_of};
-use crate::Component;
-use crate::component::{Config, ConfigError, Execute, ExecuteShared, Input, Output, Snapshot};
-use crate::run::GraphContext;
+use super::{
+    boundary::to_f64,
+    state::{snapshot_of, words_of},
+};
+use crate::{
+    Component,
+    component::{Config, ConfigError, Execute, ExecuteShared, Input, Output, Snapshot},
+    run::GraphContext,
+};
 
-/// `identity`: passes on what comes. Its invocations may overlap.
+/// `identity`: publishes its input unchanged. Its invocations may overlap.
 #[derive(Component, Clone, Copy, Debug, Default)]
 #[component(type = "identity", title = "Identity")]
 pub struct Identity {
-    /// What comes.
+    /// The input.
     #[input]
     r#in: Input<f64>,
-    /// The same.
+    /// The same values.
     #[output]
     out: Output<f64>,
 }
@@ -38,17 +40,17 @@ impl ExecuteShared for Identity {
     }
 }
 
-/// `join`: the sum of the latest of both inputs, once both have had a value.
+/// `join`: the sum of the latest values of both inputs, once both inputs have a value.
 #[derive(Component, Clone, Copy, Debug, Default)]
 #[component(type = "join", title = "Sum")]
 pub struct Join {
-    /// One.
+    /// The first summand.
     #[input]
     a: Input<f64>,
-    /// The other.
+    /// The second summand.
     #[input]
     b: Input<f64>,
-    /// Their sum.
+    /// The sum.
     #[output]
     out: Output<f64>,
 }
@@ -63,18 +65,18 @@ impl Execute for Join {
     }
 }
 
-/// `validator`: passes on numbers from `min` to `max`. What is done with others, and with NaN, says
-/// `on_bad`: `drop` them, `clamp` them to the nearest bound (NaN is dropped), or `fail`.
+/// `validator`: publishes numbers from `min` to `max`. The setting `on_bad` decides what happens to
+/// others and to NaN: `drop` them, `clamp` them to the nearest bound (NaN is dropped), or `fail`.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "validator", title = "Range check")]
 pub struct Validator {
-    /// What comes.
+    /// The input.
     #[input]
     r#in: Input<f64>,
-    /// What is good.
+    /// The valid values.
     #[output]
     out: Output<f64>,
-    /// What is not, as it came.
+    /// The invalid values, unchanged.
     #[output]
     bad: Output<f64>,
     #[config]
@@ -85,25 +87,25 @@ pub struct Validator {
     on_bad: String,
 }
 
-/// What becomes of a value.
+/// The result of the range check.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum RangeCheck {
     Good,
-    /// It is bad; this goes on in its place.
+    /// The value is invalid; the replacement is published instead, if there is one.
     Bad(Option<f64>),
     Fail,
 }
 
 impl Validator {
-    pub(super) fn verdict(&self, value: f64) -> Verdict {
+    pub(super) fn check(&self, value: f64) -> RangeCheck {
         if self.min <= value && (value <= self.max || mutant!("graph-validator-has-no-maximum")) {
-            return Verdict::Good;
+            return RangeCheck::Good;
         }
         match self.on_bad.as_str() {
-            "fail" => Verdict::Fail,
-            "clamp" if value < self.min => Verdict::Bad(Some(self.min)),
-            "clamp" if value > self.max => Verdict::Bad(Some(self.max)),
-            _ => Verdict::Bad(None),
+            "fail" => RangeCheck::Fail,
+            "clamp" if value < self.min => RangeCheck::Bad(Some(self.min)),
+            "clamp" if value > self.max => RangeCheck::Bad(Some(self.max)),
+            _ => RangeCheck::Bad(None),
         }
     }
 }
@@ -111,17 +113,17 @@ impl Validator {
 impl Execute for Validator {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         while let Some(value) = cx.take(self.r#in) {
-            match self.verdict(value) {
-                Verdict::Good => cx.publish(self.out, value)?,
-                Verdict::Bad(instead) => {
+            match self.check(value) {
+                RangeCheck::Good => cx.publish(self.out, value)?,
+                RangeCheck::Bad(instead) => {
                     cx.publish(self.bad, value)?;
                     if let Some(instead) = instead {
                         cx.publish(self.out, instead)?;
                     }
                 }
-                Verdict::Fail => {
+                RangeCheck::Fail => {
                     let (min, max) = (self.min, self.max);
-                    let text = alloc::format!("{value} is not between {min} and {max}");
+                    let text = format!("{value} is not between {min} and {max}");
                     return Err(Failure::msg(text));
                 }
             }
@@ -130,35 +132,36 @@ impl Execute for Validator {
     }
 
     fn activate(&mut self) -> Result<(), Failure> {
-        Ok(in_order(self.min, self.max)?)
+        Ok(check_min_max(self.min, self.max)?)
     }
 
     fn validate_config(&self, config: &Config) -> Result<(), ConfigError> {
-        in_order(config.need("min")?, config.need("max")?)
+        check_min_max(config.need("min")?, config.need("max")?)
     }
 }
 
-/// Checks that there can be a number between two settings.
+/// Checks that `min` is not greater than `max`.
 ///
 /// # Errors
 ///
-/// [`ConfigError`], if `max` is below `min`, or one of them is NaN.
-pub(super) fn in_order(min: f64, max: f64) -> Result<(), ConfigError> {
+/// [`ConfigError`], if `max` is below `min`, or if one of them is NaN.
+pub(super) fn check_min_max(min: f64, max: f64) -> Result<(), ConfigError> {
     if min <= max {
         Ok(())
     } else {
-        Err(ConfigError::new("max", alloc::format!("{max} is below `min`, {min}")))
+        Err(ConfigError::new("max", format!("{max} is less than `min`, which is {min}")))
     }
 }
 
-/// `delay`: gives what came `depth` values ago. Before that it gives `initial`, if that is set.
+/// `delay`: publishes the value that arrived `depth` values ago. Before that it publishes
+/// `initial`, if that is set.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "delay", title = "Delay")]
 pub struct Delay {
-    /// What comes.
+    /// The input.
     #[input]
     r#in: Input<f64>,
-    /// What came `depth` values ago.
+    /// The value that arrived `depth` values ago.
     #[output]
     out: Output<f64>,
     #[config(default = 1, min = 1, max = 65536)]
@@ -169,8 +172,8 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// Takes a value, and gives the one whose turn it is. One value goes out for each that comes
-    /// in, also after `depth` was made smaller: what is then too much is left out.
+    /// Stores a value and returns the one that is due. One value goes out for each value that comes
+    /// in, also after `depth` was reduced: surplus values are discarded.
     pub(super) fn shift(&mut self, value: f64) -> Option<f64> {
         self.waiting.push_back(value);
         while self.waiting.len() > self.depth + 1 {
@@ -211,12 +214,12 @@ impl Execute for Delay {
     }
 }
 
-/// `async_worker`: multiplies by `gain` in a task beside the graph; the product appears in a later
-/// epoch. With `polls` the task is not done before it was polled so often.
+/// `async_worker`: multiplies by `gain` in an asynchronous task; the product is published in a
+/// later epoch. The task completes at its `polls`-th poll.
 #[derive(Component, Clone, Copy, Debug, Default)]
 #[component(type = "async_worker", title = "Asynchronous worker")]
 pub struct AsyncWorker {
-    /// What comes.
+    /// The input.
     #[input]
     r#in: Input<f64>,
     /// The product.
@@ -237,7 +240,7 @@ impl Execute for AsyncWorker {
     }
 }
 
-/// The product, at the `polls`-th look.
+/// Returns the product at the `polls`-th poll.
 pub(super) async fn product(gain: f64, value: f64, polls: u64) -> Result<f64, Failure> {
     let mut left = polls;
     poll_fn(|cx| {
@@ -252,26 +255,26 @@ pub(super) async fn product(gain: f64, value: f64, polls: u64) -> Result<f64, Fa
     Ok(gain * value)
 }
 
-/// `rate_probe`: how many values a second come, in the run's own time. It tells once in `window_ms`
-/// at most: at the first value behind the window.
+/// `rate_probe`: measures how many values arrive per second, in the run's own time. It publishes at
+/// most once per `window_ms`: at the first value after the end of the window.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "rate_probe", title = "Rate probe")]
 pub struct RateProbe {
-    /// What is counted. Any number of edges may end here.
+    /// The values to count. Any number of edges may end here.
     #[input(multiple)]
     r#in: Input<f64>,
-    /// Values a second.
+    /// Values per second.
     #[output]
     rate: Output<f64>,
     #[config(default = 1000, min = 1, max = 86400000)]
     window_ms: u64,
-    /// When the window began; the values that opened it do not count.
+    /// The start of the window; the values that opened it do not count.
     since: Option<Duration>,
     count: u64,
 }
 
 impl RateProbe {
-    /// Counts values, and gives the rate if a window has ended.
+    /// Counts values and returns the rate if the window is over.
     pub(super) fn count(&mut self, n: u64, now: Duration) -> Option<f64> {
         let Some(since) = self.since else {
             self.since = Some(now);

@@ -1,20 +1,19 @@
-//! What makes numbers of its own: a constant, a count, a wave, noise.
+//! Components that generate numbers: a constant, a counter, a wave, noise.
 //!
-//! What a [`Source`] gives depends on the epoch alone, and what [`Noise`] gives on its seed and on
-//! how often it was called: never on a clock or a library of the machine.
-
-use alloc::string::String;
+//! The output of a [`Source`] depends only on the epoch, and that of [`Noise`] only on its seed and
+//! the number of invocations, never on a clock or on a library of the machine.
 
 use clockjack_exec::Failure;
 use clockjack_sync::{mutant, splitmix};
 
-use super::boundary::to_f64;
-use super::state::keeps;
-use crate::Component;
-use crate::component::{Execute, Output};
-use crate::run::GraphContext;
+use super::{boundary::to_f64, state::snapshot_fields};
+use crate::{
+    Component,
+    component::{Execute, Output},
+    run::GraphContext,
+};
 
-/// `constant`: the same number each time.
+/// `constant`: publishes the same number at each invocation.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "constant", title = "Constant")]
 pub struct Constant {
@@ -32,11 +31,11 @@ impl Execute for Constant {
     }
 }
 
-/// `counter`: `start`, `start + step`, `start + 2 * step`, ..
+/// `counter`: publishes `start`, `start + step`, `start + 2 * step`, ..
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "counter", title = "Counter")]
 pub struct Counter {
-    /// The count.
+    /// The current count.
     #[output]
     out: Output<f64>,
     #[config(default = 0.0)]
@@ -61,13 +60,13 @@ impl Execute for Counter {
         Ok(())
     }
 
-    keeps!(n);
+    snapshot_fields!(n);
 }
 
 /// `source`: a wave over the epochs, `offset + amplitude * shape((epoch + phase) / period)`.
 ///
-/// `sine` begins at 0 and rises; `saw` rises from -1 to 1; `square` is 1 for half a period and -1
-/// for the other; `step` is 0 before `period` epochs have passed and 1 ever after.
+/// `sine` starts at 0 and rises; `saw` rises from -1 to 1; `square` is 1 for half a period and -1
+/// for the other half; `step` is 0 for the first `period` epochs and 1 afterwards.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "source", title = "Wave")]
 pub struct Source {
@@ -90,7 +89,7 @@ impl Source {
     /// The wave at an epoch.
     pub(super) fn at(&self, epoch: u64) -> f64 {
         let epoch = epoch.wrapping_add(self.phase);
-        // The rest is taken of whole numbers, so the wave is the same in its thousandth period.
+        // The remainder is computed on integers, so that the thousandth period equals the first.
         let part = to_f64(epoch % self.period) / to_f64(self.period);
         let shape = match self.shape.as_str() {
             "saw" => 2.0 * part - 1.0,
@@ -116,30 +115,30 @@ impl Source {
 
 impl Execute for Source {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
-        // Epochs count from one, and a wave begins at its beginning.
+        // Epochs count from one, but a wave starts at zero.
         let value = self.at(cx.epoch().saturating_sub(1));
         cx.publish(self.out, value)?;
         Ok(())
     }
 }
 
-/// The sine of a part of a full turn, `0 <= turn < 1`, with an error below 1e-6.
+/// The sine of a fraction of a full turn, `0 <= turn < 1`, with an error below 1e-6.
 ///
-/// A library's may differ in the last bit from machine to machine; sums and products do not.
+/// The sine of a library may differ in the last bit between machines; sums and products do not.
 pub(super) fn sine(turn: f64) -> f64 {
     // The second half mirrors the first, and each half mirrors its own second quarter.
     let (sign, half) = if turn < 0.5 { (1.0, turn) } else { (-1.0, turn - 0.5) };
     let quarter = if half <= 0.25 { half } else { 0.5 - half };
     let x = quarter * (2.0 * core::f64::consts::PI);
     let xx = x * x;
-    // The series of the sine up to the eleventh power, by Horner.
+    // The Taylor series up to the eleventh power, evaluated by Horner's method.
     let series = 1.0
         - xx / 6.0 * (1.0 - xx / 20.0 * (1.0 - xx / 42.0 * (1.0 - xx / 72.0 * (1.0 - xx / 110.0))));
     sign * x * series
 }
 
-/// `noise`: numbers evenly spread over `-amplitude <= x < amplitude`. The same seed gives the same
-/// row; that of the run is added to its own.
+/// `noise`: numbers uniformly distributed over `-amplitude <= x < amplitude`. The same seed gives
+/// the same sequence; the seed of the run is added to the component's own.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "noise", title = "Noise")]
 pub struct Noise {
@@ -150,7 +149,7 @@ pub struct Noise {
     seed: u64,
     #[config(default = 1.0, min = 0.0)]
     amplitude: f64,
-    /// How many were given.
+    /// How many numbers were generated.
     n: u64,
 }
 
@@ -163,10 +162,10 @@ impl Noise {
     }
 }
 
-/// The `n`-th number of a seed's row, `0 <= x < 1`: splitmix64, which can be asked for any place.
+/// The `n`-th number of a seed's sequence, `0 <= x < 1`: SplitMix64, which allows random access.
 pub(super) fn unit(seed: u64, n: u64) -> f64 {
     let word = splitmix::mix(seed.wrapping_add(n.wrapping_mul(splitmix::STEP)));
-    // 53 bits fit a number exactly, and so does their quotient.
+    // An `f64` represents 53 bits exactly, and their quotient too.
     to_f64(word >> 11) / to_f64(1 << 53)
 }
 
@@ -177,5 +176,5 @@ impl Execute for Noise {
         Ok(())
     }
 
-    keeps!(n);
+    snapshot_fields!(n);
 }

@@ -1,14 +1,13 @@
-//! The state of a component as words, for snapshots. Not for states that have a text in them.
+//! Snapshots of components as sequences of words. Not suitable for state that contains strings.
 //!
-//! A number is kept by its bits, so what is restored goes on exactly as what was written down.
-
-use alloc::vec::Vec;
+//! A number is saved by its bits, so a restored component continues exactly where the snapshot was
+//! taken.
 
 use clockjack_exec::Failure;
 
 use crate::component::{Component, Snapshot};
 
-/// The format of all snapshots here: words of eight bytes, the lowest byte first.
+/// The format of all these snapshots: words of eight bytes, little-endian.
 const VERSION: u32 = 1;
 
 /// A snapshot of these words.
@@ -17,33 +16,33 @@ pub(super) fn snapshot_of<C: Component>(words: impl IntoIterator<Item = u64>) ->
     Snapshot { component_type: C::TYPE.into(), version: VERSION, payload }
 }
 
-/// The words of a snapshot; none, if it is empty.
+/// The words of a snapshot; empty if the snapshot is empty.
 ///
 /// # Errors
 ///
-/// A failure, if it is of another type or version, or not of whole words.
+/// A failure, if the snapshot has another type or version, or is not a whole number of words.
 pub(super) fn words_of<C: Component>(snapshot: &Snapshot) -> Result<Vec<u64>, Failure> {
     let Snapshot { component_type, version, payload } = snapshot;
     if component_type != C::TYPE {
         let wanted = C::TYPE;
-        let text = alloc::format!("`{wanted}` cannot take the state of `{component_type}`");
+        let text = format!("`{wanted}` cannot restore a snapshot of `{component_type}`");
         return Err(Failure::msg(text));
     }
     let (words, rest) = payload.as_chunks::<8>();
     if *version != VERSION || !rest.is_empty() {
         let n = payload.len();
-        let text = alloc::format!("{n} bytes of version {version} are no state of `{}`", C::TYPE);
+        let text = format!("{n} bytes of version {version} are not a snapshot of `{}`", C::TYPE);
         return Err(Failure::msg(text));
     }
     Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
 }
 
-/// The words of a snapshot, as many as are wanted; `None`, if it is empty.
+/// Exactly `N` words of a snapshot; `None` if the snapshot is empty.
 ///
 /// # Errors
 ///
-/// As [`words_of`], and if there are more or less.
-pub(super) fn exact<C: Component, const N: usize>(
+/// Like [`words_of`], and if the number of words differs.
+pub(super) fn words_exact<C: Component, const N: usize>(
     snapshot: &Snapshot,
 ) -> Result<Option<[u64; N]>, Failure> {
     let words = words_of::<C>(snapshot)?;
@@ -51,11 +50,11 @@ pub(super) fn exact<C: Component, const N: usize>(
         return Ok(None);
     }
     let n = words.len();
-    let wrong = |_| Failure::msg(alloc::format!("`{}` has {N} words, not {n}", C::TYPE));
+    let wrong = |_| Failure::msg(format!("a snapshot of `{}` has {N} words, not {n}", C::TYPE));
     words.try_into().map(Some).map_err(wrong)
 }
 
-/// What fits a word, whole: a count, or a number by its bits.
+/// A value that fits into a word: a count, or a float by its bits.
 pub(super) trait Word: Copy + Default {
     fn to_word(self) -> u64;
     fn from_word(word: u64) -> Self;
@@ -81,9 +80,9 @@ impl Word for f64 {
     }
 }
 
-/// Resets, writes down and takes back the fields that are a component's whole state. Each is a
-/// [`Word`] that begins at zero, and an empty snapshot is that beginning.
-macro_rules! keeps {
+/// Implements `reset`, `snapshot` and `restore` for the fields that are a component's whole state.
+/// Each field is a [`Word`] that starts at zero; an empty snapshot restores the zeros.
+macro_rules! snapshot_fields {
     ($( $field:ident ),+) => {
         fn reset(&mut self) -> Result<(), clockjack_exec::Failure> {
             $( self.$field = Default::default(); )+
@@ -101,12 +100,12 @@ macro_rules! keeps {
             &mut self,
             snapshot: &crate::component::Snapshot,
         ) -> Result<(), clockjack_exec::Failure> {
-            use crate::components::state::{Word, exact};
+            use crate::components::state::{Word, words_exact};
             const N: usize = [$( stringify!($field) ),+].len();
-            let [$( $field ),+] = exact::<Self, N>(snapshot)?.unwrap_or([0; N]);
+            let [$( $field ),+] = words_exact::<Self, N>(snapshot)?.unwrap_or([0; N]);
             $( self.$field = Word::from_word($field); )+
             Ok(())
         }
     };
 }
-pub(super) use keeps;
+pub(super) use snapshot_fields;

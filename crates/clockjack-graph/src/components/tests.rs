@@ -1,39 +1,49 @@
-//! The standard components: their arithmetic by itself, and what they publish when they are called.
+//! Tests of the standard components: their arithmetic, and what they publish when they are
+//! executed.
 
-use alloc::collections::VecDeque;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::pin::pin;
-use core::sync::atomic::AtomicBool;
-use core::task::{Context, Poll, Waker};
-use core::time::Duration;
+use core::{
+    pin::pin,
+    sync::atomic::AtomicBool,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+use std::{collections::VecDeque, sync::Arc};
 
 use clockjack_testkit::ManualTime;
 use proptest::prelude::*;
 
-use super::control::limited;
-use super::sources::{sine, unit};
-use super::*;
-use crate::component::{Binder, Component, Config, Descriptor};
-use crate::data::{Blob, Data, Frame, Value};
-use crate::describe::{ConfigMap, ConfigValue, CopyPolicy, Overflow, Span};
-use crate::registry::node::{Body, Node};
-use crate::run::context::{Call, GraphContext, LoopIteration, Occasion, Seen};
-use crate::run::env::Env;
-use crate::run::message::{Message, Meta};
-use crate::run::outbox::Outbox;
-use crate::run::tasks::Tasks;
+use super::{
+    control::clamped,
+    sources::{sine, unit},
+    *,
+};
+use crate::{
+    component::{Binder, Component, Config, Descriptor},
+    data::{Blob, Data, Frame, Value},
+    describe::{ConfigMap, ConfigValue, CopyPolicy, Overflow, Span},
+    registry::node::{ErasedComponent, ErasedNode},
+    run::{
+        engine::{
+            context::{Call, CallInfo, GraphContext, LastSeen, LoopIteration},
+            env::Env,
+        },
+        flow::{
+            message::{Message, Meta},
+            outbox::Outbox,
+            tasks::Tasks,
+        },
+    },
+};
 
-/// A standard component by itself, called by hand.
+/// A standard component by itself, executed by the test.
 struct Bench {
-    body: Body,
+    body: ErasedComponent,
     descriptor: Descriptor,
     env: Env,
-    /// Kept, since the executor is its.
+    /// Keeps the executor alive.
     _time: ManualTime,
     iteration: Option<LoopIteration>,
-    /// Whether it has said that its loop has converged.
+    /// Whether it has reported that its loop has converged.
     converged: Option<bool>,
 }
 
@@ -50,7 +60,7 @@ fn text(value: &str) -> ConfigValue {
     ConfigValue::Text(value.into())
 }
 
-/// A component by itself, for its arithmetic.
+/// Creates a component by itself, for its arithmetic.
 #[track_caller]
 fn with<C: Component + Default>(entries: &[(&str, ConfigValue)]) -> C {
     let mut component = C::default();
@@ -58,16 +68,16 @@ fn with<C: Component + Default>(entries: &[(&str, ConfigValue)]) -> C {
     component
 }
 
-fn node_of(body: &mut Body) -> &mut dyn Node {
+fn node_of(body: &mut ErasedComponent) -> &mut dyn ErasedNode {
     match body {
-        Body::Own(own) => &mut **own,
-        Body::Shared(shared) => Arc::get_mut(shared).unwrap(),
-        Body::Gone => panic!("it was just made"),
+        ErasedComponent::Exclusive(own) => &mut **own,
+        ErasedComponent::Shared(shared) => Arc::get_mut(shared).unwrap(),
+        ErasedComponent::Removed => panic!("it was just made"),
     }
 }
 
 impl Bench {
-    fn node(&mut self) -> &mut dyn Node {
+    fn node(&mut self) -> &mut dyn ErasedNode {
         node_of(&mut self.body)
     }
 
@@ -86,9 +96,9 @@ impl Bench {
         let time = ManualTime::start();
         let env = Env {
             is_simulated: true,
-            state: crate::run::blackboard::Snapshot::default(),
+            blackboard: crate::run::flow::blackboard::Snapshot::default(),
             is_written: AtomicBool::new(false),
-            has_counted: AtomicBool::new(false),
+            has_buffered_counts: AtomicBool::new(false),
             n_state_reads: core::sync::atomic::AtomicU64::new(0),
             epoch: 1,
             now_ns: 0,
@@ -96,14 +106,14 @@ impl Bench {
             measures: false,
             traces: false,
             tasks: Tasks::new(4),
-            user: crate::run::metrics::user::Registry::new(1),
-            journal: None,
+            user: crate::run::observe::metrics::user::Registry::new(1),
+            component_log: None,
             seed: 0,
             graph: "bench".into(),
             stop: Arc::new(AtomicBool::new(false)),
             executor: time.system().executor(),
-            is_shared: false,
-            board: None,
+            is_parallel: false,
+            helpers: None,
             has_faults: AtomicBool::new(false),
             begun_ns: 0,
             began_ns: 0,
@@ -111,7 +121,7 @@ impl Bench {
         Self { body, descriptor, env, _time: time, iteration: None, converged: None }
     }
 
-    /// Calls it with values at its inputs; what it has published, by output.
+    /// Executes it with values at its inputs; returns the published values with their outputs.
     fn try_call<T: Data + Clone, U: Data + Clone>(
         &mut self,
         given: &[(&str, T)],
@@ -126,23 +136,22 @@ impl Bench {
         let edge =
             |at: usize| (u32::try_from(at).unwrap(), Overflow::Reject, CopyPolicy::SharedView);
         let n_outputs = self.descriptor.outputs.len();
-        let mut outbox =
-            Outbox::new(&(0..n_outputs).map(|at| alloc::vec![edge(at)]).collect::<Vec<_>>());
+        let mut outbox = Outbox::new(&(0..n_outputs).map(|at| vec![edge(at)]).collect::<Vec<_>>());
         let iteration = self.iteration;
-        let occasion = Occasion { is_one_each: false, iteration, ..Occasion::PLAIN };
+        let info = CallInfo { is_one_each: false, iteration, ..CallInfo::DEFAULT };
         let call = Call {
             env: &self.env,
             component: 0,
             id: &Arc::from("bench"),
-            occasion: &occasion,
+            info: &info,
             report: None,
             saw_cancel: false,
         };
-        let seen = Seen { first: 0, last: &[] };
-        let mut cx = GraphContext { messages: &mut messages, seen, outbox: &mut outbox, call };
+        let last_seen = LastSeen { first: 0, last: &[] };
+        let mut cx = GraphContext { messages: &mut messages, last_seen, outbox: &mut outbox, call };
         let result = node_of(&mut self.body).execute(&mut cx);
         self.converged = cx.call.report.map(|report| report.converged);
-        result.map_err(|failure| alloc::format!("{failure}"))?;
+        result.map_err(|failure| format!("{failure}"))?;
         let outputs = &self.descriptor.outputs;
         let staged = outbox.staged.as_slice().iter().map(|one| {
             let value = one.message.value.get::<U>().unwrap().clone();
@@ -156,7 +165,7 @@ impl Bench {
         self.try_call(given).unwrap()
     }
 
-    /// What a call publishes at `out`, and nowhere else.
+    /// Executes it and returns the values published at `out`; fails if there are others.
     #[track_caller]
     fn out(&mut self, given: &[(&str, f64)]) -> Vec<f64> {
         let published = self.call(given).into_iter();
@@ -193,7 +202,7 @@ fn all_standard_components_are_in_the_registry_and_described() {
     for name in expected {
         let descriptor = registry.descriptor(name).unwrap();
         assert_eq!(descriptor.component_type, name);
-        assert_ne!(descriptor.title, name, "it has a name for people");
+        assert_ne!(descriptor.title, name, "it has a human-readable name");
     }
 }
 
@@ -283,20 +292,23 @@ fn an_async_worker_gives_its_product_after_so_many_polls() {
     let Poll::Ready(Ok(Some(value))) = task.as_mut().poll(&mut cx) else { panic!("not ready") };
     assert_eq!(value.get(), Some(&6.0));
     let five = [("in", 1.0); 5];
-    assert!(worker.try_call::<f64, f64>(&five).is_err(), "as many as allowed are under way");
+    assert!(
+        worker.try_call::<f64, f64>(&five).is_err(),
+        "the maximum number of tasks is in flight"
+    );
     assert!(pin!(plain::product(1.0, 1.0, 0)).poll(&mut cx).is_ready());
 }
 
 #[test]
 fn a_rate_probe_tells_values_a_second_of_the_runs_time() {
     let mut probe = Bench::new("rate_probe", &[("window_ms", ConfigValue::Int(100))]);
-    let mut told = Vec::new();
+    let mut published = Vec::new();
     for tick in 0..=40 {
         probe.env.now_ns = tick * 10_000_000;
-        told.extend(probe.call(&[("in", 0.0), ("in", 0.0)]));
+        published.extend(probe.call(&[("in", 0.0), ("in", 0.0)]));
     }
     assert_eq!(
-        told,
+        published,
         [
             ("rate".into(), 200.0),
             ("rate".into(), 200.0),
@@ -348,11 +360,11 @@ fn noise_is_the_same_row_for_the_same_seed() {
     let distinct = row(7).windows(2).filter(|pair| pair[0] != pair[1]).count();
     assert_eq!(distinct, 99);
     assert!(row(7).iter().all(|value| (-1.0..1.0).contains(value)));
-    // The row is part of what recordings of runs rely on.
+    // Recordings of runs rely on this sequence.
     assert_eq!(unit(1, 1).to_bits(), UNIT_OF_SEED_ONE);
 }
 
-/// The first word of seed 1, `910a2dec89025cc1`, as a part of 2^64.
+/// The first word of seed 1, `910a2dec89025cc1`, as a fraction of 2^64.
 const UNIT_OF_SEED_ONE: u64 = 0x3fe2_2145_bd91_204b;
 
 #[test]
@@ -401,9 +413,9 @@ fn a_controller_at_its_limit_comes_back_as_soon_as_it_is_overshot() {
     let entries = [("kp", number(0.0)), ("ki", number(1.0)), ("dt", number(0.5))];
     let mut controller: control::Controller = with(&entries);
     for _ in 0..1000 {
-        assert!(controller.order(1.0, 0.0) <= 1.0);
+        assert!(controller.command(1.0, 0.0) <= 1.0);
     }
-    assert_eq!(controller.order(0.0, 1.0), 0.5);
+    assert_eq!(controller.command(0.0, 1.0), 0.5);
 }
 
 #[test]
@@ -413,7 +425,7 @@ fn a_closed_loop_settles_at_its_target() {
     let mut actuator: control::Actuator = with(&[]);
     let mut position = 0.0;
     for _ in 0..2000 {
-        position = actuator.follow(controller.order(3.0, position));
+        position = actuator.follow(controller.command(3.0, position));
     }
     assert!((position - 3.0).abs() < 1e-6, "{position}");
 }
@@ -421,9 +433,9 @@ fn a_closed_loop_settles_at_its_target() {
 #[test]
 fn a_reading_that_is_no_number_is_not_remembered() {
     let mut controller: control::Controller = with(&[("kp", number(0.0)), ("ki", number(1.0))]);
-    let before = controller.order(1.0, 0.0);
-    assert!(controller.order(1.0, f64::NAN).is_nan(), "its own order is none");
-    assert!(controller.order(1.0, 0.0) > before);
+    let before = controller.command(1.0, 0.0);
+    assert!(controller.command(1.0, f64::NAN).is_nan(), "its own command is NaN");
+    assert!(controller.command(1.0, 0.0) > before);
     let mut estimator: control::Estimator = with(&[]);
     let mut actuator: control::Actuator = with(&[]);
     for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0] {
@@ -454,7 +466,7 @@ fn blobs_come_from_a_pool_and_are_the_same_whether_it_is_warm() {
     }
     let kept: Vec<_> = (0..2).map(|_| input.try_call::<f64, Blob>(&[]).unwrap()).collect();
     let failed = input.try_call::<f64, Blob>(&[]).unwrap_err();
-    assert!(failed.contains("no room for 300 bytes"), "{failed}");
+    assert!(failed.contains("300 bytes requested"), "{failed}");
     drop(kept);
     assert!(input.try_call::<f64, Blob>(&[]).is_ok());
     let snapshot = output.node().snapshot().unwrap().unwrap();
@@ -532,8 +544,8 @@ proptest! {
         value in any::<f64>(), a in any::<f64>(), b in any::<f64>(),
     ) {
         let (min, max) = (a.min(b), a.max(b));
-        let limited = limited(value, min, max);
-        prop_assert!(value.is_nan() || (min <= limited && limited <= max));
-        prop_assert!(!(min..=max).contains(&value) || limited == value);
+        let clamped = clamped(value, min, max);
+        prop_assert!(value.is_nan() || (min <= clamped && clamped <= max));
+        prop_assert!(!(min..=max).contains(&value) || clamped == value);
     }
 }

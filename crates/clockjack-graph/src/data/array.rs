@@ -1,9 +1,8 @@
-//! Small groups of numbers as payloads: a point, a value with its number. Not for long rows of
-//! numbers, which are `Vec<f64>`.
+//! Small groups of numbers as payloads, such as a point or a value with its number. Use `Vec<f64>`
+//! for long sequences.
 //!
-//! Their bytes are those of their parts, one after the other, so a group has one length.
-
-use alloc::vec::Vec;
+//! A group is encoded as the concatenation of its parts, so all values of a type have the same
+//! length.
 
 use super::{Data, DecodeError};
 
@@ -19,7 +18,7 @@ macro_rules! arrays {
             }
 
             fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-                let wrong = DecodeError { schema: $schema, reason: "other length" };
+                let wrong = DecodeError { schema: $schema, reason: "wrong length" };
                 let (parts, rest) = bytes.as_chunks::<8>();
                 let parts: &[[u8; 8]; $n] = parts.try_into().map_err(|_| wrong.clone())?;
                 if rest.is_empty() { Ok(parts.map(f64::from_le_bytes)) } else { Err(wrong) }
@@ -45,7 +44,7 @@ macro_rules! pairs {
             }
 
             fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-                let wrong = DecodeError { schema: $schema, reason: "other length" };
+                let wrong = DecodeError { schema: $schema, reason: "wrong length" };
                 let (first, second) =
                     bytes.split_at_checked(size_of::<$first>()).ok_or(wrong.clone())?;
                 let second = <$second>::decode(second).map_err(|_| wrong)?;

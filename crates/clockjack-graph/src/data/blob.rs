@@ -1,45 +1,45 @@
-//! A range of a shared buffer that nobody changes any more. Not a place to write: that is a
-//! [`Loan`](super::pool::Loan), or a `Vec<u8>` before it becomes one of these.
+//! An immutable range of a shared buffer. To write bytes, use a [`Loan`](super::pool::Loan), or a
+//! `Vec<u8>` that is then converted.
 //!
-//! While there is a [`Blob`] of a buffer, its bytes stay what they are. When the last one is
-//! dropped, a buffer of a pool goes back there, on whatever thread that is.
+//! The bytes of a buffer do not change while a [`Blob`] of it exists. When the last blob of a
+//! pooled buffer is dropped, on whatever thread, the buffer returns to its pool.
 
-use alloc::sync::{Arc, Weak};
-use alloc::vec::Vec;
-use core::fmt;
-use core::ops::{Bound, Deref, RangeBounds};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::{
+    fmt,
+    ops::{Bound, Deref, RangeBounds},
+    sync::atomic::{AtomicBool, Ordering},
+};
+use std::sync::{Arc, Weak};
 
 use clockjack_sync::mutant;
 
-use super::pool::Shared;
-use super::{Data, DecodeError};
+use super::{Data, DecodeError, pool::PoolShared};
 
-/// Bytes, with the pool that they go back to.
+/// Bytes, with the pool to which they return.
 pub(super) struct Buffer {
     bytes: Vec<u8>,
-    /// Where the part begins that is given out: the first aligned byte.
+    /// The offset of the first aligned byte: the usable part starts here.
     offset: usize,
-    /// Of a buffer that belongs to no pool it leads nowhere.
-    home: Weak<Shared>,
-    /// It does not go back.
+    /// The pool; dangling if the buffer belongs to none.
+    pool: Weak<PoolShared>,
+    /// Whether the buffer has left its pool for good.
     is_detached: AtomicBool,
 }
 
 impl Buffer {
-    pub(super) fn new(bytes: Vec<u8>, offset: usize, home: Weak<Shared>) -> Self {
-        Self { bytes, offset, home, is_detached: AtomicBool::new(false) }
+    pub(super) fn new(bytes: Vec<u8>, offset: usize, pool: Weak<PoolShared>) -> Self {
+        Self { bytes, offset, pool, is_detached: AtomicBool::new(false) }
     }
 
-    /// What it takes of memory.
+    /// The allocated size in bytes.
     pub(super) fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Frees it for good, instead of giving it back. For the pool, which alone has it then.
-    pub(super) fn abandon(mut buffer: Arc<Self>) {
+    /// Frees a buffer instead of returning it. Called by the pool, which has the only reference.
+    pub(super) fn free(mut buffer: Arc<Self>) {
         let alone = Arc::get_mut(&mut buffer).expect("a buffer in the pool has no views");
-        alone.home = Weak::new();
+        alone.pool = Weak::new();
     }
 
     /// The aligned part.
@@ -52,23 +52,24 @@ impl Buffer {
     }
 }
 
-/// Two last views that are dropped at the same time both see the other one: then neither gives the
-/// buffer back, and it ends here. Its bytes go back all the same, in a new buffer.
+/// Handles a race between the last two views: if two threads drop them at the same time, each
+/// `Blob::drop` may still see the other reference and not return the buffer. The `Arc` then drops
+/// the buffer here, and its bytes return to the pool in a new buffer.
 impl Drop for Buffer {
     fn drop(&mut self) {
         if self.bytes.is_empty() || *self.is_detached.get_mut() {
             return;
         }
-        if let Some(home) = self.home.upgrade() {
+        if let Some(pool) = self.pool.upgrade() {
             let bytes = core::mem::take(&mut self.bytes);
-            home.release(Arc::new(Self::new(bytes, self.offset, Arc::downgrade(&home))));
+            pool.release(Arc::new(Self::new(bytes, self.offset, Arc::downgrade(&pool))));
         }
     }
 }
 
-/// A range of a shared buffer. To clone or slice it costs no copy of the bytes.
+/// A range of a shared buffer. Cloning or slicing it does not copy the bytes.
 pub struct Blob {
-    /// `None` only while it is dropped or taken apart.
+    /// `None` only while the blob is being dropped.
     buffer: Option<Arc<Buffer>>,
     start: usize,
     len: usize,
@@ -87,7 +88,8 @@ impl Blob {
         &buffer.aligned()[self.start..self.start + self.len]
     }
 
-    /// A part of it, which keeps the whole buffer alive. `None`, if it has no such part.
+    /// A part of the blob, which keeps the whole buffer alive. `None` if the range is out of
+    /// bounds.
     #[must_use]
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Option<Self> {
         let from = match range.start_bound() {
@@ -108,21 +110,21 @@ impl Blob {
         })
     }
 
-    /// Takes its buffer from its pool, if it has one: it is freed after the last view and counts no
-    /// more for the pool's limit. For bytes that are kept long. All views of the buffer are
-    /// detached by it; a second time it does nothing.
+    /// Detaches the buffer from its pool, if it has one: it is freed with its last view and no
+    /// longer counts towards the pool's limit. For bytes that are kept for long. This affects all
+    /// views of the buffer; calling it again has no effect.
     pub fn detach(&self) {
         let Some(buffer) = &self.buffer else { return };
-        // The pool counts each buffer that leaves it once; nothing else is ordered by the flag.
-        // Who drops the last view sees it, since all other views were dropped before.
+        // Relaxed: the swap only ensures that the pool counts each detached buffer once. The thread
+        // that drops the last view sees the flag, because all other views were dropped before.
         if !buffer.is_detached.swap(true, Ordering::Relaxed)
-            && let Some(home) = buffer.home.upgrade()
+            && let Some(pool) = buffer.pool.upgrade()
         {
-            home.forget(buffer.size());
+            pool.remove_detached(buffer.size());
         }
     }
 
-    /// The bytes to write, if nobody else can see them.
+    /// The bytes for writing, if there is no other view.
     pub(super) fn only_view_mut(&mut self) -> Option<&mut [u8]> {
         let buffer = Arc::get_mut(self.buffer.as_mut()?)?;
         Some(&mut buffer.aligned_mut()[self.start..self.start + self.len])
@@ -132,7 +134,7 @@ impl Blob {
         self.len = self.len.min(len);
     }
 
-    /// Whether both are views of one buffer.
+    /// Whether both are views of the same buffer.
     #[must_use]
     pub fn shares_buffer(&self, other: &Self) -> bool {
         match (&self.buffer, &other.buffer) {
@@ -147,8 +149,8 @@ impl Drop for Blob {
         let Some(mut buffer) = self.buffer.take() else { return };
         let Some(last) = Arc::get_mut(&mut buffer) else { return };
         let stays_away = *last.is_detached.get_mut() && !mutant!("graph-pool-takes-detached");
-        if !stays_away && let Some(home) = last.home.upgrade() {
-            home.release(buffer);
+        if !stays_away && let Some(pool) = last.pool.upgrade() {
+            pool.release(buffer);
         }
     }
 }
@@ -180,7 +182,7 @@ impl Deref for Blob {
     }
 }
 
-/// Equal bytes, wherever they are.
+/// Compares the bytes, not the buffers.
 impl PartialEq for Blob {
     fn eq(&self, other: &Self) -> bool {
         self.as_slice() == other.as_slice()
@@ -241,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_range_beyond_the_end_is_none() {
-        let blob = Blob::from(alloc::vec![1, 2, 3]);
+        let blob = Blob::from(vec![1, 2, 3]);
         assert_eq!(blob.slice(..=2).as_deref(), Some(&[1, 2, 3][..]));
         assert_eq!(blob.slice(..=3), None);
         assert_eq!(blob.slice(..=usize::MAX), None);

@@ -1,33 +1,31 @@
-//! A picture: rows of pixels in a shared buffer. Not a codec and no arithmetic on pixels.
+//! An image: rows of pixels in a shared buffer. There are no codecs and no pixel arithmetic.
 //!
-//! Every row that a [`Frame`] tells of lies in its buffer: that is checked when it is made.
+//! Invariant: all rows of a [`Frame`] are within its buffer, which is checked on creation.
 
-use alloc::vec::Vec;
 use core::fmt;
 
-use super::blob::Blob;
-use super::{Data, DecodeError};
+use super::{Data, DecodeError, blob::Blob};
 use crate::named::named;
 
 named! {
-    /// What the bytes of a pixel mean.
+    /// The meaning of a pixel's bytes.
     #[non_exhaustive]
     pub enum PixelFormat {
         /// One byte of grey.
         Gray8 = "gray8",
-        /// Two bytes of grey, the lower first.
+        /// Two bytes of grey, little-endian.
         Gray16 = "gray16",
         /// Red, green, blue.
         Rgb8 = "rgb8",
         /// Blue, green, red.
         Bgr8 = "bgr8",
-        /// Red, green, blue, opacity.
+        /// Red, green, blue, alpha.
         Rgba8 = "rgba8",
     }
 }
 
 impl PixelFormat {
-    /// How many bytes a pixel has.
+    /// The number of bytes per pixel.
     #[must_use]
     pub const fn bytes_per_pixel(self) -> usize {
         match self {
@@ -39,7 +37,7 @@ impl PixelFormat {
     }
 }
 
-/// A picture whose pixels are shared. To clone it costs no copy of them.
+/// An image with shared pixels. Cloning it does not copy the pixels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     pixels: Blob,
@@ -49,22 +47,22 @@ pub struct Frame {
     format: PixelFormat,
 }
 
-/// Why bytes are no picture of that size.
+/// Why bytes are not an image of the given size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// A row has more bytes than there are from one row to the next.
+    /// A row is longer than the stride.
     Stride {
         /// The bytes from one row to the next.
         stride: u32,
         /// The bytes of a row.
         needed: u64,
     },
-    /// There are not enough bytes for all rows.
+    /// There are too few bytes for all rows.
     Bytes {
-        /// How many there are.
+        /// The number of bytes.
         len: usize,
-        /// How many are needed.
+        /// The number of bytes that are needed.
         needed: u64,
     },
 }
@@ -73,9 +71,11 @@ impl fmt::Display for FrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stride { stride, needed } => {
-                write!(f, "a row has {needed} bytes, the stride is {stride}")
+                write!(f, "a row has {needed} bytes, but the stride is {stride}")
             }
-            Self::Bytes { len, needed } => write!(f, "{needed} bytes are needed, not {len}"),
+            Self::Bytes { len, needed } => {
+                write!(f, "{needed} bytes are needed, but there are {len}")
+            }
         }
     }
 }
@@ -83,8 +83,8 @@ impl fmt::Display for FrameError {
 impl core::error::Error for FrameError {}
 
 impl Frame {
-    /// A picture of these bytes, with `stride` bytes from one row to the next. Bytes behind the
-    /// last row are left out.
+    /// Creates an image from bytes, with `stride` bytes from one row to the next. Bytes after the
+    /// last row are ignored.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl Frame {
         Ok(Self { pixels, width, height, stride, format })
     }
 
-    /// The pixels of a row in its width. `None` below the last one.
+    /// The pixels of a row, without padding. `None` after the last row.
     #[must_use]
     pub fn row(&self, y: u32) -> Option<&[u8]> {
         let start = usize::try_from(u64::from(y) * u64::from(self.stride)).ok()?;
@@ -115,19 +115,19 @@ impl Frame {
         if y < self.height { self.pixels.get(start..start + len) } else { None }
     }
 
-    /// All bytes, with those between the rows.
+    /// All bytes, including the padding between rows.
     #[must_use]
     pub fn pixels(&self) -> &Blob {
         &self.pixels
     }
 
-    /// Pixels in a row.
+    /// Pixels per row.
     #[must_use]
     pub fn width(&self) -> u32 {
         self.width
     }
 
-    /// Rows.
+    /// The number of rows.
     #[must_use]
     pub fn height(&self) -> u32 {
         self.height
@@ -139,7 +139,7 @@ impl Frame {
         self.stride
     }
 
-    /// What the bytes of a pixel mean.
+    /// The meaning of a pixel's bytes.
     #[must_use]
     pub fn format(&self) -> PixelFormat {
         self.format
@@ -163,9 +163,9 @@ impl Data for Frame {
         let number = |at: usize| u32::decode(&head[at..at + 4]);
         let (width, height, stride) = (number(0)?, number(4)?, number(8)?);
         let format = PixelFormat::ALL.iter().find(|one| **one as u8 == head[12]);
-        let format = *format.ok_or(wrong("no such format"))?;
+        let format = *format.ok_or(wrong("unknown pixel format"))?;
         if u64::from(stride) * u64::from(height) != pixels.len() as u64 {
-            return Err(wrong("other length"));
+            return Err(wrong("wrong length"));
         }
         let pixels = Blob::from(pixels.to_vec());
         Self::new(&pixels, (width, height), stride, format)
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn rows_that_do_not_fit_are_refused() {
-        let bytes = Blob::from(alloc::vec![0; 11]);
+        let bytes = Blob::from(vec![0; 11]);
         let new = |size, stride| Frame::new(&bytes, size, stride, PixelFormat::Rgb8).unwrap_err();
         assert_eq!(new((2, 1), 5), FrameError::Stride { stride: 5, needed: 6 });
         assert_eq!(new((1, 4), 3), FrameError::Bytes { len: 11, needed: 12 });

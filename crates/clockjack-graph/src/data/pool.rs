@@ -1,85 +1,86 @@
-//! Buffers that are used again: borrowed, written, shown, and back when nobody looks any more.
+//! A pool of reusable buffers: a loan is written, frozen to a shared blob, and returned when the
+//! last view is dropped.
 //!
-//! A pool frees nothing but what it must to make room, and holds no more bytes than it was allowed.
-//! What a loan contains does not depend on who had the buffer before: it is zeroed, so that a run
-//! is the same whether buffers are new or used.
+//! The pool frees buffers only to make room, and never holds more bytes than its limit. A loan is
+//! zeroed, so its contents do not depend on earlier uses, and a run gives the same results with new
+//! and with reused buffers.
 
 #[cfg(test)]
 mod tests;
 
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
-use core::ops::{Deref, DerefMut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use core::{
+    fmt,
+    ops::{Deref, DerefMut},
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clockjack_sync::mutant;
 
 use super::blob::{Blob, Buffer};
 
-/// Buffers of fixed sizes that are used again. A clone is the same pool.
+/// A pool of reusable buffers of fixed sizes. Clones refer to the same pool.
 #[derive(Clone)]
 pub struct BufferPool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
 }
 
-/// What a pool, its loans and its views share.
-pub(super) struct Shared {
-    /// The sizes that are given out, the smallest first.
+/// The state that a pool, its loans and its views share.
+pub(super) struct PoolShared {
+    /// The buffer sizes in ascending order.
     sizes: Vec<usize>,
     align: usize,
     max_bytes: usize,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
 }
 
 #[derive(Default)]
-struct State {
-    /// For each size, those that wait.
+struct PoolState {
+    /// The free buffers per size.
     free: Vec<Vec<Arc<Buffer>>>,
     stats: PoolStats,
 }
 
-/// What a pool has done so far, and what it holds.
+/// Statistics of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolStats {
     /// Buffers that were allocated.
     pub allocated: u64,
-    /// Loans that were served by a buffer which was there.
+    /// Loans that reused a buffer.
     pub reused: u64,
-    /// Loans that were given.
+    /// Loans in total.
     pub loaned: u64,
-    /// Buffers that came back.
+    /// Buffers that were returned.
     pub released: u64,
-    /// Buffers that left for good, by [`Blob::detach`].
+    /// Buffers that were detached by [`Blob::detach`].
     pub detached: u64,
-    /// Loans that were refused, since the limit was reached.
+    /// Loans that were refused because of the limit.
     pub exhausted: u64,
-    /// Bytes that it holds, lent ones included. It is these that are limited.
+    /// Bytes that the pool holds, including lent ones. The limit applies to these.
     pub bytes: usize,
-    /// Of these, the bytes that are lent.
+    /// Bytes that are lent.
     pub bytes_lent: usize,
-    /// The most bytes that were ever lent at once.
+    /// The maximum number of bytes that were lent at the same time.
     pub high_water: usize,
 }
 
-/// Why there is no loan.
+/// Why a loan was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PoolError {
-    /// The pool may hold no more bytes, and all that it has are lent.
+    /// The pool has reached its limit, and all its buffers are lent.
     Exhausted {
-        /// The bytes that were asked for.
+        /// The requested bytes.
         wanted: usize,
         /// The bytes that are lent.
         lent: usize,
-        /// The bytes that the pool may hold.
+        /// The limit of the pool.
         max: usize,
     },
     /// The pool has no buffers of that size.
     TooLarge {
-        /// The bytes that were asked for.
+        /// The requested bytes.
         wanted: usize,
-        /// The size of its largest buffers.
+        /// The size of the largest buffers.
         largest: usize,
     },
 }
@@ -88,10 +89,10 @@ impl fmt::Display for PoolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exhausted { wanted, lent, max } => {
-                write!(f, "no room for {wanted} bytes: {lent} of {max} are lent")
+                write!(f, "pool exhausted: {wanted} bytes requested, {lent} of {max} are lent")
             }
             Self::TooLarge { wanted, largest } => {
-                write!(f, "{wanted} bytes are more than the largest buffer has: {largest}")
+                write!(f, "{wanted} bytes requested, but the largest buffer has {largest}")
             }
         }
     }
@@ -100,21 +101,21 @@ impl fmt::Display for PoolError {
 impl core::error::Error for PoolError {}
 
 impl BufferPool {
-    /// Buffers of one size, and at most so many bytes of them.
+    /// Creates a pool of buffers of one size, with a limit on their total bytes.
     #[must_use]
     pub fn blocks(block_bytes: usize, max_bytes: usize) -> Self {
         Self::buckets(&[block_bytes], max_bytes)
     }
 
-    /// Buffers of several sizes, in any order; a loan gets the smallest that is large enough. At
-    /// most so many bytes of all sizes together.
+    /// Creates a pool of buffers of several sizes, in any order, with a limit on their total bytes.
+    /// A loan uses the smallest size that fits.
     #[must_use]
     pub fn buckets(sizes: &[usize], max_bytes: usize) -> Self {
         Self::aligned(sizes, max_bytes, 1)
     }
 
-    /// The same, with each buffer beginning at a multiple of `align`, which costs `align - 1` bytes
-    /// a buffer; these count too.
+    /// Like [`buckets`](Self::buckets), but each buffer starts at a multiple of `align`. This costs
+    /// `align - 1` bytes per buffer, which count towards the limit.
     ///
     /// # Panics
     ///
@@ -125,17 +126,19 @@ impl BufferPool {
         let mut sizes = sizes.to_vec();
         sizes.sort_unstable();
         sizes.dedup();
-        let state =
-            State { free: sizes.iter().map(|_| Vec::new()).collect(), stats: PoolStats::default() };
-        let shared = Shared { sizes, align, max_bytes, state: Mutex::new(state) };
+        let state = PoolState {
+            free: sizes.iter().map(|_| Vec::new()).collect(),
+            stats: PoolStats::default(),
+        };
+        let shared = PoolShared { sizes, align, max_bytes, state: Mutex::new(state) };
         Self { shared: Arc::new(shared) }
     }
 
-    /// `len` bytes to write, all zero.
+    /// Lends `len` zeroed bytes.
     ///
     /// # Errors
     ///
-    /// [`PoolError`], if the pool has no buffers so large, or may hold no more.
+    /// [`PoolError`], if the pool has no buffers of this size, or if its limit is reached.
     pub fn loan(&self, len: usize) -> Result<Loan, PoolError> {
         let mut buffer = self.shared.take(len)?;
         let bytes = Arc::get_mut(&mut buffer).expect("a buffer of the pool has no views");
@@ -145,7 +148,7 @@ impl BufferPool {
         Ok(Loan { blob: Blob::view(buffer, len) })
     }
 
-    /// What it has done so far, and what it holds.
+    /// The statistics of the pool.
     #[must_use]
     pub fn stats(&self) -> PoolStats {
         self.shared.lock().stats
@@ -163,13 +166,13 @@ impl fmt::Debug for BufferPool {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Every change under the lock is complete before anything in it could panic.
+impl PoolShared {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
+        // Changes under the lock are complete before any code that could panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a buffer of this size takes of memory.
+    /// The allocated bytes of a buffer of this size.
     fn cost(&self, bucket: usize) -> usize {
         self.sizes[bucket].saturating_add(self.align - 1)
     }
@@ -192,7 +195,7 @@ impl Shared {
             }
             state.stats.allocated += 1;
             state.stats.bytes += cost;
-            let bytes = alloc::vec![0_u8; cost];
+            let bytes = vec![0_u8; cost];
             let offset = bytes.as_ptr().align_offset(self.align);
             Arc::new(Buffer::new(bytes, offset, Arc::downgrade(self)))
         };
@@ -203,9 +206,9 @@ impl Shared {
         Ok(buffer)
     }
 
-    /// Frees what waits in other sizes until so many bytes more may be held; the largest first, so
-    /// that few go. Whether there is room then; if there is none in any case, nothing is freed.
-    fn make_room(&self, state: &mut State, cost: usize) -> bool {
+    /// Frees unused buffers until `cost` more bytes may be held, the largest first, so that few are
+    /// freed. Returns whether there is room; if freeing cannot make enough room, nothing is freed.
+    fn make_room(&self, state: &mut PoolState, cost: usize) -> bool {
         if state.stats.bytes_lent.saturating_add(cost) > self.max_bytes {
             return false;
         }
@@ -214,13 +217,13 @@ impl Shared {
                 && let Some(buffer) = state.free[bucket].pop()
             {
                 state.stats.bytes -= buffer.size();
-                Buffer::abandon(buffer);
+                Buffer::free(buffer);
             }
         }
         true
     }
 
-    /// Takes a buffer back that has no views any more.
+    /// Takes back a buffer that has no views.
     pub(super) fn release(&self, buffer: Arc<Buffer>) {
         let size = buffer.size();
         let bucket = (0..self.sizes.len()).find(|bucket| self.cost(*bucket) == size);
@@ -231,8 +234,8 @@ impl Shared {
         state.free[bucket].push(buffer);
     }
 
-    /// A buffer of this size has left for good.
-    pub(super) fn forget(&self, size: usize) {
+    /// Removes a detached buffer of this size from the statistics.
+    pub(super) fn remove_detached(&self, size: usize) {
         let mut state = self.lock();
         state.stats.detached += 1;
         state.stats.bytes -= size;
@@ -240,20 +243,20 @@ impl Shared {
     }
 }
 
-/// Bytes of a pool that are being written. Dropped, they go back.
+/// Bytes of a pool that are being written. Dropping it returns them to the pool.
 pub struct Loan {
-    /// It is the only view, and becomes one for others when the loan ends.
+    /// The only view of the buffer until the loan is frozen.
     blob: Blob,
 }
 
 impl Loan {
-    /// Ends the writing: from now on the bytes are shown, and stay what they are.
+    /// Ends the writing: from now on the bytes can be shared and do not change.
     #[must_use]
     pub fn freeze(self) -> Blob {
         self.blob
     }
 
-    /// Makes it shorter. It is never made longer.
+    /// Shortens the loan. A loan never grows.
     pub fn truncate(&mut self, len: usize) {
         self.blob.truncate(len);
     }

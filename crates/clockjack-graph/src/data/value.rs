@@ -1,16 +1,11 @@
-//! A value of some type, as channels hold it: a number in place, or something shared.
+//! A value of any payload type, as channels store it: an inline number or a shared payload.
 
-use alloc::boxed::Box;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::any::Any;
-use core::fmt;
-use core::panic::AssertUnwindSafe;
-use std::panic::catch_unwind;
+use core::{any::Any, fmt, panic::AssertUnwindSafe};
+use std::{panic::catch_unwind, sync::Arc};
 
 use super::Data;
 
-/// A number. It is copied wherever it goes.
+/// An inline number, which is copied.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[doc(hidden)]
 pub enum Small {
@@ -41,7 +36,7 @@ macro_rules! each_small {
     };
 }
 
-/// A payload of which only its reader knows the type.
+/// A type-erased payload.
 trait AnyData: Send + Sync {
     fn schema(&self) -> &'static str;
     fn encode(&self, out: &mut Vec<u8>);
@@ -72,24 +67,23 @@ impl<T: Data> AnyData for T {
     }
 }
 
-/// A value of some type.
+/// A value of any payload type.
 ///
-/// A number stands in it; anything else is shared, and is not changed while anybody else has it.
+/// A number is stored inline. Anything else is shared, and immutable while it has several owners.
 pub struct Value(Inner);
 
-/// One word, so that a value is two: it is moved at every step of its way.
-type Thin = Arc<Payload>;
+/// One word, so that a value has two words: values are moved often.
+type SharedPayload = Arc<Payload>;
 
 const _: () = assert!(size_of::<Value>() == 2 * size_of::<u64>());
 
 enum Inner {
     Small(Small),
-    Shared(Thin),
+    Shared(SharedPayload),
     Owned(Box<Payload>),
 }
 
-/// Something of which only itself knows the type. Values are dropped wherever they happen to lie:
-/// one that panics then must harm nobody.
+/// A type-erased payload. Values are dropped in many places, so a panic in a destructor is caught.
 struct Payload(Option<Box<dyn AnyData>>);
 
 impl Payload {
@@ -125,17 +119,20 @@ impl Drop for Payload {
 }
 
 impl Value {
-    /// None to speak of.
+    /// The placeholder for "no value".
     pub(crate) const UNIT: Self = Self(Inner::Small(Small::Unit(())));
 
-    /// Takes the place of a number, which needs no care.
+    /// Overwrites an inline number, which needs no drop.
     #[inline(always)]
     pub(crate) fn put(&mut self, value: Self) {
-        debug_assert!(matches!(self.0, Inner::Small(_)), "it would be lost");
+        debug_assert!(
+            matches!(self.0, Inner::Small(_)),
+            "only an inline number may be overwritten without a drop"
+        );
         core::mem::forget(core::mem::replace(self, value));
     }
 
-    /// Lets go of the value, unless it is a number, and leaves one.
+    /// Drops the value and leaves a placeholder. Does nothing for inline numbers.
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
         if !matches!(self.0, Inner::Small(_)) {
@@ -148,7 +145,7 @@ impl Value {
         *self = Self::UNIT;
     }
 
-    /// A value that may be shared.
+    /// Creates a value that may be shared.
     #[must_use]
     pub fn new<T: Data>(value: T) -> Self {
         match value.into_small() {
@@ -157,7 +154,7 @@ impl Value {
         }
     }
 
-    /// A value that has one reader, who may [take](Self::take) it.
+    /// Creates a value with a single reader, who may [take](Self::take) it.
     #[must_use]
     #[inline]
     pub fn owned<T: Data>(value: T) -> Self {
@@ -167,17 +164,18 @@ impl Value {
         }
     }
 
-    /// A value that may be shared, in the place of an older one that nobody has any more.
+    /// Creates a value that may be shared, and reuses the allocation of an older value without
+    /// owners.
     #[must_use]
     #[inline]
-    pub fn recycled<T: Data>(value: T, places: &mut Places) -> Self {
+    pub fn recycled<T: Data>(value: T, cache: &mut PayloadCache) -> Self {
         match value.into_small() {
             Ok(small) => Self(Inner::Small(small)),
-            Err(value) => Self(Inner::Shared(places.put(value))),
+            Err(value) => Self(Inner::Shared(cache.put(value))),
         }
     }
 
-    /// The value, if it is of this type.
+    /// The value, if it has this type.
     #[must_use]
     #[inline]
     pub fn get<T: Data>(&self) -> Option<&T> {
@@ -188,12 +186,12 @@ impl Value {
         }
     }
 
-    /// The value itself, if it is of this type and nobody else can have it: a number, or one that
-    /// came over a `move_only` edge.
+    /// Takes the value out, if it has this type and no other owner is possible: an inline number,
+    /// or a value from a `move_only` edge.
     ///
     /// # Errors
     ///
-    /// The value comes back.
+    /// The value itself is returned.
     pub fn take<T: Data>(self) -> Result<T, Self> {
         if self.get::<T>().is_none() {
             return Err(self);
@@ -204,17 +202,17 @@ impl Value {
                     let mut one = Some(one);
                     (&mut one as &mut dyn Any).downcast_mut::<Option<T>>().and_then(Option::take)
                 });
-                Ok(taken.expect("it was seen to be of this type"))
+                Ok(taken.expect("the type was checked"))
             }
             Inner::Owned(mut owned) => {
                 let taken = owned.0.take().and_then(|value| value.into_any().downcast::<T>().ok());
-                Ok(*taken.expect("it was seen to be of this type"))
+                Ok(*taken.expect("the type was checked"))
             }
             Inner::Shared(_) => Err(self),
         }
     }
 
-    /// The name of its type.
+    /// The name of the payload type.
     #[must_use]
     pub fn schema(&self) -> &'static str {
         match &self.0 {
@@ -224,7 +222,7 @@ impl Value {
         }
     }
 
-    /// Appends its bytes.
+    /// Appends the encoded value.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match &self.0 {
             Inner::Small(small) => each_small!(small, one => Data::encode(one, out)),
@@ -233,7 +231,7 @@ impl Value {
         }
     }
 
-    /// The value as one that may be shared.
+    /// Converts the value to one that may be shared.
     pub(crate) fn into_shared(self) -> Self {
         match self.0 {
             Inner::Owned(owned) => Self(Inner::Shared(Arc::new(*owned))),
@@ -241,8 +239,8 @@ impl Value {
         }
     }
 
-    /// The same value for another reader: the number again, or another share. `None` for one that
-    /// has one reader only.
+    /// The same value for another reader: a copy of the number, or another reference. `None` for a
+    /// value with a single reader.
     #[must_use]
     #[inline]
     pub fn share(&self) -> Option<Self> {
@@ -263,39 +261,40 @@ impl fmt::Debug for Value {
     }
 }
 
-/// Places of shared values that are used again once nobody has the value in them, so that a port
-/// that publishes the same type again and again allocates only for as many as are under way.
+/// Allocations of shared values, reused once their values have no other owners. A port that
+/// publishes the same type repeatedly allocates only as many as are in flight.
 #[derive(Default)]
-pub struct Places {
-    places: Vec<Thin>,
+pub struct PayloadCache {
+    cache: Vec<SharedPayload>,
     next: usize,
 }
 
-/// Places that a port keeps at most. Beyond, a value is allocated and freed as usual.
-const PLACES_MAX: usize = 64;
+/// The maximum number of cached allocations per port. Beyond that, values are allocated and freed
+/// as usual.
+const CACHED_MAX: usize = 64;
 
-impl Places {
-    fn put<T: Data>(&mut self, value: T) -> Thin {
-        let n_places = self.places.len();
-        for _ in 0..n_places {
-            self.next = (self.next + 1) % n_places;
-            let place = &mut self.places[self.next];
-            let Some(old) = Arc::get_mut(place) else { continue };
+impl PayloadCache {
+    fn put<T: Data>(&mut self, value: T) -> SharedPayload {
+        let n_cached = self.cache.len();
+        for _ in 0..n_cached {
+            self.next = (self.next + 1) % n_cached;
+            let slot = &mut self.cache[self.next];
+            let Some(old) = Arc::get_mut(slot) else { continue };
             if let Some(old) = old.get_mut::<T>() {
                 *old = value;
-                return Arc::clone(place);
+                return Arc::clone(slot);
             }
         }
-        let fresh: Thin = Arc::new(Payload::new(value));
-        if n_places < PLACES_MAX {
-            self.places.push(Arc::clone(&fresh));
+        let fresh: SharedPayload = Arc::new(Payload::new(value));
+        if n_cached < CACHED_MAX {
+            self.cache.push(Arc::clone(&fresh));
         }
         fresh
     }
 }
 
-impl fmt::Debug for Places {
+impl fmt::Debug for PayloadCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Places").field("len", &self.places.len()).finish_non_exhaustive()
+        f.debug_struct("Places").field("len", &self.cache.len()).finish_non_exhaustive()
     }
 }

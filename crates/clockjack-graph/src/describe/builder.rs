@@ -1,8 +1,8 @@
-//! Graphs built in code: the same description as a file gives, with components that exist already
-//! and connections that the compiler checks for their payloads.
+//! Builds graphs in code. The result is the same description as that of a file, but the components
+//! are Rust values, and the Rust compiler checks that connected ports have the same payload type.
 //!
-//! Nothing here panics over a wrong graph. What is wrong is told by [`GraphBuilder::build`], all of
-//! it at once, as for a file.
+//! An invalid graph does not panic: [`GraphBuilder::build`] reports all errors at once, as for a
+//! file.
 
 mod edge;
 mod lane;
@@ -10,46 +10,44 @@ mod setup;
 #[cfg(test)]
 mod tests;
 
-use alloc::collections::BTreeSet;
-use alloc::format;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
-use core::marker::PhantomData;
-use core::time::Duration;
+use core::{fmt, marker::PhantomData, time::Duration};
+use std::{collections::BTreeSet, sync::Arc};
 
 use clockjack_sync::mutant;
 
-use super::reader::is_identifier;
-use super::spec::{ComponentSpec, ConfigValue, Domain, EdgeSpec, GraphKind, GraphSpec, Span};
-use crate::compile::{self, Catalog};
-use crate::component::{Component, Descriptor, Execute, ExecuteShared, InputPort, OutputPort};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::graph::{Graph, Made};
-use crate::registry::node::{Body, Own, Shared};
+use super::{
+    reader::is_identifier,
+    spec::{ComponentSpec, ConfigValue, Domain, EdgeSpec, GraphKind, GraphSpec, Span},
+};
+use crate::{
+    compile::{self, TypeCatalog},
+    component::{Component, Descriptor, Execute, ExecuteShared, InputPort, OutputPort},
+    diagnostic::{Code, Diagnostic, Diagnostics},
+    graph::{ComponentSource, Graph},
+    registry::node::{ErasedComponent, ExclusiveComponent, SharedComponent},
+};
 pub use edge::{Edge, Loop};
 pub use lane::Lane;
 pub use setup::{Setup, Trigger};
 
-/// A graph that is being built.
+/// A graph under construction.
 pub struct GraphBuilder {
     spec: GraphSpec,
-    parts: Vec<Part>,
-    /// Of each edge: whether its id was given.
+    parts: Vec<BuiltComponent>,
+    /// For each edge: whether the caller set its id.
     has_id: Vec<bool>,
-    faults: Vec<Diagnostic>,
+    diagnostics: Vec<Diagnostic>,
 }
 
-/// What a component is, beside its description.
-pub(crate) struct Part {
+/// A component and its type, next to its description.
+pub(crate) struct BuiltComponent {
     descriptor: Arc<Descriptor>,
-    made: Made,
-    /// Inputs follow from the edges when all are known.
+    source: ComponentSource,
+    /// The trigger's inputs follow from the edges, once all edges are known.
     has_implied_inputs: bool,
 }
 
-/// A component that was added.
+/// A handle to a component that was added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Added {
     id: Arc<str>,
@@ -68,13 +66,13 @@ pub struct In<T> {
 }
 
 impl Added {
-    /// Its id.
+    /// The id of the component.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// One of its outputs.
+    /// An output of the component.
     #[must_use]
     pub fn out<T>(&self, port: OutputPort<T>) -> Out<T>
     where
@@ -83,7 +81,7 @@ impl Added {
         Out { endpoint: format!("{}.{}", self.id, port.name()), carries: PhantomData }
     }
 
-    /// One of its inputs.
+    /// An input of the component.
     #[must_use]
     pub fn input<T>(&self, port: InputPort<T>) -> In<T>
     where
@@ -112,32 +110,32 @@ macro_rules! ends {
 ends!(Out In);
 
 impl Graph {
-    /// A graph of this name, to be built in code.
+    /// Creates a builder for a graph with this name.
     #[must_use]
     pub fn builder(name: &str) -> GraphBuilder {
         GraphBuilder {
             spec: GraphSpec { name: name.into(), ..GraphSpec::default() },
             parts: Vec::new(),
             has_id: Vec::new(),
-            faults: Vec::new(),
+            diagnostics: Vec::new(),
         }
     }
 }
 
 impl GraphBuilder {
-    /// What the graph is for.
+    /// Sets the kind of the graph.
     pub fn kind(&mut self, kind: GraphKind) -> &mut Self {
         self.spec.kind = kind;
         self
     }
 
-    /// Whose clock the timestamps of events are of.
+    /// Sets the clock domain of event timestamps.
     pub fn event_domain(&mut self, domain: Domain) -> &mut Self {
         self.spec.event_domain = domain;
         self
     }
 
-    /// A setting of the graph.
+    /// Adds a setting of the graph.
     pub fn config(&mut self, key: &str, value: impl Into<ConfigValue>) -> &mut Self {
         self.spec.config.entries.push((key.into(), value.into(), Span::NONE));
         self
@@ -146,43 +144,48 @@ impl GraphBuilder {
     /// Adds a lane.
     pub fn lane(&mut self, id: &str, lane: Lane) -> &mut Self {
         self.check_id(id, "lanes");
-        let (lane, odd) = lane.into_spec(id);
-        self.tell_odd(&format!("lanes.{id}"), &odd);
+        let (lane, inexact) = lane.into_spec(id);
+        self.report_inexact(&format!("lanes.{id}"), &inexact);
         if self.spec.lanes.iter().any(|other| other.id == id) {
-            let text = format!("lane `{id}` is given twice");
-            self.faults.push(Diagnostic::new(Code::DuplicateId, format!("lanes.{id}"), text));
+            let text = format!("lane `{id}` is defined twice");
+            self.diagnostics.push(Diagnostic::new(Code::DuplicateId, format!("lanes.{id}"), text));
         } else {
             self.spec.lanes.push(lane);
         }
         self
     }
 
-    /// Adds a component. There is one of it, so it cannot be made anew after a failure.
+    /// Adds a component. There is only this instance, so it cannot be restarted after a failure.
     pub fn add<C: Execute>(&mut self, id: &str, component: C, setup: Setup) -> Added {
-        let made = Made::Once(Body::Own(Own::boxed(component)));
-        self.insert(id, C::TYPE, C::describe(), made, setup)
+        let source = ComponentSource::Instance(ErasedComponent::Exclusive(
+            ExclusiveComponent::boxed(component),
+        ));
+        self.insert(id, C::TYPE, C::describe(), source, setup)
     }
 
-    /// Adds a component that is made by a call, also anew after a failure.
+    /// Adds a component with a factory, which also creates the new instance after a failure.
     pub fn add_with<C: Execute>(
         &mut self,
         id: &str,
         make: impl Fn() -> C + Send + Sync + 'static,
         setup: Setup,
     ) -> Added {
-        let made = Made::Factory(Arc::new(move || Body::Own(Own::boxed(make()))));
-        self.insert(id, C::TYPE, C::describe(), made, setup)
+        let source = ComponentSource::Factory(Arc::new(move || {
+            ErasedComponent::Exclusive(ExclusiveComponent::boxed(make()))
+        }));
+        self.insert(id, C::TYPE, C::describe(), source, setup)
     }
 
     /// Adds a component whose invocations may overlap, if its setup says so.
     pub fn add_shared<C: ExecuteShared>(&mut self, id: &str, component: C, setup: Setup) -> Added {
-        let made = Made::Once(Body::Shared(Shared::counted(component)));
-        self.insert_shared::<C>(id, made, setup)
+        let source =
+            ComponentSource::Instance(ErasedComponent::Shared(SharedComponent::in_arc(component)));
+        self.insert_shared::<C>(id, source, setup)
     }
 
-    /// Connects an output with an input of the same payload.
+    /// Connects an output with an input of the same payload type.
     pub fn connect<T>(&mut self, from: Out<T>, to: In<T>, edge: Edge) -> &mut Self {
-        let Edge { id, kind, policy, odd } = edge;
+        let Edge { id, kind, policy, inexact } = edge;
         self.has_id.push(id.is_some());
         let id = match id {
             Some(id) => {
@@ -191,56 +194,63 @@ impl GraphBuilder {
             }
             None => format!("{}:{}", from.endpoint, to.endpoint),
         };
-        self.tell_odd(&format!("edges.{id}.policy"), &odd);
-        let marks = Default::default();
+        self.report_inexact(&format!("edges.{id}.policy"), &inexact);
+        let spans = Default::default();
         let (from, to) = (from.endpoint, to.endpoint);
-        self.spec.edges.push(EdgeSpec { id, kind, from, to, policy, marks });
+        self.spec.edges.push(EdgeSpec { id, kind, from, to, policy, spans });
         self
     }
 
-    /// Gives a cycle of immediate edges its owner. The members are exactly those of the cycle.
+    /// Adds a loop that owns a cycle of immediate edges. The members are exactly those of the
+    /// cycle.
     pub fn loop_of(&mut self, id: &str, members: &[&Added], policy: Loop) -> &mut Self {
         self.check_id(id, "composite_loops");
-        let (mut spec, odd) = policy.into_spec(id);
-        self.tell_odd(&format!("composite_loops.{id}.loop_policy"), &odd);
+        let (mut spec, inexact) = policy.into_spec(id);
+        self.report_inexact(&format!("composite_loops.{id}.loop_policy"), &inexact);
         spec.components = members.iter().map(|one| one.id().into()).collect();
         self.spec.loops.push(spec);
         self
     }
 
-    /// Checks the graph, and fixes the order in which its results are committed.
+    /// Checks the graph and computes the order in which its results are committed.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it, at once.
+    /// All errors of the graph.
     pub fn build(self) -> Result<Graph, Diagnostics> {
         let (spec, parts, mut list) = self.into_parts();
-        let (plan, findings) = compile::compile(&spec, &Parts(&parts));
+        let (plan, findings) = compile::compile(&spec, &BuiltCatalog(&parts));
         list.extend(findings);
         match plan {
             Some(plan) if !list.iter().any(Diagnostic::is_error) => {
-                let made = parts.into_iter().map(|part| part.made).collect();
-                Ok(Graph { plan: Arc::new(plan), made })
+                let sources = parts.into_iter().map(|part| part.source).collect();
+                Ok(Graph { plan: Arc::new(plan), sources })
             }
             _ => Err(Diagnostics { source: None, list }),
         }
     }
 
-    /// The description, the components in its order, and the mistakes that it cannot hold.
-    pub(crate) fn into_parts(mut self) -> (GraphSpec, Vec<Part>, Vec<Diagnostic>) {
+    /// The description, the components in its order, and the errors that the description cannot
+    /// represent.
+    pub(crate) fn into_parts(mut self) -> (GraphSpec, Vec<BuiltComponent>, Vec<Diagnostic>) {
         for (component, part) in self.spec.components.iter_mut().zip(&self.parts) {
             if part.has_implied_inputs {
                 imply_inputs(component, &part.descriptor, &self.spec.edges);
             }
         }
         name_edges(&mut self.spec.edges, &self.has_id);
-        (self.spec, self.parts, self.faults)
+        (self.spec, self.parts, self.diagnostics)
     }
 
-    fn insert_shared<C: ExecuteShared>(&mut self, id: &str, made: Made, setup: Setup) -> Added {
+    fn insert_shared<C: ExecuteShared>(
+        &mut self,
+        id: &str,
+        source: ComponentSource,
+        setup: Setup,
+    ) -> Added {
         let mut descriptor = <C as Component>::describe();
         descriptor.reentrant = true;
-        self.insert(id, C::TYPE, descriptor, made, setup)
+        self.insert(id, C::TYPE, descriptor, source, setup)
     }
 
     fn insert(
@@ -248,32 +258,36 @@ impl GraphBuilder {
         id: &str,
         component_type: &str,
         descriptor: Descriptor,
-        made: Made,
+        source: ComponentSource,
         setup: Setup,
     ) -> Added {
         self.check_id(id, "components");
-        let Setup { mut spec, role, has_implied_inputs, odd } = setup;
-        self.tell_odd(&format!("components.{id}"), &odd);
+        let Setup { mut spec, role, has_implied_inputs, inexact } = setup;
+        self.report_inexact(&format!("components.{id}"), &inexact);
         spec.id = id.into();
         spec.component_type = component_type.into();
         spec.boundary.role = role.or(descriptor.role).unwrap_or_default();
         self.spec.components.push(spec);
-        self.parts.push(Part { descriptor: Arc::new(descriptor), made, has_implied_inputs });
+        self.parts.push(BuiltComponent {
+            descriptor: Arc::new(descriptor),
+            source,
+            has_implied_inputs,
+        });
         Added { id: id.into() }
     }
 
     fn check_id(&mut self, id: &str, list: &str) {
         if !is_identifier(id) {
-            let text = format!("`{id}` is no identifier");
-            self.faults.push(Diagnostic::new(Code::InvalidIdentifier, list, text));
+            let text = format!("`{id}` is not an identifier");
+            self.diagnostics.push(Diagnostic::new(Code::InvalidIdentifier, list, text));
         }
     }
 
-    fn tell_odd(&mut self, path: &str, odd: &[(&'static str, Duration)]) {
-        for (field, time) in odd {
+    fn report_inexact(&mut self, path: &str, inexact: &[(&'static str, Duration)]) {
+        for (field, time) in inexact {
             let text = format!("{time:?} is not a whole number of milliseconds");
             let path = format!("{path}.{field}");
-            self.faults.push(Diagnostic::new(Code::InvalidValue, path, text));
+            self.diagnostics.push(Diagnostic::new(Code::InvalidValue, path, text));
         }
     }
 }
@@ -284,10 +298,10 @@ impl fmt::Debug for GraphBuilder {
     }
 }
 
-/// The components themselves say what their types are.
-struct Parts<'a>(&'a [Part]);
+/// Takes the component types from the components themselves.
+struct BuiltCatalog<'a>(&'a [BuiltComponent]);
 
-impl Catalog for Parts<'_> {
+impl TypeCatalog for BuiltCatalog<'_> {
     fn descriptor(&self, index: usize, _spec: &ComponentSpec) -> Option<Arc<Descriptor>> {
         self.0.get(index).map(|part| Arc::clone(&part.descriptor))
     }
@@ -297,13 +311,13 @@ impl Catalog for Parts<'_> {
     }
 
     fn can_restart(&self, index: usize) -> bool {
-        let is_factory = |part: &Part| matches!(part.made, Made::Factory(_));
+        let is_factory = |part: &BuiltComponent| matches!(part.source, ComponentSource::Factory(_));
         self.0.get(index).is_some_and(is_factory) || mutant!("builder-restarts-the-only-one")
     }
 }
 
-/// A trigger looks at the inputs that are connected, in the order of the component's type. Without
-/// any it looks at all, so that whoever builds it hears which are missing.
+/// Sets the trigger's inputs to the connected inputs, in the order of the component's type. If no
+/// input is connected, the trigger gets all inputs, so that the missing ones are reported.
 fn imply_inputs(component: &mut ComponentSpec, descriptor: &Descriptor, edges: &[EdgeSpec]) {
     let is_connected =
         |port: &str| edges.iter().any(|edge| EdgeSpec::split(&edge.to) == (&component.id, port));
@@ -317,26 +331,25 @@ fn imply_inputs(component: &mut ComponentSpec, descriptor: &Descriptor, edges: &
     }
 }
 
-/// Edges without an id of their own are called after their ends; further ones between the same ends
-/// are numbered.
+/// Names edges without an id after their ends; further edges between the same ends get a number.
 fn name_edges(edges: &mut [EdgeSpec], has_id: &[bool]) {
     let mut taken: BTreeSet<String> = BTreeSet::new();
     for (edge, has_id) in edges.iter_mut().zip(has_id) {
         if !has_id && taken.contains(&edge.id) {
             let free = (2u64..).map(|n| format!("{}:{n}", edge.id));
             let mut free = free.filter(|id| !taken.contains(id));
-            edge.id = free.next().expect("numbers do not end");
+            edge.id = free.next().expect("there is always another number");
         }
         taken.insert(edge.id.clone());
     }
 }
 
-/// Whole milliseconds of a time; of one with a rest, that and the time are kept for a report.
-fn millis(field: &'static str, time: Duration, odd: &mut Vec<(&'static str, Duration)>) -> u64 {
+/// The time in whole milliseconds. A time with a fraction is recorded in `inexact` for a report.
+fn millis(field: &'static str, time: Duration, inexact: &mut Vec<(&'static str, Duration)>) -> u64 {
     match u64::try_from(time.as_millis()) {
         Ok(millis) if Duration::from_millis(millis) == time => millis,
         _ => {
-            odd.push((field, time));
+            inexact.push((field, time));
             0
         }
     }

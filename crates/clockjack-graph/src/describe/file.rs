@@ -1,45 +1,48 @@
-//! Graph files: from bytes to a description, or to everything that is wrong with them.
+//! Graph files: reads bytes into a description, or reports all errors.
 
-use alloc::borrow::Cow;
-use alloc::format;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec;
-use alloc::vec::Vec;
 use core::fmt;
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::Path;
+use std::{
+    borrow::Cow,
+    fs::File,
+    io::{self, Read as _},
+    path::Path,
+    sync::Arc,
+};
 
-use super::limits::Limits;
-use super::reader::Reader;
-use super::spec::{GraphSpec, Source, Span};
-use super::{decode, tree};
-use crate::compile;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::registry::Registry;
+use super::{
+    decode,
+    limits::Limits,
+    reader::Reader,
+    spec::{GraphSpec, Source, Span},
+    tree,
+};
+use crate::{
+    compile,
+    diagnostic::{Code, Diagnostic, Diagnostics},
+    registry::Registry,
+};
 
-/// A graph file that could be read. Whether the graph can run is not known before it is compiled.
+/// A graph file that was read without errors. Compiling it decides whether the graph can run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphFile {
     spec: GraphSpec,
 }
 
 impl GraphFile {
-    /// Reads a file, within [`Limits::DEFAULT`].
+    /// Reads a file within [`Limits::DEFAULT`].
     ///
     /// # Errors
     ///
-    /// [`ReadError`], if the file cannot be read or is no graph file.
+    /// [`ReadError`], if the file cannot be read or is not a graph file.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ReadError> {
         Self::read_with(path, &Limits::DEFAULT)
     }
 
-    /// Reads a file. No more than the limit is read, however long the file is.
+    /// Reads a file. Reads at most as many bytes as the limit allows, however long the file is.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], if the file cannot be read or is no graph file.
+    /// [`ReadError`], if the file cannot be read or is not a graph file.
     pub fn read_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self, ReadError> {
         let path = path.as_ref();
         let name = path.to_string_lossy();
@@ -48,29 +51,29 @@ impl GraphFile {
         Self::parse_bytes(&name, &bytes, limits).map_err(ReadError::Invalid)
     }
 
-    /// Takes a text, within [`Limits::DEFAULT`]. `name` is what it is called in reports.
+    /// Parses a text within [`Limits::DEFAULT`]. Reports refer to the text by `name`.
     ///
     /// # Errors
     ///
-    /// [`Diagnostics`]: all faults of the text.
+    /// [`Diagnostics`]: all errors of the text.
     pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
         Self::parse_with(name, text, &Limits::DEFAULT)
     }
 
-    /// Takes a text.
+    /// Parses a text.
     ///
     /// # Errors
     ///
-    /// [`Diagnostics`]: all faults of the text.
+    /// [`Diagnostics`]: all errors of the text.
     pub fn parse_with(name: &str, text: &str, limits: &Limits) -> Result<Self, Diagnostics> {
         Self::parse_bytes(name, text.as_bytes(), limits)
     }
 
-    /// Takes bytes that should be a text.
+    /// Parses the bytes of a text.
     ///
     /// # Errors
     ///
-    /// [`Diagnostics`]: all faults of the text.
+    /// [`Diagnostics`]: all errors of the text.
     pub fn parse_bytes(name: &str, bytes: &[u8], limits: &Limits) -> Result<Self, Diagnostics> {
         let loaded = load(name, bytes, limits);
         if loaded.diagnostics.n_errors() == 0 {
@@ -80,92 +83,98 @@ impl GraphFile {
         }
     }
 
-    /// Everything that is wrong with bytes that should be a graph file, and all advice: what
-    /// [`parse_bytes`](Self::parse_bytes) tells, and what compiling tells of what could be read.
+    /// Reports all errors and advice about a graph file: those of
+    /// [`parse_bytes`](Self::parse_bytes), and those of compiling as much as could be read.
     #[must_use]
     pub fn examine(name: &str, bytes: &[u8], limits: &Limits, registry: &Registry) -> Diagnostics {
-        let Loaded { spec, mut diagnostics, is_whole } = load(name, bytes, limits);
-        if is_whole {
+        let Loaded { spec, mut diagnostics, is_complete } = load(name, bytes, limits);
+        if is_complete {
             diagnostics.list.extend(compile::check(&spec, registry).1.list);
             diagnostics.list.sort_by_key(|one| (one.span.start, one.span.end, one.code));
         }
         diagnostics
     }
 
-    /// What it describes.
+    /// The description of the graph.
     #[must_use]
     pub fn spec(&self) -> &GraphSpec {
         &self.spec
     }
 
-    /// What it describes.
+    /// The description of the graph.
     #[must_use]
     pub fn into_spec(self) -> GraphSpec {
         self.spec
     }
 }
 
-/// What became of a text.
+/// The result of reading a text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Loaded {
-    /// What could be read of it.
+    /// The part of the description that could be read.
     pub(crate) spec: GraphSpec,
-    /// All its faults, in the order of the text.
+    /// All errors, in the order of the text.
     pub(crate) diagnostics: Diagnostics,
-    /// Whether every item of the text is in the description, if with other values. Then it can be
-    /// compiled for what else may be wrong; else much would seem to be missing.
-    pub(crate) is_whole: bool,
+    /// Whether every item of the text is in the description, possibly with other values. Only a
+    /// complete description is worth compiling for further errors; otherwise many items would seem
+    /// to be missing.
+    pub(crate) is_complete: bool,
 }
 
-/// Reads whatever can be read.
+/// Reads as much as can be read.
 pub(crate) fn load(name: &str, bytes: &[u8], limits: &Limits) -> Loaded {
-    let (text, fault) = text_of(bytes, limits);
+    let (text, diagnostic) = text_of(bytes, limits);
     let source = Arc::new(Source { name: name.into(), text: text.into_owned() });
-    let mut faults = Vec::from_iter(fault);
+    let mut diagnostics = Vec::from_iter(diagnostic);
     let mut spec = GraphSpec::default();
-    let mut is_whole = false;
-    let mut n_untold = 0;
-    if faults.is_empty()
-        && let Some(tree) = tree::parse(&source.text, limits, &mut faults)
+    let mut is_complete = false;
+    let mut n_suppressed = 0;
+    if diagnostics.is_empty()
+        && let Some(tree) = tree::parse(&source.text, limits, &mut diagnostics)
     {
         let mut reader = Reader::new(&tree, limits);
         spec = decode::root(&mut reader, tree.root());
-        is_whole = faults.is_empty() && !reader.has_gaps;
-        let (more, untold) = reader.into_faults();
-        faults.extend(more);
-        n_untold = untold;
+        is_complete = diagnostics.is_empty() && !reader.has_omissions;
+        let (more, suppressed) = reader.into_diagnostics();
+        diagnostics.extend(more);
+        n_suppressed = suppressed;
     }
     spec.source = Some(Arc::clone(&source));
-    faults.sort_by_key(|fault| (fault.span.start, fault.span.end, fault.code));
-    n_untold += faults.len().saturating_sub(limits.diagnostics);
-    if n_untold > 0 {
-        faults.truncate(limits.diagnostics);
-        let message = format!("{n_untold} more faults are not told");
-        faults.push(Diagnostic::new(Code::LimitExceeded, "", message));
-        is_whole = false;
+    diagnostics
+        .sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end, diagnostic.code));
+    n_suppressed += diagnostics.len().saturating_sub(limits.diagnostics);
+    if n_suppressed > 0 {
+        diagnostics.truncate(limits.diagnostics);
+        let message = format!("{n_suppressed} more errors are not shown");
+        diagnostics.push(Diagnostic::new(Code::LimitExceeded, "", message));
+        is_complete = false;
     }
-    Loaded { spec, diagnostics: Diagnostics { source: Some(source), list: faults }, is_whole }
+    Loaded {
+        spec,
+        diagnostics: Diagnostics { source: Some(source), list: diagnostics },
+        is_complete,
+    }
 }
 
-/// The bytes as a text, or as much of them as is one and why it is no more.
+/// The bytes as text; after an encoding error, the valid part and the diagnostic.
 fn text_of<'b>(bytes: &'b [u8], limits: &Limits) -> (Cow<'b, str>, Option<Diagnostic>) {
     let max = limits.text_bytes();
     if bytes.len() > max {
         let text = String::from_utf8_lossy(&bytes[..max]);
         let message = format!("the text is longer than {max} bytes");
-        let fault = Diagnostic::new(Code::LimitExceeded, "", message).at(last_of(&text));
-        return (text, Some(fault));
+        let diagnostic = Diagnostic::new(Code::LimitExceeded, "", message).at(last_of(&text));
+        return (text, Some(diagnostic));
     }
     match core::str::from_utf8(bytes) {
         Ok(text) => (Cow::Borrowed(text), None),
         Err(error) => {
             let (good, bad) = bytes.split_at(error.valid_up_to());
-            // The sign for what cannot be shown stands where the first wrong byte is.
+            // A replacement character marks the first invalid byte.
             let mut text = String::from_utf8_lossy(good).into_owned();
             text.push(char::REPLACEMENT_CHARACTER);
-            let message = format!("byte {} is {:#04x}, which is not UTF-8", good.len(), bad[0]);
-            let fault = Diagnostic::new(Code::InvalidEncoding, "", message).at(last_of(&text));
-            (Cow::Owned(text), Some(fault))
+            let message = format!("byte {} ({:#04x}) is not valid UTF-8", good.len(), bad[0]);
+            let diagnostic = Diagnostic::new(Code::InvalidEncoding, "", message).at(last_of(&text));
+            (Cow::Owned(text), Some(diagnostic))
         }
     }
 }
@@ -177,7 +186,7 @@ fn last_of(text: &str) -> Span {
     Span { start: end - u32::try_from(len).unwrap_or(0), end }
 }
 
-/// The bytes of a file; one more than `max` if there are more.
+/// The bytes of a file, or `max + 1` bytes if it is longer than `max`.
 fn read_up_to(path: &Path, max: usize) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let mut bytes = vec![];
@@ -190,19 +199,19 @@ fn read_up_to(path: &Path, max: usize) -> io::Result<Vec<u8>> {
 pub enum ReadError {
     /// The file cannot be read. Trying again helps only if the file changes.
     Io {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
-    /// It is no graph file.
+    /// The file is not a valid graph file.
     Invalid(Diagnostics),
 }
 
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { path, error } => write!(f, "{path} cannot be read: {error}"),
+            Self::Io { path, error } => write!(f, "cannot read {path}: {error}"),
             Self::Invalid(diagnostics) => diagnostics.fmt(f),
         }
     }

@@ -1,42 +1,42 @@
-//! How much of anything a file may hold.
+//! Limits on the size of a graph file.
 //!
-//! Each limit is looked at before the memory or the time that it guards is spent, so that a hostile
-//! file costs no more than a large one.
+//! Each limit is checked before the memory or time that it guards is spent, so that a hostile file
+//! costs no more than a large one.
 
-/// How much of anything a file may hold. Change what needs to be other:
-/// `Limits { lanes: 8, ..Limits::DEFAULT }`.
+/// Limits on the size of a graph file. Override single limits like this: `Limits { lanes: 8,
+/// ..Limits::DEFAULT }`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the text. Never more than 1 GiB, whatever is set.
+    /// Bytes of the text. At most 1 GiB, even if a larger value is set.
     pub text_bytes: usize,
-    /// Lists and maps inside each other, anywhere.
+    /// Nesting depth of lists and maps.
     pub nesting: usize,
-    /// Lanes.
+    /// Number of lanes.
     pub lanes: usize,
-    /// Components, those of subgraphs and instances included.
+    /// Number of components, including those of subgraphs and instances.
     pub components: usize,
-    /// Edges, those of subgraphs and instances included.
+    /// Number of edges, including those of subgraphs and instances.
     pub edges: usize,
-    /// Loops, those of subgraphs and instances included.
+    /// Number of loops, including those of subgraphs and instances.
     pub loops: usize,
-    /// Subgraphs; as many templates, and as many instances.
+    /// Number of subgraphs; the same limit applies to templates and to instances.
     pub groups: usize,
-    /// Bytes of an identifier, its namespace included.
+    /// Bytes of an identifier, including its namespace.
     pub identifier_bytes: usize,
-    /// Lists and maps inside each other in a free `config` map, itself included.
+    /// Nesting depth of a free `config` map, including the map itself.
     pub config_depth: usize,
-    /// Bytes of a setting; of a list or map, those of its JSON text.
+    /// Bytes of a setting; for a list or map, the bytes of its JSON text.
     pub config_value_bytes: usize,
-    /// Bytes of any other text.
+    /// Bytes of any other string.
     pub string_bytes: usize,
-    /// Bytes that instances of templates may come to, all together.
+    /// Total bytes that template instances may expand to.
     pub expanded_bytes: usize,
-    /// Findings that are told. Of more only the number is.
+    /// Number of diagnostics that are reported. Further ones are only counted.
     pub diagnostics: usize,
 }
 
 impl Limits {
-    /// Those of schema version 1.
+    /// The limits of schema version 1.
     pub const DEFAULT: Self = Self {
         text_bytes: 1 << 20,
         nesting: 64,
@@ -53,9 +53,9 @@ impl Limits {
         diagnostics: 1000,
     };
 
-    /// What spans can count.
+    /// The largest offset that spans can represent.
     const TEXT_BYTES_MAX: usize = 1 << 30;
-    /// What a walk over nested values can bear on the smallest stack.
+    /// The deepest nesting that recursive functions can process on the smallest stack.
     const NESTING_MAX: usize = 256;
 
     pub(crate) fn text_bytes(&self) -> usize {

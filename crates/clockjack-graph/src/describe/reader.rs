@@ -1,45 +1,48 @@
-//! Walks a tree by the table of fields and gathers every fault it meets, each with its place. It
-//! knows types and limits, not what a graph means.
+//! Walks the YAML tree by the table of fields and collects all errors with their locations. It
+//! knows types and limits, but not the meaning of a graph.
 //!
-//! A fault never ends the walk: the field keeps its default, and what can still be read is read.
+//! An error does not stop the walk: the field keeps its default, and the rest is read.
 
-mod place;
+mod path;
 mod value;
 
-use alloc::borrow::Cow;
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use clockjack_sync::mutant;
 
-use super::fields::{Field, Section};
-use super::limits::Limits;
-use super::spec::{Marks, Span};
-use super::tree::{Node, Tree, What};
-use crate::diagnostic::{Code, Diagnostic};
-use crate::nearest::nearest;
-pub(super) use place::Step;
+use super::{
+    fields::{Field, Section},
+    limits::Limits,
+    spec::{FieldSpans, Span},
+    tree::{Tree, YamlKind, YamlNode},
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    nearest::nearest,
+};
+pub(super) use path::PathStep;
 pub(super) use value::is_identifier;
 
-/// Values for the parameters of a template.
+/// The parameters of a template.
 #[derive(Clone, Debug)]
 pub(super) enum Bindings<'t> {
-    /// Only the names are known: the text of a template is looked at, for itself.
-    Open(BTreeSet<&'t str>),
-    /// An instance.
-    Closed(BTreeMap<&'t str, &'t Node<'t>>),
+    /// Only the names are known: the template is checked by itself.
+    Declared(BTreeSet<&'t str>),
+    /// The values of an instance.
+    Given(BTreeMap<&'t str, &'t YamlNode<'t>>),
 }
 
-/// A namespace that is being filled.
+/// The namespace of a subgraph or an instance while it is read.
 #[derive(Clone, Debug)]
-pub(super) struct Space<'t> {
-    /// Goes before each id, with a dot; none while a template is looked at for itself.
+pub(super) struct Namespace<'t> {
+    /// The prefix of each id, without the dot; `None` while a template is checked by itself.
     pub(super) prefix: Option<&'t str>,
-    /// Where the instance stands, and that it is told with each fault.
+    /// The location of the instance, which is added to each diagnostic.
     pub(super) instance: Span,
-    /// Of a template.
+    /// The parameters, if this is a template.
     pub(super) bindings: Option<Bindings<'t>>,
 }
 
@@ -47,16 +50,16 @@ pub(super) struct Space<'t> {
 pub(super) struct Reader<'t> {
     pub(super) tree: &'t Tree<'t>,
     pub(super) limits: &'t Limits,
-    pub(super) space: Option<Space<'t>>,
-    /// Bytes that instances may still come to.
+    pub(super) namespace: Option<Namespace<'t>>,
+    /// Bytes that template instances may still expand to.
     pub(super) expanded_bytes_left: usize,
-    /// Whether an item was left out: what refers to it is then not at fault.
-    pub(super) has_gaps: bool,
-    path: Vec<Step<'t>>,
-    faults: Vec<Diagnostic>,
-    n_untold: usize,
-    /// Faults of a template's text, which each instance would tell again.
-    told: BTreeSet<(Code, Span, String)>,
+    /// Whether an item was left out: references to that item are then not reported as errors.
+    pub(super) has_omissions: bool,
+    path: Vec<PathStep<'t>>,
+    diagnostics: Vec<Diagnostic>,
+    n_suppressed: usize,
+    /// Errors of a template's text, which would otherwise be reported once per instance.
+    reported: BTreeSet<(Code, Span, String)>,
 }
 
 impl<'t> Reader<'t> {
@@ -64,33 +67,37 @@ impl<'t> Reader<'t> {
         Self {
             tree,
             limits,
-            space: None,
+            namespace: None,
             expanded_bytes_left: limits.expanded_bytes,
-            has_gaps: false,
+            has_omissions: false,
             path: Vec::new(),
-            faults: Vec::new(),
-            n_untold: 0,
-            told: BTreeSet::new(),
+            diagnostics: Vec::new(),
+            n_suppressed: 0,
+            reported: BTreeSet::new(),
         }
     }
 
-    /// All faults, and how many more there are.
-    pub(super) fn into_faults(self) -> (Vec<Diagnostic>, usize) {
-        (self.faults, self.n_untold)
+    /// All diagnostics, and the number of further ones.
+    pub(super) fn into_diagnostics(self) -> (Vec<Diagnostic>, usize) {
+        (self.diagnostics, self.n_suppressed)
     }
 
-    /// One step further down, for the time of a call.
-    pub(super) fn below<R>(&mut self, step: Step<'t>, run: impl FnOnce(&mut Self) -> R) -> R {
+    /// Extends the path by a step for the duration of a call.
+    pub(super) fn with_step<R>(
+        &mut self,
+        step: PathStep<'t>,
+        run: impl FnOnce(&mut Self) -> R,
+    ) -> R {
         self.path.push(step);
         let result = run(self);
         self.path.pop();
         result
     }
 
-    /// At another place, for the time of a call.
-    pub(super) fn elsewhere<R>(
+    /// Replaces the path for the duration of a call.
+    pub(super) fn with_path<R>(
         &mut self,
-        path: [Step<'t>; 2],
+        path: [PathStep<'t>; 2],
         run: impl FnOnce(&mut Self) -> R,
     ) -> R {
         let here = core::mem::replace(&mut self.path, path.to_vec());
@@ -99,65 +106,72 @@ impl<'t> Reader<'t> {
         result
     }
 
-    /// Whether more faults would only be counted.
+    /// Whether further errors are only counted.
     pub(super) fn is_full(&self) -> bool {
-        self.faults.len() >= self.limits.diagnostics
+        self.diagnostics.len() >= self.limits.diagnostics
     }
 
-    /// A finding about where the walk is.
-    pub(super) fn finding(&self, code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+    /// A diagnostic at the current path.
+    pub(super) fn diagnostic(
+        &self,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+    ) -> Diagnostic {
         Diagnostic::new(code, self.path_text(), message).at(span)
     }
 
-    pub(super) fn tell(&mut self, mut fault: Diagnostic) {
-        if self.is_full() || (mutant!("describe-first-fault-only") && !self.faults.is_empty()) {
-            self.n_untold += 1;
+    pub(super) fn report(&mut self, mut diagnostic: Diagnostic) {
+        if self.is_full() || (mutant!("describe-first-fault-only") && !self.diagnostics.is_empty())
+        {
+            self.n_suppressed += 1;
             return;
         }
-        if let Some(space) = &self.space
-            && space.bindings.is_some()
+        if let Some(namespace) = &self.namespace
+            && namespace.bindings.is_some()
         {
-            let key = (fault.code, fault.span, fault.message.clone());
-            if !self.told.insert(key) {
+            let key = (diagnostic.code, diagnostic.span, diagnostic.message.clone());
+            if !self.reported.insert(key) {
                 return;
             }
-            fault = fault.and_at(space.instance, "in this instance of the template");
+            diagnostic =
+                diagnostic.related_at(namespace.instance, "in this instance of the template");
         }
-        self.faults.push(fault);
+        self.diagnostics.push(diagnostic);
     }
 
-    pub(super) fn fault(&mut self, code: Code, span: Span, message: impl Into<String>) {
+    pub(super) fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
         if self.is_full() {
-            self.n_untold += 1;
+            self.n_suppressed += 1;
         } else {
-            let fault = self.finding(code, span, message);
-            self.tell(fault);
+            let diagnostic = self.diagnostic(code, span, message);
+            self.report(diagnostic);
         }
     }
 
-    /// A value that is not what is needed.
-    pub(super) fn wrong_type(&mut self, node: &Node<'t>, wanted: &str) {
-        if let Some(found) = self.called(node) {
-            self.fault(Code::WrongType, node.span, format!("{wanted} is needed, not {found}"));
+    /// Reports a value of the wrong type.
+    pub(super) fn wrong_type(&mut self, node: &YamlNode<'t>, wanted: &str) {
+        if let Some(found) = self.type_name(node) {
+            self.error(Code::WrongType, node.span, format!("expected {wanted}, found {found}"));
         }
     }
 
-    /// Gives each known field of a map to `take`; tells unknown, repeated and missing ones.
-    /// `false` if it is no map.
+    /// Passes each known field of a map to `take`; reports unknown, repeated and missing fields.
+    /// Returns `false` if the value is not a map.
     pub(super) fn section(
         &mut self,
         section: &'static Section,
-        node: &'t Node<'t>,
-        marks: &mut Marks,
-        mut take: impl FnMut(&mut Self, &'static Field, &'t Node<'t>),
+        node: &'t YamlNode<'t>,
+        spans: &mut FieldSpans,
+        mut take: impl FnMut(&mut Self, &'static Field, &'t YamlNode<'t>),
     ) -> bool {
-        if !matches!(node.what, What::Map { .. }) {
+        if !matches!(node.kind, YamlKind::Map { .. }) {
             self.wrong_type(node, "a map");
             return false;
         }
         let tree = self.tree;
         let pairs = tree.pairs(node);
-        marks.fields.reserve(pairs.len().min(section.fields.len()));
+        spans.fields.reserve(pairs.len().min(section.fields.len()));
         let mut seen = 0u32;
         let mut has_others = false;
         for [key, value] in pairs {
@@ -170,26 +184,26 @@ impl<'t> Reader<'t> {
                 continue;
             }
             seen |= 1 << index;
-            marks.fields.push((field.mark, value.span));
-            self.path.push(Step::Field(field.name));
+            spans.fields.push((field.span_key, value.span));
+            self.path.push(PathStep::Field(field.name));
             take(self, field, value);
             self.path.pop();
         }
         if has_others {
-            self.tell_others(section, node, seen);
+            self.report_other_keys(section, node, seen);
         }
         for (index, field) in section.fields.iter().enumerate() {
             if field.is_required && seen & (1 << index) == 0 {
                 let span = tree.pairs(node).next().map_or(node.span, |[key, _]| key.span);
-                self.fault(Code::MissingField, span, format!("field `{}` is missing", field.name));
+                self.error(Code::MissingField, span, format!("field `{}` is missing", field.name));
             }
         }
         true
     }
 
-    /// The keys that were not taken.
+    /// Reports the keys that were not taken.
     #[cold]
-    fn tell_others(&mut self, section: &'static Section, node: &'t Node<'t>, seen: u32) {
+    fn report_other_keys(&mut self, section: &'static Section, node: &'t YamlNode<'t>, seen: u32) {
         let mut first_at = [None; 32];
         for [key, _] in self.tree.pairs(node) {
             let Some(name) = key_text(key) else {
@@ -199,55 +213,58 @@ impl<'t> Reader<'t> {
             if let Some((index, _)) = section.find(name) {
                 match first_at[index] {
                     None => first_at[index] = Some(key.span),
-                    Some(first) => self.repeated(name, key.span, first),
+                    Some(first) => self.duplicate_key(name, key.span, first),
                 }
                 continue;
             }
             if self.is_full() {
-                self.n_untold += 1;
+                self.n_suppressed += 1;
                 continue;
             }
             let fields = section.fields.iter().enumerate();
             let free = fields.filter(|(at, _)| seen & (1 << at) == 0).map(|(_, field)| field.name);
-            let message = format!("there is no field `{}` here", brief(name));
-            let mut fault = self.finding(Code::UnknownField, key.span, message);
+            let message = format!("unknown field `{}`", truncated(name));
+            let mut diagnostic = self.diagnostic(Code::UnknownField, key.span, message);
             match nearest(name, free) {
                 Some(meant) => {
-                    fault = fault.help(format!("did you mean `{meant}`?")).fix(key.span, meant);
+                    diagnostic =
+                        diagnostic.help(format!("did you mean `{meant}`?")).fix(key.span, meant);
                 }
                 None => {
                     let all: Vec<&str> = section.fields.iter().map(|field| field.name).collect();
-                    fault = fault.help(format!("the fields here are {}", all.join(", ")));
+                    diagnostic = diagnostic.help(format!("the fields here are {}", all.join(", ")));
                 }
             }
-            self.tell(fault);
+            self.report(diagnostic);
         }
     }
 
-    pub(super) fn repeated(&mut self, name: &str, span: Span, first: Span) {
+    pub(super) fn duplicate_key(&mut self, name: &str, span: Span, first: Span) {
         if mutant!("describe-repeated-key-unseen") {
             return;
         }
-        let message = format!("key `{}` stands twice", brief(name));
-        let fault = self.finding(Code::DuplicateKey, span, message).and_at(first, "the first one");
-        self.tell(fault);
+        let message = format!("key `{}` occurs twice", truncated(name));
+        let diagnostic = self
+            .diagnostic(Code::DuplicateKey, span, message)
+            .related_at(first, "first occurrence");
+        self.report(diagnostic);
     }
 
-    /// The items of a list with `min` entries at least; those beyond `max` are left out, with a
-    /// fault.
+    /// The items of a list, which must have at least `min` items. Items beyond `max` are left out,
+    /// with an error.
     pub(super) fn list(
         &mut self,
-        node: &'t Node<'t>,
+        node: &'t YamlNode<'t>,
         min: usize,
         max: usize,
         what: &str,
-    ) -> &'t [Node<'t>] {
+    ) -> &'t [YamlNode<'t>] {
         let tree = self.tree;
-        if !matches!(node.what, What::Seq { .. }) {
+        if !matches!(node.kind, YamlKind::Seq { .. }) {
             if self.is_null(node) {
-                let message = format!("a list of {what} is needed, not nothing");
-                let fault = self.finding(Code::WrongType, node.span, message);
-                self.tell(fault.help("an empty list is `[]`"));
+                let message = format!("expected a list of {what}, found nothing");
+                let diagnostic = self.diagnostic(Code::WrongType, node.span, message);
+                self.report(diagnostic.help("an empty list is `[]`"));
             } else {
                 self.wrong_type(node, &format!("a list of {what}"));
             }
@@ -255,13 +272,13 @@ impl<'t> Reader<'t> {
         }
         let items = tree.items(node);
         if items.len() < min {
-            self.fault(Code::InvalidValue, node.span, format!("at least {min} {what} are needed"));
+            self.error(Code::InvalidValue, node.span, format!("at least {min} {what} are needed"));
         }
         match items.get(max) {
             Some(first) => {
-                let message = format!("{} {what}, and at most {max} are allowed", items.len());
-                self.fault(Code::LimitExceeded, first.span, message);
-                self.has_gaps = true;
+                let message = format!("{} {what}, but at most {max} are allowed", items.len());
+                self.error(Code::LimitExceeded, first.span, message);
+                self.has_omissions = true;
                 &items[..max]
             }
             None => items,
@@ -269,16 +286,16 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The text of a key, if it is one.
-pub(super) fn key_text<'a>(key: &'a Node<'_>) -> Option<&'a str> {
-    match &key.what {
-        What::Scalar { text, .. } => Some(text),
+/// The text of a key, if it is a scalar.
+pub(super) fn key_text<'a>(key: &'a YamlNode<'_>) -> Option<&'a str> {
+    match &key.kind {
+        YamlKind::Scalar { text, .. } => Some(text),
         _ => None,
     }
 }
 
-/// A text of somebody else, cut so that a report stays readable.
-pub(super) fn brief(text: &str) -> Cow<'_, str> {
+/// A text from the file, truncated so that a report stays readable.
+pub(super) fn truncated(text: &str) -> Cow<'_, str> {
     const BYTES_MAX: usize = 64;
     if text.len() <= BYTES_MAX {
         Cow::Borrowed(text)

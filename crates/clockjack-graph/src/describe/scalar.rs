@@ -1,15 +1,16 @@
-//! What a plain scalar is: the core schema of YAML 1.2, so that `no` is a text and `012` twelve.
+//! The type of a plain scalar by the core schema of YAML 1.2: `no` is a string, and `012` is
+//! twelve.
 
-/// What a scalar is.
+/// The type and value of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scalar {
     /// `null`, `~` or nothing.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A whole number that `i64` cannot hold, as near as a float comes to it.
+    /// An integer that `i64` cannot represent, as the nearest float.
     Huge(f64),
     /// Any other number.
     Float(f64),
@@ -18,7 +19,7 @@ pub(super) enum Scalar {
 }
 
 impl Scalar {
-    /// What a scalar is that stands in no quotes.
+    /// Interprets a scalar without quotes.
     pub(super) fn of_plain(text: &str) -> Self {
         match text {
             "" | "~" | "null" | "Null" | "NULL" => return Self::Null,
@@ -33,14 +34,14 @@ impl Scalar {
         }
     }
 
-    /// What to call it in a report.
-    pub(super) const fn called(self) -> &'static str {
+    /// The name of the type in reports.
+    pub(super) const fn type_name(self) -> &'static str {
         match self {
             Self::Null => "nothing",
             Self::Bool(_) => "`true` or `false`",
-            Self::Int(_) | Self::Huge(_) => "a whole number",
+            Self::Int(_) | Self::Huge(_) => "an integer",
             Self::Float(_) => "a number",
-            Self::Text => "a text",
+            Self::Text => "a string",
         }
     }
 }
@@ -83,7 +84,7 @@ fn number(text: &str) -> Scalar {
     }
 }
 
-/// Digits with a point somewhere, and perhaps an exponent.
+/// Whether a text consists of digits with an optional fraction and exponent.
 fn is_float(text: &[u8]) -> bool {
     let digits = |from: usize| text[from..].iter().take_while(|one| one.is_ascii_digit()).count();
     let whole = digits(0);

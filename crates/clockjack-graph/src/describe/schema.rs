@@ -1,17 +1,16 @@
-//! The JSON Schema of graph files, written from the table that the loader reads by. It says what
-//! shape a file has; what a graph must mean to run is known to the compiler alone.
-
-use alloc::format;
-use alloc::string::String;
+//! Generates the JSON Schema of graph files from the table that the loader uses. The schema
+//! describes the structure of a file; only the compiler checks whether a graph is valid.
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{Field, Kind, ROOT, Section};
-use super::limits::Limits;
+use super::{
+    fields::{Field, FieldKind, ROOT, Section},
+    limits::Limits,
+};
 
-/// The version of what a graph means, as opposed to how its file is written.
+/// The version of the graph semantics, as opposed to the version of the file format.
 const SEMANTIC_CONTRACT_VERSION: &str = "0.2";
-/// Letters, digits and a few signs; dots only between parts.
+/// Letters, digits and a few other characters; dots only between parts.
 const ID_PATTERN: &str = "^[A-Za-z0-9_:-]+(\\.[A-Za-z0-9_:-]+)*$";
 const ENDPOINT_PATTERN: &str = "^[A-Za-z0-9_:-]+(\\.[A-Za-z0-9_:-]+)+$";
 
@@ -31,12 +30,12 @@ pub fn json_schema() -> String {
     text
 }
 
-/// Adds a section and those below it.
+/// Adds a section and the sections that it refers to.
 fn define(section: &'static Section, sections: &mut Map<String, Value>) {
     if sections.contains_key(section.name) {
         return;
     }
-    // In its place already while those below are written, so that no section is written twice.
+    // Inserted before its references are followed, so that no section is written twice.
     sections.insert(section.name.into(), Value::Null);
     let mut properties = Map::new();
     for field in section.fields {
@@ -57,7 +56,7 @@ fn define(section: &'static Section, sections: &mut Map<String, Value>) {
 fn property(field: &'static Field, sections: &mut Map<String, Value>) -> Value {
     let mut written = shape(field.kind, sections);
     let object = written.as_object_mut().expect("a shape is an object");
-    object.insert("description".into(), json!(field.about));
+    object.insert("description".into(), json!(field.description));
     if !field.default.is_empty() {
         let default = serde_json::from_str(field.default).expect("the table has JSON texts");
         object.insert("default".into(), default);
@@ -65,47 +64,49 @@ fn property(field: &'static Field, sections: &mut Map<String, Value>) -> Value {
     written
 }
 
-fn shape(kind: Kind, sections: &mut Map<String, Value>) -> Value {
+fn shape(kind: FieldKind, sections: &mut Map<String, Value>) -> Value {
     let limits = &Limits::DEFAULT;
     let id = json!({
         "type": "string", "pattern": ID_PATTERN, "minLength": 1,
         "maxLength": limits.identifier_bytes,
     });
     match kind {
-        Kind::Version => json!({ "const": 1 }),
-        Kind::Id => id,
-        Kind::Label => {
+        FieldKind::Version => json!({ "const": 1 }),
+        FieldKind::Id => id,
+        FieldKind::Label => {
             json!({ "type": "string", "minLength": 1, "maxLength": limits.identifier_bytes })
         }
-        Kind::Text => json!({ "type": "string", "maxLength": limits.string_bytes }),
-        Kind::Name(names, _) => json!({ "enum": names }),
-        Kind::Bool => json!({ "type": "boolean" }),
-        Kind::Whole { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
-        Kind::Number => json!({ "type": "number", "minimum": 0 }),
-        Kind::Ids { min } => {
+        FieldKind::Text => json!({ "type": "string", "maxLength": limits.string_bytes }),
+        FieldKind::Name(names, _) => json!({ "enum": names }),
+        FieldKind::Bool => json!({ "type": "boolean" }),
+        FieldKind::Whole { min, max } => {
+            json!({ "type": "integer", "minimum": min, "maximum": max })
+        }
+        FieldKind::Number => json!({ "type": "number", "minimum": 0 }),
+        FieldKind::Ids { min } => {
             json!({ "type": "array", "items": id, "minItems": min, "uniqueItems": true })
         }
-        Kind::Wholes => json!({
+        FieldKind::Wholes => json!({
             "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": u32::MAX },
         }),
-        Kind::Endpoint => json!({
+        FieldKind::Endpoint => json!({
             "type": "string", "pattern": ENDPOINT_PATTERN, "maxLength": limits.string_bytes,
         }),
-        Kind::Config => json!({ "type": "object" }),
-        Kind::Arguments => json!({
+        FieldKind::Config => json!({ "type": "object" }),
+        FieldKind::Arguments => json!({
             "type": "object",
             "additionalProperties": { "type": ["string", "number", "boolean"] },
         }),
-        Kind::Map(section) => refer(section, sections),
-        Kind::MapOf(section, max) => json!({
+        FieldKind::Map(section) => refer(section, sections),
+        FieldKind::MapOf(section, max) => json!({
             "type": "object", "minProperties": 1, "maxProperties": max(limits),
             "propertyNames": id, "additionalProperties": refer(section, sections),
         }),
-        Kind::ListOf { of, min, max } => json!({
+        FieldKind::ListOf { of, min, max } => json!({
             "type": "array", "items": refer(of, sections), "minItems": min,
             "maxItems": max(limits),
         }),
-        Kind::NameOr(names, _, section) => {
+        FieldKind::NameOr(names, _, section) => {
             json!({ "oneOf": [{ "enum": names }, refer(section, sections)] })
         }
     }
@@ -118,8 +119,7 @@ fn refer(section: &'static Section, sections: &mut Map<String, Value>) -> Value 
 
 #[cfg(test)]
 mod tests {
-    use alloc::collections::BTreeSet;
-    use alloc::string::ToString;
+    use std::collections::BTreeSet;
 
     use super::*;
 
@@ -130,10 +130,10 @@ mod tests {
                 continue;
             }
             match field.kind {
-                Kind::Map(below)
-                | Kind::MapOf(below, _)
-                | Kind::ListOf { of: below, .. }
-                | Kind::NameOr(_, _, below) => fields_of(below, found),
+                FieldKind::Map(below)
+                | FieldKind::MapOf(below, _)
+                | FieldKind::ListOf { of: below, .. }
+                | FieldKind::NameOr(_, _, below) => fields_of(below, found),
                 _ => {}
             }
         }

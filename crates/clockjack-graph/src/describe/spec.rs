@@ -1,101 +1,99 @@
-//! The description of a graph as data: schema version 1, after subgraphs and templates are
-//! flattened. Nothing here is checked; whatever a file can say has a place, so that all of its
-//! faults can be told at once.
+//! The description of a graph as plain data: schema version 1, after subgraphs and templates are
+//! flattened. The types represent invalid graphs as well, so that all errors can be reported at
+//! once.
 
-mod place;
+mod span;
 
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use std::sync::Arc;
 
 use crate::named::named;
-pub use place::{ConfigMap, ConfigValue, Marks, Source, Span};
+pub use span::{ConfigMap, ConfigValue, FieldSpans, Source, Span};
 
 named! {
-    /// What a graph is for.
+    /// Whether a graph runs by itself.
     #[derive(Default)]
     pub enum GraphKind {
-        /// Runs by itself: it needs an input boundary and an output boundary.
+        /// Runs by itself, and therefore needs an input boundary and an output boundary.
         #[default]
         Runnable = "runnable",
-        /// A part that tests look at.
+        /// A part that is used by tests.
         InternalTest = "internal_test",
     }
 }
 
 named! {
-    /// Whose clock a timestamp is of.
+    /// The clock domain of a timestamp.
     #[derive(Default)]
     pub enum Domain {
-        /// The runtime's own, which never goes back.
+        /// The runtime's monotonic clock.
         #[default]
         Steady = "steady",
         /// The time of day.
         System = "system",
-        /// A device's.
+        /// The clock of a device.
         Device = "device",
-        /// Somebody else's.
+        /// Any other clock.
         External = "external",
     }
 }
 
 named! {
-    /// How the components of a lane are called.
+    /// How the components of a lane are executed.
     pub enum LaneType {
         /// One after the other, in compiled order.
         EventLoop = "event_loop",
         /// One after the other, at each tick of a period.
         FixedRate = "fixed_rate",
-        /// Several at once, on the workers of the system.
+        /// Several concurrently, on the workers of the system.
         ThreadPool = "thread_pool",
-        /// One after the other, on a thread of the lane's own.
+        /// One after the other, on a dedicated thread.
         IsolatedThread = "isolated_thread",
-        /// One after the other, in epochs for which the host calls.
+        /// One after the other, in epochs that the host requests.
         ManualStep = "manual_step",
     }
 }
 
 named! {
-    /// What a wall-clock lane does after a tick that took too long. All keep the phase.
+    /// What a wall-clock lane does after a tick that took too long. All policies keep the phase.
     #[derive(Default)]
     pub enum OverrunPolicy {
-        /// Missed ticks are dropped; the next is the next of the grid.
+        /// Drops missed ticks and continues with the next tick of the grid.
         #[default]
         DropTick = "drop_tick",
-        /// As `drop_tick`, and one more is left out.
+        /// Like `drop_tick`, but skips one more tick.
         SkipNext = "skip_next",
-        /// One tick at once, then the grid again.
+        /// Runs one tick immediately, then continues with the grid.
         CatchUpOnce = "catch_up_once",
     }
 }
 
 named! {
-    /// What becomes of ready invocations beyond a pool lane's width and queue.
+    /// What happens to ready invocations that exceed the concurrency and queue of a pool lane.
     #[derive(Default)]
     pub enum LaneOverflow {
-        /// The newest are refused.
+        /// Refuses the newest.
         #[default]
         Reject = "reject",
-        /// The newest are refused.
+        /// Refuses the newest.
         RejectNew = "reject_new",
-        /// The newest are dropped.
+        /// Drops the newest.
         DropNewest = "drop_newest",
-        /// The newest are refused; nothing waits inside an epoch.
+        /// Refuses the newest; nothing waits inside an epoch.
         Block = "block",
-        /// The oldest are dropped.
+        /// Drops the oldest.
         DropOldest = "drop_oldest",
-        /// The oldest are dropped.
+        /// Drops the oldest.
         Overwrite = "overwrite",
-        /// The run fails.
+        /// Fails the run.
         FailFast = "fail_fast",
     }
 }
 
 named! {
-    /// What happens if the operating system refuses what a lane asks of it.
+    /// What happens if the operating system refuses a setting of a lane.
     #[derive(Default)]
     pub enum OnPolicyError {
-        /// The field stays advisory, with a diagnostic.
+        /// The field has no effect, and a diagnostic reports it.
         #[default]
         Warn = "warn",
         /// The run does not start.
@@ -106,52 +104,52 @@ named! {
 /// A lane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaneSpec {
-    /// Its id.
+    /// The id of the lane.
     pub id: String,
-    /// Its type.
+    /// How the lane executes its components.
     pub lane_type: LaneType,
-    /// Ticks a second, if `period_ms` is zero.
+    /// Ticks per second, if `period_ms` is zero.
     pub hz: f64,
     /// Milliseconds between ticks.
     pub period_ms: u64,
-    /// How long a tick may take; zero: the period.
+    /// Time budget of a tick; zero means the period.
     pub tick_budget_ms: u64,
-    /// Ticks by the system's clock instead of simulated ones.
+    /// Whether ticks follow the wall clock instead of simulated time.
     pub wall_clock_enabled: bool,
-    /// After a tick that took too long.
+    /// What happens after a tick that took too long.
     pub overrun_policy: OverrunPolicy,
-    /// Workers of a pool lane at once; zero: one.
+    /// Maximum number of concurrent invocations of a pool lane; zero means one.
     pub max_threads: u32,
-    /// Ready invocations beyond the active ones.
+    /// How many ready invocations may wait, in addition to the active ones.
     pub queue_capacity: u32,
-    /// Beyond that.
+    /// What happens to further invocations.
     pub overflow: LaneOverflow,
-    /// After this many picks of others a waiting region goes first; zero: never.
+    /// After this many picks of others a waiting region goes first; zero means never.
     pub aging_picks: u32,
-    /// A callback that takes longer is reported; zero: none is.
+    /// Longer invocations are reported; zero means none.
     pub max_callback_ms: u64,
-    /// Name of the lane's threads.
+    /// The name of the lane's threads.
     pub thread_name: Option<String>,
-    /// Advisory.
+    /// Advisory; it has no effect.
     pub priority: i64,
-    /// Processors that the lane's own thread may use.
+    /// CPUs that the lane's dedicated thread may use.
     pub cpu_affinity: Vec<u32>,
-    /// Niceness of the lane's own thread.
+    /// The niceness of the lane's dedicated thread.
     pub nice_priority: i64,
     /// `none`, `fifo` or `rr`.
     pub rt_policy: String,
-    /// For `fifo` and `rr`.
+    /// The priority for `fifo` and `rr`.
     pub rt_priority: i64,
-    /// Advisory.
+    /// Advisory; it has no effect.
     pub isolation_intent: String,
-    /// What if the system refuses.
+    /// What happens if the operating system refuses a setting.
     pub on_policy_error: OnPolicyError,
-    /// Where all that stands.
-    pub marks: Marks,
+    /// The location of each field.
+    pub spans: FieldSpans,
 }
 
 impl LaneSpec {
-    /// A lane with the defaults of the schema.
+    /// A lane with the default values of the schema.
     #[must_use]
     pub fn new(id: &str, lane_type: LaneType) -> Self {
         Self {
@@ -175,11 +173,11 @@ impl LaneSpec {
             rt_priority: 0,
             isolation_intent: "none".into(),
             on_policy_error: OnPolicyError::default(),
-            marks: Marks::default(),
+            spans: FieldSpans::default(),
         }
     }
 
-    /// Nanoseconds between ticks; zero: each epoch is a tick.
+    /// Nanoseconds between ticks; zero means that each epoch is a tick.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -198,7 +196,7 @@ impl LaneSpec {
 }
 
 named! {
-    /// What can make a component ready.
+    /// The type of an event source.
     #[derive(Default)]
     pub enum SourceType {
         /// Every epoch.
@@ -208,92 +206,92 @@ named! {
         Message = "message",
         /// A period.
         Timer = "timer",
-        /// A message that asks for something.
+        /// A request message.
         Request = "request",
-        /// A task that has ended.
+        /// A completed task.
         TaskReady = "task_ready",
-        /// A future that has ended.
+        /// A completed future.
         FutureReady = "future_ready",
     }
 }
 
-/// What can make a component ready.
+/// An event that can make a component ready.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventSourceSpec {
-    /// Its id, if it has one.
+    /// The id, if there is one.
     pub id: Option<String>,
-    /// Its type.
+    /// The type of event.
     pub source_type: SourceType,
-    /// The inputs that it looks at (`input` is one of them).
+    /// The inputs that it watches, including the one of the shorthand field `input`.
     pub inputs: Vec<String>,
-    /// Of a timer.
+    /// The period of a timer.
     pub period_ms: u64,
-    /// Of a timer: its first tick after the start. Zero: at once.
+    /// The time of a timer's first tick after the start; zero means at the start.
     pub phase_ms: u64,
-    /// Where all that stands.
-    pub marks: Marks,
+    /// The location of each field.
+    pub spans: FieldSpans,
 }
 
 named! {
-    /// When what is pending makes an invocation.
+    /// When pending messages cause an invocation.
     #[derive(Default)]
     pub enum TriggerType {
         /// Every epoch.
         #[default]
         Manual = "manual",
-        /// One message is enough.
+        /// One message at any input.
         OnEvent = "on_event",
-        /// One message is enough.
+        /// One message at any input.
         AnyInput = "any_input",
         /// One message at each input.
         AllInputs = "all_inputs",
         /// One message at each input, with timestamps close to each other.
         TimeSync = "time_sync",
-        /// So many messages, or so much time.
+        /// A number of messages, or a time window.
         Batch = "batch",
-        /// A message that asks for something.
+        /// A request message.
         Request = "request",
-        /// A task that has ended.
+        /// A completed task.
         TaskReady = "task_ready",
-        /// Messages that are not too far behind the newest.
+        /// Messages that are not too far behind the newest one.
         Watermark = "watermark",
         /// A fixed predicate.
         Condition = "condition",
         /// The newest message of each input.
         Debounce = "debounce",
-        /// One message each interval.
+        /// At most one message per interval.
         RateLimit = "rate_limit",
     }
 }
 
 named! {
-    /// A fixed predicate of the `condition` trigger.
+    /// A predicate of the `condition` trigger.
     #[derive(Default)]
     pub enum Condition {
         /// A message at each input.
         #[default]
         AllInputsReady = "all_inputs_ready",
-        /// A message at one input.
+        /// A message at any input.
         AnyInputReady = "any_input_ready",
         /// A message with a timestamp at each input.
         EventTimestampPresent = "event_timestamp_present",
     }
 }
 
-/// When what is pending makes an invocation.
+/// When pending messages cause an invocation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TriggerSpec {
-    /// Its type.
+    /// The type of trigger.
     pub trigger_type: TriggerType,
-    /// The inputs that it looks at; none: those of the sources.
+    /// The inputs that it waits for; if empty, those of the event sources.
     pub inputs: Vec<String>,
-    /// Messages in a batch.
+    /// Messages per batch.
     pub batch_size: u32,
-    /// A batch is made when its oldest message is this old.
+    /// A batch ends when its oldest message is this old.
     pub batch_window_ms: u64,
-    /// How far timestamps may be apart.
+    /// How far apart timestamps may be.
     pub sync_slop_ms: u64,
-    /// The least time between invocations.
+    /// The minimum time between invocations.
     pub min_interval_ms: u64,
     /// Messages that are older are dropped.
     pub max_latency_ms: u64,
@@ -301,32 +299,32 @@ pub struct TriggerSpec {
     pub watermark_lateness_ms: u64,
     /// Must be zero in schema version 1.
     pub debounce_window_ms: u64,
-    /// Of the `condition` trigger.
+    /// The predicate of the `condition` trigger.
     pub condition: Condition,
-    /// The newest message of each input instead of all of them.
+    /// Whether only the newest message of each input is used.
     pub coalesce: bool,
-    /// Where all that stands.
-    pub marks: Marks,
+    /// The location of each field.
+    pub spans: FieldSpans,
 }
 
 named! {
-    /// Which ready component goes first.
+    /// Which ready component is executed first.
     #[derive(Default)]
     pub enum Priority {
         /// Before all others.
         High = "high",
-        /// As usual.
+        /// The default.
         #[default]
         Normal = "normal",
-        /// After those.
+        /// After normal ones.
         Low = "low",
-        /// When nothing else is ready.
+        /// Only when nothing else is ready.
         Background = "background",
     }
 }
 
 impl Priority {
-    /// The higher, the earlier.
+    /// The rank; a higher rank goes first.
     #[must_use]
     pub const fn rank(self) -> u8 {
         match self {
@@ -345,27 +343,27 @@ named! {
         /// The run stops.
         #[default]
         FailFast = "fail_fast",
-        /// The invocation is lost, the run goes on.
+        /// The invocation is lost, and the run continues.
         Continue = "continue",
         /// The component is not called again.
         Isolate = "isolate",
-        /// The component is made anew, after a backoff, so many times.
+        /// The component is restarted after a backoff, a limited number of times.
         Restart = "restart",
     }
 }
 
-/// What a failure does, and how often a component is made anew.
+/// What a failure does, and how often a component is restarted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ErrorPolicySpec {
-    /// What happens.
+    /// The policy.
     pub policy: ErrorPolicy,
-    /// Restarts in the window; one more and the run stops.
+    /// Maximum number of restarts in the window; one more stops the run.
     pub max_restarts: u32,
-    /// The window; zero: the whole run.
+    /// The length of the window; zero means the whole run.
     pub within_ms: u64,
-    /// Before the first restart. It doubles with each.
+    /// The delay before the first restart. It doubles with each restart.
     pub backoff_ms: u64,
-    /// The longest.
+    /// The maximum delay.
     pub backoff_max_ms: u64,
 }
 
@@ -381,43 +379,43 @@ impl Default for ErrorPolicySpec {
     }
 }
 
-/// How a component is called.
+/// How a component is executed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExecutionSpec {
-    /// Its lane.
+    /// The lane that executes it.
     pub lane: String,
-    /// Invocations of it may overlap.
+    /// Whether its invocations may overlap.
     pub reentrant: bool,
-    /// Who goes first.
+    /// Which ready component goes first.
     pub priority: Priority,
-    /// A longer call is reported; zero: none is.
+    /// Longer invocations are reported; zero means none.
     pub budget_ms: u64,
     /// What a failure does.
     pub on_error: ErrorPolicySpec,
-    /// How many messages an invocation publishes on a blocking edge at most; zero: one.
+    /// Maximum number of messages per invocation on a blocking edge; zero means one.
     pub burst: u32,
 }
 
 named! {
-    /// Whether a component stands at the border of the graph.
+    /// Whether a component is a boundary of the graph.
     #[derive(Default)]
     pub enum BoundaryRole {
-        /// Inside.
+        /// Inside the graph.
         #[default]
         Processing = "processing",
-        /// Where values come in.
+        /// Values enter the graph here.
         Input = "input",
-        /// Where values go out.
+        /// Values leave the graph here.
         Output = "output",
-        /// Both.
+        /// Values enter and leave the graph here.
         InputOutput = "input_output",
     }
 }
 
-/// Whether a component stands at the border of the graph.
+/// Whether a component is a boundary of the graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BoundarySpec {
-    /// Its role.
+    /// The role of the component.
     pub role: BoundaryRole,
     /// Free text.
     pub descriptor: String,
@@ -426,57 +424,57 @@ pub struct BoundarySpec {
 /// A component.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ComponentSpec {
-    /// Its id; with the namespace of its subgraph or instance.
+    /// The id, including the namespace of its subgraph or instance.
     pub id: String,
-    /// The key of its type in the registry.
+    /// The name of its type in the registry.
     pub component_type: String,
-    /// What can make it ready. Never empty: without any it is `manual`.
+    /// The events that can make it ready. Never empty: the default is `manual`.
     pub event_sources: Vec<EventSourceSpec>,
-    /// When that makes an invocation.
+    /// When these events cause an invocation.
     pub trigger: TriggerSpec,
-    /// How it is called.
+    /// How it is executed.
     pub execution: ExecutionSpec,
-    /// Started after these.
+    /// Components that start before it.
     pub depends_on: Vec<String>,
-    /// At the border?
+    /// Whether it is a boundary of the graph.
     pub boundary: BoundarySpec,
     /// Its settings.
     pub config: ConfigMap,
-    /// Where all that stands. Fields below one have its name before a dot: `execution.lane`,
-    /// `trigger_policy.inputs`, `boundary.role`, `config`.
-    pub marks: Marks,
+    /// The location of each field. Nested fields have the name of their parent as a prefix:
+    /// `execution.lane`, `trigger_policy.inputs`, `boundary.role`, `config`.
+    pub spans: FieldSpans,
 }
 
 named! {
-    /// When what is published becomes visible.
+    /// When published values become visible.
     pub enum EdgeKind {
-        /// In this epoch, when the region of the producer has ended.
+        /// In this epoch, after the producer's region is finished.
         Immediate = "immediate",
-        /// At the next epoch.
+        /// In the next epoch.
         Delay = "delay",
-        /// At the next epoch; readers keep the old value until then.
+        /// In the next epoch; until then readers see the old value.
         State = "state",
-        /// At the next epoch, if so many are not under way already.
+        /// In the next epoch, if not too many values are in flight.
         Async = "async",
     }
 }
 
 named! {
-    /// What a channel keeps.
+    /// Which messages a channel keeps.
     #[derive(Default)]
     pub enum Mode {
         /// The newest message.
         #[default]
         Latest = "latest",
-        /// All, in order.
+        /// All messages, in order.
         Queue = "queue",
-        /// All, in order.
+        /// All messages, in order.
         RingBuffer = "ring_buffer",
-        /// The newest, for ever.
+        /// The newest message, permanently.
         Latched = "latched",
-        /// All, once there are `capacity`.
+        /// All messages, once there are `capacity` of them.
         Barrier = "barrier",
-        /// The newest of the epoch before.
+        /// The newest message of the previous epoch.
         PreviousTick = "previous_tick",
     }
 }
@@ -485,34 +483,34 @@ named! {
     /// What a full channel does.
     #[derive(Default)]
     pub enum Overflow {
-        /// The oldest goes.
+        /// Drops the oldest message.
         #[default]
         Overwrite = "overwrite",
-        /// The oldest goes.
+        /// Drops the oldest message.
         DropOldest = "drop_oldest",
-        /// The newest is dropped.
+        /// Drops the newest message.
         DropNewest = "drop_newest",
-        /// The producer is not called while there is no room.
+        /// The producer is not executed while there is no room.
         Block = "block",
-        /// The publication is refused, and the run fails.
+        /// Refuses the publication and fails the run.
         FailFast = "fail_fast",
-        /// The publication is refused.
+        /// Refuses the publication.
         Reject = "reject",
     }
 }
 
 named! {
-    /// How a payload gets to several readers.
+    /// How a payload reaches several readers.
     #[derive(Default)]
     pub enum CopyPolicy {
-        /// Each has its own.
+        /// Each reader gets a copy.
         #[default]
         Copy = "copy",
-        /// All have the same.
+        /// All readers share one payload.
         SharedView = "shared_view",
-        /// All have the same, of a buffer pool.
+        /// All readers share one payload from a buffer pool.
         LoanedView = "loaned_view",
-        /// There is one reader, and it has it.
+        /// The only reader takes ownership.
         MoveOnly = "move_only",
     }
 }
@@ -532,7 +530,7 @@ named! {
 }
 
 named! {
-    /// How many read a channel.
+    /// The number of readers of a channel.
     #[derive(Default)]
     pub enum Readers {
         /// One.
@@ -545,34 +543,34 @@ named! {
     }
 }
 
-/// What a channel keeps, and how.
+/// The policy of a channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EdgePolicy {
-    /// What it keeps.
+    /// Which messages the channel keeps.
     pub mode: Mode,
-    /// How many.
+    /// How many messages it keeps.
     pub capacity: u32,
-    /// What if it is full.
+    /// What a full channel does.
     pub overflow: Overflow,
-    /// Older messages are dropped before they are delivered; zero: none is.
+    /// Older messages are dropped before they are delivered; zero means none.
     pub lifespan_ms: u64,
-    /// Older messages are delivered with a flag; zero: none is.
+    /// Older messages are delivered with a flag; zero means none.
     pub deadline_ms: u64,
-    /// Messages of an `async` edge under way; zero: any number.
+    /// Maximum number of messages in flight on an `async` edge; zero means any number.
     pub max_inflight: u32,
-    /// Whether the order of messages counts.
+    /// Whether the order of messages matters.
     pub preserve_order: bool,
     /// Whether messages may be dropped.
     pub allow_drop: bool,
-    /// Whether health events are made.
+    /// Whether the channel emits health events.
     pub emit_health_events: bool,
-    /// Whose clock the timestamps are of.
+    /// The clock domain of the timestamps.
     pub timestamp_domain: Domain,
-    /// How a payload gets to several readers.
+    /// How a payload reaches several readers.
     pub copy_policy: CopyPolicy,
-    /// Who owns a payload.
+    /// The owner of a payload.
     pub owner: Owner,
-    /// How many read it.
+    /// The number of readers.
     pub readers: Readers,
 }
 
@@ -599,22 +597,22 @@ impl Default for EdgePolicy {
 /// An edge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EdgeSpec {
-    /// Its id; with the namespace of its subgraph or instance.
+    /// The id, including the namespace of its subgraph or instance.
     pub id: String,
-    /// When what is published becomes visible.
+    /// When published values become visible.
     pub kind: EdgeKind,
-    /// `component.port`; the last dot separates them.
+    /// The output as `component.port`; the last dot separates the two.
     pub from: String,
-    /// `component.port`; the last dot separates them.
+    /// The input as `component.port`; the last dot separates the two.
     pub to: String,
-    /// What the channel keeps.
+    /// The policy of the channel.
     pub policy: EdgePolicy,
-    /// Where all that stands: `from`, `to`, `kind`, `policy.capacity` and so on.
-    pub marks: Marks,
+    /// The location of each field: `from`, `to`, `kind`, `policy.capacity` and so on.
+    pub spans: FieldSpans,
 }
 
 impl EdgeSpec {
-    /// Component and port of an endpoint. Without a dot, the port is empty.
+    /// Splits an endpoint into component and port. Without a dot, the port is empty.
     #[must_use]
     pub fn split(endpoint: &str) -> (&str, &str) {
         endpoint.rsplit_once('.').unwrap_or((endpoint, ""))
@@ -622,42 +620,43 @@ impl EdgeSpec {
 }
 
 named! {
-    /// What kind of loop it is.
+    /// How a loop iterates.
     pub enum LoopType {
         /// Until nothing changes.
         FixedPoint = "fixed_point",
-        /// All or nothing: if a member fails and the run goes on, nothing of the epoch is seen, and
-        /// each member that offers its state gets back what it was before.
+        /// All or nothing: if a member fails and the run continues, nothing of the epoch becomes
+        /// visible, and each member that supports snapshots is restored to its earlier state.
         Transaction = "transaction",
         /// Until the residual is small.
         SolverIteration = "solver_iteration",
-        /// Each member is called once for all that has come, with the newest of each input.
+        /// One invocation per member for all pending messages, with the newest message of each
+        /// input.
         CoalescedEvent = "coalesced_event",
-        /// One iteration an epoch; its immediate outputs are held until it ends.
+        /// One iteration per epoch; its immediate outputs are held back until the loop is finished.
         AsyncTask = "async_task",
     }
 }
 
 named! {
-    /// When a loop has converged, beside what its members report.
+    /// When a loop has converged, in addition to what its members report.
     pub enum Convergence {
         /// After one iteration.
         SinglePass = "single_pass",
         /// After one iteration.
         AfterFirstIteration = "after_first_iteration",
-        /// After each.
+        /// After each iteration.
         Always = "always",
-        /// When the outputs of an iteration equal those of the one before.
+        /// When the outputs of an iteration equal those of the previous one.
         StableState = "stable_state",
     }
 }
 
 named! {
-    /// What becomes of the outputs of a loop that has not converged.
+    /// What happens to the outputs of a loop that has not converged.
     pub enum PartialSuccess {
         /// They are published.
         CommitOutputs = "commit_outputs",
-        /// They are thrown away.
+        /// They are discarded.
         DiscardOutputs = "discard_outputs",
         /// The run fails.
         FailRun = "fail_run",
@@ -665,39 +664,39 @@ named! {
 }
 
 named! {
-    /// What a member of a loop sees of the others in one iteration.
+    /// Which values a member of a loop sees of the others within one iteration.
     #[derive(Default)]
     pub enum LoopMode {
-        /// What those before it have just published.
+        /// The values that earlier members have published in this iteration.
         #[default]
         GaussSeidel = "gauss_seidel",
-        /// What they published in the iteration before; members may run at once.
+        /// The values of the previous iteration; members may run concurrently.
         Jacobi = "jacobi",
     }
 }
 
-/// A composite loop: the owner of a cycle of immediate edges.
+/// A composite loop, which owns a cycle of immediate edges.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopSpec {
-    /// Its id.
+    /// The id of the loop.
     pub id: String,
     /// Its members: exactly those of one cycle.
     pub components: Vec<String>,
-    /// What kind of loop it is.
+    /// How it iterates.
     pub loop_type: LoopType,
-    /// Iterations in an epoch; zero: one.
+    /// Maximum number of iterations per epoch; zero means one.
     pub max_iterations: u32,
-    /// Time in an epoch; zero: any.
+    /// Time budget per epoch; zero means no limit.
     pub budget_ms: u64,
-    /// When it has converged.
+    /// The convergence criterion.
     pub convergence: Option<Convergence>,
-    /// It has converged when the residual is not greater.
+    /// The loop has converged when the residual is at most this.
     pub residual_threshold: Option<f64>,
-    /// What if it has not.
+    /// What happens to the outputs if the loop has not converged.
     pub partial_success: Option<PartialSuccess>,
-    /// The order of its members; none: one that breaks few edges.
+    /// The order of its members; if empty, the compiler chooses one with few backward edges.
     pub order: Vec<String>,
-    /// What a member sees of the others.
+    /// Which values a member sees of the others.
     pub mode: LoopMode,
     /// Reserved.
     pub max_inflight: u32,
@@ -705,12 +704,12 @@ pub struct LoopSpec {
     pub drop_policy: Option<String>,
     /// Reserved.
     pub min_interval_ms: u64,
-    /// Where all that stands: `components`, `loop_policy.type` and so on.
-    pub marks: Marks,
+    /// The location of each field: `components`, `loop_policy.type` and so on.
+    pub spans: FieldSpans,
 }
 
 impl LoopSpec {
-    /// A loop with the defaults of the schema, without members.
+    /// A loop with the default values of the schema, without members.
     #[must_use]
     pub fn new(id: &str, loop_type: LoopType) -> Self {
         Self {
@@ -727,49 +726,49 @@ impl LoopSpec {
             max_inflight: 0,
             drop_policy: None,
             min_interval_ms: 0,
-            marks: Marks::default(),
+            spans: FieldSpans::default(),
         }
     }
 }
 
-/// What a subgraph or an instance of a template has become. For plans and pictures only.
+/// The contents of an expanded subgraph or template instance. Used only for plans and diagrams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HierarchyEntry {
     /// The namespace.
     pub id: String,
-    /// The template, if it is an instance of one.
+    /// The template, if this is an instance of one.
     pub template: Option<String>,
-    /// Ids of its components.
+    /// The ids of its components.
     pub components: Vec<String>,
-    /// Ids of its edges.
+    /// The ids of its edges.
     pub edges: Vec<String>,
-    /// Ids of its loops.
+    /// The ids of its loops.
     pub loops: Vec<String>,
 }
 
 /// A graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GraphSpec {
-    /// Its name.
+    /// The name of the graph.
     pub name: String,
-    /// What it is for.
+    /// Whether it runs by itself.
     pub kind: GraphKind,
-    /// Its settings.
+    /// The settings of the graph.
     pub config: ConfigMap,
-    /// Whose clock the timestamps of events are of.
+    /// The clock domain of event timestamps.
     pub event_domain: Domain,
-    /// Its lanes, in the order of the file.
+    /// The lanes, in the order of the file.
     pub lanes: Vec<LaneSpec>,
-    /// Its components, in the order of the file; those of subgraphs and instances after them.
+    /// The components, in the order of the file, followed by those of subgraphs and instances.
     pub components: Vec<ComponentSpec>,
-    /// Its edges, likewise.
+    /// The edges, in the same order.
     pub edges: Vec<EdgeSpec>,
-    /// Its loops, likewise.
+    /// The loops, in the same order.
     pub loops: Vec<LoopSpec>,
-    /// What subgraphs and instances have become.
+    /// The expanded subgraphs and instances.
     pub hierarchy: Vec<HierarchyEntry>,
-    /// Where `graph`, `graph.name` and so on stand.
-    pub marks: Marks,
-    /// The text it was read from.
+    /// The location of `graph`, `graph.name` and so on.
+    pub spans: FieldSpans,
+    /// The text from which the graph was read.
     pub source: Option<Arc<Source>>,
 }

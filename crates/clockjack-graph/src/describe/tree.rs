@@ -1,106 +1,106 @@
-//! A text as a tree of YAML values that know where they stand. Nothing is looked up in it by name,
-//! so a key may stand twice; nothing is interpreted, so no text can run anything.
+//! Parses a text into a tree of YAML values with their locations. Maps are lists of pairs, so a key
+//! may occur twice; the tree does not interpret any value.
 //!
-//! All values lie in one list, the children of one beside each other: one allocation for many
-//! values, no recursion. The depth is bounded while events come, before anything is built on them.
-//! Anchors, aliases, tags, directives and further documents are refused, each where it stands.
+//! All values are stored in one vector, and the children of a node are adjacent: one allocation
+//! serves many values, and there is no recursion. The depth is checked while parser events arrive,
+//! before anything is built from them. Anchors, aliases, tags, directives and further documents are
+//! rejected with their locations.
 
 mod plain;
 #[cfg(test)]
 mod tests;
 
-use alloc::borrow::Cow;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+use std::borrow::Cow;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StructureStyle};
 
-use super::limits::Limits;
-use super::spec::Span;
+use super::{limits::Limits, spec::Span};
 use crate::diagnostic::{Code, Diagnostic};
 
-/// A value and where it stands.
+/// A value with its location.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Node<'t> {
+pub(super) struct YamlNode<'t> {
     pub(super) span: Span,
-    pub(super) what: What<'t>,
+    pub(super) kind: YamlKind<'t>,
 }
 
-/// A value.
+/// The kind of a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum What<'t> {
-    /// A scalar: its text, and whether it stands in no quotes.
+pub(super) enum YamlKind<'t> {
+    /// A scalar: its text, and whether it is written without quotes.
     Scalar { text: Cow<'t, str>, is_plain: bool },
-    /// A list: where its values lie.
+    /// A list: the range of its items.
     Seq { first: u32, n_items: u32 },
-    /// A map: where its keys and values lie, in turn.
+    /// A map: the range of its keys and values, which alternate.
     Map { first: u32, n_pairs: u32 },
-    /// What was refused, and has been told. Whoever finds it says no more about it.
-    Refused,
+    /// A value that was rejected and reported. It is not reported again.
+    Rejected,
 }
 
 /// A text as a tree.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tree<'t> {
-    nodes: Vec<Node<'t>>,
-    root: Node<'t>,
+    nodes: Vec<YamlNode<'t>>,
+    root: YamlNode<'t>,
 }
 
 impl<'t> Tree<'t> {
-    pub(super) fn root(&self) -> &Node<'t> {
+    pub(super) fn root(&self) -> &YamlNode<'t> {
         &self.root
     }
 
-    /// The values of a list; none of anything else.
-    pub(super) fn items(&self, node: &Node<'t>) -> &[Node<'t>] {
-        match node.what {
-            What::Seq { first, n_items } => self.slice(first, n_items),
+    /// The items of a list; empty for any other value.
+    pub(super) fn items(&self, node: &YamlNode<'t>) -> &[YamlNode<'t>] {
+        match node.kind {
+            YamlKind::Seq { first, n_items } => self.slice(first, n_items),
             _ => &[],
         }
     }
 
-    /// The keys and values of a map, in turn; none of anything else.
-    pub(super) fn pairs(&self, node: &Node<'t>) -> impl ExactSizeIterator<Item = [&Node<'t>; 2]> {
-        let nodes = match node.what {
-            What::Map { first, n_pairs } => self.slice(first, n_pairs * 2),
+    /// The key-value pairs of a map; empty for any other value.
+    pub(super) fn pairs(
+        &self,
+        node: &YamlNode<'t>,
+    ) -> impl ExactSizeIterator<Item = [&YamlNode<'t>; 2]> {
+        let nodes = match node.kind {
+            YamlKind::Map { first, n_pairs } => self.slice(first, n_pairs * 2),
             _ => &[],
         };
         nodes.chunks_exact(2).map(|pair| [&pair[0], &pair[1]])
     }
 
-    fn slice(&self, first: u32, len: u32) -> &[Node<'t>] {
+    fn slice(&self, first: u32, len: u32) -> &[YamlNode<'t>] {
         &self.nodes[first as usize..][..len as usize]
     }
 }
 
-/// Reads a text whose length has been checked. What is refused goes to `faults`; without a tree the
-/// last of them says why.
+/// Parses a text whose length has been checked. Rejected parts are added to `diagnostics`; if there
+/// is no tree, the last diagnostic gives the reason.
 pub(super) fn parse<'t>(
     text: &'t str,
     limits: &Limits,
-    faults: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Tree<'t>> {
-    read_plain(text, limits, faults).or_else(|| read_events(text, limits, faults))
+    read_plain(text, limits, diagnostics).or_else(|| read_events(text, limits, diagnostics))
 }
 
-/// The fast way. It tells nothing: what it does not know the parser may.
+/// The fast path. It reports nothing: the parser reads whatever the fast path does not support.
 fn read_plain<'t>(
     text: &'t str,
     limits: &Limits,
-    faults: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Tree<'t>> {
-    let mut builder = Builder::new(text, limits, faults);
+    let mut builder = Builder::new(text, limits, diagnostics);
     plain::read(&mut builder)?;
     let root = builder.done.pop()?;
     Some(Tree { nodes: builder.nodes, root })
 }
 
-/// The parser's way.
+/// The general path, based on the parser's events.
 fn read_events<'t>(
     text: &'t str,
     limits: &Limits,
-    faults: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Tree<'t>> {
     let options = granit_parser::options! {
         emit_unresolved_aliases: true,
@@ -109,32 +109,32 @@ fn read_events<'t>(
         flow_nesting_limit: limits.nesting(),
         block_nesting_limit: limits.nesting(),
     };
-    let mut builder = Builder::new(text, limits, faults);
+    let mut builder = Builder::new(text, limits, diagnostics);
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = match event {
             Ok(event) => event,
             Err(error) => {
-                builder.refuse_text(&error);
+                builder.reject_text(&error);
                 return None;
             }
         };
         if event.tag().is_some() {
-            builder.refuse(span_of(span.tag_span().unwrap_or(span)), "a tag cannot be used here");
+            builder.reject(span_of(span.tag_span().unwrap_or(span)), "tags are not allowed here");
         }
         if !builder.take(event, span_of(span)) {
             return None;
         }
     }
-    let root = builder.done.pop().unwrap_or(Node {
+    let root = builder.done.pop().unwrap_or(YamlNode {
         span: builder.at(0),
-        what: What::Scalar { text: Cow::Borrowed(""), is_plain: true },
+        kind: YamlKind::Scalar { text: Cow::Borrowed(""), is_plain: true },
     });
     Some(Tree { nodes: builder.nodes, root })
 }
 
-/// A list or a map that has begun.
-struct Open {
-    /// Where its values begin in [`Builder::done`].
+/// A list or a map that is still open.
+struct OpenCollection {
+    /// The index of its first value in [`Builder::done`].
     first: usize,
     start: u32,
     is_map: bool,
@@ -144,42 +144,42 @@ struct Open {
 struct Builder<'a, 't> {
     text: &'t str,
     limits: &'a Limits,
-    faults: &'a mut Vec<Diagnostic>,
-    nodes: Vec<Node<'t>>,
-    /// Values whose list or map has not ended.
-    done: Vec<Node<'t>>,
-    open: Vec<Open>,
+    diagnostics: &'a mut Vec<Diagnostic>,
+    nodes: Vec<YamlNode<'t>>,
+    /// Values whose list or map is still open.
+    done: Vec<YamlNode<'t>>,
+    open: Vec<OpenCollection>,
     n_documents: usize,
 }
 
 impl<'a, 't> Builder<'a, 't> {
-    fn new(text: &'t str, limits: &'a Limits, faults: &'a mut Vec<Diagnostic>) -> Self {
+    fn new(text: &'t str, limits: &'a Limits, diagnostics: &'a mut Vec<Diagnostic>) -> Self {
         let (nodes, done, open) = (Vec::new(), Vec::new(), Vec::new());
-        Self { text, limits, faults, nodes, done, open, n_documents: 0 }
+        Self { text, limits, diagnostics, nodes, done, open, n_documents: 0 }
     }
 
-    /// Takes an event; `false` if nothing that follows can be read.
+    /// Handles an event; `false` if the rest cannot be read.
     fn take(&mut self, event: Event<'t>, span: Span) -> bool {
         match event {
             Event::DocumentStart(..) => {
                 self.n_documents += 1;
                 if self.n_documents > 1 {
                     let span = self.shown(span);
-                    self.refuse(span, "a second document begins here, and a file has one");
+                    self.reject(span, "a second document begins here; a file contains only one");
                     return false;
                 }
             }
             Event::Scalar(text, style, ..) => {
                 let is_plain = style == ScalarStyle::Plain;
-                // The parser gives `~` where nothing stands.
+                // The parser returns `~` for an empty value.
                 let text =
                     if span.start == span.end && is_plain { Cow::Borrowed("") } else { text };
-                self.done.push(Node { span, what: What::Scalar { text, is_plain } });
+                self.done.push(YamlNode { span, kind: YamlKind::Scalar { text, is_plain } });
             }
-            Event::Anchor(..) => self.refuse(span, "an anchor cannot be used here"),
+            Event::Anchor(..) => self.reject(span, "anchors are not allowed here"),
             Event::Alias(_) | Event::UnresolvedAlias(_) => {
-                self.refuse(span, "an alias cannot be used here");
-                self.done.push(Node { span, what: What::Refused });
+                self.reject(span, "aliases are not allowed here");
+                self.done.push(YamlNode { span, kind: YamlKind::Rejected });
             }
             Event::SequenceStart(style, ..) => return self.begin(span, style, false),
             Event::MappingStart(style, ..) => return self.begin(span, style, true),
@@ -191,11 +191,11 @@ impl<'a, 't> Builder<'a, 't> {
 
     fn begin(&mut self, span: Span, style: StructureStyle, is_map: bool) -> bool {
         if self.open.len() >= self.limits.nesting() {
-            let fault = too_deep(self.shown(span), self.limits);
-            self.faults.push(fault);
+            let diagnostic = too_deep(self.shown(span), self.limits);
+            self.diagnostics.push(diagnostic);
             return false;
         }
-        self.open.push(Open {
+        self.open.push(OpenCollection {
             first: self.done.len(),
             start: span.start,
             is_map,
@@ -205,10 +205,10 @@ impl<'a, 't> Builder<'a, 't> {
     }
 
     fn end(&mut self, span: Span) {
-        let open = self.open.pop().expect("the parser ends what it has begun");
+        let open = self.open.pop().expect("the parser closes what it opens");
         if open.is_map {
             for at in (open.first..self.done.len()).step_by(2) {
-                // What is not there is shown at its key.
+                // A missing value is shown at its key.
                 if self.done[at + 1].span.start == self.done[at + 1].span.end {
                     self.done[at + 1].span = self.done[at].span;
                 }
@@ -220,40 +220,42 @@ impl<'a, 't> Builder<'a, 't> {
                 }
             }
         }
-        // The end of a block is where the next token begins, so its last value says where it ends.
+        // The parser ends a block where the next token begins, so the last value determines the
+        // end.
         let last = self.done[open.first..].last().map_or(open.start, |one| one.span.end);
         let end = if open.is_flow { span.end } else { last };
-        // Where a list without brackets begins is not told alike for all; its first value is.
+        // The parser is not consistent about the start of a block list, so the first value
+        // determines it.
         let first_start = self.done[open.first..].first().map(|one| one.span.start);
         let is_block_list = !open.is_flow && !open.is_map;
         let start = first_start.filter(|_| is_block_list).unwrap_or(open.start);
         let first = offset(self.nodes.len());
         let len = offset(self.done.len() - open.first);
         self.nodes.extend(self.done.drain(open.first..));
-        let what = if open.is_map {
-            What::Map { first, n_pairs: len / 2 }
+        let kind = if open.is_map {
+            YamlKind::Map { first, n_pairs: len / 2 }
         } else {
-            What::Seq { first, n_items: len }
+            YamlKind::Seq { first, n_items: len }
         };
-        self.done.push(Node { span: Span { start, end }, what });
+        self.done.push(YamlNode { span: Span { start, end }, kind });
     }
 
-    fn refuse(&mut self, span: Span, message: impl Into<String>) {
-        if self.faults.len() <= self.limits.diagnostics {
-            self.faults.push(Diagnostic::new(Code::InvalidYaml, "", message).at(span));
+    fn reject(&mut self, span: Span, message: impl Into<String>) {
+        if self.diagnostics.len() <= self.limits.diagnostics {
+            self.diagnostics.push(Diagnostic::new(Code::InvalidYaml, "", message).at(span));
         }
     }
 
-    fn refuse_text(&mut self, error: &ScanError) {
+    fn reject_text(&mut self, error: &ScanError) {
         let span = self.at(offset(error.marker().byte_offset().unwrap_or(0)));
-        let fault = match error.kind() {
+        let diagnostic = match error.kind() {
             ErrorKind::RecursionLimitExceeded => too_deep(span, self.limits),
             _ => Diagnostic::new(Code::InvalidYaml, "", error.info()).at(span),
         };
-        self.faults.push(fault);
+        self.diagnostics.push(diagnostic);
     }
 
-    /// The same span if something stands there, else a character beside it.
+    /// The span itself, or the nearest character if the span is empty.
     fn shown(&self, span: Span) -> Span {
         if span.start < span.end { span } else { self.at(span.start) }
     }
@@ -280,7 +282,7 @@ fn too_deep(span: Span, limits: &Limits) -> Diagnostic {
     Diagnostic::new(
         Code::LimitExceeded,
         "",
-        format!("more than {} lists and maps are inside each other", limits.nesting()),
+        format!("lists and maps are nested more than {} levels deep", limits.nesting()),
     )
     .at(span)
 }

@@ -1,34 +1,34 @@
-//! The closed set of findings.
+//! The closed set of diagnostic codes.
 
 use crate::named::named;
 
 named! {
-    /// How bad a finding is. Only an error keeps a graph from running.
+    /// The severity of a diagnostic. Only an error prevents a graph from running.
     pub enum Severity {
         /// The graph cannot run.
         Error = "error",
-        /// It can, but probably not as meant.
+        /// The graph can run, but probably not as intended.
         Warning = "warning",
-        /// Worth knowing.
+        /// Information.
         Info = "info",
-        /// A field is read, and has no effect here.
+        /// A field is accepted, but it has no effect here.
         Advisory = "advisory",
     }
 }
 
 named! {
-    /// Which part of a graph a finding is about.
+    /// The part of a graph that a diagnostic is about.
     #[non_exhaustive]
     pub enum Category {
-        /// Names, and who is connected with whom.
+        /// Names and connections.
         GraphStructure = "graph_structure",
-        /// Lanes and how components are called.
+        /// Lanes, and how components are executed.
         Scheduler = "scheduler",
-        /// What channels keep.
+        /// Channels, and which messages they keep.
         Channel = "channel",
-        /// What flows.
+        /// Payloads of messages.
         Payload = "payload",
-        /// When components are called.
+        /// Triggers: when components are executed.
         Trigger = "trigger",
     }
 }
@@ -36,19 +36,19 @@ named! {
 macro_rules! codes {
     ($( $(#[$meta:meta])* $variant:ident = $name:literal, $severity:ident, $category:ident; )+) => {
         named! {
-            /// What kind of finding it is.
+            /// The kind of problem that a diagnostic reports.
             #[non_exhaustive]
             pub enum Code { $( $(#[$meta])* $variant = $name, )+ }
         }
 
         impl Code {
-            /// How bad it is.
+            /// The severity of the code.
             #[must_use]
             pub const fn severity(self) -> Severity {
                 match self { $( Self::$variant => Severity::$severity, )+ }
             }
 
-            /// What it is about.
+            /// The part of a graph that the code is about.
             #[must_use]
             pub const fn category(self) -> Category {
                 match self { $( Self::$variant => Category::$category, )+ }
@@ -60,27 +60,27 @@ macro_rules! codes {
 codes! {
     /// The text is not UTF-8.
     InvalidEncoding = "invalid_encoding", Error, GraphStructure;
-    /// The text is not YAML, or uses what is not allowed here (anchors, aliases, tags, documents).
+    /// The text is not valid YAML, or uses anchors, aliases, tags or several documents.
     InvalidYaml = "invalid_yaml", Error, GraphStructure;
-    /// There is more of something than the limits allow.
+    /// A limit is exceeded.
     LimitExceeded = "limit_exceeded", Error, GraphStructure;
     /// `schema_version` is not 1.
     UnsupportedSchemaVersion = "unsupported_schema_version", Error, GraphStructure;
-    /// A field that does not exist here.
+    /// A field does not exist here.
     UnknownField = "unknown_field", Error, GraphStructure;
-    /// A field that must be there is not.
+    /// A required field is missing.
     MissingField = "missing_field", Error, GraphStructure;
-    /// A key stands twice in one map.
+    /// A key occurs twice in one map.
     DuplicateKey = "duplicate_key", Error, GraphStructure;
-    /// A value of another type is needed.
+    /// A value has the wrong type.
     WrongType = "wrong_type", Error, GraphStructure;
-    /// A value that the field cannot have.
+    /// A value is not allowed for its field.
     InvalidValue = "invalid_value", Error, GraphStructure;
-    /// An id or an endpoint that cannot be one.
+    /// An id or an endpoint is malformed.
     InvalidIdentifier = "invalid_identifier", Error, GraphStructure;
-    /// An instance of a template that does not exist.
+    /// An instance refers to a template that does not exist.
     UnknownTemplate = "unknown_template", Error, GraphStructure;
-    /// A parameter of a template that is not given, not declared or not used rightly.
+    /// A template parameter is missing, undeclared or misused.
     InvalidTemplateParameter = "invalid_template_parameter", Error, GraphStructure;
     /// An edge, a loop or a dependency names a component that does not exist.
     UnknownComponent = "unknown_component", Error, GraphStructure;
@@ -90,74 +90,74 @@ codes! {
     UnknownLane = "unknown_lane", Error, Scheduler;
     /// A component is of a type that the registry does not have.
     UnknownType = "unknown_type", Error, GraphStructure;
-    /// An id is given twice.
+    /// An id is used twice.
     DuplicateId = "duplicate_id", Error, GraphStructure;
-    /// A setting that the component does not take.
+    /// A setting is unknown to the component, or its value is not allowed.
     InvalidConfig = "invalid_config", Error, GraphStructure;
-    /// `depends_on` goes round.
+    /// `depends_on` has a cycle.
     DependencyCycle = "dependency_cycle", Error, GraphStructure;
-    /// The ends of an edge carry different payloads.
+    /// The two ends of an edge have different payload types.
     PayloadTypeMismatch = "payload_type_mismatch", Error, Payload;
-    /// An input that must be connected is not.
+    /// A required input is not connected.
     MissingRequiredInput = "missing_required_input", Error, GraphStructure;
-    /// An input that may be connected is not.
+    /// An optional input is not connected.
     OptionalInputUnconnected = "optional_input_unconnected", Advisory, GraphStructure;
-    /// The role at the border is not that of the component's type.
+    /// The boundary role does not match the component's type.
     BoundaryRoleMismatch = "boundary_role_mismatch", Error, GraphStructure;
     /// A runnable graph has no input boundary or no output boundary.
     MissingBoundary = "missing_boundary", Error, GraphStructure;
-    /// Several edges end at an input that takes one.
+    /// Several edges end at an input that takes only one.
     PortMultiplicityMismatch = "port_multiplicity_mismatch", Error, GraphStructure;
     /// A cycle of immediate edges that no loop owns.
     ImmediateCycleWithoutLoop = "immediate_cycle_without_loop", Error, GraphStructure;
-    /// A loop that owns a part of a cycle, or more than it.
+    /// A loop contains only a part of a cycle, or components outside of it.
     PartialCompositeLoop = "partial_composite_loop", Error, GraphStructure;
-    /// A loop that owns no cycle.
+    /// A loop contains no cycle.
     DecorativeCompositeLoop = "decorative_composite_loop", Error, GraphStructure;
     /// A loop's fields contradict each other.
     InvalidLoopPolicy = "invalid_loop_policy", Error, GraphStructure;
-    /// Two state edges write one input.
+    /// Two state edges write to the same input.
     MultiStateWriter = "multi_state_writer", Error, Channel;
     /// Fields of an edge's policy contradict each other.
     InvalidChannelPolicy = "invalid_channel_policy", Error, Channel;
-    /// A cycle of blocking edges, which would wait for itself.
+    /// Blocking edges form a cycle and can wait for each other forever.
     BlockingCycle = "blocking_cycle", Error, Channel;
-    /// An immediate edge between lanes that keep their own time.
+    /// An immediate edge connects lanes with different epoch domains.
     ImmediateEdgeCrossesDomains = "immediate_edge_crosses_domains", Error, Scheduler;
-    /// A payload that is moved to several readers.
+    /// A payload that is moved has several readers.
     InvalidMoveOnlyMultireader = "invalid_move_only_multireader", Error, Payload;
-    /// A lane of a type that does not exist.
+    /// A lane has an unknown type.
     UnsupportedLaneType = "unsupported_lane_type", Error, Scheduler;
     /// A lane's fields contradict each other.
     InvalidLanePolicy = "invalid_lane_policy", Error, Scheduler;
-    /// An error policy that does not exist, or that this component cannot have.
+    /// An error policy is unknown, or the component does not support it.
     UnsupportedErrorPolicy = "unsupported_error_policy", Error, Scheduler;
-    /// A component that is called as reentrant and cannot be.
+    /// A component is declared reentrant, but its type is not.
     NotReentrant = "not_reentrant", Error, Scheduler;
-    /// An event source that cannot be.
+    /// An event source is invalid.
     InvalidEventSource = "invalid_event_source", Error, Trigger;
     /// A trigger's fields contradict each other.
     InvalidTriggerPolicy = "invalid_trigger_policy", Error, Trigger;
-    /// A trigger looks at an input that no edge ends at.
+    /// A trigger waits for an input at which no edge ends.
     TriggerMissingInput = "trigger_missing_input", Error, Trigger;
-    /// A trigger looks at an input whose channel cannot make it ready.
+    /// A trigger waits for an input whose channel cannot make the trigger ready.
     IncompatibleTriggerEdgeMode = "incompatible_trigger_edge_mode", Error, Trigger;
-    /// A field of a lane is read, and has no effect.
+    /// A field of a lane is accepted, but has no effect.
     AdvisoryLaneFieldIgnored = "advisory_lane_field_ignored", Advisory, Scheduler;
-    /// A field of a component's execution is read, and has no effect.
+    /// A field of a component's execution is accepted, but has no effect.
     AdvisoryExecutionFieldIgnored = "advisory_execution_field_ignored", Advisory, Scheduler;
-    /// A slow reader holds up its producer or loses messages.
+    /// A slow reader blocks its producer or loses messages.
     BackpressureRisk = "backpressure_risk", Warning, Channel;
-    /// So many messages may wait that they are old when they are read.
+    /// So many messages may be queued that they are old when they are read.
     HighQueueDepthLatencyRisk = "high_queue_depth_latency_risk", Warning, Channel;
     /// Large payloads are copied.
     LargePayloadCopy = "large_payload_copy", Warning, Payload;
-    /// Nothing can make the trigger ready.
+    /// No event can make the trigger ready.
     TriggerNeverReady = "trigger_never_ready", Warning, Trigger;
-    /// Reserved: subgraphs are flattened before anything is checked.
+    /// Reserved. Subgraphs are flattened before the graph is checked.
     SubgraphHiddenCycle = "subgraph_hidden_cycle", Error, GraphStructure;
     /// Reserved.
     DiagnosticNote = "diagnostic_note", Info, GraphStructure;
-    /// Anything else.
+    /// An error without a code of its own.
     GraphValidationError = "graph_validation_error", Error, GraphStructure;
 }

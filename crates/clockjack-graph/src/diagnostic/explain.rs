@@ -1,6 +1,6 @@
-//! A page for each code: what it means, a small file that is wrong, the same repaired, and why the
-//! rule exists. Examples leave out the parts that every file has; [`Page::complete`] adds them, so
-//! that tests can show that the wrong one gives the code and the right one does not.
+//! One page per code: its meaning, a small file with the error, the corrected file, and the reason
+//! for the rule. Examples omit the parts that every file has; [`Page::complete`] adds them, so that
+//! tests can show that the wrong file produces the code and the right file does not.
 
 mod channel;
 mod names;
@@ -9,23 +9,20 @@ mod shape;
 mod text;
 mod trigger;
 
-use alloc::format;
-use alloc::string::String;
-
 use super::Code;
 
-/// What there is to say about a code.
+/// The explanation of a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     /// The code.
     pub code: Code,
-    /// What it means, in a sentence.
+    /// The meaning of the code, in one sentence.
     pub means: &'static str,
-    /// A part of a file that has the fault; empty where none can be shown.
+    /// A part of a file with the error; empty if no file can show the error.
     pub wrong: &'static str,
-    /// The same without it; empty where none can be shown.
+    /// The same part without the error; empty if no file can show the error.
     pub right: &'static str,
-    /// Why there is such a rule.
+    /// The reason for the rule.
     pub why: &'static str,
 }
 
@@ -33,7 +30,7 @@ pub struct Page {
 #[must_use]
 pub fn page(code: Code) -> &'static Page {
     let found = all().find(|page| page.code == code);
-    found.expect("every code has a page, as a test shows")
+    found.expect("a test ensures that every code has a page")
 }
 
 /// All pages.
@@ -43,7 +40,7 @@ pub fn all() -> impl Iterator<Item = &'static Page> {
     chapters.into_iter().flatten()
 }
 
-/// The parts that a file must have, and what they are in an example that does not show them.
+/// The parts that every file must have, with the text to use in an example that omits them.
 const FRAME: [(&str, &str); 5] = [
     ("schema_version:", "schema_version: 1\n"),
     ("graph:", "graph: {name: example, kind: internal_test}\n"),
@@ -53,7 +50,7 @@ const FRAME: [(&str, &str); 5] = [
 ];
 
 impl Page {
-    /// A whole file: an example, and before it what it leaves out.
+    /// Completes an example to a whole file by adding the missing parts in front of it.
     #[must_use]
     pub fn complete(example: &str) -> String {
         let is_there = |key: &str| example.lines().any(|line| line.starts_with(key));
@@ -63,7 +60,7 @@ impl Page {
         out
     }
 
-    /// The page as text for people.
+    /// Formats the page as text for a terminal.
     #[must_use]
     pub fn to_text(&self) -> String {
         let code = self.code;
@@ -83,8 +80,8 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
-/// A page whose example is written once: a line behind `-` is only in the wrong one, a line behind
-/// `+` only in the right one.
+/// Creates a page from one listing: a line marked with `-` occurs only in the wrong example, a line
+/// marked with `+` only in the right one.
 macro_rules! entry {
     ($code:ident, means: $means:literal, $($lines:tt)*) => {
         entry!(@ [$code $means] [] [] $($lines)*)
@@ -112,8 +109,6 @@ use entry;
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
-
     use super::*;
 
     #[test]

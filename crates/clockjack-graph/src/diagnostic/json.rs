@@ -1,21 +1,19 @@
-//! Findings as records for programs: one object for a report, or one line for each finding. Names
-//! of members are those of the contract and stay; new ones may come.
-
-use alloc::string::{String, ToString as _};
-use alloc::vec::Vec;
+//! Diagnostics as JSON: one object per report, or one line per diagnostic. The contract defines the
+//! names of the members. They do not change, but members may be added.
 
 use serde_json::{Value, json};
 
-use super::render::lines::Lines;
-use super::render::place;
-use super::{Diagnostic, Diagnostics};
+use super::{
+    Diagnostic, Diagnostics,
+    render::{line_column, lines::Lines},
+};
 use crate::describe::Span;
 
-/// The version of these records.
+/// The version of the JSON format.
 pub const SCHEMA_VERSION: &str = "1";
 
 impl Diagnostics {
-    /// The report as one JSON value: `ok`, counts, and a record for each finding.
+    /// The report as one JSON value: `ok`, counts, and one record per diagnostic.
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({
@@ -27,14 +25,14 @@ impl Diagnostics {
         })
     }
 
-    /// A record for each finding, in order.
+    /// One record per diagnostic, in order.
     #[must_use]
     pub fn records(&self) -> Vec<Value> {
         let lines = self.source.as_deref().map(|source| Lines::new(&source.text));
         self.list.iter().map(|one| record(one, lines.as_ref())).collect()
     }
 
-    /// A record a line.
+    /// One line per record (NDJSON).
     #[must_use]
     pub fn to_ndjson(&self) -> String {
         self.records().iter().map(|record| record.to_string() + "\n").collect()
@@ -42,7 +40,8 @@ impl Diagnostics {
 }
 
 fn record(one: &Diagnostic, lines: Option<&Lines<'_>>) -> Value {
-    let related = one.also.iter().map(|(at, note)| json!({"span": span(*at, lines), "note": note}));
+    let related =
+        one.related.iter().map(|(at, note)| json!({"span": span(*at, lines), "note": note}));
     let replacement = one.fix.as_ref().map(|fix| {
         json!({
             "span": span(fix.span, lines),
@@ -64,20 +63,20 @@ fn record(one: &Diagnostic, lines: Option<&Lines<'_>>) -> Value {
     })
 }
 
-/// Bytes, and line and column of the first; nothing without a text.
+/// The byte range, and the line and column of its first byte; null without a text.
 fn span(span: Span, lines: Option<&Lines<'_>>) -> Value {
-    let Some((start, _)) = lines.and_then(|lines| place(lines, span)) else { return Value::Null };
+    let Some((start, _)) = lines.and_then(|lines| line_column(lines, span)) else {
+        return Value::Null;
+    };
     json!({ "start": span.start, "end": span.end, "line": start.line, "column": start.column })
 }
 
 #[cfg(test)]
 mod tests {
-    use alloc::sync::Arc;
-    use alloc::vec;
+    use std::sync::Arc;
 
     use super::*;
-    use crate::describe::Source;
-    use crate::diagnostic::Code;
+    use crate::{describe::Source, diagnostic::Code};
 
     fn report() -> Diagnostics {
         let text = "edges:\n  - id: ä1\n    to: snik.in\n";
@@ -86,7 +85,7 @@ mod tests {
         let one = Diagnostic::new(Code::UnknownComponent, "edges.ä1.to", "there is no `snik`")
             .at(span)
             .edge("ä1")
-            .and_at(Span { start: 15, end: 18 }, "this edge")
+            .related_at(Span { start: 15, end: 18 }, "this edge")
             .help("did you mean `sink`?")
             .fix(span, "sink.in");
         let source = Arc::new(Source { name: "a.yaml".into(), text: text.into() });

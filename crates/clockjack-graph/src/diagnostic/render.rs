@@ -1,39 +1,35 @@
-//! Findings as text for people: all of them in one report, each with the lines that it is about,
-//! carets below, what helps, and what to write instead. What a file says is never taken for a
-//! terminal's commands: control characters are shown, not sent.
+//! Diagnostics as text for a terminal: one report that shows, per diagnostic, the source lines with
+//! carets, the help and the suggested replacement. Control characters of the file are escaped, so
+//! that a file cannot send commands to the terminal.
 
 pub(crate) mod lines;
 
-use alloc::borrow::Cow;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec;
-use alloc::vec::Vec;
 use core::fmt::Write as _;
+use std::borrow::Cow;
 
-use annotate_snippets as annotate;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Patch, Snippet};
 
 use super::{Diagnostic, Diagnostics, Severity};
 use crate::describe::{Source, Span};
+use annotate_snippets as annotate;
 use lines::Lines;
 
-/// Whether a text for people has colours.
+/// Whether a text has colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Paint {
-    /// Nothing but text.
+    /// Plain text.
     #[default]
     Plain,
     /// ANSI colours, for a terminal.
     Colour,
 }
 
-/// How findings are shown to people.
+/// How diagnostics are rendered as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renderer {
-    /// With colours or without.
+    /// With or without colours.
     pub paint: Paint,
-    /// Columns of the terminal; longer lines of the file are cut.
+    /// The width of the terminal; longer lines of the file are truncated.
     pub columns: usize,
 }
 
@@ -41,13 +37,13 @@ impl Renderer {
     /// Without colours, 100 columns wide.
     pub const DEFAULT: Self = Self { paint: Paint::Plain, columns: 100 };
 
-    /// The longest line that is shown. Only the place of a longer one is told: it is no text that
-    /// a person wrote.
+    /// The longest line that is shown. Of a longer line, which no person wrote, only the position
+    /// is shown.
     const LINE_LEN_MAX: usize = 4096;
-    /// How many lines away another place may be to be shown in the same picture.
+    /// How many lines apart two locations may be to be shown in one snippet.
     const LINES_APART_MAX: usize = 12;
 
-    /// All findings, and how many there are of each kind.
+    /// Renders all diagnostics, followed by the number of diagnostics per severity.
     #[must_use]
     pub fn render(&self, diagnostics: &Diagnostics) -> String {
         let text = diagnostics.source.as_deref().map(|source| (source, Lines::new(&source.text)));
@@ -62,14 +58,14 @@ impl Renderer {
 
     fn push_one(&self, out: &mut String, one: &Diagnostic, text: Option<&(&Source, Lines<'_>)>) {
         let mut group = level(one.severity)
-            .primary_title(shown(&one.message).into_owned())
+            .primary_title(escaped(&one.message).into_owned())
             .id(one.code.name())
-            .elements(text.map_or_else(Vec::new, |(source, lines)| pictures(one, source, lines)));
+            .elements(text.map_or_else(Vec::new, |(source, lines)| snippets(one, source, lines)));
         if !one.path.is_empty() {
-            group = group.element(Level::NOTE.with_name("at").message(shown(&one.path)));
+            group = group.element(Level::NOTE.with_name("at").message(escaped(&one.path)));
         }
         if let Some(help) = &one.help {
-            group = group.element(Level::HELP.message(shown(help)));
+            group = group.element(Level::HELP.message(escaped(help)));
         }
         let mut report = vec![group];
         if let (Some(fix), Some((source, lines))) = (&one.fix, text) {
@@ -91,7 +87,7 @@ impl Default for Renderer {
 }
 
 impl Diagnostics {
-    /// All findings as text, without colours.
+    /// Renders all diagnostics as text without colours.
     #[must_use]
     pub fn to_text(&self) -> String {
         Renderer::DEFAULT.render(self)
@@ -107,8 +103,8 @@ fn level(severity: Severity) -> Level<'static> {
     }
 }
 
-/// The text with its control characters made visible.
-fn shown(text: &str) -> Cow<'_, str> {
+/// Escapes the control characters of a text.
+fn escaped(text: &str) -> Cow<'_, str> {
     if !text.chars().any(char::is_control) {
         return Cow::Borrowed(text);
     }
@@ -123,38 +119,39 @@ fn shown(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The lines that a finding is about: one picture for what stands together, others for the rest.
-fn pictures<'a>(
+/// The source lines of a diagnostic: one snippet for nearby locations, and one snippet per distant
+/// location.
+fn snippets<'a>(
     one: &'a Diagnostic,
     source: &'a Source,
     lines: &Lines<'a>,
 ) -> Vec<annotate::Element<'a>> {
     if one.span.is_none() {
-        return vec![Origin::path(shown(&source.name)).into()];
+        return vec![Origin::path(escaped(&source.name)).into()];
     }
     let main = lines.range(one.span);
-    let (near, far): (Vec<_>, Vec<_>) = one.also.iter().partition(|(span, _)| {
+    let (near, far): (Vec<_>, Vec<_>) = one.related.iter().partition(|(span, _)| {
         let apart = lines.line_of(lines.range(*span).0).abs_diff(lines.line_of(main.0));
         apart <= Renderer::LINES_APART_MAX
     });
     let near = near.into_iter().map(|(span, note)| (lines.range(*span), note.as_str())).collect();
-    let mut out = vec![picture(source, lines, Some(main), near)];
+    let mut out = vec![snippet(source, lines, Some(main), near)];
     for (span, note) in far {
-        out.push(picture(source, lines, None, vec![(lines.range(*span), note.as_str())]));
+        out.push(snippet(source, lines, None, vec![(lines.range(*span), note.as_str())]));
     }
     out
 }
 
 type Range = (usize, usize);
 
-fn picture<'a>(
+fn snippet<'a>(
     source: &'a Source,
     lines: &Lines<'a>,
     main: Option<Range>,
     notes: Vec<(Range, &'a str)>,
 ) -> annotate::Element<'a> {
     let ranges = || main.iter().chain(notes.iter().map(|(range, _)| range));
-    // A span over many lines would hide what it says: its first line stands for it.
+    // A span of many lines would hide the label, so only its first line is marked.
     let first_line = |(start, end): Range| {
         let stop = source.text[start..end].find('\n').map_or(end, |at| start + at);
         (start, stop)
@@ -164,26 +161,27 @@ fn picture<'a>(
     let (start, end, first) = lines.around(low, high, 0);
     let text = &source.text[start..end];
     if text.lines().any(|line| line.len() > Renderer::LINE_LEN_MAX) {
-        let place = lines.place(main.or(notes.first().map(|(range, _)| *range)).map_or(0, |r| r.0));
-        let origin = Origin::path(shown(&source.name));
+        let place =
+            lines.line_column(main.or(notes.first().map(|(range, _)| *range)).map_or(0, |r| r.0));
+        let origin = Origin::path(escaped(&source.name));
         return origin.line(place.line).char_column(place.column).into();
     }
     let within = |range: Range| {
         let (from, to) = first_line(range);
         from - start..to - start
     };
-    let mut snippet = Snippet::source(text).path(shown(&source.name)).line_start(first);
+    let mut snippet = Snippet::source(text).path(escaped(&source.name)).line_start(first);
     if let Some(main) = main {
         snippet = snippet.annotation(AnnotationKind::Primary.span(within(main)));
     }
     for (range, note) in notes {
         let context = AnnotationKind::Context.span(within(range));
-        snippet = snippet.annotation(context.label(shown(note)));
+        snippet = snippet.annotation(context.label(escaped(note)));
     }
     snippet.into()
 }
 
-/// The text as it would be, if the change is not too long to be looked at.
+/// The text after the suggested change, unless it is too long to read.
 fn suggestion<'a>(fix: &'a super::Fix, source: &'a Source, lines: &Lines<'a>) -> Option<Group<'a>> {
     let (from, to) = lines.range(fix.span);
     let (start, end, first) = lines.around(from, to, 0);
@@ -191,12 +189,12 @@ fn suggestion<'a>(fix: &'a super::Fix, source: &'a Source, lines: &Lines<'a>) ->
     if text.len() > Renderer::LINE_LEN_MAX {
         return None;
     }
-    let patch = Patch::new(from - start..to - start, shown(&fix.replacement));
+    let patch = Patch::new(from - start..to - start, escaped(&fix.replacement));
     let snippet = Snippet::source(text).line_start(first).patch(patch);
     Some(Level::HELP.secondary_title("write instead").element(snippet))
 }
 
-/// `2 errors, 1 warning in cell.yaml`; nothing if there is nothing to count.
+/// Appends a summary such as `2 errors, 1 warning in cell.yaml`; nothing without diagnostics.
 fn push_counts(out: &mut String, list: &[Diagnostic], name: Option<&str>) {
     let mut parts = Vec::new();
     for severity in Severity::ALL {
@@ -216,19 +214,22 @@ fn push_counts(out: &mut String, list: &[Diagnostic], name: Option<&str>) {
     }
     out.push_str(&parts.join(", "));
     if let Some(name) = name {
-        let written = write!(out, " in {}", shown(name));
-        written.expect("a string takes everything");
+        let written = write!(out, " in {}", escaped(name));
+        written.expect("writing to a string cannot fail");
     }
     out.push('\n');
 }
 
-/// Where a span begins, for records of other forms.
-pub(crate) fn place(lines: &Lines<'_>, span: Span) -> Option<(lines::Place, lines::Place)> {
+/// The line and column of both ends of a span, for the other output formats.
+pub(crate) fn line_column(
+    lines: &Lines<'_>,
+    span: Span,
+) -> Option<(lines::LineColumn, lines::LineColumn)> {
     if span.is_none() {
         return None;
     }
     let (start, end) = lines.range(span);
-    Some((lines.place(start), lines.place(end)))
+    Some((lines.line_column(start), lines.line_column(end)))
 }
 
 #[cfg(test)]

@@ -1,21 +1,18 @@
-//! Findings as a SARIF 2.1.0 log, which code hosts and editors show beside the lines. It says what
-//! the other forms say, in the words of that standard; columns count characters.
+//! Diagnostics as a SARIF 2.1.0 log, which code hosts and editors show next to the source lines.
+//! The log contains the same information as the other formats; columns count characters.
 
-use alloc::collections::BTreeSet;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::explain;
-use super::render::lines::Lines;
-use super::render::place;
-use super::{Code, Diagnostic, Diagnostics, Severity};
+use super::{
+    Code, Diagnostic, Diagnostics, Severity, explain,
+    render::{line_column, lines::Lines},
+};
 use crate::describe::{Source, Span};
 
 impl Diagnostics {
-    /// The report as a SARIF log of one run.
+    /// The report as a SARIF log with one run.
     #[must_use]
     pub fn to_sarif(&self) -> Value {
         let text = self.source.as_deref().map(|source| (source, Lines::new(&source.text)));
@@ -73,7 +70,7 @@ fn result(one: &Diagnostic, codes: &[Code], text: Option<&(&Source, Lines<'_>)>)
         if let Some(physical) = physical(source, lines, one.span) {
             location["physicalLocation"] = physical;
         }
-        let related = one.also.iter().filter_map(|(span, note)| {
+        let related = one.related.iter().filter_map(|(span, note)| {
             let physical = physical(source, lines, *span)?;
             Some(json!({"physicalLocation": physical, "message": {"text": note}}))
         });
@@ -104,7 +101,7 @@ fn physical(source: &Source, lines: &Lines<'_>, span: Span) -> Option<Value> {
 }
 
 fn region(lines: &Lines<'_>, span: Span) -> Option<Value> {
-    let (start, end) = place(lines, span)?;
+    let (start, end) = line_column(lines, span)?;
     Some(json!({
         "startLine": start.line,
         "startColumn": start.column,
@@ -115,7 +112,7 @@ fn region(lines: &Lines<'_>, span: Span) -> Option<Value> {
     }))
 }
 
-/// The name of a file as a reference of RFC 3986: what has a meaning there is escaped.
+/// A file name as a URI reference (RFC 3986), with reserved characters escaped.
 fn uri(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -132,8 +129,7 @@ fn uri(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use alloc::sync::Arc;
-    use alloc::vec;
+    use std::sync::Arc;
 
     use super::*;
 
@@ -146,7 +142,7 @@ mod tests {
             .fix(span, "sink.in");
         let second = Diagnostic::new(Code::LargePayloadCopy, "edges.ä1", "frames are copied")
             .at(Span { start: 15, end: 18 })
-            .and_at(span, "read here");
+            .related_at(span, "read here");
         let third = Diagnostic::new(Code::UnknownComponent, "graph", "in no text");
         let source = Arc::new(Source { name: "my graphs/a.yaml".into(), text: text.into() });
         Diagnostics { source: Some(source), list: vec![first, second, third] }.to_sarif()

@@ -1,25 +1,26 @@
-//! A component of which only itself knows the type.
+//! Type-erased components.
 
-use alloc::boxed::Box;
-use alloc::sync::Arc;
+use std::sync::Arc;
 
 use clockjack_exec::Failure;
 
-use crate::component::{Binder, Config, ConfigError, Execute, ExecuteShared, Snapshot};
-use crate::run::GraphContext;
+use crate::{
+    component::{Binder, Config, ConfigError, Execute, ExecuteShared, Snapshot},
+    run::GraphContext,
+};
 
-/// A component, as the run has it.
-pub(crate) enum Body {
+/// A type-erased component, as the run stores it.
+pub(crate) enum ErasedComponent {
     /// One invocation at a time.
-    Own(Box<dyn Node>),
-    /// Invocations may overlap. What changes it needs it alone, so it comes between them.
-    Shared(Arc<dyn SharedNode>),
-    /// It was taken down.
-    Gone,
+    Exclusive(Box<dyn ErasedNode>),
+    /// Invocations may overlap. Operations that need exclusive access run between invocations.
+    Shared(Arc<dyn ErasedSharedNode>),
+    /// The component was removed.
+    Removed,
 }
 
-/// What can be done with any component, one at a time.
-pub(crate) trait Node: Send {
+/// The operations of any component, with exclusive access.
+pub(crate) trait ErasedNode: Send {
     fn bind(&mut self, ports: &mut Binder<'_>);
     fn configure(&mut self, config: &Config) -> Result<(), ConfigError>;
     fn validate_config(&self, config: &Config) -> Result<(), ConfigError>;
@@ -31,21 +32,21 @@ pub(crate) trait Node: Send {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure>;
 }
 
-/// The same for one whose invocations may overlap.
-pub(crate) trait SharedNode: Node + Sync {
+/// The additional operation of a component whose invocations may overlap.
+pub(crate) trait ErasedSharedNode: ErasedNode + Sync {
     fn execute_shared(&self, cx: &mut GraphContext<'_>) -> Result<(), Failure>;
 }
 
-/// A component that is called one at a time.
-pub(crate) struct Own<C>(C);
+/// A component with one invocation at a time.
+pub(crate) struct ExclusiveComponent<C>(C);
 
-impl<C: Execute> Own<C> {
-    pub(crate) fn boxed(component: C) -> Box<dyn Node> {
+impl<C: Execute> ExclusiveComponent<C> {
+    pub(crate) fn boxed(component: C) -> Box<dyn ErasedNode> {
         Box::new(Self(component))
     }
 }
 
-impl<C: Execute> Node for Own<C> {
+impl<C: Execute> ErasedNode for ExclusiveComponent<C> {
     fn bind(&mut self, ports: &mut Binder<'_>) {
         self.0.bind(ports);
     }
@@ -84,15 +85,15 @@ impl<C: Execute> Node for Own<C> {
 }
 
 /// A component whose invocations may overlap.
-pub(crate) struct Shared<C>(C);
+pub(crate) struct SharedComponent<C>(C);
 
-impl<C: ExecuteShared> Shared<C> {
-    pub(crate) fn counted(component: C) -> Arc<dyn SharedNode> {
+impl<C: ExecuteShared> SharedComponent<C> {
+    pub(crate) fn in_arc(component: C) -> Arc<dyn ErasedSharedNode> {
         Arc::new(Self(component))
     }
 }
 
-impl<C: ExecuteShared> Node for Shared<C> {
+impl<C: ExecuteShared> ErasedNode for SharedComponent<C> {
     fn bind(&mut self, ports: &mut Binder<'_>) {
         self.0.bind(ports);
     }
@@ -130,7 +131,7 @@ impl<C: ExecuteShared> Node for Shared<C> {
     }
 }
 
-impl<C: ExecuteShared> SharedNode for Shared<C> {
+impl<C: ExecuteShared> ErasedSharedNode for SharedComponent<C> {
     fn execute_shared(&self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         self.0.execute(cx)
     }

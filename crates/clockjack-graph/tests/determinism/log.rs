@@ -1,4 +1,4 @@
-//! Reads a commit log, to tell where two of them part.
+//! Reads commit logs, to find where two of them differ.
 
 /// The records of a log, as text.
 fn records(log: &[u8]) -> Vec<String> {
@@ -35,7 +35,7 @@ fn number(rest: &mut &[u8]) -> u64 {
     }
 }
 
-/// Where two logs part, with what came before.
+/// Where two logs differ, with what came before.
 pub(crate) fn first_difference(one: &[u8], other: &[u8]) -> String {
     let (one, other) = (records(one), records(other));
     let at = one.iter().zip(&other).take_while(|(a, b)| a == b).count();

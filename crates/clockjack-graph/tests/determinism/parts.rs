@@ -1,14 +1,17 @@
-//! Components whose results are a digest of all they see, and that take a different time in each
-//! run. Nothing here looks at a clock: the delays come from a number that the runner sets.
+//! Components whose results are a digest of everything they see, and that take a different time in
+//! each run. Nothing here reads a clock: the delays come from a number that the runner sets.
 
-use core::hint::spin_loop;
-use core::sync::atomic::{AtomicU64, Ordering};
-use std::panic::resume_unwind;
-use std::thread::yield_now;
+use core::{
+    hint::spin_loop,
+    sync::atomic::{AtomicU64, Ordering},
+};
+use std::{panic::resume_unwind, thread::yield_now};
 
-use clockjack_graph::describe::Domain;
-use clockjack_graph::testing::{Conduct, Fittings, Ports, is_multiple, mix, task};
-use clockjack_graph::{Failure, GraphContext, Stamp};
+use clockjack_graph::{
+    Failure, GraphContext, Stamp,
+    describe::Domain,
+    testing::{Ports, TestComponentConfig, TestLogic, is_multiple, mix, task},
+};
 
 /// What the delays of a run are drawn from: the results must not depend on it.
 static DELAYS: AtomicU64 = AtomicU64::new(0);
@@ -16,8 +19,8 @@ static DELAYS: AtomicU64 = AtomicU64::new(0);
 /// Components that take their time now.
 static AT_WORK: AtomicU64 = AtomicU64::new(0);
 
-/// How often a component may still look whether another has come to work beside it. A thread that
-/// is to do so must be woken first, and most calls would be over by then.
+/// How often a component may still check whether another one runs concurrently. A thread for it
+/// must be woken first, and most calls would be over by then.
 static PATIENCE: AtomicU64 = AtomicU64::new(0);
 
 /// Lets the components of the next run take other times, and wait so often for company.
@@ -73,12 +76,16 @@ fn look(ports: Ports, cx: &mut GraphContext<'_>, mut digest: u64) -> u64 {
 }
 
 /// Publishes and does what the habits say.
-fn act(fittings: Fittings, cx: &mut GraphContext<'_>, digest: u64) -> Result<u64, Failure> {
-    let Fittings { habits, ports } = fittings;
+fn act(
+    config: TestComponentConfig,
+    cx: &mut GraphContext<'_>,
+    digest: u64,
+) -> Result<u64, Failure> {
+    let TestComponentConfig { behavior, ports } = config;
     let mut digest = digest;
     let halved = cx.latest(ports.a).map_or(digest % 64, |value| value % 64 / 2);
-    for nth in 0..habits.burst.max(1) {
-        let value = if habits.halves { halved } else { mix(digest, nth) };
+    for nth in 0..behavior.burst.max(1) {
+        let value = if behavior.halves { halved } else { mix(digest, nth) };
         let refused = if is_multiple(digest, 2) {
             let ns = cx.epoch() * 1_000_000 + digest % 5_000_000;
             let stamp = Stamp { domain: Domain::Steady, ns };
@@ -95,21 +102,21 @@ fn act(fittings: Fittings, cx: &mut GraphContext<'_>, digest: u64) -> Result<u64
         let text = format!("{}:{digest:x}", cx.component_id());
         digest = mix(digest, u64::from(cx.publish(ports.text, text).is_err()));
     }
-    if is_multiple(digest, habits.tasks) {
+    if is_multiple(digest, behavior.tasks) {
         let n_polls = mix(DELAYS.load(Ordering::Relaxed), digest) % 5;
         let refused = cx.submit_task(ports.done, task(!digest, n_polls)).is_err();
         digest = mix(digest, u64::from(refused));
     }
-    if habits.reports {
+    if behavior.reports {
         #[expect(clippy::cast_precision_loss, reason = "it is below a hundred")]
         let residual = (digest % 100) as f64;
         cx.report_loop_convergence(is_multiple(digest, 5), Some(residual), "reported");
     }
     dawdle(cx);
-    if is_multiple(digest, habits.fails) {
+    if is_multiple(digest, behavior.fails) {
         return Err(Failure::msg(format!("told to fail: {digest:x}")));
     }
-    if is_multiple(digest, habits.panics) {
+    if is_multiple(digest, behavior.panics) {
         // It goes past the hook, which would print it.
         resume_unwind(Box::new("told to panic"));
     }
@@ -119,11 +126,15 @@ fn act(fittings: Fittings, cx: &mut GraphContext<'_>, digest: u64) -> Result<u64
 /// Components that look, act and take their time.
 pub(crate) struct Digests;
 
-impl Conduct for Digests {
-    type Luggage = ();
+impl TestLogic for Digests {
+    type Resources = ();
 
-    fn call(fittings: Fittings, cx: &mut GraphContext<'_>, digest: u64) -> Result<u64, Failure> {
-        let seen = look(fittings.ports, cx, digest);
-        act(fittings, cx, seen)
+    fn call(
+        config: TestComponentConfig,
+        cx: &mut GraphContext<'_>,
+        digest: u64,
+    ) -> Result<u64, Failure> {
+        let seen = look(config.ports, cx, digest);
+        act(config, cx, seen)
     }
 }

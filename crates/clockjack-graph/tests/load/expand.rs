@@ -1,7 +1,9 @@
-//! Subgraphs, templates and instances: what they become, and what is wrong with them.
+//! Subgraphs, templates and instances: what they expand to, and their errors.
 
-use clockjack_graph::describe::{ConfigValue, EdgeSpec, GraphSpec};
-use clockjack_graph::{Code, GraphFile, Limits};
+use clockjack_graph::{
+    Code, GraphFile, Limits,
+    describe::{ConfigValue, EdgeSpec, GraphSpec},
+};
 
 const HEAD: &str = "\
 schema_version: 1
@@ -29,21 +31,21 @@ templates:
 
 fn parse(rest: &str) -> GraphSpec {
     let text = format!("{HEAD}{rest}");
-    GraphFile::parse("text", &text).unwrap_or_else(|told| panic!("{told:#?}")).into_spec()
+    GraphFile::parse("text", &text).unwrap_or_else(|reported| panic!("{reported:#?}")).into_spec()
 }
 
 #[track_caller]
 fn faults(rest: &str, want: &[(Code, &str)]) -> Vec<clockjack_graph::Diagnostic> {
     let text = format!("{HEAD}{rest}");
-    let told = GraphFile::parse("text", &text).expect_err("it is wrong").list;
+    let reported = GraphFile::parse("text", &text).expect_err("it is wrong").list;
     let slice = |one: &clockjack_graph::Diagnostic| {
         text[one.span.start as usize..one.span.end as usize].to_owned()
     };
-    let found: Vec<(Code, String)> = told.iter().map(|one| (one.code, slice(one))).collect();
+    let found: Vec<(Code, String)> = reported.iter().map(|one| (one.code, slice(one))).collect();
     let want: Vec<(Code, String)> =
         want.iter().map(|(code, text)| (*code, (*text).into())).collect();
-    assert_eq!(found, want, "{told:#?}");
-    told
+    assert_eq!(found, want, "{reported:#?}");
+    reported
 }
 
 #[test]
@@ -98,9 +100,9 @@ fn an_instance_has_its_values_in_the_place_of_parameters() {
     assert_eq!(graph.loops[1].order, ["right.out", "right.in"]);
     assert_eq!(graph.hierarchy[1].template.as_deref(), Some("pair"));
     // Spans are those of the template's text.
-    assert_eq!(graph.components[0].marks, graph.components[2].marks);
-    assert!(!graph.components[0].marks.get("id").is_none());
-    // And the same text gives the same graph.
+    assert_eq!(graph.components[0].spans, graph.components[2].spans);
+    assert!(!graph.components[0].spans.get("id").is_none());
+    // The same text gives the same graph.
     assert_eq!(graph, parse(&rest));
 }
 
@@ -148,20 +150,20 @@ fn wrong_instances_are_told() {
     let check = |instances: &str, want: &[(Code, &str)]| {
         faults(&format!("{TEMPLATE}template_instances: {instances}\n"), want)
     };
-    let told = check(
+    let reported = check(
         "[{id: i, template: pairs, parameters: {gain: 1, who: x}}]",
         &[(UnknownTemplate, "pairs")],
     );
-    assert_eq!(told[0].help.as_deref(), Some("did you mean `pair`?"));
+    assert_eq!(reported[0].help.as_deref(), Some("did you mean `pair`?"));
     check(
         "[{id: i, template: pair, parameters: {gain: 1}}]",
         &[(InvalidTemplateParameter, "pair")],
     );
-    let told = check(
+    let reported = check(
         "[{id: i, template: pair, parameters: {gain: 1, who: x, gains: 2}}]",
         &[(InvalidTemplateParameter, "gains")],
     );
-    assert_eq!(told[0].help.as_deref(), Some("did you mean `gain`?"));
+    assert_eq!(reported[0].help.as_deref(), Some("did you mean `gain`?"));
     check("[{id: i, template: pair, parameters: {gain: 1, who: [x]}}]", &[(WrongType, "[x]")]);
     check("[{id: i, template: pair, parameters: {gain: 1, who: }}]", &[(WrongType, "who")]);
     let two = "{id: i, template: pair, parameters: {gain: 1, who: x}}";
@@ -174,9 +176,9 @@ fn a_value_that_does_not_fit_is_told_in_the_template_with_the_instance() {
   - {id: one, template: pair, parameters: {gain: 1, who: x}}
   - {id: bad, template: pair, parameters: {gain: much, who: x}}
 ";
-    let told = faults(&format!("{TEMPLATE}{instances}"), &[(Code::WrongType, "'{{gain}}'")]);
-    assert_eq!(told[0].path, "templates.pair.edges.e.policy.capacity");
-    let (span, note) = &told[0].also[0];
+    let reported = faults(&format!("{TEMPLATE}{instances}"), &[(Code::WrongType, "'{{gain}}'")]);
+    assert_eq!(reported[0].path, "templates.pair.edges.e.policy.capacity");
+    let (span, note) = &reported[0].related[0];
     let text = format!("{HEAD}{TEMPLATE}{instances}");
     assert_eq!(&text[span.start as usize..span.end as usize], "bad");
     assert_eq!(note, "in this instance of the template");
@@ -204,11 +206,11 @@ templates:
   - {id: i, template: t, parameters: {p: delay}}
   - {id: j, template: t, parameters: {p: delay}}
 ";
-    let told = faults(
+    let reported = faults(
         &format!("{wrong}{used}"),
         &[want[0], want[1], want[2], (Code::WrongType, "'{{p}}'")],
     );
-    assert_eq!(told.len(), 4);
+    assert_eq!(reported.len(), 4);
 }
 
 #[test]
@@ -263,9 +265,9 @@ fn instances_cannot_come_to_more_than_the_limits() {
         (Limits { expanded_bytes: 1000, ..Limits::DEFAULT }, "more than 1000 bytes"),
         (Limits { groups: 2, ..Limits::DEFAULT }, "3 template_instances"),
     ] {
-        let told = limits(set, &three);
-        assert_eq!(told.len(), 1, "{told:#?}");
-        assert_eq!(told[0].code, Code::LimitExceeded);
-        assert!(told[0].message.contains(what), "{}", told[0].message);
+        let reported = limits(set, &three);
+        assert_eq!(reported.len(), 1, "{reported:#?}");
+        assert_eq!(reported[0].code, Code::LimitExceeded);
+        assert!(reported[0].message.contains(what), "{}", reported[0].message);
     }
 }

@@ -1,10 +1,10 @@
-//! Every fault of a text that the loader can tell, and the piece of text that it points at.
+//! Every error that the loader can report, and the part of the text that it points at.
 
 use clockjack_graph::{Code, Diagnostics, GraphFile};
 
 use super::texts::MINIMAL;
 
-/// The minimal text with a change, its faults as code and piece of text.
+/// The errors of the minimal text after a change, as codes and parts of the text.
 #[track_caller]
 fn check(what: &str, instead: &str, want: &[(Code, &str)]) -> Diagnostics {
     assert!(MINIMAL.contains(what), "{what:?} is not in the text");
@@ -13,48 +13,49 @@ fn check(what: &str, instead: &str, want: &[(Code, &str)]) -> Diagnostics {
 
 #[track_caller]
 fn check_text(text: &str, want: &[(Code, &str)]) -> Diagnostics {
-    let told = GraphFile::parse("text", text).expect_err("it is wrong");
-    let source = &told.source.as_ref().expect("it has a text").text;
-    let found: Vec<(Code, &str)> = told
+    let reported = GraphFile::parse("text", text).expect_err("it is wrong");
+    let source = &reported.source.as_ref().expect("it has a text").text;
+    let found: Vec<(Code, &str)> = reported
         .list
         .iter()
         .map(|one| (one.code, &source[one.span.start as usize..one.span.end as usize]))
         .collect();
     assert_eq!(found, want, "in\n{text}");
-    told
+    reported
 }
 
-fn help(told: &Diagnostics) -> &str {
-    told.list[0].help.as_deref().unwrap_or_default()
+fn help(reported: &Diagnostics) -> &str {
+    reported.list[0].help.as_deref().unwrap_or_default()
 }
 
-fn fixed(told: &Diagnostics) -> String {
-    let fix = told.list[0].fix.as_ref().expect("it can be repaired");
-    let mut text = told.source.as_ref().expect("it has a text").text.clone();
+fn fixed(reported: &Diagnostics) -> String {
+    let fix = reported.list[0].fix.as_ref().expect("it can be repaired");
+    let mut text = reported.source.as_ref().expect("it has a text").text.clone();
     text.replace_range(fix.span.start as usize..fix.span.end as usize, &fix.replacement);
     text
 }
 
 #[test]
 fn an_unknown_field_is_told_with_the_nearest_name_and_a_repair() {
-    let told = check(
+    let reported = check(
         "    kind: immediate",
         "    knd: immediate",
         &[(Code::MissingField, "id"), (Code::UnknownField, "knd")],
     );
-    let unknown = &told.list[1];
+    let unknown = &reported.list[1];
     assert_eq!(unknown.help.as_deref(), Some("did you mean `kind`?"));
     assert_eq!(unknown.fix.as_ref().map(|fix| fix.replacement.as_str()), Some("kind"));
     assert_eq!(unknown.path, "edges.e");
-    let told =
+    let reported =
         check("  name: tiny", "  name: tiny\n  colour: red", &[(Code::UnknownField, "colour")]);
-    assert_eq!(help(&told), "the fields here are name, kind, config, clock");
+    assert_eq!(help(&reported), "the fields here are name, kind, config, clock");
 }
 
 #[test]
 fn a_repair_never_repeats_a_field_that_is_there() {
-    let told = check("    to: b.in", "    to: b.in\n    too: b.in", &[(Code::UnknownField, "too")]);
-    assert_eq!(told.list[0].fix, None);
+    let reported =
+        check("    to: b.in", "    to: b.in\n    too: b.in", &[(Code::UnknownField, "too")]);
+    assert_eq!(reported.list[0].fix, None);
 }
 
 #[test]
@@ -77,9 +78,9 @@ fn a_repaired_text_is_right() {
         ),
         ("name: tiny", "name: 12", Code::WrongType, "12"),
     ] {
-        let told = check(what, wrong, &[(code, token)]);
-        let text = fixed(&told);
-        GraphFile::parse("fixed", &text).unwrap_or_else(|told| panic!("{told} in\n{text}"));
+        let reported = check(what, wrong, &[(code, token)]);
+        let text = fixed(&reported);
+        GraphFile::parse("fixed", &text).unwrap_or_else(|reported| panic!("{reported} in\n{text}"));
     }
 }
 
@@ -91,9 +92,9 @@ fn a_key_that_stands_twice_is_told_with_the_first() {
         ("    type: count", "    type: count\n    config: {k: 1, k: 2}", "k"),
         ("    type: count", "    type: count\n    config: {m: {k: 1, k: 2}}", "k"),
     ] {
-        let told = check(what, instead, &[(Code::DuplicateKey, token)]);
-        assert_eq!(told.list[0].also.len(), 1);
-        assert!(told.list[0].also[0].0.start < told.list[0].span.start);
+        let reported = check(what, instead, &[(Code::DuplicateKey, token)]);
+        assert_eq!(reported.list[0].related.len(), 1);
+        assert!(reported.list[0].related[0].0.start < reported.list[0].span.start);
     }
 }
 
@@ -119,12 +120,12 @@ fn values_of_other_types_are_told() {
     ] {
         check(what, instead, &[want]);
     }
-    let told = check(
+    let reported = check(
         "edges:\n  - id: e\n    kind: immediate\n    from: a.out\n    to: b.in\n",
         "edges:\n",
         &[(WrongType, "edges")],
     );
-    assert_eq!(help(&told), "an empty list is `[]`");
+    assert_eq!(help(&reported), "an empty list is `[]`");
 }
 
 #[test]
@@ -151,10 +152,10 @@ fn values_out_of_range_are_told() {
 
 #[test]
 fn names_that_do_not_exist_are_told_with_those_that_do() {
-    let told = check("immediate", "sometimes", &[(Code::InvalidValue, "sometimes")]);
+    let reported = check("immediate", "sometimes", &[(Code::InvalidValue, "sometimes")]);
     let want = "`sometimes` is not one of immediate, delay, state, async";
-    assert_eq!(told.list[0].message, want);
-    assert_eq!(told.list[0].path, "edges.e.kind");
+    assert_eq!(reported.list[0].message, want);
+    assert_eq!(reported.list[0].path, "edges.e.kind");
     check("event_loop", "fibers", &[(Code::UnsupportedLaneType, "fibers")]);
     check(
         "      lane: main\n  - id: b",
@@ -163,8 +164,8 @@ fn names_that_do_not_exist_are_told_with_those_that_do() {
     );
     for name in ["action_goal", "action_cancel"] {
         let instead = format!("    type: count\n    event_sources: [{{type: {name}}}]");
-        let told = check("    type: count", &instead, &[(Code::InvalidEventSource, name)]);
-        assert_eq!(help(&told), "this name is reserved");
+        let reported = check("    type: count", &instead, &[(Code::InvalidEventSource, name)]);
+        assert_eq!(help(&reported), "this name is reserved");
     }
 }
 
@@ -207,7 +208,7 @@ fn all_faults_of_a_text_are_told_at_once_in_its_order() {
         .replace("id: b", "id: b b")
         .replace("kind: immediate", "kind: now")
         .replace("to: b.in", "to: b\n    policy: {capacity: many, capacity: 2}");
-    let told = check_text(
+    let reported = check_text(
         &text,
         &[
             (Code::UnsupportedSchemaVersion, "3"),
@@ -221,8 +222,8 @@ fn all_faults_of_a_text_are_told_at_once_in_its_order() {
             (Code::DuplicateKey, "capacity"),
         ],
     );
-    assert_eq!(told.list[7].path, "edges.e.policy.capacity");
-    assert!(told.to_string().contains("and 8 more faults"), "{told}");
+    assert_eq!(reported.list[7].path, "edges.e.policy.capacity");
+    assert!(reported.to_string().contains("and 8 more errors"), "{reported}");
 }
 
 #[test]
@@ -259,10 +260,11 @@ fn what_is_no_map_is_told() {
 #[test]
 fn bytes_that_are_no_text_are_told_where_they_are() {
     let limits = clockjack_graph::Limits::DEFAULT;
-    let told = GraphFile::parse_bytes("bytes", b"graph: \xff\xfe", &limits).expect_err("no text");
-    assert_eq!(told.list[0].code, Code::InvalidEncoding);
-    assert_eq!((told.list[0].span.start, told.list[0].span.end), (7, 10));
-    assert_eq!(told.list[0].message, "byte 7 is 0xff, which is not UTF-8");
+    let reported =
+        GraphFile::parse_bytes("bytes", b"graph: \xff\xfe", &limits).expect_err("no text");
+    assert_eq!(reported.list[0].code, Code::InvalidEncoding);
+    assert_eq!((reported.list[0].span.start, reported.list[0].span.end), (7, 10));
+    assert_eq!(reported.list[0].message, "byte 7 (0xff) is not valid UTF-8");
 }
 
 #[test]
@@ -270,14 +272,14 @@ fn an_examination_tells_what_the_compiler_finds_too() {
     let examine = |text: &str| {
         let registry = clockjack_graph::Registry::new();
         let limits = clockjack_graph::Limits::DEFAULT;
-        let told = GraphFile::examine("text", text.as_bytes(), &limits, &registry);
-        told.list.into_iter().map(|one| one.code).collect::<Vec<Code>>()
+        let reported = GraphFile::examine("text", text.as_bytes(), &limits, &registry);
+        reported.list.into_iter().map(|one| one.code).collect::<Vec<Code>>()
     };
     let wrong = MINIMAL.replace("name: tiny", "name: tiny\n  colour: red");
-    let told = examine(&wrong.replacen("lane: main", "lane: mian", 1));
-    assert!(told.contains(&Code::UnknownField), "{told:?}");
-    assert!(told.contains(&Code::UnknownLane), "{told:?}");
-    // An edge that could not be read would seem to be missing, so nothing more is said.
-    let told = examine(&wrong.replacen("lane: main", "lane: mian", 1).replace("a.out", "a"));
-    assert_eq!(told, [Code::UnknownField, Code::InvalidIdentifier]);
+    let reported = examine(&wrong.replacen("lane: main", "lane: mian", 1));
+    assert!(reported.contains(&Code::UnknownField), "{reported:?}");
+    assert!(reported.contains(&Code::UnknownLane), "{reported:?}");
+    // An edge that could not be read would seem to be missing, so nothing else is reported.
+    let reported = examine(&wrong.replacen("lane: main", "lane: mian", 1).replace("a.out", "a"));
+    assert_eq!(reported, [Code::UnknownField, Code::InvalidIdentifier]);
 }

@@ -1,17 +1,17 @@
-//! Whatever comes, the loader ends soon and says what is wrong.
+//! Hostile input: the loader finishes quickly and reports what is wrong.
 
 use clockjack_graph::{GraphFile, Limits};
 use proptest::prelude::*;
 
 use super::texts::{EVERYTHING, MINIMAL};
 
-/// Loads bytes of any kind: the entry of the fuzzer.
+/// Loads arbitrary bytes: the entry point of the fuzzer.
 fn load(bytes: &[u8]) {
     let limits = Limits { diagnostics: 50, ..Limits::DEFAULT };
-    if let Err(told) = GraphFile::parse_bytes("bytes", bytes, &limits) {
-        assert!(told.n_errors() > 0);
-        let text = &told.source.as_ref().expect("there is a text").text;
-        for one in &told.list {
+    if let Err(reported) = GraphFile::parse_bytes("bytes", bytes, &limits) {
+        assert!(reported.n_errors() > 0);
+        let text = &reported.source.as_ref().expect("there is a text").text;
+        for one in &reported.list {
             let (start, end) = (one.span.start as usize, one.span.end as usize);
             assert!(text.get(start..end).is_some(), "{one:#?}");
         }
@@ -69,7 +69,7 @@ fn long_texts_of_one_piece_are_told() {
         "\\",
         "\u{85}",
     ];
-    // Long enough for what grows faster than the text to show, short enough for a slow build.
+    // Long enough to show superlinear growth, short enough for a slow build.
     const BYTES: usize = 1 << 15;
     for piece in PIECES {
         for head in ["", "[", "\"", "a: |\n  ", "schema_version: 1\ncomponents:\n", MINIMAL] {

@@ -1,19 +1,19 @@
-//! Every limit: what is just within it is read, what is just beyond it is told.
+//! Every limit: a text just within it is read, and one just beyond it is reported.
 
 use clockjack_graph::{Code, GraphFile, Limits};
 
 use super::texts::MINIMAL;
 
-/// The text is right within `enough`, and has one fault within `less`.
+/// The text is valid with the limits `enough`, and has one error with the limits `less`.
 #[track_caller]
 fn check(text: &str, enough: Limits, less: Limits, token: &str) {
-    if let Err(told) = GraphFile::parse_with("text", text, &enough) {
-        panic!("{told:#?}");
+    if let Err(reported) = GraphFile::parse_with("text", text, &enough) {
+        panic!("{reported:#?}");
     }
-    let told = GraphFile::parse_with("text", text, &less).expect_err("it is beyond the limit");
-    assert_eq!(told.list.len(), 1, "{told:#?}");
-    let one = &told.list[0];
-    let source = &told.source.as_ref().expect("it has a text").text;
+    let reported = GraphFile::parse_with("text", text, &less).expect_err("it is beyond the limit");
+    assert_eq!(reported.list.len(), 1, "{reported:#?}");
+    let one = &reported.list[0];
+    let source = &reported.source.as_ref().expect("it has a text").text;
     let slice = &source[one.span.start as usize..one.span.end as usize];
     assert_eq!((one.code, slice), (Code::LimitExceeded, token), "{}", one.message);
 }
@@ -43,8 +43,8 @@ fn a_file_is_read_no_further() {
     let (enough, less) = (read(MINIMAL.len()), read(10));
     std::fs::remove_file(&path).expect("it was just written");
     enough.expect("it is right");
-    let told = less.expect_err("it is too long").to_string();
-    assert!(told.contains("longer than 10 bytes"), "{told}");
+    let reported = less.expect_err("it is too long").to_string();
+    assert!(reported.contains("longer than 10 bytes"), "{reported}");
 }
 
 #[test]
@@ -108,20 +108,20 @@ fn lists_and_maps_are_not_deeper_anywhere() {
     let nesting = |nesting| Limits { nesting, ..D };
     check(MINIMAL, nesting(4), nesting(3), "l");
     let deep = format!("a: {}", "[".repeat(100));
-    let told = GraphFile::parse("deep", &deep).expect_err("it is too deep");
-    assert_eq!(told.list[0].code, Code::LimitExceeded);
+    let reported = GraphFile::parse("deep", &deep).expect_err("it is too deep");
+    assert_eq!(reported.list[0].code, Code::LimitExceeded);
     let mixed = format!("a:\n{}{}{}", "- ".repeat(40), "[".repeat(40), "]".repeat(40));
-    let told = GraphFile::parse("mixed", &mixed).expect_err("it is too deep");
-    assert_eq!(told.list[0].code, Code::LimitExceeded);
+    let reported = GraphFile::parse("mixed", &mixed).expect_err("it is too deep");
+    assert_eq!(reported.list[0].code, Code::LimitExceeded);
 }
 
 #[test]
 fn of_very_many_faults_the_number_is_told() {
     let text = format!("{MINIMAL}{}", (0..50).map(|n| format!("x{n}: 1\n")).collect::<String>());
-    let told = GraphFile::parse_with("text", &text, &Limits { diagnostics: 10, ..D });
-    let list = told.expect_err("it is wrong").list;
+    let reported = GraphFile::parse_with("text", &text, &Limits { diagnostics: 10, ..D });
+    let list = reported.expect_err("it is wrong").list;
     assert_eq!(list.len(), 11);
     assert_eq!(list[9].code, Code::UnknownField);
     assert_eq!(list[10].code, Code::LimitExceeded);
-    assert_eq!(list[10].message, "40 more faults are not told");
+    assert_eq!(list[10].message, "40 more errors are not shown");
 }

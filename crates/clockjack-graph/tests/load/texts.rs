@@ -1,6 +1,6 @@
-//! Texts of right graphs.
+//! Texts of valid graphs.
 
-/// The least that there can be.
+/// The smallest valid graph.
 pub(crate) const MINIMAL: &str = "\
 schema_version: 1
 graph:
@@ -24,7 +24,7 @@ edges:
     to: b.in
 ";
 
-/// Every field that there is, with another value than its default.
+/// Every field, with a value other than its default.
 pub(crate) const EVERYTHING: &str = r#"# A comment.
 schema_version: 1
 graph:

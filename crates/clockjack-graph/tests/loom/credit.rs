@@ -1,54 +1,58 @@
 //! A producer and a reader of a blocking edge between two domains.
 
-/// The part under test, which knows nothing of graphs.
-#[path = "../../src/run/credit/edge.rs"]
+/// The code under test, which does not depend on graphs.
+#[path = "../../src/run/flow/credit/edge.rs"]
 mod edge;
 
-use alloc::sync::Arc;
+use std::sync::Arc;
 
-use loom::sync::Notify;
-use loom::sync::atomic::{AtomicU32, Ordering};
-use loom::thread;
+use loom::{
+    sync::{
+        Notify,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread,
+};
 
 use self::edge::Credit;
 
-/// Messages on their way, and the bell that calls a producer.
+/// Messages on their way, and the flag that wakes a producer.
 struct Wire {
     credit: Credit,
     sent: AtomicU32,
-    bell: Notify,
+    flag: Notify,
 }
 
 impl Wire {
-    /// An edge whose capacity is on its way.
+    /// An edge with as many messages on their way as it has capacity.
     fn full(capacity: u32) -> Arc<Self> {
         let wire = Self {
             credit: Credit::new(capacity),
             sent: AtomicU32::new(capacity),
-            bell: Notify::new(),
+            flag: Notify::new(),
         };
         (0..capacity).for_each(|_| wire.credit.send());
         Arc::new(wire)
     }
 
-    /// All that is on its way comes; so many of it stay in the channel.
+    /// Receives everything that is on its way; `n_inside` messages stay in the channel.
     fn read(&self, n_inside: u32) {
         for _ in 0..self.sent.swap(0, Ordering::AcqRel) {
             self.credit.receive();
         }
-        self.call_if(self.credit.took(n_inside));
+        self.wake_if(self.credit.report_depth(n_inside));
     }
 
-    fn call_if(&self, is_awaited: bool) {
-        if is_awaited {
-            self.bell.notify();
+    fn wake_if(&self, is_waiting: bool) {
+        if is_waiting {
+            self.flag.notify();
         }
     }
 
-    /// Looks for room whenever it is called, until there is some.
+    /// Waits until there is room.
     fn wait_for_room(&self) {
         while !self.credit.await_room(1) {
-            self.bell.wait();
+            self.flag.wait();
         }
     }
 }
@@ -78,7 +82,7 @@ fn a_producer_does_not_wait_for_a_reader_that_ends() {
             let wire = wire.clone();
             move || {
                 wire.read(1);
-                wire.call_if(wire.credit.end());
+                wire.wake_if(wire.credit.close());
             }
         });
         wire.wait_for_room();

@@ -1,18 +1,20 @@
-//! A run's own trace, opened as its readers do: spans nest, arrows join a send to a receive, tracks
-//! and counters have their names.
+//! The trace of a run, decoded as its readers do: spans nest, flows connect a send with a receive,
+//! tracks and counters have their names.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet};
 
-use clockjack_graph::describe::EdgeKind;
-use clockjack_graph::run::TraceName;
-use clockjack_graph::run::timeline::timeline;
-use clockjack_graph::run::trace::NONE;
+use clockjack_graph::{
+    describe::EdgeKind,
+    run::{TraceName, timeline::timeline, trace::NONE},
+};
 use clockjack_observe::{chrome, perfetto};
 use serde_json::Value;
 
-use crate::doer::Done;
-use crate::perfetto_trace::{Opened, Slice, open};
-use crate::scenes;
+use crate::{
+    doer::Done,
+    perfetto_trace::{Opened, Slice, open},
+    scenes,
+};
 
 fn opened(done: &Done) -> Opened {
     open(&perfetto::encode(&timeline(&done.plan, &done.records))).expect("the trace is sound")
@@ -26,7 +28,7 @@ fn arg<'a>(slice: &'a Slice, name: &str) -> Option<&'a str> {
     slice.args.iter().find(|(one, _)| one == name).map(|(_, value)| value.as_str())
 }
 
-/// The component that a slice is a call of, or a batch of calls.
+/// The component of a slice that is an invocation or a batch of invocations.
 fn component(done: &Done, slice: &Slice) -> Option<usize> {
     let track = slice.track.last()?;
     let id = track.split(" (").next()?;
@@ -114,7 +116,7 @@ fn every_flow_joins_a_send_to_a_receive_of_one_edge() {
 fn every_call_for_a_message_of_a_call_has_its_arrow() {
     let done = scenes::cell(4);
     let trace = opened(&done);
-    // What tasks have published came to its edge at the boundary: no call has sent it.
+    // The results of tasks arrive at the epoch boundary: no invocation has sent them.
     let mut outside = BTreeSet::new();
     for pair in done.records.windows(2) {
         let [before, record] = pair else { continue };
@@ -167,7 +169,7 @@ fn the_trace_for_chrome_says_the_same() {
     }
 }
 
-/// Times are microseconds with three digits: whole nanoseconds.
+/// Times are microseconds with three decimals: whole nanoseconds.
 fn check_nesting<'a>(scene: &str, spans: impl Iterator<Item = &'a Value>) {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time")]
     let nanos = |value: &Value| (value.as_f64().expect("a number") * 1000.0).round() as u64;

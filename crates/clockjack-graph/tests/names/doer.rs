@@ -1,47 +1,47 @@
 //! A component that does what its settings say, and runs of it.
 
-use alloc::sync::Arc;
-use core::cell::RefCell;
-use core::time::Duration;
-use std::sync::Mutex;
-use std::time::Instant;
+use core::{cell::RefCell, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Instant,
+};
 
 use clockjack_actor::ActorSystem;
-use clockjack_graph::compile::Plan;
-use clockjack_graph::component::Snapshot;
-use clockjack_graph::describe::{Domain, GraphFile};
-use clockjack_graph::run::{TraceLog, TraceRecord};
 use clockjack_graph::{
     Binder, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor, Execute,
     ExecuteShared, Failure, GraphContext, GraphRun, Input, InputPort, Need, Output, OutputPort,
     Parallel, Registry, RunError, RunOptions, RunReport, Stamp, Stopper,
+    compile::Plan,
+    component::Snapshot,
+    describe::{Domain, GraphFile},
+    run::{TraceLog, TraceRecord},
 };
 use clockjack_rt::{PoolConfig, Runtime};
 use clockjack_testkit::ManualTime;
 
-/// What stops the run, when there is one.
+/// The handle that stops the run, if there is one.
 type Holder = Arc<Mutex<Option<Stopper>>>;
 
-/// What a doer is to do in a call.
+/// What a component does in an invocation.
 #[derive(Clone, Copy, Default)]
 struct Orders {
     publishes: u64,
     tasks: u64,
-    /// Until so long has gone by.
+    /// Waits until this much time has passed.
     spins_us: u64,
     fails_at: u64,
     stops_at: u64,
-    /// It asks whether the run is to stop.
+    /// Checks whether the run is stopping.
     looks: bool,
-    /// It publishes the same in every call.
+    /// Publishes the same in every invocation.
     is_constant: bool,
     converges_at: u64,
     writes: bool,
     reads: bool,
-    /// Its values are of this time and, with each epoch, so much later; a minus is earlier.
+    /// The timestamp of its values, and the increment per epoch, which may be negative.
     stamp_ms: Option<i64>,
     stamp_step_ms: i64,
-    /// It cannot be reset, and gives and takes no state.
+    /// Cannot be reset, and does not support snapshots.
     is_stubborn: bool,
 }
 
@@ -66,7 +66,7 @@ impl Doer {
         for nth in 0..orders.publishes {
             let nth = f64::from(u32::try_from(nth).expect("few"));
             let value = if orders.is_constant { 1.0 } else { epoch + nth / 8.0 };
-            // What is refused is counted, which is what is looked at.
+            // Refusals are counted, and the tests check the counters.
             if let Some(at_ms) = orders.stamp_ms {
                 let at_ms = at_ms + orders.stamp_step_ms * i64::try_from(cx.epoch()).expect("few");
                 let ns = u64::try_from(at_ms).expect("after the beginning") * 1_000_000;
@@ -178,7 +178,7 @@ impl Execute for Doer {
     }
 
     fn validate_config(&self, config: &Config) -> Result<(), ConfigError> {
-        // What is no number is found out when it is taken.
+        // An invalid number is detected when the setting is applied.
         match config.get::<u64>("publishes") {
             Ok(Some(n)) if n > 100 => Err(ConfigError::new("publishes", "it is too much")),
             _ => Ok(()),
@@ -191,11 +191,12 @@ impl Execute for Doer {
 }
 
 thread_local! {
-    /// What stops a doer whose invocations overlap: it is made without knowing anybody.
+    /// The stop handle for a component whose invocations overlap: its constructor takes no
+    /// arguments.
     static HOLDER: RefCell<Holder> = RefCell::default();
 }
 
-/// A doer whose invocations may overlap.
+/// The same component with overlapping invocations.
 pub(crate) struct SharedDoer(Doer);
 
 impl Default for SharedDoer {
@@ -234,17 +235,17 @@ fn spin(length: Duration) {
     }
 }
 
-/// A run that has ended.
+/// A finished run.
 pub(crate) struct Done {
     pub(crate) plan: Plan,
-    /// As the run gave them.
+    /// As returned by the run.
     pub(crate) records: Vec<TraceRecord>,
     pub(crate) n_dropped: u64,
     pub(crate) result: Result<RunReport, RunError>,
 }
 
 impl Done {
-    /// What happened, also if it ended in a failure.
+    /// What happened, also if the run failed.
     pub(crate) fn report(&self) -> &RunReport {
         match &self.result {
             Ok(report) => report,
@@ -253,10 +254,10 @@ impl Done {
     }
 }
 
-/// Records that a run may have, unless it is told otherwise.
+/// The default number of trace records.
 const RECORDS_MAX: usize = 1 << 16;
 
-/// Starts a text; `before` may do something to the run before it is waited for.
+/// Starts a text; `before` may change the run before the test waits for it.
 fn start(
     system: &ActorSystem,
     text: &str,
@@ -284,24 +285,24 @@ fn start(
     Done { plan, n_dropped: log.n_dropped(), records: log.take(), result }
 }
 
-/// Runs a text on one thread, in time that stands still unless somebody waits.
+/// Runs a text on one thread, with a clock that advances only while somebody waits.
 pub(crate) fn alone(text: &str, options: RunOptions) -> Done {
     alone_with(text, options, |_| ())
 }
 
-/// The same, after something was done to the run.
+/// The same, after a change of the run.
 pub(crate) fn alone_with(text: &str, options: RunOptions, before: impl FnOnce(&GraphRun)) -> Done {
     let time = ManualTime::start();
     start(time.system(), text, (options, RECORDS_MAX), before, |run| time.block_on(run))
 }
 
-/// The same with a trace of so many records.
+/// The same, with a trace of this many records.
 pub(crate) fn alone_keeping(capacity: usize, text: &str, options: RunOptions) -> Done {
     let time = ManualTime::start();
     start(time.system(), text, (options, capacity), |_| (), |run| time.block_on(run))
 }
 
-/// Runs a text on a pool, by the clock on the wall where the options say so.
+/// Runs a text on a pool, by the wall clock if the options say so.
 pub(crate) fn by(workers: usize, text: &str, options: RunOptions) -> Done {
     let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("names"), config).expect("it starts");
@@ -309,7 +310,7 @@ pub(crate) fn by(workers: usize, text: &str, options: RunOptions) -> Done {
     start(rt.system(), text, (options, RECORDS_MAX), |_| (), |run| rt.block_on(run))
 }
 
-/// A text: lanes, components, edges and loops, each a line.
+/// A text of lanes, components, edges and loops, one line each.
 pub(crate) fn graph(lanes: &[&str], components: &[&str], edges: &[&str], loops: &[&str]) -> String {
     let list = |name: &str, lines: &[&str]| {
         let lines: String = lines.iter().map(|line| format!("  - {{ {line} }}\n")).collect();
@@ -324,12 +325,12 @@ pub(crate) fn graph(lanes: &[&str], components: &[&str], edges: &[&str], loops: 
     )
 }
 
-/// A component that is called in every epoch of its lane.
+/// A component that is executed in every epoch of its lane.
 pub(crate) fn source(id: &str, lane: &str, config: &str) -> String {
     format!("id: {id}, type: doer, execution: {{ lane: {lane} }}, config: {{ {config} }}")
 }
 
-/// A component that is called for each message at its input `a`.
+/// A component that is executed for each message at its input `a`.
 pub(crate) fn reader(id: &str, lane: &str, config: &str) -> String {
     let triggers = "event_sources: [{ type: message, input: a }], \
                     trigger_policy: { type: any_input }";

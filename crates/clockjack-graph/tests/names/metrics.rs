@@ -1,30 +1,36 @@
-//! Every metric is reported, with its descriptor, a bounded label and a number that is right.
+//! Every metric is reported with its descriptor, a bounded label and a correct number.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet};
 
-use clockjack_graph::component::Snapshot;
-use clockjack_graph::describe::GraphFile;
-use clockjack_graph::run::metrics::{METRICS, MetricStability};
-use clockjack_graph::run::{Metric, MetricDescriptor, MetricScope};
-use clockjack_graph::{Clock, RunOptions};
+use clockjack_graph::{
+    Clock, RunOptions,
+    component::Snapshot,
+    describe::GraphFile,
+    run::{
+        Metric, MetricDescriptor, MetricScope,
+        metrics::{METRICS, MetricStability},
+    },
+};
 
-use crate::doer::{Done, alone, alone_keeping, alone_with, by, graph, reader, source};
-use crate::scenes;
+use crate::{
+    doer::{Done, alone, alone_keeping, alone_with, by, graph, reader, source},
+    scenes,
+};
 
-/// What a number must be.
+/// The expected number.
 #[derive(Clone, Copy, Debug)]
 enum Fact {
     Is(u32),
-    /// It depends on the machine, but not below this.
+    /// It depends on the machine, but is at least this.
     AtLeast(u32),
 }
 use Fact::{AtLeast, Is};
 
-/// What is known of a run: the end of a name, whose number it is (nobody's, if it is the run's),
-/// and what it must be.
+/// An expectation: the end of a metric's name, its owner (none for the run itself), and the
+/// expected number.
 type Facts = (&'static str, Done, Vec<(&'static str, &'static str, Fact)>);
 
-/// A message older than so much is late, or dropped: the reader is called every ten milliseconds,
+/// The age from which a message is late or dropped: the reader is executed every ten milliseconds,
 /// the source every millisecond.
 fn ages() -> Facts {
     let text = graph(
@@ -63,7 +69,7 @@ fn ages() -> Facts {
     ("ages", done, facts)
 }
 
-/// Every way to lose a message, every trigger that holds one back.
+/// Every way to lose a message, and every trigger that holds one back.
 fn losses_text() -> String {
     let of = |id: &str, policy: &str| reader(id, "main", "").replace("type: any_input", policy);
     let queue = |id: &str, from: &str, to: &str, more: &str| {
@@ -120,31 +126,31 @@ fn losses_text() -> String {
 fn losses() -> Facts {
     let done = alone(&losses_text(), RunOptions::steps(4));
     let facts = vec![
-        // Three come, two have room: in each of four epochs one is lost.
+        // Three arrive, two have room: one is lost in each of four epochs.
         ("channel.publish_count", "e", Is(12)),
         ("channel.drop_count", "e", Is(4)),
         ("channel.delivery_count", "e", Is(8)),
-        // Each loss, and the first time that it is full.
+        // Each loss, and the first time that the channel is full.
         ("channel.health_event_count", "e", Is(5)),
         ("channel.overwrite_count", "f", Is(8)),
         ("channel.reject_count", "g", Is(4)),
         ("channel.publish_count", "g", Is(8)),
-        // Two come, the newer counts.
+        // Of two messages, the newer one is used.
         ("trigger.coalesced_count", "one", Is(4)),
         ("trigger.ready_count", "one", Is(4)),
         ("trigger.batch_flush_count", "pairs", Is(4)),
-        // One in the first epoch; after it all looks are too early.
+        // One in the first epoch; all later checks are too early.
         ("trigger.ready_count", "seldom", Is(1)),
         ("trigger.rate_limit_suppressed_count", "seldom", AtLeast(3)),
         ("trigger.suppressed_count", "seldom", AtLeast(3)),
-        // None of eight messages has a stamp.
+        // None of the eight messages has a timestamp.
         ("trigger.condition_suppressed_count", "stamped", AtLeast(4)),
-        // Stamps go back by ten, and five are allowed: only the first is in time.
+        // Timestamps go back by ten, and five are allowed: only the first is on time.
         ("trigger.late_drop_count", "forward", Is(3)),
         ("trigger.ready_count", "forward", Is(1)),
-        // 510 and 490, then they part: the older one is dropped each time.
+        // 510 and 490, then they diverge: the older one is dropped each time.
         ("trigger.time_sync_drop_count", "matched", AtLeast(3)),
-        // Two an epoch, three are kept.
+        // Two per epoch, three are kept.
         ("trigger.pending_drop_count", "starved", Is(5)),
         ("component.execution_count", "starved", Is(0)),
         ("health.event_count", "", AtLeast(10)),
@@ -156,7 +162,7 @@ fn losses() -> Facts {
     ("losses", done, facts)
 }
 
-/// All kinds of edges, a loop whose outputs are thrown away, tasks.
+/// All kinds of edges, a loop whose outputs are discarded, tasks.
 fn kinds() -> Facts {
     let text = graph(
         &["main: { type: event_loop }"],
@@ -184,7 +190,7 @@ fn kinds() -> Facts {
     let facts = vec![
         ("publication.delayed", "", Is(9)),
         ("publication.state", "", Is(9)),
-        // Those of the last epoch are on their way.
+        // Those of the last epoch are in flight.
         ("publication.state_committed", "", Is(6)),
         // Nine of the source, and those of the loop.
         ("publication.async", "", AtLeast(9)),
@@ -192,7 +198,7 @@ fn kinds() -> Facts {
         ("publication.committed", "", AtLeast(12)),
         ("async.accepted_count", "", AtLeast(11)),
         ("async.completed_count", "", AtLeast(4)),
-        // Of three two stay, twice.
+        // Two of three stay, twice.
         ("async.overwrite_count", "", Is(2)),
         ("async.cancelled_count", "", AtLeast(2)),
         ("async.in_flight_count", "", AtLeast(3)),
@@ -206,7 +212,7 @@ fn kinds() -> Facts {
     ("kinds", done, facts)
 }
 
-/// Async edges that refuse, and more tasks than may be under way.
+/// Async edges that refuse, and more tasks than may be in flight.
 fn refused() -> Facts {
     let edge = |id: &str, to: &str, overflow: &str| {
         format!(
@@ -228,8 +234,8 @@ fn refused() -> Facts {
     );
     let done = alone(&text, RunOptions::steps(2).tasks_max(4));
     let facts = vec![
-        // One of three in each of two epochs, and a task of five in the first; in the second four
-        // have come back, and the four of the second are waited for at the end.
+        // One of three in each of two epochs, and one task of five in the first. In the second
+        // epoch four have completed, and the four of the second are waited for at the end.
         ("async.rejected_count", "", Is(2 + 2)),
         ("async.dropped_count", "", Is(2)),
         ("async.accepted_count", "", Is(8 + 8)),
@@ -255,8 +261,8 @@ fn stores() -> Facts {
     let state = Snapshot { component_type: "doer".into(), version: 1, payload: vec![1] };
     let done = alone(&text, RunOptions::steps(3).snapshots().restore("owner", state));
     let facts = vec![
-        // Both write in the first epoch, and only the first of them owns it; after it the other is
-        // refused at once. What is written in the last epoch is never committed.
+        // Both write in the first epoch, but only the first of them is the owner; afterwards the
+        // other is refused immediately. What is written in the last epoch is never committed.
         ("state.staged_write_count", "", Is(3)),
         ("state.committed_write_count", "", Is(2)),
         ("state.rejected_write_count", "", Is(1)),
@@ -272,7 +278,7 @@ fn stores() -> Facts {
     ("stores", done, facts)
 }
 
-/// By a clock that goes from tick to tick: epochs at 0, 5 and 10 ms.
+/// A clock that advances from tick to tick: epochs at 0, 5 and 10 ms.
 fn paced() -> Facts {
     let text = graph(
         &["beat: { type: fixed_rate, period_ms: 5, wall_clock_enabled: true }"],
@@ -296,7 +302,7 @@ fn forgetful() -> Facts {
     let parts = source("src", "main", "");
     let text = graph(&["main: { type: event_loop }"], &[&parts], &[], &[]);
     let done = alone_keeping(3, &text, RunOptions::steps(5));
-    // An epoch and a call in each, of which three are kept.
+    // One epoch and one invocation in each, of which three are kept.
     let facts =
         vec![("trace.event_count", "", Is(10)), ("observer.dropped_event_count", "", Is(7))];
     ("forgetful", done, facts)
@@ -310,7 +316,7 @@ fn set_up(id: &'static str) -> Done {
     alone(&text, if id == "reset" { options.reset() } else { options.restore("stubborn", state) })
 }
 
-/// Regions of a low rank that others of a higher one go before, again and again.
+/// Regions of a low rank that are repeatedly preceded by regions of a higher rank.
 fn starving() -> Facts {
     let many: Vec<String> = (0..6)
         .map(|n| source(&format!("high{n}"), "wide", "spins_us: 50"))
@@ -360,7 +366,7 @@ fn own() -> Vec<Facts> {
     ]
 }
 
-/// What is known of the scenes that traces are looked at in.
+/// Expectations for the scenes of the trace tests.
 fn of_scenes() -> Vec<Facts> {
     vec![
         (
@@ -379,8 +385,8 @@ fn of_scenes() -> Vec<Facts> {
             "pool",
             scenes::pool(),
             vec![
-                // Eight are ready in each of four epochs: three at once, two wait, three are
-                // refused.
+                // Eight are ready in each of four epochs: three run concurrently, two wait, three
+                // are refused.
                 ("scheduler.worker_count", "wide", Is(3)),
                 ("scheduler.queue_capacity", "wide", Is(2)),
                 ("scheduler.queue_depth", "wide", Is(2)),
@@ -413,7 +419,7 @@ fn of_scenes() -> Vec<Facts> {
     ]
 }
 
-/// And of those that end before their time, or are changed.
+/// Expectations for runs that stop early or are reconfigured.
 fn of_ends() -> Vec<Facts> {
     vec![
         (
@@ -475,7 +481,7 @@ fn find<'a>(done: &'a Done, name: &str, of: &str) -> Option<&'a Metric> {
     done.report().metrics.list.iter().filter(|one| one.name == name).find(whose)
 }
 
-/// Names of which no run here has a number above zero, and why.
+/// Metrics that are zero in all runs of these tests, with the reason.
 const ELSEWHERE: [(&str, &str); 4] = [
     ("runtime.channel.payload_copy_count", "payloads are shared"),
     ("runtime.health.dropped_count", "in the tests of the sink"),
@@ -563,28 +569,28 @@ fn a_run_reports_the_names_of_the_table_once_for_each_of_whom_they_are() {
 fn who_looks_at_a_run_sees_its_counts() {
     let mut stopper = None;
     let done = alone_with(&losses_text(), RunOptions::steps(4), |run| {
-        // Nothing has happened; to look is to ask.
+        // Nothing has happened yet; reading requests an update.
         assert!(run.metrics().list.is_empty());
         assert!(run.live().iter().all(|lane| lane.epochs == 0));
         stopper = Some(run.stopper());
     });
     let stopper = stopper.expect("it was started");
-    let (seen, told) = (stopper.metrics(), &done.report().metrics);
+    let (seen, reported) = (stopper.metrics(), &done.report().metrics);
     let is_at_the_end = |one: &&Metric| !one.name.starts_with("runtime.lifecycle.");
     let of = |list: &[Metric]| list.iter().filter(is_at_the_end).cloned().collect::<Vec<_>>();
-    assert_eq!(of(&seen.list), of(&told.list), "of a run that has ended");
+    assert_eq!(of(&seen.list), of(&reported.list), "of a run that has ended");
     let lane = &stopper.live()[0];
     assert_eq!((lane.lane.as_str(), lane.epochs), ("main", 4));
     let lost = ["drop_count", "overwrite_count", "stale_drop_count", "reject_count"];
-    let lost = lost.map(|end| told.total(&format!("runtime.channel.{end}")));
+    let lost = lost.map(|end| reported.total(&format!("runtime.channel.{end}")));
     let numbers = [lane.calls, lane.drops].map(|n| f64::from(u32::try_from(n).expect("few")));
-    let calls = told.total("runtime.component.execution_count");
+    let calls = reported.total("runtime.component.execution_count");
     assert_eq!(numbers, [calls, lost.iter().sum()]);
 }
 
 #[test]
 fn labels_are_ids_of_the_graph_however_hostile_they_are() {
-    // The longest and the oddest that an id may be.
+    // The longest and strangest valid ids.
     let long = "a".repeat(128);
     let odd = "-:_.0.:.__proto__.lane";
     let parts = [source(&long, odd, ""), reader(odd, odd, "")];
@@ -603,7 +609,7 @@ fn labels_are_ids_of_the_graph_however_hostile_they_are() {
             assert!(ids.contains(whose.as_str()), "{one:?}");
         }
     }
-    // Whatever could break a line or a quote is refused before it can be a label.
+    // Characters that could break a line or a quote are rejected before they can become a label.
     for bad in ["a\\nb", "a\\\"b", "a{b}", "a b", "", "é"] {
         let text = graph(
             &["main: { type: event_loop }"],

@@ -1,10 +1,10 @@
-//! Runs in which, taken together, everything happens that has a name.
+//! Runs that together produce every trace event and metric.
 
 use clockjack_graph::{Clock, RunOptions};
 
 use crate::doer::{Done, alone, alone_with, by, graph, reader, source};
 
-/// What all scenes are called with their runs.
+/// The function that receives each scene with its run.
 pub(crate) fn all() -> Vec<(&'static str, Done)> {
     vec![
         ("cell", cell(1)),
@@ -68,13 +68,13 @@ pub(crate) fn cell_text() -> String {
     )
 }
 
-/// The same on so many workers, in virtual time.
+/// The same on this many workers, in virtual time.
 pub(crate) fn cell(workers: usize) -> Done {
     let options = RunOptions::steps(12).clock(Clock::Virtual);
     if workers == 1 { alone(&cell_text(), options) } else { by(workers, &cell_text(), options) }
 }
 
-/// Invocations of one component that overlap, more than its lane admits.
+/// Overlapping invocations of one component, more than its lane admits.
 pub(crate) fn pool() -> Done {
     let text = graph(
         &["wide: { type: thread_pool, max_threads: 3, queue_capacity: 2, overflow: reject }"],
@@ -91,8 +91,8 @@ pub(crate) fn pool() -> Done {
     by(3, &text, RunOptions::steps(4).clock(Clock::Virtual))
 }
 
-/// By the clock on the wall, all too late: a tick, a call, a loop. They take so long because they
-/// wait for it, however fast the machine is.
+/// By the wall clock, everything is late: a tick, an invocation, a loop. They wait for the clock,
+/// so they take this long on any machine.
 pub(crate) fn late() -> Done {
     let text = graph(
         &["beat: { type: fixed_rate, period_ms: 1, wall_clock_enabled: true, max_callback_ms: 1 }"],
@@ -113,7 +113,7 @@ pub(crate) fn late() -> Done {
     by(2, &text, RunOptions::steps(3).clock(Clock::Wall))
 }
 
-/// One who looks and sees that the run is to stop, and before it one who does not.
+/// A component that sees that the run is stopping, and before it one that does not check.
 pub(crate) fn stopped() -> Done {
     let text = graph(
         &["main: { type: event_loop }"],
@@ -124,7 +124,7 @@ pub(crate) fn stopped() -> Done {
     alone(&text, RunOptions::steps(9))
 }
 
-/// One who does not look, and a loop that is at work when the run is to stop.
+/// A component that does not check, and a loop that is executing when the run is stopped.
 pub(crate) fn stopped_loop() -> Done {
     let text = graph(
         &["main: { type: event_loop }"],
@@ -148,14 +148,14 @@ fn one_source() -> String {
     graph(&["main: { type: event_loop }"], &[&parts[0], &parts[1]], &[], &[])
 }
 
-/// Settings that are changed before the first epoch.
+/// Settings that change before the first epoch.
 pub(crate) fn changed(field: &'static str, value: i64) -> Done {
     alone_with(&one_source(), RunOptions::steps(3), |run| {
         drop(run.reconfigure().set("src", field, value).commit());
     })
 }
 
-/// Settings that the second component cannot take.
+/// Settings that the second component refuses.
 pub(crate) fn changed_back() -> Done {
     alone_with(&one_source(), RunOptions::steps(3), |run| {
         let change = run.reconfigure().set("src", "publishes", 2_i64);
@@ -163,7 +163,7 @@ pub(crate) fn changed_back() -> Done {
     })
 }
 
-/// A member of a loop that ends the run.
+/// A loop member that stops the run.
 pub(crate) fn failing_loop() -> Done {
     let text = graph(
         &["main: { type: event_loop }"],

@@ -1,12 +1,13 @@
-//! Every trace name is emitted, and what is emitted is legal.
+//! Every trace name is emitted, and every emitted record is valid.
 
-use alloc::collections::BTreeSet;
+use std::collections::BTreeSet;
 
-use clockjack_graph::run::trace::{NONE, expand};
-use clockjack_graph::run::{TraceName, TraceRecord};
+use clockjack_graph::run::{
+    TraceName, TraceRecord,
+    trace::{NONE, expand},
+};
 
-use crate::doer::Done;
-use crate::scenes;
+use crate::{doer::Done, scenes};
 
 fn names(records: &[TraceRecord]) -> BTreeSet<&'static str> {
     records.iter().map(|record| record.name.name()).collect()
@@ -39,7 +40,7 @@ fn durations_are_legal_and_records_come_by_their_beginning() {
         let end_ns = |record: &TraceRecord| record.start_ns + record.duration_ns;
         let run_ends_ns = run.map(end_ns).max().expect("an epoch");
         for record in &all {
-            // What is known only when the last epoch has ended is told after it.
+            // Events that are known only at the end of the last epoch are recorded after it.
             let is_inside = end_ns(record) <= run_ends_ns || record.duration_ns == 0;
             assert!(is_inside, "{scene}: {record:?}");
         }
@@ -47,7 +48,7 @@ fn durations_are_legal_and_records_come_by_their_beginning() {
     }
 }
 
-/// Each span has its beginning before its end, and both are where it says.
+/// Each span begins before it ends, and both are where the span says.
 fn check_pairs(scene: &str, done: &Done, all: &[TraceRecord]) {
     use TraceName as Name;
     for (span, begin, end) in [

@@ -1,9 +1,10 @@
 //! A component that does what a test tells it, and graphs of it.
 
-use alloc::sync::Arc;
+use std::sync::Arc;
 
-use clockjack_graph::describe::GraphFile;
-use clockjack_graph::{Component, Execute, Failure, Graph, GraphContext, Input, Output, Registry};
+use clockjack_graph::{
+    Component, Execute, Failure, Graph, GraphContext, Input, Output, Registry, describe::GraphFile,
+};
 
 /// What it does when it is called.
 pub(crate) type Act = Arc<

@@ -74,7 +74,7 @@ edges:
 ";
 
 #[test]
-fn a_crew_gives_the_log_of_one_thread() {
+fn helpers_give_the_log_of_one_thread() {
     let alone = run(WIDE, RunOptions::steps(50));
     let together = crate::parts::run_on_pool(WIDE, RunOptions::steps(50), 3);
     assert_eq!(alone.log, together.log);

@@ -1,8 +1,7 @@
 //! Actors that serve a graph, and actors that own one.
 
-use alloc::sync::Arc;
 use core::time::Duration;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Context, Failure, IntoProps, Mailbox, Next, Props, ReplyTo,
@@ -14,18 +13,20 @@ use clockjack_graph::{
 use clockjack_rt::Runtime;
 use clockjack_testkit::ManualTime;
 
-use crate::acts::compile;
-use crate::parts::{Seen, registry};
-use crate::teller::{self, graph};
+use crate::{
+    acts::compile,
+    parts::{Seen, registry},
+    teller::{self, graph},
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Who is asked to double a number.
+/// A request to double a number.
 enum Double {
     This(f64, ReplyTo<f64>),
 }
 
-/// One that doubles, and writes down in which order it was asked.
+/// An actor that doubles, and records the order of its requests.
 fn doubler(asked: &Arc<Mutex<Vec<f64>>>) -> impl Fn() -> Doubler + Clone + use<> {
     let asked = Arc::clone(asked);
     move || Doubler { asked: Arc::clone(&asked) }
@@ -48,7 +49,7 @@ impl Actor for Doubler {
 
 const LANES: &str = "main: { type: event_loop }, pool: { type: thread_pool, max_threads: 4 }";
 
-/// A source, so many components that ask, and what keeps the answers.
+/// A source, `n` components that ask, and one that keeps the answers.
 fn asking(n: usize, more: &str) -> String {
     let mut components: Vec<String> = vec![
         "id: src, type: count, execution: { lane: main }, boundary: { role: input }".into(),
@@ -185,7 +186,7 @@ fn requests_beyond_the_bound_are_refused_counted_and_handled_by_policy() {
     assert_eq!((kept, n_refused), (vec![(2, 2.0), (2, 4.0)], 3.0));
     let (_, n_refused, result) = run("fail");
     let error = result.expect_err("what is too much is a failure").to_string();
-    assert!(error.contains("1 requests were too many"), "{error}");
+    assert!(error.contains("too many are in flight"), "{error}");
     assert_eq!(n_refused, 1.0);
 }
 
@@ -282,14 +283,14 @@ enum Owner {
     Fail,
 }
 
-/// What the owner tells.
+/// What the owner reports.
 #[derive(Debug, PartialEq)]
 enum Said {
     Out(f64),
     Ended(StopReason),
 }
 
-/// An actor that owns a graph: what it is told goes through it.
+/// An actor that owns a graph and sends its messages through it.
 struct Owning {
     tells: ActorRef<Said>,
     types: Registry,
@@ -349,7 +350,7 @@ impl Actor for Owning {
     }
 }
 
-/// Components hold it: when the last is gone, nothing of a run is alive.
+/// Components hold it: when the last one is dropped, nothing of a run is left.
 fn owning(tells: &ActorRef<Said>, seen: &Seen) -> impl Fn() -> Owning + Clone + use<> {
     let (tells, types) = (tells.clone(), registry(seen));
     move || Owning { tells: tells.clone(), types: types.clone(), feed: None }
@@ -432,7 +433,7 @@ fn a_subscription_that_cannot_be_is_refused_and_changes_no_log() {
         graph.start(time.system(), options)
     };
     for (endpoint, why) in [
-        ("in.a", "`in.a` cannot be subscribed to: `in` does not stand at the output boundary"),
+        ("in.a", "`in.a` cannot be subscribed to: `in` is not an output boundary"),
         ("out.x", "`out.x` cannot be subscribed to: `out` has no input `x`"),
         ("no.x", "`no.x` cannot be subscribed to: there is no component `no`"),
     ] {
@@ -465,7 +466,7 @@ fn what_a_subscriber_refuses_is_counted_and_what_failed_is_not_told() {
         assert_eq!(metric(&result, "actor.refused_count"), 1.0);
         assert_eq!(metric(&result, "actor.told_count"), 0.0);
     }
-    // The one behind the border fails at what it is given, so nobody is told of it.
+    // The component behind the boundary fails at its input, so the actor gets nothing.
     let probe = time.probe::<f64>();
     let text = OWNED.replace("to: out.in", "to: out.a").replace("input: in }", "input: a }");
     let text = text.replace("type: keep", "type: add\n    config: { fails_at: 40.0 }");

@@ -1,23 +1,24 @@
-//! A host whose clock goes on only where it is told to, and a component that takes as long as it is
-//! told: by that clock, so that nobody waits.
+//! A host whose clock advances only when a test says so, and a component whose calls take as long
+//! as the test says by that clock, so that no test waits.
 
-use alloc::collections::VecDeque;
-use alloc::sync::Arc;
 use core::time::Duration;
-use std::sync::Mutex;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
 
 use clockjack_actor::{ActorSystem, RootContext};
-use clockjack_graph::describe::GraphFile;
 use clockjack_graph::{
     Binder, Clock, Component, Config, ConfigError, Descriptor, Execute, Failure, GraphContext,
     InputPort, Need, Output, OutputPort, Registry, RunError, RunOptions, RunReport, Stopper,
+    describe::GraphFile,
 };
 use clockjack_testing::toolbox::{ByHand, Panics, Parking};
 use clockjack_time::{ManualClock, MonotonicClock as _, Resolution};
 
 const MS: u64 = 1_000_000;
 
-/// What a slow component is told, and what it tells.
+/// What a slow component is told to do, and what it reports.
 #[derive(Default)]
 pub(crate) struct Diary {
     /// How long the next calls take, in milliseconds; then nothing.
@@ -26,7 +27,7 @@ pub(crate) struct Diary {
     pub(crate) calls: Vec<(u64, u64)>,
     /// In this call it stops the run.
     pub(crate) stops_in: Option<usize>,
-    /// Whether it looks if it is to stop.
+    /// Whether it polls for cancellation.
     pub(crate) is_attentive: bool,
     pub(crate) stopper: Option<Stopper>,
 }
@@ -82,7 +83,7 @@ impl Execute for Slow {
     }
 }
 
-/// What became of a run.
+/// The result of a run.
 pub(crate) struct Ran {
     pub(crate) diary: Diary,
     pub(crate) result: Result<RunReport, RunError>,
@@ -109,7 +110,7 @@ impl Ran {
 pub(crate) fn run(text: &str, options: RunOptions, diary: Diary) -> Ran {
     let (mut host, clock) = ByHand::new(Resolution::MILLI);
     host.panics = Panics::GoThrough;
-    // When it would sleep, its clock jumps to what is due.
+    // When it would sleep, its clock jumps to the next deadline.
     host.parking = Parking::MovesTime;
     let mut root = RootContext::new(host, ActorSystem::builder("jumps")).expect("it starts");
     let diary: Shared = Arc::new(Mutex::new(diary));

@@ -1,15 +1,19 @@
 //! Values from outside: to inputs without an edge, refused when there is no room, never lost.
 
-use core::pin::pin;
-use core::task::{Context, Poll, Waker};
-use core::time::Duration;
+use core::{
+    pin::pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
 use clockjack_graph::{Clock, GraphRun, Registry, RunOptions, RunReport};
 use clockjack_testkit::ManualTime;
 
-use crate::acts::compile;
-use crate::parts::{Seen, registry};
-use crate::teller::graph;
+use crate::{
+    acts::compile,
+    parts::{Seen, registry},
+    teller::graph,
+};
 
 const LANES: &str = "main: { type: event_loop }, step: { type: manual_step }";
 const OUT: &str = "id: out, type: keep, execution: { lane: main }, boundary: { role: output }, \
@@ -44,7 +48,7 @@ fn start(text: &str, registry: impl FnOnce(&Seen) -> Registry, options: RunOptio
 }
 
 impl Running {
-    /// The values that have come out since the last look.
+    /// The values that have come out since the last call.
     fn out(&self) -> Vec<f64> {
         self.time.settle();
         self.seen.lock().unwrap().drain(..).map(|(_, _, x)| x).collect()
@@ -128,7 +132,7 @@ fn who_sends_waits_for_room() {
         run.stop();
         waits.await
     });
-    // Either it was taken before the end, or it comes back.
+    // Either it was accepted before the end, or it is returned.
     if let Err(refused) = refused {
         assert!(refused.is_ended());
         assert_eq!(refused.into_inner(), 6.0);
@@ -167,8 +171,8 @@ fn what_cannot_be_fed_is_told() {
     let wrong = running.run.feed::<u64>("in.a").expect_err("it is a number with a fraction");
     assert!(wrong.is_of_other_type());
     for (endpoint, why) in [
-        ("nobody.a", "`nobody.a` cannot be fed: there is no component `nobody`"),
-        ("in.x", "`in.x` cannot be fed: `in` has no port `x`"),
+        ("nobody.a", "cannot feed `nobody.a`: there is no component `nobody`"),
+        ("in.x", "cannot feed `in.x`: `in` has no port `x`"),
     ] {
         let error = running.run.feed::<f64>(endpoint).expect_err("it is not there");
         assert!(!error.is_of_other_type());

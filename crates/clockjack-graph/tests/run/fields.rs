@@ -1,13 +1,13 @@
 //! Every field of a lane and of an edge is enforced, and a test shows it, or the plan lists it as
 //! advice. The list of fields is that of the file format, so that a new one cannot be forgotten.
 
-use alloc::collections::BTreeSet;
+use std::collections::BTreeSet;
 
 use clockjack_graph::describe::{GraphFile, json_schema};
 
 use crate::parts::{Seen, registry};
 
-/// How it is with a field.
+/// What is known about a field.
 #[derive(Clone, Copy)]
 enum Is {
     /// It names, places or joins: without it there is no lane or edge.
@@ -75,15 +75,15 @@ const POLICY: &[(&str, Is)] = &[
 const TESTS: &[&str] = &[
     include_str!("basics.rs"),
     include_str!("lanes.rs"),
-    include_str!("laws.rs"),
+    include_str!("invariants.rs"),
     include_str!("linux.rs"),
     include_str!("threads.rs"),
     include_str!("together.rs"),
     include_str!("../examples.rs"),
     include_str!("../../src/compile/tests/codes.rs"),
     include_str!("../../src/compile/tests/rules.rs"),
-    include_str!("../../src/run/channel/tests.rs"),
-    include_str!("../../src/run/crew/tests.rs"),
+    include_str!("../../src/run/flow/channel/tests.rs"),
+    include_str!("../../src/run/engine/helpers/tests.rs"),
 ];
 
 /// A graph with this in its lane and in the policy of its edge.

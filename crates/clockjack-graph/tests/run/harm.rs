@@ -1,30 +1,31 @@
-//! Code of users that panics where nobody expects it: a run takes no harm, or ends and says why.
+//! User code that panics in unexpected places: a run is not affected, or ends and reports why.
 
-use alloc::sync::Arc;
-use alloc::task::Wake;
 use core::task::{Context, Waker};
+use std::{sync::Arc, task::Wake};
 
-use clockjack_graph::run::Phase;
 use clockjack_graph::{
     Binder, Clock, Component, Config, ConfigError, Data, DecodeError, Descriptor, Execute, Failure,
     GraphContext, Output, Registry, RunError, RunOptions, RunReport, Snapshot, StopReason,
+    run::Phase,
 };
 use clockjack_testkit::ManualTime;
 
-use crate::acts::compile;
-use crate::parts::{Seen, registry};
-use crate::teller::graph;
+use crate::{
+    acts::compile,
+    parts::{Seen, registry},
+    teller::graph,
+};
 
 /// A component that panics in one of its hooks.
-struct Bomb(&'static str);
+struct PanickingHooks(&'static str);
 
-impl Bomb {
+impl PanickingHooks {
     fn at(&self, hook: &str) {
         assert!(self.0 != hook, "in {hook}");
     }
 }
 
-impl Component for Bomb {
+impl Component for PanickingHooks {
     const TYPE: &'static str = "bomb";
 
     fn describe() -> Descriptor {
@@ -41,7 +42,7 @@ impl Component for Bomb {
     }
 }
 
-impl Execute for Bomb {
+impl Execute for PanickingHooks {
     fn execute(&mut self, _cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         Ok(())
     }
@@ -67,7 +68,7 @@ impl Execute for Bomb {
     }
 }
 
-impl Drop for Bomb {
+impl Drop for PanickingHooks {
     fn drop(&mut self) {
         self.at("drop");
     }
@@ -79,7 +80,7 @@ fn run(hook: &'static str) -> Result<RunReport, RunError> {
     let text = graph("main: { type: event_loop }", &[&one("b"), &one("c")], &[]);
     let types = Registry::new().register_with(move || {
         assert!(hook != "make", "in make");
-        Bomb(hook)
+        PanickingHooks(hook)
     });
     let time = ManualTime::start();
     let options = RunOptions::steps(2).snapshots().reset().clock(Clock::Virtual);
@@ -116,9 +117,9 @@ fn a_panic_after_the_last_call_is_told_for_each() {
 }
 
 /// A waker that panics.
-struct Bell;
+struct PanickingWaker;
 
-impl Wake for Bell {
+impl Wake for PanickingWaker {
     fn wake(self: Arc<Self>) {
         panic!("told to panic");
     }
@@ -138,14 +139,14 @@ fn a_waker_of_somebody_who_feeds_or_changes_settings_may_panic() {
     let run = graph.start(time.system(), options).expect("it starts");
     let feed = run.feed::<f64>("in.a").expect("it can be fed");
     feed.publish(1.0).expect("there is room");
-    let waker = Waker::from(Arc::new(Bell));
+    let waker = Waker::from(Arc::new(PanickingWaker));
     let mut cx = Context::from_waker(&waker);
     let mut sends = Box::pin(feed.send(2.0));
     assert!(sends.as_mut().poll(&mut cx).is_pending());
     let mut changes = Box::pin(run.reconfigure().set("in", "k", 2.0).commit());
     assert!(changes.as_mut().poll(&mut cx).is_pending());
     time.settle();
-    // Both were woken, in vain.
+    // Both wakers were called.
     time.block_on(sends).expect("there is room");
     assert_eq!(time.block_on(changes), Ok(1));
     time.settle();
@@ -155,9 +156,9 @@ fn a_waker_of_somebody_who_feeds_or_changes_settings_may_panic() {
 }
 
 /// A value that panics when it is dropped.
-struct Glass;
+struct PanickingDrop;
 
-impl Data for Glass {
+impl Data for PanickingDrop {
     const SCHEMA: &'static str = "glass";
 
     fn encode(&self, _out: &mut Vec<u8>) {}
@@ -167,7 +168,7 @@ impl Data for Glass {
     }
 }
 
-impl Drop for Glass {
+impl Drop for PanickingDrop {
     fn drop(&mut self) {
         panic!("it breaks");
     }
@@ -176,14 +177,14 @@ impl Drop for Glass {
 /// Publishes one in every call.
 #[derive(Component, Default)]
 #[component(type = "glazier")]
-struct Glazier {
+struct DropSource {
     #[output]
-    out: Output<Glass>,
+    out: Output<PanickingDrop>,
 }
 
-impl Execute for Glazier {
+impl Execute for DropSource {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
-        let published = cx.publish(self.out, Glass);
+        let published = cx.publish(self.out, PanickingDrop);
         published.map_err(|refused| {
             core::mem::forget(refused.into_inner());
             Failure::msg("there is no room")
@@ -191,15 +192,15 @@ impl Execute for Glazier {
     }
 }
 
-/// Looks at nothing.
+/// Reads nothing.
 #[derive(Component, Default)]
 #[component(type = "shelf")]
-struct Shelf {
+struct DropSink {
     #[input]
-    a: clockjack_graph::Input<Glass>,
+    a: clockjack_graph::Input<PanickingDrop>,
 }
 
-impl Execute for Shelf {
+impl Execute for DropSink {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         cx.latest(self.a).map(|_| ()).ok_or_else(|| Failure::msg("there is none"))
     }
@@ -213,7 +214,7 @@ fn values_that_panic_when_they_are_dropped_harm_nobody() {
             "id: a, type: glazier, execution: { lane: main }",
             "id: b, type: shelf, execution: { lane: main }, \
              event_sources: [{ type: message, input: a }], trigger_policy: { type: any_input }",
-            // Nobody reads what it keeps: that is dropped at the end.
+            // No component reads what it keeps: the values are dropped at the end.
             "id: c, type: glazier, execution: { lane: main }",
             "id: d, type: shelf, execution: { lane: never }, \
              event_sources: [{ type: message, input: a }], trigger_policy: { type: any_input }",
@@ -225,7 +226,7 @@ fn values_that_panic_when_they_are_dropped_harm_nobody() {
         ],
     );
     let text = text.replace("lanes: {", "lanes: { never: { type: manual_step },");
-    let types = Registry::new().register::<Glazier>().register::<Shelf>();
+    let types = Registry::new().register::<DropSource>().register::<DropSink>();
     let time = ManualTime::start();
     let options = RunOptions::steps(6).clock(Clock::Virtual);
     let run = compile(&text, &types).start(time.system(), options).expect("it starts");

@@ -1,13 +1,17 @@
-//! Lanes: ticks by a clock that the test moves, what becomes of late ones, budgets, and how much a
-//! pool lane admits.
+//! Lanes: ticks by a clock that the test advances, what happens to late ones, budgets, and how much
+//! a pool lane admits.
 
-use clockjack_graph::describe::{LaneOverflow, OverrunPolicy};
-use clockjack_graph::run::{HealthKind, TraceName};
-use clockjack_graph::{Clock, CommitLog, RunOptions, StopReason, TraceLog};
+use clockjack_graph::{
+    Clock, CommitLog, RunOptions, StopReason, TraceLog,
+    describe::{LaneOverflow, OverrunPolicy},
+    run::{HealthKind, TraceName},
+};
 
-use crate::clock::{Diary, Ran, ms, run};
-use crate::teller::{graph, reader, runtime, source, tell_alone, tell_by};
-use crate::threads::records;
+use crate::{
+    clock::{Diary, Ran, ms, run},
+    teller::{graph, reader, runtime, source, tell_alone, tell_by},
+    threads::records,
+};
 
 /// A slow component in a lane of ten milliseconds by the wall clock.
 fn ticked(more: &str) -> String {
@@ -39,7 +43,7 @@ fn a_tick_of_two_and_a_half_periods_is_followed_by_what_its_policy_says() {
     for (policy, begun_ms, n_skipped) in [
         // Those at 10 and 20 are gone; the next one is on time.
         (OverrunPolicy::DropTick, [0, 30, 40, 50, 60, 70], 2),
-        // And one more is left out.
+        // And one more is skipped.
         (OverrunPolicy::SkipNext, [0, 40, 50, 60, 70, 80], 3),
         // The last of those that are gone is made up for at once; 10 is lost.
         (OverrunPolicy::CatchUpOnce, [0, 25, 30, 40, 50, 60], 1),

@@ -4,12 +4,14 @@
 use std::thread;
 
 use clockjack_graph::Clock;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+use rustix::{
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+    thread::{CapabilitySet, capabilities, set_capabilities},
+};
 
-use crate::teller::graph;
-use crate::threads::{
-    Shared, compile, lane_of, look, of_this_thread, run_lane, runtime, wall, why,
+use crate::{
+    teller::graph,
+    threads::{Shared, compile, lane_of, look, of_this_thread, run_lane, runtime, wall, why},
 };
 
 /// The last processor that this process may use.
@@ -46,14 +48,14 @@ fn what_is_refused_is_advice_or_the_run_does_not_start() {
         let (seen, result) = run_lane(&lane, Clock::Wall);
         let report = result.unwrap();
         let own = lane_of(&report, "own");
-        let says = "the operating system refuses it: this process has no cpu 1023";
+        let says = "the operating system refused it: this process has no cpu 1023";
         assert_eq!(why(own, "cpu_affinity"), says);
         assert!(own.enforced.contains(&"nice_priority"), "one refusal is one refusal");
         assert!(seen.iter().all(|seen| seen.niceness == 19));
 
         let insists = lane.replace("nice_priority", "on_policy_error: fail, nice_priority");
         let (seen, result) = run_lane(&insists, Clock::Wall);
-        let want = format!("lane `own` must have its `cpu_affinity`: {says}");
+        let want = format!("lane `own` requires `cpu_affinity`: {says}");
         assert_eq!(result.unwrap_err().to_string(), want);
         assert_eq!(seen.len(), 0, "nothing was called");
     }
@@ -83,14 +85,14 @@ fn a_class_that_may_not_be_had_is_advice_or_the_run_does_not_start() {
         let report = result.unwrap();
         for field in ["rt_policy", "rt_priority"] {
             let why = why(lane_of(&report, "own"), field);
-            assert!(why.contains("refuses it: Operation not permitted"), "{why}");
+            assert!(why.contains("refused it: Operation not permitted"), "{why}");
         }
         assert!(seen.iter().all(|seen| seen.policy == 0));
 
         let insists = lane.replace("rt_policy", "on_policy_error: fail, rt_policy");
         let (seen, result) = without_permission(|| run_lane(&insists, Clock::Wall));
         let refused = result.unwrap_err().to_string();
-        assert!(refused.starts_with("lane `own` must have its `rt_policy`: "), "{refused}");
+        assert!(refused.starts_with("lane `own` requires `rt_policy`: "), "{refused}");
         assert_eq!(seen.len(), 0);
     }
 }

@@ -1,7 +1,7 @@
-//! What the types of loops add to iterating: all or nothing, one call for all, one step an epoch.
+//! What the types of loops add to iterating: all or nothing, one call for all messages, one
+//! iteration per epoch.
 
-use alloc::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use clockjack_graph::{
     Binder, Clock, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor, Execute,
@@ -10,9 +10,11 @@ use clockjack_graph::{
 };
 use clockjack_testkit::ManualTime;
 
-use crate::acts::{Act, compile, with_acts};
-use crate::parts::{Seen, registry};
-use crate::teller;
+use crate::{
+    acts::{Act, compile, with_acts},
+    parts::{Seen, registry},
+    teller,
+};
 
 /// What members were called with: epoch, who, how many messages.
 type Calls = Arc<Mutex<Vec<(u64, String, usize)>>>;
@@ -165,7 +167,7 @@ fn a_transaction_that_fails_leaves_nothing_behind() {
     let fails = format!("{GOES_ON}, config: {{ fails_at: 2 }}");
     let ran = run("type: transaction, max_iterations: 1", MAIN, &fails, 3);
     let report = ran.result.as_ref().expect("it goes on");
-    // In the second epoch `x` had worked already: its state is taken back, too.
+    // In the second epoch `x` had run already: its state is rolled back, too.
     assert_eq!((ran.state("x"), ran.state("y")), (2, 2));
     assert_eq!(ran.seen, [(1, 1.0), (3, 2.0)]);
     assert!(!report.faults.is_empty());
@@ -182,7 +184,7 @@ fn the_states_before_a_transaction_that_ended_the_run_are_what_is_snapshotted() 
     let fails = format!("{MAIN}, config: {{ fails_at: 3 }}");
     let ran = run("type: transaction, max_iterations: 1", MAIN, &fails, 9);
     assert!(ran.result.is_err());
-    // In the second epoch both were called for `src` and for what came back.
+    // In the second epoch both were called for `src` and for the message from the loop.
     assert_eq!((ran.state("x"), ran.state("y")), (3, 3));
 }
 

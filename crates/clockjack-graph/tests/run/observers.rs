@@ -1,20 +1,21 @@
-//! What is told of a run: to observers when it has ended, in its own metrics, in its journal. None
-//! of it changes the run.
+//! What is reported about a run: to observers after it has ended, in its own metrics, in its log.
+//! None of it changes the run.
 
-use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 
-use clockjack_graph::run::Observed;
 use clockjack_graph::{
-    Clock, CommitLog, Failure, Journal, Level, MemoryObserver, Observation, Observer, Parallel,
-    Registry, RunError, RunOptions, RunReport, StopReason, TraceLog,
+    Clock, CommitLog, ComponentLog, Failure, Level, MemoryObserver, Observation, Observer,
+    Parallel, Registry, RunError, RunOptions, RunReport, StopReason, TraceLog, run::Observed,
 };
 use clockjack_testkit::ManualTime;
 
-use crate::acts::{Act, compile, with_acts};
-use crate::basics::CHAIN;
-use crate::parts::{Seen, registry};
-use crate::teller;
+use crate::{
+    acts::{Act, compile, with_acts},
+    basics::CHAIN,
+    parts::{Seen, registry},
+    teller,
+};
 
 /// Runs a chain whose middle fails at two, and goes on.
 fn run(options: RunOptions) -> Result<RunReport, RunError> {
@@ -82,7 +83,7 @@ fn an_observer_of_256_keeps_the_newest_and_counts_what_it_has_lost() {
     assert_eq!(observer.take().last(), Some(&Observed::Result(StopReason::TickBound, 50)));
 }
 
-/// Fails or panics at each sight.
+/// Fails or panics at each observation.
 struct Bad {
     panics: bool,
     n_called: Arc<AtomicUsize>,
@@ -202,21 +203,21 @@ fn the_seed_of_a_run_is_that_of_what_draws_numbers() {
 
 #[test]
 fn the_journal_is_the_same_for_any_number_of_workers() {
-    let journal = Journal::new(64);
+    let log = ComponentLog::new(64);
     let time = ManualTime::start();
     let graph = || compile(&wide(), &with_acts(Registry::new(), telling()));
-    let options = RunOptions::steps(3).clock(Clock::Virtual).journal(&journal);
+    let options = RunOptions::steps(3).clock(Clock::Virtual).component_log(&log);
     let run = graph().start(time.system(), options).expect("it starts");
     time.block_on(run).expect("nothing fails");
-    let expected = journal.take();
+    let expected = log.take();
     assert_eq!(expected.len(), 12);
     assert_eq!(expected[0].to_string(), "info laws/b, epoch 1: b of laws is called");
     assert_eq!(expected[3].to_string(), "debug laws/a, epoch 1: and says so twice");
     let runtime = teller::runtime();
-    let options = RunOptions::steps(3).clock(Clock::Virtual).journal(&journal);
+    let options = RunOptions::steps(3).clock(Clock::Virtual).component_log(&log);
     let options = options.workers(4).parallel(Parallel::Always);
     let run = graph().start(runtime.system(), options).expect("it starts");
     runtime.block_on(run).expect("nothing fails");
-    assert_eq!(journal.take(), expected);
-    assert_eq!(journal.n_dropped(), 0);
+    assert_eq!(log.take(), expected);
+    assert_eq!(log.n_dropped(), 0);
 }

@@ -1,16 +1,13 @@
 //! Components for tests, and short ways to run a text.
 
-extern crate alloc;
-
-use alloc::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use clockjack_actor::ActorSystem;
-use clockjack_graph::describe::{BoundaryRole, GraphFile};
 use clockjack_graph::{
     Binder, CommitLog, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor,
     Execute, Failure, GraphContext, Input, InputPort, Need, Output, OutputPort, Parallel, Registry,
     RunError, RunOptions, RunReport,
+    describe::{BoundaryRole, GraphFile},
 };
 use clockjack_rt::{PoolConfig, Runtime};
 use clockjack_testkit::ManualTime;

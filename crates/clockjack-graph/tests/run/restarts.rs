@@ -1,19 +1,21 @@
-//! Components that are made anew after a failure, and settings that are looked at before the start.
+//! Components that are recreated after a failure, and settings that are validated before the start.
 
-use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, Ordering};
-use core::time::Duration;
-use std::sync::Mutex;
+use core::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+use std::sync::{Arc, Mutex};
 
-use clockjack_graph::run::Phase;
 use clockjack_graph::{
     Binder, Clock, Component, Config, ConfigError, Descriptor, Execute, Failure, GraphContext,
-    Registry, RunError, RunOptions, RunReport,
+    Registry, RunError, RunOptions, RunReport, run::Phase,
 };
 use clockjack_testkit::ManualTime;
 
-use crate::acts::{Act, compile, with_acts};
-use crate::teller;
+use crate::{
+    acts::{Act, compile, with_acts},
+    teller,
+};
 
 /// What has happened to the components of a run: when, in milliseconds, and what.
 type Diary = Arc<Mutex<Vec<(u64, &'static str)>>>;
@@ -103,7 +105,7 @@ fn the_pause_before_a_restart_doubles_up_to_its_limit_and_one_more_failure_ends_
     let ran = run(policy, "", 1000);
     let at = failures(&ran);
     let pauses: Vec<u64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    // The timer of one that was made anew begins then.
+    // The timer of a recreated component starts then.
     let first = pauses[0];
     assert!((10..=11).contains(&first), "{at:?}");
     assert_eq!(pauses, [first, first + 10, first + 20, first + 20], "{at:?}");
@@ -150,7 +152,7 @@ fn settings_are_looked_at_before_anything_is_activated() {
     let error = graph.start(time.system(), RunOptions::steps(1)).expect_err("min is above max");
     let fault = error.fault().expect("of a component");
     assert_eq!((fault.phase, fault.component.as_str()), (Phase::Configure, "c"));
-    assert!(fault.message.contains("below `min`"), "{fault}");
+    assert!(fault.message.contains("less than `min`"), "{fault}");
 }
 
 #[test]
@@ -169,7 +171,7 @@ fn one_whose_pause_is_over_and_for_whom_nothing_comes_does_not_hold_up_time() {
             &timer("src", 1_000, 1),
             &teller::reader("dst", ", config: { fails_at: 1 }").replace("lane: main", &on_error),
             &timer("beat", 10, 0),
-            // Nothing comes here either: so there are epochs in which nobody is called.
+            // No message comes here either, so there are epochs without calls.
             &teller::reader("quiet", "").replace("lane: main", "lane: slow"),
         ],
         &[
@@ -204,7 +206,7 @@ fn a_system_that_ends_under_a_run_leaves_nobody_active() {
     drop(run);
 }
 
-/// `src` publishes one to four, once; whoever reads fails at the two and keeps the others.
+/// `src` publishes one to four, once; the readers fail at the two and keep the others.
 fn fails_at_two(seen: &Arc<Mutex<Vec<f64>>>) -> Act {
     let seen = Arc::clone(seen);
     Arc::new(move |cx, a, out| {
@@ -222,7 +224,8 @@ fn fails_at_two(seen: &Arc<Mutex<Vec<f64>>>) -> Act {
 
 #[test]
 fn what_one_was_not_called_with_before_it_failed_comes_to_the_next() {
-    // With a budget it is called another way; a pool has admitted others with what it failed at.
+    // With a budget it takes the general step; a pool has admitted others together with the one
+    // that failed.
     for (execution, expected) in [
         ("lane: main", &[1.0, 3.0, 4.0][..]),
         ("lane: main, budget_ms: 1000", &[1.0, 3.0, 4.0]),

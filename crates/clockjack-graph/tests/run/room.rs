@@ -1,8 +1,8 @@
-//! Edges that are full: a producer is called only as often as a blocking edge has room, what cannot
-//! be laid there waits outside, and an edge that fails the run does so.
+//! Full edges: a producer is called only as often as a blocking edge has room, values without room
+//! wait outside, and an edge with `fail_fast` ends the run.
 
-use alloc::sync::Arc;
 use core::time::Duration;
+use std::sync::Arc;
 
 use clockjack_graph::{
     Binder, Clock, Component, Config, ConfigError, Descriptor, Execute, ExecuteShared, Failure,
@@ -10,9 +10,11 @@ use clockjack_graph::{
 };
 use clockjack_testkit::ManualTime;
 
-use crate::acts::{Act, compile, with_acts};
-use crate::parts::{Seen, registry};
-use crate::teller::graph;
+use crate::{
+    acts::{Act, compile, with_acts},
+    parts::{Seen, registry},
+    teller::graph,
+};
 
 const MAIN: &str = "main: { type: event_loop }";
 
@@ -41,7 +43,7 @@ fn first(values: &'static [f64]) -> Act {
     })
 }
 
-/// Hands on what comes; invocations may overlap.
+/// Passes messages on; invocations may overlap.
 #[derive(Default)]
 struct Hands {
     a: Input<f64>,
@@ -146,7 +148,7 @@ fn what_waits_for_room_is_called_as_soon_as_there_is_some() {
     time.block_on(run).expect("nothing fails");
 }
 
-/// `src` begins these tasks in the first epoch; what they give goes to `out`, one at a time.
+/// `src` begins these tasks in the first epoch; their results go to `out`, one at a time.
 fn tasks(reader: &str, options: RunOptions) -> (Vec<f64>, clockjack_graph::RunReport) {
     let act: Act = Arc::new(|cx, _, out| {
         let all = if cx.epoch() == 1 { &[1.0, 2.0, 3.0][..] } else { &[] };
@@ -202,7 +204,7 @@ fn what_waits_for_a_reader_that_pauses_does_not_hold_up_time() {
     let options = || RunOptions::run_for(Duration::from_millis(40)).clock(Clock::Virtual);
     let (seen, _) = tasks(&pauses, options());
     assert_eq!(seen, [2.0, 3.0], "the first was what it failed at");
-    // One that never reads again is not waited for.
+    // A reader that never reads again does not block the run.
     let (seen, report) = tasks(&reader("isolate"), options());
     assert!(seen.is_empty());
     assert_eq!(report.stop, StopReason::DurationBound);
@@ -281,7 +283,7 @@ fn a_full_edge_that_fails_the_run_does_so_whatever_its_producer_makes_of_it() {
         let error = time.block_on(run).expect_err("there were three");
         let fault = error.fault().expect("of a component");
         assert_eq!((fault.component.as_str(), fault.epoch), ("src", 1), "{on_error}");
-        assert_eq!(fault.message, "an edge that fails the run was full");
+        assert_eq!(fault.message, "an edge with overflow `fail_fast` was full");
     }
 }
 
@@ -331,12 +333,12 @@ fn what_a_task_gives_over_an_edge_that_moves_can_be_taken() {
     assert_eq!(report.metrics.get("runtime.component.execution_count", "dst"), Some(2.0));
 }
 
-/// Lanes that keep their own time, a tick each so many milliseconds.
+/// Lanes with their own clocks, with a tick per this number of milliseconds.
 const APART: &str = "main: { type: event_loop }, \
      fast: { type: fixed_rate, period_ms: 1, wall_clock_enabled: true }, \
      slow: { type: fixed_rate, period_ms: 10, wall_clock_enabled: true }";
 
-/// `src`, and `out` which keeps what comes to it in a lane with another time than that of `src`.
+/// `src`, and `out`, which keeps what comes to it in a lane with another clock than that of `src`.
 fn apart(src: &str, reader: &str, kind: &str) -> String {
     let out = OUT.replace("lane: main", &format!("lane: {reader}"));
     let edge = format!(

@@ -1,14 +1,16 @@
 //! Changes of settings while a run goes on: all of them or none.
 
-use clockjack_graph::describe::{ConfigValue, GraphFile};
-use clockjack_graph::run::Reconfigure;
-use clockjack_graph::run::commit_log::MAGIC;
-use clockjack_graph::run::reconfigure::ConfigRefused;
-use clockjack_graph::{Clock, CommitLog, GraphRun, RunError, RunOptions, RunReport};
+use clockjack_graph::{
+    Clock, CommitLog, GraphRun, RunError, RunOptions, RunReport,
+    describe::{ConfigValue, GraphFile},
+    run::{Reconfigure, commit_log::MAGIC, reconfigure::ConfigRefused},
+};
 use clockjack_testkit::ManualTime;
 
-use crate::basics::CHAIN;
-use crate::parts::{Seen, registry};
+use crate::{
+    basics::CHAIN,
+    parts::{Seen, registry},
+};
 
 /// What came of a change, of the run, and of what came out.
 struct Changed {
@@ -102,7 +104,7 @@ fn a_change_is_in_the_commit_log_at_its_epoch_whether_anything_shows_it_or_not()
         let after = &after[1 + usize::from(after[0])..];
         after.strip_prefix(b"E\x01\0").expect("the first epoch").to_vec()
     };
-    // Nobody looks at a setting of this name.
+    // No component reads a setting of this name.
     let quiet = log(&|change| change.set("out", "any", 1));
     let told = [&b"S\x01\x02\x01\x03anyi"[..], &1_i64.to_le_bytes()].concat();
     assert!(head(&quiet).starts_with(&told), "{:02x?}", head(&quiet));

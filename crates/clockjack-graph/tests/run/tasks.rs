@@ -1,15 +1,15 @@
-//! Tasks that are under way when a run ends: waited for or cancelled, counted, and gone.
+//! Tasks that run when their graph ends: awaited or cancelled, counted, and dropped.
 
-use alloc::sync::Arc;
-use core::future::pending;
-use core::time::Duration;
-use std::sync::Mutex;
+use core::{future::pending, time::Duration};
+use std::sync::{Arc, Mutex};
 
 use clockjack_graph::{Clock, Failure, Registry, RunOptions, RunReport, ShutdownPolicy};
 use clockjack_testkit::ManualTime;
 
-use crate::acts::{Act, compile, with_acts};
-use crate::teller;
+use crate::{
+    acts::{Act, compile, with_acts},
+    teller,
+};
 
 /// A component that is called in every epoch, or at every tick of ten milliseconds.
 fn text(sources: &str) -> String {
@@ -25,7 +25,7 @@ const TICKS: &str = ", event_sources: [{ type: timer, period_ms: 10 }]";
 /// What tasks do: they wait so long, or for ever.
 type Waits = Option<Duration>;
 
-/// What has become of a run whose component has begun tasks.
+/// The result of a run whose component has begun tasks.
 struct Ended {
     report: RunReport,
     elapsed: Duration,
@@ -103,7 +103,7 @@ fn of_pending_tasks_those_that_have_begun_are_waited_for() {
     let options =
         RunOptions::steps(2).clock(Clock::Wall).shutdown_policy(ShutdownPolicy::CancelPending);
     let ended = ended(TICKS, options, |_| Some(Duration::from_millis(100)));
-    // The second was submitted in the last epoch, and nobody had looked at it.
+    // The second was submitted in the last epoch, and was never polled.
     assert_eq!((ended.count("completed"), ended.count("cancelled")), (1.0, 1.0));
     assert_eq!(ended.begun, [1]);
     assert!(ended.elapsed >= Duration::from_millis(100));

@@ -1,22 +1,21 @@
-//! A component that tells all: when it begins and ends, what it sees, what is refused.
+//! A component that reports everything: when it begins and ends, what it sees, what is refused.
 
-use alloc::sync::Arc;
-use core::cell::RefCell;
-use core::hint::spin_loop;
-use std::sync::Mutex;
-use std::thread::{self, ThreadId, yield_now};
+use core::{cell::RefCell, hint::spin_loop};
+use std::{
+    sync::{Arc, Mutex},
+    thread::{self, ThreadId, yield_now},
+};
 
 use clockjack_actor::ActorSystem;
-use clockjack_graph::describe::GraphFile;
 use clockjack_graph::{
     Binder, Clock, CommitLog, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor,
     Execute, ExecuteShared, Failure, Graph, GraphContext, Input, InputPort, Need, Output,
-    OutputPort, Parallel, Registry, RunError, RunOptions, RunReport, Stopper,
+    OutputPort, Parallel, Registry, RunError, RunOptions, RunReport, Stopper, describe::GraphFile,
 };
 use clockjack_rt::{PoolConfig, Runtime};
 use clockjack_testkit::ManualTime;
 
-/// What a component has told.
+/// What a component has reported.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Said {
     Begins,
@@ -28,15 +27,15 @@ pub(crate) enum Said {
     Ends(ThreadId),
 }
 
-/// What all have told, in the order of its happening.
+/// What all components have reported, in order.
 #[derive(Default)]
 pub(crate) struct Story {
     pub(crate) lines: Vec<(u64, String, Said)>,
     stopper: Option<Stopper>,
     at_work: Vec<String>,
-    /// Invocations of one component at once.
+    /// The most invocations of one component at the same time.
     pub(crate) beside_itself: usize,
-    /// Components at work at once.
+    /// The most components at the same time.
     pub(crate) beside_others: usize,
 }
 
@@ -69,7 +68,7 @@ impl Chronicle {
     }
 }
 
-/// What a teller is told to do.
+/// What a teller does.
 #[derive(Clone, Copy, Default)]
 struct Orders {
     /// Publications in each invocation.
@@ -83,7 +82,7 @@ struct Orders {
     tasks: u64,
 }
 
-/// A component that tells all.
+/// A component that reports everything.
 pub(crate) struct Teller {
     chronicle: Chronicle,
     orders: Orders,
@@ -190,7 +189,7 @@ impl Execute for Teller {
 }
 
 thread_local! {
-    /// Whom a teller whose invocations overlap tells: it is made without knowing anybody.
+    /// Where a teller with overlapping invocations reports: it is created without arguments.
     static LISTENER: RefCell<Chronicle> = RefCell::default();
 }
 

@@ -1,32 +1,31 @@
-//! Lanes that are threads: who is called where, what the operating system was asked for, and a
-//! commit log for each that keeps its own time.
+//! Lanes on threads: which component is called where, what was requested from the operating system,
+//! and a commit log for each lane with its own clock.
 
-use alloc::collections::BTreeSet;
-use alloc::sync::Arc;
-use core::cell::RefCell;
-use core::time::Duration;
-use std::fs;
-use std::io::Write;
-use std::sync::{Mutex, mpsc};
-use std::thread::{self, ThreadId};
+use core::{cell::RefCell, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::Write,
+    sync::{Arc, Mutex, mpsc},
+    thread::{self, ThreadId},
+};
 
 use clockjack_actor::ActorSystem;
-use clockjack_graph::describe::GraphFile;
-use clockjack_graph::run::LaneReport;
-use clockjack_graph::run::commit_log::MAGIC;
 use clockjack_graph::{
     Clock, CommitLog, Component, Execute, Failure, Graph, GraphContext, Input, Output, Registry,
     RunError, RunOptions, RunReport, StopReason,
+    describe::GraphFile,
+    run::{LaneReport, commit_log::MAGIC},
 };
 use clockjack_rt::{PoolConfig, Runtime};
 use clockjack_testkit::ManualTime;
 
 use crate::teller::graph;
 
-/// How long a thread that has nothing more to do has for its end.
+/// How long a thread without work has to end.
 const LONG: Duration = Duration::from_secs(60);
 
-/// What somebody has seen on the thread where it was called.
+/// What a component has seen on the thread on which it was called.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     who: String,
@@ -37,7 +36,7 @@ pub(crate) struct Seen {
     pub(crate) policy: u64,
 }
 
-/// Everything that is seen, and who hears of threads that end.
+/// Everything that was seen, and who is notified of threads that end.
 #[derive(Default)]
 pub(crate) struct Log {
     seen: Vec<Seen>,
@@ -47,7 +46,7 @@ pub(crate) struct Log {
 
 pub(crate) type Shared = Arc<Mutex<Log>>;
 
-/// Tells when its thread ends.
+/// Reports the end of its thread.
 struct Farewell(mpsc::Sender<ThreadId>);
 
 impl Drop for Farewell {
@@ -60,7 +59,7 @@ thread_local! {
     static FAREWELL: RefCell<Option<Farewell>> = const { RefCell::new(None) };
 }
 
-/// A component that looks where it is called, and hands a number on.
+/// A component that records where it is called, and passes a number on.
 #[derive(Component)]
 #[component(type = "look")]
 struct Look {
@@ -204,7 +203,7 @@ fn each_lane_of_the_wall_clock_has_a_thread_and_it_ends_with_the_run() {
     }
 }
 
-/// Two that wait for each other, and nobody begins.
+/// Two components that wait for each other.
 const RING: [&str; 2] =
     ["id: e, kind: delay, from: r.out, to: s.a", "id: f, kind: delay, from: s.out, to: r.a"];
 

@@ -1,4 +1,4 @@
-//! The laws that threads could break, on a pool of eight workers.
+//! The invariants that threads could break, on a pool of eight workers.
 
 use std::thread;
 
@@ -22,7 +22,7 @@ fn independent_regions_overlap_up_to_the_width_of_their_lane() {
     for threads in [1, 2, 3] {
         let text = graph(&pool(threads), &parts, &[]);
         let (mut most, threads) = (0, threads as usize);
-        // On a busy machine those who are called may come when all is done: then once more.
+        // On a busy machine helpers may start when all is done: then try again.
         for _ in 0..200 {
             let told = tell_by(&runtime, &text, RunOptions::steps(50), 8);
             let seen = told.story.beside_others;
@@ -225,7 +225,7 @@ fn reentrant_invocations_overlap_up_to_the_width_and_commit_in_order() {
         let rejected = |one: &Told| one.metric("runtime.channel.reject_count", "f");
         assert_eq!(rejected(&told), rejected(&alone), "{workers}");
     }
-    // On a busy machine those who are called may come when all is done.
+    // On a busy machine helpers may start when all is done.
     for _ in 0..200 {
         if most > 1 {
             return;
@@ -278,8 +278,8 @@ fn the_budget_of_a_loop_is_not_that_of_the_wall_in_virtual_time() {
 fn nobody_sleeps_on_a_job_and_nobody_keeps_what_is_not_theirs() {
     let runtime = runtime();
     let lanes = "main: { type: event_loop }, own: { type: isolated_thread }";
-    // The job of the other lane is readied at many moments: while its thread looks for one, while
-    // it goes to sleep, while it sleeps.
+    // The job of the other lane becomes ready at many moments: while its thread searches for one,
+    // while it goes to sleep, while it sleeps.
     for dawdles in (0..400).step_by(20) {
         let text = graph(
             lanes,

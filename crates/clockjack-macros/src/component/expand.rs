@@ -1,14 +1,14 @@
-//! What `#[derive(Component)]` writes: constants for the ports, and `impl Component`.
+//! Generates the code of `#[derive(Component)]`: constants for the ports, and `impl Component`.
 //!
-//! Parameters and locals have names that the user cannot see, and all paths are absolute, so
-//! nothing at the place of use gets in the way.
+//! Parameters and local variables are hygienic, and all paths are absolute, so nothing at the call
+//! site interferes.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens as _, format_ident, quote};
 use syn::{Expr, ExprLit, ItemStruct, Lit, LitStr};
 
 use super::{
-    field::{Fallback, Field, Role, Setting},
+    field::{DefaultValue, Field, Role, Setting},
     options::Options,
 };
 
@@ -118,7 +118,7 @@ fn describe(options: &Options, fields: &[Field]) -> TokenStream {
 fn described(options: &Options, name: &str, setting: &Setting) -> TokenStream {
     let root = &options.root;
     let value = &setting.value;
-    let is_required = matches!(setting.fallback, Fallback::None) && !setting.is_option;
+    let is_required = matches!(setting.default, DefaultValue::None) && !setting.is_option;
     let required = is_required.then(|| quote!(.required()));
     let choices = &setting.choices;
     let one_of = (!choices.is_empty()).then(|| quote!(.one_of(&[#(#choices),*])));
@@ -149,8 +149,8 @@ fn bind(fields: &[Field]) -> TokenStream {
     }
 }
 
-/// All settings are read before the first is taken: if one is refused, the component keeps those
-/// that it had.
+/// All settings are read before the first is assigned: if one is rejected, the component keeps its
+/// previous settings.
 fn configure(options: &Options, fields: &[Field]) -> TokenStream {
     let config = hidden("config");
     let mut reads = Vec::new();
@@ -175,11 +175,11 @@ fn configure(options: &Options, fields: &[Field]) -> TokenStream {
 fn read(options: &Options, config: &Ident, name: &str, setting: &Setting) -> TokenStream {
     let Options { root, .. } = options;
     let Setting { value, choices, .. } = setting;
-    let get = match &setting.fallback {
+    let get = match &setting.default {
         _ if setting.is_option => quote!(#config.get::<#value>(#name)?),
-        Fallback::None => quote!(#config.need::<#value>(#name)?),
-        Fallback::OfType => quote!(#config.get::<#value>(#name)?.unwrap_or_default()),
-        Fallback::Given(given) => {
+        DefaultValue::None => quote!(#config.need::<#value>(#name)?),
+        DefaultValue::OfType => quote!(#config.get::<#value>(#name)?.unwrap_or_default()),
+        DefaultValue::Given(given) => {
             let (found, given) = (hidden("found"), owned(given));
             quote!(match #config.get::<#value>(#name)? {
                 ::core::option::Option::Some(#found) => #found,
@@ -197,7 +197,7 @@ fn read(options: &Options, config: &Ident, name: &str, setting: &Setting) -> Tok
     quote!({ #within #chosen #get })
 }
 
-/// A text is written as a literal and kept as a `String`.
+/// A string is written as a literal and stored as a `String`.
 fn owned(given: &Expr) -> TokenStream {
     if let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = given {
         quote!(::core::convert::Into::into(#text))
@@ -206,7 +206,7 @@ fn owned(given: &Expr) -> TokenStream {
     }
 }
 
-/// Both bounds as options, if there is one.
+/// Both bounds as options, if there is at least one.
 fn bounds(setting: &Setting) -> Option<(TokenStream, TokenStream)> {
     let written = |bound: &Option<Expr>| match bound {
         Some(bound) => quote!(::core::option::Option::Some(#bound)),
@@ -221,7 +221,7 @@ fn constant_of(field: &Field) -> Ident {
     Ident::new(&field.name.to_uppercase(), field.ident.span())
 }
 
-/// A name that code of the user cannot see, nor get in the way of.
+/// A hygienic name: the user's code cannot see it.
 fn hidden(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }

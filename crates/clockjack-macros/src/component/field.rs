@@ -1,7 +1,7 @@
-//! The marks on the fields of a component: `#[input]`, `#[output]` and `#[config]`.
+//! The marker attributes on the fields of a component: `#[input]`, `#[output]` and `#[config]`.
 //!
-//! A field without a mark is none of the derive's business, unless its type is that of a port: such
-//! a port would never be bound, and nobody would be told.
+//! The derive ignores a field without a marker attribute, unless its type is that of a port: such a
+//! port would silently never be bound.
 
 use proc_macro2::Ident;
 use syn::{
@@ -11,21 +11,21 @@ use syn::{
 };
 
 use super::options::{each_key, equals};
-use crate::faults::Faults;
+use crate::errors::Errors;
 
 /// A marked field.
 pub(crate) struct Field {
     /// The field itself.
     pub(crate) ident: Ident,
-    /// Its name in files: that of the field, without `r#`.
+    /// Its name in graph files: that of the field, without `r#`.
     pub(crate) name: String,
     /// Its documentation.
     pub(crate) docs: Vec<Attribute>,
-    /// What it is for the component.
+    /// Its role.
     pub(crate) role: Role,
 }
 
-/// What a field is for the component.
+/// The role of a field.
 pub(crate) enum Role {
     /// `#[input]`.
     Input { carries: Type, is_optional: bool, is_multiple: bool },
@@ -35,57 +35,63 @@ pub(crate) enum Role {
     Setting(Box<Setting>),
 }
 
-/// What `#[config(..)]` says of a setting.
+/// The contents of `#[config(..)]`.
 pub(crate) struct Setting {
-    /// The type of its value; for an `Option<f64>` that is `f64`.
+    /// The type of the value; for an `Option<f64>`, that is `f64`.
     pub(crate) value: Type,
-    /// The field is an `Option`.
+    /// Whether the field is an `Option`.
     pub(crate) is_option: bool,
-    /// What stands for it if it is not given.
-    pub(crate) fallback: Fallback,
-    /// The least value.
+    /// Its value if it is missing.
+    pub(crate) default: DefaultValue,
+    /// The minimum.
     pub(crate) min: Option<Expr>,
-    /// The greatest value.
+    /// The maximum.
     pub(crate) max: Option<Expr>,
-    /// The texts that it may be; none: any.
+    /// The allowed strings; if empty, any.
     pub(crate) choices: Vec<LitStr>,
 }
 
-/// What stands for a setting that is not given.
-pub(crate) enum Fallback {
-    /// Nothing: it must be given.
+/// The value of a setting that is missing.
+pub(crate) enum DefaultValue {
+    /// None: the setting is required.
     None,
     /// The default of its type.
     OfType,
-    /// This.
+    /// This expression.
     Given(Expr),
 }
 
 impl Field {
-    /// Reads a field; `None` if it is not marked, or wrong.
-    pub(crate) fn of(field: &syn::Field, faults: &mut Faults) -> Option<Self> {
+    /// Parses a field; `None` if it has no marker attribute, or after an error.
+    pub(crate) fn of(field: &syn::Field, errors: &mut Errors) -> Option<Self> {
         let ident = field.ident.clone()?;
         let is_mark = |attribute: &&Attribute| {
             ["input", "output", "config"].iter().any(|mark| attribute.path().is_ident(mark))
         };
-        let mut marks = field.attrs.iter().filter(is_mark);
-        let Some(mark) = marks.next() else {
-            refuse_unmarked(field, faults);
+        let mut markers = field.attrs.iter().filter(is_mark);
+        let Some(mark) = markers.next() else {
+            refuse_unmarked(field, errors);
             return None;
         };
-        for more in marks {
-            faults.add(more, "a field has one role: `#[input]`, `#[output]` or `#[config]`");
+        for more in markers {
+            errors.add(
+                more,
+                "a field can have only one role: `#[input]`, `#[output]` or `#[config]`",
+            );
         }
         let role = if mark.path().is_ident("input") {
-            input(mark, &field.ty, faults)
+            input(mark, &field.ty, errors)
         } else if mark.path().is_ident("output") {
-            output(mark, &field.ty, faults)
+            output(mark, &field.ty, errors)
         } else {
-            Setting::of(mark, &field.ty, faults).map(|setting| Role::Setting(Box::new(setting)))
+            Setting::of(mark, &field.ty, errors).map(|setting| Role::Setting(Box::new(setting)))
         }?;
         let name = ident.unraw().to_string();
         if name.to_uppercase() == "SELF" {
-            faults.add(&ident, "this name gives no constant for the port: call it otherwise");
+            errors.add(
+                &ident,
+                "this name cannot be converted into a constant for the port: rename the field",
+            );
         }
         let is_doc = |attribute: &&Attribute| attribute.path().is_ident("doc");
         let docs = field.attrs.iter().filter(is_doc).cloned().collect();
@@ -93,25 +99,26 @@ impl Field {
     }
 }
 
-fn refuse_unmarked(field: &syn::Field, faults: &mut Faults) {
+fn refuse_unmarked(field: &syn::Field, errors: &mut Errors) {
     for (outer, mark) in [("Input", "#[input]"), ("Output", "#[output]")] {
         if argument_of(&field.ty, outer).is_some() {
-            let what = format!("this port is never bound: write `{mark}` above it");
-            faults.add(&field.ty, what);
+            let what = format!("this port is never bound: mark it with `{mark}`");
+            errors.add(&field.ty, what);
         }
     }
 }
 
-fn input(mark: &Attribute, ty: &Type, faults: &mut Faults) -> Option<Role> {
+fn input(mark: &Attribute, ty: &Type, errors: &mut Errors) -> Option<Role> {
     let (mut is_optional, mut is_multiple) = (false, false);
     let form = "write `#[input]`, `#[input(optional)]` or `#[input(multiple)]`";
-    each_key(mark, form, faults, |key, _| {
+    each_key(mark, form, errors, |key, _| {
         match key.to_string().as_str() {
             "optional" => is_optional = true,
             "multiple" => is_multiple = true,
             other => {
                 let what = format!(
-                    "`{other}` is no option of `#[input]`: there are `optional` and `multiple`"
+                    "unknown option `{other}` of `#[input]`: the options are `optional` and \
+                     `multiple`"
                 );
                 return Err(Error::new(key.span(), what));
             }
@@ -120,40 +127,51 @@ fn input(mark: &Attribute, ty: &Type, faults: &mut Faults) -> Option<Role> {
     });
     let carries = argument_of(ty, "Input");
     if carries.is_none() {
-        faults.add(ty, "an input is a key, the values are in the context: `Input<f64>`");
+        errors.add(
+            ty,
+            "an input must have the type `Input<T>`, for example `Input<f64>`: the context holds \
+             its values",
+        );
     }
     Some(Role::Input { carries: carries?, is_optional, is_multiple })
 }
 
-fn output(mark: &Attribute, ty: &Type, faults: &mut Faults) -> Option<Role> {
-    each_key(mark, "`#[output]` takes no options", faults, |key, _| {
-        Err(Error::new(key.span(), "`#[output]` takes no options: it may always be unconnected"))
+fn output(mark: &Attribute, ty: &Type, errors: &mut Errors) -> Option<Role> {
+    each_key(mark, "`#[output]` takes no options", errors, |key, _| {
+        Err(Error::new(
+            key.span(),
+            "`#[output]` takes no options: an output may always be unconnected",
+        ))
     });
     let carries = argument_of(ty, "Output");
     if carries.is_none() {
-        faults.add(ty, "an output is a key, values are published by the context: `Output<f64>`");
+        errors.add(
+            ty,
+            "an output must have the type `Output<T>`, for example `Output<f64>`: the context \
+             publishes its values",
+        );
     }
     Some(Role::Output { carries: carries? })
 }
 
 impl Setting {
-    fn of(mark: &Attribute, ty: &Type, faults: &mut Faults) -> Option<Self> {
+    fn of(mark: &Attribute, ty: &Type, errors: &mut Errors) -> Option<Self> {
         if argument_of(ty, "Input").or_else(|| argument_of(ty, "Output")).is_some() {
-            faults.add(ty, "a port is no setting: mark it `#[input]` or `#[output]`");
+            errors.add(ty, "a port is not a setting: mark it `#[input]` or `#[output]`");
             return None;
         }
         let inner = argument_of(ty, "Option");
         let mut setting = Self {
             is_option: inner.is_some(),
             value: inner.unwrap_or_else(|| ty.clone()),
-            fallback: Fallback::None,
+            default: DefaultValue::None,
             min: None,
             max: None,
             choices: Vec::new(),
         };
         let form = "write `#[config]` or, say, `#[config(default = 1.0, min = 0.0)]`";
-        if each_key(mark, form, faults, |key, input| setting.take(key, input)) {
-            setting.refuse_contradictions(mark, faults);
+        if each_key(mark, form, errors, |key, input| setting.take(key, input)) {
+            setting.refuse_contradictions(mark, errors);
         }
         Some(setting)
     }
@@ -161,26 +179,26 @@ impl Setting {
     fn take(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<()> {
         match key.to_string().as_str() {
             "default" if input.is_empty() || input.peek(Token![,]) => {
-                self.fallback = Fallback::OfType;
+                self.default = DefaultValue::OfType;
             }
             "default" => {
-                let wants = "`default` wants a value: `default = 1.0`";
-                equals(key, input, wants)?;
-                self.fallback = Fallback::Given(input.parse()?);
+                let expected = "`default` expects a value: `default = 1.0`";
+                equals(key, input, expected)?;
+                self.default = DefaultValue::Given(input.parse()?);
             }
-            "min" => self.min = Some(bound(key, input, "`min` wants a number: `min = 0.0`")?),
-            "max" => self.max = Some(bound(key, input, "`max` wants a number: `max = 1.0`")?),
+            "min" => self.min = Some(bound(key, input, "`min` expects a number: `min = 0.0`")?),
+            "max" => self.max = Some(bound(key, input, "`max` expects a number: `max = 1.0`")?),
             "one_of" => {
-                let wants = "`one_of` wants texts: `one_of(\"sine\", \"saw\")`";
-                self.choices = texts(input).map_err(|_| Error::new(key.span(), wants))?;
+                let expected = "`one_of` expects strings: `one_of(\"sine\", \"saw\")`";
+                self.choices = texts(input).map_err(|_| Error::new(key.span(), expected))?;
                 if self.choices.is_empty() {
-                    return Err(Error::new(key.span(), wants));
+                    return Err(Error::new(key.span(), expected));
                 }
             }
             other => {
                 let what = format!(
-                    "`{other}` is no option of `#[config]`: there are `default`, `min`, `max` and \
-                     `one_of`"
+                    "unknown option `{other}` of `#[config]`: the options are `default`, `min`, \
+                     `max` and `one_of`"
                 );
                 return Err(Error::new(key.span(), what));
             }
@@ -188,62 +206,70 @@ impl Setting {
         Ok(())
     }
 
-    /// What no value could satisfy, as far as it can be seen in the text.
-    fn refuse_contradictions(&self, mark: &Attribute, faults: &mut Faults) {
+    /// Reports constraints that no value can satisfy, as far as literals show it.
+    fn refuse_contradictions(&self, mark: &Attribute, errors: &mut Errors) {
         let is_bounded = self.min.is_some() || self.max.is_some();
         if is_bounded && is_any_of(&self.value, &["String", "bool"]) {
-            faults.add(&self.value, "`min` and `max` are for numbers");
+            errors.add(&self.value, "`min` and `max` apply only to numbers");
         }
         let numbers = ["f64", "u8", "u32", "u64", "usize", "i32", "i64", "bool"];
         if !self.choices.is_empty() && is_any_of(&self.value, &numbers) {
-            faults.add(&self.value, "`one_of` is for texts: this is none");
+            errors.add(&self.value, "`one_of` applies only to strings");
         }
-        if self.is_option && !matches!(self.fallback, Fallback::None) {
-            faults.add(mark, "an `Option` is `None` if it is not given: it has no other default");
+        if self.is_option && !matches!(self.default, DefaultValue::None) {
+            errors.add(
+                mark,
+                "an `Option` is `None` if it is missing: it cannot have another default",
+            );
         }
         let (min, max) = (self.min.as_ref().and_then(number), self.max.as_ref().and_then(number));
         if let (Some(min), Some(max)) = (min, max)
             && min > max
         {
-            faults.add(mark, format!("no number is at least {min} and at most {max}"));
+            errors.add(
+                mark,
+                format!(
+                    "`min` is greater than `max`: no number is at least {min} and at most {max}"
+                ),
+            );
         }
-        let Fallback::Given(given) = &self.fallback else { return };
+        let DefaultValue::Given(given) = &self.default else { return };
         if let Some(number) = number(given)
             && (min.is_some_and(|min| number < min) || max.is_some_and(|max| number > max))
         {
-            faults.add(given, "the default lies outside `min` and `max`");
+            errors.add(given, "the default is not between `min` and `max`");
         }
         if let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = given
             && !self.choices.is_empty()
             && !self.choices.iter().any(|choice| choice.value() == text.value())
         {
-            faults.add(given, "the default is not one of `one_of`");
+            errors.add(given, "the default is not one of the values in `one_of`");
         }
     }
 }
 
-/// Reads `= 1.0`. A whole number becomes one with a point, since bounds are `f64`.
-fn bound(key: &Ident, input: ParseStream<'_>, wants: &str) -> Result<Expr> {
-    let at = equals(key, input, wants)?;
-    let expr: Expr = input.parse().map_err(|_| Error::new(at, wants))?;
+/// Parses `= 1.0`. An integer becomes a float, since bounds are `f64`.
+fn bound(key: &Ident, input: ParseStream<'_>, expected: &str) -> Result<Expr> {
+    let at = equals(key, input, expected)?;
+    let expr: Expr = input.parse().map_err(|_| Error::new(at, expected))?;
     match &expr {
         Expr::Lit(ExprLit { lit: Lit::Int(_) | Lit::Float(_), .. }) | Expr::Unary(_) => {
-            let value = number(&expr).ok_or_else(|| Error::new(at, wants))?;
+            let value = number(&expr).ok_or_else(|| Error::new(at, expected))?;
             Ok(syn::parse_quote!(#value))
         }
-        Expr::Lit(_) => Err(Error::new(at, wants)),
+        Expr::Lit(_) => Err(Error::new(at, expected)),
         _ => Ok(expr),
     }
 }
 
-/// Reads `("a", "b")`.
+/// Parses `("a", "b")`.
 fn texts(input: ParseStream<'_>) -> Result<Vec<LitStr>> {
     let inner;
     parenthesized!(inner in input);
     Ok(Punctuated::<LitStr, Token![,]>::parse_terminated(&inner)?.into_iter().collect())
 }
 
-/// The value of a number that is written out.
+/// The value of a numeric literal.
 fn number(expr: &Expr) -> Option<f64> {
     match expr {
         Expr::Lit(ExprLit { lit: Lit::Int(int), .. }) => int.base10_parse().ok(),
@@ -253,7 +279,7 @@ fn number(expr: &Expr) -> Option<f64> {
     }
 }
 
-/// The one argument of a type called `outer`: `f64` of `clockjack_graph::Input<f64>`.
+/// The single argument of a type named `outer`: `f64` of `clockjack_graph::Input<f64>`.
 fn argument_of(ty: &Type, outer: &str) -> Option<Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last()?;

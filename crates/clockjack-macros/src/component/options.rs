@@ -1,4 +1,4 @@
-//! What stands in the brackets of `#[component(..)]`, and how brackets are read.
+//! The options in `#[component(..)]`, and the parser of such options.
 
 use proc_macro2::{Ident, Span};
 use syn::{
@@ -8,31 +8,31 @@ use syn::{
     parse_quote_spanned,
 };
 
-use super::Home;
-use crate::faults::Faults;
+use super::RootCrate;
+use crate::errors::Errors;
 
 /// The options of one `#[component(..)]`.
 pub(crate) struct Options {
-    /// Where `Component` and the others are found.
+    /// The path of `Component` and so on.
     pub(crate) root: Path,
-    /// The key of the type. Without one there is a fault.
+    /// The name of the component type. If it is missing, there is an error.
     pub(crate) component_type: Option<LitStr>,
-    /// A name for people.
+    /// The display name.
     pub(crate) title: Option<LitStr>,
     /// The variant of `BoundaryRole`.
     pub(crate) role: Option<Ident>,
-    /// Whether settings beyond the declared ones are let through.
+    /// Whether undeclared settings are accepted.
     pub(crate) is_open: bool,
 }
 
 impl Options {
-    /// Reads the options of a struct; what cannot be read is a fault.
-    pub(crate) fn of(item: &ItemStruct, home: Home, faults: &mut Faults) -> Self {
+    /// Parses the options of a struct; an invalid option is an error.
+    pub(crate) fn of(item: &ItemStruct, root_crate: RootCrate, errors: &mut Errors) -> Self {
         let site = Span::mixed_site();
         let mut options = Self {
-            root: match home {
-                Home::Graph => parse_quote_spanned!(site=> ::clockjack_graph),
-                Home::Facade => parse_quote_spanned!(site=> ::clockjack::graph),
+            root: match root_crate {
+                RootCrate::Graph => parse_quote_spanned!(site=> ::clockjack_graph),
+                RootCrate::Facade => parse_quote_spanned!(site=> ::clockjack::graph),
             },
             component_type: None,
             title: None,
@@ -44,16 +44,20 @@ impl Options {
         let mut is_read = true;
         for attribute in item.attrs.iter().filter(is_it) {
             if !is_first {
-                faults.add(attribute, "`#[component(..)]` stands once: put all options into one");
+                errors.add(
+                    attribute,
+                    "`#[component(..)]` occurs twice: put all options into one attribute",
+                );
                 continue;
             }
             is_first = false;
-            let form = "write the options in brackets: `#[component(type = \"gain\")]`";
-            is_read = each_key(attribute, form, faults, |key, input| options.take(key, input));
+            let form = "write the options in parentheses: `#[component(type = \"gain\")]`";
+            is_read = each_key(attribute, form, errors, |key, input| options.take(key, input));
         }
         if options.component_type.is_none() && is_read {
-            let what = "say what files call this component: `#[component(type = \"gain\")]`";
-            faults.add(&item.ident, what);
+            let what = "the component needs a type name for graph files: `#[component(type = \
+                        \"gain\")]`";
+            errors.add(&item.ident, what);
         }
         options
     }
@@ -61,40 +65,41 @@ impl Options {
     fn take(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<()> {
         match key.to_string().as_str() {
             "type" => {
-                let wants = "`type` wants the name of the type in files: `type = \"gain\"`";
-                let name = text(key, input, wants)?;
+                let expected = "`type` expects the name of the component type in graph files: \
+                                `type = \"gain\"`";
+                let name = text(key, input, expected)?;
                 let is_name = |char: char| !char.is_whitespace() && !char.is_control();
                 if name.value().is_empty() || !name.value().chars().all(is_name) {
-                    return Err(Error::new(name.span(), wants));
+                    return Err(Error::new(name.span(), expected));
                 }
                 self.component_type = Some(name);
             }
             "title" => {
-                let wants = "`title` wants a name for people: `title = \"Gain\"`";
-                self.title = Some(text(key, input, wants)?);
+                let expected = "`title` expects a display name: `title = \"Gain\"`";
+                self.title = Some(text(key, input, expected)?);
             }
             "role" => {
-                let wants = "`role` is \"input\", \"output\" or \"input_output\": where values \
-                             enter or leave the graph";
-                let role = text(key, input, wants)?;
+                let expected = "`role` must be \"input\", \"output\" or \"input_output\": where \
+                             values enter or leave the graph";
+                let role = text(key, input, expected)?;
                 let variant = match role.value().as_str() {
                     "input" => "Input",
                     "output" => "Output",
                     "input_output" => "InputOutput",
-                    _ => return Err(Error::new(role.span(), wants)),
+                    _ => return Err(Error::new(role.span(), expected)),
                 };
                 self.role = Some(Ident::new(variant, Span::mixed_site()));
             }
             "open_config" => self.is_open = true,
             "crate" => {
-                let wants = "`crate` wants a path: `crate = ::clockjack::graph`";
-                let at = equals(key, input, wants)?;
-                self.root = Path::parse_mod_style(input).map_err(|_| Error::new(at, wants))?;
+                let expected = "`crate` expects a path: `crate = ::clockjack::graph`";
+                let at = equals(key, input, expected)?;
+                self.root = Path::parse_mod_style(input).map_err(|_| Error::new(at, expected))?;
             }
             other => {
                 let what = format!(
-                    "`{other}` is no option of `#[component]`: there are `type`, `title`, `role`, \
-                     `open_config` and `crate`"
+                    "unknown option `{other}` of `#[component]`: the options are `type`, `title`, \
+                     `role`, `open_config` and `crate`"
                 );
                 return Err(Error::new(key.span(), what));
             }
@@ -103,21 +108,21 @@ impl Options {
     }
 }
 
-/// Gives each key in the brackets of an attribute to `take`, which reads what belongs to it.
+/// Passes each key of an attribute's arguments to `take`, which parses the value.
 ///
-/// A key that comes again is a fault. Returns whether all could be read; after a fault the rest of
-/// the brackets is left alone.
+/// A repeated key is an error. Returns whether everything could be parsed; after an error the rest
+/// of the arguments is ignored.
 pub(crate) fn each_key(
     attribute: &Attribute,
     form: &str,
-    faults: &mut Faults,
+    errors: &mut Errors,
     mut take: impl FnMut(&Ident, ParseStream<'_>) -> Result<()>,
 ) -> bool {
     let tokens = match &attribute.meta {
         Meta::Path(_) => return true,
         Meta::List(list) => list.tokens.clone(),
         Meta::NameValue(_) => {
-            faults.add(attribute, form);
+            errors.add(attribute, form);
             return false;
         }
     };
@@ -127,7 +132,7 @@ pub(crate) fn each_key(
             let at = input.span();
             let key = Ident::parse_any(input).map_err(|_| Error::new(at, form))?;
             if seen.contains(&key) {
-                return Err(Error::new(key.span(), format!("`{key}` is given twice")));
+                return Err(Error::new(key.span(), format!("option `{key}` occurs twice")));
             }
             take(&key, input)?;
             seen.push(key);
@@ -140,26 +145,26 @@ pub(crate) fn each_key(
     match parser.parse2(tokens) {
         Ok(()) => true,
         Err(error) => {
-            faults.push(error);
+            errors.push(error);
             false
         }
     }
 }
 
-/// Reads `=`; where the value stands. If there is none, that is the key.
-pub(crate) fn equals(key: &Ident, input: ParseStream<'_>, wants: &str) -> Result<Span> {
+/// Parses `=` and returns the span of the value. If there is no value, the error is at the key.
+pub(crate) fn equals(key: &Ident, input: ParseStream<'_>, expected: &str) -> Result<Span> {
     if !input.peek(Token![=]) {
-        return Err(Error::new(key.span(), wants));
+        return Err(Error::new(key.span(), expected));
     }
     input.parse::<Token![=]>()?;
     if input.is_empty() || input.peek(Token![,]) {
-        return Err(Error::new(key.span(), wants));
+        return Err(Error::new(key.span(), expected));
     }
     Ok(input.span())
 }
 
-/// Reads `= "text"`.
-fn text(key: &Ident, input: ParseStream<'_>, wants: &str) -> Result<LitStr> {
-    let at = equals(key, input, wants)?;
-    input.parse().map_err(|_| Error::new(at, wants))
+/// Parses `= "text"`.
+fn text(key: &Ident, input: ParseStream<'_>, expected: &str) -> Result<LitStr> {
+    let at = equals(key, input, expected)?;
+    input.parse().map_err(|_| Error::new(at, expected))
 }

@@ -1,6 +1,6 @@
-//! Constructors under loom: ordinary functions, because loom registers each atomic when it is made.
+//! Constructors under loom: ordinary functions, because loom registers each atomic at run time.
 //!
-//! The twin is `native.rs`.
+//! `native.rs` is the counterpart.
 
 /// Declares a function that is `const` outside a loom model.
 macro_rules! const_fn {

@@ -1,7 +1,6 @@
-//! Constructors on real hardware: `const`, so that every cell of this crate can stand in a
-//! `static`.
+//! Constructors outside loom: `const`, so that every cell of this crate can be a `static`.
 //!
-//! The twin is `model.rs`; loom's atomics have no `const fn new`.
+//! `model.rs` is the counterpart; loom's atomics have no `const fn new`.
 
 /// Declares a function that is `const` outside a loom model.
 macro_rules! const_fn {

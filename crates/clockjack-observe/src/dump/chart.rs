@@ -5,14 +5,14 @@ use core::fmt::{self, Write};
 use super::scale::Unit;
 use crate::histogram::{Layout, Quantile, Snapshot};
 
-/// How a chart is drawn.
+/// The options of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chart {
-    /// Columns of the longest bar; 0 counts as 1.
+    /// The width of the longest bar; 0 means 1.
     pub width: usize,
-    /// The most rows; 0 counts as 1. Neighbouring buckets are joined until they fit.
+    /// The maximum number of rows; 0 means 1. Neighbouring buckets are merged until they fit.
     pub rows_max: usize,
-    /// What the values count.
+    /// The unit of the values.
     pub unit: Unit,
 }
 
@@ -21,18 +21,18 @@ impl Chart {
     pub const DEFAULT: Self = Self { width: 40, rows_max: 20, unit: Unit::Nanoseconds };
 }
 
-/// Columns of a border of a row.
+/// The width of a bucket border.
 const BORDER_COLUMNS: usize = 8;
 
-/// Writes a histogram as bars, then a line with its usual numbers.
+/// Writes a histogram as bars, then a line with a summary.
 ///
-/// Each row shows its least and greatest value, the count, the share in percent, and a bar whose
-/// length is relative to the fullest row; a row that holds anything has a bar. Rows follow the
-/// logarithmic buckets: equal heights are not equal widths.
+/// Each row shows its minimum and maximum, the count, the share in percent, and a bar whose length
+/// is relative to the fullest row; every non-empty row has a bar. Rows follow the logarithmic
+/// buckets: rows of equal height cover ranges of different width.
 ///
 /// # Errors
 ///
-/// What `out` returns.
+/// The error of `out`.
 ///
 /// # Examples
 ///
@@ -82,7 +82,7 @@ pub fn write_histogram<const SUB: usize>(
     write_footer(out, snapshot, chart.unit)
 }
 
-/// The least power of two of neighbouring buckets that must share a row.
+/// The smallest power of two of neighbouring buckets that must share a row.
 fn joined_buckets(first: usize, last: usize, rows_max: usize) -> usize {
     let mut joined = 1;
     while last / joined - first / joined >= rows_max {

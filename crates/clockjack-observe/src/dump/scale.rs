@@ -1,21 +1,21 @@
-//! A number with a unit in at most four significant digits, without floating point.
+//! Formats a number with a unit in at most four significant digits, without floating point.
 
 use core::fmt::{self, Write};
 
-/// What a number counts, and so how it is shortened in print.
+/// The unit of a number, which determines how it is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
-    /// Things: printed in full.
+    /// A count: printed in full.
     Count,
     /// Nanoseconds: printed as `ns`, `us`, `ms` or `s`.
     Nanoseconds,
-    /// Ticks of a wheel: printed in full, with a `t`.
+    /// Ticks of a timer wheel: printed in full, with a `t`.
     Ticks,
     /// Bytes: printed as `B`, `KiB`, `MiB`, `GiB` or `TiB`.
     Bytes,
 }
 
-/// A number with its unit, ready to print; honours width and alignment.
+/// A number with its unit, ready to print; respects width and alignment.
 ///
 /// Three digits after rounding down, four where the whole part has them: `1.23ms`, `12.3ms`,
 /// `123ms`, `1023KiB`.
@@ -40,7 +40,7 @@ impl Unit {
         Scaled { value, unit: self }
     }
 
-    /// Suffixes with the size of one, rising.
+    /// Suffixes and their factors, ascending.
     const fn steps(self) -> &'static [(u64, &'static str)] {
         match self {
             Self::Count => &[(1, "")],
@@ -56,7 +56,7 @@ impl Unit {
 }
 
 impl Scaled {
-    /// How many columns it takes in print.
+    /// The width of the printed form.
     #[must_use]
     pub fn columns(self) -> usize {
         self.text().len
@@ -74,7 +74,7 @@ impl Scaled {
             steps.iter().rev().copied().find(|(size, _)| self.value >= *size).unwrap_or(steps[0]);
         let whole = self.value / size;
         write!(out, "{whole}")?;
-        // The remainder is below 2^40, so a hundredfold fits.
+        // The remainder is below 2^40, so a hundred times it fits.
         let hundredths = self.value % size * 100 / size;
         match whole {
             _ if size == 1 => {}
@@ -92,10 +92,10 @@ impl fmt::Display for Scaled {
     }
 }
 
-/// The longest text: the twenty digits of `u64::MAX` and a suffix of three.
+/// The length of the longest text: the twenty digits of `u64::MAX` and a suffix of three.
 const TEXT_MAX: usize = 23;
 
-/// A text on the stack, so that padding can see its whole length.
+/// A string on the stack, so that padding knows its length.
 struct Text {
     bytes: [u8; TEXT_MAX],
     len: usize,

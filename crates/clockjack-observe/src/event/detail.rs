@@ -1,33 +1,33 @@
-//! Closed sets of reasons and outcomes that stand in events, one byte each.
+//! Closed sets of reasons and outcomes that events contain, one byte each.
 //!
-//! The order of the variants is the binary form: append, never reorder.
+//! The order of the variants is the binary encoding: append, never reorder.
 
-use super::field::coded;
+use super::field::byte_enum;
 
-coded! {
+byte_enum! {
     /// Who cancelled a timer.
     CancelSide {
-        /// The holder of the shard: unlinked at once.
+        /// The holder of the shard's guard: removed at once.
         Local "local",
-        /// Somebody else: the word changed, the holder frees the entry later.
+        /// Another thread: it changed the state word, and the holder frees the entry later.
         Remote "remote",
     }
 
-    /// Why a timer or job was given up.
+    /// Why a timer or job was dropped.
     TimerDropReason {
-        /// The store was full and the entry's class gave no right to evict.
+        /// The store was full and the priority of the entry was too low to evict another.
         Capacity "capacity",
-        /// Evicted by an entry of a strictly higher class.
+        /// Evicted by an entry of a strictly higher priority.
         Evicted "evicted",
-        /// The scheduler closed.
+        /// The scheduler was shut down.
         Closed "closed",
-        /// Its receiver is gone.
+        /// Its receiver does not exist any more.
         ReceiverGone "receiver_gone",
         /// Its backlog exceeded what its policy allows.
         Backlog "backlog",
     }
 
-    /// Priority class of a timer or job.
+    /// The priority of a timer or job.
     Priority {
         /// Dropped first.
         Low "low",
@@ -37,15 +37,15 @@ coded! {
         High "high",
     }
 
-    /// How a step of a process ended.
+    /// The result of a step of a process.
     StepStatus {
-        /// It wants to be stepped again.
+        /// It wants to run again.
         Continue "continue",
-        /// It waits for the completion of yields.
+        /// It waits for the completion of its commands.
         Yield "yield",
         /// It waits for a message.
         Idle "idle",
-        /// It is finished.
+        /// It has finished.
         Done "done",
         /// It asked to be replaced by new code.
         Upgrade "upgrade",
@@ -53,15 +53,15 @@ coded! {
         Failed "failed",
     }
 
-    /// How a process ended.
+    /// How a process stopped.
     ProcessOutcome {
         /// Its last step returned done.
         Done "done",
         /// It returned an error or panicked.
         Failed "failed",
-        /// It ended because it was asked to.
+        /// It stopped because it was asked to.
         Cancelled "cancelled",
-        /// It did not end in time and was terminated.
+        /// It did not stop in time and was stopped by force.
         Terminated "terminated",
     }
 
@@ -69,41 +69,41 @@ coded! {
     UnparkCause {
         /// Another thread woke it.
         Notified "notified",
-        /// Its deadline came.
+        /// Its deadline passed.
         Deadline "deadline",
-        /// Neither; the host's park may return early.
+        /// Neither: the host's park may return spuriously.
         Spurious "spurious",
     }
 
-    /// State of the link between a driver and its consumer.
+    /// The state of the link between a driver and its consumer.
     PressureState {
-        /// Keeping up.
+        /// The consumer keeps up.
         Open "open",
         /// Ticks are pending.
         Backpressured "backpressured",
-        /// No ticks come.
+        /// No ticks arrive.
         Suspended "suspended",
     }
 
     /// Why an actor stopped.
     StopReason {
-        /// It returned stop.
+        /// It returned "stop".
         Normal "normal",
         /// Its parent or the system stopped it.
         Requested "requested",
-        /// It failed and its supervisor said stop.
+        /// It failed and its supervisor decided to stop it.
         Failed "failed",
         /// Its restart limit was reached.
         LimitReached "limit_reached",
     }
 
-    /// What a supervisor decided about a failure.
+    /// The decision of a supervisor about a failure.
     Directive {
-        /// Keep the state, go on.
+        /// Keep the state and continue.
         Resume "resume",
-        /// Make a new state.
+        /// Create a new state.
         Restart "restart",
-        /// End the actor.
+        /// Stop the actor.
         Stop "stop",
         /// Fail the supervisor itself.
         Escalate "escalate",
@@ -115,7 +115,7 @@ coded! {
         Stopped "stopped",
         /// The mailbox was full and its policy drops.
         MailboxFull "mailbox_full",
-        /// Nobody has that name or path.
+        /// No actor has that name or path.
         NoReceiver "no_receiver",
         /// It was cancelled or its deadline passed before delivery.
         Expired "expired",
@@ -125,11 +125,11 @@ coded! {
 
     /// Why a graph dropped a value.
     ValueDropReason {
-        /// The edge was full and drops the oldest.
+        /// The edge was full and drops the oldest value.
         Oldest "oldest",
-        /// The edge was full and drops the newest.
+        /// The edge was full and drops the newest value.
         Newest "newest",
-        /// The edge refused it.
+        /// The edge rejected it.
         Rejected "rejected",
         /// It was older than the edge allows.
         Stale "stale",

@@ -1,4 +1,4 @@
-//! The sixteen bytes of an event, and what can be wrong with them.
+//! The encoding of an event in sixteen bytes, and the errors of decoding.
 
 use core::{error, fmt};
 
@@ -15,10 +15,10 @@ use core::{error, fmt};
 pub struct Encoded([u8; 16]);
 
 impl Encoded {
-    /// Size of every event.
+    /// The size of every encoded event.
     pub const BYTES: usize = 16;
 
-    /// Wraps bytes from a file or a wire; [`Event::decode`](super::Event::decode) judges them.
+    /// Wraps bytes from a file or a network; [`Event::decode`](super::Event::decode) checks them.
     #[inline(always)]
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
@@ -32,7 +32,7 @@ impl Encoded {
         self.0
     }
 
-    /// The code of the kind, known or not.
+    /// The code of the kind, whether it is known or not.
     #[inline(always)]
     #[must_use]
     pub const fn kind_code(self) -> u8 {
@@ -52,15 +52,15 @@ impl Encoded {
 
 const _: () = assert!(size_of::<Encoded>() == Encoded::BYTES);
 
-/// Sixteen bytes that are no event. Permanent: the same bytes never decode.
+/// Sixteen bytes that are not an event. Permanent: the same bytes never decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeError {
     code: u8,
-    fault: Fault,
+    invalid: InvalidPart,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum InvalidPart {
     Kind,
     Field(&'static str),
     Padding,
@@ -68,50 +68,50 @@ enum Fault {
 
 impl DecodeError {
     pub(crate) const fn kind(code: u8) -> Self {
-        Self { code, fault: Fault::Kind }
+        Self { code, invalid: InvalidPart::Kind }
     }
 
     pub(crate) const fn field(code: u8, name: &'static str) -> Self {
-        Self { code, fault: Fault::Field(name) }
+        Self { code, invalid: InvalidPart::Field(name) }
     }
 
     pub(crate) const fn padding(code: u8) -> Self {
-        Self { code, fault: Fault::Padding }
+        Self { code, invalid: InvalidPart::Padding }
     }
 
-    /// The code that was found.
+    /// The code of the kind that was found.
     #[must_use]
     pub const fn kind_code(&self) -> u8 {
         self.code
     }
 
-    /// Whether the code is in no table of this version: a newer writer, or damage.
+    /// Whether this version does not know the code: a newer writer, or damaged data.
     #[must_use]
     pub const fn is_unknown_kind(&self) -> bool {
-        matches!(self.fault, Fault::Kind)
+        matches!(self.invalid, InvalidPart::Kind)
     }
 
-    /// Whether a field holds a number that is no value of its type.
+    /// Whether a field holds a number that is not a value of its type.
     #[must_use]
     pub const fn is_bad_field(&self) -> bool {
-        matches!(self.fault, Fault::Field(_))
+        matches!(self.invalid, InvalidPart::Field(_))
     }
 
     /// Whether a bit is set beyond the last field.
     #[must_use]
     pub const fn is_bad_padding(&self) -> bool {
-        matches!(self.fault, Fault::Padding)
+        matches!(self.invalid, InvalidPart::Padding)
     }
 }
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.fault {
-            Fault::Kind => write!(f, "no event has the code {:#04x}", self.code),
-            Fault::Field(name) => {
-                write!(f, "field {name} of an event with code {:#04x} holds no value", self.code)
+        match self.invalid {
+            InvalidPart::Kind => write!(f, "no event has the code {:#04x}", self.code),
+            InvalidPart::Field(name) => {
+                write!(f, "field {name} of an event with code {:#04x} is invalid", self.code)
             }
-            Fault::Padding => {
+            InvalidPart::Padding => {
                 write!(f, "bits are set beyond the fields of an event with code {:#04x}", self.code)
             }
         }

@@ -1,7 +1,7 @@
-//! What an event's field must be able to do, and how fields become bits: total both ways.
+//! The trait of event fields, and the packing of fields into bits.
 //!
-//! An encoded event is one 128-bit number. The kind's code fills the lowest byte, the fields follow
-//! in the order of the table without gaps, the rest is zero.
+//! An encoded event is one 128-bit number. The lowest byte is the code of the kind, the fields
+//! follow in the order of the table without gaps, the rest is zero.
 
 use core::fmt;
 
@@ -9,13 +9,13 @@ use core::fmt;
 ///
 /// `from_raw(to_raw(v)) == Some(v)`, and `from_raw` accepts exactly the numbers `0..=MAX`.
 pub(crate) trait Field: Copy + fmt::Display {
-    /// Width in the encoded form.
+    /// The width in the encoding.
     const BITS: u32;
-    /// The largest number that stands for a value.
+    /// The largest number that encodes a value.
     const MAX: u64;
-    /// The number that stands for this value.
+    /// Encodes the value as a number.
     fn to_raw(self) -> u64;
-    /// The value that a number stands for, if there is one.
+    /// Decodes a number, if it encodes a value.
     fn from_raw(raw: u64) -> Option<Self>;
 }
 
@@ -40,10 +40,10 @@ macro_rules! integer_fields {
 
 integer_fields!(u8 u16 u32 u64);
 
-/// Bits of the kind's code, at the low end of the word.
+/// Bits of the code of the kind, at the low end of the word.
 pub(crate) const KIND_BITS: u32 = 8;
 
-/// Puts fields behind one another into a word.
+/// Packs fields into a word, one after the other.
 pub(crate) struct Packer {
     word: u128,
     used_bits: u32,
@@ -71,7 +71,7 @@ impl Packer {
     }
 }
 
-/// Takes fields out of a word in the order in which they were put.
+/// Unpacks fields from a word, in the order in which they were packed.
 pub(crate) struct Unpacker {
     rest: u128,
 }
@@ -82,7 +82,7 @@ impl Unpacker {
         Self { rest: word >> KIND_BITS }
     }
 
-    /// The next field; `None` if its number stands for no value.
+    /// The next field; `None` if its number is not a value.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "the mask keeps at most 64 bits")]
     pub(crate) fn take<F: Field>(&mut self) -> Option<F> {
@@ -92,15 +92,15 @@ impl Unpacker {
         F::from_raw(raw)
     }
 
-    /// Whether nothing but zeros is left.
+    /// Whether only zeros are left.
     #[inline(always)]
-    pub(crate) fn is_spent(&self) -> bool {
+    pub(crate) fn is_exhausted(&self) -> bool {
         self.rest == 0
     }
 }
 
 /// Declares a one-byte enum whose variants have fixed codes from 0 upwards and printed names.
-macro_rules! coded {
+macro_rules! byte_enum {
     ($(
         $(#[$meta:meta])*
         $name:ident { $($(#[$vmeta:meta])* $variant:ident $text:literal,)* }
@@ -114,7 +114,7 @@ macro_rules! coded {
             /// Every value, in the order of the codes.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The name as it is printed.
+            /// The printed name.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
@@ -144,4 +144,4 @@ macro_rules! coded {
     )*};
 }
 
-pub(crate) use coded;
+pub(crate) use byte_enum;

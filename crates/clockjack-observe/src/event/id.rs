@@ -1,7 +1,7 @@
-//! Names of things in events: small numbers that stay small in the encoded form.
+//! Identifiers in events: small numbers that stay small in the encoding.
 //!
-//! An event names a slot, not a generation: within one ring the order of the records tells two
-//! users of a slot apart.
+//! An event identifies a slot without its generation: within one ring, the order of the records
+//! distinguishes two users of a slot.
 
 use core::fmt;
 
@@ -43,9 +43,9 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A worker of the executor; [`WorkerId::OUTSIDE`] for a thread that is none.
+    /// A worker of the executor; [`WorkerId::OUTSIDE`] for a thread that is not a worker.
     WorkerId(u16)
-    /// A shard: one wheel with its lease.
+    /// A timer shard: one timer wheel with its guard.
     ShardId(u16)
     /// A process, by its index in the registry.
     ProcessId(u32)
@@ -62,7 +62,7 @@ ids! {
 }
 
 impl WorkerId {
-    /// Not a worker: an interrupt, the metronome, or a thread of the application.
+    /// Not a worker: an interrupt, the watchdog, or a thread of the application.
     pub const OUTSIDE: Self = Self(u16::MAX);
 }
 
@@ -90,14 +90,14 @@ impl SlotId {
         Self { shard: shard.0, slot_high: (slot >> 16) as u16, slot_low: slot as u16 }
     }
 
-    /// The shard that holds it.
+    /// The shard that contains it.
     #[inline(always)]
     #[must_use]
     pub const fn shard(self) -> ShardId {
         ShardId(self.shard)
     }
 
-    /// Its slot there.
+    /// The slot in the shard.
     #[inline(always)]
     #[must_use]
     pub const fn slot(self) -> u32 {

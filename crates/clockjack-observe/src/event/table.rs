@@ -1,9 +1,9 @@
-//! The table of all events: the only place where one is added.
+//! The table of all events: the only place where an event is added.
 //!
-//! An entry gives code, variant, printed name, documentation and fields; enum, kinds, encoding,
-//! decoding, names and field lists are made from it, so none can be forgotten. An entry that needs
-//! more than sixteen bytes, reuses a code or takes code 0 does not compile. A code, once released,
-//! keeps its meaning for ever, and fields are never reordered.
+//! An entry has a code, a variant, a printed name, documentation and fields; the enum, kinds,
+//! encoding, decoding, names and field lists are generated from it, so none can be forgotten. An
+//! entry that needs more than sixteen bytes, reuses a code or has code 0 does not compile. A
+//! released code keeps its meaning for ever, and fields are never reordered.
 
 use core::fmt;
 
@@ -17,14 +17,14 @@ use super::{
     id::{ActorId, ComponentId, EdgeId, GraphId, LaneId, ProcessId, ShardId, SlotId, WorkerId},
 };
 
-/// Name, width and range of one field in the encoded form.
+/// The name, width and range of one field in the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldInfo {
-    /// The name, as in [`Event`] and in print.
+    /// The name, as in [`Event`] and in printed form.
     pub name: &'static str,
-    /// Its width; fields follow one another from bit 8 upwards.
+    /// The width in bits; fields follow one another from bit 8 upwards.
     pub bits: u32,
-    /// The largest number that is a value; a larger one does not decode.
+    /// The largest valid number; a larger one does not decode.
     pub max: u64,
 }
 
@@ -36,14 +36,14 @@ macro_rules! events {
                 { $($field:ident: $ty:ty = $field_doc:literal),+ $(,)? }
         )*}
     )*) => {
-        /// Something that happened. See the [module](crate::event) for what is promised.
+        /// Something that happened. The [module](crate::event) has the guarantees.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Event {$($(
             #[doc = $doc]
             $variant { $(#[doc = $field_doc] $field: $ty),+ },
         )*)*}
 
-        /// Which event, without its fields. The number is the code of the encoded form.
+        /// The kind of an event, without its fields. The number is the code of the encoding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Kind {$($(
@@ -69,7 +69,7 @@ macro_rules! events {
         )*)*
 
         impl Kind {
-            /// Every kind, by rising code.
+            /// Every kind, in ascending order of the codes.
             pub const ALL: &'static [Self] = &[$($(Self::$variant),*),*];
 
             /// The kind with this code, if there is one.
@@ -81,7 +81,7 @@ macro_rules! events {
                 }
             }
 
-            /// The name as it is printed: lower case with underscores.
+            /// The printed name: lower case with underscores.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $($(Self::$variant => $name,)*)* }
@@ -110,7 +110,7 @@ macro_rules! events {
             /// Every family.
             pub const ALL: &'static [Self] = &[$(Self::$family),*];
 
-            /// The name as it is printed.
+            /// The printed name.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$family => $family_name,)* }
@@ -118,14 +118,14 @@ macro_rules! events {
         }
 
         impl Event {
-            /// Which event this is.
+            /// The kind of this event.
             #[inline]
             #[must_use]
             pub const fn kind(&self) -> Kind {
                 match self { $($(Self::$variant { .. } => Kind::$variant,)*)* }
             }
 
-            /// The sixteen bytes of this event.
+            /// Encodes this event in sixteen bytes.
             #[inline(always)]
             #[must_use]
             pub fn encode(&self) -> Encoded {
@@ -137,11 +137,11 @@ macro_rules! events {
                 Encoded::from_word(word)
             }
 
-            /// The event that sixteen bytes stand for.
+            /// Decodes an event.
             ///
             /// # Errors
             ///
-            /// If the kind is unknown, a field holds no value of its type, or a bit beyond the last
+            /// If the kind is unknown, a field is not a value of its type, or a bit beyond the last
             /// field is set. All are permanent: the bytes are damaged or from a newer version.
             pub fn decode(encoded: Encoded) -> Result<Self, DecodeError> {
                 let code = encoded.kind_code();
@@ -154,7 +154,7 @@ macro_rules! events {
                     },)*)*
                     _ => return Err(DecodeError::kind(code)),
                 };
-                if fields.is_spent() { Ok(event) } else { Err(DecodeError::padding(code)) }
+                if fields.is_exhausted() { Ok(event) } else { Err(DecodeError::padding(code)) }
             }
 
             /// Calls `visit` with name and value of each field, in the order of the encoded form.
@@ -187,39 +187,39 @@ events! {
         0x12 TimerCancelled "timer_cancelled" "A timer was cancelled and will not fire." {
             timer: SlotId = "the timer", side: CancelSide = "who cancelled",
         }
-        0x13 TimerDropped "timer_dropped" "A timer was given up by the runtime." {
+        0x13 TimerDropped "timer_dropped" "The runtime dropped a timer." {
             timer: SlotId = "the timer",
-            priority: Priority = "its class",
+            priority: Priority = "its priority",
             reason: TimerDropReason = "why",
         }
         0x14 TimerRescheduled "timer_rescheduled" "A timer got a new deadline." {
             timer: SlotId = "the timer", delay_ticks: u64 = "ticks until it is now due",
         }
-        0x15 ShardAdopted "shard_adopted" "The shard of a worker that left found a new owner." {
-            shard: ShardId = "the orphaned shard",
-            worker: WorkerId = "its new owner",
+        0x15 ShardAdopted "shard_adopted" "The shard of a worker that left was reassigned." {
+            shard: ShardId = "the unassigned shard",
+            worker: WorkerId = "its new worker",
             timers: u32 = "timers in it",
         }
         0x16 TimersTakenOver "timers_taken_over"
-            "Overdue timers of a busy worker were fired by another." {
+            "Another worker fired overdue timers of a busy worker." {
             shard: ShardId = "the overdue shard",
-            worker: WorkerId = "who polled it instead",
+            worker: WorkerId = "the worker that polled it instead",
             timers: u32 = "timers fired for it",
         }
         0x17 ShardSwept "shard_swept"
-            "Remotely cancelled entries were freed by compaction or scrub." {
+            "Remotely cancelled entries were freed by compaction." {
             shard: ShardId = "the shard",
             stale: u32 = "cancelled entries freed",
-            live: u32 = "entries that stay",
+            live: u32 = "entries that remain",
         }
     }
-    /// Processes, the units that the executor steps.
+    /// Processes, the units that the executor runs step by step.
     Process "process" {
         0x20 ProcessSpawned "process_spawned" "A process was accepted." {
             process: ProcessId = "the new process", worker: WorkerId = "where it was spawned",
         }
         0x21 StepStarted "step_started" "A step began." {
-            process: ProcessId = "the process", worker: WorkerId = "who steps it",
+            process: ProcessId = "the process", worker: WorkerId = "the worker that runs it",
         }
         0x22 StepEnded "step_ended" "A step ended." {
             process: ProcessId = "the process",
@@ -227,18 +227,18 @@ events! {
             ran_ns: u64 = "duration of the step",
         }
         0x23 ProcessWoken "process_woken" "A waiting process was made ready." {
-            process: ProcessId = "the process", worker: WorkerId = "who woke it",
+            process: ProcessId = "the process", worker: WorkerId = "the worker that woke it",
         }
-        0x24 ProcessFinished "process_finished" "A process ended." {
-            process: ProcessId = "the process", outcome: ProcessOutcome = "how it ended",
+        0x24 ProcessFinished "process_finished" "A process stopped." {
+            process: ProcessId = "the process", outcome: ProcessOutcome = "how it stopped",
         }
     }
     /// Workers of the executor.
     Worker "worker" {
-        0x30 WorkerStarted "worker_started" "A worker began." {
+        0x30 WorkerStarted "worker_started" "A worker started." {
             worker: WorkerId = "the worker",
         }
-        0x31 WorkerStopped "worker_stopped" "A worker left." {
+        0x31 WorkerStopped "worker_stopped" "A worker stopped." {
             worker: WorkerId = "the worker",
         }
         0x32 WorkerParked "worker_parked" "A worker found nothing to do and sleeps." {
@@ -248,17 +248,19 @@ events! {
         0x33 WorkerUnparked "worker_unparked" "A worker woke." {
             worker: WorkerId = "the worker", cause: UnparkCause = "why",
         }
-        0x34 WorkerSearching "worker_searching" "A worker looks for work of others." {
+        0x34 WorkerSearching "worker_searching" "A worker searches for work to steal." {
             worker: WorkerId = "the worker",
-            searching: u16 = "workers that search now, this one included",
+            searching: u16 = "workers that search now, including this one",
         }
         0x35 WorkStolen "work_stolen" "Ready processes moved to another worker." {
-            thief: WorkerId = "who took", victim: WorkerId = "from whom", n: u32 = "how many",
+            thief: WorkerId = "the worker that stole",
+            victim: WorkerId = "the worker that lost them",
+            n: u32 = "how many",
         }
         0x36 WorkerStuck "worker_stuck" "A step runs longer than the threshold." {
             worker: WorkerId = "the worker",
-            process: ProcessId = "what it runs",
-            ran_ns: u64 = "for how long",
+            process: ProcessId = "the process that it runs",
+            ran_ns: u64 = "the duration so far",
         }
     }
     /// The scheduler, its policies and its driver.
@@ -280,10 +282,10 @@ events! {
         0x44 CloseTaskFailed "close_task_failed" "A task that runs at close failed." {
             task: u32 = "its index",
         }
-        0x45 BurstFired "burst_fired" "Many runs of one job came at once after a stall." {
+        0x45 BurstFired "burst_fired" "Many runs of one job were due at once after a stall." {
             job: SlotId = "the job",
             runs: u32 = "runs at once",
-            threshold: u32 = "the most that is not reported",
+            threshold: u32 = "the largest number that is not reported",
         }
         0x46 BacklogExceeded "backlog_exceeded" "A job is further behind than its policy allows." {
             job: SlotId = "the job",
@@ -306,8 +308,8 @@ events! {
             capacity: u32 = "entries it may hold",
         }
         0x4a LowPriorityDropped "low_priority_dropped"
-            "Entries were given up to make room, lowest class first." {
-            shard: ShardId = "the shard", priority: Priority = "the class", n: u32 = "how many",
+            "Entries were dropped to make room, lowest priority first." {
+            shard: ShardId = "the shard", priority: Priority = "the priority", n: u32 = "how many",
         }
         0x4b DriverCatchUpExceeded "driver_catch_up_exceeded"
             "The driver was late by more ticks than allowed." {
@@ -319,16 +321,16 @@ events! {
             drift_ns: u64 = "least lateness in the window",
             fires: u32 = "fires in the window",
         }
-        0x4d ClockJumped "clock_jumped" "The clock went forward by a leap." {
+        0x4d ClockJumped "clock_jumped" "The clock jumped forward." {
             by_ns: u64 = "how far",
         }
     }
     /// Actors, supervision and mailboxes.
     Actor "actor" {
-        0x60 ActorStarted "actor_started" "An actor began." {
+        0x60 ActorStarted "actor_started" "An actor started." {
             actor: ActorId = "the actor", parent: ActorId = "its parent",
         }
-        0x61 ActorStopped "actor_stopped" "An actor ended." {
+        0x61 ActorStopped "actor_stopped" "An actor stopped." {
             actor: ActorId = "the actor", reason: StopReason = "why",
         }
         0x62 ActorFailed "actor_failed" "A handler returned a failure or panicked." {
@@ -337,16 +339,16 @@ events! {
         0x63 ActorRestarted "actor_restarted" "An actor got a new state." {
             actor: ActorId = "the actor", restarts: u32 = "restarts within the limit's window",
         }
-        0x64 FailureEscalated "failure_escalated" "A failure went one guardian up." {
-            actor: ActorId = "who failed",
-            to: ActorId = "who must decide",
-            stage: u8 = "guardians passed so far",
+        0x64 FailureEscalated "failure_escalated" "A failure was escalated to a supervisor." {
+            actor: ActorId = "the actor that failed",
+            to: ActorId = "the supervisor that must decide",
+            stage: u8 = "supervisors passed so far",
         }
         0x65 DeadLettered "dead_lettered" "A message went to dead letters." {
             actor: ActorId = "the receiver that did not get it", reason: DeadLetterReason = "why",
         }
-        0x66 MailboxOverflowed "mailbox_overflowed" "A mailbox met its bound." {
-            actor: ActorId = "the receiver", capacity: u32 = "its bound",
+        0x66 MailboxOverflowed "mailbox_overflowed" "A mailbox reached its capacity." {
+            actor: ActorId = "the receiver", capacity: u32 = "its capacity",
         }
     }
     /// Dataflow graphs.
@@ -362,7 +364,7 @@ events! {
         0x82 ComponentRan "component_ran" "A component was executed." {
             graph: GraphId = "the graph",
             component: ComponentId = "the component",
-            ran_ns: u64 = "for how long",
+            ran_ns: u64 = "the duration",
         }
         0x83 BudgetOverrun "budget_overrun" "A component took longer than its budget." {
             graph: GraphId = "the graph",
@@ -370,7 +372,7 @@ events! {
             over_ns: u64 = "time beyond its budget",
         }
         0x84 LaneTicksSkipped "lane_ticks_skipped" "A fixed-rate lane could not keep its rate." {
-            graph: GraphId = "the graph", lane: LaneId = "the lane", ticks: u32 = "ticks left out",
+            graph: GraphId = "the graph", lane: LaneId = "the lane", ticks: u32 = "ticks skipped",
         }
         0x85 ValueDropped "value_dropped" "An edge dropped values." {
             graph: GraphId = "the graph",
@@ -379,12 +381,12 @@ events! {
             n: u32 = "how many",
         }
     }
-    /// The recording itself, and marks of the application.
+    /// The recording itself, and marks that the application sets.
     Meta "meta" {
-        0xf0 EventsDropped "events_dropped" "Records were overwritten before anybody read them." {
+        0xf0 EventsDropped "events_dropped" "Records were overwritten before they were read." {
             n: u64 = "how many",
         }
-        0xf1 Mark "mark" "The application marked a place in the recording." {
+        0xf1 Mark "mark" "The application marked a point in the recording." {
             code: u32 = "chosen by the application", value: u64 = "chosen by the application",
         }
     }

@@ -1,4 +1,4 @@
-//! Which bucket a value falls into, and which values a bucket holds. Integers only.
+//! Maps values to buckets and buckets to their range of values, with integer arithmetic only.
 //!
 //! With `SUB = 2^k` the values below `SUB` have a bucket each. From there on every octave
 //! `2^e ..= 2^(e+1) - 1` is cut into `SUB` equal parts:
@@ -12,14 +12,14 @@
 //! so a bucket is never wider than its lowest value divided by `SUB`. This is the layout of
 //! HdrHistogram (Gil Tene) with one fixed range, all of `u64`.
 
-/// Rows of `SUB` buckets. One row of units and `64 - k` octaves are used; sixty-four are laid out,
+/// Rows of `SUB` buckets. One row of units and `64 - k` octaves are used; sixty-four are allocated,
 /// because an array's length cannot yet be computed from a const parameter.
 pub(crate) const ROWS: usize = u64::BITS as usize;
 
-/// The largest supported number of buckets an octave: finer than any clock that feeds this.
+/// The largest supported number of buckets per octave: finer than any clock that feeds it.
 pub(crate) const SUB_MAX: usize = 256;
 
-/// The arithmetic of a layout with `SUB` buckets an octave.
+/// The arithmetic of a layout with `SUB` buckets per octave.
 pub(crate) struct Layout<const SUB: usize>;
 
 impl<const SUB: usize> Layout<SUB> {
@@ -31,7 +31,7 @@ impl<const SUB: usize> Layout<SUB> {
         SUB.trailing_zeros()
     };
 
-    /// Buckets in use.
+    /// The number of buckets in use.
     pub(crate) const BUCKETS: usize = (ROWS - Self::SUB_BITS as usize + 1) * SUB;
 
     /// The bucket of a value.

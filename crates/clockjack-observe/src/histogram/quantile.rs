@@ -1,4 +1,4 @@
-//! A share of a distribution, as a whole number of millionths: no floating point.
+//! A quantile as a whole number of millionths: no floating point.
 
 use core::fmt;
 
@@ -18,21 +18,21 @@ pub struct Quantile(u32);
 const WHOLE: u32 = 1_000_000;
 
 impl Quantile {
-    /// The least value.
+    /// The minimum.
     pub const MIN: Self = Self(0);
     /// The median.
     pub const P50: Self = Self(500_000);
-    /// Nine of ten values are not above.
+    /// 90 of 100 values are less or equal.
     pub const P90: Self = Self(900_000);
-    /// 95 of 100 values are not above.
+    /// 95 of 100 values are less or equal.
     pub const P95: Self = Self(950_000);
-    /// 99 of 100 values are not above.
+    /// 99 of 100 values are less or equal.
     pub const P99: Self = Self(990_000);
-    /// 999 of 1000 values are not above.
+    /// 999 of 1000 values are less or equal.
     pub const P99_9: Self = Self(999_000);
-    /// 9999 of 10000 values are not above.
+    /// 9999 of 10000 values are less or equal.
     pub const P99_99: Self = Self(999_900);
-    /// The greatest value.
+    /// The maximum.
     pub const MAX: Self = Self(WHOLE);
 
     /// A quantile in millionths; `None` above one million.
@@ -47,7 +47,7 @@ impl Quantile {
         self.0
     }
 
-    /// Which of `count` sorted values it is, counted from 1: the least rank with at least this
+    /// The rank among `count` sorted values, starting at 1: the lowest rank with at least this
     /// share of the values at or below it.
     pub(crate) fn rank(self, count: u64) -> u64 {
         let rank = (u128::from(count) * u128::from(self.0)).div_ceil(u128::from(WHOLE));

@@ -1,7 +1,7 @@
-//! A histogram at rest: plain numbers that can be asked, merged and printed.
+//! A snapshot of a histogram: plain numbers that can be queried, merged and printed.
 //!
-//! Invariant: sum, least and greatest always lie where the buckets allow. What a snapshot caught of
-//! a record that was being written beside it can therefore never contradict the buckets.
+//! Invariant: sum, minimum and maximum always lie within the bounds of the buckets. So a record
+//! that was written concurrently with the snapshot can never make it inconsistent.
 
 use core::fmt;
 
@@ -10,8 +10,8 @@ use super::{
     quantile::Quantile,
 };
 
-/// A histogram that nobody else writes to: the result of
-/// [`Histogram::snapshot`](super::Histogram::snapshot), or one that is filled by hand.
+/// A histogram without concurrent writers: the result of
+/// [`Histogram::snapshot`](super::Histogram::snapshot), or one that the caller fills.
 ///
 /// Size: 64 × `SUB` × 8 bytes and a few words, on every target.
 #[derive(Clone, PartialEq, Eq)]
@@ -19,19 +19,19 @@ pub struct Snapshot<const SUB: usize> {
     counts: [[u64; SUB]; ROWS],
     count: u64,
     sum: u128,
-    /// Above `max` if there is no value.
+    /// Greater than `max` if there is no value.
     min: u64,
     max: u64,
 }
 
-/// What most readers want of a [`Snapshot`], in a few numbers without its precision parameter.
+/// The most important numbers of a [`Snapshot`], without its precision parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// How many values; the other numbers are 0 if none.
+    /// The number of values; the other fields are 0 if it is 0.
     pub count: u64,
     /// The sum divided by the count, rounded down.
     pub mean: u64,
-    /// The least.
+    /// The minimum.
     pub min: u64,
     /// The median.
     pub p50: u64,
@@ -41,7 +41,7 @@ pub struct Summary {
     pub p99: u64,
     /// 99.9 %.
     pub p99_9: u64,
-    /// The greatest.
+    /// The maximum.
     pub max: u64,
 }
 
@@ -52,12 +52,12 @@ pub struct Bucket {
     pub lowest: u64,
     /// The largest value it can hold.
     pub highest: u64,
-    /// How many it holds.
+    /// The number of values in it.
     pub count: u64,
 }
 
 impl<const SUB: usize> Snapshot<SUB> {
-    /// An empty one.
+    /// Creates an empty snapshot.
     #[must_use]
     pub const fn new() -> Self {
         const { assert!(Layout::<SUB>::SUB_BITS >= 1, "SUB is checked") };
@@ -82,7 +82,7 @@ impl<const SUB: usize> Snapshot<SUB> {
         self.max = self.max.max(value);
     }
 
-    /// Adds everything that `other` holds.
+    /// Adds all values of `other`.
     pub fn merge(&mut self, other: &Self) {
         let theirs = other.counts.as_flattened();
         for (mine, theirs) in self.counts.as_flattened_mut().iter_mut().zip(theirs) {
@@ -94,9 +94,9 @@ impl<const SUB: usize> Snapshot<SUB> {
         self.max = self.max.max(other.max);
     }
 
-    /// Adds what a live histogram was read as. `sum`, `min` and `max` are brought into the bounds
-    /// that the bucket counts set.
-    pub(super) fn absorb(&mut self, live: Live, counts: impl Iterator<Item = u64>) {
+    /// Adds the cells of a live histogram. Clamps `sum`, `min` and `max` to the bounds that the
+    /// bucket counts set.
+    pub(super) fn merge_live(&mut self, live: LiveTotals, counts: impl Iterator<Item = u64>) {
         let (mut count, mut sum_low, mut sum_high) = (0_u64, 0_u128, 0_u128);
         let (mut first, mut last) = (None, 0);
         for (index, (mine, n)) in self.counts.as_flattened_mut().iter_mut().zip(counts).enumerate()
@@ -117,7 +117,7 @@ impl<const SUB: usize> Snapshot<SUB> {
         let min = live.min.clamp(Layout::<SUB>::lowest(first), Layout::<SUB>::highest(first));
         let max = live.max.unwrap_or(u64::MAX);
         let max = max.clamp(Layout::<SUB>::lowest(last), Layout::<SUB>::highest(last));
-        // With one bucket the two were read apart and might cross.
+        // If there is one bucket, the two were read at different times and might cross.
         let max = max.max(min);
         let n = u128::from(count);
         let sum_low = sum_low.max(n.saturating_mul(u128::from(min)));
@@ -128,7 +128,7 @@ impl<const SUB: usize> Snapshot<SUB> {
         self.max = self.max.max(max);
     }
 
-    /// How many values.
+    /// The number of values.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
@@ -153,19 +153,19 @@ impl<const SUB: usize> Snapshot<SUB> {
         Some(u64::try_from(mean).unwrap_or(u64::MAX))
     }
 
-    /// The least value, exact.
+    /// The minimum, exact.
     #[must_use]
     pub const fn min(&self) -> Option<u64> {
         if self.is_empty() { None } else { Some(self.min) }
     }
 
-    /// The greatest value, exact.
+    /// The maximum, exact.
     #[must_use]
     pub const fn max(&self) -> Option<u64> {
         if self.is_empty() { None } else { Some(self.max) }
     }
 
-    /// The value at a quantile: never below the true one, and above it by at most the true one
+    /// The value at a quantile: never below the true value, and above it by at most the true value
     /// divided by `SUB`. `None` if there is no value.
     #[must_use]
     pub fn quantile(&self, quantile: Quantile) -> Option<u64> {
@@ -185,11 +185,11 @@ impl<const SUB: usize> Snapshot<SUB> {
                 return Some(Layout::<SUB>::highest(index).clamp(self.min, self.max));
             }
         }
-        // Reached only by counts that saturated.
+        // Reached only if counts have saturated.
         Some(self.max)
     }
 
-    /// The usual numbers at once.
+    /// The most important numbers.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let at = |quantile| self.quantile(quantile).unwrap_or(0);
@@ -205,7 +205,7 @@ impl<const SUB: usize> Snapshot<SUB> {
         }
     }
 
-    /// The buckets that hold something, by rising value.
+    /// The non-empty buckets, in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
         self.counts.as_flattened().iter().enumerate().filter(|(_, n)| **n != 0).map(
             |(index, count)| Bucket {
@@ -216,7 +216,7 @@ impl<const SUB: usize> Snapshot<SUB> {
         )
     }
 
-    /// Count of one bucket by its index, for charts.
+    /// The count of one bucket by its index, for charts.
     pub(crate) fn bucket_count(&self, index: usize) -> u64 {
         self.counts.as_flattened()[index]
     }
@@ -234,11 +234,11 @@ impl<const SUB: usize> fmt::Debug for Snapshot<SUB> {
     }
 }
 
-/// What was read of a live histogram beside its buckets.
-pub(super) struct Live {
+/// The cells of a live histogram, apart from its buckets.
+pub(super) struct LiveTotals {
     pub(super) sum: u128,
-    /// 0 where the cell cannot tell.
+    /// 0 if the cell does not know it.
     pub(super) min: u64,
-    /// `None` where the cell cannot tell.
+    /// `None` if the cell does not know it.
     pub(super) max: Option<u64>,
 }

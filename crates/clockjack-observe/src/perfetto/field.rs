@@ -1,7 +1,7 @@
-//! Numbers of the fields and enum values that are written, one module a message.
+//! The numbers of the written fields and enum values, one module per message.
 //!
-//! Facts from the public definitions, see the [parent](super); in the tests the same table is
-//! declared a second time, for a protobuf library.
+//! They come from the public definitions, see the [parent](super); the tests declare the same
+//! table a second time, for a protobuf library.
 
 /// `Trace`.
 pub(super) mod trace {

@@ -1,8 +1,8 @@
-//! The encoding of protobuf: fields with their numbers, one behind the other.
+//! The protobuf wire format: fields with their numbers, one after the other.
 //!
-//! Only what a trace needs, as "Encoding" of the Protocol Buffers documentation describes it. There
-//! is no reader and no check of a schema: the caller knows the fields. A [`Message`] always holds
-//! whole fields.
+//! Only the part that a trace needs, as "Encoding" in the Protocol Buffers documentation describes
+//! it. There is no decoder and no schema check: the caller knows the fields. A [`Message`] always
+//! contains whole fields.
 
 use alloc::vec::Vec;
 
@@ -45,12 +45,12 @@ impl Message {
         self.delimited(field, value.as_bytes());
     }
 
-    /// A message within this one.
+    /// A nested message.
     pub(super) fn message(&mut self, field: u32, value: &Self) {
         self.delimited(field, &value.bytes);
     }
 
-    /// Whether it has no field.
+    /// Whether the message has no field.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -69,7 +69,7 @@ impl Message {
         self.raw_varint((field << 3 | wire_type).into());
     }
 
-    /// Seven bits a byte, the lowest first; the top bit says that another byte follows.
+    /// Seven bits per byte, lowest first; the top bit says that another byte follows.
     fn raw_varint(&mut self, mut value: u64) {
         loop {
             let low = (value & 0x7f) as u8;
@@ -95,7 +95,7 @@ mod tests {
         message.into_bytes()
     }
 
-    // The examples of the public description of the encoding, and the ends of the ranges.
+    // The examples of the public documentation of the encoding, and the limits of the ranges.
     #[test]
     fn fields_are_encoded_as_protobuf_describes() {
         assert_eq!(bytes(|m| m.varint(1, 150)), [0x08, 0x96, 0x01]);

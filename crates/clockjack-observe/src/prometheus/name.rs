@@ -1,13 +1,13 @@
-//! How metrics and labels are called in Prometheus.
+//! The names of metrics and labels in Prometheus.
 //!
-//! The mapping is a function of name, kind and unit alone. Two names may meet (`a.b` and `a_b`);
-//! the parent finds that out.
+//! The mapping is a function of name, kind and unit only. Two names may collide (`a.b` and `a_b`);
+//! the parent module detects that.
 
 use alloc::{format, string::String};
 
 use crate::samples::{Kind, Unit};
 
-/// What every name begins with.
+/// The prefix of every name.
 const PREFIX: &str = "clockjack_";
 
 /// The name of a metric: prefix, words, unit, and `_total` for counters. `None` if the name has
@@ -30,13 +30,13 @@ pub(super) fn metric_name(name: &str, kind: Kind, unit: Unit) -> Option<String> 
     Some(format!("{PREFIX}{stem}{}{total}", unit.suffix()))
 }
 
-/// Whether a label may be called so. `quantile` is ours in a summary, names with two underscores in
-/// front are Prometheus'.
+/// Whether a label name is valid. `quantile` is reserved in a summary, and names with two leading
+/// underscores are reserved by Prometheus.
 pub(super) fn is_label_name(label: &str, kind: Kind) -> bool {
     let mut chars = label.chars();
-    let head_is_fit = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    let starts_valid = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     let is_reserved = label.starts_with("__") || (kind == Kind::Histogram && label == "quantile");
-    head_is_fit && !is_reserved && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+    starts_valid && !is_reserved && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A recorder whose slots are on the heap, for a capacity that is known at run time.
+//! A recorder with heap storage, for a capacity that is known only at run time.
 
 use alloc::boxed::Box;
 use core::{error, fmt};
@@ -10,7 +10,7 @@ use super::{Control, Ring, SLOTS_MAX, SLOTS_MIN, describe, sealed, slot::Slot};
 ///
 /// # Examples
 ///
-/// A worker keeps the writer, whoever else holds the recorder reads:
+/// A worker owns the writer, and every other owner of the recorder can read:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -32,15 +32,15 @@ pub struct HeapRecorder {
 }
 
 impl HeapRecorder {
-    /// A recorder with `n_slots` slots, which keeps the last `n_slots - 1` records.
+    /// Creates a recorder with `n_slots` slots, which keeps the last `n_slots - 1` records.
     ///
     /// # Errors
     ///
-    /// If `n_slots` is not a power of two from 2 to [`SLOTS_MAX`]. Permanent.
+    /// If `n_slots` is not a power of two between 2 and [`SLOTS_MAX`]. Permanent.
     ///
     /// # Panics
     ///
-    /// As any allocation, if memory is exhausted.
+    /// As any allocation does, if memory is exhausted.
     pub fn new(n_slots: usize) -> Result<Self, CapacityError> {
         if !n_slots.is_power_of_two() || !(SLOTS_MIN..=SLOTS_MAX).contains(&n_slots) {
             return Err(CapacityError { n_slots });
@@ -70,14 +70,14 @@ impl fmt::Debug for HeapRecorder {
     }
 }
 
-/// A number of slots that no ring can have. Permanent: choose a power of two from 2.
+/// An invalid number of slots. Permanent: choose a power of two, at least 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapacityError {
     n_slots: usize,
 }
 
 impl CapacityError {
-    /// The number that was asked for.
+    /// The requested number of slots.
     #[must_use]
     pub const fn n_slots(&self) -> usize {
         self.n_slots

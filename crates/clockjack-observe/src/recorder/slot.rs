@@ -1,18 +1,18 @@
-//! Twenty-four bytes of a ring as atomic words of the target's own width.
+//! A slot of a ring: twenty-four bytes as atomic words of the target's width.
 //!
-//! Words are loaded and stored one by one and relaxed: the protocol of the [recorder](super), not
-//! the slot, says when they belong together.
+//! The words are loaded and stored one by one, relaxed. The protocol of the [recorder](super), not
+//! the slot, decides when they belong to one record.
 
-use clockjack_sync::prim::atomic::{AtomicUsize, Ordering::Relaxed};
+use clockjack_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::{
     construct::{const_fn, filled},
     event::{DecodeError, Encoded, Event, Record},
 };
 
-/// Words of the time.
+/// The number of words of the time.
 const TIME_WORDS: usize = size_of::<u64>() / size_of::<usize>();
-/// Words of the event.
+/// The number of words of the event.
 const EVENT_WORDS: usize = Encoded::BYTES / size_of::<usize>();
 
 /// One record: the time, then the encoded event, low words first.
@@ -24,7 +24,7 @@ pub struct Slot {
 
 const _: () = assert!(TIME_WORDS >= 1);
 
-/// The words of a slot as they were loaded, of one record or of a mix.
+/// The loaded words of a slot, of one record or of a mix of two.
 #[derive(Clone, Copy)]
 pub(super) struct Loaded {
     at_ns: u64,
@@ -33,7 +33,7 @@ pub(super) struct Loaded {
 
 impl Slot {
     const_fn! {
-        /// A slot that was never written.
+        /// Creates a slot that was never written.
         pub(super) fn new() -> Self {
             Self {
                 time: filled![AtomicUsize::new(0); TIME_WORDS],
@@ -70,16 +70,16 @@ impl Slot {
         Loaded { at_ns, event }
     }
 
-    /// Whether the slot was never written: the low byte of this word is the code of an event's
-    /// kind, and none has the code 0.
+    /// Whether the slot was never written: the low byte of this word is the code of the event's
+    /// kind, and no kind has the code 0.
     pub(super) fn is_blank(&self) -> bool {
-        // Relaxed: whoever has loaded `head` with acquire sees what was stored before it.
+        // Relaxed: a caller that has loaded `head` with acquire sees what was stored before it.
         self.event[0].load(Relaxed) == 0
     }
 }
 
 impl Loaded {
-    /// The record, if the words belong together.
+    /// Decodes the record, if the words belong to one record.
     pub(super) fn decode(self) -> Result<Record, DecodeError> {
         let event = Event::decode(Encoded::from_word(self.event))?;
         Ok(Record::new(self.at_ns, event))

@@ -1,6 +1,6 @@
 //! Positions that wrap around, which no test from outside can reach on a 64-bit target.
 
-use clockjack_sync::prim::atomic::Ordering::Relaxed;
+use clockjack_sync::primitive::atomic::Ordering::Relaxed;
 
 use super::{Recorder, Ring, is_before};
 use crate::event::{Event, Record};

@@ -1,10 +1,10 @@
-//! The one writer of a ring.
+//! The single writer of a ring.
 
 use core::{cell::Cell, error, fmt, marker::PhantomData, ops::Deref};
 
 use clockjack_sync::{
     mutant,
-    prim::atomic::{
+    primitive::atomic::{
         Ordering::{Acquire, Relaxed, Release},
         fence,
     },
@@ -13,11 +13,11 @@ use clockjack_sync::{
 use super::{Ring, sealed::Storage};
 use crate::event::Event;
 
-/// The right to write into a ring: there is at most one at a time.
+/// The exclusive right to write into a ring.
 ///
-/// `P` is how it holds the ring: a borrow, `&'static`, or a counted pointer. It may move to another
-/// thread, but two threads cannot use it at once: it is neither `Clone` nor `Sync`. Dropping it
-/// lets another be claimed, which continues where it ended.
+/// `P` is the pointer to the ring: a borrow, `&'static`, or a reference-counted pointer. A writer
+/// may move to another thread, but two threads cannot use it at once: it is neither `Clone` nor
+/// `Sync`. After it is dropped, another writer can be claimed, which continues where it stopped.
 ///
 /// ```compile_fail,E0277
 /// use clockjack_observe::recorder::{Recorder, Writer};
@@ -33,30 +33,32 @@ pub struct Writer<P: Deref<Target: Ring>> {
 }
 
 impl<P: Deref<Target: Ring>> Writer<P> {
-    /// Claims the right to write.
+    /// Claims the writer.
     ///
     /// # Errors
     ///
-    /// If there is a writer; the pointer comes back. Transient: that writer can be dropped.
+    /// If there is a writer already; the error returns the pointer to the caller. Transient: that
+    /// writer can be dropped.
     pub fn claim(ring: P) -> Result<Self, ClaimError<P>> {
         let take = if mutant!("recorder-claim-relaxed") { Relaxed } else { Acquire };
-        // Acquire: pairs with the release in `drop` of the writer before.
+        // Acquire: pairs with the release in `drop` of the previous writer.
         if ring.control().claimed.swap(true, take) {
             return Err(ClaimError { ring });
         }
-        // Relaxed: written by writers alone, and the claim ordered us behind the last of them.
+        // Relaxed: only writers write it, and the claim orders this load after the last of them.
         let head = ring.control().head.load(Relaxed);
         Ok(Self { ring, head, not_sync: PhantomData })
     }
 
-    /// Records an event. Never waits, never fails; the oldest record gives way.
+    /// Records an event. Never waits and never fails; it overwrites the oldest record.
     ///
-    /// Always inlined: where the variant is written out at the call, as it should be, encoding
-    /// folds into a few shifts instead of a jump over all kinds.
+    /// Always inlined: if the call site names the variant, as it should, the encoding is reduced to
+    /// a few shifts instead of a jump over all kinds.
     #[inline(always)]
     pub fn write(&mut self, at_ns: u64, event: Event) {
         let (control, slots) = (self.ring.control(), self.ring.slots());
-        // W1 pairs with R3: who sees a word of this record sees `head` at least as it is now.
+        // W1 pairs with R3: a reader that sees a word of this record sees at least the current
+        // `head`.
         if !mutant!("recorder-write-fence-removed") {
             fence(Release);
         }
@@ -68,7 +70,7 @@ impl<P: Deref<Target: Ring>> Writer<P> {
         control.head.store(self.head, publish);
     }
 
-    /// The ring that is written to.
+    /// The ring.
     pub fn ring(&self) -> &P::Target {
         &self.ring
     }
@@ -93,7 +95,7 @@ pub struct ClaimError<P> {
 }
 
 impl<P> ClaimError<P> {
-    /// The pointer that was offered.
+    /// Returns the pointer to the ring.
     pub fn into_inner(self) -> P {
         self.ring
     }

@@ -1,17 +1,17 @@
-//! Where each event of a timeline stands, and in which order all are written.
+//! Assigns each event of a timeline to an output track, and orders all events for writing.
 //!
-//! A *place* is a track as it is drawn: a track of the timeline, or an overflow track beside one.
-//! Steps are begins, ends, instants and counter values. The invariants of
-//! [`timeline`](super) are kept here:
+//! An *output track* is a track as it is written: a track of the timeline, or an overflow track
+//! next to one. *Steps* are begins, ends, instants and counter values. This module maintains the
+//! invariants of [`timeline`](super):
 //!
-//! 1. Within a place, steps are in the order of a walk over nested spans: every end closes the span
-//!    that was opened last. Times never fall.
-//! 2. Over all places, steps are sorted by time. Among those of one time, the order of each place
-//!    is kept, and the source of a flow comes before its sink. A flow for which there is no such
-//!    order is left out.
+//! 1. Within an output track, steps are in the order of a traversal of nested spans: every end
+//!    closes the span that was opened last. Times never decrease.
+//! 2. Over all output tracks, steps are sorted by time. Among steps with equal times, the order of
+//!    each output track is kept, and the source of a flow comes before its sink (a topological
+//!    sort, Kahn's algorithm). A flow for which there is no such order is left out.
 //!
-//! Readers of both formats sort by time and keep the order of the file where times are equal, so
-//! the order among equals is part of the trace.
+//! Readers of both formats sort by time and keep the order of the file for equal times, so the
+//! order among equal times is part of the trace.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +24,7 @@ use clockjack_sync::mutant;
 
 use super::{Event, EventId, Timeline, TrackId};
 
-/// An arrow between two events.
+/// A flow: an arrow between two events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flow {
     pub(crate) id: u64,
@@ -32,64 +32,64 @@ pub(crate) struct Flow {
     pub(crate) to: EventId,
 }
 
-/// A flow that begins or ends at an event.
+/// An end of a flow at an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FlowEnd {
-    /// The event is the source of the flow of this id.
+    /// The event is the source of the flow with this id.
     Source(u64),
-    /// The event is the sink of the flow of this id.
+    /// The event is the sink of the flow with this id.
     Sink(u64),
 }
 
-/// A track as it is drawn.
+/// A track as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct OutputTrack {
     pub(crate) track: TrackId,
     /// 0 for the track itself, then 1 for the first overflow track, and so on.
     pub(crate) overflow: usize,
 }
 
-/// One thing to write.
+/// One step of the output.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
+pub(crate) struct TraceStep {
     pub(crate) at_ns: u64,
-    /// The position of its place.
-    pub(crate) place: usize,
-    pub(crate) kind: StepKind,
+    /// The index of its output track.
+    pub(crate) output_track: usize,
+    pub(crate) kind: TraceStepKind,
 }
 
-/// What is to write.
+/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StepKind {
+pub(crate) enum TraceStepKind {
     /// A span begins.
     Begin(EventId),
     /// A span ends.
     End(EventId),
     /// An instant.
     Instant(EventId),
-    /// A counter has a new value: the position of the reading.
+    /// A counter has a new value: the index of the reading.
     Count(usize),
 }
 
-/// Places and steps of a whole timeline.
+/// The output tracks and steps of a whole timeline.
 #[derive(Debug)]
 pub(crate) struct Layout {
     /// The tracks in their order, each followed by its overflow tracks.
-    pub(crate) places: Vec<Place>,
-    /// Everything, in the order of writing.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) output_tracks: Vec<OutputTrack>,
+    /// All steps, in the order of writing.
+    pub(crate) steps: Vec<TraceStep>,
     /// Sorted by event.
     flow_ends: Vec<(EventId, FlowEnd)>,
 }
 
 impl Layout {
     pub(crate) fn of(timeline: &Timeline) -> Self {
-        let (places, mut steps) = lay_out(timeline);
+        let (output_tracks, mut steps) = lay_out(timeline);
         if !mutant!("layout-flows-unordered") {
             put_sources_first(&mut steps, &timeline.flows);
         }
         let flow_ends = flow_ends(&steps, &timeline.flows);
-        Self { places, steps, flow_ends }
+        Self { output_tracks, steps, flow_ends }
     }
 
     /// The flows that begin or end at an event.
@@ -99,8 +99,8 @@ impl Layout {
     }
 }
 
-/// All places, and all steps by time.
-fn lay_out(timeline: &Timeline) -> (Vec<Place>, Vec<Step>) {
+/// All output tracks, and all steps sorted by time.
+fn lay_out(timeline: &Timeline) -> (Vec<OutputTrack>, Vec<TraceStep>) {
     let mut by_track = vec![(Vec::new(), Vec::new()); timeline.tracks.len()];
     for (index, event) in timeline.events.iter().enumerate() {
         by_track[event.track.0].0.push(EventId(index));
@@ -108,32 +108,33 @@ fn lay_out(timeline: &Timeline) -> (Vec<Place>, Vec<Step>) {
     for (index, reading) in timeline.readings.iter().enumerate() {
         by_track[reading.track.0].1.push(index);
     }
-    let (mut places, mut steps) = (Vec::new(), Vec::new());
+    let (mut output_tracks, mut steps) = (Vec::new(), Vec::new());
     for (index, (events, mut readings)) in by_track.into_iter().enumerate() {
         let track = TrackId(index);
         let rows = nest(&timeline.events, events);
-        // A track without events still has its place, and with it its name.
+        // A track without events still has an output track, and with it a name.
         for overflow in 0..rows.len().max(1) {
-            places.push(Place { track, overflow });
+            output_tracks.push(OutputTrack { track, overflow });
         }
-        let first = places.len() - rows.len().max(1);
+        let first = output_tracks.len() - rows.len().max(1);
         for (overflow, row) in rows.iter().enumerate() {
             walk(&timeline.events, row, first + overflow, &mut steps);
         }
         readings.sort_by_key(|index| timeline.readings[*index].at_ns);
-        steps.extend(readings.into_iter().map(|index| Step {
+        steps.extend(readings.into_iter().map(|index| TraceStep {
             at_ns: timeline.readings[index].at_ns,
-            place: first,
-            kind: StepKind::Count(index),
+            output_track: first,
+            kind: TraceStepKind::Count(index),
         }));
     }
-    // Stable, and each place's steps are adjacent and sorted: the order within it is kept.
+    // The sort is stable, and the steps of each output track are adjacent and sorted: so their
+    // order is kept.
     steps.sort_by_key(|step| step.at_ns);
-    (places, steps)
+    (output_tracks, steps)
 }
 
-/// Spreads the events of a track over rows in which they nest: each goes to the first row that
-/// takes it. Without crossing spans there is one row.
+/// Distributes the events of a track over rows in which they nest: each goes to the first row
+/// that fits (first fit). If no spans cross, there is one row.
 fn nest(all: &[Event], mut events: Vec<EventId>) -> Vec<Vec<EventId>> {
     // The outer of two spans that begin together comes first; instants and empty spans come last.
     events.sort_by_key(|id| (all[id.0].start_ns, Reverse(all[id.0].end_ns())));
@@ -158,19 +159,23 @@ fn nest(all: &[Event], mut events: Vec<EventId>) -> Vec<Vec<EventId>> {
 }
 
 /// Adds the steps of a row whose events nest.
-fn walk(all: &[Event], row: &[EventId], place: usize, steps: &mut Vec<Step>) {
+fn walk(all: &[Event], row: &[EventId], output_track: usize, steps: &mut Vec<TraceStep>) {
     let mut open: Vec<EventId> = Vec::new();
-    let end = |id: EventId| Step { at_ns: all[id.0].end_ns(), place, kind: StepKind::End(id) };
+    let end = |id: EventId| TraceStep {
+        at_ns: all[id.0].end_ns(),
+        output_track,
+        kind: TraceStepKind::End(id),
+    };
     for id in row {
         let event = &all[id.0];
         while let Some(over) = open.pop_if(|over| all[over.0].end_ns() <= event.start_ns) {
             steps.push(end(over));
         }
         let kind = match event.duration_ns {
-            Some(_) => StepKind::Begin(*id),
-            None => StepKind::Instant(*id),
+            Some(_) => TraceStepKind::Begin(*id),
+            None => TraceStepKind::Instant(*id),
         };
-        steps.push(Step { at_ns: event.start_ns, place, kind });
+        steps.push(TraceStep { at_ns: event.start_ns, output_track, kind });
         if event.duration_ns.is_some() {
             open.push(*id);
         }
@@ -178,20 +183,21 @@ fn walk(all: &[Event], row: &[EventId], place: usize, steps: &mut Vec<Step>) {
     steps.extend(open.into_iter().rev().map(end));
 }
 
-/// The position at which each event begins.
-fn starts(steps: &[Step]) -> BTreeMap<EventId, usize> {
-    let start = |(index, step): (usize, &Step)| match step.kind {
-        StepKind::Begin(id) | StepKind::Instant(id) => Some((id, index)),
-        StepKind::End(_) | StepKind::Count(_) => None,
+/// The index of the step at which each event begins.
+fn starts(steps: &[TraceStep]) -> BTreeMap<EventId, usize> {
+    let start = |(index, step): (usize, &TraceStep)| match step.kind {
+        TraceStepKind::Begin(id) | TraceStepKind::Instant(id) => Some((id, index)),
+        TraceStepKind::End(_) | TraceStepKind::Count(_) => None,
     };
     steps.iter().enumerate().filter_map(start).collect()
 }
 
 /// Both ends of every flow that goes forward, sorted by event.
-fn flow_ends(steps: &[Step], flows: &[Flow]) -> Vec<(EventId, FlowEnd)> {
+fn flow_ends(steps: &[TraceStep], flows: &[Flow]) -> Vec<(EventId, FlowEnd)> {
     let starts = starts(steps);
     let mut ends = Vec::with_capacity(flows.len() * 2);
-    // What could not be ordered is left out: readers take a sink without source for damage.
+    // Flows that could not be ordered are left out: readers treat a sink without a source as
+    // damaged data.
     for flow in flows.iter().filter(|flow| starts[&flow.from] < starts[&flow.to]) {
         ends.push((flow.from, FlowEnd::Source(flow.id)));
         ends.push((flow.to, FlowEnd::Sink(flow.id)));
@@ -200,10 +206,10 @@ fn flow_ends(steps: &[Step], flows: &[Flow]) -> Vec<(EventId, FlowEnd)> {
     ends
 }
 
-/// Reorders the steps of each time so that sources come before their sinks.
-fn put_sources_first(steps: &mut [Step], flows: &[Flow]) {
+/// Reorders steps with equal times so that sources come before their sinks.
+fn put_sources_first(steps: &mut [TraceStep], flows: &[Flow]) {
     let starts = starts(steps);
-    // Only flows within one time can be out of order.
+    // Only flows between steps with equal times can be out of order.
     let mut arrows: Vec<(usize, usize)> = flows
         .iter()
         .map(|flow| (starts[&flow.from], starts[&flow.to]))
@@ -218,29 +224,30 @@ fn put_sources_first(steps: &mut [Step], flows: &[Flow]) {
         let end = steps.partition_point(|step| step.at_ns <= at_ns);
         let n = rest.partition_point(|(from, _)| *from < end);
         let order = sort_topologically(&steps[first..end], &rest[..n], first);
-        let sorted: Vec<Step> = order.into_iter().map(|index| steps[first + index]).collect();
+        let sorted: Vec<TraceStep> = order.into_iter().map(|index| steps[first + index]).collect();
         steps[first..end].copy_from_slice(&sorted);
         rest = &rest[n..];
     }
 }
 
-/// The order of `group` in which every place keeps its order and every arrow goes forward, as close
-/// to the given one as can be. `arrows` count from `base`, sorted.
+/// The order of `group` in which every output track keeps its order and every flow goes forward,
+/// as close to the given order as possible (Kahn's algorithm with the lowest index first).
+/// `arrows` are indices from `base`, sorted.
 ///
-/// Where arrows go in a circle, or against the order of a place, the first step that its place
-/// allows goes next: an arrow is lost then, but no span.
-fn sort_topologically(group: &[Step], arrows: &[(usize, usize)], base: usize) -> Vec<usize> {
+/// If flows form a cycle, or contradict the order of an output track, the first step that its
+/// output track allows comes next: then a flow is lost, but no span.
+fn sort_topologically(group: &[TraceStep], arrows: &[(usize, usize)], base: usize) -> Vec<usize> {
     let mut sources_left = vec![0_usize; group.len()];
     for (_, to) in arrows {
         sources_left[to - base] += 1;
     }
-    let mut next_of_place = vec![None; group.len()];
-    let mut last_of_place = BTreeMap::new();
-    // The first step of each place that is not yet placed, apart by whether it waits for a source.
+    let mut next_of_track = vec![None; group.len()];
+    let mut last_of_track = BTreeMap::new();
+    // The next step of each output track, separated by whether it waits for a source.
     let (mut ready, mut waiting) = (BTreeSet::new(), BTreeSet::new());
     for (index, step) in group.iter().enumerate() {
-        match last_of_place.insert(step.place, index) {
-            Some(last) => next_of_place[last] = Some(index),
+        match last_of_track.insert(step.output_track, index) {
+            Some(last) => next_of_track[last] = Some(index),
             None if sources_left[index] == 0 => _ = ready.insert(index),
             None => _ = waiting.insert(index),
         }
@@ -256,7 +263,7 @@ fn sort_topologically(group: &[Step], arrows: &[(usize, usize)], base: usize) ->
                 ready.insert(to);
             }
         }
-        if let Some(next) = next_of_place[index] {
+        if let Some(next) = next_of_track[index] {
             if sources_left[next] == 0 {
                 ready.insert(next);
             } else {

@@ -1,19 +1,19 @@
-//! Texts as small numbers: every name is stored once.
+//! String interning: every name is stored once.
 //!
-//! Not a cache: nothing is ever forgotten, and numbers follow the order of first use.
+//! Nothing is ever removed, and ids follow the order of first use.
 
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 
-/// The number of a text in the [`Timeline`](super::Timeline) that interned it.
+/// The id of a string in the [`Timeline`](super::Timeline) that interned it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameId(usize);
 
-/// A name as a text or by its number.
+/// A name, as a string or by its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name<'a> {
-    /// As a text; looked up at each use.
+    /// As a string; looked up at each use.
     Text(&'a str),
-    /// By number, from [`Timeline::intern`](super::Timeline::intern).
+    /// By id, from [`Timeline::intern`](super::Timeline::intern).
     Id(NameId),
 }
 
@@ -30,13 +30,13 @@ impl From<NameId> for Name<'_> {
 }
 
 impl NameId {
-    /// The position among all names.
+    /// The index among all names.
     pub(crate) const fn index(self) -> usize {
         self.0
     }
 }
 
-/// All texts of a timeline.
+/// All strings of a timeline.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     texts: Vec<Box<str>>,
@@ -54,11 +54,11 @@ impl Names {
         id
     }
 
-    /// The number of a name.
+    /// The id of a name.
     ///
     /// # Panics
     ///
-    /// If it is a number of another timeline's.
+    /// If the id belongs to another timeline.
     pub(super) fn resolve(&mut self, name: Name<'_>) -> NameId {
         match name {
             Name::Text(text) => self.intern(text),

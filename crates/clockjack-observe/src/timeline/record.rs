@@ -1,8 +1,8 @@
-//! Records of the flight recorders as a timeline: what begins and ends becomes a span, the rest
-//! instants, and causes point to what they caused.
+//! Converts records of flight recorders into a timeline: pairs of begin and end become spans, other
+//! records instants, and flows connect causes to their effects.
 //!
-//! A ring forgets and may be read in the middle of anything, so half of a pair can be missing; see
-//! [`pair`] for what is drawn then. Every record is drawn, alone or as half of a span.
+//! A ring overwrites old records and may be read at any time, so one half of a pair can be missing;
+//! see [`pair`] for the result. Every record is drawn, alone or as half of a span.
 
 mod pair;
 
@@ -21,13 +21,13 @@ use super::{EventId, Timeline, TrackId, Value};
 use crate::event::{Event, ProcessId, Record, SlotId};
 
 impl Timeline {
-    /// Adds the records of some rings, each with a name and by rising time: a track for each, below
-    /// `parent`, with one span for each step of a process, rest of a worker, run of a component and
-    /// epoch, and an instant for everything else.
+    /// Adds the records of some rings, each with a name and sorted by time: one track per ring,
+    /// below `parent`, with one span per step of a process, park of a worker, run of a component
+    /// and epoch, and an instant for everything else.
     ///
-    /// Flows join the spawning or waking of a process to the step that follows, and the arming of a
-    /// timer or job to its firing, also from ring to ring. Where a ring has forgotten one end there
-    /// is no flow. Between rings, what happened at the same time counts as cause first.
+    /// Flows connect the spawn or wake-up of a process to the step that follows, and the arming of
+    /// a timer or job to its firing, also between rings. If a ring has lost one end, there is no
+    /// flow. Between rings, events with equal times are ordered with the cause first.
     ///
     /// ```
     /// use clockjack_observe::event::{Event, ProcessId, Record, StepStatus, WorkerId};
@@ -56,13 +56,13 @@ impl Timeline {
             let track = self.track(name, parent);
             for (position, drawn) in pair::draw(records).into_iter().enumerate() {
                 let event = self.draw(track, &drawn);
-                if let Some((key, role)) = meaning(drawn.first) {
+                if let Some((key, role)) = causal_role(drawn.first) {
                     links.push(Link { at_ns: drawn.start_ns, position, key, role, event });
                 }
             }
             n_rings += 1;
         }
-        // Alone, a ring knows the order of what happened at one time.
+        // Within a single ring, the order of records with equal times is known.
         let is_late = |link: &Link| n_rings > 1 && link.role == Role::Effect;
         links.sort_by_key(|link| (link.at_ns, is_late(link), link.position));
         let mut causes: BTreeMap<Key, EventId> = BTreeMap::new();
@@ -97,7 +97,7 @@ impl Timeline {
     }
 }
 
-/// Whom a cause and an effect are about.
+/// What a cause and an effect are about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Process(ProcessId),
@@ -105,29 +105,29 @@ enum Key {
     Job(SlotId),
 }
 
-/// What an event means to the one that it is about.
+/// The role of an event in a causal chain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// It begins anew; what was before is of somebody else.
+    /// It starts a new chain: earlier causes belong to a previous user of the id.
     Origin,
-    /// It causes the next effect, unless something did before.
+    /// It causes the next effect, unless an earlier event does.
     Wake,
-    /// It was caused.
+    /// It is an effect.
     Effect,
 }
 
-/// A cause or an effect, drawn.
+/// A drawn cause or effect.
 struct Link {
     at_ns: u64,
-    /// Its position in its ring.
+    /// The position in its ring.
     position: usize,
     key: Key,
     role: Role,
     event: EventId,
 }
 
-/// Whether an event is a cause or an effect.
-const fn meaning(event: Event) -> Option<(Key, Role)> {
+/// Whether an event is a cause or an effect, and of what.
+const fn causal_role(event: Event) -> Option<(Key, Role)> {
     Some(match event {
         Event::ProcessSpawned { process, .. } => (Key::Process(process), Role::Origin),
         Event::ProcessWoken { process, .. } => (Key::Process(process), Role::Wake),
@@ -144,7 +144,7 @@ const fn meaning(event: Event) -> Option<(Key, Role)> {
     })
 }
 
-/// What a span is called, by its begin or, if that is lost, by its end.
+/// The name of a span, from its begin or, if that is lost, from its end.
 fn span_name(event: Event) -> String {
     match event {
         Event::StepStarted { process, .. } | Event::StepEnded { process, .. } => {
@@ -157,7 +157,7 @@ fn span_name(event: Event) -> String {
     }
 }
 
-/// The fields of what is drawn, each name once.
+/// The fields of a drawn event, each name once.
 fn fields(drawn: &Drawn) -> Vec<(&'static str, String)> {
     let mut fields: Vec<(&'static str, String)> = Vec::new();
     for event in core::iter::once(drawn.first).chain(drawn.second) {

@@ -1,25 +1,25 @@
-//! How large a pool for blocking work may grow.
+//! The configuration of a pool for blocking work.
 
-use alloc::borrow::Cow;
 use core::{error::Error, fmt, time::Duration};
+use std::borrow::Cow;
 
-/// How large a [`BlockingPool`](crate::BlockingPool) may grow, and how long it stays so.
+/// The configuration of a [`BlockingPool`](crate::BlockingPool).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockingConfig {
-    /// How many threads there may be, at least one.
+    /// The maximum number of threads, at least one.
     pub threads_max: usize,
-    /// How many closures may wait while all threads are busy. Zero: none waits.
+    /// The maximum number of closures that wait while all threads are busy. With zero, none waits.
     pub queue_max: usize,
-    /// For how long a thread that has nothing to do stays, at least a millisecond.
+    /// How long an idle thread stays before it exits, at least one millisecond.
     pub keep_alive: Duration,
-    /// Bytes of stack of a thread, or `None` for what std takes.
+    /// The stack size of a thread in bytes, or `None` for std's default.
     pub stack_size: Option<usize>,
-    /// What the threads are called, with a number behind it.
+    /// The name of the threads; a number is appended.
     pub name: Cow<'static, str>,
 }
 
 impl BlockingConfig {
-    /// 64 threads that stay for 10 s, 4096 closures that wait, std's stack.
+    /// 64 threads that stay for 10 s when idle, 4096 queued closures, std's stack size.
     pub const DEFAULT: Self = Self {
         threads_max: 64,
         queue_max: 4096,
@@ -28,17 +28,17 @@ impl BlockingConfig {
         name: Cow::Borrowed("cj-blocking"),
     };
 
-    /// Whether a pool can be made of it.
+    /// Checks whether the configuration is valid.
     ///
     /// # Errors
     ///
-    /// If there may be no thread, or a thread's name would contain a zero byte.
+    /// If `threads_max` is zero, or if `name` contains a zero byte.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         if self.threads_max == 0 {
-            return Err(InvalidConfig { fault: Fault::NoThreads });
+            return Err(InvalidConfig { reason: InvalidReason::NoThreads });
         }
         if self.name.contains('\0') {
-            return Err(InvalidConfig { fault: Fault::Name });
+            return Err(InvalidConfig { reason: InvalidReason::Name });
         }
         Ok(())
     }
@@ -50,14 +50,14 @@ impl Default for BlockingConfig {
     }
 }
 
-/// A configuration that no pool can be made of. Trying again does not help.
+/// An invalid configuration. Retrying does not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidConfig {
-    fault: Fault,
+    reason: InvalidReason,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum InvalidReason {
     NoThreads,
     Name,
 }
@@ -66,21 +66,23 @@ impl InvalidConfig {
     /// Whether `threads_max` is zero.
     #[must_use]
     pub const fn is_no_threads(&self) -> bool {
-        matches!(self.fault, Fault::NoThreads)
+        matches!(self.reason, InvalidReason::NoThreads)
     }
 
-    /// Whether `name` cannot be that of a thread.
+    /// Whether `name` is not a valid thread name.
     #[must_use]
     pub const fn is_name(&self) -> bool {
-        matches!(self.fault, Fault::Name)
+        matches!(self.reason, InvalidReason::Name)
     }
 }
 
 impl fmt::Display for InvalidConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.fault {
-            Fault::NoThreads => "invalid pool for blocking work: threads_max is 0, at least 1",
-            Fault::Name => "invalid pool for blocking work: a zero byte in the name",
+        f.write_str(match self.reason {
+            InvalidReason::NoThreads => {
+                "invalid pool for blocking work: threads_max is 0, but must be at least 1"
+            }
+            InvalidReason::Name => "invalid pool for blocking work: the name contains a zero byte",
         })
     }
 }

@@ -1,8 +1,11 @@
-//! What the lock of a pool for blocking work guards: counts and queues, no thread and no waiting.
+//! The state under the lock of a pool for blocking work: counters and queues. Nothing here blocks
+//! or starts a thread.
 
-use alloc::{collections::VecDeque, sync::Arc};
 use core::mem;
-use std::sync::Condvar;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Condvar},
+};
 
 use clockjack_sync::mutant;
 
@@ -11,10 +14,10 @@ use super::{BlockingConfig, BlockingStats};
 /// A closure that waits for a thread.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
-/// Where an idle thread waits: each has its own, so that one of them can be called.
-pub(super) type Seat = Condvar;
+/// Where an idle thread waits: one per thread, so that a specific thread can be woken.
+pub(super) type IdleSlot = Condvar;
 
-/// Why a closure is not admitted.
+/// Why a closure is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Full,
@@ -26,16 +29,16 @@ pub(super) enum Refusal {
 #[derive(Default)]
 pub(super) struct State {
     queue: VecDeque<Job>,
-    /// The seats of idle threads, the last to sit down last.
-    idle: Vec<Arc<Seat>>,
-    /// Admitted, and waiting for a thread to start before they are queued.
+    /// The slots of idle threads; the last thread to become idle is last.
+    idle: Vec<Arc<IdleSlot>>,
+    /// Closures that were admitted and are not queued yet, because a thread is being started.
     reserved: usize,
     running: usize,
-    /// Threads that have arrived and not left.
-    arrived: usize,
+    /// Threads that have started and not exited.
+    live: usize,
     /// Threads that are being started.
     starting: usize,
-    /// The number of the last thread that was to be started.
+    /// The number of the thread that was started last, or was to be.
     last_number: u64,
     is_closed: bool,
     threads_started: u64,
@@ -61,7 +64,7 @@ impl State {
         Err(refusal)
     }
 
-    /// The number of the thread that must be started, if one must (rule 2).
+    /// The number of the thread to start, if one is needed (rule 2).
     pub(super) fn reserve_thread(&mut self, config: &BlockingConfig) -> Option<u64> {
         let n_threads = self.n_threads();
         let is_wanted = self.load() > n_threads || mutant!("blocking-ignores-idle");
@@ -73,16 +76,16 @@ impl State {
         Some(self.last_number)
     }
 
-    /// Whether what was admitted may be pushed, after a thread was started or not.
+    /// Whether the admitted closure may be pushed, after the attempt to start a thread.
     pub(super) fn confirm(&mut self, is_started: bool) -> Result<(), Refusal> {
         if !is_started {
             self.starting -= 1;
         }
         let refusal = if self.is_closed {
             Refusal::Closed
-        } else if !is_started && self.arrived == 0 {
-            // Another that is being started does not count, for it may fail as well; then what is
-            // queued would wait for nobody.
+        } else if !is_started && self.live == 0 {
+            // Other threads that are being started do not count, because their start may fail, too;
+            // then the queued closure would wait for ever.
             Refusal::NoThread
         } else {
             return Ok(());
@@ -92,8 +95,8 @@ impl State {
         Err(refusal)
     }
 
-    /// Queues what was admitted; gives the seat of the thread to call (rules 3 and 4).
-    pub(super) fn push(&mut self, work: Job) -> Option<Arc<Seat>> {
+    /// Queues an admitted closure; returns the slot of the thread to wake (rules 3 and 4).
+    pub(super) fn push(&mut self, work: Job) -> Option<Arc<IdleSlot>> {
         self.reserved -= 1;
         self.queue.push_back(work);
         if mutant!("blocking-first-idle") && !self.idle.is_empty() {
@@ -102,7 +105,7 @@ impl State {
         self.idle.pop()
     }
 
-    /// Takes the oldest, to be run at once.
+    /// Takes the oldest closure, to run it at once.
     pub(super) fn pop(&mut self) -> Option<Job> {
         let work = self.queue.pop_front()?;
         self.running += 1;
@@ -113,8 +116,8 @@ impl State {
         self.is_closed
     }
 
-    /// Whether there are enough threads for the load without the one that asks (rule 4).
-    pub(super) fn is_one_too_many(&self) -> bool {
+    /// Whether the other threads suffice for the load (rule 4).
+    pub(super) fn is_surplus(&self) -> bool {
         let is_spare = self.n_threads() > self.load();
         if mutant!("blocking-leaves-early") { self.queue.is_empty() } else { is_spare }
     }
@@ -130,47 +133,47 @@ impl State {
         self.panicked += n_panicked as u64;
     }
 
-    /// Closures that run.
+    /// The number of running closures.
     pub(super) const fn running(&self) -> usize {
         self.running
     }
 
-    /// Admits nothing any more; gives what is queued, and the seats of all that wait.
-    pub(super) fn close(&mut self) -> (VecDeque<Job>, Vec<Arc<Seat>>) {
+    /// Refuses all new closures; returns the queued ones and the slots of all idle threads.
+    pub(super) fn close(&mut self) -> (VecDeque<Job>, Vec<Arc<IdleSlot>>) {
         self.is_closed = true;
         (mem::take(&mut self.queue), mem::take(&mut self.idle))
     }
 
-    /// By a thread, first of all.
-    pub(super) fn arrive(&mut self) {
+    /// A thread calls this first.
+    pub(super) fn thread_started(&mut self) {
         self.starting -= 1;
-        self.arrived += 1;
+        self.live += 1;
         self.threads_started += 1;
     }
 
-    /// By a thread, last of all.
-    pub(super) fn leave(&mut self) {
-        self.arrived -= 1;
+    /// A thread calls this last.
+    pub(super) fn thread_exited(&mut self) {
+        self.live -= 1;
     }
 
-    /// Becomes idle; false if there is nothing to wait for.
-    pub(super) fn sit_down(&mut self, seat: &Arc<Seat>) -> bool {
+    /// The thread becomes idle; false if the pool is closed.
+    pub(super) fn enter_idle(&mut self, slot: &Arc<IdleSlot>) -> bool {
         if !self.is_closed {
-            self.idle.push(Arc::clone(seat));
+            self.idle.push(Arc::clone(slot));
         }
         !self.is_closed
     }
 
-    /// Whether that thread is idle and was not called.
-    pub(super) fn sits(&self, seat: &Arc<Seat>) -> bool {
-        self.idle.iter().any(|other| Arc::ptr_eq(other, seat))
+    /// Whether the thread is idle and was not woken.
+    pub(super) fn is_idle(&self, slot: &Arc<IdleSlot>) -> bool {
+        self.idle.iter().any(|other| Arc::ptr_eq(other, slot))
     }
 
-    /// Is idle no more; says whether it still was, that is, was not called.
-    pub(super) fn stand_up(&mut self, seat: &Arc<Seat>) -> bool {
-        let sat = self.sits(seat);
-        self.idle.retain(|other| !Arc::ptr_eq(other, seat));
-        sat
+    /// The thread stops being idle; returns whether it still was, that is, was not woken.
+    pub(super) fn leave_idle(&mut self, slot: &Arc<IdleSlot>) -> bool {
+        let was_idle = self.is_idle(slot);
+        self.idle.retain(|other| !Arc::ptr_eq(other, slot));
+        was_idle
     }
 
     pub(super) fn stats(&self) -> BlockingStats {
@@ -187,14 +190,14 @@ impl State {
         }
     }
 
-    /// Admitted and not ended.
+    /// The number of closures that were admitted and have not finished.
     fn load(&self) -> usize {
         self.reserved + self.queue.len() + self.running
     }
 
-    /// Those that are being started included.
+    /// The number of threads, including those that are being started.
     pub(super) const fn n_threads(&self) -> usize {
-        self.arrived + self.starting
+        self.live + self.starting
     }
 }
 
@@ -214,20 +217,20 @@ mod tests {
 
     #[test]
     fn a_thread_stays_for_what_is_admitted_and_not_queued() {
-        let (mut state, seat) = (State::default(), Arc::default());
+        let (mut state, slot) = (State::default(), Arc::default());
         start(&mut state);
-        // The thread is faster than the one that started it, and sits until its time is over.
-        state.arrive();
+        // The thread is faster than its starter, and is idle until its timeout.
+        state.thread_started();
         assert!(state.pop().is_none());
-        assert!(state.sit_down(&seat));
-        assert!(state.stand_up(&seat));
-        assert!(!state.is_one_too_many());
+        assert!(state.enter_idle(&slot));
+        assert!(state.leave_idle(&slot));
+        assert!(!state.is_surplus());
 
         state.confirm(true).unwrap();
-        assert!(state.push(Box::new(|| ())).is_none(), "nobody sits");
+        assert!(state.push(Box::new(|| ())).is_none(), "no thread is idle");
         assert!(state.pop().is_some());
         state.count_finished(false);
-        assert!(state.is_one_too_many());
+        assert!(state.is_surplus());
     }
 
     #[test]
@@ -243,27 +246,27 @@ mod tests {
 
     #[test]
     fn a_start_that_fails_relies_on_a_thread_that_is_there() {
-        let (mut state, seat) = (State::default(), Arc::default());
+        let (mut state, slot) = (State::default(), Arc::default());
         start(&mut state);
         start(&mut state);
-        state.arrive();
-        assert!(state.sit_down(&seat));
+        state.thread_started();
+        assert!(state.enter_idle(&slot));
         assert_eq!(state.confirm(false), Ok(()));
-        let called = state.push(Box::new(|| ()));
-        assert!(called.is_some_and(|called| Arc::ptr_eq(&called, &seat)));
-        assert!(!state.stand_up(&seat), "whoever is called sits no more");
+        let woken = state.push(Box::new(|| ()));
+        assert!(woken.is_some_and(|woken| Arc::ptr_eq(&woken, &slot)));
+        assert!(!state.leave_idle(&slot), "a woken thread is not idle");
     }
 
     #[test]
     fn a_close_while_a_thread_is_started_refuses_what_it_was_for() {
         let mut state = State::default();
         start(&mut state);
-        let (queue, seats) = state.close();
-        assert!(queue.is_empty() && seats.is_empty());
+        let (queue, slots) = state.close();
+        assert!(queue.is_empty() && slots.is_empty());
         assert_eq!(state.confirm(true), Err(Refusal::Closed));
-        state.arrive();
-        assert!(!state.sit_down(&Arc::default()));
-        state.leave();
+        state.thread_started();
+        assert!(!state.enter_idle(&Arc::default()));
+        state.thread_exited();
         assert_eq!(state.n_threads(), 0);
     }
 

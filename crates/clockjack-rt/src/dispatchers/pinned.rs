@@ -1,18 +1,18 @@
-//! A thread with an executor of its own: for actors that are not `Send`, or for one task.
+//! A thread with its own executor: for actors that are not `Send`, or for one task.
 //!
-//! Roles: the *thread*, which makes the executor, drives it and drops it, so that nothing of it
-//! leaves the thread; the *owner*, who stops it.
+//! Roles: the *thread*, which creates the executor, drives it and drops it, so that no part of the
+//! executor leaves the thread; the *owner*, which stops the thread.
 //!
-//! 1. The thread drives the executor until `stop` is set, then shuts it down until the time that
-//!    stands beside it, and drops it.
-//! 2. The owner writes the time, sets `stop`, and unparks. The thread looks at `stop` before each
-//!    turn, and parks behind it: the unpark leaves a token, so it looks again.
-//! 3. The thread holds one end of `gone` as long as it runs. The owner waits for that to hang up,
-//!    and leaves the thread behind if it does not in time.
-//! 4. What the thread asks of the operating system it asks first, before it has an executor: so
-//!    nothing runs there that does not run as it was to, and the answers come with the start.
+//! 1. The thread drives the executor until `stop` is set, then shuts the executor down with the
+//!    deadline in `until`, and drops it.
+//! 2. The owner writes `until`, sets `stop`, and unparks the thread. The thread reads `stop` before
+//!    each poll and parks afterwards: an unpark in between leaves a token, so the thread reads
+//!    `stop` again.
+//! 3. The thread holds one end of the channel `exited` as long as it runs. The owner waits for the
+//!    channel to disconnect, and abandons the thread if that does not happen in time.
+//! 4. The thread applies its scheduling policy before it creates the executor: so no task runs
+//!    there without the policy, and the results of the policy are part of the start.
 
-use alloc::{borrow::Cow, sync::Arc};
 use core::{
     future::poll_fn,
     panic::AssertUnwindSafe,
@@ -22,19 +22,23 @@ use core::{
     },
     task::Poll,
 };
-use std::{panic::catch_unwind, sync::mpsc, thread::JoinHandle};
+use std::{
+    borrow::Cow,
+    panic::catch_unwind,
+    sync::{Arc, mpsc},
+    thread::JoinHandle,
+};
 
 use clockjack_actor::system::{PolicyAnswers, ThreadPolicy};
-use clockjack_exec::{Caught, Commands, Handle, LocalExecutor, StartError, Toolbox};
+use clockjack_exec::{Commands, Handle, LocalExecutor, PanicPayload, StartError, Toolbox};
 use clockjack_time::{ManualDriver, MonotonicClock, Tick, TickDriver};
 
-use super::{LEAVES_IN, lookout::Post};
+use super::{JOIN_TIMEOUT, thread_watchdog::Heartbeat};
 use crate::{
     OsClock, OsInstant, Parker, PoolConfig,
-    current::Entered,
-    host,
+    pool::{current::Entered, host},
     thread::{self, ThreadConfig, policy},
-    tokio_host,
+    tokio_integration::reactor,
 };
 
 /// See the [module](self).
@@ -42,27 +46,27 @@ use crate::{
 pub(super) struct PinnedThread {
     handle: Handle,
     shared: Arc<Shared>,
-    gone: mpsc::Receiver<()>,
+    exited: mpsc::Receiver<()>,
     join: JoinHandle<()>,
 }
 
 #[derive(Debug)]
 struct Shared {
     clock: OsClock,
-    /// The executor has no scheduler whose time somebody would have to drive.
+    /// The executor has no scheduler, so nothing ever advances this driver.
     driver: ManualDriver,
     parker: Parker,
     seed: u64,
     stop: AtomicBool,
-    /// Until when, in nanoseconds of [`OsInstant`].
+    /// The shutdown deadline, in nanoseconds of [`OsInstant`].
     until: AtomicU64,
-    post: Arc<Post>,
+    heartbeat: Arc<Heartbeat>,
 }
 
-/// What the thread gives its executor.
-struct Tools(Arc<Shared>);
+/// The platform services that the thread gives to its executor.
+struct PinnedToolbox(Arc<Shared>);
 
-impl Toolbox for Tools {
+impl Toolbox for PinnedToolbox {
     fn clock(&self) -> &dyn MonotonicClock {
         &self.0.clock
     }
@@ -73,7 +77,7 @@ impl Toolbox for Tools {
 
     fn park(&self, until: Option<Tick>) {
         let until = until.map(|tick| self.0.clock.instant_of(tick));
-        self.0.post.asleep_in(|| _ = self.0.parker.park(until));
+        self.0.heartbeat.while_asleep(|| _ = self.0.parker.park(until));
     }
 
     fn unpark(&self) {
@@ -84,23 +88,23 @@ impl Toolbox for Tools {
         self.0.seed
     }
 
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
-        // As in a pool: the engine's own state is not touched while user code runs.
-        let turn = AssertUnwindSafe(turn);
-        self.0.post.in_step(|| catch_unwind(turn)).map_err(Caught::new)
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
+        // As in a pool: the executor does not touch its own state while user code runs.
+        let call = AssertUnwindSafe(call);
+        self.0.heartbeat.in_step(|| catch_unwind(call)).map_err(PanicPayload::new)
     }
 }
 
 impl PinnedThread {
-    /// Starts the thread, and waits until it has its executor.
+    /// Starts the thread, and waits until the executor exists.
     pub(super) fn start(
         node: u32,
         name: &str,
-        wishes: &ThreadPolicy,
+        thread_policy: &ThreadPolicy,
         config: &PoolConfig,
         clock: OsClock,
-        reactor: tokio_host::ReactorHandle,
-        post: Arc<Post>,
+        reactor: reactor::ReactorHandle,
+        heartbeat: Arc<Heartbeat>,
     ) -> Result<(Self, PolicyAnswers), StartError> {
         let shared = Arc::new(Shared {
             clock,
@@ -109,67 +113,67 @@ impl PinnedThread {
             seed: config.seed,
             stop: AtomicBool::new(false),
             until: AtomicU64::new(0),
-            post,
+            heartbeat,
         });
         let (report, reported) = mpsc::channel();
-        let (running, gone) = mpsc::channel::<()>();
+        let (running, exited) = mpsc::channel::<()>();
         let thread_config =
             ThreadConfig { name: Cow::Owned(name.into()), stack_size: config.stack_size };
-        let (tools, limits) = (Tools(Arc::clone(&shared)), config.limits);
-        let (mine, wishes) = (Arc::clone(&shared), wishes.clone());
+        let (toolbox, limits) = (PinnedToolbox(Arc::clone(&shared)), config.limits);
+        let (own_shared, thread_policy) = (Arc::clone(&shared), thread_policy.clone());
         let started = thread::start(&thread_config, move || {
-            // Hangs up last, when everything of the executor is gone.
+            // Disconnects last, after the executor is dropped.
             let _running = running;
             thread::sleep_precisely();
-            let answers = policy::apply(&wishes);
-            let executor = match LocalExecutor::on_node(node, tools, limits, Commands::new()) {
+            let answers = policy::apply(&thread_policy);
+            let executor = match LocalExecutor::on_node(node, toolbox, limits, Commands::new()) {
                 Ok(executor) => executor,
                 Err(refused) => return drop(report.send(Err(refused))),
             };
-            host::pin();
-            mine.post.take();
+            host::mark_pinned();
+            own_shared.heartbeat.bind_to_current_thread();
             let _reactor = reactor.enter();
             let _entered = Entered::enter(executor.handle());
             drop(report.send(Ok((executor.handle(), answers))));
-            drive(executor, &mine);
-            mine.post.leave();
+            drive(executor, &own_shared);
+            own_shared.heartbeat.thread_exited();
         });
         let join = started.map_err(|refused| StartError::thread(&refused))?;
         let (handle, answers) = reported.recv().map_err(|_| StartError::stopped())??;
-        Ok((Self { handle, shared, gone, join }, answers))
+        Ok((Self { handle, shared, exited, join }, answers))
     }
 
     pub(super) fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Tells the thread to end, until some time.
+    /// Signals the thread to stop, with a shutdown deadline.
     pub(super) fn stop(&self, until: OsInstant) {
         self.shared.stop(until);
     }
 
-    /// What tells the thread to end at once, by its drop.
-    pub(super) fn end(&self) -> End {
-        End(Arc::clone(&self.shared))
+    /// A guard whose drop stops the thread at once.
+    pub(super) fn stop_on_drop(&self) -> StopOnDrop {
+        StopOnDrop(Arc::clone(&self.shared))
     }
 
-    /// Whether the thread is gone.
-    pub(super) fn is_gone(&self) -> bool {
+    /// Whether the thread has finished.
+    pub(super) fn is_finished(&self) -> bool {
         self.join.is_finished()
     }
 
-    /// What it writes for the lookout.
-    pub(super) fn post(&self) -> &Arc<Post> {
-        &self.shared.post
+    /// The heartbeat that the watchdog monitors.
+    pub(super) fn heartbeat(&self) -> &Arc<Heartbeat> {
+        &self.shared.heartbeat
     }
 
-    /// Waits for its end.
+    /// Joins the thread.
     pub(super) fn join(self, until: OsInstant) {
         let rest = until.saturating_since(OsInstant::now());
-        // Nobody sends; it hangs up.
-        let left = self.gone.recv_timeout(rest.saturating_add(LEAVES_IN));
+        // Nothing is ever sent: the channel disconnects when the thread exits.
+        let left = self.exited.recv_timeout(rest.saturating_add(JOIN_TIMEOUT));
         if left == Err(mpsc::RecvTimeoutError::Disconnected) {
-            // What it runs is guarded.
+            // The thread catches all panics of the code that it runs.
             drop(self.join.join());
         }
     }
@@ -178,19 +182,19 @@ impl PinnedThread {
 impl Shared {
     /// Rule 2.
     fn stop(&self, until: OsInstant) {
-        // Relaxed: published by the flag.
+        // Relaxed: the flag below publishes it.
         self.until.store(until.as_nanos(), Relaxed);
-        // Release: pairs with the thread's look.
+        // Release: pairs with the load in `drive`.
         self.stop.store(true, Release);
         self.parker.unpark();
     }
 }
 
-/// Ends a thread when it is dropped, and waits for nothing.
+/// Stops a thread when it is dropped, without waiting.
 #[derive(Debug)]
-pub(super) struct End(Arc<Shared>);
+pub(super) struct StopOnDrop(Arc<Shared>);
 
-impl Drop for End {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.stop(OsInstant::now());
     }
@@ -202,7 +206,7 @@ fn drive(mut executor: LocalExecutor, shared: &Shared) {
         // Acquire: pairs with `stop`.
         if shared.stop.load(Acquire) { Poll::Ready(()) } else { Poll::Pending }
     }));
-    // Relaxed: behind the flag.
+    // Relaxed: ordered by the load of the flag.
     let until = OsInstant::from_nanos(shared.until.load(Relaxed));
     executor.shutdown(until.saturating_since(OsInstant::now()));
 }

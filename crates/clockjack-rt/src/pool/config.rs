@@ -1,54 +1,54 @@
-//! What a pool is made of.
+//! The configuration of a pool.
 
-use alloc::borrow::Cow;
 use core::time::Duration;
+use std::borrow::Cow;
 
 use clockjack_exec::{Limits, StuckWorker};
 use clockjack_time::Resolution;
 
 use crate::{BlockingConfig, PoolSchedulerConfig};
 
-/// What a [`WorkerPool`](crate::WorkerPool) is made of.
+/// The configuration of a [`WorkerPool`](crate::WorkerPool).
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
-    /// How many workers at first; `None` for as many as the machine runs at a time.
+    /// The number of workers at the start; `None` for one per available CPU.
     pub workers: Option<usize>,
-    /// How many there may be after a resize, at most 1024.
+    /// The maximum number of workers after a resize; at most 1024.
     pub workers_max: usize,
-    /// The length of a tick: how finely timers are told apart.
+    /// The length of a tick: the precision of timers.
     pub resolution: Resolution,
-    /// Bounds on processes, timers, messages, and on what a process does in one turn.
+    /// Limits for processes, timers and messages, and for the work of a process in one step.
     pub limits: Limits,
-    /// What the workers are called, with a number behind it.
+    /// The name of the worker threads; the worker's number is appended.
     pub name: Cow<'static, str>,
-    /// Bytes of stack of a worker, or `None` for what std takes.
+    /// The stack size of a worker in bytes, or `None` for std's default.
     pub stack_size: Option<usize>,
-    /// Whether each worker stays on one CPU: the *n*th on the *n*th of those that the thread which
-    /// makes the pool may run on, counted round. A CPU that the system refuses is a start error.
+    /// Whether each worker is pinned to one CPU: worker *n* to the *n*th CPU that the creating
+    /// thread may run on, modulo their number. If the system refuses a CPU, the start fails.
     pub pin_workers: bool,
-    /// How late a busy worker's timers may be before others take them over.
-    pub grace: Duration,
-    /// After which time in one step a worker is reported as stuck.
+    /// How late the timers of a busy worker may be before other workers fire them.
+    pub timer_tolerance: Duration,
+    /// The duration of one step after which a worker is reported as stuck.
     pub stuck_after: Duration,
-    /// Whom a stuck worker is reported to: each step once. Called by the metronome; it should not
-    /// take long.
+    /// Receives a report for each stuck step, once per step. The watchdog thread calls it; it
+    /// should return quickly.
     pub on_stuck: Option<fn(StuckWorker)>,
-    /// The threads for blocking work.
+    /// The configuration of the threads for blocking work.
     pub blocking: BlockingConfig,
-    /// What the [scheduler](crate::WorkerPool::scheduler) is made of.
+    /// The configuration of the [scheduler](crate::WorkerPool::scheduler).
     pub scheduler: PoolSchedulerConfig,
-    /// How long a pool waits for its processes when it is dropped and not shut down.
+    /// How long a pool waits for its processes when it is dropped without a shutdown.
     pub drop_deadline: Duration,
-    /// The seed of every choice that is left open; it makes no run of several threads the same.
+    /// The seed of every random choice. Runs on several threads are not reproducible even so.
     pub seed: u64,
     /// Whether tokio's sockets and timers work inside processes: one more thread runs a tokio
-    /// reactor, and every worker is entered into it. Needs the feature `tokio`; without it a pool
-    /// that asks for it does not start.
+    /// reactor, and every worker enters it. Requires the feature `tokio`; without the feature, the
+    /// start fails.
     pub tokio: bool,
 }
 
 impl PoolConfig {
-    /// A worker for each CPU, ticks of a millisecond.
+    /// One worker per CPU, ticks of one millisecond.
     pub const DEFAULT: Self = Self {
         workers: None,
         workers_max: 64,
@@ -57,7 +57,7 @@ impl PoolConfig {
         name: Cow::Borrowed("cj-worker"),
         stack_size: None,
         pin_workers: false,
-        grace: Duration::from_millis(1),
+        timer_tolerance: Duration::from_millis(1),
         stuck_after: Duration::from_secs(1),
         on_stuck: None,
         blocking: BlockingConfig::DEFAULT,

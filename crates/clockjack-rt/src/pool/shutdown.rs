@@ -1,58 +1,57 @@
-//! The end of a pool, and what is reported about it.
+//! The shutdown of a pool, and its report.
 
 use core::{fmt, time::Duration};
 
-use clockjack_exec::{Alive, Pid, State, engine::Engine};
-
+use clockjack_exec::{LiveTask, Pid, State, executor::ExecutorShared};
 use clockjack_sched::CloseReport;
 
 use super::Inner;
-use crate::{BlockingReport, OsInstant, host};
+use crate::{BlockingReport, OsInstant, pool::host};
 
-/// How long a process that was ended may take to be picked up, if it is not in the middle of a
-/// step.
-const EVICTION: Duration = Duration::from_millis(200);
+/// How long workers may take to pick up a process that was stopped by force, if the process is not
+/// in the middle of a step.
+const FORCED_STOP_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// How often the count of the living is looked at if nobody tells of progress: what ends outside
-/// the workers does not.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often the number of live tasks is polled. Workers unpark the waiting thread when they make
+/// progress; tasks that finish on other threads do not.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What became of a pool's processes when it was shut down.
+/// What happened to the processes of a pool during its shutdown.
 #[derive(Clone, Debug, Default)]
 pub struct ShutdownReport {
-    /// How many ended by themselves once they were asked.
+    /// Processes that stopped by themselves after they were asked to.
     pub completed: usize,
-    /// Those that were still alive at the deadline, and were ended or left behind.
+    /// Processes that were still alive at the deadline, and were stopped by force or abandoned.
     pub stragglers: Vec<Straggler>,
-    /// Workers that did not come back from a step, and were left behind with it.
+    /// Workers whose step did not return; they were abandoned.
     pub workers_left: usize,
-    /// What became of blocking work.
+    /// What happened to blocking work.
     pub blocking: BlockingReport,
-    /// What became of scheduled jobs; `None` if the scheduler was never asked for.
+    /// What happened to scheduled jobs; `None` if the scheduler was never created.
     pub scheduler: Option<CloseReport>,
 }
 
 impl ShutdownReport {
-    /// Whether everything ended in time.
+    /// Whether everything stopped in time.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.stragglers.is_empty() && self.workers_left == 0
     }
 }
 
-/// A process that did not end in time.
+/// A process that did not stop in time.
 #[derive(Clone, Debug)]
 pub struct Straggler {
-    /// Which.
+    /// The id of the process.
     pub pid: Pid,
     /// The name of its type.
     pub name: &'static str,
-    /// What it did at the deadline. One that was running may never have noticed.
+    /// Its state at the deadline. A running process may not have noticed the shutdown at all.
     pub state: State,
 }
 
-impl From<Alive> for Straggler {
-    fn from(alive: Alive) -> Self {
+impl From<LiveTask> for Straggler {
+    fn from(alive: LiveTask) -> Self {
         Self { pid: alive.pid, name: alive.name, state: alive.state }
     }
 }
@@ -63,32 +62,33 @@ impl fmt::Display for Straggler {
     }
 }
 
-/// Stops a pool: asks, waits, ends, leaves.
+/// Shuts a pool down: asks, waits, forces, abandons.
 pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
-    let engine = &inner.engine;
+    let executor = &inner.executor;
     let mut report = ShutdownReport::default();
     let until = OsInstant::now().saturating_add(deadline);
-    // Its handlers have all that the pool offers.
+    // First the scheduler: its handlers may still use everything that the pool offers.
     let scheduler = inner.scheduler.get();
     report.scheduler = scheduler.map(|scheduler| scheduler.close(until));
-    let before = engine.live_len();
-    engine.stop();
-    if host::is_worker_of(engine) {
-        // This very thread would have to do what is waited for. Each worker ends what it has when
-        // it leaves.
-        engine.terminate_all(|alive| report.stragglers.push(alive.into()));
-        engine.close_timers();
-        inner.let_go();
-        engine.close();
-        end_late(engine);
+    let before = executor.live_len();
+    executor.begin_shutdown();
+    if host::is_worker_of(executor) {
+        // This thread would wait for itself. Each worker stops the tasks that it has when it
+        // leaves.
+        executor.terminate_all(|alive| report.stragglers.push(alive.into()));
+        executor.close_timers();
+        inner.request_exit_all();
+        executor.close_run_queue();
+        stop_late_tasks(executor);
         report.blocking = inner.blocking.shutdown(Duration::ZERO);
         return report;
     }
-    wait_for_nobody(inner, until);
-    // What is found earlier was made by who looked before the stop: it is not late.
+    wait_until_empty(inner, until);
+    // A task that is found before the deadline was started by a thread that had checked for the
+    // stop before it was set: such a task is not a straggler.
     let is_late = OsInstant::now() >= until;
     let mut n_found = 0_usize;
-    engine.terminate_all(|alive| {
+    executor.terminate_all(|alive| {
         n_found += 1;
         if is_late {
             report.stragglers.push(alive.into());
@@ -96,38 +96,39 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
     });
     report.completed = before.saturating_sub(report.stragglers.len());
     if n_found > 0 {
-        wait_for_nobody(inner, OsInstant::now().saturating_add(EVICTION));
+        wait_until_empty(inner, OsInstant::now().saturating_add(FORCED_STOP_TIMEOUT));
     }
-    engine.close_timers();
-    // What is left of the time is theirs: without a process they have no reason to stay, but a
-    // loaded machine may let them wait.
-    let soonest = OsInstant::now().saturating_add(EVICTION);
-    report.workers_left = inner.dismiss(until.max(soonest));
-    engine.close();
-    end_late(engine);
+    executor.close_timers();
+    // Workers without a task have no reason to stay, but on a loaded machine they may be scheduled
+    // late: give them the rest of the time.
+    let soonest = OsInstant::now().saturating_add(FORCED_STOP_TIMEOUT);
+    report.workers_left = inner.join_all(until.max(soonest));
+    executor.close_run_queue();
+    stop_late_tasks(executor);
     let rest = until.saturating_since(OsInstant::now());
-    report.blocking = inner.blocking.shutdown(rest.max(EVICTION));
+    report.blocking = inner.blocking.shutdown(rest.max(FORCED_STOP_TIMEOUT));
     let last = scheduler.zip(report.scheduler.take());
     report.scheduler = last.map(|(scheduler, first)| scheduler.report_again(first));
     report
 }
 
-/// Ends what was made by who had looked before the stop, was published behind the look that ended
-/// the others, had a turn all the same, and waits: nobody else would ever wake it. And once more
-/// closes the timers, of which a thread that the system had stopped may have held some.
-fn end_late(engine: &Engine) {
-    engine.terminate_all(|_| {});
-    engine.close_timers();
+/// Stops tasks that slipped past the first `terminate_all`: their starter had checked for the stop
+/// before it was set and published the task after that pass, so the task could run and now waits,
+/// and no other thread would ever wake it. Also closes the timers again, because a preempted thread
+/// may have held some of them.
+fn stop_late_tasks(executor: &ExecutorShared) {
+    executor.terminate_all(|_| {});
+    executor.close_timers();
 }
 
-/// Waits until nothing is alive, or the time is over.
-fn wait_for_nobody(inner: &Inner, until: OsInstant) {
-    while inner.engine.live_len() > 0 {
+/// Waits until no task is alive, or the deadline has passed.
+fn wait_until_empty(inner: &Inner, until: OsInstant) {
+    while inner.executor.live_len() > 0 {
         let now = OsInstant::now();
         if now >= until {
             return;
         }
-        let look = now.saturating_add(LOOK_EVERY).min(until);
-        inner.threads.stopper.park(Some(look));
+        let next_check = now.saturating_add(POLL_INTERVAL).min(until);
+        inner.threads.shutdown_parker.park(Some(next_check));
     }
 }

@@ -1,10 +1,10 @@
-//! Ctrl-C, shared out among the runtimes that run.
+//! Distributes Ctrl-C to all runtimes that wait in `Runtime::run`.
 //!
-//! One handler for the program is set when it is first needed, and stays. Those who listen stand
-//! in a list; the first Ctrl-C tells all of them. It ends the program at once if nobody listens,
-//! as without the handler, or if somebody who was told is still there: that is the second one.
+//! The first listener installs one handler for the program, which is never removed. Listeners are
+//! kept in a list; the first Ctrl-C notifies all of them. Ctrl-C exits the program at once if the
+//! list is empty, as it would without the handler, or if a notified listener still exists: that is
+//! the second Ctrl-C.
 
-use alloc::sync::Arc;
 use core::{
     sync::atomic::{
         AtomicBool,
@@ -12,61 +12,62 @@ use core::{
     },
     task::{Context, Poll},
 };
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clockjack_sync::waker::AtomicWaker;
 
-/// What shells expect of a program that was interrupted: 128 and the number of the signal.
-const INTERRUPTED: i32 = 130;
+/// The exit code that shells expect of an interrupted program: 128 plus the signal number.
+const INTERRUPTED_EXIT_CODE: i32 = 130;
 
-static LISTENING: Mutex<Vec<Arc<Ear>>> = Mutex::new(Vec::new());
-static IS_SET: OnceLock<bool> = OnceLock::new();
+static LISTENERS: Mutex<Vec<Arc<ListenerState>>> = Mutex::new(Vec::new());
+static IS_HANDLER_SET: OnceLock<bool> = OnceLock::new();
 
 #[derive(Debug, Default)]
-struct Ear {
-    heard: AtomicBool,
+struct ListenerState {
+    is_notified: AtomicBool,
     waker: AtomicWaker,
 }
 
-/// One who listens, until it is dropped.
+/// A registration for Ctrl-C, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Listening(Arc<Ear>);
+pub(super) struct CtrlCListener(Arc<ListenerState>);
 
-impl Listening {
-    /// Begins to listen. If the program has a handler of its own already, nothing is ever heard.
+impl CtrlCListener {
+    /// Registers a listener. If the program has its own handler already, it is never notified.
     pub(super) fn new() -> Self {
-        let ear = Arc::new(Ear::default());
-        list().push(Arc::clone(&ear));
-        IS_SET.get_or_init(|| ctrlc::try_set_handler(interrupted).is_ok());
-        Self(ear)
+        let state = Arc::new(ListenerState::default());
+        listeners().push(Arc::clone(&state));
+        IS_HANDLER_SET.get_or_init(|| ctrlc::try_set_handler(handle_ctrl_c).is_ok());
+        Self(state)
     }
 
-    /// Ready once it was heard.
+    /// Ready once Ctrl-C was pressed.
     pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<()> {
         self.0.waker.register(cx.waker());
-        // Acquire: pairs with `interrupted`.
-        if self.0.heard.load(Acquire) { Poll::Ready(()) } else { Poll::Pending }
+        // Acquire: pairs with the swap in `handle_ctrl_c`.
+        if self.0.is_notified.load(Acquire) { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
-impl Drop for Listening {
+impl Drop for CtrlCListener {
     fn drop(&mut self) {
-        list().retain(|ear| !Arc::ptr_eq(ear, &self.0));
+        listeners().retain(|state| !Arc::ptr_eq(state, &self.0));
     }
 }
 
-fn list() -> MutexGuard<'static, Vec<Arc<Ear>>> {
-    // Nothing is left half done by a panic under this lock.
-    LISTENING.lock().unwrap_or_else(PoisonError::into_inner)
+fn listeners() -> MutexGuard<'static, Vec<Arc<ListenerState>>> {
+    // No code under this lock leaves the list in an inconsistent state when it panics.
+    LISTENERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Called by a thread of the handler's, not by a signal.
-fn interrupted() {
-    let ears = list().clone();
-    // AcqRel: pairs with `poll`, and whoever comes second sees it.
-    let is_second = ears.iter().fold(false, |was, ear| ear.heard.swap(true, AcqRel) | was);
-    if ears.is_empty() || is_second {
-        std::process::exit(INTERRUPTED);
+/// The handler's own thread calls this function; it does not run in a signal handler.
+fn handle_ctrl_c() {
+    let listeners = listeners().clone();
+    // AcqRel: pairs with the load in `poll`, and a second Ctrl-C sees the first one's swap.
+    let is_second =
+        listeners.iter().fold(false, |was, state| state.is_notified.swap(true, AcqRel) | was);
+    if listeners.is_empty() || is_second {
+        std::process::exit(INTERRUPTED_EXIT_CODE);
     }
-    ears.iter().for_each(|ear| ear.waker.wake());
+    listeners.iter().for_each(|state| state.waker.wake());
 }

@@ -1,4 +1,4 @@
-//! What the scheduler of a pool is made of.
+//! The configuration of a pool's scheduler.
 
 use clockjack_sched::SchedulerConfig;
 use clockjack_time::Resolution;
@@ -6,15 +6,15 @@ use clockjack_time::Resolution;
 /// How many shards the scheduler of a pool has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TimerTopology {
-    /// One for each worker that there is when the scheduler is made. Workers register side by side,
-    /// and jobs of one tick run in the order in which one worker has registered them.
+    /// One shard per worker that exists when the scheduler is created. Workers register jobs
+    /// concurrently; jobs of one tick run in the order in which one worker has registered them.
     #[default]
     PerWorker,
-    /// One: jobs of one tick are begun in the order in which they were registered, by whomever.
+    /// One shard: jobs of one tick start in the order in which they were registered, by any thread.
     Single,
 }
 
-/// What the scheduler of a pool is made of.
+/// The configuration of a pool's scheduler.
 ///
 /// # Examples
 ///
@@ -33,18 +33,18 @@ pub enum TimerTopology {
 /// ```
 #[derive(Clone, Debug)]
 pub struct PoolSchedulerConfig {
-    /// The length of a tick; `None` for that of the pool. Below the pool's, runs are late by up to
-    /// a tick of the pool.
+    /// The length of a tick; `None` for the tick of the pool. If it is shorter than the pool's
+    /// tick, runs are late by up to one tick of the pool.
     pub resolution: Option<Resolution>,
-    /// How many shards it has.
+    /// The number of shards.
     pub topology: TimerTopology,
-    /// Its limits and choices. The pool decides `resolution`, `start` and `shards`: what stands
-    /// there is not looked at.
+    /// Limits and options. The pool sets `resolution`, `start` and `shards`: the values given here
+    /// are ignored.
     pub settings: SchedulerConfig,
 }
 
 impl PoolSchedulerConfig {
-    /// The pool's ticks, a shard for each worker, a million jobs.
+    /// The pool's ticks, one shard per worker, one million jobs.
     pub const DEFAULT: Self = Self {
         resolution: None,
         topology: TimerTopology::PerWorker,

@@ -1,10 +1,6 @@
-//! The scheduler of a pool: its host, its desks and their runners. The [module](super) has the
-//! protocol.
+//! The scheduler of a pool: its host, its runner slots and their runners. The [module](super) has
+//! the protocol.
 
-use alloc::{
-    sync::{Arc, Weak},
-    task::Wake,
-};
 use core::{
     cell::Cell,
     convert::Infallible,
@@ -21,86 +17,92 @@ use core::{
 };
 use std::{
     panic::catch_unwind,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+    task::Wake,
 };
 
 use clockjack_exec::{
     Events, Failure, Handle, Payload, Process, Sleep, StepOutput, SubmitError, Timer,
 };
 use clockjack_sched::{
-    CloseReport, DispatcherId, HandlerError, Scheduler, SchedulerConfig, SchedulerHost, Turn, Work,
+    CloseReport, DispatchedRun, DispatcherId, HandlerError, PollResult, Scheduler, SchedulerConfig,
+    SchedulerHost,
 };
 use clockjack_sync::{mutant, waker::AtomicWaker};
 use clockjack_time::{ClockKind, MonotonicClock as _, Tick, TimerInstant};
 
-use super::{BLOCKING_DISPATCHER, PoolSchedulerConfig, TURN_BUDGET, Timebase, TimerTopology};
-use crate::{BlockingPool, OsInstant, blocking, dispatchers::Dispatchers, host, host::Threads};
+use super::{BLOCKING_DISPATCHER, POLL_BUDGET, PoolSchedulerConfig, Timebase, TimerTopology};
+use crate::{
+    BlockingPool, OsInstant, blocking,
+    dispatchers::Dispatchers,
+    pool::{host, host::Threads},
+};
 
-/// The stage of a runner that takes a turn.
-const TURN: u64 = 1;
-/// The stage of a desk without a runner.
+/// Stage bit: the runner polls its shard.
+const POLLING: u64 = 1;
+/// Stage bit: the slot has no runner.
 const VACANT: u64 = 2;
-/// One change.
-const COUNT: u64 = 4;
+/// The increment of the version in the stage word.
+const VERSION_STEP: u64 = 4;
 
-/// How long a turn may make no progress before another runner sits down at its desk. Turns of short
-/// handlers are over by then.
-const LONG: Duration = Duration::from_millis(4);
+/// How long a poll may take before another runner takes the slot over. Polls of short handlers
+/// finish before that.
+const TAKEOVER_AFTER: Duration = Duration::from_millis(4);
 
-/// How often who waits for handlers looks, if nobody tells.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often a thread that waits for dispatched handlers polls if no unpark arrives.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 thread_local! {
-    /// Whose handler this thread runs, if one was sent here; compared, and never followed.
-    static SENT_BY: Cell<*const Office> = const { Cell::new(ptr::null()) };
+    /// The scheduler whose dispatched handler this thread runs; only compared, never dereferenced.
+    static DISPATCHED_BY: Cell<*const PoolSchedulerShared> = const { Cell::new(ptr::null()) };
 }
 
-/// What has happened to the runners of a pool's scheduler.
+/// Statistics of the runners of a pool's scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunnerStats {
-    /// Runners that were replaced because a handler took long.
+    /// Runners that were replaced because a handler took too long.
     pub takeovers: u64,
-    /// Runners that panicked, or were ended, and were started again.
+    /// Runners that panicked or were dropped, and were started again.
     pub restarts: u64,
 }
 
 /// The scheduler of a pool.
 pub(crate) struct PoolScheduler {
     scheduler: Scheduler,
-    office: Arc<Office>,
+    shared: Arc<PoolSchedulerShared>,
 }
 
-/// Where jobs can run.
-pub(crate) struct Places {
-    /// The workers themselves.
+/// The executors on which jobs can run.
+pub(crate) struct Executors {
+    /// The workers of the pool.
     pub(crate) threads: Arc<Threads>,
-    /// Threads for blocking work.
+    /// The threads for blocking work.
     pub(crate) blocking: Arc<BlockingPool>,
-    /// Dispatchers that the user has made, if the pool belongs to a runtime.
-    pub(crate) made: Arc<OnceLock<Weak<Dispatchers>>>,
+    /// The dispatchers that the user has created, if the pool belongs to a runtime.
+    pub(crate) user_dispatchers: Arc<OnceLock<Weak<Dispatchers>>>,
 }
 
-impl Places {
-    fn made(&self, dispatcher: DispatcherId) -> Option<Handle> {
-        self.made.get()?.upgrade()?.made(dispatcher)
+impl Executors {
+    fn user_dispatcher(&self, dispatcher: DispatcherId) -> Option<Handle> {
+        self.user_dispatchers.get()?.upgrade()?.user_dispatcher(dispatcher)
     }
 }
 
-/// What the host, the runners and the watches share.
-struct Office {
-    desks: Box<[Desk]>,
+/// The state that the host, the runners and the takeover timers share.
+struct PoolSchedulerShared {
+    slots: Box<[RunnerSlot]>,
     handle: Handle,
-    places: Places,
+    executors: Executors,
     time: Timebase,
-    /// For those who start a runner; taken when the pool ends, which opens the circle.
+    /// For starting runners; the pool's shutdown takes it, which breaks the reference cycle.
     scheduler: Mutex<Option<Scheduler>>,
-    /// Handlers on their way to, or on, threads for blocking work.
+    /// Handlers that were dispatched to other executors and have not finished.
     dispatched: AtomicUsize,
     takeovers: AtomicU64,
     restarts: AtomicU64,
 }
 
-struct Desk {
+struct RunnerSlot {
     stage: AtomicU64,
     waker: AtomicWaker,
 }
@@ -110,20 +112,20 @@ impl PoolScheduler {
         config: &PoolSchedulerConfig,
         workers: usize,
         handle: Handle,
-        places: Places,
+        executors: Executors,
     ) -> Self {
-        let clock = places.threads.clock;
+        let clock = executors.threads.clock;
         let resolution = config.resolution.unwrap_or(clock.resolution());
         let time = Timebase::new(clock, Tick::ZERO, resolution);
         let shards = match config.topology {
             TimerTopology::PerWorker => workers.max(1),
             TimerTopology::Single => 1,
         };
-        let desk = |_| Desk { stage: AtomicU64::new(VACANT), waker: AtomicWaker::new() };
-        let office = Arc::new(Office {
-            desks: (0..shards).map(desk).collect(),
+        let slot = |_| RunnerSlot { stage: AtomicU64::new(VACANT), waker: AtomicWaker::new() };
+        let shared = Arc::new(PoolSchedulerShared {
+            slots: (0..shards).map(slot).collect(),
             handle,
-            places,
+            executors,
             time,
             scheduler: Mutex::new(None),
             dispatched: AtomicUsize::new(0),
@@ -132,15 +134,16 @@ impl PoolScheduler {
         });
         let settings = SchedulerConfig {
             resolution,
-            // The pool may be old: what was before is no time that anybody has missed.
+            // The pool may be older than its scheduler: the time before this call is not missed
+            // time.
             start: time.now().elapsed_tick(resolution),
             shards: u32::try_from(shards).expect("a pool has 1024 workers at most"),
             ..config.settings.clone()
         };
-        let scheduler = Scheduler::new(settings, PoolHost(Arc::clone(&office)))
+        let scheduler = Scheduler::new(settings, PoolHost(Arc::clone(&shared)))
             .expect("the clock is the system's, and the number of shards that of workers");
-        *office.scheduler.lock().unwrap_or_else(PoisonError::into_inner) = Some(scheduler.clone());
-        Self { scheduler, office }
+        *shared.scheduler.lock().unwrap_or_else(PoisonError::into_inner) = Some(scheduler.clone());
+        Self { scheduler, shared }
     }
 
     pub(crate) fn scheduler(&self) -> &Scheduler {
@@ -150,21 +153,21 @@ impl PoolScheduler {
     pub(crate) fn stats(&self) -> RunnerStats {
         // Relaxed: statistics.
         let (takeovers, restarts) =
-            (self.office.takeovers.load(Relaxed), self.office.restarts.load(Relaxed));
+            (self.shared.takeovers.load(Relaxed), self.shared.restarts.load(Relaxed));
         RunnerStats { takeovers, restarts }
     }
 
-    /// Closes the scheduler, and waits for handlers on blocking threads.
+    /// Shuts the scheduler down, and waits for handlers on other executors.
     pub(crate) fn close(&self, until: OsInstant) -> CloseReport {
         let report = self.scheduler.shutdown();
-        drop(self.office.scheduler().take());
-        if !host::is_worker_of(self.office.handle.engine()) {
-            self.office.wait_for_dispatched(until);
+        drop(self.shared.scheduler().take());
+        if !host::is_worker_of(self.shared.handle.executor()) {
+            self.shared.wait_for_dispatched(until);
         }
         report
     }
 
-    /// The report of a close, when what still ran then has had its time.
+    /// Updates the report of an earlier `close` with the handlers that have finished since.
     pub(crate) fn report_again(&self, first: CloseReport) -> CloseReport {
         let CloseReport { close_tasks, driver, .. } = first;
         CloseReport { close_tasks, driver, ..self.scheduler.shutdown() }
@@ -177,43 +180,44 @@ impl fmt::Debug for PoolScheduler {
     }
 }
 
-impl Office {
+impl PoolSchedulerShared {
     fn scheduler(&self) -> std::sync::MutexGuard<'_, Option<Scheduler>> {
-        // Nothing is left half done by a panic under this lock.
+        // No code under this lock leaves the value in an inconsistent state when it panics.
         self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Rule 4.
-    fn call(self: &Arc<Self>, shard: usize) {
-        let desk = &self.desks[shard];
-        // Relaxed: the waker orders what the runner is to see, and a new runner is published by the
-        // exchange that spawns it.
-        let stage = desk.stage.load(Relaxed);
+    fn wake_runner(self: &Arc<Self>, shard: usize) {
+        let slot = &self.slots[shard];
+        // Relaxed: the waker's own synchronization orders what the runner sees, and the spawn
+        // publishes a new runner.
+        let stage = slot.stage.load(Relaxed);
         if stage & VACANT == 0 {
-            desk.waker.wake();
+            slot.waker.wake();
         } else {
             self.start_runner(shard, stage);
         }
     }
 
-    /// Starts a runner instead of what `stage` tells of, if it is still so.
+    /// Starts a runner in place of the one that `stage` describes, if the stage is unchanged.
     #[cold]
     fn start_runner(self: &Arc<Self>, shard: usize, stage: u64) -> bool {
         let Some(scheduler) = self.scheduler().clone() else { return false };
-        let mine = next(stage, 0);
-        // Relaxed: it decides who starts one, and publishes nothing.
-        let won = self.desks[shard].stage.compare_exchange(stage, mine, Relaxed, Relaxed);
+        let mine = next_version(stage, 0);
+        // Relaxed: the exchange decides who starts a runner, and publishes nothing.
+        let won = self.slots[shard].stage.compare_exchange(stage, mine, Relaxed, Relaxed);
         if won.is_ok() {
             let runner = Runner {
-                watch: Watch::new(self, shard),
-                office: Arc::clone(self),
+                takeover_timer: TakeoverTimer::new(self, shard),
+                shared: Arc::clone(self),
                 scheduler,
                 shard,
                 stage: mine,
                 has_begun: false,
                 sleep: None,
             };
-            // Refused, it is dropped and leaves the desk vacant; so the next call tries again.
+            // If the pool refuses the runner, its drop leaves the slot vacant, so the next call
+            // tries again.
             drop(self.handle.spawn(runner));
         }
         won.is_ok()
@@ -221,25 +225,28 @@ impl Office {
 
     fn wait_for_dispatched(&self, until: OsInstant) {
         // A handler that shuts the pool down does not wait for itself.
-        let own = usize::from(ptr::eq(SENT_BY.get(), self));
-        // Acquire: pairs with the release of who has ended.
+        let own = usize::from(ptr::eq(DISPATCHED_BY.get(), self));
+        // Acquire: pairs with the decrement in the drop of a `TrackedRun`.
         while self.dispatched.load(Acquire) > own {
             let now = OsInstant::now();
             if now >= until {
                 return;
             }
-            self.places.threads.stopper.park(Some(now.saturating_add(LOOK_EVERY).min(until)));
+            self.executors
+                .threads
+                .shutdown_parker
+                .park(Some(now.saturating_add(POLL_INTERVAL).min(until)));
         }
     }
 }
 
-/// The value of a stage behind another.
-const fn next(stage: u64, bits: u64) -> u64 {
-    ((stage & !(COUNT - 1)) + COUNT) | bits
+/// The next value of a stage word.
+const fn next_version(stage: u64, bits: u64) -> u64 {
+    ((stage & !(VERSION_STEP - 1)) + VERSION_STEP) | bits
 }
 
-/// The office as the scheduler's host.
-struct PoolHost(Arc<Office>);
+/// The scheduler's host on a pool.
+struct PoolHost(Arc<PoolSchedulerShared>);
 
 impl SchedulerHost for PoolHost {
     #[inline]
@@ -257,79 +264,82 @@ impl SchedulerHost for PoolHost {
 
     #[inline]
     fn shard(&self) -> usize {
-        host::seat_of(self.0.handle.engine()).unwrap_or_else(super::round::of_thread)
+        host::worker_index_of(self.0.handle.executor())
+            .unwrap_or_else(super::poll_all::thread_shard_hint)
     }
 
-    fn call_runner(&self, shard: usize) {
-        self.0.call(shard);
+    fn wake_poller(&self, shard: usize) {
+        self.0.wake_runner(shard);
     }
 
     fn relax(&self) {
         std::thread::yield_now();
     }
 
-    fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
         super::catch_panic(call)
     }
 
     fn has_dispatcher(&self, dispatcher: DispatcherId) -> bool {
         matches!(dispatcher, DispatcherId::DEFAULT | BLOCKING_DISPATCHER)
-            || self.0.places.made(dispatcher).is_some()
+            || self.0.executors.user_dispatcher(dispatcher).is_some()
     }
 
-    fn dispatch(&self, dispatcher: DispatcherId, work: Work) -> Result<(), Work> {
-        let errand = Errand { work: Some(work), office: Arc::clone(&self.0) };
-        // Relaxed: who waits for it to fall has stopped whoever lets it rise.
+    fn dispatch(&self, dispatcher: DispatcherId, work: DispatchedRun) -> Result<(), DispatchedRun> {
+        let run = TrackedRun { work: Some(work), shared: Arc::clone(&self.0) };
+        // Relaxed: the thread that waits for zero has stopped all increments before.
         self.0.dispatched.fetch_add(1, Relaxed);
         if dispatcher == BLOCKING_DISPATCHER {
-            return self.0.run_blocking(errand);
+            return self.0.run_blocking(run);
         }
-        let Some(place) = self.0.places.made(dispatcher) else { return Err(errand.give_up()) };
-        let refused = place.submit(errand).err().and_then(SubmitError::into_inner);
-        refused.map_or(Ok(()), |errand| Err(errand.give_up()))
+        let Some(target) = self.0.executors.user_dispatcher(dispatcher) else {
+            return Err(run.into_work());
+        };
+        let refused = target.submit(run).err().and_then(SubmitError::into_inner);
+        refused.map_or(Ok(()), |run| Err(run.into_work()))
     }
 }
 
-impl Office {
-    fn run_blocking(&self, errand: Errand) -> Result<(), Work> {
-        // In a place of its own, since a closure does not give back what it has.
-        let place = Arc::new(Mutex::new(Some(errand)));
-        let taken = Arc::clone(&place);
-        let take = |place: &Mutex<Option<Errand>>| {
-            place.lock().unwrap_or_else(PoisonError::into_inner).take()
+impl PoolSchedulerShared {
+    fn run_blocking(&self, run: TrackedRun) -> Result<(), DispatchedRun> {
+        // In a shared slot, because a refused closure does not return what it has captured.
+        let slot = Arc::new(Mutex::new(Some(run)));
+        let taken = Arc::clone(&slot);
+        let take = |slot: &Mutex<Option<TrackedRun>>| {
+            slot.lock().unwrap_or_else(PoisonError::into_inner).take()
         };
         let run = move || {
-            if let Some(mut errand) = take(&taken) {
-                errand.run();
+            if let Some(mut run) = take(&taken) {
+                run.execute();
             }
         };
-        let submitted = self.places.blocking.submit(run);
-        submitted.map_err(|_refused| take(&place).expect("nobody has run it").give_up())
+        let submitted = self.executors.blocking.submit(run);
+        submitted.map_err(|_refused| take(&slot).expect("nobody has run it").into_work())
     }
 }
 
-/// A handler on its way to another thread, counted until it has ended, or was dropped.
-struct Errand {
-    work: Option<Work>,
-    office: Arc<Office>,
+/// A dispatched run, counted until it has finished or was dropped.
+struct TrackedRun {
+    work: Option<DispatchedRun>,
+    shared: Arc<PoolSchedulerShared>,
 }
 
-impl Errand {
-    fn run(&mut self) {
+impl TrackedRun {
+    fn execute(&mut self) {
         if let Some(work) = self.work.take() {
-            let before = SENT_BY.replace(Arc::as_ptr(&self.office));
+            let before = DISPATCHED_BY.replace(Arc::as_ptr(&self.shared));
             work.run();
-            SENT_BY.set(before);
+            DISPATCHED_BY.set(before);
         }
     }
 
-    fn give_up(mut self) -> Work {
+    fn into_work(mut self) -> DispatchedRun {
         self.work.take().expect("nobody has run it")
     }
 }
 
-/// As a process of a dispatcher that the user has made.
-impl Process for Errand {
+/// The run as a process of a dispatcher that the user has created.
+impl Process for TrackedRun {
     type Message = Infallible;
 
     fn step(
@@ -337,39 +347,39 @@ impl Process for Errand {
         _: &mut Events<'_, Infallible>,
         out: &mut StepOutput,
     ) -> Result<(), Failure> {
-        self.run();
+        self.execute();
         out.done(Payload::new(()));
         Ok(())
     }
 }
 
-impl Drop for Errand {
+impl Drop for TrackedRun {
     fn drop(&mut self) {
         drop(self.work.take());
-        // AcqRel: what was done is seen by who finds that all have ended.
-        self.office.dispatched.fetch_sub(1, AcqRel);
-        self.office.places.threads.stopper.unpark();
+        // AcqRel: a thread that reads zero sees the effects of all finished runs.
+        self.shared.dispatched.fetch_sub(1, AcqRel);
+        self.shared.executors.threads.shutdown_parker.unpark();
     }
 }
 
-/// Takes the turns of a shard.
+/// Polls one shard of the scheduler.
 struct Runner {
-    office: Arc<Office>,
+    shared: Arc<PoolSchedulerShared>,
     scheduler: Scheduler,
     shard: usize,
-    /// What it has made of the stage.
+    /// The stage value that this runner wrote last.
     stage: u64,
     has_begun: bool,
     sleep: Option<Sleep>,
-    watch: Watch,
+    takeover_timer: TakeoverTimer,
 }
 
 impl Runner {
-    /// Changes the stage; false if another sits at the desk.
+    /// Changes the stage; false if another runner owns the slot.
     fn enter(&mut self, bits: u64) -> bool {
-        let to = next(self.stage, bits);
-        let stage = &self.office.desks[self.shard].stage;
-        // Relaxed: it says who sits there, and nothing is published by it.
+        let to = next_version(self.stage, bits);
+        let stage = &self.shared.slots[self.shard].stage;
+        // Relaxed: the stage decides who owns the slot, and publishes nothing.
         let is_mine = stage.compare_exchange(self.stage, to, Relaxed, Relaxed).is_ok();
         if is_mine {
             self.stage = to;
@@ -377,34 +387,35 @@ impl Runner {
         is_mine
     }
 
-    /// Rule 2. `None`: it was replaced.
-    fn take_turn(&mut self) -> Option<Turn> {
-        if !self.enter(TURN) {
+    /// Rule 2. `None`: this runner was replaced.
+    fn poll_shard(&mut self) -> Option<PollResult> {
+        if !self.enter(POLLING) {
             return None;
         }
-        self.watch.arm(self.stage);
-        let executor = host::seat_of(self.office.handle.engine());
-        let executor = executor.and_then(|seat| u16::try_from(seat).ok()).unwrap_or(u16::MAX);
+        self.takeover_timer.arm(self.stage);
+        let executor = host::worker_index_of(self.shared.handle.executor());
+        let executor = executor.and_then(|index| u16::try_from(index).ok()).unwrap_or(u16::MAX);
         let turn = catch_unwind(AssertUnwindSafe(|| {
-            self.scheduler.turn(self.shard, executor, TURN_BUDGET)
+            self.scheduler.poll_shard(self.shard, executor, POLL_BUDGET)
         }));
-        self.watch.disarm();
+        self.takeover_timer.disarm();
         let is_mine = self.enter(0);
         let turn = turn.unwrap_or_else(|payload| {
-            // A handler is guarded, so this is a waker of who reads diagnostics. The turn was over.
-            blocking::discard(payload);
+            // Panics of handlers are caught, so this was the waker of a task that reads
+            // diagnostics. The poll itself was complete.
+            blocking::drop_panic_payload(payload);
             // Relaxed: statistics.
-            self.office.restarts.fetch_add(1, Relaxed);
-            Turn { is_more: true, ..Turn::default() }
+            self.shared.restarts.fetch_add(1, Relaxed);
+            PollResult { is_more: true, ..PollResult::default() }
         });
         is_mine.then_some(turn)
     }
 
-    /// Sleeps until a tick of the scheduler; true if that has come.
+    /// Sleeps until a tick of the scheduler; true if that tick has come.
     fn sleep_until(&mut self, tick: Tick, cx: &mut Context<'_>) -> bool {
-        let nanos = self.office.time.nanos_of(tick);
-        let tick_nanos = u64::from(self.office.time.clock.resolution().nanos().get());
-        // The edge of a tick of the pool: not early, and the same one if the ticks are the pool's.
+        let nanos = self.shared.time.nanos_of(tick);
+        let tick_nanos = u64::from(self.shared.time.clock.resolution().nanos().get());
+        // Round up to a tick of the pool: never early, and exact if both ticks are the same.
         let deadline = Tick::new(nanos.div_ceil(tick_nanos));
         let sleep = match &mut self.sleep {
             Some(sleep) if sleep.deadline() == Some(deadline) => sleep,
@@ -412,7 +423,7 @@ impl Runner {
         };
         match Pin::new(sleep).poll(cx) {
             Poll::Pending => return false,
-            // Without room for another timer it looks again and again.
+            // If there is no room for another timer, the runner polls again and again.
             Poll::Ready(Err(error)) if error.is_closed() => return false,
             Poll::Ready(_) => {}
         }
@@ -427,10 +438,10 @@ impl Future for Runner {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         this.has_begun = true;
-        this.office.desks[this.shard].waker.register(cx.waker());
-        let Some(turn) = this.take_turn() else {
+        this.shared.slots[this.shard].waker.register(cx.waker());
+        let Some(turn) = this.poll_shard() else {
             if !mutant!("runner-replaced-is-silent") {
-                this.office.desks[this.shard].waker.wake();
+                this.shared.slots[this.shard].waker.wake();
             }
             return Poll::Ready(());
         };
@@ -455,44 +466,45 @@ impl Future for Runner {
 impl Drop for Runner {
     fn drop(&mut self) {
         let (has_begun, is_over) = (self.has_begun, self.scheduler.is_closed());
-        if self.enter(VACANT) && has_begun && !is_over && !self.office.handle.is_stopping() {
+        if self.enter(VACANT) && has_begun && !is_over && !self.shared.handle.is_stopping() {
             // Relaxed: statistics.
-            self.office.restarts.fetch_add(1, Relaxed);
-            self.office.start_runner(self.shard, self.stage);
+            self.shared.restarts.fetch_add(1, Relaxed);
+            self.shared.start_runner(self.shard, self.stage);
         }
     }
 }
 
-/// The timer that has a runner replaced.
-struct Watch {
+/// The timer that replaces a runner whose poll takes too long.
+struct TakeoverTimer {
     timer: Timer,
-    alarm: Arc<Alarm>,
+    takeover: Arc<TakeoverWaker>,
     waker: Waker,
 }
 
-struct Alarm {
-    office: Arc<Office>,
+struct TakeoverWaker {
+    shared: Arc<PoolSchedulerShared>,
     shard: usize,
-    /// The stage that is watched.
+    /// The stage for which the timer is armed.
     stage: AtomicU64,
 }
 
-impl Watch {
-    fn new(office: &Arc<Office>, shard: usize) -> Self {
-        let timer = office.handle.timer();
+impl TakeoverTimer {
+    fn new(shared: &Arc<PoolSchedulerShared>, shard: usize) -> Self {
+        let timer = shared.handle.timer();
         let stage = AtomicU64::new(0);
-        let alarm = Arc::new(Alarm { office: Arc::clone(office), shard, stage });
-        Self { timer, waker: Arc::clone(&alarm).into(), alarm }
+        let takeover = Arc::new(TakeoverWaker { shared: Arc::clone(shared), shard, stage });
+        Self { timer, waker: Arc::clone(&takeover).into(), takeover }
     }
 
     fn arm(&mut self, stage: u64) {
         if mutant!("runner-unwatched") {
             return;
         }
-        // Relaxed: the timer is armed behind it, which brings it to who fires it.
-        self.alarm.stage.store(stage, Relaxed);
-        // Without room for a timer nobody is replaced.
-        _ = self.timer.arm(LONG, self.waker.clone());
+        // Relaxed: the timer is armed afterwards, which publishes the store to the thread that
+        // fires the timer.
+        self.takeover.stage.store(stage, Relaxed);
+        // If there is no room for a timer, the runner is not replaced.
+        _ = self.timer.arm(TAKEOVER_AFTER, self.waker.clone());
     }
 
     fn disarm(&mut self) {
@@ -500,34 +512,34 @@ impl Watch {
     }
 }
 
-impl Wake for Alarm {
+impl Wake for TakeoverWaker {
     /// Rule 3.
     fn wake(self: Arc<Self>) {
-        // Relaxed: see `arm`. A stage that is over is not there any more.
-        if self.office.start_runner(self.shard, self.stage.load(Relaxed)) {
+        // Relaxed: see `arm`. If that poll has ended, the stage has changed and the exchange fails.
+        if self.shared.start_runner(self.shard, self.stage.load(Relaxed)) {
             // Relaxed: statistics.
-            self.office.takeovers.fetch_add(1, Relaxed);
+            self.shared.takeovers.fetch_add(1, Relaxed);
         }
     }
 }
 
-/// The metronome's look at the scheduler, if there is one.
-pub(crate) struct Silence {
+/// The watchdog's check that the scheduler is driven, if there is a scheduler.
+pub(crate) struct DriverTimeoutCheck {
     scheduler: Arc<OnceLock<PoolScheduler>>,
     every: Duration,
     next: OsInstant,
 }
 
-impl Silence {
+impl DriverTimeoutCheck {
     pub(crate) fn new(
         scheduler: Arc<OnceLock<PoolScheduler>>,
         config: &PoolSchedulerConfig,
     ) -> Self {
-        let every = config.settings.driver_silence / 4;
+        let every = config.settings.driver_timeout / 4;
         Self { scheduler, every, next: OsInstant::from_nanos(0) }
     }
 
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn check(&mut self) {
         let Some(pool) = self.scheduler.get() else { return };
         let now = OsInstant::now();
         if now >= self.next {

@@ -1,10 +1,9 @@
-//! A scheduler with a thread of its own.
+//! A scheduler with its own thread.
 
-use alloc::sync::Arc;
 use core::{fmt, panic::AssertUnwindSafe};
 use std::{
     panic::catch_unwind,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     thread::JoinHandle,
 };
 
@@ -12,8 +11,8 @@ use clockjack_exec::StartError;
 use clockjack_sched::{CloseReport, Scheduler, SchedulerConfig};
 
 use super::{
-    driven::{Bell, Driven},
-    round::{self, Round},
+    driver::{DriverBackend, DriverShared},
+    poll_all::{self, PollAllResult},
     watchdog,
 };
 use crate::{
@@ -21,13 +20,13 @@ use crate::{
     thread::{self, ThreadConfig},
 };
 
-/// A scheduler for programs without a pool: one thread, `cj-scheduler`, sleeps until something is
-/// due and runs it. A second one, `cj-watchdog`, tells if the first falls silent.
+/// A scheduler for programs without a pool: one thread, `cj-scheduler`, sleeps until a job is due
+/// and runs it. A second thread, `cj-watchdog`, reports if the first one makes no progress.
 ///
-/// Handlers run on that thread, so one that takes long holds up the others; nothing is lost, and
-/// what is late is told as such. Use a [`WorkerPool`](crate::WorkerPool) where that matters.
+/// Handlers run on that thread, so a slow handler delays the others; no run is lost, and late runs
+/// are reported as late. Use a [`WorkerPool`](crate::WorkerPool) if that matters.
 ///
-/// Dropped, it shuts down.
+/// Dropping the scheduler shuts it down.
 ///
 /// # Examples
 ///
@@ -36,37 +35,37 @@ use crate::{
 /// use std::{sync::mpsc, time::Duration};
 ///
 /// let driver = ThreadScheduler::start(SchedulerConfig::DEFAULT)?;
-/// let (told, heard) = mpsc::channel();
+/// let (sender, receiver) = mpsc::channel();
 /// let ms = Duration::from_millis;
-/// driver.scheduler().schedule_once_fn(ms(20), DispatcherId::DEFAULT, move |_| told.send(()))?;
-/// heard.recv()?;
+/// driver.scheduler().schedule_once_fn(ms(20), DispatcherId::DEFAULT, move |_| sender.send(()))?;
+/// receiver.recv()?;
 /// assert_eq!(driver.shutdown().executed, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ThreadScheduler {
     scheduler: Scheduler,
-    shared: Arc<Driven<Parker>>,
+    shared: Arc<DriverShared<Parker>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl Bell for Parker {
+impl DriverBackend for Parker {
     const DRIVER: &'static str = "thread";
 
-    fn ring(&self) {
+    fn wake(&self) {
         self.unpark();
     }
 }
 
 impl ThreadScheduler {
-    /// Starts a scheduler and its threads. Its time begins at the start of its configuration.
+    /// Starts a scheduler and its threads. Its time begins at the start tick of its configuration.
     ///
     /// # Errors
     ///
-    /// If the system gives no thread, or the number of shards cannot be.
+    /// If the system cannot start a thread, or if the number of shards is invalid.
     pub fn start(config: SchedulerConfig) -> Result<Self, StartError> {
-        let shared = Driven::new(&config, Parker::new());
+        let shared = DriverShared::new(&config, Parker::new());
         let scheduler = shared.scheduler(config)?;
-        // From here on a failure ends what was started, by the drop.
+        // From here on, the drop of `this` shuts down what was started if a later step fails.
         let this = Self { scheduler, shared, threads: Mutex::default() };
         let driver = this.start_driver();
         this.lock().push(driver.map_err(|refused| StartError::thread(&refused))?);
@@ -82,13 +81,13 @@ impl ThreadScheduler {
             thread::sleep_precisely();
             let drive = || catch_unwind(AssertUnwindSafe(|| shared.drive(&scheduler)));
             while let Err(payload) = drive() {
-                shared.restarted(payload);
+                shared.record_restart(payload);
             }
         })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
-        // Nothing is left half done by a panic under this lock.
+        // No code under this lock leaves the value in an inconsistent state when it panics.
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -98,38 +97,38 @@ impl ThreadScheduler {
         &self.scheduler
     }
 
-    /// How often the driver had to be started again, because it panicked outside of a handler.
+    /// How often the driver was restarted because it panicked outside a handler.
     #[must_use]
     pub fn restarts(&self) -> u64 {
         self.shared.restarts()
     }
 
     /// [Shuts the scheduler down](Scheduler::shutdown), and waits for the handler that is running.
-    /// Called by that handler it does not wait.
+    /// If that handler itself calls this method, the method does not wait.
     pub fn shutdown(&self) -> CloseReport {
         let report = self.scheduler.shutdown();
-        self.shared.bell.unpark();
-        self.shared.watchdog.release();
+        self.shared.backend.unpark();
+        self.shared.watchdog.wake();
         let threads = core::mem::take(&mut *self.lock());
         let is_here = |thread: &JoinHandle<()>| thread.thread().id() == std::thread::current().id();
         let is_own = threads.iter().any(is_here);
         for thread in threads.into_iter().filter(|_| !is_own) {
-            // It does not panic: what it runs is guarded.
+            // The threads catch the panics of the code that they run.
             drop(thread.join());
         }
         report
     }
 }
 
-impl Driven<Parker> {
+impl DriverShared<Parker> {
     fn drive(&self, scheduler: &Scheduler) {
         loop {
-            match round::take(scheduler, &self.watchdog) {
-                Round::More => {}
-                Round::Until(next) => {
-                    self.bell.park(next.map(|tick| self.time.instant_of(tick)));
+            match poll_all::poll_all(scheduler, &self.watchdog) {
+                PollAllResult::More => {}
+                PollAllResult::Until(next) => {
+                    self.backend.park(next.map(|tick| self.time.instant_of(tick)));
                 }
-                Round::Over => return,
+                PollAllResult::Closed => return,
             }
         }
     }

@@ -1,30 +1,30 @@
-//! A scheduler that is driven by a task of tokio's.
+//! A scheduler that a tokio task drives.
 
-use alloc::sync::Arc;
 use core::{fmt, panic::AssertUnwindSafe, time::Duration};
-use std::panic::catch_unwind;
+use std::{panic::catch_unwind, sync::Arc};
 
 use clockjack_exec::StartError;
-use clockjack_sched::{CloseReport, DispatcherId, Scheduler, SchedulerConfig, Work};
+use clockjack_sched::{CloseReport, DispatchedRun, DispatcherId, Scheduler, SchedulerConfig};
 use tokio::{runtime, sync::Notify};
 
 use crate::{
     BLOCKING_DISPATCHER, OsInstant, catch_panic,
     scheduler::{
-        driven::{Bell, Driven},
-        round::{self, Round},
+        driver::{DriverBackend, DriverShared},
+        poll_all::{self, PollAllResult},
         watchdog,
     },
 };
 
-/// A scheduler for applications on tokio: a task takes the turns and sleeps with tokio's timer in
-/// between. A thread, `cj-watchdog`, tells if the task falls silent.
+/// A scheduler for tokio applications: a task polls the scheduler and sleeps on a tokio timer
+/// between polls. A thread, `cj-watchdog`, reports if the task makes no progress.
 ///
-/// Handlers run in that task, so one that takes long holds up the others and one of tokio's
-/// workers; those of [`BLOCKING_DISPATCHER`] run by `spawn_blocking`. Time is read from the
-/// system's clock, so a task that is polled late has lost nothing.
+/// Handlers run in that task, so a slow handler delays the others and occupies one of tokio's
+/// workers; handlers on [`BLOCKING_DISPATCHER`] run in `spawn_blocking`. Time is read from the
+/// system clock, so a task that is polled late loses no run.
 ///
-/// If the runtime ends first, the scheduler is shut down there. Dropped, it shuts down.
+/// If the tokio runtime shuts down first, the scheduler shuts down with it. Dropping the scheduler
+/// shuts it down.
 ///
 /// # Examples
 ///
@@ -34,29 +34,29 @@ use crate::{
 ///
 /// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 /// let driver = TokioScheduler::spawn(SchedulerConfig::DEFAULT, runtime.handle())?;
-/// let (told, heard) = tokio::sync::oneshot::channel();
+/// let (sender, receiver) = tokio::sync::oneshot::channel();
 /// let ms = Duration::from_millis;
-/// let tell = move |_: &_| told.send(()).unwrap();
-/// driver.scheduler().schedule_once_fn(ms(20), DispatcherId::DEFAULT, tell)?;
-/// runtime.block_on(heard)?;
+/// let notify = move |_: &_| sender.send(()).unwrap();
+/// driver.scheduler().schedule_once_fn(ms(20), DispatcherId::DEFAULT, notify)?;
+/// runtime.block_on(receiver)?;
 /// assert_eq!(driver.shutdown().executed, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct TokioScheduler {
     scheduler: Scheduler,
-    shared: Arc<Driven<TaskBell>>,
+    shared: Arc<DriverShared<TokioBackend>>,
 }
 
-/// Wakes the task, and has the runtime's threads for blocking work.
-struct TaskBell {
+/// Wakes the task, and runs handlers on the runtime's threads for blocking work.
+struct TokioBackend {
     notify: Notify,
     runtime: runtime::Handle,
 }
 
-impl Bell for TaskBell {
+impl DriverBackend for TokioBackend {
     const DRIVER: &'static str = "tokio";
 
-    fn ring(&self) {
+    fn wake(&self) {
         self.notify.notify_one();
     }
 
@@ -64,29 +64,30 @@ impl Bell for TaskBell {
         matches!(dispatcher, DispatcherId::DEFAULT | BLOCKING_DISPATCHER)
     }
 
-    fn dispatch(&self, dispatcher: DispatcherId, work: Work) -> Result<(), Work> {
+    fn dispatch(&self, dispatcher: DispatcherId, work: DispatchedRun) -> Result<(), DispatchedRun> {
         if dispatcher != BLOCKING_DISPATCHER {
             return Err(work);
         }
-        // Refused, it is dropped, and completes as a failure.
+        // A refused closure is dropped, and its run completes as a failure.
         drop(self.runtime.spawn_blocking(|| work.run()));
         Ok(())
     }
 }
 
 impl TokioScheduler {
-    /// Starts a scheduler, its task and its watchdog. Its time begins at the start of its
+    /// Starts a scheduler, its task and its watchdog. Its time begins at the start tick of its
     /// configuration.
     ///
     /// # Errors
     ///
-    /// If the runtime has no timer, the system gives no thread, or the number of shards cannot be.
+    /// If the runtime has no timer, if the system cannot start a thread, or if the number of shards
+    /// is invalid.
     pub fn spawn(config: SchedulerConfig, runtime: &runtime::Handle) -> Result<Self, StartError> {
         check_timer(runtime)?;
-        let bell = TaskBell { notify: Notify::new(), runtime: runtime.clone() };
-        let shared = Driven::new(&config, bell);
+        let backend = TokioBackend { notify: Notify::new(), runtime: runtime.clone() };
+        let shared = DriverShared::new(&config, backend);
         let scheduler = shared.scheduler(config)?;
-        // Nobody waits for the thread: it ends with the scheduler.
+        // No join: the thread finishes together with the scheduler.
         watchdog::start(&shared.watchdog, &scheduler, shared.time)
             .map_err(|refused| StartError::thread(&refused))?;
         let driver = Driver { scheduler: scheduler.clone(), shared: Arc::clone(&shared) };
@@ -100,53 +101,54 @@ impl TokioScheduler {
         &self.scheduler
     }
 
-    /// How often the driver had to be started again, because it panicked outside of a handler.
+    /// How often the driver was restarted because it panicked outside a handler.
     #[must_use]
     pub fn restarts(&self) -> u64 {
         self.shared.restarts()
     }
 
-    /// [Shuts the scheduler down](Scheduler::shutdown). A handler that another thread is running is
-    /// not waited for, so it may be called anywhere.
+    /// [Shuts the scheduler down](Scheduler::shutdown). It does not wait for a handler that another
+    /// thread runs, so it may be called anywhere.
     pub fn shutdown(&self) -> CloseReport {
         let report = self.scheduler.shutdown();
-        self.shared.watchdog.release();
+        self.shared.watchdog.wake();
         report
     }
 }
 
-/// tokio says by a panic that a runtime has no timer.
+/// tokio reports by a panic that a runtime has no timer.
 fn check_timer(runtime: &runtime::Handle) -> Result<(), StartError> {
     let _entered = runtime.enter();
     let mut make = || drop(tokio::time::sleep(Duration::ZERO));
     catch_panic(&mut make).map_err(|refused| StartError::thread(&refused))
 }
 
-/// Takes the turns. Dropped with its runtime, it closes the scheduler: nobody else would come.
+/// Polls the scheduler. When it is dropped with its runtime, it shuts the scheduler down, because
+/// no other task would poll it.
 struct Driver {
     scheduler: Scheduler,
-    shared: Arc<Driven<TaskBell>>,
+    shared: Arc<DriverShared<TokioBackend>>,
 }
 
 impl Driver {
     async fn drive(self) {
         loop {
-            let take = || round::take(&self.scheduler, &self.shared.watchdog);
-            let round = catch_unwind(AssertUnwindSafe(take));
-            let round = round.unwrap_or_else(|payload| {
-                self.shared.restarted(payload);
-                Round::More
+            let poll = || poll_all::poll_all(&self.scheduler, &self.shared.watchdog);
+            let result = catch_unwind(AssertUnwindSafe(poll));
+            let result = result.unwrap_or_else(|payload| {
+                self.shared.record_restart(payload);
+                PollAllResult::More
             });
-            match round {
-                Round::More => tokio::task::yield_now().await,
-                Round::Until(None) => self.shared.bell.notify.notified().await,
-                Round::Until(Some(tick)) => {
+            match result {
+                PollAllResult::More => tokio::task::yield_now().await,
+                PollAllResult::Until(None) => self.shared.backend.notify.notified().await,
+                PollAllResult::Until(Some(tick)) => {
                     let until = self.shared.time.instant_of(tick);
                     let left = until.saturating_since(OsInstant::now());
-                    // Called or due: the next round finds out.
-                    drop(tokio::time::timeout(left, self.shared.bell.notify.notified()).await);
+                    // Notified or due: the next poll finds out which.
+                    drop(tokio::time::timeout(left, self.shared.backend.notify.notified()).await);
                 }
-                Round::Over => return,
+                PollAllResult::Closed => return,
             }
         }
     }
@@ -155,7 +157,7 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         self.scheduler.shutdown();
-        self.shared.watchdog.release();
+        self.shared.watchdog.wake();
     }
 }
 

@@ -1,23 +1,25 @@
-//! A thread that notices if a driver falls silent, and sleeps as long as there is nothing to
-//! notice.
+//! A watchdog thread that notices if a driver makes no progress, and sleeps while there is nothing
+//! to monitor.
 //!
 //! # Protocol
 //!
-//! Roles: the *watchdog*; the *driver*; *callers*, who have made a deadline earlier.
+//! Roles: the *watchdog*; the *driver*; *callers*, threads that have made a deadline earlier.
 //!
-//! 1. The watchdog stores `NEVER` in `until`, fences, looks at the scheduler and at `is_turning`,
-//!    stores when it will look again, and parks until then. While a turn is under way that is soon.
-//! 2. A caller has put its job where the look finds it; it fences, and reads `until`. If that is
-//!    later than the driver's time and some more, it unparks the watchdog.
-//! 3. The driver does the same at the beginning of a turn, when it has set `is_turning`. In a turn
-//!    nobody calls it for what comes due later, since it is awake: that is for the watchdog to
-//!    find.
+//! 1. The watchdog stores `NEVER` in `until`, executes a fence, reads the scheduler and
+//!    `is_polling`, stores the time of its next check in `until`, and parks until then. While a
+//!    poll is in progress, the next check is soon.
+//! 2. A caller has already published its job to the scheduler; it executes a fence and reads
+//!    `until`. If `until` is later than about twice the driver timeout from now, it unparks the
+//!    watchdog.
+//! 3. The driver does the same at the beginning of a poll, after it has set `is_polling`. During a
+//!    poll no caller wakes the driver for later deadlines, because the driver is awake: the
+//!    watchdog must find a driver that is stuck in a poll by itself.
 //!
-//! *Why no silence goes unnoticed*: either the fence of the caller or the driver comes first, then
-//! the look finds the job or the turn; or it reads what the watchdog has stored in this look or a
-//! later one, and unparks it if that is too late. The token stays until the park.
+//! *Why no stuck driver goes unnoticed* (Dekker's fence pattern): either the fence of the caller
+//! or driver comes before the watchdog's fence, and then the watchdog's check finds the job or the
+//! poll; or it comes after, and then the caller reads what the watchdog stored in this check or a
+//! later one, and unparks the watchdog if that is too late. The unpark token stays until the park.
 
-use alloc::sync::Arc;
 use core::{
     panic::AssertUnwindSafe,
     sync::atomic::{
@@ -27,7 +29,7 @@ use core::{
     },
     time::Duration,
 };
-use std::{io, panic::catch_unwind, thread::JoinHandle};
+use std::{io, panic::catch_unwind, sync::Arc, thread::JoinHandle};
 
 use clockjack_sched::Scheduler;
 use clockjack_sync::mutant;
@@ -40,53 +42,53 @@ use crate::{
 
 const NEVER: u64 = u64::MAX;
 
-/// Where the watchdog sleeps.
+/// The shared state of the watchdog.
 #[derive(Debug)]
-pub(crate) struct Watchdog {
+pub(crate) struct DriverWatchdog {
     parker: Parker,
-    /// When it looks again.
+    /// The time of the next check.
     until: AtomicU64,
-    is_turning: AtomicBool,
-    silence: Duration,
+    is_polling: AtomicBool,
+    driver_timeout: Duration,
 }
 
-impl Watchdog {
-    pub(crate) fn new(silence: Duration) -> Self {
+impl DriverWatchdog {
+    pub(crate) fn new(driver_timeout: Duration) -> Self {
         Self {
             parker: Parker::new(),
             until: AtomicU64::new(NEVER),
-            is_turning: AtomicBool::new(false),
-            silence,
+            is_polling: AtomicBool::new(false),
+            driver_timeout,
         }
     }
 
     /// Rule 2.
-    pub(crate) fn expect(&self) {
+    pub(crate) fn notify_deadline(&self) {
         // Pairs with the fence of the watchdog.
         fence(SeqCst);
         // Relaxed: the fence has ordered it.
         let until = OsInstant::from_nanos(self.until.load(Relaxed));
-        let latest = OsInstant::now().saturating_add(self.silence.saturating_mul(2));
+        let latest = OsInstant::now().saturating_add(self.driver_timeout.saturating_mul(2));
         if until > latest && !mutant!("watchdog-not-called") {
             self.parker.unpark();
         }
     }
 
-    /// Rule 3: for a driver that is about to take turns.
-    pub(crate) fn begin_turn(&self) {
-        // Relaxed: the fence behind it orders it.
-        self.is_turning.store(true, Relaxed);
-        self.expect();
+    /// Rule 3: for a driver that is about to poll.
+    pub(crate) fn begin_poll(&self) {
+        // Relaxed: the fence in `notify_deadline` orders it.
+        self.is_polling.store(true, Relaxed);
+        self.notify_deadline();
     }
 
-    /// The turns are over.
-    pub(crate) fn end_turn(&self) {
-        // Relaxed: who still sees the turn looks once more for nothing.
-        self.is_turning.store(false, Relaxed);
+    /// The poll has ended.
+    pub(crate) fn end_poll(&self) {
+        // Relaxed: a watchdog that still sees the poll checks once more than necessary.
+        self.is_polling.store(false, Relaxed);
     }
 
-    /// Ends it, if the scheduler was closed.
-    pub(crate) fn release(&self) {
+    /// Wakes the watchdog, which exits if the scheduler was shut down.
+    pub(crate) fn wake(&self) {
         self.parker.unpark();
     }
 
@@ -98,10 +100,10 @@ impl Watchdog {
             fence(SeqCst);
             let wanted = scheduler.check_driver().map(|tick| time.instant_of(tick));
             // Relaxed: the fence has ordered it.
-            let is_turning = self.is_turning.load(Relaxed);
-            let soon = is_turning.then(|| OsInstant::now().saturating_add(self.silence));
+            let is_polling = self.is_polling.load(Relaxed);
+            let soon = is_polling.then(|| OsInstant::now().saturating_add(self.driver_timeout));
             let next = wanted.into_iter().chain(soon).min();
-            // Relaxed: who reads an older one unparks for nothing.
+            // Relaxed: a caller that reads an older value unparks once more than necessary.
             self.until.store(next.map_or(NEVER, OsInstant::as_nanos), Relaxed);
             self.parker.park(next);
         }
@@ -110,17 +112,17 @@ impl Watchdog {
 
 /// Starts a watchdog.
 pub(crate) fn start(
-    watchdog: &Arc<Watchdog>,
+    watchdog: &Arc<DriverWatchdog>,
     scheduler: &Scheduler,
     time: Timebase,
 ) -> io::Result<JoinHandle<()>> {
     let (watchdog, scheduler) = (Arc::clone(watchdog), scheduler.clone());
     let config = ThreadConfig { name: "cj-watchdog".into(), ..ThreadConfig::DEFAULT };
     thread::start(&config, move || {
-        // Only a waker of who reads diagnostics panics, and it is woken once.
+        // Only the waker of a task that reads diagnostics can panic, and it is woken once.
         let watch = || catch_unwind(AssertUnwindSafe(|| watchdog.watch(&scheduler, time)));
         while let Err(payload) = watch() {
-            blocking::discard(payload);
+            blocking::drop_panic_payload(payload);
         }
     })
 }

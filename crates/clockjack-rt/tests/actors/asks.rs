@@ -1,11 +1,13 @@
 //! Children that ask a parent which stops at that moment, and asks that take too long.
 
-use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
-use std::{sync::Mutex, time::Instant};
+use std::{
+    sync::{Arc, Mutex},
+    time::Instant,
+};
 
 use clockjack_rt::{
     PoolConfig, Runtime,

@@ -1,17 +1,17 @@
 //! What a builder sets up before there is a system: dispatchers, and who observes the root.
 
-use alloc::{rc::Rc, sync::Arc};
 use core::time::Duration;
 use std::{
-    sync::{Mutex, mpsc},
+    rc::Rc,
+    sync::{Arc, Mutex, mpsc},
     thread,
 };
 
 use clockjack_rt::{
     Runtime,
     actor::{
-        Actor, ActorSystem, Coded, Context, DispatcherConfig, Failure, Next, Props, RootContext,
-        RootFailure, Scope, StartError, Strategy, SystemBuilder,
+        Actor, ActorSystem, Context, DispatcherConfig, Failure, Next, Props, RootContext,
+        RootFailure, Scope, StartError, StaticError, Strategy, SystemBuilder,
         observe::{
             Event, Record,
             event::ActorId,
@@ -31,12 +31,12 @@ fn on_one(builder: SystemBuilder) -> Result<(RootContext, Arc<ManualClock>), Sta
     Ok((RootContext::new(host, builder)?, clock))
 }
 
-/// Tells the name of the thread that it runs on.
-fn teller(told: &mpsc::Sender<String>, on: DispatcherId) -> impl Fn() + Clone + use<> {
-    let told = told.clone();
+/// Reports the name of the thread that it runs on.
+fn teller(sender: &mpsc::Sender<String>, on: DispatcherId) -> impl Fn() + Clone + use<> {
+    let sender = sender.clone();
     move || {
         let name = thread::current().name().unwrap_or_default().to_owned();
-        told.send(format!("{} {name}", on.0)).unwrap();
+        sender.send(format!("{} {name}", on.0)).unwrap();
     }
 }
 
@@ -48,10 +48,10 @@ fn dispatchers_of_a_builder_are_there_when_the_first_hook_of_the_start_runs() {
     let (reports, till) =
         (builder.dispatcher_id("reports").unwrap(), builder.dispatcher_id("till").unwrap());
     assert_eq!(builder.dispatcher_id("none"), None);
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let builder = builder.on_start(move |system| {
         for on in [reports, till] {
-            let tell = teller(&told, on);
+            let tell = teller(&sender, on);
             let props = Props::from_fn(move |_, (): ()| {
                 tell();
                 Ok(Next::Stay)
@@ -61,7 +61,7 @@ fn dispatchers_of_a_builder_are_there_when_the_first_hook_of_the_start_runs() {
         Ok(())
     });
     let runtime = start_with(builder, 1);
-    let mut names: Vec<_> = (0..2).map(|_| heard.recv_timeout(LONG).unwrap()).collect();
+    let mut names: Vec<_> = (0..2).map(|_| receiver.recv_timeout(LONG).unwrap()).collect();
     names.sort_unstable();
     assert!(names[0].starts_with(&format!("{} reports", reports.0)), "{names:?}");
     assert!(names[1].starts_with(&format!("{} till", till.0)), "{names:?}");
@@ -97,10 +97,10 @@ fn a_pinned_thread_of_a_builder_is_found_and_takes_what_is_not_send() {
     assert!(system.find_pinned("reports").is_none());
     assert!(system.find_pinned("none").is_none());
     let till = system.find_pinned("till").unwrap();
-    let (told, heard) = mpsc::channel();
-    let make = move || Local(Rc::new(7), told.clone());
+    let (sender, receiver) = mpsc::channel();
+    let make = move || Local(Rc::new(7), sender.clone());
     system.spawn_pinned(&till, "local", make).unwrap().tell(()).unwrap();
-    assert_eq!(heard.recv_timeout(LONG).unwrap(), 7);
+    assert_eq!(receiver.recv_timeout(LONG).unwrap(), 7);
 }
 
 fn refusal(builder: SystemBuilder) -> StartError {
@@ -133,7 +133,7 @@ fn a_host_without_threads_refuses_the_dispatchers_of_a_builder() {
     assert!(on_one(ActorSystem::builder("t")).is_ok());
 }
 
-static OUT_OF_PAPER: Coded = Coded::new(7, "out of paper");
+static OUT_OF_PAPER: StaticError = StaticError::new(7, "out of paper");
 
 /// Its users' failures come up to the root, and it goes on.
 fn escalating() -> SystemBuilder {
@@ -177,9 +177,9 @@ fn a_failure_at_the_root_is_an_event_for_recorders_with_its_numbers() {
 #[test]
 fn an_observer_of_the_root_comes_first_and_may_panic() {
     let log = Log::default();
-    let (observed, told) = (log.clone(), log.clone());
+    let (observed, escalated) = (log.clone(), log.clone());
     let builder = escalating()
-        .on_escalation(move |info| told.add(format!("told {}", info.reason.text())))
+        .on_escalation(move |info| escalated.add(format!("told {}", info.reason.text())))
         .observe_root(move |failure| {
             observed.add(format!("observed {:?}", failure.code));
             panic!("no room on the disk");

@@ -1,13 +1,13 @@
 //! Actors on threads of their own kind: pinned, apart, blocking.
 
-use alloc::{rc::Rc, sync::Arc};
 use core::{
     cell::Cell,
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
 use std::{
-    sync::{Barrier, mpsc},
+    rc::Rc,
+    sync::{Arc, Barrier, mpsc},
     thread::{self, ThreadId},
 };
 
@@ -22,17 +22,17 @@ use crate::{LONG, eventually::eventually, start};
 /// Not `Send`; tells on which thread each part of its life was.
 struct Local {
     count: Rc<Cell<u32>>,
-    told: mpsc::Sender<(&'static str, ThreadId)>,
+    sender: mpsc::Sender<(&'static str, ThreadId)>,
 }
 
 impl Local {
     fn tell(&self, what: &'static str) {
         // At the end nobody may listen any more.
-        _ = self.told.send((what, thread::current().id()));
+        _ = self.sender.send((what, thread::current().id()));
     }
 
-    fn new(told: mpsc::Sender<(&'static str, ThreadId)>) -> Self {
-        let this = Self { count: Rc::default(), told };
+    fn new(sender: mpsc::Sender<(&'static str, ThreadId)>) -> Self {
+        let this = Self { count: Rc::default(), sender };
         this.tell("made");
         this
     }
@@ -51,11 +51,11 @@ impl Actor for Local {
         let shared = Rc::clone(&self.count);
         shared.set(shared.get() + n);
         if n > 0 {
-            let told = self.told.clone();
+            let sender = self.sender.clone();
             let child = cx.spawn_local_child(&format!("below-{n}"), move || {
                 // What is not `Send` goes to the child as it is.
                 let _ = &shared;
-                Self { count: Rc::clone(&shared), told: told.clone() }
+                Self { count: Rc::clone(&shared), sender: sender.clone() }
             });
             let child = child.map_err(clockjack_rt::actor::SpawnError::discard)?;
             child.tell(0)?;
@@ -79,19 +79,19 @@ impl Drop for Local {
 fn an_actor_that_is_not_send_lives_and_dies_on_its_thread_and_so_do_its_children() {
     let runtime = start(2);
     let pinned = runtime.system().pinned("pinned").unwrap();
-    let (told, heard) = mpsc::channel();
-    let make = move || Local::new(told.clone());
+    let (sender, receiver) = mpsc::channel();
+    let make = move || Local::new(sender.clone());
     let local = runtime.system().spawn_pinned(&pinned, "local", make).unwrap();
     local.tell(3).unwrap();
     assert_eq!(local.pid().node(), u32::from(pinned.id().0));
     let mut parts = Vec::new();
     while parts.iter().filter(|(what, _)| *what == "handled").count() < 2 {
-        parts.push(heard.recv_timeout(LONG).unwrap());
+        parts.push(receiver.recv_timeout(LONG).unwrap());
     }
     assert!(runtime.shutdown(LONG).is_clean());
     // The last ref goes elsewhere, and takes nothing of the actor with it.
     drop(local);
-    parts.extend(heard.iter());
+    parts.extend(receiver.iter());
     let names: Vec<_> = parts.iter().map(|(what, _)| *what).collect();
     let expected = [
         "made",
@@ -112,7 +112,7 @@ fn an_actor_that_is_not_send_lives_and_dies_on_its_thread_and_so_do_its_children
 #[test]
 fn what_is_not_send_is_refused_where_threads_change() {
     let runtime = start(2);
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let props = Props::from_fn(move |cx, (): ()| {
         let not_send = Rc::new(());
         let props = Props::new(move || {
@@ -120,11 +120,11 @@ fn what_is_not_send_is_refused_where_threads_change() {
             Empty
         });
         let refused = cx.spawn_local_child("below", props).map(drop);
-        told.send(refused.unwrap_err().kind().clone())?;
+        sender.send(refused.unwrap_err().kind().clone())?;
         Ok(Next::Stay)
     });
     runtime.spawn("a", props).unwrap().tell(()).unwrap();
-    assert_eq!(heard.recv_timeout(LONG).unwrap(), SpawnErrorKind::NotLocal);
+    assert_eq!(receiver.recv_timeout(LONG).unwrap(), SpawnErrorKind::NotLocal);
 }
 
 struct Empty;
@@ -208,17 +208,17 @@ fn beyond_its_bound_the_blocking_dispatcher_shares_its_threads() {
     let blocking = BlockingConfig { threads_max: 2, ..BlockingConfig::DEFAULT };
     let config = PoolConfig { workers: Some(1), blocking, ..PoolConfig::DEFAULT };
     let runtime = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     for n in 0..20 {
-        let told = told.clone();
+        let sender = sender.clone();
         let props = Props::from_fn(move |_, (): ()| {
-            told.send(thread::current().id())?;
+            sender.send(thread::current().id())?;
             Ok(Next::Stay)
         });
         let props = props.dispatcher(BLOCKING_DISPATCHER);
         runtime.spawn(&format!("{n}"), props).unwrap().tell(()).unwrap();
     }
-    let ids: Vec<_> = (0..20).map(|_| heard.recv_timeout(LONG).unwrap()).collect();
+    let ids: Vec<_> = (0..20).map(|_| receiver.recv_timeout(LONG).unwrap()).collect();
     let mut apart = Vec::new();
     ids.iter().for_each(|id| {
         if !apart.contains(id) {
@@ -230,13 +230,13 @@ fn beyond_its_bound_the_blocking_dispatcher_shares_its_threads() {
 
 /// The name of the thread on which a closure is run by the scheduler.
 fn thread_of_job(runtime: &Runtime, dispatcher: DispatcherId) -> String {
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let jobs = runtime.system().scheduler();
     let job = jobs.schedule_once_fn(Duration::from_millis(1), dispatcher, move |_| {
-        told.send(thread::current().name().unwrap_or_default().to_owned())
+        sender.send(thread::current().name().unwrap_or_default().to_owned())
     });
     job.unwrap();
-    heard.recv_timeout(LONG).unwrap()
+    receiver.recv_timeout(LONG).unwrap()
 }
 
 #[test]
@@ -253,19 +253,19 @@ fn jobs_of_the_scheduler_run_on_the_dispatcher_that_they_name() {
 
     // Again and again, one run at a time, also beside others.
     for dispatcher in [apart, pinned] {
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (at_once, ms) = (Arc::new(AtomicUsize::new(0)), Duration::from_millis(1));
         let beat = system.scheduler().schedule_at_fixed_rate_fn(ms, ms, dispatcher, move |_| {
             assert_eq!(at_once.fetch_add(1, SeqCst), 0);
-            let sent = told.send(thread::current().id());
+            let sent = sender.send(thread::current().id());
             at_once.fetch_sub(1, SeqCst);
             sent
         });
         let beat = beat.unwrap();
-        assert_eq!(heard.iter().take(20).count(), 20);
+        assert_eq!(receiver.iter().take(20).count(), 20);
         assert!(beat.cancel());
         // The closure goes with the job, and hangs up.
-        for _ in heard {}
+        for _ in receiver {}
     }
     assert!(runtime.shutdown(LONG).is_clean());
 }
@@ -289,11 +289,11 @@ fn a_job_that_runs_on_a_dispatcher_is_waited_for_at_the_end_and_may_panic() {
     let system = runtime.system();
     let (apart, ms) = (system.dispatcher("apart", 1).unwrap(), Duration::from_millis(1));
     system.scheduler().schedule_once_fn(ms, apart, |_| -> () { panic!("a job") }).unwrap();
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let is_done = Arc::new(AtomicUsize::new(0));
     let (done, end) = (Arc::clone(&is_done), system.when_terminated());
     let job = system.scheduler().schedule_once_fn(ms, apart, move |_| {
-        told.send(()).unwrap();
+        sender.send(()).unwrap();
         // The actors are gone before the scheduler is closed.
         while end.report().is_none() {
             thread::yield_now();
@@ -301,7 +301,7 @@ fn a_job_that_runs_on_a_dispatcher_is_waited_for_at_the_end_and_may_panic() {
         done.fetch_add(1, SeqCst);
     });
     job.unwrap();
-    heard.recv_timeout(LONG).unwrap();
+    receiver.recv_timeout(LONG).unwrap();
     assert!(runtime.shutdown(LONG).is_clean());
     assert_eq!(is_done.load(SeqCst), 1);
 }

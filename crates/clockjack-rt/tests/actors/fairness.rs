@@ -65,13 +65,13 @@ impl Actor for Timed {
 fn a_flooded_actor_holds_up_neither_timers_nor_its_stop() {
     let config = PoolConfig { workers: Some(1), ..PoolConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
-    let (told, heard) = mpsc::channel();
-    let to = told.clone();
+    let (sender, receiver) = mpsc::channel();
+    let to = sender.clone();
     let flooded = rt.spawn("flooded", move || Flooded(to.clone())).unwrap();
-    rt.spawn("timed", move || Timed(told.clone())).unwrap();
+    rt.spawn("timed", move || Timed(sender.clone())).unwrap();
     let (mut own, mut other) = (0, 0);
     while own < 10 || other < 10 {
-        match heard.recv_timeout(GENEROUS).unwrap() {
+        match receiver.recv_timeout(GENEROUS).unwrap() {
             "own" => own += 1,
             _ => other += 1,
         }

@@ -1,12 +1,11 @@
 //! Supervision, stop and watch on several workers.
 
-use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst},
     time::Duration,
 };
 use std::{
-    sync::{Mutex, mpsc},
+    sync::{Arc, Mutex, mpsc},
     thread,
 };
 
@@ -102,7 +101,7 @@ fn wait_for(said: &mpsc::Receiver<String>, line: &str) {
 
 #[test]
 fn a_child_that_does_not_stop_is_told_of_and_holds_up_its_parent_but_not_its_siblings() {
-    let rt = runtime(ActorSystem::builder("t").stop_patience(Duration::from_millis(5)), 2);
+    let rt = runtime(ActorSystem::builder("t").stop_timeout(Duration::from_millis(5)), 2);
     let (said, hear) = mpsc::channel();
     let events = said.clone();
     let listener = Props::from_fn(move |_, event: SystemEvent| {

@@ -1,9 +1,8 @@
 //! Actors under load: order, accounts, ends. What was accepted was handled or is a dead letter, to
 //! the last one.
 
-use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::thread;
+use std::{sync::Arc, thread};
 
 use clockjack_rt::{
     BLOCKING_DISPATCHER, PoolConfig, Runtime,
@@ -70,7 +69,7 @@ impl Actor for Judge {
 type Rank = fn(&(usize, usize)) -> u8;
 type Send = fn(&ActorRef<(usize, usize)>, (usize, usize)) -> bool;
 
-/// Tells, and again while there is no room.
+/// Reports, and again while there is no room.
 fn insist(actor: &ActorRef<(usize, usize)>, mut msg: (usize, usize)) -> bool {
     while let Err(refused) = actor.tell(msg) {
         if refused.is_stopped() {
@@ -313,7 +312,7 @@ fn what_comes_from_outside_is_not_starved_by_actors_that_tell_each_other() {
     assert!(!is_over.load(SeqCst));
 }
 
-/// Tells itself something before its first message can come.
+/// Reports itself something before its first message can come.
 struct Eager(Arc<AtomicUsize>);
 
 impl Actor for Eager {

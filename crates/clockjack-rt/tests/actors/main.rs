@@ -3,8 +3,6 @@
 //! Nothing waits in order to pass; a bound is reached only by a fault.
 #![cfg(not(loom))]
 
-extern crate alloc;
-
 mod builder;
 mod dispatchers;
 #[path = "../support/eventually.rs"]
@@ -13,9 +11,8 @@ mod panics;
 mod portable;
 mod shutdown;
 
-use alloc::sync::Arc;
 use core::time::Duration;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clockjack_rt::{
     PoolConfig, Runtime,

@@ -1,8 +1,7 @@
 //! Panics in everything that is the user's, on two workers: they end no more than the actor.
 
-use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use clockjack_rt::{
     Runtime,
@@ -104,13 +103,13 @@ fn a_panic_anywhere_in_an_actor_stops_that_actor_and_no_worker() {
 #[test]
 fn a_panic_in_a_handler_is_a_failure_that_a_strategy_settles() {
     let runtime = start(2);
-    let (told, heard) = mpsc::channel();
-    let told = std::sync::Mutex::new(told);
+    let (sender, receiver) = mpsc::channel();
+    let sender = std::sync::Mutex::new(sender);
     let listener = Props::from_fn({
-        let told = Arc::new(told);
+        let sender = Arc::new(sender);
         move |_: &mut Context<'_, _>, event: SystemEvent| {
             if let SystemEvent::Failure(info) = event {
-                drop(told.lock().unwrap().send(info.reason.to_string()));
+                drop(sender.lock().unwrap().send(info.reason.to_string()));
             }
             Ok(Next::Stay)
         }
@@ -122,7 +121,7 @@ fn a_panic_in_a_handler_is_a_failure_that_a_strategy_settles() {
     let actor = runtime.spawn("fragile", props).unwrap();
     (0..10).for_each(|_| actor.tell(()).unwrap());
     for _ in 0..10 {
-        let reason = heard.recv_timeout(LONG).unwrap();
+        let reason = receiver.recv_timeout(LONG).unwrap();
         assert!(reason.contains("handler"), "{reason}");
     }
     assert_eq!(n_handled.load(SeqCst), 10);

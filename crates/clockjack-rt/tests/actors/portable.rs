@@ -15,7 +15,7 @@ use crate::{Log, start};
 struct Boss {
     log: Log,
     child: Option<ActorRef<String>>,
-    told: mpsc::Sender<()>,
+    sender: mpsc::Sender<()>,
 }
 
 enum Msg {
@@ -64,7 +64,7 @@ impl Actor for Boss {
             (Msg::Read(text), Some(child)) => child.tell(text.into())?,
             _ => {
                 self.log.add("done");
-                self.told.send(())?;
+                self.sender.send(())?;
             }
         }
         Ok(Next::Stay)
@@ -76,24 +76,24 @@ const TEXTS: [&str; 6] = ["2", "x", "3", "0", "4", "1"];
 #[test]
 fn the_same_actors_do_the_same_on_threads_and_on_one_thread() {
     let on_one = Log::default();
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (bench, _clock) = ByHand::new(Resolution::MILLI);
     let mut root = RootContext::new(bench, ActorSystem::builder("t")).unwrap();
     let log = on_one.clone();
-    let make = move || Boss { log: log.clone(), child: None, told: told.clone() };
+    let make = move || Boss { log: log.clone(), child: None, sender: sender.clone() };
     let boss = root.spawn("boss", make).unwrap();
     TEXTS.iter().for_each(|text| boss.tell(Msg::Read(text)).unwrap());
     root.run_until_idle();
-    heard.try_recv().unwrap();
+    receiver.try_recv().unwrap();
 
     let on_threads = Log::default();
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let runtime = start(2);
     let log = on_threads.clone();
-    let make = move || Boss { log: log.clone(), child: None, told: told.clone() };
+    let make = move || Boss { log: log.clone(), child: None, sender: sender.clone() };
     let boss = runtime.spawn("boss", make).unwrap();
     TEXTS.iter().for_each(|text| boss.tell(Msg::Read(text)).unwrap());
-    heard.recv_timeout(crate::LONG).unwrap();
+    receiver.recv_timeout(crate::LONG).unwrap();
 
     let expected = ["read 2", "read 3", "reader PreRestart", "read 4", "reader PostStop", "done"];
     assert_eq!(on_one.lines(), expected);
@@ -107,5 +107,5 @@ fn one_thread_has_no_dispatchers_and_says_so() {
     assert!(root.system().pinned("p").unwrap_err().is_unsupported());
     let refused = root.system().dispatcher("d", 1).unwrap_err();
     assert!(refused.is_unsupported());
-    assert!(refused.to_string().ends_with("this host has no threads for d"), "{refused}");
+    assert!(refused.to_string().ends_with("this platform has no threads for d"), "{refused}");
 }

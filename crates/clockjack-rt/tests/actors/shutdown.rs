@@ -92,8 +92,8 @@ fn who_does_not_stop_in_time_is_reported_to_all_and_left_behind() {
     for on_pinned in [false, true] {
         let runtime = start(2);
         let (hold, held) = mpsc::channel();
-        let (told, heard) = mpsc::channel();
-        let mut stuck = Some(Stuck(held, told));
+        let (sender, receiver) = mpsc::channel();
+        let mut stuck = Some(Stuck(held, sender));
         let props = Props::new(move || stuck.take().expect("it is made once"));
         let actor = if on_pinned {
             let pinned = runtime.system().pinned("pinned").unwrap();
@@ -104,7 +104,7 @@ fn who_does_not_stop_in_time_is_reported_to_all_and_left_behind() {
         let actor = actor.unwrap();
         runtime.spawn("well", || Node { log: Log::default(), below: Vec::new() }).unwrap();
         actor.tell(()).unwrap();
-        heard.recv_timeout(LONG).unwrap();
+        receiver.recv_timeout(LONG).unwrap();
         let end = runtime.system().when_terminated();
         let report = runtime.shutdown(Duration::from_millis(20));
         let paths: Vec<_> = report.stragglers.iter().map(ToString::to_string).collect();
@@ -119,7 +119,7 @@ fn who_does_not_stop_in_time_is_reported_to_all_and_left_behind() {
 /// Owns the runtime on which it runs.
 struct Owner {
     drops: bool,
-    told: mpsc::Sender<TerminationReport>,
+    sender: mpsc::Sender<TerminationReport>,
 }
 
 impl Actor for Owner {
@@ -129,7 +129,7 @@ impl Actor for Owner {
         if self.drops {
             drop(runtime);
         } else {
-            self.told.send(runtime.shutdown(LONG))?;
+            self.sender.send(runtime.shutdown(LONG))?;
         }
         Ok(Next::Stay)
     }
@@ -139,8 +139,8 @@ impl Actor for Owner {
 fn a_runtime_that_is_shut_down_or_dropped_by_its_own_actor_ends_all_the_same() {
     for (on_pinned, drops) in [(false, false), (false, true), (true, false), (true, true)] {
         let runtime = start(1);
-        let (told, heard) = mpsc::channel();
-        let make = move || Owner { drops, told: told.clone() };
+        let (sender, receiver) = mpsc::channel();
+        let make = move || Owner { drops, sender: sender.clone() };
         let owner = if on_pinned {
             let pinned = runtime.system().pinned("pinned").unwrap();
             runtime.system().spawn_pinned(&pinned, "owner", make)
@@ -151,7 +151,7 @@ fn a_runtime_that_is_shut_down_or_dropped_by_its_own_actor_ends_all_the_same() {
         let end = runtime.system().when_terminated();
         owner.tell(runtime).unwrap();
         if !drops {
-            let now = heard.recv_timeout(LONG).unwrap();
+            let now = receiver.recv_timeout(LONG).unwrap();
             assert_eq!(now.reason, "shut down by a thread that it waits for");
             assert_eq!(now.stragglers, [owner.path()]);
         }

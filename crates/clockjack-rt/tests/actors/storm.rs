@@ -4,12 +4,11 @@
 //! Every message carries a [`Token`]. Whatever became of the messages, none is left in the end, and
 //! none was dropped twice.
 
-use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst},
     time::Duration,
 };
-use std::thread;
+use std::{sync::Arc, thread};
 
 use clockjack_rt::{
     PoolConfig, Runtime,
@@ -301,7 +300,7 @@ fn senders_and_asks_that_wait_are_told_of_the_end() {
     end(runtime, &alive);
 }
 
-/// Watches what it is told of, and sometimes changes its mind.
+/// Watches what it is notified of, and sometimes changes its mind.
 struct Fickle {
     told: Arc<AtomicU64>,
 }

@@ -1,12 +1,12 @@
 //! A handler that does not return is reported, while it runs, wherever it runs.
 
-use alloc::{rc::Rc, sync::Arc};
 use core::{
     sync::atomic::{AtomicBool, Ordering::SeqCst},
     time::Duration,
 };
 use std::{
-    sync::{Mutex, mpsc},
+    rc::Rc,
+    sync::{Arc, Mutex, mpsc},
     thread,
     time::Instant,
 };
@@ -24,16 +24,16 @@ const STUCK_AFTER: Duration = Duration::from_millis(50);
 fn start(stuck_after: Duration) -> (Runtime, mpsc::Receiver<Stuck>) {
     let config = PoolConfig { workers: Some(2), stuck_after, ..PoolConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
-    let (told, heard) = mpsc::channel::<Stuck>();
+    let (sender, receiver) = mpsc::channel::<Stuck>();
     let listener = Props::from_fn(move |_, event: SystemEvent| {
         if let SystemEvent::Stuck(stuck) = event {
-            told.send(stuck)?;
+            sender.send(stuck)?;
         }
         Ok(Next::Stay)
     });
     let listener = rt.spawn("listener", listener).unwrap();
     rt.system().events().subscribe(EventKinds::STUCK, listener);
-    (rt, heard)
+    (rt, receiver)
 }
 
 /// A handler that does not return until it is let go.
@@ -64,10 +64,10 @@ impl Actor for Local {
     }
 }
 
-/// Its handler is told of while it runs: nothing else lets it go on.
-fn is_told(busy: &ActorRef<u32>, gate: &Gate, heard: &mpsc::Receiver<Stuck>) -> Stuck {
+/// Its handler is notified of while it runs: nothing else lets it go on.
+fn is_told(busy: &ActorRef<u32>, gate: &Gate, receiver: &mpsc::Receiver<Stuck>) -> Stuck {
     busy.tell(7).unwrap();
-    let stuck = heard.recv().unwrap();
+    let stuck = receiver.recv().unwrap();
     assert_eq!((stuck.pid, &stuck.path), (busy.pid(), &busy.path()));
     assert!(stuck.running_for >= STUCK_AFTER);
     assert_eq!(stuck.message_type, "u32");
@@ -77,7 +77,7 @@ fn is_told(busy: &ActorRef<u32>, gate: &Gate, heard: &mpsc::Receiver<Stuck>) -> 
 
 #[test]
 fn a_handler_that_does_not_return_is_reported_once_with_its_actor() {
-    let (rt, heard) = start(STUCK_AFTER);
+    let (rt, receiver) = start(STUCK_AFTER);
     let gate = Gate::default();
     let at = gate.clone();
     let busy = Props::from_fn(move |_, _: u32| {
@@ -85,16 +85,16 @@ fn a_handler_that_does_not_return_is_reported_once_with_its_actor() {
         Ok(Next::Stay)
     });
     let busy = rt.spawn("busy", busy).unwrap();
-    let stuck = is_told(&busy, &gate, &heard);
+    let stuck = is_told(&busy, &gate, &receiver);
     assert_eq!(stuck.path.to_string(), "/user/busy");
     assert!(stuck.actor_type.contains("FnActor"), "{}", stuck.actor_type);
     assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
-    assert!(heard.try_recv().is_err(), "each step is told once");
+    assert!(receiver.try_recv().is_err(), "each step is told once");
 }
 
 #[test]
 fn a_handler_that_does_not_return_is_reported_on_every_kind_of_dispatcher() {
-    let (rt, heard) = start(STUCK_AFTER);
+    let (rt, receiver) = start(STUCK_AFTER);
     let system = rt.system();
     let pinned = system.pinned("pinned").unwrap();
     let kinds = [system.dispatcher("apart", 2).unwrap(), BLOCKING_DISPATCHER, pinned.id()];
@@ -109,17 +109,17 @@ fn a_handler_that_does_not_return_is_reported_on_every_kind_of_dispatcher() {
             });
             let name = format!("busy-{round}-{n}");
             let busy = rt.spawn(&name, busy.dispatcher(dispatcher)).unwrap();
-            is_told(&busy, &gate, &heard);
+            is_told(&busy, &gate, &receiver);
         }
         let gate = Gate::default();
         let at = gate.clone();
         let make = move || Local(Rc::new(at.clone()));
         let local = system.spawn_pinned(&pinned, &format!("local-{round}"), make).unwrap();
-        let stuck = is_told(&local, &gate, &heard);
+        let stuck = is_told(&local, &gate, &receiver);
         assert!(stuck.actor_type.ends_with("Local"), "{}", stuck.actor_type);
     }
     assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
-    assert!(heard.try_recv().is_err(), "each step is told once");
+    assert!(receiver.try_recv().is_err(), "each step is told once");
 }
 
 /// The longest time between a handler's begin and the next one's, on one thread.
@@ -145,14 +145,14 @@ impl Pulse {
 #[test]
 fn handlers_on_pinned_threads_that_return_are_not_reported_however_many_there_are() {
     let limit = 10 * STUCK_AFTER;
-    let (rt, heard) = start(limit);
+    let (rt, receiver) = start(limit);
     let pinned = rt.system().pinned("pinned").unwrap();
-    let (told, ended) = mpsc::channel();
+    let (sender, ended) = mpsc::channel();
     let pulse = Pulse::new();
     // One actor after another has its turn, for several times what one handler may take; each by
     // itself is done at once.
     for n in 0..8_u32 {
-        let (told, pulse, mut left) = (told.clone(), pulse.clone(), 150);
+        let (sender, pulse, mut left) = (sender.clone(), pulse.clone(), 150);
         let props = Props::from_fn(move |cx: &mut Context<'_, _>, beat: u32| {
             pulse.beat();
             thread::sleep(Duration::from_millis(1));
@@ -160,17 +160,17 @@ fn handlers_on_pinned_threads_that_return_are_not_reported_however_many_there_ar
             if left > 0 {
                 cx.self_ref().tell(beat)?;
             } else {
-                told.send(beat)?;
+                sender.send(beat)?;
             }
             Ok(Next::Stay)
         });
         rt.spawn(&format!("{n}"), props.dispatcher(pinned.id())).unwrap().tell(n).unwrap();
     }
-    drop(told);
+    drop(sender);
     assert_eq!(ended.iter().take(8).count(), 8);
     pulse.beat();
     // A thread that the machine has held up for so long may well be reported.
-    let is_told = heard.try_recv().is_ok();
+    let is_told = receiver.try_recv().is_ok();
     assert!(!is_told || pulse.longest() > limit / 8, "none of them took long");
     assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
 }

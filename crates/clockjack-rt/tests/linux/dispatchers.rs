@@ -1,8 +1,7 @@
 //! The threads of a runtime's dispatchers, counted by name.
 
-use alloc::sync::Arc;
 use core::time::Duration;
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 use clockjack_rt::{
     OsInstant, Parker, PoolConfig, Runtime,
@@ -18,7 +17,7 @@ use crate::{
 };
 
 /// Looks at pinned threads; nothing else in this file may start two runtimes with such at once.
-const LOOKOUT: &str = "cj-lookout";
+const THREAD_WATCH: &str = "cj-thread-watch";
 
 fn pause(time: Duration) {
     Parker::new().park(Some(OsInstant::now().saturating_add(time)));
@@ -38,7 +37,7 @@ fn the_threads_of_dispatchers_end_with_the_runtime() {
     who_looks_at_pinned_threads_sleeps_with_them_and_is_called_when_one_wakes();
     a_thread_for_one_task_ends_with_it_and_nobody_looks_at_it_any_more();
     what_a_thread_asks_for_is_answered_one_by_one();
-    assert_eq!(n_threads(LOOKOUT).unwrap(), 0);
+    assert_eq!(n_threads(THREAD_WATCH).unwrap(), 0);
 }
 
 /// Not a test of its own: the threads that look have one name in all runtimes.
@@ -47,10 +46,10 @@ fn who_looks_at_pinned_threads_sleeps_with_them_and_is_called_when_one_wakes() {
     let config = PoolConfig { workers: Some(1), stuck_after, ..PoolConfig::DEFAULT };
     let runtime = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
     let pinned = runtime.system().pinned("cjt-idle").unwrap();
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let listener = Props::from_fn(move |_, event: SystemEvent| {
         if let SystemEvent::Stuck(stuck) = event {
-            told.send(stuck.path)?;
+            sender.send(stuck.path)?;
         }
         Ok(Next::Stay)
     });
@@ -67,12 +66,12 @@ fn who_looks_at_pinned_threads_sleeps_with_them_and_is_called_when_one_wakes() {
     let quiet = Duration::from_millis(200);
     for _ in 0..3 {
         eventually("nobody looks while there is nothing to see", || {
-            let before = context_switches(LOOKOUT).unwrap();
+            let before = context_switches(THREAD_WATCH).unwrap();
             pause(quiet);
-            context_switches(LOOKOUT).unwrap() == before
+            context_switches(THREAD_WATCH).unwrap() == before
         });
         busy.tell(()).unwrap();
-        assert_eq!(heard.recv().unwrap(), busy.path());
+        assert_eq!(receiver.recv().unwrap(), busy.path());
         release.send(()).unwrap();
     }
     assert!(runtime.shutdown(Duration::from_secs(60)).is_clean());
@@ -98,9 +97,9 @@ fn a_thread_for_one_task_ends_with_it_and_nobody_looks_at_it_any_more() {
     }
     eventually("all end", || n_threads(NAME).unwrap() == 0);
     eventually("nobody looks at those that are gone", || {
-        let before = context_switches(LOOKOUT).unwrap();
+        let before = context_switches(THREAD_WATCH).unwrap();
         pause(Duration::from_millis(200));
-        context_switches(LOOKOUT).unwrap() == before
+        context_switches(THREAD_WATCH).unwrap() == before
     });
     let left = own_thread();
     assert_eq!(n_threads(NAME).unwrap(), 1);

@@ -15,14 +15,14 @@ use crate::{
 const QUIET: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(30);
 
-/// The metronome has the same name in all pools, so nothing else in this file may start one.
-const METRONOME: &str = "cj-metronome";
+/// The watchdog has the same name in all pools, so nothing else in this file may start one.
+const POOL_WATCH: &str = "cj-pool-watch";
 /// The workers of each pool, by what lies behind it or ahead of it. The kernel keeps 15 bytes.
 const NEW: &str = "cj-quiet-new";
 const WORKED: &str = "cj-quiet-worked";
 const TIMER: &str = "cj-quiet-timer";
 const JOB: &str = "cj-quiet-job";
-const ALL: [&str; 5] = [NEW, WORKED, TIMER, JOB, METRONOME];
+const ALL: [&str; 5] = [NEW, WORKED, TIMER, JOB, POOL_WATCH];
 
 fn pool(name: &'static str) -> WorkerPool {
     let config = PoolConfig { workers: Some(4), name: name.into(), ..PoolConfig::DEFAULT };
@@ -38,7 +38,7 @@ fn pause(time: Duration) {
 }
 
 fn work(pool: &WorkerPool) {
-    // What is woken in a step is put first, for which the metronome watches.
+    // What is woken in a step is put first, for which the watchdog watches.
     let busy: Vec<_> = (0..100)
         .map(|_| {
             pool.spawn(async {
@@ -68,15 +68,15 @@ fn the_threads_of_a_pool_without_work_are_not_switched_on() {
     }
     let hour = Duration::from_secs(3_600);
     let sleeper = timer.spawn(clockjack_rt::exec::sleep(hour));
-    let (told, heard) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let (scheduler, soon) = (job.scheduler(), Duration::from_millis(2));
-    scheduler.schedule_once_fn(soon, DispatcherId::DEFAULT, move |_| told.send(())).unwrap();
-    heard.recv().unwrap();
+    scheduler.schedule_once_fn(soon, DispatcherId::DEFAULT, move |_| sender.send(())).unwrap();
+    receiver.recv().unwrap();
     let far = scheduler.schedule_at_fixed_rate_fn(hour, hour, DispatcherId::DEFAULT, |_| ());
 
     eventually("all sleep, and did for a while", || {
         let before = switches();
-        // Longer than the metronome sleeps while there is something to watch.
+        // Longer than the watchdog sleeps while there is something to watch.
         pause(Duration::from_millis(2_500));
         ALL.iter().all(|name| all_sleep(name).unwrap()) && switches() == before
     });

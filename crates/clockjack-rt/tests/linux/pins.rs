@@ -1,7 +1,9 @@
 //! Workers that are bound to processors: to those that they may use, wherever these begin.
 
-use alloc::sync::Arc;
-use std::{sync::Barrier, thread};
+use std::{
+    sync::{Arc, Barrier},
+    thread,
+};
 
 use clockjack_rt::{PoolConfig, WorkerPool, exec::Commands, thread::pin_to_cpu};
 use rustix::thread::{CpuSet, sched_getaffinity};

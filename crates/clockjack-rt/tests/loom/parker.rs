@@ -1,5 +1,6 @@
-//! The parker: the protocol of the token and, below it, the portable twin with loom's lock and
-//! bell. A futex is the same promise kept by the kernel: looking and falling asleep are one step.
+//! The parker: the protocol of the token and the portable implementation with loom's mutex and
+//! condition variable. A futex gives the same guarantee in the kernel: comparing the word and
+//! falling asleep are one step.
 //!
 //! A lost wake is a deadlock here, which loom reports.
 
@@ -9,7 +10,7 @@ use clockjack_rt::{
     parker::{RawParker, Sleep, Slept},
     parker_portable::Parker,
 };
-use clockjack_sync::prim::atomic::{AtomicU32, Ordering::Relaxed};
+use clockjack_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::{sync::Arc, thread};
 
 /// A parker and what is written before a call. Relaxed throughout: the token must bring it along.

@@ -15,11 +15,11 @@ use crate::{ANY, LONG, calm_pool, ms};
 /// What a body that fails in its third run does to its job.
 fn ends_with_its_third_run(scheduler: &Scheduler, is_fixed_rate: bool) {
     let mut warnings = scheduler.diagnostics().subscribe(EventKinds::WARNING, 64).unwrap();
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let mut runs = 0;
     let body = move |_: &FireContext| {
         runs += 1;
-        told.send(runs).unwrap();
+        sender.send(runs).unwrap();
         assert!(runs < 3, "the third");
     };
     let job: Cancellable = if is_fixed_rate {
@@ -28,10 +28,10 @@ fn ends_with_its_third_run(scheduler: &Scheduler, is_fixed_rate: bool) {
         scheduler.schedule_with_fixed_delay_fn(ms(20), ms(20), ANY, body).unwrap()
     };
     for run in 1..=3 {
-        assert_eq!(heard.recv_timeout(LONG), Ok(run));
+        assert_eq!(receiver.recv_timeout(LONG), Ok(run));
     }
     // The body is dropped with its job, so nothing can come any more.
-    assert_eq!(heard.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected));
+    assert_eq!(receiver.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected));
     assert!(job.is_completed() && !job.is_cancelled());
     let failures = core::iter::from_fn(|| warnings.try_next()).filter(|event| {
         matches!(event, DiagnosticEvent::Warned(Warning::HandlerFailed { error, .. })
@@ -64,11 +64,11 @@ fn check_rate(
     (rate, off): (f64, f64),
 ) {
     let measure = || {
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let begun = Instant::now();
-        let job = schedule(told);
+        let job = schedule(sender);
         for _ in 0..n_runs {
-            heard.recv_timeout(LONG).unwrap();
+            receiver.recv_timeout(LONG).unwrap();
         }
         let took = begun.elapsed();
         assert!(job.cancel());
@@ -88,28 +88,28 @@ fn check_rate(
 #[test]
 fn line_18_a_fixed_rate_makes_up_for_late_runs() {
     let (pool, _calm) = calm_pool();
-    let schedule = |told: mpsc::Sender<()>| {
-        let beat = move |_: &FireContext| told.send(());
+    let schedule = |sender: mpsc::Sender<()>| {
+        let beat = move |_: &FireContext| sender.send(());
         pool.scheduler().schedule_at_fixed_rate_fn(ms(25), ms(25), ANY, beat).unwrap()
     };
     check_rate(200, schedule, ms(6_000), (40.0, 4.0));
 }
 
 fn long_body(
-    told: mpsc::Sender<()>,
+    sender: mpsc::Sender<()>,
 ) -> impl FnMut(&FireContext) -> Result<(), mpsc::SendError<()>> {
     move |_| {
         std::thread::sleep(ms(100));
-        told.send(())
+        sender.send(())
     }
 }
 
 #[test]
 fn line_19_a_fixed_rate_is_not_slowed_by_a_long_body() {
     let (pool, _calm) = calm_pool();
-    let schedule = |told| {
+    let schedule = |sender| {
         let scheduler = pool.scheduler();
-        scheduler.schedule_at_fixed_rate_fn(ms(225), ms(225), ANY, long_body(told)).unwrap()
+        scheduler.schedule_at_fixed_rate_fn(ms(225), ms(225), ANY, long_body(sender)).unwrap()
     };
     check_rate(22, schedule, ms(6_000), (4.4, 0.5));
 }
@@ -117,13 +117,13 @@ fn line_19_a_fixed_rate_is_not_slowed_by_a_long_body() {
 #[test]
 fn line_20_a_fixed_delay_counts_from_completion() {
     let (pool, _calm) = calm_pool();
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let body = move |_: &FireContext| {
-        told.send(Instant::now()).unwrap();
+        sender.send(Instant::now()).unwrap();
         std::thread::sleep(ms(100));
     };
     let job = pool.scheduler().schedule_with_fixed_delay_fn(ms(125), ms(125), ANY, body).unwrap();
-    let starts: Vec<_> = (0..12).map(|_| heard.recv_timeout(LONG).unwrap()).collect();
+    let starts: Vec<_> = (0..12).map(|_| receiver.recv_timeout(LONG).unwrap()).collect();
     assert!(job.cancel());
     // What delays a run is not made up for; so the rate is that of the runs that nothing delayed.
     let shortest = starts.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap();

@@ -1,8 +1,7 @@
 //! The end of a pool with a scheduler: accepted = executed + cancelled.
 
-use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use clockjack_rt::{
     BLOCKING_DISPATCHER, WorkerPool,

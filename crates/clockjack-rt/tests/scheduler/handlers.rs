@@ -1,13 +1,12 @@
 //! Handlers that take long, panic, and call the scheduler and the pool.
 
-use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     task::Waker,
     time::Duration,
 };
 use std::{
-    sync::{Mutex, OnceLock, mpsc},
+    sync::{Arc, Mutex, OnceLock, mpsc},
     time::Instant,
 };
 
@@ -30,7 +29,7 @@ fn single() -> PoolSchedulerConfig {
 /// How long after its schedule a job of 5 ms runs, while another handler blocks until it has.
 fn time_beside_one_that_blocks(pool: &WorkerPool) -> Duration {
     let scheduler = pool.scheduler();
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (hold, held) = mpsc::channel::<()>();
     let (begin, begun) = mpsc::channel();
     let block = move |_: &FireContext| {
@@ -40,8 +39,8 @@ fn time_beside_one_that_blocks(pool: &WorkerPool) -> Duration {
     let blocks = scheduler.schedule_once_fn(ms(1), ANY, block).unwrap();
     begun.recv().unwrap();
     let at = Instant::now();
-    scheduler.schedule_once_fn(ms(5), ANY, move |_| told.send(at.elapsed())).unwrap();
-    let took = heard.recv_timeout(LONG / 2).expect("it runs beside the one that blocks");
+    scheduler.schedule_once_fn(ms(5), ANY, move |_| sender.send(at.elapsed())).unwrap();
+    let took = receiver.recv_timeout(LONG / 2).expect("it runs beside the one that blocks");
     drop(hold);
     eventually("the one that blocked is over", || blocks.is_completed());
     took
@@ -59,17 +58,17 @@ fn a_handler_that_blocks_does_not_hold_up_others_of_its_shard() {
 #[test]
 fn what_is_due_in_the_same_tick_as_a_handler_that_blocks_runs_beside_it() {
     let pool = pool_with(4, single());
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (hold, held) = mpsc::channel::<()>();
     let begin = Instant::now();
     let block = move |_: &FireContext| _ = held.recv_timeout(LONG);
     pool.scheduler().schedule_once_fn(ms(10), ANY, block).unwrap();
     for _ in 0..10 {
-        let told = told.clone();
-        pool.scheduler().schedule_once_fn(ms(10), ANY, move |_| told.send(())).unwrap();
+        let sender = sender.clone();
+        pool.scheduler().schedule_once_fn(ms(10), ANY, move |_| sender.send(())).unwrap();
     }
-    drop(told);
-    assert_eq!(heard.iter().count(), 10);
+    drop(sender);
+    assert_eq!(receiver.iter().count(), 10);
     drop(hold);
     assert!(begin.elapsed() < LONG);
 }
@@ -85,10 +84,10 @@ fn two_handlers_that_block_leave_the_third_worker_for_the_rest() {
             hold
         })
         .collect();
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let beat =
-        pool.scheduler().schedule_at_fixed_rate_fn(ms(1), ms(1), ANY, move |_| told.send(()));
-    assert_eq!(heard.iter().take(50).count(), 50);
+        pool.scheduler().schedule_at_fixed_rate_fn(ms(1), ms(1), ANY, move |_| sender.send(()));
+    assert_eq!(receiver.iter().take(50).count(), 50);
     drop(holds);
     assert!(beat.unwrap().cancel());
 }
@@ -97,7 +96,7 @@ fn two_handlers_that_block_leave_the_third_worker_for_the_rest() {
 fn a_job_that_was_late_by_its_own_run_is_due_again_when_it_returns() {
     // The runner that took over sleeps for long when the one that it replaced comes back.
     let pool = Arc::new(pool_with(3, single()));
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (mut runs, weak) = (0, Arc::downgrade(&pool));
     let job = pool.scheduler().schedule_with_fixed_delay_fn(ms(1), ms(5), ANY, move |_| {
         runs += 1;
@@ -106,10 +105,10 @@ fn a_job_that_was_late_by_its_own_run_is_due_again_when_it_returns() {
             eventually("another runner takes over", || takeovers() > 0);
             std::thread::sleep(ms(60));
         }
-        told.send(runs)
+        sender.send(runs)
     });
     for run in 1..=3 {
-        assert_eq!(heard.recv_timeout(LONG), Ok(run));
+        assert_eq!(receiver.recv_timeout(LONG), Ok(run));
     }
     assert!(job.unwrap().cancel());
 }
@@ -117,9 +116,10 @@ fn a_job_that_was_late_by_its_own_run_is_due_again_when_it_returns() {
 #[test]
 fn short_handlers_are_never_taken_over() {
     let pool = pool_of(1);
-    let (told, heard) = mpsc::channel();
-    let job = pool.scheduler().schedule_at_fixed_rate_fn(ms(1), ms(1), ANY, move |_| told.send(()));
-    assert_eq!(heard.iter().take(100).count(), 100);
+    let (sender, receiver) = mpsc::channel();
+    let job =
+        pool.scheduler().schedule_at_fixed_rate_fn(ms(1), ms(1), ANY, move |_| sender.send(()));
+    assert_eq!(receiver.iter().take(100).count(), 100);
     job.unwrap().cancel();
     assert_eq!(pool.runner_stats().takeovers, 0);
 }
@@ -136,13 +136,13 @@ fn a_panic_ends_its_job_and_is_told_once_and_nothing_else_ends() {
     let pool = pool_of(2);
     let scheduler = pool.scheduler();
     let mut warnings = scheduler.diagnostics().subscribe(EventKinds::WARNING, 64).unwrap();
-    let (told, heard) = mpsc::channel();
-    let beat = scheduler.schedule_at_fixed_rate_fn(ms(1), ms(2), ANY, move |_| told.send(()));
+    let (sender, receiver) = mpsc::channel();
+    let beat = scheduler.schedule_at_fixed_rate_fn(ms(1), ms(2), ANY, move |_| sender.send(()));
     let plain =
         scheduler.schedule_at_fixed_rate_fn(ms(1), ms(1), ANY, |_| -> () { panic!("plain") });
     let bomb = |_: &FireContext| -> () { std::panic::panic_any(Bomb) };
     let bomb = scheduler.schedule_at_fixed_rate_fn(ms(1), ms(1), ANY, bomb);
-    assert_eq!(heard.iter().take(20).count(), 20);
+    assert_eq!(receiver.iter().take(20).count(), 20);
     let (plain, bomb) = (plain.unwrap(), bomb.unwrap());
     eventually("both have ended", || plain.is_completed() && bomb.is_completed());
     assert!(beat.unwrap().cancel());
@@ -160,23 +160,23 @@ fn a_panic_ends_its_job_and_is_told_once_and_nothing_else_ends() {
 fn a_handler_schedules_spawns_cancels_itself_and_resizes() {
     let pool = Arc::new(pool_of(2));
     let scheduler = pool.scheduler().clone();
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let own: Arc<OnceLock<Cancellable>> = Arc::default();
     let (known, weak) = (Arc::clone(&own), Arc::downgrade(&pool));
     let job = scheduler.clone().schedule_at_fixed_rate_fn(ms(5), ms(1), ANY, move |_| {
-        let told = told.clone();
-        let more = told.clone();
+        let sender = sender.clone();
+        let more = sender.clone();
         scheduler.schedule_once_fn(ms(0), ANY, move |_| more.send("once")).unwrap();
-        drop(clockjack_rt::spawn(async move { told.send("spawned").unwrap() }));
+        drop(clockjack_rt::spawn(async move { sender.send("spawned").unwrap() }));
         weak.upgrade().unwrap().resize(3).unwrap();
         let own = known.wait();
         (own.cancel() && own.is_cancelled() && !own.cancel()).then_some(()).ok_or("not once")
     });
     own.set(job.unwrap()).unwrap();
-    let mut said = [heard.recv().unwrap(), heard.recv().unwrap()];
+    let mut said = [receiver.recv().unwrap(), receiver.recv().unwrap()];
     said.sort_unstable();
     assert_eq!(said, ["once", "spawned"]);
-    assert_eq!(heard.recv(), Err(mpsc::RecvError), "it was cancelled, and is gone");
+    assert_eq!(receiver.recv(), Err(mpsc::RecvError), "it was cancelled, and is gone");
     assert_eq!(pool.workers(), 3);
 }
 
@@ -184,11 +184,11 @@ fn a_handler_schedules_spawns_cancels_itself_and_resizes() {
 fn a_handler_shuts_the_scheduler_down() {
     let pool = pool_of(2);
     let scheduler = pool.scheduler().clone();
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let waits = scheduler.schedule_once_fn(LONG, ANY, |_| ()).unwrap();
     let close = scheduler.clone();
-    scheduler.schedule_once_fn(ms(2), ANY, move |_| told.send(close.shutdown())).unwrap();
-    let report = heard.recv().unwrap();
+    scheduler.schedule_once_fn(ms(2), ANY, move |_| sender.send(close.shutdown())).unwrap();
+    let report = receiver.recv().unwrap();
     assert_eq!((report.accepted, report.executed, report.cancelled), (2, 1, 1));
     assert!(waits.is_cancelled() && scheduler.is_closed());
     let report = pool.shutdown(LONG).scheduler.unwrap();
@@ -202,15 +202,15 @@ fn a_handler_shuts_the_pool_down() {
         let pool = pool_of(2);
         let scheduler = pool.scheduler().clone();
         let waits = scheduler.schedule_once_fn(LONG, ANY, |_| ()).unwrap();
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         *place.lock().unwrap() = Some(pool);
         let taken = Arc::clone(&place);
         let end = move |_: &FireContext| {
             let pool = taken.lock().unwrap().take().unwrap();
-            told.send(pool.shutdown(ms(300)).scheduler.unwrap().cancelled)
+            sender.send(pool.shutdown(ms(300)).scheduler.unwrap().cancelled)
         };
         scheduler.schedule_once_fn(ms(2), dispatcher, end).unwrap();
-        assert_eq!(heard.recv_timeout(LONG), Ok(1), "{dispatcher}");
+        assert_eq!(receiver.recv_timeout(LONG), Ok(1), "{dispatcher}");
         assert!(waits.is_cancelled());
     }
 }
@@ -218,20 +218,20 @@ fn a_handler_shuts_the_pool_down() {
 #[test]
 fn a_blocking_dispatcher_runs_closures_off_the_workers() {
     let pool = pool_of(1);
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (hold, held) = mpsc::channel::<()>();
     let name = || std::thread::current().name().unwrap_or_default().to_owned();
-    let blocked = told.clone();
+    let blocked = sender.clone();
     let block = move |_: &FireContext| {
         _ = held.recv_timeout(LONG);
         blocked.send(name())
     };
     let job = pool.scheduler().schedule_once_fn(ms(1), BLOCKING_DISPATCHER, block).unwrap();
     // The only worker is free meanwhile.
-    pool.scheduler().schedule_once_fn(ms(3), ANY, move |_| told.send(name())).unwrap();
-    assert!(heard.recv_timeout(LONG).unwrap().starts_with("cj-worker"));
+    pool.scheduler().schedule_once_fn(ms(3), ANY, move |_| sender.send(name())).unwrap();
+    assert!(receiver.recv_timeout(LONG).unwrap().starts_with("cj-worker"));
     drop(hold);
-    assert!(!heard.recv_timeout(LONG).unwrap().starts_with("cj-worker"));
+    assert!(!receiver.recv_timeout(LONG).unwrap().starts_with("cj-worker"));
     eventually("it is over", || job.is_completed());
     let refused = pool.scheduler().schedule_once_fn(ms(1), DispatcherId(2), |_| ()).unwrap_err();
     assert_eq!(refused.kind(), ScheduleErrorKind::ReceiverGone);
@@ -254,14 +254,14 @@ fn a_full_dispatcher_refuses_and_that_is_told_as_pressure() {
     let job = pool.scheduler().schedule_once_fn(ms(1), BLOCKING_DISPATCHER, |_| ()).unwrap();
     eventually("it was refused", || job.is_completed());
     drop(hold);
-    let told: Vec<_> = core::iter::from_fn(|| warnings.try_next()).collect();
+    let reported: Vec<_> = core::iter::from_fn(|| warnings.try_next()).collect();
     let engaged = Warning::BackpressureState { engaged: true, reason: PressureReason::Dispatcher };
-    assert!(told.contains(&DiagnosticEvent::Warned(engaged)), "{told:?}");
+    assert!(reported.contains(&DiagnosticEvent::Warned(engaged)), "{reported:?}");
     let failed = |event: &_| {
         matches!(event, DiagnosticEvent::Warned(Warning::HandlerFailed { error, .. })
             if error.text() == "its dispatcher did not run it")
     };
-    assert!(told.iter().any(failed), "{told:?}");
+    assert!(reported.iter().any(failed), "{reported:?}");
 }
 
 #[test]
@@ -282,16 +282,17 @@ fn a_runner_that_is_terminated_is_started_again() {
         seen.store(handle.terminate(STUCK.lock().unwrap().unwrap()), SeqCst);
     };
     pool.scheduler().schedule_once_fn(ms(1), ANY, block).unwrap();
-    let (told, heard) = mpsc::channel();
-    let job = pool.scheduler().schedule_at_fixed_rate_fn(ms(1), ms(5), ANY, move |_| told.send(()));
+    let (sender, receiver) = mpsc::channel();
+    let job =
+        pool.scheduler().schedule_at_fixed_rate_fn(ms(1), ms(5), ANY, move |_| sender.send(()));
     eventually("the runner is asked to end", || is_reported.load(SeqCst));
-    assert_eq!(heard.iter().take(50).count(), 50);
+    assert_eq!(receiver.iter().take(50).count(), 50);
     job.unwrap().cancel();
     assert_eq!(pool.runner_stats().restarts, 1);
 }
 
-struct Told(Arc<AtomicUsize>);
-impl SchedulerTask for Told {
+struct CountsCancels(Arc<AtomicUsize>);
+impl SchedulerTask for CountsCancels {
     fn run(&mut self, _fire: &FireContext) -> Result<(), HandlerError> {
         Ok(())
     }
@@ -303,15 +304,15 @@ impl SchedulerTask for Told {
 
 #[test]
 fn a_pool_that_is_dropped_cancels_what_waits_and_tells_it() {
-    let told = Arc::new(AtomicUsize::new(0));
+    let n_cancelled = Arc::new(AtomicUsize::new(0));
     let pool = pool_of(2);
     for _ in 0..10 {
-        let task = Told(Arc::clone(&told));
+        let task = CountsCancels(Arc::clone(&n_cancelled));
         pool.scheduler().schedule_at_fixed_rate_task(LONG, LONG, ANY, task).unwrap();
     }
     drop(pool);
-    assert_eq!(told.load(SeqCst), 10);
-    assert_eq!(Arc::strong_count(&told), 1, "all tasks are gone");
+    assert_eq!(n_cancelled.load(SeqCst), 10);
+    assert_eq!(Arc::strong_count(&n_cancelled), 1, "all tasks are gone");
 }
 
 #[test]
@@ -326,10 +327,10 @@ fn a_job_runs_also_if_the_pool_has_no_room_for_a_timer() {
     let timers: Vec<_> = core::iter::from_fn(|| arm().ok()).collect();
     let full = pool.spawn(clockjack_rt::exec::sleep(LONG));
     assert!(pool.block_on(full).unwrap().unwrap_err().is_full());
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let begun = Instant::now();
-    pool.scheduler().schedule_once_fn(ms(20), ANY, move |_| told.send(begun.elapsed())).unwrap();
-    assert!(heard.recv_timeout(LONG).unwrap() >= ms(20));
+    pool.scheduler().schedule_once_fn(ms(20), ANY, move |_| sender.send(begun.elapsed())).unwrap();
+    assert!(receiver.recv_timeout(LONG).unwrap() >= ms(20));
     drop(timers);
 }
 

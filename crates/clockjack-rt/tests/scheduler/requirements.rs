@@ -1,8 +1,10 @@
 //! What a scheduler on a pool promises, where real time is the subject.
 
-use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::{sync::mpsc, time::Instant};
+use std::{
+    sync::{Arc, mpsc},
+    time::Instant,
+};
 
 use clockjack_rt::{
     PoolSchedulerConfig, TimerTopology,
@@ -15,17 +17,17 @@ use crate::{ANY, LONG, eventually::eventually, ms, pool_of, pool_with};
 #[test]
 fn r1_1_a_one_shot_runs_once_and_not_before_its_delay_has_passed() {
     let pool = pool_of(2);
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let n_jobs = 200_u64;
     for i in 0..n_jobs {
-        let (told, delay) = (told.clone(), ms(i % 40));
+        let (sender, delay) = (sender.clone(), ms(i % 40));
         let begun = Instant::now();
-        let run = move |_: &_| told.send((begun.elapsed(), delay));
+        let run = move |_: &_| sender.send((begun.elapsed(), delay));
         pool.scheduler().schedule_once_fn(delay, ANY, run).unwrap();
     }
-    drop(told);
+    drop(sender);
     // Ends when all closures are gone: so none runs again.
-    let runs: Vec<_> = heard.iter().collect();
+    let runs: Vec<_> = receiver.iter().collect();
     assert_eq!(runs.len() as u64, n_jobs);
     for (took, delay) in runs {
         assert!(took >= delay, "{took:?} is early for {delay:?}");
@@ -37,10 +39,10 @@ fn r1_1_a_one_shot_runs_once_and_not_before_its_delay_has_passed() {
 fn r1_1_a_run_that_nobody_delays_starts_in_the_tick_of_its_deadline() {
     let pool = pool_of(2);
     let late = || {
-        let (told, heard) = mpsc::channel();
-        let run = move |fire: &clockjack_rt::sched::FireContext| told.send(fire.late());
+        let (sender, receiver) = mpsc::channel();
+        let run = move |fire: &clockjack_rt::sched::FireContext| sender.send(fire.late());
         pool.scheduler().schedule_once_fn(ms(5), ANY, run).unwrap();
-        heard.recv().unwrap()
+        receiver.recv().unwrap()
     };
     // A loaded machine delays any of them, but not all of them for a minute.
     eventually("a run starts in the tick of its deadline", || late() < ms(1));
@@ -49,13 +51,13 @@ fn r1_1_a_run_that_nobody_delays_starts_in_the_tick_of_its_deadline() {
 #[test]
 fn r1_2_jobs_of_one_thread_run_in_the_order_of_their_registration() {
     let pool = pool_of(4);
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     for i in 0..1_000 {
-        let told = told.clone();
-        pool.scheduler().schedule_once_fn(ms(20), ANY, move |_| told.send(i)).unwrap();
+        let sender = sender.clone();
+        pool.scheduler().schedule_once_fn(ms(20), ANY, move |_| sender.send(i)).unwrap();
     }
-    drop(told);
-    assert!(heard.iter().eq(0..1_000));
+    drop(sender);
+    assert!(receiver.iter().eq(0..1_000));
 }
 
 #[test]
@@ -78,11 +80,11 @@ fn r1_6_the_frequency_is_that_of_the_ticks() {
 #[test]
 fn r2_1_a_fixed_rate_keeps_to_its_grid_however_late_runs_start() {
     let pool = pool_of(2);
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let job = pool
         .scheduler()
-        .schedule_at_fixed_rate_fn(ms(3), ms(5), ANY, move |fire| told.send(fire.due().get()));
-    let dues: Vec<_> = heard.iter().take(40).collect();
+        .schedule_at_fixed_rate_fn(ms(3), ms(5), ANY, move |fire| sender.send(fire.due().get()));
+    let dues: Vec<_> = receiver.iter().take(40).collect();
     assert!(job.unwrap().cancel());
     assert!(dues.windows(2).all(|pair| pair[1] - pair[0] == 5), "{dues:?}");
 }
@@ -90,13 +92,13 @@ fn r2_1_a_fixed_rate_keeps_to_its_grid_however_late_runs_start() {
 #[test]
 fn r2_4_a_fixed_delay_counts_from_the_end_of_the_run() {
     let pool = pool_of(2);
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let job = pool.scheduler().schedule_with_fixed_delay_fn(ms(1), ms(10), ANY, move |_| {
         let begun = Instant::now();
         std::thread::sleep(ms(15));
-        told.send((begun, Instant::now()))
+        sender.send((begun, Instant::now()))
     });
-    let runs: Vec<_> = heard.iter().take(8).collect();
+    let runs: Vec<_> = receiver.iter().take(8).collect();
     job.unwrap().cancel();
     for pair in runs.windows(2) {
         let gap = pair[1].0 - pair[0].1;
@@ -150,7 +152,7 @@ fn r4_1_threads_schedule_and_cancel_while_workers_run_jobs() {
 #[test]
 fn r4_1_jobs_are_neither_lost_nor_early_while_workers_come_and_go() {
     let pool = pool_of(4);
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let n_jobs = 2_000_u64;
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -160,14 +162,14 @@ fn r4_1_jobs_are_neither_lost_nor_early_while_workers_come_and_go() {
             }
         });
         for i in 0..n_jobs {
-            let (told, delay) = (told.clone(), ms(i % 23));
+            let (sender, delay) = (sender.clone(), ms(i % 23));
             let begun = Instant::now();
-            let run = move |_: &_| told.send(begun.elapsed() >= delay);
+            let run = move |_: &_| sender.send(begun.elapsed() >= delay);
             pool.scheduler().schedule_once_fn(delay, ANY, run).unwrap();
         }
     });
-    drop(told);
-    let runs: Vec<_> = heard.iter().collect();
+    drop(sender);
+    let runs: Vec<_> = receiver.iter().collect();
     assert_eq!(runs.len() as u64, n_jobs);
     assert!(runs.into_iter().all(|is_not_early| is_not_early));
 }

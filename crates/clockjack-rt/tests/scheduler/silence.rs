@@ -1,11 +1,14 @@
-//! A driver that falls silent is told of by somebody else, within a bounded time.
+//! A driver that falls silent is notified of by somebody else, within a bounded time.
 
-use alloc::{sync::Arc, task::Wake};
 use core::{
     task::{Context, Waker},
     time::Duration,
 };
-use std::{sync::mpsc, time::Instant};
+use std::{
+    sync::{Arc, mpsc},
+    task::Wake,
+    time::Instant,
+};
 
 use clockjack_rt::{
     PoolSchedulerConfig, ThreadScheduler,
@@ -21,7 +24,7 @@ fn next_silence(warnings: &mut Subscription) -> Option<Duration> {
     })
 }
 
-/// Blocks whatever drives a scheduler with another job due, until that was told of.
+/// Blocks whatever drives a scheduler with another job due, until that was notified of.
 fn a_blocked_driver_is_told_of_once(scheduler: &Scheduler) {
     let mut warnings = scheduler.diagnostics().subscribe(EventKinds::WARNING, 64).unwrap();
     for _ in 0..2 {
@@ -35,8 +38,8 @@ fn a_blocked_driver_is_told_of_once(scheduler: &Scheduler) {
         };
         scheduler.schedule_once_fn(ms(1), ANY, block).unwrap();
         begun.recv().unwrap();
-        let (told, heard) = mpsc::channel();
-        scheduler.schedule_once_fn(ms(1), ANY, move |_| told.send(())).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        scheduler.schedule_once_fn(ms(1), ANY, move |_| sender.send(())).unwrap();
         let start = Instant::now();
         let silent_for = loop {
             if let Some(silent_for) = next_silence(&mut warnings) {
@@ -50,7 +53,7 @@ fn a_blocked_driver_is_told_of_once(scheduler: &Scheduler) {
         std::thread::sleep(ms(200));
         assert_eq!(next_silence(&mut warnings), None, "it is told once");
         drop(hold);
-        heard.recv_timeout(LONG).expect("what was due runs then");
+        receiver.recv_timeout(LONG).expect("what was due runs then");
     }
 }
 
@@ -80,10 +83,10 @@ fn a_driver_that_has_slept_for_long_with_nothing_due_is_not_silent() {
             if !was_prompt {
                 while next_silence(&mut warnings).is_some() {}
             }
-            let (told, heard) = mpsc::channel();
+            let (sender, receiver) = mpsc::channel();
             let begun = Instant::now();
-            scheduler.schedule_once_fn(ms(0), ANY, move |_| told.send(begun.elapsed())).unwrap();
-            let took = heard.recv_timeout(LONG).unwrap();
+            scheduler.schedule_once_fn(ms(0), ANY, move |_| sender.send(begun.elapsed())).unwrap();
+            let took = receiver.recv_timeout(LONG).unwrap();
             let silence = next_silence(&mut warnings);
             // A machine that stands still for so long makes the driver silent indeed.
             was_prompt = begun.elapsed() < ms(50);
@@ -113,9 +116,9 @@ fn a_waker_that_panics_ends_no_driver(scheduler: &Scheduler, restarts: &dyn Fn()
     for n in 1..=3 {
         while fires.try_next().is_some() {}
         assert!(fires.poll_next(&mut Context::from_waker(&waker)).is_pending());
-        let (told, heard) = mpsc::channel();
-        scheduler.schedule_once_fn(ms(1), ANY, move |_| told.send(())).unwrap();
-        heard.recv_timeout(LONG).expect("jobs run on");
+        let (sender, receiver) = mpsc::channel();
+        scheduler.schedule_once_fn(ms(1), ANY, move |_| sender.send(())).unwrap();
+        receiver.recv_timeout(LONG).expect("jobs run on");
         eventually("the driver was started again", || restarts() == n);
     }
 }

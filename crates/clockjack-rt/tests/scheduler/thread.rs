@@ -1,7 +1,6 @@
 //! A scheduler with a thread of its own.
 
-use alloc::sync::Arc;
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 use clockjack_rt::{
     BLOCKING_DISPATCHER, ThreadScheduler,
@@ -31,16 +30,16 @@ fn jobs_of_a_thread_run_when_they_are_due_and_not_before() {
 fn a_thread_has_the_shards_and_the_start_of_its_configuration() {
     let config = SchedulerConfig { start: Tick::new(5_000), shards: 4, ..SchedulerConfig::DEFAULT };
     let driver = ThreadScheduler::start(config).unwrap();
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..8 {
-            let told = told.clone();
-            let run = move |fire: &FireContext| told.send(fire.due());
+            let sender = sender.clone();
+            let run = move |fire: &FireContext| sender.send(fire.due());
             scope.spawn(|| driver.scheduler().schedule_once_fn(ms(1), ANY, run).unwrap());
         }
     });
-    drop(told);
-    let dues: Vec<_> = heard.iter().collect();
+    drop(sender);
+    let dues: Vec<_> = receiver.iter().collect();
     assert_eq!(dues.len(), 8);
     assert!(dues.iter().all(|due| (5_001..50_000).contains(&due.get())), "{dues:?}");
 }
@@ -60,13 +59,13 @@ fn a_handler_drops_its_own_thread() {
     let scheduler = driver.scheduler().clone();
     let place = Arc::new(Mutex::new(Some(driver)));
     let taken = Arc::clone(&place);
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let end = move |_: &_| {
         drop(taken.lock().unwrap().take());
-        told.send(())
+        sender.send(())
     };
     scheduler.schedule_once_fn(ms(1), ANY, end).unwrap();
-    heard.recv_timeout(LONG).expect("it does not wait for itself");
+    receiver.recv_timeout(LONG).expect("it does not wait for itself");
     assert!(scheduler.is_closed());
 }
 

@@ -1,7 +1,7 @@
 //! What messages carry, so that one that is lost or dropped twice is seen.
 
-use alloc::sync::Arc;
 use core::sync::atomic::{AtomicI64, Ordering::SeqCst};
+use std::sync::Arc;
 
 /// Is counted while it lives.
 pub(crate) struct Token(Arc<AtomicI64>);

@@ -1,8 +1,7 @@
 //! An executor that a task of tokio's drives.
 
-use alloc::rc::Rc;
 use core::{cell::Cell, future::pending, time::Duration};
-use std::thread;
+use std::{rc::Rc, thread};
 
 use clockjack_rt::{
     TokioExecutor, TokioToolbox,

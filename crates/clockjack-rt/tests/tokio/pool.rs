@@ -5,7 +5,7 @@ use std::{panic::catch_unwind, sync::mpsc, thread};
 
 use clockjack_rt::{
     PoolConfig, WorkerPool,
-    exec::{Commands, Event, Events, Failure, Join, Payload, Process, StepOutput},
+    exec::{Commands, Event, Events, Failure, JoinHandle, Payload, Process, StepOutput},
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -139,7 +139,7 @@ fn workers_that_come_later_have_the_reactor_too() {
     let pool = pool(true);
     pool.resize(1).unwrap();
     pool.resize(4).unwrap();
-    let joins: Vec<Join<bool>> =
+    let joins: Vec<JoinHandle<bool>> =
         (0..64).map(|_| pool.spawn(async { Handle::try_current().is_ok() })).collect();
     for join in joins {
         assert!(pool.block_on(join).unwrap());

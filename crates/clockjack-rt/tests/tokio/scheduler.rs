@@ -24,7 +24,7 @@ const fn ms(millis: u64) -> Duration {
 fn start(runtime: &Runtime) -> TokioScheduler {
     let config = SchedulerConfig {
         resolution: Resolution::MILLI,
-        driver_silence: ms(50),
+        driver_timeout: ms(50),
         ..SchedulerConfig::DEFAULT
     };
     TokioScheduler::spawn(config, runtime.handle()).unwrap()
@@ -44,8 +44,8 @@ fn ticks_come_from_the_clock_and_not_from_the_polls() {
     // Held up for many periods, the grid and the number of runs stay.
     let runtime = one_thread();
     let driver = start(&runtime);
-    let (told, heard) = mpsc::channel();
-    let beat = move |fire: &FireContext| told.send(fire.due().get());
+    let (sender, receiver) = mpsc::channel();
+    let beat = move |fire: &FireContext| sender.send(fire.due().get());
     let job = driver.scheduler().schedule_at_fixed_rate_fn(ms(5), ms(5), ANY, beat).unwrap();
     runtime.block_on(async {
         tokio::time::sleep(ms(20)).await;
@@ -54,7 +54,7 @@ fn ticks_come_from_the_clock_and_not_from_the_polls() {
     });
     assert!(job.cancel());
     drop(runtime);
-    let dues: Vec<_> = heard.iter().collect();
+    let dues: Vec<_> = receiver.iter().collect();
     assert!(dues.len() >= 24, "{dues:?}");
     assert!(dues.windows(2).all(|pair| pair[1] - pair[0] == 5), "{dues:?}");
 }
@@ -82,13 +82,13 @@ fn a_runtime_without_a_timer_is_refused_at_the_start() {
 fn a_blocking_dispatcher_runs_closures_off_the_task() {
     let runtime = one_thread();
     let driver = start(&runtime);
-    let (told, heard) = tokio::sync::oneshot::channel();
+    let (sender, receiver) = tokio::sync::oneshot::channel();
     let (hold, held) = mpsc::channel::<()>();
     let wait = move |_: &_| _ = held.recv_timeout(LONG);
     let job = driver.scheduler().schedule_once_fn(ms(1), BLOCKING_DISPATCHER, wait).unwrap();
-    let tell = move |_: &_| told.send(()).unwrap();
+    let tell = move |_: &_| sender.send(()).unwrap();
     driver.scheduler().schedule_once_fn(ms(5), ANY, tell).unwrap();
-    runtime.block_on(heard).expect("it runs beside the one that blocks");
+    runtime.block_on(receiver).expect("it runs beside the one that blocks");
     assert!(!job.is_completed());
     drop(hold);
     drop(runtime);

@@ -1,8 +1,7 @@
 //! A system of actors that a task of tokio's drives.
 
-use alloc::rc::Rc;
 use core::{cell::Cell, time::Duration};
-use std::thread;
+use std::{rc::Rc, thread};
 
 use clockjack_rt::{
     TokioSystem, TokioToolbox,
@@ -51,7 +50,7 @@ fn sum(system: &mut TokioSystem) -> (ActorRef<Msg>, Rc<Cell<u64>>) {
     (actor.expect("there is room"), total)
 }
 
-/// Tells itself to go on, for ever.
+/// Reports itself to go on, for ever.
 struct Restless(Rc<Cell<u64>>);
 
 impl Actor for Restless {

@@ -70,7 +70,7 @@ pub enum PropertyError {
         job: JobNumber,
         /// Runs in the log.
         logged: u64,
-        /// Runs that the handler was told of.
+        /// Runs that the handler has seen.
         seen: u64,
     },
     /// A run at a fixed rate was due at another time than a multiple of its period from the first.

@@ -8,8 +8,8 @@ use core::{
 };
 
 use clockjack_sync::{
-    Counted,
-    prim::atomic::{AtomicU32, Ordering},
+    Arc,
+    primitive::atomic::{AtomicU32, Ordering},
 };
 use clockjack_time::{MonotonicClock, Tick, TickSpan};
 
@@ -50,17 +50,17 @@ struct Job {
     number: JobNumber,
     handle: Cancellable,
     repeat: Repeat,
-    tally: Counted<Tally>,
+    counter: Arc<RunCounter>,
     /// Runs at the time of the cancel that succeeded.
     cancelled_at_runs: Option<u32>,
 }
 
-/// What a handler counts.
-struct Tally {
+/// The counter of a handler.
+struct RunCounter {
     runs: AtomicU32,
 }
 
-/// What random steps have come to.
+/// The results of random steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RandomSteps {
     /// Jobs that were accepted.
@@ -69,7 +69,7 @@ pub struct RandomSteps {
     pub refused: usize,
     /// Cancels that succeeded.
     pub cancelled: usize,
-    /// Times that the clock went on and nobody looked.
+    /// Times that the clock advanced without a poll.
     pub stalls: usize,
     /// Runs.
     pub ran: usize,
@@ -92,7 +92,7 @@ impl SchedulerHarness {
     }
 
     /// The scheduler, for whatever the harness does not do. Jobs that are scheduled there are
-    /// judged by the log only.
+    /// checked by the log only.
     #[must_use]
     pub fn scheduler(&self) -> &Scheduler {
         self.runner.scheduler()
@@ -130,13 +130,13 @@ impl SchedulerHarness {
         spec: JobSpec,
         takes: Duration,
     ) -> Result<JobNumber, ScheduleError<()>> {
-        let tally = Counted::new(Tally { runs: AtomicU32::new(0) });
-        let counter = tally.clone();
-        // The harness closes its scheduler in the end, so that what the handler holds is let go.
+        let counter = Arc::new(RunCounter { runs: AtomicU32::new(0) });
+        let of_task = counter.clone();
+        // The harness closes its scheduler in the end, which drops what the handler holds.
         let slow = (!takes.is_zero()).then(|| self.runner.clone());
         let task = Task::every(move |fire: &crate::FireContext| {
             // Relaxed: one thread.
-            counter.runs.fetch_add(fire.batch().runs.get(), Ordering::Relaxed);
+            of_task.runs.fetch_add(fire.batch().runs.get(), Ordering::Relaxed);
             if let Some(runner) = &slow {
                 runner.clock().advance(takes);
             }
@@ -149,10 +149,10 @@ impl SchedulerHarness {
         let handle = handle.map_err(ScheduleError::discard)?;
         if spec.delay.is_zero() {
             // It ran within the call, behind all that was due.
-            self.settle(now);
+            self.mark_settled(now);
         }
         let (repeat, cancelled_at_runs) = (spec.repeat, None);
-        self.jobs.borrow_mut().push(Job { number, handle, repeat, tally, cancelled_at_runs });
+        self.jobs.borrow_mut().push(Job { number, handle, repeat, counter, cancelled_at_runs });
         Ok(number)
     }
 
@@ -191,14 +191,14 @@ impl SchedulerHarness {
         Some(jobs[index].handle.clone())
     }
 
-    /// Moves time and runs what is due on the way. Gives the number of runs.
+    /// Advances time and runs due jobs. Returns the number of runs.
     pub fn advance(&self, duration: Duration) -> usize {
         let begun = self.now();
         let ran = self.runner.advance(duration);
         // Whole ticks: whether what is left below one has completed another is not known here.
         let span = self.runner.clock().resolution().ticks_ceil(duration).unwrap_or(TickSpan::MAX);
         let to = begun.saturating_add(span);
-        self.settle(if self.ticks(span.get()) > duration {
+        self.mark_settled(if self.ticks(span.get()) > duration {
             to.saturating_sub(TickSpan::ONE)
         } else {
             to
@@ -206,16 +206,16 @@ impl SchedulerHarness {
         ran
     }
 
-    /// Lets time pass, and nobody looks.
+    /// Advances the clock without a poll.
     pub fn stall(&self, duration: Duration) {
         self.runner.clock().advance(duration);
     }
 
-    /// Runs what is due. Gives the number of runs.
+    /// Runs due jobs. Returns the number of runs.
     pub fn run_due(&self) -> usize {
         let now = self.now();
         let ran = self.runner.run_due();
-        self.settle(now);
+        self.mark_settled(now);
         ran
     }
 
@@ -230,7 +230,7 @@ impl SchedulerHarness {
     }
 
     /// Takes so many steps as the seed says: jobs of all kinds are scheduled, some with handlers
-    /// that take time; jobs are cancelled; time stalls, and goes on.
+    /// that take time; jobs are cancelled; time stalls and advances.
     pub fn run_random(&self, seed: u64, steps: usize) -> RandomSteps {
         let mut random = Random::new(seed);
         let mut done = RandomSteps::default();
@@ -272,21 +272,21 @@ impl SchedulerHarness {
         }
     }
 
-    /// Judges the order of the log, as [`monotonic`].
+    /// Checks the order of the log, as [`monotonic`].
     ///
     /// # Errors
     ///
-    /// The first fault, with its records.
+    /// The first violation, with its records.
     pub fn assert_monotonic(&self) -> Result<(), PropertyError> {
         monotonic(&self.records()?, self.closed_at.get())
     }
 
-    /// Judges the cancels: by the log, as [`cancelled_never_ran`], and by the handlers and handles
+    /// Checks the cancels: by the log, as [`cancelled_never_ran`], and by the handlers and handles
     /// of the harness's jobs.
     ///
     /// # Errors
     ///
-    /// The first fault.
+    /// The first violation.
     pub fn assert_cancelled_never_ran(&self) -> Result<(), PropertyError> {
         cancelled_never_ran(&self.records()?)?;
         for job in &*self.jobs.borrow() {
@@ -302,34 +302,34 @@ impl SchedulerHarness {
         Ok(())
     }
 
-    /// Judges the harness's jobs at a fixed rate: each run was due at a multiple of the period from
+    /// Checks the harness's jobs at a fixed rate: each run was due at a multiple of the period from
     /// the first, and of those that have not ended as many have run as were due when time was last
     /// moved by the harness.
     ///
     /// # Errors
     ///
-    /// The first fault.
+    /// The first violation.
     pub fn assert_fixed_rate_grid(&self) -> Result<(), PropertyError> {
         let records = self.records()?;
         for job in &*self.jobs.borrow() {
             let Repeat::FixedRate(period) = job.repeat else { continue };
-            self.judge_rate(job, period, &records)?;
+            self.check_rate(job, period, &records)?;
         }
         Ok(())
     }
 
-    /// Judges everything.
+    /// Checks everything.
     ///
     /// # Errors
     ///
-    /// The first fault.
+    /// The first violation.
     pub fn assert_all(&self) -> Result<(), PropertyError> {
         self.assert_monotonic()?;
         self.assert_cancelled_never_ran()?;
         self.assert_fixed_rate_grid()
     }
 
-    fn judge_rate(
+    fn check_rate(
         &self,
         job: &Job,
         period: Duration,
@@ -358,7 +358,7 @@ impl SchedulerHarness {
         Ok(records)
     }
 
-    fn settle(&self, tick: Tick) {
+    fn mark_settled(&self, tick: Tick) {
         self.settled.set(self.settled.get().max(tick));
     }
 
@@ -374,7 +374,7 @@ impl SchedulerHarness {
 impl Job {
     fn runs(&self) -> u32 {
         // Relaxed: one thread.
-        self.tally.runs.load(Ordering::Relaxed)
+        self.counter.runs.load(Ordering::Relaxed)
     }
 
     fn cancel(&mut self) -> bool {

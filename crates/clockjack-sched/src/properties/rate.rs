@@ -44,13 +44,13 @@ impl FixedRate {
     }
 }
 
-/// Judges a job at a fixed rate by a log: each run was due at a multiple of the period from the
+/// Checks a job at a fixed rate by a log: each run was due at a multiple of the period from the
 /// first, none was left out, and if everything that was due by the tick `settled` has run, so has
-/// each run of this job. Gives the number of runs.
+/// each run of this job. Returns the number of runs.
 ///
 /// # Errors
 ///
-/// The first fault.
+/// The first violation.
 pub fn fixed_rate_grid<'r>(
     records: impl IntoIterator<Item = &'r LogRecord>,
     rate: &FixedRate,

@@ -5,8 +5,8 @@ use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, OnceLock};
 
 use clockjack_sched::{
-    BatchMode, Cancellable, DumpFormat, ExecutionBatch, FireContext, HandlerError, JobState,
-    SchedulerConfig, SchedulerTask, Warning, Work,
+    BatchMode, Cancellable, DispatchedRun, DumpFormat, ExecutionBatch, FireContext, HandlerError,
+    JobState, SchedulerConfig, SchedulerTask, Warning,
 };
 use clockjack_time::{ClockKind, Resolution};
 
@@ -78,7 +78,7 @@ fn a06_a_one_shot_that_runs_cannot_be_cancelled() {
     assert!(own.get().unwrap().is_completed());
 }
 
-/// Cancels itself in its third run, and says whether it was told and dropped.
+/// Cancels itself in its third run, and records whether it was notified and dropped.
 struct Suicide {
     own: Later,
     answers: Arc<Mutex<Vec<bool>>>,
@@ -126,7 +126,7 @@ fn a06_a_periodic_job_can_be_cancelled_from_its_own_handler() {
     }
 }
 
-/// Runs that are owed are no reason to go on.
+/// Pending runs do not keep a cancelled job alive.
 #[test]
 fn a06_a_cancel_while_it_runs_leaves_out_what_is_owed() {
     let manual = plain();
@@ -272,14 +272,14 @@ fn a06_a_periodic_job_that_its_dispatcher_has_not_begun_does_not_begin_after_a_c
         scheduler.schedule_with_fixed_delay_fn(ms(10), ms(10), ELSEWHERE, diary.writer("delay"));
     let once = scheduler.schedule_once_fn(ms(10), ELSEWHERE, diary.writer("once")).unwrap();
     host.clock.advance(ms(10));
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     let works = host.take_work();
     assert_eq!(works.len(), 3);
     let jobs = [rate.unwrap(), delay.unwrap()];
     assert!(jobs.iter().all(Cancellable::cancel));
     assert!(!once.cancel(), "it is decided");
-    works.into_iter().for_each(Work::run);
-    scheduler.turn(0, 0, usize::MAX);
+    works.into_iter().for_each(DispatchedRun::run);
+    scheduler.poll_shard(0, 0, usize::MAX);
     assert_eq!(diary.names(), ["once"]);
     assert!(jobs.iter().all(Cancellable::is_cancelled) && once.is_completed());
     assert_eq!(scheduler.metrics().active_total, 0);
@@ -293,9 +293,9 @@ fn a07_a_run_that_waits_for_its_dispatcher_is_told_how_late_it_begins() {
     let job = move |fire: &FireContext| tell.send(*fire);
     scheduler.schedule_once_fn(ms(10), ELSEWHERE, job).unwrap();
     host.clock.advance(ms(20));
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     host.clock.advance(ms(30));
-    host.take_work().into_iter().for_each(Work::run);
+    host.take_work().into_iter().for_each(DispatchedRun::run);
     let fire = told.try_recv().unwrap();
     assert_eq!((fire.due().get(), fire.now().ticks, fire.late()), (1, 5, ms(40)));
 }

@@ -133,9 +133,9 @@ fn stepper(
     move || steps.lock().unwrap().push(what)
 }
 
-struct Told(Option<Box<dyn FnOnce() + Send>>);
+struct CountingTask(Option<Box<dyn FnOnce() + Send>>);
 
-impl SchedulerTask for Told {
+impl SchedulerTask for CountingTask {
     fn run(&mut self, _fire: &FireContext) -> Result<(), HandlerError> {
         Err(HandlerError::new("it should not run"))
     }
@@ -158,7 +158,7 @@ fn a10_the_close_flushes_runs_tasks_runs_what_is_marked_and_cancels_the_rest() {
         let step = stepper(&steps, what);
         move |_: &FireContext| step()
     };
-    let rest = Told(Some(Box::new(stepper(&steps, "rest cancelled"))));
+    let rest = CountingTask(Some(Box::new(stepper(&steps, "rest cancelled"))));
     let rest = scheduler.schedule_at_fixed_rate_task(ms(20), ms(10), HERE, rest).unwrap();
     let marked = scheduler.schedule_once_fn(ms(30), HERE, step("marked ran")).unwrap();
     assert!(marked.run_on_close());

@@ -10,16 +10,16 @@ use alloc::{
 use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use clockjack_sched::{
-    Affinity, BatchMode, CatchUp, Class, DispatcherId, DumpFormat, ExecutionBatch, FireContext,
-    JobNumber, LogKind, LogRecord, ModeError, Policy, PolicyRegistry, PressureReason,
-    ScheduleErrorKind, SchedulerConfig, SchedulerDump,
+    Affinity, BatchMode, CatchUp, DispatcherId, DumpFormat, ExecutionBatch, FireContext, JobNumber,
+    LogKind, LogRecord, ModeError, Policy, PolicyRegistry, PressureReason, ScheduleErrorKind,
+    SchedulerConfig, SchedulerDump, TimerPriority,
 };
 use clockjack_time::{ClockKind, Resolution, Tick};
 
 use crate::bench::{Diary, ELSEWHERE, HERE, Host, manual, ms, picture, plain, secs};
 
 /// A closure that can be known again.
-fn parcel(token: &Arc<()>) -> impl FnMut(&FireContext) + Send + 'static + use<> {
+fn delivery(token: &Arc<()>) -> impl FnMut(&FireContext) + Send + 'static + use<> {
     let token = Arc::clone(token);
     move |_: &FireContext| drop(Arc::clone(&token))
 }
@@ -27,7 +27,7 @@ fn parcel(token: &Arc<()>) -> impl FnMut(&FireContext) + Send + 'static + use<> 
 #[test]
 fn a13_a_refused_request_leaves_no_trace_and_comes_back() {
     let policies = PolicyRegistry::new()
-        .set(Affinity::Dispatcher(ELSEWHERE), Policy::DEFAULT.priority(Class::Low));
+        .set(Affinity::Dispatcher(ELSEWHERE), Policy::DEFAULT.priority(TimerPriority::Low));
     let config = SchedulerConfig { quota: 3, capacity: 2, policies, ..SchedulerConfig::DEFAULT };
     let host = Host::new(ClockKind::RealtimeHost, Resolution::TEN_MILLIS);
     let scheduler = host.scheduler(config);
@@ -35,7 +35,7 @@ fn a13_a_refused_request_leaves_no_trace_and_comes_back() {
     let check = |delay, dispatcher, expected: ScheduleErrorKind| {
         let before = picture(&scheduler);
         for form in 0..3 {
-            let f = parcel(&token);
+            let f = delivery(&token);
             let refused = match form {
                 0 => scheduler.schedule_once_fn(delay, dispatcher, f),
                 1 => scheduler.schedule_at_fixed_rate_fn(delay, ms(10), dispatcher, f),
@@ -65,7 +65,7 @@ fn a13_a_refused_request_leaves_no_trace_and_comes_back() {
     let manual = manual(SchedulerConfig { quota: 1, ..SchedulerConfig::DEFAULT });
     manual.scheduler().schedule_once_fn(ms(10), HERE, |_| ()).unwrap();
     let before = picture(manual.scheduler());
-    let refused = manual.scheduler().schedule_once_fn(ms(10), HERE, parcel(&token)).unwrap_err();
+    let refused = manual.scheduler().schedule_once_fn(ms(10), HERE, delivery(&token)).unwrap_err();
     assert_eq!(refused.kind(), ScheduleErrorKind::QuotaExceeded);
     assert_eq!(picture(manual.scheduler()), before);
     assert_eq!(manual.advance(ms(10)), 1);
@@ -84,24 +84,24 @@ fn a18_a_policy_is_found_by_affinity_and_the_most_special_one_holds() {
     let registry = PolicyRegistry::new()
         .set_default(Policy::DEFAULT.burst_threshold(1))
         .set(actor.clone(), Policy::DEFAULT.backlog_limit(4))
-        .set(dispatcher.clone(), priority(Class::High))
-        .set(dispatcher.clone(), priority(Class::Low))
+        .set(dispatcher.clone(), priority(TimerPriority::High))
+        .set(dispatcher.clone(), priority(TimerPriority::Low))
         .set(guardian.clone(), Policy::DEFAULT.catch_up(CatchUp::Folded))
         .set(subsystem.clone(), Policy::DEFAULT.burst_threshold(3));
     let all = [dispatcher, guardian, subsystem, actor];
     assert_eq!(registry.resolve(&[]).burst_threshold, 1);
-    assert_eq!(registry.resolve(&all[..1]), priority(Class::Low), "the last that was set");
+    assert_eq!(registry.resolve(&all[..1]), priority(TimerPriority::Low), "the last that was set");
     assert_eq!(registry.resolve(&all[..2]).catch_up, CatchUp::Folded);
     assert_eq!(registry.resolve(&all[..3]).burst_threshold, 3);
     assert_eq!(registry.resolve(&all).backlog_limit, Some(4));
-    assert_eq!(registry.of_dispatcher(DispatcherId(3)), priority(Class::Low));
+    assert_eq!(registry.of_dispatcher(DispatcherId(3)), priority(TimerPriority::Low));
     assert_eq!(registry.of_dispatcher(DispatcherId(4)).burst_threshold, 1);
 }
 
 /// Public calls take no extra argument: the dispatcher brings the policy along.
 #[test]
 fn a18_a_job_is_treated_by_the_policy_of_its_dispatcher() {
-    let folded = Policy::DEFAULT.catch_up(CatchUp::Folded).priority(Class::High);
+    let folded = Policy::DEFAULT.catch_up(CatchUp::Folded).priority(TimerPriority::High);
     let policies = PolicyRegistry::new().set(Affinity::Dispatcher(ELSEWHERE), folded);
     let host = Host::new(ClockKind::RealtimeHost, Resolution::TEN_MILLIS);
     let scheduler = host.scheduler(SchedulerConfig { policies, ..SchedulerConfig::DEFAULT });
@@ -111,7 +111,7 @@ fn a18_a_job_is_treated_by_the_policy_of_its_dispatcher() {
         scheduler.schedule_at_fixed_rate_fn(ms(10), ms(10), dispatcher, f).unwrap();
     }
     host.clock.advance(ms(30));
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     for work in host.take_work() {
         work.run();
     }
@@ -120,11 +120,11 @@ fn a18_a_job_is_treated_by_the_policy_of_its_dispatcher() {
     let jobs = &scheduler.diagnostics().dump().shards[0].jobs;
     assert_eq!(
         jobs.iter().map(|job| job.priority).collect::<Vec<_>>(),
-        [Class::Normal, Class::High]
+        [TimerPriority::Normal, TimerPriority::High]
     );
 }
 
-/// One shard has one order over all jobs, whoever registers.
+/// One shard has one order over all jobs, whichever thread schedules.
 #[test]
 fn a20_one_shard_is_fifo_over_the_whole_system() {
     assert_eq!(SchedulerConfig::DEFAULT.shards, 1);
@@ -138,7 +138,7 @@ fn a20_one_shard_is_fifo_over_the_whole_system() {
         assert_eq!(job.id().shard, 0);
     }
     host.clock.advance(ms(10));
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     assert_eq!(diary.names(), ["a", "b", "c", "d"]);
 }
 
@@ -160,7 +160,7 @@ fn a20_with_many_shards_each_registering_worker_has_its_order() {
     host.clock.advance(ms(10));
     for (shard, names) in [(2, vec!["d"]), (0, vec!["a", "c"]), (1, vec!["b", "e", "f"])] {
         let before = diary.len();
-        scheduler.turn(shard, 0, usize::MAX);
+        scheduler.poll_shard(shard, 0, usize::MAX);
         assert_eq!(diary.names()[before..], names);
     }
     assert_eq!(scheduler.metrics().executed_total, 6, "metrics are of all shards");
@@ -224,8 +224,8 @@ fn a25_the_log_can_be_in_a_buffer_of_the_callers_and_names_the_executor() {
         scheduler.schedule_once_fn(ms(10), HERE, |_| ()).unwrap();
     }
     host.clock.advance(ms(10));
-    scheduler.turn(0, 7, 1);
-    scheduler.turn(0, 9, 1);
+    scheduler.poll_shard(0, 7, 1);
+    scheduler.poll_shard(0, 9, 1);
     let trace = scheduler.diagnostics().trace();
     let records: Vec<_> =
         trace.records().iter().map(|it| (it.kind, it.job.number, it.executor)).collect();

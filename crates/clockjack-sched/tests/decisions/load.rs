@@ -4,8 +4,8 @@ use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::Ordering::SeqCst;
 
 use clockjack_sched::{
-    Affinity, Class, DispatcherId, Policy, PolicyRegistry, PressureReason, ScheduleErrorKind,
-    Scheduler, SchedulerConfig, Warning,
+    Affinity, DispatcherId, Policy, PolicyRegistry, PressureReason, ScheduleErrorKind, Scheduler,
+    SchedulerConfig, TimerPriority, Warning,
 };
 use clockjack_time::{ClockKind, Resolution, TickSpan};
 
@@ -18,8 +18,8 @@ const HIGH: DispatcherId = DispatcherId(2);
 fn by_class() -> PolicyRegistry {
     let priority = |class| Policy::DEFAULT.priority(class);
     PolicyRegistry::new()
-        .set(Affinity::Dispatcher(ELSEWHERE), priority(Class::Low))
-        .set(Affinity::Dispatcher(HIGH), priority(Class::High))
+        .set(Affinity::Dispatcher(ELSEWHERE), priority(TimerPriority::Low))
+        .set(Affinity::Dispatcher(HIGH), priority(TimerPriority::High))
 }
 
 #[test]
@@ -30,13 +30,13 @@ fn a24_who_is_evicted_is_dropped_soon_and_not_when_something_is_due() {
     let token = Arc::new(());
     let held = Arc::clone(&token);
     let low = scheduler.schedule_once_fn(secs(1800), ELSEWHERE, move |_| drop(held)).unwrap();
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     host.take_calls();
     scheduler.schedule_once_fn(secs(3600), HERE, |_| ()).unwrap();
     assert!(low.is_cancelled());
-    // The job comes after what the runner sleeps for, but there is something to be dropped.
+    // The job comes after the poller wakes by itself, but there is something to drop.
     assert_eq!(host.take_calls(), 1);
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     assert_eq!(Arc::strong_count(&token), 1);
 }
 
@@ -172,7 +172,7 @@ fn a08_a_dispatcher_that_refuses_is_pressure() {
     for (refuses, limit) in [(true, 4), (true, 4), (false, 9)] {
         host.refuses.store(refuses, SeqCst);
         host.clock.advance(ms(10));
-        scheduler.turn(0, 0, usize::MAX);
+        scheduler.poll_shard(0, 0, usize::MAX);
         assert_eq!(scheduler.metrics().quota_limit, limit);
     }
     let told = [true, false].map(|engaged| Warning::BackpressureState { engaged, reason });
@@ -189,7 +189,7 @@ fn a08_a_refusal_of_a_dispatcher_does_not_shut_out_its_jobs_for_ever() {
     assert_eq!(kind(&scheduler, ELSEWHERE), None);
     host.refuses.store(true, SeqCst);
     host.clock.advance(secs(1));
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     host.refuses.store(false, SeqCst);
     assert_eq!(kind(&scheduler, ELSEWHERE), backpressured);
     host.clock.advance(ms(990));
@@ -251,7 +251,15 @@ fn a19_low_goes_first_then_normal_and_what_is_far_too() {
     let mut told: Vec<_> = warnings(&mut stream).iter().filter_map(dropped).collect();
     assert!(told.is_sorted_by_key(|(priority, _)| *priority), "{told:?}");
     told.sort_unstable();
-    assert_eq!(told, [(Class::Low, 2), (Class::Low, 4), (Class::Normal, 1), (Class::Normal, 3)]);
+    assert_eq!(
+        told,
+        [
+            (TimerPriority::Low, 2),
+            (TimerPriority::Low, 4),
+            (TimerPriority::Normal, 1),
+            (TimerPriority::Normal, 3)
+        ]
+    );
     let metrics = scheduler.metrics();
     assert_eq!((metrics.dropped_total, metrics.cancelled_total), (4, 4));
     assert_eq!((metrics.active_total, metrics.periodic_total), (4, 0));

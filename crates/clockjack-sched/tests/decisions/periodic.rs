@@ -4,7 +4,7 @@ use alloc::{vec, vec::Vec};
 use core::{sync::atomic::Ordering::SeqCst, time::Duration};
 
 use clockjack_sched::{
-    BatchMode, CatchUp, Delivery, EventKinds, ExecutionBatch, FireContext, Hub, JobSpec, JobState,
+    BatchMode, Bus, CatchUp, Delivery, EventKinds, ExecutionBatch, FireContext, JobSpec, JobState,
     JobTable, Policy, PolicyRegistry, PressureReason, SchedulerConfig, Warning,
 };
 use clockjack_time::{ClockKind, GrowingWheel, Resolution, Tick, TimerInstant, WheelConfig};
@@ -70,7 +70,7 @@ fn a21_a_periodic_job_does_not_die_when_its_run_is_dropped() {
     let once = scheduler.schedule_once_fn(ms(10), ELSEWHERE, diary.writer("once")).unwrap();
     let turn = || {
         host.clock.advance(ms(10));
-        scheduler.turn(0, 0, usize::MAX);
+        scheduler.poll_shard(0, 0, usize::MAX);
         host.take_work()
     };
     drop(turn());
@@ -93,7 +93,7 @@ fn a21_a_periodic_job_does_not_die_when_its_run_is_dropped() {
     assert!(heard.contains(&Warning::BackpressureState { engaged: true, reason }));
 }
 
-/// What comes due by a leap is folded, however many looks at the wheel it takes.
+/// Runs that become due by a clock jump are folded, however many advances of the wheel it takes.
 #[test]
 fn a23_a_leap_is_folded_beyond_the_budget_of_one_look() {
     let manual = plain();
@@ -124,7 +124,7 @@ fn a23_a_leap_that_meets_a_late_scheduler_is_told() {
         scheduler.schedule_once_fn(ms(10), HERE, f).unwrap();
     }
     scheduler.schedule_at_fixed_rate_fn(ms(10), secs(1), HERE, diary.writer("job")).unwrap();
-    // Two seconds late, which is told; and then the first handler takes an hour.
+    // Two seconds late, which is reported; and then the first handler takes an hour.
     manual.clock().advance(secs(2));
     manual.run_due();
     assert_eq!(diary.runs(), [1, 1], "what was due when the hour began");
@@ -153,7 +153,7 @@ fn a23_a_leap_is_known_by_its_own_limit() {
     }
 }
 
-/// As far behind as the threshold is silent, one more is told, in both ways to catch up.
+/// No warning at the threshold, and one for one missed run more, in both ways to catch up.
 #[test]
 fn a02_missed_runs_come_one_by_one_or_folded_and_a_burst_is_told() {
     for catch_up in [CatchUp::Individually, CatchUp::Folded] {
@@ -207,7 +207,7 @@ fn a02_batches_say_what_a_call_stands_for() {
 fn a02_a_burst_is_told_once_until_it_is_caught_up_with() {
     let mut wheel = GrowingWheel::new(WheelConfig::DEFAULT);
     let mut jobs = JobTable::new(&SchedulerConfig::DEFAULT, 0, ClockKind::Deterministic);
-    let mut stream = Hub::subscribe(jobs.hub(), EventKinds::WARNING, 64).unwrap();
+    let mut stream = Bus::subscribe(jobs.bus(), EventKinds::WARNING, 64).unwrap();
     let spec = JobSpec::fixed_rate(ms(10), ms(10)).policy(Policy::DEFAULT.burst_threshold(3));
     let job = jobs.schedule(&mut wheel, at(0), spec, ()).unwrap();
     // It runs from tick 1 to tick 9; then each run takes a tick, so it hovers; then none does.
@@ -332,7 +332,7 @@ fn a21_what_comes_due_while_a_run_is_out_is_counted() {
     let mut out = Vec::new();
     for _ in 0..5 {
         host.clock.advance(ms(10));
-        scheduler.turn(0, 0, usize::MAX);
+        scheduler.poll_shard(0, 0, usize::MAX);
         out.extend(host.take_work());
     }
     assert_eq!(out.len(), 1);
@@ -340,7 +340,7 @@ fn a21_what_comes_due_while_a_run_is_out_is_counted() {
     host.take_calls();
     out.remove(0).run();
     assert_eq!(host.take_calls(), 1, "the rest is due at once");
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     for work in host.take_work() {
         work.run();
     }

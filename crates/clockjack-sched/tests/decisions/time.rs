@@ -171,9 +171,9 @@ fn a07_nothing_fires_early_and_lateness_is_reported() {
     };
     scheduler.schedule_once_fn(ms(20), HERE, f).unwrap();
     host.clock.advance(ms(22));
-    assert_eq!(scheduler.turn(0, 0, usize::MAX).ran, 0, "29 ms are not 30");
+    assert_eq!(scheduler.poll_shard(0, 0, usize::MAX).ran, 0, "29 ms are not 30");
     host.clock.advance(ms(6));
-    assert_eq!(scheduler.turn(0, 0, usize::MAX).ran, 1);
+    assert_eq!(scheduler.poll_shard(0, 0, usize::MAX).ran, 1);
     assert_eq!(diary.len(), 1);
     let lateness = scheduler.metrics().lateness;
     assert_eq!(lateness.count, 1);
@@ -214,7 +214,7 @@ fn drifts(warnings: &[Warning]) -> Vec<(Duration, Duration, u32)> {
     warnings.iter().filter_map(drift).collect()
 }
 
-/// Fires `n` one-shots, each `late` after it was due, and gives the drifts that are told.
+/// Fires `n` one-shots, each `late` after it was due, and returns the reported drifts.
 fn fire_late(late: &[u64], jitter: Duration) -> Vec<(Duration, Duration, u32)> {
     let host = Host::new(ClockKind::RealtimeHost, Resolution::from_nanos(100_000).unwrap());
     let scheduler = host.scheduler(SchedulerConfig::DEFAULT);
@@ -223,7 +223,7 @@ fn fire_late(late: &[u64], jitter: Duration) -> Vec<(Duration, Duration, u32)> {
     for late_us in late {
         scheduler.schedule_once_fn(ms(10), HERE, |_| ()).unwrap();
         host.clock.advance(ms(10) + Duration::from_micros(*late_us));
-        assert_eq!(scheduler.turn(0, 0, usize::MAX).ran, 1);
+        assert_eq!(scheduler.poll_shard(0, 0, usize::MAX).ran, 1);
         // To the next edge, so that the delay is counted from there.
         let into = host.clock.now().tick().get() % 100;
         host.clock.advance(Duration::from_micros(100 * (100 - into)));

@@ -10,7 +10,7 @@ use std::{
     thread::{self, Thread},
 };
 
-use clockjack_sched::{Fallback, FallbackClock, RunnerLoop, Scheduler};
+use clockjack_sched::{Failover, FailoverClock, RunnerLoop, Scheduler};
 use clockjack_time::{InterruptDriver, ManualClock, MonotonicClock, Resolution};
 
 use crate::support::{DEFAULT, MILLIS, leak, ms};
@@ -109,13 +109,13 @@ fn threads_that_schedule_and_cancel_beside_the_loop_lose_nothing() {
 }
 
 #[test]
-fn readers_of_a_fallback_clock_see_it_neither_go_back_nor_run_ahead() {
+fn readers_of_a_failover_clock_see_it_neither_go_back_nor_run_ahead() {
     let driver = leak(InterruptDriver::new(Resolution::MILLI));
     let reference = leak(ManualClock::new(Resolution::MILLI));
-    let clock = leak(FallbackClock::new(driver, reference));
+    let clock = leak(FailoverClock::new(driver, reference));
     let started = RunnerLoop::start(MILLIS, clock, driver, Waker::noop().clone());
     let mut runner = started.expect("a fresh driver");
-    runner.watch(Fallback::UseReference(clock)).expect("the first watch");
+    runner.watch(Failover::UseReference(clock)).expect("the first watch");
     let is_over = AtomicBool::new(false);
     let read = || {
         let mut last = 0;

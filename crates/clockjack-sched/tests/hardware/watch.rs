@@ -1,4 +1,4 @@
-//! A driver that falls silent, and a clock that goes on without it.
+//! A driver that supplies no ticks, and a clock that advances without it.
 
 use alloc::sync::Arc;
 use core::{
@@ -7,7 +7,7 @@ use core::{
     time::Duration,
 };
 
-use clockjack_sched::{DriverWatch, Fallback, FallbackClock, RunnerLoop, SchedulerConfig, Warning};
+use clockjack_sched::{DriverWatch, Failover, FailoverClock, RunnerLoop, SchedulerConfig, Warning};
 use clockjack_time::{InterruptDriver, ManualClock, MonotonicClock, Resolution};
 use proptest::{collection, prelude::*};
 
@@ -17,7 +17,7 @@ use crate::support::{MILLIS, interrupts, leak, ms, next_warning, once, warnings}
 struct Board {
     driver: &'static InterruptDriver,
     reference: &'static ManualClock,
-    clock: &'static FallbackClock,
+    clock: &'static FailoverClock,
     runner: RunnerLoop,
     /// Interrupts that a mask holds back.
     held: u64,
@@ -37,12 +37,12 @@ impl Board {
     fn new(is_used: bool, reference: Resolution) -> Self {
         let driver = leak(InterruptDriver::new(Resolution::MILLI));
         let reference = leak(ManualClock::new(reference));
-        let clock = leak(FallbackClock::new(driver, reference));
-        let config = SchedulerConfig { driver_silence: ms(100), ..MILLIS };
+        let clock = leak(FailoverClock::new(driver, reference));
+        let config = SchedulerConfig { driver_timeout: ms(100), ..MILLIS };
         let started = RunnerLoop::start(config, clock, driver, Waker::noop().clone());
         let mut runner = started.expect("a fresh driver");
         let fallback =
-            if is_used { Fallback::UseReference(clock) } else { Fallback::ReportOnly(reference) };
+            if is_used { Failover::UseReference(clock) } else { Failover::ReportOnly(reference) };
         runner.watch(fallback).expect("the first watch");
         Self { driver, reference, clock, runner, held: 0 }
     }
@@ -138,10 +138,10 @@ fn a_stopped_driver_is_not_called_silent() {
 fn a_silence_that_is_shorter_than_two_ticks_is_none() {
     let driver = leak(InterruptDriver::new(Resolution::TEN_MILLIS));
     let reference = leak(ManualClock::new(Resolution::MILLI));
-    let config = SchedulerConfig { driver_silence: Duration::ZERO, ..SchedulerConfig::DEFAULT };
+    let config = SchedulerConfig { driver_timeout: Duration::ZERO, ..SchedulerConfig::DEFAULT };
     let started = RunnerLoop::start(config, driver, driver, Waker::noop().clone());
     let mut runner = started.expect("a fresh driver");
-    runner.watch(Fallback::ReportOnly(reference)).expect("no clock is steered");
+    runner.watch(Failover::ReportOnly(reference)).expect("no clock is steered");
     let mut told = warnings(&runner);
     for _ in 0..21 {
         reference.advance(ms(1));
@@ -207,29 +207,29 @@ fn a_clock_that_runs_by_itself_needs_no_reference() {
     // The interrupt is gone, and the counter behind it is not.
     let counter = leak(ManualClock::new(Resolution::MILLI));
     let reference = leak(ManualClock::new(Resolution::MILLI));
-    let clock = leak(FallbackClock::new(counter, reference));
-    let mut watch = DriverWatch::new(ms(100), Fallback::UseReference(clock)).expect("the first");
+    let clock = leak(FailoverClock::new(counter, reference));
+    let mut watch = DriverWatch::new(ms(100), Failover::UseReference(clock)).expect("the first");
     for _ in 0..20 {
         counter.advance(ms(9));
         reference.advance(ms(10));
         watch.observe(0);
-        assert!(!watch.is_fallen_back());
+        assert!(!watch.is_failed_over());
     }
-    assert!(watch.is_silent());
-    assert_eq!((watch.silences(), clock.now().ticks), (1, 180));
+    assert!(watch.has_timed_out());
+    assert_eq!((watch.timeouts(), clock.now().ticks), (1, 180));
 }
 
 #[test]
 fn a_clock_has_one_watch_at_a_time_and_the_next_goes_on_where_it_stood() {
     let mut board = Board::new(true, Resolution::MILLI);
-    let second = DriverWatch::new(ms(100), Fallback::UseReference(board.clock));
+    let second = DriverWatch::new(ms(100), Failover::UseReference(board.clock));
     let error = second.expect_err("there is one");
-    assert!(error.is_watched() && error.to_string().contains("another watch"), "{error}");
+    assert!(error.is_watched() && error.to_string().contains("already has a watch"), "{error}");
     board.run_ms(500, IsLost);
     let before = board.now();
     drop(board.runner);
-    let mut watch = DriverWatch::new(ms(100), Fallback::UseReference(board.clock)).expect("free");
-    assert!(watch.is_fallen_back());
+    let mut watch = DriverWatch::new(ms(100), Failover::UseReference(board.clock)).expect("free");
+    assert!(watch.is_failed_over());
     board.reference.advance(ms(50));
     watch.observe(0);
     assert_eq!(board.clock.now().ticks, before + 50);

@@ -1,7 +1,7 @@
 //! The protocol of `shard.md`, through a whole scheduler.
 //!
 //! The law: of each job that was accepted, either it ran or a cancel of it said true, once; what
-//! was refused came back; and in the end no slot, no credit and no payload is left. loom itself
+//! was refused came back; and in the end no slot, no permit and no payload is left. loom itself
 //! reports two threads that touch a table or a slot at a time.
 
 use alloc::{sync::Arc, vec::Vec};
@@ -18,7 +18,7 @@ use clockjack_sched::{
 use clockjack_time::{Resolution, Tick};
 use loom::thread;
 
-use crate::{host::Host, told::Told};
+use crate::{counting_task::CountingTask, host::Host};
 
 const D: DispatcherId = DispatcherId::DEFAULT;
 
@@ -73,7 +73,7 @@ impl World {
     }
 
     pub(crate) fn turn(&self) -> Option<Tick> {
-        let turn = self.scheduler.turn(0, 0, 100);
+        let turn = self.scheduler.poll_shard(0, 0, 100);
         assert!(!turn.is_more, "a hundred runs are more than there are jobs");
         turn.next_wake
     }
@@ -94,7 +94,7 @@ impl World {
     fn settle(self) {
         self.turn();
         let left = held(&self.scheduler);
-        let nothing = Held { slots: 0, credits: 0, garbage: 0, notes: 0, ..left };
+        let nothing = Held { slots: 0, permits: 0, due: 0, remote_ops: 0, ..left };
         assert_eq!(left, nothing, "something is left");
         let metrics = self.scheduler.metrics();
         assert_eq!(metrics.active_total, 0, "a job lives on");
@@ -262,7 +262,8 @@ fn a_post_against_the_close_and_a_lease_between_them_is_exact() {
     });
 }
 
-/// A runner that was to wake early, and for nothing by now, retires; a post against that.
+/// A poller that was to wake early, and now has no reason to, goes to sleep concurrently with a
+/// remote schedule.
 fn retire_against_a_post(world: &World, later: Option<u64>) {
     let early = world.once(3).expect("open");
     let late = later.map(|delay| world.once(delay).expect("open"));
@@ -416,7 +417,7 @@ fn a_one_shot_that_is_due_at_the_close_runs_once() {
 fn a_task_is_told_of_its_cancel_once_and_does_not_run() {
     model(|world| {
         let told = Arc::new(AtomicU32::new(0));
-        let task = Told { ran: world.ran.clone(), told: told.clone() };
+        let task = CountingTask { ran: world.ran.clone(), told: told.clone() };
         let job = world.scheduler.schedule_once_task(ticks(2), D, task).expect("open");
         world.at(2);
         let canceller = world.spawn(move |_| u32::from(job.cancel()));

@@ -1,10 +1,13 @@
-//! Purses and a direct taker on one quota, and pressure that comes in between. A block is 2 here.
+//! Permit caches and a direct taker on one quota, and pressure that comes in between. A block is 2
+//! here.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use clockjack_sched::{Class::Normal, PressureLink, PressureReason::Host, Purse, Quota};
-use clockjack_sync::Counted;
+use clockjack_sched::{
+    BackpressureLink, PermitCache, PressureReason::Host, Quota, TimerPriority::Normal,
+};
+use clockjack_sync::Arc as SyncArc;
 use loom::thread;
 
 /// Counts what lives, and the most that ever did. Plain counters: they order nothing in the model.
@@ -27,38 +30,38 @@ impl Ghost {
 }
 
 /// Takes so often, gives back what it got, and settles.
-fn use_purse(quota: &Quota, ghost: &Ghost, takes: usize) {
-    let mut purse = Purse::new(2);
+fn use_permit_cache(quota: &Quota, ghost: &Ghost, takes: usize) {
+    let mut permits = PermitCache::new(2);
     let mut live = 0;
     for _ in 0..takes {
-        if purse.take(quota, Normal).is_ok() {
+        if permits.acquire(quota, Normal).is_ok() {
             ghost.born();
             live += 1;
         }
     }
     for _ in 0..live {
         ghost.dies();
-        purse.give_back(quota);
+        permits.release(quota);
     }
-    purse.settle(quota);
+    permits.flush(quota);
 }
 
 #[test]
-fn two_purses_and_a_direct_taker_never_exceed_the_limit_and_nothing_leaks() {
+fn two_permit_caches_and_a_direct_taker_never_exceed_the_limit_and_nothing_leaks() {
     loom::model(|| {
-        let quota = Counted::new(Quota::new(3, 1));
+        let quota = SyncArc::new(Quota::new(3, 1));
         let ghost = Ghost::default();
         let users = [1, 2].map(|takes| {
             let (quota, ghost) = (quota.clone(), ghost.clone());
-            thread::spawn(move || use_purse(&quota, &ghost, takes))
+            thread::spawn(move || use_permit_cache(&quota, &ghost, takes))
         });
         let (other, seen) = (quota.clone(), ghost.clone());
         let direct = thread::spawn(move || {
-            if other.take_one(Normal).is_ok() {
+            if other.acquire_one(Normal).is_ok() {
                 seen.born();
-                assert!(other.live_at_most() <= 3);
+                assert!(other.granted() <= 3);
                 seen.dies();
-                other.give_one();
+                other.release_one();
             }
         });
         for user in users {
@@ -66,32 +69,33 @@ fn two_purses_and_a_direct_taker_never_exceed_the_limit_and_nothing_leaks() {
         }
         direct.join().unwrap();
         assert!(ghost.most() <= 3, "{} lived", ghost.most());
-        assert_eq!(quota.live_at_most(), 0);
+        assert_eq!(quota.granted(), 0);
     });
 }
 
 #[test]
 fn once_pressed_nothing_is_granted_beyond_the_smaller_limit() {
     loom::model(|| {
-        let quota = Counted::new(Quota::new(4, 1));
+        let quota = SyncArc::new(Quota::new(4, 1));
         let takers = [(); 2].map(|()| {
             let quota = quota.clone();
             thread::spawn(move || {
-                let mut purse = Purse::new(2);
-                let taken = usize::from(purse.take(&quota, Normal).is_ok());
-                (taken, purse)
+                let mut permits = PermitCache::new(2);
+                let taken = usize::from(permits.acquire(&quota, Normal).is_ok());
+                (taken, permits)
             })
         });
         let other = quota.clone();
         let presser = thread::spawn(move || {
-            assert!(PressureLink::new(other.clone()).engage(Host).is_some());
-            other.live_at_most()
+            assert!(BackpressureLink::new(other.clone()).engage(Host).is_some());
+            other.granted()
         });
         let ends = takers.map(|taker| taker.join().unwrap());
         let at_press = presser.join().unwrap();
-        let granted = quota.live_at_most();
+        let granted = quota.granted();
         assert!(granted <= at_press.max(1), "{granted} granted, {at_press} when pressed");
-        let accounted: usize = ends.iter().map(|(taken, purse)| taken + purse.unspent()).sum();
+        let accounted: usize =
+            ends.iter().map(|(taken, permits)| taken + permits.available()).sum();
         assert_eq!(granted, accounted);
     });
 }
@@ -99,11 +103,13 @@ fn once_pressed_nothing_is_granted_beyond_the_smaller_limit() {
 #[test]
 fn one_of_two_refused_threads_has_news() {
     loom::model(|| {
-        let quota = Counted::new(Quota::new(1, 1));
-        quota.take_one(Normal).unwrap();
+        let quota = SyncArc::new(Quota::new(1, 1));
+        quota.acquire_one(Normal).unwrap();
         let threads = [(); 2].map(|()| {
             let quota = quota.clone();
-            thread::spawn(move || quota.take_one(Normal).is_err() && quota.refusal_is_news())
+            thread::spawn(move || {
+                quota.acquire_one(Normal).is_err() && quota.should_report_refusal()
+            })
         });
         let news = threads.map(|thread| thread.join().unwrap());
         assert_eq!(news.iter().filter(|is_news| **is_news).count(), 1);
@@ -113,9 +119,9 @@ fn one_of_two_refused_threads_has_news() {
 #[test]
 fn changes_of_pressure_alternate_and_none_is_left_over() {
     loom::model(|| {
-        let quota = Counted::new(Quota::new(2, 1));
+        let quota = SyncArc::new(Quota::new(2, 1));
         let threads = [(); 2].map(|()| {
-            let link = PressureLink::new(quota.clone());
+            let link = BackpressureLink::new(quota.clone());
             thread::spawn(move || {
                 let began = link.engage(Host).is_some();
                 let ended = link.release(Host).is_some();
@@ -127,6 +133,6 @@ fn changes_of_pressure_alternate_and_none_is_left_over() {
         let ended: usize = changes.iter().map(|(_, ended)| ended).sum();
         assert!(began >= 1);
         assert_eq!(began, ended);
-        assert!(!quota.is_pressed());
+        assert!(!quota.is_under_pressure());
     });
 }

@@ -6,32 +6,32 @@ use core::task::{Context, Poll, Waker};
 
 use clockjack_sched::{
     JobNumber, Warning,
-    stream::{DiagnosticEvent, EventKinds, Hub, Subscription},
+    stream::{Bus, DiagnosticEvent, EventKinds, Subscription},
 };
-use clockjack_sync::Counted;
+use clockjack_sync::Arc as SyncArc;
 use clockjack_time::Tick;
 use loom::thread::{self, JoinHandle, Thread};
 
 use crate::model_within;
 
-fn hub() -> Counted<Hub> {
-    Counted::new(Hub::new())
+fn bus() -> SyncArc<Bus> {
+    SyncArc::new(Bus::new())
 }
 
-fn subscribe(hub: &Counted<Hub>, capacity: usize) -> Subscription {
-    Hub::subscribe(hub, EventKinds::ALL, capacity).unwrap()
+fn subscribe(bus: &SyncArc<Bus>, capacity: usize) -> Subscription {
+    Bus::subscribe(bus, EventKinds::ALL, capacity).unwrap()
 }
 
 fn event(n: u64) -> DiagnosticEvent {
     DiagnosticEvent::Cancelled { job: JobNumber { shard: 0, number: n }, at: Tick::new(n) }
 }
 
-/// Publishes an event and rings, as a holder of a lease does before and after its end.
-fn publisher(hub: &Counted<Hub>, n: u64) -> JoinHandle<()> {
-    let hub = hub.clone();
+/// Publishes an event under a guard, and wakes the readers after releasing it.
+fn publisher(bus: &SyncArc<Bus>, n: u64) -> JoinHandle<()> {
+    let bus = bus.clone();
     thread::spawn(move || {
-        hub.publish(event(n));
-        hub.ring();
+        bus.publish(event(n));
+        bus.wake_readers();
     })
 }
 
@@ -77,20 +77,20 @@ fn count(event: &DiagnosticEvent) -> u64 {
 #[test]
 fn a_subscription_that_goes_under_a_publisher_leaves_a_slot_that_serves_again() {
     model_within(3, || {
-        let hub = hub();
-        let mut going = subscribe(&hub, 1);
+        let bus = bus();
+        let mut going = subscribe(&bus, 1);
         let bell = Arc::new(Mute);
         let waker = Waker::from(Arc::clone(&bell));
         assert_eq!(going.poll_next(&mut Context::from_waker(&waker)), Poll::Pending);
         drop(waker);
-        let publisher = publisher(&hub, 1);
+        let publisher = publisher(&bus, 1);
         let leaver = thread::spawn(move || drop(going));
         publisher.join().unwrap();
         leaver.join().unwrap();
-        assert!(!hub.wants(EventKinds::ALL));
+        assert!(!bus.wants(EventKinds::ALL));
         assert_eq!(Arc::strong_count(&bell), 1, "a waker outlives its subscription");
-        let (mut one, mut two) = (subscribe(&hub, 1), subscribe(&hub, 1));
-        hub.publish(event(2));
+        let (mut one, mut two) = (subscribe(&bus, 1), subscribe(&bus, 1));
+        bus.publish(event(2));
         assert_eq!((one.try_next(), one.try_next()), (Some(event(2)), None));
         assert_eq!((two.try_next(), two.try_next()), (Some(event(2)), None));
     });
@@ -99,11 +99,11 @@ fn a_subscription_that_goes_under_a_publisher_leaves_a_slot_that_serves_again() 
 #[test]
 fn a_subscription_that_comes_under_a_publisher_sees_the_event_or_not() {
     model_within(3, || {
-        let hub = hub();
-        // Somebody else listens, so that the publisher looks at the slots.
-        let mut other = subscribe(&hub, 1);
-        let publisher = publisher(&hub, 1);
-        let coming = hub.clone();
+        let bus = bus();
+        // There is another subscriber, so that the publisher reads the slots.
+        let mut other = subscribe(&bus, 1);
+        let publisher = publisher(&bus, 1);
+        let coming = bus.clone();
         let comer = thread::spawn(move || {
             let mut reader = subscribe(&coming, 1);
             let seen = reader.try_next();
@@ -118,13 +118,13 @@ fn a_subscription_that_comes_under_a_publisher_sees_the_event_or_not() {
 #[test]
 fn whoever_takes_a_slot_over_gets_only_what_it_wants_itself() {
     model_within(3, || {
-        let hub = hub();
-        let going = subscribe(&hub, 1);
-        let publisher = publisher(&hub, 1);
-        let taking = hub.clone();
+        let bus = bus();
+        let going = subscribe(&bus, 1);
+        let publisher = publisher(&bus, 1);
+        let taking = bus.clone();
         let taker = thread::spawn(move || {
             drop(going);
-            Hub::subscribe(&taking, EventKinds::FIRE, 1).unwrap()
+            Bus::subscribe(&taking, EventKinds::FIRE, 1).unwrap()
         });
         publisher.join().unwrap();
         let mut reader = taker.join().unwrap();
@@ -135,11 +135,11 @@ fn whoever_takes_a_slot_over_gets_only_what_it_wants_itself() {
 #[test]
 fn a_reader_that_waits_is_woken_whoever_rings() {
     model_within(2, || {
-        let hub = hub();
-        let mut reader = subscribe(&hub, 1);
-        let publisher = publisher(&hub, 1);
-        let ringing = hub.clone();
-        let ringer = thread::spawn(move || ringing.ring());
+        let bus = bus();
+        let mut reader = subscribe(&bus, 1);
+        let publisher = publisher(&bus, 1);
+        let ringing = bus.clone();
+        let ringer = thread::spawn(move || ringing.wake_readers());
         let waiter = thread::spawn(move || assert_eq!(wait(&mut reader), Some(event(1))));
         publisher.join().unwrap();
         ringer.join().unwrap();
@@ -150,9 +150,9 @@ fn a_reader_that_waits_is_woken_whoever_rings() {
 #[test]
 fn what_is_read_and_what_is_told_as_lost_is_what_was_published() {
     model_within(2, || {
-        let hub = hub();
-        let mut reader = subscribe(&hub, 1);
-        let publishers = [publisher(&hub, 1), publisher(&hub, 2)];
+        let bus = bus();
+        let mut reader = subscribe(&bus, 1);
+        let publishers = [publisher(&bus, 1), publisher(&bus, 2)];
         let taker = thread::spawn(move || {
             let n_told = reader.try_next().as_ref().map_or(0, count);
             (reader, n_told)
@@ -169,14 +169,14 @@ fn what_is_read_and_what_is_told_as_lost_is_what_was_published() {
 #[test]
 fn a_subscription_that_comes_under_a_close_ends() {
     model_within(3, || {
-        let hub = hub();
-        let closing = hub.clone();
+        let bus = bus();
+        let closing = bus.clone();
         let closer = thread::spawn(move || {
             closing.close();
-            closing.ring();
+            closing.wake_readers();
         });
         let waiter = thread::spawn(move || {
-            let mut reader = subscribe(&hub, 1);
+            let mut reader = subscribe(&bus, 1);
             assert_eq!(wait(&mut reader), None);
         });
         closer.join().unwrap();

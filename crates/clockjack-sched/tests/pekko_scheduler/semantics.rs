@@ -1,4 +1,4 @@
-//! What a scheduler that is triggered explicitly promises beside its lines: a test a clause.
+//! What a scheduler that is triggered explicitly promises besides its lines: one test per clause.
 
 use std::{sync::mpsc, thread};
 
@@ -109,7 +109,7 @@ fn a_failing_job_is_not_rescheduled() {
 fn fixed_rate_periods_advance_from_the_nominal_deadline() {
     let bench = Bench::new();
     let rate = bench.every(Mode::FixedRate, ms(100), ms(100), ms(0));
-    // Nobody looks until 270 ms, so two runs are late; the third is on time again.
+    // There is no poll until 270 ms, so two runs are late; the third is on time again.
     bench.clock().advance(ms(270));
     assert_eq!(bench.run_due(), 2);
     bench.advance(ms(30));

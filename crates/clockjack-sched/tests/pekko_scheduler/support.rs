@@ -20,7 +20,7 @@ pub(crate) const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-/// A scheduler with a hand on its clock. Its jobs may hold the runner, so it is closed in the end.
+/// A scheduler with a manual clock. Its jobs may own the runner, so it is closed at the end.
 pub(crate) struct Bench(ManualRunner);
 
 impl Bench {
@@ -35,7 +35,7 @@ impl Bench {
     }
 
     pub(crate) fn with(config: SchedulerConfig) -> Self {
-        Self(ManualRunner::with_guard(config, guard).expect("it is not for production"))
+        Self(ManualRunner::with_catch_unwind(config, guard).expect("it is not for production"))
     }
 
     pub(crate) fn runner(&self) -> ManualRunner {
@@ -52,7 +52,7 @@ impl Bench {
         diagnostics.subscribe(EventKinds::WARNING, 64).expect("it is the first")
     }
 
-    /// A job that notes its runs, each of which takes `body`.
+    /// A job that records its runs, each of which takes `body`.
     pub(crate) fn every(
         &self,
         mode: Mode,
@@ -69,7 +69,7 @@ impl Bench {
         Job { handle, runs }
     }
 
-    /// A one-shot that notes its run.
+    /// A one-shot that records its run.
     pub(crate) fn once(&self, delay: Duration) -> Job {
         let (runs, runner) = (Runs::default(), self.runner());
         let noted = runs.clone();
@@ -157,7 +157,7 @@ impl Runs {
     }
 }
 
-/// A task that notes when it ran, and when it was told of its cancel.
+/// A task that records when it ran, and when it was notified of its cancel.
 pub(crate) struct Notified {
     pub(crate) runner: ManualRunner,
     pub(crate) runs: Runs,

@@ -12,8 +12,8 @@ use crate::{
     subject::Subject,
 };
 
-/// So many jobs live at the most that a turn looks at all that are due at once: then the order of
-/// runs that are behind is that of the model, too.
+/// There are at most so many live jobs that one poll handles all due ones at once: then the order
+/// of runs that are behind is that of the model, too.
 const LIVE_MAX: usize = 40;
 
 #[derive(Clone, Copy, Debug)]

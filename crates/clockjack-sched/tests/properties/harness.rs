@@ -21,7 +21,7 @@ fn harness() -> SchedulerHarness {
 fn text(harness: &SchedulerHarness) -> String {
     let mut text = String::new();
     for record in harness.trace().records() {
-        writeln!(text, "{record:?}").expect("a string takes everything");
+        writeln!(text, "{record:?}").expect("writing to a string cannot fail");
     }
     text
 }

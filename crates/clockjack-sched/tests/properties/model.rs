@@ -93,7 +93,7 @@ impl Model {
         self.jobs.iter().map(|job| job.state)
     }
 
-    /// By whoever is not in a handler: a job without delay runs at once.
+    /// By a caller outside of a handler: a job without delay runs at once.
     pub(crate) fn schedule(&mut self, wish: Wish) {
         self.accept(wish);
         if wish.delay == 0 {

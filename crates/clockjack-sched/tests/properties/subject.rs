@@ -23,7 +23,7 @@ fn ticks(n: u64) -> Duration {
     Resolution::TEN_MILLIS.duration(TickSpan::new(n))
 }
 
-/// A host of one thread with several shards, which registers where it is told to.
+/// A host of one thread with several shards, which schedules in the shard that the test chooses.
 struct ShardedHost {
     clock: Arc<ManualClock>,
     shard: Arc<AtomicUsize>,
@@ -46,7 +46,7 @@ impl SchedulerHost for ShardedHost {
         self.shard.load(Ordering::Relaxed)
     }
 
-    fn call_runner(&self, _shard: usize) {}
+    fn wake_poller(&self, _shard: usize) {}
 }
 
 #[derive(Clone)]
@@ -125,7 +125,7 @@ impl Subject {
     pub(crate) fn run(&self, shard: usize) {
         match &self.drive {
             Drive::Runner(runner) => drop(runner.run_due()),
-            Drive::Sharded { scheduler, .. } => drop(scheduler.turn(shard, 0, usize::MAX)),
+            Drive::Sharded { scheduler, .. } => drop(scheduler.poll_shard(shard, 0, usize::MAX)),
         }
     }
 

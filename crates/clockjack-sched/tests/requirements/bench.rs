@@ -15,8 +15,9 @@ use std::{
 };
 
 use clockjack_sched::{
-    DiagnosticEvent, DispatcherId, EventKinds, FireContext, HandlerError, ManualRunner, Scheduler,
-    SchedulerConfig, SchedulerHost, SchedulerMetrics, Subscription, Warning, Work,
+    DiagnosticEvent, DispatchedRun, DispatcherId, EventKinds, FireContext, HandlerError,
+    ManualRunner, Scheduler, SchedulerConfig, SchedulerHost, SchedulerMetrics, Subscription,
+    Warning,
 };
 use clockjack_time::{ClockKind, ManualClock, MonotonicClock as _, Resolution, TimerInstant};
 
@@ -35,7 +36,7 @@ pub(crate) const fn secs(secs: u64) -> Duration {
 
 /// A scheduler in virtual time, with ticks of 10 ms unless `config` says otherwise.
 pub(crate) fn manual(config: SchedulerConfig) -> ManualRunner {
-    ManualRunner::with_guard(config, guard).expect("not for production, and with shards")
+    ManualRunner::with_catch_unwind(config, guard).expect("not for production, and with shards")
 }
 
 pub(crate) fn plain() -> ManualRunner {
@@ -54,7 +55,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What ran: the name of the job, the tick that it was told, and how many runs that stood for.
+/// What ran: the name of the job, the tick of its context, and how many runs it represents.
 pub(crate) type Entry = (&'static str, u64, u32);
 
 /// What ran, in order.
@@ -67,7 +68,7 @@ impl Diary {
         lock(&self.0).push((name, tick, fire.batch().runs.get()));
     }
 
-    /// A handler that notes when it runs.
+    /// A handler that records when it runs.
     pub(crate) fn writer(
         &self,
         name: &'static str,
@@ -132,10 +133,10 @@ pub(crate) struct Parts {
     kind: ClockKind,
     /// The shard that registers next.
     pub(crate) shard: AtomicUsize,
-    /// How often somebody was asked to take a turn.
+    /// How often the poller was woken.
     calls: AtomicUsize,
     pub(crate) refuses: AtomicBool,
-    work: Mutex<Vec<Work>>,
+    work: Mutex<Vec<DispatchedRun>>,
     pub(crate) stopped: AtomicUsize,
 }
 
@@ -157,7 +158,7 @@ impl Host {
     }
 
     /// What was dispatched since the last time.
-    pub(crate) fn take_work(&self) -> Vec<Work> {
+    pub(crate) fn take_work(&self) -> Vec<DispatchedRun> {
         core::mem::take(&mut *lock(&self.0.work))
     }
 
@@ -191,11 +192,11 @@ impl SchedulerHost for Host {
         self.0.shard.load(Relaxed)
     }
 
-    fn call_runner(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize) {
         self.0.calls.fetch_add(1, SeqCst);
     }
 
-    fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
         guard(call)
     }
 
@@ -203,7 +204,11 @@ impl SchedulerHost for Host {
         dispatcher <= DispatcherId(2)
     }
 
-    fn dispatch(&self, _dispatcher: DispatcherId, work: Work) -> Result<(), Work> {
+    fn dispatch(
+        &self,
+        _dispatcher: DispatcherId,
+        work: DispatchedRun,
+    ) -> Result<(), DispatchedRun> {
         if self.0.refuses.load(SeqCst) {
             return Err(work);
         }

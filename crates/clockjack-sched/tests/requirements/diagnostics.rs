@@ -12,8 +12,9 @@ use core::{
 };
 
 use clockjack_sched::{
-    BatchMode, Class, DiagnosticEvent, DumpFormat, EventKinds, FireContext, JobNumber, LogKind,
+    BatchMode, DiagnosticEvent, DumpFormat, EventKinds, FireContext, JobNumber, LogKind,
     ManualRunner, Policy, PolicyRegistry, RunnerMode, ScheduleErrorKind, SchedulerConfig,
+    TimerPriority,
 };
 use clockjack_time::{Resolution, Tick};
 
@@ -28,7 +29,7 @@ impl Wake for Bell {
     }
 }
 
-/// A listener that sleeps must not have to wait until somebody takes a turn, which may be in an
+/// A listener that sleeps must not have to wait until the shard is polled, which may be in an
 /// hour.
 #[test]
 fn r5_3_a_listener_that_waits_is_woken_by_a_schedule_a_refusal_and_a_cancel() {
@@ -179,8 +180,8 @@ fn r5_3_every_schedule_fire_and_cancel_is_on_the_stream() {
 
 #[test]
 fn r5_3_what_is_dropped_and_what_falls_behind_is_a_cancel_too() {
-    let policies =
-        PolicyRegistry::new().set_default(Policy::DEFAULT.priority(Class::Low).backlog_limit(0));
+    let policies = PolicyRegistry::new()
+        .set_default(Policy::DEFAULT.priority(TimerPriority::Low).backlog_limit(0));
     let manual = manual(SchedulerConfig { policies, ..SchedulerConfig::DEFAULT });
     let scheduler = manual.scheduler();
     let mut stream = listen_to(scheduler, EventKinds::CANCEL);

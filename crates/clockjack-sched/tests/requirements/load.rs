@@ -5,8 +5,8 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
 use clockjack_sched::{
-    Affinity, Class, DispatcherId, Policy, PolicyRegistry, PressureReason, ScheduleErrorKind,
-    SchedulerConfig, Warning,
+    Affinity, DispatcherId, Policy, PolicyRegistry, PressureReason, ScheduleErrorKind,
+    SchedulerConfig, TimerPriority, Warning,
 };
 use clockjack_time::{ClockKind, Resolution};
 
@@ -92,11 +92,11 @@ fn r4_2_a_job_that_several_threads_run_for_runs_once() {
     let cancelled = thread::scope(|scope| {
         for executor in 0..2 {
             let scheduler = &scheduler;
-            scope.spawn(move || while scheduler.turn(0, executor, 10).is_more {});
+            scope.spawn(move || while scheduler.poll_shard(0, executor, 10).is_more {});
         }
         jobs.iter().rev().filter(|job| job.cancel()).count()
     });
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     assert_eq!(ran.load(SeqCst) + cancelled, 1000);
 }
 
@@ -183,8 +183,8 @@ fn r4_6_a_full_wheel_tells_and_gives_up_the_least_important_first() {
     const HIGH: DispatcherId = ELSEWHERE;
     const LOW: DispatcherId = DispatcherId(2);
     let policies = PolicyRegistry::new()
-        .set(Affinity::Dispatcher(HIGH), Policy::DEFAULT.priority(Class::High))
-        .set(Affinity::Dispatcher(LOW), Policy::DEFAULT.priority(Class::Low));
+        .set(Affinity::Dispatcher(HIGH), Policy::DEFAULT.priority(TimerPriority::High))
+        .set(Affinity::Dispatcher(LOW), Policy::DEFAULT.priority(TimerPriority::Low));
     let host = Host::new(ClockKind::RealtimeHost, Resolution::TEN_MILLIS);
     let scheduler =
         host.scheduler(SchedulerConfig { capacity: 3, policies, ..SchedulerConfig::DEFAULT });
@@ -205,14 +205,17 @@ fn r4_6_a_full_wheel_tells_and_gives_up_the_least_important_first() {
     };
     let mut told: Vec<_> = warnings(&mut stream).iter().filter_map(given_up).collect();
     told[..2].sort_unstable();
-    assert_eq!(told, [(2, Class::Low), (3, Class::Low), (1, Class::Normal)]);
+    assert_eq!(
+        told,
+        [(2, TimerPriority::Low), (3, TimerPriority::Low), (1, TimerPriority::Normal)]
+    );
     assert_eq!(scheduler.metrics().dropped_total, 3);
 }
 
 #[test]
 fn r4_7_active_jobs_periodic_ones_and_drops_are_counted() {
     let policies = PolicyRegistry::new()
-        .set(Affinity::Dispatcher(ELSEWHERE), Policy::DEFAULT.priority(Class::Low));
+        .set(Affinity::Dispatcher(ELSEWHERE), Policy::DEFAULT.priority(TimerPriority::Low));
     let host = Host::new(ClockKind::RealtimeHost, Resolution::TEN_MILLIS);
     let config = SchedulerConfig { capacity: 3, quota: 5, policies, ..SchedulerConfig::DEFAULT };
     let scheduler = host.scheduler(config);
@@ -231,7 +234,7 @@ fn r4_7_active_jobs_periodic_ones_and_drops_are_counted() {
     scheduler.schedule_once_fn(secs(1), HERE, |_| ()).unwrap();
     assert_eq!(count(), (3, 1, 1));
     host.clock.advance(ms(10));
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     assert_eq!(count(), (2, 1, 1));
     assert_eq!(diary.names(), ["once", "rate"]);
     rate.cancel();

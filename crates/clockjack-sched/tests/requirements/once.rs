@@ -26,7 +26,7 @@ fn r1_1_a_one_shot_runs_exactly_once_within_a_tick_of_its_delay() {
         scheduler.schedule_once_fn(delay, HERE, diary.writer("job")).unwrap();
         let mut window = Vec::new();
         for _ in 0..700 {
-            scheduler.turn(0, 0, usize::MAX);
+            scheduler.poll_shard(0, 0, usize::MAX);
             if diary.len() > window.len() {
                 window.push(host.clock.now().since(begun));
             }

@@ -25,11 +25,11 @@ fn r3_1_time_and_turns_come_from_the_host_alone() {
     scheduler.schedule_once_fn(ms(20), HERE, diary.writer("job")).unwrap();
     assert_eq!(host.take_calls(), 1, "the runner is to know when to wake");
     host.clock.advance(ms(10));
-    let turn = scheduler.turn(0, 0, usize::MAX);
+    let turn = scheduler.poll_shard(0, 0, usize::MAX);
     assert_eq!((turn.ran, turn.next_wake.map(clockjack_time::Tick::get)), (0, Some(2)));
     host.clock.advance(ms(10));
     assert_eq!(diary.len(), 0, "nothing runs but in a turn");
-    let turn = scheduler.turn(0, 0, usize::MAX);
+    let turn = scheduler.poll_shard(0, 0, usize::MAX);
     assert_eq!((turn.ran, turn.next_wake, turn.is_over), (1, None, false));
     assert_eq!(diary.ticks(), [2]);
 }
@@ -88,7 +88,7 @@ impl SchedulerHost for Toolbox {
         "toolbox"
     }
 
-    fn call_runner(&self, _shard: usize) {}
+    fn wake_poller(&self, _shard: usize) {}
 
     fn stop_driver(&self) -> Option<DriverStatus> {
         self.steps.lock().unwrap().push("driver stopped");
@@ -120,7 +120,7 @@ fn r3_3_jobs_are_flushed_and_cancelled_before_the_toolbox_goes() {
     assert!(waits.is_cancelled() && beats.is_cancelled());
     assert_eq!(report.driver, Some(DriverStatus::Flushed { drained: 3, pending_ticks: 0 }));
     assert_eq!((report.accepted, report.executed, report.cancelled), (3, 1, 2));
-    assert!(scheduler.turn(0, 0, usize::MAX).is_over);
+    assert!(scheduler.poll_shard(0, 0, usize::MAX).is_over);
     drop((scheduler, waits, beats));
     assert_eq!(*steps.lock().unwrap(), ["driver stopped", "due job ran", "toolbox dropped"]);
 }

@@ -1,4 +1,4 @@
-//! A host whose time is an atomic that tests move, and whose runners are the tests themselves.
+//! A host whose time is an atomic that tests move, and whose pollers are the tests themselves.
 //!
 //! Nothing in it is loom's, so that in a model it adds no order of its own: there, time stands
 //! where a test puts it before the threads start.
@@ -10,7 +10,7 @@ use core::{
 };
 use std::{panic::catch_unwind, sync::Mutex};
 
-use clockjack_sched::{DispatcherId, HandlerError, SchedulerHost, Work};
+use clockjack_sched::{DispatchedRun, DispatcherId, HandlerError, SchedulerHost};
 use clockjack_time::{ClockKind, Resolution, Tick, TimerInstant};
 
 #[cfg(loom)]
@@ -23,9 +23,9 @@ use std::thread;
 pub(crate) struct Host {
     /// The tick.
     pub(crate) now: Arc<AtomicU64>,
-    /// How often a runner was called.
+    /// How often a poller was woken.
     pub(crate) calls: Arc<AtomicU32>,
-    /// How often somebody has waited for a lease.
+    /// How often a thread has waited for a guard.
     pub(crate) waits: Arc<AtomicU32>,
     /// The shard in which jobs are registered.
     pub(crate) shard: Arc<AtomicU32>,
@@ -38,7 +38,7 @@ pub(crate) struct Host {
     /// Whether it has every dispatcher, or none but the first.
     pub(crate) has_dispatchers: bool,
     /// What was handed to dispatchers; without it nothing can be.
-    pub(crate) works: Option<Arc<Mutex<Vec<Work>>>>,
+    pub(crate) works: Option<Arc<Mutex<Vec<DispatchedRun>>>>,
 }
 
 impl SchedulerHost for Host {
@@ -58,7 +58,7 @@ impl SchedulerHost for Host {
         self.shard.fetch_add(u32::from(self.takes_shards_in_turn), SeqCst) as usize
     }
 
-    fn call_runner(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize) {
         self.calls.fetch_add(1, SeqCst);
     }
 
@@ -71,7 +71,7 @@ impl SchedulerHost for Host {
         !self.is_interrupt.load(SeqCst)
     }
 
-    fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
         if self.is_guarding {
             return guard(call);
         }
@@ -83,7 +83,11 @@ impl SchedulerHost for Host {
         self.has_dispatchers || dispatcher == DispatcherId::DEFAULT
     }
 
-    fn dispatch(&self, _dispatcher: DispatcherId, work: Work) -> Result<(), Work> {
+    fn dispatch(
+        &self,
+        _dispatcher: DispatcherId,
+        work: DispatchedRun,
+    ) -> Result<(), DispatchedRun> {
         let Some(works) = &self.works else { return Err(work) };
         works.lock().expect("no holder panics").push(work);
         Ok(())

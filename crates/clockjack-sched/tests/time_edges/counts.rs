@@ -5,7 +5,7 @@ use core::time::Duration;
 use clockjack_sched::ScheduleErrorKind;
 use clockjack_time::{MonotonicClock, Resolution, Tick};
 
-use crate::support::{D, Fine, Told, starting_at, ticks};
+use crate::support::{CountingTask, D, Fine, starting_at, ticks};
 
 /// Just before counts of 20, 31, 32, 53 and 63 bits are full.
 const BEFORE_EDGES: [u64; 6] = [
@@ -24,7 +24,7 @@ fn one_shots_cross_the_edge_of_a_count() {
         let delays =
             [1, 4, 5, 6, 64, 70, 4096, 300_000, 1 << 20, (1 << 20) + 9, 1 << 30, (1 << 31) - 1];
         let jobs = delays.map(|delay| {
-            let told = Told::default();
+            let told = CountingTask::default();
             let job = manual.scheduler().schedule_once_fn(ticks(delay), D, told.handler());
             assert!(job.is_ok(), "{start} + {delay}");
             (delay, told)
@@ -40,7 +40,7 @@ fn one_shots_cross_the_edge_of_a_count() {
 fn periodic_jobs_cross_the_edge_of_a_count() {
     for start in BEFORE_EDGES {
         let manual = starting_at(start);
-        let (rate, delay) = (Told::default(), Told::default());
+        let (rate, delay) = (CountingTask::default(), CountingTask::default());
         let scheduler = manual.scheduler();
         let job = scheduler.schedule_at_fixed_rate_fn(ticks(2), ticks(3), D, rate.handler());
         let job = job.expect("there is room");
@@ -59,7 +59,7 @@ fn periodic_jobs_cross_the_edge_of_a_count() {
 fn a_stall_across_the_edge_of_a_count_is_made_up_for() {
     for start in BEFORE_EDGES {
         let manual = starting_at(start);
-        let told = Told::default();
+        let told = CountingTask::default();
         let scheduler = manual.scheduler();
         let job = scheduler.schedule_at_fixed_rate_fn(ticks(1), ticks(2), D, told.handler());
         assert!(job.is_ok());
@@ -95,7 +95,7 @@ fn a_fine_clock_crosses_the_edge_of_a_count() {
     let micros = Duration::from_micros;
     for start in [(1 << 32) - 7, (1 << 63) - 7, u64::MAX - 100_000] {
         let fine = Fine::new(start, Resolution::MICRO);
-        let told = Told::default();
+        let told = CountingTask::default();
         let job = fine.scheduler.schedule_once_fn(micros(20_001), D, told.handler());
         assert!(job.is_ok());
         // The first edge of a tick that is not before the delay is over.
@@ -139,7 +139,7 @@ fn the_runner_is_called_for_what_is_earlier_and_not_for_what_is_later() {
 #[test]
 fn at_the_end_of_the_count_a_delay_beyond_it_is_refused() {
     let manual = starting_at(u64::MAX - 20);
-    let told = Told::default();
+    let told = CountingTask::default();
     let refused = manual.scheduler().schedule_once_fn(ticks(21), D, told.handler());
     assert_eq!(refused.map_err(|error| error.kind()).err(), Some(ScheduleErrorKind::InvalidDelay));
     let last = manual.scheduler().schedule_once_fn(ticks(20), D, told.handler());
@@ -154,7 +154,7 @@ fn at_the_end_of_the_count_a_delay_beyond_it_is_refused() {
 fn at_the_end_of_the_count_periodic_jobs_have_no_next_run() {
     let manual = starting_at(u64::MAX - 20);
     let scheduler = manual.scheduler();
-    let (rate, delay) = (Told::default(), Told::default());
+    let (rate, delay) = (CountingTask::default(), CountingTask::default());
     let jobs = [
         scheduler.schedule_at_fixed_rate_fn(ticks(6), ticks(7), D, rate.handler()).ok(),
         scheduler.schedule_with_fixed_delay_fn(ticks(5), ticks(5), D, delay.handler()).ok(),
@@ -174,7 +174,7 @@ fn at_the_end_of_the_count_periodic_jobs_have_no_next_run() {
 #[test]
 fn at_the_end_of_the_count_a_stall_is_made_up_for() {
     let manual = starting_at(u64::MAX - 20);
-    let told = Told::default();
+    let told = CountingTask::default();
     let job = manual.scheduler().schedule_at_fixed_rate_fn(ticks(1), ticks(5), D, told.handler());
     assert!(job.is_ok());
     manual.clock().advance(ticks(100));

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use clockjack_sched::{DELAY_TICKS_MAX, ManualRunner, ScheduleErrorKind, SchedulerConfig};
 use clockjack_time::{Resolution, TickSpan};
 
-use crate::support::{D, Told, starting_at, ticks};
+use crate::support::{CountingTask, D, starting_at, ticks};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
@@ -19,7 +19,7 @@ fn delays_around_whole_revolutions_are_kept() {
         let delays = around.into_iter().flat_map(|turn| [turn - 1, turn, turn + 1]);
         let jobs: Vec<_> = delays
             .map(|delay| {
-                let told = Told::default();
+                let told = CountingTask::default();
                 let job = manual.scheduler().schedule_once_fn(ticks(delay), D, told.handler());
                 assert!(job.is_ok());
                 (delay, told)
@@ -35,7 +35,7 @@ fn delays_around_whole_revolutions_are_kept() {
 #[test]
 fn a_rate_is_kept_over_many_revolutions() {
     let manual = starting_at(17);
-    let told = Told::default();
+    let told = CountingTask::default();
     let period = 64 * 64;
     let scheduler = manual.scheduler();
     let job = scheduler.schedule_at_fixed_rate_fn(ticks(64), ticks(period), D, told.handler());
@@ -51,7 +51,7 @@ fn the_longest_delay_is_kept_and_a_tick_more_is_refused() {
     for start in [0, 12_345, (1 << 31) - 1, 1 << 40] {
         let manual = starting_at(start);
         let scheduler = manual.scheduler();
-        let told = Told::default();
+        let told = CountingTask::default();
         let longest = ticks(DELAY_TICKS_MAX);
         let job = scheduler.schedule_once_fn(longest, D, told.handler());
         assert!(job.is_ok());
@@ -74,12 +74,12 @@ fn the_longest_period_is_kept_and_a_tick_more_is_refused() {
     let manual = starting_at(3);
     let scheduler = manual.scheduler();
     let (longest, too_long) = (ticks(DELAY_TICKS_MAX), ticks(DELAY_TICKS_MAX + 1));
-    let (rate, delay) = (Told::default(), Told::default());
+    let (rate, delay) = (CountingTask::default(), CountingTask::default());
     let first = scheduler.schedule_at_fixed_rate_fn(ticks(1), longest, D, rate.handler());
     let second = scheduler.schedule_with_fixed_delay_fn(longest, longest, D, delay.handler());
     assert!(first.is_ok() && second.is_ok());
     for (initial, period) in [(ticks(1), too_long), (too_long, ticks(1))] {
-        let handler = || Told::default().handler();
+        let handler = || CountingTask::default().handler();
         let refused = [
             scheduler
                 .schedule_at_fixed_rate_fn(initial, period, D, handler())
@@ -105,7 +105,7 @@ fn a_delay_of_a_year_is_kept() {
         let resolution = Resolution::from_nanos(millis * 1_000_000).expect("not zero");
         let config = SchedulerConfig { resolution, ..SchedulerConfig::DEFAULT };
         let manual = ManualRunner::new(config).expect("it is not for production");
-        let told = Told::default();
+        let told = CountingTask::default();
         let job = manual.scheduler().schedule_once_fn(YEAR, D, told.handler());
         assert!(job.is_ok(), "{millis} ms");
         manual.advance(YEAR - Duration::from_secs(1));
@@ -121,7 +121,7 @@ fn a_delay_of_a_year_is_kept() {
 fn a_year_of_ticks_of_10_ms_is_kept() {
     let manual = starting_at(0);
     let scheduler = manual.scheduler();
-    let (days, longest) = (Told::default(), Told::default());
+    let (days, longest) = (CountingTask::default(), CountingTask::default());
     let daily = scheduler.schedule_at_fixed_rate_fn(DAY, DAY, D, days.handler());
     let far = scheduler.schedule_once_fn(ticks(DELAY_TICKS_MAX), D, longest.handler());
     assert!(daily.is_ok() && far.is_ok());

@@ -9,7 +9,7 @@ use std::sync::mpsc;
 
 use clockjack_time::{ClockKind, MonotonicClock, Resolution};
 
-use crate::support::{D, Fine, Told, starting_at, ticks};
+use crate::support::{CountingTask, D, Fine, starting_at, ticks};
 
 /// One wake passes 5,000 slots, with jobs in all levels of the wheel: all run, in order, once.
 #[test]
@@ -40,7 +40,7 @@ fn several_slots_in_one_wake_run_in_order() {
 #[test]
 fn a_job_of_one_wake_can_cancel_a_later_one_of_the_same_wake() {
     let manual = starting_at(0);
-    let told = Told::default();
+    let told = CountingTask::default();
     let victim = manual.scheduler().schedule_once_fn(ticks(30), D, told.handler());
     let victim = victim.expect("there is room");
     let (tell, heard) = mpsc::channel();
@@ -61,7 +61,7 @@ fn a_job_of_one_wake_can_cancel_a_later_one_of_the_same_wake() {
 fn an_oversleep_is_told_and_not_carried_on() {
     let micros = Duration::from_micros;
     let fine = Fine::new(3, Resolution::MICRO);
-    let rate = Told::default();
+    let rate = CountingTask::default();
     let scheduler = &fine.scheduler;
     let job =
         scheduler.schedule_at_fixed_rate_fn(micros(50_000), micros(50_000), D, rate.handler());
@@ -85,7 +85,7 @@ fn an_oversleep_is_told_and_not_carried_on() {
 fn a_fixed_delay_behind_an_oversleep_is_not_cut_short() {
     let micros = Duration::from_micros;
     let fine = Fine::new(0, Resolution::MICRO);
-    let told = Told::default();
+    let told = CountingTask::default();
     let scheduler = &fine.scheduler;
     let delay = micros(25_000);
     let job = scheduler.schedule_with_fixed_delay_fn(delay, delay, D, told.handler());
@@ -102,7 +102,7 @@ fn a_fixed_delay_behind_an_oversleep_is_not_cut_short() {
     }
 }
 
-/// The clock goes on between a look and the next: whatever is due then is not left behind.
+/// The clock advances between two checks: a job that becomes due then is not left behind.
 #[test]
 fn a_handler_that_takes_long_makes_the_others_late_and_not_lost() {
     let manual = starting_at(0);
@@ -151,7 +151,7 @@ fn a_job_that_catches_up_does_not_keep_another_waiting() {
             });
             assert!(job.is_ok());
         }
-        // Nobody takes a turn for 300 ticks.
+        // There is no poll for 300 ticks.
         fine.clock.advance(ticks(OWED));
         let ran = fine.turn().ran;
         let told: Vec<_> = told.try_iter().collect();
@@ -162,7 +162,8 @@ fn a_job_that_catches_up_does_not_keep_another_waiting() {
             let most = 10 * (due - OWED) + 16;
             assert!(runs <= most, "{kind:?}: {due} waited for {runs} runs");
         }
-        // And it has caught up: with what was owed, and with what came to be owed meanwhile.
+        // And it has caught up: with the pending runs, and with those that became pending
+        // meanwhile.
         let runs = fine.clock.now().ticks / 10_000;
         assert_eq!(caught_up.load(Ordering::Relaxed), runs, "{kind:?}");
         assert_eq!(ran as u64, runs + 20, "{kind:?}");

@@ -25,12 +25,12 @@ pub(crate) fn ticks(n: u64) -> core::time::Duration {
     Resolution::TEN_MILLIS.duration(TickSpan::new(n))
 }
 
-/// What handlers were told: due, now, runs.
+/// The contexts of handlers: due, now, runs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told(Arc<Mutex<Vec<(u64, u64, u32)>>>);
+pub(crate) struct CountingTask(Arc<Mutex<Vec<(u64, u64, u32)>>>);
 
-impl Told {
-    /// A handler that writes down what it is told.
+impl CountingTask {
+    /// A handler that records its context.
     pub(crate) fn handler(&self) -> impl FnMut(&FireContext) + Send + use<> {
         let told = self.clone();
         move |fire| {
@@ -85,13 +85,13 @@ impl Fine {
         Self { scheduler, clock, calls }
     }
 
-    /// Whether the runner was called since this was last asked.
+    /// Whether the poller was woken since the last call.
     pub(crate) fn was_called(&self) -> bool {
         self.calls.swap(0, Ordering::Relaxed) > 0
     }
 
-    pub(crate) fn turn(&self) -> clockjack_sched::Turn {
-        self.scheduler.turn(0, 0, usize::MAX)
+    pub(crate) fn turn(&self) -> clockjack_sched::PollResult {
+        self.scheduler.poll_shard(0, 0, usize::MAX)
     }
 }
 
@@ -108,7 +108,7 @@ impl SchedulerHost for FineHost {
         "fine"
     }
 
-    fn call_runner(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize) {
         self.calls.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -1,4 +1,4 @@
-//! The consumer's side, rules 3, 5 to 9 and 11 of the [protocol](super).
+//! The consumer's side: rules 3, 5 to 9, 11 and 12 of the [protocol](super).
 #![expect(unsafe_code, reason = "only the consumer takes values and frees blocks")]
 
 use alloc::boxed::Box;
@@ -9,13 +9,13 @@ use core::{
 
 use super::{
     Mailbox, Pop,
-    store::{Block, GIVEN_UP, Root, Tray, UNWRITTEN, WRITTEN},
-    tail::{CALLED, ONE, PARKED, RESERVE_MAX, SLOTS, Tail, block_start, slot},
+    store::{ABANDONED, Block, InlineSlot, Root, UNWRITTEN, WRITTEN},
+    tail::{NOTIFIED, ONE, PARKED, RESERVE_MAX, SLOTS, Tail, block_start, slot},
 };
 use crate::{
     mail_word::Word,
     mutant,
-    prim::{
+    primitive::{
         IS_MODEL,
         atomic::{
             AtomicU32,
@@ -25,87 +25,87 @@ use crate::{
     },
 };
 
-/// How often the lock of an evicting box is tried: what is done under it takes some nanoseconds.
+/// How often the lock of an evicting mailbox is tried: its holder needs some nanoseconds.
 const TRIES: usize = if IS_MODEL { 1 } else { 128 };
 
-/// An empty box as its consumer has seen it: what it goes idle from.
+/// Proof that the consumer has seen the mailbox empty; going idle requires it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen(Tail);
+pub struct EmptyToken(Tail);
 
-/// What [`Mailbox::pop_by`] has found.
+/// The result of [`Mailbox::pop_with`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Popped<R> {
     /// The oldest value.
     Item(R),
     /// Nothing.
-    Empty(Seen),
-    /// Something that cannot be taken yet, as by [`Pop::Busy`].
-    Busy,
+    Empty(EmptyToken),
+    /// The oldest value cannot be taken yet, as for [`Pop::Retry`].
+    Retry,
 }
 
 /// What is at the consumer's position.
 enum Found<T> {
-    /// A value, here.
-    Value(Place<T>),
-    /// A claim that was given up.
-    Mark(Place<T>),
+    /// A value, at this location.
+    Value(Location<T>),
+    /// A claim that was abandoned.
+    Abandoned(Location<T>),
     Empty,
-    Busy,
+    Retry,
 }
 
-/// Where what is at the consumer's position lies.
-enum Place<T> {
-    Tray,
+/// Where the value of the consumer's position is.
+enum Location<T> {
+    Inline,
     Block(NonNull<Block<T>>),
 }
 
-/// What a renewal leaves.
+/// What a shrink keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keep {
     OneBlock,
     Nothing,
 }
 
-/// The lock of an evicting box, held.
-pub(super) struct Popping<'a>(&'a AtomicU32);
+/// Holds the lock of an evicting mailbox.
+pub(super) struct ConsumerGuard<'a>(&'a AtomicU32);
 
 impl<T> Mailbox<T> {
     /// Takes the oldest value, and frees its room. It never waits.
     ///
-    /// [`Pop::Busy`] says that the oldest is claimed and not yet written, or in an evicting box
-    /// that a producer is evicting: come back later, and do not go idle.
+    /// [`Pop::Retry`] means that the oldest position is claimed and not yet written, or, in an
+    /// evicting mailbox, that a producer is evicting: try again later, and do not go idle.
     ///
     /// # Safety
     ///
-    /// The caller is the only consumer: no two calls of the unsafe functions of one box run at the
-    /// same time, and a call happens before the next one, for instance by being made on the same
-    /// thread or under a lock.
+    /// The caller is the only consumer: no two calls of the unsafe functions of one mailbox run at
+    /// the same time, and a call happens before the next one, for instance by being made on the
+    /// same thread or under a lock.
     #[inline]
     pub unsafe fn pop(&self) -> Pop<T> {
         if self.is_evicting() {
-            // SAFETY: the caller is the only consumer beside those who have the lock.
+            // SAFETY: the caller is the only consumer except for threads that hold the lock.
             return unsafe { self.pop_locked() };
         }
         // SAFETY: the caller is the only consumer.
         unsafe { self.pop_one() }
     }
 
-    /// As [`pop`](Self::pop), but the value is moved out by `read`, which may leave parts of it
-    /// that need no drop; and a box that is empty can be slept on at once, by
-    /// [`idle_from`](Self::idle_from).
+    /// As [`pop`](Self::pop), but `read` moves the value out, and may leave parts of it that need
+    /// no drop. If the mailbox is empty, the consumer can go idle at once, by
+    /// [`try_idle_with`](Self::try_idle_with).
     ///
     /// # Safety
     ///
     /// As for [`pop`](Self::pop). `read` moves everything out of the value that is to be dropped,
     /// once; and does not panic.
     #[inline]
-    pub unsafe fn pop_by<R>(&self, read: impl FnOnce(*const T) -> R) -> Popped<R> {
-        if self.tray.flag() == WRITTEN {
+    pub unsafe fn pop_with<R>(&self, read: impl FnOnce(*const T) -> R) -> Popped<R> {
+        if self.inline_slot.flag() == WRITTEN {
             let head = self.head();
-            // SAFETY: written, and the claim is forgotten, so it is taken once.
-            let value = unsafe { self.tray.take_by(read) };
+            // SAFETY: written, and the claim is cleared, so the value is taken once.
+            let value = unsafe { self.inline_slot.take_with(read) };
             // SAFETY: by the caller's promise.
-            unsafe { self.pass(&Place::Tray, head) };
+            unsafe { self.pass(&Location::Inline, head) };
             self.publish_one();
             return Popped::Item(value);
         }
@@ -118,7 +118,7 @@ impl<T> Mailbox<T> {
                 let flag = cells.flag(index);
                 if flag == WRITTEN {
                     // SAFETY: written, and `head` moves on, so it is taken once.
-                    let value = unsafe { cells.take_by(index, read) };
+                    let value = unsafe { cells.take_with(index, read) };
                     if index == SLOTS - 1 {
                         // SAFETY: by the caller's promise; all its values were taken.
                         unsafe { self.retire(block, head) };
@@ -133,29 +133,29 @@ impl<T> Mailbox<T> {
             // Acquire: as in `find`.
             let tail = self.tail(Acquire);
             if flag == UNWRITTEN && tail.position() == head {
-                return Popped::Empty(Seen(tail));
+                return Popped::Empty(EmptyToken(tail));
             }
         }
         // SAFETY: by the caller's promise.
-        unsafe { self.pop_by_slowly(read) }
+        unsafe { self.pop_with_slow(read) }
     }
 
     /// # Safety
     ///
-    /// As for [`pop_by`](Self::pop_by).
+    /// As for [`pop_with`](Self::pop_with).
     #[cold]
-    unsafe fn pop_by_slowly<R>(&self, read: impl FnOnce(*const T) -> R) -> Popped<R> {
+    unsafe fn pop_with_slow<R>(&self, read: impl FnOnce(*const T) -> R) -> Popped<R> {
         // SAFETY: by the caller's promise.
         if let Pop::Item(value) = unsafe { self.pop() } {
             let value = ManuallyDrop::new(value);
             return Popped::Item(read(&raw const *value));
         }
-        // SAFETY: as above. If something has come since, it is about to be there.
-        unsafe { self.see_empty() }.map_or(Popped::Busy, Popped::Empty)
+        // SAFETY: as above. If a producer has claimed since, its value is about to be written.
+        unsafe { self.empty_token() }.map_or(Popped::Retry, Popped::Empty)
     }
 
     /// Takes the oldest value as [`pop`](Self::pop) does, but its room stays taken until
-    /// [`free`](Self::free): for who keeps values elsewhere before they are handled.
+    /// [`free`](Self::free): for a consumer that stores values elsewhere before it handles them.
     ///
     /// # Safety
     ///
@@ -163,7 +163,7 @@ impl<T> Mailbox<T> {
     ///
     /// # Panics
     ///
-    /// If the box evicts: what is held cannot be evicted.
+    /// If the mailbox evicts: a held value cannot be evicted.
     pub unsafe fn pop_held(&self) -> Pop<T> {
         assert!(!self.is_evicting(), "an evicting box holds no room");
         loop {
@@ -172,15 +172,15 @@ impl<T> Mailbox<T> {
             let popped = match unsafe { self.find(head) } {
                 // SAFETY: as above, and it was found there.
                 Found::Value(place) => Some(unsafe { self.take(&place, head) }),
-                Found::Mark(place) => {
+                Found::Abandoned(place) => {
                     // SAFETY: as above.
                     unsafe { self.pass(&place, head) };
                     None
                 }
                 Found::Empty => return Pop::Empty,
-                Found::Busy => return Pop::Busy,
+                Found::Retry => return Pop::Retry,
             };
-            // Relaxed: the consumer's own. Below the capacity, since each has room.
+            // Relaxed: only the consumer uses it. Below the capacity, since each value has room.
             self.held.store(self.held.load(Relaxed) + 1, Relaxed);
             if let Some(value) = popped {
                 return Pop::Item(value);
@@ -190,7 +190,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Frees the room of `n` values that were taken by [`pop_held`](Self::pop_held).
+    /// Frees the room of `n` values that [`pop_held`](Self::pop_held) returned.
     ///
     /// # Safety
     ///
@@ -201,7 +201,7 @@ impl<T> Mailbox<T> {
     /// If fewer are held.
     pub unsafe fn free(&self, n: usize) {
         assert!(!self.is_evicting(), "an evicting box holds no room");
-        // Relaxed: the consumer's own.
+        // Relaxed: only the consumer uses it.
         let held = self.held.load(Relaxed);
         let left = u32::try_from(n).ok().and_then(|n| held.checked_sub(n));
         let left = left.unwrap_or_else(|| panic!("{n} freed, {held} held"));
@@ -211,10 +211,10 @@ impl<T> Mailbox<T> {
         self.publish(freed.wrapping_add((held - left) as Word * ONE));
     }
 
-    /// Says that the consumer sleeps, unless something is inside or on its way, it was
-    /// [called](Self::call), or the box is [barred](Self::bar): who waits is to be let in first.
-    /// It does not either if somebody changes the box at that moment. After `true`, the next push
-    /// tells its caller to wake the consumer.
+    /// Puts the consumer to sleep (*idle*), unless a value is inside or claimed, the consumer was
+    /// [notified](Self::notify), or room is [reserved for waiters](Self::reserve_for_waiters), who
+    /// must be let in first. It also returns false if another thread changes the mailbox at that
+    /// moment. After `true`, the next push tells its caller to wake the consumer.
     ///
     /// # Safety
     ///
@@ -222,84 +222,86 @@ impl<T> Mailbox<T> {
     #[inline]
     pub unsafe fn try_idle(&self) -> bool {
         // SAFETY: by the caller's promise.
-        let seen = unsafe { self.see_empty() };
-        // SAFETY: as above, and the borrow keeps the box.
-        seen.is_some_and(|seen| unsafe { Self::idle_from(self, seen) })
+        let seen = unsafe { self.empty_token() };
+        // SAFETY: as above, and the borrow keeps the mailbox alive.
+        seen.is_some_and(|seen| unsafe { Self::try_idle_with(self, seen) })
     }
 
-    /// What the consumer goes idle from; none if something is inside or on its way.
+    /// The token that going idle requires; none if a value is inside or claimed.
     ///
     /// # Safety
     ///
     /// As for [`pop`](Self::pop).
     #[inline]
-    pub unsafe fn see_empty(&self) -> Option<Seen> {
-        // Acquire: pairs with the claims; who is told that something came looks for it.
+    pub unsafe fn empty_token(&self) -> Option<EmptyToken> {
+        // Acquire: pairs with the claims; a consumer that sees a claim looks for its value next.
         let tail = self.tail(Acquire);
-        (tail.position() == self.head()).then_some(Seen(tail))
+        (tail.position() == self.head()).then_some(EmptyToken(tail))
     }
 
-    /// As [`try_idle`](Self::try_idle), from a look at the box that found it empty. It takes an
-    /// address, because the box may be gone as soon as the consumer sleeps: whoever wakes it may
-    /// end it. So nothing of the box is touched after that, and nothing but an atomic is borrowed
-    /// when it comes to it.
+    /// As [`try_idle`](Self::try_idle), with the token of an earlier check. It takes an address,
+    /// because the mailbox may be freed as soon as the consumer sleeps: the thread that wakes the
+    /// consumer may also stop it. So this function touches nothing of the mailbox after the
+    /// exchange, and borrows nothing but one atomic during the exchange.
     ///
     /// # Safety
     ///
-    /// As for [`pop`](Self::pop), of the box at this address, which is there until the consumer
-    /// sleeps. It is the one that was seen.
+    /// As for [`pop`](Self::pop), of the mailbox at this address, which exists until the consumer
+    /// sleeps. The token comes from the same mailbox.
     #[inline]
-    pub unsafe fn idle_from(this: *const Self, seen: Seen) -> bool {
-        let Seen(tail) = seen;
-        if (tail.is_called() && !mutant!("mail-idle-called"))
-            || (tail.is_awaited() && !mutant!("mail-idle-awaited"))
+    pub unsafe fn try_idle_with(this: *const Self, seen: EmptyToken) -> bool {
+        let EmptyToken(tail) = seen;
+        if (tail.is_notified() && !mutant!("mail-idle-called"))
+            || (tail.has_waiters() && !mutant!("mail-idle-awaited"))
         {
             return false;
         }
-        // SAFETY: the box is there; the borrow ends before the exchange.
-        let has_tray = unsafe { (*this).has_tray() };
+        // SAFETY: the mailbox exists; the borrow ends before the exchange.
+        let has_inline_slot = unsafe { (*this).has_inline_slot() };
         // SAFETY: as above, and only an atomic is borrowed in the exchange.
         let word = unsafe { &(*this).tail };
         if mutant!("mail-idle-blindly") {
             word.fetch_or(Tail(0).idle().0, AcqRel);
             return true;
         }
-        let idle = if has_tray { tail.idle().with_tray() } else { tail.idle() }.0;
+        let idle = if has_inline_slot { tail.idle().with_inline_slot() } else { tail.idle() }.0;
         let order = if mutant!("mail-relaxed-idle") { Acquire } else { AcqRel };
-        // AcqRel: pairs with the claim that clears it, whose caller then wakes somebody who has
-        // done all that came before; and who is told that something came looks for it. The tail is
-        // as it was seen, so it still is where the consumer is.
+        // Release: pairs with the claim that clears *idle*; the thread that then wakes the consumer
+        // sees everything that the consumer did before it slept. Acquire: a consumer that sees a
+        // claim looks for its value. On success the tail is still the one of the token, so it is
+        // still at the consumer's position.
         word.compare_exchange(tail.0, idle, order, Acquire).is_ok()
     }
 
-    /// Says that the consumer sleeps although something may be inside: no push wakes it, only a
-    /// [`call`](Self::call) does. False if it was called since it last [looked](Self::look).
+    /// Puts the consumer to sleep (*parked*) although values may be inside: no push wakes it, only
+    /// [`notify`](Self::notify) does. False if the consumer was notified since its last
+    /// [`ack`](Self::ack).
     ///
     /// # Safety
     ///
     /// As for [`pop`](Self::pop).
     pub unsafe fn park(&self) -> bool {
-        // SAFETY: by the caller's promise; the borrow keeps the box.
+        // SAFETY: by the caller's promise; the borrow keeps the mailbox alive.
         unsafe { Self::park_at(self) }
     }
 
-    /// As [`park`](Self::park), for a consumer whose box may be gone as soon as it sleeps.
+    /// As [`park`](Self::park), for a consumer whose mailbox may be freed as soon as it sleeps.
     ///
     /// # Safety
     ///
-    /// As for [`idle_from`](Self::idle_from).
+    /// As for [`try_idle_with`](Self::try_idle_with).
     pub unsafe fn park_at(this: *const Self) -> bool {
-        // SAFETY: the box is there, and only an atomic of it is borrowed in the exchange.
+        // SAFETY: the mailbox exists, and the exchange borrows only one atomic of it.
         let word = unsafe { &(*this).tail };
-        // Acquire: pairs with `call`; who is told that it was called looks for the reason.
+        // Acquire: pairs with `notify`; a consumer that was notified looks for the reason.
         let mut tail = Tail(word.load(Acquire));
         loop {
-            if tail.is_called() && !mutant!("mail-park-called") {
+            if tail.is_notified() && !mutant!("mail-park-called") {
                 return false;
             }
             let order = if mutant!("mail-relaxed-park") { Acquire } else { AcqRel };
-            // AcqRel: who calls sees all that the consumer has done. The loop ends: only a claim,
-            // a close or a call interferes, and claims are bounded by the room.
+            // AcqRel: the notifier sees all that the consumer has done. The loop ends: only a
+            // claim, a close or a notification interferes, and the room bounds the claims.
             match word.compare_exchange(tail.0, tail.0 | PARKED, order, Acquire) {
                 Ok(_) => return true,
                 Err(now) => tail = Tail(now),
@@ -307,35 +309,37 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Calls the consumer, for something that was left elsewhere: it sleeps no more, idle or
-    /// parked, and will not before it has looked. True if it slept: then this caller has to wake
-    /// it. Anybody may call.
-    pub fn call(&self) -> bool {
+    /// Notifies the consumer of work that was left elsewhere: an idle or parked consumer does not
+    /// sleep any more, and no consumer goes to sleep before it has [acknowledged](Self::ack). True
+    /// if the consumer slept: then this caller has to wake it. Any thread may call this.
+    pub fn notify(&self) -> bool {
         // Relaxed: the exchange decides.
         let mut tail = self.tail(Relaxed);
         loop {
-            // AcqRel: what was left is seen by who looks; and who wakes the consumer sees what it
-            // has done. The loop repeats only after somebody else's change.
+            // AcqRel: a consumer that acknowledges sees the work that was left; and the thread that
+            // wakes the consumer sees what the consumer has done. The loop repeats only after
+            // another thread changed the word.
             if mutant!("mail-call-unremembered") && !tail.is_asleep() {
                 return false;
             }
-            match self.tail.compare_exchange_weak(tail.0, tail.called().0, AcqRel, Relaxed) {
+            match self.tail.compare_exchange_weak(tail.0, tail.notified().0, AcqRel, Relaxed) {
                 Ok(_) => return tail.is_asleep(),
                 Err(now) => tail = Tail(now),
             }
         }
     }
 
-    /// To be called by the consumer before it looks for what it was called for.
+    /// Acknowledges a notification. The consumer calls this before it looks for the work.
     ///
     /// # Safety
     ///
     /// As for [`pop`](Self::pop).
-    pub unsafe fn look(&self) {
-        // Relaxed: a call that comes later is for the next look, before which nobody sleeps.
-        if self.tail(Relaxed).is_called() {
-            // Acquire: pairs with `call`.
-            self.tail.fetch_and(!CALLED, AcqRel);
+    pub unsafe fn ack(&self) {
+        // Relaxed: a later notification is for the next `ack`, before which the consumer does not
+        // sleep.
+        if self.tail(Relaxed).is_notified() {
+            // Acquire: pairs with `notify`.
+            self.tail.fetch_and(!NOTIFIED, AcqRel);
         }
     }
 
@@ -346,9 +350,9 @@ impl<T> Mailbox<T> {
         self.tail(Relaxed).is_asleep()
     }
 
-    /// Makes now all memory that the box will ever need, so that no push allocates any more: until
-    /// [`shrink`](Self::shrink) or [`release`](Self::release) gives it back. False, and nothing was
-    /// made, if its capacity is above [`RESERVE_MAX`].
+    /// Allocates all memory that the mailbox will ever need, so that no push allocates any more
+    /// until [`shrink`](Self::shrink) or [`release`](Self::release) frees it. Returns false and
+    /// allocates nothing if the capacity is above [`RESERVE_MAX`].
     ///
     /// # Safety
     ///
@@ -359,9 +363,9 @@ impl<T> Mailbox<T> {
         }
         // Relaxed: only the consumer changes the generation.
         let root = self.root(self.tail(Relaxed));
-        // Positions that are claimed lie less than the capacity behind those that are not free, so
-        // in one block more than the capacity fills. A block that is taken out goes to the first
-        // place ahead that has none (`Root::offer`), long before it is reached.
+        // Claimed positions lie within the capacity from `freed` on, so they touch at most one
+        // block more than the capacity fills. A block that is taken out goes to the first entry
+        // ahead that has none (`Root::recycle`), long before a producer reaches that entry.
         let blocks = self.capacity().div_ceil(SLOTS) + usize::from(!mutant!("mail-reserve-short"));
         // Relaxed: only the consumer writes it.
         let first = block_start(self.freed.load(Relaxed));
@@ -370,30 +374,30 @@ impl<T> Mailbox<T> {
         true
     }
 
-    /// Frees all but one block, if the box is empty; says whether that is so now. It allocates
-    /// nothing.
+    /// Frees all but one block, if the mailbox is empty; returns whether at most one is left. It
+    /// allocates nothing.
     ///
     /// # Safety
     ///
     /// As for [`pop`](Self::pop).
     pub unsafe fn shrink(&self) -> bool {
         // SAFETY: by the caller's promise.
-        unsafe { self.renew(Keep::OneBlock) }
+        unsafe { self.shrink_to(Keep::OneBlock) }
     }
 
-    /// Frees all memory of the box, if it is empty; says whether that is so now.
+    /// Frees all memory of the mailbox, if it is empty; returns whether none is left.
     ///
     /// # Safety
     ///
     /// As for [`pop`](Self::pop).
     pub unsafe fn release(&self) -> bool {
         // SAFETY: by the caller's promise.
-        unsafe { self.renew(Keep::Nothing) }
+        unsafe { self.shrink_to(Keep::Nothing) }
     }
 
     /// # Safety
     ///
-    /// The caller is the only consumer; in an evicting box, because it has the lock.
+    /// The caller is the only consumer; in an evicting mailbox, because it holds the lock.
     #[inline]
     pub(super) unsafe fn pop_one(&self) -> Pop<T> {
         loop {
@@ -401,43 +405,43 @@ impl<T> Mailbox<T> {
             // SAFETY: the caller is the only consumer, and this is its position.
             match unsafe { self.find(head) } {
                 Found::Value(place) => {
-                    // SAFETY: as above, and it was found there. It goes into the result at once, so
-                    // that it is copied once.
+                    // SAFETY: as above, and the value was found there. It goes into the result at
+                    // once, so that it is copied once.
                     let popped = Pop::Item(unsafe { self.take(&place, head) });
                     self.publish_one();
                     return popped;
                 }
-                Found::Mark(place) => {
+                Found::Abandoned(place) => {
                     // SAFETY: as above.
                     unsafe { self.pass(&place, head) };
                     self.publish_one();
                 }
                 Found::Empty => return Pop::Empty,
-                Found::Busy => return Pop::Busy,
+                Found::Retry => return Pop::Retry,
             }
         }
     }
 
     /// # Safety
     ///
-    /// As for [`pop`](Self::pop), in an evicting box.
+    /// As for [`pop`](Self::pop), in an evicting mailbox.
     unsafe fn pop_locked(&self) -> Pop<T> {
-        let Some(_popping) = self.lock() else { return Pop::Busy };
+        let Some(_guard) = self.lock() else { return Pop::Retry };
         // SAFETY: the lock makes the only consumer.
         unsafe { self.pop_one() }
     }
 
-    /// Looks at the consumer's position.
+    /// Finds the value at the consumer's position.
     ///
     /// # Safety
     ///
     /// The caller is the only consumer, and `head` is its position.
     #[inline]
     unsafe fn find(&self, head: Word) -> Found<T> {
-        match self.tray.flag() {
+        match self.inline_slot.flag() {
             UNWRITTEN => {}
-            WRITTEN => return Found::Value(Place::Tray),
-            _ => return Found::Mark(Place::Tray),
+            WRITTEN => return Found::Value(Location::Inline),
+            _ => return Found::Abandoned(Location::Inline),
         }
         let block = match NonNull::new(self.block()) {
             Some(block) => block,
@@ -445,16 +449,16 @@ impl<T> Mailbox<T> {
             None => match unsafe { self.seek(head) } {
                 Pop::Item(block) => block,
                 Pop::Empty => return Found::Empty,
-                Pop::Busy => return Found::Busy,
+                Pop::Retry => return Found::Retry,
             },
         };
         // SAFETY: only the consumer frees a block, after it has taken its last position.
         match unsafe { block.as_ref() }.flag(slot(head)) {
-            WRITTEN => Found::Value(Place::Block(block)),
-            GIVEN_UP => Found::Mark(Place::Block(block)),
-            // Acquire: pairs with `close`; who finds it closed sees what came before.
+            WRITTEN => Found::Value(Location::Block(block)),
+            ABANDONED => Found::Abandoned(Location::Block(block)),
+            // Acquire: pairs with `close`; a consumer that finds it closed sees what came before.
             _ if self.tail(Acquire).position() == head => Found::Empty,
-            _ => Found::Busy,
+            _ => Found::Retry,
         }
     }
 
@@ -462,13 +466,13 @@ impl<T> Mailbox<T> {
     ///
     /// # Safety
     ///
-    /// As for `find`, which has said that the value is in the block; and the position moves on.
+    /// As for `find`, which has returned this location; and the caller advances the position.
     #[inline]
-    unsafe fn take(&self, place: &Place<T>, head: Word) -> T {
+    unsafe fn take(&self, place: &Location<T>, head: Word) -> T {
         let value = match place {
-            // SAFETY: written, and the claim is forgotten, so it is taken once.
-            Place::Tray => unsafe { self.tray.take() },
-            Place::Block(block) => {
+            // SAFETY: written, and the claim is cleared, so the value is taken once.
+            Location::Inline => unsafe { self.inline_slot.take() },
+            Location::Block(block) => {
                 // SAFETY: only the consumer frees a block, after it has taken its last position.
                 let block = unsafe { block.as_ref() };
                 // SAFETY: written, and taken once, since the position moves on.
@@ -480,30 +484,32 @@ impl<T> Mailbox<T> {
         value
     }
 
-    /// Goes behind a position, and takes its block out if it was the last of it.
+    /// Passes a position, and takes its block out if it was the last position of the block.
     ///
     /// # Safety
     ///
-    /// As for `find`; the position was found, is taken if there was a value, and moves on.
+    /// As for `find`; the position was found, its value is taken if there was one, and the caller
+    /// advances the position.
     #[inline]
-    unsafe fn pass(&self, place: &Place<T>, head: Word) {
+    unsafe fn pass(&self, place: &Location<T>, head: Word) {
         let is_last = slot(head) == SLOTS - 1;
         match place {
-            Place::Tray => {
-                // Also if it was given up.
-                self.tray.clear();
+            Location::Inline => {
+                // Also if the claim was abandoned.
+                self.inline_slot.clear();
                 if is_last && !mutant!("mail-tray-leaves-block") {
                     // SAFETY: by the caller's promise.
                     unsafe { self.retire_passed(head) };
                 }
             }
             // SAFETY: by the caller's promise; all its values were taken.
-            Place::Block(block) if is_last => unsafe { self.retire(*block, head) },
-            Place::Block(_) => {}
+            Location::Block(block) if is_last => unsafe { self.retire(*block, head) },
+            Location::Block(_) => {}
         }
     }
 
-    /// Takes out the block of a position that was its last and on the tray, if it has one.
+    /// Takes out the block of a position that was the last of the block and whose value was in the
+    /// inline slot, if a producer has installed that block.
     ///
     /// # Safety
     ///
@@ -518,7 +524,7 @@ impl<T> Mailbox<T> {
         let root = unsafe { root.as_ref() };
         // SAFETY: by the caller's promise; the claim was used before the tail was read.
         if let Some(block) = unsafe { root.passed_block(last, tail) } {
-            // SAFETY: as above, and nobody has a claim in it.
+            // SAFETY: as above, and no producer has a claim in it.
             unsafe { self.retire(block, last) };
         }
     }
@@ -537,12 +543,12 @@ impl<T> Mailbox<T> {
         }
         // Acquire: pairs with the exchange that put it there.
         let Some(root) = NonNull::new(self.roots[tail.generation()].load(Acquire)) else {
-            return Pop::Busy;
+            return Pop::Retry;
         };
         // SAFETY: only the consumer frees a root.
         let root = unsafe { root.as_ref() };
         // SAFETY: by the caller's promise; the tail is beyond it.
-        let Some(block) = (unsafe { root.seek(head, tail) }) else { return Pop::Busy };
+        let Some(block) = (unsafe { root.seek(head, tail) }) else { return Pop::Retry };
         self.set_block(block.as_ptr());
         Pop::Item(block)
     }
@@ -569,15 +575,15 @@ impl<T> Mailbox<T> {
         unsafe { root.retire(block, last, tail) };
     }
 
-    /// Gives the memory of an empty box back (rule 7).
+    /// Frees the memory of an empty mailbox (rule 7).
     ///
     /// # Safety
     ///
     /// As for [`pop`](Self::pop).
-    unsafe fn renew(&self, keep: Keep) -> bool {
-        let _popping = if self.is_evicting() {
-            let Some(popping) = self.lock() else { return false };
-            Some(popping)
+    unsafe fn shrink_to(&self, keep: Keep) -> bool {
+        let _guard = if self.is_evicting() {
+            let Some(guard) = self.lock() else { return false };
+            Some(guard)
         } else {
             None
         };
@@ -594,56 +600,58 @@ impl<T> Mailbox<T> {
         if keep == Keep::OneBlock && unsafe { root.as_ref() }.is_small() {
             return true;
         }
-        // AcqRel: who claims with the new generation sees that the other root is empty. The loop
-        // ends: only a close, or a claim that ends it, interferes.
-        while let Err(now) = self.tail.compare_exchange(tail.0, tail.renewed().0, AcqRel, Acquire) {
+        // AcqRel: a producer that claims with the new generation sees that the other root is empty.
+        // The loop ends: only a close interferes, or a claim, which ends the loop.
+        while let Err(now) =
+            self.tail.compare_exchange(tail.0, tail.in_next_generation().0, AcqRel, Acquire)
+        {
             tail = Tail(now);
             if tail.position() != head && !mutant!("mail-renewed-despite-claim") {
                 return false;
             }
         }
         self.set_block(ptr::null_mut());
-        // Relaxed: published by the exchange of the next renewal, before which nobody looks.
+        // Relaxed: published by the exchange of the next shrink, before which no thread reads it.
         self.roots[tail.generation()].store(ptr::null_mut(), Relaxed);
         // SAFETY: no claim of the old generation is unused, and none will be made.
         let mut old = unsafe { Box::from_raw(root.as_ptr()) };
         if keep == Keep::OneBlock {
             old.reset(head);
-            self.reinstall(tail.renewed(), old);
+            self.reinstall(tail.in_next_generation(), old);
         }
         true
     }
 
-    /// Puts a root that was cleaned into the new generation, unless a producer was faster.
+    /// Puts a cleared root into the new generation, unless a producer was faster.
     fn reinstall(&self, tail: Tail, root: Box<Root<T>>) {
         let made = Box::into_raw(root);
         let place = &self.roots[tail.generation()];
         // Release: pairs with the loads of roots.
         if place.compare_exchange(ptr::null_mut(), made, Release, Relaxed).is_err() {
-            // SAFETY: made from a box above, and seen by nobody.
+            // SAFETY: made from a box above, and no other thread has seen it.
             drop(unsafe { Box::from_raw(made) });
         }
     }
 
-    /// The lock of an evicting box, if it is to be had soon.
-    pub(super) fn lock(&self) -> Option<Popping<'_>> {
+    /// The lock of an evicting mailbox, if it becomes free within a few tries.
+    pub(super) fn lock(&self) -> Option<ConsumerGuard<'_>> {
         for _ in 0..TRIES {
-            // Acquire: pairs with the opening. Relaxed on failure: nothing is read then.
+            // Acquire: pairs with the unlock. Relaxed on failure: nothing is read then.
             if self.held.compare_exchange(0, 1, Acquire, Relaxed).is_ok() {
-                return Some(Popping(&self.held));
+                return Some(ConsumerGuard(&self.held));
             }
             hint::spin_loop();
         }
         None
     }
 
-    /// Whether the box uses its tray.
+    /// Whether the mailbox uses its inline slot.
     #[inline]
-    const fn has_tray(&self) -> bool {
-        Tray::<T>::FITS && !self.is_evicting()
+    const fn has_inline_slot(&self) -> bool {
+        InlineSlot::<T>::FITS && !self.is_evicting()
     }
 
-    /// The consumer's position. In an evicting box the count is the lock, and nothing is held.
+    /// The consumer's position. In an evicting mailbox `held` is the lock, and no value is held.
     #[inline]
     fn head(&self) -> Word {
         // Relaxed: only the consumer writes them.
@@ -663,7 +671,7 @@ impl<T> Mailbox<T> {
     #[inline]
     fn publish(&self, freed: Word) {
         let order = if mutant!("mail-relaxed-freed") { Relaxed } else { Release };
-        // Release: pairs with `look_again` and `len`: entries of what was freed are clear.
+        // Release: pairs with `reload_freed` and `len`: entries of what was freed are clear.
         self.freed.store(freed, order);
     }
 
@@ -683,7 +691,7 @@ impl<T> Mailbox<T> {
     }
 }
 
-impl Drop for Popping<'_> {
+impl Drop for ConsumerGuard<'_> {
     fn drop(&mut self) {
         // Release: pairs with the exchange of the next.
         self.0.store(0, Release);
@@ -691,22 +699,23 @@ impl Drop for Popping<'_> {
 }
 
 impl<T> Drop for Mailbox<T> {
-    /// Drops what is inside, also if the drop of one value panics, and frees the memory.
+    /// Drops the values inside, also if the drop of one panics, and frees the memory.
     fn drop(&mut self) {
-        struct Rest<'a, T>(&'a Mailbox<T>);
-        impl<T> Rest<'_, T> {
+        struct DropRemaining<'a, T>(&'a Mailbox<T>);
+        impl<T> DropRemaining<'_, T> {
             fn drop_all(&self) {
-                // SAFETY: `&mut` in the caller proves that nobody else is here.
+                // SAFETY: `&mut` in the caller proves that no other thread uses it.
                 while let Pop::Item(value) = unsafe { self.0.pop_one() } {
                     drop(value);
                 }
             }
         }
-        impl<T> Drop for Rest<'_, T> {
+        impl<T> Drop for DropRemaining<'_, T> {
             fn drop(&mut self) {
                 self.drop_all();
                 for root in &self.0.roots {
-                    // Relaxed: as above; who dropped the last handle acquired what others did.
+                    // Relaxed: as above; the thread that dropped the last handle acquired what
+                    // others did.
                     if let Some(root) = NonNull::new(root.load(Relaxed)) {
                         // SAFETY: made from a box, and the mailbox is gone.
                         drop(unsafe { Box::from_raw(root.as_ptr()) });
@@ -714,9 +723,9 @@ impl<T> Drop for Mailbox<T> {
                 }
             }
         }
-        let rest = Rest(self);
+        let remaining = DropRemaining(self);
         if needs_drop::<T>() {
-            rest.drop_all();
+            remaining.drop_all();
         }
     }
 }

@@ -1,5 +1,4 @@
-//! The producers' side: claims and what becomes of them, rules 1 to 4, 9 and 11 of the
-//! [protocol](super).
+//! The producers' side: claims and their use, rules 1 to 4 and 9 to 11 of the [protocol](super).
 #![expect(unsafe_code, reason = "a claim is the right to write a slot")]
 
 use alloc::boxed::Box;
@@ -13,41 +12,43 @@ use super::{
 use crate::{
     mail_word::{Signed, Word},
     mutant,
-    prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release},
+    primitive::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release},
     push_error::{PushError, Refusal},
 };
 
-/// How often an evicting push makes room before it says full: somebody else took it each time.
+/// How often an evicting push makes room before it reports full: each time another producer took
+/// the room.
 const EVICTIONS_MAX: usize = 16;
 
-/// What a push that was accepted has to do.
+/// The result of an accepted push: whether its caller has to wake the consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the consumer sleeps for ever if nobody wakes it"]
 pub struct Pushed {
-    /// Whether the consumer was idle, and it is this caller who has to wake it.
+    /// Whether the consumer was idle, and this caller has to wake it.
     pub wake: bool,
 }
 
-/// What [`Mailbox::bar`] finds.
+/// The result of [`Mailbox::reserve_for_waiters`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "only if it is barred there is something to wait for"]
-pub enum Bar {
-    /// The box was full, and room goes to those who wait from here on.
-    Barred,
-    /// There is room, and nobody waits: push.
+#[must_use = "a sender may wait only if the room was reserved"]
+pub enum WaiterReservation {
+    /// The mailbox is full, and from now on free room is reserved for waiters.
+    Reserved,
+    /// There is room, and no sender waits: push.
     HasRoom,
-    /// The box is closed.
+    /// The mailbox is closed.
     Closed,
 }
 
-/// Room for one value that nobody else can take.
+/// Room for one value, which no other producer can take.
 ///
-/// What others push later is behind it: the consumer is busy until the permit is written or
-/// dropped. Dropping gives the room back when the consumer comes by.
+/// Values that others push later are behind it: the consumer gets [`Pop::Retry`] until the permit
+/// is written or dropped. If the permit is dropped, its room is free when the consumer passes it.
 ///
-/// The duty to wake the consumer comes with the permit. Whoever lets one go that
-/// [`wakes`](Self::wakes) must wake the consumer, even if nothing was written: others rely on it.
-#[must_use = "what is pushed later waits for the permit"]
+/// The permit carries the obligation to wake the consumer. A holder that drops or cancels a permit
+/// that [`wakes`](Self::wakes) must wake the consumer, even if nothing was written: other producers
+/// rely on it.
+#[must_use = "values that are pushed later wait for the permit"]
 pub struct Permit<'a, T> {
     mailbox: &'a Mailbox<T>,
     at: Tail,
@@ -58,15 +59,15 @@ impl<T> Mailbox<T> {
     /// Appends a value.
     ///
     /// One compare-exchange, repeated when another push or a close was faster; it never waits for
-    /// others.
+    /// other threads.
     ///
     /// # Errors
     ///
-    /// The value comes back if the box is closed or full.
+    /// Returns the value to the caller if the mailbox is closed or full.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "saves a copy of the value, as measured")]
     pub fn push(&self, value: T) -> Result<Pushed, PushError<T>> {
-        match self.enter() {
+        match self.try_claim() {
             Ok(permit) => Ok(permit.write(value)),
             Err(refusal) => Err(PushError::new(value, refusal)),
         }
@@ -76,32 +77,33 @@ impl<T> Mailbox<T> {
     ///
     /// # Errors
     ///
-    /// If the box is closed or full.
+    /// If the mailbox is closed or full.
     #[inline]
     pub fn claim(&self) -> Result<Permit<'_, T>, PushError<()>> {
-        self.enter().map_err(|refusal| PushError::new((), refusal))
+        self.try_claim().map_err(|refusal| PushError::new((), refusal))
     }
 
-    /// Appends a value, and if the box is full takes the oldest out for it, which is handed to
-    /// `evicted`. Only for boxes made by [`evicting`](Self::evicting).
+    /// Appends a value; if the mailbox is full, takes the oldest value out first and passes it to
+    /// `evicted`. Only for mailboxes made by [`evicting`](Self::evicting).
     ///
     /// # Errors
     ///
-    /// The value comes back if the box is closed; or full, if others are at its oldest value or
-    /// take the room that was made: this push may then have evicted something all the same.
+    /// Returns the value to the caller if the mailbox is closed; or full, if another thread is
+    /// taking its oldest value, or if others take the room that this push made: this push may then
+    /// have evicted a value nevertheless.
     ///
     /// # Panics
     ///
-    /// If the box does not evict; or what `evicted` panics with.
+    /// If the mailbox does not evict; or if `evicted` panics.
     pub fn push_or_evict(
         &self,
         value: T,
         mut evicted: impl FnMut(T),
     ) -> Result<Pushed, PushError<T>> {
-        assert!(self.is_evicting(), "the box was not made to evict");
+        assert!(self.is_evicting(), "the mailbox was not made to evict");
         let mut rounds = 0;
         let refusal = loop {
-            match self.enter() {
+            match self.try_claim() {
                 Ok(permit) => return Ok(permit.write(value)),
                 Err(Refusal::Full) if rounds < EVICTIONS_MAX => {}
                 Err(refusal) => break refusal,
@@ -110,85 +112,86 @@ impl<T> Mailbox<T> {
             match self.evict() {
                 Pop::Item(oldest) => evicted(oldest),
                 Pop::Empty => {}
-                Pop::Busy => break Refusal::Full,
+                Pop::Retry => break Refusal::Full,
             }
         };
         Err(PushError::new(value, refusal))
     }
 
-    /// Keeps room that will be free from everybody but the consumer, for those who wait for it
-    /// elsewhere (rule 10), unless there is room now or never will be.
-    pub fn bar(&self) -> Bar {
-        // Acquire: as in `enter`.
+    /// Reserves the room that becomes free for senders that wait elsewhere (rule 10), unless there
+    /// is room now or the mailbox is closed. From then on only the consumer can claim.
+    pub fn reserve_for_waiters(&self) -> WaiterReservation {
+        // Acquire: as in `try_claim`.
         let mut tail = self.tail(Acquire);
         loop {
             if tail.is_closed() {
-                return Bar::Closed;
+                return WaiterReservation::Closed;
             }
-            if tail.is_awaited() {
-                return Bar::Barred;
+            if tail.has_waiters() {
+                return WaiterReservation::Reserved;
             }
-            // Acquire: pairs with the consumer's store. Read after the tail, as in `look_again`.
+            // Acquire: pairs with the consumer's store. Read after the tail, as in `reload_freed`.
             let freed = self.freed.load(Acquire);
             if ahead(tail.position(), freed) < self.capacity() as Signed {
-                return Bar::HasRoom;
+                return WaiterReservation::HasRoom;
             }
-            // AcqRel: pairs with the claims in both directions: what comes later is refused.
-            match self.tail.compare_exchange(tail.0, tail.awaited().0, AcqRel, Acquire) {
-                Ok(_) => return Bar::Barred,
+            // AcqRel: pairs with the claims in both directions: later claims are refused.
+            match self.tail.compare_exchange(tail.0, tail.with_waiters().0, AcqRel, Acquire) {
+                Ok(_) => return WaiterReservation::Reserved,
                 Err(now) => tail = Tail(now),
             }
         }
     }
 
-    /// Ends what [`bar`](Self::bar) has begun: nobody waits any more.
-    pub fn unbar(&self) {
-        // Release: who claims afterwards comes behind those who waited.
-        self.tail.fetch_and(!Tail(0).awaited().0, AcqRel);
+    /// Ends the reservation of [`reserve_for_waiters`](Self::reserve_for_waiters): no sender waits
+    /// any more.
+    pub fn release_reservation(&self) {
+        // Release: a producer that claims afterwards comes behind those that waited.
+        self.tail.fetch_and(!Tail(0).with_waiters().0, AcqRel);
     }
 
-    /// Reserves room as [`claim`](Self::claim) does, in spite of a [`bar`](Self::bar): for one of
-    /// those who wait. For the consumer, so that they are let in in order; the duty to wake it is
-    /// its own.
+    /// Claims room for one of the waiters, in spite of a
+    /// [reservation](Self::reserve_for_waiters). Only the consumer calls this, so that waiters get
+    /// their room in order; it does not have to wake itself.
     ///
     /// # Errors
     ///
     /// As [`claim`](Self::claim).
-    pub fn claim_awaited(&self) -> Result<Permit<'_, T>, PushError<()>> {
-        self.enter_as(true).map_err(|refusal| PushError::new((), refusal))
+    pub fn claim_for_waiter(&self) -> Result<Permit<'_, T>, PushError<()>> {
+        self.try_claim_as(true).map_err(|refusal| PushError::new((), refusal))
     }
 
     /// Claims the next position (rule 1).
     #[inline]
-    fn enter(&self) -> Result<Permit<'_, T>, Refusal> {
-        self.enter_as(false)
+    fn try_claim(&self) -> Result<Permit<'_, T>, Refusal> {
+        self.try_claim_as(false)
     }
 
-    /// As [`enter`](Self::enter); `waits` if it is for one of those who wait for room.
+    /// As [`try_claim`](Self::try_claim); `waits` if the claim is for one of the waiters.
     #[inline]
-    fn enter_as(&self, waits: bool) -> Result<Permit<'_, T>, Refusal> {
-        // Acquire: pairs with the exchanges of others, so that what they knew of `freed` is the
-        // least that is known here.
+    fn try_claim_as(&self, waits: bool) -> Result<Permit<'_, T>, Refusal> {
+        // Acquire: pairs with the exchanges of other producers: the `freed` read below is at least
+        // as new as the one that they used.
         let mut tail = self.tail(Acquire);
         let mut is_first = true;
         loop {
-            if tail.is_barred() {
+            if tail.is_restricted() {
                 if tail.is_closed() && (is_first || !mutant!("mail-closed-not-rechecked")) {
                     return Err(Refusal::Closed);
                 }
-                if tail.is_awaited() && !waits && !mutant!("mail-bar-ignored") {
+                if tail.has_waiters() && !waits && !mutant!("mail-bar-ignored") {
                     return Err(Refusal::Full);
                 }
             }
-            // Acquire: pairs with `look_again`, and by it with the consumer's store: the entries of
-            // what was freed are clear.
-            let seen = self.freed_seen.load(Acquire);
-            // Negative: the tail was read too long ago, and the exchange will fail.
+            // Acquire: pairs with `reload_freed`, and through it with the consumer's store: the
+            // entries of freed blocks are clear.
+            let seen = self.freed_cache.load(Acquire);
+            // Negative: the tail is outdated, and the exchange will fail.
             let inside = ahead(tail.position(), seen);
             let room = tail.reach().min(self.capacity() as Signed);
-            let at = if inside < room { tail } else { self.look_again(tail, seen)? };
+            let at = if inside < room { tail } else { self.reload_freed(tail, seen)? };
             is_first = false;
-            // AcqRel: as for the load; and what is known here goes to the next.
+            // Acquire: as for the load. Release: the next producer knows at least this `freed`.
             match self.tail.compare_exchange_weak(tail.0, at.claimed().0, AcqRel, Acquire) {
                 Ok(_) => {
                     if at.level() != tail.level() {
@@ -202,17 +205,18 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Looks at `freed` itself: full, or the word to claim from, perhaps at a higher level.
+    /// Reads `freed` itself: full, or the word to claim from, perhaps at a higher level.
     #[cold]
-    fn look_again(&self, tail: Tail, seen: Word) -> Result<Tail, Refusal> {
+    fn reload_freed(&self, tail: Tail, seen: Word) -> Result<Tail, Refusal> {
         // Acquire: pairs with the consumer's store.
         let freed = self.freed.load(Acquire);
         if freed != seen {
-            // Release: hands on what was acquired. Relaxed on failure: another was here, and the
-            // next look finds what it left.
-            let _ = self.freed_seen.compare_exchange(seen, freed, Release, Relaxed);
+            // Release: passes on what was acquired. Relaxed on failure: another producer has
+            // refreshed the copy, and the next load finds its value.
+            let _ = self.freed_cache.compare_exchange(seen, freed, Release, Relaxed);
         }
-        // `freed` is read after the tail: if this says full, it was so when the tail was read.
+        // `freed` is read after the tail: if this reports full, the mailbox was full when the tail
+        // was read.
         if ahead(tail.position(), freed) >= self.capacity() as Signed {
             return Err(Refusal::Full);
         }
@@ -220,7 +224,7 @@ impl<T> Mailbox<T> {
         Ok(if raise { tail.raised() } else { tail })
     }
 
-    /// The root of a claim's generation, which is made if it is not there.
+    /// The root of a claim's generation; it is allocated if it does not exist.
     #[inline]
     pub(super) fn root(&self, at: Tail) -> NonNull<Root<T>> {
         let root = &self.roots[at.generation()];
@@ -232,11 +236,11 @@ impl<T> Mailbox<T> {
     fn install_root(&self, at: Tail) -> NonNull<Root<T>> {
         let made = NonNull::from(Box::leak(Root::new()));
         let root = &self.roots[at.generation()];
-        // Release: pairs with the loads of roots. Acquire: who loses uses the winner's.
+        // Release: pairs with the loads of roots. Acquire: the loser uses the winner's root.
         match root.compare_exchange(ptr::null_mut(), made.as_ptr(), Release, Acquire) {
             Ok(_) => made,
             Err(there) => {
-                // SAFETY: made from a box above, and seen by nobody.
+                // SAFETY: made from a box above, and no other thread has seen it.
                 drop(unsafe { Box::from_raw(made.as_ptr()) });
                 NonNull::new(there).expect("the exchange failed since it is not null")
             }
@@ -251,24 +255,24 @@ impl<T> Mailbox<T> {
     #[inline]
     unsafe fn claimed_block(&self, at: Tail) -> NonNull<Block<T>> {
         let root = self.root(at);
-        // SAFETY: an unused claim keeps the root of its generation (rule 7).
+        // SAFETY: an unused claim keeps the root of its generation alive (rule 7).
         let root = unsafe { root.as_ref() };
         // SAFETY: by the caller's promise.
         unsafe { root.claimed_block(at) }
     }
 
-    /// Takes the oldest value out of a box that was full (rule 9).
+    /// Takes the oldest value out of a mailbox that was full (rule 9).
     fn evict(&self) -> Pop<T> {
         if mutant!("mail-evict-unlocked") {
             // SAFETY: none, that is the fault.
             return unsafe { self.pop_one() };
         }
-        let Some(_popping) = self.lock() else { return Pop::Busy };
-        // The consumer may have been faster, and then there is room.
+        let Some(_guard) = self.lock() else { return Pop::Retry };
+        // The consumer may have been faster; then there is room.
         if self.len() < self.capacity() {
             return Pop::Empty;
         }
-        // SAFETY: in an evicting box the lock makes the only consumer.
+        // SAFETY: in an evicting mailbox the holder of the lock is the only consumer.
         unsafe { self.pop_one() }
     }
 }
@@ -281,46 +285,46 @@ impl<T> Permit<'_, T> {
     }
 
     /// Writes the value.
-    // Always: the value is then made where it will stand, and not copied there.
+    // Always: the value is then built in its slot, and not copied there.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "saves a copy of the value, as measured")]
     pub fn write(self, value: T) -> Pushed {
         let permit = ManuallyDrop::new(self);
-        if permit.at.has_tray() {
-            // SAFETY: the permit is the claim of the tray, and is gone afterwards.
-            unsafe { permit.mailbox.tray.put(value) };
+        if permit.at.has_inline_slot() {
+            // SAFETY: the permit is the claim of the inline slot, and is consumed here.
+            unsafe { permit.mailbox.inline_slot.put(value) };
             return Pushed { wake: permit.wake };
         }
         // SAFETY: the permit is the claim, and it is used here only.
         let block = unsafe { permit.mailbox.claimed_block(permit.at) };
-        // SAFETY: an unused claim keeps its block (rule 5).
+        // SAFETY: an unused claim keeps its block alive (rule 5).
         let block = unsafe { block.as_ref() };
-        // SAFETY: the permit is the claim, and is gone afterwards.
+        // SAFETY: the permit is the claim, and is consumed here.
         unsafe { block.put(slot(permit.at.position()), value) };
         Pushed { wake: permit.wake }
     }
 
-    /// Gives the room back, and tells the duty that remains.
+    /// Abandons the claim; the result says whether the caller still has to wake the consumer.
     pub fn cancel(self) -> Pushed {
         Pushed { wake: self.wake }
     }
 }
 
 impl<T> Drop for Permit<'_, T> {
-    /// Leaves a mark that the consumer passes over.
+    /// Marks the slot as abandoned; the consumer skips it.
     fn drop(&mut self) {
         if mutant!("mail-permit-forgotten") {
             return;
         }
-        if self.at.has_tray() {
-            self.mailbox.tray.give_up();
+        if self.at.has_inline_slot() {
+            self.mailbox.inline_slot.abandon();
             return;
         }
         // SAFETY: the permit is the claim, and it was not written.
         let block = unsafe { self.mailbox.claimed_block(self.at) };
-        // SAFETY: an unused claim keeps its block (rule 5).
+        // SAFETY: an unused claim keeps its block alive (rule 5).
         let block = unsafe { block.as_ref() };
-        block.give_up(slot(self.at.position()));
+        block.abandon(slot(self.at.position()));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The word that producers and the consumer agree on, and the arithmetic of positions.
 //!
 //! ```text
-//!   [ position | tray | awaited | level : 3 | generation | closed | called | parked | idle ]
+//!   [ position | inline | waiters | level : 3 | generation | closed | notified | parked | idle ]
 //! ```
 //!
 //! A position alone is the same word with its flags zero, so that sums and differences wrap where
@@ -10,15 +10,15 @@
 use crate::{
     mail_word::{CAPACITY_BITS, Signed, Word, low},
     mutant,
-    prim::{IS_MODEL, scaled},
+    primitive::{IS_MODEL, scaled},
 };
 
-/// Values of a block. Its flags then fill a quarter of a cache line, or a word where memory is
-/// scarce.
+/// Slots per block. The flags of a block then fill a quarter of a cache line, or a word where
+/// memory is scarce.
 pub(super) const SLOTS: usize = scaled(2, 4, 16);
 /// Entries of the directory of level 0.
-pub(super) const NEAR: usize = if IS_MODEL { 2 } else { 8 };
-/// By how many bits a directory is larger than the one of the level below.
+pub(super) const LEVEL_0_ENTRIES: usize = if IS_MODEL { 2 } else { 8 };
+/// The directory of a level is 2 to this power times as large as that of the level below.
 const LEVEL_BITS: u32 = if IS_MODEL { 1 } else { 3 };
 /// Levels of directories; the largest has room for [`CAPACITY_MAX`] and a block more.
 pub(super) const LEVELS: usize = 7;
@@ -26,22 +26,22 @@ pub(super) const LEVELS: usize = 7;
 /// The largest capacity of a mailbox: 2^24, and 2^20 on targets without 64-bit atomics.
 pub const CAPACITY_MAX: usize = if IS_MODEL { 64 } else { 1 << CAPACITY_BITS };
 
-/// The largest capacity whose memory can be [reserved](super::Mailbox::reserve): what it fills, and
-/// a block more, is inside of the first directory.
-pub const RESERVE_MAX: usize = (NEAR - 1) * SLOTS;
+/// The largest capacity whose memory can be [reserved](super::Mailbox::reserve): the blocks that it
+/// fills, and one more, fit into the directory of level 0.
+pub const RESERVE_MAX: usize = (LEVEL_0_ENTRIES - 1) * SLOTS;
 
 const IDLE: Word = 1;
 pub(super) const PARKED: Word = 1 << 1;
-/// Either of the ways to sleep.
+/// Either of the two ways to sleep.
 pub(super) const ASLEEP: Word = IDLE | PARKED;
-pub(super) const CALLED: Word = 1 << 2;
+pub(super) const NOTIFIED: Word = 1 << 2;
 const CLOSED: Word = 1 << 3;
 const GENERATION: Word = 1 << 4;
 const LEVEL_SHIFT: u32 = 5;
 const LEVEL: Word = 0b111 << LEVEL_SHIFT;
-const AWAITED: Word = 1 << 8;
-/// The next claim has the tray.
-const TRAY: Word = 1 << 9;
+const HAS_WAITERS: Word = 1 << 8;
+/// The inline slot is free, and the next claim gets it.
+const INLINE_FREE: Word = 1 << 9;
 /// One position.
 pub(super) const ONE: Word = 1 << 10;
 const FLAGS: Word = ONE - 1;
@@ -50,7 +50,7 @@ pub(super) const BLOCK: Word = ONE * SLOTS as Word;
 
 const _: () = {
     assert!(SLOTS.is_power_of_two(), "a position's slot is a mask away");
-    assert!(NEAR.is_power_of_two(), "a block's entry is a mask away");
+    assert!(LEVEL_0_ENTRIES.is_power_of_two(), "a block's entry is a mask away");
     assert!(LEVELS <= 8, "the level has three bits");
     assert!(CAPACITY_MAX.div_ceil(SLOTS) < entries(LEVELS - 1), "the last level is enough");
     // As wide as a word may be: with 64-bit atomics a `usize` may still have 32 bits.
@@ -63,7 +63,7 @@ pub(super) const fn entries(level: usize) -> usize {
     // At most seven levels of three bits.
     #[expect(clippy::cast_possible_truncation, reason = "a level is below 8")]
     let bits = LEVEL_BITS * level as u32;
-    NEAR << bits
+    LEVEL_0_ENTRIES << bits
 }
 
 /// The slot of a position in its block.
@@ -95,20 +95,20 @@ pub(super) const fn ahead(a: Word, b: Word) -> Signed {
 pub(super) struct Tail(pub(super) Word);
 
 impl Tail {
-    /// The word of a new box whose first position is the given one.
+    /// The word of a new mailbox that begins at `position`.
     pub(super) const fn new(position: Word) -> Self {
         Self(position.wrapping_mul(ONE))
     }
 
-    /// The same with a tray that is free.
-    pub(super) const fn with_tray(self) -> Self {
-        Self(self.0 | TRAY)
+    /// The same with a free inline slot.
+    pub(super) const fn with_inline_slot(self) -> Self {
+        Self(self.0 | INLINE_FREE)
     }
 
-    /// Whether the next claim is the right to the tray instead of a slot.
+    /// Whether the next claim gets the inline slot instead of the slot of its position.
     #[inline]
-    pub(super) const fn has_tray(self) -> bool {
-        self.0 & TRAY != 0
+    pub(super) const fn has_inline_slot(self) -> bool {
+        self.0 & INLINE_FREE != 0
     }
 
     /// The next position to be claimed.
@@ -133,15 +133,15 @@ impl Tail {
         self.0 & CLOSED != 0
     }
 
-    /// Whether a claim has to look further: the box is closed, or others wait for room.
+    /// Whether a claim needs further checks: the mailbox is closed, or senders wait for room.
     #[inline]
-    pub(super) const fn is_barred(self) -> bool {
-        self.0 & (CLOSED | AWAITED) != 0
+    pub(super) const fn is_restricted(self) -> bool {
+        self.0 & (CLOSED | HAS_WAITERS) != 0
     }
 
-    /// Whether room goes to those who wait for it.
-    pub(super) const fn is_awaited(self) -> bool {
-        self.0 & AWAITED != 0
+    /// Whether room is reserved for waiters.
+    pub(super) const fn has_waiters(self) -> bool {
+        self.0 & HAS_WAITERS != 0
     }
 
     #[inline]
@@ -149,46 +149,47 @@ impl Tail {
         self.0 & IDLE != 0
     }
 
-    /// Whether the consumer sleeps, whoever is to wake it.
+    /// Whether the consumer sleeps, idle or parked.
     #[inline]
     pub(super) const fn is_asleep(self) -> bool {
         self.0 & ASLEEP != 0
     }
 
-    /// Whether somebody has called the consumer since it looked.
+    /// Whether the consumer was notified and has not acknowledged that yet.
     #[inline]
-    pub(super) const fn is_called(self) -> bool {
-        self.0 & CALLED != 0
+    pub(super) const fn is_notified(self) -> bool {
+        self.0 & NOTIFIED != 0
     }
 
-    /// The consumer is called, and sleeps no more.
-    pub(super) const fn called(self) -> Self {
-        Self((self.0 | CALLED) & !ASLEEP)
+    /// The consumer is notified, and does not sleep any more.
+    pub(super) const fn notified(self) -> Self {
+        Self((self.0 | NOTIFIED) & !ASLEEP)
     }
 
-    /// How many positions from `freed` on are surely inside the directory of this level.
+    /// How many positions from `freed` on surely have their own entry in the directory of this
+    /// level.
     #[inline]
     pub(super) const fn reach(self) -> Signed {
         ((entries(self.level()) - 1) * SLOTS + 1) as Signed
     }
 
-    /// Whether a block begins here that would take the entry of one that is not yet free.
+    /// Whether a block begins here that would take the entry of a block that is still in use.
     ///
-    /// A block that has begun has its entry. It may be far ahead of `freed` all the same: a box
-    /// that was renewed while values were held has none of the blocks behind it.
+    /// A block that has begun has its entry. It may be far ahead of `freed` nevertheless: a mailbox
+    /// that was shrunk while values were held has no blocks behind it.
     pub(super) const fn is_beyond_level(self, freed: Word) -> bool {
         let blocks = ahead(block_start(self.position()), block_start(freed)) / SLOTS as Signed;
         slot(self.position()) == 0 && blocks >= entries(self.level()) as Signed
     }
 
-    /// One more position is claimed, the consumer is not idle, and the tray is not free.
+    /// One more position is claimed, the consumer is not idle, and the inline slot is not free.
     #[inline]
     pub(super) fn claimed(self) -> Self {
-        let cleared = if mutant!("mail-tray-kept") { IDLE } else { IDLE | TRAY };
+        let cleared = if mutant!("mail-tray-kept") { IDLE } else { IDLE | INLINE_FREE };
         Self(self.0.wrapping_add(ONE) & !cleared)
     }
 
-    /// From this position on the next level's directory is used.
+    /// From this position on the directory of the next level is used.
     pub(super) const fn raised(self) -> Self {
         debug_assert!(slot(self.position()) == 0, "a level begins with a block");
         debug_assert!(self.level() + 1 < LEVELS, "the last level is enough");
@@ -196,7 +197,7 @@ impl Tail {
     }
 
     /// From this position on the other root is used, at level 0.
-    pub(super) const fn renewed(self) -> Self {
+    pub(super) const fn in_next_generation(self) -> Self {
         Self((self.0 ^ GENERATION) & !LEVEL)
     }
 
@@ -205,8 +206,8 @@ impl Tail {
         Self(self.0 | IDLE)
     }
 
-    pub(super) const fn awaited(self) -> Self {
-        Self(self.0 | AWAITED)
+    pub(super) const fn with_waiters(self) -> Self {
+        Self(self.0 | HAS_WAITERS)
     }
 
     pub(super) const fn closed(self) -> Self {

@@ -1,4 +1,4 @@
-//! Queues on the heap: shared handles, and plain values each in a box of its own, so that the user
+//! Queues on the heap: shared handles, and plain values, each in its own box, so that the user
 //! needs no unsafe code.
 #![expect(unsafe_code, reason = "implements `Linked` for boxed nodes, makes the only consumer")]
 
@@ -7,19 +7,19 @@ use core::{fmt, marker::PhantomData, ops::Deref, ptr::NonNull};
 
 use super::{Consumer, Pop, Producer, Queue};
 use crate::{
-    Counted,
+    Arc,
     link::{Link, Linked},
     push_error::PushError,
 };
 
-/// The way boxed values hang in a queue: its handle is a `Box<Node<T>>`.
+/// Boxed values as nodes of a queue: the handle is a `Box<Node<T>>`.
 pub struct Boxed<T>(PhantomData<fn(T) -> T>);
 
 /// A shared handle that pushes values.
-pub type BoxProducer<T> = Producer<Boxed<T>, Counted<Queue<Boxed<T>>>>;
+pub type BoxProducer<T> = Producer<Boxed<T>, Arc<Queue<Boxed<T>>>>;
 
 /// The shared handle that pops values.
-pub type BoxConsumer<T> = Consumer<Boxed<T>, Counted<Queue<Boxed<T>>>>;
+pub type BoxConsumer<T> = Consumer<Boxed<T>, Arc<Queue<Boxed<T>>>>;
 
 /// A value with its link.
 #[repr(C)]
@@ -60,10 +60,11 @@ pub fn bounded<T>(bound: usize) -> (BoxProducer<T>, BoxConsumer<T>) {
 impl<N: Linked> Queue<N> {
     /// Shared handles of the two roles. Dropping the consumer closes the queue.
     #[must_use]
-    pub fn share(self) -> (Producer<N, Counted<Self>>, Consumer<N, Counted<Self>>) {
-        let queue = Counted::new(self);
-        // SAFETY: the queue came by value, so nobody else pops; it is now reached through the two
-        // handles only. Whoever calls the unsafe `pop` beside them breaks the promise made there.
+    pub fn share(self) -> (Producer<N, Arc<Self>>, Consumer<N, Arc<Self>>) {
+        let queue = Arc::new(self);
+        // SAFETY: the queue was passed by value, so no other code pops; it is now reached through
+        // the two handles only. Code that calls the unsafe `pop` next to them breaks the promise
+        // made there.
         let consumer = unsafe { Consumer::new(queue.clone()) };
         (Producer::new(queue), consumer)
     }
@@ -105,7 +106,7 @@ impl<T, Q: Deref<Target = Queue<Boxed<T>>>> Producer<Boxed<T>, Q> {
     ///
     /// # Errors
     ///
-    /// The value comes back if the queue is closed or full.
+    /// Returns the value to the caller if the queue is closed or full.
     pub fn push_value(&self, value: T) -> Result<(), PushError<T>> {
         self.push(Node::new(value)).map_err(|refused| refused.map(|node| node.into_value()))
     }

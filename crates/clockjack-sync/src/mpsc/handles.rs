@@ -1,4 +1,4 @@
-//! Who may do what, as types: a producer that can be cloned, a consumer that cannot.
+//! The two roles as types: a producer that can be cloned, a consumer that cannot.
 #![expect(unsafe_code, reason = "the type `Consumer` is the proof of being the only consumer")]
 
 use core::{cell::Cell, fmt, marker::PhantomData, ops::Deref};
@@ -9,7 +9,7 @@ use crate::{
     push_error::PushError,
 };
 
-/// The right to push; `Q` is a borrow of a [`Queue`] or a counted pointer to one.
+/// The right to push; `Q` is a borrow of a [`Queue`] or an `Arc` of one.
 pub struct Producer<N: Linked, Q: Deref<Target = Queue<N>>>(Q);
 
 /// The right to pop; there is one for each queue, and dropping it closes the queue.
@@ -17,7 +17,7 @@ pub struct Producer<N: Linked, Q: Deref<Target = Queue<N>>>(Q);
 /// It may move to another thread, but two threads cannot use it at once.
 pub struct Consumer<N: Linked, Q: Deref<Target = Queue<N>>> {
     queue: Q,
-    /// Not `Sync`: it stands for one consumer at a time.
+    /// Not `Sync`: there is one consumer at a time.
     _alone: PhantomData<Cell<()>>,
 }
 
@@ -30,7 +30,7 @@ impl<N: Linked, Q: Deref<Target = Queue<N>>> Producer<N, Q> {
     ///
     /// # Errors
     ///
-    /// The handle comes back if the queue is closed or full.
+    /// Returns the handle to the caller if the queue is closed or full.
     #[inline]
     pub fn push(&self, handle: N::Handle) -> Result<(), PushError<N::Handle>> {
         self.0.push(handle)
@@ -40,7 +40,7 @@ impl<N: Linked, Q: Deref<Target = Queue<N>>> Producer<N, Q> {
     ///
     /// # Errors
     ///
-    /// The batch comes back if the queue is closed or has not enough room for all.
+    /// Returns the batch to the caller if the queue is closed or has not enough room for all.
     pub fn push_batch(&self, batch: Batch<N>) -> Result<(), PushError<Batch<N>>> {
         self.0.push_batch(batch)
     }
@@ -54,8 +54,8 @@ impl<N: Linked, Q: Deref<Target = Queue<N>>> Producer<N, Q> {
 impl<N: Linked, Q: Deref<Target = Queue<N>>> Consumer<N, Q> {
     /// # Safety
     ///
-    /// While this consumer lives, nobody else pops from the queue, and what was popped before
-    /// happens before.
+    /// While this consumer lives, no other code pops from the queue, and every earlier pop happens
+    /// before this call.
     pub(super) const unsafe fn new(queue: Q) -> Self {
         Self { queue, _alone: PhantomData }
     }
@@ -63,19 +63,19 @@ impl<N: Linked, Q: Deref<Target = Queue<N>>> Consumer<N, Q> {
     /// Takes the oldest node. It never waits; see [`Queue::pop`].
     #[inline]
     pub fn pop(&mut self) -> Pop<N::Handle> {
-        // SAFETY: nobody else pops (the promise to `new`), and this consumer is borrowed
+        // SAFETY: no other code pops (the promise to `new`), and this consumer is borrowed
         // exclusively.
         unsafe { self.queue.pop() }
     }
 
     /// Takes up to `max` of the oldest nodes; see [`Queue::pop_batch`].
     pub fn pop_batch(&mut self, max: usize) -> Pop<Batch<N>> {
-        // SAFETY: nobody else pops (the promise to `new`), and this consumer is borrowed
+        // SAFETY: no other code pops (the promise to `new`), and this consumer is borrowed
         // exclusively.
         unsafe { self.queue.pop_batch(max) }
     }
 
-    /// Refuses every push from now on; says whether this call did it.
+    /// Refuses every push from now on; returns whether this call closed the queue.
     pub fn close(&self) -> bool {
         self.queue.close()
     }
@@ -87,7 +87,7 @@ impl<N: Linked, Q: Deref<Target = Queue<N>>> Consumer<N, Q> {
 }
 
 impl<N: Linked, Q: Deref<Target = Queue<N>>> Drop for Consumer<N, Q> {
-    /// Nobody will pop any more: producers get their items back from now on.
+    /// Closes the queue: from now on every push is refused.
     fn drop(&mut self) {
         self.queue.close();
     }

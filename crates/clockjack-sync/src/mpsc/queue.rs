@@ -1,12 +1,12 @@
-//! The chain behind its gate: bounded or not, counted, closable.
-#![expect(unsafe_code, reason = "passes the promise of the only consumer on to the chain")]
+//! The intrusive queue behind its semaphore: bounded or not, counted, closable.
+#![expect(unsafe_code, reason = "passes the promise of the only consumer to the intrusive queue")]
 
 use core::fmt;
 
 use super::{
-    chain::{Chain, Pop},
-    gate::Gate,
     handles::{Consumer, Producer},
+    intrusive_queue::{IntrusiveQueue, Pop},
+    semaphore::Semaphore,
 };
 use crate::{
     const_unless_loom,
@@ -16,14 +16,14 @@ use crate::{
 
 /// An intrusive queue with a bound and a close; see the [module](super) for the protocol.
 ///
-/// Six words, without padding, because it is meant to sit in each actor. Pushing is open to all who
-/// can see it. Popping is for one: by [`split`](Self::split), or on the heap by `share`, the types
-/// see to that, by the unsafe [`pop`](Self::pop) the caller does.
+/// Six words, without padding, because it is meant to be part of each actor. Any thread with a
+/// reference may push. Only one consumer may pop: with [`split`](Self::split), or on the heap with
+/// `share`, the types guarantee that; with the unsafe [`pop`](Self::pop) the caller does.
 ///
-/// What is inside when the queue is dropped is dropped with it, each once.
+/// Dropping the queue drops each node inside once.
 pub struct Queue<N: Linked> {
-    gate: Gate,
-    chain: Chain<N>,
+    semaphore: Semaphore,
+    list: IntrusiveQueue<N>,
 }
 
 impl<N: Linked> Queue<N> {
@@ -31,7 +31,7 @@ impl<N: Linked> Queue<N> {
         /// A queue without a bound, in which a push is wait-free.
         #[must_use]
         pub const fn unbounded() -> Self {
-            Self { gate: Gate::unbounded(0), chain: Chain::new() }
+            Self { semaphore: Semaphore::unbounded(0), list: IntrusiveQueue::new() }
         }
     }
 
@@ -43,7 +43,7 @@ impl<N: Linked> Queue<N> {
         /// If `bound` is zero or above `usize::MAX / 4`.
         #[must_use]
         pub const fn bounded(bound: usize) -> Self {
-            Self { gate: Gate::bounded(bound, 0), chain: Chain::new() }
+            Self { semaphore: Semaphore::bounded(bound, 0), list: IntrusiveQueue::new() }
         }
     }
 
@@ -53,24 +53,25 @@ impl<N: Linked> Queue<N> {
         #[doc(hidden)]
         #[must_use]
         pub const fn bounded_from(bound: usize, start: usize) -> Self {
-            Self { gate: Gate::bounded(bound, start), chain: Chain::new() }
+            Self { semaphore: Semaphore::bounded(bound, start), list: IntrusiveQueue::new() }
         }
     }
 
     /// Appends a node.
     ///
-    /// Unbounded: one addition, one swap, one store, whatever others do; an interrupt may call it.
-    /// Bounded: the addition is a compare-exchange that repeats when another push or a close was
-    /// faster; an interrupt may call it, for it never waits for the code it interrupted.
+    /// Unbounded: one addition, one swap, one store, whatever other threads do; an interrupt may
+    /// call it. Bounded: the addition is a compare-exchange that repeats when another push or a
+    /// close was faster; an interrupt may call it, because it never waits for the code that it
+    /// interrupted.
     ///
     /// # Errors
     ///
-    /// The handle comes back if the queue is closed or full.
+    /// Returns the handle to the caller if the queue is closed or full.
     #[inline]
     pub fn push(&self, handle: N::Handle) -> Result<(), PushError<N::Handle>> {
-        match self.gate.enter(1) {
+        match self.semaphore.try_acquire(1) {
             Ok(()) => {
-                self.chain.push(handle);
+                self.list.push(handle);
                 Ok(())
             }
             Err(refusal) => Err(PushError::new(handle, refusal)),
@@ -81,11 +82,11 @@ impl<N: Linked> Queue<N> {
     ///
     /// # Errors
     ///
-    /// The batch comes back if the queue is closed or has not enough room for all.
+    /// Returns the batch to the caller if the queue is closed or has not enough room for all.
     pub fn push_batch(&self, batch: Batch<N>) -> Result<(), PushError<Batch<N>>> {
-        match self.gate.enter(batch.len()) {
+        match self.semaphore.try_acquire(batch.len()) {
             Ok(()) => {
-                self.chain.push_batch(batch);
+                self.list.push_batch(batch);
                 Ok(())
             }
             Err(refusal) => Err(PushError::new(batch, refusal)),
@@ -104,15 +105,15 @@ impl<N: Linked> Queue<N> {
         // SAFETY: the caller is the only consumer.
         let popped = unsafe { self.pop_link() };
         popped.map(|link| {
-            // SAFETY: the link was made by `into_link` in a push, and the chain gave it up.
+            // SAFETY: the link was made by `into_link` in a push, and the queue does not keep it.
             unsafe { N::from_link(link) }
         })
     }
 
-    /// Takes up to `max` of the oldest nodes, as far as it gets without waiting.
+    /// Takes up to `max` of the oldest nodes, as many as it gets without waiting.
     ///
-    /// The batch is given as [`Pop::Item`] only if something is in it; a `max` of zero gives
-    /// [`Pop::Empty`], whatever is inside.
+    /// [`Pop::Item`] holds at least one node; a `max` of zero returns [`Pop::Empty`], whatever is
+    /// inside.
     ///
     /// # Safety
     ///
@@ -123,29 +124,30 @@ impl<N: Linked> Queue<N> {
             // SAFETY: the caller is the only consumer.
             match unsafe { self.pop_link() } {
                 Pop::Item(link) => batch.push_link(link),
-                Pop::Busy if batch.is_empty() => return Pop::Busy,
-                Pop::Empty | Pop::Busy => break,
+                Pop::Retry if batch.is_empty() => return Pop::Retry,
+                Pop::Empty | Pop::Retry => break,
             }
         }
         if batch.is_empty() { Pop::Empty } else { Pop::Item(batch) }
     }
 
-    /// Refuses every push from now on; says whether this call did it. What was admitted before
-    /// stays and is to be popped: after this, the first [`Pop::Empty`] is final.
+    /// Refuses every push from now on; returns whether this call closed the queue. Items whose push
+    /// succeeded stay and can be popped: after the close, the first [`Pop::Empty`] is final.
     pub fn close(&self) -> bool {
-        self.gate.close()
+        self.semaphore.close()
     }
 
     /// Whether [`close`](Self::close) was called.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.gate.is_closed()
+        self.semaphore.is_closed()
     }
 
-    /// The number of items inside, those on their way included. Others may change it meanwhile.
+    /// The number of items, including those whose push is in progress. Other threads may change it
+    /// at any time.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.gate.len()
+        self.semaphore.len()
     }
 
     /// Whether [`len`](Self::len) is zero.
@@ -157,14 +159,14 @@ impl<N: Linked> Queue<N> {
     /// The largest number of items, if the queue has a bound.
     #[must_use]
     pub const fn bound(&self) -> Option<usize> {
-        self.gate.bound()
+        self.semaphore.bound()
     }
 
     /// Borrowed handles of the two roles. Dropping the consumer closes the queue.
     pub fn split(&mut self) -> (Producer<N, &Self>, Consumer<N, &Self>) {
-        // SAFETY: `&mut self` proves that nobody else has popped without this thread knowing, and
-        // the handles keep the borrow; the queue is in scope of safe code only through them.
-        // Whoever calls the unsafe `pop` beside them breaks the promise made there.
+        // SAFETY: `&mut self` proves that every earlier pop happened before this call, and the
+        // handles keep the borrow; safe code reaches the queue only through them. Code that calls
+        // the unsafe `pop` next to them breaks the promise made there.
         let consumer = unsafe { Consumer::new(&*self) };
         (Producer::new(self), consumer)
     }
@@ -175,13 +177,13 @@ impl<N: Linked> Queue<N> {
     #[inline]
     unsafe fn pop_link(&self) -> Pop<core::ptr::NonNull<Link>> {
         // SAFETY: the caller is the only consumer.
-        match unsafe { self.chain.pop_link() } {
+        match unsafe { self.list.pop_link() } {
             Pop::Item(link) => {
-                self.gate.leave(1);
+                self.semaphore.release(1);
                 Pop::Item(link)
             }
-            Pop::Empty if self.gate.is_settled() => Pop::Empty,
-            Pop::Empty | Pop::Busy => Pop::Busy,
+            Pop::Empty if self.semaphore.is_idle() => Pop::Empty,
+            Pop::Empty | Pop::Retry => Pop::Retry,
         }
     }
 }

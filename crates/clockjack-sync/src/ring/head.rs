@@ -1,34 +1,34 @@
 //! The two-part head as a value: two positions in one word.
 
-/// The positions between which an open steal copies, `open..next`; equal if none is open.
+/// The positions between which a steal in progress copies, `steal..next`; equal if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     /// The oldest position whose slot is not free.
-    pub(super) open: u32,
+    pub(super) steal: u32,
     /// The oldest position whose item is waiting.
     pub(super) next: u32,
 }
 
 impl Head {
-    /// No steal is open, and the oldest waiting item is at `next`.
+    /// No steal is in progress, and the oldest waiting item is at `next`.
     #[inline]
-    pub(super) const fn closed(next: u32) -> Self {
-        Self { open: next, next }
+    pub(super) const fn idle(next: u32) -> Self {
+        Self { steal: next, next }
     }
 
     #[inline]
     pub(super) const fn is_stealing(self) -> bool {
-        self.open != self.next
+        self.steal != self.next
     }
 
     #[inline]
     pub(super) const fn pack(self) -> u64 {
-        (self.open as u64) << 32 | self.next as u64
+        (self.steal as u64) << 32 | self.next as u64
     }
 
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "each part is one half of the word")]
     pub(super) const fn unpack(word: u64) -> Self {
-        Self { open: (word >> 32) as u32, next: word as u32 }
+        Self { steal: (word >> 32) as u32, next: word as u32 }
     }
 }

@@ -1,13 +1,13 @@
-//! What a full ring hands to its overflow hook.
+//! The items that a full ring passes to its overflow hook.
 #![expect(unsafe_code, reason = "moves items out of slots that the owner has claimed")]
 
 use core::fmt;
 
 use super::{CAPACITY, slots::Slots};
 
-/// Items that found no room, the oldest first; the one whose push met the full ring comes last.
+/// Items for which a full ring has no room, the oldest first; the newly pushed item comes last.
 ///
-/// What is not taken out of it is dropped with it.
+/// Items that are not taken out of it are dropped with it.
 pub struct Overflow<'o, T, const N: usize = CAPACITY> {
     /// The items from `next` on, `claimed` of them, are still in their slots and belong to this.
     slots: &'o Slots<T, N>,
@@ -57,16 +57,16 @@ impl<T, const N: usize> ExactSizeIterator for Overflow<'_, T, N> {}
 impl<T, const N: usize> core::iter::FusedIterator for Overflow<'_, T, N> {}
 
 impl<T, const N: usize> Drop for Overflow<'_, T, N> {
-    /// Drops the rest, also if the drop of one panics.
+    /// Drops the remaining items, also if the drop of one panics.
     fn drop(&mut self) {
-        struct Rest<'a, 'o, T, const N: usize>(&'a mut Overflow<'o, T, N>);
-        impl<T, const N: usize> Drop for Rest<'_, '_, T, N> {
+        struct DropRemaining<'a, 'o, T, const N: usize>(&'a mut Overflow<'o, T, N>);
+        impl<T, const N: usize> Drop for DropRemaining<'_, '_, T, N> {
             fn drop(&mut self) {
                 self.0.by_ref().for_each(drop);
             }
         }
-        let rest = Rest(self);
-        rest.0.by_ref().for_each(drop);
+        let remaining = DropRemaining(self);
+        remaining.0.by_ref().for_each(drop);
     }
 }
 

@@ -5,15 +5,15 @@ use core::{cell::Cell, fmt, marker::PhantomData};
 
 use super::{CAPACITY, Overflow, Thief, head::Head, slots::Slots};
 use crate::{
-    Counted, mutant,
-    prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release},
+    Arc, mutant,
+    primitive::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release},
     push_error::{PushError, Refusal},
 };
 
 /// The one handle that pushes and pops; see the [module](super) for the protocol.
 ///
-/// It can be sent to another thread, not shared or cloned. When it is dropped, what waits stays for
-/// the thieves; the last handle drops the rest.
+/// It can be sent to another thread, not shared or cloned. When it is dropped, the waiting items
+/// stay for the thieves; the last handle drops the rest.
 ///
 /// # Examples
 ///
@@ -35,14 +35,14 @@ use crate::{
 /// assert_eq!(mine.pop(), Some(5));
 /// ```
 pub struct Owner<T, const N: usize = CAPACITY> {
-    slots: Counted<Slots<T, N>>,
-    /// Not `Sync`: it stands for one owner at a time.
+    slots: Arc<Slots<T, N>>,
+    /// Not `Sync`: there is one owner at a time.
     _alone: PhantomData<Cell<()>>,
 }
 
 impl<T, const N: usize> Owner<T, N> {
-    /// An empty ring. The capacity `N` must be a power of two, from 2 to 65536: else it does not
-    /// compile.
+    /// An empty ring. The capacity `N` must be a power of two, from 2 to 65536; else the code does
+    /// not compile.
     #[must_use]
     pub fn new() -> Self {
         Self::starting_at(0)
@@ -53,7 +53,7 @@ impl<T, const N: usize> Owner<T, N> {
     #[doc(hidden)]
     #[must_use]
     pub fn starting_at(start: u32) -> Self {
-        Self { slots: Counted::new(Slots::new(start)), _alone: PhantomData }
+        Self { slots: Arc::new(Slots::new(start)), _alone: PhantomData }
     }
 
     /// A handle for stealing from this ring.
@@ -62,11 +62,11 @@ impl<T, const N: usize> Owner<T, N> {
         Thief::new(self.slots.clone())
     }
 
-    /// Appends an item. If the ring is full then `overflow` gets half of it and the new item, the
-    /// oldest first; or the new item alone, if a thief is at work on the other half.
+    /// Appends an item. If the ring is full, `overflow` gets half of the items and the new item,
+    /// the oldest first; or the new item alone, if a steal is in progress.
     ///
-    /// The hook runs when the ring is in order again; it may panic. What it leaves in the batch is
-    /// dropped.
+    /// The hook runs when the ring is consistent again; it may panic. Items that it does not take
+    /// are dropped.
     #[inline]
     pub fn push(&mut self, item: T, overflow: impl FnOnce(Overflow<'_, T, N>)) {
         if let Err(refused) = self.try_push(item) {
@@ -78,18 +78,18 @@ impl<T, const N: usize> Owner<T, N> {
     ///
     /// # Errors
     ///
-    /// The item comes back if the ring is full.
+    /// Returns the item to the caller if the ring is full.
     #[inline]
     pub fn try_push(&mut self, item: T) -> Result<(), PushError<T>> {
         let tail = self.tail();
-        // Acquire: pairs with the closing of a steal; the thief is done with the slots behind
-        // `open` (rule 1).
+        // Acquire: pairs with the finish of a steal; the thief is done with the slots before
+        // `steal` (rule 1).
         let head = self.slots.head(Acquire);
-        let oldest = if mutant!("ring-push-into-open-steal") { head.next } else { head.open };
+        let oldest = if mutant!("ring-push-into-open-steal") { head.next } else { head.steal };
         if tail.wrapping_sub(oldest) == Slots::<T, N>::CAPACITY {
             return Err(PushError::new(item, Refusal::Full));
         }
-        // SAFETY: the slot is not between `open` and `tail`, so it is free, and only the owner
+        // SAFETY: the slot is not between `steal` and `tail`, so it is free, and only the owner
         // fills slots (rule 1).
         unsafe { self.slots.put(tail, item) };
         self.publish(tail.wrapping_add(1));
@@ -108,14 +108,14 @@ impl<T, const N: usize> Owner<T, N> {
             }
             let next = head.next.wrapping_add(1);
             let after = if head.is_stealing() && !mutant!("ring-pop-ignores-claim") {
-                debug_assert_ne!(head.open, next, "an open steal is not longer than the ring");
-                Head { open: head.open, next }
+                debug_assert_ne!(head.steal, next, "a steal is not longer than the ring");
+                Head { steal: head.steal, next }
             } else {
-                Head::closed(next)
+                Head::idle(next)
             };
             let order = if mutant!("ring-relaxed-pop") { Relaxed } else { AcqRel };
             // Release: a thief that acquires this head sees the tail before it (rule 3). Acquire:
-            // pairs with the closing of a steal.
+            // pairs with the finish of a steal.
             match self.slots.move_head(head, after, order) {
                 // SAFETY: `next` was before `tail`, so there is an item, and this exchange moved
                 // `next` over it (rule 2).
@@ -125,7 +125,7 @@ impl<T, const N: usize> Owner<T, N> {
         }
     }
 
-    /// How many items wait. Thieves may change it meanwhile.
+    /// How many items wait. Thieves may change the number at any time.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len()
@@ -137,11 +137,12 @@ impl<T, const N: usize> Owner<T, N> {
         self.len() == 0
     }
 
-    /// How many items can be pushed for sure without an overflow. Thieves only make it more.
+    /// How many items can certainly be pushed without an overflow. Thieves only increase the
+    /// number.
     #[must_use]
     pub fn room(&self) -> usize {
-        // Acquire: as in `try_push`; what is pushed on the strength of it checks again.
-        let taken = self.tail().wrapping_sub(self.slots.head(Acquire).open);
+        // Acquire: as in `try_push`; a push that relies on the result checks again.
+        let taken = self.tail().wrapping_sub(self.slots.head(Acquire).steal);
         (Slots::<T, N>::CAPACITY - taken) as usize
     }
 
@@ -152,7 +153,7 @@ impl<T, const N: usize> Owner<T, N> {
     }
 
     #[inline]
-    pub(super) fn slots(&self) -> &Counted<Slots<T, N>> {
+    pub(super) fn slots(&self) -> &Arc<Slots<T, N>> {
         &self.slots
     }
 
@@ -162,7 +163,7 @@ impl<T, const N: usize> Owner<T, N> {
         self.slots.tail.load(Relaxed)
     }
 
-    /// Lets the items before `tail` be seen.
+    /// Makes the items before `tail` visible.
     #[inline]
     pub(super) fn publish(&mut self, tail: u32) {
         let order = if mutant!("ring-relaxed-tail") { Relaxed } else { Release };
@@ -182,7 +183,7 @@ impl<T, const N: usize> Owner<T, N> {
             }
             let half = Slots::<T, N>::CAPACITY / 2;
             if self.tail().wrapping_sub(head.next) == Slots::<T, N>::CAPACITY {
-                let after = Head::closed(head.next.wrapping_add(half));
+                let after = Head::idle(head.next.wrapping_add(half));
                 let is_claimed = if mutant!("ring-overflow-by-store") {
                     self.slots.overwrite_head(after, Release);
                     true
@@ -196,8 +197,8 @@ impl<T, const N: usize> Owner<T, N> {
                     return overflow(unsafe { Overflow::new(&self.slots, head.next, half, item) });
                 }
             }
-            // A thief was faster. Either its steal is open, or it has made room for good: only the
-            // owner fills the ring, so this comes round once.
+            // A thief was faster. Either its steal is in progress, or it has freed slots: only the
+            // owner fills the ring, so the loop repeats at most once.
             match self.try_push(item) {
                 Ok(()) => return,
                 Err(refused) => item = refused.into_inner(),

@@ -6,7 +6,7 @@ use crate::{injector::Injector, link::Linked, mpsc::Pop};
 impl<N: Linked> Injector<N> {
     /// Takes one item, and moves up to `max` more into a worker's ring as far as it has room.
     ///
-    /// Gives the oldest item and how many followed it into the ring.
+    /// Returns the oldest item and how many followed it into the ring.
     pub fn take_into<const C: usize>(
         &self,
         max: usize,
@@ -15,7 +15,7 @@ impl<N: Linked> Injector<N> {
         // Room only grows while the owner is borrowed here, so all that is taken fits.
         let max = max.min(into.room());
         self.take_batch(max + 1).map(|mut batch| {
-            let first = batch.pop().expect("a batch that is given has an item");
+            let first = batch.pop().expect("a returned batch has an item");
             let moved = batch.len();
             for handle in batch {
                 let fits = into.try_push(handle);

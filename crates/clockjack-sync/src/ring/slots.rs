@@ -1,4 +1,4 @@
-//! What owner and thieves share: the two words and the slots.
+//! The part that the owner and the thieves share: the two words and the slots.
 #![expect(unsafe_code, reason = "slots are initialized exactly between two positions")]
 
 use core::{
@@ -9,18 +9,18 @@ use core::{
 use super::head::Head;
 use crate::{
     pad::Padded,
-    prim::{
+    primitive::{
         UnsafeCell,
         atomic::{
             AtomicU32, AtomicU64,
             Ordering::{self, Acquire, Relaxed},
         },
     },
-    prim_array,
+    primitive_array,
 };
 
-/// The shared part of a ring. The items of positions `open..tail` are in their slots, all others
-/// are uninitialized or given away.
+/// The shared part of a ring. The items of positions `steal..tail` are in their slots; all other
+/// slots are uninitialized or moved out.
 pub(super) struct Slots<T, const N: usize> {
     head: Padded<AtomicU64>,
     pub(super) tail: Padded<AtomicU32>,
@@ -47,9 +47,9 @@ impl<T, const N: usize> Slots<T, N> {
 
     pub(super) fn new(start: u32) -> Self {
         Self {
-            head: Padded(AtomicU64::new(Head::closed(start).pack())),
+            head: Padded(AtomicU64::new(Head::idle(start).pack())),
             tail: Padded(AtomicU32::new(start)),
-            slots: prim_array![UnsafeCell::new(MaybeUninit::uninit()); N],
+            slots: primitive_array![UnsafeCell::new(MaybeUninit::uninit()); N],
             _owns: PhantomData,
         }
     }
@@ -59,10 +59,10 @@ impl<T, const N: usize> Slots<T, N> {
         Head::unpack(self.head.load(order))
     }
 
-    /// Moves the head from `from` to `to`, or gives the head that is there instead.
+    /// Moves the head from `from` to `to`, or returns the current head.
     #[inline]
     pub(super) fn move_head(&self, from: Head, to: Head, success: Ordering) -> Result<(), Head> {
-        // Acquire on failure: the caller goes on with the head that is given, as with a loaded one.
+        // Acquire on failure: the caller continues with the returned head, as with a loaded one.
         self.head
             .compare_exchange(from.pack(), to.pack(), success, Acquire)
             .map(drop)
@@ -74,13 +74,13 @@ impl<T, const N: usize> Slots<T, N> {
         self.head.store(to.pack(), order);
     }
 
-    /// How many items wait, as seen by anyone: the head is read first, so it is not negative.
+    /// How many items wait, for any thread: the head is read first, so the number is not negative.
     pub(super) fn len(&self) -> usize {
         // Acquire: pairs with the exchange that moved the head, so the tail is not behind it.
         let head = self.head(Acquire);
         // Relaxed: a count.
         let waiting = self.tail.load(Relaxed).wrapping_sub(head.next);
-        // The two are read one after the other, and the owner may have gone round meanwhile.
+        // The two are read one after the other, and the owner may have lapped the ring meanwhile.
         waiting.min(Self::CAPACITY) as usize
     }
 
@@ -92,7 +92,7 @@ impl<T, const N: usize> Slots<T, N> {
     #[inline]
     pub(super) unsafe fn put(&self, position: u32, item: T) {
         self.slot(position).with_mut(|slot| {
-            // SAFETY: the cell is valid, and by the caller's promise nobody else uses it.
+            // SAFETY: the cell is valid, and by the caller's promise no other thread uses it.
             let slot = unsafe { &mut *slot };
             slot.write(item);
         });
@@ -107,7 +107,7 @@ impl<T, const N: usize> Slots<T, N> {
     pub(super) unsafe fn take(&self, position: u32) -> T {
         // A move out is exclusive, so a model treats it as a write.
         self.slot(position).with_mut(|slot| {
-            // SAFETY: the cell is valid, and by the caller's promise nobody else uses it.
+            // SAFETY: the cell is valid, and by the caller's promise no other thread uses it.
             let slot = unsafe { &*slot };
             // SAFETY: by the caller's promise the slot is initialized and is not taken twice.
             unsafe { slot.assume_init_read() }
@@ -124,20 +124,20 @@ impl<T, const N: usize> Slots<T, N> {
 impl<T, const N: usize> Drop for Slots<T, N> {
     /// Drops every waiting item, also if the drop of one panics.
     fn drop(&mut self) {
-        struct Rest<'a, T, const N: usize>(&'a Slots<T, N>, u32);
-        impl<T, const N: usize> Rest<'_, T, N> {
+        struct DropRemaining<'a, T, const N: usize>(&'a Slots<T, N>, u32);
+        impl<T, const N: usize> DropRemaining<'_, T, N> {
             fn drop_all(&mut self, tail: u32) {
                 while self.1 != tail {
                     self.1 = self.1.wrapping_add(1);
-                    // SAFETY: the item waited, `&mut` in the caller proves that nobody else is
-                    // there, and the position was just counted so that it is taken once.
+                    // SAFETY: the item waited, `&mut` in the caller proves that no other thread
+                    // uses the ring, and the position was just counted so that it is taken once.
                     drop(unsafe { self.0.take(self.1.wrapping_sub(1)) });
                 }
             }
         }
-        impl<T, const N: usize> Drop for Rest<'_, T, N> {
+        impl<T, const N: usize> Drop for DropRemaining<'_, T, N> {
             fn drop(&mut self) {
-                // Relaxed: whoever drops the last handle has acquired what the others did.
+                // Relaxed: the thread that drops the last handle has acquired what the others did.
                 self.drop_all(self.0.tail.load(Relaxed));
             }
         }
@@ -147,8 +147,8 @@ impl<T, const N: usize> Drop for Slots<T, N> {
         // Relaxed: as above.
         let head = self.head(Relaxed);
         debug_assert!(!head.is_stealing(), "a steal cannot outlive its handle: {head:?}");
-        let mut rest = Rest(self, head.next);
+        let mut remaining = DropRemaining(self, head.next);
         // Relaxed: as above.
-        rest.drop_all(self.tail.load(Relaxed));
+        remaining.drop_all(self.tail.load(Relaxed));
     }
 }

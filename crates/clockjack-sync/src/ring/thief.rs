@@ -1,15 +1,15 @@
-//! The thief's side: claim, copy, close.
+//! The thief's side: claim, copy, finish.
 #![expect(unsafe_code, reason = "moves claimed items from ring to ring")]
 
 use core::fmt;
 
 use super::{CAPACITY, Owner, head::Head, slots::Slots};
 use crate::{
-    Counted, mutant,
-    prim::atomic::Ordering::{AcqRel, Acquire, Release},
+    Arc, mutant,
+    primitive::atomic::Ordering::{AcqRel, Acquire, Release},
 };
 
-/// What an attempt to steal gave.
+/// The result of an attempt to steal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Steal<T> {
@@ -22,39 +22,39 @@ pub enum Steal<T> {
     },
     /// Nothing waited.
     Empty,
-    /// Another thief is at work on this ring. Try the next victim; but do not take this one for
-    /// empty.
-    Busy,
+    /// Another thief is stealing from this ring. Try the next victim, but do not assume that this
+    /// ring is empty.
+    Retry,
 }
 
 impl<T> Steal<T> {
-    /// The item in hand, if there is one.
+    /// The stolen item, if there is one.
     pub fn item(self) -> Option<T> {
         match self {
             Self::Item { item, .. } => Some(item),
-            Self::Empty | Self::Busy => None,
+            Self::Empty | Self::Retry => None,
         }
     }
 }
 
 /// A handle for stealing from the ring of an [`Owner`]; see the [module](super) for the protocol.
 pub struct Thief<T, const N: usize = CAPACITY> {
-    slots: Counted<Slots<T, N>>,
+    slots: Arc<Slots<T, N>>,
 }
 
 impl<T, const N: usize> Thief<T, N> {
-    pub(super) const fn new(slots: Counted<Slots<T, N>>) -> Self {
+    pub(super) const fn new(slots: Arc<Slots<T, N>>) -> Self {
         Self { slots }
     }
 
-    /// Steals half of what waits, rounded up: gives the oldest item and appends the others to
-    /// `into`, in order, as far as there is room.
+    /// Steals half of the waiting items, rounded up: returns the oldest item and appends the others
+    /// to `into`, in order, as far as there is room.
     ///
-    /// It does not wait: it backs off if another steal is open. A ring does not steal from itself;
-    /// it finds [`Steal::Empty`].
+    /// It does not wait: it backs off if another steal is in progress. A ring does not steal from
+    /// itself; it returns [`Steal::Empty`].
     #[inline]
     pub fn steal_into(&self, into: &mut Owner<T, N>) -> Steal<T> {
-        if Counted::ptr_eq(&self.slots, into.slots()) {
+        if Arc::ptr_eq(&self.slots, into.slots()) {
             return Steal::Empty;
         }
         #[expect(clippy::cast_possible_truncation, reason = "room is at most the capacity")]
@@ -62,7 +62,7 @@ impl<T, const N: usize> Thief<T, N> {
         let first = into.tail();
         let stolen = self.steal(room + 1, |offset, item| {
             // SAFETY: `room` slots from the tail on were free, thieves of `into` only make more
-            // free, and its owner is borrowed exclusively, so nobody else fills them.
+            // free, and its owner is borrowed exclusively, so no other thread fills them.
             unsafe { into.slots().put(first.wrapping_add(offset), item) };
         });
         if let Steal::Item { moved, .. } = &stolen {
@@ -72,18 +72,18 @@ impl<T, const N: usize> Thief<T, N> {
         stolen
     }
 
-    /// Steals the oldest item alone, for whoever has no ring to steal into.
+    /// Steals only the oldest item, for a thief that has no ring to steal into.
     pub fn steal_one(&self) -> Steal<T> {
         self.steal(1, |_, _| {})
     }
 
-    /// How many items wait. Others may change it meanwhile.
+    /// How many items wait. Other threads may change the number at any time.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether none wait; not a promise that a steal would find none.
+    /// Whether no item waits; a steal may still find one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -94,22 +94,22 @@ impl<T, const N: usize> Thief<T, N> {
     #[inline]
     fn steal(&self, max: u32, mut put: impl FnMut(u32, T)) -> Steal<T> {
         // Acquire: pairs with the exchanges of the owner, so that the tail loaded next is not
-        // behind this head, and with the closing of an earlier steal.
+        // behind this head, and with the finish of an earlier steal.
         let mut head = self.slots.head(Acquire);
         let n = loop {
             if head.is_stealing() {
-                return Steal::Busy;
+                return Steal::Retry;
             }
             // Acquire: pairs with the owner's store; the items before this tail are readable.
             let waiting = self.slots.tail.load(Acquire).wrapping_sub(head.next);
             if waiting == 0 {
                 return Steal::Empty;
             }
-            // Between the two loads the owner may have gone round. Then the claim will fail.
+            // Between the two loads the owner may have lapped the ring. Then the claim will fail.
             let n = (waiting - waiting / 2).min(max).min(Slots::<T, N>::CAPACITY);
-            let claim = Head { open: head.next, next: head.next.wrapping_add(n) };
+            let claim = Head { steal: head.next, next: head.next.wrapping_add(n) };
             if mutant!("ring-copy-before-claim") {
-                // SAFETY: none. This is the fault: the item may be taken by somebody else.
+                // SAFETY: none. This is the fault: the item may be taken by another thread.
                 core::mem::forget(unsafe { self.slots.take(head.next) });
             }
             // Acquire: orders the copying after the claim. Release: as the owner's exchanges, for a
@@ -121,27 +121,27 @@ impl<T, const N: usize> Thief<T, N> {
         };
         let first = head.next;
         // SAFETY: the claim moved `next` over the items `first..first + n`, which were before the
-        // tail; nobody else takes them, and this takes each once (rule 3).
+        // tail; no other thread takes them, and this takes each once (rule 3).
         let item = unsafe { self.slots.take(first) };
         for offset in 1..n {
             // SAFETY: as above.
             let item = unsafe { self.slots.take(first.wrapping_add(offset)) };
             put(offset - 1, item);
         }
-        self.close(Head { open: first, next: first.wrapping_add(n) });
+        self.finish(Head { steal: first, next: first.wrapping_add(n) });
         Steal::Item { item, moved: n as usize - 1 }
     }
 
-    /// Rule 5: frees the slots of the claim. The owner may have moved `next` on.
+    /// Rule 5: frees the slots of the claim. The owner may have advanced `next`.
     #[inline]
-    fn close(&self, claim: Head) {
+    fn finish(&self, claim: Head) {
         let mut head = claim;
         if mutant!("ring-close-by-store") {
-            return self.slots.overwrite_head(Head::closed(self.slots.head(Acquire).next), Release);
+            return self.slots.overwrite_head(Head::idle(self.slots.head(Acquire).next), Release);
         }
         // Release: the items were moved out before the owner fills the slots again; pairs with its
         // loads of the head. Acquire: as in the claim.
-        while let Err(now) = self.slots.move_head(head, Head::closed(head.next), AcqRel) {
+        while let Err(now) = self.slots.move_head(head, Head::idle(head.next), AcqRel) {
             head = now;
         }
     }

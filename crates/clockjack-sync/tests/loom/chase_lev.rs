@@ -14,7 +14,7 @@
 //!   owner pushes item 4 at position 1: bottom = 2 = top, the deque is empty  item 4 is lost
 //! ```
 
-use clockjack_sync::prim::atomic::{
+use clockjack_sync::primitive::atomic::{
     AtomicU32,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
     fence,

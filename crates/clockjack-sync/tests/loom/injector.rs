@@ -29,13 +29,13 @@ fn take_some(injector: &Shared, tries: usize) -> Vec<u32> {
     seen
 }
 
-/// Takes everything; a busy injector is given time.
+/// Takes everything; retries while the injector is in the middle of an operation.
 fn take_all(injector: &Shared, into: &mut Vec<u32>) {
     loop {
         match injector.pop() {
             Pop::Item(node) => into.push(node.into_value().id()),
             Pop::Empty => break,
-            Pop::Busy => thread::yield_now(),
+            Pop::Retry => thread::yield_now(),
         }
     }
 }
@@ -116,10 +116,11 @@ fn what_the_injector_admits_before_close_is_taken_and_the_rest_comes_back() {
     });
 }
 
-/// The steps that the documentation asks of a parking worker, and of a pusher that looks for one.
+/// The steps that the documentation requires of a parking worker, and of a pusher that checks for
+/// one.
 #[test]
 fn a_worker_that_parks_by_the_rules_does_not_sleep_on_an_item() {
-    use clockjack_sync::prim::atomic::{AtomicBool, Ordering::Relaxed, fence};
+    use clockjack_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed, fence};
     use loom::sync::atomic::Ordering::SeqCst;
 
     model_within(3, || {

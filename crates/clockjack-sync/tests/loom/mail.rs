@@ -4,7 +4,7 @@
 
 use alloc::sync::Arc;
 
-use clockjack_sync::mail::{Bar, Mailbox, Pop, Popped};
+use clockjack_sync::mail::{Mailbox, Pop, Popped, WaiterReservation};
 use loom::{
     cell::UnsafeCell,
     sync::atomic::Ordering::Relaxed,
@@ -61,14 +61,14 @@ fn taker(mailbox: &Shared, tries: usize) -> JoinHandle<Vec<u32>> {
     thread::spawn(move || take(&mailbox, tries))
 }
 
-/// Takes the rest, when all threads are done and nothing can be busy.
+/// Takes the rest, when all threads are done and no operation is in progress.
 fn take_rest(mailbox: &Shared, seen: &mut Vec<u32>) {
     loop {
         // SAFETY: all other threads are done.
         match unsafe { mailbox.pop() } {
             Pop::Item(item) => seen.push(item.id()),
             Pop::Empty => return,
-            Pop::Busy => panic!("nobody is there to make it busy, seen {seen:?}"),
+            Pop::Retry => panic!("no other thread is in the middle of an operation, seen {seen:?}"),
         }
         assert!(seen.len() < 20, "more than was ever pushed: {seen:?}");
     }
@@ -134,7 +134,7 @@ fn a_consumer_that_goes_idle_is_woken_by_exactly_one_or_has_seen_the_item() {
     });
 }
 
-/// The consumer sleeps if it is idle and nobody wakes it; then nothing may be inside.
+/// The consumer sleeps if it is idle and no thread wakes it; then nothing may be inside.
 #[test]
 fn an_idle_consumer_that_nobody_wakes_misses_nothing() {
     loom::model(|| {
@@ -155,10 +155,10 @@ fn an_idle_consumer_that_nobody_wakes_misses_nothing() {
     });
 }
 
-/// Something is left beside the mailbox and the consumer called: whoever sleeps is woken, and who
-/// is not has seen it.
+/// Work is left next to the mailbox and the consumer is notified: a sleeping consumer is woken, and
+/// one that is not has seen it.
 #[test]
-fn a_call_is_seen_before_the_sleep_or_wakes_the_sleeper() {
+fn a_notification_is_seen_before_the_sleep_or_wakes_the_sleeper() {
     for is_parking in [false, true] {
         loom::model(move || {
             let mailbox = Arc::new(Mailbox::<u32>::new(4));
@@ -166,12 +166,12 @@ fn a_call_is_seen_before_the_sleep_or_wakes_the_sleeper() {
             let (caller, leaving) = (Arc::clone(&mailbox), Arc::clone(&left));
             let caller = thread::spawn(move || {
                 leaving.store(7, Relaxed);
-                caller.call()
+                caller.notify()
             });
             let (consumer, looking) = (Arc::clone(&mailbox), Arc::clone(&left));
             let sleeper = thread::spawn(move || {
                 // SAFETY: the model's only consumer.
-                unsafe { consumer.look() };
+                unsafe { consumer.ack() };
                 let seen = looking.load(Relaxed);
                 let slept = if is_parking {
                     // SAFETY: as above.
@@ -180,7 +180,7 @@ fn a_call_is_seen_before_the_sleep_or_wakes_the_sleeper() {
                     // SAFETY: as above.
                     unsafe { consumer.try_idle() }
                 };
-                // Who was called meanwhile looks again, and sees it.
+                // A consumer that was notified meanwhile checks again, and sees it.
                 if slept { (seen, true) } else { (looking.load(Relaxed), false) }
             });
             let wakes = caller.join().unwrap();
@@ -192,7 +192,7 @@ fn a_call_is_seen_before_the_sleep_or_wakes_the_sleeper() {
     }
 }
 
-/// Whoever is to wake the consumer gives its work to somebody else: who sees what it has done.
+/// The thread that has to wake the consumer passes its work on: the next thread sees what it did.
 #[test]
 fn who_has_to_wake_a_consumer_sees_what_it_has_done() {
     for is_parking in [false, true] {
@@ -213,7 +213,7 @@ fn who_has_to_wake_a_consumer_sees_what_it_has_done() {
             });
             let (waker, of_waker) = (Arc::clone(&mailbox), work.clone());
             let waker = thread::spawn(move || {
-                let wakes = if is_parking { waker.call() } else { waker.push(1).unwrap().wake };
+                let wakes = if is_parking { waker.notify() } else { waker.push(1).unwrap().wake };
                 if wakes {
                     // SAFETY: who wakes the consumer has its work, or whom it gives it to.
                     of_waker.with_mut(|work| unsafe { *work += 1 });
@@ -231,7 +231,7 @@ fn read(value: *const u32) -> u32 {
     unsafe { value.read() }
 }
 
-/// A claim that is given up leaves room, and nobody whom a push would be told to wake.
+/// An abandoned claim leaves room, but no push that would wake the consumer.
 #[test]
 fn a_consumer_does_not_sleep_while_somebody_waits_for_room() {
     loom::model(|| {
@@ -239,25 +239,25 @@ fn a_consumer_does_not_sleep_while_somebody_waits_for_room() {
         let quitter = Arc::clone(&mailbox);
         let quitter = thread::spawn(move || {
             let permit = quitter.claim().unwrap();
-            assert_eq!(quitter.bar(), Bar::Barred);
+            assert_eq!(quitter.reserve_for_waiters(), WaiterReservation::Reserved);
             permit.cancel().wake
         });
         let consumer = Arc::clone(&mailbox);
         let sleeper = thread::spawn(move || {
             // SAFETY: the model's only consumer.
-            let popped = unsafe { consumer.pop_by(read) };
+            let popped = unsafe { consumer.pop_with(read) };
             let Popped::Empty(seen) = popped else { return false };
             // SAFETY: as above, and the model keeps the box.
-            unsafe { Mailbox::idle_from(&raw const *consumer, seen) }
+            unsafe { Mailbox::try_idle_with(&raw const *consumer, seen) }
         });
         let is_woken = quitter.join().unwrap();
         let has_slept = sleeper.join().unwrap();
         assert_eq!(has_slept, is_woken, "it sleeps, and who waits is not let in");
         // SAFETY: the consumer is done.
-        assert!(matches!(unsafe { mailbox.pop_by(read) }, Popped::Empty(_)));
+        assert!(matches!(unsafe { mailbox.pop_with(read) }, Popped::Empty(_)));
         // SAFETY: as above.
         assert!(!unsafe { mailbox.try_idle() });
-        mailbox.unbar();
+        mailbox.release_reservation();
         // SAFETY: as above.
         assert!(unsafe { mailbox.try_idle() });
     });
@@ -265,7 +265,7 @@ fn a_consumer_does_not_sleep_while_somebody_waits_for_room() {
 
 /// A push and a call meet a consumer that is idle: one of the two wakes it.
 #[test]
-fn of_a_push_and_a_call_one_wakes_an_idle_consumer() {
+fn of_a_push_and_a_notification_one_wakes_an_idle_consumer() {
     loom::model(|| {
         let live = Live::default();
         let mailbox = Arc::new(Mailbox::new(4));
@@ -273,7 +273,7 @@ fn of_a_push_and_a_call_one_wakes_an_idle_consumer() {
         assert!(unsafe { mailbox.try_idle() });
         let pusher = push(&mailbox, &live, &[1]);
         let caller = Arc::clone(&mailbox);
-        let caller = thread::spawn(move || u32::from(caller.call()));
+        let caller = thread::spawn(move || u32::from(caller.notify()));
         assert_eq!(pusher.join().unwrap().1 + caller.join().unwrap(), 1);
         let mut seen = Vec::new();
         take_rest(&mailbox, &mut seen);
@@ -295,7 +295,7 @@ fn what_a_mailbox_accepts_before_its_close_is_delivered_and_empty_is_final() {
                 // SAFETY: the model's only consumer.
                 match unsafe { closer.pop() } {
                     Pop::Item(item) => seen.push(item.id()),
-                    Pop::Busy => thread::yield_now(),
+                    Pop::Retry => thread::yield_now(),
                     Pop::Empty => return seen,
                 }
             }
@@ -474,10 +474,11 @@ fn memory_given_back_against_pushers_loses_nothing() {
     }
 }
 
-/// The first of two that find the consumer idle has the tray, the other a slot; the consumer takes
-/// both in the order of their claims, goes idle, and the tray is free for a third.
+/// The first of two that find the consumer idle gets the inline slot, the other a slot of a block;
+/// the consumer takes both in the order of their claims, goes idle, and the inline slot is free for
+/// a third.
 #[test]
-fn two_pushes_to_an_idle_mailbox_use_its_tray_once() {
+fn two_pushes_to_an_idle_mailbox_use_its_inline_slot_once() {
     model_within(3, || {
         let live = Live::default();
         let mailbox = Arc::new(Mailbox::new(4));
@@ -495,10 +496,10 @@ fn two_pushes_to_an_idle_mailbox_use_its_tray_once() {
     });
 }
 
-/// The consumer takes from the tray, goes idle again, and the tray is used once more: at the last
-/// position of a block, in which another producer may have a slot.
+/// The consumer takes from the inline slot, goes idle again, and the inline slot is used once more:
+/// at the last position of a block, in which another producer may have a slot.
 #[test]
-fn a_tray_that_is_used_again_keeps_values_apart() {
+fn an_inline_slot_that_is_used_again_keeps_values_apart() {
     model_within(3, || {
         let live = Live::default();
         let mailbox = Arc::new(Mailbox::new(4));

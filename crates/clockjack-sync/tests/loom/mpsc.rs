@@ -17,13 +17,14 @@ fn take(consumer: &mut BoxConsumer<Tracked>, tries: usize, into: &mut Vec<u32>) 
     }
 }
 
-/// Takes everything until the queue is empty; a busy queue is given time.
+/// Takes everything until the queue is empty; retries while the queue is in the middle of an
+/// operation.
 fn take_all(consumer: &mut BoxConsumer<Tracked>, into: &mut Vec<u32>) {
     loop {
         match consumer.pop_value() {
             Pop::Item(item) => into.push(item.id()),
             Pop::Empty => break,
-            Pop::Busy => thread::yield_now(),
+            Pop::Retry => thread::yield_now(),
         }
     }
 }
@@ -132,7 +133,7 @@ fn what_is_accepted_before_close_is_seen_and_what_is_not_comes_back() {
                 let mut seen = Vec::new();
                 take_all(&mut consumer, &mut seen);
                 // The first Empty after the close is final.
-                assert!(matches!(consumer.pop_value(), Pop::Empty | Pop::Busy));
+                assert!(matches!(consumer.pop_value(), Pop::Empty | Pop::Retry));
                 seen
             });
             let mut accepted: Vec<_> =

@@ -60,7 +60,7 @@ enum Step {
 }
 use Step::{Pop, Push};
 
-/// Fills a queue, lets the owner take its steps beside the thieves, and counts everything.
+/// Fills a queue, lets the owner run concurrently with the thieves, and counts everything.
 fn conserves<S: Stealing>(preemptions: usize, filled: u32, steps: &'static [Step], thieves: usize) {
     model_within(preemptions, move || {
         let mut owner = S::new();

@@ -4,7 +4,7 @@
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use clockjack_sync::prim::UnsafeCell;
+use clockjack_sync::primitive::UnsafeCell;
 
 /// Counts items that are alive; a plain counter, so that it orders nothing in the model.
 #[derive(Clone, Default)]
@@ -21,7 +21,7 @@ impl Live {
     }
 }
 
-/// An item; `id` may be read only by whoever got it after a release and an acquire.
+/// An item; `id` may be read only by a thread that got the item after a release and an acquire.
 pub(crate) struct Tracked {
     id: UnsafeCell<u32>,
     live: Live,
@@ -30,7 +30,7 @@ pub(crate) struct Tracked {
 impl Tracked {
     pub(crate) fn id(&self) -> u32 {
         self.id.with_mut(|id| {
-            // SAFETY: whoever holds the item is alone with it; loom checks that.
+            // SAFETY: the holder of the item has exclusive access; loom checks that.
             unsafe { *id }
         })
     }

@@ -5,7 +5,7 @@ use alloc::{sync::Arc as Plain, task::Wake};
 use core::task::Waker;
 
 use clockjack_sync::{
-    prim::atomic::{AtomicBool, Ordering::Relaxed},
+    primitive::atomic::{AtomicBool, Ordering::Relaxed},
     waker::AtomicWaker,
 };
 use loom::{

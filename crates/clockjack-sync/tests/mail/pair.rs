@@ -1,4 +1,4 @@
-//! A mailbox beside a deque, which says what it must do. What random steps and the bytes of a
+//! A mailbox next to a deque, which is its oracle. What random steps and the bytes of a
 //! fuzzer are turned against.
 #![expect(unsafe_code, reason = "the consumer's side of a mailbox wants a promise")]
 
@@ -11,7 +11,7 @@ pub(crate) struct Consumer<'a, T>(pub(crate) &'a Mailbox<T>);
 
 impl<T> Consumer<'_, T> {
     pub(crate) fn pop(&mut self) -> Pop<T> {
-        // SAFETY: whoever tests a mailbox makes one consumer of it.
+        // SAFETY: each test has one consumer of its mailbox.
         unsafe { self.0.pop() }
     }
 
@@ -49,14 +49,14 @@ pub(crate) enum Step {
     Hold(usize),
     Free,
     Claim,
-    GiveUp,
+    Abandon,
     Idle,
     Shrink,
     Release,
     Close,
 }
 
-/// A mailbox beside the deque that says what it should do. `None` is a claim that was given up.
+/// A mailbox next to the deque that is its oracle. `None` is an abandoned claim.
 pub(crate) struct Pair {
     mailbox: Mailbox<Rc<u32>>,
     model: VecDeque<Option<Rc<u32>>>,
@@ -135,7 +135,7 @@ impl Pair {
         match step {
             Step::Push(n) => (0..n).for_each(|_| self.push()),
             Step::Claim => self.claim(true),
-            Step::GiveUp => self.claim(false),
+            Step::Abandon => self.claim(false),
             Step::Pop(n) => {
                 for _ in 0..n {
                     let expected = self.expected();

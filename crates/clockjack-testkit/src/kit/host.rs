@@ -1,34 +1,34 @@
-//! The actor in whose turns another one is called.
+//! The host actor, within whose polls the kit calls the tested actor.
 //!
-//! It waits for work by a future of its own, so that a call needs no message of the actor's type.
+//! The host waits for jobs with a future, so that a call needs no message of the actor's type.
 
-use alloc::{boxed::Box, collections::VecDeque, rc::Rc};
 use core::{
     cell::RefCell,
     future::poll_fn,
     task::{Poll, Waker},
 };
+use std::{collections::VecDeque, rc::Rc};
 
 use clockjack_actor::{Actor, Context, Failure, Next};
 
-/// Something to be done in a turn of the host.
+/// A function that runs within a poll of the host.
 pub(super) type Job<M> = Box<dyn FnOnce(&mut Context<'_, Host<M>>)>;
 
-/// What the host is to do next.
-pub(super) struct Work<M: 'static> {
+/// The next job of the host.
+pub(super) struct JobSlot<M: 'static> {
     job: RefCell<Option<Job<M>>>,
     waker: RefCell<Option<Waker>>,
 }
 
-impl<M> Default for Work<M> {
+impl<M> Default for JobSlot<M> {
     fn default() -> Self {
         Self { job: RefCell::new(None), waker: RefCell::new(None) }
     }
 }
 
-impl<M> Work<M> {
-    /// Leaves a job for the next turn of the host.
-    pub(super) fn begin(&self, job: Job<M>) {
+impl<M> JobSlot<M> {
+    /// Submits a job for the next poll of the host.
+    pub(super) fn submit(&self, job: Job<M>) {
         *self.job.borrow_mut() = Some(job);
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -38,22 +38,22 @@ impl<M> Work<M> {
 
 /// See the [module](self).
 pub(super) struct Host<M: 'static> {
-    work: Rc<Work<M>>,
+    jobs: Rc<JobSlot<M>>,
     inbox: Rc<RefCell<VecDeque<M>>>,
 }
 
 impl<M: 'static> Host<M> {
-    pub(super) fn new(work: Rc<Work<M>>, inbox: Rc<RefCell<VecDeque<M>>>) -> Self {
-        Self { work, inbox }
+    pub(super) fn new(jobs: Rc<JobSlot<M>>, inbox: Rc<RefCell<VecDeque<M>>>) -> Self {
+        Self { jobs, inbox }
     }
 
     /// Waits for the next job.
     fn wait(&self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
-        let work = Rc::clone(&self.work);
-        let next = poll_fn(move |cx| match work.job.take() {
+        let jobs = Rc::clone(&self.jobs);
+        let next = poll_fn(move |cx| match jobs.job.take() {
             Some(job) => Poll::Ready(job),
             None => {
-                *work.waker.borrow_mut() = Some(cx.waker().clone());
+                *jobs.waker.borrow_mut() = Some(cx.waker().clone());
                 Poll::Pending
             }
         });

@@ -1,4 +1,4 @@
-//! What a panic that is expected has said.
+//! The text of an expected panic.
 
 use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;

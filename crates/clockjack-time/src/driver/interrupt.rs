@@ -1,30 +1,30 @@
-//! The driver of bare metal: a periodic interrupt counts, and the count is the clock.
+//! The driver for bare metal: a periodic interrupt counts, and the count is the clock.
 
 use core::{num::NonZeroU32, task::Waker};
 
 use crate::{
-    MonotoneTicks, TickGate,
+    MonotoneTicks, TargetTakenTicks,
     clock::{ClockKind, MonotonicClock},
-    driver::{DriverError, DriverStatus, Supply, TickDriver, TickToken},
+    driver::{DriverError, DriverStatus, TickBuffer, TickDriver, TickToken},
     instant::TimerInstant,
     tick::{Resolution, Tick},
 };
 
 /// Clock and tick driver in one, fed by a periodic interrupt.
 ///
-/// `notify_tick` goes into the handler of a timer interrupt. It takes no lock, allocates nothing
+/// Call `notify_tick` in the handler of a timer interrupt. It takes no lock, allocates nothing
 /// and has no loop: one store, a fence, a load, and, for the first tick after the loop has
-/// caught up, the wake-up of whoever is registered. On targets without compare-exchange the wake-up
+/// caught up, the wake-up of the registered waker. On targets without compare-exchange the wake-up
 /// goes through `critical-section`, twice, for one addition each.
 ///
 /// # Never early, by which clock
 ///
-/// This clock stands at the beginning of a tick until the next one comes. Deadlines are counted
-/// from its readings and compared with them, so by this clock none is early. By a finer clock of
-/// the same board a delay that was counted from here may be short by the part of the tick that was
-/// over, less than one. The timers of an executor count one tick more for that; a scheduler takes a
-/// finer reading where the board has one: `Toolbox::now`, or `HardwareHost::with_fine_clock`. A
-/// board that has none, and wants a delay that is never short, asks for a tick more.
+/// This clock shows the beginning of a tick until the next tick arrives. Deadlines are counted from
+/// its readings and compared with them, so by this clock no timer is early. By a finer clock of the
+/// same board a delay that was counted from here may be short by the elapsed part of the tick, less
+/// than one tick. The timers of an executor add one tick for that; a scheduler takes a finer
+/// reading where the board has one: `Toolbox::now`, or `HardwareHost::with_fine_clock`. On a board
+/// that has none, add a tick to a delay that must never be short.
 ///
 /// # Examples
 ///
@@ -55,7 +55,7 @@ use crate::{
 /// }
 ///
 /// let board = Board;
-/// // A real board hands in a waker that ends its `wfi`.
+/// // A real board passes a waker that ends its `wfi`.
 /// board.driver().register(Waker::noop().clone())?;
 ///
 /// // Three interrupts come while the loop is busy.
@@ -76,12 +76,12 @@ use crate::{
 #[derive(Debug)]
 pub struct InterruptDriver {
     resolution: Resolution,
-    supply: Supply<MonotoneTicks, TickGate>,
+    buffer: TickBuffer<MonotoneTicks, TargetTakenTicks>,
 }
 
 impl InterruptDriver {
-    /// Ticks that may wait without being called backpressure, times four thirds, unless
-    /// [`with_capacity`](Self::with_capacity) says otherwise.
+    /// The default capacity: more than three quarters of it are reported as backpressure. See
+    /// [`with_capacity`](Self::with_capacity).
     pub const DEFAULT_CAPACITY: NonZeroU32 = NonZeroU32::new(64).expect("not zero");
 
     const_unless_loom! {
@@ -92,26 +92,27 @@ impl InterruptDriver {
     }
 
     const_unless_loom! {
-        /// As [`new`](Self::new), with a capacity that fits the host: frequency times the longest
-        /// time for which the loop may be away. It bounds nothing, for nothing is stored: when
-        /// more than three quarters of it wait, the status is
+        /// As [`new`](Self::new), with a capacity that fits the host: the frequency times the
+        /// longest time for which the loop may not poll. It bounds nothing, because nothing is
+        /// stored: when more than three quarters of it wait, the status is
         /// [`Backpressured`](DriverStatus::Backpressured).
         pub fn with_capacity(resolution: Resolution, capacity: NonZeroU32) -> Self {
-            let supply = Supply::new(MonotoneTicks::new(0), TickGate::new(0), capacity.get());
-            Self { resolution, supply }
+            let buffer = TickBuffer::new(MonotoneTicks::new(0), TargetTakenTicks::new(0), capacity.get());
+            Self { resolution, buffer }
         }
     }
 
-    /// Counts one tick and wakes the loop if this is the first one that it has not taken. After
-    /// [`stop_and_flush`](TickDriver::stop_and_flush) the clock goes on, and nobody is woken.
+    /// Counts one tick and wakes the loop if this is the first tick that the loop has not taken.
+    /// After [`stop_and_flush`](TickDriver::stop_and_flush) the clock continues, and no waker is
+    /// woken.
     ///
     /// Calls must not overlap: it is for one interrupt, which does not interrupt itself. Of two
-    /// calls at once one may be lost, and with it rule 1 of the clock. Targets without wide atomics
-    /// have no cheaper way to count, and a lock would be met by the interrupt.
+    /// concurrent calls one may be lost, and with it rule 1 of the clock. Targets without 64-bit
+    /// atomics have no cheaper way to count, and an interrupt must not wait for a lock.
     #[inline]
     pub fn notify_tick(&self) {
-        self.supply.arrive(1);
+        self.buffer.add_and_wake(1);
     }
 }
 
-hand_on_supply!(InterruptDriver, ClockKind::RealtimeHardware);
+delegate_to_buffer!(InterruptDriver, ClockKind::RealtimeHardware);

@@ -1,19 +1,19 @@
-//! The driver of tests and of manual mode: ticks are put in by hand.
+//! The driver for tests and for manual mode: the caller injects ticks.
 
 use core::{num::NonZeroU32, task::Waker};
 
 use crate::{
-    MonotoneTicks, TickGate,
-    clock::{ClockKind, MonotonicClock, Turn},
-    driver::{DriverError, DriverStatus, Supply, TickDriver, TickToken},
+    MonotoneTicks, TargetTakenTicks,
+    clock::{AdvanceLock, ClockKind, MonotonicClock},
+    driver::{DriverError, DriverStatus, TickBuffer, TickDriver, TickToken},
     instant::TimerInstant,
     tick::{Resolution, Tick, TickSpan},
 };
 
-/// Clock and tick driver in one, moved by [`inject`](Self::inject).
+/// Clock and tick driver in one, advanced by [`inject`](Self::inject).
 ///
-/// Any number of threads may inject; they take turns by a flag, so interrupts must not. The waker
-/// is woken after the turn.
+/// Any number of threads may inject; a spin lock orders them, so interrupts must not. The waker is
+/// woken after the unlock.
 ///
 /// # Examples
 ///
@@ -29,8 +29,8 @@ use crate::{
 #[derive(Debug)]
 pub struct ManualDriver {
     resolution: Resolution,
-    turn: Turn,
-    supply: Supply<MonotoneTicks, TickGate>,
+    advance_lock: AdvanceLock,
+    buffer: TickBuffer<MonotoneTicks, TargetTakenTicks>,
 }
 
 impl ManualDriver {
@@ -47,27 +47,27 @@ impl ManualDriver {
         pub fn starting_at(start: Tick, resolution: Resolution, capacity: NonZeroU32) -> Self {
             Self {
                 resolution,
-                turn: Turn::new(),
-                supply: Supply::new(
+                advance_lock: AdvanceLock::new(),
+                buffer: TickBuffer::new(
                     MonotoneTicks::new(start.get()),
-                    TickGate::new(start.get()),
+                    TargetTakenTicks::new(start.get()),
                     capacity.get(),
                 ),
             }
         }
     }
 
-    /// Lets `ticks` arrive at once; the count stays at its end. Gives the new time.
+    /// Lets `ticks` arrive at once; the count saturates. Returns the new time.
     pub fn inject(&self, ticks: TickSpan) -> TimerInstant {
-        let turn = self.turn.take();
-        let wake = self.supply.count_in(ticks.get());
-        // The waker is foreign code: it may inject as well.
-        drop(turn);
+        let guard = self.advance_lock.lock();
+        let wake = self.buffer.add(ticks.get());
+        // The waker is user code: it may inject as well.
+        drop(guard);
         if wake {
-            self.supply.wake();
+            self.buffer.wake();
         }
         self.now()
     }
 }
 
-hand_on_supply!(ManualDriver, ClockKind::Deterministic);
+delegate_to_buffer!(ManualDriver, ClockKind::Deterministic);

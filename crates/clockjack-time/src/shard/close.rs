@@ -1,81 +1,81 @@
-//! The end of a shard: what was armed is handed out, and nothing is armed any more (rules 9 to 11
-//! of the [module above](super)).
+//! Closing a shard: the armed values are returned, and no timer can be armed any more (rules 9 to
+//! 11 of the [module above](super)).
 
 use alloc::vec::Vec;
 
-use clockjack_sync::{mutant, return_stack::NIL};
+use clockjack_sync::{index_stack::NIL, mutant};
 
-use super::{Inbox, Lease, Shard};
+use super::{Inbox, Shard, ShardGuard};
 
-/// What [`Shard::close`] has come to. From either on, nothing can be armed.
+/// The result of [`Shard::close`]. After either, no timer can be armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a shard that is busy must be closed once more"]
+#[must_use = "a busy shard must be closed again"]
 pub enum Closed {
-    /// Nothing is left in the shard, and nothing will come.
+    /// Nothing is left in the shard, and no timer will be added.
     Done,
-    /// Another thread is in the middle of a call: it holds the lease, or it posts or cancels a
-    /// timer. What it leaves is handed out by the next [`Shard::close`].
+    /// Another thread is in the middle of a call: it holds the lock, or it inserts or cancels a
+    /// timer. The next [`Shard::close`] returns what that thread leaves.
     Busy,
 }
 
 impl<T> Shard<T> {
-    /// Refuses all timers from now on, and hands out the values of those that are armed, in no
-    /// order, with the lease open. Never waits.
+    /// Refuses all timers from now on, and passes the values of the armed timers to `drain`, in no
+    /// order, after the unlock. Never waits.
     ///
-    /// A timer that was accepted fires, is cancelled or is handed out: one of them, once. If this
-    /// says [`Closed::Busy`], call it again when others have had time to run: each call hands out
-    /// what it finds. Any thread may call it, also several.
+    /// An accepted timer fires, is cancelled or is passed to `drain`: exactly one of them, once. If
+    /// this returns [`Closed::Busy`], call it again when other threads have had time to run: each
+    /// call drains what it finds. Any thread may call it, also several threads.
     ///
     /// # Examples
     /// ```
     /// use clockjack_time::{Closed, Shard, ShardConfig, Tick};
     ///
     /// let shard = Shard::new(ShardConfig::DEFAULT);
-    /// shard.post(Tick::new(5), "ping")?;
+    /// shard.remote_insert(Tick::new(5), "ping")?;
     /// let mut left = Vec::new();
     /// while shard.close(|value| left.push(value)) == Closed::Busy {
     ///     std::thread::yield_now();
     /// }
     /// assert_eq!(left, ["ping"]);
     ///
-    /// let refused = shard.post(Tick::new(5), "pong").unwrap_err();
+    /// let refused = shard.remote_insert(Tick::new(5), "pong").unwrap_err();
     /// assert!(refused.is_closed());
     /// assert_eq!(refused.into_inner(), "pong");
     /// # Ok::<(), clockjack_time::Full<&str>>(())
     /// ```
     pub fn close(&self, drain: impl FnMut(T)) -> Closed {
         let claimed = self.inbox.close();
-        let Some(mut lease) = self.hold() else { return Closed::Busy };
+        let Some(mut guard) = self.try_lock_raw() else { return Closed::Busy };
         let mut values = Vec::new();
-        let closed = lease.empty(claimed, &mut values);
-        drop(lease);
+        let closed = guard.empty(claimed, &mut values);
+        drop(guard);
         values.into_iter().for_each(drain);
         closed
     }
 
-    /// Whether [`close`](Self::close) was called: what is armed from now on is refused.
+    /// Whether [`close`](Self::close) was called: every insert from now on is refused.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.inbox.is_closed()
     }
 }
 
-impl<T> Lease<'_, T> {
+impl<T> ShardGuard<'_, T> {
     /// Rule 10.
     fn empty(&mut self, claimed: u32, values: &mut Vec<T>) -> Closed {
         let shard = self.shard;
-        self.is_stale = true;
-        self.enter_posted();
+        self.is_next_wake_dirty = true;
+        self.drain_inbox();
         loop {
             self.free_returned();
-            // Ends: nothing is armed any more, so each slot is returned once at the most.
+            // The loop ends: no timer is armed any more, so each slot is returned at most once.
             if self.core().returned == NIL && shard.returns.is_empty() {
                 break;
             }
         }
         let core = self.core_mut();
         let n_left = core.wheel.drain_into(values);
-        core.wheel.retire();
+        core.wheel.close();
         let is_emptied = Inbox::<T>::is_emptied(&core.cursor, claimed);
         if n_left == 0 && (is_emptied || mutant!("shard_close_unfilled_ignored")) {
             Closed::Done

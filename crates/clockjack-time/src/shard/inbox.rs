@@ -1,25 +1,28 @@
-//! The inbox: a bounded ring by which other threads arm timers, each cell stocked with a slot.
+//! The inbox: a bounded ring by which other threads arm timers; each free cell holds a reserved
+//! slot.
 //!
-//! A poster must know the id of its timer at once, but slots are the holder's to give. So the
-//! holder puts a reserved slot into every cell that is free; who claims the cell gets the slot.
+//! It is Dmitry Vyukov's bounded queue with one consumer. A remote inserter must know the id of its
+//! timer at once, but only the holder of the lock can take slots from the wheel. So the holder puts
+//! a reserved slot into every free cell; the inserter that claims the cell gets the slot.
 //!
 //! ```text
-//!   turn of a cell          meaning                                      who may touch the cell
-//!   position                stocked and free                             the poster that claims it
-//!   position + 1            filled                                       the holder
-//!   anything older          emptied and not stocked yet                  the holder
+//!   sequence of a cell      meaning                                   who may touch the cell
+//!   position                free, with a reserved slot                the inserter that claims it
+//!   position + 1            filled                                    the holder
+//!   anything older          emptied, without a reserved slot yet      the holder
 //!
-//!   tail                    31..1 the position that is claimed next      0 closed
+//!   tail                    31..1 the position that is claimed next   0 closed
 //! ```
 //!
-//! Positions are even numbers that count up for ever and wrap; they take the cells in turn. A
-//! poster claims a position by a compare-exchange of `tail`, having seen the cell stocked for it
-//! (as in Dmitry Vyukov's bounded queue). The holder empties cells in order and stops at one that
-//! is claimed and not filled yet: it will be filled, and then `next_wake` tells when to look again.
+//! Positions are even numbers that count up for ever and wrap; they use the cells round robin. An
+//! inserter that has seen a reserved slot in the cell of a position claims the position by a
+//! compare-exchange of `tail`. The holder empties cells in order and stops at a cell that is
+//! claimed and not filled yet: its inserter will fill it, and then `next_wake` says when to poll
+//! again.
 //!
-//! Whether the inbox is closed stands in the same word as what was claimed. So every claim comes
-//! before the close or is refused, and who closes learns which claims came before.
-#![expect(unsafe_code, reason = "cells are handed over by their turn")]
+//! The closed bit is in the same word as the next position. So every claim comes before the close
+//! or is refused, and the closer learns which claims came before.
+#![expect(unsafe_code, reason = "the sequence of a cell says which thread owns it")]
 
 use alloc::boxed::Box;
 use core::mem::MaybeUninit;
@@ -27,40 +30,40 @@ use core::mem::MaybeUninit;
 use clockjack_sync::{
     mutant,
     pad::Padded,
-    prim::{
+    primitive::{
         UnsafeCell,
         atomic::{AtomicU32, Ordering},
     },
 };
 
-use crate::{Full, word::Generation};
+use crate::{Full, timer_state::Generation};
 
-/// From one position to the next; the bit below tells filled from stocked, and in `tail` whether
-/// the inbox is closed.
+/// From one position to the next; the bit below tells a filled cell from a free one, and in `tail`
+/// whether the inbox is closed.
 const STEP: u32 = 2;
-/// In `tail`: nothing can be claimed any more.
+/// In `tail`: no position can be claimed any more.
 const CLOSED: u32 = 1;
 
-/// A slot that waits in a cell for whoever posts next.
+/// A slot that waits in a cell for the next inserter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reserved {
     pub(super) timer: u32,
     pub(super) generation: Generation,
 }
 
-/// A timer on its way from a poster to the wheel.
-pub(super) struct Posted<T> {
+/// A timer on its way from a remote inserter to the wheel.
+pub(super) struct RemoteInsert<T> {
     pub(super) reserved: Reserved,
     pub(super) deadline: u64,
     pub(super) value: T,
 }
 
 struct Cell<T> {
-    turn: AtomicU32,
-    body: UnsafeCell<Body<T>>,
+    sequence: AtomicU32,
+    data: UnsafeCell<CellData<T>>,
 }
 
-struct Body<T> {
+struct CellData<T> {
     reserved: Reserved,
     deadline: u64,
     /// Initialised exactly while the cell is filled.
@@ -70,31 +73,31 @@ struct Body<T> {
 /// The part that all threads share.
 pub(super) struct Inbox<T> {
     cells: Box<[Cell<T>]>,
-    /// The position that the next poster claims, and [`CLOSED`].
+    /// The position that the next inserter claims, and [`CLOSED`].
     tail: Padded<AtomicU32>,
 }
 
-/// The holder's part: what it has emptied and what it has stocked.
+/// The holder's part: which cells it has emptied and which it has given a reserved slot.
 #[derive(Debug, Default)]
 pub(super) struct Cursor {
     /// The position that is emptied next.
     head: u32,
-    /// The position that is stocked next: at most a capacity ahead of `head`.
-    stocked: u32,
+    /// The position that gets a reserved slot next: at most a capacity ahead of `head`.
+    reserved: u32,
 }
 
-// SAFETY: a cell's body is touched only by the one thread that its turn allows: the poster that
-// claimed its position, or the holder of the lease. Values move between threads, so `T: Send`.
+// SAFETY: only the one thread that the sequence of a cell allows touches its data: the inserter
+// that claimed its position, or the holder of the lock. Values move between threads, so `T: Send`.
 unsafe impl<T: Send> Sync for Inbox<T> {}
 
 impl<T> Inbox<T> {
-    /// An inbox of `capacity` cells, a power of two, none of them stocked.
+    /// An inbox of `capacity` cells, a power of two, none of them with a reserved slot.
     pub(super) fn new(capacity: u32) -> Self {
         assert!(capacity.is_power_of_two(), "the capacity {capacity} is not a power of two");
         let cells = (0..capacity).map(|index| Cell {
-            // Older than what the position asks for: not stocked.
-            turn: AtomicU32::new((STEP * index).wrapping_sub(1)),
-            body: UnsafeCell::new(Body {
+            // Older than the position requires: no reserved slot yet.
+            sequence: AtomicU32::new((STEP * index).wrapping_sub(1)),
+            data: UnsafeCell::new(CellData {
                 reserved: Reserved { timer: 0, generation: Generation::FIRST },
                 deadline: 0,
                 value: MaybeUninit::uninit(),
@@ -108,8 +111,8 @@ impl<T> Inbox<T> {
         &self.cells[(position / STEP) as usize & mask]
     }
 
-    /// Claims a cell, fills it, lets `arm` arm its slot, and publishes it. `Err` gives the value
-    /// back if no cell is free or the inbox is closed.
+    /// Claims a cell, fills it, lets `arm` arm its slot, and publishes it. `Err` returns the value
+    /// if no cell is free or the inbox is closed.
     pub(super) fn push(
         &self,
         deadline: u64,
@@ -123,10 +126,10 @@ impl<T> Inbox<T> {
                 return Err(Full::closed(value));
             }
             let cell = self.cell(position);
-            // Acquire pairs with the release in `stock`: the reserved slot is there.
-            let turn = cell.turn.load(Ordering::Acquire);
-            if turn != position {
-                // Relaxed: only whether somebody else moved on is asked.
+            // Acquire pairs with the release in `add_reserved`: the reserved slot is visible.
+            let sequence = cell.sequence.load(Ordering::Acquire);
+            if sequence != position {
+                // Relaxed: only tells whether another inserter was faster.
                 let now = self.tail.load(Ordering::Relaxed);
                 if now == position {
                     return Err(Full::busy(value));
@@ -134,8 +137,8 @@ impl<T> Inbox<T> {
                 position = now;
                 continue;
             }
-            // Relaxed: claims the position only; the cell was acquired by its turn, and is
-            // published by it.
+            // Relaxed: only claims the position; the load of the sequence acquired the cell, and
+            // the store of the sequence publishes it.
             match self.tail.compare_exchange_weak(
                 position,
                 position.wrapping_add(STEP),
@@ -146,63 +149,64 @@ impl<T> Inbox<T> {
                 Err(now) => position = now,
             }
         };
-        let reserved = cell.body.with_mut(|body| {
-            // SAFETY: the turn said that the cell is stocked for this position, and this thread
-            // has claimed the position: nobody else touches the body until it is published.
-            let body = unsafe { &mut *body };
-            body.deadline = deadline;
-            body.value = MaybeUninit::new(value);
-            body.reserved
+        let reserved = cell.data.with_mut(|data| {
+            // SAFETY: by its sequence the cell has a reserved slot for this position, and this
+            // thread has claimed the position: no other thread touches the data until it is
+            // published.
+            let data = unsafe { &mut *data };
+            data.deadline = deadline;
+            data.value = MaybeUninit::new(value);
+            data.reserved
         });
         arm(reserved);
         let publish =
             if mutant!("inbox_publish_relaxed") { Ordering::Relaxed } else { Ordering::Release };
-        // Release pairs with the acquire in `pop`: body and armed word are there.
-        cell.turn.store(position.wrapping_add(1), publish);
+        // Release pairs with the acquire in `pop`: the data and the armed state are visible.
+        cell.sequence.store(position.wrapping_add(1), publish);
         Ok(reserved)
     }
 
-    /// Refuses all claims from now on, and says the position up to which there were some.
+    /// Refuses all claims from now on, and returns the position up to which there were claims.
     pub(super) fn close(&self) -> u32 {
         if mutant!("inbox_close_by_store") {
             let tail = self.tail.load(Ordering::Acquire);
             self.tail.store(tail | CLOSED, Ordering::Release);
             return tail & !CLOSED;
         }
-        // AcqRel: what the closer did before is seen by who is refused, as by who takes the lease
-        // after it. Nothing else is published: cells are, by their turns.
+        // AcqRel: an inserter that is refused sees what the closer did before, as does the next
+        // holder of the lock. Nothing else is published: the sequences publish the cells.
         self.tail.fetch_or(CLOSED, Ordering::AcqRel) & !CLOSED
     }
 
-    /// Whether nothing can be claimed any more.
+    /// Whether no position can be claimed any more.
     pub(super) fn is_closed(&self) -> bool {
         // Acquire pairs with the release in `close`.
         self.tail.load(Ordering::Acquire) & CLOSED != 0
     }
 
-    /// Whether the holder of the lease has emptied all cells up to this position.
+    /// Whether the holder of the lock has emptied all cells up to this position.
     pub(super) fn is_emptied(cursor: &Cursor, position: u32) -> bool {
         cursor.head == position
     }
 
     /// Whether the next cell in order is filled.
     #[inline(always)]
-    pub(super) fn has_mail(&self, cursor: &Cursor) -> bool {
-        // Relaxed: a look. `pop` acquires; rule 7's fence orders this load where it matters.
-        self.cell(cursor.head).turn.load(Ordering::Relaxed) == cursor.head.wrapping_add(1)
+    pub(super) fn has_next(&self, cursor: &Cursor) -> bool {
+        // Relaxed: a hint. `pop` acquires; rule 7's fence orders this load where it matters.
+        self.cell(cursor.head).sequence.load(Ordering::Relaxed) == cursor.head.wrapping_add(1)
     }
 
-    /// Whether a poster has claimed a cell that the holder has not emptied: either there is mail,
-    /// or somebody is about to fill a cell, behind which there may be mail. Also if the inbox is
-    /// closed, so that who arms asks one question in the common case.
+    /// Whether an inserter has claimed a cell that the holder has not emptied: either the next cell
+    /// is filled, or an inserter is about to fill it, and cells behind it may be filled. Also true
+    /// if the inbox is closed, so that a holder that arms checks one condition in the common case.
     #[inline(always)]
-    pub(super) fn is_busy(&self, cursor: &Cursor) -> bool {
-        // Relaxed: as in `has_mail`. What this thread itself has posted it sees in any case.
+    pub(super) fn has_pending(&self, cursor: &Cursor) -> bool {
+        // Relaxed: as in `has_next`. A thread sees its own inserts in any case.
         self.tail.load(Ordering::Relaxed) != cursor.head
     }
 
-    /// The earliest deadline in filled cells, also behind one that is not filled yet, by the holder
-    /// of the lease.
+    /// The earliest deadline in filled cells, also behind one that is not filled yet. For the
+    /// holder of the lock.
     pub(super) fn earliest(&self, cursor: &Cursor) -> Option<u64> {
         let waiting = self.tail.load(Ordering::Relaxed).wrapping_sub(cursor.head) / STEP;
         let positions = (0..waiting).map(|ahead| cursor.head.wrapping_add(STEP * ahead));
@@ -213,52 +217,53 @@ impl<T> Inbox<T> {
     fn peek(&self, position: u32) -> Option<u64> {
         let cell = self.cell(position);
         // Acquire pairs with the release in `push`.
-        if cell.turn.load(Ordering::Acquire) != position.wrapping_add(1) {
+        if cell.sequence.load(Ordering::Acquire) != position.wrapping_add(1) {
             return None;
         }
-        // SAFETY: the turn said that the cell is filled, so it is the holder's, which calls this.
-        Some(cell.body.with(|body| unsafe { (*body).deadline }))
+        // SAFETY: by its sequence the cell is filled, so it belongs to the holder, which calls
+        // this.
+        Some(cell.data.with(|data| unsafe { (*data).deadline }))
     }
 
-    /// Takes the next timer out, by the holder of the lease.
-    pub(super) fn pop(&self, cursor: &mut Cursor) -> Option<Posted<T>> {
+    /// Takes the next timer out. For the holder of the lock.
+    pub(super) fn pop(&self, cursor: &mut Cursor) -> Option<RemoteInsert<T>> {
         let cell = self.cell(cursor.head);
         // Acquire pairs with the release in `push`.
-        if cell.turn.load(Ordering::Acquire) != cursor.head.wrapping_add(1) {
+        if cell.sequence.load(Ordering::Acquire) != cursor.head.wrapping_add(1) {
             return None;
         }
         cursor.head = cursor.head.wrapping_add(STEP);
-        Some(cell.body.with(|body| {
-            // SAFETY: the turn said that the cell is filled, so it is the holder's, and there is
+        Some(cell.data.with(|data| {
+            // SAFETY: by its sequence the cell is filled, so it belongs to the holder, and there is
             // one holder (rule 1), which calls this.
-            let body = unsafe { &*body };
-            // SAFETY: a filled cell has a value, and the head has moved on, so that it is read
+            let data = unsafe { &*data };
+            // SAFETY: a filled cell has a value, and the head has advanced, so that it is read
             // once.
-            let value = unsafe { body.value.assume_init_read() };
-            Posted { reserved: body.reserved, deadline: body.deadline, value }
+            let value = unsafe { data.value.assume_init_read() };
+            RemoteInsert { reserved: data.reserved, deadline: data.deadline, value }
         }))
     }
 
-    /// How many cells wait for a slot, by the holder of the lease.
+    /// How many cells have no reserved slot. For the holder of the lock.
     #[inline(always)]
-    pub(super) fn unstocked(&self, cursor: &Cursor) -> u32 {
+    pub(super) fn n_unreserved(&self, cursor: &Cursor) -> u32 {
         #[expect(clippy::cast_possible_truncation, reason = "made from a u32")]
         let capacity = self.cells.len() as u32;
-        cursor.head.wrapping_add(STEP * capacity).wrapping_sub(cursor.stocked) / STEP
+        cursor.head.wrapping_add(STEP * capacity).wrapping_sub(cursor.reserved) / STEP
     }
 
-    /// Puts a slot into the next cell that has none, by the holder of the lease.
-    pub(super) fn stock(&self, cursor: &mut Cursor, reserved: Reserved) {
-        debug_assert!(self.unstocked(cursor) > 0, "every cell has a slot");
-        let cell = self.cell(cursor.stocked);
-        cell.body.with_mut(|body| {
-            // SAFETY: the cell was emptied and not stocked since, so that its turn allows no
-            // poster in: it is the holder's, which calls this.
-            let body = unsafe { &mut *body };
-            body.reserved = reserved;
+    /// Puts a slot into the next cell that has none. For the holder of the lock.
+    pub(super) fn add_reserved(&self, cursor: &mut Cursor, reserved: Reserved) {
+        debug_assert!(self.n_unreserved(cursor) > 0, "every cell has a slot");
+        let cell = self.cell(cursor.reserved);
+        cell.data.with_mut(|data| {
+            // SAFETY: the cell was emptied and has got no slot since, so its sequence admits no
+            // inserter: it belongs to the holder, which calls this.
+            let data = unsafe { &mut *data };
+            data.reserved = reserved;
         });
-        // Release pairs with the acquire in `push`: the slot is there.
-        cell.turn.store(cursor.stocked, Ordering::Release);
-        cursor.stocked = cursor.stocked.wrapping_add(STEP);
+        // Release pairs with the acquire in `push`: the slot is visible.
+        cell.sequence.store(cursor.reserved, Ordering::Release);
+        cursor.reserved = cursor.reserved.wrapping_add(STEP);
     }
 }

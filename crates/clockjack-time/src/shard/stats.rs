@@ -1,54 +1,55 @@
-//! What a shard has done, for whoever watches it.
+//! The statistics of a shard.
 //!
-//! The holder counts in plain memory, beside what it changes. Others see a copy: made when a lease
-//! that moved time or touched the wheel opens, and by [`Shard::stats`] itself if it finds the lease
-//! open. Cancels from outside are counted where they happen, in stripes.
+//! The holder counts in plain memory. Other threads see a copy: a guard that moved time or touched
+//! the wheel publishes the copy before it unlocks, and so does [`Shard::stats`] itself if it finds
+//! the shard unlocked. Remote cancels are counted by the cancellers, in a striped counter.
 
-use clockjack_sync::prim::atomic::{AtomicUsize, Ordering};
+use clockjack_sync::primitive::atomic::{AtomicUsize, Ordering};
 
-use super::{Lease, Shard};
+use super::{Shard, ShardGuard};
 
-/// What has become of the timers of a [`Shard`], since it was made. Counts wrap.
+/// Counts of the timers of a [`Shard`], since it was made. Counts wrap.
 ///
-/// When nobody else is at the shard, `armed` is the sum of `pending`, `fired`, `cancelled` and
-/// `dropped`. Beside others it is no snapshot: parts of it may be a poll older than the rest.
+/// While no other thread uses the shard, `armed` is the sum of `pending`, `fired`, `cancelled` and
+/// `dropped`. Concurrently with other threads it is no snapshot: some counts may be one poll older
+/// than others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardStats {
-    /// Timers that are armed now. Those that wait in the inbox do not count yet.
+    /// Timers that are armed now, without those in the inbox.
     pub pending: usize,
-    /// Timers that were armed. One that was posted counts when it leaves the inbox.
+    /// Timers that were armed. A timer in the inbox counts when it leaves the inbox.
     pub armed: usize,
     /// Timers that fired.
     pub fired: usize,
-    /// Timers that were cancelled, with the lease and without.
+    /// Timers that were cancelled, with the guard and without.
     pub cancelled: usize,
-    /// Timers that were given up to make room, or handed out by [`Shard::close`].
+    /// Timers that were dropped to make room, or returned by [`Shard::close`].
     pub dropped: usize,
-    /// How often an armed timer was moved to another deadline. That counts as nothing else.
+    /// How often an armed timer was moved to another deadline. No other count includes that.
     pub rescheduled: usize,
-    /// Timers that were cancelled without the lease and hold their slot and value still.
+    /// Timers that were cancelled without the guard and still hold their slot and value.
     pub stale: usize,
-    /// Chunks of lists that were freed by joining what was left in two of them.
+    /// Chunks that were freed by merging the remaining entries of two chunks.
     pub compacted: usize,
-    /// Lists that were looked through for such chunks.
-    pub scrubbed: usize,
-    /// The most slots that were found on the return stack at once, about.
+    /// Lists that were scanned for chunks to merge.
+    pub scanned_lists: usize,
+    /// The approximate largest number of slots that were found on the stack of cancelled slots.
     pub max_returns: usize,
 }
 
-/// What the holder of the lease counts.
+/// The counts of the holder of the lock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) armed: usize,
     pub(crate) fired: usize,
-    /// With the lease only.
+    /// With the guard only.
     pub(crate) cancelled: usize,
     pub(crate) dropped: usize,
     pub(crate) rescheduled: usize,
-    /// Of those that were cancelled without the lease, how many are freed.
+    /// How many of the timers that were cancelled without the guard are freed.
     pub(crate) reclaimed: usize,
     pub(crate) compacted: usize,
-    pub(crate) scrubbed: usize,
+    pub(crate) scanned_lists: usize,
     pub(crate) max_returns: usize,
 }
 
@@ -58,7 +59,7 @@ impl Counts {
         self.armed = self.armed.wrapping_add(1);
     }
 
-    /// A timer that was cancelled without the lease is freed.
+    /// A timer that was cancelled without the guard is freed.
     pub(super) const fn count_reclaimed(&mut self) {
         self.reclaimed = self.reclaimed.wrapping_add(1);
     }
@@ -66,17 +67,17 @@ impl Counts {
 
 const N_COUNTS: usize = 9;
 
-/// The copy that others see. Written by the holder alone.
-pub(super) struct Mirror([AtomicUsize; N_COUNTS]);
+/// The copy that other threads see. Only the holder writes it.
+pub(super) struct PublishedCounts([AtomicUsize; N_COUNTS]);
 
-impl Mirror {
+impl PublishedCounts {
     pub(super) fn new() -> Self {
         Self(core::array::from_fn(|_| AtomicUsize::new(0)))
     }
 
     fn write(&self, counts: &Counts) {
         let Counts { armed, fired, cancelled, dropped, rescheduled, .. } = *counts;
-        let Counts { reclaimed, compacted, scrubbed, max_returns, .. } = *counts;
+        let Counts { reclaimed, compacted, scanned_lists, max_returns, .. } = *counts;
         let all = [
             armed,
             fired,
@@ -85,7 +86,7 @@ impl Mirror {
             rescheduled,
             reclaimed,
             compacted,
-            scrubbed,
+            scanned_lists,
             max_returns,
         ];
         for (seen, count) in self.0.iter().zip(all) {
@@ -98,7 +99,7 @@ impl Mirror {
         // Relaxed: as above.
         let all = core::array::from_fn(|index| self.0[index].load(Ordering::Relaxed));
         let [armed, fired, cancelled, dropped, rescheduled, rest @ ..]: [usize; N_COUNTS] = all;
-        let [reclaimed, compacted, scrubbed, max_returns] = rest;
+        let [reclaimed, compacted, scanned_lists, max_returns] = rest;
         Counts {
             armed,
             fired,
@@ -107,24 +108,24 @@ impl Mirror {
             rescheduled,
             reclaimed,
             compacted,
-            scrubbed,
+            scanned_lists,
             max_returns,
         }
     }
 }
 
 impl<T> Shard<T> {
-    /// What the shard has done so far, from any thread. Exact if nobody holds the lease, else as of
-    /// the last poll; see [`ShardStats`].
+    /// The statistics of the shard, from any thread. Exact if the shard is unlocked, else as of the
+    /// last poll; see [`ShardStats`].
     ///
-    /// Takes the lease for a moment if it is open, and neither enters nor frees anything by it.
+    /// Locks the shard for a moment if it is unlocked, and neither inserts nor frees anything.
     #[must_use]
     pub fn stats(&self) -> ShardStats {
-        if let Some(lease) = self.hold() {
-            lease.mirror();
+        if let Some(guard) = self.try_lock_raw() {
+            guard.publish_counts();
         }
-        let counts = self.mirror.read();
-        let remote = self.words.n_cancelled();
+        let counts = self.published_counts.read();
+        let remote = self.states.n_cancelled();
         let cancelled = counts.cancelled.wrapping_add(remote);
         let ended = counts.fired.wrapping_add(cancelled).wrapping_add(counts.dropped);
         ShardStats {
@@ -136,20 +137,20 @@ impl<T> Shard<T> {
             rescheduled: counts.rescheduled,
             stale: difference(remote, counts.reclaimed),
             compacted: counts.compacted,
-            scrubbed: counts.scrubbed,
+            scanned_lists: counts.scanned_lists,
             max_returns: counts.max_returns,
         }
     }
 }
 
-impl<T> Lease<'_, T> {
-    /// Shows others what was counted.
-    pub(super) fn mirror(&self) {
-        self.shard.mirror.write(self.core().wheel.counts());
+impl<T> ShardGuard<'_, T> {
+    /// Publishes the counts to other threads.
+    pub(super) fn publish_counts(&self) {
+        self.shard.published_counts.write(self.core().wheel.counts());
     }
 }
 
-/// The difference of two counts that wrap; 0 if the lesser was read too late and is the greater.
+/// The difference of two counts that wrap; 0 if the lesser was read later and is the greater.
 const fn difference(greater: usize, lesser: usize) -> usize {
     let difference = greater.wrapping_sub(lesser);
     if difference.cast_signed() < 0 { 0 } else { difference }

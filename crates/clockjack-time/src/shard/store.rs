@@ -1,55 +1,56 @@
-//! The store of a shard's wheel: values and lists are the holder's, timer words are everybody's.
-#![expect(unsafe_code, reason = "chunks of words are shared by address and freed with the table")]
+//! The store of a shard's wheel: only the holder uses values and lists, any thread uses timer
+//! states.
+#![expect(unsafe_code, reason = "chunks of states are shared by address and freed with the table")]
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{fmt, ptr};
 
 use clockjack_sync::{
-    Counted,
-    counter::Striped,
-    prim::{
+    Arc,
+    counter::StripedCounter,
+    index_stack::{Links, NIL},
+    primitive::{
         self,
         atomic::{AtomicPtr, Ordering},
     },
-    return_stack::{Links, NIL},
 };
 
 use super::stats::Counts;
 use crate::{
-    TimerWord,
+    AtomicTimerState,
+    timer_state::{CancelledFrom, Generation, State},
     wheel::{
         Storage,
-        list::repack,
-        record::Seat,
+        list::compact,
+        record::TimerEntry,
         slab::{Chunks, grown_columns},
-        store::{Columns, Far, Place},
+        store::{Columns, Location, OverflowEntry},
     },
-    word::{CancelledFrom, Generation, State},
 };
 
-/// Words that are made at once: small under loom, so that a model sees more than one chunk, and on
-/// microcontrollers, where a whole shard has some dozen.
-const WORDS: usize = prim::scaled(4, 16, 1024);
+/// Timer states that are allocated at once: few under loom, so that a model has more than one
+/// chunk, and on microcontrollers, where a whole shard has some dozen.
+const STATES_PER_CHUNK: usize = primitive::scaled(4, 16, 1024);
 
-/// The timer words of a shard: made as they are needed, never moved or freed while it lives, so
-/// that any thread may look one up by the number of its slot.
-pub(super) struct Words {
-    chunks: Box<[AtomicPtr<TimerWord>]>,
-    /// How many timers were cancelled without the lease.
-    n_cancelled: Striped,
+/// The atomic timer states of a shard: allocated as they are needed, never moved or freed while the
+/// shard lives, so that any thread may find one by the number of its slot.
+pub(super) struct TimerStates {
+    chunks: Box<[AtomicPtr<AtomicTimerState>]>,
+    /// How many timers were cancelled without the lock.
+    n_cancelled: StripedCounter,
 }
 
-impl Words {
+impl TimerStates {
     fn new(slots_max: u32) -> Self {
-        let chunks = (slots_max as usize).div_ceil(WORDS);
+        let chunks = (slots_max as usize).div_ceil(STATES_PER_CHUNK);
         let chunks = (0..chunks).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
-        Self { chunks, n_cancelled: Striped::new() }
+        Self { chunks, n_cancelled: StripedCounter::new() }
     }
 
-    /// Counts a cancel by somebody who does not hold the lease.
+    /// Counts a cancel by a thread that does not hold the lock.
     #[inline]
     pub(super) fn count_cancel(&self, timer: u32) {
-        // Threads that cancel at a time cancel different timers.
+        // Threads that cancel concurrently cancel different timers, so they use different stripes.
         self.n_cancelled.add(timer as usize, 1);
     }
 
@@ -58,114 +59,120 @@ impl Words {
         self.n_cancelled.sum()
     }
 
-    /// The word of a slot; `None` if no slot of this number was ever taken.
+    /// The state of a slot; `None` if no slot of this number was ever taken.
     #[inline(always)]
-    pub(super) fn get(&self, timer: u32) -> Option<&TimerWord> {
-        // Acquire pairs with the release in `add_chunk`: the words are initialised.
-        let chunk = self.chunks.get(timer as usize / WORDS)?.load(Ordering::Acquire);
+    pub(super) fn get(&self, timer: u32) -> Option<&AtomicTimerState> {
+        // Acquire pairs with the release in `add_chunk`: the states are initialised.
+        let chunk = self.chunks.get(timer as usize / STATES_PER_CHUNK)?.load(Ordering::Acquire);
         if chunk.is_null() {
             return None;
         }
-        // SAFETY: a chunk that is not null points to `WORDS` words, and the remainder is less.
-        let word = unsafe { chunk.add(timer as usize % WORDS) };
-        // SAFETY: the words are initialised before the chunk is published, are only ever shared,
+        // SAFETY: a chunk that is not null points to `STATES_PER_CHUNK` states, and the remainder
+        // is less.
+        let state = unsafe { chunk.add(timer as usize % STATES_PER_CHUNK) };
+        // SAFETY: the states are initialised before the chunk is published, are only ever shared,
         // and live as long as `self`, to which the result is bound.
-        Some(unsafe { &*word })
+        Some(unsafe { &*state })
     }
 
-    /// The word of a slot that was taken.
+    /// The state of a slot that was taken.
     #[inline(always)]
-    fn word(&self, timer: u32) -> &TimerWord {
-        self.get(timer).expect("a slot that was taken has a word")
+    fn of(&self, timer: u32) -> &AtomicTimerState {
+        self.get(timer).expect("a slot that was taken has a state")
     }
 
-    /// Makes the chunk that the word of this slot is in, by the holder of the lease.
+    /// Allocates the chunk that contains the state of this slot. For the holder of the lock.
     fn add_chunk(&self, timer: u32) {
-        let words: Box<[TimerWord]> = (0..WORDS).map(|_| TimerWord::new()).collect();
-        let words = Box::into_raw(words).cast::<TimerWord>();
+        let states: Box<[AtomicTimerState]> =
+            (0..STATES_PER_CHUNK).map(|_| AtomicTimerState::new()).collect();
+        let states = Box::into_raw(states).cast::<AtomicTimerState>();
         // Release pairs with the acquire in `get`.
-        self.chunks[timer as usize / WORDS].store(words, Ordering::Release);
+        self.chunks[timer as usize / STATES_PER_CHUNK].store(states, Ordering::Release);
     }
 }
 
-impl Drop for Words {
+impl Drop for TimerStates {
     fn drop(&mut self) {
         for chunk in &self.chunks {
-            // Relaxed: `&mut self` says that all other users are gone.
-            let words = chunk.load(Ordering::Relaxed);
-            if !words.is_null() {
-                let words: *mut [TimerWord] = ptr::slice_from_raw_parts_mut(words, WORDS);
-                // SAFETY: `add_chunk` made this from a box of `WORDS` words, it is dropped once,
-                // and no reference into it outlives `self`.
-                drop(unsafe { Box::from_raw(words) });
+            // Relaxed: `&mut self` proves that there are no other users.
+            let states = chunk.load(Ordering::Relaxed);
+            if !states.is_null() {
+                let states: *mut [AtomicTimerState] =
+                    ptr::slice_from_raw_parts_mut(states, STATES_PER_CHUNK);
+                // SAFETY: `add_chunk` made this from a box of `STATES_PER_CHUNK` states, it is
+                // dropped once, and no reference into it outlives `self`.
+                drop(unsafe { Box::from_raw(states) });
             }
         }
     }
 }
 
-/// The link of the last one: [`NIL`], or what a link has room for. No slot has this number.
-const LAST: u32 = TimerWord::LINK_MAX;
+/// The link of the last slot: [`NIL`], or the largest number that a link can hold. No slot has this
+/// number.
+const LAST: u32 = AtomicTimerState::LINK_MAX;
 
 const _: () = assert!(LAST > crate::Slab::<()>::SLOTS_MAX, "a link names every slot, and none");
 
-/// The links of the return stack stand in the words of the slots that are on it.
-impl Links for Words {
+/// The links of the stack of cancelled slots are in the states of those slots.
+impl Links for TimerStates {
     fn set_next(&self, timer: u32, next: u32) {
-        self.word(timer).set_link(if next == NIL { LAST } else { next });
+        self.of(timer).set_link(if next == NIL { LAST } else { next });
     }
 
     fn next(&self, timer: u32) -> u32 {
-        let next = self.word(timer).link();
+        let next = self.of(timer).link();
         if next == LAST { NIL } else { next }
     }
 }
 
-impl fmt::Debug for Words {
+impl fmt::Debug for TimerStates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Words").field("chunks_max", &self.chunks.len()).finish_non_exhaustive()
+        f.debug_struct("TimerStates")
+            .field("chunks_max", &self.chunks.len())
+            .finish_non_exhaustive()
     }
 }
 
 /// The store of a shard's wheel: as [`Slab`](crate::Slab), but fire and cancel are decided on
-/// words that other threads reach. For each timer 4 bytes and the value, 8 shared, 64 for seven
-/// entries of a list.
-pub struct Leased<T> {
-    seats: Vec<Seat<T>>,
+/// atomic states that other threads reach. Per timer 4 bytes and the value, 8 shared bytes, and 64
+/// bytes per seven entries of a list.
+pub struct ShardStore<T> {
+    entries: Vec<TimerEntry<T>>,
     free: Vec<u32>,
     chunks: Chunks,
-    far: Vec<Far>,
+    overflow: Vec<OverflowEntry>,
     slots_max: u32,
-    words: Counted<Words>,
+    states: Arc<TimerStates>,
     counts: Counts,
-    repack_cursor: repack::Cursor,
+    compact_cursor: compact::Cursor,
 }
 
-impl<T> Leased<T> {
+impl<T> ShardStore<T> {
     pub(super) fn new(capacity: usize) -> Self {
         let slots_max =
             u32::try_from(capacity).unwrap_or(u32::MAX).min(crate::Slab::<T>::SLOTS_MAX);
         Self {
-            seats: Vec::new(),
+            entries: Vec::new(),
             free: Vec::new(),
             chunks: Chunks::default(),
-            far: Vec::new(),
+            overflow: Vec::new(),
             slots_max,
-            words: Counted::new(Words::new(slots_max)),
+            states: Arc::new(TimerStates::new(slots_max)),
             counts: Counts::default(),
-            repack_cursor: repack::Cursor::START,
+            compact_cursor: compact::Cursor::START,
         }
     }
 
     #[inline(always)]
     fn add_slot(&mut self, timer: u32) {
-        if (timer as usize).is_multiple_of(WORDS) {
-            self.words.add_chunk(timer);
+        if (timer as usize).is_multiple_of(STATES_PER_CHUNK) {
+            self.states.add_chunk(timer);
         }
-        self.seats.push(Seat::VACANT);
+        self.entries.push(TimerEntry::VACANT);
     }
 
-    pub(super) fn words(&self) -> &Counted<Words> {
-        &self.words
+    pub(super) fn states(&self) -> &Arc<TimerStates> {
+        &self.states
     }
 
     /// How many chunks are in lists.
@@ -173,9 +180,9 @@ impl<T> Leased<T> {
         self.chunks.n_taken() as usize - self.chunks.free.len()
     }
 
-    /// Where the search for chunks to join goes on.
-    pub(crate) const fn repack_cursor(&mut self) -> &mut repack::Cursor {
-        &mut self.repack_cursor
+    /// Where the search for chunks to merge continues.
+    pub(crate) const fn compact_cursor(&mut self) -> &mut compact::Cursor {
+        &mut self.compact_cursor
     }
 
     pub(crate) const fn counts(&self) -> &Counts {
@@ -187,84 +194,84 @@ impl<T> Leased<T> {
     }
 }
 
-impl<T> Storage<T> for Leased<T> {}
+impl<T> Storage<T> for ShardStore<T> {}
 
-impl<T> Columns<T> for Leased<T> {
+impl<T> Columns<T> for ShardStore<T> {
     #[inline(always)]
     fn slots(&self) -> u32 {
         #[expect(clippy::cast_possible_truncation, reason = "at most slots_max, which is a u32")]
-        let slots = self.seats.len() as u32;
+        let slots = self.entries.len() as u32;
         slots
     }
 
     #[inline(always)]
     fn give_slot(&mut self, timer: u32) {
-        self.words.word(timer).release();
+        self.states.of(timer).release();
         self.free.push(timer);
     }
 
-    fn retire(&mut self) {
+    fn close(&mut self) {
         self.free.clear();
         self.slots_max = self.slots();
     }
 
     fn reset(&mut self) {
-        // Ids and reserved slots name the slots: a shard keeps what it has.
+        // Ids and reserved slots refer to slots by number: a shard keeps its slots.
     }
 
     #[inline(always)]
-    fn seat(&self, timer: u32) -> Option<&Seat<T>> {
-        self.seats.get(timer as usize)
+    fn entry(&self, timer: u32) -> Option<&TimerEntry<T>> {
+        self.entries.get(timer as usize)
     }
 
     #[inline(always)]
-    fn seat_mut(&mut self, timer: u32) -> Option<&mut Seat<T>> {
-        self.seats.get_mut(timer as usize)
+    fn entry_mut(&mut self, timer: u32) -> Option<&mut TimerEntry<T>> {
+        self.entries.get_mut(timer as usize)
     }
 
     #[inline(always)]
-    fn place(&self, timer: u32) -> Place {
-        self.seats[timer as usize].place()
+    fn location(&self, timer: u32) -> Location {
+        self.entries[timer as usize].location()
     }
 
     #[inline(always)]
-    fn set_place(&mut self, timer: u32, place: Place) {
-        self.seats[timer as usize].set_place(place);
+    fn set_location(&mut self, timer: u32, location: Location) {
+        self.entries[timer as usize].set_location(location);
     }
 
     #[inline(always)]
-    fn fill(&mut self, timer: u32, generation: Generation, place: Place, value: T) {
-        self.seats[timer as usize].put(place, value);
-        self.words.word(timer).arm(generation);
+    fn fill(&mut self, timer: u32, generation: Generation, location: Location, value: T) {
+        self.entries[timer as usize].put(location, value);
+        self.states.of(timer).arm(generation);
         self.counts.armed = self.counts.armed.wrapping_add(1);
     }
 
     #[inline(always)]
     fn is_armed(&self, timer: u32, generation: Generation) -> bool {
-        let word = self.words.get(timer);
-        word.is_some_and(|word| word.state_of(generation) == Some(State::Scheduled))
+        let state = self.states.get(timer);
+        state.is_some_and(|state| state.state_of(generation) == Some(State::Scheduled))
     }
 
     fn is_live(&self, timer: u32) -> bool {
-        self.words.word(timer).state().0 == State::Scheduled
+        self.states.of(timer).state().0 == State::Scheduled
     }
 
     #[inline(always)]
-    fn claim(&mut self, timer: u32, generation: Generation) -> Option<(Place, T)> {
-        let won = self.words.get(timer)?.cancel(generation)?;
+    fn claim(&mut self, timer: u32, generation: Generation) -> Option<(Location, T)> {
+        let won = self.states.get(timer)?.cancel(generation)?;
         debug_assert_eq!(won, CancelledFrom::Scheduled, "a shard decides at expiry");
         self.counts.cancelled = self.counts.cancelled.wrapping_add(1);
-        self.seats[timer as usize].take()
+        self.entries[timer as usize].take()
     }
 
     #[inline(always)]
     fn fire(&mut self, timer: u32) -> Option<(Generation, T)> {
-        let word = self.words.word(timer);
-        let (State::Scheduled, Some(generation)) = word.state() else { return None };
-        if !word.fire(generation) {
+        let state = self.states.of(timer);
+        let (State::Scheduled, Some(generation)) = state.state() else { return None };
+        if !state.fire(generation) {
             return None;
         }
-        let (_, value) = self.seats[timer as usize].take()?;
+        let (_, value) = self.entries[timer as usize].take()?;
         self.counts.fired = self.counts.fired.wrapping_add(1);
         Some((generation, value))
     }
@@ -275,11 +282,11 @@ impl<T> Columns<T> for Leased<T> {
     }
 
     fn rearm(&mut self, timer: u32, from: Generation, to: Generation) -> bool {
-        let word = self.words.word(timer);
-        let won = word.cancel(from).is_some();
+        let state = self.states.of(timer);
+        let won = state.cancel(from).is_some();
         if won {
-            word.release();
-            word.arm(to);
+            state.release();
+            state.arm(to);
             self.counts.rescheduled = self.counts.rescheduled.wrapping_add(1);
         }
         won
@@ -287,18 +294,18 @@ impl<T> Columns<T> for Leased<T> {
 
     grown_columns!();
 
-    fn far_max(&self) -> usize {
-        // As many as there are slots: what the inbox has accepted must find room.
+    fn overflow_max(&self) -> usize {
+        // As many as there are slots: a timer that the inbox has accepted must find room.
         self.slots_max as usize
     }
 }
 
-impl<T> fmt::Debug for Leased<T> {
+impl<T> fmt::Debug for ShardStore<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Leased")
+        f.debug_struct("ShardStore")
             .field("slots", &self.slots())
             .field("slots_max", &self.slots_max)
-            .field("far", &self.far.len())
+            .field("overflow", &self.overflow.len())
             .finish_non_exhaustive()
     }
 }

@@ -1,33 +1,33 @@
-//! Moving time: what falls due, in order, within a budget.
+//! Advancing time: yields the due timers, in order, within a budget.
 //!
-//! One unit of the budget pays for one timer fired, moved down a level, or brought back from the
-//! overflow. Wherever the budget ends, the wheel is whole: a half-done cascade waits in its own
-//! list, the tick whose timers are firing stays open, and new timers queue up behind those that
-//! were there before them.
+//! One unit of the budget pays for one timer that fires, moves down a level, or returns from the
+//! overflow. Wherever the budget ends, the wheel is consistent: an interrupted cascade stays in its
+//! own list, the tick whose timers are firing stays open, and new timers queue up behind older
+//! ones.
 
 use clockjack_sync::mutant;
 
 use super::{
     Storage, TimerId, Wheel,
-    level::{self, AT_ONCE, RANGE, SLOTS},
+    level::{self, ALREADY_DUE, RANGE, SLOTS},
     list::Lists,
     overflow,
-    record::Seat,
-    store::{Entry, Place},
+    record::TimerEntry,
+    store::{ListEntry, Location},
 };
 use crate::{Tick, TickSpan};
 
 /// A timer that fired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expired<T> {
-    /// Its id, which names nothing any more.
+    /// Its id, which refers to nothing any more.
     pub id: TimerId,
-    /// When it was due. For a timer that was armed past its deadline this goes back 2^30 ticks at
-    /// the most.
+    /// When it was due. For a timer that was armed past its deadline this goes back at most 2^30
+    /// ticks.
     pub deadline: Tick,
     /// The time up to which the wheel was advanced.
     pub now: Tick,
-    /// What it was armed with.
+    /// The value that it was armed with.
     pub value: T,
 }
 
@@ -39,10 +39,10 @@ impl<T> Expired<T> {
     }
 }
 
-/// The timers that fall due up to a tick, in order; made by [`Wheel::advance`].
+/// The timers that are due up to a tick, in order; made by [`Wheel::advance`].
 ///
-/// Time moves as the iterator is drained. To drop it early is to stop there: the rest comes at the
-/// next call.
+/// Time moves as the iterator is drained. If it is dropped early, time stops there, and the next
+/// call yields the rest.
 #[derive(Debug)]
 #[must_use = "time moves only as this is drained"]
 pub struct Advance<'w, T, S> {
@@ -52,12 +52,12 @@ pub struct Advance<'w, T, S> {
 }
 
 impl<T, S: Storage<T>> Wheel<T, S> {
-    /// Moves time to `to` and yields what fell due, in order of deadline and registration.
+    /// Moves time to `to` and yields the due timers, in order of deadline and registration.
     ///
-    /// Does at most `budget` units of work: timers fired and timers moved inside the wheel. If it
-    /// ended there, [`Advance::more`] says so, and the next call goes on where this one stopped;
-    /// nothing is skipped and no order is lost. A `to` that lies before [`elapsed`](Self::elapsed)
-    /// counts as `elapsed`.
+    /// Does at most `budget` units of work: timers that fire and timers that move inside the wheel.
+    /// If the budget ended, [`Advance::more`] reports that, and the next call continues there;
+    /// nothing is skipped and the order is kept. A `to` before [`elapsed`](Self::elapsed) counts as
+    /// `elapsed`.
     ///
     /// # Examples
     /// ```
@@ -75,19 +75,19 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// ```
     pub fn advance(&mut self, to: Tick, budget: usize) -> Advance<'_, T, S> {
         let to = to.get().max(self.elapsed);
-        self.lists.tidy(&mut self.store);
+        self.lists.free_empty_chunks(&mut self.store);
         Advance { wheel: self, to, budget }
     }
 
-    /// Whether an advance to `to` would have anything to do besides moving the clock hand.
+    /// Whether an advance to `to` would have anything to do besides changing `elapsed`.
     fn has_work(&self, to: u64) -> bool {
-        self.lists.occupancy.has(AT_ONCE)
+        self.lists.occupancy.has(ALREADY_DUE)
             || self.is_suspended()
             || self.lists.occupancy.next(self.elapsed).is_some_and(|event| event.tick <= to)
-            || overflow::first(&self.store).is_some_and(|far| far.deadline <= to)
+            || overflow::first(&self.store).is_some_and(|entry| entry.deadline <= to)
     }
 
-    /// Moves the hand to a tick whose slots are empty or are dealt with at once by the caller.
+    /// Moves `elapsed` to a tick whose slots are empty or are handled at once by the caller.
     #[inline(always)]
     fn enter(&mut self, tick: u64) {
         debug_assert!(tick >= self.elapsed, "time went back from {} to {tick}", self.elapsed);
@@ -96,14 +96,14 @@ impl<T, S: Storage<T>> Wheel<T, S> {
             self.reinsertions_left = self.reinsertion_batch_limit;
         }
         self.open = tick;
-        self.set_near_len();
+        self.update_in_range_len();
     }
 
-    /// Brings timers that have come into range back from the overflow, at most as many as this
-    /// tick may. Only between cascades, so that none of them overtakes one that is in a slot.
+    /// Moves timers that have come into range from the overflow to the wheel, at most as many as
+    /// allowed per tick. Only between cascades, so that none of them overtakes a timer in a slot.
     #[inline(always)]
     fn reinsert(&mut self, budget: &mut usize) {
-        if self.store.far().is_empty() || self.reinsertions_left == 0 {
+        if self.store.overflow().is_empty() || self.reinsertions_left == 0 {
             return;
         }
         self.reinsert_some(budget);
@@ -111,80 +111,80 @@ impl<T, S: Storage<T>> Wheel<T, S> {
 
     fn reinsert_some(&mut self, budget: &mut usize) {
         while self.reinsertions_left > 0 && *budget > 0 {
-            let Some(far) = overflow::first(&self.store) else { break };
-            if far.deadline - self.elapsed >= RANGE {
+            let Some(entry) = overflow::first(&self.store) else { break };
+            if entry.deadline - self.elapsed >= RANGE {
                 break;
             }
             overflow::pop(&mut self.store);
-            let list = level::place(far.deadline, self.elapsed);
-            let entry = Entry::new(far.timer, far.class, far.deadline);
-            let place = self.lists.append(&mut self.store, list, entry);
-            self.store.set_place(far.timer, place);
+            let list = level::list_for(entry.deadline, self.elapsed);
+            let listed = ListEntry::new(entry.timer, entry.priority, entry.deadline);
+            let location = self.lists.append(&mut self.store, list, listed);
+            self.store.set_location(entry.timer, location);
             self.reinsertions_left -= 1;
             *budget -= 1;
         }
-        self.set_near_len();
+        self.update_in_range_len();
     }
 
-    /// Deals the entries of the slot that time has entered out to finer slots, as far as the
-    /// budget goes.
+    /// Moves the entries of the slot that time has entered to finer slots, as far as the budget
+    /// goes.
     #[inline(always)]
     fn cascade(&mut self, budget: &mut usize) {
         let elapsed = self.elapsed;
-        let place = |lists: &mut Lists, store: &mut S, entry: Entry| {
-            let list = level::place(entry.ahead(elapsed), elapsed);
-            let place = lists.append(store, list, entry);
-            store.set_place(entry.timer(), place);
+        let location = |lists: &mut Lists, store: &mut S, entry: ListEntry| {
+            let list = level::list_for(entry.ahead(elapsed), elapsed);
+            let location = lists.append(store, list, entry);
+            store.set_location(entry.timer(), location);
         };
         while *budget > 0 {
-            let moved = self.lists.pop_chunk(&mut self.store, self.suspended, *budget, place);
+            let moved = self.lists.pop_chunk(&mut self.store, self.suspended, *budget, location);
             *budget -= moved;
             if moved == 0 {
                 let Some(entry) = self.lists.pop(&mut self.store, self.suspended) else {
                     self.suspended_span = 0;
                     return;
                 };
-                place(&mut self.lists, &mut self.store, entry);
+                location(&mut self.lists, &mut self.store, entry);
                 *budget -= 1;
             }
         }
     }
 
-    /// Decides and takes out the first timer of a list. `None` if somebody else had cancelled it.
+    /// Fires the first timer of a list. `None` if another thread had cancelled it.
     #[inline(always)]
     fn fire_first(&mut self, list: u32, to: u64) -> Option<Expired<T>> {
         let entry = self.lists.pop(&mut self.store, list)?;
-        let deadline = if list == AT_ONCE { entry.behind(self.elapsed) } else { self.elapsed };
-        self.finish(entry.timer(), entry.class_code(), deadline, to)
+        let deadline = if list == ALREADY_DUE { entry.behind(self.elapsed) } else { self.elapsed };
+        self.finish(entry.timer(), entry.priority_code(), deadline, to)
     }
 
-    /// Decides a timer that is in no list any more.
+    /// Fires a timer that is in no list any more.
     #[inline(always)]
     fn finish(
         &mut self,
         timer: u32,
-        class_code: u32,
+        priority_code: u32,
         deadline: u64,
         to: u64,
     ) -> Option<Expired<T>> {
         let Some((generation, value)) = self.store.fire(timer) else {
-            self.detach(timer, class_code);
+            self.detach(timer, priority_code);
             return None;
         };
-        self.free(timer, class_code);
+        self.free(timer, priority_code);
         let id = self.id(timer, generation);
         Some(Expired { id, deadline: Tick::new(deadline), now: Tick::new(to), value })
     }
 
-    /// Leaves a timer that somebody else has cancelled out of all lists until it is returned.
+    /// Keeps a timer that another thread has cancelled out of all lists until its slot is returned.
     #[cold]
-    fn detach(&mut self, timer: u32, class_code: u32) {
-        self.uncount(class_code);
+    fn detach(&mut self, timer: u32, priority_code: u32) {
+        self.uncount(priority_code);
         if mutant!("shard_frees_before_return") {
-            drop(self.store.seat_mut(timer).and_then(Seat::take));
+            drop(self.store.entry_mut(timer).and_then(TimerEntry::take));
             return self.store.give_slot(timer);
         }
-        self.store.set_place(timer, Place::DETACHED);
+        self.store.set_location(timer, Location::DETACHED);
     }
 
     #[inline(always)]
@@ -205,11 +205,11 @@ impl<T, S: Storage<T>> Iterator for Advance<'_, T, S> {
                 return None;
             }
             let wheel = &mut *self.wheel;
-            // Most often: one more of the tick that is firing.
+            // The most common case: one more timer of the tick that is firing.
             let slot = wheel.current_slot();
             if wheel.open == wheel.elapsed
                 && wheel.lists.occupancy.has(slot)
-                && !wheel.lists.occupancy.has(AT_ONCE)
+                && !wheel.lists.occupancy.has(ALREADY_DUE)
                 && wheel.suspended_span == 0
             {
                 self.budget -= 1;
@@ -218,9 +218,9 @@ impl<T, S: Storage<T>> Iterator for Advance<'_, T, S> {
                 }
                 continue;
             }
-            if wheel.lists.occupancy.has(AT_ONCE) {
+            if wheel.lists.occupancy.has(ALREADY_DUE) {
                 self.budget -= 1;
-                if let Some(expired) = wheel.fire_first(AT_ONCE, self.to) {
+                if let Some(expired) = wheel.fire_first(ALREADY_DUE, self.to) {
                     return Some(expired);
                 }
                 continue;
@@ -230,16 +230,16 @@ impl<T, S: Storage<T>> Iterator for Advance<'_, T, S> {
                 continue;
             }
             wheel.reinsert(&mut self.budget);
-            match self.turn() {
-                Turn::Moved => {}
-                Turn::Fired(expired) => return Some(expired),
-                Turn::Done => return None,
+            match self.go_to_next_event() {
+                Progress::Moved => {}
+                Progress::Fired(expired) => return Some(expired),
+                Progress::Done => return None,
             }
         }
     }
 }
 
-enum Turn<T> {
+enum Progress<T> {
     Moved,
     Fired(Expired<T>),
     Done,
@@ -253,42 +253,43 @@ impl<T, S: Storage<T>> Advance<'_, T, S> {
         self.budget == 0 && self.wheel.has_work(self.to)
     }
 
-    /// Moves the hand to the next slot or overflow entry that is due, or to the end.
+    /// Moves `elapsed` to the next slot or overflow entry that is due, or to the end.
     #[inline]
-    fn turn(&mut self) -> Turn<T> {
+    fn go_to_next_event(&mut self) -> Progress<T> {
         let wheel = &mut *self.wheel;
-        let far = overflow::first(&wheel.store).map_or(u64::MAX, |far| far.deadline);
+        let overflow_first = overflow::first(&wheel.store)
+            .map_or(u64::MAX, |overflow_first| overflow_first.deadline);
         if let Some(event) = wheel.lists.occupancy.next(wheel.elapsed)
             && event.tick <= self.to + u64::from(mutant!("wheel_early"))
-            && event.tick <= far
+            && event.tick <= overflow_first
         {
             wheel.enter(event.tick);
             if !event.fires() {
                 wheel.suspended = event.list;
                 wheel.suspended_span = level::span(event.list);
             }
-            return Turn::Moved;
+            return Progress::Moved;
         }
-        if far <= self.to && !wheel.store.far().is_empty() {
-            return self.fire_far();
+        if overflow_first <= self.to && !wheel.store.overflow().is_empty() {
+            return self.fire_from_overflow();
         }
         wheel.enter(self.to);
         wheel.open = self.to.saturating_add(1);
-        wheel.set_near_len();
+        wheel.update_in_range_len();
         wheel.reinsert(&mut self.budget);
-        Turn::Done
+        Progress::Done
     }
 
-    /// Fires straight from the overflow a timer that could not be brought back in time.
-    fn fire_far(&mut self) -> Turn<T> {
+    /// Fires a timer directly from the overflow that could not return to the wheel in time.
+    fn fire_from_overflow(&mut self) -> Progress<T> {
         let wheel = &mut *self.wheel;
-        let Some(far) = overflow::pop(&mut wheel.store) else { return Turn::Done };
-        wheel.enter(far.deadline);
-        wheel.set_near_len();
+        let Some(entry) = overflow::pop(&mut wheel.store) else { return Progress::Done };
+        wheel.enter(entry.deadline);
+        wheel.update_in_range_len();
         self.budget = self.budget.saturating_sub(1);
-        match wheel.finish(far.timer, far.class.code(), far.deadline, self.to) {
-            Some(expired) => Turn::Fired(expired),
-            None => Turn::Moved,
+        match wheel.finish(entry.timer, entry.priority.code(), entry.deadline, self.to) {
+            Some(expired) => Progress::Fired(expired),
+            None => Progress::Moved,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The store of fixed capacity: no allocation, can be a static.
+//! The store of fixed capacity: slabs with free lists in arrays, no allocation, can be a static.
 
 use core::fmt;
 
@@ -6,44 +6,45 @@ use clockjack_sync::mutant;
 
 use super::{
     list::CHUNKS_MAX,
-    record::{Record, Seat, record_columns},
-    store::{Columns, Far, Place},
+    record::{Record, TimerEntry, record_columns},
+    store::{Columns, Location, OverflowEntry},
 };
-use crate::word::Generation;
+use crate::timer_state::Generation;
 
-/// Marks a generation as the link of a free record: no generation is that great.
+/// Marks a generation as the free-list link of a record: no generation is that large.
 const FREE: u64 = 1 << 63;
-/// The end of the chain of free records, and of free chunks.
+/// The end of the free list of records, and of that of chunks.
 const NONE: u32 = u32::MAX;
 
-/// A store for `N` timers of which `FAR` may lie beyond the wheel's range, all inside itself.
+/// A store for `N` timers, of which `OVERFLOW` may be beyond the wheel's range, without heap
+/// memory.
 ///
-/// 29 bytes and the value for each of `N`, 24 for each of `FAR`.
-pub struct Fixed<T, const N: usize, const FAR: usize = N> {
+/// 29 bytes and the value for each of `N`, 24 for each of `OVERFLOW`.
+pub struct Fixed<T, const N: usize, const OVERFLOW: usize = N> {
     records: [Record<T>; N],
-    /// Chunks of one entry: with so few timers, room counts for more than neighbourhood.
+    /// Chunks of one entry: with so few timers, memory matters more than locality.
     chunks: [[u64; 2]; N],
     live: [u8; N],
-    far: [Far; FAR],
-    far_len: usize,
+    overflow: [OverflowEntry; OVERFLOW],
+    overflow_len: usize,
     slots: u32,
     n_chunks: u32,
     free_record: u32,
     free_chunk: u32,
 }
 
-impl<T, const N: usize, const FAR: usize> Fixed<T, N, FAR> {
-    /// An empty store. A `const fn`, so a wheel can be a static's initial value.
+impl<T, const N: usize, const OVERFLOW: usize> Fixed<T, N, OVERFLOW> {
+    /// An empty store. A `const fn`, so a wheel can be the initial value of a static.
     #[must_use]
     pub const fn new() -> Self {
         const { assert!(N < CHUNKS_MAX as usize, "chunks are numbered by 26 bits") };
-        const { assert!(FAR <= N, "no more timers can be far than there can be") };
+        const { assert!(OVERFLOW <= N, "the overflow is not larger than the store") };
         Self {
             records: [const { Record::VACANT }; N],
             chunks: [[0; 2]; N],
             live: [0; N],
-            far: [Far::NONE; FAR],
-            far_len: 0,
+            overflow: [OverflowEntry::NONE; OVERFLOW],
+            overflow_len: 0,
             slots: 0,
             n_chunks: 0,
             free_record: NONE,
@@ -52,13 +53,13 @@ impl<T, const N: usize, const FAR: usize> Fixed<T, N, FAR> {
     }
 }
 
-impl<T, const N: usize, const FAR: usize> Default for Fixed<T, N, FAR> {
+impl<T, const N: usize, const OVERFLOW: usize> Default for Fixed<T, N, OVERFLOW> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T, const N: usize, const FAR: usize> Columns<T> for Fixed<T, N, FAR> {
+impl<T, const N: usize, const OVERFLOW: usize> Columns<T> for Fixed<T, N, OVERFLOW> {
     const CHUNK_BITS: u32 = 1;
 
     #[inline(always)]
@@ -102,7 +103,7 @@ impl<T, const N: usize, const FAR: usize> Columns<T> for Fixed<T, N, FAR> {
     }
 
     fn reset(&mut self) {
-        // Nothing is in use, and there is no memory to give back.
+        // Nothing is in use, and there is no memory to free.
     }
 
     record_columns!();
@@ -156,38 +157,38 @@ impl<T, const N: usize, const FAR: usize> Columns<T> for Fixed<T, N, FAR> {
     }
 
     #[inline(always)]
-    fn far(&self) -> &[Far] {
-        &self.far[..self.far_len]
+    fn overflow(&self) -> &[OverflowEntry] {
+        &self.overflow[..self.overflow_len]
     }
 
     #[inline(always)]
-    fn far_mut(&mut self) -> &mut [Far] {
-        &mut self.far[..self.far_len]
+    fn overflow_mut(&mut self) -> &mut [OverflowEntry] {
+        &mut self.overflow[..self.overflow_len]
     }
 
-    fn far_max(&self) -> usize {
-        FAR
+    fn overflow_max(&self) -> usize {
+        OVERFLOW
     }
 
-    fn far_push(&mut self, entry: Far) -> bool {
-        let Some(room) = self.far.get_mut(self.far_len) else { return false };
+    fn overflow_push(&mut self, entry: OverflowEntry) -> bool {
+        let Some(room) = self.overflow.get_mut(self.overflow_len) else { return false };
         *room = entry;
-        self.far_len += 1;
+        self.overflow_len += 1;
         true
     }
 
-    fn far_pop(&mut self) -> Option<Far> {
-        self.far_len = self.far_len.checked_sub(1)?;
-        Some(self.far[self.far_len])
+    fn overflow_pop(&mut self) -> Option<OverflowEntry> {
+        self.overflow_len = self.overflow_len.checked_sub(1)?;
+        Some(self.overflow[self.overflow_len])
     }
 }
 
-impl<T, const N: usize, const FAR: usize> fmt::Debug for Fixed<T, N, FAR> {
+impl<T, const N: usize, const OVERFLOW: usize> fmt::Debug for Fixed<T, N, OVERFLOW> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fixed")
             .field("slots", &self.slots)
             .field("slots_max", &N)
-            .field("far", &self.far_len)
+            .field("overflow", &self.overflow_len)
             .finish_non_exhaustive()
     }
 }

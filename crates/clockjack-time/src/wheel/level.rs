@@ -1,4 +1,4 @@
-//! Where a deadline goes: four levels of slots and one occupancy bitmap each.
+//! The levels of the hierarchical timing wheel: four levels of slots and one occupancy bitmap each.
 //!
 //! ```text
 //!   level   slots   one slot spans      list
@@ -6,13 +6,14 @@
 //!     1       64       64 ticks         64..128
 //!     2       64     4096 ticks        128..192
 //!     3        4   262144 ticks        192..196      range: 4 × 2^18 = 2^20 ticks
-//!            the at-once list          196
+//!            already-due list          196
 //! ```
 //!
 //! Bit `list % 64` of word `list / 64` says that the list is not empty.
 //!
-//! The level is that of the highest digit in which deadline and elapsed time differ (as in tokio's
-//! and Varghese and Lauck's hierarchical wheels); what lies a whole range ahead is the overflow's.
+//! The level of a deadline is that of the highest digit in which deadline and elapsed time differ
+//! (as in tokio's and in Varghese and Lauck's hierarchical wheels); deadlines that are a whole
+//! range ahead belong to the overflow.
 
 use clockjack_sync::mutant;
 
@@ -26,15 +27,15 @@ pub(crate) const TOP: u32 = 3;
 const TOP_BITS: u32 = 2;
 /// log2 of the ticks that the wheel itself covers.
 pub(crate) const RANGE_BITS: u32 = TOP * BITS + TOP_BITS;
-/// How many ticks ahead a deadline may lie and still be in the wheel; beyond is the overflow.
+/// How many ticks ahead a deadline may be and still be in the wheel; the overflow holds the rest.
 pub(crate) const RANGE: u64 = 1 << RANGE_BITS;
 
-/// The list of timers that were due when they came.
-pub(crate) const AT_ONCE: u32 = TOP * SLOTS + (1 << TOP_BITS);
+/// The list of timers that were already due when they were inserted.
+pub(crate) const ALREADY_DUE: u32 = TOP * SLOTS + (1 << TOP_BITS);
 /// How many lists there are.
-pub(crate) const LISTS: u32 = AT_ONCE + 1;
+pub(crate) const LISTS: u32 = ALREADY_DUE + 1;
 
-/// The bits of the top level's slots in its bitmap word; the at-once list uses the bit above them.
+/// The bits of the top level's slots in its bitmap word; the already-due list uses the bit above.
 const TOP_MASK: u64 = (1 << (1 << TOP_BITS)) - 1;
 
 const _: () = assert!(RANGE == 1 << 20, "the range is a contract");
@@ -44,12 +45,12 @@ const _: () = assert!(LISTS <= 4 * SLOTS, "every list has its bit in one of four
 #[derive(Clone, Debug)]
 pub(crate) struct Occupancy([u64; 4]);
 
-/// The next slot that time meets.
+/// The next slot that time reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     /// The slot's list.
     pub(crate) list: u32,
-    /// First tick of the slot; for level 0 the deadline of all in it.
+    /// First tick of the slot; for level 0 the deadline of all its timers.
     pub(crate) tick: u64,
 }
 
@@ -81,9 +82,9 @@ impl Occupancy {
 
     /// The first occupied slot at or after `elapsed`, in order of time.
     ///
-    /// Lower levels come first because all that they hold lies in the span of the level above's
-    /// current slot. Level 0 includes the current slot, the others begin behind theirs; the top
-    /// level looks once more from its beginning, which is its next lap.
+    /// Lower levels come first because all their timers are within the span of the current slot of
+    /// the level above. Level 0 includes the current slot, the others begin behind theirs; the top
+    /// level starts again from its beginning, which is its next lap.
     #[inline]
     pub(crate) fn next(&self, elapsed: u64) -> Option<Event> {
         let ahead = self.0[0] & (u64::MAX << (elapsed & u64::from(SLOTS - 1)));
@@ -117,7 +118,7 @@ impl Occupancy {
         let (slot, base) = if ahead != 0 {
             (ahead.trailing_zeros(), base)
         } else {
-            // The next lap. It cannot overflow: some deadline lies in it, and deadlines fit.
+            // The next lap. It cannot overflow: some deadline is in it, and deadlines fit.
             (all.trailing_zeros(), base.wrapping_add(RANGE))
         };
         let tick = base.wrapping_add(u64::from(slot) << shift);
@@ -129,14 +130,14 @@ impl Occupancy {
 ///
 /// Expects `elapsed <= deadline` and `deadline - elapsed < RANGE`.
 #[inline(always)]
-pub(crate) fn place(deadline: u64, elapsed: u64) -> u32 {
+pub(crate) fn list_for(deadline: u64, elapsed: u64) -> u32 {
     debug_assert!(deadline >= elapsed, "deadline {deadline} lies before {elapsed}");
     debug_assert!(deadline - elapsed < RANGE, "deadline {deadline} is out of range of {elapsed}");
     let highest_bit = 63 - ((deadline ^ elapsed) | 1).leading_zeros();
     let level = (highest_bit / BITS).min(TOP);
     #[expect(clippy::cast_possible_truncation, reason = "masked to six bits")]
     let digit = (deadline >> (level * BITS)) as u32 & (SLOTS - 1);
-    // The top level has four slots: its digit is cut to two bits, without a branch.
+    // The top level has four slots: its digit is truncated to two bits, without a branch.
     let mask = if level == TOP { (1 << TOP_BITS) - 1 } else { SLOTS - 1 };
     level * SLOTS + (digit & mask)
 }
@@ -153,7 +154,11 @@ mod tests {
     #[test]
     fn a_deadline_goes_to_the_level_of_its_highest_differing_digit() {
         let check = |deadline: u64, elapsed: u64, list: u32| {
-            assert_eq!(place(deadline, elapsed), list, "deadline {deadline} seen from {elapsed}");
+            assert_eq!(
+                list_for(deadline, elapsed),
+                list,
+                "deadline {deadline} seen from {elapsed}"
+            );
         };
         check(0, 0, 0);
         check(63, 0, 63);
@@ -197,8 +202,8 @@ mod tests {
     #[test]
     fn lists_that_are_not_slots_are_no_events() {
         let mut occupancy = Occupancy::EMPTY;
-        occupancy.set(AT_ONCE);
+        occupancy.set(ALREADY_DUE);
         assert_eq!(occupancy.next(0), None);
-        assert!(occupancy.has(AT_ONCE));
+        assert!(occupancy.has(ALREADY_DUE));
     }
 }

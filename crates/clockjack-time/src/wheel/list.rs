@@ -1,31 +1,33 @@
-//! Lists of timers in order of registration, as chains of chunks.
+//! Lists of timers in order of registration: unrolled linked lists, made of chunks.
 //!
-//! A chunk is a header and a few entries side by side: seven on one cache line in the growing
+//! A chunk is a header and a few consecutive entries: seven on one cache line in the growing
 //! stores, one in the fixed store. Firing and cascading read entries one after another instead of
-//! chasing a pointer for each. A timer knows its cell, a chunk knows its list: nothing is searched.
+//! following a pointer for each. A timer knows its cell, a chunk knows its list: nothing is
+//! searched. `wheel.md` has a drawing.
 //!
 //! ```text
 //!   header   59..52 list   51..26 previous chunk   25..0 next chunk
 //! ```
 //!
-//! Which entries of a chunk are live is one byte a chunk, apart from the cells and close together.
-//! A cancel clears a bit there, and waits for no cache line but that of its own record; what stands
-//! in the cell is stale from then on. A chunk without live entries is freed, so there are never
-//! many more chunks than timers, and a cascade packs them anew. A cancel that empties a chunk only
-//! notes it; the notes are dealt with [`EMPTY_MAX`] at a time, whose cache misses then overlap, and
-//! before anything reads the lists. (Tried and left: a hole written into the cell, which costs
-//! every cancel a line more; to ask each entry's timer, which costs every cascade one; to join
-//! half-empty chunks at a cancel, which cost it several times what it saved, measured on a loaded
-//! machine only. A shard joins them now and then: `list/repack.rs`.)
+//! One byte per chunk, stored apart from the cells in a dense array, says which entries are live. A
+//! cancel clears a bit there, and waits for no cache line but that of its own record; the contents
+//! of the cell are stale from then on. A chunk without live entries is freed, so there are never
+//! many more chunks than timers, and a cascade packs the entries that it moves. A cancel that
+//! empties a chunk only records the chunk in an array; the recorded chunks are freed [`EMPTY_MAX`]
+//! at a time, so that their cache misses overlap, and before anything reads the lists. (Rejected
+//! alternatives: to mark the cell itself as empty, which costs every cancel one more cache line; to
+//! check the timer of each entry, which costs every cascade one; to merge half-empty chunks at a
+//! cancel, which cost several times what it saved, measured on a loaded machine only. A shard
+//! merges them from time to time: `list/compact.rs`.)
 
 #[cfg(feature = "alloc")]
-pub(crate) mod repack;
+pub(crate) mod compact;
 
-use clockjack_sync::prim;
+use clockjack_sync::primitive;
 
 use super::{
     level::{Event, LISTS, Occupancy},
-    store::{Columns, Entry, Place},
+    store::{Columns, ListEntry, Location},
 };
 
 const CHUNK_NUMBER_BITS: u32 = 26;
@@ -36,15 +38,16 @@ pub(crate) const CHUNKS_MAX: u32 = NONE;
 /// No cell: the list is empty.
 const NO_CELL: u32 = u32::MAX;
 
-/// The most cells that a chunk has: one for the header, and one bit of a byte for each other.
+/// The maximum number of cells of a chunk: one for the header, and one bit of a byte for each
+/// other.
 const CELLS_MAX: usize = 8;
 
 /// How many chunks may be empty and not freed yet.
-pub(crate) const EMPTY_MAX: u32 = if prim::IS_SMALL { 8 } else { 64 };
+pub(crate) const EMPTY_MAX: u32 = if primitive::IS_SMALL { 8 } else { 64 };
 
-/// In the byte of a chunk's live entries, in the place of the header's bit: the chunk is noted as
-/// empty. It may have got an entry since.
-const NOTED: u8 = 1;
+/// In the byte of a chunk's live entries, at the position of the header's bit: the chunk is
+/// recorded as empty. It may have got an entry since.
+const QUEUED_AS_EMPTY: u8 = 1;
 
 /// The header of a chunk.
 #[derive(Clone, Copy, Debug)]
@@ -87,18 +90,19 @@ impl Header {
 struct List {
     /// The first chunk.
     first: u32,
-    /// The cell that was filled last; the next one takes the next entry if it is in the chunk.
+    /// The cell that was filled last; the next cell takes the next entry if it is in the same
+    /// chunk.
     tail: u32,
 }
 
-/// All lists of a wheel, and which of them hold anything.
+/// All lists of a wheel, and which of them are not empty.
 #[derive(Clone, Debug)]
 pub(crate) struct Lists {
     lists: [List; LISTS as usize],
     pub(crate) occupancy: Occupancy,
     /// Chunks that a cancel has emptied, to be freed.
-    noted: [u32; EMPTY_MAX as usize],
-    n_noted: usize,
+    empty_chunks: [u32; EMPTY_MAX as usize],
+    n_empty_chunks: usize,
 }
 
 /// The entries of a chunk.
@@ -121,11 +125,11 @@ fn change<T, S: Columns<T>>(store: &mut S, chunk: u32, f: impl FnOnce(Header) ->
 pub(crate) fn live_entries<T, S: Columns<T>>(
     store: &S,
     chunk: u32,
-) -> impl Iterator<Item = Entry> + '_ {
+) -> impl Iterator<Item = ListEntry> + '_ {
     let live = store.live(chunk);
     (1..=entries::<T, S>())
         .filter(move |position| live & bit(*position) != 0)
-        .map(move |position| Entry(store.chunk(chunk)[position as usize]))
+        .map(move |position| ListEntry(store.chunk(chunk)[position as usize]))
 }
 
 /// The bit of a position in a chunk's live entries.
@@ -138,22 +142,22 @@ impl Lists {
     pub(crate) const EMPTY: Self = Self {
         lists: [List { first: NONE, tail: NO_CELL }; LISTS as usize],
         occupancy: Occupancy::EMPTY,
-        noted: [0; EMPTY_MAX as usize],
-        n_noted: 0,
+        empty_chunks: [0; EMPTY_MAX as usize],
+        n_empty_chunks: 0,
     };
 
-    /// Puts an entry at the end of a list and says where it stands.
+    /// Appends an entry to a list and returns its location.
     #[inline(always)]
     pub(crate) fn append<T, S: Columns<T>>(
         &mut self,
         store: &mut S,
         list: u32,
-        entry: Entry,
-    ) -> Place {
+        entry: ListEntry,
+    ) -> Location {
         let list_end = &mut self.lists[list as usize];
         let at = list_end.tail.wrapping_add(1);
         let position = at & entries::<T, S>();
-        // Past the last cell of a chunk is the header of another; NO_CELL + 1 is a header too.
+        // Behind the last cell of a chunk is the header of another; NO_CELL + 1 is a header too.
         if position == 0 {
             return self.append_chunk(store, list, entry);
         }
@@ -161,11 +165,16 @@ impl Lists {
         let chunk = at >> S::CHUNK_BITS;
         store.chunk_mut(chunk)[position as usize] = entry.0;
         *store.live_mut(chunk) |= bit(position);
-        Place::in_list(entry.class_code(), at)
+        Location::in_list(entry.priority_code(), at)
     }
 
     #[inline(never)]
-    fn append_chunk<T, S: Columns<T>>(&mut self, store: &mut S, list: u32, entry: Entry) -> Place {
+    fn append_chunk<T, S: Columns<T>>(
+        &mut self,
+        store: &mut S,
+        list: u32,
+        entry: ListEntry,
+    ) -> Location {
         let chunk = store.take_chunk();
         let list_end = &mut self.lists[list as usize];
         let previous = if list_end.tail == NO_CELL { NONE } else { list_end.tail >> S::CHUNK_BITS };
@@ -181,10 +190,10 @@ impl Lists {
         *store.live_mut(chunk) = bit(1);
         let at = (chunk << S::CHUNK_BITS) + 1;
         list_end.tail = at;
-        Place::in_list(entry.class_code(), at)
+        Location::in_list(entry.priority_code(), at)
     }
 
-    /// Takes an entry out of whatever list it is in.
+    /// Takes an entry out of its list.
     #[inline(always)]
     pub(crate) fn remove<T, S: Columns<T>>(&mut self, store: &mut S, at: u32) {
         let chunk = at >> S::CHUNK_BITS;
@@ -192,45 +201,45 @@ impl Lists {
         *live &= !bit(at & entries::<T, S>());
         let is_empty = *live == 0;
         if S::CHUNK_BITS == 1 {
-            // One entry a chunk, and none to spare.
+            // One entry per chunk, and no spare chunks.
             self.unlink(store, chunk);
             return;
         }
-        // Without a branch: which cancel empties its chunk cannot be foretold.
-        *live |= u8::from(is_empty) * NOTED;
-        self.noted[self.n_noted] = chunk;
-        self.n_noted += usize::from(is_empty);
-        if self.n_noted == EMPTY_MAX as usize {
-            self.free_noted(store);
+        // Without a branch: which cancel empties its chunk is unpredictable.
+        *live |= u8::from(is_empty) * QUEUED_AS_EMPTY;
+        self.empty_chunks[self.n_empty_chunks] = chunk;
+        self.n_empty_chunks += usize::from(is_empty);
+        if self.n_empty_chunks == EMPTY_MAX as usize {
+            self.free_empty_chunks_slow(store);
         }
     }
 
-    /// Frees the chunks that were noted as empty and still are.
+    /// Frees the chunks that were recorded as empty and still are.
     #[cold]
     #[inline(never)]
-    fn free_noted<T, S: Columns<T>>(&mut self, store: &mut S) {
-        for index in 0..self.n_noted {
-            let chunk = self.noted[index];
+    fn free_empty_chunks_slow<T, S: Columns<T>>(&mut self, store: &mut S) {
+        for index in 0..self.n_empty_chunks {
+            let chunk = self.empty_chunks[index];
             let live = store.live_mut(chunk);
-            *live &= !NOTED;
+            *live &= !QUEUED_AS_EMPTY;
             if *live == 0 {
                 self.unlink(store, chunk);
             }
         }
-        self.n_noted = 0;
+        self.n_empty_chunks = 0;
     }
 
-    /// Makes the lists fit to be read: no empty chunks, no list that only seems to hold anything.
+    /// Prepares the lists for reading: afterwards no chunk is empty, and the occupancy is exact.
     #[inline(always)]
-    pub(crate) fn tidy<T, S: Columns<T>>(&mut self, store: &mut S) {
-        if self.n_noted != 0 {
-            self.free_noted(store);
+    pub(crate) fn free_empty_chunks<T, S: Columns<T>>(&mut self, store: &mut S) {
+        if self.n_empty_chunks != 0 {
+            self.free_empty_chunks_slow(store);
         }
     }
 
-    /// The first slot that holds anything at or after `elapsed`, also if the lists are not tidy.
+    /// The first slot that is not empty at or after `elapsed`, also if some chunks are empty.
     pub(crate) fn next_event<T, S: Columns<T>>(&self, store: &S, elapsed: u64) -> Option<Event> {
-        if self.n_noted == 0 {
+        if self.n_empty_chunks == 0 {
             return self.occupancy.next(elapsed);
         }
         let mut occupancy = self.occupancy.clone();
@@ -243,7 +252,7 @@ impl Lists {
         }
     }
 
-    /// Whether a list holds nothing, also if it is not tidy.
+    /// Whether a list has no entry, also if some of its chunks are empty.
     pub(crate) fn is_empty<T, S: Columns<T>>(&self, store: &S, list: u32) -> bool {
         let mut is_empty = true;
         self.walk(store, list, |_| {
@@ -255,7 +264,7 @@ impl Lists {
 
     /// Takes the first entry of a list; `None` if it is empty.
     #[inline(always)]
-    pub(crate) fn pop<T, S: Columns<T>>(&mut self, store: &mut S, list: u32) -> Option<Entry> {
+    pub(crate) fn pop<T, S: Columns<T>>(&mut self, store: &mut S, list: u32) -> Option<ListEntry> {
         let chunk = self.lists[list as usize].first;
         if chunk == NONE {
             return None;
@@ -265,22 +274,22 @@ impl Lists {
         // Clears the lowest bit, which is that of the position.
         *live &= *live - 1;
         let is_last = *live == 0;
-        let entry = Entry(store.chunk(chunk)[(position & entries::<T, S>()) as usize]);
+        let entry = ListEntry(store.chunk(chunk)[(position & entries::<T, S>()) as usize]);
         if is_last {
             self.unlink(store, chunk);
         }
         Some(entry)
     }
 
-    /// Frees the first chunk of a list and hands its entries to `each`, in order. Says how many
-    /// there were: 0, and nothing is done, if the list is empty or there are more than `most`.
+    /// Frees the first chunk of a list and passes its entries to `each`, in order. Returns how many
+    /// there were: 0, without effect, if the list is empty or there are more than `most`.
     #[inline(always)]
     pub(crate) fn pop_chunk<T, S: Columns<T>>(
         &mut self,
         store: &mut S,
         list: u32,
         most: usize,
-        mut each: impl FnMut(&mut Self, &mut S, Entry),
+        mut each: impl FnMut(&mut Self, &mut S, ListEntry),
     ) -> usize {
         let chunk = self.lists[list as usize].first;
         if chunk == NONE {
@@ -291,7 +300,8 @@ impl Lists {
         if n_live > most {
             return 0;
         }
-        // Copied and freed first, so that what is appended meanwhile can use it, still warm.
+        // Copied and freed first, so that entries that are appended meanwhile reuse it while it is
+        // in the cache.
         let mut cells = [0; CELLS_MAX];
         cells[..1 << S::CHUNK_BITS].copy_from_slice(store.chunk(chunk));
         *store.live_mut(chunk) = 0;
@@ -299,21 +309,21 @@ impl Lists {
         while live != 0 {
             let position = live.trailing_zeros();
             live &= live - 1;
-            each(self, store, Entry(cells[position as usize]));
+            each(self, store, ListEntry(cells[position as usize]));
         }
         n_live
     }
 
-    /// Calls `look` with the entries of a list in order until it says false.
+    /// Calls `visit` with the entries of a list in order until it returns false.
     pub(crate) fn walk<T, S: Columns<T>>(
         &self,
         store: &S,
         list: u32,
-        mut look: impl FnMut(Entry) -> bool,
+        mut visit: impl FnMut(ListEntry) -> bool,
     ) {
         let mut chunk = self.lists[list as usize].first;
         while chunk != NONE {
-            if !live_entries(store, chunk).all(&mut look) {
+            if !live_entries(store, chunk).all(&mut visit) {
                 return;
             }
             chunk = header(store, chunk).next();
@@ -334,7 +344,7 @@ impl Lists {
         if next != NONE {
             change(store, next, |header| header.with_previous(previous));
         } else if previous != NONE {
-            // The next entry begins a new chunk, even if the last one has holes.
+            // The next entry begins a new chunk, even if the last one has empty cells.
             list.tail = (previous << S::CHUNK_BITS) | entries::<T, S>();
         } else {
             list.tail = NO_CELL;

@@ -1,26 +1,26 @@
-//! Classes of importance: what a full wheel gives up first.
+//! Timer priorities: which timers a full wheel drops first.
 
 use core::fmt;
 
-/// How much a timer matters when there is no room for all.
+/// The priority of a timer when there is no room for all.
 ///
-/// A timer of class [`Normal`](Class::Normal) is what [`insert`](super::Wheel::insert) makes. Under
-/// pressure `Low` goes before `Normal` and `Normal` before `High`; between equals nobody is
-/// displaced.
+/// [`insert`](super::Wheel::insert) makes timers of priority [`Normal`](TimerPriority::Normal).
+/// When there is no room, `Low` is dropped before `Normal` and `Normal` before `High`; a timer
+/// never replaces one of the same priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Class {
-    /// Given up first.
+pub enum TimerPriority {
+    /// Dropped first.
     Low = 1,
-    /// What timers are unless said otherwise.
+    /// The default.
     #[default]
     Normal = 2,
-    /// Given up last: the runtime's own timers.
+    /// Dropped last: the runtime's own timers.
     High = 3,
 }
 
-impl Class {
-    /// All classes, in the order in which they are given up.
+impl TimerPriority {
+    /// All priorities, in the order in which timers are dropped.
     pub const ALL: [Self; 3] = [Self::Low, Self::Normal, Self::High];
 
     #[inline(always)]
@@ -39,7 +39,7 @@ impl Class {
     }
 }
 
-impl fmt::Display for Class {
+impl fmt::Display for TimerPriority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Low => "low",

@@ -1,68 +1,72 @@
-//! One timer of a store with one owner: its value, where it is, and which arming it is.
-#![expect(unsafe_code, reason = "a value is there exactly while its place is not vacant")]
+//! One timer of a store with one owner: its value, its location, and its generation.
+#![expect(unsafe_code, reason = "a value is initialised exactly while its location is not vacant")]
 
 use core::{fmt, mem::MaybeUninit};
 
-use super::store::Place;
+use super::store::Location;
 
-/// A timer's place and value, which is initialised exactly while the place is not vacant.
-pub struct Seat<T> {
-    place: Place,
+/// A timer's location and value, which is initialised exactly while the location is not vacant.
+pub struct TimerEntry<T> {
+    location: Location,
     value: MaybeUninit<T>,
 }
 
-impl<T> Seat<T> {
-    pub(crate) const VACANT: Self = Self { place: Place::VACANT, value: MaybeUninit::uninit() };
+impl<T> TimerEntry<T> {
+    pub(crate) const VACANT: Self =
+        Self { location: Location::VACANT, value: MaybeUninit::uninit() };
 
     #[inline(always)]
-    pub(crate) const fn place(&self) -> Place {
-        self.place
+    pub(crate) const fn location(&self) -> Location {
+        self.location
     }
 
     #[inline(always)]
-    pub(crate) fn set_place(&mut self, place: Place) {
-        debug_assert!(!self.place.is_vacant() && !place.is_vacant(), "only `put` and `take` do");
-        self.place = place;
+    pub(crate) fn set_location(&mut self, location: Location) {
+        debug_assert!(
+            !self.location.is_vacant() && !location.is_vacant(),
+            "only `put` and `take` do"
+        );
+        self.location = location;
     }
 
     #[inline(always)]
-    pub(crate) fn put(&mut self, place: Place, value: T) {
-        debug_assert!(self.place.is_vacant(), "the slot is taken");
-        assert!(!place.is_vacant(), "a value has a place");
+    pub(crate) fn put(&mut self, location: Location, value: T) {
+        debug_assert!(self.location.is_vacant(), "the slot is taken");
+        assert!(!location.is_vacant(), "a value has a location");
         self.value = MaybeUninit::new(value);
-        self.place = place;
+        self.location = location;
     }
 
     #[inline(always)]
-    pub(crate) fn take(&mut self) -> Option<(Place, T)> {
-        let place = self.place;
-        if place.is_vacant() {
+    pub(crate) fn take(&mut self) -> Option<(Location, T)> {
+        let location = self.location;
+        if location.is_vacant() {
             return None;
         }
-        self.place = Place::VACANT;
-        // SAFETY: the place was not vacant, so `put` has written the value, and it is marked
-        // vacant now, so nobody reads it a second time.
-        Some((place, unsafe { self.value.assume_init_read() }))
+        self.location = Location::VACANT;
+        // SAFETY: the location was not vacant, so `put` has written the value, and it is marked
+        // vacant now, so the value is not read a second time.
+        Some((location, unsafe { self.value.assume_init_read() }))
     }
 
     pub(crate) fn value(&self) -> Option<&T> {
-        if self.place.is_vacant() {
+        if self.location.is_vacant() {
             return None;
         }
-        // SAFETY: the place is not vacant, so `put` has written the value.
+        // SAFETY: the location is not vacant, so `put` has written the value.
         Some(unsafe { self.value.assume_init_ref() })
     }
 
     pub(crate) fn value_mut(&mut self) -> Option<&mut T> {
-        if self.place.is_vacant() {
+        if self.location.is_vacant() {
             return None;
         }
-        // SAFETY: the place is not vacant, so `put` has written the value.
+        // SAFETY: the location is not vacant, so `put` has written the value.
         Some(unsafe { self.value.assume_init_mut() })
     }
 }
 
-impl<T> Drop for Seat<T> {
+impl<T> Drop for TimerEntry<T> {
     fn drop(&mut self) {
         if core::mem::needs_drop::<T>() {
             drop(self.take());
@@ -70,21 +74,21 @@ impl<T> Drop for Seat<T> {
     }
 }
 
-impl<T> fmt::Debug for Seat<T> {
+impl<T> fmt::Debug for TimerEntry<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seat").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("TimerEntry").field("location", &self.location).finish_non_exhaustive()
     }
 }
 
-/// A timer with its generation beside it: one cache line tells all.
+/// A timer with its generation: both are on the same cache line.
 pub(crate) struct Record<T> {
     /// In halves, so that the record needs no more alignment than the value. 0: not armed.
     generation: [u32; 2],
-    pub(crate) seat: Seat<T>,
+    pub(crate) entry: TimerEntry<T>,
 }
 
 impl<T> Record<T> {
-    pub(crate) const VACANT: Self = Self { generation: [0; 2], seat: Seat::VACANT };
+    pub(crate) const VACANT: Self = Self { generation: [0; 2], entry: TimerEntry::VACANT };
 
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
@@ -98,35 +102,35 @@ impl<T> Record<T> {
     }
 }
 
-/// What [`Columns`](super::store::Columns) asks of a store with one owner, whose generations are
-/// plain memory.
+/// The methods of [`Columns`](super::store::Columns) for a store with one owner, whose generations
+/// are plain memory.
 macro_rules! record_columns {
     () => {
         #[inline(always)]
-        fn seat(&self, timer: u32) -> Option<&Seat<T>> {
-            Some(&self.records.get(timer as usize)?.seat)
+        fn entry(&self, timer: u32) -> Option<&TimerEntry<T>> {
+            Some(&self.records.get(timer as usize)?.entry)
         }
 
         #[inline(always)]
-        fn seat_mut(&mut self, timer: u32) -> Option<&mut Seat<T>> {
-            Some(&mut self.records.get_mut(timer as usize)?.seat)
+        fn entry_mut(&mut self, timer: u32) -> Option<&mut TimerEntry<T>> {
+            Some(&mut self.records.get_mut(timer as usize)?.entry)
         }
 
         #[inline(always)]
-        fn place(&self, timer: u32) -> Place {
-            self.records[timer as usize].seat.place()
+        fn location(&self, timer: u32) -> Location {
+            self.records[timer as usize].entry.location()
         }
 
         #[inline(always)]
-        fn set_place(&mut self, timer: u32, place: Place) {
-            self.records[timer as usize].seat.set_place(place);
+        fn set_location(&mut self, timer: u32, location: Location) {
+            self.records[timer as usize].entry.set_location(location);
         }
 
         #[inline(always)]
-        fn fill(&mut self, timer: u32, generation: Generation, place: Place, value: T) {
+        fn fill(&mut self, timer: u32, generation: Generation, location: Location, value: T) {
             let record = &mut self.records[timer as usize];
             record.set_generation(generation.get());
-            record.seat.put(place, value);
+            record.entry.put(location, value);
         }
 
         #[inline(always)]
@@ -136,13 +140,13 @@ macro_rules! record_columns {
         }
 
         #[inline(always)]
-        fn claim(&mut self, timer: u32, generation: Generation) -> Option<(Place, T)> {
+        fn claim(&mut self, timer: u32, generation: Generation) -> Option<(Location, T)> {
             let record = self.records.get_mut(timer as usize)?;
             if record.generation() != generation.get() && !mutant!("wheel_stale_id") {
                 return None;
             }
             record.set_generation(0);
-            record.seat.take()
+            record.entry.take()
         }
 
         #[inline(always)]
@@ -150,7 +154,7 @@ macro_rules! record_columns {
             let record = &mut self.records[timer as usize];
             let generation = Generation::new(record.generation())?;
             record.set_generation(0);
-            Some((generation, record.seat.take()?.1))
+            Some((generation, record.entry.take()?.1))
         }
 
         #[inline(always)]

@@ -1,31 +1,32 @@
-//! The store that grows.
+//! The store that grows: slabs of records and chunks with free lists.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
-use clockjack_sync::{mutant, prim};
+use clockjack_sync::{mutant, primitive};
 
 use super::{
     Storage, Wheel, WheelConfig,
     list::{CHUNKS_MAX, EMPTY_MAX},
-    record::{Record, Seat, record_columns},
-    store::{Columns, Far, Place},
+    record::{Record, TimerEntry, record_columns},
+    store::{Columns, Location, OverflowEntry},
 };
-use crate::word::Generation;
+use crate::timer_state::Generation;
 
 /// A store that grows up to a limit.
 ///
-/// 12 bytes and the value for each timer, 64 for seven entries of a list, 24 for a timer that is
-/// in the overflow. It never shrinks by itself; [`Wheel::shrink`](super::Wheel::shrink) gives the
-/// memory of an empty wheel back.
+/// 12 bytes and the value per timer, 64 per seven entries of a list, 24 per timer in the overflow.
+/// It never shrinks by itself; [`Wheel::shrink`](super::Wheel::shrink) frees the memory of an empty
+/// wheel.
 pub struct Slab<T> {
     records: Vec<Record<T>>,
-    /// Records that are free. Not a chain through them, so that taking one waits for no other.
+    /// Free records. Not a list through the records, so that taking one does not wait for a load of
+    /// another.
     free: Vec<u32>,
     pub(crate) chunks: Chunks,
-    pub(crate) far: Vec<Far>,
+    pub(crate) overflow: Vec<OverflowEntry>,
     slots_max: u32,
-    far_max: usize,
+    overflow_max: usize,
     is_reserved: bool,
 }
 
@@ -34,11 +35,11 @@ pub struct Slab<T> {
 #[repr(align(64))]
 struct Chunk([u64; 8]);
 
-/// Chunks that are made at once: 16 KiB, so that growing neither copies nor takes much too much. On
-/// a microcontroller a quarter of one, which is made on the stack.
-const BLOCK: usize = prim::scaled(256, 4, 256);
+/// Chunks that are allocated at once: 16 KiB, so that growing copies nothing and wastes little. On
+/// a microcontroller four chunks, because the block is built on the stack.
+const BLOCK: usize = primitive::scaled(256, 4, 256);
 
-/// Chunks that are made as they are needed and stay where they are.
+/// Chunks that are allocated as they are needed and never move.
 #[derive(Default)]
 pub(crate) struct Chunks {
     blocks: Vec<Box<[Chunk; BLOCK]>>,
@@ -68,7 +69,7 @@ impl Chunks {
         self.free.push(chunk);
     }
 
-    /// Makes so many, so that taking and giving them allocates nothing.
+    /// Allocates `n` chunks, so that taking and giving them back allocates nothing.
     fn reserve(&mut self, n: usize) {
         let n_blocks = n.div_ceil(BLOCK);
         self.blocks.reserve_exact(n_blocks.saturating_sub(self.blocks.len()));
@@ -79,7 +80,7 @@ impl Chunks {
         self.free.reserve_exact(n.saturating_sub(self.free.len()));
     }
 
-    /// Forgets all that were taken, and keeps the memory.
+    /// Clears all chunks, and keeps the memory.
     fn clear(&mut self) {
         self.live.clear();
         self.free.clear();
@@ -112,8 +113,8 @@ impl Chunks {
     }
 }
 
-/// What [`Columns`] asks of a store whose slots, [`Chunks`] and overflow grow. It adds a slot by a
-/// method `add_slot` of its own.
+/// The methods of [`Columns`] for a store whose slots, [`Chunks`] and overflow grow. The store has
+/// a method `add_slot`.
 macro_rules! grown_columns {
     () => {
         const CHUNK_BITS: u32 = Chunks::BITS;
@@ -174,46 +175,46 @@ macro_rules! grown_columns {
         }
 
         #[inline(always)]
-        fn far(&self) -> &[Far] {
-            &self.far
+        fn overflow(&self) -> &[OverflowEntry] {
+            &self.overflow
         }
 
         #[inline(always)]
-        fn far_mut(&mut self) -> &mut [Far] {
-            &mut self.far
+        fn overflow_mut(&mut self) -> &mut [OverflowEntry] {
+            &mut self.overflow
         }
 
-        fn far_push(&mut self, entry: Far) -> bool {
-            if self.far.len() == Columns::<T>::far_max(self) {
+        fn overflow_push(&mut self, entry: OverflowEntry) -> bool {
+            if self.overflow.len() == Columns::<T>::overflow_max(self) {
                 return false;
             }
-            self.far.push(entry);
+            self.overflow.push(entry);
             true
         }
 
-        fn far_pop(&mut self) -> Option<Far> {
-            self.far.pop()
+        fn overflow_pop(&mut self) -> Option<OverflowEntry> {
+            self.overflow.pop()
         }
     };
 }
 pub(crate) use grown_columns;
 
 impl<T> Slab<T> {
-    /// The most timers that a store can hold: what its chunks can be numbered for.
+    /// The maximum number of timers of a store, limited by the chunk numbers.
     pub(crate) const SLOTS_MAX: u32 = CHUNKS_MAX - EMPTY_MAX - 1;
 
-    /// A store for at most `slots_max` timers, of which `far_max` may be in the overflow. Greater
-    /// numbers than 2^26 - 66 are cut to that.
+    /// A store for at most `slots_max` timers, of which `overflow_max` may be in the overflow.
+    /// Numbers above 2^26 - 66 are reduced to that.
     #[must_use]
-    pub fn new(slots_max: usize, far_max: usize) -> Self {
+    pub fn new(slots_max: usize, overflow_max: usize) -> Self {
         let slots_max = u32::try_from(slots_max).unwrap_or(u32::MAX).min(Self::SLOTS_MAX);
         Self {
             records: Vec::new(),
             free: Vec::new(),
             chunks: Chunks::default(),
-            far: Vec::new(),
+            overflow: Vec::new(),
             slots_max,
-            far_max: far_max.min(slots_max as usize),
+            overflow_max: overflow_max.min(slots_max as usize),
             is_reserved: false,
         }
     }
@@ -227,9 +228,9 @@ impl<T> Slab<T> {
         let slots_max = self.slots_max as usize;
         self.records.reserve_exact(slots_max - self.records.len());
         self.free.reserve_exact(slots_max - self.free.len());
-        self.far.reserve_exact(self.far_max - self.far.len());
-        // Each timer may stand alone, some chunks are empty and not freed yet, and a cascade takes
-        // one before it gives one.
+        self.overflow.reserve_exact(self.overflow_max - self.overflow.len());
+        // Each timer may be alone in its chunk, some chunks are empty and not freed yet, and a
+        // cascade takes one before it gives one back.
         self.chunks.reserve(slots_max + EMPTY_MAX as usize + 1);
         self.is_reserved = true;
     }
@@ -249,11 +250,11 @@ impl<T> Wheel<T, Slab<T>> {
         wheel
     }
 
-    /// Makes all the room that the wheel may ever need, and keeps it: nothing is allocated later. A
-    /// [`shrink`](Self::shrink) gives nothing back then.
+    /// Allocates all the memory that the wheel may ever need, and keeps it: nothing is allocated
+    /// later, and [`shrink`](Self::shrink) frees nothing.
     ///
-    /// That is for each timer of its capacity 80 bytes and the value, since each may stand alone in
-    /// a chunk of its list, and 24 for each that the overflow may have.
+    /// That is 80 bytes and the value per timer of its capacity, since each may be alone in a chunk
+    /// of its list, and 24 per timer of the overflow's capacity.
     pub fn reserve_all(&mut self) {
         self.store.reserve();
     }
@@ -279,9 +280,9 @@ impl<T> Columns<T> for Slab<T> {
             self.records.clear();
             self.free.clear();
             self.chunks.clear();
-            self.far.clear();
+            self.overflow.clear();
         } else {
-            *self = Self::new(self.slots_max as usize, self.far_max);
+            *self = Self::new(self.slots_max as usize, self.overflow_max);
         }
     }
 
@@ -289,8 +290,8 @@ impl<T> Columns<T> for Slab<T> {
 
     grown_columns!();
 
-    fn far_max(&self) -> usize {
-        self.far_max
+    fn overflow_max(&self) -> usize {
+        self.overflow_max
     }
 }
 
@@ -299,7 +300,7 @@ impl<T> fmt::Debug for Slab<T> {
         f.debug_struct("Slab")
             .field("slots", &self.slots())
             .field("slots_max", &self.slots_max)
-            .field("far", &self.far.len())
+            .field("overflow", &self.overflow.len())
             .finish_non_exhaustive()
     }
 }

@@ -1,16 +1,16 @@
-//! The tick count of both twins, and the turns of the manual clock.
+//! Both forms of the tick count, and the lock of the manual clock.
 
 use core::time::Duration;
 
 use clockjack_time::{
-    ManualClock, MonotonicClock, Resolution, driver::TickCount, ticks_narrow::NarrowTicks,
-    ticks_wide::WideTicks,
+    ManualClock, MonotonicClock, Resolution, driver::MonotonicCount, ticks_32::Ticks32,
+    ticks_64::Ticks64,
 };
 use loom::{sync::Arc, thread};
 
 /// Two readers, one of which has heard of the other's reading; the writer passes an edge of the
 /// low half, once step by step and once in a jump.
-fn readings_only_rise<C: TickCount + Send + 'static>(count: fn(u64) -> C, steps: [u64; 2]) {
+fn readings_only_rise<C: MonotonicCount + Send + 'static>(count: fn(u64) -> C, steps: [u64; 2]) {
     const EDGE: u64 = 1 << 32;
     loom::model(move || {
         let ticks = Arc::new(count(EDGE - 1));
@@ -38,21 +38,21 @@ fn readings_only_rise<C: TickCount + Send + 'static>(count: fn(u64) -> C, steps:
 }
 
 #[test]
-fn readings_of_the_wide_count_only_rise() {
-    readings_only_rise(WideTicks::new, [1, 1]);
-    readings_only_rise(WideTicks::new, [7, 1]);
+fn readings_of_the_64_bit_count_only_rise() {
+    readings_only_rise(Ticks64::new, [1, 1]);
+    readings_only_rise(Ticks64::new, [7, 1]);
 }
 
 #[test]
-fn readings_of_the_narrow_count_only_rise() {
-    readings_only_rise(NarrowTicks::new, [1, 1]);
-    readings_only_rise(NarrowTicks::new, [7, 1]);
+fn readings_of_the_32_bit_count_only_rise() {
+    readings_only_rise(Ticks32::new, [1, 1]);
+    readings_only_rise(Ticks32::new, [7, 1]);
 }
 
 #[test]
-fn a_narrow_reading_that_heard_of_another_is_not_older() {
+fn a_32_bit_reading_that_heard_of_another_is_not_older() {
     loom::model(|| {
-        let ticks = Arc::new(NarrowTicks::new((1 << 32) - 1));
+        let ticks = Arc::new(Ticks32::new((1 << 32) - 1));
         let writer = {
             let ticks = ticks.clone();
             thread::spawn(move || ticks.raise(1 << 32))

@@ -1,53 +1,54 @@
-//! The supply of ticks: arrival against poll, stop, registration and their opposites.
+//! The buffer of ticks: arrival against poll, stop, registration and their opposites.
 //!
-//! Run with both twins of count and gate; the narrow ones start where both their halves carry.
+//! Run with both widths of count and taken ticks; the 32-bit ones start where both their halves
+//! carry.
 
 use alloc::task::Wake;
 use core::task::Waker;
 
-use clockjack_sync::prim::atomic::{AtomicU32, Ordering};
+use clockjack_sync::primitive::atomic::{AtomicU32, Ordering};
 use clockjack_time::{
     DriverStatus,
-    driver::{Gate, Supply, TickCount},
-    gate_narrow::NarrowGate,
-    gate_wide::WideGate,
-    ticks_narrow::NarrowTicks,
-    ticks_wide::WideTicks,
+    driver::{MonotonicCount, TakenTicks, TickBuffer},
+    taken_ticks_32::TakenTicks32,
+    taken_ticks_64::TakenTicks64,
+    ticks_32::Ticks32,
+    ticks_64::Ticks64,
 };
 use loom::{
     sync::Arc,
     thread::{self, JoinHandle},
 };
 
-/// Just below the edges of the 31-bit gate and of the 32-bit low half of the count.
+/// Just below the edges of the 31-bit taken ticks and of the 32-bit low half of the count.
 const START: u64 = (1 << 32) - 1;
 const CAPACITY: u32 = 4;
 
 trait Twin: 'static {
-    type Count: TickCount + Send + 'static;
-    type Gate: Gate + Send + 'static;
+    type Count: MonotonicCount + Send + 'static;
+    type TakenTicks: TakenTicks + Send + 'static;
 
-    fn supply() -> Arc<Supply<Self::Count, Self::Gate>>;
+    fn buffer() -> Arc<TickBuffer<Self::Count, Self::TakenTicks>>;
 }
 
-struct Wide;
-struct Narrow;
+struct Bits64;
+struct Bits32;
 
-impl Twin for Wide {
-    type Count = WideTicks;
-    type Gate = WideGate;
+impl Twin for Bits64 {
+    type Count = Ticks64;
+    type TakenTicks = TakenTicks64;
 
-    fn supply() -> Arc<Supply<WideTicks, WideGate>> {
-        Arc::new(Supply::new(WideTicks::new(START), WideGate::new(START), CAPACITY))
+    fn buffer() -> Arc<TickBuffer<Ticks64, TakenTicks64>> {
+        Arc::new(TickBuffer::new(Ticks64::new(START), TakenTicks64::new(START), CAPACITY))
     }
 }
 
-impl Twin for Narrow {
-    type Count = NarrowTicks;
-    type Gate = NarrowGate;
+impl Twin for Bits32 {
+    type Count = Ticks32;
+    type TakenTicks = TakenTicks32;
 
-    fn supply() -> Arc<Supply<NarrowTicks, NarrowGate>> {
-        Arc::new(Supply::new(NarrowTicks::new(START), NarrowGate::new(START), CAPACITY))
+    fn buffer() -> Arc<TickBuffer<Ticks32, TakenTicks32>> {
+        Arc::new(TickBuffer::new(Ticks32::new(START), TakenTicks32::new(START), CAPACITY))
     }
 }
 
@@ -81,12 +82,12 @@ fn flushed(status: DriverStatus) -> (u64, u64) {
     }
 }
 
-/// Takes tokens until there is none, and gives the ticks that they stand for.
-fn poll_all<C: TickCount, G: Gate>(supply: &Supply<C, G>, last: &mut u64) -> u64 {
+/// Takes tokens until there is none, and returns the ticks that they cover.
+fn poll_all<C: MonotonicCount, G: TakenTicks>(buffer: &TickBuffer<C, G>, last: &mut u64) -> u64 {
     let mut ticks = 0;
-    while let Some(token) = supply.poll() {
+    while let Some(token) = buffer.poll() {
         assert!(token.up_to.get() > *last, "tokens rise");
-        assert!(token.up_to.get() <= supply.count(), "a token lies beyond the clock");
+        assert!(token.up_to.get() <= buffer.count(), "a token lies beyond the clock");
         *last = token.up_to.get();
         ticks += 1 + u64::from(token.catch_up);
     }
@@ -94,57 +95,57 @@ fn poll_all<C: TickCount, G: Gate>(supply: &Supply<C, G>, last: &mut u64) -> u64
 }
 
 /// Two ticks arrive, on a thread of their own.
-fn two_ticks<C: TickCount + 'static, G: Gate + 'static>(
-    supply: &Arc<Supply<C, G>>,
+fn two_ticks<C: MonotonicCount + 'static, G: TakenTicks + 'static>(
+    buffer: &Arc<TickBuffer<C, G>>,
 ) -> JoinHandle<()> {
-    let supply = supply.clone();
+    let buffer = buffer.clone();
     thread::spawn(move || {
-        supply.arrive(1);
-        supply.arrive(1);
+        buffer.add_and_wake(1);
+        buffer.add_and_wake(1);
     })
 }
 
 fn notify_against_stop<T: Twin>() {
     loom::model(|| {
-        let supply = T::supply();
-        let source = two_ticks(&supply);
-        let (drained, pending) = flushed(supply.stop());
-        assert_eq!(supply.poll(), None, "a token after the stop");
+        let buffer = T::buffer();
+        let source = two_ticks(&buffer);
+        let (drained, pending) = flushed(buffer.stop());
+        assert_eq!(buffer.poll(), None, "a token after the stop");
         assert!(drained + pending <= 2);
         source.join().expect("no panic");
-        let (again, late) = flushed(supply.stop());
+        let (again, late) = flushed(buffer.stop());
         assert_eq!((again, drained + late), (0, 2), "a tick vanished or was counted twice");
-        assert_eq!(supply.poll(), None, "a token after the stop");
-        assert_eq!(supply.count(), START + 2, "the clock goes on");
-        assert_eq!(supply.status(), DriverStatus::Suspended);
+        assert_eq!(buffer.poll(), None, "a token after the stop");
+        assert_eq!(buffer.count(), START + 2, "the clock goes on");
+        assert_eq!(buffer.status(), DriverStatus::Suspended);
     });
 }
 
 fn notify_against_poll_and_stop<T: Twin>() {
     loom::model(|| {
-        let supply = T::supply();
-        let source = two_ticks(&supply);
+        let buffer = T::buffer();
+        let source = two_ticks(&buffer);
         let poller = {
-            let supply = supply.clone();
-            thread::spawn(move || supply.poll().map_or(0, |token| 1 + u64::from(token.catch_up)))
+            let buffer = buffer.clone();
+            thread::spawn(move || buffer.poll().map_or(0, |token| 1 + u64::from(token.catch_up)))
         };
-        let (drained, _) = flushed(supply.stop());
+        let (drained, _) = flushed(buffer.stop());
         let taken = poller.join().expect("no panic");
         source.join().expect("no panic");
-        let (again, late) = flushed(supply.stop());
+        let (again, late) = flushed(buffer.stop());
         assert_eq!((again, taken + drained + late), (0, 2), "a tick vanished or came twice");
     });
 }
 
 fn two_polls_share_the_ticks<T: Twin>() {
     loom::model(|| {
-        let supply = T::supply();
-        supply.arrive(2);
+        let buffer = T::buffer();
+        buffer.add_and_wake(2);
         let other = {
-            let supply = supply.clone();
-            thread::spawn(move || poll_all(&supply, &mut START.clone()))
+            let buffer = buffer.clone();
+            thread::spawn(move || poll_all(&buffer, &mut START.clone()))
         };
-        let here = poll_all(&supply, &mut START.clone());
+        let here = poll_all(&buffer, &mut START.clone());
         assert_eq!(here + other.join().expect("no panic"), 2, "a tick vanished or came twice");
     });
 }
@@ -152,59 +153,59 @@ fn two_polls_share_the_ticks<T: Twin>() {
 /// A loop that polls until `None` and then sleeps: whatever is left has rung the bell since.
 fn no_wake_up_is_lost_between_poll_and_notify<T: Twin>() {
     loom::model(|| {
-        let supply = T::supply();
+        let buffer = T::buffer();
         let bell = Bell::new();
-        supply.register(Waker::from(bell.clone())).expect("first registration");
-        let source = two_ticks(&supply);
+        buffer.register(Waker::from(bell.clone())).expect("first registration");
+        let source = two_ticks(&buffer);
         let (mut last, heard) = (START, bell.rings());
-        let mut ticks = poll_all(&supply, &mut last);
+        let mut ticks = poll_all(&buffer, &mut last);
         source.join().expect("no panic");
-        if supply.count() > last {
+        if buffer.count() > last {
             assert!(bell.rings() > heard, "the loop sleeps over a tick");
         }
-        ticks += poll_all(&supply, &mut last);
+        ticks += poll_all(&buffer, &mut last);
         assert_eq!((ticks, last), (2, START + 2));
         assert!(bell.rings() <= 2);
-        supply.unregister();
+        buffer.unregister();
     });
 }
 
 /// After a token, the wake-ups heard so far are used up: the loop polls once more and sleeps.
 fn no_wake_up_is_lost_after_a_token<T: Twin>() {
     loom::model(|| {
-        let supply = T::supply();
+        let buffer = T::buffer();
         let bell = Bell::new();
-        supply.register(Waker::from(bell.clone())).expect("first registration");
-        supply.arrive(1);
+        buffer.register(Waker::from(bell.clone())).expect("first registration");
+        buffer.add_and_wake(1);
         assert_eq!(bell.rings(), 1);
         let source = {
-            let supply = supply.clone();
-            thread::spawn(move || supply.arrive(1))
+            let buffer = buffer.clone();
+            thread::spawn(move || buffer.add_and_wake(1))
         };
         let mut last = START;
-        poll_all(&supply, &mut last);
+        poll_all(&buffer, &mut last);
         source.join().expect("no panic");
-        if supply.count() > last {
+        if buffer.count() > last {
             assert_eq!(bell.rings(), 2, "the loop sleeps over a tick");
         }
-        supply.unregister();
+        buffer.unregister();
     });
 }
 
 fn no_wake_up_is_lost_between_register_and_notify<T: Twin>() {
     loom::model(|| {
-        let supply = T::supply();
+        let buffer = T::buffer();
         let bell = Bell::new();
         let source = {
-            let supply = supply.clone();
-            thread::spawn(move || supply.arrive(1))
+            let buffer = buffer.clone();
+            thread::spawn(move || buffer.add_and_wake(1))
         };
-        supply.register(Waker::from(bell.clone())).expect("first registration");
-        let refused = supply.register(Waker::from(bell.clone()));
+        buffer.register(Waker::from(bell.clone())).expect("first registration");
+        let refused = buffer.register(Waker::from(bell.clone()));
         assert!(refused.expect_err("a second one").is_already_registered());
         source.join().expect("no panic");
         assert!(bell.rings() > 0, "registered, and a tick came, and nobody rang");
-        supply.unregister();
+        buffer.unregister();
         assert_eq!(alloc::sync::Arc::strong_count(&bell), 1, "the waker was not dropped");
     });
 }
@@ -212,15 +213,15 @@ fn no_wake_up_is_lost_between_register_and_notify<T: Twin>() {
 /// The waker is never dropped or replaced under a notifier, and is gone when all is over.
 fn unregister_against_notify<T: Twin>() {
     loom::model(|| {
-        let supply = T::supply();
+        let buffer = T::buffer();
         let (bell, next) = (Bell::new(), Bell::new());
-        supply.register(Waker::from(bell.clone())).expect("first registration");
+        buffer.register(Waker::from(bell.clone())).expect("first registration");
         let source = {
-            let supply = supply.clone();
-            thread::spawn(move || supply.arrive(1))
+            let buffer = buffer.clone();
+            thread::spawn(move || buffer.add_and_wake(1))
         };
-        supply.unregister();
-        let renewed = supply.register(Waker::from(next.clone()));
+        buffer.unregister();
+        let renewed = buffer.register(Waker::from(next.clone()));
         source.join().expect("no panic");
         match renewed {
             Ok(()) => {
@@ -229,7 +230,7 @@ fn unregister_against_notify<T: Twin>() {
             }
             Err(refused) => assert!(refused.is_busy(), "{refused}"),
         }
-        supply.unregister();
+        buffer.unregister();
         assert_eq!(alloc::sync::Arc::strong_count(&bell), 1, "the waker was not dropped");
         assert_eq!(alloc::sync::Arc::strong_count(&next), 1, "the waker was not dropped");
     });
@@ -237,61 +238,61 @@ fn unregister_against_notify<T: Twin>() {
 
 fn register_against_stop<T: Twin>() {
     loom::model(|| {
-        let supply = T::supply();
+        let buffer = T::buffer();
         let bell = Bell::new();
         let stopper = {
-            let supply = supply.clone();
-            thread::spawn(move || flushed(supply.stop()))
+            let buffer = buffer.clone();
+            thread::spawn(move || flushed(buffer.stop()))
         };
-        if let Err(refused) = supply.register(Waker::from(bell.clone())) {
+        if let Err(refused) = buffer.register(Waker::from(bell.clone())) {
             assert!(refused.is_stopped(), "{refused}");
         }
         assert_eq!(stopper.join().expect("no panic"), (0, 0));
         assert_eq!(alloc::sync::Arc::strong_count(&bell), 1, "a waker outlived the stop");
-        let late = supply.register(Waker::from(bell.clone()));
+        let late = buffer.register(Waker::from(bell.clone()));
         assert!(late.expect_err("stopped").is_stopped());
     });
 }
 
-macro_rules! for_each_twin {
-    ($($module:ident: $twin:ident),*) => {$(
+macro_rules! for_each_width {
+    ($($module:ident: $width:ident),*) => {$(
         mod $module {
-            use super::$twin;
+            use super::$width;
 
             #[test]
             fn notify_against_stop() {
-                super::notify_against_stop::<$twin>();
+                super::notify_against_stop::<$width>();
             }
             #[test]
             fn notify_against_poll_and_stop() {
-                super::notify_against_poll_and_stop::<$twin>();
+                super::notify_against_poll_and_stop::<$width>();
             }
             #[test]
             fn two_polls_share_the_ticks() {
-                super::two_polls_share_the_ticks::<$twin>();
+                super::two_polls_share_the_ticks::<$width>();
             }
             #[test]
             fn no_wake_up_is_lost_between_poll_and_notify() {
-                super::no_wake_up_is_lost_between_poll_and_notify::<$twin>();
+                super::no_wake_up_is_lost_between_poll_and_notify::<$width>();
             }
             #[test]
             fn no_wake_up_is_lost_after_a_token() {
-                super::no_wake_up_is_lost_after_a_token::<$twin>();
+                super::no_wake_up_is_lost_after_a_token::<$width>();
             }
             #[test]
             fn no_wake_up_is_lost_between_register_and_notify() {
-                super::no_wake_up_is_lost_between_register_and_notify::<$twin>();
+                super::no_wake_up_is_lost_between_register_and_notify::<$width>();
             }
             #[test]
             fn unregister_against_notify() {
-                super::unregister_against_notify::<$twin>();
+                super::unregister_against_notify::<$width>();
             }
             #[test]
             fn register_against_stop() {
-                super::register_against_stop::<$twin>();
+                super::register_against_stop::<$width>();
             }
         }
     )*};
 }
 
-for_each_twin!(wide: Wide, narrow: Narrow);
+for_each_width!(bits_64: Bits64, bits_32: Bits32);

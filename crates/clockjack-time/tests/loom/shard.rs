@@ -1,4 +1,4 @@
-//! The lease: holder, remote arm, remote cancel and takeover, in every order.
+//! The shard: holder, remote insert, remote cancel and takeover, in every order.
 //!
 //! The law: of every timer that was accepted, either its cancel said true or it fired, once; and
 //! nothing is left in the end. loom itself reports two threads in the wheel at a time, and a value
@@ -6,21 +6,21 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use clockjack_time::{Class, Closed, Posted, Shard, ShardConfig, Tick, TimerId};
+use clockjack_time::{Closed, Inserted, Shard, ShardConfig, Tick, TimerId, TimerPriority};
 use loom::thread;
 
-/// What stands in a timer: a number, and a token whose count shows leaks.
+/// The value of a timer: a number, and a token whose count shows leaks.
 type Value = (u32, Arc<()>);
 
 fn shard(capacity: usize) -> Arc<Shard<Value>> {
     Arc::new(Shard::new(ShardConfig { capacity, ..ShardConfig::DEFAULT }))
 }
 
-/// What fired up to `now`, if the lease could be had.
+/// What fired up to `now`, if the shard could be locked.
 fn poll(shard: &Shard<Value>, now: u64) -> Vec<u32> {
     let mut fired = Vec::new();
-    if let Some(mut lease) = shard.lease() {
-        assert!(!lease.poll(Tick::new(now), 100, |timer| {
+    if let Some(mut guard) = shard.try_lock() {
+        assert!(!guard.poll(Tick::new(now), 100, |timer| {
             assert!(timer.deadline <= timer.now, "early");
             fired.push(timer.value.0);
         }));
@@ -29,16 +29,16 @@ fn poll(shard: &Shard<Value>, now: u64) -> Vec<u32> {
 }
 
 /// Polls everything out and checks that each of `timers` fired or was cancelled, once.
-fn settle(shard: &Arc<Shard<Value>>, mut fired: Vec<u32>, timers: &[(u32, bool)]) {
+fn poll_and_check(shard: &Arc<Shard<Value>>, mut fired: Vec<u32>, timers: &[(u32, bool)]) {
     fired.extend(poll(shard, 1_000));
     for (number, cancelled) in timers {
         let times = fired.iter().filter(|other| *other == number).count();
         assert_eq!(times, usize::from(!cancelled), "timer {number} of {fired:?}");
     }
     assert_eq!(fired.len(), timers.iter().filter(|(_, cancelled)| !cancelled).count());
-    let lease = shard.lease().expect("all others are gone");
-    assert!(lease.is_empty(), "{} timers are left", lease.len());
-    drop(lease);
+    let guard = shard.try_lock().expect("all others are gone");
+    assert!(guard.is_empty(), "{} timers are left", guard.len());
+    drop(guard);
     assert_eq!(shard.next_wake(), None, "nothing is armed");
 }
 
@@ -47,29 +47,29 @@ fn holder_remote_arm_remote_cancel_and_takeover_lose_nothing() {
     loom::model(|| {
         let token = Arc::new(());
         let shard = shard(16);
-        let first = shard.post(Tick::new(5), (1, token.clone())).expect("room");
+        let first = shard.remote_insert(Tick::new(5), (1, token.clone())).expect("room");
         let holder = {
             let shard = shard.clone();
             thread::spawn(move || poll(&shard, 9))
         };
         let poster = {
             let (shard, token) = (shard.clone(), token.clone());
-            thread::spawn(move || shard.post(Tick::new(7), (2, token)).is_ok())
+            thread::spawn(move || shard.remote_insert(Tick::new(7), (2, token)).is_ok())
         };
         let cancelled = shard.cancel(first);
-        // The takeover: whoever gets the lease polls.
+        // The takeover: the thread that gets the lock polls.
         let mut fired = poll(&shard, 9);
         fired.extend(holder.join().expect("no panic"));
         let accepted = poster.join().expect("no panic");
         assert!(accepted, "the inbox has room");
-        settle(&shard, fired, &[(1, cancelled), (2, false)]);
+        poll_and_check(&shard, fired, &[(1, cancelled), (2, false)]);
         drop(shard);
         assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
     });
 }
 
 #[test]
-fn a_cancel_of_a_posted_timer_frees_it_wherever_it_is() {
+fn a_cancel_of_a_remote_timer_frees_it_wherever_it_is() {
     loom::model(|| {
         let token = Arc::new(());
         let shard = shard(16);
@@ -80,7 +80,7 @@ fn a_cancel_of_a_posted_timer_frees_it_wherever_it_is() {
         let poster = {
             let (shard, token) = (shard.clone(), token.clone());
             thread::spawn(move || {
-                let id = shard.post(Tick::new(7), (1, token)).expect("room");
+                let id = shard.remote_insert(Tick::new(7), (1, token)).expect("room");
                 shard.cancel(id)
             })
         };
@@ -88,7 +88,7 @@ fn a_cancel_of_a_posted_timer_frees_it_wherever_it_is() {
         let mut all = holder.join().expect("no panic");
         all.extend(fired);
         let cancelled = poster.join().expect("no panic");
-        settle(&shard, all, &[(1, cancelled)]);
+        poll_and_check(&shard, all, &[(1, cancelled)]);
         assert_eq!(Arc::strong_count(&token), 1, "freed, not only disarmed");
     });
 }
@@ -98,46 +98,47 @@ fn a_slot_that_is_returned_before_its_cell_is_reached_is_freed_once() {
     loom::model(|| {
         let token = Arc::new(());
         let shard = shard(16);
-        let mut lease = shard.lease().expect("nobody else is there");
-        // The first poster may stop between claiming its cell and filling it; then the holder
+        let mut guard = shard.try_lock().expect("nobody else is there");
+        // The first inserter may stop between claiming its cell and filling it; then the holder
         // cannot get past it to the second, whose slot it meets on the return stack.
         let first = {
             let (shard, token) = (shard.clone(), token.clone());
-            thread::spawn(move || shard.post(Tick::new(7), (1, token)).is_ok())
+            thread::spawn(move || shard.remote_insert(Tick::new(7), (1, token)).is_ok())
         };
         let second = {
             let (shard, token) = (shard.clone(), token.clone());
             thread::spawn(move || {
-                let id = shard.post(Tick::new(7), (2, token)).expect("room");
+                let id = shard.remote_insert(Tick::new(7), (2, token)).expect("room");
                 shard.cancel(id)
             })
         };
         let mut fired = Vec::new();
-        assert!(!lease.poll(Tick::new(9), 100, |timer| fired.push(timer.value.0)));
-        drop(lease);
+        assert!(!guard.poll(Tick::new(9), 100, |timer| fired.push(timer.value.0)));
+        drop(guard);
         assert!(first.join().expect("no panic"));
         let cancelled = second.join().expect("no panic");
-        settle(&shard, fired, &[(1, false), (2, cancelled)]);
+        poll_and_check(&shard, fired, &[(1, false), (2, cancelled)]);
         assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
         // Its slot serves again: as many timers fit as before.
-        let room = core::iter::repeat_with(|| shard.post(Tick::new(2_000), (9, token.clone())));
+        let room =
+            core::iter::repeat_with(|| shard.remote_insert(Tick::new(2_000), (9, token.clone())));
         assert_eq!(room.take_while(Result::is_ok).count(), 14, "two of 16 wait in the inbox");
     });
 }
 
 #[test]
-fn two_posters_and_a_holder_keep_every_timer_once() {
+fn two_inserters_and_a_holder_keep_every_timer_once() {
     loom::model(|| {
         let token = Arc::new(());
         let shard = shard(16);
         let post = |number: u32| {
             let (shard, token) = (shard.clone(), token.clone());
-            thread::spawn(move || shard.post(Tick::new(7), (number, token)).is_ok())
+            thread::spawn(move || shard.remote_insert(Tick::new(7), (number, token)).is_ok())
         };
         let (one, two) = (post(1), post(2));
         let fired = poll(&shard, 9);
         assert!(one.join().expect("no panic") && two.join().expect("no panic"));
-        settle(&shard, fired, &[(1, false), (2, false)]);
+        poll_and_check(&shard, fired, &[(1, false), (2, false)]);
     });
 }
 
@@ -146,7 +147,7 @@ fn two_cancels_and_an_expiry_have_one_winner() {
     loom::model(|| {
         let token = Arc::new(());
         let shard = shard(16);
-        let id: TimerId = shard.post(Tick::new(5), (1, token)).expect("room");
+        let id: TimerId = shard.remote_insert(Tick::new(5), (1, token)).expect("room");
         let other = {
             let shard = shard.clone();
             thread::spawn(move || shard.cancel(id))
@@ -159,27 +160,29 @@ fn two_cancels_and_an_expiry_have_one_winner() {
         let theirs = other.join().expect("no panic");
         assert!(!(mine && theirs), "both cancels said true");
         let fired = holder.join().expect("no panic");
-        settle(&shard, fired, &[(1, mine || theirs)]);
+        poll_and_check(&shard, fired, &[(1, mine || theirs)]);
     });
 }
 
 #[test]
-fn next_wake_is_never_later_than_what_was_posted() {
+fn next_wake_is_never_later_than_what_was_inserted() {
     loom::model(|| {
         let token = Arc::new(());
         let shard = shard(16);
-        shard.post(Tick::new(50), (1, token.clone())).expect("room");
+        shard.remote_insert(Tick::new(50), (1, token.clone())).expect("room");
         let poster = {
             let shard = shard.clone();
-            thread::spawn(move || -> Posted { shard.arm(Tick::new(20), (2, token)).expect("room") })
+            thread::spawn(move || -> Inserted {
+                shard.arm(Tick::new(20), (2, token)).expect("room")
+            })
         };
-        // Publishes a later wake while the other posts an earlier one.
+        // Publishes a later wake while the other inserts an earlier one.
         assert_eq!(poll(&shard, 1), []);
-        let posted = poster.join().expect("no panic");
-        assert!(posted.is_earliest, "20 comes before 50");
+        let inserted = poster.join().expect("no panic");
+        assert!(inserted.is_earliest, "20 comes before 50");
         let wake = shard.next_wake().expect("two are armed");
         assert!(wake <= Tick::new(20), "{wake:?} sleeps past 20");
-        settle(&shard, poll(&shard, 60), &[(1, false), (2, false)]);
+        poll_and_check(&shard, poll(&shard, 60), &[(1, false), (2, false)]);
     });
 }
 
@@ -188,7 +191,8 @@ fn a_flood_of_cancels_is_freed_by_the_cancellers() {
     loom::model(|| {
         let token = Arc::new(());
         let shard = shard(16);
-        let post = |number| shard.post(Tick::new(500), (number, token.clone())).expect("room");
+        let post =
+            |number| shard.remote_insert(Tick::new(500), (number, token.clone())).expect("room");
         let ids = [post(1), post(2), post(3)];
         let other = {
             let (shard, id) = (shard.clone(), ids[0]);
@@ -196,33 +200,35 @@ fn a_flood_of_cancels_is_freed_by_the_cancellers() {
         };
         assert!(shard.cancel(ids[1]) && shard.cancel(ids[2]));
         assert!(other.join().expect("no panic"));
-        settle(&shard, Vec::new(), &[(1, true), (2, true), (3, true)]);
+        poll_and_check(&shard, Vec::new(), &[(1, true), (2, true), (3, true)]);
         assert_eq!(Arc::strong_count(&token), 1, "all three are freed");
     });
 }
 
 #[test]
-fn one_threads_posts_of_one_tick_keep_their_order() {
-    // The first poster may claim a cell and fill it last: then the second's first post is hidden
-    // behind it, and its second must not find a way past. With two cells it is refused instead.
+fn one_threads_inserts_of_one_tick_keep_their_order() {
+    // The first inserter may claim a cell and fill it last: then the second's first insert is
+    // hidden behind it, and its second must not find a way past. With two cells it is refused
+    // instead.
     loom::model(|| {
         let shard = Arc::new(Shard::new(ShardConfig { capacity: 16, ..ShardConfig::DEFAULT }));
-        let lease = shard.lease().expect("nobody else is there");
+        let guard = shard.try_lock().expect("nobody else is there");
         let first = {
             let shard = shard.clone();
-            thread::spawn(move || drop(shard.post(Tick::new(7), 1)))
+            thread::spawn(move || drop(shard.remote_insert(Tick::new(7), 1)))
         };
         let second = {
             let shard = shard.clone();
             thread::spawn(move || {
-                shard.post(Tick::new(7), 2).is_ok() && shard.post(Tick::new(7), 3).is_ok()
+                shard.remote_insert(Tick::new(7), 2).is_ok()
+                    && shard.remote_insert(Tick::new(7), 3).is_ok()
             })
         };
-        drop(lease);
+        drop(guard);
         first.join().expect("no panic");
         let both = second.join().expect("no panic");
         let mut fired = Vec::new();
-        shard.lease().expect("open").poll(Tick::new(9), 100, |timer| fired.push(timer.value));
+        shard.try_lock().expect("open").poll(Tick::new(9), 100, |timer| fired.push(timer.value));
         if both {
             let at = |n| fired.iter().position(|value| *value == n).expect("fired");
             assert!(at(2) < at(3), "{fired:?}");
@@ -234,21 +240,21 @@ fn one_threads_posts_of_one_tick_keep_their_order() {
 fn next_wake_is_no_later_than_a_timer_behind_an_unfilled_cell() {
     loom::model(|| {
         let shard = Arc::new(Shard::new(ShardConfig { capacity: 16, ..ShardConfig::DEFAULT }));
-        let mut lease = shard.lease().expect("nobody else is there");
+        let mut guard = shard.try_lock().expect("nobody else is there");
         let post = |deadline: u64| {
             let shard = shard.clone();
             thread::spawn(move || {
-                let posted = shard.post(Tick::new(deadline), deadline);
-                assert!(posted.is_ok(), "a cell for each");
+                let inserted = shard.remote_insert(Tick::new(deadline), deadline);
+                assert!(inserted.is_ok(), "a cell for each");
             })
         };
-        lease.arm(Tick::new(500), Class::Normal, 500).expect("room");
+        guard.arm(Tick::new(500), TimerPriority::Normal, 500).expect("room");
         let (first, second) = (post(900), post(20));
-        lease.poll(Tick::new(1), 100, |_| {});
-        drop(lease);
+        guard.poll(Tick::new(1), 100, |_| {});
+        drop(guard);
         first.join().expect("no panic");
         second.join().expect("no panic");
-        // All are armed and nobody holds the lease: a host that sleeps until then must be in time.
+        // All are armed and the shard is unlocked: a host that sleeps until then must be in time.
         let wake = shard.next_wake().expect("three are armed");
         assert!(wake <= Tick::new(20), "{wake:?} sleeps past 20");
     });
@@ -301,15 +307,15 @@ fn close_against_arm_hands_out_what_was_accepted() {
 }
 
 #[test]
-fn close_against_arm_under_the_lease_is_busy_or_finds_it() {
+fn close_against_arm_under_the_guard_is_busy_or_finds_it() {
     loom::model(|| {
         let token = Arc::new(());
         let shard = shard(16);
         let holder = {
             let (shard, token) = (shard.clone(), token.clone());
             thread::spawn(move || {
-                let mut lease = shard.lease()?;
-                let armed = lease.arm(Tick::new(7), Class::High, (1, token));
+                let mut guard = shard.try_lock()?;
+                let armed = guard.arm(Tick::new(7), TimerPriority::High, (1, token));
                 let why = armed.map(|_| ()).map_err(clockjack_time::Full::discard);
                 assert!(why.as_ref().err().is_none_or(|refused| refused.is_closed()), "{why:?}");
                 Some(why.is_ok())
@@ -330,7 +336,7 @@ fn close_against_arm_and_cancel_has_one_end_for_each_timer() {
     loom::model(|| {
         let token = Arc::new(());
         let shard = shard(16);
-        let first = shard.post(Tick::new(5), (1, token.clone())).expect("room");
+        let first = shard.remote_insert(Tick::new(5), (1, token.clone())).expect("room");
         let canceller = {
             let shard = shard.clone();
             thread::spawn(move || shard.cancel(first))
@@ -355,7 +361,7 @@ fn two_closers_hand_out_each_value_once() {
     loom::model(|| {
         let token = Arc::new(());
         let shard = shard(16);
-        shard.post(Tick::new(5), (1, token.clone())).expect("room");
+        shard.remote_insert(Tick::new(5), (1, token.clone())).expect("room");
         let poster = {
             let shard = shard.clone();
             thread::spawn(move || shard.arm(Tick::new(7), (2, token)).is_ok())
@@ -366,8 +372,8 @@ fn two_closers_hand_out_each_value_once() {
         };
         let (mut out, _) = close(&shard);
         out.extend(other.join().expect("no panic"));
-        let posted = poster.join().expect("no panic");
-        settle_closed(&shard, out, &[(1, true), (2, posted)]);
+        let inserted = poster.join().expect("no panic");
+        settle_closed(&shard, out, &[(1, true), (2, inserted)]);
     });
 }
 
@@ -376,19 +382,19 @@ fn cancel_against_insert_never_enters_a_cancelled_timer() {
     loom::model(|| {
         let token = Arc::new(());
         let shard = shard(16);
-        let mut lease = shard.lease().expect("nobody else is there");
-        // By the inbox, for the lease is held.
-        let id = shard.post(Tick::new(7), (1, token.clone())).expect("room");
+        let mut guard = shard.try_lock().expect("nobody else is there");
+        // By the inbox, because the shard is locked.
+        let id = shard.remote_insert(Tick::new(7), (1, token.clone())).expect("room");
         let canceller = {
             let shard = shard.clone();
             thread::spawn(move || shard.cancel(id))
         };
         let mut fired = Vec::new();
         // Enters the timer, or what the canceller has left of it, and fires what is armed.
-        assert!(!lease.poll(Tick::new(9), 100, |timer| fired.push(timer.value.0)));
-        drop(lease);
+        assert!(!guard.poll(Tick::new(9), 100, |timer| fired.push(timer.value.0)));
+        drop(guard);
         let cancelled = canceller.join().expect("no panic");
-        settle(&shard, fired, &[(1, cancelled)]);
+        poll_and_check(&shard, fired, &[(1, cancelled)]);
         assert_eq!(Arc::strong_count(&token), 1, "freed, not only disarmed");
         let stats = shard.stats();
         assert_eq!((stats.armed, stats.pending, stats.stale), (1, 0, 0), "{stats:?}");
@@ -396,27 +402,29 @@ fn cancel_against_insert_never_enters_a_cancelled_timer() {
 }
 
 #[test]
-fn a_cancel_under_the_lease_leaves_a_timer_that_is_still_in_the_inbox() {
+fn a_cancel_under_the_guard_leaves_a_timer_that_is_still_in_the_inbox() {
     loom::model(|| {
         let token = Arc::new(());
         let shard = shard(16);
-        let lease = shard.lease().expect("nobody else is there");
+        let guard = shard.try_lock().expect("nobody else is there");
         let post = |number| {
             let (shard, token) = (shard.clone(), token.clone());
-            thread::spawn(move || shard.post(Tick::new(7), (number, token)).expect("a cell"))
+            thread::spawn(move || {
+                shard.remote_insert(Tick::new(7), (number, token)).expect("a cell")
+            })
         };
         // Two cells are filled in any order: the second may be behind one that is not.
         let (first, second) = (post(1), post(2));
-        drop(lease);
+        drop(guard);
         let second = second.join().expect("no panic");
-        let cancelled = match shard.lease() {
-            Some(mut lease) => lease.cancel(second).is_some(),
+        let cancelled = match shard.try_lock() {
+            Some(mut guard) => guard.cancel(second).is_some(),
             None => false,
         };
-        // What the holder did not have is decided by the word, and by nobody else.
+        // What the holder did not have is decided by the timer state alone.
         assert!(cancelled || shard.cancel(second), "the timer is lost");
         first.join().expect("no panic");
-        settle(&shard, poll(&shard, 9), &[(1, false), (2, true)]);
+        poll_and_check(&shard, poll(&shard, 9), &[(1, false), (2, true)]);
         assert_eq!(Arc::strong_count(&token), 1, "freed, not only disarmed");
     });
 }
@@ -426,7 +434,7 @@ fn takeover_against_owner_fires_each_timer_once_and_in_order() {
     loom::model(|| {
         let shard = Arc::new(Shard::new(ShardConfig { capacity: 16, ..ShardConfig::DEFAULT }));
         for number in 0..4_u32 {
-            shard.post(Tick::new(5), number).expect("room");
+            shard.remote_insert(Tick::new(5), number).expect("room");
         }
         // Where both hand over to, in the order in which they do. A lock, as a run queue has one.
         let handed = Arc::new(loom::sync::Mutex::new(Vec::new()));
@@ -434,9 +442,9 @@ fn takeover_against_owner_fires_each_timer_once_and_in_order() {
             if !shard.is_overdue(Tick::new(9)) {
                 return;
             }
-            let Some(mut lease) = shard.lease() else { return };
+            let Some(mut guard) = shard.try_lock() else { return };
             // Two at a time: the other may come between.
-            lease.poll(Tick::new(9), 2, |timer| {
+            guard.poll(Tick::new(9), 2, |timer| {
                 handed.lock().expect("no panic").push(timer.value);
             });
         };
@@ -447,8 +455,8 @@ fn takeover_against_owner_fires_each_timer_once_and_in_order() {
         poll(&shard, &handed);
         poll(&shard, &handed);
         helper.join().expect("no panic");
-        let mut lease = shard.lease().expect("all others are gone");
-        lease.poll(Tick::new(9), 100, |timer| handed.lock().expect("no panic").push(timer.value));
+        let mut guard = shard.try_lock().expect("all others are gone");
+        guard.poll(Tick::new(9), 100, |timer| handed.lock().expect("no panic").push(timer.value));
         assert_eq!(*handed.lock().expect("no panic"), [0, 1, 2, 3]);
     });
 }
@@ -460,16 +468,16 @@ fn adoption_against_remote_cancel_keeps_ids_good_and_loses_nothing() {
     loom::model(|| {
         let token = Arc::new(());
         let shard = shard(16);
-        let first = shard.post(Tick::new(5), (1, token.clone())).expect("room");
+        let first = shard.remote_insert(Tick::new(5), (1, token.clone())).expect("room");
         let left = Arc::new(AtomicBool::new(false));
         // The worker that leaves: fires nothing, arms one more, and gives the shard away.
         let leaver = {
             let (shard, left, token) = (shard.clone(), left.clone(), token.clone());
             thread::spawn(move || {
-                if let Some(mut lease) = shard.lease() {
-                    lease.poll(Tick::new(3), 100, |_| panic!("early"));
+                if let Some(mut guard) = shard.try_lock() {
+                    guard.poll(Tick::new(3), 100, |_| panic!("early"));
                 }
-                shard.post(Tick::new(6), (2, token)).expect("room");
+                shard.remote_insert(Tick::new(6), (2, token)).expect("room");
                 left.store(true, Ordering::Release);
             })
         };
@@ -479,14 +487,14 @@ fn adoption_against_remote_cancel_keeps_ids_good_and_loses_nothing() {
             thread::spawn(move || {
                 let is_mine = left.load(Ordering::Acquire);
                 let fired = if is_mine { poll(&shard, 9) } else { Vec::new() };
-                shard.post(Tick::new(20), (3, token)).expect("room");
+                shard.remote_insert(Tick::new(20), (3, token)).expect("room");
                 fired
             })
         };
         let cancelled = shard.cancel(first);
         leaver.join().expect("no panic");
         let fired = adopter.join().expect("no panic");
-        settle(&shard, fired, &[(1, cancelled), (2, false), (3, false)]);
+        poll_and_check(&shard, fired, &[(1, cancelled), (2, false), (3, false)]);
         assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
     });
 }

@@ -1,4 +1,4 @@
-//! Short ways to a wheel that stands somewhere, and to what fires there.
+//! Helpers that make a wheel at a tick, and collect what fires.
 
 use clockjack_time::{GrowingWheel, Storage, Tick, Wheel, WheelConfig};
 
@@ -9,7 +9,7 @@ pub(crate) fn tick(ticks: u64) -> Tick {
     Tick::new(ticks)
 }
 
-/// A growing wheel of a million timers that stands at a tick.
+/// A growing wheel of a million timers at a tick.
 pub(crate) fn at<T>(start: u64) -> GrowingWheel<T> {
     Wheel::new(WheelConfig { start: tick(start), ..WheelConfig::DEFAULT })
 }

@@ -4,7 +4,7 @@ use clockjack_time::{FixedWheel, GrowingWheel, Storage, Wheel, WheelConfig};
 
 use crate::{RANGE, fire_values, tick};
 
-/// A wheel for four timers, two of them far.
+/// A wheel for four timers, two of them in the overflow.
 fn growing() -> GrowingWheel<u32> {
     Wheel::new(WheelConfig { capacity: 4, overflow_capacity: 2, ..WheelConfig::DEFAULT })
 }
@@ -87,7 +87,7 @@ fn the_overflow_has_its_own_limit<S: Storage<u32>>(mut wheel: Wheel<u32, S>) {
 }
 
 #[test]
-fn a_full_overflow_refuses_far_timers_and_takes_near_ones() {
+fn a_full_overflow_refuses_overflow_timers_and_takes_others() {
     the_overflow_has_its_own_limit(growing());
     the_overflow_has_its_own_limit(fixed());
 }
@@ -99,7 +99,7 @@ fn a_timer_that_came_into_range_makes_room_in_the_overflow() {
         wheel.insert(tick(RANGE + 100), value).expect("room for two far ones");
     }
     assert!(wheel.insert(tick(2 * RANGE), 2).is_err_and(|refused| refused.is_overflow()));
-    // The wheel stands where both are in range: they have moved.
+    // The wheel is at a tick where both are in range: they have moved.
     assert_eq!(fire_values(&mut wheel, 200), []);
     assert_eq!((wheel.len(), wheel.overflow_len()), (2, 0));
     for value in 2..4 {
@@ -122,7 +122,10 @@ fn a_wheel_of_no_capacity_refuses_everything() {
 fn a_refusal_passes_on_without_its_value_and_reads_well() {
     let mut wheel = FixedWheel::<Vec<u8>, 1, 0>::fixed(tick(0));
     let far = wheel.insert(tick(RANGE), vec![1]).expect_err("no far timers here");
-    assert_eq!(far.to_string(), "no room for another far timer: the overflow is at its capacity");
+    assert_eq!(
+        far.to_string(),
+        "no room for another timer beyond the range: the overflow is at its capacity"
+    );
     wheel.insert(tick(1), vec![2]).expect("room for one near timer");
     let full = wheel.insert(tick(1), vec![3]).expect_err("one is armed").discard();
     assert!(full.is_capacity());

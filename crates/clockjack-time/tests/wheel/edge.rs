@@ -115,7 +115,7 @@ fn a_clock_that_steps_back_fires_nothing_early_and_loses_nothing() {
         assert_eq!(wheel.elapsed(), tick(1_002), "the wheel does not go back");
         assert_eq!(wheel.next_deadline(), Some(tick(1_005)));
     }
-    // What is armed while the clock is behind is judged by where the wheel stands.
+    // What is armed while the clock is behind is compared with the tick of the wheel.
     wheel.insert(tick(1_001), 7).expect("room");
     let due: Vec<_> = wheel.advance(tick(500), 10).collect();
     assert_eq!(due.len(), 1);
@@ -194,12 +194,12 @@ fn values_without_size_are_fired_one_by_one() {
 fn large_and_aligned_values_come_back_whole() {
     #[derive(Clone, Copy, Debug, PartialEq)]
     #[repr(align(64))]
-    struct Wide([u64; 40]);
+    struct TimerState64([u64; 40]);
     let mut wheel = at(0);
     for n in 0..50 {
-        wheel.insert(tick(n * 999), Wide([n; 40])).expect("room");
+        wheel.insert(tick(n * 999), TimerState64([n; 40])).expect("room");
     }
-    let expected: Vec<_> = (0..50).map(|n| (n * 999, Wide([n; 40]))).collect();
+    let expected: Vec<_> = (0..50).map(|n| (n * 999, TimerState64([n; 40]))).collect();
     assert_eq!(fire(&mut wheel, RANGE), expected);
 }
 

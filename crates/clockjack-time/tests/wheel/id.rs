@@ -1,6 +1,8 @@
 //! Ids: each names one arming of one timer, and never another.
 
-use clockjack_time::{Class, FixedWheel, GrowingWheel, Storage, TimerId, Wheel, WheelConfig};
+use clockjack_time::{
+    FixedWheel, GrowingWheel, Storage, TimerId, TimerPriority, Wheel, WheelConfig,
+};
 
 use crate::{RANGE, at, fire, fire_values, tick};
 
@@ -25,11 +27,12 @@ fn stale_ids_name_nothing<S: Storage<u32>>(mut wheel: Wheel<u32, S>) {
         let moved = wheel.insert(tick(base + deadline), 2).expect("room");
         let new = wheel.rearm(moved, tick(base + deadline)).expect("room").expect("armed");
         assert_ne!(moved, new);
-        let evicted = wheel.insert_class(tick(base + deadline), Class::Low, 3).expect("room");
+        let evicted =
+            wheel.insert_with_priority(tick(base + deadline), TimerPriority::Low, 3).expect("room");
         assert_eq!(wheel.shed(usize::MAX).map(|dropped| dropped.id), Some(evicted));
         assert_eq!(fire_values(wheel, base + deadline), [2]);
         stale.extend([cancelled, moved, new, evicted]);
-        // The slots are used again and again; here somebody stands in one of them.
+        // The slots are used again and again; here one of them is in use.
         let armed = wheel.insert(tick(base + deadline + 9), 4).expect("room");
         for id in &stale {
             names_nothing(wheel, *id);
@@ -126,7 +129,7 @@ fn re_arming_into_a_full_overflow_leaves_the_timer_as_it_was() {
     let refused = wheel.rearm(first, tick(RANGE + 9)).expect_err("one is far already");
     assert!(refused.is_overflow() && !refused.is_capacity());
     assert!(wheel.contains(first), "under its old id");
-    // The one that is far may move in there, for it leaves its place.
+    // The overflow timer may move within the overflow, because it leaves its own entry.
     let far = wheel.rearm(far, tick(RANGE + 7)).expect("its own place").expect("armed");
     assert_eq!(fire(&mut wheel, 10), [(5, 0), (5, 1)], "in its old place");
     assert_eq!(wheel.cancel(far), Some(2));

@@ -98,7 +98,7 @@ fn a_host_that_sleeps_until_then_is_never_late() {
 #[test]
 fn the_earlier_of_wheel_and_overflow_counts() {
     let mut wheel = at(0);
-    wheel.insert(tick(RANGE + 9), "far").expect("room");
+    wheel.insert(tick(RANGE + 9), "overflow").expect("room");
     assert_eq!(wheel.next_deadline(), Some(tick(RANGE + 9)));
     wheel.insert(tick(7), "near").expect("room");
     assert_eq!(wheel.next_deadline(), Some(tick(7)));

@@ -1,4 +1,4 @@
-//! What becomes of the values: each is handed out or dropped, exactly once, whoever panics.
+//! What becomes of the values: each is returned or dropped, exactly once, whatever panics.
 
 use alloc::rc::Rc;
 use core::{cell::Cell, panic::AssertUnwindSafe};
@@ -12,12 +12,12 @@ use crate::{RANGE, at, fire, fire_values, tick};
 const PLACES: [u64; 7] = [0, 101, 170, 5_000, 300_000, RANGE + 200, u64::MAX];
 
 /// Counts its drops, and panics in the drop if told so.
-struct Counted {
+struct Arc {
     drops: Rc<Cell<u32>>,
     panics: bool,
 }
 
-impl Drop for Counted {
+impl Drop for Arc {
     fn drop(&mut self) {
         self.drops.set(self.drops.get() + 1);
         assert!(!self.panics, "a drop that panics");
@@ -54,12 +54,13 @@ fn every_value_is_handed_out_or_dropped_once() {
 
 #[test]
 fn an_evicted_shed_or_refused_value_is_the_callers() {
-    use clockjack_time::Class;
+    use clockjack_time::TimerPriority;
     let token = Rc::new(());
     let mut wheel = FixedWheel::<Rc<()>, 2>::fixed(tick(0));
-    wheel.insert_class(tick(5), Class::Low, Rc::clone(&token)).expect("room");
+    wheel.insert_with_priority(tick(5), TimerPriority::Low, Rc::clone(&token)).expect("room");
     wheel.insert(tick(5), Rc::clone(&token)).expect("room");
-    let admitted = wheel.insert_or_evict(tick(5), Class::Normal, Rc::clone(&token)).expect("a low");
+    let admitted =
+        wheel.insert_or_evict(tick(5), TimerPriority::Normal, Rc::clone(&token)).expect("a low");
     assert_eq!(Rc::strong_count(&token), 4);
     drop(admitted);
     let refused = wheel.insert(tick(5), Rc::clone(&token)).expect_err("full");
@@ -94,10 +95,10 @@ fn a_panic_in_the_consumers_loop_leaves_the_wheel_usable() {
     }
 }
 
-fn a_panicking_drop_spares_the_others<S: Storage<Counted>>(mut wheel: Wheel<Counted, S>) {
+fn a_panicking_drop_spares_the_others<S: Storage<Arc>>(mut wheel: Wheel<Arc, S>) {
     let drops = Rc::new(Cell::new(0));
     for (deadline, number) in PLACES.into_iter().zip(0..) {
-        let value = Counted { drops: Rc::clone(&drops), panics: number == 3 };
+        let value = Arc { drops: Rc::clone(&drops), panics: number == 3 };
         assert!(wheel.insert(tick(deadline), value).is_ok());
     }
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| drop(wheel)));
@@ -116,7 +117,7 @@ fn a_value_whose_drop_panics_when_it_fires_leaves_the_wheel_usable() {
     let drops = Rc::new(Cell::new(0));
     let mut wheel = at(0);
     for number in 0..5 {
-        let value = Counted { drops: Rc::clone(&drops), panics: number == 2 };
+        let value = Arc { drops: Rc::clone(&drops), panics: number == 2 };
         assert!(wheel.insert(tick(5_000), value).is_ok());
     }
     let outcome =

@@ -1,11 +1,11 @@
-//! A wheel beside a sorted map, which says what it must do. What random steps and the bytes of a
+//! A wheel next to a sorted map, which is its oracle. What random steps and the bytes of a
 //! fuzzer are turned against.
 
 use alloc::collections::{BTreeMap, VecDeque};
 
 use clockjack_time::{Storage, Tick, TimerId, Wheel};
 
-/// Where the clock starts: just below each border that has been somebody's bug.
+/// Where the clock starts: just below each border that was a bug in another project.
 pub(crate) const STARTS: [u64; 8] = [
     0,
     (1 << 20) - 70,
@@ -28,7 +28,7 @@ pub(crate) struct Model {
     registered: u64,
 }
 
-/// Where the wheel stands when a timer is armed.
+/// The tick of the wheel when a timer is armed.
 struct At {
     elapsed: u64,
     open: u64,

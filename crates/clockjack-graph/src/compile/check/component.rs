@@ -1,34 +1,36 @@
-//! A component against its type: where it stands, how it is called, which inputs have no edge.
+//! Checks a component against its type: boundary role, execution, and unconnected inputs.
 
-use alloc::format;
+use crate::{
+    compile::{TypeCatalog, report::Report, resolve::NameResolver},
+    component::{Need, descriptor::Multiplicity},
+    describe::{ErrorPolicy, ErrorPolicySpec, LaneType, Overflow},
+    diagnostic::{Code, Diagnostic},
+};
 
-use crate::compile::Catalog;
-use crate::compile::names::Names;
-use crate::compile::report::Report;
-use crate::component::Need;
-use crate::component::descriptor::Multiplicity;
-use crate::describe::{ErrorPolicy, ErrorPolicySpec, LaneType, Overflow};
-use crate::diagnostic::{Code, Diagnostic};
-
-pub(super) fn check(names: &Names<'_>, at: usize, catalog: &dyn Catalog, report: &mut Report<'_>) {
-    if !names.is_assumed[at] {
-        role(names, at, report);
-        inputs(names, at, report);
+pub(super) fn check(
+    resolved: &NameResolver<'_>,
+    at: usize,
+    catalog: &dyn TypeCatalog,
+    report: &mut Report<'_>,
+) {
+    if !resolved.is_unknown_type[at] {
+        role(resolved, at, report);
+        inputs(resolved, at, report);
     }
-    execution(names, at, catalog, report);
-    burst(names, at, report);
+    execution(resolved, at, catalog, report);
+    burst(resolved, at, report);
 }
 
-fn role(names: &Names<'_>, at: usize, report: &mut Report<'_>) {
-    let component = &names.spec.components[at];
-    let Some(role) = names.descriptors[at].role else { return };
+fn role(resolved: &NameResolver<'_>, at: usize, report: &mut Report<'_>) {
+    let component = &resolved.spec.components[at];
+    let Some(role) = resolved.descriptors[at].role else { return };
     if role == component.boundary.role {
         return;
     }
     let given = component.boundary.role;
-    let span = component.marks.get("boundary.role");
+    let span = component.spans.get("boundary.role");
     let text =
-        format!("the type `{}` stands as `{role}`, not as `{given}`", component.component_type);
+        format!("the type `{}` has the role `{role}`, not `{given}`", component.component_type);
     let found = Diagnostic::new(
         Code::BoundaryRoleMismatch,
         format!("components.{}.boundary.role", component.id),
@@ -37,26 +39,26 @@ fn role(names: &Names<'_>, at: usize, report: &mut Report<'_>) {
     .at(span)
     .component(&component.id)
     .help(format!("write `boundary: {{role: {role}}}`"));
-    let is_written = report.stands_there(span, given.name());
+    let is_written = report.is_written_at(span, given.name());
     report.push(if is_written { found.fix(span, role.name()) } else { found });
 }
 
-/// Inputs without an edge, and inputs with too many.
-fn inputs(names: &Names<'_>, at: usize, report: &mut Report<'_>) {
-    let component = &names.spec.components[at];
-    let ports = names.descriptors[at].inputs.iter().zip(&names.at_inputs[at]);
+/// Reports inputs without an edge, and inputs with too many.
+fn inputs(resolved: &NameResolver<'_>, at: usize, report: &mut Report<'_>) {
+    let component = &resolved.spec.components[at];
+    let ports = resolved.descriptors[at].inputs.iter().zip(&resolved.at_inputs[at]);
     for (port, edges) in ports {
         let path = || format!("components.{}.{}", component.id, port.name);
         if edges.is_empty() {
-            // What comes from outside of the graph needs no edge, and an edge that was meant for
-            // this input may be the one that was just told to be wrong.
-            if names.is_fed(at) || names.is_input_doubtful[at] {
+            // An input that is fed from outside needs no edge. An unresolved edge, which has been
+            // reported, may have been meant for this input.
+            if resolved.is_external_input(at) || resolved.has_doubtful_inputs[at] {
                 continue;
             }
             let (code, text) = match port.need {
                 Need::Required => (
                     Code::MissingRequiredInput,
-                    format!("no edge ends at the input `{}`, which needs one", port.name),
+                    format!("no edge ends at the required input `{}`", port.name),
                 ),
                 Need::Optional => (
                     Code::OptionalInputUnconnected,
@@ -65,76 +67,83 @@ fn inputs(names: &Names<'_>, at: usize, report: &mut Report<'_>) {
             };
             report.push(
                 Diagnostic::new(code, path(), text)
-                    .at(component.marks.get("id"))
+                    .at(component.spans.get("id"))
                     .component(&component.id)
                     .help(format!("add an edge with `to: {}.{}`", component.id, port.name)),
             );
         } else if edges.len() > 1 && port.multiplicity == Multiplicity::Single {
-            let text = format!("{} edges end at the input `{}`", edges.len(), port.name);
+            let text =
+                format!("{} edges end at the input `{}`, which takes one", edges.len(), port.name);
             let mut found = Diagnostic::new(Code::PortMultiplicityMismatch, path(), text)
-                .at(names.spec.edges[edges[1]].marks.get("to"))
+                .at(resolved.spec.edges[edges[1]].spans.get("to"))
                 .component(&component.id)
-                .help("it takes one: join the others before it");
+                .help("join the values in a component before this input");
             for edge in edges {
-                let edge = &names.spec.edges[*edge];
-                found = found.and_at(edge.marks.get("to"), "ends here").edge(&edge.id);
+                let edge = &resolved.spec.edges[*edge];
+                found = found.related_at(edge.spans.get("to"), "ends here").edge(&edge.id);
             }
             report.push(found);
         }
     }
 }
 
-fn execution(names: &Names<'_>, at: usize, catalog: &dyn Catalog, report: &mut Report<'_>) {
-    let component = &names.spec.components[at];
+fn execution(
+    resolved: &NameResolver<'_>,
+    at: usize,
+    catalog: &dyn TypeCatalog,
+    report: &mut Report<'_>,
+) {
+    let component = &resolved.spec.components[at];
     let execution = &component.execution;
-    let lane = names.lane(at);
+    let lane = resolved.lane(at);
     let advise = |field: &str, why: &str, report: &mut Report<'_>| {
         let path = format!("components.{}.execution.{field}", component.id);
-        let span = component.marks.get(&format!("execution.{field}"));
+        let span = component.spans.get(&format!("execution.{field}"));
         report.advise(Code::AdvisoryExecutionFieldIgnored, path, span, why);
     };
     if execution.reentrant {
-        if !names.is_assumed[at] && !names.descriptors[at].reentrant {
+        if !resolved.is_unknown_type[at] && !resolved.descriptors[at].reentrant {
             report.push(
                 Diagnostic::new(
                     Code::NotReentrant,
                     format!("components.{}.execution.reentrant", component.id),
-                    format!("invocations of `{}` cannot overlap", component.component_type),
+                    format!("the type `{}` is not reentrant", component.component_type),
                 )
-                .at(component.marks.get("execution.reentrant"))
+                .at(component.spans.get("execution.reentrant"))
                 .component(&component.id)
-                .help("leave `reentrant` out, or register the type as shared"),
+                .help("remove `reentrant`, or register the type with `register_shared`"),
             );
         } else if lane.is_some_and(|lane| lane.lane_type != LaneType::ThreadPool) {
-            advise("reentrant", "only a `thread_pool` lane overlaps invocations", report);
+            advise("reentrant", "only a `thread_pool` lane runs invocations concurrently", report);
         }
     }
     let on_error = execution.on_error;
     if on_error.policy == ErrorPolicy::Restart {
-        if !names.is_assumed[at] && !catalog.can_restart(at) {
+        if !resolved.is_unknown_type[at] && !catalog.can_restart(at) {
             report.push(
                 Diagnostic::new(
                     Code::UnsupportedErrorPolicy,
                     format!("components.{}.execution.on_error", component.id),
-                    "the component cannot be made anew",
+                    "the component cannot be restarted: it has no factory",
                 )
-                .at(component.marks.get("execution.on_error"))
+                .at(component.spans.get("execution.on_error"))
                 .component(&component.id)
-                .help("add it with a call that makes it, or use another policy"),
+                .help("add it with `add_with`, or use another policy"),
             );
         }
     } else if on_error != (ErrorPolicySpec { policy: on_error.policy, ..Default::default() }) {
-        advise("on_error", "limits and backoff belong to the policy `restart`", report);
+        advise("on_error", "limits and backoff apply only to the policy `restart`", report);
     }
 }
 
-/// An invocation that may publish more than a blocking edge can ever take is never made.
-fn burst(names: &Names<'_>, at: usize, report: &mut Report<'_>) {
-    let component = &names.spec.components[at];
+/// Reports a burst that exceeds the capacity of a blocking edge: the component would never be
+/// executed.
+fn burst(resolved: &NameResolver<'_>, at: usize, report: &mut Report<'_>) {
+    let component = &resolved.spec.components[at];
     let given = component.execution.burst;
     let mut has_blocking = false;
-    for edge in names.at_outputs[at].iter().flatten() {
-        let edge = &names.spec.edges[*edge];
+    for edge in resolved.at_outputs[at].iter().flatten() {
+        let edge = &resolved.spec.edges[*edge];
         if edge.policy.overflow != Overflow::Block {
             continue;
         }
@@ -150,18 +159,18 @@ fn burst(names: &Names<'_>, at: usize, report: &mut Report<'_>) {
                     format!("edges.{}.policy.capacity", edge.id),
                     text,
                 )
-                .at(edge.marks.get("policy.capacity"))
-                .and_at(component.marks.get("execution.burst"), "declared here")
+                .at(edge.spans.get("policy.capacity"))
+                .related_at(component.spans.get("execution.burst"), "declared here")
                 .component(&component.id)
                 .edge(&edge.id)
-                .help(format!("give it a capacity of {given} or more")),
+                .help(format!("set the capacity to {given} or more")),
             );
         }
     }
     if given > 0 && !has_blocking {
         let path = format!("components.{}.execution.burst", component.id);
         let why = "no blocking edge begins at the component";
-        let span = component.marks.get("execution.burst");
+        let span = component.spans.get("execution.burst");
         report.advise(Code::AdvisoryExecutionFieldIgnored, path, span, why);
     }
 }

@@ -1,12 +1,11 @@
-//! The settings of a component against the fields that its type declares.
+//! Checks the settings of a component against the fields that its type declares.
 
-use alloc::format;
-use alloc::string::String;
-
-use crate::compile::report::Report;
-use crate::component::{Descriptor, Need};
-use crate::describe::{ComponentSpec, ConfigValue, Span};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::{
+    compile::report::Report,
+    component::{Descriptor, Need},
+    describe::{ComponentSpec, ConfigValue, Span},
+    diagnostic::{Code, Diagnostic},
+};
 
 pub(super) fn check(component: &ComponentSpec, descriptor: &Descriptor, report: &mut Report<'_>) {
     let wrong = |key: &str, span: Span, text: String| {
@@ -21,7 +20,7 @@ pub(super) fn check(component: &ComponentSpec, descriptor: &Descriptor, report: 
     for (key, value, span) in &component.config.entries {
         match descriptor.config.iter().find(|field| field.name == *key) {
             Some(field) => {
-                if let Some(text) = field.fault(value) {
+                if let Some(text) = field.error_for(value) {
                     report.push(wrong(key, *span, format!("`{key}` {text}")));
                 }
             }
@@ -40,9 +39,9 @@ pub(super) fn check(component: &ComponentSpec, descriptor: &Descriptor, report: 
     }
     for field in descriptor.config.iter().filter(|field| field.need == Need::Required) {
         if matches!(component.config.get(&field.name), None | Some(ConfigValue::Null)) {
-            let text = format!("the setting `{}` must be given", field.name);
-            let found = wrong(&field.name, component.marks.get("config"), text);
-            report.push(found.help(format!("it is of the type `{}`", field.kind)));
+            let text = format!("the setting `{}` is required", field.name);
+            let found = wrong(&field.name, component.spans.get("config"), text);
+            report.push(found.help(format!("its type is `{}`", field.kind)));
         }
     }
 }

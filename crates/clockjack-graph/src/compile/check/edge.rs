@@ -1,23 +1,24 @@
-//! What an edge carries and what its channel keeps, and what several edges do to each other.
+//! Checks the payload and channel policy of each edge, and conflicts between edges.
 
-use alloc::collections::BTreeMap;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+use std::collections::BTreeMap;
 
-use crate::compile::capability;
-use crate::compile::names::{End, Names};
-use crate::compile::report::Report;
-use crate::compile::scc::{self, Arcs};
-use crate::describe::{
-    CopyPolicy, Domain, EdgeKind, EdgePolicy, EdgeSpec, Mode, Overflow, Owner, Readers,
+use crate::{
+    compile::{
+        capability,
+        report::Report,
+        resolve::{Endpoint, NameResolver},
+        scc::{self, Arcs},
+    },
+    describe::{
+        CopyPolicy, Domain, EdgeKind, EdgePolicy, EdgeSpec, Mode, Overflow, Owner, Readers,
+    },
+    diagnostic::{Code, Diagnostic},
 };
-use crate::diagnostic::{Code, Diagnostic};
 
-/// More waiting messages than this are old when they are read.
-const DEPTH_CALM_MAX: u32 = 256;
+/// A deeper queue causes a warning, because its messages are old when they are read.
+const DEPTH_WITHOUT_WARNING_MAX: u32 = 256;
 
-/// A channel that holds one message at most.
+/// Whether a channel with this mode holds at most one message.
 fn is_slot(mode: Mode) -> bool {
     matches!(mode, Mode::Latest | Mode::Latched | Mode::PreviousTick)
 }
@@ -32,13 +33,13 @@ fn can_drop(policy: &EdgePolicy) -> bool {
         )
 }
 
-/// Whether a slow one of several readers loses messages.
+/// Whether a slow reader among several loses messages.
 pub(in crate::compile) fn is_slow_reader_drop_risk(policy: &EdgePolicy) -> bool {
     policy.readers != Readers::Single
         && matches!(policy.overflow, Overflow::Overwrite | Overflow::DropOldest)
 }
 
-/// The fields of an edge that were given and have no effect, and why.
+/// The fields of an edge that are set but have no effect, with the reason.
 pub(in crate::compile) fn advice(policy: &EdgePolicy) -> Vec<(&'static str, &'static str)> {
     let mut found = Vec::new();
     if !policy.preserve_order {
@@ -48,18 +49,18 @@ pub(in crate::compile) fn advice(policy: &EdgePolicy) -> Vec<(&'static str, &'st
         found.push(("capacity", "this mode keeps one message"));
     }
     if policy.copy_policy == CopyPolicy::LoanedView {
-        found.push(("copy_policy", "a payload of a pool is shared like any other"));
+        found.push(("copy_policy", "a pooled payload is shared like any other"));
     }
     if policy.owner == Owner::Consumer {
-        found.push(("owner", "a payload goes when its last reader has let go of it"));
+        found.push(("owner", "a payload is freed when its last reader drops it"));
     }
     if policy.timestamp_domain != Domain::default() {
-        found.push(("timestamp_domain", "each timestamp says itself of which clock it is"));
+        found.push(("timestamp_domain", "each timestamp carries its own clock domain"));
     }
     found
 }
 
-/// Whether a payload of this type is large: a frame, or bytes without a bound.
+/// Whether payloads of this type are large: frames, or bytes of unbounded length.
 fn is_large(schema: &str) -> bool {
     let name = schema.rsplit(['.', ':', '/']).next().unwrap_or(schema);
     ["frame", "blob", "bytes", "binary", "image"]
@@ -67,17 +68,17 @@ fn is_large(schema: &str) -> bool {
         .any(|large| name.get(..large.len()).is_some_and(|start| start.eq_ignore_ascii_case(large)))
 }
 
-pub(super) fn check(names: &Names<'_>, at: usize, report: &mut Report<'_>) {
-    let edge = &names.spec.edges[at];
+pub(super) fn check(resolved: &NameResolver<'_>, at: usize, report: &mut Report<'_>) {
+    let edge = &resolved.spec.edges[at];
     policy(edge, report);
     risks(edge, report);
-    let (Some(from), Some(to)) = names.ends[at] else { return };
-    payload(names, edge, from, to, report);
-    domains(names, edge, from, to, report);
+    let (Some(from), Some(to)) = resolved.ends[at] else { return };
+    payload(resolved, edge, from, to, report);
+    domains(resolved, edge, from, to, report);
 }
 
 fn at_policy(code: Code, edge: &EdgeSpec, field: &str, text: impl Into<String>) -> Diagnostic {
-    let span = edge.marks.get(&format!("policy.{field}"));
+    let span = edge.spans.get(&format!("policy.{field}"));
     let path = format!("edges.{}.policy.{field}", edge.id);
     Diagnostic::new(code, path, text).at(span).edge(&edge.id)
 }
@@ -88,10 +89,13 @@ fn policy(edge: &EdgeSpec, report: &mut Report<'_>) {
         at_policy(Code::InvalidChannelPolicy, edge, field, text).help(help)
     };
     if policy.capacity == 0 {
-        report.push(wrong("capacity", "the capacity is zero".into(), "give one or more"));
+        report.push(wrong("capacity", "the capacity is zero".into(), "set it to 1 or more"));
     }
     if is_slot(policy.mode) && matches!(policy.overflow, Overflow::DropNewest | Overflow::Block) {
-        let text = format!("`{}` cannot be with the mode `{}`", policy.overflow, policy.mode);
+        let text = format!(
+            "`overflow: {}` cannot be combined with `mode: {}`",
+            policy.overflow, policy.mode
+        );
         report.push(wrong("overflow", text, "use `mode: queue`, or `overflow: overwrite`"));
     } else if !policy.allow_drop && can_drop(policy) {
         let (field, why) = if is_slot(policy.mode) {
@@ -104,18 +108,21 @@ fn policy(edge: &EdgeSpec, report: &mut Report<'_>) {
         report.push(
             wrong(
                 "allow_drop",
-                format!("messages may not be dropped, but {why}"),
+                format!("`allow_drop` is false, but {why}"),
                 "use a queue with `overflow: block`, `reject` or `fail_fast` and no lifespan",
             )
-            .and_at(edge.marks.get(&format!("policy.{field}")), "contradicts it"),
+            .related_at(
+                edge.spans.get(&format!("policy.{field}")),
+                "contradicts `allow_drop: false`",
+            ),
         );
     }
     if policy.max_inflight > 0 && edge.kind != EdgeKind::Async {
-        let text = format!("`max_inflight` is given for an edge of the kind `{}`", edge.kind);
-        report.push(wrong("max_inflight", text, "only an `async` edge has it"));
+        let text = format!("`max_inflight` is set on an edge of kind `{}`", edge.kind);
+        report.push(wrong("max_inflight", text, "only `async` edges have `max_inflight`"));
     }
     if policy.copy_policy == CopyPolicy::MoveOnly && policy.readers != Readers::Single {
-        let text = "a payload that is moved has several readers";
+        let text = "a payload with `copy_policy: move_only` has several readers";
         report.push(
             at_policy(Code::InvalidMoveOnlyMultireader, edge, "copy_policy", text)
                 .help("use `readers: single`, or `copy_policy: shared_view`"),
@@ -123,7 +130,7 @@ fn policy(edge: &EdgeSpec, report: &mut Report<'_>) {
     }
     for (field, why) in advice(policy) {
         let path = format!("edges.{}.policy.{field}", edge.id);
-        let span = edge.marks.get(&format!("policy.{field}"));
+        let span = edge.spans.get(&format!("policy.{field}"));
         report.advise(Code::AdvisoryExecutionFieldIgnored, path, span, why);
     }
 }
@@ -131,26 +138,35 @@ fn policy(edge: &EdgeSpec, report: &mut Report<'_>) {
 fn risks(edge: &EdgeSpec, report: &mut Report<'_>) {
     let policy = &edge.policy;
     if policy.overflow == Overflow::Block && !is_slot(policy.mode) {
-        let text = "a slow reader keeps its producer from being called";
+        let text = "a slow reader blocks its producer";
         report.push(at_policy(Code::BackpressureRisk, edge, "overflow", text));
     } else if is_slow_reader_drop_risk(policy) {
-        let text = "a slow one of several readers loses messages";
+        let text = "a slow reader among several loses messages";
         report.push(at_policy(Code::BackpressureRisk, edge, "readers", text));
     }
-    if matches!(policy.mode, Mode::Queue | Mode::RingBuffer) && policy.capacity > DEPTH_CALM_MAX {
-        let text = format!("{} messages may wait", policy.capacity);
+    if matches!(policy.mode, Mode::Queue | Mode::RingBuffer)
+        && policy.capacity > DEPTH_WITHOUT_WARNING_MAX
+    {
+        let text = format!("up to {} messages may be queued", policy.capacity);
         report.push(
             at_policy(Code::HighQueueDepthLatencyRisk, edge, "capacity", text)
-                .help(format!("more than {DEPTH_CALM_MAX} are old when they are read")),
+                .help(format!("more than {DEPTH_WITHOUT_WARNING_MAX} are old when they are read")),
         );
     }
 }
 
-fn payload(names: &Names<'_>, edge: &EdgeSpec, from: End, to: End, report: &mut Report<'_>) {
+fn payload(
+    resolved: &NameResolver<'_>,
+    edge: &EdgeSpec,
+    from: Endpoint,
+    to: Endpoint,
+    report: &mut Report<'_>,
+) {
     let (Some(output), Some(input)) = (from.port, to.port) else { return };
-    let output = &names.descriptors[from.component].outputs[output];
-    let input = &names.descriptors[to.component].inputs[input];
-    let [source, target] = [from, to].map(|end| names.spec.components[end.component].id.as_str());
+    let output = &resolved.descriptors[from.component].outputs[output];
+    let input = &resolved.descriptors[to.component].inputs[input];
+    let [source, target] =
+        [from, to].map(|end| resolved.spec.components[end.component].id.as_str());
     if !output.schema.is_empty() && !input.schema.is_empty() && output.schema != input.schema {
         let text = format!(
             "`{}` carries `{}`, but `{}` takes `{}`",
@@ -158,16 +174,16 @@ fn payload(names: &Names<'_>, edge: &EdgeSpec, from: End, to: End, report: &mut 
         );
         report.push(
             Diagnostic::new(Code::PayloadTypeMismatch, format!("edges.{}", edge.id), text)
-                .at(edge.marks.get("to"))
-                .and_at(edge.marks.get("from"), format!("carries `{}`", output.schema))
+                .at(edge.spans.get("to"))
+                .related_at(edge.spans.get("from"), format!("carries `{}`", output.schema))
                 .component(source)
                 .component(target)
                 .edge(&edge.id)
-                .help("put a component that converts between them"),
+                .help("insert a component that converts between the types"),
         );
     }
     if edge.policy.copy_policy == CopyPolicy::Copy && is_large(&output.schema) {
-        let text = format!("payloads of the type `{}` are copied", output.schema);
+        let text = format!("payloads of type `{}` are copied", output.schema);
         report.push(
             at_policy(Code::LargePayloadCopy, edge, "copy_policy", text)
                 .component(source)
@@ -176,17 +192,23 @@ fn payload(names: &Names<'_>, edge: &EdgeSpec, from: End, to: End, report: &mut 
     }
 }
 
-fn domains(names: &Names<'_>, edge: &EdgeSpec, from: End, to: End, report: &mut Report<'_>) {
-    let lanes = (names.lane_of[from.component], names.lane_of[to.component]);
+fn domains(
+    resolved: &NameResolver<'_>,
+    edge: &EdgeSpec,
+    from: Endpoint,
+    to: Endpoint,
+    report: &mut Report<'_>,
+) {
+    let lanes = (resolved.lane_of[from.component], resolved.lane_of[to.component]);
     let (Some(from_lane), Some(to_lane)) = lanes else { return };
     let is_apart = [from_lane, to_lane]
         .iter()
-        .any(|lane| capability::keeps_own_time(&names.spec.lanes[*lane]));
+        .any(|lane| capability::has_own_epoch_domain(&resolved.spec.lanes[*lane]));
     if edge.kind == EdgeKind::Immediate && from_lane != to_lane && is_apart {
-        let [from_lane, to_lane] = [from_lane, to_lane].map(|lane| &names.spec.lanes[lane].id);
+        let [from_lane, to_lane] = [from_lane, to_lane].map(|lane| &resolved.spec.lanes[lane].id);
         let text = format!(
-            "an immediate edge goes from the lane `{from_lane}` to `{to_lane}`, which do not \
-             share their time"
+            "an immediate edge connects lane `{from_lane}` with lane `{to_lane}`, which have \
+             different epoch domains"
         );
         report.push(
             Diagnostic::new(
@@ -194,18 +216,18 @@ fn domains(names: &Names<'_>, edge: &EdgeSpec, from: End, to: End, report: &mut 
                 format!("edges.{}.kind", edge.id),
                 text,
             )
-            .at(edge.marks.get("kind"))
-            .component(&names.spec.components[from.component].id)
-            .component(&names.spec.components[to.component].id)
+            .at(edge.spans.get("kind"))
+            .component(&resolved.spec.components[from.component].id)
+            .component(&resolved.spec.components[to.component].id)
             .edge(&edge.id)
-            .help("make it `kind: delay` or `kind: state`, or put both on one lane"),
+            .help("use `kind: delay` or `kind: state`, or put both components on one lane"),
         );
     }
 }
 
-/// What several edges of one endpoint do to each other.
-pub(super) fn check_endpoints(names: &Names<'_>, report: &mut Report<'_>) {
-    let edges = &names.spec.edges;
+/// Checks for conflicts between several edges of one endpoint.
+pub(super) fn check_endpoints(resolved: &NameResolver<'_>, report: &mut Report<'_>) {
+    let edges = &resolved.spec.edges;
     let mut state: BTreeMap<&str, usize> = BTreeMap::new();
     let mut owned: BTreeMap<&str, usize> = BTreeMap::new();
     for (at, edge) in edges.iter().enumerate() {
@@ -218,36 +240,34 @@ pub(super) fn check_endpoints(names: &Names<'_>, report: &mut Report<'_>) {
                         format!("edges.{}.to", edge.id),
                         format!("two state edges write `{}`", edge.to),
                     )
-                    .at(edge.marks.get("to"))
-                    .and_at(edges[first].marks.get("to"), "the other one")
+                    .at(edge.spans.get("to"))
+                    .related_at(edges[first].spans.get("to"), "the other edge")
                     .edge(&edges[first].id)
                     .edge(&edge.id)
-                    .help("give each its own input"),
+                    .help("give each edge its own input"),
                 );
             }
         }
         if edge.policy.owner == Owner::Producer {
             let first = *owned.entry(&edge.from).or_insert(at);
             if first != at {
-                let text = format!("two edges have `{}` as the owner of the payload", edge.from);
+                let text = format!("two edges of `{}` set `owner: producer`", edge.from);
                 report.push(
                     at_policy(Code::InvalidChannelPolicy, edge, "owner", text)
-                        .and_at(edges[first].marks.get("policy.owner"), "the other one")
+                        .related_at(edges[first].spans.get("policy.owner"), "the other edge")
                         .edge(&edges[first].id)
                         .help("use `owner: runtime`"),
                 );
             }
         }
     }
-    for of_output in names.at_outputs.iter().flatten().filter(|one| one.len() > 1) {
+    for of_output in resolved.at_outputs.iter().flatten().filter(|one| one.len() > 1) {
         for edge in of_output.iter().map(|at| &edges[*at]) {
             let policy = &edge.policy;
-            // With several readers of one edge this was told already.
+            // With several readers on one edge, the error was already reported.
             if policy.copy_policy == CopyPolicy::MoveOnly && policy.readers == Readers::Single {
-                let text = format!(
-                    "a payload of `{}` is moved, but goes along other edges too",
-                    edge.from
-                );
+                let text =
+                    format!("a payload of `{}` is moved, but other edges carry it too", edge.from);
                 report.push(
                     at_policy(Code::InvalidMoveOnlyMultireader, edge, "copy_policy", text)
                         .help("use `copy_policy: shared_view`"),
@@ -257,13 +277,13 @@ pub(super) fn check_endpoints(names: &Names<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Blocking edges that go round: each of them could wait for the next for ever.
-pub(super) fn check_blocking_cycles(names: &Names<'_>, report: &mut Report<'_>) {
-    let edges = &names.spec.edges;
+/// Reports cycles of blocking edges: each edge could wait for the next one forever.
+pub(super) fn check_blocking_cycles(resolved: &NameResolver<'_>, report: &mut Report<'_>) {
+    let edges = &resolved.spec.edges;
     let blocking: Vec<(usize, usize, usize)> = (0..edges.len())
         .filter(|at| edges[*at].policy.overflow == Overflow::Block)
         .filter(|at| !is_slot(edges[*at].policy.mode))
-        .filter_map(|at| match names.ends[at] {
+        .filter_map(|at| match resolved.ends[at] {
             (Some(from), Some(to)) => Some((from.component, to.component, at)),
             _ => None,
         })
@@ -272,10 +292,10 @@ pub(super) fn check_blocking_cycles(names: &Names<'_>, report: &mut Report<'_>) 
         return;
     }
     let pairs: Vec<_> = blocking.iter().map(|(from, to, _)| (*from, *to)).collect();
-    let arcs = Arcs::new(names.spec.components.len(), &pairs);
-    let parts = scc::parts(&arcs);
-    let mut part_of = alloc::vec![0; arcs.n_nodes()];
-    let mut inside: Vec<Vec<usize>> = alloc::vec![Vec::new(); parts.len()];
+    let arcs = Arcs::new(resolved.spec.components.len(), &pairs);
+    let parts = scc::strongly_connected(&arcs);
+    let mut part_of = vec![0; arcs.n_nodes()];
+    let mut inside: Vec<Vec<usize>> = vec![Vec::new(); parts.len()];
     for (number, part) in parts.iter().enumerate() {
         for member in part {
             part_of[*member] = number;
@@ -289,7 +309,7 @@ pub(super) fn check_blocking_cycles(names: &Names<'_>, report: &mut Report<'_>) 
     for (part, inside) in parts.iter().zip(inside) {
         let Some(first) = inside.first() else { continue };
         let text =
-            format!("{} blocking edges go round and would wait for each other", inside.len());
+            format!("{} blocking edges form a cycle and can wait for each other", inside.len());
         let first = &edges[*first];
         let mut found = at_policy(Code::BlockingCycle, first, "overflow", text);
         found.edges.clear();
@@ -297,8 +317,8 @@ pub(super) fn check_blocking_cycles(names: &Names<'_>, report: &mut Report<'_>) 
             found = found.edge(&edges[*at].id);
         }
         for member in part {
-            found = found.component(&names.spec.components[*member].id);
+            found = found.component(&resolved.spec.components[*member].id);
         }
-        report.push(found.help("give one of them another `overflow`"));
+        report.push(found.help("set another `overflow` on one of them"));
     }
 }

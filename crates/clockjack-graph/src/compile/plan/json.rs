@@ -1,20 +1,17 @@
-//! A plan as JSON: the keys of the contract and no others, so that tools can rely on them.
-
-use alloc::string::String;
-use alloc::vec::Vec;
+//! A plan as JSON with exactly the keys of the contract, so that tools can rely on them.
 
 use serde_json::{Map, Value, json};
 
 use super::{Plan, PlanEdge, PlanLane, PlanLoop, PlanRegion};
 
-/// The version of the file format that a plan is of.
+/// The version of the file format.
 const SCHEMA_VERSION: u32 = 1;
 
-/// The version of the meaning of a plan.
+/// The version of the plan's semantics.
 const CONTRACT_VERSION: &str = "0.2";
 
 impl Plan {
-    /// The plan for tools. For the same graph the text of it is always the same.
+    /// The plan as JSON. The same graph always gives the same text.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let components: Vec<Value> = self
@@ -59,21 +56,21 @@ impl Plan {
         })
     }
 
-    /// `component.port` of an output.
+    /// The name `component.port` of an output.
     #[must_use]
     pub fn output_name(&self, (component, port): (usize, usize)) -> String {
         let one = &self.components[component];
-        alloc::format!("{}.{}", one.spec.id, one.outputs[port].name)
+        format!("{}.{}", one.spec.id, one.outputs[port].name)
     }
 
-    /// `component.port` of an input.
+    /// The name `component.port` of an input.
     #[must_use]
     pub fn input_name(&self, (component, port): (usize, usize)) -> String {
         let one = &self.components[component];
-        alloc::format!("{}.{}", one.spec.id, one.inputs[port].name)
+        format!("{}.{}", one.spec.id, one.inputs[port].name)
     }
 
-    /// The region of each component, by their ids.
+    /// The region of each component, by id.
     pub(in crate::compile) fn component_regions_json(&self) -> Value {
         let regions: Map<String, Value> = self
             .components

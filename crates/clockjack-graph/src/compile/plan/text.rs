@@ -1,12 +1,11 @@
-//! A plan for people: the order first, because it is what the plan decides.
+//! A plan as text. The order comes first, because it is what the compiler decides.
 
-use alloc::string::String;
 use core::fmt;
 
 use super::{Plan, PlanEdge, PlanLane, PlanRegion};
 use crate::describe::BoundaryRole;
 
-/// The whole plan, a line for each region, lane and edge.
+/// The whole plan, with one line per region, lane and edge.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -48,7 +47,7 @@ impl Plan {
         let lane = &self.lanes[region.lane].spec.id;
         write!(f, "  {:>4}  {}  on {lane}", at + 1, region.id)?;
         if let Some(one) = &region.loop_policy {
-            let found = if one.order_is_declared { "declared" } else { "found" };
+            let found = if one.order_is_declared { "declared" } else { "computed" };
             write!(f, "  {} loop, order {found}: ", one.spec.loop_type)?;
             let ids = region.components.iter().map(|at| self.components[*at].spec.id.as_str());
             write_list(f, ids)?;
@@ -88,7 +87,7 @@ fn write_lane(f: &mut fmt::Formatter<'_>, lane: &PlanLane) -> fmt::Result {
     let spec = &lane.spec;
     write!(f, "  {}  {}, {}", spec.id, spec.lane_type, Count(lane.regions.len(), "region"))?;
     if lane.domain > 0 {
-        write!(f, ", keeps its own time")?;
+        write!(f, ", has its own epoch domain")?;
     }
     write_advisory(f, &lane.capabilities.advisory_fields)?;
     writeln!(f)
@@ -110,7 +109,7 @@ fn write_list<'a>(f: &mut fmt::Formatter<'_>, list: impl Iterator<Item = &'a str
     Ok(())
 }
 
-/// A number of things.
+/// A count with its noun.
 struct Count(usize, &'static str);
 
 impl fmt::Display for Count {

@@ -1,14 +1,16 @@
-//! One minimal graph for each code that the compiler raises: it gives that code and no other.
+//! One minimal graph per code that the compiler reports: it produces that code and no other.
 
-use alloc::collections::BTreeSet;
+use std::collections::BTreeSet;
 
 use super::*;
-use crate::describe::{CopyPolicy, ErrorPolicy, GraphKind, Mode, Overflow, Readers, TriggerType};
-use crate::diagnostic::Severity;
+use crate::{
+    describe::{CopyPolicy, ErrorPolicy, GraphKind, Mode, Overflow, Readers, TriggerType},
+    diagnostic::Severity,
+};
 
 type Change = fn(&mut GraphSpec);
 
-/// Codes that only the loader can find, because a description cannot hold such a fault.
+/// Codes that only the loader can report, because a description cannot represent such an error.
 const OF_THE_LOADER: &[Code] = &[
     Code::InvalidEncoding,
     Code::InvalidYaml,
@@ -26,7 +28,7 @@ const OF_THE_LOADER: &[Code] = &[
 
 const RESERVED: &[Code] = &[Code::SubgraphHiddenCycle, Code::DiagnosticNote];
 
-/// What to do to the smallest graph so that it has one fault.
+/// A change of the smallest graph that causes one error.
 const CASES: &[(Code, Change)] = &[
     (Code::InvalidIdentifier, |graph| {
         graph.edges.push(EdgeSpec { to: "sink".into(), id: "f".into(), ..graph.edges[0].clone() })
@@ -149,7 +151,7 @@ fn each_fault_gives_its_own_code_and_no_other() {
         let mut graph = pair();
         change(&mut graph);
         let list = findings(&graph);
-        // Beside an error there may be advice; a warning or an advice comes alone.
+        // An error may come with advice; a warning or an advisory comes alone.
         let is_error = code.severity() == Severity::Error;
         let found: BTreeSet<Code> =
             list.iter().filter(|one| !is_error || one.is_error()).map(|one| one.code).collect();

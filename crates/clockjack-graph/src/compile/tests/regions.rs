@@ -1,4 +1,4 @@
-//! Regions, their owners and their order, on graphs small enough to see.
+//! Regions, their owners and their order, on small graphs.
 
 use super::*;
 use crate::describe::Priority;
@@ -99,7 +99,8 @@ fn one_loop_over_two_cycles_owns_neither() {
 
 #[test]
 fn members_of_a_loop_are_called_in_the_order_of_their_data_or_as_declared() {
-    // Declared against the data, and entered at `c`: one edge points back whoever is first.
+    // The declared order is against the data flow, and the cycle is entered at `c`: one edge points
+    // backwards, whichever member comes first.
     let mut graph = chain(&["s", "b", "a", "c"], &["sa", "ab", "bc", "ca", "cb"]);
     graph.own("l", &["a", "b", "c"]);
     let members = |plan: &Plan| -> Vec<String> {

@@ -1,16 +1,18 @@
-//! Each rule of the contract beyond the first of its code, by the place that it is told at; and
-//! what is deliberately let through.
+//! Rules of the contract beyond the first one of each code, with the location of the diagnostic,
+//! and what is deliberately accepted.
 
 use super::*;
-use crate::describe::{
-    Condition, CopyPolicy, Domain, ErrorPolicy, Mode, OnPolicyError, Overflow, OverrunPolicy,
-    Owner, PartialSuccess, Source, TriggerType,
+use crate::{
+    describe::{
+        Condition, CopyPolicy, Domain, ErrorPolicy, Mode, OnPolicyError, Overflow, OverrunPolicy,
+        Owner, PartialSuccess, Source, TriggerType,
+    },
+    diagnostic::Fix,
 };
-use crate::diagnostic::Fix;
 
 type Change = fn(&mut GraphSpec);
 
-/// A fault of the smallest graph: its code, its place, and what to do to the graph.
+/// An error of the smallest graph: its code, its location, and the change of the graph.
 const FAULTS: &[(Code, &str, Change)] = &[
     (Code::InvalidChannelPolicy, "edges.e.policy.overflow", |graph| {
         graph.edges[0].policy.overflow = Overflow::DropNewest;
@@ -187,7 +189,7 @@ fn each_rule_is_told_once_and_at_its_field() {
     }
 }
 
-/// Fields without an effect: the place, and what to do to the smallest graph.
+/// Fields without effect: the location, and the change of the smallest graph.
 const ADVICE: &[(&str, Change)] = &[
     ("lanes.main.hz", |graph| graph.lanes[0].hz = 5.0),
     ("lanes.main.period_ms", |graph| graph.lanes[0].period_ms = 5),
@@ -364,13 +366,13 @@ fn a_slip_is_repaired_where_the_text_has_it_and_only_there() {
     let mut graph = pair();
     graph.source = Some(Arc::new(Source { name: "g".into(), text: text.into() }));
     graph.edges[0].to = "sinc.in".into();
-    graph.edges[0].marks.fields = vec![("to", Span { start: 4, end: 11 })];
+    graph.edges[0].spans.fields = vec![("to", Span { start: 4, end: 11 })];
     let span = Span { start: 4, end: 11 };
     let found = findings(&graph).remove(0);
     assert_eq!(found.span, span);
     assert_eq!(found.help.as_deref(), Some("did you mean `sink`?"));
     assert_eq!(found.fix, Some(Fix { span, replacement: "sink.in".into() }));
-    // An instance of a template calls itself otherwise than its text.
+    // The full name of an item in a template instance differs from its text.
     graph.edges[0].to = "cell.sinc.in".into();
     graph.components[1].id = "cell.sink".into();
     let found = findings(&graph).remove(0);
@@ -381,11 +383,11 @@ fn a_slip_is_repaired_where_the_text_has_it_and_only_there() {
 fn findings_come_in_the_order_of_the_text() {
     let mut graph = pair();
     graph.edges[0].policy.capacity = 0;
-    graph.edges[0].marks.item = Span { start: 5, end: 6 };
+    graph.edges[0].spans.item = Span { start: 5, end: 6 };
     graph.components[0].execution.lane = "x".into();
-    graph.components[0].marks.item = Span { start: 9, end: 12 };
+    graph.components[0].spans.item = Span { start: 9, end: 12 };
     graph.lanes[0].priority = 1;
-    graph.lanes[0].marks.item = Span { start: 20, end: 22 };
+    graph.lanes[0].spans.item = Span { start: 20, end: 22 };
     let starts: Vec<u32> = findings(&graph).iter().map(|one| one.span.start).collect();
     assert_eq!(starts, [5, 9, 20]);
 }

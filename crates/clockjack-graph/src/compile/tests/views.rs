@@ -1,14 +1,15 @@
-//! A plan as JSON and as text, findings of the linter, and two plans side by side.
+//! A plan as JSON and as text, findings of the linter, and the comparison of two plans.
 
-use alloc::collections::BTreeSet;
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::*;
-use crate::compile::diff::PlanDiff;
-use crate::compile::lint::lint;
-use crate::describe::{CopyPolicy, HierarchyEntry, Mode, Overflow, Readers};
-use crate::diagnostic::Severity;
+use crate::{
+    compile::{diff::PlanDiff, lint::lint},
+    describe::{CopyPolicy, HierarchyEntry, Mode, Overflow, Readers},
+    diagnostic::Severity,
+};
 
 /// A source, a loop of two, and a sink.
 fn sample() -> GraphSpec {
@@ -81,7 +82,7 @@ graph test (runnable): 4 components, 4 edges, 3 regions, 1 epoch domain
 order
      1  source  on main  source (input)
      2  sink  on main  sink
-     3  l  on main  fixed_point loop, order found: a, b  after source
+     3  l  on main  fixed_point loop, order computed: a, b  after source
 
 lanes
   main  event_loop, 3 regions  advisory: priority

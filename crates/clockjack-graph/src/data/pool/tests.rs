@@ -1,6 +1,4 @@
-//! Loans, views and what the pool counts of them.
-
-use alloc::vec::Vec;
+//! Loans, views and the statistics of the pool.
 
 use proptest::prelude::*;
 
@@ -135,7 +133,7 @@ fn views_dropped_on_many_threads_bring_back_each_buffer_once() {
 }
 
 proptest! {
-    /// Whatever is lent, kept, detached and dropped: the books agree with what is alive.
+    /// Whatever is lent, kept, detached and dropped, the statistics agree with the live buffers.
     #[test]
     fn the_books_agree_with_what_is_alive(
         steps in prop::collection::vec((0_u8..4, 0_usize..40), 0..60),

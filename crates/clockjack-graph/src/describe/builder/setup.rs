@@ -1,75 +1,74 @@
-//! When and how a component is called, in code.
+//! When and how a component is executed, for graphs built in code.
 
-use alloc::string::String;
-use alloc::vec;
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Added, millis};
-use crate::component::InputPort;
-use crate::data::Data;
-use crate::describe::spec::{
-    BoundaryRole, ComponentSpec, Condition, ConfigValue, ErrorPolicy, ErrorPolicySpec,
-    EventSourceSpec, Priority, SourceType, Span, TriggerSpec, TriggerType,
+use crate::{
+    component::InputPort,
+    data::Data,
+    describe::spec::{
+        BoundaryRole, ComponentSpec, Condition, ConfigValue, ErrorPolicy, ErrorPolicySpec,
+        EventSourceSpec, Priority, SourceType, Span, TriggerSpec, TriggerType,
+    },
 };
 
-/// When and how a component is called.
+/// When and how a component is executed.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub(super) spec: ComponentSpec,
     pub(super) role: Option<BoundaryRole>,
     pub(super) has_implied_inputs: bool,
-    pub(super) odd: Vec<(&'static str, Duration)>,
+    pub(super) inexact: Vec<(&'static str, Duration)>,
 }
 
-/// When what is pending makes an invocation. Those that look at inputs look at all that are
-/// connected, unless [`Setup::input`] names them.
+/// When pending messages cause an invocation. A trigger that waits for inputs waits for all
+/// connected inputs, unless [`Setup::input`] names them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Trigger {
     /// Every epoch.
     Manual,
-    /// One message is enough.
+    /// One message at any input.
     OnEvent,
-    /// One message is enough.
+    /// One message at any input.
     AnyInput,
     /// One message at each input.
     AllInputs,
-    /// One message at each input, with timestamps no further apart than this.
+    /// One message at each input, with timestamps at most this far apart.
     TimeSync(Duration),
-    /// So many messages; zero: any number.
+    /// This many messages; zero means any number.
     Batch(u32),
-    /// So many messages, or as many as there are when the oldest is this old.
+    /// This many messages, or the available ones once the oldest is this old.
     BatchWindow(u32, Duration),
-    /// A message that asks for something.
+    /// A request message.
     Request,
-    /// A task that has ended.
+    /// A completed task.
     TaskReady,
-    /// Messages that are no further behind the newest than this.
+    /// Messages that are at most this far behind the newest one.
     Watermark(Duration),
     /// A fixed predicate.
     Condition(Condition),
     /// The newest message of each input.
     Debounce,
-    /// One message each interval.
+    /// At most one message per interval.
     RateLimit(Duration),
 }
 
 impl Setup {
-    /// On this lane, called in every epoch.
+    /// On this lane, executed in every epoch.
     #[must_use]
     pub fn on(lane: &str) -> Self {
         let mut spec = ComponentSpec::default();
         spec.execution.lane = lane.into();
         spec.event_sources = vec![EventSourceSpec::default()];
-        Self { spec, role: None, has_implied_inputs: false, odd: Vec::new() }
+        Self { spec, role: None, has_implied_inputs: false, inexact: Vec::new() }
     }
 
-    /// When it is called. A trigger that looks at inputs implies the source of its messages.
+    /// Sets the trigger. A trigger that waits for inputs implies a message source.
     #[must_use]
     pub fn trigger(mut self, trigger: Trigger) -> Self {
-        let odd = &mut self.odd;
+        let inexact = &mut self.inexact;
         let spec = &mut self.spec.trigger;
-        *spec = TriggerSpec { marks: Default::default(), ..TriggerSpec::default() };
+        *spec = TriggerSpec { spans: Default::default(), ..TriggerSpec::default() };
         let mut source = SourceType::Message;
         spec.trigger_type = match trigger {
             Trigger::Manual => {
@@ -80,7 +79,7 @@ impl Setup {
             Trigger::AnyInput => TriggerType::AnyInput,
             Trigger::AllInputs => TriggerType::AllInputs,
             Trigger::TimeSync(slop) => {
-                spec.sync_slop_ms = millis("trigger_policy.sync_slop_ms", slop, odd);
+                spec.sync_slop_ms = millis("trigger_policy.sync_slop_ms", slop, inexact);
                 TriggerType::TimeSync
             }
             Trigger::Batch(size) => {
@@ -89,7 +88,7 @@ impl Setup {
             }
             Trigger::BatchWindow(size, window) => {
                 spec.batch_size = size;
-                spec.batch_window_ms = millis("trigger_policy.batch_window_ms", window, odd);
+                spec.batch_window_ms = millis("trigger_policy.batch_window_ms", window, inexact);
                 TriggerType::Batch
             }
             Trigger::Request => {
@@ -102,7 +101,7 @@ impl Setup {
             }
             Trigger::Watermark(lateness) => {
                 spec.watermark_lateness_ms =
-                    millis("trigger_policy.watermark_lateness_ms", lateness, odd);
+                    millis("trigger_policy.watermark_lateness_ms", lateness, inexact);
                 TriggerType::Watermark
             }
             Trigger::Condition(condition) => {
@@ -111,7 +110,7 @@ impl Setup {
             }
             Trigger::Debounce => TriggerType::Debounce,
             Trigger::RateLimit(interval) => {
-                spec.min_interval_ms = millis("trigger_policy.min_interval_ms", interval, odd);
+                spec.min_interval_ms = millis("trigger_policy.min_interval_ms", interval, inexact);
                 TriggerType::RateLimit
             }
         };
@@ -121,7 +120,7 @@ impl Setup {
         self
     }
 
-    /// The trigger looks at this input, and at others only if they are named too.
+    /// Adds an input that the trigger waits for. Inputs that are not named are then ignored.
     #[must_use]
     pub fn input<T: Data>(mut self, port: InputPort<T>) -> Self {
         self.has_implied_inputs = false;
@@ -131,17 +130,17 @@ impl Setup {
         self
     }
 
-    /// Called at each tick of a period.
+    /// Executes the component at each tick of a period.
     #[must_use]
     pub fn every(self, period: Duration) -> Self {
         self.every_from(period, Duration::ZERO)
     }
 
-    /// Called at each tick of a period, first after `phase`.
+    /// Executes the component at each tick of a period, first after `phase`.
     #[must_use]
     pub fn every_from(mut self, period: Duration, phase: Duration) -> Self {
-        let period_ms = millis("event_sources.period_ms", period, &mut self.odd);
-        let phase_ms = millis("event_sources.phase_ms", phase, &mut self.odd);
+        let period_ms = millis("event_sources.period_ms", period, &mut self.inexact);
+        let phase_ms = millis("event_sources.phase_ms", phase, &mut self.inexact);
         let source_type = SourceType::Timer;
         let timer =
             EventSourceSpec { source_type, period_ms, phase_ms, ..EventSourceSpec::default() };
@@ -151,68 +150,69 @@ impl Setup {
         self
     }
 
-    /// The least time between invocations.
+    /// Sets the minimum time between invocations.
     #[must_use]
     pub fn min_interval(mut self, time: Duration) -> Self {
         self.spec.trigger.min_interval_ms =
-            millis("trigger_policy.min_interval_ms", time, &mut self.odd);
+            millis("trigger_policy.min_interval_ms", time, &mut self.inexact);
         self
     }
 
-    /// Messages that are older are dropped.
+    /// Drops messages that are older than this.
     #[must_use]
     pub fn max_latency(mut self, time: Duration) -> Self {
         self.spec.trigger.max_latency_ms =
-            millis("trigger_policy.max_latency_ms", time, &mut self.odd);
+            millis("trigger_policy.max_latency_ms", time, &mut self.inexact);
         self
     }
 
-    /// The newest message of each input instead of all of them.
+    /// Uses only the newest message of each input.
     #[must_use]
     pub fn coalesce(mut self) -> Self {
         self.spec.trigger.coalesce = true;
         self
     }
 
-    /// Which ready component goes first.
+    /// Sets which ready component is executed first.
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.spec.execution.priority = priority;
         self
     }
 
-    /// Invocations of it may overlap.
+    /// Allows overlapping invocations.
     #[must_use]
     pub fn reentrant(mut self) -> Self {
         self.spec.execution.reentrant = true;
         self
     }
 
-    /// A longer call is reported.
+    /// Sets the duration from which a slow invocation is reported.
     #[must_use]
     pub fn budget(mut self, budget: Duration) -> Self {
-        self.spec.execution.budget_ms = millis("execution.budget_ms", budget, &mut self.odd);
+        self.spec.execution.budget_ms = millis("execution.budget_ms", budget, &mut self.inexact);
         self
     }
 
-    /// How many messages an invocation publishes on a blocking edge at most.
+    /// Sets how many messages an invocation may publish on a blocking edge.
     #[must_use]
     pub fn burst(mut self, burst: u32) -> Self {
         self.spec.execution.burst = burst;
         self
     }
 
-    /// What a failure does.
+    /// Sets what a failure does.
     #[must_use]
     pub fn on_error(mut self, policy: ErrorPolicy) -> Self {
         self.spec.execution.on_error.policy = policy;
         self
     }
 
-    /// A failure makes the component anew: so many times, after a pause that doubles.
+    /// Restarts the component after a failure: at most `max_restarts` times, after a delay that
+    /// doubles each time.
     #[must_use]
     pub fn restart(mut self, max_restarts: u32, backoff: Duration) -> Self {
-        let backoff_ms = millis("execution.on_error.backoff_ms", backoff, &mut self.odd);
+        let backoff_ms = millis("execution.on_error.backoff_ms", backoff, &mut self.inexact);
         self.spec.execution.on_error = ErrorPolicySpec {
             policy: ErrorPolicy::Restart,
             max_restarts,
@@ -222,21 +222,21 @@ impl Setup {
         self
     }
 
-    /// It is started after this one.
+    /// Starts this component after another one.
     #[must_use]
     pub fn after(mut self, other: &Added) -> Self {
         self.spec.depends_on.push(other.id().into());
         self
     }
 
-    /// It stands at the border of the graph. By default, where its type says.
+    /// Sets the boundary role. By default, the component's type defines it.
     #[must_use]
     pub fn boundary(mut self, role: BoundaryRole) -> Self {
         self.role = Some(role);
         self
     }
 
-    /// A setting.
+    /// Adds a setting.
     #[must_use]
     pub fn config(mut self, key: &str, value: impl Into<ConfigValue>) -> Self {
         self.spec.config.entries.push((String::from(key), value.into(), Span::NONE));

@@ -1,16 +1,20 @@
-//! The same graph in code and in a file is the same description.
+//! The same graph in code and in a file gives the same description.
 
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::*;
-use crate::Failure;
-use crate::component::{Binder, Config, ConfigError, Input, Need, Output};
-use crate::describe::GraphFile;
-use crate::describe::spec::{
-    BoundaryRole, Condition, ErrorPolicy, LoopMode, Marks, Mode, Overflow, OverrunPolicy, Priority,
+use crate::{
+    Failure,
+    component::{Binder, Config, ConfigError, Input, Need, Output},
+    describe::{
+        GraphFile,
+        spec::{
+            BoundaryRole, Condition, ErrorPolicy, FieldSpans, LoopMode, Mode, Overflow,
+            OverrunPolicy, Priority,
+        },
+    },
+    run::GraphContext,
 };
-use crate::run::GraphContext;
 
 #[derive(Default)]
 struct Piece {
@@ -135,19 +139,19 @@ fn built() -> GraphBuilder {
     g
 }
 
-/// Without what only a text has.
+/// Removes what only a text has.
 fn unmarked(mut spec: GraphSpec) -> GraphSpec {
     spec.source = None;
-    spec.marks = Marks::default();
-    spec.lanes.iter_mut().for_each(|one| one.marks = Marks::default());
-    spec.edges.iter_mut().for_each(|one| one.marks = Marks::default());
-    spec.loops.iter_mut().for_each(|one| one.marks = Marks::default());
+    spec.spans = FieldSpans::default();
+    spec.lanes.iter_mut().for_each(|one| one.spans = FieldSpans::default());
+    spec.edges.iter_mut().for_each(|one| one.spans = FieldSpans::default());
+    spec.loops.iter_mut().for_each(|one| one.spans = FieldSpans::default());
     let maps = spec.components.iter_mut().map(|one| &mut one.config).chain([&mut spec.config]);
     maps.flat_map(|map| &mut map.entries).for_each(|entry| entry.2 = Span::NONE);
     for component in &mut spec.components {
-        component.marks = Marks::default();
-        component.trigger.marks = Marks::default();
-        component.event_sources.iter_mut().for_each(|one| one.marks = Marks::default());
+        component.spans = FieldSpans::default();
+        component.trigger.spans = FieldSpans::default();
+        component.event_sources.iter_mut().for_each(|one| one.spans = FieldSpans::default());
     }
     spec
 }
@@ -155,8 +159,8 @@ fn unmarked(mut spec: GraphSpec) -> GraphSpec {
 #[test]
 fn a_file_and_a_builder_give_the_same_description() {
     let file = GraphFile::parse("both", TEXT).expect("it is right");
-    let (spec, parts, faults) = built().into_parts();
-    assert_eq!(faults, Vec::new());
+    let (spec, parts, diagnostics) = built().into_parts();
+    assert_eq!(diagnostics, Vec::new());
     assert_eq!(parts.len(), spec.components.len());
     let from_file = unmarked(file.into_spec());
     assert_eq!(spec.components, from_file.components);

@@ -1,22 +1,23 @@
-//! Free `config` maps: scalars as they are, lists and maps as their JSON text, which nobody
-//! interprets.
+//! Decodes free `config` maps: scalars as they are, lists and maps as their JSON text, which is not
+//! interpreted.
 
-use alloc::borrow::ToOwned;
-use alloc::collections::BTreeMap;
-use alloc::format;
-use alloc::string::String;
 use core::fmt::Write as _;
+use std::collections::BTreeMap;
 
-use crate::describe::reader::{Reader, Step, brief, key_text};
-use crate::describe::scalar::Scalar;
-use crate::describe::spec::{ConfigMap, ConfigValue, Span};
-use crate::describe::tree::{Node, What};
-use crate::diagnostic::Code;
+use crate::{
+    describe::{
+        reader::{PathStep, Reader, key_text, truncated},
+        scalar::Scalar,
+        spec::{ConfigMap, ConfigValue, Span},
+        tree::{YamlKind, YamlNode},
+    },
+    diagnostic::Code,
+};
 
-/// A free map.
-pub(super) fn map<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> ConfigMap {
+/// Decodes a free map.
+pub(super) fn map<'t>(reader: &mut Reader<'t>, node: &'t YamlNode<'t>) -> ConfigMap {
     let mut map = ConfigMap::default();
-    if !matches!(node.what, What::Map { .. }) {
+    if !matches!(node.kind, YamlKind::Map { .. }) {
         reader.wrong_type(node, "a map");
         return map;
     }
@@ -26,17 +27,17 @@ pub(super) fn map<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> ConfigMap 
     for [key, value] in pairs {
         let Some(name) = self::key(reader, key, &mut seen) else { continue };
         let value_of = |reader: &mut Reader<'t>| self::value(reader, value);
-        if let Some(found) = reader.below(Step::Key(name), value_of) {
+        if let Some(found) = reader.with_step(PathStep::Key(name), value_of) {
             map.entries.push((name.to_owned(), found, value.span));
         }
     }
     map
 }
 
-/// A key that has not been there before.
+/// A key that has not occurred before.
 fn key<'t>(
     reader: &mut Reader<'t>,
-    key: &'t Node<'t>,
+    key: &'t YamlNode<'t>,
     seen: &mut BTreeMap<&'t str, Span>,
 ) -> Option<&'t str> {
     let Some(name) = key_text(key) else {
@@ -45,90 +46,92 @@ fn key<'t>(
     };
     let max = reader.limits.identifier_bytes;
     if name.len() > max {
-        let message = format!("{} bytes, and at most {max} are allowed", name.len());
-        reader.fault(Code::LimitExceeded, key.span, message);
+        let message = format!("{} bytes, but at most {max} are allowed", name.len());
+        reader.error(Code::LimitExceeded, key.span, message);
         return None;
     }
-    if name.contains("{{") && reader.space.as_ref().is_some_and(|space| space.bindings.is_some()) {
-        let message = format!("a parameter stands for a value, not in the key `{}`", brief(name));
-        reader.fault(Code::InvalidTemplateParameter, key.span, message);
+    if name.contains("{{")
+        && reader.namespace.as_ref().is_some_and(|namespace| namespace.bindings.is_some())
+    {
+        let message = format!("a parameter cannot be used in the key `{}`", truncated(name));
+        reader.error(Code::InvalidTemplateParameter, key.span, message);
         return None;
     }
     if let Some(first) = seen.get(name) {
-        reader.repeated(name, key.span, *first);
+        reader.duplicate_key(name, key.span, *first);
         return None;
     }
     seen.insert(name, key.span);
     Some(name)
 }
 
-fn value<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> Option<ConfigValue> {
+fn value<'t>(reader: &mut Reader<'t>, node: &'t YamlNode<'t>) -> Option<ConfigValue> {
     let max = reader.limits.config_value_bytes;
-    let text = match node.what {
-        What::Scalar { .. } => {
-            let filled = reader.scalar(node, "a setting")?;
-            match filled.is {
+    let text = match node.kind {
+        YamlKind::Scalar { .. } => {
+            let resolved = reader.scalar(node, "a setting")?;
+            match resolved.scalar {
                 Scalar::Null => return Some(ConfigValue::Null),
                 Scalar::Bool(value) => return Some(ConfigValue::Bool(value)),
                 Scalar::Int(value) => return Some(ConfigValue::Int(value)),
                 Scalar::Huge(value) | Scalar::Float(value) => {
                     return Some(ConfigValue::Float(value));
                 }
-                Scalar::Text if filled.text.len() <= max => {
-                    return Some(ConfigValue::Text(filled.text.into_owned()));
+                Scalar::Text if resolved.text.len() <= max => {
+                    return Some(ConfigValue::Text(resolved.text.into_owned()));
                 }
                 Scalar::Text => String::new(),
             }
         }
-        What::Refused => return None,
-        What::Seq { .. } | What::Map { .. } => {
+        YamlKind::Rejected => return None,
+        YamlKind::Seq { .. } | YamlKind::Map { .. } => {
             let mut json = String::new();
             match nested(reader, node, 2, &mut json) {
                 Nested::Written => return Some(ConfigValue::Nested(json)),
-                Nested::Told => return None,
+                Nested::Reported => return None,
                 Nested::TooLong => json,
             }
         }
     };
     drop(text);
-    let message = format!("more than {max} bytes, which a setting may have at most");
-    reader.fault(Code::LimitExceeded, node.span, message);
+    let message = format!("the setting is longer than {max} bytes");
+    reader.error(Code::LimitExceeded, node.span, message);
     None
 }
 
-/// What became of a list or map.
+/// The result of writing a list or map.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nested {
     Written,
-    Told,
+    Reported,
     TooLong,
 }
 
-/// Writes the JSON text of a value. The limit is looked at with each value, so that no more than
-/// one is written beyond it.
+/// Writes the JSON text of a value. The limit is checked at each value, so that at most one value
+/// is written beyond it.
 fn nested<'t>(
     reader: &mut Reader<'t>,
-    node: &'t Node<'t>,
+    node: &'t YamlNode<'t>,
     depth: usize,
     json: &mut String,
 ) -> Nested {
     if json.len() > reader.limits.config_value_bytes {
         return Nested::TooLong;
     }
-    let is_scalar = matches!(node.what, What::Scalar { .. });
+    let is_scalar = matches!(node.kind, YamlKind::Scalar { .. });
     if depth > reader.limits.config_depth && !is_scalar {
         let max = reader.limits.config_depth;
-        let message = format!("more than {max} lists and maps are inside each other");
-        reader.fault(Code::LimitExceeded, node.span, message);
-        return Nested::Told;
+        let message = format!("lists and maps are nested more than {max} levels deep");
+        reader.error(Code::LimitExceeded, node.span, message);
+        return Nested::Reported;
     }
-    match node.what {
-        What::Scalar { .. } => match reader.scalar(node, "a setting") {
-            Some(filled) => scalar(filled.is, &filled.text, json),
-            None => return Nested::Told,
+    match node.kind {
+        YamlKind::Scalar { .. } => match reader.scalar(node, "a setting") {
+            Some(resolved) => scalar(resolved.scalar, &resolved.text, json),
+            None => return Nested::Reported,
         },
-        What::Refused => return Nested::Told,
-        What::Seq { .. } => {
+        YamlKind::Rejected => return Nested::Reported,
+        YamlKind::Seq { .. } => {
             json.push('[');
             for (index, item) in reader.tree.items(node).iter().enumerate() {
                 if index > 0 {
@@ -141,11 +144,11 @@ fn nested<'t>(
             }
             json.push(']');
         }
-        What::Map { .. } => {
+        YamlKind::Map { .. } => {
             json.push('{');
             let mut seen = BTreeMap::new();
             for (index, [key, value]) in reader.tree.pairs(node).enumerate() {
-                let Some(name) = self::key(reader, key, &mut seen) else { return Nested::Told };
+                let Some(name) = self::key(reader, key, &mut seen) else { return Nested::Reported };
                 if index > 0 {
                     json.push(',');
                 }
@@ -162,21 +165,21 @@ fn nested<'t>(
     if json.len() > reader.limits.config_value_bytes { Nested::TooLong } else { Nested::Written }
 }
 
-fn scalar(is: Scalar, text: &str, json: &mut String) {
-    let written = match is {
+fn scalar(scalar: Scalar, text: &str, json: &mut String) {
+    let written = match scalar {
         Scalar::Null => json.write_str("null"),
         Scalar::Bool(value) => write!(json, "{value}"),
         Scalar::Int(value) => write!(json, "{value}"),
         Scalar::Huge(value) | Scalar::Float(value) if value.is_finite() => {
             write!(json, "{value:?}")
         }
-        // JSON has no word for what is no number, so it stays a text.
+        // JSON cannot represent NaN and infinities, so they stay text.
         Scalar::Huge(_) | Scalar::Float(_) | Scalar::Text => {
             quoted(text, json);
             Ok(())
         }
     };
-    written.expect("a string takes any text");
+    written.expect("writing to a string cannot fail");
 }
 
 fn quoted(text: &str, json: &mut String) {
@@ -189,7 +192,7 @@ fn quoted(text: &str, json: &mut String) {
             '\r' => json.push_str("\\r"),
             '\t' => json.push_str("\\t"),
             one if one.is_control() => {
-                write!(json, "\\u{:04x}", u32::from(one)).expect("a string takes any text");
+                write!(json, "\\u{:04x}", u32::from(one)).expect("writing to a string cannot fail");
             }
             one => json.push(one),
         }

@@ -1,65 +1,70 @@
-//! Subgraphs, templates and their instances become components, edges and loops with a namespace.
+//! Expands subgraphs, templates and their instances to components, edges and loops with a
+//! namespace.
 //!
-//! It happens while the text is read, before anything is checked, so that no cycle can hide in it.
-//! The same text gives the same graph: subgraphs first, then instances, each in the order of the
-//! file. How many items there will be is counted before any of them is made.
+//! Expansion happens while the file is read, before the graph is checked, so that no cycle can hide
+//! in a subgraph. It is deterministic: subgraphs first, then instances, each in the order of the
+//! file. The number of resulting items is checked against the limits before any item is created.
 
-use alloc::borrow::{Cow, ToOwned};
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::format;
-use alloc::string::String;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use clockjack_sync::mutant;
 
-use super::{component, each, edge, not_taken};
-use crate::describe::fields::{self, Field, Section};
-use crate::describe::reader::{Bindings, Reader, Space, Step, brief, key_text};
-use crate::describe::spec::{GraphSpec, HierarchyEntry, Marks, Span};
-use crate::describe::tree::{Node, What};
-use crate::diagnostic::Code;
-use crate::nearest::nearest;
+use super::{component, decode_each, edge, unhandled};
+use crate::{
+    describe::{
+        fields::{self, Field, Section},
+        reader::{Bindings, Namespace, PathStep, Reader, key_text, truncated},
+        spec::{FieldSpans, GraphSpec, HierarchyEntry, Span},
+        tree::{YamlKind, YamlNode},
+    },
+    diagnostic::Code,
+    nearest::nearest,
+};
 
 /// What is to be expanded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Groups<'t> {
-    pub(super) subgraphs: &'t [Node<'t>],
-    pub(super) templates: &'t [Node<'t>],
-    pub(super) instances: &'t [Node<'t>],
+    pub(super) subgraphs: &'t [YamlNode<'t>],
+    pub(super) templates: &'t [YamlNode<'t>],
+    pub(super) instances: &'t [YamlNode<'t>],
 }
 
-/// A template that can be used.
+/// A template that can be instantiated.
 struct Template<'t> {
-    node: &'t Node<'t>,
+    node: &'t YamlNode<'t>,
     index: usize,
     id_span: Span,
     parameters: BTreeSet<&'t str>,
 }
 
-/// Adds what subgraphs and instances hold.
+/// Adds the contents of subgraphs and instances to the graph.
 pub(super) fn expand<'t>(reader: &mut Reader<'t>, groups: &Groups<'t>, graph: &mut GraphSpec) {
     let mut names = BTreeMap::new();
     for (index, node) in groups.subgraphs.iter().enumerate() {
-        let step = Step::Item(index, node);
-        reader.below(Step::Field("subgraphs"), |reader| {
-            reader.below(step, |reader| subgraph(reader, node, &mut names, graph));
+        let step = PathStep::Item(index, node);
+        reader.with_step(PathStep::Field("subgraphs"), |reader| {
+            reader.with_step(step, |reader| subgraph(reader, node, &mut names, graph));
         });
     }
     let mut templates = BTreeMap::new();
     for (index, node) in groups.templates.iter().enumerate() {
-        let step = Step::Item(index, node);
-        reader.below(Step::Field("templates"), |reader| {
-            reader.below(step, |reader| template(reader, index, node, &mut templates));
+        let step = PathStep::Item(index, node);
+        reader.with_step(PathStep::Field("templates"), |reader| {
+            reader.with_step(step, |reader| template(reader, index, node, &mut templates));
         });
     }
     for (index, node) in groups.instances.iter().enumerate() {
-        let step = Step::Item(index, node);
-        reader.below(Step::Field("template_instances"), |reader| {
-            reader.below(step, |reader| instance(reader, node, &templates, &mut names, graph));
+        let step = PathStep::Item(index, node);
+        reader.with_step(PathStep::Field("template_instances"), |reader| {
+            reader.with_step(step, |reader| instance(reader, node, &templates, &mut names, graph));
         });
     }
 }
 
-/// An id that no other of its kind has.
+/// Whether the id is unique among its kind; a duplicate is reported.
 fn unique<'t>(
     reader: &mut Reader<'t>,
     id: &str,
@@ -67,52 +72,57 @@ fn unique<'t>(
     names: &mut BTreeMap<String, Span>,
 ) -> bool {
     if let Some(first) = names.get(id) {
-        let message = format!("`{id}` is given twice");
-        let fault = reader.finding(Code::DuplicateId, span, message);
-        reader.tell(fault.and_at(*first, "the first one"));
-        reader.has_gaps = true;
+        let message = format!("`{id}` is defined twice");
+        let diagnostic = reader.diagnostic(Code::DuplicateId, span, message);
+        reader.report(diagnostic.related_at(*first, "first defined here"));
+        reader.has_omissions = true;
         return false;
     }
     names.insert(id.to_owned(), span);
     true
 }
 
-/// The value of a field, wherever it stands; the first of several.
-fn value_of<'t>(reader: &Reader<'t>, node: &'t Node<'t>, name: &str) -> Option<&'t Node<'t>> {
+/// The value of a field, wherever it occurs in the map; the first of several.
+fn value_of<'t>(
+    reader: &Reader<'t>,
+    node: &'t YamlNode<'t>,
+    name: &str,
+) -> Option<&'t YamlNode<'t>> {
     let mut pairs = reader.tree.pairs(node);
     pairs.find(|[key, _]| key_text(key) == Some(name)).map(|[_, value]| value)
 }
 
 fn subgraph<'t>(
     reader: &mut Reader<'t>,
-    node: &'t Node<'t>,
+    node: &'t YamlNode<'t>,
     names: &mut BTreeMap<String, Span>,
     graph: &mut GraphSpec,
 ) {
-    // The namespace must be known before what stands in it, whatever comes first in the text.
+    // The namespace must be known before the section's contents, in whatever order they are
+    // written.
     let id = value_of(reader, node, "id").and_then(key_text);
     let id_span = value_of(reader, node, "id").map_or(node.span, |id| id.span);
     if id.is_some_and(|id| !unique(reader, id, id_span, names))
-        || !has_room(reader, node, node.span, graph)
+        || !fits_limits(reader, node, node.span, graph)
     {
         return;
     }
-    reader.space = Some(Space { prefix: id, instance: Span::NONE, bindings: None });
-    let entry = fill(reader, &fields::SUBGRAPH, node, graph);
-    reader.space = None;
+    reader.namespace = Some(Namespace { prefix: id, instance: Span::NONE, bindings: None });
+    let entry = decode_group(reader, &fields::SUBGRAPH, node, graph);
+    reader.namespace = None;
     if let Some(id) = id {
         graph.hierarchy.push(HierarchyEntry { id: id.to_owned(), template: None, ..entry });
     } else {
-        reader.has_gaps = true;
+        reader.has_omissions = true;
     }
 }
 
-/// Looks at a template for itself: what is wrong with its text is told once, also if nobody uses
-/// it.
+/// Checks a template by itself, so that errors in its text are reported once, even if it is never
+/// instantiated.
 fn template<'t>(
     reader: &mut Reader<'t>,
     index: usize,
-    node: &'t Node<'t>,
+    node: &'t YamlNode<'t>,
     templates: &mut BTreeMap<&'t str, Template<'t>>,
 ) {
     let id = value_of(reader, node, "id");
@@ -120,16 +130,16 @@ fn template<'t>(
     if let Some(list) = value_of(reader, node, "parameters") {
         parameters.extend(reader.tree.items(list).iter().filter_map(key_text));
     }
-    let bindings = Some(Bindings::Open(parameters.clone()));
-    reader.space = Some(Space { prefix: None, instance: Span::NONE, bindings });
-    // What it holds is thrown away: only its faults are of interest.
-    fill(reader, &fields::TEMPLATE, node, &mut GraphSpec::default());
-    reader.space = None;
+    let bindings = Some(Bindings::Declared(parameters.clone()));
+    reader.namespace = Some(Namespace { prefix: None, instance: Span::NONE, bindings });
+    // The contents are discarded: only the diagnostics are needed.
+    decode_group(reader, &fields::TEMPLATE, node, &mut GraphSpec::default());
+    reader.namespace = None;
     let Some((id, name)) = id.and_then(|id| Some((id, key_text(id)?))) else { return };
     if let Some(first) = templates.get(name) {
-        let message = format!("template `{}` is given twice", brief(name));
-        let fault = reader.finding(Code::DuplicateId, id.span, message);
-        reader.tell(fault.and_at(first.id_span, "the first one"));
+        let message = format!("template `{}` is defined twice", truncated(name));
+        let diagnostic = reader.diagnostic(Code::DuplicateId, id.span, message);
+        reader.report(diagnostic.related_at(first.id_span, "first defined here"));
         return;
     }
     templates.insert(name, Template { node, index, id_span: id.span, parameters });
@@ -137,50 +147,50 @@ fn template<'t>(
 
 fn instance<'t>(
     reader: &mut Reader<'t>,
-    node: &'t Node<'t>,
+    node: &'t YamlNode<'t>,
     templates: &BTreeMap<&'t str, Template<'t>>,
     names: &mut BTreeMap<String, Span>,
     graph: &mut GraphSpec,
 ) {
     let (mut id, mut template, mut arguments) = (None, None, None);
-    let mut marks = Marks::default();
-    reader.section(&fields::INSTANCE, node, &mut marks, |reader, field, value| match field.name {
+    let mut spans = FieldSpans::default();
+    reader.section(&fields::INSTANCE, node, &mut spans, |reader, field, value| match field.name {
         "id" => id = reader.id(value).and(key_text(value)),
         "template" => template = reader.id(value).and(key_text(value)),
         "parameters" => arguments = Some(value),
-        _ => not_taken(field),
+        _ => unhandled(field),
     });
     let found = template.and_then(|name| {
         let found = templates.get(name);
         if found.is_none() {
-            unknown_template(reader, name, marks.get("template"), templates);
+            unknown_template(reader, name, spans.get("template"), templates);
         }
         found
     });
     let (Some(id), Some(found)) = (id, found) else {
-        reader.has_gaps = true;
+        reader.has_omissions = true;
         return;
     };
-    let span = marks.get("id");
-    let given = self::arguments(reader, arguments, found, marks.get("template"));
+    let span = spans.get("id");
+    let given = self::arguments(reader, arguments, found, spans.get("template"));
     if !unique(reader, id, span, names) {
         return;
     }
     let n_bytes = (found.node.span.end - found.node.span.start) as usize;
-    let (Some(given), true) = (given, has_room(reader, found.node, span, graph)) else {
-        reader.has_gaps = true;
+    let (Some(given), true) = (given, fits_limits(reader, found.node, span, graph)) else {
+        reader.has_omissions = true;
         return;
     };
-    if reader.spend(n_bytes, span).is_none() {
+    if reader.charge(n_bytes, span).is_none() {
         return;
     }
-    let bindings = Some(Bindings::Closed(given));
-    reader.space = Some(Space { prefix: Some(id), instance: span, bindings });
-    let entry = reader
-        .elsewhere([Step::Field("templates"), Step::Item(found.index, found.node)], |reader| {
-            fill(reader, &fields::TEMPLATE, found.node, graph)
-        });
-    reader.space = None;
+    let bindings = Some(Bindings::Given(given));
+    reader.namespace = Some(Namespace { prefix: Some(id), instance: span, bindings });
+    let entry = reader.with_path(
+        [PathStep::Field("templates"), PathStep::Item(found.index, found.node)],
+        |reader| decode_group(reader, &fields::TEMPLATE, found.node, graph),
+    );
+    reader.namespace = None;
     let template = template.map(ToOwned::to_owned);
     graph.hierarchy.push(HierarchyEntry { id: id.to_owned(), template, ..entry });
 }
@@ -191,26 +201,26 @@ fn unknown_template<'t>(
     span: Span,
     templates: &BTreeMap<&'t str, Template<'t>>,
 ) {
-    let message = format!("there is no template `{}`", brief(name));
-    let mut fault = reader.finding(Code::UnknownTemplate, span, message);
+    let message = format!("there is no template `{}`", truncated(name));
+    let mut diagnostic = reader.diagnostic(Code::UnknownTemplate, span, message);
     if let Some(meant) = nearest(name, templates.keys().copied()) {
-        fault = fault.help(format!("did you mean `{meant}`?")).fix(span, meant);
+        diagnostic = diagnostic.help(format!("did you mean `{meant}`?")).fix(span, meant);
     }
-    reader.tell(fault);
+    reader.report(diagnostic);
 }
 
-/// A value for each parameter, and none for anything else; `None` if that is not so.
+/// One value per declared parameter and no others; `None` after an error.
 fn arguments<'t>(
     reader: &mut Reader<'t>,
-    node: Option<&'t Node<'t>>,
+    node: Option<&'t YamlNode<'t>>,
     template: &Template<'t>,
     template_span: Span,
-) -> Option<BTreeMap<&'t str, &'t Node<'t>>> {
+) -> Option<BTreeMap<&'t str, &'t YamlNode<'t>>> {
     let mut given = BTreeMap::new();
     let mut spans = BTreeMap::new();
     let mut is_right = true;
     if let Some(node) = node {
-        if !matches!(node.what, What::Map { .. }) {
+        if !matches!(node.kind, YamlKind::Map { .. }) {
             reader.wrong_type(node, "a map");
             return None;
         }
@@ -221,17 +231,19 @@ fn arguments<'t>(
                 continue;
             };
             if let Some(first) = spans.insert(name, key.span) {
-                reader.repeated(name, key.span, first);
+                reader.duplicate_key(name, key.span, first);
                 is_right = false;
             } else if !template.parameters.contains(name) {
-                let message = format!("the template has no parameter `{}`", brief(name));
-                let mut fault = reader.finding(Code::InvalidTemplateParameter, key.span, message);
+                let message = format!("the template has no parameter `{}`", truncated(name));
+                let mut diagnostic =
+                    reader.diagnostic(Code::InvalidTemplateParameter, key.span, message);
                 if let Some(meant) = nearest(name, template.parameters.iter().copied()) {
-                    fault = fault.help(format!("did you mean `{meant}`?")).fix(key.span, meant);
+                    diagnostic =
+                        diagnostic.help(format!("did you mean `{meant}`?")).fix(key.span, meant);
                 }
-                reader.tell(fault.and_at(template.id_span, "the template"));
+                reader.report(diagnostic.related_at(template.id_span, "the template"));
                 is_right = false;
-            } else if reader.text_of_argument(value).is_none() {
+            } else if reader.argument_text(value).is_none() {
                 is_right = false;
             } else {
                 given.insert(name, value);
@@ -240,19 +252,20 @@ fn arguments<'t>(
     }
     for name in &template.parameters {
         if !spans.contains_key(name) {
-            let message = format!("parameter `{}` is not given", brief(name));
-            let fault = reader.finding(Code::InvalidTemplateParameter, template_span, message);
-            reader.tell(fault.and_at(template.id_span, "the template"));
+            let message = format!("parameter `{}` has no value", truncated(name));
+            let diagnostic =
+                reader.diagnostic(Code::InvalidTemplateParameter, template_span, message);
+            reader.report(diagnostic.related_at(template.id_span, "the template"));
             is_right = false;
         }
     }
     is_right.then_some(given)
 }
 
-/// Whether all items of a group can be added. Told if not.
-fn has_room<'t>(
+/// Whether all items of a group fit into the limits. Reports an error if not.
+fn fits_limits<'t>(
     reader: &mut Reader<'t>,
-    group: &'t Node<'t>,
+    group: &'t YamlNode<'t>,
     span: Span,
     graph: &GraphSpec,
 ) -> bool {
@@ -266,25 +279,25 @@ fn has_room<'t>(
         let more = value_of(reader, group, name).map_or(0, |list| reader.tree.items(list).len());
         if n_now.saturating_add(more) > max && !mutant!("describe-instances-unbounded") {
             let message =
-                format!("{} {name} with these, and at most {max} are allowed", n_now + more);
-            reader.fault(Code::LimitExceeded, span, message);
-            reader.has_gaps = true;
+                format!("{} {name} with this group, but at most {max} are allowed", n_now + more);
+            reader.error(Code::LimitExceeded, span, message);
+            reader.has_omissions = true;
             is_room = false;
         }
     }
     is_room
 }
 
-/// Adds the items of a group, and says which they are.
-fn fill<'t>(
+/// Adds the items of a group and returns their ids.
+fn decode_group<'t>(
     reader: &mut Reader<'t>,
     section: &'static Section,
-    node: &'t Node<'t>,
+    node: &'t YamlNode<'t>,
     graph: &mut GraphSpec,
 ) -> HierarchyEntry {
     let begins = (graph.components.len(), graph.edges.len(), graph.loops.len());
-    let mut marks = Marks::default();
-    reader.section(section, node, &mut marks, |reader, field: &'static Field, value| {
+    let mut spans = FieldSpans::default();
+    reader.section(section, node, &mut spans, |reader, field: &'static Field, value| {
         match field.name {
             "id" => {
                 reader.id(value);
@@ -292,10 +305,14 @@ fn fill<'t>(
             "parameters" => {
                 reader.ids(field, value);
             }
-            "components" => each(reader, field, value, &mut graph.components, component::one),
-            "edges" => each(reader, field, value, &mut graph.edges, edge::one),
-            "composite_loops" => each(reader, field, value, &mut graph.loops, edge::loop_of),
-            _ => not_taken(field),
+            "components" => {
+                decode_each(reader, field, value, &mut graph.components, component::component)
+            }
+            "edges" => decode_each(reader, field, value, &mut graph.edges, edge::edge),
+            "composite_loops" => {
+                decode_each(reader, field, value, &mut graph.loops, edge::composite_loop)
+            }
+            _ => unhandled(field),
         }
     });
     HierarchyEntry {
@@ -308,17 +325,17 @@ fn fill<'t>(
 }
 
 impl<'t> Reader<'t> {
-    /// A value for a parameter: any scalar but nothing.
-    fn text_of_argument(&mut self, node: &'t Node<'t>) -> Option<Cow<'t, str>> {
-        let text = self.scalar(node, "a text or a number")?.text;
+    /// The value of a parameter: any scalar except null.
+    fn argument_text(&mut self, node: &'t YamlNode<'t>) -> Option<Cow<'t, str>> {
+        let text = self.scalar(node, "a string or a number")?.text;
         if self.is_null(node) {
-            self.wrong_type(node, "a text or a number");
+            self.wrong_type(node, "a string or a number");
             return None;
         }
         let max = self.limits.string_bytes;
         if text.len() > max {
-            let message = format!("{} bytes, and at most {max} are allowed", text.len());
-            self.fault(Code::LimitExceeded, node.span, message);
+            let message = format!("{} bytes, but at most {max} are allowed", text.len());
+            self.error(Code::LimitExceeded, node.span, message);
             return None;
         }
         Some(text)

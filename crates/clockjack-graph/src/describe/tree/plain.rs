@@ -1,22 +1,23 @@
-//! A fast way through the plain part of YAML: lines of keys and values, lists, one-line brackets,
-//! scalars without escapes. Almost every graph file is nothing else.
+//! A fast parser for the plain part of YAML: lines of keys and values, lists, one-line brackets and
+//! scalars without escapes. Almost every graph file uses only these.
 //!
-//! It gives the tree that the parser gives, or gives up without a word, and then the parser reads
-//! the text. So it need not know what is wrong with a text, only what it is sure of; a test holds
-//! both against each other.
+//! It produces the same tree as the general parser, or returns `None` without a report; then the
+//! general parser reads the text. It need not detect errors, only recognise what it supports. A
+//! test compares both parsers.
 
-use alloc::borrow::Cow;
+use std::borrow::Cow;
 
 use clockjack_sync::mutant;
 use granit_parser::StructureStyle;
 
-use super::{Builder, Node, What, offset};
+use super::{Builder, YamlKind, YamlNode, offset};
 use crate::describe::spec::Span;
 
-/// Longer keys are rare, and there is a length from which they are no keys.
+/// Longer keys are rare, and beyond a certain length they are not keys.
 const KEY_BYTES_MAX: usize = 256;
 
-/// Reads the whole text into the builder. `None`: it is not plain, and the builder holds anything.
+/// Reads the whole text into the builder. `None` if the text is not plain; the contents of the
+/// builder are then undefined.
 pub(super) fn read<'t>(builder: &mut Builder<'_, 't>) -> Option<()> {
     let mut lines = Lines { text: builder.text, bytes: builder.text.as_bytes(), at: 0, builder };
     let mut blocks = Blocks::default();
@@ -32,17 +33,17 @@ pub(super) fn read<'t>(builder: &mut Builder<'_, 't>) -> Option<()> {
     Some(())
 }
 
-/// A list or map of lines that has begun.
+/// A block list or block map that is still open.
 #[derive(Clone, Copy, Default)]
 struct Block {
     column: usize,
     is_map: bool,
 }
 
-/// More of them inside each other are left to the parser.
+/// Deeper nesting is left to the general parser.
 const BLOCKS_MAX: usize = 24;
 
-/// The lists and maps of lines that have begun, and whether the innermost waits for a value.
+/// The open block lists and maps, and whether the innermost one waits for a value.
 #[derive(Default)]
 struct Blocks {
     open: [Block; BLOCKS_MAX],
@@ -65,7 +66,7 @@ struct Lines<'a, 'b, 't> {
 
 impl<'t> Lines<'_, '_, 't> {
     fn byte(&self, ahead: usize) -> u8 {
-        // A text ends as a line does.
+        // The end of the text counts as the end of a line.
         self.bytes.get(self.at + ahead).copied().unwrap_or(b'\n')
     }
 
@@ -77,7 +78,7 @@ impl<'t> Lines<'_, '_, 't> {
         self.at - start
     }
 
-    /// Goes to the next line that says something, and gives its column; `Some(None)` at the end.
+    /// Moves to the next non-empty line and returns its column; `Some(None)` at the end.
     fn next_line(&mut self) -> Option<Option<usize>> {
         loop {
             let column = self.skip_spaces();
@@ -90,7 +91,7 @@ impl<'t> Lines<'_, '_, 't> {
         }
     }
 
-    /// Goes past the end of a line on which only a comment can follow.
+    /// Moves past the end of a line that may only contain a comment.
     fn end_of_line(&mut self, may_begin_comment: bool) -> Option<()> {
         let has_space = self.skip_spaces() > 0;
         if self.bytes.get(self.at) == Some(&b'#') {
@@ -111,12 +112,12 @@ impl<'t> Lines<'_, '_, 't> {
         }
     }
 
-    /// A line, from its first sign on.
+    /// Reads a line from its first character.
     fn line(&mut self, column: usize, blocks: &mut Blocks) -> Option<()> {
         let is_item = self.is_item();
         if blocks.has_hole {
             let top = blocks.top()?;
-            // A list may stand as far left as the key that it belongs to.
+            // A list may have the same column as its key.
             if column < top.column || (column == top.column && !(top.is_map && is_item)) {
                 return None;
             }
@@ -139,12 +140,12 @@ impl<'t> Lines<'_, '_, 't> {
         if is_item { self.item(column, blocks) } else { self.pair(blocks) }
     }
 
-    /// Whether `- ` stands here.
+    /// Whether `- ` is at the current position.
     fn is_item(&self) -> bool {
         self.byte(0) == b'-' && matches!(self.byte(1), b' ' | b'\n')
     }
 
-    /// A list or map of lines begins here.
+    /// Starts a block list or map.
     fn block(&mut self, column: usize, blocks: &mut Blocks) -> Option<()> {
         if blocks.len == BLOCKS_MAX {
             return None;
@@ -156,7 +157,7 @@ impl<'t> Lines<'_, '_, 't> {
         if is_map { self.pair(blocks) } else { self.item(column, blocks) }
     }
 
-    /// `- ` and what follows on its line.
+    /// Reads `- ` and the rest of its line.
     fn item(&mut self, column: usize, blocks: &mut Blocks) -> Option<()> {
         self.at += 1;
         let n_spaces = self.skip_spaces();
@@ -172,7 +173,7 @@ impl<'t> Lines<'_, '_, 't> {
         self.end_of_line(false)
     }
 
-    /// Whether a scalar with a colon after it stands here. Nothing is read.
+    /// Whether a scalar with a colon after it is at the current position. Consumes nothing.
     fn is_key(&mut self) -> bool {
         let start = self.at;
         let is_scalar = self.scalar(false).is_some();
@@ -181,7 +182,7 @@ impl<'t> Lines<'_, '_, 't> {
         is_key
     }
 
-    /// `key: value`, or `key:` alone.
+    /// Reads `key: value`, or `key:` alone.
     fn pair(&mut self, blocks: &mut Blocks) -> Option<()> {
         self.key(false)?;
         let has_space = self.skip_spaces() > 0;
@@ -193,7 +194,7 @@ impl<'t> Lines<'_, '_, 't> {
         self.end_of_line(false)
     }
 
-    /// A key and its colon.
+    /// Reads a key and its colon.
     fn key(&mut self, in_flow: bool) -> Option<()> {
         let start = self.at;
         let key = self.scalar(in_flow)?;
@@ -208,7 +209,7 @@ impl<'t> Lines<'_, '_, 't> {
         Some(())
     }
 
-    /// A scalar, or a list or map in brackets on this line.
+    /// Reads a scalar, or a list or map in brackets on this line.
     fn value(&mut self, in_flow: bool) -> Option<()> {
         match self.byte(0) {
             b'[' => self.flow(false),
@@ -216,7 +217,7 @@ impl<'t> Lines<'_, '_, 't> {
             _ => {
                 let scalar = self.scalar(in_flow)?;
                 self.builder.done.push(scalar);
-                // With a colon it would be a key, where none can be.
+                // A colon would make the scalar a key, which is not possible here.
                 (self.byte(0) != b':').then_some(())
             }
         }
@@ -259,8 +260,8 @@ impl<'t> Lines<'_, '_, 't> {
         self.builder.begin(Span { start, end: start }, style, is_map).then_some(())
     }
 
-    /// A scalar without escapes.
-    fn scalar(&mut self, in_flow: bool) -> Option<Node<'t>> {
+    /// Reads a scalar without escapes.
+    fn scalar(&mut self, in_flow: bool) -> Option<YamlNode<'t>> {
         let start = self.at;
         let first = self.byte(0);
         let (text, is_plain) = match first {
@@ -272,7 +273,7 @@ impl<'t> Lines<'_, '_, 't> {
                     }
                     self.at += 1;
                 }
-                // Two of them are one that is part of the text.
+                // A doubled quote is an escaped quote.
                 if self.byte(0) != first || self.byte(1) == first {
                     return None;
                 }
@@ -285,10 +286,10 @@ impl<'t> Lines<'_, '_, 't> {
             }
         };
         let span = Span { start: offset(start), end: offset(self.at) };
-        Some(Node { span, what: What::Scalar { text: Cow::Borrowed(text), is_plain } })
+        Some(YamlNode { span, kind: YamlKind::Scalar { text: Cow::Borrowed(text), is_plain } })
     }
 
-    /// A scalar without quotes.
+    /// Reads a scalar without quotes.
     fn plain(&mut self, in_flow: bool) -> Option<()> {
         match self.byte(0) {
             b'-' | b'.' if self.byte(1).is_ascii_alphanumeric() => {}
@@ -306,7 +307,7 @@ impl<'t> Lines<'_, '_, 't> {
                 _ => is_plain(next),
             };
             if !is_inside {
-                // What ends it must be a sign that ends it for everybody.
+                // Only characters that end a scalar in every YAML parser may end it here.
                 let ends = match next {
                     b'\n' => true,
                     b'#' => n_spaces > 0,
@@ -321,7 +322,7 @@ impl<'t> Lines<'_, '_, 't> {
     }
 }
 
-/// A sign that means nothing but itself anywhere inside a scalar.
+/// A character without a special meaning inside a scalar.
 fn is_plain(one: u8) -> bool {
     one.is_ascii_alphanumeric() || matches!(one, b'_' | b'.' | b'/' | b'+' | b'-')
 }

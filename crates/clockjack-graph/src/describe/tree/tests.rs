@@ -1,8 +1,4 @@
-//! The fast way against the parser.
-
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+//! Compares the fast parser with the general one.
 
 use proptest::prelude::*;
 
@@ -10,14 +6,14 @@ use super::*;
 
 fn both(text: &str) -> (Option<Tree<'_>>, Option<Tree<'_>>) {
     let limits = Limits::DEFAULT;
-    let mut faults = Vec::new();
-    let fast = read_plain(text, &limits, &mut faults);
-    assert_eq!(faults, Vec::new(), "the fast way tells nothing");
-    let slow = read_events(text, &limits, &mut faults);
-    (fast, if faults.is_empty() { slow } else { None })
+    let mut diagnostics = Vec::new();
+    let fast = read_plain(text, &limits, &mut diagnostics);
+    assert_eq!(diagnostics, Vec::new(), "the fast parser reports nothing");
+    let slow = read_events(text, &limits, &mut diagnostics);
+    (fast, if diagnostics.is_empty() { slow } else { None })
 }
 
-/// If the fast way gives a tree, it is the parser's.
+/// If the fast parser returns a tree, it equals that of the general parser.
 fn agree(text: &str) -> bool {
     let (fast, slow) = both(text);
     if fast.is_some() {
@@ -106,11 +102,11 @@ proptest! {
         lines in prop::collection::vec((0usize..7, 0usize..12, any::<bool>()), 1..14)
     ) {
         let mut text = String::new();
-        for (column, what, has_dash) in lines {
+        for (column, kind, has_dash) in lines {
             let rest = [
                 "k:", "k: v", "v", "'q': \"r\"", "k: [a, {b: c}]", "k: {a: b} # c", "- k: v", "-",
                 "", "# c", "k : v", "k: v w",
-            ][what];
+            ][kind];
             let dash = if has_dash { "- " } else { "" };
             text += &format!("{}{dash}{rest}\n", " ".repeat(column));
         }

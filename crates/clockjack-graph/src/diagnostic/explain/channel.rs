@@ -1,11 +1,12 @@
-//! Pages about edges and their channels: what they keep, what they lose, whom they hold up.
+//! Pages about edges and their channels: which messages they keep or lose, and which producers they
+//! block.
 
 use super::{Page, entry};
 
 pub(super) const PAGES: &[Page] = &[
     entry! {
         MultiStateWriter,
-        means: "Two state edges write one input.",
+        means: "Two state edges write to the same input.",
         "components:"
         "  - {id: a, type: counter, execution: {lane: main}}"
       - "  - {id: b, type: counter, execution: {lane: main}}"
@@ -13,8 +14,8 @@ pub(super) const PAGES: &[Page] = &[
         "edges:"
         "  - {id: e, kind: state, from: a.out, to: sink.in}"
       - "  - {id: f, kind: state, from: b.out, to: sink.in}"
-        why: "state has one writer: with two, the order in which they write would decide what is\n\
-              read. Join the values before, in a component."
+        why: "a state has one writer. With two writers, the value that is read would depend on\n\
+              the order in which they write. Combine the values in a component first."
     },
     entry! {
         InvalidChannelPolicy,
@@ -29,13 +30,13 @@ pub(super) const PAGES: &[Page] = &[
       + "    from: count.out"
       + "    to: copy.in"
       + "    policy: {mode: queue, capacity: 4, overflow: drop_oldest}"
-        why: "a channel that keeps the newest value only is never full, so nothing can wait for\n\
-              room. In the same way `max_inflight` belongs to async edges, and `allow_drop:\n\
-              false` to a channel that loses nothing."
+        why: "a channel that keeps only the newest value is never full, so a producer cannot\n\
+              wait for room. Likewise, `max_inflight` belongs to async edges, and `allow_drop:\n\
+              false` requires a channel that loses nothing."
     },
     entry! {
         BlockingCycle,
-        means: "A cycle of blocking edges, which would wait for itself.",
+        means: "Blocking edges form a cycle and can wait for each other forever.",
         "components:"
         "  - {id: a, type: identity, execution: {lane: main}}"
         "  - {id: b, type: identity, execution: {lane: main}}"
@@ -44,13 +45,13 @@ pub(super) const PAGES: &[Page] = &[
          policy: {mode: queue, overflow: block}}"
       - "  - {id: back, kind: delay, from: b.out, to: a.in, policy: {mode: queue, overflow: block}}"
       + "  - {id: back, kind: delay, from: b.out, to: a.in, policy: {mode: latest}}"
-        why: "a component is called only if every blocking edge that leaves it has room. In a\n\
-              cycle of such edges all can be full at once, and then none of them is ever called\n\
-              again."
+        why: "a component is executed only if every blocking edge that leaves it has room. In a\n\
+              cycle of blocking edges all edges can be full at once; then none of the components\n\
+              is ever executed again."
     },
     entry! {
         InvalidMoveOnlyMultireader,
-        means: "A payload that is moved to several readers.",
+        means: "A payload that is moved has several readers.",
         "components:"
         "  - {id: camera, type: frame_input, execution: {lane: main}, boundary: {role: input}}"
         "  - {id: sink, type: frame_output, execution: {lane: main}, boundary: {role: output}}"
@@ -61,12 +62,12 @@ pub(super) const PAGES: &[Page] = &[
         "    to: sink.in"
       - "    policy: {copy_policy: move_only, readers: multi}"
       + "    policy: {copy_policy: move_only, readers: single}"
-        why: "who moves a value has it alone. Several readers share it: `copy_policy:\n\
+        why: "moving a value gives it to one reader. Several readers can share it: `copy_policy:\n\
               shared_view`."
     },
     entry! {
         BackpressureRisk,
-        means: "A slow reader holds up its producer or loses messages.",
+        means: "A slow reader blocks its producer or loses messages.",
         "components:"
         "  - {id: count, type: counter, execution: {lane: main}}"
         "  - {id: copy, type: identity, execution: {lane: main}}"
@@ -74,12 +75,12 @@ pub(super) const PAGES: &[Page] = &[
       - "  - {id: e, kind: immediate, from: count.out, to: copy.in, \
          policy: {mode: queue, overflow: block}}"
       + "  - {id: e, kind: immediate, from: count.out, to: copy.in}"
-        why: "it may well be what is wanted. It is told because it couples the speed of\n\
-              components that a reader of the file may think of as independent."
+        why: "this may be intended. The warning exists because a blocking edge couples the speed\n\
+              of components that look independent in the file."
     },
     entry! {
         HighQueueDepthLatencyRisk,
-        means: "So many messages may wait that they are old when they are read.",
+        means: "So many messages may be queued that they are old when they are read.",
         "components:"
         "  - {id: count, type: counter, execution: {lane: main}}"
         "  - {id: copy, type: identity, execution: {lane: main}}"
@@ -90,8 +91,9 @@ pub(super) const PAGES: &[Page] = &[
         "    to: copy.in"
       - "    policy: {mode: queue, capacity: 1000, overflow: drop_oldest}"
       + "    policy: {mode: queue, capacity: 64, overflow: drop_oldest}"
-        why: "a full queue adds the time of all that is in it. `deadline_ms` flags messages that\n\
-              have waited too long, and `lifespan_ms` drops them."
+        why: "a message in a full queue waits until all messages before it are read.\n\
+              `deadline_ms` flags messages that have waited too long, and `lifespan_ms` drops\n\
+              them."
     },
     entry! {
         LargePayloadCopy,
@@ -103,6 +105,7 @@ pub(super) const PAGES: &[Page] = &[
       - "  - {id: e, kind: immediate, from: camera.out, to: sink.in, policy: {copy_policy: copy}}"
       + "  - {id: e, kind: immediate, from: camera.out, to: sink.in, \
          policy: {copy_policy: shared_view}}"
-        why: "a view is as cheap for a frame as for a number: readers share what nobody changes."
+        why: "a shared view costs the same for a frame as for a number: readers share a buffer\n\
+              that nobody changes."
     },
 ];

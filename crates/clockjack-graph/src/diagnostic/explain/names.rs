@@ -1,11 +1,12 @@
-//! Pages about names: what an edge, a component or an instance refers to must be there, once.
+//! Pages about names: whatever an edge, a component or an instance refers to must exist exactly
+//! once.
 
 use super::{Page, entry};
 
 pub(super) const PAGES: &[Page] = &[
     entry! {
         UnknownTemplate,
-        means: "An instance of a template that does not exist.",
+        means: "An instance refers to a template that does not exist.",
         "templates:"
         "  - id: meter"
         "    parameters: []"
@@ -14,11 +15,11 @@ pub(super) const PAGES: &[Page] = &[
         "template_instances:"
       - "  - {id: left, template: metre}"
       + "  - {id: left, template: meter}"
-        why: "a template is looked for in the same file only; there are no includes."
+        why: "templates are found only in the same file; there are no includes."
     },
     entry! {
         InvalidTemplateParameter,
-        means: "A parameter of a template that is not given, not declared or not used rightly.",
+        means: "A template parameter is missing, undeclared or misused.",
         "templates:"
         "  - id: meter"
         "    parameters: [lane]"
@@ -27,8 +28,8 @@ pub(super) const PAGES: &[Page] = &[
         "template_instances:"
       - "  - {id: left, template: meter, parameters: {}}"
       + "  - {id: left, template: meter, parameters: {lane: main}}"
-        why: "every declared parameter is given, and no other: nothing is left to a default that\n\
-              the reader of the instance does not see."
+        why: "an instance sets every declared parameter and no others. There are no hidden\n\
+              defaults."
     },
     entry! {
         UnknownComponent,
@@ -39,9 +40,8 @@ pub(super) const PAGES: &[Page] = &[
         "edges:"
         "  - {id: e, kind: immediate, from: count.out, to: sink.in}"
       - "  - {id: f, kind: delay, from: count.out, to: snik.in}"
-        why: "what is sent there would be lost. In an endpoint the last dot separates the\n\
-              component from its port; a component of a subgraph has the subgraph's id before\n\
-              it."
+        why: "messages to it would be lost. In an endpoint, the last dot separates the component\n\
+              from its port. A component of a subgraph has the subgraph's id as a prefix."
     },
     entry! {
         UnknownPort,
@@ -52,7 +52,7 @@ pub(super) const PAGES: &[Page] = &[
         "edges:"
       - "  - {id: e, kind: immediate, from: count.outt, to: sink.in}"
       + "  - {id: e, kind: immediate, from: count.out, to: sink.in}"
-        why: "ports belong to the component's type; a file connects them and makes none."
+        why: "the component's type defines the ports; a file only connects them."
     },
     entry! {
         UnknownType,
@@ -60,35 +60,37 @@ pub(super) const PAGES: &[Page] = &[
         "components:"
       - "  - {id: count, type: countr, execution: {lane: main}}"
       + "  - {id: count, type: counter, execution: {lane: main}}"
-        why: "types are code. A program registers its own beside the built-in ones and gets the\n\
-              whole command with them; `clockjack doctor` lists those of this one."
+        why: "types are code. A program registers its own types next to the built-in ones and\n\
+              gets the whole command with them; `clockjack doctor` lists the types of this\n\
+              command."
     },
     entry! {
         DuplicateId,
-        means: "An id is given twice.",
+        means: "An id is used twice.",
         "components:"
         "  - {id: count, type: counter, execution: {lane: main}}"
       - "  - {id: count, type: counter, execution: {lane: main}}"
       + "  - {id: count_2, type: counter, execution: {lane: main}}"
-        why: "edges, metrics and traces name things by their ids, also after subgraphs and\n\
+        why: "edges, metrics and traces refer to things by their ids, also after subgraphs and\n\
               templates are flattened."
     },
     entry! {
         InvalidConfig,
-        means: "A setting that the component does not take.",
+        means: "A setting is unknown to the component, or its value is not allowed.",
         "components:"
       - "  - {id: count, type: counter, execution: {lane: main}, config: {no_such_setting: 1}}"
       + "  - {id: count, type: counter, execution: {lane: main}}"
         why: "a component declares its settings with type, range and choices, so that a wrong\n\
-              one is found before anything runs."
+              setting is found before the graph runs."
     },
     entry! {
         DependencyCycle,
-        means: "`depends_on` goes round.",
+        means: "`depends_on` has a cycle.",
         "components:"
         "  - {id: a, type: counter, execution: {lane: main}, depends_on: [b]}"
       - "  - {id: b, type: counter, execution: {lane: main}, depends_on: [a]}"
       + "  - {id: b, type: counter, execution: {lane: main}}"
-        why: "it says who is started first. It orders nothing else: data may well flow round."
+        why: "`depends_on` decides which component is started first. It does not order anything\n\
+              else: data may well flow in a cycle."
     },
 ];

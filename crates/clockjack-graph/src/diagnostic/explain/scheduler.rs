@@ -1,4 +1,4 @@
-//! Pages about lanes and about how components are called.
+//! Pages about lanes and about how components are executed.
 
 use super::{Page, entry};
 
@@ -9,11 +9,11 @@ pub(super) const PAGES: &[Page] = &[
         "components:"
       - "  - {id: count, type: counter, execution: {lane: mian}}"
       + "  - {id: count, type: counter, execution: {lane: main}}"
-        why: "there is no default lane: how a component is called is always written down."
+        why: "there is no default lane: a file always states how each component is executed."
     },
     entry! {
         ImmediateEdgeCrossesDomains,
-        means: "An immediate edge between lanes that keep their own time.",
+        means: "An immediate edge connects lanes with different epoch domains.",
         "lanes:"
         "  main: {type: event_loop}"
         "  fast: {type: fixed_rate, period_ms: 1, wall_clock_enabled: true}"
@@ -23,12 +23,13 @@ pub(super) const PAGES: &[Page] = &[
         "edges:"
       - "  - {id: e, kind: immediate, from: count.out, to: copy.in}"
       + "  - {id: e, kind: state, from: count.out, to: copy.in}"
-        why: "an immediate value is seen in the same epoch, and a wall-clock lane has epochs of\n\
-              its own. The other kinds are seen at the reader's next epoch."
+        why: "an immediate value is visible in the same epoch, but a wall-clock lane has epochs\n\
+              of its own. Values of the other edge kinds become visible in the reader's next\n\
+              epoch."
     },
     entry! {
         UnsupportedLaneType,
-        means: "A lane of a type that does not exist.",
+        means: "A lane has an unknown type.",
         "lanes:"
       - "  main: {type: thread_pol}"
       + "  main: {type: thread_pool}"
@@ -41,44 +42,44 @@ pub(super) const PAGES: &[Page] = &[
         "lanes:"
       - "  main: {type: fixed_rate, wall_clock_enabled: true}"
       + "  main: {type: fixed_rate, wall_clock_enabled: true, period_ms: 10}"
-        why: "ticks by the clock need to know how far they are apart: `period_ms` or `hz`."
+        why: "wall-clock ticks need a period: set `period_ms` or `hz`."
     },
     entry! {
         UnsupportedErrorPolicy,
-        means: "An error policy that does not exist, or that this component cannot have.",
+        means: "An error policy is unknown, or the component does not support it.",
         "components:"
       - "  - {id: count, type: counter, execution: {lane: main, on_error: ignore}}"
       + "  - {id: count, type: counter, execution: {lane: main, on_error: continue}}"
-        why: "the policies are fail_fast, continue, isolate and restart. Only a component that\n\
-              can be made anew can be restarted; all those of a file can."
+        why: "the policies are fail_fast, continue, isolate and restart. A component can be\n\
+              restarted only if it can be created again; every component of a file can."
     },
     entry! {
         NotReentrant,
-        means: "A component that is called as reentrant and cannot be.",
+        means: "A component is declared reentrant, but its type is not.",
         "lanes:"
         "  main: {type: thread_pool, max_threads: 4}"
         "components:"
       - "  - {id: count, type: counter, execution: {lane: main, reentrant: true}}"
       + "  - {id: count, type: counter, execution: {lane: main}}"
-        why: "invocations that overlap share the component, so its type must be written for it.\n\
-              In code that is `ExecuteShared`, whose `execute` takes `&self`."
+        why: "overlapping invocations share the component, so its type must support that. In\n\
+              code such a type implements `ExecuteShared`, whose `execute` takes `&self`."
     },
     entry! {
         AdvisoryLaneFieldIgnored,
-        means: "A field of a lane is read, and has no effect.",
+        means: "A field of a lane is accepted, but has no effect.",
         "lanes:"
       - "  main: {type: event_loop, priority: 5}"
       + "  main: {type: event_loop}"
-        why: "nothing looks as if it worked merely because it can be written. `plan` lists what\n\
-              each lane does with its fields."
+        why: "a field without effect must not look as if it worked. `plan` lists what each lane\n\
+              does with its fields."
     },
     entry! {
         AdvisoryExecutionFieldIgnored,
-        means: "A field of a component's execution is read, and has no effect.",
+        means: "A field of a component's execution is accepted, but has no effect.",
         "components:"
       - "  - {id: count, type: counter, execution: {lane: main, burst: 4}}"
       + "  - {id: count, type: counter, execution: {lane: main}}"
-        why: "nothing looks as if it worked merely because it can be written. A burst, for one,\n\
-              counts on blocking edges only."
+        why: "a field without effect must not look as if it worked. For example, `burst` applies\n\
+              only to blocking edges."
     },
 ];

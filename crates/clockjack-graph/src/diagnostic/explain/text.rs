@@ -6,107 +6,107 @@ pub(super) const PAGES: &[Page] = &[
     entry! {
         InvalidEncoding,
         means: "The file is not UTF-8.",
-        why: "ids are compared byte by byte and shown to people: in another encoding they would\n\
-              be neither equal nor legible. Save the file as UTF-8 without a byte order mark."
+        why: "ids are compared byte by byte and shown to people. In another encoding they would\n\
+              be neither comparable nor readable. Save the file as UTF-8 without a byte order\n\
+              mark."
     },
     entry! {
         InvalidYaml,
-        means: "The file is not YAML, or it uses what is not allowed here: anchors, aliases, tags, \
-                documents.",
+        means: "The file is not valid YAML, or uses anchors, aliases, tags or several documents.",
         "lanes:"
       - "  main: &shared {type: event_loop}"
       - "  other: *shared"
       + "  main: {type: event_loop}"
       + "  other: {type: event_loop}"
-        why: "an alias lets a short file become a huge graph, and hides where a value stands.\n\
-              Templates do the same job with bounds and with places that can be shown."
+        why: "with aliases, a short file can become a huge graph, and the origin of a value is\n\
+              hard to see. Templates do the same job with bounds and with exact source\n\
+              locations."
     },
     entry! {
         LimitExceeded,
-        means: "There is more of something than the limits allow.",
+        means: "A limit is exceeded.",
         "graph:"
         "  name: example"
         "  kind: internal_test"
         "  config:"
       - "    a: {b: {c: {d: {e: {f: {g: {h: {i: {j: 1}}}}}}}}}"
       + "    a: {b: {c: 1}}"
-        why: "a file may come from anywhere: what it can cost is bounded before it is read.\n\
-              Every limit can be raised by its option, such as --max-components."
+        why: "a file may come from an untrusted source, so its cost is bounded before it is\n\
+              read. Every limit has an option that raises it, such as --max-components."
     },
     entry! {
         UnsupportedSchemaVersion,
         means: "`schema_version` is not 1.",
       - "schema_version: 2"
       + "schema_version: 1"
-        why: "a file of another version may mean something else by the same words."
+        why: "a file of another version may use the same fields with another meaning."
     },
     entry! {
         UnknownField,
-        means: "A field that does not exist at this place.",
+        means: "A field does not exist here.",
         "lanes:"
       - "  main: {type: fixed_rate, periodms: 10}"
       + "  main: {type: fixed_rate, period_ms: 10}"
-        why: "a misspelt field that is passed over is a setting that silently does nothing."
+        why: "if misspelt fields were ignored, a setting could silently have no effect."
     },
     entry! {
         MissingField,
-        means: "A field that must be there is not.",
+        means: "A required field is missing.",
         "components:"
       - "  - {id: count, type: counter}"
       + "  - {id: count, type: counter, execution: {lane: main}}"
-        why: "where no value is right for most graphs there is no default, and nothing is\n\
-              guessed."
+        why: "a field has no default if no value suits most graphs, and nothing is guessed."
     },
     entry! {
         DuplicateKey,
-        means: "A key stands twice in one map.",
+        means: "A key occurs twice in one map.",
         "lanes:"
         "  main: {type: event_loop}"
       - "  main: {type: thread_pool}"
       + "  pool: {type: thread_pool}"
-        why: "one of the two values would be lost, and readers of YAML do not agree which."
+        why: "one of the two values would be lost, and YAML parsers disagree about which one."
     },
     entry! {
         WrongType,
-        means: "A value of another type is needed.",
+        means: "A value has the wrong type.",
         "lanes:"
       - "  main: {type: fixed_rate, period_ms: fast}"
       + "  main: {type: fixed_rate, period_ms: 10}"
-        why: "values are not converted: `10` and `\"10\"` differ, so that a file means one\n\
-              thing."
+        why: "values are not converted: `10` and `\"10\"` differ, so that a file has exactly one\n\
+              meaning."
     },
     entry! {
         InvalidValue,
-        means: "A value that the field cannot have.",
+        means: "A value is not allowed for its field.",
         "lanes:"
       - "  main: {type: fixed_rate, period_ms: 10, overrun_policy: drop_tik}"
       + "  main: {type: fixed_rate, period_ms: 10, overrun_policy: drop_tick}"
-        why: "the values of such a field are a closed set; the report lists them."
+        why: "the field has a fixed set of values, which the report lists."
     },
     entry! {
         InvalidIdentifier,
-        means: "An id or an endpoint that cannot be one.",
+        means: "An id or an endpoint is malformed.",
         "components:"
       - "  - {id: \"my counter\", type: counter, execution: {lane: main}}"
       + "  - {id: my_counter, type: counter, execution: {lane: main}}"
-        why: "ids stand in endpoints, metrics and traces: letters, digits and `_ . : -` pass\n\
-              through all of them unchanged."
+        why: "ids occur in endpoints, metrics and traces. Letters, digits and `_ . : -` are\n\
+              valid in all of them."
     },
     entry! {
         GraphValidationError,
-        means: "A fault that has no code of its own.",
-        why: "a fault is better told without a code than not at all. If you meet one, the\n\
-              message says all that is known."
+        means: "An error without a code of its own.",
+        why: "an error without a code is better than no error. The message contains everything\n\
+              that is known."
     },
     entry! {
         SubgraphHiddenCycle,
         means: "Reserved: it is never reported.",
-        why: "subgraphs are flattened before anything is checked, so that none can hide a cycle;\n\
-              the cycle is reported as `immediate_cycle_without_loop`."
+        why: "subgraphs are flattened before the graph is checked, so a subgraph cannot hide a\n\
+              cycle. The cycle is reported as `immediate_cycle_without_loop`."
     },
     entry! {
         DiagnosticNote,
-        means: "Reserved for notes that are neither faults nor advice.",
-        why: "programs that read reports can count on the name."
+        means: "Reserved for notes that are neither errors nor advice.",
+        why: "programs that read reports can rely on the name."
     },
 ];

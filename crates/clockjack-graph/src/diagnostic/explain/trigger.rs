@@ -1,18 +1,18 @@
-//! Pages about event sources and triggers: when a component is called.
+//! Pages about event sources and triggers: when a component is executed.
 
 use super::{Page, entry};
 
 pub(super) const PAGES: &[Page] = &[
     entry! {
         InvalidEventSource,
-        means: "An event source that cannot be.",
+        means: "An event source is invalid.",
         "components:"
         "  - id: count"
         "    type: counter"
       - "    event_sources: [{type: timer}]"
       + "    event_sources: [{type: timer, period_ms: 10}]"
         "    execution: {lane: main}"
-        why: "a timer needs a period, a message source an input; and one component is driven\n\
+        why: "a timer needs a period, and a message source needs an input. A component is driven\n\
               either by time or by messages, so that its invocations have one order."
     },
     entry! {
@@ -28,12 +28,12 @@ pub(super) const PAGES: &[Page] = &[
         "    execution: {lane: main}"
         "edges:"
         "  - {id: e, kind: immediate, from: count.out, to: copy.in}"
-        why: "a batch ends by `batch_size` or by `batch_window_ms`, a rate limit has its\n\
-              `min_interval_ms`: without them the trigger says nothing."
+        why: "a batch ends by `batch_size` or `batch_window_ms`, and a rate limit needs\n\
+              `min_interval_ms`: without them the trigger is undefined."
     },
     entry! {
         TriggerMissingInput,
-        means: "A trigger looks at an input that no edge ends at.",
+        means: "A trigger waits for an input at which no edge ends.",
         "components:"
         "  - {id: count, type: counter, execution: {lane: main}}"
         "  - id: pilot"
@@ -44,11 +44,12 @@ pub(super) const PAGES: &[Page] = &[
         "edges:"
         "  - {id: e, kind: immediate, from: count.out, to: pilot.in}"
       + "  - {id: f, kind: immediate, from: count.out, to: pilot.target}"
-        why: "nothing ever comes there, so the trigger waits for nothing or passes it over."
+        why: "no message ever arrives there, so the trigger would wait forever or ignore the\n\
+              input."
     },
     entry! {
         IncompatibleTriggerEdgeMode,
-        means: "A trigger looks at an input whose channel cannot make it ready.",
+        means: "A trigger waits for an input whose channel cannot make the trigger ready.",
         "components:"
         "  - {id: count, type: counter, execution: {lane: main}}"
         "  - id: copy"
@@ -59,11 +60,11 @@ pub(super) const PAGES: &[Page] = &[
         "edges:"
       - "  - {id: e, kind: immediate, from: count.out, to: copy.in}"
       + "  - {id: e, kind: async, from: count.out, to: copy.in}"
-        why: "tasks end at some later time, and only an async edge carries what they give."
+        why: "a task completes at some later time, and only an async edge carries its result."
     },
     entry! {
         TriggerNeverReady,
-        means: "Nothing can make the trigger ready.",
+        means: "No event can make the trigger ready.",
         "components:"
         "  - {id: count, type: counter, execution: {lane: main}}"
         "  - id: copy"
@@ -73,6 +74,6 @@ pub(super) const PAGES: &[Page] = &[
         "    execution: {lane: main}"
         "edges:"
         "  - {id: e, kind: immediate, from: count.out, to: copy.in}"
-        why: "a trigger decides about events, and the component has no source of that kind."
+        why: "the trigger waits for events of a kind for which the component has no source."
     },
 ];

@@ -1,18 +1,16 @@
-//! Lines of a text: from a byte to its line and column, and the lines around a place. It never
-//! panics, whatever span it is given: one that points beyond the text points at its end.
-
-use alloc::vec::Vec;
+//! The lines of a text: maps byte offsets to lines and columns. No span makes it panic: a span
+//! beyond the end of the text is moved to its end.
 
 use crate::describe::Span;
 
-/// A place for people: both count from one, the column in characters.
+/// A position for people: line and column count from one, and the column counts characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct LineColumn {
     pub(crate) line: usize,
     pub(crate) column: usize,
 }
 
-/// A text with its line starts, so that many places are found quickly.
+/// A text with the offsets of its lines, so that many positions are found quickly.
 #[derive(Debug)]
 pub(crate) struct Lines<'a> {
     text: &'a str,
@@ -27,23 +25,23 @@ impl<'a> Lines<'a> {
         Self { text, starts }
     }
 
-    /// The bytes of a span, moved to whole characters within the text.
+    /// The byte range of a span, moved to character boundaries within the text.
     pub(crate) fn range(&self, span: Span) -> (usize, usize) {
         let whole = |at: u32| self.text.floor_char_boundary((at as usize).min(self.text.len()));
         let (start, end) = (whole(span.start), whole(span.end));
         (start, end.max(start))
     }
 
-    /// Where a byte stands.
-    pub(crate) fn place(&self, byte: usize) -> Place {
+    /// The line and column of a byte offset.
+    pub(crate) fn line_column(&self, byte: usize) -> LineColumn {
         let byte = self.text.floor_char_boundary(byte.min(self.text.len()));
         let line = self.line_of(byte);
         let column = self.text[self.starts[line]..byte].chars().count() + 1;
-        Place { line: line + 1, column }
+        LineColumn { line: line + 1, column }
     }
 
-    /// Whole lines around these bytes, with so many more on both sides: where they begin and end,
-    /// and the number of the first.
+    /// The whole lines that contain these bytes, plus `more` lines on both sides: their byte range
+    /// and the number of the first line.
     pub(crate) fn around(&self, start: usize, end: usize, more: usize) -> (usize, usize, usize) {
         let first = self.line_of(start).saturating_sub(more);
         let last = self.line_of(end) + more;
@@ -51,7 +49,7 @@ impl<'a> Lines<'a> {
         (self.starts[first], end, first + 1)
     }
 
-    /// The index of the line that a byte is in.
+    /// The index of the line that contains a byte offset.
     pub(crate) fn line_of(&self, byte: usize) -> usize {
         self.starts.partition_point(|start| *start <= byte).saturating_sub(1)
     }
@@ -64,12 +62,16 @@ mod tests {
     #[test]
     fn columns_count_characters_and_lines_count_from_one() {
         let lines = Lines::new("a\nöx: b\n");
-        assert_eq!(lines.place(0), Place { line: 1, column: 1 });
-        assert_eq!(lines.place(2), Place { line: 2, column: 1 });
-        assert_eq!(lines.place(4), Place { line: 2, column: 2 }, "behind a letter of two bytes");
-        assert_eq!(lines.place(3), Place { line: 2, column: 1 }, "inside of it");
-        assert_eq!(lines.place(1_000), Place { line: 3, column: 1 }, "beyond the end");
-        assert_eq!(Lines::new("").place(0), Place { line: 1, column: 1 });
+        assert_eq!(lines.line_column(0), LineColumn { line: 1, column: 1 });
+        assert_eq!(lines.line_column(2), LineColumn { line: 2, column: 1 });
+        assert_eq!(
+            lines.line_column(4),
+            LineColumn { line: 2, column: 2 },
+            "behind a letter of two bytes"
+        );
+        assert_eq!(lines.line_column(3), LineColumn { line: 2, column: 1 }, "inside of it");
+        assert_eq!(lines.line_column(1_000), LineColumn { line: 3, column: 1 }, "beyond the end");
+        assert_eq!(Lines::new("").line_column(0), LineColumn { line: 1, column: 1 });
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! What people read: whole reports as they are printed.
+//! Whole reports as they are printed.
 
-use alloc::string::ToString as _;
-use alloc::sync::Arc;
-use alloc::vec;
+use std::sync::Arc;
 
 use super::*;
-use crate::describe::{Source, Span};
-use crate::diagnostic::Code;
+use crate::{
+    describe::{Source, Span},
+    diagnostic::Code,
+};
 
 const TEXT: &str = "\
 schema_version: 1
@@ -21,7 +21,7 @@ edges:
     to: snik.in
 ";
 
-/// The first place where this stands in the text.
+/// The first occurrence in the text.
 fn span_of(token: &str) -> Span {
     let start = TEXT.find(token).expect("it is there");
     let at = |byte: usize| u32::try_from(byte).expect("a short text");
@@ -40,7 +40,7 @@ fn report() -> Diagnostics {
     );
     let missing = missing
         .at(span_of("snik.in"))
-        .and_at(span_of("sink"), "a component with a similar name")
+        .related_at(span_of("sink"), "a component with a similar name")
         .help("did you mean `sink`?")
         .fix(span_of("snik.in"), "sink.in");
     let ignored = Diagnostic::new(
@@ -83,7 +83,7 @@ fn what_a_file_says_commands_no_terminal() {
     let evil = "\x1b[2Jx\u{7}\r";
     let one = Diagnostic::new(Code::InvalidIdentifier, evil, evil.to_string())
         .at(Span { start: 0, end: 4 })
-        .and_at(Span { start: 4, end: 5 }, evil)
+        .related_at(Span { start: 4, end: 5 }, evil)
         .help(evil)
         .fix(Span { start: 0, end: 4 }, evil);
     let source = Some(Arc::new(Source { name: evil.into(), text: evil.into() }));
@@ -99,10 +99,10 @@ fn spans_that_make_no_sense_and_long_lines_are_survived() {
         for (start, end) in [(0, 0), (0, 1), (1, 1), (3, 2), (1, 2), (9, u32::MAX)] {
             let span = Span { start, end };
             let one = Diagnostic::new(Code::InvalidYaml, "", "what").at(span).fix(span, "y");
-            let one = one.and_at(span, "here");
+            let one = one.related_at(span, "here");
             let report = Diagnostics { source: source(text), list: vec![one] };
-            let shown = report.to_text();
-            assert!(shown.contains("cell.yaml") && shown.len() < 2_000, "{shown}");
+            let escaped = report.to_text();
+            assert!(escaped.contains("cell.yaml") && escaped.len() < 2_000, "{escaped}");
             assert!(report.to_json().is_object() && report.to_sarif().is_object());
         }
     }
@@ -123,7 +123,7 @@ fn a_thousand_findings_take_one_pass_over_the_text_each_line() {
     let at = |n: u32| Span { start: n * 50, end: n * 50 + 1 };
     let one = |n| Diagnostic::new(Code::UnknownField, "a", "`a` is not known").at(at(n));
     let report = Diagnostics { source: source(&text), list: (0..1_000).map(one).collect() };
-    let shown = report.to_text();
-    assert!(shown.contains("--> cell.yaml:9991:1"), "the place is that of the whole text");
-    assert!(shown.ends_with("1000 errors in cell.yaml\n"));
+    let escaped = report.to_text();
+    assert!(escaped.contains("--> cell.yaml:9991:1"), "the position refers to the whole text");
+    assert!(escaped.ends_with("1000 errors in cell.yaml\n"));
 }

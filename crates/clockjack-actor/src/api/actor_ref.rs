@@ -1,0 +1,555 @@
+//! [`ActorRef`]: a reference to an actor in one machine word, typed by the messages of the actor.
+//!
+//! ```text
+//!   63 ........................ 1   0
+//!  [ address of the cell          | 0 ]   the actor itself
+//!  [ address of a mapped block    | 1 ]   an actor behind a function: see `map`
+//! ```
+//!
+//! A cell begins with its header, and the offset of the typed part follows from `M` alone. So a
+//! push needs no table of functions; only a mapped ref has one.
+#![expect(unsafe_code, reason = "packs two kinds of pointers into one word")]
+
+use alloc::boxed::Box;
+use core::{any::Any, fmt, hash, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull};
+
+use clockjack_exec::{Pid, SendError, custom_task::CustomTaskRef};
+use clockjack_sync::{
+    mutant,
+    primitive::atomic::{
+        AtomicUsize,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+};
+
+use crate::{
+    ActorPath, SystemMessage,
+    cell::{
+        envelope::Envelope,
+        header::{ActorHeader, AnyActor, SYSTEM_QUEUE, SystemSend as _},
+        shared::{Accepted, ActorShared},
+    },
+    events::DeadLetterReason,
+    mailbox::{control::Control, system_queue::InternalMessage},
+    send::{DeferredMessage, Enqueued, MappedMessage, WaitingMessage},
+};
+
+const MAPPED: usize = 1;
+
+/// A reference to an actor that receives messages of type `M`. Dropping a reference does not stop
+/// the actor.
+///
+/// `Send` and `Sync` if and only if `M` is `Send`.
+pub struct ActorRef<M> {
+    raw: NonNull<()>,
+    _message: PhantomData<fn(M)>,
+}
+
+const _: () = assert!(size_of::<Option<ActorRef<u8>>>() == size_of::<usize>(), "one word");
+
+// SAFETY: a message that is sent through the reference moves to the thread that runs the actor, so
+// `M: Send` is required. The rest is a reference-counted pointer to data that is made for sharing.
+unsafe impl<M: Send> Send for ActorRef<M> {}
+// SAFETY: as above.
+unsafe impl<M: Send> Sync for ActorRef<M> {}
+
+/// What the pointer of a ref refers to.
+enum Target<'r, M> {
+    Cell(&'r ManuallyDrop<CustomTaskRef<ActorShared<M>>>),
+    Mapped(&'r MappedHeader<M>),
+}
+
+/// The kind of message; control messages overtake user messages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MessageKind {
+    User,
+    Control,
+}
+
+/// The header of every mapped block for messages of type `N`, with its function table.
+#[repr(C)]
+struct MappedHeader<N> {
+    count: AtomicUsize,
+    push: PushFn<N>,
+    wait_for_room: WaitForRoomFn<N>,
+    any: unsafe fn(&MappedHeader<N>) -> &AnyActor,
+    len: unsafe fn(&MappedHeader<N>) -> usize,
+    free: unsafe fn(NonNull<MappedHeader<N>>),
+}
+
+type PushFn<N> = unsafe fn(
+    &MappedHeader<N>,
+    MessageKind,
+    &mut dyn FnMut() -> Envelope<N>,
+) -> Result<(), Refusal>;
+
+type WaitForRoomFn<N> =
+    unsafe fn(&MappedHeader<N>, Box<dyn DeferredMessage<N>>, bool, &mut dyn Any) -> Enqueued;
+
+#[repr(C)]
+struct Mapped<N, M> {
+    header: MappedHeader<N>,
+    inner: ActorRef<M>,
+    f: fn(N) -> M,
+}
+
+/// Why a message was refused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Full,
+    Stopped,
+    /// The mailbox was full, and its overflow rule stops the actor.
+    Overflowed,
+}
+
+impl Refusal {
+    fn with<M>(self, msg: M) -> SendError<M> {
+        match self {
+            Self::Full => SendError::full(msg),
+            Self::Stopped | Self::Overflowed => SendError::stopped(msg),
+        }
+    }
+}
+
+impl<M: 'static> ActorRef<M> {
+    pub(crate) fn from_cell(cell: CustomTaskRef<ActorShared<M>>) -> Self {
+        Self { raw: cell.into_raw(), _message: PhantomData }
+    }
+
+    #[inline]
+    fn target(&self) -> Target<'_, M> {
+        if self.raw.as_ptr().addr() & MAPPED == 0 {
+            // SAFETY: a `CustomTaskRef` consists of one pointer and zero-sized markers, so a borrow of
+            // the pointer is a valid borrow of a `CustomTaskRef`.
+            Target::Cell(unsafe { &*(&raw const self.raw).cast() })
+        } else {
+            let block = self.raw.as_ptr().map_addr(|addr| addr & !MAPPED);
+            // SAFETY: the tag bit says that the pointer refers to a mapped block, and this ref
+            // keeps the block alive.
+            Target::Mapped(unsafe { &*block.cast::<MappedHeader<M>>() })
+        }
+    }
+
+    /// The untyped handle of the actor.
+    pub(crate) fn any(&self) -> &AnyActor {
+        match self.target() {
+            // SAFETY: the front begins with its core, at the same alignment.
+            Target::Cell(cell) => unsafe { &*core::ptr::from_ref(cell).cast::<AnyActor>() },
+            // SAFETY: the function comes from the table of this block.
+            Target::Mapped(block) => unsafe { (block.any)(block) },
+        }
+    }
+
+    /// Sends a message. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// Returns the message to the caller if the mailbox is full and its [overflow
+    /// rule](crate::Overflow) refuses the message, or if the actor has stopped.
+    #[inline]
+    pub fn tell(&self, msg: M) -> Result<(), SendError<M>> {
+        match self.target() {
+            Target::Cell(cell) => {
+                match cell.push(msg) {
+                    Ok(Accepted::NoWake) => Ok(()),
+                    Ok(Accepted::MustWake) => {
+                        // SAFETY: the push has ended the idle state of the cell, so this thread has
+                        // to queue the cell.
+                        unsafe { cell.schedule() };
+                        Ok(())
+                    }
+                    Err(refused) => {
+                        wake_on_overflow(cell);
+                        Err(refused)
+                    }
+                }
+            }
+            Target::Mapped(block) => Self::tell_mapped(block, MessageKind::User, msg),
+        }
+    }
+
+    /// Sends a message that overtakes all messages sent by [`tell`](Self::tell). The message needs
+    /// no room in the mailbox.
+    ///
+    /// # Errors
+    ///
+    /// Returns the message to the caller if the actor has stopped.
+    pub fn tell_control(&self, msg: M) -> Result<(), SendError<M>> {
+        match self.target() {
+            Target::Cell(cell) => Self::push_control(cell, Envelope::new(msg)),
+            Target::Mapped(block) => Self::tell_mapped(block, MessageKind::Control, msg),
+        }
+    }
+
+    fn push_control(
+        cell: &CustomTaskRef<ActorShared<M>>,
+        envelope: Envelope<M>,
+    ) -> Result<(), SendError<M>> {
+        let item = Control::Message(envelope);
+        // SAFETY: the queue belongs to an actor with this message type.
+        match unsafe { cell.header.system_queue.push_control(item) } {
+            Ok(()) => {
+                cell.header.set_flags(SYSTEM_QUEUE);
+                cell.wake();
+                Ok(())
+            }
+            Err(Control::Message(envelope)) => Err(SendError::stopped(envelope.msg)),
+            Err(_) => unreachable!("a refused message is returned"),
+        }
+    }
+
+    #[cold]
+    fn tell_mapped(block: &MappedHeader<M>, kind: MessageKind, msg: M) -> Result<(), SendError<M>> {
+        let mut msg = Some(msg);
+        let mut make = || Envelope::new(msg.take().expect("called once"));
+        // SAFETY: the function comes from the table of this block.
+        let pushed = unsafe { (block.push)(block, kind, &mut make) };
+        match (pushed, msg) {
+            (Ok(()), _) => Ok(()),
+            (Err(refusal), Some(msg)) => Err(refusal.with(msg)),
+            (Err(_), None) => unreachable!("a message is constructed only if there is room"),
+        }
+    }
+
+    /// Pushes a message that `make` constructs as soon as there is room for it.
+    fn push_lazy(
+        &self,
+        kind: MessageKind,
+        make: &mut dyn FnMut() -> Envelope<M>,
+    ) -> Result<(), Refusal> {
+        match self.target() {
+            Target::Mapped(block) => {
+                // SAFETY: the function comes from the table of this block.
+                unsafe { (block.push)(block, kind, make) }
+            }
+            Target::Cell(cell) => cell.push_lazy(cell, kind, make),
+        }
+    }
+
+    /// Sends a system message, which overtakes all other messages. For hosts.
+    ///
+    /// # Errors
+    ///
+    /// Returns the message to the caller if the actor has stopped.
+    #[expect(clippy::result_large_err, reason = "for hosts; a refused message is returned")]
+    pub fn try_send_system(&self, msg: SystemMessage) -> Result<(), SendError<SystemMessage>> {
+        match self.any().send_internal(InternalMessage::System(Box::new(msg))) {
+            Ok(()) => Ok(()),
+            Err(InternalMessage::System(msg)) => Err(SendError::stopped(*msg)),
+            Err(_) => unreachable!("a refused message is returned"),
+        }
+    }
+
+    /// Wraps a message that has to wait for room.
+    pub(crate) fn waiting_message(&self, msg: M) -> WaitingMessage<M> {
+        match self.target() {
+            Target::Cell(_) => WaitingMessage::Ready(msg),
+            Target::Mapped(_) => WaitingMessage::Mapped(WaitingMessage::deferred(msg)),
+        }
+    }
+
+    /// Queues a message until the mailbox has room. If that is refused, the original message is
+    /// stored in `back`, which has to be an `Option` of the message's type.
+    pub(crate) fn wait_for_room(
+        &self,
+        message: WaitingMessage<M>,
+        is_request: bool,
+        back: &mut dyn Any,
+    ) -> Enqueued {
+        match self.target() {
+            Target::Cell(cell) => {
+                let waiters = cell.waiters_or_new();
+                // SAFETY: called only after a claim has ended the idle state of the cell.
+                let queue = || unsafe { cell.schedule() };
+                waiters.wait_for_room(message, is_request, back, &|| cell.wake(), &queue)
+            }
+            // SAFETY: the function comes from the table of this block.
+            Target::Mapped(block) => unsafe {
+                (block.wait_for_room)(block, message.boxed(), is_request, back)
+            },
+        }
+    }
+
+    /// Sends a message with its metadata, by the rules of the mailbox. `make` is called only if
+    /// there is room.
+    pub(crate) fn push_with(&self, make: &mut dyn FnMut() -> Envelope<M>) -> Result<(), Refusal> {
+        self.push_lazy(MessageKind::User, make)
+    }
+
+    /// Sends a message. If the message is refused, it becomes a dead letter.
+    pub fn tell_or_dead_letter(&self, msg: M) {
+        if let Err(refused) = self.tell(msg) {
+            let reason = if refused.is_full() {
+                DeadLetterReason::MailboxFull
+            } else {
+                DeadLetterReason::Stopped
+            };
+            let header: &ActorHeader = self.any();
+            header.system().dead_letter::<M>(&header.path, reason);
+        }
+    }
+
+    /// A reference to the same actor for messages of another type. `f` converts each message into
+    /// one of the actor's messages. It runs on the thread of the sender, after room for the message
+    /// has been reserved; a refused message is returned unconverted, and the order of messages is
+    /// kept.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use clockjack_actor::ActorRef;
+    /// enum Msg {
+    ///     Tick,
+    ///     Line(String),
+    /// }
+    ///
+    /// fn lines(actor: &ActorRef<Msg>) -> (ActorRef<String>, ActorRef<()>) {
+    ///     (actor.map(Msg::Line), actor.map(|()| Msg::Tick))
+    /// }
+    /// ```
+    ///
+    /// The messages of the actor must be `Send`: the new reference may move to another thread if
+    /// `N` is `Send`, and makes an `M` there.
+    #[must_use]
+    pub fn map<N: 'static>(&self, f: fn(N) -> M) -> ActorRef<N>
+    where
+        M: Send,
+    {
+        let header = Mapped::<N, M>::new_header();
+        let block = Box::into_raw(Box::new(Mapped { header, inner: self.clone(), f }));
+        let raw = block.cast::<()>().map_addr(|addr| addr | MAPPED);
+        // A box is not null.
+        let raw = NonNull::new(raw).expect("a box is not null");
+        ActorRef { raw, _message: PhantomData }
+    }
+
+    /// The process id of the actor. An actor that is later started at the same path has a different
+    /// id.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        self.any().pid()
+    }
+
+    /// The path of the actor.
+    #[must_use]
+    pub fn path(&self) -> ActorPath {
+        self.any().path.clone()
+    }
+
+    /// The approximate number of messages in the mailbox.
+    pub(crate) fn mailbox_len(&self) -> usize {
+        match self.target() {
+            Target::Cell(cell) => cell.mail.len(),
+            // SAFETY: the function comes from the table of this block.
+            Target::Mapped(block) => unsafe { (block.len)(block) },
+        }
+    }
+
+    /// Whether the actor has stopped. Once true, it stays true.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.any().is_stopped()
+    }
+}
+
+impl<M: 'static> ActorShared<M> {
+    fn push_lazy(
+        &self,
+        cell: &CustomTaskRef<Self>,
+        kind: MessageKind,
+        make: &mut dyn FnMut() -> Envelope<M>,
+    ) -> Result<(), Refusal> {
+        if kind == MessageKind::Control {
+            // The control queue accepts every message until the actor has stopped. A message that
+            // loses the race against the stop becomes a dead letter.
+            if self.header.is_stopped() {
+                return Err(Refusal::Stopped);
+            }
+            if ActorRef::push_control(cell, make()).is_err() {
+                self.header.system().dead_letter::<M>(&self.header.path, DeadLetterReason::Stopped);
+            }
+            return Ok(());
+        }
+        match self.mail.claim() {
+            Ok(permit) => {
+                // The owner of the permit has to wake the actor, also if `make` panics.
+                let duty = permit.wakes().then(|| WakeOnDrop(cell));
+                let envelope = make();
+                let _ = permit.write(envelope);
+                drop(duty);
+                Ok(())
+            }
+            Err(refused) if refused.is_full() => self.push_lazy_full(cell, make),
+            Err(_) => Err(Refusal::Stopped),
+        }
+    }
+
+    #[cold]
+    fn push_lazy_full(
+        &self,
+        cell: &CustomTaskRef<Self>,
+        make: &mut dyn FnMut() -> Envelope<M>,
+    ) -> Result<(), Refusal> {
+        match self.header.overflow {
+            crate::Overflow::Fail => return Err(Refusal::Full),
+            crate::Overflow::StopActor if !mutant!("actor-overflow-takes-mapped") => {
+                self.overflow();
+                wake_on_overflow(cell);
+                return Err(Refusal::Overflowed);
+            }
+            _ => {}
+        }
+        // `DropNewest` and `DropOldest` accept the message.
+        match self.push_envelope(make()) {
+            // SAFETY: the push has ended the idle state of the cell, so this thread has to queue
+            // the cell.
+            Ok(Accepted::MustWake) => unsafe { cell.schedule() },
+            Ok(Accepted::NoWake) => {}
+            Err(_) => {
+                wake_on_overflow(cell);
+                self.header.system().dead_letter::<M>(&self.header.path, DeadLetterReason::Stopped);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Called after a message was refused. If the overflow rule stops the actor, wakes the actor, also
+/// if it does not read its mailbox at present.
+#[cold]
+fn wake_on_overflow<M: 'static>(cell: &CustomTaskRef<ActorShared<M>>) {
+    if cell.header.overflow == crate::Overflow::StopActor {
+        cell.wake();
+    }
+}
+
+struct WakeOnDrop<'c, M: 'static>(&'c CustomTaskRef<ActorShared<M>>);
+
+impl<M> Drop for WakeOnDrop<'_, M> {
+    fn drop(&mut self) {
+        // SAFETY: the claim has ended the idle state of the cell, so this thread has to queue the
+        // cell.
+        unsafe { self.0.schedule() };
+    }
+}
+
+impl<N: 'static, M: 'static> Mapped<N, M> {
+    fn new_header() -> MappedHeader<N> {
+        MappedHeader {
+            count: AtomicUsize::new(1),
+            push: |header, kind, make| {
+                // SAFETY: the function is called with the block it belongs to, and the header is
+                // the block's first field.
+                let block = unsafe { &*core::ptr::from_ref(header).cast::<Self>() };
+                block.inner.push_lazy(kind, &mut || make().map(block.f))
+            },
+            wait_for_room: |header, from, is_request, back| {
+                // SAFETY: as above.
+                let block = unsafe { &*core::ptr::from_ref(header).cast::<Self>() };
+                let unsent = Box::new(MappedMessage { from, f: block.f });
+                block.inner.wait_for_room(WaitingMessage::Mapped(unsent), is_request, back)
+            },
+            any: |header| {
+                // SAFETY: as above.
+                unsafe { &*core::ptr::from_ref(header).cast::<Self>() }.inner.any()
+            },
+            len: |header| {
+                // SAFETY: as above.
+                unsafe { &*core::ptr::from_ref(header).cast::<Self>() }.inner.mailbox_len()
+            },
+            free: |header| {
+                // SAFETY: `map` boxed the block, and its last ref is being dropped.
+                drop(unsafe { Box::from_raw(header.cast::<Self>().as_ptr()) });
+            },
+        }
+    }
+}
+
+impl<M> ActorRef<M> {
+    /// The mapped block, if this ref points to one.
+    fn block(&self) -> Option<NonNull<MappedHeader<M>>> {
+        let addr = self.raw.as_ptr().addr();
+        (addr & MAPPED != 0).then(|| {
+            let block = self.raw.as_ptr().map_addr(|addr| addr & !MAPPED);
+            NonNull::new(block.cast()).expect("a box is not null")
+        })
+    }
+}
+
+/// Converts a typed reference into an untyped one.
+pub(crate) fn untyped<M: 'static>(cell: CustomTaskRef<ActorShared<M>>) -> AnyActor {
+    // SAFETY: the front begins with its core, at the same alignment.
+    unsafe { AnyActor::from_raw(cell.into_raw()) }
+}
+
+impl<M> Clone for ActorRef<M> {
+    #[inline]
+    fn clone(&self) -> Self {
+        match self.block() {
+            None => {
+                // SAFETY: the pointer is the address of a cell, of which this ref owns a reference.
+                let held = ManuallyDrop::new(unsafe { CustomTaskRef::<()>::from_raw(self.raw) });
+                // Increments the reference count for the new ref; neither handle is dropped here.
+                let _: ManuallyDrop<CustomTaskRef<()>> = ManuallyDrop::clone(&held);
+            }
+            Some(block) => {
+                // SAFETY: this ref keeps the block alive.
+                let count = unsafe { &block.as_ref().count };
+                // Relaxed: `self` keeps the block alive.
+                let before = count.fetch_add(1, Relaxed);
+                assert!(before <= isize::MAX.cast_unsigned(), "too many refs");
+            }
+        }
+        Self { raw: self.raw, _message: PhantomData }
+    }
+}
+
+impl<M> Drop for ActorRef<M> {
+    #[inline]
+    fn drop(&mut self) {
+        let Some(block) = self.block() else {
+            // SAFETY: the pointer is the address of a cell, and this ref's reference is released
+            // here. Only the reference count is touched, so the type of the typed part does not
+            // matter.
+            drop(unsafe { CustomTaskRef::<()>::from_raw(self.raw) });
+            return;
+        };
+        // SAFETY: this ref keeps the block alive until the decrement below.
+        let header = unsafe { block.as_ref() };
+        let free = header.free;
+        // Release: pairs with the Acquire load by the thread that drops the last ref.
+        if header.count.fetch_sub(1, Release) == 1 {
+            // Acquire: a load and not a fence, because ThreadSanitizer does not support fences.
+            header.count.load(Acquire);
+            // SAFETY: this was the last ref, and the function comes from the table of this block.
+            unsafe { free(block) };
+        }
+    }
+}
+
+impl<M: 'static> PartialEq for ActorRef<M> {
+    /// Whether both refer to the same actor, mapped or not.
+    fn eq(&self, other: &Self) -> bool {
+        self.any().ptr_eq(other.any())
+    }
+}
+
+impl<M: 'static> Eq for ActorRef<M> {}
+
+impl<M: 'static> hash::Hash for ActorRef<M> {
+    fn hash<H: hash::Hasher>(&self, state: &mut H) {
+        self.any().as_raw().hash(state);
+    }
+}
+
+impl<M: 'static> fmt::Debug for ActorRef<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ActorRef({} {})", *self.any().path, self.pid())
+    }
+}
+
+impl<M: 'static> fmt::Display for ActorRef<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&*self.any().path, f)
+    }
+}

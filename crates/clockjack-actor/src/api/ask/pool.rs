@@ -1,0 +1,71 @@
+//! The pool of unused reply slots of a system.
+//!
+//! A few free lists, each behind a small lock. A thread tries them in order and skips one that is
+//! locked; so a single thread always uses the first list, independent of addresses.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use clockjack_exec::Handle;
+use clockjack_sync::{
+    primitive::atomic::{AtomicU32, Ordering::Relaxed},
+    spin_lock::SpinLock,
+};
+
+use super::slot::{ReplySlot, SlotOwner};
+use crate::cell::header::AnyActor;
+
+const FREE_LISTS: usize = 4;
+/// How many slots a free list keeps; further ones are freed.
+const FREE_LIST_MAX: usize = 256;
+
+type AnySlot = Box<ReplySlot<AnyActor>>;
+
+/// See the [module](self).
+pub(crate) struct SlotPool {
+    free_lists: [SpinLock<Vec<AnySlot>>; FREE_LISTS],
+    made: AtomicU32,
+}
+
+impl SlotPool {
+    pub(crate) fn new() -> Self {
+        Self {
+            free_lists: core::array::from_fn(|_| SpinLock::new(Vec::new())),
+            made: AtomicU32::new(0),
+        }
+    }
+
+    /// A slot, with timers of this executor; none if one would have to be allocated, and that is
+    /// not allowed.
+    pub(super) fn take(&self, timers: &Handle, may_make: bool) -> Option<AnySlot> {
+        let found = self.free_lists.iter().find_map(|list| list.try_with(Vec::pop)?);
+        if found.is_some() || !may_make {
+            return found;
+        }
+        // Relaxed: a number for names.
+        Some(ReplySlot::new(self.made.fetch_add(1, Relaxed), timers.clone()))
+    }
+
+    fn put(&self, slot: AnySlot) {
+        let mut slot = Some(slot);
+        let put = |list: &mut Vec<AnySlot>| {
+            if list.len() < FREE_LIST_MAX {
+                list.extend(slot.take());
+            }
+            slot.is_none()
+        };
+        let mut put = put;
+        let is_put = self.free_lists.iter().any(|list| list.try_with(&mut put) == Some(true));
+        if !is_put {
+            drop(slot);
+        }
+    }
+}
+
+impl SlotOwner for AnyActor {
+    type Timers = Handle;
+
+    /// The asked actor belongs to the system that the slot belongs to.
+    fn reclaim(self, slot: Box<ReplySlot<Self>>) {
+        self.system().slots().put(slot);
+    }
+}

@@ -1,0 +1,276 @@
+//! Which of an actor's futures were woken: a wake flag per future, and a Treiber stack of the flags
+//! that are set.
+//!
+//! # Protocol
+//!
+//! Roles: *wakers*, on any thread, which own a reference to a wake flag; the *runner*, the thread
+//! that polls the actor.
+//!
+//! ```text
+//!   wake flag    state [ DONE | QUEUED ]   link
+//!   woken list   head ─► flag ─► flag ─► null       or CLOSED
+//! ```
+//!
+//! 1. A waker sets QUEUED by a read-modify-write, even if it is already set: so the poll that
+//!    follows sees everything that the waker did before. If no bit was set, this waker pushes the
+//!    flag, with a reference, onto the list by a compare-and-swap, and then notifies the owner.
+//! 2. The link of a flag is written by the waker that pushes it, and read by the runner when it
+//!    takes the list, both while QUEUED is set. So nobody else accesses it.
+//! 3. The runner takes the whole list by one swap. It clears QUEUED by a read-modify-write *before*
+//!    it polls the future: a waker that runs during the poll finds QUEUED clear and pushes the flag
+//!    again.
+//! 4. When the future is gone, the runner sets DONE. From then on a waker does nothing; a flag that
+//!    is still on the list is dropped when it is found.
+//! 5. A flag is reused for another future only if the runner owns the only reference to it.
+//! 6. When the actor stops, the runner swaps in CLOSED: a waker that comes later drops its
+//!    reference. Otherwise list and flag would keep each other alive forever.
+//!
+//! *Why no wake-up is lost*: the waker's read-modify-write that sets QUEUED and the runner's that
+//! clears it are totally ordered. If the waker's is first, the poll happens after it and sees what
+//! the waker did. If the runner's is first, the waker finds no bit set and pushes the flag, and the
+//! future is polled again. *Why no waker loops forever*: a waker repeats its compare-and-swap only
+//! if another flag was pushed in between.
+#![expect(unsafe_code, reason = "counts references to wake flags, and owns those on the list")]
+
+use alloc::boxed::Box;
+use core::{ops::Deref, ptr, ptr::NonNull};
+
+use clockjack_sync::{
+    Arc, mutant,
+    primitive::{
+        UnsafeCell,
+        atomic::{
+            AtomicPtr, AtomicU32, AtomicUsize,
+            Ordering::{AcqRel, Acquire, Relaxed, Release},
+        },
+    },
+};
+
+const QUEUED: u32 = 1;
+const DONE: u32 = 1 << 1;
+
+/// The owner of a list, which is notified when a flag was pushed.
+pub(crate) trait Notify {
+    /// The list is not empty.
+    fn notify(&self);
+}
+
+/// The flags of the futures that were woken; see the [module](self).
+pub(crate) struct WokenList<N> {
+    list: AtomicPtr<WakeFlag<N>>,
+    owner: N,
+}
+
+/// The target of a waker.
+pub(crate) struct WakeFlag<N> {
+    count: AtomicUsize,
+    state: AtomicU32,
+    /// Identifies the future: written by the runner while it owns the only reference.
+    label: AtomicU32,
+    link: UnsafeCell<*mut WakeFlag<N>>,
+    woken: Arc<WokenList<N>>,
+}
+
+/// A counted reference to a wake flag.
+pub(crate) struct WakeFlagRef<N>(NonNull<WakeFlag<N>>);
+
+// SAFETY: one thread at a time accesses the link (rule 2); all wakers access the owner (`Sync`),
+// and the last reference drops it (`Send`); the rest is atomic.
+unsafe impl<N: Send + Sync> Send for WakeFlagRef<N> {}
+// SAFETY: as above.
+unsafe impl<N: Send + Sync> Sync for WakeFlagRef<N> {}
+
+/// The head of a closed list. Never dereferenced.
+fn closed<N>() -> *mut WakeFlag<N> {
+    ptr::without_provenance_mut(usize::MAX)
+}
+
+impl<N> WokenList<N> {
+    pub(crate) fn new(owner: N) -> Self {
+        Self { list: AtomicPtr::new(ptr::null_mut()), owner }
+    }
+
+    /// Pushes a flag whose QUEUED bit the caller has set; false if the list is closed.
+    fn push(&self, flag: WakeFlagRef<N>) -> bool {
+        let raw = flag.0.as_ptr();
+        // Relaxed: the compare-and-swap decides.
+        let mut seen = self.list.load(Relaxed);
+        loop {
+            if seen == closed() && !mutant!("actor-bell-no-end") {
+                return false;
+            }
+            flag.link.with_mut(|link| {
+                // SAFETY: by rule 2 the link belongs to the caller, which has set QUEUED.
+                unsafe { *link = seen };
+            });
+            // Release: pairs with the swap of the runner, which reads the link.
+            let order = if mutant!("actor-bell-relaxed-hang") { Relaxed } else { Release };
+            match self.list.compare_exchange_weak(seen, raw, order, Relaxed) {
+                Ok(_) => {
+                    // The list owns the reference now.
+                    core::mem::forget(flag);
+                    return true;
+                }
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Takes the flags on the list, the one that was woken first at the front. For the runner.
+    pub(crate) fn take(&self, mut each: impl FnMut(WakeFlagRef<N>)) {
+        // Acquire: pairs with `push`.
+        Self::each(self.list.swap(ptr::null_mut(), AcqRel), &mut each);
+    }
+
+    /// Accepts no flag from here on. For the runner, when the actor stops.
+    pub(crate) fn close(&self) {
+        // Acquire: pairs with `push`.
+        Self::each(self.list.swap(closed(), AcqRel), &mut drop);
+    }
+
+    fn each(mut newest: *mut WakeFlag<N>, each: &mut dyn FnMut(WakeFlagRef<N>)) {
+        if newest == closed() {
+            return;
+        }
+        let mut oldest: *mut WakeFlag<N> = ptr::null_mut();
+        while let Some(flag) = NonNull::new(newest) {
+            // SAFETY: the list has a reference to each flag on it, and the runner owns the list.
+            let flag = unsafe { flag.as_ref() };
+            let next = flag.link.with_mut(|link| {
+                // SAFETY: by rule 2 the link of a flag that was taken belongs to the runner.
+                unsafe { core::mem::replace(&mut *link, oldest) }
+            });
+            oldest = newest;
+            newest = next;
+        }
+        while let Some(raw) = NonNull::new(oldest) {
+            let flag = WakeFlagRef(raw);
+            oldest = flag.link.with_mut(|link| {
+                // SAFETY: as above.
+                unsafe { *link }
+            });
+            each(flag);
+        }
+    }
+}
+
+impl<N> WakeFlag<N> {
+    /// The label.
+    pub(crate) fn label(&self) -> u32 {
+        // Relaxed: a reference is obtained after the label was written.
+        self.label.load(Relaxed)
+    }
+
+    pub(crate) fn owner(&self) -> &N {
+        &self.woken.owner
+    }
+
+    /// Before the poll: a wake-up from here on causes another poll. False if the future is gone.
+    /// For the runner.
+    pub(crate) fn clear_queued(&self) -> bool {
+        // Acquire: pairs with `wake` of any waker. Release: the link was read before this.
+        self.state.fetch_and(!QUEUED, AcqRel) & DONE == 0
+    }
+
+    /// The future is gone. For the runner.
+    pub(crate) fn set_done(&self) {
+        // Relaxed: nothing is published; a concurrent wake-up has no effect.
+        self.state.fetch_or(DONE, Relaxed);
+    }
+
+    /// Whether the future is gone.
+    pub(crate) fn is_done(&self) -> bool {
+        // Relaxed: only the runner sets it, and only the runner reads it.
+        self.state.load(Relaxed) & DONE != 0
+    }
+}
+
+impl<N> WakeFlagRef<N> {
+    /// A flag that is set but not on the list: the runner owns it.
+    pub(crate) fn new_queued(woken: Arc<WokenList<N>>, label: u32) -> Self {
+        let flag = Box::new(WakeFlag {
+            count: AtomicUsize::new(1),
+            state: AtomicU32::new(QUEUED),
+            label: AtomicU32::new(label),
+            link: UnsafeCell::new(ptr::null_mut()),
+            woken,
+        });
+        Self(NonNull::from(Box::leak(flag)))
+    }
+
+    /// The same flag for another future, if there is no other reference to it. For the runner.
+    pub(crate) fn reuse(self, label: u32) -> Option<Self> {
+        // Acquire: pairs with the drops of all others. A count of one stays one, because nobody
+        // else can clone it.
+        if self.count.load(Acquire) != 1 && !mutant!("actor-bell-renewed-in-use") {
+            return None;
+        }
+        // Relaxed: there is no other reference.
+        self.label.store(label, Relaxed);
+        self.state.store(QUEUED, Relaxed);
+        Some(self)
+    }
+
+    /// Makes the runner poll the future of this flag.
+    pub(crate) fn wake(&self)
+    where
+        N: Notify,
+    {
+        // Relaxed: a hint that only the injected fault relies on.
+        if mutant!("actor-bell-ring-unseen") && self.state.load(Relaxed) & QUEUED != 0 {
+            return;
+        }
+        // Release: publishes what the waker did before; pairs with `clear_queued`. Acquire: the
+        // runner has read the link before this thread writes it.
+        if self.state.fetch_or(QUEUED, AcqRel) == 0 && self.woken.push(self.clone()) {
+            self.woken.owner.notify();
+        }
+    }
+
+    pub(crate) fn into_raw(self) -> NonNull<WakeFlag<N>> {
+        let raw = self.0;
+        core::mem::forget(self);
+        raw
+    }
+
+    pub(crate) fn as_raw(&self) -> NonNull<WakeFlag<N>> {
+        self.0
+    }
+
+    /// # Safety
+    ///
+    /// The address came from [`into_raw`](Self::into_raw), and its reference is passed on.
+    pub(crate) unsafe fn from_raw(raw: NonNull<WakeFlag<N>>) -> Self {
+        Self(raw)
+    }
+}
+
+impl<N> Deref for WakeFlagRef<N> {
+    type Target = WakeFlag<N>;
+
+    fn deref(&self) -> &WakeFlag<N> {
+        // SAFETY: it came from a box, which the count keeps alive; only shared borrows are made.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<N> Clone for WakeFlagRef<N> {
+    fn clone(&self) -> Self {
+        // Relaxed: cloned from a reference that keeps the flag alive.
+        let before = self.count.fetch_add(1, Relaxed);
+        assert!(before <= isize::MAX.cast_unsigned(), "too many wakers of one future");
+        Self(self.0)
+    }
+}
+
+impl<N> Drop for WakeFlagRef<N> {
+    fn drop(&mut self) {
+        // Release: pairs with the load of the last reference, and with that of `reuse`.
+        if self.count.fetch_sub(1, Release) == 1 {
+            // Acquire: a load and not a fence, because ThreadSanitizer does not support fences.
+            self.count.load(Acquire);
+            // SAFETY: it came from a box, and the last reference is gone.
+            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        }
+    }
+}

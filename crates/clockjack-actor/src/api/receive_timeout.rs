@@ -1,0 +1,171 @@
+//! The receive timeout of an actor: a signal if no message arrives for some time.
+//!
+//! # Rules
+//!
+//! 1. The timeout restarts when the handler of a message returns, with any result, and after the
+//!    [signal](crate::Signal::ReceiveTimeout) itself: the signal is repeated until the timeout is
+//!    cancelled. Other signals count as messages; results of futures do not.
+//! 2. Messages for which [`Props::receive_timeout_ignores`](crate::Props::receive_timeout_ignores)
+//!    is true do not restart it, no matter how they arrived: from a timer, from the stash, as a
+//!    control message.
+//! 3. Setting and cancelling are possible in every handler, also in that of an ignored message; the
+//!    last call counts. A timeout that is set starts when the handler returns. A timeout that is
+//!    cancelled does not arrive, even if it was already due.
+//! 4. The timeout belongs to the incarnation of the actor that has set it, and is cancelled before
+//!    [`PreRestart`](crate::Signal::PreRestart) and [`PostStop`](crate::Signal::PostStop).
+//! 5. If no message is ever ignored, a message in the mailbox goes first, because it would restart
+//!    the timeout anyway.
+//!
+//! # Implementation
+//!
+//! A message only moves the deadline, which the cell stores; this costs one reading of the clock.
+//! The scheduled job stays as it is; if the deadline is later when the job fires, a new job is
+//! scheduled for the rest. So a busy actor has one job per timeout, not one per message. A new job
+//! is scheduled at once only for an earlier deadline. The number of the job distinguishes it from
+//! one that was cancelled.
+
+use core::time::Duration;
+
+use clockjack_sched::{Cancellable, DispatcherId, FireContext};
+use clockjack_sync::mutant;
+
+use crate::{
+    Actor, Context, Signal,
+    cell::{
+        AnyPoll, Cell, CellState, HAS_RECEIVE_TIMEOUT, PollOf, STARTS_TIMEOUT, any,
+        header::SystemSend,
+    },
+    mailbox::system_queue::TimerEvent,
+    testing::Effect,
+};
+
+/// The receive timeout of an actor; see the [module](self).
+#[derive(Default)]
+pub(crate) struct ReceiveTimeout {
+    after: Option<Duration>,
+    /// In nanoseconds of the executor.
+    deadline: u64,
+    armed: Option<Armed>,
+    /// How many jobs were scheduled.
+    jobs: u32,
+}
+
+struct Armed {
+    job: Cancellable,
+    number: u32,
+    until: u64,
+}
+
+impl<A: Actor> Context<'_, A> {
+    /// Requests [`Signal::ReceiveTimeout`] if no message arrives for this long, repeatedly, until
+    /// it is cancelled. Replaces an earlier timeout. The shortest timeout is one tick.
+    ///
+    /// The timeout ends with this incarnation of the actor. If the scheduler has no room for it, or
+    /// was shut down, scheduling is tried again after the next message.
+    pub fn set_receive_timeout(&mut self, after: Duration) {
+        self.state.timers_or_new().receive_timeout.after = Some(after);
+        self.state.set(HAS_RECEIVE_TIMEOUT | STARTS_TIMEOUT, true);
+        self.state.restart_receive_timeout(self.poll);
+        self.state.record(|| Effect::ReceiveTimeoutSet(after));
+    }
+
+    /// Cancels the timeout, even if it was already due.
+    pub fn cancel_receive_timeout(&mut self) {
+        self.state.cancel_receive_timeout();
+        self.state.record(|| Effect::ReceiveTimeoutCancelled);
+    }
+}
+
+impl<A: Actor> CellState<A> {
+    /// Whether a message restarts the receive timeout.
+    pub(crate) fn influences(&self, msg: &A::Msg) -> bool {
+        if !self.has(HAS_RECEIVE_TIMEOUT) {
+            // A timeout that the handler sets starts when the handler returns.
+            return false;
+        }
+        let ignores = self.settings.as_ref().and_then(|settings| settings.ignores);
+        !ignores.is_some_and(|ignores| ignores(msg)) || mutant!("actor-idle-ignores-nothing")
+    }
+
+    /// Restarts the timeout, if one is set.
+    pub(crate) fn restart_receive_timeout(&mut self, poll: &PollOf<'_, A::Msg>) {
+        if !self.has(HAS_RECEIVE_TIMEOUT) {
+            return;
+        }
+        let Some(timers) = self.timers_mut() else { return };
+        let Some(after) = timers.receive_timeout.after else { return };
+        let after = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+        timers.receive_timeout.deadline = poll.nanos().saturating_add(after.max(1));
+        timers.receive_timeout.arm(&any(poll));
+    }
+
+    pub(crate) fn cancel_receive_timeout(&mut self) {
+        self.set(HAS_RECEIVE_TIMEOUT | STARTS_TIMEOUT, false);
+        let Some(timers) = self.timers_mut() else { return };
+        timers.receive_timeout.after = None;
+        if let Some(armed) = timers.receive_timeout.armed.take() {
+            armed.job.cancel();
+        }
+    }
+}
+
+impl ReceiveTimeout {
+    /// Makes sure that a job fires at the deadline, or before it.
+    fn arm(&mut self, poll: &AnyPoll<'_>) {
+        if let Some(armed) = &self.armed {
+            if armed.until <= self.deadline && !armed.job.is_cancelled() {
+                return;
+            }
+            armed.job.cancel();
+            self.armed = None;
+        }
+        self.jobs = self.jobs.wrapping_add(1);
+        let number = self.jobs;
+        let actor = poll.self_ref();
+        // Allocated now, so that the job needs no memory when it fires.
+        actor.parent_link_or_new();
+        let tell =
+            move |_: &FireContext| actor.send_timer_event(TimerEvent::ReceiveTimeout(number));
+        let system = poll.shared().system();
+        // A timeout that is longer than any delay is scheduled again for the rest.
+        let longest = u64::try_from(system.delay_max().as_nanos()).unwrap_or(u64::MAX);
+        let now = poll.nanos();
+        let rest = self.deadline.saturating_sub(now).clamp(1, longest);
+        let delay = Duration::from_nanos(rest);
+        if let Ok(job) = system.jobs().schedule_once_fn(delay, DispatcherId::DEFAULT, tell) {
+            self.armed = Some(Armed { job, number, until: now.saturating_add(rest) });
+        }
+    }
+
+    /// A job has fired: whether the timeout has elapsed. If not, another job is scheduled.
+    fn has_elapsed(&mut self, poll: &AnyPoll<'_>, number: u32) -> bool {
+        let is_mine = self.armed.as_ref().is_some_and(|armed| armed.number == number);
+        if !is_mine || self.after.is_none() {
+            return false;
+        }
+        let until = self.armed.take().map_or(0, |armed| armed.until);
+        if until < self.deadline && poll.nanos() < self.deadline && !mutant!("actor-idle-early") {
+            self.arm(poll);
+            return false;
+        }
+        true
+    }
+}
+
+impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
+    /// The job of a receive timeout has fired.
+    pub(crate) fn receive_timeout_fired(&mut self, poll: &PollOf<'_, A::Msg>, number: u32) {
+        let Some(timers) = self.state.timers_mut() else { return };
+        if !timers.receive_timeout.has_elapsed(&any(poll), number) {
+            return;
+        }
+        let ignores_some = self.state.settings.as_ref().is_some_and(|one| one.ignores.is_some());
+        if !ignores_some && !poll.shared().mail.is_empty() {
+            // The waiting message restarts the timeout. This call does so too, in case the message
+            // is cancelled.
+            self.state.restart_receive_timeout(poll);
+            return;
+        }
+        self.signal(poll, Signal::ReceiveTimeout);
+    }
+}

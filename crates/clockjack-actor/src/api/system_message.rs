@@ -1,0 +1,75 @@
+//! System messages, which an actor handles before all others.
+
+use clockjack_exec::Pid;
+
+use crate::{
+    ActorPath,
+    failure_info::{FailureInfo, FailureReport},
+};
+
+/// A message of the system to an actor.
+///
+/// User code receives the relevant ones as typed signals; the cell carries out the others. A host
+/// may send one too.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum SystemMessage {
+    /// Stop: the children first, then the actor.
+    Stop,
+    /// Restart the actor; its mailbox is kept.
+    Restart,
+    /// Take no more user messages. Counted, up to 255 times: each needs a [`Resume`](Self::Resume)
+    /// of its own.
+    Suspend,
+    /// Take user messages again, if this is the last missing resume and the parent does not suspend
+    /// the actor, as a failed parent does; or continue after a failure.
+    Resume,
+    /// The actor with this pid wants to be notified when the actor stops.
+    Watch(Pid),
+    /// The actor with this pid no longer wants to be notified.
+    Unwatch(Pid),
+    /// A watched actor has stopped.
+    Terminated(Terminated),
+    /// A child has failed, and waits for the decision of its parent.
+    Failure(FailureInfo),
+    /// A failure from further below, which the child has escalated to its parent.
+    Escalate(FailureInfo),
+}
+
+impl SystemMessage {
+    /// The failure that the message is about.
+    #[must_use]
+    pub fn failure(&self) -> Option<&FailureInfo> {
+        match self {
+            Self::Failure(info) | Self::Escalate(info) => Some(info),
+            _ => None,
+        }
+    }
+}
+
+/// A watched actor has stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Terminated {
+    /// Which actor.
+    pub pid: Pid,
+    /// The path of the actor. Its name may be used again.
+    pub path: ActorPath,
+    /// Why, if it failed; only for a parent that watches its child.
+    pub failure: Option<FailureReport>,
+}
+
+impl Terminated {
+    /// The notification that this actor has stopped, with the failure that was the cause, if there
+    /// was one.
+    #[must_use]
+    pub fn new(pid: Pid, path: ActorPath, failure: Option<FailureReport>) -> Self {
+        Self { pid, path, failure }
+    }
+
+    /// Whether it is this actor that has stopped.
+    #[must_use]
+    pub fn is<M: 'static>(&self, actor: &crate::ActorRef<M>) -> bool {
+        actor.pid() == self.pid
+    }
+}

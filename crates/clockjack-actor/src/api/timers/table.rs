@@ -1,0 +1,136 @@
+//! The timers that an actor has set, by key and by slot.
+
+use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
+
+use clockjack_sched::{Cancellable, JobState};
+use clockjack_sync::mutant;
+
+use super::Key;
+use crate::mailbox::system_queue::{TimerNode, timer_node};
+
+/// The source of a timer's messages.
+pub(crate) enum Source<M> {
+    Once(M),
+    Every(Box<dyn FnMut() -> M + Send>),
+}
+
+/// A timer that is set.
+pub(crate) struct Timer<M> {
+    pub(crate) key: Key,
+    pub(crate) generation: u32,
+    pub(crate) job: Cancellable,
+    pub(crate) source: Source<M>,
+}
+
+impl<M> Timer<M> {
+    /// Whether its job is active: the scheduler may have cancelled it.
+    pub(crate) fn is_active(&self) -> bool {
+        !matches!(self.job.state(), JobState::Cancelled | JobState::Completed)
+    }
+}
+
+/// See the [module](self). Events refer to a slot, the actor refers to a key.
+pub(crate) struct TimerTable<M> {
+    slots: Vec<Option<Timer<M>>>,
+    /// By slot: the node in which its events arrive. A slot that is reused keeps its node, even if
+    /// that is linked.
+    nodes: Vec<TimerNode>,
+    free: Vec<u32>,
+    by_key: BTreeMap<Key, u32>,
+    generation: u32,
+}
+
+impl<M> Default for TimerTable<M> {
+    fn default() -> Self {
+        Self {
+            slots: Vec::new(),
+            nodes: Vec::new(),
+            free: Vec::new(),
+            by_key: BTreeMap::new(),
+            generation: 0,
+        }
+    }
+}
+
+impl<M> TimerTable<M> {
+    /// The slot for a timer of this key, and a generation that was not used before. Nothing is
+    /// reserved yet: until a timer is inserted, the same slot may be returned again.
+    pub(super) fn reserve(&mut self, key: Key) -> (u32, u32) {
+        self.generation = self.generation.wrapping_add(1);
+        let slot = self.by_key.get(&key).or(self.free.last()).copied();
+        let next = || u32::try_from(self.slots.len()).expect("more timers than a quota has");
+        (slot.unwrap_or_else(next), self.generation)
+    }
+
+    /// The node of a slot that `reserve` has returned.
+    pub(super) fn node(&mut self, slot: u32) -> &TimerNode {
+        let index = slot as usize;
+        if index == self.nodes.len() {
+            self.nodes.push(timer_node());
+        }
+        &self.nodes[index]
+    }
+
+    /// Inserts a timer into the slot that `reserve` has returned; returns the previous one, which
+    /// had the same key.
+    pub(super) fn insert(&mut self, slot: u32, timer: Timer<M>) -> Option<Timer<M>> {
+        let index = slot as usize;
+        if index == self.slots.len() {
+            self.slots.push(None);
+            // Capacity for the case that all slots are free: a restart allocates nothing.
+            self.free.reserve(self.slots.len() - self.free.len());
+        } else if self.slots[index].is_none() {
+            self.free.pop();
+        }
+        self.by_key.insert(timer.key, slot);
+        self.slots[index].replace(timer)
+    }
+
+    pub(super) fn get(&self, key: Key) -> Option<&Timer<M>> {
+        let slot = *self.by_key.get(&key)?;
+        self.slots[slot as usize].as_ref()
+    }
+
+    /// The slot of the timer with this key, and its generation.
+    pub(crate) fn place(&self, key: Key) -> Option<(u32, u32)> {
+        let slot = *self.by_key.get(&key)?;
+        Some((slot, self.slots[slot as usize].as_ref()?.generation))
+    }
+
+    pub(super) fn remove(&mut self, key: Key) -> Option<Timer<M>> {
+        let slot = *self.by_key.get(&key)?;
+        self.remove_slot(slot)
+    }
+
+    pub(super) fn remove_slot(&mut self, slot: u32) -> Option<Timer<M>> {
+        let timer = self.slots.get_mut(slot as usize)?.take()?;
+        self.by_key.remove(&timer.key);
+        self.free.push(slot);
+        Some(timer)
+    }
+
+    /// Removes any timer; none is left after as many calls as there are timers.
+    pub(super) fn remove_last(&mut self) -> Option<Timer<M>> {
+        let (_, slot) = self.by_key.last_key_value()?;
+        self.remove_slot(*slot)
+    }
+
+    /// Whether an event belongs to the timer that is in the slot now.
+    pub(crate) fn is_current(&self, slot: u32, generation: u32) -> bool {
+        let timer = self.slots.get(slot as usize).and_then(Option::as_ref);
+        let is_any = mutant!("actor-timer-any-generation");
+        timer.is_some_and(|timer| timer.generation == generation || is_any)
+    }
+
+    /// The message of a timer that has fired. A one-shot timer is removed.
+    pub(crate) fn take_message(&mut self, slot: u32) -> Option<M> {
+        let timer = self.slots.get_mut(slot as usize)?.as_mut()?;
+        if let Source::Every(make) = &mut timer.source {
+            return Some(make());
+        }
+        match self.remove_slot(slot)?.source {
+            Source::Once(msg) => Some(msg),
+            Source::Every(_) => None,
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! The children of an actor: by name, and in the order in which they were started.
+//!
+//! A hash table with open addressing (linear probing, tombstones) of indices into a slab of
+//! entries, which are linked in start order. The name is in the child's path, so an entry has no
+//! copy of it.
+
+use alloc::vec::Vec;
+
+use clockjack_sync::{Arc, mutant};
+
+use crate::{ActorPath, cell::header::AnyActor, escalation::Escalations};
+
+const NONE: u32 = u32::MAX;
+/// An index that was removed: probing continues.
+const TOMBSTONE: u32 = u32::MAX - 1;
+
+/// A table up to this size is kept when the last child has stopped, because other children may
+/// follow soon.
+const TABLE_KEPT_MAX: usize = 64;
+
+/// What a parent knows about a child.
+pub(crate) struct ChildEntry {
+    /// None while the child is being created, and in a free entry.
+    child: Option<AnyActor>,
+    hash: u32,
+    prev: u32,
+    next: u32,
+    /// Whether the parent watches it.
+    pub(crate) is_watched: bool,
+    /// Whether the parent has suspended it.
+    is_suspended: bool,
+    /// Whether the parent, which stops or restarts, has told it to stop.
+    stop_requested: bool,
+}
+
+const _: () =
+    assert!(size_of::<usize>() != 8 || size_of::<ChildEntry>() == 24, "one for each child");
+
+impl ChildEntry {
+    pub(crate) fn child(&self) -> Option<&AnyActor> {
+        self.child.as_ref()
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Children {
+    entries: Vec<ChildEntry>,
+    free: u32,
+    first: u32,
+    last: u32,
+    len: u32,
+    /// The length is a power of two, or zero.
+    table: Vec<u32>,
+    /// How many buckets of the table are not NONE.
+    used: u32,
+    /// The names of children that are being created: nearly always none or one.
+    reserved: Vec<(u32, ActorPath)>,
+    /// New children start suspended, as the existing ones are.
+    suspends: bool,
+    /// No more children are accepted.
+    pub(crate) is_closed: bool,
+    /// Receives failures that the actor or its descendants escalate.
+    pub(crate) sink: Option<Arc<Escalations>>,
+}
+
+impl Default for Children {
+    fn default() -> Self {
+        Self {
+            entries: Vec::new(),
+            free: NONE,
+            first: NONE,
+            last: NONE,
+            len: 0,
+            table: Vec::new(),
+            used: 0,
+            reserved: Vec::new(),
+            suspends: false,
+            is_closed: false,
+            sink: None,
+        }
+    }
+}
+
+/// Why a name cannot be reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotReserved {
+    Taken,
+    Closed,
+    Full,
+}
+
+fn hash(name: &str) -> u32 {
+    // FNV-1a, folded: names do not come from attackers, and the order must be reproducible.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for &byte in name.as_bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    u32::try_from((hash >> 32) ^ (hash & 0xffff_ffff)).unwrap_or(0)
+}
+
+impl Children {
+    fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn entry(&self, index: u32) -> Option<&ChildEntry> {
+        self.entries.get(index as usize)
+    }
+
+    fn entry_mut(&mut self, index: u32) -> Option<&mut ChildEntry> {
+        self.entries.get_mut(index as usize)
+    }
+
+    fn name(&self, index: u32) -> Option<&str> {
+        match self.entry(index)?.child() {
+            Some(child) => Some(child.path.name()),
+            None => {
+                let reserved = self.reserved.iter().find(|(at, _)| *at == index);
+                reserved.map(|(_, path)| path.name())
+            }
+        }
+    }
+
+    /// The bucket of a name in the table.
+    fn bucket(&self, name: &str) -> Option<usize> {
+        self.bucket_of(name, hash(name))
+    }
+
+    fn bucket_of(&self, name: &str, hash: u32) -> Option<usize> {
+        let mask = self.table.len().checked_sub(1)?;
+        let mut at = hash as usize & mask;
+        for _ in 0..self.table.len() {
+            let index = *self.table.get(at)?;
+            if index == NONE {
+                return None;
+            }
+            if self.entry(index).is_some_and(|e| e.hash == hash) && self.name(index) == Some(name) {
+                return Some(at);
+            }
+            at = (at + 1) & mask;
+        }
+        None
+    }
+
+    fn find(&self, name: &str) -> Option<u32> {
+        self.bucket(name).and_then(|at| self.table.get(at).copied())
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&ChildEntry> {
+        self.find(name).and_then(|index| self.entry(index))
+    }
+
+    /// The entry of an actor, if it is a child.
+    pub(crate) fn entry_of(&mut self, child: &AnyActor) -> Option<&mut ChildEntry> {
+        let index = self.find(child.path.name())?;
+        let entry = self.entry_mut(index)?;
+        entry.child().is_some_and(|one| one.ptr_eq(child)).then_some(entry)
+    }
+
+    /// Reserves a name for a child that is about to be created; returns the index of its entry.
+    pub(crate) fn reserve(&mut self, path: ActorPath) -> Result<u32, NotReserved> {
+        if self.is_closed {
+            return Err(NotReserved::Closed);
+        }
+        let hash = hash(path.name());
+        if self.bucket_of(path.name(), hash).is_some() {
+            return Err(NotReserved::Taken);
+        }
+        if self.len >= TOMBSTONE - 1 {
+            return Err(NotReserved::Full);
+        }
+        let prev = self.last;
+        let index = self.put(ChildEntry {
+            child: None,
+            hash,
+            prev,
+            next: NONE,
+            is_watched: false,
+            is_suspended: false,
+            stop_requested: false,
+        });
+        self.reserved.push((index, path));
+        match self.entry_mut(prev) {
+            Some(before) => before.next = index,
+            None => self.first = index,
+        }
+        self.last = index;
+        self.len += 1;
+        self.index(hash, index);
+        Ok(index)
+    }
+
+    fn put(&mut self, entry: ChildEntry) -> u32 {
+        let free = self.free;
+        match self.entries.get_mut(free as usize) {
+            Some(slot) => {
+                self.free = slot.next;
+                *slot = entry;
+                free
+            }
+            None => {
+                self.entries.push(entry);
+                // `reserve` has bounded it.
+                u32::try_from(self.entries.len() - 1).unwrap_or(TOMBSTONE - 1)
+            }
+        }
+    }
+
+    fn index(&mut self, hash: u32, index: u32) {
+        // At most three quarters full, tombstones included.
+        if (self.used as usize + 1) * 4 > self.table.len() * 3 {
+            let len = (self.len() * 2).next_power_of_two().max(8);
+            self.table.clear();
+            self.table.resize(len, NONE);
+            self.used = 0;
+            let mut at = self.first;
+            while let Some(entry) = self.entry(at) {
+                let (hash, next) = (entry.hash, entry.next);
+                self.insert(hash, at);
+                at = next;
+            }
+            return;
+        }
+        self.insert(hash, index);
+    }
+
+    fn insert(&mut self, hash: u32, index: u32) {
+        let mask = self.table.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            match self.table.get_mut(at) {
+                Some(bucket) if *bucket == NONE => {
+                    *bucket = index;
+                    self.used += 1;
+                    return;
+                }
+                Some(bucket) if *bucket == TOMBSTONE => {
+                    *bucket = index;
+                    return;
+                }
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    /// Puts the child into its reserved entry; true if the parent has begun to stop in the
+    /// meantime.
+    pub(crate) fn fill(&mut self, index: u32, child: AnyActor) -> bool {
+        self.reserved.retain(|(at, _)| *at != index);
+        let suspends = self.suspends;
+        if let Some(entry) = self.entry_mut(index) {
+            if suspends {
+                child.suspend(true);
+            }
+            entry.is_suspended = suspends;
+            entry.child = Some(child);
+        }
+        self.is_closed
+    }
+
+    /// Releases a reserved name.
+    pub(crate) fn cancel(&mut self, index: u32) {
+        let at = self.name(index).and_then(|name| self.bucket(name));
+        self.reserved.retain(|(at, _)| *at != index);
+        self.take(at, index);
+    }
+
+    /// A child has stopped: its name is free. Returns the child and whether it was watched, if it
+    /// was a child.
+    pub(crate) fn remove(&mut self, child: &AnyActor) -> Option<(AnyActor, bool)> {
+        let at = self.bucket(child.path.name())?;
+        let index = *self.table.get(at)?;
+        if !self.entry(index)?.child()?.ptr_eq(child) {
+            return None;
+        }
+        let is_watched = self.entry(index)?.is_watched;
+        self.take(Some(at), index).map(|child| (child, is_watched))
+    }
+
+    fn take(&mut self, at: Option<usize>, index: u32) -> Option<AnyActor> {
+        if let Some(bucket) = at.and_then(|at| self.table.get_mut(at)) {
+            *bucket = TOMBSTONE;
+        }
+        let free = self.free;
+        let entry = self.entry_mut(index)?;
+        let (prev, next) = (entry.prev, entry.next);
+        let child = entry.child.take();
+        entry.next = free;
+        self.free = index;
+        self.len -= 1;
+        match self.entry_mut(prev) {
+            Some(before) => before.next = next,
+            None => self.first = next,
+        }
+        match self.entry_mut(next) {
+            Some(after) => after.prev = prev,
+            None => self.last = prev,
+        }
+        if self.len == 0 {
+            self.release_storage();
+        }
+        child
+    }
+
+    /// Frees the tables of a parent that had many children; keeps small ones.
+    fn release_storage(&mut self) {
+        if self.table.len() > TABLE_KEPT_MAX {
+            self.entries = Vec::new();
+            self.table = Vec::new();
+        } else {
+            self.entries.clear();
+            self.table.fill(NONE);
+        }
+        (self.free, self.used) = (NONE, 0);
+    }
+
+    /// The parent no longer watches any of them.
+    pub(crate) fn unwatch_all(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.is_watched = false);
+    }
+
+    /// The youngest child that this function has not returned before.
+    pub(crate) fn next_to_stop(&mut self) -> Option<AnyActor> {
+        let mut at = self.last;
+        while let Some(entry) = self.entry_mut(at) {
+            at = entry.prev;
+            if let (Some(child), false) = (&entry.child, entry.stop_requested) {
+                entry.stop_requested = true;
+                return Some(child.clone());
+            }
+        }
+        None
+    }
+
+    /// Suspends the children that are not suspended, and those that are added from now on; or
+    /// resumes those that were suspended. Returns the children that have changed, newest first.
+    /// They are not woken.
+    pub(crate) fn suspend(&mut self, suspends: bool) -> Vec<AnyActor> {
+        self.suspends = suspends;
+        let mut changed = Vec::new();
+        let mut at = self.last;
+        while let Some(entry) = self.entry_mut(at) {
+            at = entry.prev;
+            let Some(child) = &entry.child else { continue };
+            let was = core::mem::replace(&mut entry.is_suspended, suspends);
+            if was != suspends || mutant!("actor-suspends-again") {
+                child.suspend(suspends);
+                changed.push(child.clone());
+            }
+        }
+        changed
+    }
+
+    /// The current children, newest first.
+    pub(crate) fn newest_first(&self) -> impl Iterator<Item = &AnyActor> {
+        let newest = self.entry(self.last);
+        core::iter::successors(newest, |entry| self.entry(entry.prev)).filter_map(ChildEntry::child)
+    }
+
+    /// The current children, oldest first.
+    pub(crate) fn oldest_first(&self) -> impl Iterator<Item = &AnyActor> {
+        let oldest = self.entry(self.first);
+        core::iter::successors(oldest, |entry| self.entry(entry.next)).filter_map(ChildEntry::child)
+    }
+}

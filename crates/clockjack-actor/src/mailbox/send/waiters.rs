@@ -1,0 +1,387 @@
+//! The list of senders that wait for room in a mailbox; the [parent module](super) describes its
+//! protocol.
+#![expect(unsafe_code, reason = "the list of an actor stands in its shared")]
+
+use alloc::{boxed::Box, vec::Vec};
+use core::{any::Any, ptr::NonNull, task::Waker};
+
+use clockjack_sync::{
+    mail::{Permit, WaiterReservation},
+    mutant,
+    spin_lock::SpinLock,
+};
+
+use super::wait_queue::WaitQueue;
+use crate::{
+    cell::{envelope::Envelope, header::WAITERS, shared::ActorShared},
+    props::Overflow,
+};
+
+/// A message that waits.
+pub(crate) enum WaitingMessage<M> {
+    /// The message itself.
+    Ready(M),
+    /// What a mapped reference turns into a message when there is room.
+    Mapped(Box<dyn DeferredMessage<M>>),
+}
+
+/// A message that is made when there is room.
+pub(crate) trait DeferredMessage<M> {
+    /// Makes the message; called once.
+    fn make(&mut self) -> M;
+    /// Returns the original value, into an `Option` of its type.
+    fn give_back(&mut self, back: &mut dyn Any);
+}
+
+/// The value as it was given.
+struct UnmappedMessage<N>(Option<N>);
+
+impl<N: 'static> DeferredMessage<N> for UnmappedMessage<N> {
+    fn make(&mut self) -> N {
+        self.0.take().expect("it is made once")
+    }
+
+    fn give_back(&mut self, back: &mut dyn Any) {
+        put_back(self.0.take(), back);
+    }
+}
+
+/// A value that the function of a mapped reference converts.
+pub(crate) struct MappedMessage<N, M> {
+    pub(crate) from: Box<dyn DeferredMessage<N>>,
+    pub(crate) f: fn(N) -> M,
+}
+
+impl<N, M> DeferredMessage<M> for MappedMessage<N, M> {
+    fn make(&mut self) -> M {
+        (self.f)(self.from.make())
+    }
+
+    fn give_back(&mut self, back: &mut dyn Any) {
+        self.from.give_back(back);
+    }
+}
+
+fn put_back<N: 'static>(what: Option<N>, back: &mut dyn Any) {
+    if let Some(back) = back.downcast_mut::<Option<N>>() {
+        *back = what;
+    }
+}
+
+impl<M: 'static> WaitingMessage<M> {
+    /// To be made when there is room.
+    pub(crate) fn deferred(msg: M) -> Box<dyn DeferredMessage<M>> {
+        Box::new(UnmappedMessage(Some(msg)))
+    }
+
+    pub(crate) fn boxed(self) -> Box<dyn DeferredMessage<M>> {
+        match self {
+            Self::Ready(msg) => Self::deferred(msg),
+            Self::Mapped(message) => message,
+        }
+    }
+
+    fn make(self) -> M {
+        match self {
+            Self::Ready(msg) => msg,
+            Self::Mapped(mut message) => message.make(),
+        }
+    }
+
+    fn give_back(self, back: &mut dyn Any) {
+        match self {
+            Self::Ready(msg) => put_back(Some(msg), back),
+            Self::Mapped(mut message) => message.give_back(back),
+        }
+    }
+}
+
+/// The result of an attempt to wait. A refused message is given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Enqueued {
+    /// There was room after all.
+    Sent,
+    /// The sender waits, with this ticket.
+    Waits(u64),
+    /// The overflow policy of the mailbox does not allow waiting.
+    Full,
+    /// The actor accepts no more messages.
+    Stopped,
+}
+
+/// The waiting senders; see the [parent module](super).
+pub(crate) struct Waiters<M: 'static> {
+    /// The shared part that owns this list, so it lives at least as long.
+    shared: NonNull<ActorShared<M>>,
+    list: SpinLock<List<M>>,
+}
+
+struct List<M> {
+    next: u64,
+    waiting: WaitQueue<Waiter<M>>,
+    /// Cancelled on another thread, to be dropped by the runner.
+    cancelled: Vec<WaitingMessage<M>>,
+    is_closed: bool,
+}
+
+struct Waiter<M> {
+    message: WaitingMessage<M>,
+    waker: Option<Waker>,
+    /// Whether it is the request of an ask, for which no future polls here.
+    is_request: bool,
+}
+
+/// Wakes the cell in its drop.
+struct WakeOnDrop<'w>(&'w dyn Fn());
+
+impl Drop for WakeOnDrop<'_> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// The operations on a ticket, for lists of all message types.
+pub(crate) trait WaitList {
+    /// Whether the sender still waits; then `waker` will be woken. If it does not wait and the
+    /// message was not sent, the message is given back.
+    fn poll(&self, ticket: u64, waker: &Waker, back: &mut dyn Any) -> bool;
+    /// Removes the message and gives it back, if it was not sent.
+    fn cancel(&self, ticket: u64, back: &mut dyn Any);
+    /// Removes a request and drops it: here or, if it must not be dropped on this thread, by the
+    /// runner, which the caller wakes.
+    fn cancel_request(&self, ticket: u64, is_local: bool);
+    /// The list of the concrete message type.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Room for a message, and the message to be made.
+type DeferredWrite<'m, M> = (Permit<'m, Envelope<M>>, Box<dyn DeferredMessage<M>>);
+
+/// A message that got room.
+pub(crate) struct Admitted<'m, M> {
+    /// Room that was claimed for a message that is to be made first.
+    pub(crate) deferred: Option<DeferredWrite<'m, M>>,
+    /// The waker of the sender.
+    pub(crate) waker: Option<Waker>,
+}
+
+/// What remains when a list is closed.
+pub(crate) struct Leftover<M> {
+    pub(crate) requests: Vec<WaitingMessage<M>>,
+    pub(crate) wakers: Vec<Waker>,
+}
+
+impl<M: 'static> Waiters<M> {
+    /// # Safety
+    ///
+    /// It lives no longer than the shared part, which does not move.
+    pub(crate) unsafe fn new(shared: &ActorShared<M>) -> Self {
+        let list =
+            List { next: 1, waiting: WaitQueue::new(), cancelled: Vec::new(), is_closed: false };
+        Self { shared: NonNull::from(shared), list: SpinLock::new(list) }
+    }
+
+    fn shared(&self) -> &ActorShared<M> {
+        // SAFETY: by the contract of `new`.
+        unsafe { self.shared.as_ref() }
+    }
+
+    /// Rule 1; `wake` wakes the cell, and `queue` queues it if a claim has ended its idle state.
+    pub(crate) fn wait_for_room(
+        &self,
+        message: WaitingMessage<M>,
+        is_request: bool,
+        back: &mut dyn Any,
+        wake: &dyn Fn(),
+        queue: &dyn Fn(),
+    ) -> Enqueued {
+        if self.shared().header.overflow != Overflow::Fail {
+            message.give_back(back);
+            return Enqueued::Full;
+        }
+        let mut waiting = Some(message);
+        loop {
+            let (bar, ticket) = self.list.with(|list| self.enter(list, &mut waiting, is_request));
+            match (bar, waiting.take()) {
+                (WaiterReservation::Reserved, _) => {
+                    wake();
+                    return Enqueued::Waits(ticket);
+                }
+                (WaiterReservation::HasRoom, Some(message)) => match self.shared().mail.claim() {
+                    Ok(permit) => {
+                        // The owner of the permit must wake the cell, also if the function panics.
+                        let wake_cell = permit.wakes().then(|| WakeOnDrop(queue));
+                        let _ = permit.write(Envelope::new(message.make()));
+                        drop(wake_cell);
+                        return Enqueued::Sent;
+                    }
+                    Err(_) => waiting = Some(message),
+                },
+                (_, message) => {
+                    if let Some(message) = message {
+                        message.give_back(back);
+                    }
+                    return Enqueued::Stopped;
+                }
+            }
+        }
+    }
+
+    fn enter(
+        &self,
+        list: &mut List<M>,
+        message: &mut Option<WaitingMessage<M>>,
+        is_request: bool,
+    ) -> (WaiterReservation, u64) {
+        let bar = self.shared().mail.reserve_for_waiters();
+        let ticket = list.next;
+        if bar == WaiterReservation::Reserved
+            && let Some(message) = message.take()
+        {
+            list.next += 1;
+            list.waiting.push(ticket, Waiter { message, waker: None, is_request });
+            self.shared().header.set_flags(WAITERS);
+        }
+        (bar, ticket)
+    }
+
+    /// Rule 2; called whenever an entry has left the list.
+    fn update_reservation(&self, list: &List<M>) {
+        if !list.waiting.is_empty() {
+            return;
+        }
+        if !mutant!("send-bar-stays") {
+            self.shared().mail.release_reservation();
+        }
+        if list.cancelled.is_empty() {
+            self.shared().header.clear_flags(WAITERS);
+        }
+    }
+
+    fn take(&self, list: &mut List<M>, ticket: u64) -> Option<Waiter<M>> {
+        let taken = list.waiting.remove(ticket);
+        if taken.is_some() {
+            self.update_reservation(list);
+        }
+        taken
+    }
+
+    /// Rule 3, once. For the runner.
+    pub(crate) fn admit(&self) -> Option<Admitted<'_, M>> {
+        self.list.with(|list| {
+            if list.waiting.is_empty() {
+                self.update_reservation(list);
+                return None;
+            }
+            let permit = self.shared().mail.claim_for_waiter().ok()?;
+            let next = list.waiting.pop(!mutant!("send-newest-first"))?;
+            let deferred = match next.message {
+                WaitingMessage::Ready(msg) => {
+                    let _ = permit.write(Envelope::new(msg));
+                    None
+                }
+                WaitingMessage::Mapped(message) => Some((permit, message)),
+            };
+            self.update_reservation(list);
+            Some(Admitted { deferred, waker: next.waker })
+        })
+    }
+
+    /// The messages that were cancelled on other threads. For the runner.
+    pub(crate) fn take_cancelled(&self) -> Vec<WaitingMessage<M>> {
+        self.list.with(|list| {
+            let cancelled = core::mem::take(&mut list.cancelled);
+            self.update_reservation(list);
+            cancelled
+        })
+    }
+
+    /// Rule 6. The mailbox is closed. For the runner.
+    pub(crate) fn close(&self) -> Leftover<M> {
+        self.list.with(|list| {
+            list.is_closed = true;
+            let mut requests = core::mem::take(&mut list.cancelled);
+            let (mut of_asks, mut wakers) = (Vec::new(), Vec::new());
+            for (ticket, one) in list.waiting.iter_mut() {
+                if one.is_request || mutant!("send-refused-as-sent") {
+                    of_asks.push(ticket);
+                } else {
+                    wakers.extend(one.waker.take());
+                }
+            }
+            let waiting = &mut list.waiting;
+            requests.extend(
+                of_asks.into_iter().filter_map(|ticket| Some(waiting.remove(ticket)?.message)),
+            );
+            self.shared().mail.release_reservation();
+            self.shared().header.clear_flags(WAITERS);
+            Leftover { requests, wakers }
+        })
+    }
+}
+
+impl<M: 'static> WaitList for Waiters<M> {
+    fn poll(&self, ticket: u64, waker: &Waker, back: &mut dyn Any) -> bool {
+        let mut spare = Some(waker.clone());
+        let left = self.list.with(|list| {
+            if list.is_closed {
+                return Some(list.waiting.remove(ticket));
+            }
+            let Some(waiting) = list.waiting.get_mut(ticket) else { return Some(None) };
+            if !waiting.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
+                core::mem::swap(&mut waiting.waker, &mut spare);
+            }
+            None
+        });
+        drop(spare);
+        match left {
+            None => true,
+            Some(left) => {
+                if let Some(waiting) = left {
+                    waiting.message.give_back(back);
+                }
+                false
+            }
+        }
+    }
+
+    fn cancel(&self, ticket: u64, back: &mut dyn Any) {
+        let taken = self.list.with(|list| {
+            if list.is_closed { list.waiting.remove(ticket) } else { self.take(list, ticket) }
+        });
+        if let Some(waiting) = taken {
+            waiting.message.give_back(back);
+        }
+    }
+
+    fn cancel_request(&self, ticket: u64, is_local: bool) {
+        let dropped = self.list.with(|list| {
+            let taken = self.take(list, ticket)?;
+            if !is_local {
+                return Some(taken);
+            }
+            list.cancelled.push(taken.message);
+            self.shared().header.set_flags(WAITERS);
+            None
+        });
+        drop(dropped);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl<M: 'static> Drop for Waiters<M> {
+    /// A message that is still here belongs to a sender that was leaked. The last reference to an
+    /// actor may be dropped on any thread, so it is not known whether the message may be dropped
+    /// here.
+    fn drop(&mut self) {
+        let list = self.list.get_mut();
+        // Only the messages are leaked: the memory of the queue is freed.
+        while let Some(one) = list.waiting.pop(true) {
+            core::mem::forget(one.message);
+        }
+        core::mem::take(&mut list.cancelled).into_iter().for_each(core::mem::forget);
+    }
+}

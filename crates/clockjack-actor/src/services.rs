@@ -1,0 +1,7 @@
+//! Services of an actor system: events, receptionist, routers and scheduler.
+
+pub mod events;
+pub mod receptionist;
+pub mod router;
+pub mod router_logic;
+pub mod scheduler;

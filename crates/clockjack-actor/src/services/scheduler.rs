@@ -1,0 +1,308 @@
+//! The scheduler, with Pekko's interface: sends messages to actors at given times.
+//!
+//! # Roles and rules
+//!
+//! The **job** has the message and the address of the receiver. When it is due, it puts the message
+//! into the receiver's mailbox, as `tell` does, with its [`PendingDelivery`] in the envelope. The
+//! **receiver** accepts the delivery when it takes the message out.
+//!
+//! 1. The message is a user message and subject to the overflow policy of the mailbox; if it is
+//!    refused, it is a dead letter. Messages of jobs that are due in the same tick arrive in the
+//!    order in which the jobs were scheduled.
+//! 2. A cancel is effective until the message is taken out. A message that was cancelled is
+//!    dropped, and counted by the scheduler; it is no dead letter, no matter where it is dropped.
+//! 3. The receiver keeps the delivery until the handler has returned, or the wait that it has begun
+//!    is over; its drop completes the run. So at most one message of a job is in flight, a fixed
+//!    delay counts from the end of the handler (an extension: Pekko counts from the send), and a
+//!    message that is lost with its mailbox does not end the job.
+//! 4. If the receiver has stopped, a one-shot message is a dead letter, and a periodic job ends
+//!    silently. A receiver that is known to have stopped is refused at once.
+//! 5. A restart of the receiver changes nothing: a scheduled message belongs to its sender.
+//!
+//! The given dispatcher, together with the receiver's guardian, selects the policy; the actor runs
+//! on its own dispatcher.
+
+use alloc::borrow::Cow;
+use core::{fmt, mem, ops::Deref, time::Duration};
+
+use clockjack_exec::Pid;
+use clockjack_sched::{
+    Affinity, BatchMode, Cancellable, DeliverySink, DeliveryTask, DispatcherId, JobSpec,
+    PendingDelivery, Policy, ScheduleError, ScheduleErrorKind, Scheduler as Jobs,
+};
+use clockjack_sync::spin_lock::SpinLock;
+
+use crate::{
+    Actor, ActorPath, ActorRef, Context,
+    actor_ref::Refusal,
+    cell::{
+        envelope::{Attached, Envelope},
+        header::AnyActor,
+        pool_box::{InSystem, PoolBox},
+    },
+    events::DeadLetterReason,
+};
+
+/// The scheduler of a system; cheap to clone.
+///
+/// This type has the methods that send messages to actors, with the parameters in Pekko's order. It
+/// dereferences to [`clockjack_sched::Scheduler`], which has those for closures and tasks, and all
+/// others.
+///
+/// # Examples
+///
+/// ```no_run
+/// # use clockjack_actor::{ActorRef, ActorSystem, DispatcherId, Failure};
+/// # use core::time::Duration;
+/// #[derive(Clone)]
+/// struct Ping;
+///
+/// fn jobs(system: &ActorSystem, pong: &ActorRef<Ping>) -> Result<(), Failure> {
+///     let (jobs, ms, any) = (system.scheduler(), Duration::from_millis, DispatcherId::DEFAULT);
+///     let once = jobs.schedule_once(ms(300), pong, Ping, any, None)?;
+///     jobs.schedule_at_fixed_rate(Duration::ZERO, ms(50), pong, Ping, any, Some(pong.pid()))?;
+///     jobs.schedule_once_fn(ms(10), any, |fire| println!("{:?} late", fire.late()))?;
+///     assert!(once.cancel() && once.is_cancelled() && !once.cancel());
+///     Ok(())
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Scheduler(Jobs);
+
+impl Scheduler {
+    pub(crate) fn new(jobs: Jobs) -> Self {
+        Self(jobs)
+    }
+
+    /// Sends `message` once, after `delay`, or at once if the delay is zero. `sender` is what
+    /// [`Context::sender_pid`] returns to the receiver.
+    ///
+    /// # Errors
+    ///
+    /// Returns the message: if the delay is invalid, if there is no room, after the shutdown, or if
+    /// the receiver has stopped.
+    pub fn schedule_once<M: Send + 'static>(
+        &self,
+        delay: Duration,
+        receiver: &ActorRef<M>,
+        message: M,
+        dispatcher: DispatcherId,
+        sender: Option<Pid>,
+    ) -> Result<Cancellable, ScheduleError<M>> {
+        let spec = match self.spec(JobSpec::once(delay), receiver, dispatcher) {
+            Ok(spec) => spec,
+            Err(kind) => return Err(ScheduleError::new(kind, message)),
+        };
+        let message = SpinLock::new(Some(message));
+        let task = SendOnce(PoolBox::new(SendData { receiver: receiver.clone(), message, sender }));
+        self.0.schedule_delivery(spec, task).map_err(|refused| {
+            refused.map(|task| task.0.message.with(mem::take).expect("it was not sent"))
+        })
+    }
+
+    /// Sends clones of `message` at a fixed rate, the first one after `initial_delay`.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_once`](Self::schedule_once); also for an interval of zero.
+    pub fn schedule_at_fixed_rate<M: Clone + Send + 'static>(
+        &self,
+        initial_delay: Duration,
+        interval: Duration,
+        receiver: &ActorRef<M>,
+        message: M,
+        dispatcher: DispatcherId,
+        sender: Option<Pid>,
+    ) -> Result<Cancellable, ScheduleError<M>> {
+        let spec = JobSpec::fixed_rate(initial_delay, interval);
+        self.schedule_every(spec, receiver, message, dispatcher, sender)
+    }
+
+    /// Sends clones of `message`: the first one after `initial_delay`, and each further one `delay`
+    /// after the receiver's handler has returned or the wait that it began is over.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_once`](Self::schedule_once); also for a delay of zero.
+    pub fn schedule_with_fixed_delay<M: Clone + Send + 'static>(
+        &self,
+        initial_delay: Duration,
+        delay: Duration,
+        receiver: &ActorRef<M>,
+        message: M,
+        dispatcher: DispatcherId,
+        sender: Option<Pid>,
+    ) -> Result<Cancellable, ScheduleError<M>> {
+        let spec = JobSpec::fixed_delay(initial_delay, delay);
+        self.schedule_every(spec, receiver, message, dispatcher, sender)
+    }
+
+    fn schedule_every<M: Clone + Send + 'static>(
+        &self,
+        spec: JobSpec,
+        receiver: &ActorRef<M>,
+        message: M,
+        dispatcher: DispatcherId,
+        sender: Option<Pid>,
+    ) -> Result<Cancellable, ScheduleError<M>> {
+        let spec = match self.spec(spec, receiver, dispatcher) {
+            Ok(spec) => spec,
+            Err(kind) => return Err(ScheduleError::new(kind, message)),
+        };
+        let task =
+            SendPeriodic(PoolBox::new(SendData { receiver: receiver.clone(), message, sender }));
+        self.0
+            .schedule_delivery(spec, task)
+            .map_err(|refused| refused.map(|task| task.0.into_inner().message))
+    }
+
+    fn spec<M: 'static>(
+        &self,
+        spec: JobSpec,
+        receiver: &ActorRef<M>,
+        dispatcher: DispatcherId,
+    ) -> Result<JobSpec, ScheduleErrorKind> {
+        let receiver = receiver.any();
+        if receiver.is_stopped() {
+            return Err(ScheduleErrorKind::ReceiverGone);
+        }
+        Ok(spec.policy(policy(&self.0, dispatcher, &receiver.path, receiver.name())))
+    }
+}
+
+/// The policy of a job that sends to an actor.
+pub(crate) fn policy(
+    jobs: &Jobs,
+    dispatcher: DispatcherId,
+    path: &ActorPath,
+    class: &'static str,
+) -> Policy {
+    // The last ancestor is the root.
+    let (mut top, mut guardian) = ("", "");
+    for above in path.ancestors() {
+        (guardian, top) = (top, above.name());
+    }
+    let guardian = if guardian == "system" { "/system" } else { "/user" };
+    jobs.policies().resolve(&[
+        Affinity::Dispatcher(dispatcher),
+        Affinity::Guardian(Cow::Borrowed(guardian)),
+        Affinity::ActorClass(Cow::Borrowed(class)),
+    ])
+}
+
+impl Deref for Scheduler {
+    type Target = Jobs;
+
+    fn deref(&self) -> &Jobs {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// The data of a job: receiver, message, and sender.
+struct SendData<M, T> {
+    receiver: ActorRef<M>,
+    message: T,
+    sender: Option<Pid>,
+}
+
+impl<M: 'static, T> InSystem for SendData<M, T> {
+    fn member(&self) -> &AnyActor {
+        self.receiver.any()
+    }
+}
+
+/// A message that is sent once. The sink takes the message out of the lock, because the scheduler
+/// only lends the task to the code that creates the sink.
+struct SendOnce<M: 'static>(PoolBox<SendData<M, SpinLock<Option<M>>>>);
+
+impl<M: Send + 'static> DeliveryTask for SendOnce<M> {
+    type Sink = MailboxSink<M>;
+
+    const NOTIFY_CANCEL: bool = false;
+
+    fn sink(&self) -> MailboxSink<M> {
+        let SendData { receiver, message, sender } = &*self.0;
+        let message = message.with(mem::take);
+        MailboxSink { receiver: receiver.clone(), message, sender: *sender }
+    }
+}
+
+/// A message of which clones are sent.
+struct SendPeriodic<M: 'static>(PoolBox<SendData<M, M>>);
+
+impl<M: Clone + Send + 'static> DeliveryTask for SendPeriodic<M> {
+    type Sink = MailboxSink<M>;
+
+    const NOTIFY_CANCEL: bool = false;
+
+    fn sink(&self) -> MailboxSink<M> {
+        let SendData { receiver, message, sender } = &*self.0;
+        MailboxSink { receiver: receiver.clone(), message: Some(message.clone()), sender: *sender }
+    }
+}
+
+/// Puts a message into a mailbox.
+struct MailboxSink<M> {
+    receiver: ActorRef<M>,
+    message: Option<M>,
+    sender: Option<Pid>,
+}
+
+impl<M: 'static> DeliverySink for MailboxSink<M> {
+    fn deliver(self, delivery: PendingDelivery) {
+        let Self { receiver, message, sender } = self;
+        let is_once = delivery.mode() == BatchMode::OneShot;
+        let actor = receiver.any().clone();
+        let attached = Attached { receiver: actor, delivery: Some(delivery), batch: None, sender };
+        let Some(message) = message else { return };
+        let mut load = Some((message, attached));
+        let sent = receiver.push_with(&mut || {
+            let (message, attached) = load.take().expect("it is asked for once");
+            Envelope::with(message, attached)
+        });
+        let Err(refusal) = sent else { return };
+        let reason = match refusal {
+            Refusal::Full => DeadLetterReason::MailboxFull,
+            Refusal::Stopped | Refusal::Overflowed => DeadLetterReason::Stopped,
+        };
+        if refusal != Refusal::Stopped || is_once {
+            let actor = receiver.any();
+            actor.system().dead_letter::<M>(&actor.path, reason);
+        }
+        if refusal != Refusal::Full
+            && let Some((_, attached)) = load
+            && let Some(delivery) = attached.delivery
+        {
+            delivery.complete_job();
+        }
+    }
+}
+
+impl<A: Actor> Context<'_, A> {
+    /// Sends `message` to an actor once, after `delay`, on behalf of this actor. It is also sent if
+    /// this actor restarts or stops in the meantime; timers that belong to the actor are in
+    /// [`timers`](Self::timers).
+    ///
+    /// # Errors
+    ///
+    /// As [`Scheduler::schedule_once`].
+    pub fn schedule_once<M: Send + 'static>(
+        &mut self,
+        delay: Duration,
+        receiver: &ActorRef<M>,
+        message: M,
+    ) -> Result<Cancellable, ScheduleError<M>> {
+        let (dispatcher, sender) = (self.state.dispatcher(), Some(self.pid()));
+        let jobs = self.system().scheduler();
+        let job = jobs.schedule_once(delay, receiver, message, dispatcher, sender)?;
+        self.state
+            .record(|| crate::testing::Effect::Scheduled { delay, receiver: receiver.path() });
+        Ok(job)
+    }
+}

@@ -1,0 +1,190 @@
+//! The arguments of a process: payloads by position, each taken once.
+//!
+//! Most processes take at most two arguments, so up to two are stored without allocating.
+
+use alloc::vec::{self, Vec};
+use core::{any::type_name, array, error::Error, fmt, iter};
+
+use super::Payload;
+
+/// How many payloads are stored inline: an input and its options.
+const INLINE_MAX: usize = 2;
+
+/// Arguments by position.
+///
+/// A position keeps its number when its argument is taken, so arguments can be taken in any order.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_exec::payload::Payloads;
+///
+/// let mut input = Payloads::new().with("name").with(7_u32);
+/// assert_eq!(input.take::<u32>(1)?, 7);
+/// assert!(input.take::<u32>(1).unwrap_err().is_missing());
+/// assert!(input.take::<u32>(0).unwrap_err().is_wrong_type());
+/// assert_eq!(input.take::<&str>(0)?, "name");
+/// # Ok::<(), clockjack_exec::payload::TakeError>(())
+/// ```
+#[derive(Default)]
+pub struct Payloads {
+    len: usize,
+    inline: [Option<Payload>; INLINE_MAX],
+    /// The positions from [`INLINE_MAX`] on.
+    rest: Vec<Option<Payload>>,
+}
+
+impl Payloads {
+    /// No arguments; allocates nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { len: 0, inline: [const { None }; INLINE_MAX], rest: Vec::new() }
+    }
+
+    /// The same arguments and one more.
+    #[must_use]
+    pub fn with<T: Send + 'static>(mut self, value: T) -> Self {
+        self.push(Payload::new(value));
+        self
+    }
+
+    /// Appends an argument.
+    pub fn push(&mut self, payload: Payload) {
+        match self.inline.get_mut(self.len) {
+            Some(slot) => *slot = Some(payload),
+            None => self.rest.push(Some(payload)),
+        }
+        self.len += 1;
+    }
+
+    /// How many arguments were given, including those that are taken already.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no argument was given.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The argument at a position, if there is one that is not taken.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&Payload> {
+        match self.inline.get(index) {
+            Some(slot) => slot.as_ref(),
+            None => self.rest.get(index - INLINE_MAX)?.as_ref(),
+        }
+    }
+
+    /// Takes the argument at a position, which must be a `T`.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or it was taken before, or it is of another type; then it stays.
+    pub fn take<T: 'static>(&mut self, index: usize) -> Result<T, TakeError> {
+        let missing = TakeError { index, wanted: type_name::<T>(), found: None };
+        let slot = match self.inline.get_mut(index) {
+            Some(slot) => slot,
+            None => self.rest.get_mut(index - INLINE_MAX).ok_or(missing)?,
+        };
+        let payload = slot.take().ok_or(missing)?;
+        payload.downcast().map_err(|other| {
+            let found = Some(other.type_name());
+            *slot = Some(other);
+            TakeError { found, ..missing }
+        })
+    }
+}
+
+impl From<()> for Payloads {
+    fn from((): ()) -> Self {
+        Self::new()
+    }
+}
+
+impl From<Payload> for Payloads {
+    fn from(payload: Payload) -> Self {
+        let mut payloads = Self::new();
+        payloads.push(payload);
+        payloads
+    }
+}
+
+impl fmt::Debug for Payloads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries((0..self.len).map(|index| self.get(index))).finish()
+    }
+}
+
+/// Iterates over the arguments that are not taken, in their order.
+impl IntoIterator for Payloads {
+    type Item = Payload;
+    type IntoIter = IntoIter;
+
+    fn into_iter(self) -> IntoIter {
+        IntoIter(self.inline.into_iter().chain(self.rest).flatten())
+    }
+}
+
+/// The arguments of a list that were not taken, in their order.
+pub struct IntoIter(Slots);
+
+type Slots = iter::Flatten<
+    iter::Chain<array::IntoIter<Option<Payload>, INLINE_MAX>, vec::IntoIter<Option<Payload>>>,
+>;
+
+impl Iterator for IntoIter {
+    type Item = Payload;
+
+    fn next(&mut self) -> Option<Payload> {
+        self.0.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl fmt::Debug for IntoIter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IntoIter").finish_non_exhaustive()
+    }
+}
+
+/// An argument that is missing, or not of the requested type.
+///
+/// Both are permanent: asking again does not help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TakeError {
+    index: usize,
+    wanted: &'static str,
+    found: Option<&'static str>,
+}
+
+impl TakeError {
+    /// Whether no argument was given at this position, or it was taken before.
+    #[must_use]
+    pub const fn is_missing(&self) -> bool {
+        self.found.is_none()
+    }
+
+    /// Whether the argument is of another type; it is still there.
+    #[must_use]
+    pub const fn is_wrong_type(&self) -> bool {
+        self.found.is_some()
+    }
+}
+
+impl fmt::Display for TakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { index, wanted, found } = self;
+        match found {
+            None => write!(f, "argument {index} is missing or taken, expected a {wanted}"),
+            Some(found) => write!(f, "argument {index} is a {found}, expected a {wanted}"),
+        }
+    }
+}
+
+impl Error for TakeError {}

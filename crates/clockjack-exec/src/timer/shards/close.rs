@@ -1,0 +1,80 @@
+//! Closing the table: one flag, and every timer returned once.
+
+use alloc::vec::Vec;
+
+use clockjack_sync::{
+    mutant,
+    primitive::{
+        atomic::{Ordering, fence},
+        hint,
+    },
+};
+use clockjack_time::Tick;
+
+use super::{GUARD_TRIES_MAX, ShardEntry, Shards};
+
+/// The result of a close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// How many timers this call returned.
+    pub drained: usize,
+    /// How many shards other threads did not release in time: their timers never fire, but another
+    /// call may still return them.
+    pub left: usize,
+}
+
+impl<T: Send> Shards<T> {
+    /// Refuses every timer from now on, and passes the armed ones to `drained`, in order per shard.
+    ///
+    /// From the moment of closing no timer is armed, and no poll begins to fire. Any thread may
+    /// call this again; each timer is returned once. The last thread that uses the table calls
+    /// this, so that no timer is [left](Closed::left); otherwise the rest is dropped with the
+    /// table.
+    ///
+    /// `drained` is called while no guard is held.
+    pub fn close(&self, mut drained: impl FnMut(T)) -> Closed {
+        // AcqRel: a swap, so that the write has one place in the modification order; the guards and
+        // the fence do the rest (rule 8).
+        self.closed.swap(true, Ordering::AcqRel);
+        if !mutant!("shards_close_without_fence") {
+            // Pairs with the fences of the threads that arm through an inbox and of those that
+            // create a shard.
+            fence(Ordering::SeqCst);
+        }
+        let mut closed = Closed { drained: 0, left: 0 };
+        for (_, entry) in self.table.iter() {
+            let mut values = Vec::new();
+            let is_empty = (0..GUARD_TRIES_MAX).any(|_| {
+                let is_empty = sweep(entry, &mut values);
+                if !is_empty {
+                    hint::spin_loop();
+                }
+                is_empty
+            });
+            closed.left += usize::from(!is_empty);
+            closed.drained += values.len();
+            // Relaxed: a statistic.
+            self.counts.drained.fetch_add(values.len() as u64, Ordering::Relaxed);
+            values.into_iter().for_each(&mut drained);
+        }
+        closed
+    }
+
+    /// Whether [`close`](Self::close) was called.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        // Acquire: pairs with the swap, so that the caller sees what happened before the close.
+        self.closed.load(Ordering::Acquire)
+    }
+}
+
+/// Takes all timers out of a shard; false if some are left, or if another thread holds the shard.
+fn sweep<T>(entry: &ShardEntry<T>, values: &mut Vec<T>) -> bool {
+    let Some(mut guard) = entry.shard.try_lock() else { return false };
+    // At the last tick, every timer of the shard is due.
+    let more = guard.poll(Tick::MAX, usize::MAX, |timer| values.push(timer.value));
+    debug_assert!(!more, "an unlimited budget was used up");
+    drop(guard);
+    // A timer behind an inbox cell that is not filled yet still counts in `next_wake`.
+    entry.shard.next_wake().is_none() || mutant!("shards_close_forgets_blocked")
+}

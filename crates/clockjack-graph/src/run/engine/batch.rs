@@ -1,0 +1,159 @@
+//! Overlapping invocations of one reentrant component.
+//!
+//! # Protocol
+//!
+//! 1. The worker that runs the region makes a *batch* of the invocations and offers it to the other
+//!    workers ([`helpers`](super::helpers)). Then it works on the batch itself.
+//! 2. A worker takes a job under the lock of the batch, runs it without the lock, and puts it back.
+//!    A job owns everything that its invocation needs. At most as many jobs as the lane is wide are
+//!    taken at the same time.
+//! 3. The worker that runs the region blocks its thread until all jobs are back, and only then
+//!    processes the results, in the order of the invocations. So the result does not depend on
+//!    which thread was faster, and no failed invocation returns while another one still runs.
+//!
+//! Blocking cannot deadlock: the jobs that are taken wait for nothing, and the waiting worker runs
+//! jobs itself as long as there are any to take.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use clockjack_exec::Failure;
+
+use super::{
+    context::{Call, CallInfo, GraphContext, LastSeen},
+    current_position::CurrentPosition,
+    env::Env,
+    node::catch_panic,
+};
+use crate::{
+    registry::node::ErasedSharedNode,
+    run::flow::{message::Message, outbox::Outbox},
+};
+
+/// One invocation, with everything that it needs.
+pub(crate) struct Job {
+    pub(crate) index: usize,
+    pub(crate) node: Arc<dyn ErasedSharedNode>,
+    pub(crate) component: usize,
+    pub(crate) id: Arc<str>,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) last: Vec<Message>,
+    pub(crate) outbox: Outbox,
+    pub(crate) missed_runs: u64,
+    pub(crate) is_one_each: bool,
+    pub(crate) result: Result<(), Failure>,
+    pub(crate) saw_cancel: bool,
+    pub(crate) worker: u16,
+    /// It has a budget, so its duration is measured in every epoch.
+    pub(crate) is_timed: bool,
+    /// When it began and how long it took, if it was measured.
+    pub(crate) span_ns: Option<(u64, u64)>,
+}
+
+/// The invocations of one step.
+pub(crate) struct Batch {
+    state: Mutex<State>,
+    back: Condvar,
+    width: usize,
+    /// The position of the batch, in a parallel epoch.
+    position: Option<CurrentPosition>,
+}
+
+struct State {
+    /// In reverse order: the last one is taken next.
+    todo: Vec<Job>,
+    done: Vec<Job>,
+    n_out: usize,
+    n_out_max: usize,
+}
+
+impl Batch {
+    /// `jobs` in the order of the invocations.
+    pub(crate) fn new(mut jobs: Vec<Job>, width: usize) -> Self {
+        jobs.reverse();
+        let done = Vec::with_capacity(jobs.len());
+        let state = State { todo: jobs, done, n_out: 0, n_out_max: 0 };
+        let position = CurrentPosition::next_batch();
+        Self { state: Mutex::new(state), back: Condvar::new(), width, position }
+    }
+
+    /// Whether there is a job to take.
+    pub(crate) fn has_job(&self) -> bool {
+        let state = self.lock();
+        !state.todo.is_empty() && state.n_out < self.width
+    }
+
+    /// Runs one job, if there is one to take; returns whether there was.
+    pub(crate) fn help(&self, env: &Env, worker: u16) -> bool {
+        let mut state = self.lock();
+        if state.n_out >= self.width {
+            return false;
+        }
+        let Some(mut job) = state.todo.pop() else { return false };
+        state.n_out += 1;
+        state.n_out_max = state.n_out_max.max(state.n_out);
+        drop(state);
+        job.worker = worker;
+        job.run(env, self.position);
+        let mut state = self.lock();
+        state.n_out -= 1;
+        state.done.push(job);
+        drop(state);
+        self.back.notify_all();
+        true
+    }
+
+    /// Works until all jobs are back; returns the jobs in order, and how many ran at once at most.
+    pub(crate) fn finish(&self, env: &Env, worker: u16) -> (Vec<Job>, usize) {
+        loop {
+            if self.help(env, worker) {
+                continue;
+            }
+            let mut state = self.lock();
+            if state.todo.is_empty() && state.n_out == 0 {
+                let mut done = core::mem::take(&mut state.done);
+                done.sort_unstable_by_key(|job| job.index);
+                return (done, state.n_out_max);
+            }
+            if state.todo.is_empty() || state.n_out >= self.width {
+                // A spurious wake-up is harmless: the loop checks again.
+                drop(self.back.wait(state).unwrap_or_else(PoisonError::into_inner));
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Job {
+    fn run(&mut self, env: &Env, position: Option<CurrentPosition>) {
+        let _turn = position
+            .map(|position| position.with_invocation(self.index).enter(&env.has_buffered_counts));
+        let info = CallInfo {
+            invocation: self.index,
+            missed_runs: self.missed_runs,
+            is_one_each: self.is_one_each,
+            iteration: None,
+        };
+        let mut cx = GraphContext {
+            messages: &mut self.messages,
+            last_seen: LastSeen { first: 0, last: &self.last },
+            outbox: &mut self.outbox,
+            call: Call {
+                env,
+                component: self.component,
+                id: &self.id,
+                info: &info,
+                report: None,
+                saw_cancel: false,
+            },
+        };
+        let node = &self.node;
+        let begun_ns = (env.measures || self.is_timed).then(|| env.since_start());
+        self.result = catch_panic(|| node.execute_shared(&mut cx));
+        self.saw_cancel = cx.call.saw_cancel;
+        let took_ns = |begun_ns| env.since_start().saturating_sub(begun_ns);
+        self.span_ns = begun_ns.map(|begun_ns| (begun_ns, took_ns(begun_ns)));
+    }
+}

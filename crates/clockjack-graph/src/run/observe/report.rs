@@ -1,0 +1,183 @@
+//! The result of a run.
+
+use core::fmt;
+
+use crate::{component::Snapshot, named::named, run::setup::threads};
+
+named! {
+    /// Why a run ended.
+    #[non_exhaustive]
+    pub enum StopReason {
+        /// It did not start.
+        CustomStartError = "not_started",
+        /// It has run the given number of epochs.
+        TickBound = "tick_bound",
+        /// It has run for the given time.
+        DurationBound = "duration_bound",
+        /// There was nothing to do, and nothing could come in.
+        Idle = "idle",
+        /// A stop was requested.
+        StopRequested = "stop_requested",
+        /// A component has failed.
+        Error = "error",
+    }
+}
+
+named! {
+    /// What the run was doing when something failed.
+    pub enum Phase {
+        /// A component applied its settings.
+        Configure = "configure",
+        /// A component was activated.
+        Activate = "activate",
+        /// A component restored a snapshot.
+        Restore = "restore",
+        /// A component was reset.
+        Reset = "reset",
+        /// A component was called.
+        Execute = "execute",
+        /// A component made a snapshot.
+        Snapshot = "snapshot",
+        /// A component was deactivated.
+        Deactivate = "deactivate",
+        /// The graph was validated.
+        Validate = "validate",
+        /// The graph was validated, but not meant to run.
+        DryRun = "dry_run",
+        /// The run itself.
+        Runtime = "runtime",
+    }
+}
+
+/// A failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What the run was doing.
+    pub phase: Phase,
+    /// The component.
+    pub component: String,
+    /// Its lane.
+    pub lane: String,
+    /// The error message.
+    pub message: String,
+    /// The epoch, from one; zero before the first.
+    pub epoch: u64,
+    /// Whether the run has stopped because of it.
+    pub is_fatal: bool,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { phase, component, epoch, message, .. } = self;
+        if component.is_empty() {
+            write!(f, "the {phase} failed, epoch {epoch}: {message}")
+        } else {
+            write!(f, "`{component}` failed in {phase}, epoch {epoch}: {message}")
+        }
+    }
+}
+
+/// The result of a run.
+#[derive(Clone, Debug)]
+pub struct RunReport {
+    /// Why it ended.
+    pub stop: StopReason,
+    /// Epochs, of all domains.
+    pub epochs: u64,
+    /// Invocations that have succeeded.
+    pub executions: u64,
+    /// Nanoseconds of the run's time.
+    pub elapsed_ns: u64,
+    /// Failures that did not stop the run. The oldest are kept.
+    pub faults: Vec<Fault>,
+    /// How many further failures were not kept.
+    pub n_faults_dropped: u64,
+    /// The most regions that ran at the same time, as observed.
+    pub overlap_max: usize,
+    /// The snapshots of the components, if they were requested.
+    pub snapshots: Vec<(String, Snapshot)>,
+    /// The last result of each loop.
+    pub loops: Vec<LoopResult>,
+    /// Which settings of each lane were in force, in the order of the plan.
+    pub lanes: Vec<threads::LaneReport>,
+    /// Health events: the newest, one per kind and origin.
+    pub health: Vec<super::health::HealthEvent>,
+    /// All metrics.
+    pub metrics: super::metrics::Metrics,
+}
+
+/// How a loop ended the last time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopResult {
+    /// Its id.
+    pub id: String,
+    /// The last residual that a member reported.
+    pub residual: Option<f64>,
+    /// Why it stopped.
+    pub reason: String,
+}
+
+/// A run that did not start, or that failed.
+#[derive(Debug)]
+pub struct RunError {
+    kind: RunErrorKind,
+}
+
+#[derive(Debug)]
+enum RunErrorKind {
+    Failed(Fault, Option<Box<RunReport>>),
+    Stopped,
+    Refused(String),
+}
+
+impl RunError {
+    pub(crate) fn failed(fault: Fault, report: Option<RunReport>) -> Self {
+        Self { kind: RunErrorKind::Failed(fault, report.map(Box::new)) }
+    }
+
+    pub(crate) fn stopped() -> Self {
+        Self { kind: RunErrorKind::Stopped }
+    }
+
+    pub(crate) fn refused(why: impl Into<String>) -> Self {
+        Self { kind: RunErrorKind::Refused(why.into()) }
+    }
+
+    /// The failure. It names no component if it was outside of all components, for example a value
+    /// that panics while it is encoded.
+    #[must_use]
+    pub fn fault(&self) -> Option<&Fault> {
+        match &self.kind {
+            RunErrorKind::Failed(fault, _) => Some(fault),
+            _ => None,
+        }
+    }
+
+    /// The report of the run until the failure. For a run that failed during its setup, it covers
+    /// only the setup.
+    #[must_use]
+    pub fn report(&self) -> Option<&RunReport> {
+        match &self.kind {
+            RunErrorKind::Failed(_, report) => report.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Whether the system was shut down during the run.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.kind, RunErrorKind::Stopped)
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            RunErrorKind::Failed(fault, _) => fault.fmt(f),
+            RunErrorKind::Stopped => f.write_str("the system was shut down during the run"),
+            RunErrorKind::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+impl core::error::Error for RunError {}

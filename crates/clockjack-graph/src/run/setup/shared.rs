@@ -1,0 +1,79 @@
+//! What a run's handle, its feeds and its domains share.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use crate::{
+    compile::Plan,
+    describe::CopyPolicy,
+    run::{
+        flow::{credit::Credits, inbox::Inbox},
+        observe::{live::Live, metrics},
+    },
+};
+
+/// What a run's handle, its feeds and its domains share.
+pub(crate) struct RunShared {
+    pub(crate) plan: Arc<Plan>,
+    /// For each component: its domain, its region there, which of its nodes.
+    pub(crate) nodes: Vec<(u32, u32, u32)>,
+    /// The components' own counters and histograms.
+    pub(crate) user: metrics::user::Registry,
+    pub(crate) stop: Arc<AtomicBool>,
+    /// Requested steps of `manual_step` lanes that have not begun.
+    pub(crate) n_steps_requested: AtomicU64,
+    /// Domains other than the first that have not ended.
+    pub(crate) n_lanes_left: AtomicUsize,
+    /// Which settings of each lane are in force.
+    pub(crate) lanes: Vec<super::threads::LaneReport>,
+    pub(crate) live: Live,
+    /// Room on edges between domains.
+    pub(crate) credits: Credits,
+}
+
+impl RunShared {
+    /// Whether a step was requested.
+    pub(crate) fn is_step_requested(&self, domain: usize) -> bool {
+        // Relaxed: the requester wakes the coordinator through the inbox, whose lock orders the
+        // accesses.
+        domain == 0 && self.n_steps_requested.load(Ordering::Relaxed) > 0
+    }
+
+    /// Takes one request for a step.
+    pub(crate) fn take_step_request(&self, domain: usize) -> bool {
+        let less = |n: u64| n.checked_sub(1);
+        // Relaxed: as above.
+        let order = Ordering::Relaxed;
+        domain == 0 && self.n_steps_requested.try_update(order, order, less).is_ok()
+    }
+
+    /// A lane with its own clock has ended.
+    pub(crate) fn lane_ended(&self) {
+        // Relaxed: the first domain is woken through its inbox, whose lock orders the accesses.
+        self.n_lanes_left.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether a lane with its own clock still runs.
+    pub(crate) fn has_lanes_left(&self) -> bool {
+        // Relaxed: as above.
+        self.n_lanes_left.load(Ordering::Relaxed) > 0
+    }
+
+    /// Stops all domains.
+    pub(crate) fn stop_all(&self, inboxes: &[Inbox]) {
+        // Relaxed: the locks of the inboxes order the accesses.
+        self.stop.store(true, Ordering::Relaxed);
+        for inbox in inboxes {
+            inbox.wake();
+        }
+    }
+
+    /// Whether an edge moves its values: it has one reader, which may take them.
+    pub(crate) fn is_moved(&self, edge: u32) -> bool {
+        self.plan.edges[edge as usize].policy.copy_policy == CopyPolicy::MoveOnly
+    }
+
+    pub(crate) fn component_of(&self, id: &str) -> usize {
+        self.plan.find(id).unwrap_or(self.plan.components.len())
+    }
+}

@@ -1,0 +1,502 @@
+//! The start and the end of a run: sets components up in the order of their dependencies, starts
+//! the domains, and when all domains have ended, takes everything down in reverse order.
+
+use core::{
+    pin::Pin,
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize},
+    task::{Context, Poll},
+    time::Duration,
+};
+use std::sync::Arc;
+
+use clockjack_actor::ActorSystem;
+use clockjack_exec::{Failure, Handle, JoinHandle};
+use clockjack_sync::mutant;
+
+use super::{
+    options::{Clock, Parallel, RunOptions},
+    shared::RunShared,
+    threads::LaneThreads,
+    wiring::{
+        Parts, Wired, wire, {self},
+    },
+};
+use crate::{
+    compile::Plan,
+    describe::LaneType,
+    graph::{ComponentSource, Graph},
+    registry::node::ErasedComponent,
+    run::{
+        engine::{
+            domain::{Bounds, Domain, Pace, Progress},
+            env::Env,
+            epoch::{DomainState, RegionCell},
+            helpers,
+            helpers::{Dependencies, Helpers},
+            lanes::Lanes,
+            node::{NodeState, catch_panic},
+            region::Region,
+        },
+        flow::{
+            blackboard,
+            credit::Credits,
+            inbox::{CloseOnDrop, Inbox},
+            tasks::Tasks,
+        },
+        observe::{
+            collect,
+            collect::LifecycleCounts,
+            component_log, health,
+            health::HealthEvent,
+            live::Live,
+            metrics, observer,
+            report::{Fault, LoopResult, Phase, RunError, RunReport, StopReason},
+            sinks::{CommitLog, LogPart},
+        },
+    },
+};
+
+/// A run that was started.
+pub(crate) struct Started {
+    pub(crate) shared: Arc<RunShared>,
+    pub(crate) inboxes: Arc<[Inbox]>,
+    pub(crate) ended: Ended,
+}
+
+/// Ready when a run has ended.
+pub(crate) struct Ended(JoinHandle<Result<RunReport, RunError>>);
+
+impl Future for Ended {
+    type Output = Result<RunReport, RunError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let joined = Pin::new(&mut self.0).poll(cx);
+        joined.map(|joined| joined.unwrap_or_else(|_| Err(RunError::stopped())))
+    }
+}
+
+type DomainEnd = (Domain, StopReason, Option<Fault>);
+
+/// Starts a run.
+pub(crate) fn start(
+    graph: Graph,
+    system: &ActorSystem,
+    options: RunOptions,
+) -> Result<Started, RunError> {
+    let executor = system.executor();
+    let plan = wiring::with_feeds(&graph.plan, options.feed_max);
+    let domain_of = wiring::domains(&plan, options.clock != Clock::Virtual && plan.n_domains > 1);
+    let width = options.workers.unwrap_or_else(|| executor.n_workers()).max(1);
+    let mut threads = LaneThreads::make(&plan, system, options.clock)?;
+    let isolated = threads.isolated(&plan);
+    let mut logs = domain_logs(&plan, &domain_of, options.commit_log.as_ref())?;
+    let made = crate::bridge::subscribe(&plan, graph.sources, &options.subscriptions)?;
+    let mut wired = wire(&plan, &domain_of, make_all(&plan, made)?, width);
+    let counts = set_up(&plan, &mut wired, &options)?;
+
+    let n_domains = wired.domains.len();
+    let shared = Arc::new(RunShared {
+        plan: Arc::clone(&plan),
+        nodes: wired.nodes,
+        user: metrics::user::Registry::new(plan.components.len()),
+        stop: Arc::new(AtomicBool::new(false)),
+        n_steps_requested: AtomicU64::new(0),
+        n_lanes_left: AtomicUsize::new(n_domains - 1),
+        lanes: core::mem::take(&mut threads.reports),
+        live: Live::new(&plan, n_domains),
+        credits: Credits::new(&plan, &domain_of),
+    });
+    let inboxes: Arc<[Inbox]> = (0..n_domains).map(|_| Inbox::new(options.feed_max)).collect();
+    let began_ns = beginning(&executor, options.clock);
+    let (shared_by_end, inboxes_of_end) = (Arc::clone(&shared), CloseOnDrop(Arc::clone(&inboxes)));
+    let mut joins = Vec::with_capacity(n_domains);
+    for (index, regions) in wired.domains.into_iter().enumerate() {
+        let (numbers, regions): (Vec<usize>, Vec<Region>) = regions.into_iter().unzip();
+        let helpers = helpers(&plan, &numbers, &isolated, &executor, width, options.parallel);
+        let helpers_shared = helpers.as_ref().map(Helpers::shared);
+        let env = env(index, &shared, &options, &executor, helpers_shared, began_ns);
+        let domain = Domain {
+            index,
+            pace: pace(index, &options),
+            state: Arc::new(DomainState {
+                regions: regions.into_iter().map(RegionCell::new).collect(),
+                env,
+                is_due: vec![true; plan.lanes.len()],
+                lines: Box::default(),
+            }),
+            lanes: Lanes::new(&plan, |lane| domain_of[lane] == index),
+            helpers,
+            channel_locations: Arc::clone(&wired.channel_locations),
+            inboxes: Arc::clone(&inboxes),
+            shared: Arc::clone(&shared),
+            bounds: bounds(&options),
+            timing_every: options.timing_every,
+            commit_log: logs[index].take(),
+            trace: options.trace.clone(),
+            special_edges: core::mem::take(&mut wired.special_edges[index]),
+            progress: Progress::new(health_capacity(&plan)),
+        };
+        let own = domain_of.iter().position(|of| *of == index && index > 0);
+        let own = own.filter(|_| !mutant!("start-lane-leaves-its-thread-idle"));
+        let thread = own.and_then(|lane| threads.executor(lane)).unwrap_or(&executor);
+        joins.push(thread.spawn(domain.run()));
+    }
+    let end = async move {
+        let ended = finish(joins, shared_by_end, inboxes_of_end, options, counts).await;
+        // No domain runs on these threads any more.
+        drop(threads);
+        ended
+    };
+    let ended = Ended(executor.spawn(end));
+    Ok(Started { shared, inboxes, ended })
+}
+
+/// What the components of a domain see of their first epoch.
+fn env(
+    domain: usize,
+    shared: &RunShared,
+    options: &RunOptions,
+    executor: &Handle,
+    helpers: Option<Arc<helpers::HelpersShared>>,
+    began_ns: u64,
+) -> Env {
+    Env {
+        epoch: 0,
+        now_ns: 0,
+        is_simulated: pace(domain, options) == Pace::Simulated,
+        logs: options.commit_log.is_some(),
+        measures: false,
+        traces: options.trace.is_some(),
+        tasks: Tasks::new(options.tasks_max),
+        user: shared.user.clone(),
+        component_log: options.component_log.clone().map(component_log::ComponentLogWriter::new),
+        has_buffered_counts: AtomicBool::new(false),
+        seed: options.seed,
+        graph: shared.plan.name.as_str().into(),
+        blackboard: blackboard::Snapshot::default(),
+        is_written: AtomicBool::new(false),
+        n_state_reads: AtomicU64::new(0),
+        stop: Arc::clone(&shared.stop),
+        executor: executor.clone(),
+        is_parallel: false,
+        helpers,
+        has_faults: AtomicBool::new(false),
+        begun_ns: 0,
+        began_ns,
+    }
+}
+
+fn bounds(options: &RunOptions) -> Bounds {
+    let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    Bounds {
+        steps: options.steps,
+        duration_ns: options.duration.map(nanos),
+        until_idle: options.until_idle,
+        shutdown: (options.shutdown_policy, options.drain_max),
+    }
+}
+
+/// When a run begins. With the clock of the system that is a clock edge of the executor, so that
+/// ticks with a period of whole edges fall on edges, where timers can meet them.
+fn beginning(executor: &Handle, clock: Clock) -> u64 {
+    if clock == Clock::Virtual {
+        return executor.nanos();
+    }
+    let now = executor.now();
+    now.tick().get().saturating_mul(now.resolution().nanos().get().into())
+}
+
+/// A commit log part per domain, if the run has a commit log.
+fn domain_logs(
+    plan: &Plan,
+    domain_of: &[usize],
+    log: Option<&CommitLog>,
+) -> Result<Vec<Option<LogPart>>, RunError> {
+    let n_domains = domain_of.iter().max().map_or(1, |last| last + 1);
+    let Some(log) = log else { return Ok(vec![None; n_domains]) };
+    let part_of = |domain: usize| {
+        let own = domain_of.iter().position(|of| *of == domain && domain > 0);
+        let lane = own.map(|lane| plan.lanes[lane].spec.id.as_str());
+        let part = log.part(lane).ok_or_else(|| {
+            let lane = lane.unwrap_or_default();
+            let text =
+                format!("the commit log has no writer for lane `{lane}`, which has its own clock");
+            RunError::refused(text)
+        });
+        part.map(Some)
+    };
+    (0..n_domains).map(part_of).collect()
+}
+
+fn pace(domain: usize, options: &RunOptions) -> Pace {
+    let is_counted = options.steps.is_some() || options.until_idle;
+    match options.clock {
+        Clock::Virtual => Pace::Simulated,
+        Clock::Described if domain == 0 && is_counted => Pace::Simulated,
+        _ => Pace::System,
+    }
+}
+
+fn helpers(
+    plan: &Plan,
+    regions: &[usize],
+    isolated: &[Option<Handle>],
+    executor: &Handle,
+    width: usize,
+    parallel: Parallel,
+) -> Option<Helpers> {
+    let is_isolated: Vec<bool> = isolated.iter().map(Option::is_some).collect();
+    let dependencies = Dependencies::new(plan, regions, &is_isolated);
+    let is_parallel = width > 1
+        && parallel != Parallel::Never
+        && !executor.is_local()
+        && (dependencies.is_wide() || has_reentrant(plan, regions));
+    if !is_parallel && !dependencies.has_isolated() {
+        return None;
+    }
+    let own: Vec<(usize, Handle)> = isolated
+        .iter()
+        .enumerate()
+        .filter(|(lane, _)| dependencies.has_lane(*lane))
+        .filter_map(|(lane, thread)| Some((lane, thread.clone()?)))
+        .collect();
+    let n_helpers = if is_parallel { width - 1 } else { 0 };
+    Some(Helpers::start(dependencies, parallel, executor, n_helpers, &own))
+}
+
+/// How many health events are kept, by the settings of the graph.
+fn health_capacity(plan: &Plan) -> usize {
+    use crate::describe::ConfigValue;
+    let is_off = plan.config.get("emit_health_events") == Some(&ConfigValue::Bool(false));
+    match plan.config.get("health_event_capacity") {
+        _ if is_off => 0,
+        Some(ConfigValue::Int(n)) => usize::try_from(*n).unwrap_or(0),
+        _ => health::SINK_CAPACITY,
+    }
+}
+
+/// Whether invocations of one component may overlap.
+fn has_reentrant(plan: &Plan, regions: &[usize]) -> bool {
+    let members = regions.iter().flat_map(|region| &plan.regions[*region].components);
+    members.map(|one| &plan.components[*one]).any(|one| {
+        one.spec.execution.reentrant && plan.lanes[one.lane].spec.lane_type == LaneType::ThreadPool
+    })
+}
+
+/// Creates the components, each with its factory for restarts.
+fn make_all(plan: &Plan, made: Vec<ComponentSource>) -> Result<Vec<Parts>, RunError> {
+    let one = |(component, made): (usize, ComponentSource)| {
+        let made = catch_panic(|| Ok(made.into_parts()));
+        made.map_err(|failure| {
+            let planned = &plan.components[component];
+            let fault = Domain::runtime_fault(&format!("the component was not created: {failure}"));
+            let (component, lane) = (&planned.spec.id, &plan.lanes[planned.lane].spec.id);
+            let (component, lane) = (component.clone(), lane.clone());
+            RunError::failed(Fault { component, lane, phase: Phase::Configure, ..fault }, None)
+        })
+    };
+    made.into_iter().enumerate().map(one).collect()
+}
+
+/// Configures all components, then activates them in the order of their dependencies. If one fails,
+/// deactivates those that are active.
+fn set_up(
+    plan: &Plan,
+    wired: &mut Wired,
+    options: &RunOptions,
+) -> Result<LifecycleCounts, RunError> {
+    let mut n_active = 0;
+    let mut counts = LifecycleCounts::default();
+    let result = set_up_until(plan, wired, options, &mut n_active, &mut counts);
+    if let Err(fault) = result {
+        for component in plan.lifecycle[..n_active].iter().rev() {
+            // The first failure is reported; this one is ignored.
+            let _ = node_of(wired, *component).deactivate();
+        }
+        let metrics = collect::collect_set_up(&counts);
+        let report = RunReport { metrics, ..nothing_done(StopReason::CustomStartError) };
+        return Err(RunError::failed(fault, Some(report)));
+    }
+    Ok(counts)
+}
+
+fn set_up_until(
+    plan: &Plan,
+    wired: &mut Wired,
+    options: &RunOptions,
+    n_active: &mut usize,
+    counts: &mut LifecycleCounts,
+) -> Result<(), Fault> {
+    for component in &plan.lifecycle {
+        let node = node_of(wired, *component);
+        let configured = node.bind_and_configure();
+        configured.map_err(|failure| fault_of(node, Phase::Configure, &failure))?;
+    }
+    for component in &plan.lifecycle {
+        let node = node_of(wired, *component);
+        let activated = node.activate();
+        activated.map_err(|failure| fault_of(node, Phase::Activate, &failure))?;
+        *n_active += 1;
+    }
+    for (id, snapshot) in &options.restore {
+        let Some(component) = plan.find(id) else {
+            return Err(Domain::runtime_fault(&format!("there is no `{id}` to restore")));
+        };
+        let node = node_of(wired, component);
+        let restored = if snapshot.component_type == plan.components[component].spec.component_type
+        {
+            node.with_body(|node| node.restore(snapshot))
+        } else {
+            let of = &snapshot.component_type;
+            Err(Failure::msg(format!("the snapshot belongs to a component of type `{of}`")))
+        };
+        tally(&restored, &mut counts.restores, &mut counts.restore_failures);
+        restored.map_err(|failure| fault_of(node, Phase::Restore, &failure))?;
+    }
+    if options.reset {
+        for component in &plan.lifecycle {
+            let node = node_of(wired, *component);
+            let reset = node.with_body(|node| node.reset());
+            tally(&reset, &mut counts.resets, &mut counts.reset_failures);
+            reset.map_err(|failure| fault_of(node, Phase::Reset, &failure))?;
+        }
+    }
+    Ok(())
+}
+
+/// Counts a success or a failure.
+fn tally<T, E>(result: &Result<T, E>, n_done: &mut u64, n_failed: &mut u64) {
+    *(if result.is_ok() { n_done } else { n_failed }) += 1;
+}
+
+fn node_of(wired: &mut Wired, component: usize) -> &mut NodeState {
+    let (domain, region, at) = wired.nodes[component];
+    &mut wired.domains[domain as usize][region as usize].1.nodes[at as usize]
+}
+
+fn fault_of(node: &NodeState, phase: Phase, failure: &Failure) -> Fault {
+    node.fault(phase, format!("{failure}"), 0, true)
+}
+
+/// Waits for all domains, takes everything down, and reports.
+async fn finish(
+    joins: Vec<JoinHandle<DomainEnd>>,
+    shared: Arc<RunShared>,
+    inboxes: CloseOnDrop,
+    options: RunOptions,
+    lifecycle: LifecycleCounts,
+) -> Result<RunReport, RunError> {
+    let mut domains = Vec::with_capacity(joins.len());
+    let (mut stop, mut fault) = (None, None);
+    for join in joins {
+        let Ok((domain, reason, failed)) = join.await else {
+            shared.stop_all(&inboxes.0);
+            return Err(RunError::stopped());
+        };
+        let is_worse = stop.is_none_or(|stop| severity(reason) > severity(stop));
+        if is_worse {
+            stop = Some(reason);
+        }
+        fault = fault.or(failed);
+        domains.push(domain);
+    }
+    drop(inboxes);
+    let stop = stop.unwrap_or(StopReason::CustomStartError);
+    let mut report = take_down(&shared, domains, stop, options.snapshots, lifecycle);
+    observer::notify(&options.observers, &mut report, fault.as_ref(), options.trace.as_ref());
+    match fault {
+        Some(fault) => Err(RunError::failed(fault, Some(report))),
+        None => Ok(report),
+    }
+}
+
+/// The report gives the most severe reason of all domains.
+fn severity(reason: StopReason) -> u8 {
+    match reason {
+        StopReason::Error => 3,
+        StopReason::StopRequested => 2,
+        StopReason::CustomStartError => 0,
+        _ => 1,
+    }
+}
+
+fn take_down(
+    shared: &RunShared,
+    mut domains: Vec<Domain>,
+    stop: StopReason,
+    wants_snapshots: bool,
+    mut lifecycle: LifecycleCounts,
+) -> RunReport {
+    let mut report = nothing_done(stop);
+    report.lanes.clone_from(&shared.lanes);
+    for domain in &mut domains {
+        while let Some(event) = domain.progress.health.take() {
+            report.health.push(HealthEvent::new(&shared.plan, &event));
+        }
+        let env = &domain.state.env;
+        report.epochs += env.epoch;
+        report.elapsed_ns = report.elapsed_ns.max(env.now_ns);
+        report.faults.append(&mut domain.progress.faults);
+        report.n_faults_dropped += domain.progress.n_faults_dropped;
+        report.overlap_max = report.overlap_max.max(domain.progress.overlap_max);
+    }
+    let states = || domains.iter().map(|domain| &domain.state);
+    for region in states().flat_map(|state| &state.regions).map(RegionCell::lock) {
+        report.executions += region.nodes.iter().map(|node| node.counts.executions).sum::<u64>();
+        if let Some(looping) = &region.looping {
+            report.loops.push(LoopResult {
+                id: String::from(&*looping.id),
+                residual: looping.counts.residual,
+                reason: looping.counts.reason.into(),
+            });
+        }
+    }
+    for component in shared.plan.lifecycle.iter().rev() {
+        let (domain, region, at) = shared.nodes[*component];
+        let mut region = domains[domain as usize].state.regions[region as usize].lock();
+        let node = &mut region.nodes[at as usize];
+        if wants_snapshots {
+            match node.with_body(|node| node.snapshot()) {
+                Ok(Some(snapshot)) => {
+                    lifecycle.snapshots += 1;
+                    lifecycle.snapshot_bytes += snapshot.payload.len() as u64;
+                    report.snapshots.push((String::from(&*node.id), snapshot));
+                }
+                Ok(None) => {}
+                Err(failure) => {
+                    lifecycle.snapshot_failures += 1;
+                    let text = format!("{failure}");
+                    report.faults.push(node.fault(Phase::Snapshot, text, 0, false));
+                }
+            }
+        }
+        if let Err(failure) = node.deactivate() {
+            let text = format!("{failure}");
+            report.faults.push(node.fault(Phase::Deactivate, text, 0, false));
+        }
+        if let Err(failure) = node.replace_body(ErasedComponent::Removed) {
+            let text = format!("its drop {failure}");
+            report.faults.push(node.fault(Phase::Deactivate, text, 0, false));
+        }
+    }
+    report.metrics = collect::collect(shared, &domains, &lifecycle);
+    report
+}
+
+/// An empty report.
+fn nothing_done(stop: StopReason) -> RunReport {
+    RunReport {
+        stop,
+        epochs: 0,
+        executions: 0,
+        elapsed_ns: 0,
+        faults: Vec::new(),
+        n_faults_dropped: 0,
+        overlap_max: 0,
+        snapshots: Vec::new(),
+        loops: Vec::new(),
+        lanes: Vec::new(),
+        health: Vec::new(),
+        metrics: metrics::Metrics::default(),
+    }
+}

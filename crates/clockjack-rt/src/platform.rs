@@ -1,0 +1,30 @@
+//! What differs by operating system: the clock, parking, and settings of threads.
+
+pub mod clock;
+#[cfg(target_os = "linux")]
+#[path = "platform/clock/linux.rs"]
+mod monotonic;
+#[cfg(not(target_os = "linux"))]
+#[path = "platform/clock/portable.rs"]
+mod monotonic;
+// Both implementations are compiled and tested where the tests run.
+#[cfg(all(test, target_os = "linux"))]
+#[path = "platform/clock/portable.rs"]
+mod monotonic_portable;
+pub mod parker;
+#[cfg(all(target_os = "linux", not(loom)))]
+#[path = "platform/parker/futex.rs"]
+pub mod parker_futex;
+#[path = "platform/parker/portable.rs"]
+pub mod parker_portable;
+mod primitive;
+pub mod thread;
+#[cfg(target_os = "linux")]
+#[path = "platform/thread/linux.rs"]
+pub(crate) mod thread_control;
+#[cfg(not(target_os = "linux"))]
+#[path = "platform/thread/portable.rs"]
+pub(crate) mod thread_control;
+#[cfg(all(test, target_os = "linux"))]
+#[path = "platform/thread/portable.rs"]
+mod thread_control_portable;

@@ -1,0 +1,65 @@
+//! The state that all tables of a scheduler share: the quota and the event bus.
+
+use core::time::Duration;
+
+use clockjack_sync::Arc;
+use clockjack_time::{Tick, TickSpan};
+
+use crate::{
+    Bus, DiagnosticEvent, EventKinds, ScheduleErrorKind, SchedulerConfig, Warning,
+    jobs::quota::Quota,
+};
+
+/// How long the refusal of a dispatcher counts as pressure, if no other refusal follows.
+const REFUSAL_EXPIRY: Duration = Duration::from_secs(1);
+
+/// What the tables of one scheduler share.
+#[derive(Clone, Debug)]
+pub(crate) struct TableShared {
+    pub(crate) quota: Arc<Quota>,
+    pub(crate) bus: Arc<Bus>,
+    /// How long the refusal of a dispatcher counts as pressure.
+    refusal_expiry: TickSpan,
+}
+
+impl TableShared {
+    pub(crate) fn new(config: &SchedulerConfig) -> Self {
+        let quota = Quota::new(config.quota, config.pressed_quota());
+        let refusal_expiry = config.resolution.ticks_ceil(REFUSAL_EXPIRY).unwrap_or(TickSpan::MAX);
+        Self { quota: Arc::new(quota), bus: Arc::new(Bus::new()), refusal_expiry }
+    }
+
+    /// Called when no permit was available: tries again if the reason was a pressure that is over.
+    #[cold]
+    pub(crate) fn retry_acquire(
+        &self,
+        kind: ScheduleErrorKind,
+        now: Tick,
+        acquire: impl FnOnce() -> Result<(), ScheduleErrorKind>,
+    ) -> Result<(), ScheduleErrorKind> {
+        if kind != ScheduleErrorKind::Backpressured {
+            return Err(kind);
+        }
+        let Some(change) = self.quota.expire_refusal_pressure(now, self.refusal_expiry) else {
+            return Err(kind);
+        };
+        self.warn(change.into());
+        acquire()
+    }
+
+    /// Reports that the quota was reached, once each time.
+    pub(crate) fn report_refusal(&self, kind: ScheduleErrorKind) {
+        use ScheduleErrorKind::{Backpressured, QuotaExceeded};
+        if matches!(kind, QuotaExceeded | Backpressured) && self.quota.should_report_refusal() {
+            let adaptive = kind == Backpressured;
+            let limit = self.quota.limit_if(adaptive);
+            self.warn(Warning::QuotaReached { limit, adaptive });
+        }
+    }
+
+    pub(super) fn warn(&self, warning: Warning) {
+        if self.bus.wants(EventKinds::WARNING) {
+            self.bus.publish(DiagnosticEvent::Warned(warning));
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! The hardware mode: an interrupt counts ticks, and a loop polls them.
+//!
+//! Nothing here sleeps. A board calls [`RunnerLoop::poll`] from its main loop and sleeps when there
+//! is nothing to do. Interrupts, and other threads if there are any, wake it by a waker.
+//!
+//! # Roles
+//!
+//! * The **driver** counts ticks in an interrupt, and wakes the loop at the first tick that the
+//!   loop has not taken.
+//! * The **loop** takes ticks from the driver, advances the scheduler's time and runs due jobs.
+//!   There is one loop.
+//! * A **caller** schedules and cancels jobs, from a handler, an interrupt or a thread. Interrupts
+//!   may do nothing else with the scheduler, and only if the host can recognize them
+//!   ([`with_interrupts`](HardwareHost::with_interrupts)). An interrupt that has interrupted the
+//!   loop can schedule a few jobs; further ones are refused for lack of room.
+//!
+//! # Rules
+//!
+//! 1. The waker sets a persistent flag: an atomic, the event register of `wfe`, or the token of a
+//!    parked thread. The loop clears the flag, polls, and sleeps only while the flag is clear.
+//! 2. A poll takes tokens until the driver has none. From then on the driver wakes the loop at the
+//!    next tick, whenever that comes: before the handlers, between them, or after the poll.
+//! 3. The time is a reading of the clock after the tokens were taken, and is at least the tick of
+//!    each token. A later tick is processed by this poll, or by the next one, for which rule 2
+//!    wakes the loop.
+//! 4. A caller whose job is due before the loop wakes by itself wakes the poller, which is the same
+//!    waker.
+//! 5. A poll is bounded in the tokens that it takes and in the handlers that it runs. If something
+//!    is left, [`is_more`](LoopPollResult::is_more) is true, and the loop polls again without
+//!    sleeping.
+//!
+//! # Why no tick is lost and nothing hangs
+//!
+//! The driver keeps an absolute count, so a tick that was not taken is part of the next token. A
+//! wake-up between poll and sleep has set the flag of rule 1, so the loop does not begin to sleep.
+//! The loop waits for nothing, and neither the driver nor the callers wait for the loop.
+
+mod error;
+
+use core::{fmt, task::Waker};
+
+use clockjack_sync::mutant;
+use clockjack_time::{
+    ClockKind, DriverStatus, MonotonicClock, Resolution, Tick, TickDriver, TickSpan, TimerInstant,
+};
+
+pub use self::error::LoopError;
+use crate::{
+    CatchUnwind, CloseReport, HandlerError, RunnerMode, Scheduler, SchedulerConfig, SchedulerHost,
+    Warning,
+    diagnostics::watch::{DriverWatch, Failover},
+    scheduler::manual::without_catch_unwind,
+};
+
+/// How many tokens one poll takes. Bounded, because a driver that is faster than the loop always
+/// has another token, and handlers must run nevertheless.
+const TOKENS_MAX: u32 = 64;
+/// How many handlers of a shard one poll runs, so that ticks are taken in between.
+const RUNS_MAX: usize = 256;
+
+/// The host of a scheduler on bare metal, or wherever ticks come from outside.
+///
+/// The mode of the scheduler follows from the kind of `clock`: with an
+/// [`InterruptDriver`](clockjack_time::InterruptDriver) it is [`RunnerMode::Hardware`].
+pub struct HardwareHost {
+    clock: &'static (dyn MonotonicClock + Sync),
+    driver: &'static dyn TickDriver,
+    waker: Waker,
+    catch_unwind: CatchUnwind,
+    is_interrupt: fn() -> bool,
+    fine_now: Option<fn() -> TimerInstant>,
+}
+
+impl HardwareHost {
+    /// Creates a host with the time of `clock` and the ticks of `driver`. `waker` wakes the loop,
+    /// and must set a persistent flag (rule 1 of the module `hardware`).
+    ///
+    /// A caller that schedules a job that is due soon uses `waker` too. Panics of handlers are not
+    /// caught: see [`with_catch_unwind`](Self::with_catch_unwind).
+    #[must_use]
+    pub const fn new(
+        clock: &'static (dyn MonotonicClock + Sync),
+        driver: &'static dyn TickDriver,
+        waker: Waker,
+    ) -> Self {
+        Self {
+            clock,
+            driver,
+            waker,
+            catch_unwind: without_catch_unwind,
+            is_interrupt: never,
+            fine_now: None,
+        }
+    }
+
+    /// Sets a function that says whether the caller is an interrupt. Boards whose interrupts
+    /// schedule or cancel need it: otherwise an interrupt could wait for the loop that it has
+    /// interrupted.
+    #[must_use]
+    pub const fn with_interrupts(mut self, is_interrupt: fn() -> bool) -> Self {
+        self.is_interrupt = is_interrupt;
+        self
+    }
+
+    /// Sets a finer clock, for boards that can measure the elapsed part of a tick.
+    ///
+    /// A clock that counts ticks returns the beginning of the current tick. By such a clock nothing
+    /// is early, but a delay that is counted from its reading is short by the elapsed part of the
+    /// tick, which a finer clock can observe. A delay that is counted from the finer reading, and
+    /// rounded up to a tick, is not early by either clock.
+    ///
+    /// The finer clock MUST agree with the clock: rounded down to the clock's tick, its reading is
+    /// a reading of the clock, also in code that masks the counting interrupt.
+    #[must_use]
+    pub const fn with_fine_clock(mut self, now: fn() -> TimerInstant) -> Self {
+        self.fine_now = Some(now);
+        self
+    }
+
+    /// Sets a function that catches panics.
+    #[must_use]
+    pub const fn with_catch_unwind(mut self, catch_unwind: CatchUnwind) -> Self {
+        self.catch_unwind = catch_unwind;
+        self
+    }
+}
+
+fn never() -> bool {
+    false
+}
+
+impl SchedulerHost for HardwareHost {
+    fn now(&self) -> TimerInstant {
+        self.fine_now.map_or_else(|| self.clock.now(), |now| now())
+    }
+
+    fn driver_tick(&self) -> Resolution {
+        self.clock.resolution()
+    }
+
+    fn clock_kind(&self) -> ClockKind {
+        self.clock.kind()
+    }
+
+    fn name(&self) -> &'static str {
+        "runner-loop"
+    }
+
+    fn wake_poller(&self, _shard: usize) {
+        if !mutant!("loop-call-unheard") {
+            self.waker.wake_by_ref();
+        }
+    }
+
+    fn can_wait(&self) -> bool {
+        !(self.is_interrupt)()
+    }
+
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+        (self.catch_unwind)(call)
+    }
+
+    fn stop_driver(&self) -> Option<DriverStatus> {
+        Some(self.driver.stop_and_flush())
+    }
+}
+
+impl fmt::Debug for HardwareHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HardwareHost")
+            .field("now", &self.clock.now())
+            .field("driver", &self.driver.current_status())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The result of one poll of a loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoopPollResult {
+    /// How many handlers were called.
+    pub ran: usize,
+    /// How many ticks were taken from the driver.
+    pub ticks: u64,
+    /// How many of them came while the loop did not poll: all but the last tick of each token.
+    pub catch_up: u64,
+    /// The last tick that was taken, in the driver's count; `None` if there was none.
+    pub up_to: Option<Tick>,
+    /// Whether there is more to do at once: poll again, and do not sleep.
+    pub is_more: bool,
+    /// When the next job is due, in the scheduler's ticks, if none is now.
+    pub next_wake: Option<Tick>,
+    /// Whether the scheduler is closed and nothing is left to do.
+    pub is_over: bool,
+}
+
+/// The loop of the hardware mode: takes ticks from a driver and runs the jobs that become due.
+///
+/// # Examples
+///
+/// A board: the driver is a static, its interrupt notifies it, the main loop polls.
+///
+/// ```
+/// use clockjack_sched::{DispatcherId, RunnerLoop, SchedulerConfig};
+/// use clockjack_time::{InterruptDriver, Resolution};
+/// use core::{sync::atomic::{AtomicU32, Ordering}, task::Waker, time::Duration};
+///
+/// static TICKS: InterruptDriver = InterruptDriver::new(Resolution::TEN_MILLIS);
+/// static BLINKS: AtomicU32 = AtomicU32::new(0);
+///
+/// // A real board passes a waker that ends its `wfe`.
+/// let waker = Waker::noop().clone();
+/// let mut runner = RunnerLoop::start(SchedulerConfig::DEFAULT, &TICKS, &TICKS, waker)?;
+/// let blink = Duration::from_millis(30);
+/// runner.scheduler().schedule_at_fixed_rate_fn(blink, blink, DispatcherId::DEFAULT, |_| {
+///     BLINKS.fetch_add(1, Ordering::Relaxed);
+/// })?;
+///
+/// // Three interrupts come while the loop is busy.
+/// for _ in 0..3 {
+///     TICKS.notify_tick();
+/// }
+/// let result = runner.poll();
+/// assert_eq!((result.ran, result.ticks, result.catch_up), (1, 3, 2));
+/// assert_eq!(BLINKS.load(Ordering::Relaxed), 1);
+/// runner.stop();
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+pub struct RunnerLoop {
+    scheduler: Scheduler,
+    driver: &'static dyn TickDriver,
+    watch: Option<DriverWatch>,
+    /// Ticks that were taken since the start.
+    ticks: u64,
+    /// Whether the driver reported backpressure at the last poll that found ticks.
+    is_backpressured: bool,
+}
+
+impl RunnerLoop {
+    /// Creates the loop and, as the last step, registers it with the driver. `waker` must be the
+    /// one that the scheduler's host has.
+    ///
+    /// # Errors
+    ///
+    /// If the driver refuses the registration, or the scheduler has a manual clock, which takes no
+    /// ticks from a driver.
+    pub fn new(
+        scheduler: Scheduler,
+        driver: &'static dyn TickDriver,
+        waker: Waker,
+    ) -> Result<Self, LoopError> {
+        if scheduler.metadata().mode == RunnerMode::Manual {
+            return Err(LoopError::MANUAL);
+        }
+        driver.register(waker)?;
+        let this = Self { scheduler, driver, watch: None, ticks: 0, is_backpressured: false };
+        if !mutant!("loop-ticks-counted-twice") {
+            this.set_driver_reports_ticks(true);
+        }
+        Ok(this)
+    }
+
+    /// Creates a scheduler with a [`HardwareHost`] of these parts, and its loop.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new), and if the scheduler cannot be created.
+    pub fn start(
+        config: SchedulerConfig,
+        clock: &'static (dyn MonotonicClock + Sync),
+        driver: &'static dyn TickDriver,
+        waker: Waker,
+    ) -> Result<Self, LoopError> {
+        let host = HardwareHost::new(clock, driver, waker.clone());
+        Self::new(Scheduler::new(config, host)?, driver, waker)
+    }
+
+    /// Watches from now on whether the driver supplies ticks. The timeout is
+    /// [`driver_timeout`](SchedulerConfig::driver_timeout), but at least two ticks. See
+    /// [`DriverWatch`] for what the board must do for it.
+    ///
+    /// # Errors
+    ///
+    /// If the clock of [`Failover::UseReference`] has another watch.
+    pub fn watch(&mut self, failover: Failover) -> Result<(), LoopError> {
+        let two_ticks = self.driver_tick().duration(TickSpan::new(2));
+        let silence = self.scheduler.inner().shared.driver_timeout.max(two_ticks);
+        self.watch = Some(DriverWatch::new(silence, failover)?);
+        Ok(())
+    }
+
+    /// The scheduler.
+    #[must_use]
+    pub const fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// Takes all ticks from the driver, advances time and runs due jobs, on this thread.
+    pub fn poll(&mut self) -> LoopPollResult {
+        let mut result = LoopPollResult::default();
+        self.take_ticks(&mut result);
+        self.check_driver();
+        self.run_due(&mut result);
+        result
+    }
+
+    /// Stops the driver and closes the scheduler as [`Scheduler::shutdown`] does: jobs that the
+    /// last ticks made due run. The report contains what the driver drained.
+    pub fn stop(&mut self) -> CloseReport {
+        let driver = self.driver.stop_and_flush();
+        let mut report = self.scheduler.shutdown();
+        // The shutdown stopped the driver once more and found nothing left.
+        report.driver = Some(driver);
+        report
+    }
+
+    fn driver_tick(&self) -> Resolution {
+        self.scheduler.inner().shared.host.driver_tick()
+    }
+
+    /// Rule 2.
+    fn take_ticks(&mut self, result: &mut LoopPollResult) {
+        // Read before the tokens are taken: afterwards no tick is pending.
+        let status = self.driver.current_status();
+        result.is_more = true;
+        for _ in 0..TOKENS_MAX {
+            let Some(token) = self.driver.poll_tick() else {
+                result.is_more = false;
+                break;
+            };
+            if mutant!("loop-takes-one-token") {
+                result.is_more = false;
+                result.ticks = 1;
+                break;
+            }
+            let catch_up = u64::from(token.catch_up);
+            result.ticks += 1 + catch_up;
+            result.catch_up += catch_up;
+            result.up_to = result.up_to.max(Some(token.up_to));
+        }
+        if result.ticks == 0 {
+            return;
+        }
+        self.ticks = self.ticks.saturating_add(result.ticks);
+        self.update_jitter(status);
+        if result.catch_up > 0 {
+            self.count_catch_up(result.catch_up);
+        }
+    }
+
+    /// Derives the driver's lateness from its status: how long the oldest tick has waited.
+    fn update_jitter(&mut self, status: DriverStatus) {
+        let pending = match status {
+            DriverStatus::Backpressured { pending_ticks } => pending_ticks,
+            _ => 0,
+        };
+        let is_backpressured = pending > 0;
+        if is_backpressured || self.is_backpressured {
+            let jitter = self.driver_tick().duration(TickSpan::new(pending));
+            self.scheduler.diagnostics().set_driver_jitter(jitter);
+        }
+        self.is_backpressured = is_backpressured;
+    }
+
+    #[cold]
+    fn count_catch_up(&self, catch_up: u64) {
+        let inner = self.scheduler.inner();
+        let limit = inner.shards[0].with_guard(|locked| locked.table.count_catch_up(catch_up));
+        let behind = TimerInstant::new(Tick::new(catch_up), self.driver_tick());
+        let ticks = behind.elapsed_tick(inner.shared.resolution).get();
+        if ticks > u64::from(limit) {
+            inner.shared.warn(Warning::DriverCatchUpExceeded { shard: 0, ticks, limit });
+        }
+    }
+
+    fn check_driver(&mut self) {
+        if self.scheduler.is_closed() {
+            return;
+        }
+        let Some(watch) = &mut self.watch else { return };
+        if let Some(silent_for) = watch.observe(self.ticks) {
+            self.scheduler.inner().shared.warn(Warning::DriverSilent { silent_for });
+        }
+    }
+
+    /// Rule 3.
+    fn run_due(&self, result: &mut LoopPollResult) {
+        result.is_over = true;
+        for shard in 0..self.scheduler.shards() {
+            let of_shard = self.scheduler.poll_shard(shard, 0, RUNS_MAX);
+            result.ran += of_shard.ran;
+            result.is_more |= of_shard.is_more;
+            result.is_over &= of_shard.is_over;
+            let wakes = [result.next_wake, of_shard.next_wake];
+            result.next_wake = wakes.into_iter().flatten().min();
+        }
+    }
+
+    /// Sets who counts the ticks that are caught up with: the loop, which gets their number from
+    /// the driver, or the shards, which can only guess it from their deadlines.
+    fn set_driver_reports_ticks(&self, reports: bool) {
+        for shard in &self.scheduler.inner().shards {
+            shard.with_guard(|locked| locked.table.set_driver_reports_ticks(reports));
+        }
+    }
+}
+
+impl Drop for RunnerLoop {
+    /// Unregisters from the driver, so that another loop may follow. The scheduler continues, but
+    /// nothing runs its jobs.
+    fn drop(&mut self) {
+        self.driver.unregister();
+        self.set_driver_reports_ticks(false);
+    }
+}
+
+impl fmt::Debug for RunnerLoop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunnerLoop")
+            .field("scheduler", &self.scheduler)
+            .field("driver", &self.driver.current_status())
+            .field("ticks", &self.ticks)
+            .field("watch", &self.watch)
+            .finish_non_exhaustive()
+    }
+}
