@@ -40,9 +40,9 @@ pub(crate) struct Options {
     /// One seed, told in full and repeated
     #[arg(long, value_name = "S", conflicts_with_all = ["seeds", "minutes", "from"])]
     seed: Option<u64>,
-    /// One world, instead of all in turn
+    /// Run one workload instead of all of them in turn
     #[arg(long, value_name = "W", value_parser = WORLDS)]
-    world: Option<String>,
+    workload: Option<String>,
     /// Runs that heal and must then get everything done
     #[arg(long)]
     liveness: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with_all = ["seed", "minutes", "twice"])]
     hashes: bool,
     /// Switch on each planted fault of the list and search for it
-    #[arg(long, conflicts_with_all = ["seed", "seeds", "minutes", "from", "world", "hashes"])]
+    #[arg(long, conflicts_with_all = ["seed", "seeds", "minutes", "from", "workload", "hashes"])]
     planted: bool,
 }
 
@@ -77,7 +77,7 @@ impl Options {
         add("--minutes", self.minutes.map(|n| n.to_string()));
         add("--from", self.from.map(|n| n.to_string()));
         add("--seed", self.seed.map(|n| n.to_string()));
-        add("--world", self.world.clone());
+        add("--workload", self.workload.clone());
         add("--faults", self.faults.clone());
         let flags = [
             ("--liveness", self.liveness),
@@ -117,25 +117,25 @@ fn search() -> Result<()> {
         cmd.run(line, &workspace.log("build-sim-planted.log"))?;
         Ok(String::new())
     });
-    let mut table = Table::new(&["mutant", "fault", "seed", "law", "seconds"]);
+    let mut table = Table::new(&["mutant", "fault", "seed", "invariant", "seconds"]);
     let program = workspace.root.join(dir).join(MUTANTS.profile).join(PACKAGE);
     for mutant in list.iter().filter(|_| built) {
         steps.step(&mutant.name, |_| {
             let cmd = Cmd::new(&program).words("--seeds").arg(SEARCH.to_string());
             let cmd = cmd.env("CLOCKJACK_MUTANT", &mutant.name).env("CI", "true");
             let finished = cmd.limit(SEARCH_LIMIT).capture()?;
-            let (seed, law) = found(&finished.output)
+            let (seed, invariant) = found(&finished.output)
                 .with_context(|| format!("not found by {SEARCH} seeds\n{}", finished.tail()))?;
             let (name, fault) = (mutant.name.clone(), mutant.fault.clone());
-            table.row([name, fault, seed.clone(), law.clone(), seconds(finished.took)]);
-            Ok(format!("{law} by seed {seed}"))
+            table.row([name, fault, seed.clone(), invariant.clone(), seconds(finished.took)]);
+            Ok(format!("{invariant} by seed {seed}"))
         });
     }
     console::say(format_args!("\n{table}"));
     steps.finish()
 }
 
-/// The seed that failed, and the law that it broke.
+/// The seed that failed, and the invariant that it broke.
 fn found(output: &str) -> Option<(String, String)> {
     let mut seed = None;
     for line in output.lines() {
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn every_world_of_the_package_is_listed_and_no_other() {
         let root = workspace::root().expect("there is a workspace");
-        let file = root.join("crates").join(PACKAGE).join("src/worlds.rs");
+        let file = root.join("crates").join(PACKAGE).join("src/workloads.rs");
         let text = std::fs::read_to_string(file).expect("it is there");
         let module = |line: &'_ str| Some(line.strip_prefix("mod ")?.strip_suffix(';')?.to_owned());
         let found: Vec<String> = text.lines().filter_map(module).collect();
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_seed_and_the_law_are_found_in_what_the_program_prints() {
-        let output = "20 of 2000 seeds\nseed 7, world jobs, safety: trace 00, 1 records\n  \
+        let output = "20 of 2000 seeds\nseed 7, workload jobs, safety: trace 00, 1 records\n  \
                       settings: a=1\n  BROKEN T1 at tick 9: job 3\n  BROKEN T2 at tick 9: x\n";
         assert_eq!(found(output), Some(("7".to_owned(), "T1".to_owned())));
         assert_eq!(found("2000 seeds clean\n"), None);

@@ -59,7 +59,7 @@ classes! {
     LateWake = "late-wake",
     /// Somebody wakes for no reason.
     SpuriousWake = "spurious-wake",
-    /// More messages come than a mailbox has room for.
+    /// More messages come than a mailbox has workers for.
     MailFlood = "mail-flood",
     /// An actor is stopped at an odd moment.
     OddStop = "odd-stop",
@@ -75,7 +75,7 @@ classes! {
     WorkerComes = "worker-comes",
     /// The metronome looks late.
     MetronomeLate = "metronome-late",
-    /// A component publishes more than its edges have room for.
+    /// A component publishes more than its edges have workers for.
     EdgeFlood = "edge-flood",
 }
 
@@ -106,7 +106,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// A fault of a run: the question of this number about this class was answered with yes.
+/// A fault of a run: the question of this number description this class was answered with yes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fault {
     /// Of which kind.
@@ -166,7 +166,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Faults of these classes, as often as this seed says: each class has its own rate, and about
+    /// Faults of these classes, as often as this seed says: each class has its own rate, and description
     /// a third of them none at all.
     pub(crate) fn drawn(seed: u64, classes: impl IntoIterator<Item = Class>) -> Self {
         let mut rates = [0; N_CLASSES];

@@ -1,6 +1,6 @@
 //! `cargo xtask sim` runs this program: seeds, one after the other, on one thread.
 //!
-//! The exit status is 0 if all laws were kept and the campaign means something, 1 if not, 2 for a
+//! The exit status is 0 if all invariants were kept and the campaign means something, 1 if not, 2 for a
 //! command line that does not parse.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "its lines are its product")]
 
@@ -14,16 +14,16 @@ use std::{
 
 use clockjack_sim::{
     campaign::{Plan, Tally},
+    context::Mode,
     fault::Fault,
-    law::Law,
-    run::{Outcome, World, run},
+    invariant::Invariant,
+    run::{Outcome, Workload, run},
     shrink::shrink,
-    stage::Mode,
-    worlds,
+    workloads,
 };
 
 const USAGE: &str = "\
-usage: clockjack-sim [--seeds N] [--minutes M] [--from S] [--seed S] [--world W] [--liveness | \
+usage: clockjack-sim [--seeds N] [--minutes M] [--from S] [--seed S] [--workload W] [--liveness | \
 --safety] [--twice] [--faults LIST] [--hashes] [--trace]";
 
 /// How many runs the search for a smaller failure may take.
@@ -38,7 +38,7 @@ struct Options {
     minutes: Option<u64>,
     from: u64,
     seed: Option<u64>,
-    world: Option<&'static dyn World>,
+    workload: Option<&'static dyn Workload>,
     mode: Option<Mode>,
     is_twice: bool,
     faults: Option<Vec<Fault>>,
@@ -57,7 +57,9 @@ fn main() -> ExitCode {
         }
     };
     let plan = Plan {
-        worlds: options.world.map_or_else(|| worlds::ALL.to_vec(), |world| vec![world]),
+        workloads: options
+            .workload
+            .map_or_else(|| workloads::ALL.to_vec(), |workload| vec![workload]),
         mode: options.mode,
         is_twice: options.is_twice,
     };
@@ -79,14 +81,14 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
             "--minutes" => options.minutes = Some(number(value()?)?),
             "--from" => options.from = number(value()?)?,
             "--seed" => options.seed = Some(number(value()?)?),
-            "--world" => {
+            "--workload" => {
                 let name = value()?;
-                let world = worlds::named(&name).ok_or_else(|| {
+                let workload = workloads::named(&name).ok_or_else(|| {
                     let names: Vec<_> =
-                        worlds::ALL.iter().map(|world| world.about().name).collect();
-                    format!("no world `{name}`: {}", names.join(", "))
+                        workloads::ALL.iter().map(|workload| workload.description().name).collect();
+                    format!("no workload `{name}`: {}", names.join(", "))
                 })?;
-                options.world = Some(world);
+                options.workload = Some(workload);
             }
             "--liveness" => options.mode = Some(Mode::Liveness),
             "--safety" => options.mode = Some(Mode::Safety),
@@ -107,22 +109,22 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
 
 /// One seed, told in full.
 fn play_one(plan: &Plan<'_>, options: &Options, seed: u64) -> bool {
-    let (world, drawn) = plan.at(seed);
-    // A run is named by its seed, its world and its mode: who names the world names the mode.
-    let named = if options.world.is_some() { Mode::Safety } else { drawn };
+    let (workload, drawn) = plan.at(seed);
+    // A run is named by its seed, its workload and its mode: who names the workload names the mode.
+    let named = if options.workload.is_some() { Mode::Safety } else { drawn };
     let mode = options.mode.unwrap_or(named);
-    let outcome = run(world, seed, mode, options.faults.as_deref());
+    let outcome = run(workload, seed, mode, options.faults.as_deref());
     if options.is_trace {
         clockjack_sim::trace::lines(&outcome.trace).iter().for_each(|line| println!("{line}"));
     }
     println!("{outcome}");
-    let again = run(world, seed, mode, options.faults.as_deref());
+    let again = run(workload, seed, mode, options.faults.as_deref());
     if again.trace != outcome.trace {
         println!("  BROKEN D1: repeated, its trace is {:016x}", again.hash);
         return false;
     }
     if !outcome.is_clean() && options.faults.is_none() {
-        tell_smaller(world, &outcome);
+        tell_smaller(workload, &outcome);
     }
     outcome.is_clean()
 }
@@ -131,9 +133,9 @@ fn play_one(plan: &Plan<'_>, options: &Options, seed: u64) -> bool {
 fn play_hashes(plan: &Plan<'_>, options: &Options) -> bool {
     let mut is_fine = true;
     for seed in options.from..options.from.saturating_add(options.seeds.unwrap_or(100)) {
-        let (world, mode) = plan.at(seed);
-        let outcome = run(world, seed, mode, None);
-        println!("{seed} {} {mode} {:016x}", outcome.world, outcome.hash);
+        let (workload, mode) = plan.at(seed);
+        let outcome = run(workload, seed, mode, None);
+        println!("{seed} {} {mode} {:016x}", outcome.workload, outcome.hash);
         is_fine &= outcome.is_clean();
     }
     is_fine
@@ -170,11 +172,15 @@ fn play_many(plan: &Plan<'_>, options: &Options) -> bool {
 }
 
 /// Looks for a smaller list of faults, and shows it.
-fn tell_smaller(world: &dyn World, failed: &Outcome) {
-    if failed.breaches.iter().any(|breach| matches!(breach.law, Law::W1 | Law::D1)) {
+fn tell_smaller(workload: &dyn Workload, failed: &Outcome) {
+    if failed
+        .violations
+        .iter()
+        .any(|violation| matches!(violation.invariant, Invariant::W1 | Invariant::D1))
+    {
         return;
     }
-    match shrink(world, failed, SHRINK_RUNS) {
+    match shrink(workload, failed, SHRINK_RUNS) {
         Some(shrunk) => {
             let before = failed.faults.len();
             println!(
@@ -183,7 +189,7 @@ fn tell_smaller(world: &dyn World, failed: &Outcome) {
                 shrunk.runs
             );
             shrunk.outcome.faults.iter().for_each(|fault| println!("  {fault}"));
-            shrunk.outcome.breaches.iter().for_each(|breach| println!("  BROKEN {breach}"));
+            shrunk.outcome.violations.iter().for_each(|violation| println!("  BROKEN {violation}"));
             println!("  repeat it: {}", shrunk.outcome.command());
         }
         None => println!("\nit cannot be made smaller: by its list of faults it does not fail"),

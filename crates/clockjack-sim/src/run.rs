@@ -1,14 +1,14 @@
-//! One run: a world, a seed, and what came of it.
+//! One run: a workload, a seed, and what came of it.
 
 use alloc::{borrow::ToOwned as _, boxed::Box, format, string::String, vec::Vec};
 use core::{any::Any, fmt, panic::AssertUnwindSafe};
 use std::panic::catch_unwind;
 
 use crate::{
+    context::{Mode, SimContext},
     fault::{Class, Counts, Fault},
-    law::{Breach, Law},
+    invariant::{Invariant, Violation},
     random::CERTAIN,
-    stage::{Mode, Stage},
 };
 
 /// How many records of the trace a report shows.
@@ -18,37 +18,37 @@ const TAIL: usize = 40;
 ///
 /// # For implementers
 ///
-/// 1. Everything that is drawn comes from the [`Stage`]: settings, a stream for each consumer,
+/// 1. Everything that is drawn comes from the [`SimContext`]: settings, a stream for each consumer,
 ///    faults. Nothing else may differ from run to run.
-/// 2. What happens is [noted](Stage::note), by whole numbers that are the same on every machine.
+/// 2. What happens is [noted](SimContext::note), by whole numbers that are the same on every machine.
 /// 3. What is expected is known independently of what is tested: a message carries its sender and
 ///    its number, a timer its deadline.
-/// 4. In [`Mode::Liveness`] the world [heals](Stage::heal) the stage some time, and from then on
+/// 4. In [`Mode::Liveness`] the workload [heals](SimContext::heal) the sim some time, and from then on
 ///    checks that everything gets done; in [`Mode::Safety`] it ends at an odd moment.
-pub trait World {
+pub trait Workload {
     /// What it is called, what may go wrong in it, and what it is judged by.
-    fn about(&self) -> About;
+    fn description(&self) -> Description;
 
     /// Plays one run.
-    fn play(&self, stage: &Stage);
+    fn play(&self, sim: &SimContext);
 }
 
-/// What is known of a world before it is played.
+/// What is known of a workload before it is played.
 #[derive(Clone, Copy, Debug)]
-pub struct About {
+pub struct Description {
     /// What it is called on command lines.
     pub name: &'static str,
     /// What may go wrong in it, in groups. Each class must, in a campaign of some size.
     pub faults: &'static [&'static [Class]],
     /// What it is judged by. Each must be looked at in a campaign of some size.
-    pub laws: &'static [Law],
+    pub invariants: &'static [Invariant],
     /// How many records a run must leave to mean something.
     pub least_records: u64,
     /// How many comparisons a run must make to mean something.
     pub least_comparisons: u64,
 }
 
-impl About {
+impl Description {
     /// What may go wrong, one by one.
     pub fn classes(&self) -> impl Iterator<Item = Class> + use<> {
         self.faults.iter().copied().flatten().copied()
@@ -56,29 +56,29 @@ impl About {
 }
 
 /// A play that takes the usual course: see [`play`].
-pub(crate) trait Acts {
+pub(crate) trait Steps {
     /// Something happens, and things go wrong.
     fn step(&mut self);
 
     /// In [`Mode::Liveness`]: from here on nothing fails, and all gets done.
-    fn come_to_rest(&mut self);
+    fn drain(&mut self);
 
     /// The end, and what must be true behind it.
     fn end(&mut self);
 }
 
-/// So many steps, rest if that is what is to be shown, and the end; up to the first breach.
-pub(crate) fn play(stage: &Stage, n_steps: u64, acts: &mut impl Acts) {
+/// So many steps, rest if that is what is to be shown, and the end; up to the first violation.
+pub(crate) fn play(sim: &SimContext, n_steps: u64, acts: &mut impl Steps) {
     for _ in 0..n_steps {
         acts.step();
-        if stage.is_broken() {
+        if sim.is_broken() {
             return;
         }
     }
-    if stage.mode() == Mode::Liveness {
-        acts.come_to_rest();
+    if sim.mode() == Mode::Liveness {
+        acts.drain();
     }
-    if !stage.is_broken() {
+    if !sim.is_broken() {
         acts.end();
     }
 }
@@ -86,8 +86,8 @@ pub(crate) fn play(stage: &Stage, n_steps: u64, acts: &mut impl Acts) {
 /// What came of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// In which world.
-    pub world: &'static str,
+    /// In which workload.
+    pub workload: &'static str,
     /// By which seed.
     pub seed: u64,
     /// To show what.
@@ -100,10 +100,10 @@ pub struct Outcome {
     pub faults: Vec<Fault>,
     /// How many faults there were of each class.
     pub(crate) fired: Counts,
-    /// The laws with how often each was looked at.
-    pub compared: Vec<(Law, u64)>,
+    /// The invariants with how often each was looked at.
+    pub compared: Vec<(Invariant, u64)>,
     /// What was broken.
-    pub breaches: Vec<Breach>,
+    pub violations: Vec<Violation>,
     /// The trace.
     pub trace: Vec<u8>,
     /// Its hash.
@@ -119,10 +119,10 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether all laws were kept.
+    /// Whether all invariants were kept.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.breaches.is_empty()
+        self.violations.is_empty()
     }
 
     /// How many comparisons were made.
@@ -134,7 +134,8 @@ impl Outcome {
     /// The one command that repeats this run.
     #[must_use]
     pub fn command(&self) -> String {
-        let mut command = format!("cargo xtask sim --seed {} --world {}", self.seed, self.world);
+        let mut command =
+            format!("cargo xtask sim --seed {} --workload {}", self.seed, self.workload);
         if self.mode == Mode::Liveness {
             command += " --liveness";
         }
@@ -148,18 +149,18 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { world, seed, mode, hash, records, ticks, .. } = self;
+        let Self { workload, seed, mode, hash, records, ticks, .. } = self;
         writeln!(
             f,
-            "seed {seed}, world {world}, {mode}: trace {hash:016x}, {records} records, {ticks} ms"
+            "seed {seed}, workload {workload}, {mode}: trace {hash:016x}, {records} records, {ticks} ms"
         )?;
         write!(f, "  settings:")?;
         self.settings.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))?;
         write!(f, "\n  faults of {CERTAIN} places:")?;
         self.rates.iter().try_for_each(|(class, rate)| write!(f, " {class}={rate}"))?;
         write!(f, "\n  faults that were there: {}", self.faults.len())?;
-        for breach in &self.breaches {
-            write!(f, "\n  BROKEN {breach}")?;
+        for violation in &self.violations {
+            write!(f, "\n  BROKEN {violation}")?;
         }
         if !self.is_clean() {
             write!(f, "\n  the last of the trace:")?;
@@ -172,48 +173,48 @@ impl fmt::Display for Outcome {
 
 /// Plays a run. With `only`, there are those faults and no others.
 #[must_use]
-pub fn run(world: &dyn World, seed: u64, mode: Mode, only: Option<&[Fault]>) -> Outcome {
-    let about = world.about();
-    let stage = Stage::new(seed, mode, about.classes(), only);
-    let start = stage.now();
-    let played = catch_unwind(AssertUnwindSafe(|| world.play(&stage)));
+pub fn run(workload: &dyn Workload, seed: u64, mode: Mode, only: Option<&[Fault]>) -> Outcome {
+    let description = workload.description();
+    let sim = SimContext::new(seed, mode, description.classes(), only);
+    let start = sim.now();
+    let played = catch_unwind(AssertUnwindSafe(|| workload.play(&sim)));
     if let Err(payload) = played {
-        stage.check(Law::X5, false, || format!("the run panicked: {}", message(&*payload)));
+        sim.check(Invariant::X5, false, || format!("the run panicked: {}", message(&*payload)));
     }
-    judge_work(&about, &stage, only.is_some());
-    stage.with(|inner| {
-        let is_clean = inner.judge.breaches().is_empty();
+    judge_work(&description, &sim, only.is_some());
+    sim.with(|inner| {
+        let is_clean = inner.checker.violations().is_empty();
         let rate = |class: Class| (class, inner.faults.rates()[class.index()]);
         Outcome {
-            world: about.name,
+            workload: description.name,
             seed,
             mode,
             settings: inner.settings.clone(),
-            rates: about.classes().map(rate).collect(),
+            rates: description.classes().map(rate).collect(),
             faults: inner.faults.log().to_vec(),
             fired: *inner.faults.fired(),
-            compared: Law::ALL.iter().copied().zip(*inner.judge.compared()).collect(),
-            breaches: inner.judge.breaches().to_vec(),
+            compared: Invariant::ALL.iter().copied().zip(*inner.checker.compared()).collect(),
+            violations: inner.checker.violations().to_vec(),
             trace: inner.trace.bytes().to_vec(),
             hash: inner.trace.hash(),
             records: inner.trace.records(),
             tail: if is_clean { String::new() } else { inner.trace.tail(TAIL) },
-            ticks: stage.now() - start,
+            ticks: sim.now() - start,
             is_chosen: only.is_some(),
         }
     })
 }
 
-/// A run that did too little fails. One whose faults were chosen is there to break a law, or not.
-fn judge_work(about: &About, stage: &Stage, is_chosen: bool) {
-    if is_chosen || stage.is_broken() {
+/// A run that did too little fails. One whose faults were chosen is there to break a invariant, or not.
+fn judge_work(description: &Description, sim: &SimContext, is_chosen: bool) {
+    if is_chosen || sim.is_broken() {
         return;
     }
     let (records, comparisons) =
-        stage.with(|inner| (inner.trace.records(), inner.judge.compared().iter().sum::<u64>()));
-    let (least, enough) = (about.least_records, about.least_comparisons);
-    stage.check(Law::W1, records >= least, || format!("{records} records, fewer than {least}"));
-    stage.check(Law::W1, comparisons >= enough, || {
+        sim.with(|inner| (inner.trace.records(), inner.checker.compared().iter().sum::<u64>()));
+    let (least, enough) = (description.least_records, description.least_comparisons);
+    sim.check(Invariant::W1, records >= least, || format!("{records} records, fewer than {least}"));
+    sim.check(Invariant::W1, comparisons >= enough, || {
         format!("{comparisons} comparisons, fewer than {enough}")
     });
 }

@@ -1,4 +1,4 @@
-//! Making a failing run smaller: fewer faults that break the same law.
+//! Making a failing run smaller: fewer faults that break the same invariant.
 //!
 //! This is delta debugging (Zeller and Hildebrandt, 2002): parts of the list are left out, first
 //! large ones, then small ones, and what still fails is kept. In the end no single fault can be
@@ -8,28 +8,29 @@ use alloc::vec::Vec;
 
 use crate::{
     fault::Fault,
-    run::{Outcome, World, run},
+    run::{Outcome, Workload, run},
 };
 
 /// What came of the attempt.
 #[derive(Debug)]
 pub struct Shrunk {
-    /// The smallest run that was found; it breaks the same law.
+    /// The smallest run that was found; it breaks the same invariant.
     pub outcome: Outcome,
     /// How many runs it took.
     pub runs: usize,
 }
 
-/// Looks for fewer faults by which the run of `failed` breaks the same law, in at most `runs_max`
+/// Looks for fewer faults by which the run of `failed` breaks the same invariant, in at most `runs_max`
 /// runs. None if the run does not fail when it is repeated.
 #[must_use]
-pub fn shrink(world: &dyn World, failed: &Outcome, runs_max: usize) -> Option<Shrunk> {
-    let law = failed.breaches.first()?.law;
+pub fn shrink(workload: &dyn Workload, failed: &Outcome, runs_max: usize) -> Option<Shrunk> {
+    let invariant = failed.violations.first()?.invariant;
     let mut runs = 0;
     let mut attempt = |faults: &[Fault]| {
         runs += 1;
-        let outcome = run(world, failed.seed, failed.mode, Some(faults));
-        let fails = outcome.breaches.first().is_some_and(|breach| breach.law == law);
+        let outcome = run(workload, failed.seed, failed.mode, Some(faults));
+        let fails =
+            outcome.violations.first().is_some_and(|violation| violation.invariant == invariant);
         fails.then_some(outcome)
     };
     let mut best = attempt(&failed.faults)?;

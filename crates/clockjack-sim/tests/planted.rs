@@ -3,12 +3,12 @@
 //! Without a fault every run here is clean; with the one that it is named for in `mutants.toml` it
 //! must fail, which `cargo xtask mutants` shows. `cargo xtask sim --planted` searches anew.
 
-use clockjack_sim::{run::run, stage::Mode, worlds};
+use clockjack_sim::{context::Mode, run::run, workloads};
 
 #[track_caller]
-fn is_clean(world: &str, mode: Mode, seed: u64) {
-    let world = worlds::named(world).expect("there is such a world");
-    let outcome = run(world, seed, mode, None);
+fn is_clean(workload: &str, mode: Mode, seed: u64) {
+    let workload = workloads::named(workload).expect("there is such a workload");
+    let outcome = run(workload, seed, mode, None);
     assert!(outcome.is_clean(), "{outcome}");
 }
 

@@ -18,7 +18,7 @@ use clockjack_exec::{
 };
 use clockjack_time::Tick;
 
-use crate::{clock::SimClock, stage::Stage};
+use crate::{clock::SimClock, context::SimContext};
 
 /// Nanoseconds of a tick.
 const TICK_NANOS: u64 = 1_000_000;
@@ -29,7 +29,7 @@ std::thread_local! {
 }
 
 /// Who was called.
-pub(crate) struct Shop {
+pub(crate) struct ExecutorState {
     clock: Arc<SimClock>,
     seed: u64,
     seats: Vec<AtomicBool>,
@@ -37,11 +37,11 @@ pub(crate) struct Shop {
     runner: AtomicBool,
 }
 
-impl Shop {
-    pub(crate) fn new(stage: &Stage, seats: usize) -> Arc<Self> {
+impl ExecutorState {
+    pub(crate) fn new(sim: &SimContext, seats: usize) -> Arc<Self> {
         Arc::new(Self {
-            clock: Arc::clone(stage.clock()),
-            seed: stage.order_seed(),
+            clock: Arc::clone(sim.clock()),
+            seed: sim.order_seed(),
             seats: (0..seats).map(|_| AtomicBool::new(false)).collect(),
             metronome: AtomicBool::new(false),
             runner: AtomicBool::new(false),
@@ -81,12 +81,12 @@ impl Shop {
 }
 
 /// Such a host, of an engine.
-pub(crate) struct ShopHost(pub(crate) Arc<Shop>);
+pub(crate) struct ExecutorHost(pub(crate) Arc<ExecutorState>);
 
 // SAFETY: (1) the thread-local holds what was last set on this thread; a turn within a turn leaves
 // what it has found there.
 // (2) the closure is called once, on this thread.
-unsafe impl Host for ShopHost {
+unsafe impl Host for ExecutorHost {
     fn nanos(&self) -> u64 {
         // Not what is shown: this one may go back, and nothing may come of that.
         self.0.clock.raw() * TICK_NANOS

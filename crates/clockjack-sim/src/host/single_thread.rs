@@ -18,9 +18,9 @@ use clockjack_time::{ManualDriver, MonotonicClock, Tick, TickDriver, TickSpan};
 
 use crate::{
     clock::{RESOLUTION, SimClock},
+    context::SimContext,
     fault::Class,
-    law::Law,
-    stage::Stage,
+    invariant::Invariant,
 };
 
 /// After how many turns in one moment a system counts as one that is never idle.
@@ -32,53 +32,53 @@ const JUMPS: &[(u64, u64)] = &[(6, 700), (3, 5_000), (2, 61_000), (1, 1 << 21)];
 
 /// Lets time pass, as far as faults of the clock let it: by how many ticks, and whether it was one
 /// that has made it stand still.
-pub(crate) fn pass(stage: &Stage, ticks: u64) -> (u64, bool) {
+pub(crate) fn pass(sim: &SimContext, ticks: u64) -> (u64, bool) {
     let mut ticks = ticks;
-    if let Some(size) = stage.fault(Class::ClockDrift) {
+    if let Some(size) = sim.fault(Class::ClockDrift) {
         // Up to half as fast again, or half as slow.
         let off = ticks * (size % 50) / 100;
         ticks = if size & (1 << 40) == 0 { ticks + off } else { ticks - off };
     }
-    if let Some(size) = stage.fault(Class::ClockJump) {
+    if let Some(size) = sim.fault(Class::ClockJump) {
         ticks += crate::random::Stream::new(size, "jump").pick(JUMPS).unwrap_or(0);
     }
-    let is_still = stage.fault(Class::ClockStill).is_some();
+    let is_still = sim.fault(Class::ClockStill).is_some();
     if is_still {
         ticks = 0;
     }
-    if let Some(size) = stage.fault(Class::ClockBack) {
-        stage.clock().go_back(1 + size % 60);
+    if let Some(size) = sim.fault(Class::ClockBack) {
+        sim.clock().go_back(1 + size % 60);
     }
-    stage.clock().advance(ticks);
+    sim.clock().advance(ticks);
     (ticks, is_still)
 }
 
 /// A system on one thread, and the hand that lets its time pass.
-pub struct Rooted {
+pub struct SingleThreadHost {
     root: RootContext,
-    stage: Stage,
+    sim: SimContext,
     driver: Arc<ManualDriver>,
-    bell: Arc<Bell>,
+    bell: Arc<WakeFlag>,
     waker: Waker,
     /// Ticks that the driver has not brought yet.
     owed: u64,
 }
 
-impl Rooted {
-    /// Starts a system on this stage: with its clock, and with its seed for the order of what is
+impl SingleThreadHost {
+    /// Starts a system on this sim: with its clock, and with its seed for the order of what is
     /// ready.
     ///
     /// # Errors
     ///
     /// As [`RootContext::new`].
-    pub fn start(stage: &Stage, builder: SystemBuilder) -> Result<Self, StartError> {
+    pub fn start(sim: &SimContext, builder: SystemBuilder) -> Result<Self, StartError> {
         let driver = Arc::new(ManualDriver::new(RESOLUTION));
-        let clock = Arc::clone(stage.clock());
-        let bench = Bench { clock, driver: Arc::clone(&driver), seed: stage.order_seed() };
+        let clock = Arc::clone(sim.clock());
+        let bench = Bench { clock, driver: Arc::clone(&driver), seed: sim.order_seed() };
         let root = RootContext::new(bench, builder)?;
-        let bell = Arc::new(Bell(AtomicBool::new(true)));
+        let bell = Arc::new(WakeFlag(AtomicBool::new(true)));
         let waker = Waker::from(Arc::clone(&bell));
-        Ok(Self { root, stage: stage.clone(), driver, bell, waker, owed: 0 })
+        Ok(Self { root, sim: sim.clone(), driver, bell, waker, owed: 0 })
     }
 
     /// The root, for spawning.
@@ -94,10 +94,10 @@ impl Rooted {
 
     /// Lets time pass, as far as faults of the clock and the driver let it.
     pub fn pass(&mut self, ticks: u64) {
-        let (passed, is_still) = pass(&self.stage, ticks);
+        let (passed, is_still) = pass(&self.sim, ticks);
         // Where the clock stands still, ticks come all the same.
         self.owed += passed + u64::from(is_still);
-        if self.stage.fault(Class::DriverStall).is_none() {
+        if self.sim.fault(Class::DriverStall).is_none() {
             self.feed();
         }
     }
@@ -113,10 +113,10 @@ impl Rooted {
     /// Runs if it was woken, until it sleeps; unless it wakes late. Whether it sleeps with nothing
     /// left to do: no wake was held back, and no tick.
     pub fn settle(&mut self) -> bool {
-        if self.bell.is_rung() && self.stage.fault(Class::LateWake).is_some() {
+        if self.bell.is_rung() && self.sim.fault(Class::LateWake).is_some() {
             return false;
         }
-        if self.stage.fault(Class::SpuriousWake).is_some() {
+        if self.sim.fault(Class::SpuriousWake).is_some() {
             self.bell.ring();
         }
         let mut turns = 0;
@@ -126,7 +126,7 @@ impl Rooted {
             }
             turns += 1;
             if turns == TURNS_MAX {
-                self.stage.check(Law::X1, false, || format!("not idle after {turns} turns"));
+                self.sim.check(Invariant::X1, false, || format!("not idle after {turns} turns"));
                 return false;
             }
         }
@@ -154,23 +154,25 @@ impl Rooted {
 
     /// To be called where [`settle`](Self::settle) was true: nobody has anything to do.
     pub fn check_quiet(&self) {
-        let stage = &self.stage;
+        let sim = &self.sim;
         for seen in testing::census(self.system()) {
-            stage.check(Law::X1, !seen.is_ready, || format!("{} is ready and sleeps", seen.path));
+            sim.check(Invariant::X1, !seen.is_ready, || {
+                format!("{} is ready and sleeps", seen.path)
+            });
         }
     }
 }
 
-impl fmt::Debug for Rooted {
+impl fmt::Debug for SingleThreadHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rooted").field("root", &self.root).finish_non_exhaustive()
     }
 }
 
 /// What wakes the host.
-struct Bell(AtomicBool);
+struct WakeFlag(AtomicBool);
 
-impl Bell {
+impl WakeFlag {
     fn ring(&self) {
         // Relaxed, here and below: all of it is one thread.
         self.0.store(true, Relaxed);
@@ -185,7 +187,7 @@ impl Bell {
     }
 }
 
-impl Wake for Bell {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         self.ring();
     }

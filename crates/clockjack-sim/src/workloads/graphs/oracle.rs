@@ -17,9 +17,9 @@ use clockjack_graph::{
 };
 
 use crate::{
+    context::{SimContext, open},
     fault::Class,
-    law::Law,
-    stage::{Stage, open},
+    invariant::Invariant,
 };
 
 /// Numbers below this one are no news: members of loops publish them again and again.
@@ -54,7 +54,7 @@ pub(super) struct LanePart {
 /// An end of an edge: a component, and the name of its port.
 pub(super) type End = (usize, &'static str);
 
-/// The shape of a graph, as far as the laws need it.
+/// The shape of a graph, as far as the invariants need it.
 #[derive(Debug, Default)]
 pub(super) struct Shape {
     pub(super) parts: Vec<Part>,
@@ -106,7 +106,7 @@ impl Shape {
 
 /// What a call has to suffer.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Woe {
+pub(super) struct CallFaults {
     /// Ticks that it takes.
     pub(super) slow: u64,
     pub(super) fails: bool,
@@ -140,14 +140,14 @@ struct Good {
 
 /// Whether what calls suffer is drawn, or as it was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Woes {
+pub(super) enum FaultsToCome {
     Drawn,
     AsBefore,
 }
 
-pub(super) struct Books {
-    pub(super) woes: BTreeMap<(usize, u64, u64), Woe>,
-    how: Woes,
+pub(super) struct Oracle {
+    pub(super) faults_to_come: BTreeMap<(usize, u64, u64), CallFaults>,
+    how: FaultsToCome,
     goods: BTreeMap<u64, Good>,
     n_published: BTreeMap<End, u64>,
     /// Components that there are.
@@ -172,24 +172,25 @@ pub(super) struct Books {
 
 /// What all components of a run share.
 #[derive(Clone)]
-pub(super) struct Desk {
-    pub(super) stage: Stage,
+pub(super) struct RunState {
+    pub(super) sim: SimContext,
     pub(super) shape: Arc<Shape>,
     /// When the run began, by the clock's source; none in simulated time.
     began: Option<u64>,
-    books: Arc<Mutex<Books>>,
+    oracle: Arc<Mutex<Oracle>>,
 }
 
-impl Desk {
+impl RunState {
     pub(super) fn new(
-        stage: &Stage,
+        sim: &SimContext,
         shape: &Arc<Shape>,
-        woes: Option<BTreeMap<(usize, u64, u64), Woe>>,
+        faults_to_come: Option<BTreeMap<(usize, u64, u64), CallFaults>>,
         follows_clock: bool,
     ) -> Self {
-        let how = if woes.is_some() { Woes::AsBefore } else { Woes::Drawn };
-        let books = Books {
-            woes: woes.unwrap_or_default(),
+        let how =
+            if faults_to_come.is_some() { FaultsToCome::AsBefore } else { FaultsToCome::Drawn };
+        let oracle = Oracle {
+            faults_to_come: faults_to_come.unwrap_or_default(),
             how,
             goods: BTreeMap::new(),
             n_published: BTreeMap::new(),
@@ -206,108 +207,114 @@ impl Desk {
             stopper: None,
         };
         Self {
-            stage: stage.clone(),
+            sim: sim.clone(),
             shape: Arc::clone(shape),
-            began: follows_clock.then(|| stage.clock().raw()),
-            books: Arc::new(Mutex::new(books)),
+            began: follows_clock.then(|| sim.clock().raw()),
+            oracle: Arc::new(Mutex::new(oracle)),
         }
     }
 
-    pub(super) fn books(&self) -> MutexGuard<'_, Books> {
-        open(&self.books)
+    pub(super) fn oracle(&self) -> MutexGuard<'_, Oracle> {
+        open(&self.oracle)
     }
 
-    fn check(&self, law: Law, is_kept: bool, text: impl FnOnce() -> String) {
-        self.stage.check(law, is_kept, text);
+    fn check(&self, invariant: Invariant, is_kept: bool, text: impl FnOnce() -> String) {
+        self.sim.check(invariant, is_kept, text);
     }
 
     /// A call begins, in this epoch, which is at this time.
     pub(super) fn enters(&self, who: usize, epoch: u64, now_ns: u64) -> Visit<'_> {
         let part = &self.shape.parts[who];
         let lane = self.shape.lanes[part.lane];
-        let mut books = self.books();
-        books.n_calls += 1;
-        books.called_in.insert(epoch);
-        let others: Vec<usize> = books.at_work.keys().copied().filter(|one| *one != who).collect();
-        let calls = books.at_work.entry(who).or_default();
+        let mut oracle = self.oracle();
+        oracle.n_calls += 1;
+        oracle.called_in.insert(epoch);
+        let others: Vec<usize> = oracle.at_work.keys().copied().filter(|one| *one != who).collect();
+        let calls = oracle.at_work.entry(who).or_default();
         *calls += 1;
         let calls = *calls;
-        books.n_at_once = books.n_at_once.max(books.at_work.len());
-        let before = core::mem::replace(&mut books.last, (epoch, now_ns));
-        let ticks = books.ticks.entry(part.lane).or_default();
+        oracle.n_at_once = oracle.n_at_once.max(oracle.at_work.len());
+        let before = core::mem::replace(&mut oracle.last, (epoch, now_ns));
+        let ticks = oracle.ticks.entry(part.lane).or_default();
         if ticks.1 != epoch {
             *ticks = (ticks.0 + 1, epoch);
         }
         let n_ticks = ticks.0;
-        drop(books);
+        drop(oracle);
         let most = if part.is_reentrant { lane.width } else { 1 };
-        self.check(Law::G5, calls <= most, || format!("{calls} calls of component {who} at once"));
+        self.check(Invariant::G5, calls <= most, || {
+            format!("{calls} calls of component {who} at once")
+        });
         let is_of_lane = |one: &&usize| self.shape.parts[**one].lane == part.lane;
         let regions: BTreeSet<usize> =
             others.iter().filter(is_of_lane).map(|one| self.shape.parts[*one].region).collect();
         let n_regions = regions.iter().filter(|one| **one != part.region).count();
-        self.check(Law::G5, n_regions < lane.width, || {
+        self.check(Invariant::G5, n_regions < lane.width, || {
             format!("{n_regions} are at work in the lane of component {who}, which begins")
         });
         let early = others.iter().find(|one| part.before.contains(one));
-        self.check(Law::G5, early.is_none(), || {
+        self.check(Invariant::G5, early.is_none(), || {
             format!("component {who} begins while {early:?} is at work")
         });
-        self.check(Law::T1, before <= (epoch, now_ns), || {
+        self.check(Invariant::T1, before <= (epoch, now_ns), || {
             format!("epoch {epoch} at {now_ns} ns after {before:?}")
         });
         if let Some(began) = self.began {
-            let most_ns = (self.stage.now() - began).saturating_mul(1_000_000);
-            self.check(Law::T1, now_ns <= most_ns, || {
+            let most_ns = (self.sim.now() - began).saturating_mul(1_000_000);
+            self.check(Invariant::T1, now_ns <= most_ns, || {
                 format!("epoch {epoch} at {now_ns} ns, when {most_ns} have passed")
             });
         }
         if let Some(period_ns) = lane.period_ns {
             let due = now_ns / period_ns + 1;
-            self.check(Law::T1, n_ticks <= due, || {
+            self.check(Invariant::T1, n_ticks <= due, || {
                 format!("tick {n_ticks} of lane {} at {now_ns} ns", part.lane)
             });
         }
-        Visit { desk: self, who, published: Vec::new(), is_fine: false }
+        Visit { run_state: self, who, published: Vec::new(), is_fine: false }
     }
 
     /// What this call is to suffer: a function of who it is and of all that it sees, so that it is
     /// the same whoever comes first.
-    pub(super) fn woe(&self, who: usize, epoch: u64, seen: u64) -> Woe {
+    pub(super) fn call_faults(&self, who: usize, epoch: u64, seen: u64) -> CallFaults {
         let key = (who, epoch, seen);
         let known = {
-            let books = self.books();
-            let known = books.woes.get(&key).copied();
-            if books.how == Woes::AsBefore { Some(known.unwrap_or_default()) } else { known }
+            let oracle = self.oracle();
+            let known = oracle.faults_to_come.get(&key).copied();
+            if oracle.how == FaultsToCome::AsBefore {
+                Some(known.unwrap_or_default())
+            } else {
+                known
+            }
         };
-        if let Some(woe) = known {
-            return woe;
+        if let Some(call_faults) = known {
+            return call_faults;
         }
-        let stage = &self.stage;
-        let woe = Woe {
-            slow: stage.fault(Class::SlowHandler).map_or(0, |size| 1 + size % 25),
-            fails: stage.fault(Class::HandlerError).is_some(),
-            panics: stage.fault(Class::HandlerPanic).is_some(),
+        let sim = &self.sim;
+        let call_faults = CallFaults {
+            slow: sim.fault(Class::SlowHandler).map_or(0, |size| 1 + size % 25),
+            fails: sim.fault(Class::HandlerError).is_some(),
+            panics: sim.fault(Class::HandlerPanic).is_some(),
             // Seldom asked for: what comes behind it is not seen.
-            stops: seen.is_multiple_of(STOPS_EVERY) && stage.fault(Class::OddStop).is_some(),
-            flood: stage.fault(Class::EdgeFlood).map_or(0, |size| 1 + size % 6),
+            stops: seen.is_multiple_of(STOPS_EVERY) && sim.fault(Class::OddStop).is_some(),
+            flood: sim.fault(Class::EdgeFlood).map_or(0, |size| 1 + size % 6),
         };
-        self.books().woes.insert(key, woe);
-        woe
+        self.oracle().faults_to_come.insert(key, call_faults);
+        call_faults
     }
 
     /// Whether a run by the clock has had enough calls. Some graphs are never idle, and make as
     /// many as they can.
     pub(super) fn is_enough(&self) -> bool {
-        self.began.is_some() && self.books().n_calls >= CALLS_MAX
+        self.began.is_some() && self.oracle().n_calls >= CALLS_MAX
     }
 
     /// Somebody stops the run.
     pub(super) fn stop(&self, epoch: u64) {
-        let mut books = self.books();
-        books.stopped_in.get_or_insert(epoch);
-        let stopper = books.stopper.clone();
-        drop(books);
+        let mut oracle = self.oracle();
+        oracle.stopped_in.get_or_insert(epoch);
+        let stopper = oracle.stopper.clone();
+        drop(oracle);
         if let Some(stopper) = stopper {
             stopper.stop();
         }
@@ -319,11 +326,11 @@ impl Desk {
     }
 
     fn put(&self, from: End, value: u64, standing: Standing) {
-        let mut books = self.books();
-        let seq = books.n_published.entry(from).or_default();
+        let mut oracle = self.oracle();
+        let seq = oracle.n_published.entry(from).or_default();
         *seq += 1;
         let good = Good { from, seq: *seq, standing, is_ambiguous: false };
-        books.goods.entry(value).and_modify(|known| known.is_ambiguous = true).or_insert(good);
+        oracle.goods.entry(value).and_modify(|known| known.is_ambiguous = true).or_insert(good);
     }
 
     /// A value has come to an input of a component.
@@ -331,29 +338,31 @@ impl Desk {
         if value < COMMON {
             return;
         }
-        let mut books = self.books();
-        let good = books.goods.get(&value).copied();
+        let mut oracle = self.oracle();
+        let good = oracle.goods.get(&value).copied();
         let Some(good) = good.filter(|good| !good.is_ambiguous) else {
-            drop(books);
-            return self.check(Law::G4, good.is_some(), || {
+            drop(oracle);
+            return self.check(Invariant::G4, good.is_some(), || {
                 format!("{value:x} at {to:?} was published by nobody")
             });
         };
         let ends = (good.from, to);
         let n_edges = self.shape.edges.get(&ends).copied().unwrap_or(0);
-        let last = books.came.insert(ends, good.seq).unwrap_or(0);
-        drop(books);
-        self.check(Law::G4, good.standing == Standing::Out, || {
+        let last = oracle.came.insert(ends, good.seq).unwrap_or(0);
+        drop(oracle);
+        self.check(Invariant::G4, good.standing == Standing::Out, || {
             format!("{value:x} of {:?} at {to:?} is {:?}", good.from, good.standing)
         });
-        self.check(Law::G4, n_edges > 0, || format!("no edge from {:?} to {to:?}", good.from));
+        self.check(Invariant::G4, n_edges > 0, || {
+            format!("no edge from {:?} to {to:?}", good.from)
+        });
         // Calls that overlap are counted as they begin, and seen as they were called for; tasks
         // that end by the clock are seen as they end.
         let (from, port) = good.from;
         let is_ordered = !self.shape.parts[from].is_reentrant && !self.shape.parts[to.0].reorders;
         let is_task = port == "done" && self.began.is_some();
         if n_edges == 1 && is_ordered && !is_task {
-            self.check(Law::G2, last < good.seq, || {
+            self.check(Invariant::G2, last < good.seq, || {
                 format!("number {} of {:?} at {to:?} after {last}", good.seq, good.from)
             });
         }
@@ -361,31 +370,31 @@ impl Desk {
 
     /// How many values were published at a port, or would have been.
     pub(super) fn n_offered(&self, (who, port): (usize, &str)) -> u64 {
-        let books = self.books();
-        let mut ends = books.n_published.iter();
+        let oracle = self.oracle();
+        let mut ends = oracle.n_published.iter();
         ends.find(|((of, name), _)| (*of, *name) == (who, port)).map_or(0, |(_, n)| *n)
     }
 }
 
-/// A call under way. However it ends, the books know.
+/// A call under way. However it ends, the oracle know.
 pub(super) struct Visit<'d> {
-    desk: &'d Desk,
+    run_state: &'d RunState,
     who: usize,
     published: Vec<u64>,
     is_fine: bool,
 }
 
 impl Visit<'_> {
-    /// A value is about to be published.
+    /// A value is description to be published.
     pub(super) fn publishes(&mut self, port: &'static str, value: u64) {
-        self.desk.put((self.who, port), value, Standing::Staged);
+        self.run_state.put((self.who, port), value, Standing::Staged);
         self.published.push(value);
     }
 
     /// It came back.
     pub(super) fn refused(&mut self, value: u64) {
         self.published.retain(|one| *one != value);
-        self.desk.settle(value, Standing::Void);
+        self.run_state.settle(value, Standing::Void);
     }
 
     /// The call has succeeded.
@@ -394,9 +403,9 @@ impl Visit<'_> {
     }
 }
 
-impl Desk {
+impl RunState {
     fn settle(&self, value: u64, standing: Standing) {
-        if let Some(good) = self.books().goods.get_mut(&value) {
+        if let Some(good) = self.oracle().goods.get_mut(&value) {
             good.standing = standing;
         }
     }
@@ -406,14 +415,14 @@ impl Drop for Visit<'_> {
     fn drop(&mut self) {
         let standing = if self.is_fine { Standing::Out } else { Standing::Void };
         for value in &self.published {
-            self.desk.settle(*value, standing);
+            self.run_state.settle(*value, standing);
         }
-        let mut books = self.desk.books();
-        books.n_failed += u64::from(!self.is_fine);
-        if let Some(calls) = books.at_work.get_mut(&self.who) {
+        let mut oracle = self.run_state.oracle();
+        oracle.n_failed += u64::from(!self.is_fine);
+        if let Some(calls) = oracle.at_work.get_mut(&self.who) {
             *calls -= 1;
             if *calls == 0 {
-                books.at_work.remove(&self.who);
+                oracle.at_work.remove(&self.who);
             }
         }
     }

@@ -11,25 +11,31 @@ use clockjack_graph::{
     testing::{Conduct, Fittings, Ports, is_multiple, mix, task},
 };
 
-use super::books::{COMMON, Desk, Visit};
-use crate::{crowd::meanwhile, run::panic_as_told};
+use super::oracle::{COMMON, RunState, Visit};
+use crate::{host::multi_worker::meanwhile, run::panic_as_told};
 
 std::thread_local! {
     /// The run of this thread, and the executor that it is on.
-    static HERE: RefCell<Option<(Desk, Handle)>> = const { RefCell::new(None) };
+    static HERE: RefCell<Option<(RunState, Handle)>> = const { RefCell::new(None) };
 }
 
 /// From here on components belong to this run.
-pub(super) fn set_desk(of: Option<(Desk, Handle)>) {
+pub(super) fn set_desk(of: Option<(RunState, Handle)>) {
     HERE.set(of);
 }
 
-fn here() -> Option<(Desk, Handle)> {
+fn here() -> Option<(RunState, Handle)> {
     HERE.with_borrow(Option::clone)
 }
 
-/// A digest of all that a call shows; the books are told of what has come.
-fn look(ports: Ports, cx: &mut GraphContext<'_>, desk: &Desk, who: usize, mut digest: u64) -> u64 {
+/// A digest of all that a call shows; the oracle are told of what has come.
+fn look(
+    ports: Ports,
+    cx: &mut GraphContext<'_>,
+    run_state: &RunState,
+    who: usize,
+    mut digest: u64,
+) -> u64 {
     digest = mix(digest, who as u64);
     digest = mix(digest, cx.epoch());
     digest = mix(digest, nanos(cx));
@@ -41,13 +47,13 @@ fn look(ports: Ports, cx: &mut GraphContext<'_>, desk: &Desk, who: usize, mut di
         digest = mix(digest, cx.stamp(port).map_or(3, |stamp| stamp.ns));
         for value in cx.drain(port) {
             digest = mix(digest, *value);
-            desk.sees((who, name), *value);
+            run_state.sees((who, name), *value);
         }
     }
     for text in cx.drain(ports.t) {
         let value = u64::from_str_radix(text, 16).unwrap_or(COMMON);
         digest = mix(digest, value);
-        desk.sees((who, "t"), value);
+        run_state.sees((who, "t"), value);
     }
     digest
 }
@@ -55,12 +61,12 @@ fn look(ports: Ports, cx: &mut GraphContext<'_>, desk: &Desk, who: usize, mut di
 /// Publishes, and does what the habits and the faults say.
 fn act(fittings: Fittings, cx: &mut GraphContext<'_>, call: Called<'_>) -> Result<u64, Failure> {
     let Fittings { habits, ports } = fittings;
-    let Called { desk, executor, who, seen, mut visit } = call;
+    let Called { run_state, executor, who, seen, mut visit } = call;
     let epoch = cx.epoch();
-    let woe = desk.woe(who, epoch, seen);
+    let call_faults = run_state.call_faults(who, epoch, seen);
     let mut digest = seen;
     let halved = cx.latest(ports.a).map_or(digest % COMMON, |value| value % COMMON / 2);
-    for nth in 0..habits.burst.max(1) + woe.flood {
+    for nth in 0..habits.burst.max(1) + call_faults.flood {
         let value = if habits.halves { halved } else { mix(digest, nth) };
         visit.publishes("out", value);
         let published = if is_multiple(digest, 2) {
@@ -95,7 +101,7 @@ fn act(fittings: Fittings, cx: &mut GraphContext<'_>, call: Called<'_>) -> Resul
     }
     if is_multiple(digest, habits.tasks) {
         let value = mix(digest, 0xd0e);
-        desk.will_give((who, "done"), value);
+        run_state.will_give((who, "done"), value);
         let work = sleepy_task(value, executor);
         digest = mix(digest, u64::from(cx.submit_task(ports.done, work).is_err()));
     }
@@ -104,15 +110,15 @@ fn act(fittings: Fittings, cx: &mut GraphContext<'_>, call: Called<'_>) -> Resul
         let residual = (digest % 100) as f64;
         cx.report_loop_convergence(is_multiple(digest, 5), Some(residual), "reported");
     }
-    desk.stage.dawdle(woe.slow);
+    run_state.sim.take_time(call_faults.slow);
     meanwhile();
-    if woe.stops || desk.is_enough() {
-        desk.stop(epoch);
+    if call_faults.stops || run_state.is_enough() {
+        run_state.stop(epoch);
     }
-    if woe.fails || is_multiple(digest, habits.fails) {
+    if call_faults.fails || is_multiple(digest, habits.fails) {
         return Err(Failure::msg("as told".to_owned()));
     }
-    if woe.panics || is_multiple(digest, habits.panics) {
+    if call_faults.panics || is_multiple(digest, habits.panics) {
         panic_as_told();
     }
     visit.succeeds();
@@ -126,7 +132,7 @@ fn nanos(cx: &GraphContext<'_>) -> u64 {
 
 /// A call, with what it has seen.
 struct Called<'d> {
-    desk: &'d Desk,
+    run_state: &'d RunState,
     executor: Handle,
     who: usize,
     seen: u64,
@@ -142,22 +148,22 @@ async fn sleepy_task(value: u64, executor: Handle) -> Result<u64, Failure> {
 }
 
 /// Counts the components that there are.
-pub(super) struct Alive(Option<Desk>);
+pub(super) struct Alive(Option<RunState>);
 
 impl Default for Alive {
     fn default() -> Self {
-        let desk = here().map(|(desk, _)| desk);
-        if let Some(desk) = &desk {
-            desk.books().n_alive += 1;
+        let run_state = here().map(|(run_state, _)| run_state);
+        if let Some(run_state) = &run_state {
+            run_state.oracle().n_alive += 1;
         }
-        Self(desk)
+        Self(run_state)
     }
 }
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        if let Some(desk) = &self.0 {
-            desk.books().n_alive -= 1;
+        if let Some(run_state) = &self.0 {
+            run_state.oracle().n_alive -= 1;
         }
     }
 }
@@ -169,12 +175,12 @@ impl Conduct for Watched {
     type Luggage = Alive;
 
     fn call(fittings: Fittings, cx: &mut GraphContext<'_>, digest: u64) -> Result<u64, Failure> {
-        let Some((desk, executor)) = here() else { return Err(Failure::msg("no run")) };
+        let Some((run_state, executor)) = here() else { return Err(Failure::msg("no run")) };
         let who = cx.component_id().get(1..).and_then(|number| number.parse().ok());
         let who = who.ok_or_else(|| Failure::msg("a component without a number"))?;
-        let visit = desk.enters(who, cx.epoch(), nanos(cx));
-        let seen = look(fittings.ports, cx, &desk, who, digest);
-        desk.stage.note("call", &[who as u64, cx.epoch(), seen]);
-        act(fittings, cx, Called { desk: &desk, executor, who, seen, visit })
+        let visit = run_state.enters(who, cx.epoch(), nanos(cx));
+        let seen = look(fittings.ports, cx, &run_state, who, digest);
+        run_state.sim.note("call", &[who as u64, cx.epoch(), seen]);
+        act(fittings, cx, Called { run_state: &run_state, executor, who, seen, visit })
     }
 }

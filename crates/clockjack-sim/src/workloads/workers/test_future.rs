@@ -20,19 +20,19 @@ use clockjack_exec::{
 };
 
 use crate::{
+    context::{SimContext, open},
     fault::Class,
-    law::Law,
+    invariant::Invariant,
     random::Stream,
     run::panic_as_told,
-    stage::{Stage, open},
 };
 
 /// How many futures there may be at a time.
-const CLERKS_MAX: usize = 200;
+const FUTURES_MAX: usize = 200;
 
 /// What is known of a future.
 #[derive(Default)]
-pub(super) struct Card {
+pub(super) struct FutureRecord {
     /// Tokens that it was woken for and has not seen.
     pub(super) tokens: u64,
     pub(super) waker: Option<Waker>,
@@ -44,74 +44,74 @@ pub(super) struct Card {
 
 /// What is known of a process.
 #[derive(Default)]
-pub(super) struct Till {
+pub(super) struct ProcessRecord {
     pub(super) sent: VecDeque<u64>,
     pub(super) n_sent: u64,
     pub(super) is_over: bool,
 }
 
 #[derive(Default)]
-pub(super) struct Books {
-    pub(super) cards: Vec<Card>,
+pub(super) struct Oracle {
+    pub(super) futures: Vec<FutureRecord>,
     pub(super) joins: BTreeMap<usize, Join<()>>,
-    pub(super) tills: Vec<Till>,
+    pub(super) processes: Vec<ProcessRecord>,
     pub(super) refs: Vec<ProcessRef<u64>>,
     pub(super) n_spawned: u64,
     pub(super) n_ended: u64,
     /// What futures do is drawn here; none when they are to come to rest.
-    pub(super) deeds: Option<Stream>,
+    pub(super) actions: Option<Stream>,
 }
 
 #[derive(Clone)]
 pub(super) struct Shared {
-    pub(super) stage: Stage,
+    pub(super) sim: SimContext,
     pub(super) handle: Handle,
-    books: Arc<Mutex<Books>>,
+    oracle: Arc<Mutex<Oracle>>,
 }
 
 impl Shared {
-    pub(super) fn new(stage: &Stage, handle: Handle) -> Self {
-        let books = Books { deeds: Some(stage.stream("deeds")), ..Books::default() };
-        Self { stage: stage.clone(), handle, books: Arc::new(Mutex::new(books)) }
+    pub(super) fn new(sim: &SimContext, handle: Handle) -> Self {
+        let oracle = Oracle { actions: Some(sim.stream("deeds")), ..Oracle::default() };
+        Self { sim: sim.clone(), handle, oracle: Arc::new(Mutex::new(oracle)) }
     }
 
-    pub(super) fn books(&self) -> MutexGuard<'_, Books> {
-        open(&self.books)
+    pub(super) fn oracle(&self) -> MutexGuard<'_, Oracle> {
+        open(&self.oracle)
     }
 
     /// Starts a future.
     pub(super) fn spawn(&self) {
         let index = {
-            let mut books = self.books();
-            if books.n_spawned - books.n_ended >= CLERKS_MAX as u64 {
+            let mut oracle = self.oracle();
+            if oracle.n_spawned - oracle.n_ended >= FUTURES_MAX as u64 {
                 return;
             }
-            books.cards.push(Card::default());
-            books.n_spawned += 1;
-            books.cards.len() - 1
+            oracle.futures.push(FutureRecord::default());
+            oracle.n_spawned += 1;
+            oracle.futures.len() - 1
         };
-        self.stage.note("spawn", &[index as u64]);
-        let clerk = Clerk { shared: self.clone(), index, sleep: None };
-        let join = self.handle.spawn(clerk);
+        self.sim.note("spawn", &[index as u64]);
+        let test_future = TestFuture { shared: self.clone(), index, sleep: None };
+        let join = self.handle.spawn(test_future);
         if join.pid().is_none() {
-            self.books().n_spawned -= 1;
-            self.books().n_ended -= 1;
+            self.oracle().n_spawned -= 1;
+            self.oracle().n_ended -= 1;
         }
-        self.books().joins.insert(index, join);
+        self.oracle().joins.insert(index, join);
     }
 
     /// Gives a future a token, and wakes it.
     pub(super) fn give(&self, to: usize) {
         let waker = {
-            let mut books = self.books();
-            let card = &mut books.cards[to];
-            if card.is_over {
+            let mut oracle = self.oracle();
+            let record = &mut oracle.futures[to];
+            if record.is_over {
                 return;
             }
-            card.tokens += 1;
-            card.waker.clone()
+            record.tokens += 1;
+            record.waker.clone()
         };
-        self.stage.note("give", &[to as u64]);
+        self.sim.note("give", &[to as u64]);
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -120,17 +120,17 @@ impl Shared {
     /// Starts a process.
     pub(super) fn submit(&self) {
         let index = {
-            let mut books = self.books();
-            books.tills.push(Till::default());
-            books.n_spawned += 1;
-            books.tills.len() - 1
+            let mut oracle = self.oracle();
+            oracle.processes.push(ProcessRecord::default());
+            oracle.n_spawned += 1;
+            oracle.processes.len() - 1
         };
-        match self.handle.submit(Cashier { shared: self.clone(), index }) {
-            Ok(it) => self.books().refs.push(it),
+        match self.handle.submit(TestProcess { shared: self.clone(), index }) {
+            Ok(it) => self.oracle().refs.push(it),
             Err(refused) => {
                 // Its drop counts it as one that has ended.
                 drop(refused);
-                self.stage.check(Law::M1, false, || format!("process {index} is refused"));
+                self.sim.check(Invariant::M1, false, || format!("process {index} is refused"));
             }
         }
     }
@@ -138,56 +138,57 @@ impl Shared {
     /// Sends a process its next number.
     pub(super) fn send(&self, to: usize) {
         let (it, number, is_over) = {
-            let mut books = self.books();
-            let Some(it) = books.refs.get(to).cloned() else { return };
-            let till = &mut books.tills[to];
-            till.n_sent += 1;
-            (it, till.n_sent, till.is_over)
+            let mut oracle = self.oracle();
+            let Some(it) = oracle.refs.get(to).cloned() else { return };
+            let record = &mut oracle.processes[to];
+            record.n_sent += 1;
+            (it, record.n_sent, record.is_over)
         };
         // Told before: it may be handled before the call returns.
-        self.books().tills[to].sent.push_back(number);
+        self.oracle().processes[to].sent.push_back(number);
         let sent = it.tell(number);
         let is_taken = sent.is_ok();
-        self.stage.note("send", &[to as u64, number, u64::from(is_taken)]);
+        self.sim.note("send", &[to as u64, number, u64::from(is_taken)]);
         if let Err(refused) = sent {
             let back = refused.into_inner();
-            self.books().tills[to].sent.retain(|one| *one != number);
-            self.stage.check(Law::M1, back == number, || format!("{back} came back"));
+            self.oracle().processes[to].sent.retain(|one| *one != number);
+            self.sim.check(Invariant::M1, back == number, || format!("{back} came back"));
         }
-        self.stage.check(Law::S2, !(is_over && is_taken), || format!("process {to} is over"));
+        self.sim.check(Invariant::S2, !(is_over && is_taken), || format!("process {to} is over"));
     }
 }
 
 /// A future that waits for tokens, and sleeps at times.
-struct Clerk {
+struct TestFuture {
     shared: Shared,
     index: usize,
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-impl Future for Clerk {
+impl Future for TestFuture {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let shared = self.shared.clone();
         let index = self.index;
         let tokens = {
-            let mut books = shared.books();
-            let card = &mut books.cards[index];
-            let (was_busy, is_over) = (core::mem::replace(&mut card.is_busy, true), card.is_over);
-            card.waker = Some(cx.waker().clone());
-            let tokens = core::mem::take(&mut card.tokens);
-            drop(books);
-            shared.stage.check(Law::X2, !was_busy && !is_over, || {
+            let mut oracle = shared.oracle();
+            let record = &mut oracle.futures[index];
+            let (was_busy, is_over) =
+                (core::mem::replace(&mut record.is_busy, true), record.is_over);
+            record.waker = Some(cx.waker().clone());
+            let tokens = core::mem::take(&mut record.tokens);
+            drop(oracle);
+            shared.sim.check(Invariant::X2, !was_busy && !is_over, || {
                 format!("future {index} is polled: busy {was_busy}, over {is_over}")
             });
             tokens
         };
-        shared.stage.note("poll", &[index as u64, tokens, shared.stage.now()]);
+        shared.sim.note("poll", &[index as u64, tokens, shared.sim.now()]);
         let _visit = Visit(&shared, index);
         self.look_at_sleep(cx);
         for _ in 0..tokens {
-            if self.deed(cx) {
+            if self.action(cx) {
                 return Poll::Ready(());
             }
         }
@@ -199,35 +200,35 @@ struct Visit<'s>(&'s Shared, usize);
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        self.0.books().cards[self.1].is_busy = false;
+        self.0.oracle().futures[self.1].is_busy = false;
     }
 }
 
-impl Clerk {
+impl TestFuture {
     fn look_at_sleep(&mut self, cx: &mut Context<'_>) {
         let Some(sleep) = &mut self.sleep else { return };
         let Poll::Ready(slept) = sleep.as_mut().poll(cx) else { return };
         self.sleep = None;
-        let due = self.shared.books().cards[self.index].due.take();
-        let (now, index) = (self.shared.stage.now(), self.index);
-        // A sleep that ends with its executor, or for want of room, says so.
+        let due = self.shared.oracle().futures[self.index].due.take();
+        let (now, index) = (self.shared.sim.now(), self.index);
+        // A sleep that ends with its executor, or for want of workers, says so.
         let is_fine = slept.is_err() || due.is_some_and(|due| now >= due);
-        self.shared.stage.check(Law::T1, is_fine, || {
+        self.shared.sim.check(Invariant::T1, is_fine, || {
             format!("future {index} wakes at {now}, its sleep is for {due:?}")
         });
     }
 
     /// What is done for a token; whether the future is done, too.
-    fn deed(&mut self, cx: &mut Context<'_>) -> bool {
+    fn action(&mut self, cx: &mut Context<'_>) -> bool {
         let shared = self.shared.clone();
         self.suffer();
         let drawn = {
-            let mut books = shared.books();
-            let n_cards = books.cards.len();
-            books
-                .deeds
+            let mut oracle = shared.oracle();
+            let n_cards = oracle.futures.len();
+            oracle
+                .actions
                 .as_mut()
-                .map(|deeds| (deeds.below(20), deeds.index(n_cards), deeds.between(1, 400)))
+                .map(|actions| (actions.below(20), actions.index(n_cards), actions.between(1, 400)))
         };
         let Some((choice, other, ticks)) = drawn else { return false };
         match choice {
@@ -238,10 +239,10 @@ impl Clerk {
             9..14 => self.sleep_for(ticks, cx),
             14 => {
                 self.sleep = None;
-                shared.books().cards[self.index].due = None;
+                shared.oracle().futures[self.index].due = None;
             }
             15 => {
-                let n_tills = shared.books().tills.len().max(1);
+                let n_tills = shared.oracle().processes.len().max(1);
                 shared.send(other % n_tills);
             }
             16 if other % 4 == 0 => return true,
@@ -253,51 +254,53 @@ impl Clerk {
     fn sleep_for(&mut self, ticks: u64, cx: &mut Context<'_>) {
         let shared = &self.shared;
         let after = Duration::from_millis(ticks);
-        let due = shared.stage.clock().raw() + ticks;
+        let due = shared.sim.clock().raw() + ticks;
         let sleep = Box::pin(shared.handle.sleep(after));
         let found = sleep.deadline().map(|tick| tick.get());
-        shared.stage.check(Law::T1, found == Some(due), || format!("{found:?}, not {due}"));
-        shared.books().cards[self.index].due = Some(due);
+        shared.sim.check(Invariant::T1, found == Some(due), || format!("{found:?}, not {due}"));
+        shared.oracle().futures[self.index].due = Some(due);
         self.sleep = Some(sleep);
         self.look_at_sleep(cx);
     }
 
     fn suffer(&self) {
-        let stage = &self.shared.stage;
-        stage.may_dawdle();
-        if stage.fault(Class::HandlerPanic).is_some() {
+        let sim = &self.shared.sim;
+        sim.may_be_slow();
+        if sim.fault(Class::HandlerPanic).is_some() {
             panic_as_told();
         }
     }
 }
 
-impl Drop for Clerk {
+impl Drop for TestFuture {
     fn drop(&mut self) {
         let (shared, index) = (&self.shared, self.index);
         let waker = {
-            let mut books = shared.books();
-            books.n_ended += 1;
-            let card = &mut books.cards[index];
-            card.tokens = 0;
-            card.due = None;
-            let was_over = core::mem::replace(&mut card.is_over, true);
-            let waker = card.waker.take();
-            drop(books);
-            shared.stage.check(Law::X2, !was_over, || format!("future {index} is dropped twice"));
+            let mut oracle = shared.oracle();
+            oracle.n_ended += 1;
+            let record = &mut oracle.futures[index];
+            record.tokens = 0;
+            record.due = None;
+            let was_over = core::mem::replace(&mut record.is_over, true);
+            let waker = record.waker.take();
+            drop(oracle);
+            shared
+                .sim
+                .check(Invariant::X2, !was_over, || format!("future {index} is dropped twice"));
             waker
         };
         drop(waker);
-        shared.stage.note("drop", &[index as u64]);
+        shared.sim.note("drop", &[index as u64]);
     }
 }
 
 /// A process that takes numbers, in order.
-struct Cashier {
+struct TestProcess {
     shared: Shared,
     index: usize,
 }
 
-impl Process for Cashier {
+impl Process for TestProcess {
     type Message = u64;
 
     fn step(&mut self, events: &mut Events<'_, u64>, out: &mut StepOutput) -> Result<(), Failure> {
@@ -305,12 +308,12 @@ impl Process for Cashier {
         for event in events {
             match event {
                 Event::Message(number) => {
-                    let expected = shared.books().tills[*index].sent.pop_front();
-                    shared.stage.note("take", &[*index as u64, number]);
-                    shared.stage.check(Law::A2, expected == Some(number), || {
+                    let expected = shared.oracle().processes[*index].sent.pop_front();
+                    shared.sim.note("take", &[*index as u64, number]);
+                    shared.sim.check(Invariant::A2, expected == Some(number), || {
                         format!("process {index} takes {number}, expected {expected:?}")
                     });
-                    if shared.stage.fault(Class::HandlerError).is_some() {
+                    if shared.sim.fault(Class::HandlerError).is_some() {
                         return Err(Failure::msg("as told"));
                     }
                 }
@@ -326,12 +329,12 @@ impl Process for Cashier {
     }
 }
 
-impl Drop for Cashier {
+impl Drop for TestProcess {
     fn drop(&mut self) {
-        let mut books = self.shared.books();
-        books.n_ended += 1;
-        books.tills[self.index].is_over = true;
-        drop(books);
-        self.shared.stage.note("closed", &[self.index as u64]);
+        let mut oracle = self.shared.oracle();
+        oracle.n_ended += 1;
+        oracle.processes[self.index].is_over = true;
+        drop(oracle);
+        self.shared.sim.note("closed", &[self.index as u64]);
     }
 }

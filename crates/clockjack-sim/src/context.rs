@@ -1,4 +1,4 @@
-//! What one run is played on: its seed, its clock, its faults, its trace and its judge.
+//! What one run is played on: its seed, its clock, its faults, its trace and its checker.
 
 use alloc::{format, string::String, sync::Arc, vec::Vec};
 use core::fmt;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use crate::{
     clock::SimClock,
     fault::{Class, Fault, Faults},
-    law::{Judge, Law},
+    invariant::{Checker, Invariant},
     random::{Stream, mix},
     trace::Trace,
 };
@@ -31,10 +31,10 @@ impl fmt::Display for Mode {
     }
 }
 
-/// What a run is played on. All of it is one thread; clones are the same stage, so that handlers
+/// What a run is played on. All of it is one thread; clones are the same sim, so that handlers
 /// and jobs, which must be `Send`, can have one.
 #[derive(Clone)]
-pub struct Stage {
+pub struct SimContext {
     shared: Arc<Shared>,
 }
 
@@ -48,15 +48,15 @@ struct Shared {
 pub(crate) struct Inner {
     pub(crate) faults: Faults,
     pub(crate) trace: Trace,
-    pub(crate) judge: Judge,
+    pub(crate) checker: Checker,
     /// What was drawn for this run, by name.
     pub(crate) settings: Vec<(&'static str, u64)>,
     /// How many ticks handlers may still take.
     slow_left: u64,
 }
 
-impl Stage {
-    /// A stage for one run, on which there may be faults of these classes; if `only` is given,
+impl SimContext {
+    /// A sim for one run, on which there may be faults of these classes; if `only` is given,
     /// those in it and no others.
     #[must_use]
     pub fn new(
@@ -78,8 +78,8 @@ impl Stage {
             (1, (1 << 36) - 9),
         ]);
         let clock = Arc::new(SimClock::starting_at(start.unwrap_or(1)));
-        let (trace, judge) = (Trace::default(), Judge::default());
-        let inner = Inner { faults, trace, judge, settings: Vec::new(), slow_left: 0 };
+        let (trace, checker) = (Trace::default(), Checker::default());
+        let inner = Inner { faults, trace, checker, settings: Vec::new(), slow_left: 0 };
         Self { shared: Arc::new(Shared { seed, mode, clock, inner: Mutex::new(inner) }) }
     }
 
@@ -151,7 +151,7 @@ impl Stage {
     }
 
     /// Takes the time of a slow handler, as far as that is [allowed](Self::allow_slowness).
-    pub fn dawdle(&self, ticks: u64) {
+    pub fn take_time(&self, ticks: u64) {
         let mut inner = self.inner();
         let ticks = ticks.min(inner.slow_left);
         inner.slow_left -= ticks;
@@ -160,9 +160,9 @@ impl Stage {
     }
 
     /// To be called in a handler: it may be slow.
-    pub fn may_dawdle(&self) {
+    pub fn may_be_slow(&self) {
         if let Some(size) = self.fault(Class::SlowHandler) {
-            self.dawdle(1 + size % 25);
+            self.take_time(1 + size % 25);
         }
     }
 
@@ -177,20 +177,22 @@ impl Stage {
         self.inner().trace.push(word, fields);
     }
 
-    /// Looks at a law once; `text` says what is wrong if it is broken.
-    pub fn check(&self, law: Law, is_kept: bool, text: impl FnOnce() -> String) {
-        self.inner().judge.check(law, self.now(), is_kept, text);
+    /// Looks at a invariant once; `text` says what is wrong if it is broken.
+    pub fn check(&self, invariant: Invariant, is_kept: bool, text: impl FnOnce() -> String) {
+        self.inner().checker.check(invariant, self.now(), is_kept, text);
     }
 
-    /// Looks at a law that says that two numbers are equal.
-    pub fn check_equal(&self, law: Law, what: &str, found: u64, expected: u64) {
-        self.check(law, found == expected, || format!("{what}: {found}, expected {expected}"));
+    /// Looks at a invariant that says that two numbers are equal.
+    pub fn check_equal(&self, invariant: Invariant, what: &str, found: u64, expected: u64) {
+        self.check(invariant, found == expected, || {
+            format!("{what}: {found}, expected {expected}")
+        });
     }
 
     /// Whether something has gone wrong already: what follows from that is of no interest.
     #[must_use]
     pub fn is_broken(&self) -> bool {
-        !self.inner().judge.breaches().is_empty()
+        !self.inner().checker.violations().is_empty()
     }
 }
 
@@ -205,11 +207,11 @@ pub(crate) fn open<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     match shared.try_lock() {
         Ok(guard) => guard,
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        Err(TryLockError::WouldBlock) => panic!("the books are opened twice"),
+        Err(TryLockError::WouldBlock) => panic!("the state of the run is locked twice"),
     }
 }
 
-impl fmt::Debug for Stage {
+impl fmt::Debug for SimContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stage")
             .field("seed", &self.seed())

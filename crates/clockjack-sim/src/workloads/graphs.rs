@@ -1,13 +1,13 @@
-//! Graphs: random ones, run by the real engine, with components that fail, dawdle, publish more
-//! than there is room for and stop the run in the middle of it.
+//! Graphs: random ones, run by the real engine, with components that fail, take_time, publish more
+//! than there is workers for and stop the run in the middle of it.
 //!
 //! In simulated time a graph is run twice: on one thread, and by several workers that come in
 //! between each other's calls. What a call suffers follows from what it sees, so that it is the
 //! same in both, and the commit logs must be, too. By the clock it is run once, while the clock
 //! does what it does.
 
-mod books;
 mod log;
+mod oracle;
 mod parts;
 
 use alloc::{
@@ -28,17 +28,17 @@ use clockjack_graph::{
 };
 
 use self::{
-    books::{Desk, Shape, Woe},
-    log::{Record, Tape, records},
+    log::{LogBuffer, Record, records},
+    oracle::{CallFaults, RunState, Shape},
     parts::{Watched, set_desk},
 };
 use crate::{
+    context::{Mode, SimContext},
     fault::Class,
-    hall::Hall,
-    law::Law,
+    host::any::AnyHost,
+    invariant::Invariant,
     random::{Stream, digest},
-    run::{About, World},
-    stage::{Mode, Stage},
+    run::{Description, Workload},
 };
 
 /// For how many ticks calls may be slow between two looks from outside.
@@ -61,33 +61,33 @@ const GRAPHS: u64 = 1 << 20;
 #[derive(Clone, Copy, Debug)]
 pub struct Graphs;
 
-impl World for Graphs {
-    fn about(&self) -> About {
+impl Workload for Graphs {
+    fn description(&self) -> Description {
         use Class::{ClockDrift, DriverStall, EdgeFlood, OddStop};
-        use Law::{G1, G2, G3, G4, G5, L1, S2, T1, X1};
-        About {
+        use Invariant::{G1, G2, G3, G4, G5, L1, S2, T1, X1};
+        Description {
             name: "graphs",
             faults: &[Class::EVERYDAY, &[ClockDrift, DriverStall, OddStop, EdgeFlood]],
-            laws: &[G1, G2, G3, G4, G5, T1, X1, S2, L1],
+            invariants: &[G1, G2, G3, G4, G5, T1, X1, S2, L1],
             least_records: 60,
             least_comparisons: 200,
         }
     }
 
-    fn play(&self, stage: &Stage) {
+    fn play(&self, sim: &SimContext) {
         let settings = Settings {
-            seats: usize::try_from(stage.setting("seats", 2, 5)).unwrap_or(2),
-            epochs: stage.setting("epochs", 15, 40),
-            pace: stage.setting("pace", 1, 40),
-            tasks_max: usize::try_from(stage.setting("tasks", 1, 6)).unwrap_or(1),
-            is_by_clock: stage.setting("by-clock", 0, 3) == 0,
-            is_alone: stage.setting("alone", 0, 1) == 0,
+            seats: usize::try_from(sim.setting("seats", 2, 5)).unwrap_or(2),
+            epochs: sim.setting("epochs", 15, 40),
+            pace: sim.setting("pace", 1, 40),
+            tasks_max: usize::try_from(sim.setting("tasks", 1, 6)).unwrap_or(1),
+            is_by_clock: sim.setting("by-clock", 0, 3) == 0,
+            is_alone: sim.setting("alone", 0, 1) == 0,
         };
-        let (mut graphs, mut n_calls) = (stage.stream("graph"), 0);
+        let (mut graphs, mut n_calls) = (sim.stream("graph"), 0);
         // Some graphs do next to nothing: then another one follows.
         for _ in 0..GRAPHS_MAX {
-            n_calls += play(stage, settings, graphs.below(GRAPHS));
-            if stage.is_broken() || n_calls >= CALLS_MIN {
+            n_calls += play(sim, settings, graphs.below(GRAPHS));
+            if sim.is_broken() || n_calls >= CALLS_MIN {
                 break;
             }
         }
@@ -96,19 +96,19 @@ impl World for Graphs {
 }
 
 /// Plays one graph; how many calls were made of its components.
-fn play(stage: &Stage, settings: Settings, number: u64) -> u64 {
+fn play(sim: &SimContext, settings: Settings, number: u64) -> u64 {
     let text = random_graph(number);
-    stage.note("graph", &[number]);
+    sim.note("graph", &[number]);
     let graph = match compile(&text) {
         Ok(graph) => graph,
         Err(faults) => {
-            stage.check(Law::G1, false, || format!("{faults}\n{text}"));
+            sim.check(Invariant::G1, false, || format!("{faults}\n{text}"));
             return 0;
         }
     };
     let plan = graph.plan().clone();
     let shape = Arc::new(Shape::of(&plan));
-    let play = Play { stage: stage.clone(), text, shape, plan, settings };
+    let play = WorkloadRun { sim: sim.clone(), text, shape, plan, settings };
     let ran = if !settings.is_by_clock {
         play.twice()
     } else if settings.is_alone {
@@ -124,7 +124,7 @@ fn compile(text: &str) -> Result<Graph, String> {
     file.compile(&registry::<Watched>()).map_err(|faults| format!("{faults:?}"))
 }
 
-/// What was drawn for a run of the world.
+/// What was drawn for a run of the workload.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     seats: usize,
@@ -136,8 +136,8 @@ struct Settings {
     is_alone: bool,
 }
 
-struct Play {
-    stage: Stage,
+struct WorkloadRun {
+    sim: SimContext,
     text: String,
     shape: Arc<Shape>,
     plan: Plan,
@@ -150,19 +150,20 @@ struct Ran {
     records: Vec<(usize, Record)>,
     /// All of its report that threads must not change.
     facts: String,
-    woes: BTreeMap<(usize, u64, u64), Woe>,
+    faults_to_come: BTreeMap<(usize, u64, u64), CallFaults>,
     stopped_in: Option<u64>,
     n_calls: u64,
 }
 
-impl Play {
+impl WorkloadRun {
     /// In simulated time: on one thread, then by several workers.
     fn twice(&self) -> Option<Ran> {
         let alone = self.in_simulated_time(0, None)?;
-        if self.stage.is_broken() {
+        if self.sim.is_broken() {
             return None;
         }
-        let together = self.in_simulated_time(self.settings.seats, Some(alone.woes.clone()))?;
+        let together =
+            self.in_simulated_time(self.settings.seats, Some(alone.faults_to_come.clone()))?;
         self.compare(&alone, &together);
         Some(together)
     }
@@ -170,48 +171,48 @@ impl Play {
     fn in_simulated_time(
         &self,
         seats: usize,
-        woes: Option<BTreeMap<(usize, u64, u64), Woe>>,
+        faults_to_come: Option<BTreeMap<(usize, u64, u64), CallFaults>>,
     ) -> Option<Ran> {
         let log = CommitLog::in_memory();
         let options =
             RunOptions::steps(self.settings.epochs).clock(Clock::Virtual).commit_log(&log);
         let options = options.tasks_max(self.settings.tasks_max).workers(seats.max(1));
-        let desk = Desk::new(&self.stage, &self.shape, woes, false);
-        let mut hall = self.hall(seats)?;
-        let mut run = self.start(&hall, &desk, options.parallel(Parallel::Always))?;
-        let mut pace = self.stage.stream("pace");
+        let run_state = RunState::new(&self.sim, &self.shape, faults_to_come, false);
+        let mut host = self.host(seats)?;
+        let mut run = self.start(&host, &run_state, options.parallel(Parallel::Always))?;
+        let mut pace = self.sim.stream("pace");
         let mut ended = None;
         for look in 0..LOOKS_MAX {
-            if look == HEAL_AFTER && self.stage.mode() == Mode::Liveness {
-                self.stage.heal();
+            if look == HEAL_AFTER && self.sim.mode() == Mode::Liveness {
+                self.sim.heal();
             }
-            if hall.settle() {
-                hall.check_quiet();
+            if host.settle() {
+                host.check_quiet();
             }
-            ended = self.look(&mut hall, &desk, &mut run, &mut pace);
-            if ended.is_some() || self.stage.is_broken() {
+            ended = self.look(&mut host, &run_state, &mut run, &mut pace);
+            if ended.is_some() || self.sim.is_broken() {
                 break;
             }
         }
-        self.ends(hall, &desk, run, ended, &|| log.bytes())
+        self.ends(host, &run_state, run, ended, &|| log.bytes())
     }
 
     /// By the clock, which may do what it likes.
     fn by_clock(&self, seats: usize) -> Option<Ran> {
-        let desk = Desk::new(&self.stage, &self.shape, None, true);
-        let tape = Tape::new(&desk);
+        let run_state = RunState::new(&self.sim, &self.shape, None, true);
+        let tape = LogBuffer::new(&run_state);
         let log = CommitLog::to(tape.clone());
         let options = RunOptions::until_stopped().clock(Clock::Wall).commit_log(&log);
         let options = options.tasks_max(self.settings.tasks_max).workers(seats.max(1));
-        let mut hall = self.hall(seats)?;
-        let mut run = self.start(&hall, &desk, options.parallel(Parallel::Always))?;
-        let mut pace = self.stage.stream("pace");
+        let mut host = self.host(seats)?;
+        let mut run = self.start(&host, &run_state, options.parallel(Parallel::Always))?;
+        let mut pace = self.sim.stream("pace");
         let mut ended = None;
         let mut looks_left = None;
         for look in 0.. {
             if looks_left.is_none() && look >= self.settings.epochs * 2 {
-                if self.stage.mode() == Mode::Liveness {
-                    self.stage.heal();
+                if self.sim.mode() == Mode::Liveness {
+                    self.sim.heal();
                 }
                 run.stop();
                 looks_left = Some(LOOKS_MAX);
@@ -222,95 +223,97 @@ impl Play {
             }
             // Some graphs are never idle, so nobody waits for that.
             let n_turns = pace.between(1, TURNS_AT_ONCE);
-            (0..n_turns).for_each(|_| hall.turn_if_woken());
-            ended = self.look(&mut hall, &desk, &mut run, &mut pace);
-            if ended.is_some() || self.stage.is_broken() {
+            (0..n_turns).for_each(|_| host.turn_if_woken());
+            ended = self.look(&mut host, &run_state, &mut run, &mut pace);
+            if ended.is_some() || self.sim.is_broken() {
                 break;
             }
         }
-        self.ends(hall, &desk, run, ended, &|| tape.bytes())
+        self.ends(host, &run_state, run, ended, &|| tape.bytes())
     }
 
-    fn hall(&self, seats: usize) -> Option<Hall> {
+    fn host(&self, seats: usize) -> Option<AnyHost> {
         let builder = ActorSystem::builder("graphs");
-        let hall = Hall::start(&self.stage, builder, seats);
-        self.stage.check(Law::S2, hall.is_ok(), || format!("no start: {:?}", hall.as_ref().err()));
-        hall.ok()
+        let host = AnyHost::start(&self.sim, builder, seats);
+        self.sim
+            .check(Invariant::S2, host.is_ok(), || format!("no start: {:?}", host.as_ref().err()));
+        host.ok()
     }
 
-    fn start(&self, hall: &Hall, desk: &Desk, options: RunOptions) -> Option<GraphRun> {
-        set_desk(Some((desk.clone(), hall.system().executor())));
+    fn start(&self, host: &AnyHost, run_state: &RunState, options: RunOptions) -> Option<GraphRun> {
+        set_desk(Some((run_state.clone(), host.system().executor())));
         let graph = compile(&self.text).ok()?;
-        let run = graph.start(hall.system(), options);
-        self.stage.check(Law::S2, run.is_ok(), || format!("no start: {:?}", run.as_ref().err()));
+        let run = graph.start(host.system(), options);
+        self.sim
+            .check(Invariant::S2, run.is_ok(), || format!("no start: {:?}", run.as_ref().err()));
         let run = run.ok()?;
-        desk.books().stopper = Some(run.stopper());
+        run_state.oracle().stopper = Some(run.stopper());
         Some(run)
     }
 
     /// Looks whether the run has ended; if not, lets some time pass.
     fn look(
         &self,
-        hall: &mut Hall,
-        desk: &Desk,
+        host: &mut AnyHost,
+        run_state: &RunState,
         run: &mut GraphRun,
         pace: &mut Stream,
     ) -> Option<Result<RunReport, RunError>> {
-        desk.stage.allow_slowness(SLOW_MAX);
+        run_state.sim.allow_slowness(SLOW_MAX);
         let mut cx = Context::from_waker(Waker::noop());
         if let Poll::Ready(ended) = Pin::new(run).poll(&mut cx) {
             return Some(ended);
         }
-        hall.pass(pace.below(self.settings.pace * 2));
+        host.pass(pace.below(self.settings.pace * 2));
         None
     }
 
     /// The run has ended, or should have: everything is looked at.
     fn ends(
         &self,
-        mut hall: Hall,
-        desk: &Desk,
+        mut host: AnyHost,
+        run_state: &RunState,
         run: GraphRun,
         ended: Option<Result<RunReport, RunError>>,
         log: &dyn Fn() -> Vec<u8>,
     ) -> Option<Ran> {
         drop(run);
-        let is_live = self.stage.mode() == Mode::Liveness;
-        let law = if is_live { Law::L1 } else { Law::X1 };
-        self.stage.check(law, ended.is_some(), || "the run does not end".to_owned());
+        let is_live = self.sim.mode() == Mode::Liveness;
+        let invariant = if is_live { Invariant::L1 } else { Invariant::X1 };
+        self.sim.check(invariant, ended.is_some(), || "the run does not end".to_owned());
         let ended = ended?;
         let (log, faulty) = (log(), ended.is_err());
         let records = records(&log);
         let is_read = records.is_some();
-        self.stage.check(Law::G1, is_read, || format!("no commit log: {} bytes", log.len()));
+        self.sim.check(Invariant::G1, is_read, || format!("no commit log: {} bytes", log.len()));
         let records = records?;
-        self.stage.note(
+        self.sim.note(
             "log",
             &[log.len() as u64, records.len() as u64, digest(&log), u64::from(faulty)],
         );
         self.check_failed_epoch(&records);
         if self.settings.is_by_clock {
-            self.check_idle(&records, desk);
+            self.check_idle(&records, run_state);
         }
         let report = match &ended {
             Ok(report) => Some(report),
             Err(error) => error.report(),
         };
-        self.stage.check(Law::S2, report.is_some(), || format!("no report: {ended:?}"));
+        self.sim.check(Invariant::S2, report.is_some(), || format!("no report: {ended:?}"));
         if let Some(report) = report {
-            self.check_edges(report, desk);
+            self.check_edges(report, run_state);
         }
-        desk.books().stopper = None;
-        hall.end(&self.stage);
-        drop(hall);
-        let books = desk.books();
-        let n_alive = books.n_alive;
-        let (n_calls, n_failed, n_at_once) = (books.n_calls, books.n_failed, books.n_at_once);
-        self.stage.note("ran", &[n_calls, n_failed, n_at_once as u64]);
-        let (woes, stopped_in) = (books.woes.clone(), books.stopped_in);
-        drop(books);
-        self.stage.check_equal(Law::S2, "components that are left", n_alive, 0);
-        Some(Ran { log, records, facts: facts(&ended), woes, stopped_in, n_calls })
+        run_state.oracle().stopper = None;
+        host.end(&self.sim);
+        drop(host);
+        let oracle = run_state.oracle();
+        let n_alive = oracle.n_alive;
+        let (n_calls, n_failed, n_at_once) = (oracle.n_calls, oracle.n_failed, oracle.n_at_once);
+        self.sim.note("ran", &[n_calls, n_failed, n_at_once as u64]);
+        let (faults_to_come, stopped_in) = (oracle.faults_to_come.clone(), oracle.stopped_in);
+        drop(oracle);
+        self.sim.check_equal(Invariant::S2, "components that are left", n_alive, 0);
+        Some(Ran { log, records, facts: facts(&ended), faults_to_come, stopped_in, n_calls })
     }
 
     /// Of the epoch in which the run has failed nothing is committed behind the failure, in the
@@ -329,15 +332,15 @@ impl Play {
         for edge in committed.filter_map(|edge| self.plan.edges.get(edge)) {
             let is_prompt = edge.kind == clockjack_graph::describe::EdgeKind::Immediate;
             let from = region(edge.from.0);
-            self.stage.check(Law::G4, !is_prompt || from <= Some(failed), || {
+            self.sim.check(Invariant::G4, !is_prompt || from <= Some(failed), || {
                 format!("edge {} was committed behind the failure of {component}", edge.id)
             });
         }
     }
 
     /// By the clock nobody makes epochs without end in which nothing happens.
-    fn check_idle(&self, records: &[(usize, Record)], desk: &Desk) {
-        let called_in = core::mem::take(&mut desk.books().called_in);
+    fn check_idle(&self, records: &[(usize, Record)], run_state: &RunState) {
+        let called_in = core::mem::take(&mut run_state.oracle().called_in);
         let (mut n_idle, mut most, mut last_ns) = (0_u64, 0, None);
         for (_, record) in records {
             n_idle = match record {
@@ -349,13 +352,13 @@ impl Play {
             };
             most = most.max(n_idle);
         }
-        self.stage.check(Law::X1, most <= IDLE_MAX, || {
+        self.sim.check(Invariant::X1, most <= IDLE_MAX, || {
             format!("{most} epochs at one time in which nothing happens")
         });
     }
 
     /// Every message of every edge is in one place, and no edge holds more than it may.
-    fn check_edges(&self, report: &RunReport, desk: &Desk) {
+    fn check_edges(&self, report: &RunReport, run_state: &RunState) {
         for edge in &self.plan.edges {
             let of = |name: &str| {
                 let is_it = |metric: &&clockjack_graph::run::Metric| {
@@ -381,15 +384,16 @@ impl Play {
                 _ => u64::from(edge.policy.capacity.max(1)),
             };
             let id = &edge.id;
-            self.stage.check(Law::G3, gone <= published && published - gone <= most, || {
+            self.sim.check(Invariant::G3, gone <= published && published - gone <= most, || {
                 format!("edge {id}: {published} published, {gone} gone, of {most} inside")
             });
-            self.stage.check(Law::G3, depth <= most, || format!("edge {id}: {depth} of {most}"));
+            self.sim
+                .check(Invariant::G3, depth <= most, || format!("edge {id}: {depth} of {most}"));
             let from =
                 (edge.from.0, self.plan.components[edge.from.0].outputs[edge.from.1].name.as_str());
-            let offered = desk.n_offered(from);
+            let offered = run_state.n_offered(from);
             let counted = published + of("reject_count");
-            self.stage.check(Law::G3, counted <= offered, || {
+            self.sim.check(Invariant::G3, counted <= offered, || {
                 format!("edge {id}: {counted} counted, {offered} offered")
             });
         }
@@ -398,10 +402,10 @@ impl Play {
     /// What threads must not change.
     fn compare(&self, alone: &Ran, together: &Ran) {
         let stopped = [alone.stopped_in, together.stopped_in];
-        self.stage.check(Law::G1, stopped[0] == stopped[1], || format!("stopped: {stopped:?}"));
+        self.sim.check(Invariant::G1, stopped[0] == stopped[1], || format!("stopped: {stopped:?}"));
         let Some(epoch) = alone.stopped_in else {
             let at = alone.log.iter().zip(&together.log).position(|(one, other)| one != other);
-            self.stage.check(Law::G1, alone.log == together.log, || {
+            self.sim.check(Invariant::G1, alone.log == together.log, || {
                 format!(
                     "logs of {} and {} bytes part at {at:?}\n{}",
                     alone.log.len(),
@@ -409,7 +413,7 @@ impl Play {
                     self.text
                 )
             });
-            return self.stage.check(Law::G1, alone.facts == together.facts, || {
+            return self.sim.check(Invariant::G1, alone.facts == together.facts, || {
                 format!("reports differ:\n{}\nbut\n{}", alone.facts, together.facts)
             });
         };
@@ -423,7 +427,7 @@ impl Play {
             behind.next().map_or(ran.log.len(), |(place, _)| place)
         };
         let (one, other) = (&alone.log[..until(alone)], &together.log[..until(together)]);
-        self.stage.check(Law::G1, one == other, || {
+        self.sim.check(Invariant::G1, one == other, || {
             format!("the logs part before epoch {epoch}, which was the last\n{}", self.text)
         });
     }

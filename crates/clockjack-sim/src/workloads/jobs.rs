@@ -11,12 +11,12 @@ use clockjack_actor::{ActorSystem, Cancellable, DispatcherId, Scheduler, TaskRun
 use clockjack_sched::{BatchMode, FireContext, PressureReason, ScheduleErrorKind, SchedulerConfig};
 
 use crate::{
+    context::{Mode, SimContext, open},
     fault::Class,
-    law::Law,
+    host::single_thread::SingleThreadHost,
+    invariant::Invariant,
     random::Stream,
-    rooted::Rooted,
-    run::{About, World, panic_as_told},
-    stage::{Mode, Stage, open},
+    run::{Description, Workload, panic_as_told},
 };
 
 /// For how many ticks handlers may be slow between two looks at the clock from outside: more, and a
@@ -31,24 +31,24 @@ const TICK_MICROS: u64 = 1_000;
 #[derive(Clone, Copy, Debug)]
 pub struct Jobs;
 
-impl World for Jobs {
-    fn about(&self) -> About {
+impl Workload for Jobs {
+    fn description(&self) -> Description {
         use Class::{Backpressure, CancelStorm, ClockBack, ClockDrift, DriverStall, TimerFlood};
-        use Law::{L1, M1, S1, S2, T1, T2, T3, T4, T5, T7, T8, X1};
-        About {
+        use Invariant::{L1, M1, S1, S2, T1, T2, T3, T4, T5, T7, T8, X1};
+        Description {
             name: "jobs",
             faults: &[
                 Class::EVERYDAY,
                 &[ClockDrift, ClockBack, DriverStall, Backpressure, TimerFlood, CancelStorm],
             ],
-            laws: &[T1, T2, T3, T4, T5, T7, T8, M1, S1, S2, L1, X1],
+            invariants: &[T1, T2, T3, T4, T5, T7, T8, M1, S1, S2, L1, X1],
             least_records: 100,
             least_comparisons: 300,
         }
     }
 
-    fn play(&self, stage: &Stage) {
-        Play::new(stage).play();
+    fn play(&self, sim: &SimContext) {
+        WorkloadRun::new(sim).play();
     }
 }
 
@@ -108,33 +108,33 @@ struct Book {
     /// Indices of those that live, with some that do not any more.
     live: Vec<usize>,
     n_live: u64,
-    /// Jobs that were cancelled since all was quiet last: they may keep their room until then.
+    /// Jobs that were cancelled since all was quiet last: they may keep their workers until then.
     n_unreaped: u64,
     accepted: u64,
     /// The last one-shot that has run of those due at a tick.
     last_of: BTreeMap<u64, usize>,
     closing: bool,
     /// What handlers do is drawn here.
-    deeds: Option<Stream>,
+    actions: Option<Stream>,
     /// Handles of jobs that have ended, to be dropped outside of handlers.
     spent: Vec<Cancellable>,
     closed: Vec<(u8, u64)>,
 }
 
 #[derive(Clone)]
-struct Desk {
-    stage: Stage,
+struct RunState {
+    sim: SimContext,
     book: Arc<Mutex<Book>>,
     jobs: Scheduler,
 }
 
-impl Desk {
+impl RunState {
     fn book(&self) -> MutexGuard<'_, Book> {
         open(&self.book)
     }
 
     fn now(&self) -> u64 {
-        self.stage.now()
+        self.sim.now()
     }
 
     /// Offers a job that first runs after so many micro-seconds; whether it was accepted.
@@ -150,8 +150,8 @@ impl Desk {
             book.set(index, State::Offered);
             (index, live)
         };
-        let (desk, any) = (self.clone(), DispatcherId::DEFAULT);
-        let run = move |fire: &FireContext| desk.fire(index, fire);
+        let (run_state, any) = (self.clone(), DispatcherId::DEFAULT);
+        let run = move |fire: &FireContext| run_state.fire(index, fire);
         let delay = Duration::from_micros(micros);
         let period = |ticks| Duration::from_millis(ticks);
         let offered = match kind {
@@ -165,14 +165,14 @@ impl Desk {
                 .schedule_with_fixed_delay_fn(delay, period(ticks), any, run)
                 .map_err(|e| e.kind()),
         };
-        let stage = &self.stage;
+        let sim = &self.sim;
         let mut book = self.book();
         let is_accepted = offered.is_ok();
-        stage.note("offer", &[index as u64, due, u64::from(is_accepted)]);
+        sim.note("offer", &[index as u64, due, u64::from(is_accepted)]);
         match offered {
             Ok(handle) => {
-                stage.check(Law::M1, live < quota, || format!("{live} live, of {quota}"));
-                stage.check(Law::S2, !book.closing, || {
+                sim.check(Invariant::M1, live < quota, || format!("{live} live, of {quota}"));
+                sim.check(Invariant::S2, !book.closing, || {
                     format!("job {index} was taken at the close")
                 });
                 book.accepted += 1;
@@ -184,9 +184,9 @@ impl Desk {
             }
             Err(kind) => {
                 let is_room = live + book.n_unreaped < quota && kind != ScheduleErrorKind::Closed;
-                stage.check(Law::M1, !is_room, || format!("{kind:?} with {live} of {quota}"));
+                sim.check(Invariant::M1, !is_room, || format!("{kind:?} with {live} of {quota}"));
                 let state = book.set(index, State::Refused);
-                stage.check(Law::M1, state == State::Offered, || {
+                sim.check(Invariant::M1, state == State::Offered, || {
                     format!("job {index} was refused and is {state:?}")
                 });
             }
@@ -197,15 +197,15 @@ impl Desk {
     /// What a job does.
     fn fire(&self, index: usize, fire: &FireContext) -> Result<(), &'static str> {
         self.begin(index, fire);
-        if let Some(size) = self.stage.fault(Class::SlowHandler) {
-            self.stage.dawdle(1 + size % 30);
+        if let Some(size) = self.sim.fault(Class::SlowHandler) {
+            self.sim.take_time(1 + size % 30);
         }
-        self.deed(index);
-        if self.stage.fault(Class::HandlerError).is_some() {
+        self.action(index);
+        if self.sim.fault(Class::HandlerError).is_some() {
             self.end(index, true);
             return Err("as told");
         }
-        if self.stage.fault(Class::HandlerPanic).is_some() {
+        if self.sim.fault(Class::HandlerPanic).is_some() {
             self.end(index, true);
             panic_as_told();
         }
@@ -214,32 +214,32 @@ impl Desk {
     }
 
     fn begin(&self, index: usize, fire: &FireContext) {
-        let (stage, now) = (&self.stage, self.now());
+        let (sim, now) = (&self.sim, self.now());
         let (due, runs) = (fire.due().get(), u64::from(fire.batch().runs.get()));
-        stage.note("fire", &[index as u64, due, now, runs]);
+        sim.note("fire", &[index as u64, due, now, runs]);
         let mut book = self.book();
         let closing = book.closing;
         let job = &mut book.jobs[index];
         let is_last_chance = closing && job.is_marked;
-        stage.check(Law::T1, now >= due || is_last_chance, || {
+        sim.check(Invariant::T1, now >= due || is_last_chance, || {
             format!("job {index} runs at {now}, due at {due}")
         });
-        let law = if job.kind == Kind::Once { Law::T2 } else { Law::T4 };
+        let invariant = if job.kind == Kind::Once { Invariant::T2 } else { Invariant::T4 };
         let expected = job.due;
-        stage.check(law, due == expected, || {
+        sim.check(invariant, due == expected, || {
             format!("job {index} runs for {due}, expected {expected}")
         });
         let state = job.state;
-        stage.check(Law::T5, state != State::Runs, || format!("job {index} overlaps"));
-        stage.check(Law::T2, state != State::Done, || format!("job {index} runs again"));
-        stage.check(Law::T3, !matches!(state, State::Cancelled | State::Refused), || {
+        sim.check(Invariant::T5, state != State::Runs, || format!("job {index} overlaps"));
+        sim.check(Invariant::T2, state != State::Done, || format!("job {index} runs again"));
+        sim.check(Invariant::T3, !matches!(state, State::Cancelled | State::Refused), || {
             format!("job {index} runs and is {state:?}")
         });
         let mode = match job.kind {
             Kind::Once => BatchMode::OneShot,
             Kind::Rate(period) => {
                 let last = due + (runs - 1) * period;
-                stage.check(Law::T1, now >= last, || {
+                sim.check(Invariant::T1, now >= last, || {
                     format!("job {index} runs {runs} times at {now}, the last one due at {last}")
                 });
                 job.due += runs * period;
@@ -248,24 +248,24 @@ impl Desk {
             Kind::Delay(_) => BatchMode::FixedDelay,
         };
         book.set(index, State::Runs);
-        stage.check(Law::T4, fire.batch().mode == mode, || format!("{:?}", fire.batch()));
-        stage.check(Law::T4, runs == 1 || mode == BatchMode::FixedRate, || {
+        sim.check(Invariant::T4, fire.batch().mode == mode, || format!("{:?}", fire.batch()));
+        sim.check(Invariant::T4, runs == 1 || mode == BatchMode::FixedRate, || {
             format!("{runs} runs of job {index}, {mode}")
         });
         if mode == BatchMode::OneShot && !is_last_chance {
             let before = book.last_of.insert(due, index);
-            stage.check(Law::T7, before.is_none_or(|before| before < index), || {
+            sim.check(Invariant::T7, before.is_none_or(|before| before < index), || {
                 format!("job {index} runs after {before:?}, both due at {due}")
             });
         }
     }
 
-    /// A run is over, or about to be.
+    /// A run is over, or description to be.
     fn end(&self, index: usize, fails: bool) {
         let now = self.now();
         let mut book = self.book();
         let job = &mut book.jobs[index];
-        self.stage.note("end", &[index as u64, now, u64::from(fails)]);
+        self.sim.note("end", &[index as u64, now, u64::from(fails)]);
         if job.state == State::Cancelled {
             return;
         }
@@ -291,30 +291,30 @@ impl Desk {
         };
         let is_won = handle.cancel();
         let is_again = handle.cancel();
-        self.stage.note("cancel", &[index as u64, u64::from(is_won)]);
-        self.stage.check(Law::T3, is_won == expected, || {
+        self.sim.note("cancel", &[index as u64, u64::from(is_won)]);
+        self.sim.check(Invariant::T3, is_won == expected, || {
             format!("the cancel of job {index} says {is_won}")
         });
-        self.stage.check(Law::T3, !is_again, || format!("two cancels of job {index} have won"));
+        self.sim.check(Invariant::T3, !is_again, || format!("two cancels of job {index} have won"));
         let mut book = self.book();
         if is_won {
             book.set(index, State::Cancelled);
             book.n_unreaped += 1;
         }
         let is_cancelled = book.jobs[index].state == State::Cancelled;
-        self.stage.check(Law::T3, handle.is_cancelled() == is_cancelled, || {
+        self.sim.check(Invariant::T3, handle.is_cancelled() == is_cancelled, || {
             format!("job {index} is cancelled, it says, and the book does not, or the other way")
         });
         book.spent.push(handle);
     }
 
     /// What a handler does beside running: to itself and to others.
-    fn deed(&self, index: usize) {
+    fn action(&self, index: usize) {
         let (choice, other, micros) = {
             let mut book = self.book();
             let n_jobs = book.jobs.len();
-            let Some(deeds) = &mut book.deeds else { return };
-            (deeds.below(100), deeds.index(n_jobs), deeds.between(1_000, 400_000))
+            let Some(actions) = &mut book.actions else { return };
+            (actions.below(100), actions.index(n_jobs), actions.between(1_000, 400_000))
         };
         match choice {
             0..3 => self.cancel(index),
@@ -325,10 +325,10 @@ impl Desk {
     }
 }
 
-struct Play {
-    stage: Stage,
-    host: Option<Rooted>,
-    desk: Option<Desk>,
+struct WorkloadRun {
+    sim: SimContext,
+    host: Option<SingleThreadHost>,
+    run_state: Option<RunState>,
     work: Stream,
     steps: u64,
     pace: u64,
@@ -336,16 +336,16 @@ struct Play {
     is_pressed: bool,
 }
 
-impl Play {
-    fn new(stage: &Stage) -> Self {
-        let quota = stage.setting("quota", 12, 150);
+impl WorkloadRun {
+    fn new(sim: &SimContext) -> Self {
+        let quota = sim.setting("quota", 12, 150);
         Self {
-            stage: stage.clone(),
+            sim: sim.clone(),
             host: None,
-            desk: None,
-            work: stage.stream("work"),
-            steps: stage.setting("steps", 100, 300),
-            pace: stage.setting("pace", 1, 60),
+            run_state: None,
+            work: sim.stream("work"),
+            steps: sim.setting("steps", 100, 300),
+            pace: sim.setting("pace", 1, 60),
             quota,
             is_pressed: false,
         }
@@ -357,31 +357,31 @@ impl Play {
             ..SchedulerConfig::DEFAULT
         };
         let builder = ActorSystem::builder("jobs").scheduler(config);
-        let host = match Rooted::start(&self.stage, builder) {
+        let host = match SingleThreadHost::start(&self.sim, builder) {
             Ok(host) => host,
             Err(error) => {
-                return self.stage.check(Law::M1, false, || format!("no start: {error}"));
+                return self.sim.check(Invariant::M1, false, || format!("no start: {error}"));
             }
         };
-        let book = Book { deeds: Some(self.stage.stream("deeds")), ..Book::default() };
-        let desk = Desk {
-            stage: self.stage.clone(),
+        let book = Book { actions: Some(self.sim.stream("deeds")), ..Book::default() };
+        let run_state = RunState {
+            sim: self.sim.clone(),
             book: Arc::new(Mutex::new(book)),
             jobs: host.system().scheduler().clone(),
         };
         self.host = Some(host);
-        self.desk = Some(desk.clone());
-        self.register_close_tasks(&desk);
+        self.run_state = Some(run_state.clone());
+        self.register_close_tasks(&run_state);
         for _ in 0..self.steps {
-            self.step(&desk);
-            if self.stage.is_broken() {
+            self.step(&run_state);
+            if self.sim.is_broken() {
                 return self.forget();
             }
         }
-        if self.stage.mode() == Mode::Liveness {
-            self.come_to_rest(&desk);
+        if self.sim.mode() == Mode::Liveness {
+            self.drain(&run_state);
         }
-        self.close(&desk);
+        self.close(&run_state);
         self.forget();
     }
 
@@ -389,16 +389,16 @@ impl Play {
     fn forget(&mut self) {
         // Its end may run what is due.
         self.host = None;
-        if let Some(desk) = self.desk.take() {
-            let book = core::mem::take(&mut *desk.book());
+        if let Some(run_state) = self.run_state.take() {
+            let book = core::mem::take(&mut *run_state.book());
             drop(book);
         }
     }
 
-    fn step(&mut self, desk: &Desk) {
-        desk.stage.allow_slowness(SLOW_MAX);
-        self.act(desk);
-        self.press(desk);
+    fn step(&mut self, run_state: &RunState) {
+        run_state.sim.allow_slowness(SLOW_MAX);
+        self.act(run_state);
+        self.press(run_state);
         let Some(host) = &mut self.host else { return };
         let ticks = self.work.below(self.pace * 2);
         host.pass(ticks);
@@ -406,45 +406,45 @@ impl Play {
         if self.work.chance(1_500) {
             host.turn_if_woken();
         } else if host.settle() {
-            self.check_quiet(desk);
+            self.check_quiet(run_state);
         }
     }
 
-    fn act(&mut self, desk: &Desk) {
-        let n_jobs = desk.book().jobs.len();
+    fn act(&mut self, run_state: &RunState) {
+        let n_jobs = run_state.book().jobs.len();
         match self.work.below(10) {
             0..4 => {
                 let (micros, kind) = self.draw();
-                desk.offer(micros, kind);
+                run_state.offer(micros, kind);
             }
-            4..6 if n_jobs > 0 => desk.cancel(self.work.index(n_jobs)),
-            6 if n_jobs > 0 => self.mark(desk, n_jobs),
+            4..6 if n_jobs > 0 => run_state.cancel(self.work.index(n_jobs)),
+            6 if n_jobs > 0 => self.mark(run_state, n_jobs),
             _ => {}
         }
-        if self.stage.fault(Class::TimerFlood).is_some() {
+        if self.sim.fault(Class::TimerFlood).is_some() {
             for _ in 0..=self.quota {
                 let (micros, _) = self.draw();
-                desk.offer(micros, Kind::Once);
+                run_state.offer(micros, Kind::Once);
             }
         }
-        if self.stage.fault(Class::CancelStorm).is_some() {
-            let live = desk.book().live.clone();
-            live.into_iter().for_each(|index| desk.cancel(index));
+        if self.sim.fault(Class::CancelStorm).is_some() {
+            let live = run_state.book().live.clone();
+            live.into_iter().for_each(|index| run_state.cancel(index));
         }
     }
 
     /// Marks a job to be run at the close.
-    fn mark(&mut self, desk: &Desk, n_jobs: usize) {
+    fn mark(&mut self, run_state: &RunState, n_jobs: usize) {
         let index = self.work.index(n_jobs);
-        let mut book = desk.book();
+        let mut book = run_state.book();
         let job = &mut book.jobs[index];
         let is_expected = job.state == State::Waits && job.kind == Kind::Once;
         let Some(handle) = &job.handle else { return };
         let is_marked = handle.run_on_close();
         job.is_marked |= is_marked;
         // One that is due, and has not had its turn, may wait no more.
-        let is_open = job.due <= desk.now();
-        desk.stage.check(Law::S1, is_marked == is_expected || is_open, || {
+        let is_open = job.due <= run_state.now();
+        run_state.sim.check(Invariant::S1, is_marked == is_expected || is_open, || {
             format!("job {index} is marked: {is_marked}")
         });
     }
@@ -465,134 +465,138 @@ impl Play {
         (ticks * TICK_MICROS + beside, kind)
     }
 
-    fn press(&mut self, desk: &Desk) {
-        if let Some(size) = self.stage.fault(Class::Backpressure) {
+    fn press(&mut self, run_state: &RunState) {
+        if let Some(size) = self.sim.fault(Class::Backpressure) {
             self.is_pressed = true;
             let percent = u8::try_from(50 + size % 51).unwrap_or(100);
-            desk.jobs.set_pressure(PressureReason::Host, percent);
+            run_state.jobs.set_pressure(PressureReason::Host, percent);
         } else if self.is_pressed && self.work.chance(2_000) {
-            self.release(desk);
+            self.release(run_state);
         }
     }
 
-    fn release(&mut self, desk: &Desk) {
+    fn release(&mut self, run_state: &RunState) {
         self.is_pressed = false;
-        desk.jobs.set_pressure(PressureReason::Host, 0);
+        run_state.jobs.set_pressure(PressureReason::Host, 0);
     }
 
     /// All is quiet: nothing is due, and nothing is kept that has ended.
-    fn check_quiet(&mut self, desk: &Desk) {
+    fn check_quiet(&mut self, run_state: &RunState) {
         let Some(host) = &self.host else { return };
         host.check_quiet();
         let (spent, n_live) = {
-            let mut book = desk.book();
+            let mut book = run_state.book();
             book.n_unreaped = 0;
             let mut spent = core::mem::take(&mut book.spent);
             let Book { jobs, live, .. } = &mut *book;
-            let now = desk.now();
+            let now = run_state.now();
             live.retain(|index| {
                 let job = &mut jobs[*index];
                 if !job.state.is_live() {
                     spent.extend(job.handle.take());
                     return false;
                 }
-                desk.stage.check(Law::T2, job.due > now && job.state == State::Waits, || {
-                    format!("job {index} is {:?}, due at {}", job.state, job.due)
-                });
+                run_state.sim.check(
+                    Invariant::T2,
+                    job.due > now && job.state == State::Waits,
+                    || format!("job {index} is {:?}, due at {}", job.state, job.due),
+                );
                 true
             });
             (spent, live.len() as u64)
         };
         drop(spent);
-        let metrics = desk.jobs.metrics();
-        self.stage.check_equal(Law::T8, "jobs", metrics.active_total as u64, n_live);
-        self.stage.check_equal(Law::T8, "places", metrics.slots_total as u64, n_live);
-        self.stage.note("quiet", &[desk.now(), n_live]);
+        let metrics = run_state.jobs.metrics();
+        self.sim.check_equal(Invariant::T8, "jobs", metrics.active_total as u64, n_live);
+        self.sim.check_equal(Invariant::T8, "places", metrics.slots_total as u64, n_live);
+        self.sim.note("quiet", &[run_state.now(), n_live]);
     }
 
     /// Nothing fails any more: what is due within the patience runs, each at its time, and what is
     /// offered is taken.
-    fn come_to_rest(&mut self, desk: &Desk) {
-        self.stage.heal();
-        self.release(desk);
-        desk.book().deeds = None;
-        let live = desk.book().live.clone();
-        let is_periodic = |index: &usize| desk.book().jobs[*index].kind != Kind::Once;
+    fn drain(&mut self, run_state: &RunState) {
+        self.sim.heal();
+        self.release(run_state);
+        run_state.book().actions = None;
+        let live = run_state.book().live.clone();
+        let is_periodic = |index: &usize| run_state.book().jobs[*index].kind != Kind::Once;
         let periodic: Vec<usize> = live.into_iter().filter(is_periodic).collect();
-        periodic.into_iter().for_each(|index| desk.cancel(index));
-        let until = desk.now() + PATIENCE;
+        periodic.into_iter().for_each(|index| run_state.cancel(index));
+        let until = run_state.now() + PATIENCE;
         let Some(host) = &mut self.host else { return };
         host.feed();
         let is_quiet = host.settle();
-        self.stage.check(Law::L1, is_quiet, || "not quiet though nothing fails".into());
-        let probe = desk.book().jobs.len();
-        let is_taken = desk.offer(5 * TICK_MICROS, Kind::Once);
-        let is_full = desk.book().live.len() as u64 >= self.quota;
-        self.stage.check(Law::L1, is_taken || is_full, || "a job is refused".into());
-        while desk.now() < until && !self.stage.is_broken() {
-            let next = desk.book().next_due();
+        self.sim.check(Invariant::L1, is_quiet, || "not quiet though nothing fails".into());
+        let probe = run_state.book().jobs.len();
+        let is_taken = run_state.offer(5 * TICK_MICROS, Kind::Once);
+        let is_full = run_state.book().live.len() as u64 >= self.quota;
+        self.sim.check(Invariant::L1, is_taken || is_full, || "a job is refused".into());
+        while run_state.now() < until && !self.sim.is_broken() {
+            let next = run_state.book().next_due();
             let next = next.unwrap_or(until).min(until);
             let Some(host) = &mut self.host else { return };
-            host.pass(next.saturating_sub(desk.now()).max(1));
+            host.pass(next.saturating_sub(run_state.now()).max(1));
             let is_quiet = host.settle();
-            self.stage.check(Law::L1, is_quiet, || "not quiet though nothing fails".into());
-            self.check_quiet(desk);
+            self.sim.check(Invariant::L1, is_quiet, || "not quiet though nothing fails".into());
+            self.check_quiet(run_state);
         }
-        let state = desk.book().jobs[probe].state;
-        self.stage.check(Law::L1, !is_taken || state == State::Done, || {
+        let state = run_state.book().jobs[probe].state;
+        self.sim.check(Invariant::L1, !is_taken || state == State::Done, || {
             format!("the last job is {state:?}")
         });
     }
 
-    fn register_close_tasks(&mut self, desk: &Desk) {
+    fn register_close_tasks(&mut self, run_state: &RunState) {
         use TaskRunPriority::{Runtime, SystemCritical, User};
-        for number in 0..self.stage.setting("close-tasks", 0, 6) {
+        for number in 0..self.sim.setting("close-tasks", 0, 6) {
             let rank = u8::try_from(self.work.below(3)).unwrap_or(0);
             let priority = [SystemCritical, Runtime, User][usize::from(rank)];
-            let desk_in = desk.clone();
+            let desk_in = run_state.clone();
             let task = move || {
-                desk_in.stage.note("close-task", &[u64::from(rank), number]);
+                desk_in.sim.note("close-task", &[u64::from(rank), number]);
                 desk_in.book().closed.push((rank, number));
                 Ok(())
             };
-            let taken = desk.jobs.register_on_close(task, priority);
-            self.stage.check(Law::S1, taken.is_ok(), || "a close task is refused".into());
+            let taken = run_state.jobs.register_on_close(task, priority);
+            self.sim.check(Invariant::S1, taken.is_ok(), || "a close task is refused".into());
         }
     }
 
-    fn close(&mut self, desk: &Desk) {
-        desk.book().closing = true;
-        desk.book().deeds = None;
-        let report = desk.jobs.shutdown();
-        let stage = self.stage.clone();
+    fn close(&mut self, run_state: &RunState) {
+        run_state.book().closing = true;
+        run_state.book().actions = None;
+        let report = run_state.jobs.shutdown();
+        let sim = self.sim.clone();
         let counts = [report.accepted, report.executed, report.cancelled];
-        stage.note("closed", &counts);
-        let book = desk.book();
-        stage.check_equal(Law::S2, "accepted", report.accepted, book.accepted);
-        stage.check_equal(
-            Law::S2,
+        sim.note("closed", &counts);
+        let book = run_state.book();
+        sim.check_equal(Invariant::S2, "accepted", report.accepted, book.accepted);
+        sim.check_equal(
+            Invariant::S2,
             "executed and cancelled",
             report.executed + report.cancelled,
             report.accepted,
         );
         let done = book.jobs.iter().filter(|job| job.state == State::Done).count() as u64;
-        stage.check_equal(Law::S2, "executed", report.executed, done);
-        stage.check_equal(Law::S2, "still running", report.still_running, 0);
+        sim.check_equal(Invariant::S2, "executed", report.executed, done);
+        sim.check_equal(Invariant::S2, "still running", report.still_running, 0);
         for (index, job) in book.jobs.iter().enumerate() {
             let is_missed = job.state.is_live() && job.is_marked;
-            stage.check(Law::S1, !is_missed, || format!("job {index} did not run at the close"));
+            sim.check(Invariant::S1, !is_missed, || {
+                format!("job {index} did not run at the close")
+            });
         }
         let mut expected = book.closed.clone();
         expected.sort_unstable();
-        stage.check(Law::S1, book.closed == expected, || {
+        sim.check(Invariant::S1, book.closed == expected, || {
             format!("the close tasks ran as {:?}", book.closed)
         });
         let n_tasks = report.close_tasks.succeeded + report.close_tasks.failed;
-        stage.check_equal(Law::S1, "close tasks", n_tasks, book.closed.len() as u64);
+        sim.check_equal(Invariant::S1, "close tasks", n_tasks, book.closed.len() as u64);
         drop(book);
-        let is_taken = desk.offer(TICK_MICROS, Kind::Once);
-        stage.check(Law::S2, !is_taken, || "a job was taken after the close".into());
-        let again = desk.jobs.shutdown();
-        stage.check_equal(Law::S2, "accepted by a second close", again.accepted, counts[0]);
+        let is_taken = run_state.offer(TICK_MICROS, Kind::Once);
+        sim.check(Invariant::S2, !is_taken, || "a job was taken after the close".into());
+        let again = run_state.jobs.shutdown();
+        sim.check_equal(Invariant::S2, "accepted by a second close", again.accepted, counts[0]);
     }
 }

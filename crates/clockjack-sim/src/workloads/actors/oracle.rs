@@ -1,4 +1,4 @@
-//! What is known of the actors by those who send, arm, watch and stop, and the laws that follow.
+//! What is known of the actors by those who send, arm, watch and stop, and the invariants that follow.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -13,8 +13,8 @@ use clockjack_actor::{ActorRef, Cancellable, Pid};
 
 use super::{node::Msg, plan::NodePlan};
 use crate::{
-    law::Law,
-    stage::{Stage, open},
+    context::{SimContext, open},
+    invariant::Invariant,
 };
 
 /// What has become of a message.
@@ -60,13 +60,13 @@ pub(super) struct Value {
     pub(super) pid: Pid,
 }
 
-/// The failures of an actor with a limit of its own, counted by the law of the window.
+/// The failures of an actor with a limit of its own, counted by the invariant of the window.
 ///
-/// A failure counts when it is decided about. Of a restart that is when the old value is told; of
+/// A failure counts when it is decided description. Of a restart that is when the old value is told; of
 /// an end it is some time between the failure and the last signal, so an end is right if it is
 /// right by the earliest of these times.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct MessageRecord {
     /// Whose it is: another actor of the same name has another.
     pub(super) pid: Option<Pid>,
     opened: Option<u64>,
@@ -77,12 +77,12 @@ pub(super) struct Ledger {
     pub(super) is_excused: bool,
 }
 
-impl Ledger {
+impl MessageRecord {
     pub(super) fn of(pid: Pid) -> Self {
         Self { pid: Some(pid), ..Self::default() }
     }
 
-    /// Counts a failure that is decided about at this time; whether a restart is granted.
+    /// Counts a failure that is decided description at this time; whether a restart is granted.
     fn grants(&mut self, now: u64, (restarts, within): (u64, u64)) -> bool {
         match self.opened {
             Some(opened) if now - opened < within => self.count += 1,
@@ -104,7 +104,7 @@ impl Ledger {
 }
 
 #[derive(Default)]
-pub(super) struct Books {
+pub(super) struct Oracle {
     pub(super) fates: Vec<Fate>,
     pub(super) n_dropped: u64,
     /// The numbers of what was sent last and came last: sender, receiver, lane.
@@ -114,7 +114,7 @@ pub(super) struct Books {
     pub(super) n_values: u64,
     /// Values that are in a handler.
     busy: BTreeSet<u64>,
-    pub(super) ledgers: BTreeMap<usize, Ledger>,
+    pub(super) ledgers: BTreeMap<usize, MessageRecord>,
     /// In which order actors were spawned.
     spawned: BTreeMap<Pid, u64>,
     /// Who has ended by `PostStop`, in order.
@@ -127,7 +127,7 @@ pub(super) struct Books {
     pub(super) jobs: Vec<(Cancellable, usize)>,
 }
 
-impl Books {
+impl Oracle {
     /// An actor was spawned, behind all others.
     pub(super) fn is_spawned(&mut self, pid: Pid) {
         let place = self.spawned.len() as u64;
@@ -150,69 +150,71 @@ impl Books {
 /// What all actors of a run share.
 #[derive(Clone)]
 pub(super) struct Shared {
-    pub(super) stage: Stage,
+    pub(super) sim: SimContext,
     pub(super) plans: Arc<Vec<NodePlan>>,
-    books: Arc<Mutex<Books>>,
+    oracle: Arc<Mutex<Oracle>>,
 }
 
 impl Shared {
-    pub(super) fn new(stage: &Stage, plans: Vec<NodePlan>) -> Self {
-        Self { stage: stage.clone(), plans: Arc::new(plans), books: Arc::default() }
+    pub(super) fn new(sim: &SimContext, plans: Vec<NodePlan>) -> Self {
+        Self { sim: sim.clone(), plans: Arc::new(plans), oracle: Arc::default() }
     }
 
-    pub(super) fn books(&self) -> MutexGuard<'_, Books> {
-        open(&self.books)
+    pub(super) fn oracle(&self) -> MutexGuard<'_, Oracle> {
+        open(&self.oracle)
     }
 
     pub(super) fn now(&self) -> u64 {
-        self.stage.now()
+        self.sim.now()
     }
 
-    fn check(&self, law: Law, is_kept: bool, text: impl FnOnce() -> String) {
-        self.stage.check(law, is_kept, text);
+    fn check(&self, invariant: Invariant, is_kept: bool, text: impl FnOnce() -> String) {
+        self.sim.check(invariant, is_kept, text);
     }
 
     /// A message from a sender to an actor; the number says which of those it is.
-    pub(super) fn parcel(&self, from: u64, to: usize, lane: u8) -> Parcel {
-        let mut books = self.books();
-        let seq = books.sent.entry((from, to, lane)).or_default();
+    pub(super) fn parcel(&self, from: u64, to: usize, lane: u8) -> ScheduledMessage {
+        let mut oracle = self.oracle();
+        let seq = oracle.sent.entry((from, to, lane)).or_default();
         *seq += 1;
         let seq = *seq;
-        books.fates.push(Fate::Sent);
-        let id = books.fates.len() - 1;
-        drop(books);
-        Parcel { shared: self.clone(), id, from, to, lane, seq, not_before: 0 }
+        oracle.fates.push(Fate::Sent);
+        let id = oracle.fates.len() - 1;
+        drop(oracle);
+        ScheduledMessage { shared: self.clone(), id, from, to, lane, seq, not_before: 0 }
     }
 
     /// A message reaches its handler for the first time: order.
-    pub(super) fn arrives(&self, parcel: &Parcel) {
-        let Parcel { from, to, lane, seq, not_before, .. } = *parcel;
+    pub(super) fn arrives(&self, parcel: &ScheduledMessage) {
+        let ScheduledMessage { from, to, lane, seq, not_before, .. } = *parcel;
         let now = self.now();
-        self.check(Law::T1, now >= not_before, || {
+        self.check(Invariant::T1, now >= not_before, || {
             format!("a message for {not_before} comes at {now}")
         });
-        let before = self.books().came.insert((from, to, lane), seq).unwrap_or(0);
-        self.check(Law::A2, before < seq, || {
+        let before = self.oracle().came.insert((from, to, lane), seq).unwrap_or(0);
+        self.check(Invariant::A2, before < seq, || {
             format!("{seq} comes after {before}, both from {from} to {to} by lane {lane}")
         });
     }
 
     /// A message is handled.
-    pub(super) fn handled(&self, parcel: &Parcel) {
+    pub(super) fn handled(&self, parcel: &ScheduledMessage) {
         let id = parcel.id;
-        let fate = core::mem::replace(&mut self.books().fates[id], Fate::Handled);
-        self.check(Law::A7, fate == Fate::Sent, || format!("message {id} comes again: {fate:?}"));
-        self.check(Law::T3, fate != Fate::Returned, || format!("message {id} was cancelled"));
+        let fate = core::mem::replace(&mut self.oracle().fates[id], Fate::Handled);
+        self.check(Invariant::A7, fate == Fate::Sent, || {
+            format!("message {id} comes again: {fate:?}")
+        });
+        self.check(Invariant::T3, fate != Fate::Returned, || format!("message {id} was cancelled"));
     }
 
     /// A handler begins. What it was called for must be known by its value's life.
     pub(super) fn enters(&self, value: u64) {
-        let mut books = self.books();
+        let mut oracle = self.oracle();
         let (life, is_free) =
-            (books.values.get(&value).map(|value| value.life), books.busy.insert(value));
-        drop(books);
-        self.check(Law::A1, is_free, || format!("value {value} is in two handlers"));
-        self.check(Law::A8, life == Some(Life::Started), || {
+            (oracle.values.get(&value).map(|value| value.life), oracle.busy.insert(value));
+        drop(oracle);
+        self.check(Invariant::A1, is_free, || format!("value {value} is in two handlers"));
+        self.check(Invariant::A8, life == Some(Life::Started), || {
             format!("a handler of value {value}, which is {life:?}")
         });
     }
@@ -220,11 +222,11 @@ impl Shared {
     /// A handler ends: by a panic, too.
     pub(super) fn leaves(&self, value: u64, ring: Option<u64>) {
         let now = self.now();
-        let mut books = self.books();
-        books.busy.remove(&value);
+        let mut oracle = self.oracle();
+        oracle.busy.remove(&value);
         // A fixed delay counts from here.
         if let Some(key) = ring
-            && let Some(armed) = books.timers.get_mut(&(value, key))
+            && let Some(armed) = oracle.timers.get_mut(&(value, key))
             && let Beat::Delay(delay) = armed.beat
         {
             armed.due = now + delay;
@@ -234,31 +236,31 @@ impl Shared {
     /// A timer's message is handled.
     pub(super) fn rings(&self, value: u64, key: u64, id: u64, runs: u64) {
         let now = self.now();
-        let mut books = self.books();
-        let armed = books.timers.get(&(value, key)).copied().filter(|armed| armed.id == id);
+        let mut oracle = self.oracle();
+        let armed = oracle.timers.get(&(value, key)).copied().filter(|armed| armed.id == id);
         let Some(armed) = armed else {
-            drop(books);
-            return self.check(Law::T3, false, || {
+            drop(oracle);
+            return self.check(Invariant::T3, false, || {
                 format!("timer {id} of value {value} was cancelled, replaced, or is gone")
             });
         };
         let Armed { due, beat, .. } = armed;
         let mut last = due;
         match beat {
-            Beat::Single => _ = books.timers.remove(&(value, key)),
+            Beat::Single => _ = oracle.timers.remove(&(value, key)),
             Beat::Rate(period) => {
                 last = due + (runs - 1) * period;
                 let next = Armed { due: last + period, ..armed };
-                books.timers.insert((value, key), next);
+                oracle.timers.insert((value, key), next);
             }
             // Nothing is due before the handler ends.
             Beat::Delay(_) => {
-                books.timers.insert((value, key), Armed { due: u64::MAX, ..armed });
+                oracle.timers.insert((value, key), Armed { due: u64::MAX, ..armed });
             }
         }
-        drop(books);
-        let law = if beat == Beat::Single { Law::T1 } else { Law::T4 };
-        self.check(law, now >= last && last != u64::MAX, || {
+        drop(oracle);
+        let invariant = if beat == Beat::Single { Invariant::T1 } else { Invariant::T4 };
+        self.check(invariant, now >= last && last != u64::MAX, || {
             format!("timer {id} rings at {now} {runs} times, due at {due}: {beat:?}")
         });
     }
@@ -266,60 +268,63 @@ impl Shared {
     /// All is quiet: no timer of a living value is overdue, and every watch is answered.
     pub(super) fn check_quiet(&self) {
         let now = self.now();
-        let books = self.books();
-        for ((value, key), armed) in &books.timers {
-            let is_there = books.values.get(value).is_some_and(|value| value.life == Life::Started);
+        let oracle = self.oracle();
+        for ((value, key), armed) in &oracle.timers {
+            let is_there =
+                oracle.values.get(value).is_some_and(|value| value.life == Life::Started);
             let is_due = armed.due <= now;
-            self.check(Law::T2, !(is_there && is_due), || {
+            self.check(Invariant::T2, !(is_there && is_due), || {
                 format!("timer {key} of value {value} was due at {}", armed.due)
             });
         }
         let is_started = |value: &&Value| value.life == Life::Started;
         let started: BTreeSet<Pid> =
-            books.values.values().filter(is_started).map(|value| value.pid).collect();
-        for (watcher, target) in &books.watches {
-            let is_stopped = |pid| books.known.get(pid).is_none_or(ActorRef::is_stopped);
+            oracle.values.values().filter(is_started).map(|value| value.pid).collect();
+        for (watcher, target) in &oracle.watches {
+            let is_stopped = |pid| oracle.known.get(pid).is_none_or(ActorRef::is_stopped);
             // One that waits to be made anew is told when it is.
             let is_due = started.contains(watcher) && is_stopped(target);
-            self.check(Law::A6, !is_due, || format!("{watcher:?} was not told of {target:?}"));
+            self.check(Invariant::A6, !is_due, || {
+                format!("{watcher:?} was not told of {target:?}")
+            });
         }
-        for (index, ledger) in &books.ledgers {
+        for (index, ledger) in &oracle.ledgers {
             let is_fine = ledger.failed.is_none() || ledger.is_excused;
-            self.check(Law::A5, is_fine, || format!("actor {index} waits after its failure"));
+            self.check(Invariant::A5, is_fine, || format!("actor {index} waits after its failure"));
         }
     }
 
     /// The end of a watched actor is told.
     pub(super) fn told(&self, watcher: Pid, target: Pid) {
-        let is_watched = self.books().watches.remove(&(watcher, target));
-        self.check(Law::A6, is_watched, || format!("a second or stray notice of {target:?}"));
+        let is_watched = self.oracle().watches.remove(&(watcher, target));
+        self.check(Invariant::A6, is_watched, || format!("a second or stray notice of {target:?}"));
     }
 
     /// A value ends by a restart or a stop.
     pub(super) fn ends(&self, value: u64, index: usize, is_restart: bool) {
-        let mut books = self.books();
-        let pid = books.values.get_mut(&value).map(|value| {
+        let mut oracle = self.oracle();
+        let pid = oracle.values.get_mut(&value).map(|value| {
             value.life = Life::Ended;
             value.pid
         });
         if let (Some(pid), false) = (pid, is_restart) {
-            books.stopped.push((index, pid));
+            oracle.stopped.push((index, pid));
         }
-        books.timers.retain(|(owner, _), _| *owner != value);
+        oracle.timers.retain(|(owner, _), _| *owner != value);
         let (now, limit) = (self.now(), self.plans[index].limit);
-        let (Some(ledger), Some(limit)) = (books.ledgers.get_mut(&index), limit) else { return };
+        let (Some(ledger), Some(limit)) = (oracle.ledgers.get_mut(&index), limit) else { return };
         let before = *ledger;
         let is_fine = ledger.ends(now, limit, is_restart);
-        drop(books);
-        self.check(Law::A5, is_fine, || {
+        drop(oracle);
+        self.check(Invariant::A5, is_fine, || {
             let what = if is_restart { "restarts" } else { "stops" };
             format!("actor {index} {what} with a limit of {limit:?}: {before:?}")
         });
     }
 }
 
-/// A message's own number, with its way. However it ends, the books know.
-pub(super) struct Parcel {
+/// A message's own number, with its way. However it ends, the oracle know.
+pub(super) struct ScheduledMessage {
     shared: Shared,
     pub(super) id: usize,
     pub(super) from: u64,
@@ -330,20 +335,20 @@ pub(super) struct Parcel {
     pub(super) not_before: u64,
 }
 
-impl Parcel {
+impl ScheduledMessage {
     /// It has come back.
     pub(super) fn returned(&self) {
-        self.shared.books().fates[self.id] = Fate::Returned;
+        self.shared.oracle().fates[self.id] = Fate::Returned;
     }
 }
 
-impl Drop for Parcel {
+impl Drop for ScheduledMessage {
     fn drop(&mut self) {
-        let mut books = self.shared.books();
-        let fate = &mut books.fates[self.id];
+        let mut oracle = self.shared.oracle();
+        let fate = &mut oracle.fates[self.id];
         if *fate == Fate::Sent {
             *fate = Fate::Dropped;
-            books.n_dropped += 1;
+            oracle.n_dropped += 1;
         }
     }
 }

@@ -27,12 +27,12 @@ use clockjack_time::{ClockKind, MonotonicClock as _, Tick, TimerInstant};
 
 use crate::{
     clock::{RESOLUTION, SimClock},
+    context::SimContext,
     fault::Class,
-    law::Law,
+    host::executor::{ExecutorHost, ExecutorState, Rest},
+    host::single_thread::pass,
+    invariant::Invariant,
     random::Stream,
-    rooted::pass,
-    shop::{Rest, Shop, ShopHost},
-    stage::Stage,
 };
 
 /// After how many turns in one moment a system counts as one that is never idle.
@@ -44,52 +44,52 @@ const JOBS_PER_TURN: usize = 64;
 
 std::thread_local! {
     /// The workers of this thread.
-    static HERE: RefCell<Option<Rc<Room>>> = const { RefCell::new(None) };
+    static HERE: RefCell<Option<Rc<Workers>>> = const { RefCell::new(None) };
 }
 
 /// Lets other workers have some turns, in the middle of what one of them steps. Elsewhere nothing
 /// happens: on a host with one thread nobody can come in between.
 pub fn meanwhile() {
-    let room = HERE.with_borrow(Option::clone);
-    if let Some(room) = room {
-        room.meanwhile();
+    let workers = HERE.with_borrow(Option::clone);
+    if let Some(workers) = workers {
+        workers.meanwhile();
     }
 }
 
 /// A system on several workers, and the hand that turns them.
-pub struct Crowd {
-    room: Rc<Room>,
+pub struct MultiWorkerHost {
+    workers: Rc<Workers>,
     system: ActorSystem,
 }
 
-struct Room {
-    stage: Stage,
-    shop: Arc<Shop>,
+struct Workers {
+    sim: SimContext,
+    executor_state: Arc<ExecutorState>,
     engine: EngineRef,
     scheduler: Scheduler,
     /// None while it has its turn.
-    hands: RefCell<Vec<Option<(Hand, Rest)>>>,
+    workers: RefCell<Vec<Option<(Hand, Rest)>>>,
     /// Who looks after the scheduler.
     runner: Cell<Rest>,
     order: RefCell<Stream>,
 }
 
-impl Crowd {
-    /// Starts a system with so many workers on this stage, with its clock and its seed.
+impl MultiWorkerHost {
+    /// Starts a system with so many workers on this sim, with its clock and its seed.
     ///
     /// # Errors
     ///
     /// As [`RootContext::new`](clockjack_actor::RootContext::new).
     pub fn start(
-        stage: &Stage,
+        sim: &SimContext,
         mut builder: SystemBuilder,
         seats: usize,
     ) -> Result<Self, StartError> {
         let (limits, mut config, commands) = builder.host_config();
         config.resolution = RESOLUTION;
-        config.start = stage.clock().now().tick();
+        config.start = sim.clock().now().tick();
         config.shards = 1;
-        let shop = Shop::new(stage, seats);
+        let executor_state = ExecutorState::new(sim, seats);
         let engine = EngineConfig {
             seats,
             node: 0,
@@ -98,8 +98,10 @@ impl Crowd {
             grace_ticks: 2,
             quiet_looks_max: 2,
         };
-        let engine = Engine::new(Box::new(ShopHost(Arc::clone(&shop))), &engine, commands)?;
-        let runner = Runner { clock: Arc::clone(stage.clock()), shop: Arc::clone(&shop) };
+        let engine =
+            Engine::new(Box::new(ExecutorHost(Arc::clone(&executor_state))), &engine, commands)?;
+        let runner =
+            Runner { clock: Arc::clone(sim.clock()), executor_state: Arc::clone(&executor_state) };
         let scheduler =
             Scheduler::new(config, runner).map_err(|refused| StartError::thread(&refused))?;
         let host = HostParts {
@@ -107,25 +109,26 @@ impl Crowd {
             scheduler: scheduler.clone(),
             dispatchers: Vec::new(),
             dispatcher_host: None,
-            seed: stage.order_seed(),
+            seed: sim.order_seed(),
         };
-        let hands = (0..seats).map(|seat| Some((Hand::new(&engine, seat), Rest::Awake))).collect();
-        let room = Rc::new(Room {
-            stage: stage.clone(),
-            shop,
+        let workers =
+            (0..seats).map(|seat| Some((Hand::new(&engine, seat), Rest::Awake))).collect();
+        let workers = Rc::new(Workers {
+            sim: sim.clone(),
+            executor_state,
             engine,
             scheduler,
-            hands: RefCell::new(hands),
+            workers: RefCell::new(workers),
             runner: Cell::new(Rest::Awake),
-            order: RefCell::new(stage.stream("crowd")),
+            order: RefCell::new(sim.stream("crowd")),
         });
         match builder.start_on(host) {
             Ok(system) => {
-                HERE.set(Some(Rc::clone(&room)));
-                Ok(Self { room, system })
+                HERE.set(Some(Rc::clone(&workers)));
+                Ok(Self { workers, system })
             }
             Err(FailedStart { error, .. }) => {
-                room.close();
+                workers.close();
                 Err(error)
             }
         }
@@ -139,19 +142,19 @@ impl Crowd {
 
     /// Lets time pass, as far as faults of the clock let it.
     pub fn pass(&self, ticks: u64) {
-        pass(&self.room.stage, ticks);
+        pass(&self.workers.sim, ticks);
     }
 
     /// Turns whoever is awake or was woken, in any order, until nobody is. Whether it came to that:
     /// no wake was held back.
     pub fn settle(&self) -> bool {
-        self.room.settle()
+        self.workers.settle()
     }
 
     /// One turn of one worker, and no more, if any is awake.
     pub fn turn_if_woken(&self) {
-        if let Some(seat) = self.room.pick(&self.room.awake()) {
-            self.room.turn(seat);
+        if let Some(seat) = self.workers.pick(&self.workers.awake()) {
+            self.workers.turn(seat);
         }
     }
 
@@ -159,34 +162,34 @@ impl Crowd {
     pub fn check_quiet(&self) {
         for seen in testing::census(&self.system) {
             let is_fine = !seen.is_ready;
-            self.room
-                .stage
-                .check(Law::X1, is_fine, || format!("{} is ready and sleeps", seen.path));
+            self.workers
+                .sim
+                .check(Invariant::X1, is_fine, || format!("{} is ready and sleeps", seen.path));
         }
     }
 }
 
-impl Drop for Crowd {
+impl Drop for MultiWorkerHost {
     /// Jobs that wait are cancelled and what is alive is ended by force.
     fn drop(&mut self) {
         HERE.set(None);
-        self.room.close();
+        self.workers.close();
     }
 }
 
-impl Room {
+impl Workers {
     /// Workers that are awake, or would be if they were looked at; one beyond the last stands for
     /// the runner of the scheduler.
     fn awake(&self) -> Vec<usize> {
-        let now = self.stage.clock().raw();
-        let hands = self.hands.borrow();
+        let now = self.sim.clock().raw();
+        let workers = self.workers.borrow();
         let is_awake = |(seat, hand): (usize, &Option<(Hand, Rest)>)| {
             let (_, rest) = hand.as_ref()?;
-            (rest.is_over(now) || self.shop.is_called(seat)).then_some(seat)
+            (rest.is_over(now) || self.executor_state.is_called(seat)).then_some(seat)
         };
-        let mut awake: Vec<usize> = hands.iter().enumerate().filter_map(is_awake).collect();
-        if self.shop.is_runner_called() || self.runner.get().is_over(self.stage.now()) {
-            awake.push(hands.len());
+        let mut awake: Vec<usize> = workers.iter().enumerate().filter_map(is_awake).collect();
+        if self.executor_state.is_runner_called() || self.runner.get().is_over(self.sim.now()) {
+            awake.push(workers.len());
         }
         awake
     }
@@ -200,15 +203,15 @@ impl Room {
         for _ in 0..TURNS_MAX {
             let mut awake = self.awake();
             let n_awake = awake.len();
-            awake.retain(|_| self.stage.fault(Class::LateWake).is_none());
-            let n_seats = self.hands.borrow().len();
-            if self.stage.fault(Class::SpuriousWake).is_some() {
+            awake.retain(|_| self.sim.fault(Class::LateWake).is_none());
+            let n_seats = self.workers.borrow().len();
+            if self.sim.fault(Class::SpuriousWake).is_some() {
                 awake.push(self.order.borrow_mut().index(n_seats));
             }
             let Some(seat) = self.pick(&awake) else { return n_awake == 0 };
             self.turn(seat);
         }
-        self.stage.check(Law::X1, false, || format!("not idle after {TURNS_MAX} turns"));
+        self.sim.check(Invariant::X1, false, || format!("not idle after {TURNS_MAX} turns"));
         false
     }
 
@@ -222,8 +225,8 @@ impl Room {
     }
 
     fn turn(&self, seat: usize) {
-        if seat == self.hands.borrow().len() {
-            self.shop.answer_runner();
+        if seat == self.workers.borrow().len() {
+            self.executor_state.answer_runner();
             let turn = self.scheduler.turn(0, 0, JOBS_PER_TURN);
             let is_more = turn.ran > 0 || turn.is_more;
             let rest =
@@ -231,11 +234,11 @@ impl Room {
             self.runner.set(rest);
             return;
         }
-        self.shop.answer(seat);
-        let Some((mut hand, _)) = self.hands.borrow_mut()[seat].take() else { return };
+        self.executor_state.answer(seat);
+        let Some((mut hand, _)) = self.workers.borrow_mut()[seat].take() else { return };
         let turned = hand.turn();
         if turned != Turned::Left {
-            self.hands.borrow_mut()[seat] = Some((hand, Rest::of(turned)));
+            self.workers.borrow_mut()[seat] = Some((hand, Rest::of(turned)));
         }
     }
 
@@ -249,13 +252,13 @@ impl Room {
             }
             self.engine.terminate_all(|_| {});
         }
-        self.hands.borrow_mut().clear();
+        self.workers.borrow_mut().clear();
         self.engine.close_timers();
         self.engine.close();
     }
 }
 
-impl fmt::Debug for Crowd {
+impl fmt::Debug for MultiWorkerHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Crowd").field("system", &self.system).finish_non_exhaustive()
     }
@@ -264,7 +267,7 @@ impl fmt::Debug for Crowd {
 /// What the scheduler has of its host.
 struct Runner {
     clock: Arc<SimClock>,
-    shop: Arc<Shop>,
+    executor_state: Arc<ExecutorState>,
 }
 
 impl SchedulerHost for Runner {
@@ -281,6 +284,6 @@ impl SchedulerHost for Runner {
     }
 
     fn call_runner(&self, _shard: usize) {
-        self.shop.call_runner();
+        self.executor_state.call_runner();
     }
 }

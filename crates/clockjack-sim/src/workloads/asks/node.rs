@@ -8,16 +8,16 @@ use clockjack_actor::{
     Signal, Strategy,
 };
 
-use super::desk::{Asked, Desk, End, How};
-use crate::{crowd::meanwhile, fault::Class, random::Stream, run::panic_as_told};
+use super::run_state::{Asked, End, How, RunState};
+use crate::{fault::Class, host::multi_worker::meanwhile, random::Stream, run::panic_as_told};
 
 /// What actors are told.
 pub(super) enum Msg {
     /// Something to do.
-    Do(Deed),
+    Do(Action),
     /// As that, by the lane that overtakes.
-    Urgent(Deed),
-    /// Somebody asks, and this is what to do about it.
+    Urgent(Action),
+    /// Somebody asks, and this is what to do description it.
     Asks(Asked, Manner),
     /// What an ask has come to.
     Heard,
@@ -25,7 +25,7 @@ pub(super) enum Msg {
 
 /// Something to do.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Deed {
+pub(super) enum Action {
     Work,
     Fail,
     Stop,
@@ -47,7 +47,7 @@ pub(super) enum Deed {
     },
 }
 
-/// What is done about a request.
+/// What is done description a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Manner {
     Answer {
@@ -63,11 +63,11 @@ pub(super) enum Manner {
     },
     /// It is answered, and then the handler fails.
     AnswerAndFail,
-    /// The handler fails with the request in its hands.
+    /// The handler fails with the request in its workers.
     Fail,
 }
 
-impl Deed {
+impl Action {
     pub(super) fn draw(work: &mut Stream, n_nodes: usize, failing: u64) -> Self {
         let to = work.index(n_nodes);
         let ticks = work.between(1, 250);
@@ -106,8 +106,8 @@ impl Manner {
 /// An actor as it is to be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodePlan {
-    /// Room in its mailbox; none for any number.
-    room: Option<usize>,
+    /// Workers in its mailbox; none for any number.
+    workers: Option<usize>,
     is_evicting: bool,
     strategy: u64,
 }
@@ -115,16 +115,16 @@ pub(super) struct NodePlan {
 impl NodePlan {
     pub(super) fn draw(shape: &mut Stream) -> Self {
         Self {
-            room: shape.chance(4_000).then(|| shape.index(5) + 1),
+            workers: shape.chance(4_000).then(|| shape.index(5) + 1),
             is_evicting: shape.chance(3_000),
             strategy: shape.below(6),
         }
     }
 
     fn mailbox(&self) -> Mailbox {
-        let Some(room) = self.room else { return Mailbox::unbounded() };
+        let Some(workers) = self.workers else { return Mailbox::unbounded() };
         let overflow = if self.is_evicting { Overflow::DropOldest } else { Overflow::Fail };
-        Mailbox::bounded(room).overflow(overflow)
+        Mailbox::bounded(workers).overflow(overflow)
     }
 
     fn strategy(&self) -> Option<Strategy> {
@@ -145,7 +145,7 @@ pub(super) fn name(index: usize) -> String {
 }
 
 pub(super) struct Node {
-    desk: Desk,
+    run_state: RunState,
     index: usize,
     value: u64,
     kept: Vec<Asked>,
@@ -153,18 +153,18 @@ pub(super) struct Node {
 
 /// How an actor of the plan is made.
 pub(super) fn props(
-    desk: &Desk,
+    run_state: &RunState,
     index: usize,
     plan: NodePlan,
 ) -> Props<Node, impl FnMut() -> Node + Send + use<>> {
-    let futures_max = u16::try_from(desk.futures_max).unwrap_or(u16::MAX);
-    let desk = desk.clone();
+    let futures_max = u16::try_from(run_state.futures_max).unwrap_or(u16::MAX);
+    let run_state = run_state.clone();
     let props = Props::new(move || {
-        let mut books = desk.books();
-        books.n_values += 1;
-        let value = books.n_values;
-        drop(books);
-        Node { desk: desk.clone(), index, value, kept: Vec::new() }
+        let mut oracle = run_state.oracle();
+        oracle.n_values += 1;
+        let value = oracle.n_values;
+        drop(oracle);
+        Node { run_state: run_state.clone(), index, value, kept: Vec::new() }
     });
     let props = props.mailbox(plan.mailbox()).futures(futures_max, 64);
     match plan.strategy() {
@@ -177,28 +177,28 @@ impl Actor for Node {
     type Msg = Msg;
 
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
-        self.desk.stage.note("start", &[self.index as u64, self.value]);
-        let mut books = self.desk.books();
-        books.alive.insert(self.value, self.index);
-        books.refs.insert(self.index, cx.self_ref());
+        self.run_state.sim.note("start", &[self.index as u64, self.value]);
+        let mut oracle = self.run_state.oracle();
+        oracle.alive.insert(self.value, self.index);
+        oracle.refs.insert(self.index, cx.self_ref());
         Ok(Next::Stay)
     }
 
     fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
-        let desk = self.desk.clone();
-        let _visit = desk.enters(self.value, !matches!(msg, Msg::Urgent(_)));
-        desk.stage.note("receive", &[self.index as u64, self.value]);
+        let run_state = self.run_state.clone();
+        let _visit = run_state.enters(self.value, !matches!(msg, Msg::Urgent(_)));
+        run_state.sim.note("receive", &[self.index as u64, self.value]);
         // On a host with several workers others come in between.
         meanwhile();
         match msg {
-            Msg::Do(deed) | Msg::Urgent(deed) => {
-                suffer(&desk)?;
-                return self.carry_out(cx, deed);
+            Msg::Do(action) | Msg::Urgent(action) => {
+                suffer(&run_state)?;
+                return self.carry_out(cx, action);
             }
             Msg::Asks(asked, manner) => self.answer(asked, manner)?,
             Msg::Heard => {}
         }
-        suffer(&desk)?;
+        suffer(&run_state)?;
         Ok(Next::Stay)
     }
 
@@ -208,8 +208,8 @@ impl Actor for Node {
             Signal::PostStop => "stop",
             _ => return Ok(Next::Unhandled),
         };
-        self.desk.stage.note(word, &[self.index as u64, self.value]);
-        self.desk.value_ends(self.value);
+        self.run_state.sim.note(word, &[self.index as u64, self.value]);
+        self.run_state.value_ends(self.value);
         Ok(Next::Stay)
     }
 }
@@ -217,7 +217,7 @@ impl Actor for Node {
 impl Drop for Node {
     fn drop(&mut self) {
         // One whose start was cut short has heard no signal.
-        self.desk.books().alive.remove(&self.value);
+        self.run_state.oracle().alive.remove(&self.value);
     }
 }
 
@@ -228,8 +228,8 @@ impl Node {
             Manner::Keep => self.kept.push(asked),
             Manner::Drop => drop(asked),
             Manner::HandOn { to } => {
-                let to = self.desk.books().refs.get(&to).cloned();
-                // Who is not there, or has no room, gives it back: it is let go of.
+                let to = self.run_state.oracle().refs.get(&to).cloned();
+                // Who is not there, or has no workers, gives it back: it is let go of.
                 if let Some(to) = to {
                     drop(to.tell(Msg::Asks(asked, Manner::Answer { is_back: true })));
                 }
@@ -243,21 +243,21 @@ impl Node {
         Ok(())
     }
 
-    fn carry_out(&mut self, cx: &mut Context<'_, Self>, deed: Deed) -> Result<Next, Failure> {
-        match deed {
-            Deed::Work => {}
-            Deed::Fail => return Err(Failure::msg("as told")),
-            Deed::Stop => return Ok(Next::Stop),
-            Deed::Pay { is_back } => {
+    fn carry_out(&mut self, cx: &mut Context<'_, Self>, action: Action) -> Result<Next, Failure> {
+        match action {
+            Action::Work => {}
+            Action::Fail => return Err(Failure::msg("as told")),
+            Action::Stop => return Ok(Next::Stop),
+            Action::Pay { is_back } => {
                 core::mem::take(&mut self.kept).into_iter().for_each(|one| one.answer(is_back));
             }
-            Deed::Ask { to, ticks, how, manner } => {
-                let target = self.desk.books().refs.get(&to).cloned();
+            Action::Ask { to, ticks, how, manner } => {
+                let target = self.run_state.oracle().refs.get(&to).cloned();
                 if let Some(target) = target {
                     self.ask(cx, &target, (to, ticks), how, manner);
                 }
             }
-            Deed::Nap { ticks, how } => self.nap(cx, ticks, how),
+            Action::Nap { ticks, how } => self.nap(cx, ticks, how),
         }
         Ok(Next::Stay)
     }
@@ -270,10 +270,11 @@ impl Node {
         how: How,
         manner: Manner,
     ) {
-        let desk = &self.desk;
-        let ticket = desk.begins(Some((self.value, self.index)), how, Some((to, target)), ticks);
+        let run_state = &self.run_state;
+        let ticket =
+            run_state.begins(Some((self.value, self.index)), how, Some((to, target)), ticks);
         let (id, after) = (ticket.id, Duration::from_millis(ticks));
-        let request = |reply| Msg::Asks(desk.request(id, reply), manner);
+        let request = |reply| Msg::Asks(run_state.request(id, reply), manner);
         let begun = if how == How::Message {
             cx.ask(target, request, after, move |_, answer| {
                 ticket.ends(End::of(&answer));
@@ -292,7 +293,7 @@ impl Node {
     }
 
     fn nap(&self, cx: &mut Context<'_, Self>, ticks: u64, how: How) {
-        let ticket = self.desk.begins(Some((self.value, self.index)), how, None, ticks);
+        let ticket = self.run_state.begins(Some((self.value, self.index)), how, None, ticks);
         let sleep = cx.system().executor().sleep(Duration::from_millis(ticks));
         let future = async move {
             // Refused at the end of the system only: then it has not slept.
@@ -329,28 +330,28 @@ impl Node {
 
     fn tell_begun(&self, begun: Result<(), FutureRefusedKind>) {
         match begun {
-            Ok(()) => self.desk.is_taken(self.value),
-            Err(kind) => self.desk.is_refused(self.value, kind),
+            Ok(()) => self.run_state.is_taken(self.value),
+            Err(kind) => self.run_state.is_refused(self.value, kind),
         }
     }
 
     /// What comes behind a future.
     fn goes_on(&mut self) -> Result<Next, Failure> {
-        let desk = self.desk.clone();
-        desk.stage.note("then", &[self.index as u64, self.value]);
-        suffer(&desk)?;
+        let run_state = self.run_state.clone();
+        run_state.sim.note("then", &[self.index as u64, self.value]);
+        suffer(&run_state)?;
         Ok(Next::Stay)
     }
 }
 
 /// The faults of a handler.
-fn suffer(desk: &Desk) -> Result<(), Failure> {
-    let stage = &desk.stage;
-    stage.may_dawdle();
-    if stage.fault(Class::HandlerError).is_some() {
+fn suffer(run_state: &RunState) -> Result<(), Failure> {
+    let sim = &run_state.sim;
+    sim.may_be_slow();
+    if sim.fault(Class::HandlerError).is_some() {
         return Err(Failure::msg("as told"));
     }
-    if stage.fault(Class::HandlerPanic).is_some() {
+    if sim.fault(Class::HandlerPanic).is_some() {
         panic_as_told();
     }
     Ok(())

@@ -1,10 +1,10 @@
 //! A system of actors: a tree under supervision, messages, timers, watches, and ends of all kinds.
 //!
 //! Each message carries its sender and its number, each timer its deadline; what must become of
-//! them is kept in books beside the system, by definition and not by what the system says.
+//! them is kept in oracle beside the system, by definition and not by what the system says.
 
-mod books;
 mod node;
+mod oracle;
 mod plan;
 
 use alloc::{format, vec::Vec};
@@ -14,17 +14,17 @@ use clockjack_actor::{
 };
 
 use self::{
-    books::{Fate, Life, Shared},
     node::{find, props, tell},
-    plan::{Deed, is_below, name},
+    oracle::{Fate, Life, Shared},
+    plan::{Action, is_below, name},
 };
 use crate::{
+    context::{Mode, SimContext},
     fault::Class,
-    law::Law,
+    host::single_thread::SingleThreadHost,
+    invariant::Invariant,
     random::Stream,
-    rooted::Rooted,
-    run::{About, Acts, World, play},
-    stage::{Mode, Stage},
+    run::{Description, Steps, Workload, play},
 };
 
 /// For how many ticks handlers may be slow between two looks from outside.
@@ -41,39 +41,39 @@ const END_TICKS: u64 = 25;
 #[derive(Clone, Copy, Debug)]
 pub struct Actors;
 
-impl World for Actors {
-    fn about(&self) -> About {
+impl Workload for Actors {
+    fn description(&self) -> Description {
         use Class::{ClockBack, ClockDrift, DriverStall, MailFlood, OddStop, StartFails};
-        use Law::{A1, A2, A3, A5, A6, A7, A8, L1, S2, T1, T2, T3, T4, X1};
-        About {
+        use Invariant::{A1, A2, A3, A5, A6, A7, A8, L1, S2, T1, T2, T3, T4, X1};
+        Description {
             name: "actors",
             faults: &[
                 Class::EVERYDAY,
                 &[ClockDrift, ClockBack, DriverStall, StartFails, MailFlood, OddStop],
             ],
-            laws: &[A1, A2, A3, A5, A6, A7, A8, T1, T2, T3, T4, X1, S2, L1],
+            invariants: &[A1, A2, A3, A5, A6, A7, A8, T1, T2, T3, T4, X1, S2, L1],
             least_records: 120,
             least_comparisons: 300,
         }
     }
 
-    fn play(&self, stage: &Stage) {
-        let shared = Shared::new(stage, plan::draw(stage));
+    fn play(&self, sim: &SimContext) {
+        let shared = Shared::new(sim, plan::draw(sim));
         let builder = ActorSystem::builder("actors").terminate_on_escalation(false);
-        match Rooted::start(stage, builder) {
-            Ok(host) => Play::new(stage, shared.clone(), host).play(),
-            Err(error) => stage.check(Law::M1, false, || format!("no start: {error}")),
+        match SingleThreadHost::start(sim, builder) {
+            Ok(host) => WorkloadRun::new(sim, shared.clone(), host).play(),
+            Err(error) => sim.check(Invariant::M1, false, || format!("no start: {error}")),
         }
-        // What is known holds the actors, and they hold the books.
-        let known = core::mem::take(&mut shared.books().known);
+        // What is known holds the actors, and they hold the oracle.
+        let known = core::mem::take(&mut shared.oracle().known);
         drop(known);
     }
 }
 
-struct Play {
-    stage: Stage,
+struct WorkloadRun {
+    sim: SimContext,
     shared: Shared,
-    host: Rooted,
+    host: SingleThreadHost,
     work: Stream,
     steps: u64,
     pace: u64,
@@ -81,24 +81,24 @@ struct Play {
     failing: u64,
 }
 
-impl Play {
-    fn new(stage: &Stage, shared: Shared, host: Rooted) -> Self {
+impl WorkloadRun {
+    fn new(sim: &SimContext, shared: Shared, host: SingleThreadHost) -> Self {
         Self {
-            stage: stage.clone(),
+            sim: sim.clone(),
             shared,
             host,
-            work: stage.stream("work"),
-            steps: stage.setting("steps", 80, 220),
-            pace: stage.setting("pace", 1, 40),
-            busy: stage.setting("busy", 2, 7),
-            failing: stage.setting("failing", 0, 8),
+            work: sim.stream("work"),
+            steps: sim.setting("steps", 80, 220),
+            pace: sim.setting("pace", 1, 40),
+            busy: sim.setting("busy", 2, 7),
+            failing: sim.setting("failing", 0, 8),
         }
     }
 
     fn play(mut self) {
         self.spawn_missing();
-        let (stage, steps) = (self.stage.clone(), self.steps);
-        play(&stage, steps, &mut self);
+        let (sim, steps) = (self.sim.clone(), self.steps);
+        play(&sim, steps, &mut self);
     }
 
     fn n_nodes(&self) -> usize {
@@ -116,9 +116,9 @@ impl Play {
                 // The name may be taken.
                 let spawned = self.host.root().spawn(&name(index), props(&self.shared, index));
                 if let Ok(spawned) = spawned {
-                    self.shared.books().is_spawned(spawned.pid());
+                    self.shared.oracle().is_spawned(spawned.pid());
                     let (restarts, within) = self.shared.plans[index].limit.unwrap_or_default();
-                    self.stage.note("spawn", &[index as u64, restarts, within]);
+                    self.sim.note("spawn", &[index as u64, restarts, within]);
                 }
             }
         }
@@ -127,24 +127,24 @@ impl Play {
     fn send(&mut self) {
         let n_nodes = self.n_nodes();
         let to = self.work.index(n_nodes);
-        let deed = Deed::draw(&mut self.work, n_nodes, self.failing);
+        let action = Action::draw(&mut self.work, n_nodes, self.failing);
         let lane = u8::from(self.work.chance(1_000));
-        tell(self.host.system(), &self.shared, 0, to, (lane, deed));
+        tell(self.host.system(), &self.shared, 0, to, (lane, action));
     }
 
     fn disturb(&mut self) {
-        if let Some(size) = self.stage.fault(Class::MailFlood) {
+        if let Some(size) = self.sim.fault(Class::MailFlood) {
             let to = pick(size, self.n_nodes());
             for _ in 0..FLOOD {
-                tell(self.host.system(), &self.shared, 0, to, (0, Deed::Work));
+                tell(self.host.system(), &self.shared, 0, to, (0, Action::Work));
             }
         }
-        if let Some(size) = self.stage.fault(Class::OddStop) {
+        if let Some(size) = self.sim.fault(Class::OddStop) {
             let index = pick(size, self.n_nodes());
             if let Some(who) = find(self.host.system(), &self.shared, index) {
-                self.shared.books().excuse(index);
+                self.shared.oracle().excuse(index);
                 let is_told = who.try_send_system(SystemMessage::Stop).is_ok();
-                self.stage.note("odd-stop", &[index as u64, u64::from(is_told)]);
+                self.sim.note("odd-stop", &[index as u64, u64::from(is_told)]);
             }
         }
         if self.work.chance(800) {
@@ -154,7 +154,7 @@ impl Play {
 
     /// Cancels a message that is to come later, or has come.
     fn cancel_one(&mut self) {
-        let n_jobs = self.shared.books().jobs.len();
+        let n_jobs = self.shared.oracle().jobs.len();
         if n_jobs > 0 {
             let at = self.work.index(n_jobs);
             self.cancel_job(at);
@@ -162,18 +162,18 @@ impl Play {
     }
 
     fn cancel_job(&self, at: usize) {
-        let (job, id) = self.shared.books().jobs.swap_remove(at);
-        let fate = self.shared.books().fates[id];
+        let (job, id) = self.shared.oracle().jobs.swap_remove(at);
+        let fate = self.shared.oracle().fates[id];
         if fate == Fate::Sent {
-            self.shared.books().fates[id] = Fate::Returned;
+            self.shared.oracle().fates[id] = Fate::Returned;
         }
         let is_won = job.cancel();
-        self.stage.note("cancel", &[id as u64, u64::from(is_won)]);
-        self.stage.check(Law::T3, is_won == (fate == Fate::Sent), || {
+        self.sim.note("cancel", &[id as u64, u64::from(is_won)]);
+        self.sim.check(Invariant::T3, is_won == (fate == Fate::Sent), || {
             format!("the cancel of message {id}, which was {fate:?}, says {is_won}")
         });
         if !is_won && fate == Fate::Sent {
-            self.shared.books().fates[id] = Fate::Sent;
+            self.shared.oracle().fates[id] = Fate::Sent;
         }
     }
 
@@ -193,11 +193,11 @@ impl Play {
         if !self.is_top(index) {
             return;
         }
-        let before = self.shared.books().stopped.len();
+        let before = self.shared.oracle().stopped.len();
         let alive = self.alive(Some(index));
-        self.shared.books().excuse(index);
+        self.shared.oracle().excuse(index);
         let is_told = self.host.system().stop(&who).is_ok();
-        self.stage.note("stop-in-order", &[index as u64, u64::from(is_told)]);
+        self.sim.note("stop-in-order", &[index as u64, u64::from(is_told)]);
         if self.settle() {
             self.check_order(&alive, before);
         }
@@ -206,9 +206,9 @@ impl Play {
     /// Actors that are well and alive, at or below this one or all: index, pid.
     fn alive(&self, top: Option<usize>) -> Vec<(usize, Pid)> {
         let plans = &self.shared.plans;
-        let books = self.shared.books();
+        let oracle = self.shared.oracle();
         let is_meant = |index| top.is_none_or(|top| is_below(plans, index, top));
-        let values = books.values.values();
+        let values = oracle.values.values();
         let alive = values.filter(|value| value.life == Life::Started && is_meant(value.index));
         alive.map(|value| (value.index, value.pid)).collect()
     }
@@ -216,26 +216,28 @@ impl Play {
     /// All of these have been stopped together, from the top: children end in the reverse order of
     /// their start, before those above them.
     fn check_order(&self, alive: &[(usize, Pid)], before: usize) {
-        let books = self.shared.books();
-        let ended: Vec<Pid> = books.stopped[before..].iter().map(|(_, pid)| *pid).collect();
+        let oracle = self.shared.oracle();
+        let ended: Vec<Pid> = oracle.stopped[before..].iter().map(|(_, pid)| *pid).collect();
         let place = |pid: &Pid| ended.iter().position(|one| one == pid);
         for (index, pid) in alive {
-            self.stage
-                .check(Law::A5, place(pid).is_some(), || format!("actor {index} is not told"));
+            self.sim.check(Invariant::A5, place(pid).is_some(), || {
+                format!("actor {index} is not told")
+            });
             let above = self.shared.plans[*index].above;
             for (other, sibling) in alive {
                 if other == index || self.shared.plans[*other].above != above {
                     continue;
                 }
-                let is_later = books.order_of(*pid) > books.order_of(*sibling);
+                let is_later = oracle.order_of(*pid) > oracle.order_of(*sibling);
                 let is_first = place(pid) < place(sibling);
-                self.stage.check(Law::A5, is_later == is_first, || {
+                self.sim.check(Invariant::A5, is_later == is_first, || {
                     format!("actors {index} and {other} end in the wrong order")
                 });
             }
             let parent = alive.iter().find(|(one, _)| Some(*one) == above);
             let is_fine = parent.is_none_or(|(_, parent)| place(parent) > place(pid));
-            self.stage.check(Law::A5, is_fine, || format!("actor {index} ends after its parent"));
+            self.sim
+                .check(Invariant::A5, is_fine, || format!("actor {index} ends after its parent"));
         }
     }
 
@@ -253,11 +255,11 @@ impl Play {
 
     /// What has ended is let go of behind the report: whoever was woken for that has its turn.
     fn finish(&mut self) {
-        self.stage.heal();
+        self.sim.heal();
         self.host.feed();
         self.host.settle();
         // The scheduler lives as long as its host; what was scheduled meanwhile waits in it.
-        while !self.shared.books().jobs.is_empty() {
+        while !self.shared.oracle().jobs.is_empty() {
             self.cancel_job(0);
         }
     }
@@ -273,22 +275,22 @@ impl Play {
             DeadLetterReason::NoReceiver,
         ];
         let letters: usize = reasons.iter().map(|reason| metrics.dead_letters(*reason)).sum();
-        let books = self.shared.books();
-        let n_left = books.values.len() as u64;
-        let n_on_the_way = books.fates.iter().filter(|fate| **fate == Fate::Sent).count() as u64;
-        let n_dropped = books.n_dropped;
-        drop(books);
-        self.stage.note("end", &[n_dropped, letters as u64]);
-        self.stage.check_equal(Law::S2, "values that are left", n_left, 0);
-        self.stage.check_equal(Law::S2, "actors that are alive", metrics.live as u64, 0);
-        self.stage.check_equal(Law::A3, "messages still on their way", n_on_the_way, 0);
-        self.stage.check_equal(Law::A3, "dropped messages", n_dropped, letters as u64);
+        let oracle = self.shared.oracle();
+        let n_left = oracle.values.len() as u64;
+        let n_on_the_way = oracle.fates.iter().filter(|fate| **fate == Fate::Sent).count() as u64;
+        let n_dropped = oracle.n_dropped;
+        drop(oracle);
+        self.sim.note("end", &[n_dropped, letters as u64]);
+        self.sim.check_equal(Invariant::S2, "values that are left", n_left, 0);
+        self.sim.check_equal(Invariant::S2, "actors that are alive", metrics.live as u64, 0);
+        self.sim.check_equal(Invariant::A3, "messages still on their way", n_on_the_way, 0);
+        self.sim.check_equal(Invariant::A3, "dropped messages", n_dropped, letters as u64);
     }
 }
 
-impl Acts for Play {
+impl Steps for WorkloadRun {
     fn step(&mut self) {
-        self.stage.allow_slowness(SLOW_MAX);
+        self.sim.allow_slowness(SLOW_MAX);
         for _ in 0..self.work.below(self.busy * 2) {
             self.send();
         }
@@ -308,30 +310,30 @@ impl Acts for Play {
     }
 
     /// Nothing fails any more: who is there answers, and what is due comes.
-    fn come_to_rest(&mut self) {
-        self.stage.heal();
+    fn drain(&mut self) {
+        self.sim.heal();
         self.host.feed();
-        let until = self.stage.now() + CALM;
-        while self.stage.now() < until && !self.stage.is_broken() {
-            self.stage.allow_slowness(SLOW_MAX);
+        let until = self.sim.now() + CALM;
+        while self.sim.now() < until && !self.sim.is_broken() {
+            self.sim.allow_slowness(SLOW_MAX);
             self.host.pass(self.pace.max(10));
             let is_quiet = self.settle();
-            self.stage.check(Law::L1, is_quiet, || "not quiet though nothing fails".into());
+            self.sim.check(Invariant::L1, is_quiet, || "not quiet though nothing fails".into());
         }
         self.spawn_missing();
         self.settle();
         for index in 0..self.n_nodes() {
             let Some(who) = find(self.host.system(), &self.shared, index) else {
                 let is_top = self.is_top(index);
-                self.stage.check(Law::L1, !is_top, || format!("actor {index} is not there"));
+                self.sim.check(Invariant::L1, !is_top, || format!("actor {index} is not there"));
                 continue;
             };
-            let probe = self.shared.books().fates.len();
-            let is_taken = tell(self.host.system(), &self.shared, 0, index, (0, Deed::Work));
+            let probe = self.shared.oracle().fates.len();
+            let is_taken = tell(self.host.system(), &self.shared, 0, index, (0, Action::Work));
             self.settle();
-            let fate = self.shared.books().fates[probe];
+            let fate = self.shared.oracle().fates[probe];
             let is_fine = is_taken && fate == Fate::Handled;
-            self.stage.check(Law::L1, is_fine, || {
+            self.sim.check(Invariant::L1, is_fine, || {
                 format!("actor {index}, stopped {}: a message is {fate:?}", who.is_stopped())
             });
         }
@@ -339,27 +341,27 @@ impl Acts for Play {
 
     /// Ends the system: at an odd moment, or while all is quiet, and then in order.
     fn end(&mut self) {
-        while !self.shared.books().jobs.is_empty() {
+        while !self.shared.oracle().jobs.is_empty() {
             self.cancel_job(0);
         }
-        let is_in_order = self.stage.mode() == Mode::Liveness;
-        let (alive, before) = (self.alive(None), self.shared.books().stopped.len());
+        let is_in_order = self.sim.mode() == Mode::Liveness;
+        let (alive, before) = (self.alive(None), self.shared.oracle().stopped.len());
         for index in 0..self.n_nodes() {
-            self.shared.books().excuse(index);
+            self.shared.oracle().excuse(index);
         }
         let end = self.host.system().terminate();
-        self.stage.note("terminate", &[self.stage.now()]);
+        self.sim.note("terminate", &[self.sim.now()]);
         let Some(report) = self.wait_for_end(&end) else {
-            return self.stage.check(Law::S2, false, || "the system does not end".into());
+            return self.sim.check(Invariant::S2, false, || "the system does not end".into());
         };
-        self.stage.check(Law::S2, report.is_clean(), || format!("{report:?}"));
+        self.sim.check(Invariant::S2, report.is_clean(), || format!("{report:?}"));
         if is_in_order {
             self.check_order(&alive, before);
         }
         self.finish();
         self.check_end();
         let again = self.host.system().terminate().report();
-        self.stage.check(Law::S2, again.as_ref() == Some(&report), || "a second end".into());
+        self.sim.check(Invariant::S2, again.as_ref() == Some(&report), || "a second end".into());
     }
 }
 

@@ -6,8 +6,8 @@ use std::{
     sync::{Mutex, MutexGuard},
 };
 
-use super::books::Desk;
-use crate::stage::open;
+use super::oracle::RunState;
+use crate::context::open;
 
 /// After how many epochs a run that writes to a tape is stopped: it makes far fewer, unless it runs
 /// hot, and then these are enough to see it.
@@ -65,14 +65,14 @@ pub(super) fn records(log: &[u8]) -> Option<Vec<(usize, Record)>> {
 
 /// Where a run by the clock writes its log. Clones are the same tape.
 #[derive(Clone)]
-pub(super) struct Tape {
-    desk: Desk,
+pub(super) struct LogBuffer {
+    run_state: RunState,
     written: Arc<Mutex<(u64, Vec<u8>)>>,
 }
 
-impl Tape {
-    pub(super) fn new(desk: &Desk) -> Self {
-        Self { desk: desk.clone(), written: Arc::default() }
+impl LogBuffer {
+    pub(super) fn new(run_state: &RunState) -> Self {
+        Self { run_state: run_state.clone(), written: Arc::default() }
     }
 
     fn written(&self) -> MutexGuard<'_, (u64, Vec<u8>)> {
@@ -84,7 +84,7 @@ impl Tape {
     }
 }
 
-impl Write for Tape {
+impl Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut written = self.written();
         written.0 += 1;
@@ -92,7 +92,7 @@ impl Write for Tape {
         let is_enough = written.0 == EPOCHS_MAX;
         drop(written);
         if is_enough {
-            self.desk.stop(EPOCHS_MAX);
+            self.run_state.stop(EPOCHS_MAX);
         }
         Ok(bytes.len())
     }

@@ -1,10 +1,13 @@
-//! Either host, for worlds that are played on both.
+//! Either host, for workloads that are played on both.
 
 use alloc::format;
 
 use clockjack_actor::{ActorSystem, StartError, SystemBuilder};
 
-use crate::{crowd::Crowd, law::Law, rooted::Rooted, stage::Stage};
+use crate::{
+    context::SimContext, host::multi_worker::MultiWorkerHost,
+    host::single_thread::SingleThreadHost, invariant::Invariant,
+};
 
 /// How often the end of a system is looked for, and how long that is each time, in ticks.
 const END_LOOKS: u64 = 400;
@@ -12,22 +15,22 @@ const END_TICKS: u64 = 25;
 
 /// A host with one thread, or with several workers.
 #[derive(Debug)]
-pub(crate) enum Hall {
-    One(Rooted),
-    Many(Crowd),
+pub(crate) enum AnyHost {
+    One(SingleThreadHost),
+    Many(MultiWorkerHost),
 }
 
-impl Hall {
+impl AnyHost {
     /// A system on so many workers; none: on one thread without any.
     pub(crate) fn start(
-        stage: &Stage,
+        sim: &SimContext,
         builder: SystemBuilder,
         seats: usize,
     ) -> Result<Self, StartError> {
         if seats == 0 {
-            Rooted::start(stage, builder).map(Self::One)
+            SingleThreadHost::start(sim, builder).map(Self::One)
         } else {
-            Crowd::start(stage, builder, seats).map(Self::Many)
+            MultiWorkerHost::start(sim, builder, seats).map(Self::Many)
         }
     }
 
@@ -74,14 +77,14 @@ impl Hall {
     }
 
     /// Ends the system, and looks whether it has ended well.
-    pub(crate) fn end(&mut self, stage: &Stage) {
+    pub(crate) fn end(&mut self, sim: &SimContext) {
         let end = self.system().terminate();
-        stage.note("terminate", &[stage.now()]);
+        sim.note("terminate", &[sim.now()]);
         for _ in 0..END_LOOKS {
             self.feed();
             let is_quiet = self.settle();
             if let Some(report) = end.report() {
-                stage.check(Law::S2, report.is_clean(), || format!("{report:?}"));
+                sim.check(Invariant::S2, report.is_clean(), || format!("{report:?}"));
                 // What has ended is let go of behind the report.
                 for _ in 0..END_LOOKS {
                     self.feed();
@@ -90,13 +93,13 @@ impl Hall {
                     }
                 }
                 let live = self.system().metrics().live as u64;
-                return stage.check_equal(Law::S2, "actors that are alive", live, 0);
+                return sim.check_equal(Invariant::S2, "actors that are alive", live, 0);
             }
             // Time is up for those who could have ended, and not for those who are held back.
             if is_quiet {
                 self.pass(END_TICKS);
             }
         }
-        stage.check(Law::S2, false, || "the system does not end".into());
+        sim.check(Invariant::S2, false, || "the system does not end".into());
     }
 }

@@ -1,4 +1,4 @@
-//! The actors: they do what they are told, fail where a fault is, and tell the books.
+//! The actors: they do what they are told, fail where a fault is, and tell the oracle.
 
 use alloc::format;
 use core::time::Duration;
@@ -6,15 +6,15 @@ use core::time::Duration;
 use clockjack_actor::{Actor, ActorRef, ActorSystem, Context, Failure, Key, Next, Props, Signal};
 
 use super::{
-    books::{Armed, Beat, Ledger, Life, Parcel, Shared, Value},
-    plan::{Deed, is_below, name, path},
+    oracle::{Armed, Beat, Life, MessageRecord, ScheduledMessage, Shared, Value},
+    plan::{Action, is_below, name, path},
 };
-use crate::{fault::Class, law::Law, run::panic_as_told};
+use crate::{fault::Class, invariant::Invariant, run::panic_as_told};
 
 /// What actors are told.
 pub(super) enum Msg {
     /// Something to do, and whether it comes out of the stash.
-    Do(Parcel, Deed, bool),
+    Do(ScheduledMessage, Action, bool),
     /// A timer: its key and its number.
     Ring(u64, u64),
 }
@@ -34,10 +34,10 @@ pub(super) fn props(
     let plan = shared.plans[index];
     let shared = shared.clone();
     let props = Props::new(move || {
-        let mut books = shared.books();
-        books.n_values += 1;
-        let value = books.n_values;
-        drop(books);
+        let mut oracle = shared.oracle();
+        oracle.n_values += 1;
+        let value = oracle.n_values;
+        drop(oracle);
         Node { shared: shared.clone(), index, value, is_started: false }
     });
     let mut props = props.stash(4).mailbox(plan.mailbox());
@@ -56,10 +56,10 @@ pub(super) fn tell(
     shared: &Shared,
     from: u64,
     to: usize,
-    (lane, deed): (u8, Deed),
+    (lane, action): (u8, Action),
 ) -> bool {
     let Some(target) = find(system, shared, to) else { return false };
-    let msg = Msg::Do(shared.parcel(from, to, lane), deed, false);
+    let msg = Msg::Do(shared.parcel(from, to, lane), action, false);
     let sent = if lane == 0 { target.tell(msg) } else { target.tell_control(msg) };
     let is_taken = sent.is_ok();
     if let Err(refused) = sent
@@ -67,14 +67,14 @@ pub(super) fn tell(
     {
         parcel.returned();
     }
-    shared.stage.note("tell", &[from, to as u64, deed.code(), u64::from(is_taken)]);
+    shared.sim.note("tell", &[from, to as u64, action.code(), u64::from(is_taken)]);
     is_taken
 }
 
 /// The actor of the plan, if it is there.
 pub(super) fn find(system: &ActorSystem, shared: &Shared, to: usize) -> Option<ActorRef<Msg>> {
     let found: ActorRef<Msg> = system.lookup(&path(&shared.plans, to)).ok()?;
-    shared.books().known.insert(found.pid(), found.clone());
+    shared.oracle().known.insert(found.pid(), found.clone());
     Some(found)
 }
 
@@ -83,19 +83,19 @@ impl Actor for Node {
 
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
         let Self { shared, index, value, .. } = self;
-        let (stage, pid) = (&shared.stage, cx.pid());
-        stage.note("start", &[*index as u64, *value]);
+        let (sim, pid) = (&shared.sim, cx.pid());
+        sim.note("start", &[*index as u64, *value]);
         {
-            let mut books = shared.books();
-            books.values.insert(*value, Value { index: *index, life: Life::Born, pid });
+            let mut oracle = shared.oracle();
+            oracle.values.insert(*value, Value { index: *index, life: Life::Born, pid });
             if shared.plans[*index].limit.is_some() {
-                let ledger = books.ledgers.entry(*index).or_default();
+                let ledger = oracle.ledgers.entry(*index).or_default();
                 if ledger.pid != Some(pid) {
-                    *ledger = Ledger::of(pid);
+                    *ledger = MessageRecord::of(pid);
                 }
             }
-            books.is_spawned(pid);
-            books.known.insert(pid, cx.self_ref());
+            oracle.is_spawned(pid);
+            oracle.known.insert(pid, cx.self_ref());
         }
         self.is_started = true;
         let n_nodes = self.shared.plans.len();
@@ -103,15 +103,15 @@ impl Actor for Node {
             if self.shared.plans[child].above == Some(self.index) {
                 // A name may be taken by one that was kept.
                 if let Ok(spawned) = cx.spawn_child(&name(child), props(&self.shared, child)) {
-                    self.shared.books().is_spawned(spawned.pid());
+                    self.shared.oracle().is_spawned(spawned.pid());
                 }
             }
         }
         let is_counted = self.shared.plans[self.index].limit.is_some();
-        if !is_counted && self.shared.stage.fault(Class::StartFails).is_some() {
+        if !is_counted && self.shared.sim.fault(Class::StartFails).is_some() {
             return Err(Failure::msg("start, as told"));
         }
-        if let Some(value) = self.shared.books().values.get_mut(&self.value) {
+        if let Some(value) = self.shared.oracle().values.get_mut(&self.value) {
             value.life = Life::Started;
         }
         Ok(Next::Stay)
@@ -122,43 +122,43 @@ impl Actor for Node {
         shared.enters(self.value);
         let key = if let Msg::Ring(key, _) = &msg { Some(*key) } else { None };
         let _visit = Visit { shared: &shared, value: self.value, key };
-        let deed = match msg {
+        let action = match msg {
             Msg::Ring(key, id) => {
                 let runs = cx.scheduler_batch().map_or(1, |batch| u64::from(batch.runs.get()));
-                shared.stage.note("ring", &[self.value, key, id, runs, shared.now()]);
+                shared.sim.note("ring", &[self.value, key, id, runs, shared.now()]);
                 shared.rings(self.value, key, id, runs);
-                Deed::Work
+                Action::Work
             }
-            Msg::Do(parcel, deed, is_unstashed) => {
-                let fields = [self.index as u64, parcel.from, parcel.seq, deed.code()];
-                shared.stage.note("do", &fields);
+            Msg::Do(parcel, action, is_unstashed) => {
+                let fields = [self.index as u64, parcel.from, parcel.seq, action.code()];
+                shared.sim.note("do", &fields);
                 if !is_unstashed {
                     shared.arrives(&parcel);
                 }
-                match self.stash(cx, parcel, deed, is_unstashed) {
-                    Some(deed) => deed,
+                match self.stash(cx, parcel, action, is_unstashed) {
+                    Some(action) => action,
                     None => return Ok(Next::Stay),
                 }
             }
         };
         self.suffer()?;
-        self.carry_out(cx, deed)
+        self.carry_out(cx, action)
     }
 
     fn signal(&mut self, cx: &mut Context<'_, Self>, signal: Signal) -> Result<Next, Failure> {
         let fields = [self.index as u64, self.value];
         match signal {
             Signal::PreRestart => {
-                self.shared.stage.note("restart", &fields);
+                self.shared.sim.note("restart", &fields);
                 self.shared.ends(self.value, self.index, true);
             }
             Signal::PostStop => {
-                self.shared.stage.note("stop", &fields);
+                self.shared.sim.note("stop", &fields);
                 self.shared.ends(self.value, self.index, false);
                 self.check_children_ended();
             }
             Signal::Terminated(end) => {
-                self.shared.stage.note("told", &fields);
+                self.shared.sim.note("told", &fields);
                 self.shared.told(cx.pid(), end.pid);
             }
             _ => return Ok(Next::Unhandled),
@@ -172,79 +172,81 @@ impl Node {
     fn stash(
         &self,
         cx: &mut Context<'_, Self>,
-        parcel: Parcel,
-        deed: Deed,
+        parcel: ScheduledMessage,
+        action: Action,
         is_unstashed: bool,
-    ) -> Option<Deed> {
-        if deed == Deed::Stash && !is_unstashed {
-            return match cx.stash(Msg::Do(parcel, Deed::Work, true)) {
+    ) -> Option<Action> {
+        if action == Action::Stash && !is_unstashed {
+            return match cx.stash(Msg::Do(parcel, Action::Work, true)) {
                 Ok(()) => None,
                 Err(full) => {
                     if let Msg::Do(parcel, ..) = full.into_inner() {
                         self.shared.handled(&parcel);
                     }
-                    Some(Deed::Work)
+                    Some(Action::Work)
                 }
             };
         }
         self.shared.handled(&parcel);
-        Some(deed)
+        Some(action)
     }
 
     /// The faults of a handler.
     fn suffer(&self) -> Result<(), Failure> {
-        let stage = &self.shared.stage;
-        stage.may_dawdle();
-        if stage.fault(Class::HandlerError).is_some() {
+        let sim = &self.shared.sim;
+        sim.may_be_slow();
+        if sim.fault(Class::HandlerError).is_some() {
             return self.fail();
         }
-        if stage.fault(Class::HandlerPanic).is_some() {
+        if sim.fault(Class::HandlerPanic).is_some() {
             drop(self.fail());
             panic_as_told();
         }
         Ok(())
     }
 
-    /// Fails, and says so to the books first.
+    /// Fails, and says so to the oracle first.
     fn fail(&self) -> Result<(), Failure> {
         let now = self.shared.now();
-        self.shared.stage.note("fail", &[self.index as u64, self.value, now]);
-        if let Some(ledger) = self.shared.books().ledgers.get_mut(&self.index) {
+        self.shared.sim.note("fail", &[self.index as u64, self.value, now]);
+        if let Some(ledger) = self.shared.oracle().ledgers.get_mut(&self.index) {
             ledger.failed = Some(now);
         }
         Err(Failure::msg("as told"))
     }
 
-    fn carry_out(&self, cx: &mut Context<'_, Self>, deed: Deed) -> Result<Next, Failure> {
+    fn carry_out(&self, cx: &mut Context<'_, Self>, action: Action) -> Result<Next, Failure> {
         let shared = &self.shared;
         let from = self.index as u64 + 1;
-        match deed {
-            Deed::Work | Deed::Stash => {}
-            Deed::Fail => self.fail()?,
-            Deed::Stop => return Ok(Next::Stop),
-            Deed::Forward { to, lane, hops } => {
+        match action {
+            Action::Work | Action::Stash => {}
+            Action::Fail => self.fail()?,
+            Action::Stop => return Ok(Next::Stop),
+            Action::Forward { to, lane, hops } => {
                 let next = match hops {
-                    0 | 1 => Deed::Work,
-                    _ => Deed::Forward { to: (to + 1) % shared.plans.len(), lane, hops: hops - 1 },
+                    0 | 1 => Action::Work,
+                    _ => {
+                        Action::Forward { to: (to + 1) % shared.plans.len(), lane, hops: hops - 1 }
+                    }
                 };
                 tell(cx.system(), shared, from, to, (lane, next));
             }
-            Deed::Arm { key, ticks } => self.arm(cx, key, ticks, Beat::Single),
-            Deed::Rate { key, ticks } => self.arm(cx, key, ticks, Beat::Rate(ticks)),
-            Deed::Delay { key, ticks } => self.arm(cx, key, ticks, Beat::Delay(ticks)),
-            Deed::Disarm { key } => self.disarm(cx, key),
-            Deed::Watch { to } | Deed::Unwatch { to } => self.watch(cx, to, deed)?,
-            Deed::Unstash => cx.unstash_all(),
-            Deed::Schedule { to, ticks } => self.schedule(cx, to, ticks),
+            Action::Arm { key, ticks } => self.arm(cx, key, ticks, Beat::Single),
+            Action::Rate { key, ticks } => self.arm(cx, key, ticks, Beat::Rate(ticks)),
+            Action::Delay { key, ticks } => self.arm(cx, key, ticks, Beat::Delay(ticks)),
+            Action::Disarm { key } => self.disarm(cx, key),
+            Action::Watch { to } | Action::Unwatch { to } => self.watch(cx, to, action)?,
+            Action::Unstash => cx.unstash_all(),
+            Action::Schedule { to, ticks } => self.schedule(cx, to, ticks),
         }
         Ok(Next::Stay)
     }
 
     fn arm(&self, cx: &mut Context<'_, Self>, key: u64, ticks: u64, beat: Beat) {
         let id = {
-            let mut books = self.shared.books();
-            books.n_timers += 1;
-            books.n_timers
+            let mut oracle = self.shared.oracle();
+            oracle.n_timers += 1;
+            oracle.n_timers
         };
         let (name, after) = (Key::from(key), Duration::from_millis(ticks));
         let mut timers = cx.timers();
@@ -255,33 +257,33 @@ impl Node {
         };
         if is_armed {
             let due = self.shared.now() + ticks;
-            self.shared.books().timers.insert((self.value, key), Armed { id, due, beat });
+            self.shared.oracle().timers.insert((self.value, key), Armed { id, due, beat });
         }
-        self.shared.stage.note("arm", &[self.value, key, id, u64::from(is_armed)]);
+        self.shared.sim.note("arm", &[self.value, key, id, u64::from(is_armed)]);
     }
 
     fn disarm(&self, cx: &mut Context<'_, Self>, key: u64) {
         let is_won = cx.timers().cancel(Key::from(key));
-        let was_armed = self.shared.books().timers.remove(&(self.value, key)).is_some();
-        self.shared.stage.note("disarm", &[self.value, key, u64::from(is_won)]);
-        self.shared.stage.check(Law::T3, is_won == was_armed, || {
+        let was_armed = self.shared.oracle().timers.remove(&(self.value, key)).is_some();
+        self.shared.sim.note("disarm", &[self.value, key, u64::from(is_won)]);
+        self.shared.sim.check(Invariant::T3, is_won == was_armed, || {
             format!("the cancel of timer {key} says {is_won}, it was armed: {was_armed}")
         });
     }
 
-    fn watch(&self, cx: &mut Context<'_, Self>, to: usize, deed: Deed) -> Result<(), Failure> {
-        // What stands below is unwatched by a restart, which the books do not know.
+    fn watch(&self, cx: &mut Context<'_, Self>, to: usize, action: Action) -> Result<(), Failure> {
+        // What stands below is unwatched by a restart, which the oracle do not know.
         if is_below(&self.shared.plans, to, self.index) {
             return Ok(());
         }
         let Some(who) = find(cx.system(), &self.shared, to) else { return Ok(()) };
         let pair = (cx.pid(), who.pid());
-        if matches!(deed, Deed::Watch { .. }) {
+        if matches!(action, Action::Watch { .. }) {
             cx.watch(&who)?;
-            self.shared.books().watches.insert(pair);
+            self.shared.oracle().watches.insert(pair);
         } else {
             cx.unwatch(&who);
-            self.shared.books().watches.remove(&pair);
+            self.shared.oracle().watches.remove(&pair);
         }
         Ok(())
     }
@@ -291,16 +293,16 @@ impl Node {
         let Some(target) = find(cx.system(), &self.shared, to) else { return };
         // Its order is that of the scheduler, so it is a sender of its own each time.
         let from = {
-            let mut books = self.shared.books();
-            books.n_timers += 1;
-            (1 << 32) + books.n_timers
+            let mut oracle = self.shared.oracle();
+            oracle.n_timers += 1;
+            (1 << 32) + oracle.n_timers
         };
         let mut parcel = self.shared.parcel(from, to, 0);
         parcel.not_before = self.shared.now() + ticks;
         let id = parcel.id;
-        let msg = Msg::Do(parcel, Deed::Work, false);
+        let msg = Msg::Do(parcel, Action::Work, false);
         match cx.schedule_once(Duration::from_millis(ticks), &target, msg) {
-            Ok(job) => self.shared.books().jobs.push((job, id)),
+            Ok(job) => self.shared.oracle().jobs.push((job, id)),
             Err(refused) => {
                 if let Msg::Do(parcel, ..) = refused.into_inner() {
                     parcel.returned();
@@ -312,13 +314,13 @@ impl Node {
     /// Those below have ended before.
     fn check_children_ended(&self) {
         let plans = &self.shared.plans;
-        let books = self.shared.books();
+        let oracle = self.shared.oracle();
         let is_left = |value: &&Value| {
             let is_child = value.index != self.index && is_below(plans, value.index, self.index);
             is_child && value.life != Life::Ended
         };
-        let left = books.values.values().find(is_left).copied();
-        self.shared.stage.check(Law::A5, left.is_none(), || {
+        let left = oracle.values.values().find(is_left).copied();
+        self.shared.sim.check(Invariant::A5, left.is_none(), || {
             format!("actor {} ends before {left:?}", self.index)
         });
     }
@@ -326,12 +328,12 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        let mut books = self.shared.books();
-        books.values.remove(&self.value);
+        let mut oracle = self.shared.oracle();
+        oracle.values.remove(&self.value);
         let value = self.value;
-        books.timers.retain(|(owner, _), _| *owner != value);
+        oracle.timers.retain(|(owner, _), _| *owner != value);
         if self.is_started {
-            self.shared.stage.note("drop", &[self.index as u64, self.value]);
+            self.shared.sim.note("drop", &[self.index as u64, self.value]);
         }
     }
 }

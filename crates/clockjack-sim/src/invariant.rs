@@ -1,30 +1,30 @@
-//! What must hold: the laws that a run is judged by, and how often each was looked at.
+//! What must hold: the invariants that a run is judged by, and how often each was looked at.
 
 use alloc::{string::String, vec::Vec};
 use core::fmt;
 
-/// How many breaches of a run are kept; all are counted.
-const BREACHES_KEPT: usize = 16;
+/// How many violations of a run are kept; all are counted.
+const VIOLATIONS_KEPT: usize = 16;
 
-macro_rules! laws {
-    ($($law:ident: $text:literal,)*) => {
-        /// A law, by the letter of its part and a number: `T` time, `X` executor, `A` actors, `G`
+macro_rules! invariants {
+    ($($invariant:ident: $text:literal,)*) => {
+        /// A invariant, by the letter of its part and a number: `T` time, `X` executor, `A` actors, `G`
         /// graphs, `M` bounds, `S` the end, `D` and `W` the simulation itself.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
-        pub enum Law {
-            $(#[doc = $text] $law,)*
+        pub enum Invariant {
+            $(#[doc = $text] $invariant,)*
         }
 
-        impl Law {
+        impl Invariant {
             /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$law),*];
+            pub const ALL: &[Self] = &[$(Self::$invariant),*];
 
             /// What it is called.
             #[must_use]
             pub const fn id(self) -> &'static str {
                 match self {
-                    $(Self::$law => stringify!($law),)*
+                    $(Self::$invariant => stringify!($invariant),)*
                 }
             }
 
@@ -32,14 +32,14 @@ macro_rules! laws {
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self {
-                    $(Self::$law => $text,)*
+                    $(Self::$invariant => $text,)*
                 }
             }
         }
     };
 }
 
-laws! {
+invariants! {
     T1: "never early: nothing runs before its deadline",
     T2: "never lost: what is due and was not cancelled has run once all is quiet",
     T3: "cancel is final: it succeeds at most once, and then nothing runs",
@@ -73,9 +73,9 @@ laws! {
     G5: "nobody begins beside those that it waits for, and a lane has no more than it may at work",
 }
 
-const N_LAWS: usize = Law::ALL.len();
+const N_INVARIANTS: usize = Invariant::ALL.len();
 
-impl Law {
+impl Invariant {
     /// Its place among all.
     #[must_use]
     pub const fn index(self) -> usize {
@@ -83,63 +83,63 @@ impl Law {
     }
 }
 
-impl fmt::Display for Law {
+impl fmt::Display for Invariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.id())
     }
 }
 
-/// A law was broken.
+/// A invariant was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breach {
+pub struct Violation {
     /// Which one.
-    pub law: Law,
+    pub invariant: Invariant,
     /// When, in ticks of the run's clock.
     pub tick: u64,
     /// By what.
     pub text: String,
 }
 
-impl fmt::Display for Breach {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { law, tick, text } = self;
-        write!(f, "{law} at tick {tick}: {text} ({})", law.text())
+        let Self { invariant, tick, text } = self;
+        write!(f, "{invariant} at tick {tick}: {text} ({})", invariant.text())
     }
 }
 
 /// What a run was found to do.
 #[derive(Debug)]
-pub(crate) struct Judge {
-    compared: [u64; N_LAWS],
-    breaches: Vec<Breach>,
+pub(crate) struct Checker {
+    compared: [u64; N_INVARIANTS],
+    violations: Vec<Violation>,
 }
 
-impl Default for Judge {
+impl Default for Checker {
     fn default() -> Self {
-        Self { compared: [0; N_LAWS], breaches: Vec::new() }
+        Self { compared: [0; N_INVARIANTS], violations: Vec::new() }
     }
 }
 
-impl Judge {
-    /// Looks at a law once; `text` says what is wrong if it is broken.
+impl Checker {
+    /// Looks at a invariant once; `text` says what is wrong if it is broken.
     pub(crate) fn check(
         &mut self,
-        law: Law,
+        invariant: Invariant,
         tick: u64,
         is_kept: bool,
         text: impl FnOnce() -> String,
     ) {
-        self.compared[law.index()] += 1;
-        if !is_kept && self.breaches.len() < BREACHES_KEPT {
-            self.breaches.push(Breach { law, tick, text: text() });
+        self.compared[invariant.index()] += 1;
+        if !is_kept && self.violations.len() < VIOLATIONS_KEPT {
+            self.violations.push(Violation { invariant, tick, text: text() });
         }
     }
 
-    pub(crate) fn compared(&self) -> &[u64; N_LAWS] {
+    pub(crate) fn compared(&self) -> &[u64; N_INVARIANTS] {
         &self.compared
     }
 
-    pub(crate) fn breaches(&self) -> &[Breach] {
-        &self.breaches
+    pub(crate) fn violations(&self) -> &[Violation] {
+        &self.violations
     }
 }
