@@ -3,10 +3,7 @@
 #[path = "cli/jobs.rs"]
 mod jobs;
 
-use std::{
-    io::{self, Write},
-    process::{Command, Stdio},
-};
+use std::{io::{Write, self}, process::{Command, Stdio}};
 
 use clockjack_cli::{Streams, exit_code, run};
 use clockjack_graph::Registry;
@@ -52,7 +49,7 @@ fn masked(text: &str) -> String {
         if let Some(rest) = line.strip_prefix("wall time     ") {
             let (_, behind) = rest.split_once(' ').expect("words behind the time");
             let release =
-                behind.split_once(", in a debug build").map_or(behind, |(first, _)| first);
+                behind.split_once(" (debug build").map_or(behind, |(first, _)| first);
             return format!("wall time     <time> {release}");
         }
         let is_row = ["armed", "cancelled", "fired"].iter().any(|name| line.starts_with(name));

@@ -4,10 +4,7 @@
 #[path = "files/linux.rs"]
 mod linux;
 
-use std::fs;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::{fs, io::{Write as _, self}, path::{Path, PathBuf}, process::{Command, Output, Stdio}};
 
 use clockjack_cli::{Streams, exit_code, run};
 use clockjack_graph::Registry;
@@ -133,7 +130,7 @@ fn a_graph_comes_from_standard_input_for_every_command() {
     assert!(piped(&["diff-plan", "-", &other, "--expect-same"], &cell).status.success());
     let twice = piped(&["diff-plan", "-", "-"], &cell);
     assert_eq!(twice.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&twice.stderr).contains("`-` stands twice"), "{twice:?}");
+    assert!(String::from_utf8_lossy(&twice.stderr).contains("`-` is given twice"), "{twice:?}");
 }
 
 #[test]
@@ -178,7 +175,7 @@ fn no_file_is_written_over_one_that_is_read_or_over_another() {
     for args in cases {
         let (code, out, err) = clockjack(args);
         assert_eq!((code, out.as_str()), (exit_code::USAGE, ""), "{args:?}");
-        assert!(err.contains("would be written over"), "{err}");
+        assert!(err.contains("would be overwritten"), "{err}");
     }
     assert_eq!(fs::read(graph).expect("it is there"), before);
     assert_eq!(names_beside(Path::new(graph)), ["graph.yaml"], "nothing was left");

@@ -1,10 +1,6 @@
 //! The commands about graphs as their user meets them: forms, exit codes, colours, the surface.
 
-use std::env;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::{env, fs, io, path::{Path, PathBuf}, process::{Command, Stdio}};
 
 use clockjack_cli::{Interrupt, Streams, exit_code, run};
 use clockjack_graph::Registry;
@@ -160,10 +156,10 @@ fn exit_code_2_is_a_file_that_cannot_be_read_or_a_wrong_argument() {
     let cases: [(&[&str], &str); 6] = [
         (&["check", "no-such.yaml"], "cannot read the graph 'no-such.yaml'"),
         (&["run", "no-such.yaml"], "cannot read the graph 'no-such.yaml'"),
-        (&["run", "x.yaml", "--for", "7"], "not a whole number with one of"),
+        (&["run", "x.yaml", "--for", "7"], "expected a whole number with a unit"),
         (&["run", "x.yaml", "--workers", "0"], "0 is not in 1..=64"),
         (&["explain", "unknown_lan"], "did you mean"),
-        (&["man", "fly"], "there is no command 'fly'"),
+        (&["man", "fly"], "unknown command 'fly'"),
     ];
     for (args, message) in cases {
         let ran = clockjack(args);
@@ -278,7 +274,7 @@ fn exit_code_130_is_an_interrupt_and_the_run_is_drained_and_reported() {
     let ran = clockjack_in(&setting, &["run", &file("cell.yaml"), "--clock", "wall"]);
     assert_eq!(ran.code, 130, "{}", ran.err);
     assert!(ran.out.contains("cell: stop_requested\n"), "{}", ran.out);
-    assert!(ran.out.ends_with("interrupted: what was under way was drained\n"), "{}", ran.out);
+    assert!(ran.out.ends_with("interrupted: the work in progress was completed\n"), "{}", ran.out);
 }
 
 #[test]

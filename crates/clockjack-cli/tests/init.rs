@@ -1,8 +1,7 @@
 //! `clockjack init` as its user meets it. That what it writes compiles and passes its tests is what
 //! `cargo xtask init` shows.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::{fs, path::{Path, PathBuf}};
 
 use clockjack_cli::{Streams, run};
 use clockjack_graph::Registry;
@@ -61,7 +60,7 @@ fn a_directory_that_is_not_empty_is_refused_and_left_as_it_is() {
     let before = fs::read_to_string(dir.join("src/main.rs")).expect("it is there");
     let (code, out, err) = clockjack(&[text(&dir), "--template", "test"]);
     assert_eq!((code, out.as_str()), (2, ""));
-    assert!(err.contains("is there and not empty: nothing was written"), "{err}");
+    assert!(err.contains("already exists and is not empty; nothing was written"), "{err}");
     assert_eq!(fs::read_to_string(dir.join("src/main.rs")).expect("it is there"), before);
     assert!(!dir.join("tests/courier.rs").exists());
     let file = dir.join("file");
@@ -77,8 +76,8 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     let cases: [(&[&str], &str); 5] = [
         (&[], "<NAME>"),
         (&["--list", "x"], "cannot be used with"),
-        (&[text(&first)], "must begin with a letter"),
-        (&[text(&other), "--clockjack-path", text(&none)], "is no checkout of Clockjack"),
+        (&[text(&first)], "must start with a letter"),
+        (&[text(&other), "--clockjack-path", text(&none)], "is not a checkout of Clockjack"),
         (&["x", "--template", "robot"], "possible values: actors, control-loop, embedded, test"),
     ];
     for (args, message) in cases {

@@ -1,12 +1,7 @@
 //! `clockjack observe` as its user meets it: lines in their order, levels, filters, samples,
 //! assertions, what is kept in a directory.
 
-extern crate alloc;
-
-use alloc::collections::BTreeMap;
-use std::env;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::{collections::BTreeMap, env, fs, path::{Path, PathBuf}};
 
 use clockjack_cli::{Streams, run};
 use clockjack_graph::Registry;
@@ -414,5 +409,5 @@ fn a_recording_has_all_parts_and_is_not_overwritten() {
     assert!(read("trace.ndjson").contains("component_execute_begin"));
     let again = observe(&args);
     assert_eq!((again.code, again.out.as_str()), (1, ""));
-    assert!(again.err.contains("a recording is there already"), "{}", again.err);
+    assert!(again.err.contains("the directory already contains a recording"), "{}", again.err);
 }

@@ -115,7 +115,7 @@ fn exit_code_1_is_a_run_that_parts_from_the_one_that_was_kept() {
     let (code, message) = compared_with("other.trace", &other);
     assert_eq!(code, 1);
     let begin = format!(
-        "clockjack: this run (right) is not that of 'FILE' (left): the traces part at record \
+        "clockjack: this run (right) differs from 'FILE' (left): the traces part at record \
          {index}\n  left   fire shard=0 "
     );
     assert!(message.starts_with(&begin), "{message}");
@@ -157,7 +157,7 @@ fn exit_code_2_is_a_trace_of_another_version_or_cut_short_and_the_message_names_
     for (number, (trace, expected)) in cases.iter().enumerate() {
         let (code, message) = compared_with(&format!("bad-{number}.trace"), trace);
         assert_eq!(code, 2, "{message}");
-        assert!(message.starts_with("clockjack: 'FILE' is not a whole trace: line "), "{message}");
+        assert!(message.starts_with("clockjack: 'FILE' is not a complete trace: line "), "{message}");
         assert!(message.contains(expected), "{message}");
     }
 }
@@ -182,7 +182,7 @@ fn exit_code_2_is_also_a_file_that_cannot_be_read_or_would_be_written_over() {
     let args = ["jobs", "--seed", "2", "--compare", &path, "--trace", roundabout];
     let ran = clockjack(&args, false);
     assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("would be written over: another argument names it"), "{}", ran.err);
+    assert!(ran.err.contains("would be overwritten: another argument names the same file"), "{}", ran.err);
     assert_eq!(fs::read_to_string(&path).expect("it is there"), trace, "it is as it was");
 }
 
@@ -205,13 +205,13 @@ fn exit_code_2_is_a_wrong_argument_and_the_message_names_the_limit() {
         (&["--jobs", "100001"], "100001 is not in 0..=100000"),
         (&["--cancel", "101"], "101 is not in 0..=100"),
         (&["--seed", "-1"], "unexpected argument '-1'"),
-        (&["--for", "60"], "not a whole number with one of ns, us, ms, s, m, h, d behind it"),
+        (&["--for", "60"], "expected a whole number with a unit (ns, us, ms, s, m, h or d)"),
         (&["--for", "1.5s"], "invalid value '1.5s' for '--for <DURATION>'"),
         (&["--for", "0s"], "--for must be from 1 to 2147483647 ticks of 10ms"),
         (&["--for", "300d"], "--for must be from 1 to 2147483647 ticks of 10ms"),
         (&["--for", "999999d"], "longer than 584 years"),
-        (&["--resolution", "0ms"], "a tick is from 1ns to 4294967295ns long"),
-        (&["--resolution", "5s"], "a tick is from 1ns to 4294967295ns long"),
+        (&["--resolution", "0ms"], "the length of a tick must be between 1ns and 4294967295ns"),
+        (&["--resolution", "5s"], "the length of a tick must be between 1ns and 4294967295ns"),
         (&["--stall", "31s"], "--stall must be at most half of --for"),
         (&["--policy", "both"], "[possible values: individually, folded]"),
         (&["--at", "1s"], "the following required arguments were not provided:\n  --dump"),

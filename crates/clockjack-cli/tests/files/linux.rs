@@ -2,10 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
-use std::fs::{self, Permissions};
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::process::{Command, Stdio};
+use std::{fs::{Permissions, self}, io::{BufRead as _, BufReader, Read as _}, os::unix::fs::{PermissionsExt as _, symlink}, process::{Command, Stdio}};
 
 use clockjack_cli::exit_code;
 
