@@ -1,30 +1,30 @@
-//! Many runs: which seeds, what they add up to, and whether that means anything.
+//! A campaign: many runs, their totals, and whether the campaign covers enough.
 
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 use core::fmt;
+use std::collections::BTreeMap;
 
 use crate::{
     context::Mode,
     fault::Class,
     invariant::{Invariant, Violation},
-    run::{Outcome, Workload, run},
+    run::{RunOutcome, Workload, run},
 };
 
-/// From how many runs of a workload on each of its fault classes must have fired, and each of its invariants
-/// have been looked at.
+/// The number of runs of a workload from which on every fault class must have fired and every
+/// invariant must have been checked.
 pub const MEANINGFUL: u64 = 60;
-/// In a campaign each run of so many is repeated, and must give the same trace.
+/// Every Nth run of a campaign is repeated, and must give the same trace.
 const REPEATED: u64 = 50;
 
-/// Ticks of a millisecond in an hour.
+/// Ticks (milliseconds) per hour.
 const TICKS_PER_HOUR: u64 = 3_600_000;
 
-/// What is to be run.
+/// Which runs a campaign consists of.
 #[derive(Clone, Debug)]
 pub struct Plan<'w> {
-    /// Where. Seeds take turns.
+    /// The workloads; consecutive seeds use them in turn.
     pub workloads: Vec<&'w dyn Workload>,
-    /// To show what; if it is open, each third run is for liveness.
+    /// The mode of all runs; `None` runs every third seed for liveness and the others for safety.
     pub mode: Option<Mode>,
     /// Whether every run is repeated.
     pub is_twice: bool,
@@ -32,20 +32,20 @@ pub struct Plan<'w> {
 
 impl fmt::Debug for dyn Workload + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "World({})", self.description().name)
+        write!(f, "Workload({})", self.description().name)
     }
 }
 
-/// What the runs add up to.
+/// The totals of all runs.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Runs, repetitions apart.
+    /// The number of runs, without repetitions.
     pub runs: u64,
-    /// Those that were repeated.
+    /// The number of repeated runs.
     pub repeated: u64,
-    /// Records of all traces.
+    /// The number of records in all traces.
     pub records: u64,
-    /// Simulated time, in ticks.
+    /// Simulated time in ticks.
     pub ticks: u64,
     workloads: BTreeMap<&'static str, PerWorkload>,
 }
@@ -67,9 +67,9 @@ impl Plan<'_> {
         (self.workloads[at], self.mode.unwrap_or(drawn))
     }
 
-    /// Plays the run of a seed, and again if that is wanted, and counts it in. What was broken is
-    /// in the outcome.
-    pub fn play(&self, seed: u64, tally: &mut Tally) -> Outcome {
+    /// Runs a seed, repeats the run if required, and adds it to the totals. The outcome contains
+    /// the violations.
+    pub fn run_seed(&self, seed: u64, tally: &mut Tally) -> RunOutcome {
         let (workload, mode) = self.at(seed);
         let mut outcome = run(workload, seed, mode, None);
         tally.add(&outcome);
@@ -84,8 +84,8 @@ impl Plan<'_> {
     }
 }
 
-/// What is wrong if two runs of one seed are not alike.
-fn difference(one: &Outcome, other: &Outcome) -> Option<Violation> {
+/// The violation of D1 if two runs of one seed differ.
+fn difference(one: &RunOutcome, other: &RunOutcome) -> Option<Violation> {
     let is_same = one.hash == other.hash && one.trace == other.trace;
     let differ = || one.trace.iter().zip(&other.trace).position(|(a, b)| a != b);
     (!is_same).then(|| Violation {
@@ -103,7 +103,7 @@ fn difference(one: &Outcome, other: &Outcome) -> Option<Violation> {
 }
 
 impl Tally {
-    fn add(&mut self, outcome: &Outcome) {
+    fn add(&mut self, outcome: &RunOutcome) {
         self.runs += 1;
         self.records += outcome.records;
         self.ticks += outcome.ticks;
@@ -117,10 +117,10 @@ impl Tally {
         }
     }
 
-    /// What keeps the campaign from meaning anything: of each workload that had enough runs, the fault
-    /// classes that never fired and the invariants that were never looked at.
+    /// What the campaign does not cover: for each workload with enough runs, the fault classes that
+    /// never fired and the invariants that were never checked.
     #[must_use]
-    pub fn gaps(&self, plan: &Plan<'_>) -> Vec<String> {
+    pub fn coverage_gaps(&self, plan: &Plan<'_>) -> Vec<String> {
         let mut gaps = Vec::new();
         for workload in &plan.workloads {
             let description = workload.description();
@@ -131,26 +131,26 @@ impl Tally {
             }
             let is_silent = |class: &Class| seen.faults.get(class).is_none_or(|n| *n == 0);
             for class in description.classes().filter(is_silent) {
-                gaps.push(format!("{name}: no fault of class {class}"));
+                gaps.push(format!("{name}: fault class {class} never fired"));
             }
             let is_unseen = |invariant: &&Invariant| {
                 let is_wanted = **invariant != Invariant::L1 || plan.mode != Some(Mode::Safety);
                 is_wanted && seen.compared.get(invariant).is_none_or(|n| *n == 0)
             };
             for invariant in description.invariants.iter().filter(is_unseen) {
-                gaps.push(format!("{name}: {invariant} was never looked at"));
+                gaps.push(format!("{name}: invariant {invariant} was never checked"));
             }
         }
         gaps
     }
 
-    /// All faults.
+    /// The number of faults in all runs.
     #[must_use]
     pub fn faults(&self) -> u64 {
         self.workloads.values().flat_map(|workload| workload.faults.values()).sum()
     }
 
-    /// All comparisons.
+    /// The number of invariant checks in all runs.
     #[must_use]
     pub fn comparisons(&self) -> u64 {
         self.workloads.values().flat_map(|workload| workload.compared.values()).sum()

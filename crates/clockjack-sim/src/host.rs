@@ -1,4 +1,4 @@
-//! Hosts for simulated systems: one thread, or several workers that take turns on one thread.
+//! Hosts for simulated systems: one thread, or several workers that are interleaved on one thread.
 
 pub(crate) mod any;
 pub(crate) mod executor;

@@ -1,15 +1,14 @@
-//! What must hold: the invariants that a run is judged by, and how often each was looked at.
+//! The invariants that every run must keep, and how often each was checked.
 
-use alloc::{string::String, vec::Vec};
 use core::fmt;
 
-/// How many violations of a run are kept; all are counted.
+/// The maximum number of violations that are stored per run.
 const VIOLATIONS_KEPT: usize = 16;
 
 macro_rules! invariants {
     ($($invariant:ident: $text:literal,)*) => {
-        /// A invariant, by the letter of its part and a number: `T` time, `X` executor, `A` actors, `G`
-        /// graphs, `M` bounds, `S` the end, `D` and `W` the simulation itself.
+        /// An invariant. The letter names its area: `T` time, `X` executor, `A` actors, `G` graphs,
+        /// `M` limits, `S` shutdown, `L` liveness, `D` and `W` the simulation itself.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Invariant {
@@ -17,10 +16,10 @@ macro_rules! invariants {
         }
 
         impl Invariant {
-            /// All of them.
+            /// All invariants.
             pub const ALL: &[Self] = &[$(Self::$invariant),*];
 
-            /// What it is called.
+            /// The identifier.
             #[must_use]
             pub const fn id(self) -> &'static str {
                 match self {
@@ -28,7 +27,7 @@ macro_rules! invariants {
                 }
             }
 
-            /// What it says.
+            /// The description.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self {
@@ -41,42 +40,44 @@ macro_rules! invariants {
 
 invariants! {
     T1: "never early: nothing runs before its deadline",
-    T2: "never lost: what is due and was not cancelled has run once all is quiet",
-    T3: "cancel is final: it succeeds at most once, and then nothing runs",
-    T4: "no drift: a fixed rate keeps to its multiples, a fixed delay counts from the end of a run",
-    T5: "no overlap: a periodic job never runs beside itself, and an error ends its series only",
-    T7: "first come, first fired: what is due in one tick runs in the order of its registration",
-    T8: "nothing piles up: what has ended or was cancelled takes no room",
-    X1: "no lost wake-up: where all is quiet, nobody has anything to do",
-    X2: "one at a time: a process is stepped by one worker, never after its end, and dropped once",
-    X3: "conservation: what was started has ended or lives",
-    X5: "a panic ends no more than what it belongs to",
-    A1: "one message at a time",
-    A2: "messages from one sender to one receiver come in order",
-    A3: "nothing vanishes: what was accepted is handled or a dead letter, once",
-    A5: "restarts are granted as the limit says, and children stop in reverse order",
-    A6: "one notice for each watch",
-    A7: "a restart keeps the mailbox, and the message that failed does not come again",
+    T2: "never lost: on an idle system, everything that was due and not cancelled has run",
+    T3: "cancel is final: it succeeds at most once, and afterwards nothing runs",
+    T4: "no drift: a fixed rate runs at multiples of its period, a fixed delay counts from the \
+         end of a run",
+    T5: "no overlap: runs of a periodic job never overlap, and an error stops only its own job",
+    T7: "FIFO: jobs that are due in the same tick run in the order of their registration",
+    T8: "no leak: completed and cancelled jobs occupy no slots",
+    X1: "no lost wake-up: on an idle system, no task is ready",
+    X2: "exclusive: one worker at a time steps a process, never after its end, and it is dropped \
+         once",
+    X3: "conservation: every started task has finished or is alive",
+    X5: "a panic stops only the task in which it occurs",
+    A1: "an actor handles one message at a time",
+    A2: "messages from one sender to one receiver arrive in order",
+    A3: "no lost messages: every accepted message is handled or becomes a dead letter, exactly once",
+    A5: "restarts respect their limit, and children stop in reverse order",
+    A6: "one notification per watch",
+    A7: "a restart keeps the mailbox, and the failed message is not delivered again",
     A8: "no handler of a stopped actor runs",
-    M1: "a bound is kept, and what is refused comes back",
-    S1: "tasks of the close run once, the important ones first",
-    S2: "after the end nothing is left, nothing is taken, and a second end changes nothing",
-    L1: "once nothing fails any more, what was asked for is done in time",
-    D1: "the same seed gives the same trace",
-    W1: "a run does enough work, and is looked at often enough, to mean something",
-    A9: "each ask ends once: by its answer, in time, or by the end of who was asked",
-    A10: "a future of an actor ends with it, and what waits for it waits",
-    G1: "threads change nothing: one worker and several leave the same commit log",
-    G2: "what is published on an edge comes in that order, and once",
-    G3: "an edge holds no more than it may, and each of its messages is in one place",
-    G4: "what is seen was published by a call that has succeeded",
-    G5: "nobody begins beside those that it waits for, and a lane has no more than it may at work",
+    M1: "limits are respected, and a rejected item is returned to the caller",
+    S1: "shutdown tasks run exactly once, in order of priority",
+    S2: "after shutdown nothing is left, nothing is accepted, and a second shutdown has no effect",
+    L1: "after the last fault, all requested work completes in time",
+    D1: "equal seeds give equal traces",
+    W1: "a run does and checks enough work to be meaningful",
+    A9: "each ask ends exactly once: with a reply, a timeout, or the stop of the receiver",
+    A10: "a future of an actor ends no later than the actor, and a waiting actor handles no messages",
+    G1: "threads have no influence: one worker and several workers produce the same commit log",
+    G2: "messages of an edge arrive in the order of their publication, exactly once",
+    G3: "an edge respects its capacity, and each of its messages is in exactly one place",
+    G4: "every value that is seen was published by a call that succeeded",
+    G5: "a component never runs concurrently with its predecessors, and a lane respects its limit",
 }
 
 const N_INVARIANTS: usize = Invariant::ALL.len();
 
 impl Invariant {
-    /// Its place among all.
+    /// The index among all invariants.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
@@ -89,14 +90,14 @@ impl fmt::Display for Invariant {
     }
 }
 
-/// A invariant was broken.
+/// The violation of an invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which one.
+    /// The invariant.
     pub invariant: Invariant,
-    /// When, in ticks of the run's clock.
+    /// The time in ticks of the simulated clock.
     pub tick: u64,
-    /// By what.
+    /// What was observed.
     pub text: String,
 }
 
@@ -107,7 +108,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What a run was found to do.
+/// Counts checks and collects violations.
 #[derive(Debug)]
 pub(crate) struct Checker {
     compared: [u64; N_INVARIANTS],
@@ -121,7 +122,7 @@ impl Default for Checker {
 }
 
 impl Checker {
-    /// Looks at a invariant once; `text` says what is wrong if it is broken.
+    /// Checks an invariant; `text` describes the violation.
     pub(crate) fn check(
         &mut self,
         invariant: Invariant,

@@ -1,4 +1,4 @@
-//! The workloads that Clockjack itself is simulated in.
+//! The workloads of Clockjack itself.
 
 mod actors;
 mod asks;
@@ -9,7 +9,7 @@ mod workers;
 pub use self::{actors::Actors, asks::Asks, graphs::Graphs, jobs::Jobs, workers::Workers};
 use crate::run::Workload;
 
-/// All of them.
+/// All workloads.
 pub const ALL: &[&dyn Workload] = &[&Actors, &Jobs, &Workers, &Graphs, &Asks];
 
 /// The workload of this name.

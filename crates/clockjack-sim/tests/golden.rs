@@ -1,8 +1,7 @@
-//! Hashes that were written down: the same seeds give the same traces on every machine.
+//! Golden trace hashes: equal seeds give equal traces on every machine.
 //!
-//! `golden.txt` is what `cargo xtask sim --hashes --seeds 10` prints. A change of the runtime that
-//! changes what happens in these runs changes them, too; then that is to be looked at, and they are
-//! to be written anew.
+//! `golden.txt` is the output of `cargo xtask sim --hashes --seeds 10`. A change of the runtime that
+//! affects these runs also changes the hashes; after a review of the change, update the file.
 
 use clockjack_sim::{campaign::Plan, run::run, workloads};
 

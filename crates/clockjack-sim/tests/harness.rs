@@ -1,5 +1,5 @@
-//! The simulation itself: what is broken is found, repeated, made smaller, and nothing passes that
-//! means nothing.
+//! Tests of the simulation itself: it finds, repeats and shrinks failures, and rejects runs and
+//! campaigns that check too little.
 
 use clockjack_sim::{
     campaign::{MEANINGFUL, Plan, Tally},
@@ -11,7 +11,7 @@ use clockjack_sim::{
     workloads,
 };
 
-/// A workload that fails where both a slow handler and a jump of the clock have been.
+/// A workload that fails after both a slow handler and a clock jump.
 struct Fragile {
     rounds: u64,
 }
@@ -27,12 +27,12 @@ impl Workload for Fragile {
         }
     }
 
-    fn play(&self, sim: &SimContext) {
+    fn run(&self, sim: &SimContext) {
         let (mut is_slow, mut has_jumped) = (false, false);
         for round in 0..self.rounds {
             is_slow |= sim.fault(Class::SlowHandler).is_some();
             has_jumped |= sim.fault(Class::ClockJump).is_some();
-            sim.note("round", &[round]);
+            sim.record("round", &[round]);
             sim.check(Invariant::T1, !(is_slow && has_jumped), || format!("in round {round}"));
         }
     }
@@ -44,7 +44,7 @@ fn a_failing_run_is_repeated_and_made_as_small_as_it_can_be() {
     let failed = (0..50)
         .map(|seed| run(&workload, seed, Mode::Safety, None))
         .find(|outcome| !outcome.is_clean() && outcome.faults.len() > 10)
-        .expect("of fifty seeds one has both faults");
+        .expect("one of fifty seeds has both faults");
     assert_eq!(failed.violations[0].invariant, Invariant::T1);
     let again = run(&workload, failed.seed, Mode::Safety, None);
     assert_eq!((again.hash, &again.violations), (failed.hash, &failed.violations));
@@ -70,7 +70,7 @@ fn the_report_of_a_failure_has_all_that_was_drawn_and_one_command() {
         "slow-handler=",
         "BROKEN T1",
         "in round 5",
-        "repeat it: cargo xtask sim --seed 9 --workload fragile --liveness --faults \
+        "repeat with: cargo xtask sim --seed 9 --workload fragile --liveness --faults \
          'slow-handler:3,clock-jump:5'",
     ] {
         assert!(text.contains(part), "`{part}` is not in\n{text}");
@@ -80,7 +80,7 @@ fn the_report_of_a_failure_has_all_that_was_drawn_and_one_command() {
 #[test]
 fn a_run_that_does_too_little_fails() {
     let outcome = run(&Fragile { rounds: 9 }, 1, Mode::Safety, Some(&[]));
-    assert!(outcome.is_clean(), "one whose faults were chosen is not judged by its work");
+    assert!(outcome.is_clean(), "a run with chosen faults is exempt from W1");
     let outcome = run(&Fragile { rounds: 9 }, 1, Mode::Safety, None);
     assert_eq!(outcome.violations[0].invariant, Invariant::W1, "{outcome}");
 }
@@ -90,12 +90,15 @@ fn a_campaign_without_a_class_of_faults_or_a_law_means_nothing() {
     let workload = Fragile { rounds: 20 };
     let plan = Plan { workloads: vec![&workload], mode: Some(Mode::Safety), is_twice: false };
     let mut tally = Tally::default();
-    (0..MEANINGFUL).for_each(|seed| _ = plan.play(seed, &mut tally));
-    let gaps = tally.gaps(&plan);
-    assert_eq!(gaps, ["fragile: no fault of class mail-flood", "fragile: A6 was never looked at"]);
+    (0..MEANINGFUL).for_each(|seed| _ = plan.run_seed(seed, &mut tally));
+    let gaps = tally.coverage_gaps(&plan);
+    assert_eq!(
+        gaps,
+        ["fragile: fault class mail-flood never fired", "fragile: invariant A6 was never checked"]
+    );
 }
 
-/// A workload of which nothing is expected.
+/// A workload without expectations.
 const IDLE: Description = Description {
     name: "idle",
     faults: &[],
@@ -104,7 +107,7 @@ const IDLE: Description = Description {
     least_comparisons: 0,
 };
 
-/// A workload that is not the same twice.
+/// A workload that differs between runs.
 struct Moody(core::sync::atomic::AtomicU64);
 
 impl Workload for Moody {
@@ -112,9 +115,9 @@ impl Workload for Moody {
         Description { name: "moody", ..IDLE }
     }
 
-    fn play(&self, sim: &SimContext) {
+    fn run(&self, sim: &SimContext) {
         let turn = self.0.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
-        sim.note("mood", &[turn]);
+        sim.record("mood", &[turn]);
     }
 }
 
@@ -122,7 +125,7 @@ impl Workload for Moody {
 fn a_run_that_differs_when_it_is_repeated_is_found() {
     let workload = Moody(core::sync::atomic::AtomicU64::new(0));
     let plan = Plan { workloads: vec![&workload], mode: None, is_twice: true };
-    let outcome = plan.play(4, &mut Tally::default());
+    let outcome = plan.run_seed(4, &mut Tally::default());
     assert_eq!(outcome.violations[0].invariant, Invariant::D1, "{outcome}");
 }
 
@@ -134,8 +137,8 @@ impl Workload for Broken {
         Description { name: "broken", ..IDLE }
     }
 
-    fn play(&self, _stage: &SimContext) {
-        clockjack_sim::run::panic_as_told();
+    fn run(&self, _sim: &SimContext) {
+        clockjack_sim::run::inject_panic();
     }
 }
 
@@ -150,9 +153,9 @@ fn a_campaign_of_all_worlds_is_clean_repeatable_and_means_something() {
     let plan = Plan { workloads: workloads::ALL.to_vec(), mode: None, is_twice: true };
     let mut tally = Tally::default();
     for seed in 0..MEANINGFUL * workloads::ALL.len() as u64 {
-        let outcome = plan.play(seed, &mut tally);
+        let outcome = plan.run_seed(seed, &mut tally);
         assert!(outcome.is_clean(), "{outcome}");
     }
     assert_eq!(tally.repeated, tally.runs);
-    assert_eq!(tally.gaps(&plan), Vec::<String>::new(), "{tally}");
+    assert_eq!(tally.coverage_gaps(&plan), Vec::<String>::new(), "{tally}");
 }

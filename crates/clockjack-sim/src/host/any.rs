@@ -1,17 +1,16 @@
-//! Either host, for workloads that are played on both.
-
-use alloc::format;
+//! Either host, for workloads that run on both.
 
 use clockjack_actor::{ActorSystem, StartError, SystemBuilder};
 
 use crate::{
-    context::SimContext, host::multi_worker::MultiWorkerHost,
-    host::single_thread::SingleThreadHost, invariant::Invariant,
+    context::SimContext,
+    host::{multi_worker::MultiWorkerHost, single_thread::SingleThreadHost},
+    invariant::Invariant,
 };
 
-/// How often the end of a system is looked for, and how long that is each time, in ticks.
-const END_LOOKS: u64 = 400;
-const END_TICKS: u64 = 25;
+/// WaitKind often the end of a shutdown is polled, and the time between two polls in ticks.
+const SHUTDOWN_POLLS: u64 = 400;
+const SHUTDOWN_POLL_TICKS: u64 = 25;
 
 /// A host with one thread, or with several workers.
 #[derive(Debug)]
@@ -21,16 +20,16 @@ pub(crate) enum AnyHost {
 }
 
 impl AnyHost {
-    /// A system on so many workers; none: on one thread without any.
+    /// Starts a system with this many workers; zero selects the host with one thread.
     pub(crate) fn start(
         sim: &SimContext,
         builder: SystemBuilder,
-        seats: usize,
+        n_workers: usize,
     ) -> Result<Self, StartError> {
-        if seats == 0 {
+        if n_workers == 0 {
             SingleThreadHost::start(sim, builder).map(Self::One)
         } else {
-            MultiWorkerHost::start(sim, builder, seats).map(Self::Many)
+            MultiWorkerHost::start(sim, builder, n_workers).map(Self::Many)
         }
     }
 
@@ -41,65 +40,66 @@ impl AnyHost {
         }
     }
 
-    pub(crate) fn pass(&mut self, ticks: u64) {
+    pub(crate) fn advance(&mut self, ticks: u64) {
         match self {
-            Self::One(host) => host.pass(ticks),
-            Self::Many(host) => host.pass(ticks),
+            Self::One(host) => host.advance(ticks),
+            Self::Many(host) => host.advance(ticks),
         }
     }
 
-    /// What a driver has kept back comes.
-    pub(crate) fn feed(&mut self) {
+    /// Delivers the ticks that the driver has held back.
+    pub(crate) fn deliver_ticks(&mut self) {
         if let Self::One(host) = self {
-            host.feed();
+            host.deliver_ticks();
         }
     }
 
-    pub(crate) fn settle(&mut self) -> bool {
+    pub(crate) fn run_until_idle(&mut self) -> bool {
         match self {
-            Self::One(host) => host.settle(),
-            Self::Many(host) => host.settle(),
+            Self::One(host) => host.run_until_idle(),
+            Self::Many(host) => host.run_until_idle(),
         }
     }
 
-    pub(crate) fn turn_if_woken(&mut self) {
+    pub(crate) fn step_if_woken(&mut self) {
         match self {
-            Self::One(host) => host.turn_if_woken(),
-            Self::Many(host) => host.turn_if_woken(),
+            Self::One(host) => host.step_if_woken(),
+            Self::Many(host) => host.step_if_woken(),
         }
     }
 
-    pub(crate) fn check_quiet(&self) {
+    pub(crate) fn check_idle_state(&self) {
         match self {
-            Self::One(host) => host.check_quiet(),
-            Self::Many(host) => host.check_quiet(),
+            Self::One(host) => host.check_idle_state(),
+            Self::Many(host) => host.check_idle_state(),
         }
     }
 
-    /// Ends the system, and looks whether it has ended well.
+    /// Shuts the system down and checks the result.
     pub(crate) fn end(&mut self, sim: &SimContext) {
         let end = self.system().terminate();
-        sim.note("terminate", &[sim.now()]);
-        for _ in 0..END_LOOKS {
-            self.feed();
-            let is_quiet = self.settle();
+        sim.record("terminate", &[sim.now()]);
+        for _ in 0..SHUTDOWN_POLLS {
+            self.deliver_ticks();
+            let is_idle = self.run_until_idle();
             if let Some(report) = end.report() {
                 sim.check(Invariant::S2, report.is_clean(), || format!("{report:?}"));
-                // What has ended is let go of behind the report.
-                for _ in 0..END_LOOKS {
-                    self.feed();
-                    if self.settle() {
+                // Some objects are dropped after the report.
+                for _ in 0..SHUTDOWN_POLLS {
+                    self.deliver_ticks();
+                    if self.run_until_idle() {
                         break;
                     }
                 }
                 let live = self.system().metrics().live as u64;
-                return sim.check_equal(Invariant::S2, "actors that are alive", live, 0);
+                return sim.check_equal(Invariant::S2, "live actors", live, 0);
             }
-            // Time is up for those who could have ended, and not for those who are held back.
-            if is_quiet {
-                self.pass(END_TICKS);
+            // Time advances only if the system is idle, so that delayed wake-ups cannot cause a
+            // timeout.
+            if is_idle {
+                self.advance(SHUTDOWN_POLL_TICKS);
             }
         }
-        sim.check(Invariant::S2, false, || "the system does not end".into());
+        sim.check(Invariant::S2, false, || "the system does not shut down".into());
     }
 }

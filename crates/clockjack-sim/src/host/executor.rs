@@ -1,7 +1,7 @@
-//! The host of workers that take turns on one thread, some of them in the middle of another's.
+//! The executor host for several workers that are interleaved on one thread. A worker can run
+//! within the step of another worker.
 #![expect(unsafe_code, reason = "promises which worker this thread is")]
 
-use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use core::{
     any::Any,
     cell::Cell,
@@ -10,7 +10,7 @@ use core::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::Duration,
 };
-use std::panic::catch_unwind;
+use std::{panic::catch_unwind, sync::Arc};
 
 use clockjack_exec::{
     Caught, Host,
@@ -20,75 +20,74 @@ use clockjack_time::Tick;
 
 use crate::{clock::SimClock, context::SimContext};
 
-/// Nanoseconds of a tick.
+/// Nanoseconds per tick.
 const TICK_NANOS: u64 = 1_000_000;
 
 std::thread_local! {
-    /// The worker that this thread is.
+    /// The worker that currently runs on this thread.
     static LOCAL: Cell<*const Local> = const { Cell::new(ptr::null()) };
 }
 
-/// Who was called.
+/// The wake flags of the workers, the watchdog and the scheduler poller.
 pub(crate) struct ExecutorState {
     clock: Arc<SimClock>,
     seed: u64,
-    seats: Vec<AtomicBool>,
-    metronome: AtomicBool,
+    wake_flags: Vec<AtomicBool>,
+    watchdog: AtomicBool,
     runner: AtomicBool,
 }
 
 impl ExecutorState {
-    pub(crate) fn new(sim: &SimContext, seats: usize) -> Arc<Self> {
+    pub(crate) fn new(sim: &SimContext, n_workers: usize) -> Arc<Self> {
         Arc::new(Self {
             clock: Arc::clone(sim.clock()),
             seed: sim.order_seed(),
-            seats: (0..seats).map(|_| AtomicBool::new(false)).collect(),
-            metronome: AtomicBool::new(false),
+            wake_flags: (0..n_workers).map(|_| AtomicBool::new(false)).collect(),
+            watchdog: AtomicBool::new(false),
             runner: AtomicBool::new(false),
         })
     }
 
-    // Relaxed, here and below: all of it is one thread.
+    // Relaxed, here and below: only one thread uses the flags.
 
-    pub(crate) fn is_called(&self, seat: usize) -> bool {
-        self.seats[seat].load(Relaxed)
+    pub(crate) fn is_woken(&self, worker: usize) -> bool {
+        self.wake_flags[worker].load(Relaxed)
     }
 
-    pub(crate) fn answer(&self, seat: usize) {
-        self.seats[seat].store(false, Relaxed);
+    pub(crate) fn clear_wake(&self, worker: usize) {
+        self.wake_flags[worker].store(false, Relaxed);
     }
 
-    pub(crate) fn is_metronome_called(&self) -> bool {
-        self.metronome.load(Relaxed)
+    pub(crate) fn is_watchdog_woken(&self) -> bool {
+        self.watchdog.load(Relaxed)
     }
 
-    pub(crate) fn answer_metronome(&self) {
-        self.metronome.store(false, Relaxed);
+    pub(crate) fn clear_watchdog_wake(&self) {
+        self.watchdog.store(false, Relaxed);
     }
 
-    /// Whether somebody is to take a turn of the scheduler.
-    pub(crate) fn is_runner_called(&self) -> bool {
+    /// Whether the scheduler must be polled.
+    pub(crate) fn is_poller_woken(&self) -> bool {
         self.runner.load(Relaxed)
     }
 
-    pub(crate) fn call_runner(&self) {
+    pub(crate) fn wake_poller(&self) {
         self.runner.store(true, Relaxed);
     }
 
-    pub(crate) fn answer_runner(&self) {
+    pub(crate) fn clear_poller_wake(&self) {
         self.runner.store(false, Relaxed);
     }
 }
 
-/// Such a host, of an engine.
+/// The host of an executor.
 pub(crate) struct ExecutorHost(pub(crate) Arc<ExecutorState>);
 
-// SAFETY: (1) the thread-local holds what was last set on this thread; a turn within a turn leaves
-// what it has found there.
-// (2) the closure is called once, on this thread.
+// SAFETY: (1) the thread-local holds the pointer that was last set on this thread; a step within
+// another step restores the pointer that it found. (2) the closure is called once, on this thread.
 unsafe impl Host for ExecutorHost {
     fn nanos(&self) -> u64 {
-        // Not what is shown: this one may go back, and nothing may come of that.
+        // The raw clock, not the visible one: it may go back, and the executor must tolerate that.
         self.0.clock.raw() * TICK_NANOS
     }
 
@@ -114,15 +113,15 @@ unsafe impl Host for ExecutorHost {
         LOCAL.with(|before| before.replace(local))
     }
 
-    /// Never called: who is turned by hand says that it sleeps, and returns.
+    /// Never called: a manually stepped worker reports that it sleeps, and returns.
     fn park(&self, _seat: usize, _until: Option<Tick>) {}
 
-    fn unpark(&self, seat: usize) {
-        self.0.seats[seat].store(true, Relaxed);
+    fn unpark(&self, worker: usize) {
+        self.0.wake_flags[worker].store(true, Relaxed);
     }
 
     fn unpark_metronome(&self) {
-        self.0.metronome.store(true, Relaxed);
+        self.0.watchdog.store(true, Relaxed);
     }
 
     fn yield_now(&self) {}
@@ -134,14 +133,14 @@ unsafe impl Host for ExecutorHost {
     }
 }
 
-/// Whether somebody sleeps, and until when.
+/// Whether a worker sleeps, and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum SleepState {
     Awake,
     Asleep(Option<u64>),
 }
 
-impl Rest {
+impl SleepState {
     pub(crate) fn of(turned: Turned) -> Self {
         match turned {
             Turned::Asleep(until) => Self::Asleep(until.map(Tick::get)),

@@ -1,15 +1,15 @@
-//! A host with several workers for a whole system, all of them on one thread.
+//! A host with several workers for a complete system, all on one thread.
 //!
-//! Workers take turns in any order. A step of one of them can also have others within it: whoever
-//! is stepped and says so ([`meanwhile`]) stands still while the others go on, as on a thread that
-//! has lost its processor. Those that have begun later end earlier, which threads need not do; but
-//! that two are at work at once, and who sees what of the other, is as it is there.
+//! The workers are stepped in random order. Other workers can also run within a step: code that
+//! calls [`interleave`] pauses while other workers are stepped, like a thread that was preempted.
+//! Unlike with threads, the step that started last finishes first; but overlapping steps, and what
+//! each of them sees of the other, are the same as with threads.
 
-use alloc::{boxed::Box, format, rc::Rc, sync::Arc, vec::Vec};
 use core::{
     cell::{Cell, RefCell},
     fmt,
 };
+use std::{rc::Rc, sync::Arc};
 
 use clockjack_actor::{
     ActorSystem, StartError, SystemBuilder,
@@ -29,34 +29,36 @@ use crate::{
     clock::{RESOLUTION, SimClock},
     context::SimContext,
     fault::Class,
-    host::executor::{ExecutorHost, ExecutorState, Rest},
-    host::single_thread::pass,
+    host::{
+        executor::{ExecutorHost, ExecutorState, SleepState},
+        single_thread::advance,
+    },
     invariant::Invariant,
     random::Stream,
 };
 
-/// After how many turns in one moment a system counts as one that is never idle.
-const TURNS_MAX: u64 = 60_000;
-/// How many turns others have at most while one is in the middle of its own.
-const MEANWHILE_MAX: u64 = 6;
-/// How many jobs of the scheduler a turn of it runs.
-const JOBS_PER_TURN: usize = 64;
+/// After this many steps without a pause, the system counts as never idle.
+const STEPS_MAX: u64 = 60_000;
+/// The maximum number of steps of other workers within one call of [`interleave`].
+const INTERLEAVE_MAX: u64 = 6;
+/// The maximum number of jobs per poll of the scheduler.
+const JOBS_PER_POLL: usize = 64;
 
 std::thread_local! {
     /// The workers of this thread.
     static HERE: RefCell<Option<Rc<Workers>>> = const { RefCell::new(None) };
 }
 
-/// Lets other workers have some turns, in the middle of what one of them steps. Elsewhere nothing
-/// happens: on a host with one thread nobody can come in between.
-pub fn meanwhile() {
+/// Phases other workers, in the middle of the step of the current worker. Without a host with
+/// several workers on this thread, this function does nothing.
+pub fn interleave() {
     let workers = HERE.with_borrow(Option::clone);
     if let Some(workers) = workers {
-        workers.meanwhile();
+        workers.interleave();
     }
 }
 
-/// A system on several workers, and the hand that turns them.
+/// A system on several workers, stepped by the simulation.
 pub struct MultiWorkerHost {
     workers: Rc<Workers>,
     system: ActorSystem,
@@ -67,15 +69,15 @@ struct Workers {
     executor_state: Arc<ExecutorState>,
     engine: EngineRef,
     scheduler: Scheduler,
-    /// None while it has its turn.
-    workers: RefCell<Vec<Option<(Hand, Rest)>>>,
-    /// Who looks after the scheduler.
-    runner: Cell<Rest>,
+    /// The workers; `None` while a worker is being stepped.
+    workers: RefCell<Vec<Option<(Hand, SleepState)>>>,
+    /// The sleep state of the scheduler poller.
+    runner: Cell<SleepState>,
     order: RefCell<Stream>,
 }
 
 impl MultiWorkerHost {
-    /// Starts a system with so many workers on this sim, with its clock and its seed.
+    /// Starts a system with this many workers, with the clock and the seed of this context.
     ///
     /// # Errors
     ///
@@ -83,15 +85,15 @@ impl MultiWorkerHost {
     pub fn start(
         sim: &SimContext,
         mut builder: SystemBuilder,
-        seats: usize,
+        n_workers: usize,
     ) -> Result<Self, StartError> {
         let (limits, mut config, commands) = builder.host_config();
         config.resolution = RESOLUTION;
         config.start = sim.clock().now().tick();
         config.shards = 1;
-        let executor_state = ExecutorState::new(sim, seats);
+        let executor_state = ExecutorState::new(sim, n_workers);
         let engine = EngineConfig {
-            seats,
+            seats: n_workers,
             node: 0,
             limits,
             resolution: RESOLUTION,
@@ -111,15 +113,16 @@ impl MultiWorkerHost {
             dispatcher_host: None,
             seed: sim.order_seed(),
         };
-        let workers =
-            (0..seats).map(|seat| Some((Hand::new(&engine, seat), Rest::Awake))).collect();
+        let workers = (0..n_workers)
+            .map(|worker| Some((Hand::new(&engine, worker), SleepState::Awake)))
+            .collect();
         let workers = Rc::new(Workers {
             sim: sim.clone(),
             executor_state,
             engine,
             scheduler,
             workers: RefCell::new(workers),
-            runner: Cell::new(Rest::Awake),
+            runner: Cell::new(SleepState::Awake),
             order: RefCell::new(sim.stream("crowd")),
         });
         match builder.start_on(host) {
@@ -140,37 +143,38 @@ impl MultiWorkerHost {
         &self.system
     }
 
-    /// Lets time pass, as far as faults of the clock let it.
-    pub fn pass(&self, ticks: u64) {
-        pass(&self.workers.sim, ticks);
+    /// Advances time, subject to clock faults.
+    pub fn advance(&self, ticks: u64) {
+        advance(&self.workers.sim, ticks);
     }
 
-    /// Turns whoever is awake or was woken, in any order, until nobody is. Whether it came to that:
-    /// no wake was held back.
-    pub fn settle(&self) -> bool {
-        self.workers.settle()
+    /// Phases workers that are awake or were woken, in random order, until none is. Returns whether
+    /// the system is idle: false if a wake-up was delayed.
+    pub fn run_until_idle(&self) -> bool {
+        self.workers.run_until_idle()
     }
 
-    /// One turn of one worker, and no more, if any is awake.
-    pub fn turn_if_woken(&self) {
-        if let Some(seat) = self.workers.pick(&self.workers.awake()) {
-            self.workers.turn(seat);
+    /// Phases one worker once, if one is awake.
+    pub fn step_if_woken(&self) {
+        if let Some(worker) = self.workers.pick(&self.workers.awake()) {
+            self.workers.step_worker(worker);
         }
     }
 
-    /// To be called where [`settle`](Self::settle) was true: nobody has anything to do.
-    pub fn check_quiet(&self) {
+    /// Call this function after [`run_until_idle`](Self::run_until_idle) returned true: no actor
+    /// may be ready.
+    pub fn check_idle_state(&self) {
         for seen in testing::census(&self.system) {
             let is_fine = !seen.is_ready;
-            self.workers
-                .sim
-                .check(Invariant::X1, is_fine, || format!("{} is ready and sleeps", seen.path));
+            self.workers.sim.check(Invariant::X1, is_fine, || {
+                format!("{} is ready but not scheduled", seen.path)
+            });
         }
     }
 }
 
 impl Drop for MultiWorkerHost {
-    /// Jobs that wait are cancelled and what is alive is ended by force.
+    /// Cancels pending jobs and stops all live actors forcibly.
     fn drop(&mut self) {
         HERE.set(None);
         self.workers.close();
@@ -178,17 +182,17 @@ impl Drop for MultiWorkerHost {
 }
 
 impl Workers {
-    /// Workers that are awake, or would be if they were looked at; one beyond the last stands for
-    /// the runner of the scheduler.
+    /// The workers that are awake or have a pending wake-up; the index after the last worker means
+    /// the scheduler poller.
     fn awake(&self) -> Vec<usize> {
         let now = self.sim.clock().raw();
         let workers = self.workers.borrow();
-        let is_awake = |(seat, hand): (usize, &Option<(Hand, Rest)>)| {
+        let is_awake = |(worker, hand): (usize, &Option<(Hand, SleepState)>)| {
             let (_, rest) = hand.as_ref()?;
-            (rest.is_over(now) || self.executor_state.is_called(seat)).then_some(seat)
+            (rest.is_over(now) || self.executor_state.is_woken(worker)).then_some(worker)
         };
         let mut awake: Vec<usize> = workers.iter().enumerate().filter_map(is_awake).collect();
-        if self.executor_state.is_runner_called() || self.runner.get().is_over(self.sim.now()) {
+        if self.executor_state.is_poller_woken() || self.runner.get().is_over(self.sim.now()) {
             awake.push(workers.len());
         }
         awake
@@ -199,46 +203,49 @@ impl Workers {
         among.get(at).copied()
     }
 
-    fn settle(&self) -> bool {
-        for _ in 0..TURNS_MAX {
+    fn run_until_idle(&self) -> bool {
+        for _ in 0..STEPS_MAX {
             let mut awake = self.awake();
             let n_awake = awake.len();
             awake.retain(|_| self.sim.fault(Class::LateWake).is_none());
-            let n_seats = self.workers.borrow().len();
+            let n_workers = self.workers.borrow().len();
             if self.sim.fault(Class::SpuriousWake).is_some() {
-                awake.push(self.order.borrow_mut().index(n_seats));
+                awake.push(self.order.borrow_mut().index(n_workers));
             }
-            let Some(seat) = self.pick(&awake) else { return n_awake == 0 };
-            self.turn(seat);
+            let Some(worker) = self.pick(&awake) else { return n_awake == 0 };
+            self.step_worker(worker);
         }
-        self.sim.check(Invariant::X1, false, || format!("not idle after {TURNS_MAX} turns"));
+        self.sim.check(Invariant::X1, false, || format!("not idle after {STEPS_MAX} turns"));
         false
     }
 
-    /// See [`meanwhile`].
-    fn meanwhile(&self) {
-        let n_turns = self.order.borrow_mut().below(MEANWHILE_MAX);
+    /// See [`interleave`].
+    fn interleave(&self) {
+        let n_turns = self.order.borrow_mut().below(INTERLEAVE_MAX);
         for _ in 0..n_turns {
-            let Some(seat) = self.pick(&self.awake()) else { return };
-            self.turn(seat);
+            let Some(worker) = self.pick(&self.awake()) else { return };
+            self.step_worker(worker);
         }
     }
 
-    fn turn(&self, seat: usize) {
-        if seat == self.workers.borrow().len() {
-            self.executor_state.answer_runner();
-            let turn = self.scheduler.turn(0, 0, JOBS_PER_TURN);
+    fn step_worker(&self, worker: usize) {
+        if worker == self.workers.borrow().len() {
+            self.executor_state.clear_poller_wake();
+            let turn = self.scheduler.turn(0, 0, JOBS_PER_POLL);
             let is_more = turn.ran > 0 || turn.is_more;
-            let rest =
-                if is_more { Rest::Awake } else { Rest::Asleep(turn.next_wake.map(Tick::get)) };
+            let rest = if is_more {
+                SleepState::Awake
+            } else {
+                SleepState::Asleep(turn.next_wake.map(Tick::get))
+            };
             self.runner.set(rest);
             return;
         }
-        self.executor_state.answer(seat);
-        let Some((mut hand, _)) = self.workers.borrow_mut()[seat].take() else { return };
+        self.executor_state.clear_wake(worker);
+        let Some((mut hand, _)) = self.workers.borrow_mut()[worker].take() else { return };
         let turned = hand.turn();
         if turned != Turned::Left {
-            self.workers.borrow_mut()[seat] = Some((hand, Rest::of(turned)));
+            self.workers.borrow_mut()[worker] = Some((hand, SleepState::of(turned)));
         }
     }
 
@@ -246,9 +253,9 @@ impl Workers {
         self.scheduler.shutdown();
         self.engine.stop();
         for _ in 0..2 {
-            for _ in 0..TURNS_MAX {
-                let Some(seat) = self.pick(&self.awake()) else { break };
-                self.turn(seat);
+            for _ in 0..STEPS_MAX {
+                let Some(worker) = self.pick(&self.awake()) else { break };
+                self.step_worker(worker);
             }
             self.engine.terminate_all(|_| {});
         }
@@ -260,11 +267,11 @@ impl Workers {
 
 impl fmt::Debug for MultiWorkerHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Crowd").field("system", &self.system).finish_non_exhaustive()
+        f.debug_struct("MultiWorkerHost").field("system", &self.system).finish_non_exhaustive()
     }
 }
 
-/// What the scheduler has of its host.
+/// The scheduler's view of the host.
 struct Runner {
     clock: Arc<SimClock>,
     executor_state: Arc<ExecutorState>,
@@ -280,10 +287,10 @@ impl SchedulerHost for Runner {
     }
 
     fn name(&self) -> &'static str {
-        "crowd"
+        "simulation"
     }
 
     fn call_runner(&self, _shard: usize) {
-        self.executor_state.call_runner();
+        self.executor_state.wake_poller();
     }
 }

@@ -1,7 +1,6 @@
-//! A host with one thread for a whole system, as faithful as a real one: it runs when it was woken
-//! or a tick has come, and at no other time.
+//! A host with one thread for a complete system. Like a real host, it runs only when it was woken
+//! or a tick has arrived.
 
-use alloc::{boxed::Box, format, sync::Arc, task::Wake};
 use core::{
     any::Any,
     fmt,
@@ -10,7 +9,7 @@ use core::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     task::{Context, Poll, Waker},
 };
-use std::panic::catch_unwind;
+use std::{panic::catch_unwind, sync::Arc, task::Wake};
 
 use clockjack_actor::{ActorSystem, RootContext, StartError, SystemBuilder, Toolbox, testing};
 use clockjack_exec::Caught;
@@ -23,19 +22,19 @@ use crate::{
     invariant::Invariant,
 };
 
-/// After how many turns in one moment a system counts as one that is never idle.
-const TURNS_MAX: usize = 20_000;
+/// After this many steps without a pause, the system counts as never idle.
+const STEPS_MAX: usize = 20_000;
 
-/// Forward jumps of the clock, in ticks, with their weights: what a pause is, what makes runs fold,
-/// what leaves the range of the wheel.
+/// Forward jumps of the clock in ticks, with weights: a short pause, a pause that makes runs fold,
+/// and jumps beyond the range of the wheel.
 const JUMPS: &[(u64, u64)] = &[(6, 700), (3, 5_000), (2, 61_000), (1, 1 << 21)];
 
-/// Lets time pass, as far as faults of the clock let it: by how many ticks, and whether it was one
-/// that has made it stand still.
-pub(crate) fn pass(sim: &SimContext, ticks: u64) -> (u64, bool) {
+/// Advances time, subject to clock faults. Returns by how many ticks, and whether a fault has
+/// stopped the clock.
+pub(crate) fn advance(sim: &SimContext, ticks: u64) -> (u64, bool) {
     let mut ticks = ticks;
     if let Some(size) = sim.fault(Class::ClockDrift) {
-        // Up to half as fast again, or half as slow.
+        // Up to 50 % faster or slower.
         let off = ticks * (size % 50) / 100;
         ticks = if size & (1 << 40) == 0 { ticks + off } else { ticks - off };
     }
@@ -53,20 +52,20 @@ pub(crate) fn pass(sim: &SimContext, ticks: u64) -> (u64, bool) {
     (ticks, is_still)
 }
 
-/// A system on one thread, and the hand that lets its time pass.
+/// A system on one thread; the simulation advances its time.
 pub struct SingleThreadHost {
     root: RootContext,
     sim: SimContext,
     driver: Arc<ManualDriver>,
-    bell: Arc<WakeFlag>,
+    wake_flag: Arc<WakeFlag>,
     waker: Waker,
-    /// Ticks that the driver has not brought yet.
-    owed: u64,
+    /// Ticks that the driver has not delivered yet.
+    pending_ticks: u64,
 }
 
 impl SingleThreadHost {
-    /// Starts a system on this sim: with its clock, and with its seed for the order of what is
-    /// ready.
+    /// Starts a system with the clock of this context, and with its seed for the order of ready
+    /// tasks.
     ///
     /// # Errors
     ///
@@ -74,14 +73,14 @@ impl SingleThreadHost {
     pub fn start(sim: &SimContext, builder: SystemBuilder) -> Result<Self, StartError> {
         let driver = Arc::new(ManualDriver::new(RESOLUTION));
         let clock = Arc::clone(sim.clock());
-        let bench = Bench { clock, driver: Arc::clone(&driver), seed: sim.order_seed() };
-        let root = RootContext::new(bench, builder)?;
-        let bell = Arc::new(WakeFlag(AtomicBool::new(true)));
-        let waker = Waker::from(Arc::clone(&bell));
-        Ok(Self { root, sim: sim.clone(), driver, bell, waker, owed: 0 })
+        let toolbox = SimToolbox { clock, driver: Arc::clone(&driver), seed: sim.order_seed() };
+        let root = RootContext::new(toolbox, builder)?;
+        let wake_flag = Arc::new(WakeFlag(AtomicBool::new(true)));
+        let waker = Waker::from(Arc::clone(&wake_flag));
+        Ok(Self { root, sim: sim.clone(), driver, wake_flag, waker, pending_ticks: 0 })
     }
 
-    /// The root, for spawning.
+    /// The root context, for spawning.
     pub fn root(&mut self) -> &mut RootContext {
         &mut self.root
     }
@@ -92,72 +91,73 @@ impl SingleThreadHost {
         self.root.system()
     }
 
-    /// Lets time pass, as far as faults of the clock and the driver let it.
-    pub fn pass(&mut self, ticks: u64) {
-        let (passed, is_still) = pass(&self.sim, ticks);
-        // Where the clock stands still, ticks come all the same.
-        self.owed += passed + u64::from(is_still);
+    /// Advances time, subject to faults of the clock and the driver.
+    pub fn advance(&mut self, ticks: u64) {
+        let (passed, is_still) = advance(&self.sim, ticks);
+        // Ticks arrive even if the clock has stopped.
+        self.pending_ticks += passed + u64::from(is_still);
         if self.sim.fault(Class::DriverStall).is_none() {
-            self.feed();
+            self.deliver_ticks();
         }
     }
 
-    /// The driver brings all ticks that there are.
-    pub fn feed(&mut self) {
-        let owed = core::mem::take(&mut self.owed);
-        if owed > 0 {
-            self.driver.inject(TickSpan::new(owed));
+    /// Delivers all pending ticks to the driver.
+    pub fn deliver_ticks(&mut self) {
+        let pending_ticks = core::mem::take(&mut self.pending_ticks);
+        if pending_ticks > 0 {
+            self.driver.inject(TickSpan::new(pending_ticks));
         }
     }
 
-    /// Runs if it was woken, until it sleeps; unless it wakes late. Whether it sleeps with nothing
-    /// left to do: no wake was held back, and no tick.
-    pub fn settle(&mut self) -> bool {
-        if self.bell.is_rung() && self.sim.fault(Class::LateWake).is_some() {
+    /// Runs until the system sleeps, if it was woken; a fault can delay the wake-up. Returns
+    /// whether the system is idle: no wake-up and no tick is held back.
+    pub fn run_until_idle(&mut self) -> bool {
+        if self.wake_flag.is_set() && self.sim.fault(Class::LateWake).is_some() {
             return false;
         }
         if self.sim.fault(Class::SpuriousWake).is_some() {
-            self.bell.ring();
+            self.wake_flag.set();
         }
         let mut turns = 0;
-        while self.bell.take() {
+        while self.wake_flag.take() {
             if self.turn() {
-                self.bell.ring();
+                self.wake_flag.set();
             }
             turns += 1;
-            if turns == TURNS_MAX {
+            if turns == STEPS_MAX {
                 self.sim.check(Invariant::X1, false, || format!("not idle after {turns} turns"));
                 return false;
             }
         }
-        self.owed == 0
+        self.pending_ticks == 0
     }
 
-    /// One turn and no more, if it was woken.
-    pub fn turn_if_woken(&mut self) {
-        if self.bell.take() && self.turn() {
-            self.bell.ring();
+    /// One step, if the system was woken.
+    pub fn step_if_woken(&mut self) {
+        if self.wake_flag.take() && self.turn() {
+            self.wake_flag.set();
         }
     }
 
-    /// One turn, whether somebody has called for it or not; whether it did anything.
+    /// One step, whether the system was woken or not. Returns whether the step did anything.
     fn turn(&mut self) -> bool {
         let mut cx = Context::from_waker(&self.waker);
         let polled = pin!(self.root.dispatch_next()).poll(&mut cx);
         match polled {
             Poll::Ready(true) => true,
             Poll::Pending => false,
-            // It has terminated; what is left may still be stepped.
+            // The system has shut down, but remaining tasks may still run.
             Poll::Ready(false) => self.root.run_until_idle() > 0,
         }
     }
 
-    /// To be called where [`settle`](Self::settle) was true: nobody has anything to do.
-    pub fn check_quiet(&self) {
+    /// Call this function after [`run_until_idle`](Self::run_until_idle) returned true: no actor
+    /// may be ready.
+    pub fn check_idle_state(&self) {
         let sim = &self.sim;
         for seen in testing::census(self.system()) {
             sim.check(Invariant::X1, !seen.is_ready, || {
-                format!("{} is ready and sleeps", seen.path)
+                format!("{} is ready but not scheduled", seen.path)
             });
         }
     }
@@ -165,16 +165,16 @@ impl SingleThreadHost {
 
 impl fmt::Debug for SingleThreadHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rooted").field("root", &self.root).finish_non_exhaustive()
+        f.debug_struct("SingleThreadHost").field("root", &self.root).finish_non_exhaustive()
     }
 }
 
-/// What wakes the host.
+/// The wake flag of the host.
 struct WakeFlag(AtomicBool);
 
 impl WakeFlag {
-    fn ring(&self) {
-        // Relaxed, here and below: all of it is one thread.
+    fn set(&self) {
+        // Relaxed, here and below: only one thread uses the flag.
         self.0.store(true, Relaxed);
     }
 
@@ -182,24 +182,24 @@ impl WakeFlag {
         self.0.swap(false, Relaxed)
     }
 
-    fn is_rung(&self) -> bool {
+    fn is_set(&self) -> bool {
         self.0.load(Relaxed)
     }
 }
 
 impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
-        self.ring();
+        self.set();
     }
 }
 
-struct Bench {
+struct SimToolbox {
     clock: Arc<SimClock>,
     driver: Arc<ManualDriver>,
     seed: u64,
 }
 
-impl Toolbox for Bench {
+impl Toolbox for SimToolbox {
     fn clock(&self) -> &dyn MonotonicClock {
         &*self.clock
     }

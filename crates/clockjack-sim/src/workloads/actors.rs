@@ -1,13 +1,12 @@
-//! A system of actors: a tree under supervision, messages, timers, watches, and ends of all kinds.
+//! A system of actors: a supervised tree with messages, timers, watches, restarts and stops.
 //!
-//! Each message carries its sender and its number, each timer its deadline; what must become of
-//! them is kept in oracle beside the system, by definition and not by what the system says.
+//! Each message carries its sender and its number, and each timer carries its deadline. An oracle
+//! next to the system derives from these what must happen; it does not rely on reports of the
+//! system.
 
 mod node;
 mod oracle;
 mod plan;
-
-use alloc::{format, vec::Vec};
 
 use clockjack_actor::{
     ActorSystem, DeadLetterReason, Pid, SystemMessage, Termination, TerminationReport,
@@ -15,7 +14,7 @@ use clockjack_actor::{
 
 use self::{
     node::{find, props, tell},
-    oracle::{Fate, Life, Shared},
+    oracle::{Fate, Lifecycle, Shared},
     plan::{Action, is_below, name},
 };
 use crate::{
@@ -24,20 +23,20 @@ use crate::{
     host::single_thread::SingleThreadHost,
     invariant::Invariant,
     random::Stream,
-    run::{Description, Steps, Workload, play},
+    run::{Description, Phases, Workload, run_phases},
 };
 
-/// For how many ticks handlers may be slow between two looks from outside.
+/// The maximum number of ticks that handlers may consume per step of the workload.
 const SLOW_MAX: u64 = 60;
-/// How many messages a flood is.
+/// The number of messages of a flood.
 const FLOOD: u64 = 24;
-/// How long pauses before restarts may take, all together, in ticks.
-const CALM: u64 = 3_000;
-/// How often the end is looked for, and how long that is each time, in ticks.
-const END_LOOKS: u64 = 400;
-const END_TICKS: u64 = 25;
+/// The duration of the drain phase in ticks; longer than all restart backoffs together.
+const DRAIN_TICKS: u64 = 3_000;
+/// WaitKind often the end of a shutdown is polled, and the time between two polls in ticks.
+const SHUTDOWN_POLLS: u64 = 400;
+const SHUTDOWN_POLL_TICKS: u64 = 25;
 
-/// Supervision, order, conservation, death watch and timers of actors.
+/// Supervision, message order, conservation, death watch and timers of actors.
 #[derive(Clone, Copy, Debug)]
 pub struct Actors;
 
@@ -57,14 +56,14 @@ impl Workload for Actors {
         }
     }
 
-    fn play(&self, sim: &SimContext) {
+    fn run(&self, sim: &SimContext) {
         let shared = Shared::new(sim, plan::draw(sim));
         let builder = ActorSystem::builder("actors").terminate_on_escalation(false);
         match SingleThreadHost::start(sim, builder) {
-            Ok(host) => WorkloadRun::new(sim, shared.clone(), host).play(),
-            Err(error) => sim.check(Invariant::M1, false, || format!("no start: {error}")),
+            Ok(host) => WorkloadRun::new(sim, shared.clone(), host).execute(),
+            Err(error) => sim.check(Invariant::M1, false, || format!("start failed: {error}")),
         }
-        // What is known holds the actors, and they hold the oracle.
+        // Breaks the reference cycle between the oracle and the actors.
         let known = core::mem::take(&mut shared.oracle().known);
         drop(known);
     }
@@ -95,10 +94,10 @@ impl WorkloadRun {
         }
     }
 
-    fn play(mut self) {
+    fn execute(mut self) {
         self.spawn_missing();
         let (sim, steps) = (self.sim.clone(), self.steps);
-        play(&sim, steps, &mut self);
+        run_phases(&sim, steps, &mut self);
     }
 
     fn n_nodes(&self) -> usize {
@@ -109,16 +108,16 @@ impl WorkloadRun {
         self.shared.plans[index].above.is_none()
     }
 
-    /// Starts what stands at the top and is not there.
+    /// Spawns the top-level actors that do not exist.
     fn spawn_missing(&mut self) {
         for index in 0..self.n_nodes() {
             if self.is_top(index) {
-                // The name may be taken.
+                // Spawning fails if the name is taken.
                 let spawned = self.host.root().spawn(&name(index), props(&self.shared, index));
                 if let Ok(spawned) = spawned {
                     self.shared.oracle().is_spawned(spawned.pid());
                     let (restarts, within) = self.shared.plans[index].limit.unwrap_or_default();
-                    self.sim.note("spawn", &[index as u64, restarts, within]);
+                    self.sim.record("spawn", &[index as u64, restarts, within]);
                 }
             }
         }
@@ -142,9 +141,9 @@ impl WorkloadRun {
         if let Some(size) = self.sim.fault(Class::OddStop) {
             let index = pick(size, self.n_nodes());
             if let Some(who) = find(self.host.system(), &self.shared, index) {
-                self.shared.oracle().excuse(index);
-                let is_told = who.try_send_system(SystemMessage::Stop).is_ok();
-                self.sim.note("odd-stop", &[index as u64, u64::from(is_told)]);
+                self.shared.oracle().exempt(index);
+                let is_sent = who.try_send_system(SystemMessage::Stop).is_ok();
+                self.sim.record("odd-stop", &[index as u64, u64::from(is_sent)]);
             }
         }
         if self.work.chance(800) {
@@ -152,7 +151,7 @@ impl WorkloadRun {
         }
     }
 
-    /// Cancels a message that is to come later, or has come.
+    /// Cancels a scheduled message, which may already be delivered.
     fn cancel_one(&mut self) {
         let n_jobs = self.shared.oracle().jobs.len();
         if n_jobs > 0 {
@@ -168,7 +167,7 @@ impl WorkloadRun {
             self.shared.oracle().fates[id] = Fate::Returned;
         }
         let is_won = job.cancel();
-        self.sim.note("cancel", &[id as u64, u64::from(is_won)]);
+        self.sim.record("cancel", &[id as u64, u64::from(is_won)]);
         self.sim.check(Invariant::T3, is_won == (fate == Fate::Sent), || {
             format!("the cancel of message {id}, which was {fate:?}, says {is_won}")
         });
@@ -177,51 +176,52 @@ impl WorkloadRun {
         }
     }
 
-    /// Runs until all is quiet, if it comes to that; then looks whether it is.
-    fn settle(&mut self) -> bool {
-        let is_quiet = self.host.settle();
-        if is_quiet {
-            self.host.check_quiet();
-            self.shared.check_quiet();
+    /// Runs until the system is idle, if it gets there; then checks that it is.
+    fn run_until_idle(&mut self) -> bool {
+        let is_idle = self.host.run_until_idle();
+        if is_idle {
+            self.host.check_idle_state();
+            self.shared.check_idle_state();
         }
-        is_quiet
+        is_idle
     }
 
-    /// Stops an actor at the top while all is quiet, and looks at the order of all ends.
-    fn stop_in_order(&mut self, index: usize) {
+    /// Stops a top-level actor of an idle system, and checks the order in which the actors stop.
+    fn stop_and_check_order(&mut self, index: usize) {
         let Some(who) = find(self.host.system(), &self.shared, index) else { return };
         if !self.is_top(index) {
             return;
         }
         let before = self.shared.oracle().stopped.len();
         let alive = self.alive(Some(index));
-        self.shared.oracle().excuse(index);
-        let is_told = self.host.system().stop(&who).is_ok();
-        self.sim.note("stop-in-order", &[index as u64, u64::from(is_told)]);
-        if self.settle() {
+        self.shared.oracle().exempt(index);
+        let is_sent = self.host.system().stop(&who).is_ok();
+        self.sim.record("stop-in-order", &[index as u64, u64::from(is_sent)]);
+        if self.run_until_idle() {
             self.check_order(&alive, before);
         }
     }
 
-    /// Actors that are well and alive, at or below this one or all: index, pid.
+    /// The started actors at or below `top`, or all: index and pid.
     fn alive(&self, top: Option<usize>) -> Vec<(usize, Pid)> {
         let plans = &self.shared.plans;
         let oracle = self.shared.oracle();
         let is_meant = |index| top.is_none_or(|top| is_below(plans, index, top));
         let values = oracle.values.values();
-        let alive = values.filter(|value| value.life == Life::Started && is_meant(value.index));
+        let alive =
+            values.filter(|value| value.lifecycle == Lifecycle::Started && is_meant(value.index));
         alive.map(|value| (value.index, value.pid)).collect()
     }
 
-    /// All of these have been stopped together, from the top: children end in the reverse order of
-    /// their start, before those above them.
+    /// All of these actors were stopped together, from the top: children must stop in the reverse
+    /// order of their start, and before their parents.
     fn check_order(&self, alive: &[(usize, Pid)], before: usize) {
         let oracle = self.shared.oracle();
         let ended: Vec<Pid> = oracle.stopped[before..].iter().map(|(_, pid)| *pid).collect();
         let place = |pid: &Pid| ended.iter().position(|one| one == pid);
         for (index, pid) in alive {
             self.sim.check(Invariant::A5, place(pid).is_some(), || {
-                format!("actor {index} is not told")
+                format!("actor {index} did not stop")
             });
             let above = self.shared.plans[*index].above;
             for (other, sibling) in alive {
@@ -231,40 +231,42 @@ impl WorkloadRun {
                 let is_later = oracle.order_of(*pid) > oracle.order_of(*sibling);
                 let is_first = place(pid) < place(sibling);
                 self.sim.check(Invariant::A5, is_later == is_first, || {
-                    format!("actors {index} and {other} end in the wrong order")
+                    format!("actors {index} and {other} stop in the wrong order")
                 });
             }
             let parent = alive.iter().find(|(one, _)| Some(*one) == above);
             let is_fine = parent.is_none_or(|(_, parent)| place(parent) > place(pid));
             self.sim
-                .check(Invariant::A5, is_fine, || format!("actor {index} ends after its parent"));
+                .check(Invariant::A5, is_fine, || format!("actor {index} stops after its parent"));
         }
     }
 
     fn wait_for_end(&mut self, end: &Termination) -> Option<TerminationReport> {
-        for _ in 0..END_LOOKS {
-            self.host.feed();
-            self.host.settle();
+        for _ in 0..SHUTDOWN_POLLS {
+            self.host.deliver_ticks();
+            self.host.run_until_idle();
             if let Some(report) = end.report() {
                 return Some(report);
             }
-            self.host.pass(END_TICKS);
+            self.host.advance(SHUTDOWN_POLL_TICKS);
         }
         None
     }
 
-    /// What has ended is let go of behind the report: whoever was woken for that has its turn.
+    /// Objects that are dropped after the report are dropped here: tasks that were woken for it
+    /// run.
     fn finish(&mut self) {
         self.sim.heal();
-        self.host.feed();
-        self.host.settle();
-        // The scheduler lives as long as its host; what was scheduled meanwhile waits in it.
+        self.host.deliver_ticks();
+        self.host.run_until_idle();
+        // The scheduler lives as long as its host and still holds jobs that were scheduled in the
+        // meantime.
         while !self.shared.oracle().jobs.is_empty() {
             self.cancel_job(0);
         }
     }
 
-    /// Nothing is left, and every message is accounted for.
+    /// No actor is left, and every message is accounted for.
     fn check_end(&self) {
         let metrics = self.host.system().metrics();
         let reasons = [
@@ -280,15 +282,15 @@ impl WorkloadRun {
         let n_on_the_way = oracle.fates.iter().filter(|fate| **fate == Fate::Sent).count() as u64;
         let n_dropped = oracle.n_dropped;
         drop(oracle);
-        self.sim.note("end", &[n_dropped, letters as u64]);
-        self.sim.check_equal(Invariant::S2, "values that are left", n_left, 0);
-        self.sim.check_equal(Invariant::S2, "actors that are alive", metrics.live as u64, 0);
-        self.sim.check_equal(Invariant::A3, "messages still on their way", n_on_the_way, 0);
+        self.sim.record("end", &[n_dropped, letters as u64]);
+        self.sim.check_equal(Invariant::S2, "remaining actor values", n_left, 0);
+        self.sim.check_equal(Invariant::S2, "live actors", metrics.live as u64, 0);
+        self.sim.check_equal(Invariant::A3, "unaccounted messages", n_on_the_way, 0);
         self.sim.check_equal(Invariant::A3, "dropped messages", n_dropped, letters as u64);
     }
 }
 
-impl Steps for WorkloadRun {
+impl Phases for WorkloadRun {
     fn step(&mut self) {
         self.sim.allow_slowness(SLOW_MAX);
         for _ in 0..self.work.below(self.busy * 2) {
@@ -299,38 +301,40 @@ impl Steps for WorkloadRun {
             self.spawn_missing();
         }
         let ticks = self.work.below(self.pace * 2);
-        self.host.pass(ticks);
-        // Some of the time it is disturbed before all is quiet.
+        self.host.advance(ticks);
+        // Sometimes the workload continues before the system is idle.
         if self.work.chance(2_500) {
-            self.host.turn_if_woken();
-        } else if self.settle() && self.work.chance(500) {
+            self.host.step_if_woken();
+        } else if self.run_until_idle() && self.work.chance(500) {
             let index = self.work.index(self.n_nodes());
-            self.stop_in_order(index);
+            self.stop_and_check_order(index);
         }
     }
 
-    /// Nothing fails any more: who is there answers, and what is due comes.
+    /// No more faults: every live actor responds, and all due timers fire.
     fn drain(&mut self) {
         self.sim.heal();
-        self.host.feed();
-        let until = self.sim.now() + CALM;
+        self.host.deliver_ticks();
+        let until = self.sim.now() + DRAIN_TICKS;
         while self.sim.now() < until && !self.sim.is_broken() {
             self.sim.allow_slowness(SLOW_MAX);
-            self.host.pass(self.pace.max(10));
-            let is_quiet = self.settle();
-            self.sim.check(Invariant::L1, is_quiet, || "not quiet though nothing fails".into());
+            self.host.advance(self.pace.max(10));
+            let is_idle = self.run_until_idle();
+            self.sim.check(Invariant::L1, is_idle, || {
+                "the system is not idle although no faults occur".into()
+            });
         }
         self.spawn_missing();
-        self.settle();
+        self.run_until_idle();
         for index in 0..self.n_nodes() {
             let Some(who) = find(self.host.system(), &self.shared, index) else {
                 let is_top = self.is_top(index);
-                self.sim.check(Invariant::L1, !is_top, || format!("actor {index} is not there"));
+                self.sim.check(Invariant::L1, !is_top, || format!("actor {index} does not exist"));
                 continue;
             };
             let probe = self.shared.oracle().fates.len();
             let is_taken = tell(self.host.system(), &self.shared, 0, index, (0, Action::Work));
-            self.settle();
+            self.run_until_idle();
             let fate = self.shared.oracle().fates[probe];
             let is_fine = is_taken && fate == Fate::Handled;
             self.sim.check(Invariant::L1, is_fine, || {
@@ -339,7 +343,8 @@ impl Steps for WorkloadRun {
         }
     }
 
-    /// Ends the system: at an odd moment, or while all is quiet, and then in order.
+    /// Shuts the system down: at an arbitrary time, or from an idle state, which allows checking
+    /// the order.
     fn end(&mut self) {
         while !self.shared.oracle().jobs.is_empty() {
             self.cancel_job(0);
@@ -347,12 +352,12 @@ impl Steps for WorkloadRun {
         let is_in_order = self.sim.mode() == Mode::Liveness;
         let (alive, before) = (self.alive(None), self.shared.oracle().stopped.len());
         for index in 0..self.n_nodes() {
-            self.shared.oracle().excuse(index);
+            self.shared.oracle().exempt(index);
         }
         let end = self.host.system().terminate();
-        self.sim.note("terminate", &[self.sim.now()]);
+        self.sim.record("terminate", &[self.sim.now()]);
         let Some(report) = self.wait_for_end(&end) else {
-            return self.sim.check(Invariant::S2, false, || "the system does not end".into());
+            return self.sim.check(Invariant::S2, false, || "the system does not shut down".into());
         };
         self.sim.check(Invariant::S2, report.is_clean(), || format!("{report:?}"));
         if is_in_order {
@@ -361,11 +366,13 @@ impl Steps for WorkloadRun {
         self.finish();
         self.check_end();
         let again = self.host.system().terminate().report();
-        self.sim.check(Invariant::S2, again.as_ref() == Some(&report), || "a second end".into());
+        self.sim.check(Invariant::S2, again.as_ref() == Some(&report), || {
+            "a second shutdown has a different result".into()
+        });
     }
 }
 
-/// An index by the size of a fault.
+/// An index derived from the size of a fault.
 fn pick(size: u64, len: usize) -> usize {
     usize::try_from(size % len.max(1) as u64).unwrap_or(0)
 }

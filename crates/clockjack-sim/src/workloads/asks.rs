@@ -1,21 +1,20 @@
-//! Asks and futures of actors: who asks whom, by which way, and how that ends.
+//! Asks and actor futures: who asks whom, how the asker waits, and how the ask ends.
 //!
-//! Each request carries its number, and so does each answer. Who lets go of a request tells the
-//! oracle before the asker can know; who has begun a future that is dropped, too. So it is known of
-//! each ask by what it may end.
+//! Each request carries its number, and so does each reply. Code that drops a request, or a future
+//! that it has started, informs the oracle before the asker can notice. Therefore the oracle knows
+//! for each ask how it may end.
 
 mod node;
 mod run_state;
 
-use alloc::{format, vec::Vec};
 use core::time::Duration;
 
 use clockjack_actor::{ActorSystem, DeadLetterReason, SystemMessage};
 use clockjack_exec::Join;
 
 use self::{
-    node::{Action, Manner, Msg, NodePlan, name, props},
-    run_state::{End, How, RunState},
+    node::{Action, Msg, NodePlan, RequestHandling, name, props},
+    run_state::{End, RunState, WaitKind},
 };
 use crate::{
     context::SimContext,
@@ -23,19 +22,19 @@ use crate::{
     host::any::AnyHost,
     invariant::Invariant,
     random::Stream,
-    run::{Description, Steps, Workload, play},
+    run::{Description, Phases, Workload, run_phases},
 };
 
-/// For how many ticks handlers may be slow between two looks from outside.
+/// The maximum number of ticks that handlers may consume per step of the workload.
 const SLOW_MAX: u64 = 60;
-/// How many messages a flood is.
+/// The number of messages of a flood.
 const FLOOD: u64 = 24;
-/// How often is looked whether all has ended once nothing fails, and how long that is each time, in
-/// ticks: what an actor was told while it waited may make it wait again.
-const CALM_LOOKS: u64 = 2_000;
-const CALM_TICKS: u64 = 60;
+/// WaitKind often the drain phase checks whether all futures have ended, and the time between two checks
+/// in ticks. A message that arrived while an actor waited can make it wait again.
+const DRAIN_POLLS: u64 = 2_000;
+const DRAIN_POLL_TICKS: u64 = 60;
 
-/// Asks, their time-outs, and futures of actors.
+/// Asks, their timeouts, and futures of actors.
 #[derive(Clone, Copy, Debug)]
 pub struct Asks;
 
@@ -52,15 +51,15 @@ impl Workload for Asks {
         }
     }
 
-    fn play(&self, sim: &SimContext) {
-        let seats = usize::try_from(sim.setting("seats", 0, 4)).unwrap_or(0);
+    fn run(&self, sim: &SimContext) {
+        let n_workers = usize::try_from(sim.setting("seats", 0, 4)).unwrap_or(0);
         let run_state = RunState::new(sim, sim.setting("futures", 1, 6));
         let builder = ActorSystem::builder("asks").terminate_on_escalation(false);
-        match AnyHost::start(sim, builder, seats) {
-            Ok(host) => WorkloadRun::new(sim, run_state.clone(), host).play(),
-            Err(error) => sim.check(Invariant::M1, false, || format!("no start: {error}")),
+        match AnyHost::start(sim, builder, n_workers) {
+            Ok(host) => WorkloadRun::new(sim, run_state.clone(), host).execute(),
+            Err(error) => sim.check(Invariant::M1, false, || format!("start failed: {error}")),
         }
-        // The oracle hold the actors, and they hold the oracle.
+        // Breaks the reference cycle between the oracle and the actors.
         let refs = core::mem::take(&mut run_state.oracle().refs);
         drop(refs);
     }
@@ -71,7 +70,7 @@ struct WorkloadRun {
     run_state: RunState,
     host: AnyHost,
     plans: Vec<NodePlan>,
-    /// Asks from outside.
+    /// Asks from outside of the system.
     joins: Vec<Join<()>>,
     work: Stream,
     steps: u64,
@@ -98,19 +97,19 @@ impl WorkloadRun {
         }
     }
 
-    fn play(mut self) {
+    fn execute(mut self) {
         self.spawn_missing();
         let (sim, steps) = (self.sim.clone(), self.steps);
-        play(&sim, steps, &mut self);
+        run_phases(&sim, steps, &mut self);
     }
 
-    /// Starts who is not there.
+    /// Spawns the actors that do not exist.
     fn spawn_missing(&mut self) {
         for index in 0..self.plans.len() {
             let made = props(&self.run_state, index, self.plans[index]);
-            // The name may be taken.
+            // Spawning fails if the name is taken.
             if let Ok(spawned) = self.host.system().spawn(&name(index), made) {
-                self.sim.note("spawn", &[index as u64]);
+                self.sim.record("spawn", &[index as u64]);
                 self.run_state.oracle().refs.insert(index, spawned);
             }
         }
@@ -120,35 +119,35 @@ impl WorkloadRun {
         let n_nodes = self.plans.len();
         let to = self.work.index(n_nodes);
         if self.work.chance(2_500) {
-            let manner = Manner::draw(&mut self.work, n_nodes, self.failing);
+            let handling = RequestHandling::draw(&mut self.work, n_nodes, self.failing);
             let ticks = self.work.between(1, 250);
-            return self.ask(to, ticks, manner);
+            return self.ask(to, ticks, handling);
         }
         let action = Action::draw(&mut self.work, n_nodes, self.failing);
         let is_urgent = self.work.chance(1_500);
         let target = self.run_state.oracle().refs.get(&to).cloned();
-        // Who has no workers, or has stopped, gives it back.
+        // An actor that has stopped, or whose mailbox is full, rejects the message.
         if let Some(target) = target {
-            let told = if is_urgent {
+            let sent = if is_urgent {
                 target.tell_control(Msg::Urgent(action))
             } else {
                 target.tell(Msg::Do(action))
             };
-            self.sim.note("tell", &[to as u64, u64::from(told.is_ok())]);
+            self.sim.record("tell", &[to as u64, u64::from(sent.is_ok())]);
         }
     }
 
-    /// Asks from outside.
-    fn ask(&mut self, to: usize, ticks: u64, manner: Manner) {
+    /// Asks from outside of the system.
+    fn ask(&mut self, to: usize, ticks: u64, handling: RequestHandling) {
         let target = self.run_state.oracle().refs.get(&to).cloned();
         let Some(target) = target else { return };
-        let ticket = self.run_state.begins(None, How::Outside, Some((to, &target)), ticks);
-        let (id, run_state) = (ticket.id, &self.run_state);
-        let request = |reply| Msg::Asks(run_state.request(id, reply), manner);
+        let guard = self.run_state.begins(None, WaitKind::Outside, Some((to, &target)), ticks);
+        let (id, run_state) = (guard.id, &self.run_state);
+        let request = |reply| Msg::Asks(run_state.request(id, reply), handling);
         let ask = target.ask(request, Duration::from_millis(ticks));
         let future = async move {
             let answer = ask.await;
-            ticket.ends(End::of(&answer));
+            guard.ends(End::of(&answer));
         };
         self.joins.push(self.host.system().executor().spawn(future));
     }
@@ -164,31 +163,31 @@ impl WorkloadRun {
         }
         if let Some(size) = self.sim.fault(Class::OddStop) {
             let target = self.run_state.oracle().refs.get(&pick(size, n_nodes)).cloned();
-            let is_told =
+            let is_sent =
                 target.is_some_and(|target| target.try_send_system(SystemMessage::Stop).is_ok());
-            self.sim.note("odd-stop", &[size % n_nodes, u64::from(is_told)]);
+            self.sim.record("odd-stop", &[size % n_nodes, u64::from(is_sent)]);
         }
         if let Some(size) = self.sim.fault(Class::Kill)
             && !self.joins.is_empty()
         {
             let join = self.joins.swap_remove(pick(size, self.joins.len() as u64));
-            self.sim.note("give-up", &[self.joins.len() as u64]);
+            self.sim.record("give-up", &[self.joins.len() as u64]);
             join.cancel();
         }
     }
 
-    /// Runs until all is quiet, if it comes to that; then looks whether it is.
-    fn settle(&mut self) -> bool {
-        let is_quiet = self.host.settle();
-        if is_quiet {
-            self.host.check_quiet();
-            self.run_state.check_quiet();
+    /// Runs until the system is idle, if it gets there; then checks that it is.
+    fn run_until_idle(&mut self) -> bool {
+        let is_idle = self.host.run_until_idle();
+        if is_idle {
+            self.host.check_idle_state();
+            self.run_state.check_idle_state();
         }
-        is_quiet
+        is_idle
     }
 }
 
-impl Steps for WorkloadRun {
+impl Phases for WorkloadRun {
     fn step(&mut self) {
         self.sim.allow_slowness(SLOW_MAX);
         for _ in 0..self.work.below(self.busy * 2) {
@@ -199,43 +198,46 @@ impl Steps for WorkloadRun {
             self.spawn_missing();
         }
         let ticks = self.work.below(self.pace * 2);
-        self.host.pass(ticks);
-        // Some of the time it is disturbed before all is quiet.
+        self.host.advance(ticks);
+        // Sometimes the workload continues before the system is idle.
         if self.work.chance(2_500) {
-            self.host.turn_if_woken();
+            self.host.step_if_woken();
         } else {
-            self.settle();
+            self.run_until_idle();
         }
     }
 
-    /// Nothing fails any more: all that was begun ends, and who is there answers.
+    /// No more faults: all futures end, and every live actor replies.
     fn drain(&mut self) {
         self.sim.heal();
-        self.host.feed();
-        let (mut looks_left, mut n_calm) = (CALM_LOOKS, 0);
+        self.host.deliver_ticks();
+        let (mut polls_left, mut n_calm) = (DRAIN_POLLS, 0);
         let mut n_before = 0;
-        // Of the last looks one is behind the longest pause before a restart.
-        while n_calm < 3 && looks_left > 0 && !self.sim.is_broken() {
+        // Three calm checks in a row take longer than the longest restart backoff.
+        while n_calm < 3 && polls_left > 0 && !self.sim.is_broken() {
             self.sim.allow_slowness(SLOW_MAX);
-            self.host.pass(CALM_TICKS);
-            let is_quiet = self.settle();
-            self.sim.check(Invariant::L1, is_quiet, || "not quiet though nothing fails".into());
+            self.host.advance(DRAIN_POLL_TICKS);
+            let is_idle = self.run_until_idle();
+            self.sim.check(Invariant::L1, is_idle, || {
+                "the system is not idle although no faults occur".into()
+            });
             let n_heard = self.run_state.oracle().n_heard;
             let is_calm = self.run_state.n_open_all() == 0 && n_heard == n_before;
             n_before = n_heard;
             n_calm = if is_calm { n_calm + 1 } else { 0 };
-            looks_left -= 1;
+            polls_left -= 1;
         }
         let n_open = self.run_state.n_open_all();
-        self.sim.check(Invariant::L1, n_open == 0, || format!("{n_open} futures go on"));
+        self.sim
+            .check(Invariant::L1, n_open == 0, || format!("{n_open} futures are still pending"));
         self.spawn_missing();
-        self.settle();
+        self.run_until_idle();
         for to in 0..self.plans.len() {
             let before = self.run_state.n_answered();
-            self.ask(to, CALM_TICKS, Manner::Answer { is_back: true });
-            self.settle();
+            self.ask(to, DRAIN_POLL_TICKS, RequestHandling::Answer { is_back: true });
+            self.run_until_idle();
             let n = self.run_state.n_answered() - before;
-            self.sim.check(Invariant::L1, n == 1, || format!("actor {to} has not answered"));
+            self.sim.check(Invariant::L1, n == 1, || format!("actor {to} has not replied"));
         }
     }
 

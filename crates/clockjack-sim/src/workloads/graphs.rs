@@ -1,23 +1,20 @@
-//! Graphs: random ones, run by the real engine, with components that fail, take_time, publish more
-//! than there is workers for and stop the run in the middle of it.
+//! Random graphs on the real engine, with components that fail, take time, publish more messages
+//! than the edges have capacity for, and stop the run in the middle.
 //!
-//! In simulated time a graph is run twice: on one thread, and by several workers that come in
-//! between each other's calls. What a call suffers follows from what it sees, so that it is the
-//! same in both, and the commit logs must be, too. By the clock it is run once, while the clock
-//! does what it does.
+//! In simulated time, a graph runs twice: on one thread, and on several workers whose calls are
+//! interleaved. The faults of a call depend only on its inputs, so both runs have the same faults,
+//! and their commit logs must be equal. With the wall clock, a graph runs once, with clock faults.
 
 mod log;
 mod oracle;
 mod parts;
 
-use alloc::{
-    borrow::ToOwned as _, collections::BTreeMap, format, string::String, sync::Arc, vec::Vec,
-};
 use core::{
     future::Future as _,
     pin::Pin,
     task::{Context, Poll, Waker},
 };
+use std::{collections::BTreeMap, sync::Arc};
 
 use clockjack_actor::ActorSystem;
 use clockjack_graph::{
@@ -30,7 +27,7 @@ use clockjack_graph::{
 use self::{
     log::{LogBuffer, Record, records},
     oracle::{CallFaults, RunState, Shape},
-    parts::{Watched, set_desk},
+    parts::{TestComponent, set_run_state},
 };
 use crate::{
     context::{Mode, SimContext},
@@ -41,23 +38,23 @@ use crate::{
     run::{Description, Workload},
 };
 
-/// For how many ticks calls may be slow between two looks from outside.
+/// The maximum number of ticks that calls may consume per poll of the run.
 const SLOW_MAX: u64 = 60;
-/// How often a run is looked at before it counts as one that never ends.
+/// After this many polls, a run counts as one that never ends.
 const LOOKS_MAX: u64 = 6_000;
-/// After how many looks nothing fails any more.
+/// After this many polls, no more faults occur.
 const HEAL_AFTER: u64 = 40;
-/// How many graphs a run plays at the most, and how many calls are enough.
+/// The maximum number of graphs per run, and the number of calls that suffices.
 const GRAPHS_MAX: u64 = 8;
 const CALLS_MIN: u64 = 60;
-/// How many epochs at one time there may be, one behind the other, in which nothing happens.
+/// The maximum number of consecutive epochs at one time in which nothing happens.
 const IDLE_MAX: u64 = 8;
-/// By the clock workers have so many turns at once.
+/// With the wall clock, the maximum number of worker steps between two polls.
 const TURNS_AT_ONCE: u64 = 4;
-/// How many different graphs there are.
+/// The number of different random graphs.
 const GRAPHS: u64 = 1 << 20;
 
-/// Random graphs: order, capacity, what fails and leaves nothing, and that threads change nothing.
+/// Random graphs: order, capacity, isolation of failed calls, and independence of threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Graphs;
 
@@ -74,9 +71,9 @@ impl Workload for Graphs {
         }
     }
 
-    fn play(&self, sim: &SimContext) {
+    fn run(&self, sim: &SimContext) {
         let settings = Settings {
-            seats: usize::try_from(sim.setting("seats", 2, 5)).unwrap_or(2),
+            n_workers: usize::try_from(sim.setting("seats", 2, 5)).unwrap_or(2),
             epochs: sim.setting("epochs", 15, 40),
             pace: sim.setting("pace", 1, 40),
             tasks_max: usize::try_from(sim.setting("tasks", 1, 6)).unwrap_or(1),
@@ -84,21 +81,21 @@ impl Workload for Graphs {
             is_alone: sim.setting("alone", 0, 1) == 0,
         };
         let (mut graphs, mut n_calls) = (sim.stream("graph"), 0);
-        // Some graphs do next to nothing: then another one follows.
+        // Some graphs do almost nothing: then another graph follows.
         for _ in 0..GRAPHS_MAX {
-            n_calls += play(sim, settings, graphs.below(GRAPHS));
+            n_calls += run_graph(sim, settings, graphs.below(GRAPHS));
             if sim.is_broken() || n_calls >= CALLS_MIN {
                 break;
             }
         }
-        set_desk(None);
+        set_run_state(None);
     }
 }
 
-/// Plays one graph; how many calls were made of its components.
-fn play(sim: &SimContext, settings: Settings, number: u64) -> u64 {
+/// Runs one graph and returns the number of component calls.
+fn run_graph(sim: &SimContext, settings: Settings, number: u64) -> u64 {
     let text = random_graph(number);
-    sim.note("graph", &[number]);
+    sim.record("graph", &[number]);
     let graph = match compile(&text) {
         Ok(graph) => graph,
         Err(faults) => {
@@ -108,31 +105,31 @@ fn play(sim: &SimContext, settings: Settings, number: u64) -> u64 {
     };
     let plan = graph.plan().clone();
     let shape = Arc::new(Shape::of(&plan));
-    let play = WorkloadRun { sim: sim.clone(), text, shape, plan, settings };
-    let ran = if !settings.is_by_clock {
-        play.twice()
+    let run = WorkloadRun { sim: sim.clone(), text, shape, plan, settings };
+    let result = if !settings.is_by_clock {
+        run.twice()
     } else if settings.is_alone {
-        play.by_clock(0)
+        run.by_clock(0)
     } else {
-        play.by_clock(settings.seats)
+        run.by_clock(settings.n_workers)
     };
-    ran.map_or(0, |ran| ran.n_calls)
+    result.map_or(0, |result| result.n_calls)
 }
 
 fn compile(text: &str) -> Result<Graph, String> {
     let file = GraphFile::parse("random.yaml", text).map_err(|faults| format!("{faults:?}"))?;
-    file.compile(&registry::<Watched>()).map_err(|faults| format!("{faults:?}"))
+    file.compile(&registry::<TestComponent>()).map_err(|faults| format!("{faults:?}"))
 }
 
-/// What was drawn for a run of the workload.
+/// The random settings of a run.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
-    seats: usize,
+    n_workers: usize,
     epochs: u64,
     pace: u64,
     tasks_max: usize,
     is_by_clock: bool,
-    /// By the clock: on one thread.
+    /// With the wall clock: whether the run uses one thread.
     is_alone: bool,
 }
 
@@ -144,41 +141,41 @@ struct WorkloadRun {
     settings: Settings,
 }
 
-/// What came of a run.
-struct Ran {
+/// The result of a graph run.
+struct GraphRunResult {
     log: Vec<u8>,
     records: Vec<(usize, Record)>,
-    /// All of its report that threads must not change.
-    facts: String,
-    faults_to_come: BTreeMap<(usize, u64, u64), CallFaults>,
+    /// The parts of the report that must not depend on threads.
+    invariant_parts: String,
+    call_faults_drawn: BTreeMap<(usize, u64, u64), CallFaults>,
     stopped_in: Option<u64>,
     n_calls: u64,
 }
 
 impl WorkloadRun {
-    /// In simulated time: on one thread, then by several workers.
-    fn twice(&self) -> Option<Ran> {
+    /// In simulated time: on one thread, then on several workers.
+    fn twice(&self) -> Option<GraphRunResult> {
         let alone = self.in_simulated_time(0, None)?;
         if self.sim.is_broken() {
             return None;
         }
         let together =
-            self.in_simulated_time(self.settings.seats, Some(alone.faults_to_come.clone()))?;
+            self.in_simulated_time(self.settings.n_workers, Some(alone.call_faults_drawn.clone()))?;
         self.compare(&alone, &together);
         Some(together)
     }
 
     fn in_simulated_time(
         &self,
-        seats: usize,
-        faults_to_come: Option<BTreeMap<(usize, u64, u64), CallFaults>>,
-    ) -> Option<Ran> {
+        n_workers: usize,
+        call_faults_drawn: Option<BTreeMap<(usize, u64, u64), CallFaults>>,
+    ) -> Option<GraphRunResult> {
         let log = CommitLog::in_memory();
         let options =
             RunOptions::steps(self.settings.epochs).clock(Clock::Virtual).commit_log(&log);
-        let options = options.tasks_max(self.settings.tasks_max).workers(seats.max(1));
-        let run_state = RunState::new(&self.sim, &self.shape, faults_to_come, false);
-        let mut host = self.host(seats)?;
+        let options = options.tasks_max(self.settings.tasks_max).workers(n_workers.max(1));
+        let run_state = RunState::new(&self.sim, &self.shape, call_faults_drawn, false);
+        let mut host = self.host(n_workers)?;
         let mut run = self.start(&host, &run_state, options.parallel(Parallel::Always))?;
         let mut pace = self.sim.stream("pace");
         let mut ended = None;
@@ -186,10 +183,10 @@ impl WorkloadRun {
             if look == HEAL_AFTER && self.sim.mode() == Mode::Liveness {
                 self.sim.heal();
             }
-            if host.settle() {
-                host.check_quiet();
+            if host.run_until_idle() {
+                host.check_idle_state();
             }
-            ended = self.look(&mut host, &run_state, &mut run, &mut pace);
+            ended = self.poll_or_advance(&mut host, &run_state, &mut run, &mut pace);
             if ended.is_some() || self.sim.is_broken() {
                 break;
             }
@@ -197,34 +194,34 @@ impl WorkloadRun {
         self.ends(host, &run_state, run, ended, &|| log.bytes())
     }
 
-    /// By the clock, which may do what it likes.
-    fn by_clock(&self, seats: usize) -> Option<Ran> {
+    /// With the wall clock, subject to clock faults.
+    fn by_clock(&self, n_workers: usize) -> Option<GraphRunResult> {
         let run_state = RunState::new(&self.sim, &self.shape, None, true);
         let tape = LogBuffer::new(&run_state);
         let log = CommitLog::to(tape.clone());
         let options = RunOptions::until_stopped().clock(Clock::Wall).commit_log(&log);
-        let options = options.tasks_max(self.settings.tasks_max).workers(seats.max(1));
-        let mut host = self.host(seats)?;
+        let options = options.tasks_max(self.settings.tasks_max).workers(n_workers.max(1));
+        let mut host = self.host(n_workers)?;
         let mut run = self.start(&host, &run_state, options.parallel(Parallel::Always))?;
         let mut pace = self.sim.stream("pace");
         let mut ended = None;
-        let mut looks_left = None;
+        let mut polls_left = None;
         for look in 0.. {
-            if looks_left.is_none() && look >= self.settings.epochs * 2 {
+            if polls_left.is_none() && look >= self.settings.epochs * 2 {
                 if self.sim.mode() == Mode::Liveness {
                     self.sim.heal();
                 }
                 run.stop();
-                looks_left = Some(LOOKS_MAX);
+                polls_left = Some(LOOKS_MAX);
             }
-            looks_left = looks_left.map(|left: u64| left.saturating_sub(1));
-            if looks_left == Some(0) {
+            polls_left = polls_left.map(|left: u64| left.saturating_sub(1));
+            if polls_left == Some(0) {
                 break;
             }
-            // Some graphs are never idle, so nobody waits for that.
+            // Some graphs are never idle, so the loop does not wait for that.
             let n_turns = pace.between(1, TURNS_AT_ONCE);
-            (0..n_turns).for_each(|_| host.turn_if_woken());
-            ended = self.look(&mut host, &run_state, &mut run, &mut pace);
+            (0..n_turns).for_each(|_| host.step_if_woken());
+            ended = self.poll_or_advance(&mut host, &run_state, &mut run, &mut pace);
             if ended.is_some() || self.sim.is_broken() {
                 break;
             }
@@ -232,27 +229,29 @@ impl WorkloadRun {
         self.ends(host, &run_state, run, ended, &|| tape.bytes())
     }
 
-    fn host(&self, seats: usize) -> Option<AnyHost> {
+    fn host(&self, n_workers: usize) -> Option<AnyHost> {
         let builder = ActorSystem::builder("graphs");
-        let host = AnyHost::start(&self.sim, builder, seats);
-        self.sim
-            .check(Invariant::S2, host.is_ok(), || format!("no start: {:?}", host.as_ref().err()));
+        let host = AnyHost::start(&self.sim, builder, n_workers);
+        self.sim.check(Invariant::S2, host.is_ok(), || {
+            format!("start failed: {:?}", host.as_ref().err())
+        });
         host.ok()
     }
 
     fn start(&self, host: &AnyHost, run_state: &RunState, options: RunOptions) -> Option<GraphRun> {
-        set_desk(Some((run_state.clone(), host.system().executor())));
+        set_run_state(Some((run_state.clone(), host.system().executor())));
         let graph = compile(&self.text).ok()?;
         let run = graph.start(host.system(), options);
-        self.sim
-            .check(Invariant::S2, run.is_ok(), || format!("no start: {:?}", run.as_ref().err()));
+        self.sim.check(Invariant::S2, run.is_ok(), || {
+            format!("start failed: {:?}", run.as_ref().err())
+        });
         let run = run.ok()?;
         run_state.oracle().stopper = Some(run.stopper());
         Some(run)
     }
 
-    /// Looks whether the run has ended; if not, lets some time pass.
-    fn look(
+    /// Polls the run; if it has not ended, advances time.
+    fn poll_or_advance(
         &self,
         host: &mut AnyHost,
         run_state: &RunState,
@@ -264,11 +263,11 @@ impl WorkloadRun {
         if let Poll::Ready(ended) = Pin::new(run).poll(&mut cx) {
             return Some(ended);
         }
-        host.pass(pace.below(self.settings.pace * 2));
+        host.advance(pace.below(self.settings.pace * 2));
         None
     }
 
-    /// The run has ended, or should have: everything is looked at.
+    /// The run has ended, or should have: checks everything.
     fn ends(
         &self,
         mut host: AnyHost,
@@ -276,18 +275,18 @@ impl WorkloadRun {
         run: GraphRun,
         ended: Option<Result<RunReport, RunError>>,
         log: &dyn Fn() -> Vec<u8>,
-    ) -> Option<Ran> {
+    ) -> Option<GraphRunResult> {
         drop(run);
         let is_live = self.sim.mode() == Mode::Liveness;
         let invariant = if is_live { Invariant::L1 } else { Invariant::X1 };
-        self.sim.check(invariant, ended.is_some(), || "the run does not end".to_owned());
+        self.sim.check(invariant, ended.is_some(), || "the run does not stop".to_owned());
         let ended = ended?;
         let (log, faulty) = (log(), ended.is_err());
         let records = records(&log);
         let is_read = records.is_some();
         self.sim.check(Invariant::G1, is_read, || format!("no commit log: {} bytes", log.len()));
         let records = records?;
-        self.sim.note(
+        self.sim.record(
             "log",
             &[log.len() as u64, records.len() as u64, digest(&log), u64::from(faulty)],
         );
@@ -309,19 +308,26 @@ impl WorkloadRun {
         let oracle = run_state.oracle();
         let n_alive = oracle.n_alive;
         let (n_calls, n_failed, n_at_once) = (oracle.n_calls, oracle.n_failed, oracle.n_at_once);
-        self.sim.note("ran", &[n_calls, n_failed, n_at_once as u64]);
-        let (faults_to_come, stopped_in) = (oracle.faults_to_come.clone(), oracle.stopped_in);
+        self.sim.record("ran", &[n_calls, n_failed, n_at_once as u64]);
+        let (call_faults_drawn, stopped_in) = (oracle.call_faults_drawn.clone(), oracle.stopped_in);
         drop(oracle);
-        self.sim.check_equal(Invariant::S2, "components that are left", n_alive, 0);
-        Some(Ran { log, records, facts: facts(&ended), faults_to_come, stopped_in, n_calls })
+        self.sim.check_equal(Invariant::S2, "remaining components", n_alive, 0);
+        Some(GraphRunResult {
+            log,
+            records,
+            invariant_parts: invariant_parts(&ended),
+            call_faults_drawn,
+            stopped_in,
+            n_calls,
+        })
     }
 
-    /// Of the epoch in which the run has failed nothing is committed behind the failure, in the
+    /// In the epoch in which the run failed, nothing may be committed after the failure, in the
     /// order of the plan.
     fn check_failed_epoch(&self, records: &[(usize, Record)]) {
         let Some((_, Record::Failure(component))) = records.last() else { return };
         let region = |component: usize| self.plan.components.get(component).map(|one| one.region);
-        // A number that no component has is that of the run itself.
+        // An index without a component means the run itself.
         let Some(failed) = usize::try_from(*component).ok().and_then(region) else { return };
         let last = records.iter().rev().skip(1);
         let committed = last.map_while(|(_, record)| match record {
@@ -333,12 +339,12 @@ impl WorkloadRun {
             let is_prompt = edge.kind == clockjack_graph::describe::EdgeKind::Immediate;
             let from = region(edge.from.0);
             self.sim.check(Invariant::G4, !is_prompt || from <= Some(failed), || {
-                format!("edge {} was committed behind the failure of {component}", edge.id)
+                format!("edge {} was committed after the failure of {component}", edge.id)
             });
         }
     }
 
-    /// By the clock nobody makes epochs without end in which nothing happens.
+    /// With the wall clock, a run must not produce endless epochs in which nothing happens.
     fn check_idle(&self, records: &[(usize, Record)], run_state: &RunState) {
         let called_in = core::mem::take(&mut run_state.oracle().called_in);
         let (mut n_idle, mut most, mut last_ns) = (0_u64, 0, None);
@@ -353,11 +359,12 @@ impl WorkloadRun {
             most = most.max(n_idle);
         }
         self.sim.check(Invariant::X1, most <= IDLE_MAX, || {
-            format!("{most} epochs at one time in which nothing happens")
+            format!("{most} consecutive epochs at one time without a call")
         });
     }
 
-    /// Every message of every edge is in one place, and no edge holds more than it may.
+    /// Every message of every edge must be in exactly one place, and no edge may exceed its
+    /// capacity.
     fn check_edges(&self, report: &RunReport, run_state: &RunState) {
         for edge in &self.plan.edges {
             let of = |name: &str| {
@@ -399,26 +406,33 @@ impl WorkloadRun {
         }
     }
 
-    /// What threads must not change.
-    fn compare(&self, alone: &Ran, together: &Ran) {
+    /// Compares what must not depend on threads.
+    fn compare(&self, alone: &GraphRunResult, together: &GraphRunResult) {
         let stopped = [alone.stopped_in, together.stopped_in];
         self.sim.check(Invariant::G1, stopped[0] == stopped[1], || format!("stopped: {stopped:?}"));
         let Some(epoch) = alone.stopped_in else {
             let at = alone.log.iter().zip(&together.log).position(|(one, other)| one != other);
             self.sim.check(Invariant::G1, alone.log == together.log, || {
                 format!(
-                    "logs of {} and {} bytes part at {at:?}\n{}",
+                    "logs of {} and {} bytes differ at {at:?}\n{}",
                     alone.log.len(),
                     together.log.len(),
                     self.text
                 )
             });
-            return self.sim.check(Invariant::G1, alone.facts == together.facts, || {
-                format!("reports differ:\n{}\nbut\n{}", alone.facts, together.facts)
-            });
+            return self.sim.check(
+                Invariant::G1,
+                alone.invariant_parts == together.invariant_parts,
+                || {
+                    format!(
+                        "reports differ:\n{}\nbut\n{}",
+                        alone.invariant_parts, together.invariant_parts
+                    )
+                },
+            );
         };
-        // Of an epoch in which it was stopped, what was begun by then counts.
-        let until = |ran: &Ran| {
+        // In the epoch in which the run was stopped, only what had started by then counts.
+        let until = |ran: &GraphRunResult| {
             let places = ran.records.iter().filter_map(|(place, record)| match record {
                 Record::Epoch(number, _) => Some((*place, *number)),
                 _ => None,
@@ -428,13 +442,13 @@ impl WorkloadRun {
         };
         let (one, other) = (&alone.log[..until(alone)], &together.log[..until(together)]);
         self.sim.check(Invariant::G1, one == other, || {
-            format!("the logs part before epoch {epoch}, which was the last\n{}", self.text)
+            format!("the logs differ before the last epoch {epoch}\n{}", self.text)
         });
     }
 }
 
-/// All of an end that threads must not change.
-fn facts(ended: &Result<RunReport, RunError>) -> String {
+/// The parts of the result that must not depend on threads.
+fn invariant_parts(ended: &Result<RunReport, RunError>) -> String {
     match ended {
         Ok(report) => {
             let RunReport { stop, epochs, executions, elapsed_ns, faults, loops, .. } = report;

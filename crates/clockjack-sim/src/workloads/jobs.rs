@@ -1,33 +1,37 @@
-//! A scheduler full of jobs, and a book of what each is due for.
+//! A scheduler with many jobs, and an oracle with the due time of each job.
 //!
-//! Each job is a closure that knows its number; the book knows when it must run next. It is kept by
-//! the definition of once, fixed rate and fixed delay, and not by what the scheduler says.
+//! Each job is a closure that knows its number; the oracle knows when the job must run next. The
+//! oracle follows from the definitions of once, fixed rate and fixed delay, and does not rely on
+//! reports of the scheduler.
 
-use alloc::{collections::BTreeMap, format, sync::Arc, vec::Vec};
 use core::time::Duration;
-use std::sync::{Mutex, MutexGuard};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard},
+};
 
 use clockjack_actor::{ActorSystem, Cancellable, DispatcherId, Scheduler, TaskRunPriority};
 use clockjack_sched::{BatchMode, FireContext, PressureReason, ScheduleErrorKind, SchedulerConfig};
 
 use crate::{
-    context::{Mode, SimContext, open},
+    context::{Mode, SimContext, lock},
     fault::Class,
     host::single_thread::SingleThreadHost,
     invariant::Invariant,
     random::Stream,
-    run::{Description, Workload, panic_as_told},
+    run::{Description, Workload, inject_panic},
 };
 
-/// For how many ticks handlers may be slow between two looks at the clock from outside: more, and a
-/// busy scheduler would never catch up.
+/// The maximum number of ticks that handlers may consume per step of the workload: without a limit,
+/// a busy scheduler would never catch up.
 const SLOW_MAX: u64 = 60;
-/// How long a run that is to come to its end may go on, in ticks.
+/// The duration of the drain phase in ticks.
 const PATIENCE: u64 = 20_000;
-/// Micro-seconds in a tick.
+/// Microseconds per tick.
 const TICK_MICROS: u64 = 1_000;
 
-/// Once, fixed rate and fixed delay, cancelled, failing, late, closed.
+/// Jobs that run once, at a fixed rate or with a fixed delay; cancelled, failing, late, and at
+/// shutdown.
 #[derive(Clone, Copy, Debug)]
 pub struct Jobs;
 
@@ -47,12 +51,12 @@ impl Workload for Jobs {
         }
     }
 
-    fn play(&self, sim: &SimContext) {
-        WorkloadRun::new(sim).play();
+    fn run(&self, sim: &SimContext) {
+        WorkloadRun::new(sim).execute();
     }
 }
 
-/// How a job repeats, in ticks.
+/// WaitKind a job repeats, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Once,
@@ -62,7 +66,7 @@ enum Kind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Asked for, and not yet accepted or refused; it may run already.
+    /// Offered, and not yet accepted or rejected; the job may already run.
     Offered,
     Waits,
     Runs,
@@ -73,10 +77,10 @@ enum State {
 
 struct Job {
     kind: Kind,
-    /// When it must run next.
+    /// When the job must run next.
     due: u64,
     state: State,
-    /// Whether it is to run at the close, if it still waits then.
+    /// Whether the job must run at shutdown if it is still pending.
     is_marked: bool,
     handle: Option<Cancellable>,
 }
@@ -87,13 +91,13 @@ impl State {
     }
 }
 
-impl Book {
+impl Oracle {
     fn next_due(&self) -> Option<u64> {
         let live = self.live.iter().map(|index| &self.jobs[*index]);
         live.filter(|job| job.state.is_live()).map(|job| job.due).min()
     }
 
-    /// Moves a job to another state, and gives the one that it was in.
+    /// Moves a job to another state and returns the previous state.
     fn set(&mut self, index: usize, state: State) -> State {
         let before = core::mem::replace(&mut self.jobs[index].state, state);
         self.n_live -= u64::from(before.is_live());
@@ -103,20 +107,21 @@ impl Book {
 }
 
 #[derive(Default)]
-struct Book {
+struct Oracle {
     jobs: Vec<Job>,
-    /// Indices of those that live, with some that do not any more.
+    /// The indices of live jobs; may also contain jobs that are no longer live.
     live: Vec<usize>,
     n_live: u64,
-    /// Jobs that were cancelled since all was quiet last: they may keep their workers until then.
+    /// Jobs that were cancelled since the system was last idle: they may keep their slots until it
+    /// is idle again.
     n_unreaped: u64,
     accepted: u64,
-    /// The last one-shot that has run of those due at a tick.
+    /// The last one-shot job that has run, per due time.
     last_of: BTreeMap<u64, usize>,
     closing: bool,
-    /// What handlers do is drawn here.
+    /// The random actions of handlers.
     actions: Option<Stream>,
-    /// Handles of jobs that have ended, to be dropped outside of handlers.
+    /// Handles of completed jobs, to be dropped outside of handlers.
     spent: Vec<Cancellable>,
     closed: Vec<(u8, u64)>,
 }
@@ -124,30 +129,30 @@ struct Book {
 #[derive(Clone)]
 struct RunState {
     sim: SimContext,
-    book: Arc<Mutex<Book>>,
+    oracle: Arc<Mutex<Oracle>>,
     jobs: Scheduler,
 }
 
 impl RunState {
-    fn book(&self) -> MutexGuard<'_, Book> {
-        open(&self.book)
+    fn oracle(&self) -> MutexGuard<'_, Oracle> {
+        lock(&self.oracle)
     }
 
     fn now(&self) -> u64 {
         self.sim.now()
     }
 
-    /// Offers a job that first runs after so many micro-seconds; whether it was accepted.
+    /// Offers a job that first runs after this many microseconds. Returns whether it was accepted.
     fn offer(&self, micros: u64, kind: Kind) -> bool {
         let due = self.now() + micros.div_ceil(TICK_MICROS);
         let quota = self.jobs.metrics().quota_limit as u64;
         let (index, live) = {
-            let mut book = self.book();
-            let live = book.n_live;
+            let mut oracle = self.oracle();
+            let live = oracle.n_live;
             let job = Job { kind, due, state: State::Refused, is_marked: false, handle: None };
-            book.jobs.push(job);
-            let index = book.jobs.len() - 1;
-            book.set(index, State::Offered);
+            oracle.jobs.push(job);
+            let index = oracle.jobs.len() - 1;
+            oracle.set(index, State::Offered);
             (index, live)
         };
         let (run_state, any) = (self.clone(), DispatcherId::DEFAULT);
@@ -166,48 +171,48 @@ impl RunState {
                 .map_err(|e| e.kind()),
         };
         let sim = &self.sim;
-        let mut book = self.book();
+        let mut oracle = self.oracle();
         let is_accepted = offered.is_ok();
-        sim.note("offer", &[index as u64, due, u64::from(is_accepted)]);
+        sim.record("offer", &[index as u64, due, u64::from(is_accepted)]);
         match offered {
             Ok(handle) => {
                 sim.check(Invariant::M1, live < quota, || format!("{live} live, of {quota}"));
-                sim.check(Invariant::S2, !book.closing, || {
-                    format!("job {index} was taken at the close")
+                sim.check(Invariant::S2, !oracle.closing, || {
+                    format!("job {index} was accepted during shutdown")
                 });
-                book.accepted += 1;
-                if book.jobs[index].state == State::Offered {
-                    book.set(index, State::Waits);
+                oracle.accepted += 1;
+                if oracle.jobs[index].state == State::Offered {
+                    oracle.set(index, State::Waits);
                 }
-                book.jobs[index].handle = Some(handle);
-                book.live.push(index);
+                oracle.jobs[index].handle = Some(handle);
+                oracle.live.push(index);
             }
             Err(kind) => {
-                let is_room = live + book.n_unreaped < quota && kind != ScheduleErrorKind::Closed;
+                let is_room = live + oracle.n_unreaped < quota && kind != ScheduleErrorKind::Closed;
                 sim.check(Invariant::M1, !is_room, || format!("{kind:?} with {live} of {quota}"));
-                let state = book.set(index, State::Refused);
+                let state = oracle.set(index, State::Refused);
                 sim.check(Invariant::M1, state == State::Offered, || {
-                    format!("job {index} was refused and is {state:?}")
+                    format!("job {index} was rejected and is {state:?}")
                 });
             }
         }
         is_accepted
     }
 
-    /// What a job does.
+    /// The body of a job.
     fn fire(&self, index: usize, fire: &FireContext) -> Result<(), &'static str> {
         self.begin(index, fire);
         if let Some(size) = self.sim.fault(Class::SlowHandler) {
-            self.sim.take_time(1 + size % 30);
+            self.sim.spend_time(1 + size % 30);
         }
         self.action(index);
         if self.sim.fault(Class::HandlerError).is_some() {
             self.end(index, true);
-            return Err("as told");
+            return Err("injected failure");
         }
         if self.sim.fault(Class::HandlerPanic).is_some() {
             self.end(index, true);
-            panic_as_told();
+            inject_panic();
         }
         self.end(index, false);
         Ok(())
@@ -216,10 +221,10 @@ impl RunState {
     fn begin(&self, index: usize, fire: &FireContext) {
         let (sim, now) = (&self.sim, self.now());
         let (due, runs) = (fire.due().get(), u64::from(fire.batch().runs.get()));
-        sim.note("fire", &[index as u64, due, now, runs]);
-        let mut book = self.book();
-        let closing = book.closing;
-        let job = &mut book.jobs[index];
+        sim.record("fire", &[index as u64, due, now, runs]);
+        let mut oracle = self.oracle();
+        let closing = oracle.closing;
+        let job = &mut oracle.jobs[index];
         let is_last_chance = closing && job.is_marked;
         sim.check(Invariant::T1, now >= due || is_last_chance, || {
             format!("job {index} runs at {now}, due at {due}")
@@ -247,25 +252,25 @@ impl RunState {
             }
             Kind::Delay(_) => BatchMode::FixedDelay,
         };
-        book.set(index, State::Runs);
+        oracle.set(index, State::Runs);
         sim.check(Invariant::T4, fire.batch().mode == mode, || format!("{:?}", fire.batch()));
         sim.check(Invariant::T4, runs == 1 || mode == BatchMode::FixedRate, || {
             format!("{runs} runs of job {index}, {mode}")
         });
         if mode == BatchMode::OneShot && !is_last_chance {
-            let before = book.last_of.insert(due, index);
+            let before = oracle.last_of.insert(due, index);
             sim.check(Invariant::T7, before.is_none_or(|before| before < index), || {
                 format!("job {index} runs after {before:?}, both due at {due}")
             });
         }
     }
 
-    /// A run is over, or description to be.
+    /// A run has finished, or is about to.
     fn end(&self, index: usize, fails: bool) {
         let now = self.now();
-        let mut book = self.book();
-        let job = &mut book.jobs[index];
-        self.sim.note("end", &[index as u64, now, u64::from(fails)]);
+        let mut oracle = self.oracle();
+        let job = &mut oracle.jobs[index];
+        self.sim.record("end", &[index as u64, now, u64::from(fails)]);
         if job.state == State::Cancelled {
             return;
         }
@@ -273,14 +278,14 @@ impl RunState {
             job.due = now + delay;
         }
         let is_over = fails || job.kind == Kind::Once;
-        book.set(index, if is_over { State::Done } else { State::Waits });
+        oracle.set(index, if is_over { State::Done } else { State::Waits });
     }
 
-    /// Cancels a job by its handle; what that says must be what the book says.
+    /// Cancels a job by its handle; the result must agree with the oracle.
     fn cancel(&self, index: usize) {
         let (handle, expected) = {
-            let book = self.book();
-            let job = &book.jobs[index];
+            let oracle = self.oracle();
+            let job = &oracle.jobs[index];
             let expected = match job.state {
                 State::Offered | State::Waits => true,
                 State::Runs => job.kind != Kind::Once,
@@ -291,29 +296,31 @@ impl RunState {
         };
         let is_won = handle.cancel();
         let is_again = handle.cancel();
-        self.sim.note("cancel", &[index as u64, u64::from(is_won)]);
+        self.sim.record("cancel", &[index as u64, u64::from(is_won)]);
         self.sim.check(Invariant::T3, is_won == expected, || {
             format!("the cancel of job {index} says {is_won}")
         });
-        self.sim.check(Invariant::T3, !is_again, || format!("two cancels of job {index} have won"));
-        let mut book = self.book();
-        if is_won {
-            book.set(index, State::Cancelled);
-            book.n_unreaped += 1;
-        }
-        let is_cancelled = book.jobs[index].state == State::Cancelled;
-        self.sim.check(Invariant::T3, handle.is_cancelled() == is_cancelled, || {
-            format!("job {index} is cancelled, it says, and the book does not, or the other way")
+        self.sim.check(Invariant::T3, !is_again, || {
+            format!("two cancels of job {index} have succeeded")
         });
-        book.spent.push(handle);
+        let mut oracle = self.oracle();
+        if is_won {
+            oracle.set(index, State::Cancelled);
+            oracle.n_unreaped += 1;
+        }
+        let is_cancelled = oracle.jobs[index].state == State::Cancelled;
+        self.sim.check(Invariant::T3, handle.is_cancelled() == is_cancelled, || {
+            format!("the handle and the oracle disagree whether job {index} is cancelled")
+        });
+        oracle.spent.push(handle);
     }
 
-    /// What a handler does beside running: to itself and to others.
+    /// The actions of a handler on its own job and on others.
     fn action(&self, index: usize) {
         let (choice, other, micros) = {
-            let mut book = self.book();
-            let n_jobs = book.jobs.len();
-            let Some(actions) = &mut book.actions else { return };
+            let mut oracle = self.oracle();
+            let n_jobs = oracle.jobs.len();
+            let Some(actions) = &mut oracle.actions else { return };
             (actions.below(100), actions.index(n_jobs), actions.between(1_000, 400_000))
         };
         match choice {
@@ -351,7 +358,7 @@ impl WorkloadRun {
         }
     }
 
-    fn play(mut self) {
+    fn execute(mut self) {
         let config = SchedulerConfig {
             quota: usize::try_from(self.quota).unwrap_or(usize::MAX),
             ..SchedulerConfig::DEFAULT
@@ -360,13 +367,13 @@ impl WorkloadRun {
         let host = match SingleThreadHost::start(&self.sim, builder) {
             Ok(host) => host,
             Err(error) => {
-                return self.sim.check(Invariant::M1, false, || format!("no start: {error}"));
+                return self.sim.check(Invariant::M1, false, || format!("start failed: {error}"));
             }
         };
-        let book = Book { actions: Some(self.sim.stream("deeds")), ..Book::default() };
+        let oracle = Oracle { actions: Some(self.sim.stream("deeds")), ..Oracle::default() };
         let run_state = RunState {
             sim: self.sim.clone(),
-            book: Arc::new(Mutex::new(book)),
+            oracle: Arc::new(Mutex::new(oracle)),
             jobs: host.system().scheduler().clone(),
         };
         self.host = Some(host);
@@ -385,13 +392,13 @@ impl WorkloadRun {
         self.forget();
     }
 
-    /// Breaks the ring of the book and the jobs in it.
+    /// Breaks the reference cycle between the oracle and the jobs in it.
     fn forget(&mut self) {
-        // Its end may run what is due.
+        // Dropping the host may run due jobs.
         self.host = None;
         if let Some(run_state) = self.run_state.take() {
-            let book = core::mem::take(&mut *run_state.book());
-            drop(book);
+            let oracle = core::mem::take(&mut *run_state.oracle());
+            drop(oracle);
         }
     }
 
@@ -401,17 +408,17 @@ impl WorkloadRun {
         self.press(run_state);
         let Some(host) = &mut self.host else { return };
         let ticks = self.work.below(self.pace * 2);
-        host.pass(ticks);
-        // Some of the time it is disturbed before all is quiet.
+        host.advance(ticks);
+        // Sometimes the workload continues before the system is idle.
         if self.work.chance(1_500) {
-            host.turn_if_woken();
-        } else if host.settle() {
-            self.check_quiet(run_state);
+            host.step_if_woken();
+        } else if host.run_until_idle() {
+            self.check_idle_state(run_state);
         }
     }
 
     fn act(&mut self, run_state: &RunState) {
-        let n_jobs = run_state.book().jobs.len();
+        let n_jobs = run_state.oracle().jobs.len();
         match self.work.below(10) {
             0..4 => {
                 let (micros, kind) = self.draw();
@@ -428,41 +435,41 @@ impl WorkloadRun {
             }
         }
         if self.sim.fault(Class::CancelStorm).is_some() {
-            let live = run_state.book().live.clone();
+            let live = run_state.oracle().live.clone();
             live.into_iter().for_each(|index| run_state.cancel(index));
         }
     }
 
-    /// Marks a job to be run at the close.
+    /// Marks a job to run at shutdown.
     fn mark(&mut self, run_state: &RunState, n_jobs: usize) {
         let index = self.work.index(n_jobs);
-        let mut book = run_state.book();
-        let job = &mut book.jobs[index];
+        let mut oracle = run_state.oracle();
+        let job = &mut oracle.jobs[index];
         let is_expected = job.state == State::Waits && job.kind == Kind::Once;
         let Some(handle) = &job.handle else { return };
         let is_marked = handle.run_on_close();
         job.is_marked |= is_marked;
-        // One that is due, and has not had its turn, may wait no more.
+        // A job that is due, but has not run yet, may no longer be pending.
         let is_open = job.due <= run_state.now();
         run_state.sim.check(Invariant::S1, is_marked == is_expected || is_open, || {
             format!("job {index} is marked: {is_marked}")
         });
     }
 
-    /// The delay until the first run in micro-seconds, and how it repeats.
+    /// The delay until the first run in microseconds, and how the job repeats.
     fn draw(&mut self) -> (u64, Kind) {
         let work = &mut self.work;
         let far =
             work.pick(&[(30, 2_000), (30, 300), (5, 30_000), (3, 2_000_000), (1, 900_000_000)]);
-        // Most at the edge of a tick, some beside it.
+        // Most delays are whole ticks, some are not.
         let ticks = work.below(far.unwrap_or(1));
-        let beside = if work.chance(2_000) { work.below(TICK_MICROS) } else { 0 };
+        let sub_tick = if work.chance(2_000) { work.below(TICK_MICROS) } else { 0 };
         let kind = match work.below(10) {
             0..6 => Kind::Once,
             6..8 => Kind::Rate(work.between(20, 400)),
             _ => Kind::Delay(work.between(5, 400)),
         };
-        (ticks * TICK_MICROS + beside, kind)
+        (ticks * TICK_MICROS + sub_tick, kind)
     }
 
     fn press(&mut self, run_state: &RunState) {
@@ -480,15 +487,15 @@ impl WorkloadRun {
         run_state.jobs.set_pressure(PressureReason::Host, 0);
     }
 
-    /// All is quiet: nothing is due, and nothing is kept that has ended.
-    fn check_quiet(&mut self, run_state: &RunState) {
+    /// The system is idle: nothing may be due, and no completed job may occupy a slot.
+    fn check_idle_state(&mut self, run_state: &RunState) {
         let Some(host) = &self.host else { return };
-        host.check_quiet();
+        host.check_idle_state();
         let (spent, n_live) = {
-            let mut book = run_state.book();
-            book.n_unreaped = 0;
-            let mut spent = core::mem::take(&mut book.spent);
-            let Book { jobs, live, .. } = &mut *book;
+            let mut oracle = run_state.oracle();
+            oracle.n_unreaped = 0;
+            let mut spent = core::mem::take(&mut oracle.spent);
+            let Oracle { jobs, live, .. } = &mut *oracle;
             let now = run_state.now();
             live.retain(|index| {
                 let job = &mut jobs[*index];
@@ -509,38 +516,41 @@ impl WorkloadRun {
         let metrics = run_state.jobs.metrics();
         self.sim.check_equal(Invariant::T8, "jobs", metrics.active_total as u64, n_live);
         self.sim.check_equal(Invariant::T8, "places", metrics.slots_total as u64, n_live);
-        self.sim.note("quiet", &[run_state.now(), n_live]);
+        self.sim.record("quiet", &[run_state.now(), n_live]);
     }
 
-    /// Nothing fails any more: what is due within the patience runs, each at its time, and what is
-    /// offered is taken.
+    /// No more faults: every job that comes due runs on time, and new jobs are accepted.
     fn drain(&mut self, run_state: &RunState) {
         self.sim.heal();
         self.release(run_state);
-        run_state.book().actions = None;
-        let live = run_state.book().live.clone();
-        let is_periodic = |index: &usize| run_state.book().jobs[*index].kind != Kind::Once;
+        run_state.oracle().actions = None;
+        let live = run_state.oracle().live.clone();
+        let is_periodic = |index: &usize| run_state.oracle().jobs[*index].kind != Kind::Once;
         let periodic: Vec<usize> = live.into_iter().filter(is_periodic).collect();
         periodic.into_iter().for_each(|index| run_state.cancel(index));
         let until = run_state.now() + PATIENCE;
         let Some(host) = &mut self.host else { return };
-        host.feed();
-        let is_quiet = host.settle();
-        self.sim.check(Invariant::L1, is_quiet, || "not quiet though nothing fails".into());
-        let probe = run_state.book().jobs.len();
+        host.deliver_ticks();
+        let is_idle = host.run_until_idle();
+        self.sim.check(Invariant::L1, is_idle, || {
+            "the system is not idle although no faults occur".into()
+        });
+        let probe = run_state.oracle().jobs.len();
         let is_taken = run_state.offer(5 * TICK_MICROS, Kind::Once);
-        let is_full = run_state.book().live.len() as u64 >= self.quota;
-        self.sim.check(Invariant::L1, is_taken || is_full, || "a job is refused".into());
+        let is_full = run_state.oracle().live.len() as u64 >= self.quota;
+        self.sim.check(Invariant::L1, is_taken || is_full, || "a job was rejected".into());
         while run_state.now() < until && !self.sim.is_broken() {
-            let next = run_state.book().next_due();
+            let next = run_state.oracle().next_due();
             let next = next.unwrap_or(until).min(until);
             let Some(host) = &mut self.host else { return };
-            host.pass(next.saturating_sub(run_state.now()).max(1));
-            let is_quiet = host.settle();
-            self.sim.check(Invariant::L1, is_quiet, || "not quiet though nothing fails".into());
-            self.check_quiet(run_state);
+            host.advance(next.saturating_sub(run_state.now()).max(1));
+            let is_idle = host.run_until_idle();
+            self.sim.check(Invariant::L1, is_idle, || {
+                "the system is not idle although no faults occur".into()
+            });
+            self.check_idle_state(run_state);
         }
-        let state = run_state.book().jobs[probe].state;
+        let state = run_state.oracle().jobs[probe].state;
         self.sim.check(Invariant::L1, !is_taken || state == State::Done, || {
             format!("the last job is {state:?}")
         });
@@ -551,51 +561,49 @@ impl WorkloadRun {
         for number in 0..self.sim.setting("close-tasks", 0, 6) {
             let rank = u8::try_from(self.work.below(3)).unwrap_or(0);
             let priority = [SystemCritical, Runtime, User][usize::from(rank)];
-            let desk_in = run_state.clone();
+            let shared = run_state.clone();
             let task = move || {
-                desk_in.sim.note("close-task", &[u64::from(rank), number]);
-                desk_in.book().closed.push((rank, number));
+                shared.sim.record("close-task", &[u64::from(rank), number]);
+                shared.oracle().closed.push((rank, number));
                 Ok(())
             };
             let taken = run_state.jobs.register_on_close(task, priority);
-            self.sim.check(Invariant::S1, taken.is_ok(), || "a close task is refused".into());
+            self.sim.check(Invariant::S1, taken.is_ok(), || "a shutdown task was rejected".into());
         }
     }
 
     fn close(&mut self, run_state: &RunState) {
-        run_state.book().closing = true;
-        run_state.book().actions = None;
+        run_state.oracle().closing = true;
+        run_state.oracle().actions = None;
         let report = run_state.jobs.shutdown();
         let sim = self.sim.clone();
         let counts = [report.accepted, report.executed, report.cancelled];
-        sim.note("closed", &counts);
-        let book = run_state.book();
-        sim.check_equal(Invariant::S2, "accepted", report.accepted, book.accepted);
+        sim.record("closed", &counts);
+        let oracle = run_state.oracle();
+        sim.check_equal(Invariant::S2, "accepted", report.accepted, oracle.accepted);
         sim.check_equal(
             Invariant::S2,
             "executed and cancelled",
             report.executed + report.cancelled,
             report.accepted,
         );
-        let done = book.jobs.iter().filter(|job| job.state == State::Done).count() as u64;
+        let done = oracle.jobs.iter().filter(|job| job.state == State::Done).count() as u64;
         sim.check_equal(Invariant::S2, "executed", report.executed, done);
         sim.check_equal(Invariant::S2, "still running", report.still_running, 0);
-        for (index, job) in book.jobs.iter().enumerate() {
+        for (index, job) in oracle.jobs.iter().enumerate() {
             let is_missed = job.state.is_live() && job.is_marked;
-            sim.check(Invariant::S1, !is_missed, || {
-                format!("job {index} did not run at the close")
-            });
+            sim.check(Invariant::S1, !is_missed, || format!("job {index} did not run at shutdown"));
         }
-        let mut expected = book.closed.clone();
+        let mut expected = oracle.closed.clone();
         expected.sort_unstable();
-        sim.check(Invariant::S1, book.closed == expected, || {
-            format!("the close tasks ran as {:?}", book.closed)
+        sim.check(Invariant::S1, oracle.closed == expected, || {
+            format!("the shutdown tasks ran in the order {:?}", oracle.closed)
         });
         let n_tasks = report.close_tasks.succeeded + report.close_tasks.failed;
-        sim.check_equal(Invariant::S1, "close tasks", n_tasks, book.closed.len() as u64);
-        drop(book);
+        sim.check_equal(Invariant::S1, "close tasks", n_tasks, oracle.closed.len() as u64);
+        drop(oracle);
         let is_taken = run_state.offer(TICK_MICROS, Kind::Once);
-        sim.check(Invariant::S2, !is_taken, || "a job was taken after the close".into());
+        sim.check(Invariant::S2, !is_taken, || "a job was accepted after shutdown".into());
         let again = run_state.jobs.shutdown();
         sim.check_equal(Invariant::S2, "accepted by a second close", again.accepted, counts[0]);
     }

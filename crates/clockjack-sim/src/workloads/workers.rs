@@ -1,9 +1,9 @@
-//! Several workers on one thread, turned by hand in any order: who steals from whom, who comes and
-//! who leaves, who wakes late.
+//! An executor with several workers on one thread, stepped in random order: work stealing, workers
+//! that join and leave, and late wake-ups.
 
 mod test_future;
 
-use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
+use std::sync::Arc;
 
 use clockjack_exec::{
     Commands, Handle, Limits,
@@ -18,22 +18,23 @@ use crate::{
     clock::RESOLUTION,
     context::{Mode, SimContext},
     fault::Class,
-    host::executor::{ExecutorHost, ExecutorState, Rest},
+    host::executor::{ExecutorHost, ExecutorState, SleepState},
     invariant::Invariant,
     random::Stream,
     run::{Description, Workload},
 };
 
-/// For how many ticks steps may be slow between two looks from outside.
+/// The maximum number of ticks that polls may consume per step of the workload.
 const SLOW_MAX: u64 = 50;
-/// After how many turns in one moment the workers count as never idle.
-const TURNS_MAX: u64 = 30_000;
-/// After how long in one step a worker is reported.
+/// After this many steps without a pause, the executor counts as never idle.
+const STEPS_MAX: u64 = 30_000;
+/// After this time in one poll, a worker is reported.
 const REPORT_AFTER_NANOS: u64 = 1_000_000_000;
-/// How far behind all sleeps are over, in ticks.
+/// After this many ticks, all sleeps are over.
 const SLEEPS_MAX: u64 = 500;
 
-/// The executor with several workers: wake-ups, conservation, timers of workers that come and go.
+/// The executor with several workers: wake-ups, conservation, and timers of workers that join and
+/// leave.
 #[derive(Clone, Copy, Debug)]
 pub struct Workers;
 
@@ -53,12 +54,12 @@ impl Workload for Workers {
         }
     }
 
-    fn play(&self, sim: &SimContext) {
-        let seats = usize::try_from(sim.setting("seats", 1, 5)).unwrap_or(1);
-        let executor_state = ExecutorState::new(sim, seats);
+    fn run(&self, sim: &SimContext) {
+        let n_workers = usize::try_from(sim.setting("seats", 1, 5)).unwrap_or(1);
+        let executor_state = ExecutorState::new(sim, n_workers);
         let messages = usize::try_from(sim.setting("messages", 4, 40)).unwrap_or(4);
         let config = EngineConfig {
-            seats,
+            seats: n_workers,
             node: 0,
             limits: Limits::DEFAULT.messages(messages).processes(1 << 10),
             resolution: RESOLUTION,
@@ -67,11 +68,11 @@ impl Workload for Workers {
         };
         let host = Box::new(ExecutorHost(Arc::clone(&executor_state)));
         match Engine::new(host, &config, Commands::new()) {
-            Ok(engine) => WorkloadRun::new(sim, &executor_state, engine, seats).play(),
-            Err(error) => sim.check(Invariant::M1, false, || format!("no start: {error}")),
+            Ok(engine) => WorkloadRun::new(sim, &executor_state, engine, n_workers).execute(),
+            Err(error) => sim.check(Invariant::M1, false, || format!("start failed: {error}")),
         }
         let n_left = Arc::strong_count(&executor_state) as u64 - 1;
-        sim.check_equal(Invariant::S2, "engines that are left", n_left, 0);
+        sim.check_equal(Invariant::S2, "remaining executors", n_left, 0);
     }
 }
 
@@ -80,9 +81,9 @@ struct WorkloadRun {
     shared: Shared,
     executor_state: Arc<ExecutorState>,
     engine: EngineRef,
-    workers: Vec<Option<(Hand, Rest)>>,
+    workers: Vec<Option<(Hand, SleepState)>>,
     watch: Watch,
-    metronome: Rest,
+    watchdog: SleepState,
     work: Stream,
     order: Stream,
     steps: u64,
@@ -95,16 +96,16 @@ impl WorkloadRun {
         sim: &SimContext,
         executor_state: &Arc<ExecutorState>,
         engine: EngineRef,
-        seats: usize,
+        n_workers: usize,
     ) -> Self {
         Self {
             sim: sim.clone(),
             shared: Shared::new(sim, Handle::new(engine.clone())),
             executor_state: Arc::clone(executor_state),
             engine,
-            workers: (0..seats).map(|_| None).collect(),
-            watch: Watch::new(seats, REPORT_AFTER_NANOS),
-            metronome: Rest::Awake,
+            workers: (0..n_workers).map(|_| None).collect(),
+            watch: Watch::new(n_workers, REPORT_AFTER_NANOS),
+            watchdog: SleepState::Awake,
             work: sim.stream("work"),
             order: sim.stream("order"),
             steps: sim.setting("steps", 80, 250),
@@ -113,8 +114,8 @@ impl WorkloadRun {
         }
     }
 
-    fn play(mut self) {
-        (0..self.workers.len()).for_each(|seat| self.come(seat));
+    fn execute(mut self) {
+        (0..self.workers.len()).for_each(|worker| self.join(worker));
         for _ in 0..self.busy * 3 {
             self.shared.spawn();
         }
@@ -133,10 +134,10 @@ impl WorkloadRun {
         self.end();
     }
 
-    fn come(&mut self, seat: usize) {
-        if self.workers[seat].is_none() {
-            self.sim.note("come", &[seat as u64]);
-            self.workers[seat] = Some((Hand::new(&self.engine, seat), Rest::Awake));
+    fn join(&mut self, worker: usize) {
+        if self.workers[worker].is_none() {
+            self.sim.record("come", &[worker as u64]);
+            self.workers[worker] = Some((Hand::new(&self.engine, worker), SleepState::Awake));
         }
     }
 
@@ -146,13 +147,13 @@ impl WorkloadRun {
             self.act();
         }
         self.disturb();
-        // Nobody is there: not for long.
+        // No worker is left: one must join soon.
         if !self.has_workers() && self.work.chance(3_000) {
-            self.come(0);
+            self.join(0);
         }
-        self.pass();
+        self.advance();
         if self.run() {
-            self.check_quiet();
+            self.check_idle_state();
         }
     }
 
@@ -182,27 +183,27 @@ impl WorkloadRun {
             drop(oracle);
             if let Some(pid) = pid {
                 let is_found = self.engine.terminate(pid);
-                self.sim.note("kill", &[at, u64::from(is_found)]);
+                self.sim.record("kill", &[at, u64::from(is_found)]);
             }
         }
     }
 
-    /// Workers come and go, at any moment.
+    /// Workers join and leave at arbitrary times.
     fn churn(&mut self) {
-        let n_seats = self.workers.len();
-        let seat = |size: u64| usize::try_from(size % n_seats as u64).unwrap_or(0);
+        let n_workers = self.workers.len();
+        let worker = |size: u64| usize::try_from(size % n_workers as u64).unwrap_or(0);
         if let Some(size) = self.sim.fault(Class::WorkerLeaves)
-            && self.workers[seat(size)].is_some()
+            && self.workers[worker(size)].is_some()
         {
-            self.sim.note("dismiss", &[seat(size) as u64]);
-            self.engine.dismiss(seat(size));
+            self.sim.record("dismiss", &[worker(size) as u64]);
+            self.engine.dismiss(worker(size));
         }
         if let Some(size) = self.sim.fault(Class::WorkerComes) {
-            self.come(seat(size));
+            self.join(worker(size));
         }
     }
 
-    fn pass(&mut self) {
+    fn advance(&mut self) {
         let mut ticks = self.work.below(self.pace * 2);
         if let Some(size) = self.sim.fault(Class::ClockJump) {
             ticks += [300, 3_000, 1 << 21][usize::try_from(size % 3).unwrap_or(0)];
@@ -217,19 +218,19 @@ impl WorkloadRun {
         clock.advance(ticks);
     }
 
-    /// Turns whoever is awake or was woken, in any order, until nobody is. Whether it came to that:
-    /// no wake was held back.
+    /// Phases workers that are awake or were woken, in random order, until none is. Returns whether
+    /// the executor is idle: false if a wake-up was delayed.
     fn run(&mut self) -> bool {
         let mut is_complete = true;
-        for _ in 0..TURNS_MAX {
+        for _ in 0..STEPS_MAX {
             let now = self.sim.clock().raw();
             let mut awake: Vec<usize> = Vec::new();
-            for (seat, hand) in self.workers.iter().enumerate() {
+            for (worker, hand) in self.workers.iter().enumerate() {
                 let Some((_, rest)) = hand else { continue };
-                let is_awake = *rest == Rest::Awake;
-                if !is_awake && !rest.is_over(now) && !self.executor_state.is_called(seat) {
+                let is_awake = *rest == SleepState::Awake;
+                if !is_awake && !rest.is_over(now) && !self.executor_state.is_woken(worker) {
                     if self.sim.fault(Class::SpuriousWake).is_some() {
-                        awake.push(seat);
+                        awake.push(worker);
                     }
                     continue;
                 }
@@ -237,9 +238,9 @@ impl WorkloadRun {
                     is_complete = false;
                     continue;
                 }
-                awake.push(seat);
+                awake.push(worker);
             }
-            if self.metronome.is_over(now) || self.executor_state.is_metronome_called() {
+            if self.watchdog.is_over(now) || self.executor_state.is_watchdog_woken() {
                 if self.sim.fault(Class::MetronomeLate).is_none() {
                     awake.push(self.workers.len());
                 } else {
@@ -250,28 +251,28 @@ impl WorkloadRun {
                 return is_complete;
             }
             is_complete = true;
-            let seat = awake[self.order.index(awake.len())];
-            self.turn(seat);
+            let worker = awake[self.order.index(awake.len())];
+            self.step_worker(worker);
             self.churn();
         }
-        self.sim.check(Invariant::X1, false, || format!("not idle after {TURNS_MAX} turns"));
+        self.sim.check(Invariant::X1, false, || format!("not idle after {STEPS_MAX} turns"));
         false
     }
 
-    fn turn(&mut self, seat: usize) {
-        if seat == self.workers.len() {
-            self.executor_state.answer_metronome();
+    fn step_worker(&mut self, worker: usize) {
+        if worker == self.workers.len() {
+            self.executor_state.clear_watchdog_wake();
             let until = self.watch.look(&self.engine, |_| {});
-            self.metronome = Rest::Asleep(until.map(clockjack_time::Tick::get));
+            self.watchdog = SleepState::Asleep(until.map(clockjack_time::Tick::get));
             return;
         }
-        self.executor_state.answer(seat);
-        let Some((hand, rest)) = &mut self.workers[seat] else { return };
+        self.executor_state.clear_wake(worker);
+        let Some((hand, rest)) = &mut self.workers[worker] else { return };
         let turned = hand.turn();
-        *rest = Rest::of(turned);
+        *rest = SleepState::of(turned);
         if turned == Turned::Left {
-            self.sim.note("left", &[seat as u64]);
-            self.workers[seat] = None;
+            self.sim.record("left", &[worker as u64]);
+            self.workers[worker] = None;
         }
     }
 
@@ -279,8 +280,9 @@ impl WorkloadRun {
         self.workers.iter().any(Option::is_some)
     }
 
-    /// Nobody has anything to do: no token is unseen, no sleep is overdue, all is accounted for.
-    fn check_quiet(&mut self) {
+    /// No task has anything to do: no token is unseen, no sleep is overdue, and all tasks are
+    /// accounted for.
+    fn check_idle_state(&mut self) {
         if !self.has_workers() {
             return;
         }
@@ -306,39 +308,43 @@ impl WorkloadRun {
         let live = stats.spawned - stats.finished;
         sim.check_equal(Invariant::X3, "spawned", stats.spawned, oracle.n_spawned);
         sim.check_equal(Invariant::X3, "alive", live, oracle.n_spawned - oracle.n_ended);
-        sim.note("quiet", &[now, live]);
+        sim.record("quiet", &[now, live]);
     }
 
-    /// Nothing fails any more: every token is seen and every sleep ends.
+    /// No more faults: every token is seen, and every sleep ends.
     fn drain(&mut self) {
         self.sim.heal();
-        self.come(0);
+        self.join(0);
         self.run();
-        // One that was asked to leave before has left by now.
-        self.come(0);
+        // A worker that was asked to leave before has left by now.
+        self.join(0);
         self.shared.oracle().actions = None;
         let n_cards = self.shared.oracle().futures.len();
         (0..n_cards).for_each(|index| self.shared.give(index));
         let behind = self.sim.now() - self.sim.clock().raw();
         for _ in 0..3 {
-            let is_quiet = self.run();
-            self.sim.check(Invariant::L1, is_quiet, || "not quiet though nothing fails".into());
-            self.check_quiet();
+            let is_idle = self.run();
+            self.sim.check(Invariant::L1, is_idle, || {
+                "the system is not idle although no faults occur".into()
+            });
+            self.check_idle_state();
             self.sim.clock().advance(behind + SLEEPS_MAX);
         }
-        let is_quiet = self.run();
+        let is_idle = self.run();
         let n_asleep =
             self.shared.oracle().futures.iter().filter(|record| record.due.is_some()).count();
-        self.sim.check(Invariant::L1, is_quiet && n_asleep == 0, || format!("{n_asleep} sleep on"));
+        self.sim.check(Invariant::L1, is_idle && n_asleep == 0, || {
+            format!("{n_asleep} sleeps have not ended")
+        });
     }
 
-    /// Ends it all.
+    /// Shuts the executor down.
     fn end(&mut self) {
         self.sim.heal();
         self.shared.oracle().actions = None;
         let is_first = self.engine.stop();
         self.sim.check(Invariant::S2, is_first && !self.engine.stop(), || "stopped twice".into());
-        (0..self.workers.len()).for_each(|seat| self.come(seat));
+        (0..self.workers.len()).for_each(|worker| self.join(worker));
         self.run();
         self.engine.terminate_all(|_| {});
         self.run();
@@ -347,13 +353,15 @@ impl WorkloadRun {
             (core::mem::take(&mut oracle.joins), core::mem::take(&mut oracle.refs))
         };
         let refused = self.shared.handle.spawn(async {});
-        self.sim.check(Invariant::S2, refused.pid().is_none(), || "taken after the end".into());
+        self.sim.check(Invariant::S2, refused.pid().is_none(), || {
+            "a task was accepted after shutdown".into()
+        });
         drop((refused, joins, refs));
         self.workers.iter_mut().for_each(|hand| *hand = None);
         self.engine.close_timers();
         self.engine.close();
         let stats = self.engine.stats();
-        self.sim.note("end", &[stats.spawned, stats.stolen]);
+        self.sim.record("end", &[stats.spawned, stats.stolen]);
         self.sim.check_equal(Invariant::S2, "alive", stats.spawned - stats.finished, 0);
         let oracle = self.shared.oracle();
         self.sim.check_equal(Invariant::X3, "ended", oracle.n_ended, oracle.n_spawned);

@@ -1,29 +1,28 @@
-//! Which actors there are, and what they are told.
+//! The actors of a run, and the actions that they perform.
 
-use alloc::{format, string::String, vec::Vec};
 use core::time::Duration;
 
 use clockjack_actor::{Backoff, Mailbox, Overflow, Scope, Strategy};
 
 use crate::{context::SimContext, random::Stream};
 
-/// An actor as it is to be.
+/// The plan of an actor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodePlan {
     pub(super) above: Option<usize>,
-    /// What is done description its own failures.
+    /// The strategy for its own failures.
     itself: u64,
-    /// What it does description those of its children, and description whom.
+    /// The strategy for failures of its children, and its scope.
     children: u64,
     scope: u64,
-    /// Workers in its mailbox; none for any number.
-    workers: Option<usize>,
+    /// The capacity of the mailbox; `None` means unbounded.
+    capacity: Option<usize>,
     overflow: u64,
-    /// Restarts within ticks, for actors whose restarts are counted by the oracle.
+    /// Restarts within ticks, for actors whose restarts the oracle counts.
     pub(super) limit: Option<(u64, u64)>,
 }
 
-/// What an actor is to do description a message.
+/// The action that an actor performs for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Work,
@@ -42,7 +41,7 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// Its number in traces.
+    /// The code in traces.
     pub(super) fn code(self) -> u64 {
         match self {
             Self::Work => 0,
@@ -86,8 +85,8 @@ impl Action {
     }
 }
 
-/// Draws the actors of a run: the first few stand alone below the root and have a limit to their
-/// restarts, the others are a tree.
+/// Draws the actors of a run: the first few are top-level actors without children and with a
+/// restart limit, the others form a tree.
 pub(super) fn draw(sim: &SimContext) -> Vec<NodePlan> {
     let mut shape = sim.stream("shape");
     let n_solo = sim.setting("solo", 1, 4);
@@ -101,13 +100,13 @@ pub(super) fn draw(sim: &SimContext) -> Vec<NodePlan> {
             0 => None,
             _ => Some(usize::try_from(shape.between(n_solo, at - 1)).unwrap_or(0)),
         };
-        let workers = shape.chance(3_000).then(|| shape.index(8) + 1);
+        let capacity = shape.chance(3_000).then(|| shape.index(8) + 1);
         plans.push(NodePlan {
             above,
             itself: shape.below(8),
             children: shape.below(6),
             scope: shape.below(3),
-            workers,
+            capacity,
             overflow: shape.below(3),
             limit: is_solo.then(|| (shape.below(4), shape.between(20, 1_500))),
         });
@@ -117,10 +116,10 @@ pub(super) fn draw(sim: &SimContext) -> Vec<NodePlan> {
 
 impl NodePlan {
     pub(super) fn mailbox(&self) -> Mailbox {
-        let Some(workers) = self.workers else { return Mailbox::unbounded() };
+        let Some(capacity) = self.capacity else { return Mailbox::unbounded() };
         let overflow = [Overflow::Fail, Overflow::DropNewest, Overflow::DropOldest];
         let at = usize::try_from(self.overflow).unwrap_or(0) % overflow.len();
-        Mailbox::bounded(workers).overflow(overflow[at])
+        Mailbox::bounded(capacity).overflow(overflow[at])
     }
 
     pub(super) fn itself(&self) -> Option<Strategy> {
@@ -162,7 +161,7 @@ pub(super) fn path(plans: &[NodePlan], index: usize) -> String {
     }
 }
 
-/// Whether `below` stands below `above`, or is it.
+/// Whether `below` is `above` or one of its descendants.
 pub(super) fn is_below(plans: &[NodePlan], below: usize, above: usize) -> bool {
     below == above || plans[below].above.is_some_and(|next| is_below(plans, next, above))
 }

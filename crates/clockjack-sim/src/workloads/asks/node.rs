@@ -1,6 +1,5 @@
-//! The actors: they ask each other, answer, and fail where a fault is.
+//! The actors: they ask each other, reply, and fail where a fault occurs.
 
-use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::time::Duration;
 
 use clockjack_actor::{
@@ -8,62 +7,62 @@ use clockjack_actor::{
     Signal, Strategy,
 };
 
-use super::run_state::{Asked, End, How, RunState};
-use crate::{fault::Class, host::multi_worker::meanwhile, random::Stream, run::panic_as_told};
+use super::run_state::{End, RunState, TrackedRequest, WaitKind};
+use crate::{fault::Class, host::multi_worker::interleave, random::Stream, run::inject_panic};
 
-/// What actors are told.
+/// The messages of the actors.
 pub(super) enum Msg {
-    /// Something to do.
+    /// An action.
     Do(Action),
-    /// As that, by the lane that overtakes.
+    /// An action, sent as a control message, which overtakes user messages.
     Urgent(Action),
-    /// Somebody asks, and this is what to do description it.
-    Asks(Asked, Manner),
-    /// What an ask has come to.
+    /// A request, and how to treat it.
+    Asks(TrackedRequest, RequestHandling),
+    /// The result of an ask.
     Heard,
 }
 
-/// Something to do.
+/// An action of an actor.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
     Work,
     Fail,
     Stop,
-    /// Asks another one, or itself.
+    /// Asks another actor, or itself.
     Ask {
         to: usize,
         ticks: u64,
-        how: How,
-        manner: Manner,
+        how: WaitKind,
+        handling: RequestHandling,
     },
-    /// Waits for some time.
-    Nap {
+    /// Sleeps.
+    Sleep {
         ticks: u64,
-        how: How,
+        how: WaitKind,
     },
-    /// Answers all that it has kept.
-    Pay {
+    /// Replies to all requests that the actor has kept.
+    ReplyToKept {
         is_back: bool,
     },
 }
 
-/// What is done description a request.
+/// WaitKind an actor treats a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Manner {
+pub(super) enum RequestHandling {
     Answer {
         is_back: bool,
     },
-    /// It is kept for later.
+    /// Keeps it for later.
     Keep,
-    /// It is let go of.
+    /// Drops it.
     Drop,
-    /// It is handed on to another one, who answers.
+    /// Forwards it to another actor, which replies.
     HandOn {
         to: usize,
     },
-    /// It is answered, and then the handler fails.
+    /// Replies, and then the handler fails.
     AnswerAndFail,
-    /// The handler fails with the request in its workers.
+    /// The handler fails while it owns the request.
     Fail,
 }
 
@@ -71,17 +70,23 @@ impl Action {
     pub(super) fn draw(work: &mut Stream, n_nodes: usize, failing: u64) -> Self {
         let to = work.index(n_nodes);
         let ticks = work.between(1, 250);
-        let how = [How::Message, How::Beside, How::Beside, How::Exclusive, How::Lent];
+        let how = [
+            WaitKind::Message,
+            WaitKind::Concurrent,
+            WaitKind::Concurrent,
+            WaitKind::Exclusive,
+            WaitKind::Borrowed,
+        ];
         let how = how[work.index(how.len())];
-        let manner = Manner::draw(work, n_nodes, failing);
+        let handling = RequestHandling::draw(work, n_nodes, failing);
         match work.below(30 + failing) {
             0..5 => Self::Work,
-            5..20 => Self::Ask { to, ticks, how, manner },
+            5..20 => Self::Ask { to, ticks, how, handling },
             20..24 => {
-                let how = if how == How::Message { How::Beside } else { how };
-                Self::Nap { ticks, how }
+                let how = if how == WaitKind::Message { WaitKind::Concurrent } else { how };
+                Self::Sleep { ticks, how }
             }
-            24..29 => Self::Pay { is_back: work.chance(5_000) },
+            24..29 => Self::ReplyToKept { is_back: work.chance(5_000) },
             29 if work.chance(2_000) => Self::Stop,
             29 => Self::Work,
             _ => Self::Fail,
@@ -89,7 +94,7 @@ impl Action {
     }
 }
 
-impl Manner {
+impl RequestHandling {
     pub(super) fn draw(work: &mut Stream, n_nodes: usize, failing: u64) -> Self {
         let to = work.index(n_nodes);
         match work.below(20 + failing) {
@@ -103,11 +108,11 @@ impl Manner {
     }
 }
 
-/// An actor as it is to be.
+/// The plan of an actor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodePlan {
-    /// Workers in its mailbox; none for any number.
-    workers: Option<usize>,
+    /// The capacity of the mailbox; `None` means unbounded.
+    capacity: Option<usize>,
     is_evicting: bool,
     strategy: u64,
 }
@@ -115,16 +120,16 @@ pub(super) struct NodePlan {
 impl NodePlan {
     pub(super) fn draw(shape: &mut Stream) -> Self {
         Self {
-            workers: shape.chance(4_000).then(|| shape.index(5) + 1),
+            capacity: shape.chance(4_000).then(|| shape.index(5) + 1),
             is_evicting: shape.chance(3_000),
             strategy: shape.below(6),
         }
     }
 
     fn mailbox(&self) -> Mailbox {
-        let Some(workers) = self.workers else { return Mailbox::unbounded() };
+        let Some(capacity) = self.capacity else { return Mailbox::unbounded() };
         let overflow = if self.is_evicting { Overflow::DropOldest } else { Overflow::Fail };
-        Mailbox::bounded(workers).overflow(overflow)
+        Mailbox::bounded(capacity).overflow(overflow)
     }
 
     fn strategy(&self) -> Option<Strategy> {
@@ -148,10 +153,10 @@ pub(super) struct Node {
     run_state: RunState,
     index: usize,
     value: u64,
-    kept: Vec<Asked>,
+    kept: Vec<TrackedRequest>,
 }
 
-/// How an actor of the plan is made.
+/// The props of an actor of the plan.
 pub(super) fn props(
     run_state: &RunState,
     index: usize,
@@ -177,7 +182,7 @@ impl Actor for Node {
     type Msg = Msg;
 
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
-        self.run_state.sim.note("start", &[self.index as u64, self.value]);
+        self.run_state.sim.record("start", &[self.index as u64, self.value]);
         let mut oracle = self.run_state.oracle();
         oracle.alive.insert(self.value, self.index);
         oracle.refs.insert(self.index, cx.self_ref());
@@ -186,19 +191,19 @@ impl Actor for Node {
 
     fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
         let run_state = self.run_state.clone();
-        let _visit = run_state.enters(self.value, !matches!(msg, Msg::Urgent(_)));
-        run_state.sim.note("receive", &[self.index as u64, self.value]);
-        // On a host with several workers others come in between.
-        meanwhile();
+        let _running = run_state.enters(self.value, !matches!(msg, Msg::Urgent(_)));
+        run_state.sim.record("receive", &[self.index as u64, self.value]);
+        // On a host with several capacity, other workers run here.
+        interleave();
         match msg {
             Msg::Do(action) | Msg::Urgent(action) => {
-                suffer(&run_state)?;
-                return self.carry_out(cx, action);
+                inject_faults(&run_state)?;
+                return self.perform(cx, action);
             }
-            Msg::Asks(asked, manner) => self.answer(asked, manner)?,
+            Msg::Asks(request, handling) => self.answer(request, handling)?,
             Msg::Heard => {}
         }
-        suffer(&run_state)?;
+        inject_faults(&run_state)?;
         Ok(Next::Stay)
     }
 
@@ -208,7 +213,7 @@ impl Actor for Node {
             Signal::PostStop => "stop",
             _ => return Ok(Next::Unhandled),
         };
-        self.run_state.sim.note(word, &[self.index as u64, self.value]);
+        self.run_state.sim.record(word, &[self.index as u64, self.value]);
         self.run_state.value_ends(self.value);
         Ok(Next::Stay)
     }
@@ -216,48 +221,53 @@ impl Actor for Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // One whose start was cut short has heard no signal.
+        // A value whose start was aborted has received no signal.
         self.run_state.oracle().alive.remove(&self.value);
     }
 }
 
 impl Node {
-    fn answer(&mut self, asked: Asked, manner: Manner) -> Result<(), Failure> {
-        match manner {
-            Manner::Answer { is_back } => asked.answer(is_back),
-            Manner::Keep => self.kept.push(asked),
-            Manner::Drop => drop(asked),
-            Manner::HandOn { to } => {
+    fn answer(
+        &mut self,
+        request: TrackedRequest,
+        handling: RequestHandling,
+    ) -> Result<(), Failure> {
+        match handling {
+            RequestHandling::Answer { is_back } => request.answer(is_back),
+            RequestHandling::Keep => self.kept.push(request),
+            RequestHandling::Drop => drop(request),
+            RequestHandling::HandOn { to } => {
                 let to = self.run_state.oracle().refs.get(&to).cloned();
-                // Who is not there, or has no workers, gives it back: it is let go of.
+                // An actor that does not exist, or whose mailbox is full, does not take it: the
+                // request is dropped.
                 if let Some(to) = to {
-                    drop(to.tell(Msg::Asks(asked, Manner::Answer { is_back: true })));
+                    drop(to.tell(Msg::Asks(request, RequestHandling::Answer { is_back: true })));
                 }
             }
-            Manner::AnswerAndFail => {
-                asked.answer(false);
-                return Err(Failure::msg("as told"));
+            RequestHandling::AnswerAndFail => {
+                request.answer(false);
+                return Err(Failure::msg("injected failure"));
             }
-            Manner::Fail => return Err(Failure::msg("as told")),
+            RequestHandling::Fail => return Err(Failure::msg("injected failure")),
         }
         Ok(())
     }
 
-    fn carry_out(&mut self, cx: &mut Context<'_, Self>, action: Action) -> Result<Next, Failure> {
+    fn perform(&mut self, cx: &mut Context<'_, Self>, action: Action) -> Result<Next, Failure> {
         match action {
             Action::Work => {}
-            Action::Fail => return Err(Failure::msg("as told")),
+            Action::Fail => return Err(Failure::msg("injected failure")),
             Action::Stop => return Ok(Next::Stop),
-            Action::Pay { is_back } => {
+            Action::ReplyToKept { is_back } => {
                 core::mem::take(&mut self.kept).into_iter().for_each(|one| one.answer(is_back));
             }
-            Action::Ask { to, ticks, how, manner } => {
+            Action::Ask { to, ticks, how, handling } => {
                 let target = self.run_state.oracle().refs.get(&to).cloned();
                 if let Some(target) = target {
-                    self.ask(cx, &target, (to, ticks), how, manner);
+                    self.ask(cx, &target, (to, ticks), how, handling);
                 }
             }
-            Action::Nap { ticks, how } => self.nap(cx, ticks, how),
+            Action::Sleep { ticks, how } => self.sleep(cx, ticks, how),
         }
         Ok(Next::Stay)
     }
@@ -267,17 +277,17 @@ impl Node {
         cx: &mut Context<'_, Self>,
         target: &ActorRef<Msg>,
         (to, ticks): (usize, u64),
-        how: How,
-        manner: Manner,
+        how: WaitKind,
+        handling: RequestHandling,
     ) {
         let run_state = &self.run_state;
-        let ticket =
+        let guard =
             run_state.begins(Some((self.value, self.index)), how, Some((to, target)), ticks);
-        let (id, after) = (ticket.id, Duration::from_millis(ticks));
-        let request = |reply| Msg::Asks(run_state.request(id, reply), manner);
-        let begun = if how == How::Message {
+        let (id, after) = (guard.id, Duration::from_millis(ticks));
+        let request = |reply| Msg::Asks(run_state.request(id, reply), handling);
+        let begun = if how == WaitKind::Message {
             cx.ask(target, request, after, move |_, answer| {
-                ticket.ends(End::of(&answer));
+                guard.ends(End::of(&answer));
                 Ok(Msg::Heard)
             })
             .map_err(|refused| refused.kind())
@@ -285,74 +295,74 @@ impl Node {
             let ask = target.ask(request, after);
             let future = async move {
                 let answer = ask.await;
-                ticket.ends(End::of(&answer));
+                guard.ends(End::of(&answer));
             };
             self.begin(cx, future, how)
         };
-        self.tell_begun(begun);
+        self.report_start(begun);
     }
 
-    fn nap(&self, cx: &mut Context<'_, Self>, ticks: u64, how: How) {
-        let ticket = self.run_state.begins(Some((self.value, self.index)), how, None, ticks);
+    fn sleep(&self, cx: &mut Context<'_, Self>, ticks: u64, how: WaitKind) {
+        let guard = self.run_state.begins(Some((self.value, self.index)), how, None, ticks);
         let sleep = cx.system().executor().sleep(Duration::from_millis(ticks));
         let future = async move {
-            // Refused at the end of the system only: then it has not slept.
+            // An error means that the system shuts down: then the sleep did not complete.
             if sleep.await.is_ok() {
-                ticket.ends(End::Slept);
+                guard.ends(End::Slept);
             }
         };
         let begun = self.begin(cx, future, how);
-        self.tell_begun(begun);
+        self.report_start(begun);
     }
 
     fn begin(
         &self,
         cx: &mut Context<'_, Self>,
         future: impl Future<Output = ()> + Send + 'static,
-        how: How,
+        how: WaitKind,
     ) -> Result<(), FutureRefusedKind> {
-        let then = |me: &mut Self, _: &mut Context<'_, Self>, ()| me.goes_on();
+        let then = |me: &mut Self, _: &mut Context<'_, Self>, ()| me.continuation();
         match how {
-            How::Exclusive => cx.wait(future, then).map_err(|refused| refused.kind()),
-            How::Lent => cx
+            WaitKind::Exclusive => cx.wait(future, then).map_err(|refused| refused.kind()),
+            WaitKind::Borrowed => cx
                 .wait_mut(move |me: &mut Self| {
                     Box::pin(async move {
                         future.await;
-                        me.goes_on()
+                        me.continuation()
                     })
                 })
                 .map_err(|refused| refused.kind()),
-            How::Outside | How::Message | How::Beside => {
+            WaitKind::Outside | WaitKind::Message | WaitKind::Concurrent => {
                 cx.spawn(future, then).map_err(|refused| refused.kind())
             }
         }
     }
 
-    fn tell_begun(&self, begun: Result<(), FutureRefusedKind>) {
+    fn report_start(&self, begun: Result<(), FutureRefusedKind>) {
         match begun {
             Ok(()) => self.run_state.is_taken(self.value),
             Err(kind) => self.run_state.is_refused(self.value, kind),
         }
     }
 
-    /// What comes behind a future.
-    fn goes_on(&mut self) -> Result<Next, Failure> {
+    /// The continuation after a future.
+    fn continuation(&mut self) -> Result<Next, Failure> {
         let run_state = self.run_state.clone();
-        run_state.sim.note("then", &[self.index as u64, self.value]);
-        suffer(&run_state)?;
+        run_state.sim.record("then", &[self.index as u64, self.value]);
+        inject_faults(&run_state)?;
         Ok(Next::Stay)
     }
 }
 
 /// The faults of a handler.
-fn suffer(run_state: &RunState) -> Result<(), Failure> {
+fn inject_faults(run_state: &RunState) -> Result<(), Failure> {
     let sim = &run_state.sim;
     sim.may_be_slow();
     if sim.fault(Class::HandlerError).is_some() {
-        return Err(Failure::msg("as told"));
+        return Err(Failure::msg("injected failure"));
     }
     if sim.fault(Class::HandlerPanic).is_some() {
-        panic_as_told();
+        inject_panic();
     }
     Ok(())
 }

@@ -1,64 +1,61 @@
-//! What is known of asks and of futures by those who begin them, and the invariants that follow.
+//! The oracle of the asks workload: records asks and futures when they start, and checks the
+//! invariants.
 
-use alloc::{
+use std::{
     collections::{BTreeMap, BTreeSet},
-    format,
-    string::String,
-    sync::Arc,
-    vec::Vec,
+    sync::{Arc, Mutex, MutexGuard},
 };
-use std::sync::{Mutex, MutexGuard};
 
 use clockjack_actor::{ActorRef, AskError, FutureRefusedKind, ReplyTo};
 
 use super::node::Msg;
 use crate::{
-    context::{SimContext, open},
+    context::{SimContext, lock},
     invariant::Invariant,
 };
 
-/// How an ask, or another future, is waited for.
+/// WaitKind the result of an ask, or of another future, is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
-    /// By nobody of the system: a future by itself.
+pub(super) enum WaitKind {
+    /// By a separate future outside of the system.
     Outside,
-    /// The answer comes as a message.
+    /// The reply arrives as a message.
     Message,
-    /// The actor goes on with messages.
-    Beside,
-    /// The actor takes no user messages until it is over.
+    /// The actor continues to handle messages.
+    Concurrent,
+    /// The actor handles no user messages until the future ends.
     Exclusive,
-    /// The actor is lent to it: it takes none at all.
-    Lent,
+    /// The future borrows the actor: the actor handles no messages at all.
+    Borrowed,
 }
 
-impl How {
-    /// Its number in traces.
+impl WaitKind {
+    /// The code in traces.
     pub(super) fn code(self) -> u64 {
         self as u64
     }
 
-    /// Whether the actor takes no messages while it waits.
+    /// Whether the actor handles no user messages while it waits.
     fn is_wait(self) -> bool {
-        matches!(self, Self::Exclusive | Self::Lent)
+        matches!(self, Self::Exclusive | Self::Borrowed)
     }
 }
 
-/// How a future has ended.
+/// WaitKind a future ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// There is an answer: to the ask of this number.
+    /// A reply arrived, for the ask with this number.
     Answered(u64),
     TimedOut,
     Stopped,
     Dropped,
     ToItself,
-    /// It could not be made.
+    /// The ask could not be started.
     Refused,
-    /// A sleep is over.
+    /// A sleep completed.
     Slept,
-    /// It was dropped before it had ended: with who has begun it.
-    GivenUp,
+    /// The future was dropped before it ended, together with its owner.
+    Cancelled,
 }
 
 impl End {
@@ -82,31 +79,31 @@ impl End {
             Self::ToItself => 4,
             Self::Refused => 5,
             Self::Slept => 6,
-            Self::GivenUp => 7,
+            Self::Cancelled => 7,
         }
     }
 }
 
-/// What became of a request.
+/// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Request {
-    /// It is a sleep, or was not sent.
+    /// The future is a sleep, or the request was not sent.
     None,
-    /// On its way, or kept by who was asked.
+    /// Sent, or kept by the receiver.
     Open,
-    /// It was answered; whether somebody wanted that.
+    /// Replied to; whether the asker still wanted the reply.
     Answered(bool),
-    /// Whoever had it has let go of it.
+    /// The owner has dropped the request.
     Dropped,
 }
 
-/// A future that was begun.
+/// A future that was started.
 struct FutureRecord {
-    /// The value that has begun it, and which actor that is; none outside.
+    /// The value that started the future, and its actor index; `None` outside of the system.
     owner: Option<(u64, usize)>,
-    how: How,
+    how: WaitKind,
     to: Option<usize>,
-    /// Who was asked, as long as that has not ended: another one may have the number later.
+    /// The receiver, until the future ends: later, another actor may have the same index.
     who: Option<ActorRef<Msg>>,
     due: u64,
     request: Request,
@@ -116,31 +113,31 @@ struct FutureRecord {
 #[derive(Default)]
 pub(super) struct Oracle {
     futures: Vec<FutureRecord>,
-    /// Cards without an end.
+    /// The indices of futures that have not ended.
     open: BTreeSet<usize>,
-    /// Values of actors that are started, and which actor each is.
+    /// Started actor values, with their actor index.
     pub(super) alive: BTreeMap<u64, usize>,
     pub(super) n_values: u64,
-    /// Values that are in a handler.
+    /// Values with a running handler.
     busy: BTreeSet<u64>,
-    /// The actors, by their numbers in the plan.
+    /// The actors by their index in the plan.
     pub(super) refs: BTreeMap<usize, ActorRef<Msg>>,
-    /// Who was said to have stopped since all was quiet last.
+    /// Actors that were reported as stopped since the system was last idle.
     claims: Vec<ActorRef<Msg>>,
-    /// Requests that are somewhere.
+    /// Requests that exist somewhere.
     n_requests: u64,
-    /// Answers that nobody wanted, and that were not asked for back.
+    /// Unwanted replies whose sender did not ask to get them back.
     pub(super) n_late: u64,
     n_answered: u64,
-    /// Messages that have come to a handler.
+    /// Messages that have reached a handler.
     pub(super) n_heard: u64,
 }
 
-/// What all actors of a run share.
+/// The state that all actors of a run share.
 #[derive(Clone)]
 pub(super) struct RunState {
     pub(super) sim: SimContext,
-    /// How many futures an actor may have under way.
+    /// The maximum number of pending futures per actor.
     pub(super) futures_max: u64,
     oracle: Arc<Mutex<Oracle>>,
 }
@@ -151,21 +148,21 @@ impl RunState {
     }
 
     pub(super) fn oracle(&self) -> MutexGuard<'_, Oracle> {
-        open(&self.oracle)
+        lock(&self.oracle)
     }
 
     fn check(&self, invariant: Invariant, is_kept: bool, text: impl FnOnce() -> String) {
         self.sim.check(invariant, is_kept, text);
     }
 
-    /// A future is description to begin: it will not end by time before these ticks have passed.
+    /// A future is about to start: it must not time out before these ticks have passed.
     pub(super) fn begins(
         &self,
         owner: Option<(u64, usize)>,
-        how: How,
+        how: WaitKind,
         asked: Option<(usize, &ActorRef<Msg>)>,
         ticks: u64,
-    ) -> TimerHandle {
+    ) -> FutureGuard {
         let due = self.sim.now() + ticks;
         let mut oracle = self.oracle();
         let id = oracle.futures.len();
@@ -182,23 +179,23 @@ impl RunState {
         oracle.open.insert(id);
         drop(oracle);
         let to = to.map_or(u64::MAX, |to| to as u64);
-        self.sim.note("begin", &[id as u64, to, how.code(), due]);
-        TimerHandle { run_state: self.clone(), id, is_over: false }
+        self.sim.record("begin", &[id as u64, to, how.code(), due]);
+        FutureGuard { run_state: self.clone(), id, is_over: false }
     }
 
-    /// The futures of a value that are under way.
+    /// The number of pending futures of a value.
     fn n_open(oracle: &Oracle, value: u64) -> u64 {
         let is_its = |id: &&usize| oracle.futures[**id].owner.is_some_and(|owner| owner.0 == value);
         oracle.open.iter().filter(is_its).count() as u64
     }
 
-    /// The last future of a value was refused.
+    /// The last future of a value was rejected.
     pub(super) fn is_refused(&self, value: u64, kind: FutureRefusedKind) {
         let oracle = self.oracle();
         let n_open = Self::n_open(&oracle, value);
         let is_waiting = Self::is_waiting(&oracle, value).is_some();
         drop(oracle);
-        self.sim.note("refused", &[value, n_open]);
+        self.sim.record("refused", &[value, n_open]);
         let is_right = match kind {
             FutureRefusedKind::TooMany => n_open >= self.futures_max,
             FutureRefusedKind::AlreadyWaiting => is_waiting,
@@ -209,14 +206,14 @@ impl RunState {
         });
     }
 
-    /// The last future of a value was taken: then there was workers.
+    /// The last future of a value was accepted: the limit must not be exceeded.
     pub(super) fn is_taken(&self, value: u64) {
         let n_open = Self::n_open(&self.oracle(), value);
         let most = self.futures_max;
         self.check(Invariant::M1, n_open <= most, || format!("{n_open} futures, of {most}"));
     }
 
-    fn is_waiting(oracle: &Oracle, value: u64) -> Option<How> {
+    fn is_waiting(oracle: &Oracle, value: u64) -> Option<WaitKind> {
         let of = |id: &usize| {
             let record = &oracle.futures[*id];
             let is_its = record.owner.is_some_and(|owner| owner.0 == value);
@@ -225,13 +222,13 @@ impl RunState {
         oracle.open.iter().find_map(of)
     }
 
-    /// A request leaves.
-    pub(super) fn request(&self, id: usize, reply: ReplyTo<u64>) -> Asked {
+    /// A request is sent.
+    pub(super) fn request(&self, id: usize, reply: ReplyTo<u64>) -> TrackedRequest {
         let mut oracle = self.oracle();
         oracle.futures[id].request = Request::Open;
         oracle.n_requests += 1;
         drop(oracle);
-        Asked { reply: Some(reply), note: Token { run_state: self.clone(), id } }
+        TrackedRequest { reply: Some(reply), note: Token { run_state: self.clone(), id } }
     }
 
     /// A future has ended, or was dropped.
@@ -249,12 +246,12 @@ impl RunState {
             oracle.claims.extend(who);
         }
         drop(oracle);
-        self.sim.note("end", &[id as u64, end.code(), now]);
+        self.sim.record("end", &[id as u64, end.code(), now]);
         let invariant = if request == Request::None { Invariant::A10 } else { Invariant::A9 };
         self.check(invariant, before.is_none(), || {
             format!("{id} ends by {before:?}, then {end:?}")
         });
-        if end != End::GivenUp {
+        if end != End::Cancelled {
             self.check(Invariant::A10, is_alive, || {
                 format!("{id} ends by {end:?}, after its actor")
             });
@@ -263,31 +260,31 @@ impl RunState {
             End::Answered(of) => {
                 let is_right = of == id as u64 && request == Request::Answered(true);
                 self.check(Invariant::A9, is_right, || {
-                    format!("{id} has the answer to {of}: {request:?}")
+                    format!("{id} got the reply to {of}: {request:?}")
                 });
             }
             End::TimedOut | End::Slept => self.check(Invariant::T1, now >= due, || {
                 format!("{id} ends by {end:?} at {now}, due at {due}")
             }),
             End::Dropped => self.check(Invariant::A9, request == Request::Dropped, || {
-                format!("{id} is told of a drop: {request:?}")
+                format!("{id} is reported as dropped: {request:?}")
             }),
             End::ToItself => {
                 let is_right = how.is_wait() && owner.map(|owner| owner.1) == to;
-                self.check(Invariant::A9, is_right, || format!("{id}: {to:?} is not who asks"));
+                self.check(Invariant::A9, is_right, || format!("{id}: {to:?} is not the asker"));
             }
             End::Refused => self.check(Invariant::A9, false, || format!("{id} was refused")),
-            End::Stopped | End::GivenUp => {}
+            End::Stopped | End::Cancelled => {}
         }
-        if !matches!(end, End::Answered(_) | End::GivenUp) {
+        if !matches!(end, End::Answered(_) | End::Cancelled) {
             self.check(Invariant::A9, request != Request::Answered(true), || {
-                format!("{id} ends by {end:?}, and its answer was taken")
+                format!("{id} ends by {end:?}, but its reply was accepted")
             });
         }
     }
 
-    /// A request was answered, and somebody wanted that or not; or it was let go of.
-    fn settles(&self, id: usize, request: Request) {
+    /// A request was replied to, whether wanted or not, or was dropped.
+    fn request_done(&self, id: usize, request: Request) {
         let mut oracle = self.oracle();
         let before = core::mem::replace(&mut oracle.futures[id].request, request);
         oracle.n_requests -= 1;
@@ -298,12 +295,12 @@ impl RunState {
         });
         let is_late = end.is_some() && request == Request::Answered(true);
         self.check(Invariant::A9, !is_late, || {
-            format!("{id} ended by {end:?}, and its answer is taken")
+            format!("{id} ended by {end:?}, but its reply was accepted")
         });
     }
 
-    /// A handler of a value begins; `is_user` says that it is for a user message.
-    pub(super) fn enters(&self, value: u64, is_user: bool) -> Visit<'_> {
+    /// A handler of a value starts; `is_user` means that it handles a user message.
+    pub(super) fn enters(&self, value: u64, is_user: bool) -> RunningCall<'_> {
         let mut oracle = self.oracle();
         oracle.n_heard += 1;
         let is_free = oracle.busy.insert(value);
@@ -314,14 +311,14 @@ impl RunState {
         self.check(Invariant::A8, is_alive, || {
             format!("a handler of value {value}, which is not alive")
         });
-        let is_held = if is_user { waits.is_some() } else { waits == Some(How::Lent) };
+        let is_held = if is_user { waits.is_some() } else { waits == Some(WaitKind::Borrowed) };
         self.check(Invariant::A10, !is_held, || {
             format!("value {value} has a message and waits: {waits:?}")
         });
-        Visit { run_state: self, value }
+        RunningCall { run_state: self, value }
     }
 
-    /// A value ends, by a restart or for good: its futures have been dropped before.
+    /// A value ends, by a restart or a stop: its futures must have been dropped before.
     pub(super) fn value_ends(&self, value: u64) {
         let mut oracle = self.oracle();
         oracle.alive.remove(&value);
@@ -332,31 +329,34 @@ impl RunState {
         });
     }
 
-    /// How many futures are under way.
+    /// The number of pending futures.
     pub(super) fn n_open_all(&self) -> usize {
         self.oracle().open.len()
     }
 
-    /// How many asks have had an answer.
+    /// The number of asks that got a reply.
     pub(super) fn n_answered(&self) -> u64 {
         self.oracle().n_answered
     }
 
-    /// All is quiet: nothing is overdue, whoever can learn of its end has.
-    pub(super) fn check_quiet(&self) {
+    /// The system is idle: nothing may be overdue, and every future that can have ended must have
+    /// ended.
+    pub(super) fn check_idle_state(&self) {
         let now = self.sim.now();
         let mut oracle = self.oracle();
         let claims = core::mem::take(&mut oracle.claims);
         for id in &oracle.open {
             let FutureRecord { owner, due, request, how, .. } = oracle.futures[*id];
-            // Others wait while the actor is lent.
+            // Other futures wait while the actor is borrowed.
             let lent = owner.and_then(|(value, _)| Self::is_waiting(&oracle, value));
-            if lent == Some(How::Lent) && how != How::Lent {
+            if lent == Some(WaitKind::Borrowed) && how != WaitKind::Borrowed {
                 continue;
             }
             self.check(Invariant::T2, due > now, || format!("{id}, {how:?}, was due at {due}"));
             let is_settled = matches!(request, Request::Answered(_) | Request::Dropped);
-            self.check(Invariant::A9, !is_settled, || format!("{id} waits on: {request:?}"));
+            self.check(Invariant::A9, !is_settled, || {
+                format!("{id} is still pending: {request:?}")
+            });
         }
         drop(oracle);
         for who in claims {
@@ -366,62 +366,62 @@ impl RunState {
         }
     }
 
-    /// Nothing is left.
+    /// Nothing may be left.
     pub(super) fn check_end(&self) {
         let oracle = self.oracle();
         let (n_open, n_requests) = (oracle.open.len() as u64, oracle.n_requests);
         let n_alive = oracle.alive.len() as u64;
         let n_cards = oracle.futures.len() as u64;
         drop(oracle);
-        self.sim.note("asked", &[n_cards]);
-        self.sim.check_equal(Invariant::A9, "futures without an end", n_open, 0);
-        self.sim.check_equal(Invariant::A3, "requests that are somewhere", n_requests, 0);
-        self.sim.check_equal(Invariant::S2, "values that are alive", n_alive, 0);
+        self.sim.record("asked", &[n_cards]);
+        self.sim.check_equal(Invariant::A9, "pending futures", n_open, 0);
+        self.sim.check_equal(Invariant::A3, "remaining requests", n_requests, 0);
+        self.sim.check_equal(Invariant::S2, "live actor values", n_alive, 0);
     }
 }
 
-/// A handler under way.
-pub(super) struct Visit<'d> {
+/// A running handler.
+pub(super) struct RunningCall<'d> {
     run_state: &'d RunState,
     value: u64,
 }
 
-impl Drop for Visit<'_> {
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
         self.run_state.oracle().busy.remove(&self.value);
     }
 }
 
-/// Goes with a future: however that ends, the oracle know.
-pub(super) struct TimerHandle {
+/// A guard of a future: the oracle learns how the future ends.
+pub(super) struct FutureGuard {
     run_state: RunState,
     pub(super) id: usize,
     is_over: bool,
 }
 
-impl TimerHandle {
+impl FutureGuard {
     pub(super) fn ends(mut self, end: End) {
         self.is_over = true;
         self.run_state.ends(self.id, end);
     }
 }
 
-impl Drop for TimerHandle {
+impl Drop for FutureGuard {
     fn drop(&mut self) {
         if !self.is_over {
-            self.run_state.ends(self.id, End::GivenUp);
+            self.run_state.ends(self.id, End::Cancelled);
         }
     }
 }
 
-/// A request, with what it is to be answered by.
-pub(super) struct Asked {
+/// A request with its reply handle.
+pub(super) struct TrackedRequest {
     reply: Option<ReplyTo<u64>>,
     note: Token,
 }
 
-impl Asked {
-    /// Answers; `is_back` says that an answer nobody wants is to come back.
+impl TrackedRequest {
+    /// Replies; `is_back` requests that an unwanted reply is returned.
     pub(super) fn answer(mut self, is_back: bool) {
         let Some(reply) = self.reply.take() else { return };
         let Token { run_state, id } = self.note.clone();
@@ -435,18 +435,18 @@ impl Asked {
             run_state.oracle().n_late += u64::from(!is_wanted);
             reply.reply(id as u64);
         }
-        run_state.sim.note("answer", &[id as u64, u64::from(is_wanted)]);
-        run_state.settles(id, Request::Answered(is_wanted));
+        run_state.sim.record("answer", &[id as u64, u64::from(is_wanted)]);
+        run_state.request_done(id, Request::Answered(is_wanted));
     }
 }
 
-impl Drop for Asked {
+impl Drop for TrackedRequest {
     fn drop(&mut self) {
         if let Some(reply) = self.reply.take() {
             let Token { run_state, id } = &self.note;
-            run_state.sim.note("let-go", &[*id as u64]);
-            run_state.settles(*id, Request::Dropped);
-            // The asker learns it by this, and not before.
+            run_state.sim.record("let-go", &[*id as u64]);
+            run_state.request_done(*id, Request::Dropped);
+            // Only this drop informs the asker.
             drop(reply);
         }
     }

@@ -1,14 +1,10 @@
-//! What is known of a run of a graph by its components: what was published, what was seen, and who
-//! is at work.
+//! The oracle of the graphs workload: which values were published and seen, and which calls are
+//! running.
 
-use alloc::{
+use std::{
     collections::{BTreeMap, BTreeSet},
-    format,
-    string::String,
-    sync::Arc,
-    vec::Vec,
+    sync::{Arc, Mutex, MutexGuard},
 };
-use std::sync::{Mutex, MutexGuard};
 
 use clockjack_graph::{
     Stopper,
@@ -17,53 +13,54 @@ use clockjack_graph::{
 };
 
 use crate::{
-    context::{SimContext, open},
+    context::{SimContext, lock},
     fault::Class,
     invariant::Invariant,
 };
 
-/// Numbers below this one are no news: members of loops publish them again and again.
+/// Values below this one are not checked: members of loops publish them repeatedly.
 pub(super) const COMMON: u64 = 64;
 
-/// One call of so many may stop the run.
+/// One of this many calls may stop the run.
 const STOPS_EVERY: u64 = 16;
-/// By the clock a run is stopped after so many calls.
+/// With the wall clock, a run is stopped after this many calls.
 const CALLS_MAX: u64 = 1_000;
 
-/// What is the same for the whole run, of a component.
+/// The constant properties of a component.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part {
     lane: usize,
     region: usize,
     is_reentrant: bool,
-    /// It takes what comes in another order than that of its coming.
+    /// Whether the component takes inputs in an order other than that of their arrival.
     reorders: bool,
-    /// Components that must have ended before it begins.
+    /// Components that must have finished before this one starts.
     before: Vec<usize>,
 }
 
-/// What is the same for the whole run, of a lane.
+/// The constant properties of a lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LanePart {
-    /// How many of its components may be at work at once, and how many calls of one.
+    /// The maximum number of its components, and of calls of one component, that may run
+    /// concurrently.
     width: usize,
-    /// Nanoseconds between its ticks, if it has any.
+    /// Nanoseconds between its ticks, if it has ticks.
     period_ns: Option<u64>,
 }
 
 /// An end of an edge: a component, and the name of its port.
 pub(super) type End = (usize, &'static str);
 
-/// The shape of a graph, as far as the invariants need it.
+/// The parts of a graph that the invariants need.
 #[derive(Debug, Default)]
 pub(super) struct Shape {
     pub(super) parts: Vec<Part>,
     pub(super) lanes: Vec<LanePart>,
-    /// How many edges go from one port to another.
+    /// The number of edges between two ports.
     edges: BTreeMap<(End, End), usize>,
 }
 
-/// The ports that components have.
+/// The names of all ports.
 const PORTS: [&str; 8] = ["a", "b", "s", "t", "out", "side", "text", "done"];
 
 impl Shape {
@@ -104,78 +101,78 @@ impl Shape {
     }
 }
 
-/// What a call has to suffer.
+/// The faults of a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CallFaults {
-    /// Ticks that it takes.
+    /// WaitKind many ticks the call takes.
     pub(super) slow: u64,
     pub(super) fails: bool,
     pub(super) panics: bool,
-    /// It stops the run.
+    /// Whether the call stops the run.
     pub(super) stops: bool,
-    /// How much more it publishes than it should.
+    /// WaitKind many additional messages the call publishes.
     pub(super) flood: u64,
 }
 
-/// Where a value that was published stands.
+/// The state of a published value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    /// The call that has published it is not over.
+enum ValueState {
+    /// The call that published the value is still running.
     Staged,
-    /// It may be seen.
+    /// The value may be seen.
     Out,
-    /// It was refused, or the call has failed.
+    /// The value was rejected, or the call failed.
     Void,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Good {
+struct PublishedValue {
     from: End,
-    /// Its number among all of that port.
+    /// The sequence number among all values of this port.
     seq: u64,
-    standing: Standing,
-    /// Two calls have published it: it says nothing any more.
+    state: ValueState,
+    /// Two calls published the same value: it cannot be checked.
     is_ambiguous: bool,
 }
 
-/// Whether what calls suffer is drawn, or as it was before.
+/// Whether the faults of calls are drawn, or repeated from the previous run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FaultsToCome {
+pub(super) enum FaultSource {
     Drawn,
-    AsBefore,
+    Repeated,
 }
 
 pub(super) struct Oracle {
-    pub(super) faults_to_come: BTreeMap<(usize, u64, u64), CallFaults>,
-    how: FaultsToCome,
-    goods: BTreeMap<u64, Good>,
+    pub(super) call_faults_drawn: BTreeMap<(usize, u64, u64), CallFaults>,
+    how: FaultSource,
+    published: BTreeMap<u64, PublishedValue>,
     n_published: BTreeMap<End, u64>,
-    /// Components that there are.
+    /// The number of live components.
     pub(super) n_alive: u64,
-    /// The number of the last that came from one port to another.
+    /// The sequence number of the last value that arrived, per pair of ports.
     came: BTreeMap<(End, End), u64>,
-    /// Calls of each component that are under way.
+    /// The running calls of each component.
     at_work: BTreeMap<usize, usize>,
-    /// Epochs in which each lane was seen at work, and the last of them.
+    /// The number of epochs in which each lane was active, and the last of them.
     ticks: BTreeMap<usize, (u64, u64)>,
-    /// Epochs in which somebody was called.
+    /// Epochs with at least one call.
     pub(super) called_in: BTreeSet<u64>,
-    /// The last epoch that anybody has seen, and its time.
+    /// The latest epoch that a call has seen, and its time.
     last: (u64, u64),
     pub(super) n_calls: u64,
     pub(super) n_failed: u64,
     pub(super) n_at_once: usize,
-    /// In which epoch somebody has stopped the run first.
+    /// The first epoch in which a call stopped the run.
     pub(super) stopped_in: Option<u64>,
     pub(super) stopper: Option<Stopper>,
 }
 
-/// What all components of a run share.
+/// The state that all components of a run share.
 #[derive(Clone)]
 pub(super) struct RunState {
     pub(super) sim: SimContext,
     pub(super) shape: Arc<Shape>,
-    /// When the run began, by the clock's source; none in simulated time.
+    /// When the run started, by the source of the clock; `None` in simulated time.
     began: Option<u64>,
     oracle: Arc<Mutex<Oracle>>,
 }
@@ -184,15 +181,15 @@ impl RunState {
     pub(super) fn new(
         sim: &SimContext,
         shape: &Arc<Shape>,
-        faults_to_come: Option<BTreeMap<(usize, u64, u64), CallFaults>>,
+        call_faults_drawn: Option<BTreeMap<(usize, u64, u64), CallFaults>>,
         follows_clock: bool,
     ) -> Self {
         let how =
-            if faults_to_come.is_some() { FaultsToCome::AsBefore } else { FaultsToCome::Drawn };
+            if call_faults_drawn.is_some() { FaultSource::Repeated } else { FaultSource::Drawn };
         let oracle = Oracle {
-            faults_to_come: faults_to_come.unwrap_or_default(),
+            call_faults_drawn: call_faults_drawn.unwrap_or_default(),
             how,
-            goods: BTreeMap::new(),
+            published: BTreeMap::new(),
             n_published: BTreeMap::new(),
             n_alive: 0,
             came: BTreeMap::new(),
@@ -215,15 +212,15 @@ impl RunState {
     }
 
     pub(super) fn oracle(&self) -> MutexGuard<'_, Oracle> {
-        open(&self.oracle)
+        lock(&self.oracle)
     }
 
     fn check(&self, invariant: Invariant, is_kept: bool, text: impl FnOnce() -> String) {
         self.sim.check(invariant, is_kept, text);
     }
 
-    /// A call begins, in this epoch, which is at this time.
-    pub(super) fn enters(&self, who: usize, epoch: u64, now_ns: u64) -> Visit<'_> {
+    /// A call starts in this epoch, at this time.
+    pub(super) fn enters(&self, who: usize, epoch: u64, now_ns: u64) -> RunningCall<'_> {
         let part = &self.shape.parts[who];
         let lane = self.shape.lanes[part.lane];
         let mut oracle = self.oracle();
@@ -250,11 +247,11 @@ impl RunState {
             others.iter().filter(is_of_lane).map(|one| self.shape.parts[*one].region).collect();
         let n_regions = regions.iter().filter(|one| **one != part.region).count();
         self.check(Invariant::G5, n_regions < lane.width, || {
-            format!("{n_regions} are at work in the lane of component {who}, which begins")
+            format!("{n_regions} regions run concurrently in the lane of component {who}")
         });
         let early = others.iter().find(|one| part.before.contains(one));
         self.check(Invariant::G5, early.is_none(), || {
-            format!("component {who} begins while {early:?} is at work")
+            format!("component {who} starts while {early:?} is running")
         });
         self.check(Invariant::T1, before <= (epoch, now_ns), || {
             format!("epoch {epoch} at {now_ns} ns after {before:?}")
@@ -271,17 +268,17 @@ impl RunState {
                 format!("tick {n_ticks} of lane {} at {now_ns} ns", part.lane)
             });
         }
-        Visit { run_state: self, who, published: Vec::new(), is_fine: false }
+        RunningCall { run_state: self, who, published: Vec::new(), is_fine: false }
     }
 
-    /// What this call is to suffer: a function of who it is and of all that it sees, so that it is
-    /// the same whoever comes first.
+    /// The faults of this call: a function of the component and of all its inputs, so that they do
+    /// not depend on the order of calls.
     pub(super) fn call_faults(&self, who: usize, epoch: u64, seen: u64) -> CallFaults {
         let key = (who, epoch, seen);
         let known = {
             let oracle = self.oracle();
-            let known = oracle.faults_to_come.get(&key).copied();
-            if oracle.how == FaultsToCome::AsBefore {
+            let known = oracle.call_faults_drawn.get(&key).copied();
+            if oracle.how == FaultSource::Repeated {
                 Some(known.unwrap_or_default())
             } else {
                 known
@@ -295,21 +292,21 @@ impl RunState {
             slow: sim.fault(Class::SlowHandler).map_or(0, |size| 1 + size % 25),
             fails: sim.fault(Class::HandlerError).is_some(),
             panics: sim.fault(Class::HandlerPanic).is_some(),
-            // Seldom asked for: what comes behind it is not seen.
+            // Rare, because nothing after it is checked.
             stops: seen.is_multiple_of(STOPS_EVERY) && sim.fault(Class::OddStop).is_some(),
             flood: sim.fault(Class::EdgeFlood).map_or(0, |size| 1 + size % 6),
         };
-        self.oracle().faults_to_come.insert(key, call_faults);
+        self.oracle().call_faults_drawn.insert(key, call_faults);
         call_faults
     }
 
-    /// Whether a run by the clock has had enough calls. Some graphs are never idle, and make as
-    /// many as they can.
+    /// Whether a run with the wall clock has had enough calls. Some graphs are never idle, and make
+    /// as many calls as they can.
     pub(super) fn is_enough(&self) -> bool {
         self.began.is_some() && self.oracle().n_calls >= CALLS_MAX
     }
 
-    /// Somebody stops the run.
+    /// A call stops the run.
     pub(super) fn stop(&self, epoch: u64) {
         let mut oracle = self.oracle();
         oracle.stopped_in.get_or_insert(epoch);
@@ -320,44 +317,45 @@ impl RunState {
         }
     }
 
-    /// A value is given to others by a task, some time.
-    pub(super) fn will_give(&self, from: End, value: u64) {
-        self.put(from, value, Standing::Out);
+    /// A task will publish a value at some time.
+    pub(super) fn will_publish(&self, from: End, value: u64) {
+        self.put(from, value, ValueState::Out);
     }
 
-    fn put(&self, from: End, value: u64, standing: Standing) {
+    fn put(&self, from: End, value: u64, state: ValueState) {
         let mut oracle = self.oracle();
         let seq = oracle.n_published.entry(from).or_default();
         *seq += 1;
-        let good = Good { from, seq: *seq, standing, is_ambiguous: false };
-        oracle.goods.entry(value).and_modify(|known| known.is_ambiguous = true).or_insert(good);
+        let good = PublishedValue { from, seq: *seq, state, is_ambiguous: false };
+        oracle.published.entry(value).and_modify(|known| known.is_ambiguous = true).or_insert(good);
     }
 
-    /// A value has come to an input of a component.
+    /// A value has arrived at an input of a component.
     pub(super) fn sees(&self, to: End, value: u64) {
         if value < COMMON {
             return;
         }
         let mut oracle = self.oracle();
-        let good = oracle.goods.get(&value).copied();
+        let good = oracle.published.get(&value).copied();
         let Some(good) = good.filter(|good| !good.is_ambiguous) else {
             drop(oracle);
             return self.check(Invariant::G4, good.is_some(), || {
-                format!("{value:x} at {to:?} was published by nobody")
+                format!("{value:x} at {to:?} was never published")
             });
         };
         let ends = (good.from, to);
         let n_edges = self.shape.edges.get(&ends).copied().unwrap_or(0);
         let last = oracle.came.insert(ends, good.seq).unwrap_or(0);
         drop(oracle);
-        self.check(Invariant::G4, good.standing == Standing::Out, || {
-            format!("{value:x} of {:?} at {to:?} is {:?}", good.from, good.standing)
+        self.check(Invariant::G4, good.state == ValueState::Out, || {
+            format!("{value:x} of {:?} at {to:?} is {:?}", good.from, good.state)
         });
         self.check(Invariant::G4, n_edges > 0, || {
             format!("no edge from {:?} to {to:?}", good.from)
         });
-        // Calls that overlap are counted as they begin, and seen as they were called for; tasks
-        // that end by the clock are seen as they end.
+        // Overlapping calls get their sequence numbers when they start, and their values are seen
+        // in the order of the calls. Values of tasks with the wall clock are seen in the order in
+        // which the tasks finish.
         let (from, port) = good.from;
         let is_ordered = !self.shape.parts[from].is_reentrant && !self.shape.parts[to.0].reorders;
         let is_task = port == "done" && self.began.is_some();
@@ -368,7 +366,7 @@ impl RunState {
         }
     }
 
-    /// How many values were published at a port, or would have been.
+    /// The number of values that were offered at a port, including rejected ones.
     pub(super) fn n_offered(&self, (who, port): (usize, &str)) -> u64 {
         let oracle = self.oracle();
         let mut ends = oracle.n_published.iter();
@@ -376,46 +374,46 @@ impl RunState {
     }
 }
 
-/// A call under way. However it ends, the oracle know.
-pub(super) struct Visit<'d> {
+/// A running call. The oracle learns its result on drop.
+pub(super) struct RunningCall<'d> {
     run_state: &'d RunState,
     who: usize,
     published: Vec<u64>,
     is_fine: bool,
 }
 
-impl Visit<'_> {
-    /// A value is description to be published.
+impl RunningCall<'_> {
+    /// A value is about to be published.
     pub(super) fn publishes(&mut self, port: &'static str, value: u64) {
-        self.run_state.put((self.who, port), value, Standing::Staged);
+        self.run_state.put((self.who, port), value, ValueState::Staged);
         self.published.push(value);
     }
 
-    /// It came back.
+    /// A value was rejected.
     pub(super) fn refused(&mut self, value: u64) {
         self.published.retain(|one| *one != value);
-        self.run_state.settle(value, Standing::Void);
+        self.run_state.set_state(value, ValueState::Void);
     }
 
-    /// The call has succeeded.
+    /// The call succeeded.
     pub(super) fn succeeds(mut self) {
         self.is_fine = true;
     }
 }
 
 impl RunState {
-    fn settle(&self, value: u64, standing: Standing) {
-        if let Some(good) = self.oracle().goods.get_mut(&value) {
-            good.standing = standing;
+    fn set_state(&self, value: u64, state: ValueState) {
+        if let Some(good) = self.oracle().published.get_mut(&value) {
+            good.state = state;
         }
     }
 }
 
-impl Drop for Visit<'_> {
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
-        let standing = if self.is_fine { Standing::Out } else { Standing::Void };
+        let state = if self.is_fine { ValueState::Out } else { ValueState::Void };
         for value in &self.published {
-            self.run_state.settle(*value, standing);
+            self.run_state.set_state(*value, state);
         }
         let mut oracle = self.run_state.oracle();
         oracle.n_failed += u64::from(!self.is_fine);

@@ -1,39 +1,35 @@
-//! What the workers step: futures that pass tokens to each other and sleep, and processes that
+//! The load of the workers: futures that pass tokens to each other and sleep, and processes that
 //! count their messages.
 
-use alloc::{
-    boxed::Box,
-    collections::{BTreeMap, VecDeque},
-    format,
-    sync::Arc,
-    vec::Vec,
-};
 use core::{
     pin::Pin,
     task::{Context, Poll, Waker},
     time::Duration,
 };
-use std::sync::{Mutex, MutexGuard};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard},
+};
 
 use clockjack_exec::{
     Event, Events, Failure, Handle, Join, Payload, Process, ProcessRef, Sleep, StepOutput,
 };
 
 use crate::{
-    context::{SimContext, open},
+    context::{SimContext, lock},
     fault::Class,
     invariant::Invariant,
     random::Stream,
-    run::panic_as_told,
+    run::inject_panic,
 };
 
-/// How many futures there may be at a time.
+/// The maximum number of live futures.
 const FUTURES_MAX: usize = 200;
 
-/// What is known of a future.
+/// The expected state of a future.
 #[derive(Default)]
 pub(super) struct FutureRecord {
-    /// Tokens that it was woken for and has not seen.
+    /// Tokens that the future was woken for and has not seen.
     pub(super) tokens: u64,
     pub(super) waker: Option<Waker>,
     /// When its sleep is due, if it sleeps.
@@ -42,7 +38,7 @@ pub(super) struct FutureRecord {
     pub(super) is_over: bool,
 }
 
-/// What is known of a process.
+/// The expected state of a process.
 #[derive(Default)]
 pub(super) struct ProcessRecord {
     pub(super) sent: VecDeque<u64>,
@@ -58,7 +54,7 @@ pub(super) struct Oracle {
     pub(super) refs: Vec<ProcessRef<u64>>,
     pub(super) n_spawned: u64,
     pub(super) n_ended: u64,
-    /// What futures do is drawn here; none when they are to come to rest.
+    /// The random actions of futures; `None` in the drain phase.
     pub(super) actions: Option<Stream>,
 }
 
@@ -76,10 +72,10 @@ impl Shared {
     }
 
     pub(super) fn oracle(&self) -> MutexGuard<'_, Oracle> {
-        open(&self.oracle)
+        lock(&self.oracle)
     }
 
-    /// Starts a future.
+    /// Spawns a future.
     pub(super) fn spawn(&self) {
         let index = {
             let mut oracle = self.oracle();
@@ -90,7 +86,7 @@ impl Shared {
             oracle.n_spawned += 1;
             oracle.futures.len() - 1
         };
-        self.sim.note("spawn", &[index as u64]);
+        self.sim.record("spawn", &[index as u64]);
         let test_future = TestFuture { shared: self.clone(), index, sleep: None };
         let join = self.handle.spawn(test_future);
         if join.pid().is_none() {
@@ -111,7 +107,7 @@ impl Shared {
             record.tokens += 1;
             record.waker.clone()
         };
-        self.sim.note("give", &[to as u64]);
+        self.sim.record("give", &[to as u64]);
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -128,9 +124,9 @@ impl Shared {
         match self.handle.submit(TestProcess { shared: self.clone(), index }) {
             Ok(it) => self.oracle().refs.push(it),
             Err(refused) => {
-                // Its drop counts it as one that has ended.
+                // The drop of the process counts it as finished.
                 drop(refused);
-                self.sim.check(Invariant::M1, false, || format!("process {index} is refused"));
+                self.sim.check(Invariant::M1, false, || format!("process {index} was rejected"));
             }
         }
     }
@@ -144,21 +140,21 @@ impl Shared {
             record.n_sent += 1;
             (it, record.n_sent, record.is_over)
         };
-        // Told before: it may be handled before the call returns.
+        // Recorded before the send: the process may handle the message before the call returns.
         self.oracle().processes[to].sent.push_back(number);
         let sent = it.tell(number);
         let is_taken = sent.is_ok();
-        self.sim.note("send", &[to as u64, number, u64::from(is_taken)]);
+        self.sim.record("send", &[to as u64, number, u64::from(is_taken)]);
         if let Err(refused) = sent {
             let back = refused.into_inner();
             self.oracle().processes[to].sent.retain(|one| *one != number);
-            self.sim.check(Invariant::M1, back == number, || format!("{back} came back"));
+            self.sim.check(Invariant::M1, back == number, || format!("{back} was returned"));
         }
         self.sim.check(Invariant::S2, !(is_over && is_taken), || format!("process {to} is over"));
     }
 }
 
-/// A future that waits for tokens, and sleeps at times.
+/// A future that waits for tokens, and sometimes sleeps.
 struct TestFuture {
     shared: Shared,
     index: usize,
@@ -184,9 +180,9 @@ impl Future for TestFuture {
             });
             tokens
         };
-        shared.sim.note("poll", &[index as u64, tokens, shared.sim.now()]);
-        let _visit = Visit(&shared, index);
-        self.look_at_sleep(cx);
+        shared.sim.record("poll", &[index as u64, tokens, shared.sim.now()]);
+        let _running = RunningCall(&shared, index);
+        self.poll_sleep(cx);
         for _ in 0..tokens {
             if self.action(cx) {
                 return Poll::Ready(());
@@ -196,32 +192,32 @@ impl Future for TestFuture {
     }
 }
 
-struct Visit<'s>(&'s Shared, usize);
+struct RunningCall<'s>(&'s Shared, usize);
 
-impl Drop for Visit<'_> {
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
         self.0.oracle().futures[self.1].is_busy = false;
     }
 }
 
 impl TestFuture {
-    fn look_at_sleep(&mut self, cx: &mut Context<'_>) {
+    fn poll_sleep(&mut self, cx: &mut Context<'_>) {
         let Some(sleep) = &mut self.sleep else { return };
         let Poll::Ready(slept) = sleep.as_mut().poll(cx) else { return };
         self.sleep = None;
         let due = self.shared.oracle().futures[self.index].due.take();
         let (now, index) = (self.shared.sim.now(), self.index);
-        // A sleep that ends with its executor, or for want of workers, says so.
+        // A sleep that ends because the executor shuts down, or lacks capacity, returns an error.
         let is_fine = slept.is_err() || due.is_some_and(|due| now >= due);
         self.shared.sim.check(Invariant::T1, is_fine, || {
             format!("future {index} wakes at {now}, its sleep is for {due:?}")
         });
     }
 
-    /// What is done for a token; whether the future is done, too.
+    /// The action for a token. Returns whether the future is done.
     fn action(&mut self, cx: &mut Context<'_>) -> bool {
         let shared = self.shared.clone();
-        self.suffer();
+        self.inject_faults();
         let drawn = {
             let mut oracle = shared.oracle();
             let n_cards = oracle.futures.len();
@@ -233,7 +229,8 @@ impl TestFuture {
         let Some((choice, other, ticks)) = drawn else { return false };
         match choice {
             0..6 => shared.give(other),
-            // To itself, in its own turn: the wake that is lost most easily.
+            // A token for the future itself, during its own poll: the wake-up that is lost most
+            // easily.
             6..8 => shared.give(self.index),
             8 => shared.spawn(),
             9..14 => self.sleep_for(ticks, cx),
@@ -260,14 +257,14 @@ impl TestFuture {
         shared.sim.check(Invariant::T1, found == Some(due), || format!("{found:?}, not {due}"));
         shared.oracle().futures[self.index].due = Some(due);
         self.sleep = Some(sleep);
-        self.look_at_sleep(cx);
+        self.poll_sleep(cx);
     }
 
-    fn suffer(&self) {
+    fn inject_faults(&self) {
         let sim = &self.shared.sim;
         sim.may_be_slow();
         if sim.fault(Class::HandlerPanic).is_some() {
-            panic_as_told();
+            inject_panic();
         }
     }
 }
@@ -290,11 +287,11 @@ impl Drop for TestFuture {
             waker
         };
         drop(waker);
-        shared.sim.note("drop", &[index as u64]);
+        shared.sim.record("drop", &[index as u64]);
     }
 }
 
-/// A process that takes numbers, in order.
+/// A process that receives numbers in order.
 struct TestProcess {
     shared: Shared,
     index: usize,
@@ -309,12 +306,12 @@ impl Process for TestProcess {
             match event {
                 Event::Message(number) => {
                     let expected = shared.oracle().processes[*index].sent.pop_front();
-                    shared.sim.note("take", &[*index as u64, number]);
+                    shared.sim.record("take", &[*index as u64, number]);
                     shared.sim.check(Invariant::A2, expected == Some(number), || {
                         format!("process {index} takes {number}, expected {expected:?}")
                     });
                     if shared.sim.fault(Class::HandlerError).is_some() {
-                        return Err(Failure::msg("as told"));
+                        return Err(Failure::msg("injected failure"));
                     }
                 }
                 Event::Cancel { .. } => {
@@ -335,6 +332,6 @@ impl Drop for TestProcess {
         oracle.n_ended += 1;
         oracle.processes[self.index].is_over = true;
         drop(oracle);
-        self.shared.sim.note("closed", &[self.index as u64]);
+        self.shared.sim.record("closed", &[self.index as u64]);
     }
 }
