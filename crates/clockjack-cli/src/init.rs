@@ -65,7 +65,7 @@ impl Template {
                 "a graph file with a custom component, and a program with all commands for both"
             }
             Self::Embedded => {
-                "a no_std actor and the platform services that it needs from a board; tested on a PC"
+                "a no_std actor and the services that it needs from a board; tested on a PC"
             }
             Self::Test => "a library with an actor and every kind of test for it",
         }

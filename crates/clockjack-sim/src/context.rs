@@ -50,7 +50,7 @@ pub(crate) struct Inner {
     pub(crate) checker: Checker,
     /// The random settings of this run, by name.
     pub(crate) settings: Vec<(&'static str, u64)>,
-    /// WaitKind many ticks handlers may still consume.
+    /// How many ticks handlers may still consume.
     slow_left: u64,
 }
 

@@ -64,7 +64,7 @@ pub(crate) trait Phases {
     fn drain(&mut self);
 
     /// Shuts the system down and checks the final state.
-    fn end(&mut self);
+    fn shutdown(&mut self);
 }
 
 /// Runs `n_steps` steps, then the drain phase in liveness mode, then the shutdown; stops at the
@@ -80,7 +80,7 @@ pub(crate) fn run_phases(sim: &SimContext, n_steps: u64, phases: &mut impl Phase
         phases.drain();
     }
     if !sim.is_broken() {
-        phases.end();
+        phases.shutdown();
     }
 }
 
@@ -153,7 +153,8 @@ impl fmt::Display for RunOutcome {
         let Self { workload, seed, mode, hash, records, ticks, .. } = self;
         writeln!(
             f,
-            "seed {seed}, workload {workload}, {mode}: trace {hash:016x}, {records} records, {ticks} ms"
+            "seed {seed}, workload {workload}, {mode}: trace {hash:016x}, {records} records, \
+             {ticks} ms"
         )?;
         write!(f, "  settings:")?;
         self.settings.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))?;

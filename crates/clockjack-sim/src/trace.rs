@@ -43,7 +43,7 @@ impl Trace {
         &self.bytes
     }
 
-    /// WaitKind many records there are.
+    /// How many records there are.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.records

@@ -1,7 +1,7 @@
 //! Golden trace hashes: equal seeds give equal traces on every machine.
 //!
-//! `golden.txt` is the output of `cargo xtask sim --hashes --seeds 10`. A change of the runtime that
-//! affects these runs also changes the hashes; after a review of the change, update the file.
+//! `golden.txt` is the output of `cargo xtask sim --hashes --seeds 10`. A change of the runtime
+//! that affects these runs also changes the hashes; after a review of the change, update the file.
 
 use clockjack_sim::{campaign::Plan, run::run, workloads};
 

@@ -131,8 +131,8 @@ Examples:
   clockjack plan cell.yaml                  regions in commit order
   clockjack plan cell.yaml --format json    the same as JSON
 
-The command tries the thread settings of each lane on this machine, and lists those that the operating
-system rejects as advisory.";
+The command tries the thread settings of each lane on this machine, and lists those that the
+operating system rejects as advisory.";
 
 /// Compile a graph file and print the plan
 #[derive(Debug, Args)]

@@ -51,7 +51,7 @@ enum TemplateName {
     Actors,
     /// A graph file with a custom component, and a program with all commands for both.
     ControlLoop,
-    /// A no_std actor and the platform services that it needs from a board; tested on a PC.
+    /// A no_std actor and the services that it needs from a board; tested on a PC.
     Embedded,
     /// A library with an actor and every kind of test for it.
     Test,

@@ -19,10 +19,10 @@ use crate::{
 };
 
 const NOTE: &str = "\
-A third of the jobs run once, a third at a fixed rate and a third with a fixed delay. The periods are
-1/64 to 1/8 of the whole duration. All jobs are registered in the first half. Every run is checked
-against an independent model of the scheduler. The output does not depend on the machine: equal
-arguments give equal bytes.
+A third of the jobs run once, a third at a fixed rate and a third with a fixed delay. The periods
+are 1/64 to 1/8 of the whole duration. All jobs are registered in the first half. Every run is
+checked against an independent model of the scheduler. The output does not depend on the machine:
+equal arguments give equal bytes.
 
 DURATION is a whole number with a unit (ns, us, ms, s, m, h or d), for example 250ms.
 

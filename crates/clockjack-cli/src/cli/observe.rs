@@ -198,12 +198,12 @@ impl ObserveArgs {
                 numbers: BTreeMap::new(),
                 n: 0,
             },
-            records_kept: artifact.is_some().then(RecordBuffer::default),
+            kept: artifact.is_some().then(RecordBuffer::default),
         };
         session.write_header(settings.seed)?;
         let mut broken = None;
         let frame = Duration::from_millis(self.ui_frame_ms.into());
-        let ran = run::run_with_interval(graph, &settings, &interrupt, frame, |stopper| {
+        let result = run::run_with_interval(graph, &settings, &interrupt, frame, |stopper| {
             if broken.is_none() {
                 broken = session.frame(&stopper.metrics()).err();
                 // The reader of the output has closed the pipe: stop the run, too.
@@ -215,28 +215,28 @@ impl ObserveArgs {
         if let Some(failure) = broken {
             return Err(failure);
         }
-        let end = session.finish(&ran)?;
+        let end = session.finish(&result)?;
         if let Some(artifact) = artifact {
-            let records_kept = session.records_kept.take().unwrap_or_default();
+            let kept = session.kept.take().unwrap_or_default();
             let about = json!({
                 "run_id": run_id,
                 "graph": plan.name,
                 "seed": settings.seed,
-                "n_trace_dropped": records_kept.n_dropped,
+                "n_trace_dropped": kept.n_dropped,
             });
             let inputs = Inputs { source: &source.bytes, assertions: text.as_deref() };
             write_recording(
                 artifact,
                 &plan,
-                &ran,
-                &Vec::from(records_kept.records),
+                &result,
+                &Vec::from(kept.records),
                 &inputs,
                 &end,
                 about,
             )?;
         }
         let has_reader = !session.stream.is_pipe_closed;
-        self.finish(&plan, &ran, &end, has_reader, streams)
+        self.finish(&plan, &result, &end, has_reader, streams)
     }
 
     fn read_assertions(&self) -> Result<(Option<String>, Assertions), Failure> {
@@ -277,7 +277,7 @@ impl ObserveArgs {
     fn finish(
         &self,
         plan: &Plan,
-        ran: &RunResult,
+        result: &RunResult,
         end: &ObserveResult,
         has_reader: bool,
         streams: &mut Streams<'_>,
@@ -286,7 +286,7 @@ impl ObserveArgs {
             ObserveFormat::Ndjson => String::new(),
             ObserveFormat::JsonSummary => format!("{}\n", end.summary),
             ObserveFormat::Human => {
-                let mut out = summary::text(plan, ran);
+                let mut out = summary::text(plan, result);
                 for one in end.results.iter().filter(|one| one["ok"] == false) {
                     let (id, seen) = (&one["id"], &one["observed"]);
                     out.push_str(&format!("assertion {id} failed: observed {seen}\n"));
@@ -298,7 +298,7 @@ impl ObserveArgs {
             }
         };
         super::write_result(streams, &text)?;
-        let code = match summary::exit_code(ran, None) {
+        let code = match summary::exit_code(result, None) {
             exit_code::INTERRUPTED if !has_reader => exit_code::OK,
             code => code,
         };
@@ -320,7 +320,7 @@ struct Session<'s> {
     counts: Counts,
     stream: Stream<'s>,
     /// The newest records, if the run is recorded.
-    records_kept: Option<RecordBuffer>,
+    kept: Option<RecordBuffer>,
 }
 
 /// The newest records of a recorded run. A run may take days, so the buffer is bounded.
@@ -368,7 +368,7 @@ impl Session<'_> {
         for record in expand(self.plan, &records) {
             self.counts.record(&record);
             let Some(kind) = observe::kind_of(record.name) else { continue };
-            // Few events are settings, and building one costs more than skipping all the others.
+            // Few events are wanted, and building one costs more than skipping all the others.
             if !self.is_wanted(kind) {
                 self.checker.skip_event();
                 continue;
@@ -377,8 +377,8 @@ impl Session<'_> {
                 self.emit(event)?;
             }
         }
-        if let Some(records_kept) = &mut self.records_kept {
-            records_kept.extend(records);
+        if let Some(kept) = &mut self.kept {
+            kept.extend(records);
         }
         for event in self.counts.events(self.plan, metrics) {
             self.emit(event)?;
@@ -397,11 +397,12 @@ impl Session<'_> {
     }
 
     /// Emits the final events, assertion results and summary.
-    fn finish(&mut self, ran: &RunResult) -> Result<ObserveResult, Failure> {
-        let metrics = ran.report.as_ref().map(|report| report.metrics.clone()).unwrap_or_default();
+    fn finish(&mut self, result: &RunResult) -> Result<ObserveResult, Failure> {
+        let metrics =
+            result.report.as_ref().map(|report| report.metrics.clone()).unwrap_or_default();
         self.frame(&metrics)?;
         let at_ns = self.counts.mono_ns();
-        for fault in ran.report.iter().flat_map(|report| &report.faults) {
+        for fault in result.report.iter().flat_map(|report| &report.faults) {
             let kind = if fault.component.is_empty() { "runtime_error" } else { "component_error" };
             let ids = json!({"component_id": fault.component, "epoch_id": fault.epoch});
             let about = json!({"message": fault.message, "phase": fault.phase.name()});
@@ -413,18 +414,18 @@ impl Session<'_> {
             let about = json!({"count": n_dropped});
             self.emit(observe::summary_event("run", what, at_ns, json!({}), about))?;
         }
-        let stop = ran.report.as_ref().map(|report| report.stop.name());
+        let stop = result.report.as_ref().map(|report| report.stop.name());
         let what = ("run_finished", "info", "exact");
-        let about = json!({"stop_reason": stop, "ok": ran.error.is_none()});
+        let about = json!({"stop_reason": stop, "ok": result.error.is_none()});
         self.emit(observe::summary_event("run", what, at_ns, json!({}), about))?;
         // Without a log no events were seen, so assertions about events cannot hold.
         let is_partial = n_dropped > 0 || self.log.is_none();
         let (holds, results) = self.checker.results(&metrics, is_partial);
-        for result in &results {
-            self.stream.put(result.clone())?;
+        for record in &results {
+            self.stream.put(record.clone())?;
         }
         self.stream.put(json!({"kind": "assertion_result", "ok": holds, "n": results.len()}))?;
-        let mut last = summary::head(self.plan, ran);
+        let mut last = summary::head(self.plan, result);
         last["kind"] = "final_summary".into();
         let exactness = match (self.log, n_dropped) {
             (None, _) => "partial",
@@ -451,7 +452,7 @@ struct Inputs<'g> {
 fn write_recording(
     mut artifact: Artifact,
     plan: &Plan,
-    ran: &RunResult,
+    result: &RunResult,
     records: &[TraceRecord],
     inputs: &Inputs<'_>,
     end: &ObserveResult,
@@ -470,13 +471,13 @@ fn write_recording(
     }
     let results = json!({"ok": end.holds, "assertions": end.results});
     artifact.put("assertion_results.json", "the results of the assertions", line(&results))?;
-    if let Some(report) = &ran.report {
+    if let Some(report) = &result.report {
         artifact.put(
             "metrics.json",
             "all metrics",
             line(&summary::metrics_json(&report.metrics)),
         )?;
-        let text = metrics_text(&report.metrics, &ran.host)?;
+        let text = metrics_text(&report.metrics, &result.host)?;
         artifact.put("metrics.prom", "all metrics, in Prometheus format", text)?;
         artifact.put("health.json", "health events", line(&summary::health_json(report)))?;
     }

@@ -183,18 +183,18 @@ impl RunArgs {
         }
         settings.journal = self.log.map(LogLevel::journal);
         let plan = loaded.plan.clone();
-        let ran = run_with_progress(loaded, env.registry, &settings, self.progress, streams)?;
-        let written_files = self.write_files(&files, &plan, &ran, &settings);
+        let result = run_with_progress(loaded, env.registry, &settings, self.progress, streams)?;
+        let written_files = self.write_files(&files, &plan, &result, &settings);
         let text = match self.format {
-            Format::Human => summary::text(&plan, &ran),
-            Format::Json => format!("{}\n", summary::json(&plan, &ran)),
-            Format::Ndjson => summary::lines(&plan, &ran),
+            Format::Human => summary::text(&plan, &result),
+            Format::Json => format!("{}\n", summary::json(&plan, &result)),
+            Format::Ndjson => summary::lines(&plan, &result),
         };
         write_result(streams, &text)?;
         // The summary is printed first: a file that cannot be written must not hide the result of
         // the run.
         written_files?;
-        exit_with(summary::exit_code(&ran, self.max_overruns))
+        exit_with(summary::exit_code(&result, self.max_overruns))
     }
 
     /// Writes all requested files, or as many as possible, and returns the first failure.
@@ -202,7 +202,7 @@ impl RunArgs {
         &self,
         files: &Files,
         plan: &Plan,
-        ran: &RunResult,
+        result: &RunResult,
         settings: &RunSettings,
     ) -> Result<(), Failure> {
         let logged = match (&self.commit_log, &settings.commit_log) {
@@ -215,9 +215,9 @@ impl RunArgs {
             (Some(file), Some(log)) => write_trace(file, plan, log),
             _ => Ok(()),
         };
-        let counted = match (&files.metrics, &ran.report) {
+        let counted = match (&files.metrics, &result.report) {
             (Some(file), Some(report)) => {
-                metrics_text(&report.metrics, &ran.host).and_then(|text| file.write(text))
+                metrics_text(&report.metrics, &result.host).and_then(|text| file.write(text))
             }
             _ => Ok(()),
         };
@@ -300,7 +300,7 @@ fn run_with_progress(
     interrupt.listen();
     if let Some(journal) = &settings.journal {
         // A log line that cannot be written is skipped; the run continues.
-        let ran = run::run(graph, settings, &interrupt, |_| {
+        let result = run::run(graph, settings, &interrupt, |_| {
             for record in journal.take() {
                 let _written = writeln!(streams.err, "{record}");
             }
@@ -310,7 +310,7 @@ fn run_with_progress(
             let _written =
                 writeln!(streams.err, "{n_dropped} log messages of components were lost");
         }
-        return Ok(ran);
+        return Ok(result);
     }
     let began = Instant::now();
     let mut line = progress.on(streams);
@@ -401,16 +401,17 @@ impl TraceArgs {
         let log = TraceLog::new(self.capacity as usize);
         let settings = RunSettings { trace: Some(log.clone()), ..self.bounds.settings() };
         let plan = loaded.plan.clone();
-        let ran = run_with_progress(loaded, env.registry, &settings, ProgressMode::None, streams)?;
-        write_to(file.as_ref(), streams, self.show(&plan, &ran, &log)?)?;
-        if let Some(error) = &ran.error {
+        let result =
+            run_with_progress(loaded, env.registry, &settings, ProgressMode::None, streams)?;
+        write_to(file.as_ref(), streams, self.show(&plan, &result, &log)?)?;
+        if let Some(error) = &result.error {
             // If standard error cannot be written, the exit code still reports the failure.
             let _written = writeln!(streams.err, "clockjack: the run failed: {error}");
         }
-        exit_with(summary::exit_code(&ran, None))
+        exit_with(summary::exit_code(&result, None))
     }
 
-    fn show(&self, plan: &Plan, ran: &RunResult, log: &TraceLog) -> Result<Vec<u8>, Failure> {
+    fn show(&self, plan: &Plan, result: &RunResult, log: &TraceLog) -> Result<Vec<u8>, Failure> {
         let n_dropped = log.n_dropped();
         let records = log.take();
         let expanded = expand(plan, &records);
@@ -422,7 +423,7 @@ impl TraceArgs {
                 out
             }
             TraceFormat::Json => {
-                let mut value = summary::head(plan, ran);
+                let mut value = summary::head(plan, result);
                 value["trace_schema_version"] = events::SCHEMA_VERSION.into();
                 value["n_dropped"] = n_dropped.into();
                 value["trace"] = all().collect();
@@ -511,14 +512,14 @@ impl BenchArgs {
             let (loaded, _) = source.load(env.registry);
             let loaded = loaded.expect("the same bytes were compiled before");
             let graph = compile(&loaded.file, env.registry);
-            let ran = run::run(graph, &settings, &interrupt, |_| ())?;
+            let result = run::run(graph, &settings, &interrupt, |_| ())?;
             measured.times.push(began.elapsed());
-            measured.calls += ran.report.as_ref().map_or(0, |report| report.executions);
-            match summary::exit_code(&ran, None) {
+            measured.calls += result.report.as_ref().map_or(0, |report| report.executions);
+            match summary::exit_code(&result, None) {
                 exit_code::OK => measured.n_ok += 1,
                 other => code = other,
             }
-            if ran.was_interrupted {
+            if result.was_interrupted {
                 break;
             }
         }

@@ -139,7 +139,8 @@ mod tests {
     #[test]
     fn a_project_in_the_directory_that_one_is_in_is_called_like_that() {
         let here = std::env::current_dir().expect("tests run somewhere");
-        let above = here.parent().and_then(Path::file_name).expect("it stands in the repository");
+        let above =
+            here.parent().and_then(Path::file_name).expect("the test runs inside the repository");
         check("..", Ok(&above.to_string_lossy()));
     }
 

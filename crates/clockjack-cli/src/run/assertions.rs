@@ -219,7 +219,7 @@ impl AssertionChecker<'_> {
 
     /// Returns whether all assertions hold, and one record per assertion.
     ///
-    /// `is_partial` means that some events were not state.
+    /// `is_partial` means that some events were not seen.
     pub(crate) fn results(&self, metrics: &Metrics, is_partial: bool) -> (bool, Vec<Value>) {
         let mut all = true;
         let mut records = Vec::new();

@@ -23,14 +23,14 @@ const SCHEMA_VERSION: &str = "1";
 
 /// The exit code of a run. A failure takes precedence over an interruption, and an interruption
 /// over late ticks.
-pub(crate) fn exit_code(ran: &RunResult, overruns_max: Option<u64>) -> u8 {
-    if ran.error.is_some() {
+pub(crate) fn exit_code(result: &RunResult, overruns_max: Option<u64>) -> u8 {
+    if result.error.is_some() {
         return exit_code::RUN_FAILED;
     }
-    if ran.was_interrupted {
+    if result.was_interrupted {
         return exit_code::INTERRUPTED;
     }
-    if overruns_max.is_some_and(|max| overruns(ran) > max) {
+    if overruns_max.is_some_and(|max| overruns(result) > max) {
         return exit_code::OVERRUN;
     }
     exit_code::OK
@@ -42,15 +42,15 @@ pub(crate) fn exit_code(ran: &RunResult, overruns_max: Option<u64>) -> u8 {
     clippy::cast_sign_loss,
     reason = "the cast saturates, and a count is a whole number"
 )]
-fn overruns(ran: &RunResult) -> u64 {
-    let Some(report) = &ran.report else { return 0 };
+fn overruns(result: &RunResult) -> u64 {
+    let Some(report) = &result.report else { return 0 };
     report.metrics.total("runtime.scheduler.tick_overrun_count") as u64
 }
 
 /// The result as text.
-pub(crate) fn text(plan: &Plan, ran: &RunResult) -> String {
+pub(crate) fn text(plan: &Plan, result: &RunResult) -> String {
     let mut out = String::new();
-    if let Some(report) = &ran.report {
+    if let Some(report) = &result.report {
         let simulated = seconds(u128::from(report.elapsed_ns));
         push_line(&mut out, format_args!("{}: {}", plan.name, report.stop));
         push_line(&mut out, format_args!("  epochs      {}", report.epochs));
@@ -82,10 +82,10 @@ pub(crate) fn text(plan: &Plan, ran: &RunResult) -> String {
             );
         }
     }
-    if let Some(error) = &ran.error {
+    if let Some(error) = &result.error {
         push_line(&mut out, format_args!("{}: the run failed: {error}", plan.name));
     }
-    if ran.was_interrupted {
+    if result.was_interrupted {
         push_line(&mut out, format_args!("interrupted: the work in progress was completed"));
     }
     out
@@ -130,60 +130,60 @@ fn seconds(nanos: u128) -> String {
 }
 
 /// The result as one JSON object. Only `timing` depends on the machine.
-pub(crate) fn json(plan: &Plan, ran: &RunResult) -> Value {
-    let mut value = head(plan, ran);
-    if let Some(report) = &ran.report {
+pub(crate) fn json(plan: &Plan, result: &RunResult) -> Value {
+    let mut value = head(plan, result);
+    if let Some(report) = &result.report {
         let user = report.metrics.user.iter().map(user_metric);
         let metrics: Vec<Value> = report.metrics.list.iter().map(metric).chain(user).collect();
         value["metrics"] = metrics.into();
-        value["faults"] = faults(ran).into();
-        value["loops"] = loops(ran).into();
+        value["faults"] = faults(result).into();
+        value["loops"] = loops(result).into();
         value["lanes"] = report.lanes.iter().map(lane).collect();
     }
     value
 }
 
 /// The result as one JSON object per line; the summary is the last.
-pub(crate) fn lines(plan: &Plan, ran: &RunResult) -> String {
+pub(crate) fn lines(plan: &Plan, result: &RunResult) -> String {
     let mut out = String::new();
     let mut put = |record: &str, mut value: Value| {
         value["record"] = record.into();
         push_line(&mut out, format_args!("{value}"));
     };
-    if let Some(report) = &ran.report {
+    if let Some(report) = &result.report {
         report.metrics.list.iter().for_each(|one| put("metric", metric(one)));
         report.metrics.user.iter().for_each(|one| put("metric", user_metric(one)));
         report.lanes.iter().for_each(|one| put("lane", lane(one)));
     }
-    faults(ran).into_iter().for_each(|one| put("fault", one));
-    loops(ran).into_iter().for_each(|one| put("loop", one));
-    put("summary", head(plan, ran));
+    faults(result).into_iter().for_each(|one| put("fault", one));
+    loops(result).into_iter().for_each(|one| put("loop", one));
+    put("summary", head(plan, result));
     out
 }
 
 /// The summary without the lists.
-pub(crate) fn head(plan: &Plan, ran: &RunResult) -> Value {
-    let report = ran.report.as_ref();
+pub(crate) fn head(plan: &Plan, result: &RunResult) -> Value {
+    let report = result.report.as_ref();
     json!({
         "result_schema_version": SCHEMA_VERSION,
         "graph": plan.name,
-        "ok": ran.error.is_none(),
-        "error": ran.error,
-        "interrupted": ran.was_interrupted,
+        "ok": result.error.is_none(),
+        "error": result.error,
+        "interrupted": result.was_interrupted,
         "stop_reason": report.map(|report| report.stop.name()),
         "epochs": report.map(|report| report.epochs),
         "executions": report.map(|report| report.executions),
         "elapsed_ns": report.map(|report| report.elapsed_ns),
         "n_faults_dropped": report.map(|report| report.n_faults_dropped),
         "timing": {
-            "wall_ns": u64::try_from(ran.wall.as_nanos()).unwrap_or(u64::MAX),
+            "wall_ns": u64::try_from(result.wall.as_nanos()).unwrap_or(u64::MAX),
             "overlap_max": report.map(|report| report.overlap_max),
         },
     })
 }
 
-fn faults(ran: &RunResult) -> Vec<Value> {
-    let faults = ran.report.iter().flat_map(|report| &report.faults);
+fn faults(result: &RunResult) -> Vec<Value> {
+    let faults = result.report.iter().flat_map(|report| &report.faults);
     let record = faults.map(|fault| {
         json!({
             "phase": fault.phase.name(),
@@ -197,8 +197,8 @@ fn faults(ran: &RunResult) -> Vec<Value> {
     record.collect()
 }
 
-fn loops(ran: &RunResult) -> Vec<Value> {
-    let loops = ran.report.iter().flat_map(|report| &report.loops);
+fn loops(result: &RunResult) -> Vec<Value> {
+    let loops = result.report.iter().flat_map(|report| &report.loops);
     loops.map(|one| json!({"id": one.id, "residual": one.residual, "reason": one.reason})).collect()
 }
 
@@ -314,7 +314,7 @@ mod tests {
 
     use super::*;
 
-    fn ran(overruns: f64) -> RunResult {
+    fn result(overruns: f64) -> RunResult {
         let name = "runtime.scheduler.tick_overrun_count";
         let label = Some(("lane", String::from("main")));
         let metric = Metric { name, kind: MetricKind::Counter, label, value: overruns };
@@ -344,8 +344,8 @@ mod tests {
 
     #[test]
     fn numbers_of_components_own_are_written_with_those_of_the_runtime() {
-        let mut ran = ran(3.0);
-        let report = ran.report.as_mut().expect("the run has a report");
+        let mut result = result(3.0);
+        let report = result.report.as_mut().expect("the run has a report");
         report.metrics.user.push(UserMetric {
             name: "solve_ms.p95".into(),
             kind: MetricKind::Gauge,
@@ -361,14 +361,14 @@ mod tests {
 
     #[test]
     fn exit_code_7_is_more_overruns_than_are_allowed() {
-        assert_eq!(exit_code(&ran(3.0), None), 0, "there is no limit");
-        assert_eq!(exit_code(&ran(3.0), Some(3)), 0);
-        assert_eq!(exit_code(&ran(3.0), Some(2)), 7);
+        assert_eq!(exit_code(&result(3.0), None), 0, "there is no limit");
+        assert_eq!(exit_code(&result(3.0), Some(3)), 0);
+        assert_eq!(exit_code(&result(3.0), Some(2)), 7);
     }
 
     #[test]
     fn a_failure_says_more_than_an_interrupt_and_that_more_than_an_overrun() {
-        let mut both = RunResult { was_interrupted: true, ..ran(3.0) };
+        let mut both = RunResult { was_interrupted: true, ..result(3.0) };
         assert_eq!(exit_code(&both, Some(0)), 130);
         both.error = Some(String::from("it broke"));
         assert_eq!(exit_code(&both, Some(0)), 5);

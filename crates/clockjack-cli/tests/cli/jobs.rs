@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::{clockjack, result, written_to};
 
-/// A place for a file of this name.
+/// A path for a file with this name.
 fn place(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Runs a few jobs and keeps the trace. Gives its place and what is in it.
+/// Runs a few jobs and writes a trace. Returns the path and the contents of the trace.
 #[track_caller]
 fn kept(name: &str) -> (String, String) {
     let path = place(name).into_os_string().into_string().expect("a path of text");
@@ -21,11 +21,11 @@ fn kept(name: &str) -> (String, String) {
     (path, trace)
 }
 
-/// Exit code and message of a comparison with a file that has this in it.
+/// The exit code and the message of a comparison with a file with these contents.
 #[track_caller]
 fn compared_with(name: &str, trace: &str) -> (u8, String) {
     let path = place(name);
-    fs::write(&path, trace).expect("it can be written");
+    fs::write(&path, trace).expect("the file can be written");
     let path = path.to_str().expect("a path of text");
     let ran = clockjack(&["jobs", "--jobs", "20", "--compare", path], false);
     assert_eq!(ran.out.is_empty(), ran.code == exit_code::USAGE, "no report without a run");
@@ -157,7 +157,8 @@ fn exit_code_2_is_a_trace_of_another_version_or_cut_short_and_the_message_names_
     for (number, (trace, expected)) in cases.iter().enumerate() {
         let (code, message) = compared_with(&format!("bad-{number}.trace"), trace);
         assert_eq!(code, 2, "{message}");
-        assert!(message.starts_with("clockjack: 'FILE' is not a complete trace: line "), "{message}");
+        let begin = "clockjack: 'FILE' is not a complete trace: line ";
+        assert!(message.starts_with(begin), "{message}");
         assert!(message.contains(expected), "{message}");
     }
 }
@@ -171,7 +172,7 @@ fn exit_code_2_is_also_a_file_that_cannot_be_read_or_would_be_written_over() {
         "{}",
         ran.err
     );
-    fs::write(place("binary.trace"), [0xff, 0xfe]).expect("it can be written");
+    fs::write(place("binary.trace"), [0xff, 0xfe]).expect("the file can be written");
     let path = place("binary.trace");
     let path = path.to_str().expect("a path of text");
     assert_eq!(clockjack(&["jobs", "--compare", path], false).code, 2);
@@ -182,8 +183,9 @@ fn exit_code_2_is_also_a_file_that_cannot_be_read_or_would_be_written_over() {
     let args = ["jobs", "--seed", "2", "--compare", &path, "--trace", roundabout];
     let ran = clockjack(&args, false);
     assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("would be overwritten: another argument names the same file"), "{}", ran.err);
-    assert_eq!(fs::read_to_string(&path).expect("it is there"), trace, "it is as it was");
+    let message = "would be overwritten: another argument names the same file";
+    assert!(ran.err.contains(message), "{}", ran.err);
+    assert_eq!(fs::read_to_string(&path).expect("the file exists"), trace, "it is as it was");
 }
 
 #[test]

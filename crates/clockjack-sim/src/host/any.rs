@@ -8,7 +8,7 @@ use crate::{
     invariant::Invariant,
 };
 
-/// WaitKind often the end of a shutdown is polled, and the time between two polls in ticks.
+/// How often the end of a shutdown is polled, and the time between two polls in ticks.
 const SHUTDOWN_POLLS: u64 = 400;
 const SHUTDOWN_POLL_TICKS: u64 = 25;
 
@@ -76,7 +76,7 @@ impl AnyHost {
     }
 
     /// Shuts the system down and checks the result.
-    pub(crate) fn end(&mut self, sim: &SimContext) {
+    pub(crate) fn shutdown(&mut self, sim: &SimContext) {
         let end = self.system().terminate();
         sim.record("terminate", &[sim.now()]);
         for _ in 0..SHUTDOWN_POLLS {

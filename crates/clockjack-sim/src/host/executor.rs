@@ -34,7 +34,7 @@ pub(crate) struct ExecutorState {
     seed: u64,
     wake_flags: Vec<AtomicBool>,
     watchdog: AtomicBool,
-    runner: AtomicBool,
+    poller: AtomicBool,
 }
 
 impl ExecutorState {
@@ -44,7 +44,7 @@ impl ExecutorState {
             seed: sim.order_seed(),
             wake_flags: (0..n_workers).map(|_| AtomicBool::new(false)).collect(),
             watchdog: AtomicBool::new(false),
-            runner: AtomicBool::new(false),
+            poller: AtomicBool::new(false),
         })
     }
 
@@ -68,15 +68,15 @@ impl ExecutorState {
 
     /// Whether the scheduler must be polled.
     pub(crate) fn is_poller_woken(&self) -> bool {
-        self.runner.load(Relaxed)
+        self.poller.load(Relaxed)
     }
 
     pub(crate) fn wake_poller(&self) {
-        self.runner.store(true, Relaxed);
+        self.poller.store(true, Relaxed);
     }
 
     pub(crate) fn clear_poller_wake(&self) {
-        self.runner.store(false, Relaxed);
+        self.poller.store(false, Relaxed);
     }
 }
 

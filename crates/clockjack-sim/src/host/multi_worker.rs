@@ -49,7 +49,7 @@ std::thread_local! {
     static HERE: RefCell<Option<Rc<Workers>>> = const { RefCell::new(None) };
 }
 
-/// Phases other workers, in the middle of the step of the current worker. Without a host with
+/// Steps other workers, in the middle of the step of the current worker. Without a host with
 /// several workers on this thread, this function does nothing.
 pub fn interleave() {
     let workers = HERE.with_borrow(Option::clone);
@@ -72,7 +72,7 @@ struct Workers {
     /// The workers; `None` while a worker is being stepped.
     workers: RefCell<Vec<Option<(Hand, SleepState)>>>,
     /// The sleep state of the scheduler poller.
-    runner: Cell<SleepState>,
+    poller: Cell<SleepState>,
     order: RefCell<Stream>,
 }
 
@@ -102,10 +102,12 @@ impl MultiWorkerHost {
         };
         let engine =
             Engine::new(Box::new(ExecutorHost(Arc::clone(&executor_state))), &engine, commands)?;
-        let runner =
-            Runner { clock: Arc::clone(sim.clock()), executor_state: Arc::clone(&executor_state) };
-        let scheduler =
-            Scheduler::new(config, runner).map_err(|refused| StartError::thread(&refused))?;
+        let scheduler_host = SimSchedulerHost {
+            clock: Arc::clone(sim.clock()),
+            executor_state: Arc::clone(&executor_state),
+        };
+        let scheduler = Scheduler::new(config, scheduler_host)
+            .map_err(|refused| StartError::thread(&refused))?;
         let host = HostParts {
             executor: Handle::new(engine.clone()),
             scheduler: scheduler.clone(),
@@ -122,7 +124,7 @@ impl MultiWorkerHost {
             engine,
             scheduler,
             workers: RefCell::new(workers),
-            runner: Cell::new(SleepState::Awake),
+            poller: Cell::new(SleepState::Awake),
             order: RefCell::new(sim.stream("crowd")),
         });
         match builder.start_on(host) {
@@ -148,13 +150,13 @@ impl MultiWorkerHost {
         advance(&self.workers.sim, ticks);
     }
 
-    /// Phases workers that are awake or were woken, in random order, until none is. Returns whether
+    /// Steps workers that are awake or were woken, in random order, until none is. Returns whether
     /// the system is idle: false if a wake-up was delayed.
     pub fn run_until_idle(&self) -> bool {
         self.workers.run_until_idle()
     }
 
-    /// Phases one worker once, if one is awake.
+    /// Steps one worker once, if one is awake.
     pub fn step_if_woken(&self) {
         if let Some(worker) = self.workers.pick(&self.workers.awake()) {
             self.workers.step_worker(worker);
@@ -187,12 +189,12 @@ impl Workers {
     fn awake(&self) -> Vec<usize> {
         let now = self.sim.clock().raw();
         let workers = self.workers.borrow();
-        let is_awake = |(worker, hand): (usize, &Option<(Hand, SleepState)>)| {
-            let (_, rest) = hand.as_ref()?;
-            (rest.is_over(now) || self.executor_state.is_woken(worker)).then_some(worker)
+        let is_awake = |(worker, manual_worker): (usize, &Option<(Hand, SleepState)>)| {
+            let (_, sleep) = manual_worker.as_ref()?;
+            (sleep.is_over(now) || self.executor_state.is_woken(worker)).then_some(worker)
         };
         let mut awake: Vec<usize> = workers.iter().enumerate().filter_map(is_awake).collect();
-        if self.executor_state.is_poller_woken() || self.runner.get().is_over(self.sim.now()) {
+        if self.executor_state.is_poller_woken() || self.poller.get().is_over(self.sim.now()) {
             awake.push(workers.len());
         }
         awake
@@ -233,19 +235,19 @@ impl Workers {
             self.executor_state.clear_poller_wake();
             let turn = self.scheduler.turn(0, 0, JOBS_PER_POLL);
             let is_more = turn.ran > 0 || turn.is_more;
-            let rest = if is_more {
+            let sleep = if is_more {
                 SleepState::Awake
             } else {
                 SleepState::Asleep(turn.next_wake.map(Tick::get))
             };
-            self.runner.set(rest);
+            self.poller.set(sleep);
             return;
         }
         self.executor_state.clear_wake(worker);
-        let Some((mut hand, _)) = self.workers.borrow_mut()[worker].take() else { return };
-        let turned = hand.turn();
+        let Some((mut manual_worker, _)) = self.workers.borrow_mut()[worker].take() else { return };
+        let turned = manual_worker.turn();
         if turned != Turned::Left {
-            self.workers.borrow_mut()[worker] = Some((hand, SleepState::of(turned)));
+            self.workers.borrow_mut()[worker] = Some((manual_worker, SleepState::of(turned)));
         }
     }
 
@@ -272,12 +274,12 @@ impl fmt::Debug for MultiWorkerHost {
 }
 
 /// The scheduler's view of the host.
-struct Runner {
+struct SimSchedulerHost {
     clock: Arc<SimClock>,
     executor_state: Arc<ExecutorState>,
 }
 
-impl SchedulerHost for Runner {
+impl SchedulerHost for SimSchedulerHost {
     fn now(&self) -> TimerInstant {
         self.clock.now()
     }

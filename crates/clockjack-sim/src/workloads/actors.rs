@@ -32,7 +32,7 @@ const SLOW_MAX: u64 = 60;
 const FLOOD: u64 = 24;
 /// The duration of the drain phase in ticks; longer than all restart backoffs together.
 const DRAIN_TICKS: u64 = 3_000;
-/// WaitKind often the end of a shutdown is polled, and the time between two polls in ticks.
+/// How often the end of a shutdown is polled, and the time between two polls in ticks.
 const SHUTDOWN_POLLS: u64 = 400;
 const SHUTDOWN_POLL_TICKS: u64 = 25;
 
@@ -345,7 +345,7 @@ impl Phases for WorkloadRun {
 
     /// Shuts the system down: at an arbitrary time, or from an idle state, which allows checking
     /// the order.
-    fn end(&mut self) {
+    fn shutdown(&mut self) {
         while !self.shared.oracle().jobs.is_empty() {
             self.cancel_job(0);
         }

@@ -29,7 +29,7 @@ use crate::{
 const SLOW_MAX: u64 = 60;
 /// The number of messages of a flood.
 const FLOOD: u64 = 24;
-/// WaitKind often the drain phase checks whether all futures have ended, and the time between two checks
+/// How often the drain phase checks whether all futures have ended, and the time between two checks
 /// in ticks. A message that arrived while an actor waited can make it wait again.
 const DRAIN_POLLS: u64 = 2_000;
 const DRAIN_POLL_TICKS: u64 = 60;
@@ -241,8 +241,8 @@ impl Phases for WorkloadRun {
         }
     }
 
-    fn end(&mut self) {
-        self.host.end(&self.sim);
+    fn shutdown(&mut self) {
+        self.host.shutdown(&self.sim);
         if self.sim.is_broken() {
             return;
         }

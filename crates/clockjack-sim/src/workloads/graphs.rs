@@ -191,7 +191,7 @@ impl WorkloadRun {
                 break;
             }
         }
-        self.ends(host, &run_state, run, ended, &|| log.bytes())
+        self.check_result(host, &run_state, run, ended, &|| log.bytes())
     }
 
     /// With the wall clock, subject to clock faults.
@@ -226,7 +226,7 @@ impl WorkloadRun {
                 break;
             }
         }
-        self.ends(host, &run_state, run, ended, &|| tape.bytes())
+        self.check_result(host, &run_state, run, ended, &|| tape.bytes())
     }
 
     fn host(&self, n_workers: usize) -> Option<AnyHost> {
@@ -268,7 +268,7 @@ impl WorkloadRun {
     }
 
     /// The run has ended, or should have: checks everything.
-    fn ends(
+    fn check_result(
         &self,
         mut host: AnyHost,
         run_state: &RunState,
@@ -303,7 +303,7 @@ impl WorkloadRun {
             self.check_edges(report, run_state);
         }
         run_state.oracle().stopper = None;
-        host.end(&self.sim);
+        host.shutdown(&self.sim);
         drop(host);
         let oracle = run_state.oracle();
         let n_alive = oracle.n_alive;

@@ -56,7 +56,7 @@ impl Workload for Jobs {
     }
 }
 
-/// WaitKind a job repeats, in ticks.
+/// How a job repeats, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Once,

@@ -131,7 +131,7 @@ impl WorkloadRun {
         if self.sim.mode() == Mode::Liveness && !self.sim.is_broken() {
             self.drain();
         }
-        self.end();
+        self.shutdown();
     }
 
     fn join(&mut self, worker: usize) {
@@ -218,17 +218,17 @@ impl WorkloadRun {
         clock.advance(ticks);
     }
 
-    /// Phases workers that are awake or were woken, in random order, until none is. Returns whether
+    /// Steps workers that are awake or were woken, in random order, until none is. Returns whether
     /// the executor is idle: false if a wake-up was delayed.
     fn run(&mut self) -> bool {
         let mut is_complete = true;
         for _ in 0..STEPS_MAX {
             let now = self.sim.clock().raw();
             let mut awake: Vec<usize> = Vec::new();
-            for (worker, hand) in self.workers.iter().enumerate() {
-                let Some((_, rest)) = hand else { continue };
-                let is_awake = *rest == SleepState::Awake;
-                if !is_awake && !rest.is_over(now) && !self.executor_state.is_woken(worker) {
+            for (worker, manual_worker) in self.workers.iter().enumerate() {
+                let Some((_, sleep)) = manual_worker else { continue };
+                let is_awake = *sleep == SleepState::Awake;
+                if !is_awake && !sleep.is_over(now) && !self.executor_state.is_woken(worker) {
                     if self.sim.fault(Class::SpuriousWake).is_some() {
                         awake.push(worker);
                     }
@@ -267,9 +267,9 @@ impl WorkloadRun {
             return;
         }
         self.executor_state.clear_wake(worker);
-        let Some((hand, rest)) = &mut self.workers[worker] else { return };
-        let turned = hand.turn();
-        *rest = SleepState::of(turned);
+        let Some((manual_worker, sleep)) = &mut self.workers[worker] else { return };
+        let turned = manual_worker.turn();
+        *sleep = SleepState::of(turned);
         if turned == Turned::Left {
             self.sim.record("left", &[worker as u64]);
             self.workers[worker] = None;
@@ -339,7 +339,7 @@ impl WorkloadRun {
     }
 
     /// Shuts the executor down.
-    fn end(&mut self) {
+    fn shutdown(&mut self) {
         self.sim.heal();
         self.shared.oracle().actions = None;
         let is_first = self.engine.stop();
@@ -357,7 +357,7 @@ impl WorkloadRun {
             "a task was accepted after shutdown".into()
         });
         drop((refused, joins, refs));
-        self.workers.iter_mut().for_each(|hand| *hand = None);
+        self.workers.iter_mut().for_each(|manual_worker| *manual_worker = None);
         self.engine.close_timers();
         self.engine.close();
         let stats = self.engine.stats();

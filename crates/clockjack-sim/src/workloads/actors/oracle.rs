@@ -26,7 +26,7 @@ pub(super) enum Fate {
     Dropped,
 }
 
-/// WaitKind a timer repeats, in ticks.
+/// How a timer repeats, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
     Single,

@@ -46,7 +46,7 @@ pub(super) enum Action {
     },
 }
 
-/// WaitKind an actor treats a request.
+/// How an actor treats a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RequestHandling {
     Answer {
@@ -193,7 +193,7 @@ impl Actor for Node {
         let run_state = self.run_state.clone();
         let _running = run_state.enters(self.value, !matches!(msg, Msg::Urgent(_)));
         run_state.sim.record("receive", &[self.index as u64, self.value]);
-        // On a host with several capacity, other workers run here.
+        // On a host with several workers, other workers run here.
         interleave();
         match msg {
             Msg::Do(action) | Msg::Urgent(action) => {

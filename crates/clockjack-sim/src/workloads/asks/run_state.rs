@@ -14,7 +14,7 @@ use crate::{
     invariant::Invariant,
 };
 
-/// WaitKind the result of an ask, or of another future, is awaited.
+/// How the result of an ask, or of another future, is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitKind {
     /// By a separate future outside of the system.
@@ -41,7 +41,7 @@ impl WaitKind {
     }
 }
 
-/// WaitKind a future ended.
+/// How a future ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// A reply arrived, for the ask with this number.

@@ -104,13 +104,13 @@ impl Shape {
 /// The faults of a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CallFaults {
-    /// WaitKind many ticks the call takes.
+    /// How many ticks the call takes.
     pub(super) slow: u64,
     pub(super) fails: bool,
     pub(super) panics: bool,
     /// Whether the call stops the run.
     pub(super) stops: bool,
-    /// WaitKind many additional messages the call publishes.
+    /// How many additional messages the call publishes.
     pub(super) flood: u64,
 }
 

@@ -53,6 +53,6 @@ fn interrupts_alone_drive_the_board() -> Result<(), Box<dyn std::error::Error>> 
     assert!(pin.0.get());
     let dark = pin.clone();
     root.blocking_dispatch_loop(move || !dark.0.get());
-    assert!(!pin.0.get(), "the lamp is off after thirty thousand interrupts");
+    assert!(!pin.0.get(), "off after 30000 interrupts");
     Ok(())
 }

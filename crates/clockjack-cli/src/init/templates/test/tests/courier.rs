@@ -112,7 +112,7 @@ fn after_a_failure() -> Result<(), Failure> {
     fixture.courier.tell(Msg::Send(0))?; // fails and restarts the courier
     fixture.courier.tell(Msg::Send(2))?; // waits in the mailbox during the restart
     assert_eq!(fixture.carrier.receive_n(2), [1, 2]);
-    assert_eq!(fixture.pending(), 1, "the restarted courier knows only the second parcel");
+    assert_eq!(fixture.pending(), 1, "a restart drops the first parcel");
     assert_eq!(time.take_failures().len(), 1);
     Ok(())
 }
