@@ -225,15 +225,8 @@ impl ObserveArgs {
                 "n_trace_dropped": kept.n_dropped,
             });
             let inputs = Inputs { source: &source.bytes, assertions: text.as_deref() };
-            write_recording(
-                artifact,
-                &plan,
-                &result,
-                &Vec::from(kept.records),
-                &inputs,
-                &end,
-                about,
-            )?;
+            let records = Vec::from(kept.records);
+            write_recording(artifact, &plan, &result, &records, &inputs, &end, about)?;
         }
         let has_reader = !session.stream.is_pipe_closed;
         self.finish(&plan, &result, &end, has_reader, streams)
