@@ -1,4 +1,4 @@
-//! `cargo xtask sim`: seeds of the deterministic simulation, and the search for planted faults.
+//! `cargo xtask sim`: runs seeds of the deterministic simulation, and searches for mutants.
 
 use core::time::Duration;
 
@@ -14,55 +14,55 @@ use crate::{
     workspace::{self, Workspace},
 };
 
-/// By how many seeds a planted fault must be found.
+/// The number of seeds within which the search must find a mutant.
 const SEARCH: u64 = 2_000;
-/// How long such a search may take.
+/// The time limit of a search.
 const SEARCH_LIMIT: Duration = Duration::from_secs(900);
-/// The package, and the program in it.
+/// The name of the package and of its program.
 const PACKAGE: &str = "clockjack-sim";
 
-/// Each is a module of the package. They are listed here too, so that a wrong name is refused
-/// before everything is built.
-const WORLDS: [&str; 5] = ["actors", "jobs", "workers", "graphs", "asks"];
+/// The workloads; each is a module of the package. The list allows rejecting a wrong name before the
+/// build.
+const WORKLOADS: [&str; 5] = ["actors", "jobs", "workers", "graphs", "asks"];
 
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// How many seeds; 200 if no time is given either
+    /// Number of seeds; default: 200, or unlimited with --minutes
     #[arg(long, value_name = "N")]
     seeds: Option<u64>,
-    /// For how long at the most
+    /// Time limit in minutes
     #[arg(long, value_name = "M")]
     minutes: Option<u64>,
     /// The first seed
     #[arg(long, value_name = "S")]
     from: Option<u64>,
-    /// One seed, told in full and repeated
+    /// Run one seed twice and print a full report
     #[arg(long, value_name = "S", conflicts_with_all = ["seeds", "minutes", "from"])]
     seed: Option<u64>,
-    /// One world, instead of all in turn
-    #[arg(long, value_name = "W", value_parser = WORLDS)]
-    world: Option<String>,
-    /// Runs that heal and must then get everything done
+    /// Run one workload instead of all of them in turn
+    #[arg(long, value_name = "W", value_parser = WORKLOADS)]
+    workload: Option<String>,
+    /// Check liveness: after the last fault, all work must complete
     #[arg(long)]
     liveness: bool,
-    /// Runs that fail to their end, and must do nothing wrong
+    /// Check safety: faults occur until the end of the run
     #[arg(long, conflicts_with = "liveness")]
     safety: bool,
-    /// Repeat every run: its trace must be the same
+    /// Repeat every run and compare the traces
     #[arg(long)]
     twice: bool,
-    /// These faults and no others, as a failing seed has printed them
+    /// Inject exactly these faults, in the format that a failing seed prints
     #[arg(long, value_name = "LIST", requires = "seed")]
     faults: Option<String>,
-    /// Show the whole trace of one seed
+    /// Print the complete trace of one seed
     #[arg(long, requires = "seed")]
     trace: bool,
-    /// Print the hash of each seed's trace, and nothing else: to compare machines
+    /// Print only the trace hash of each seed, to compare machines
     #[arg(long, conflicts_with_all = ["seed", "minutes", "twice"])]
     hashes: bool,
-    /// Switch on each planted fault of the list and search for it
-    #[arg(long, conflicts_with_all = ["seed", "seeds", "minutes", "from", "world", "hashes"])]
+    /// Enable each mutant of the list and search for a seed that detects it
+    #[arg(long, conflicts_with_all = ["seed", "seeds", "minutes", "from", "workload", "hashes"])]
     planted: bool,
 }
 
@@ -77,7 +77,7 @@ impl Options {
         add("--minutes", self.minutes.map(|n| n.to_string()));
         add("--from", self.from.map(|n| n.to_string()));
         add("--seed", self.seed.map(|n| n.to_string()));
-        add("--world", self.world.clone());
+        add("--workload", self.workload.clone());
         add("--faults", self.faults.clone());
         let flags = [
             ("--liveness", self.liveness),
@@ -92,7 +92,7 @@ impl Options {
     }
 }
 
-/// Runs the command; the lines are the program's own.
+/// Runs the command; the program prints its own output.
 pub(crate) fn run(options: &Options) -> Result<()> {
     if options.planted {
         return search();
@@ -102,7 +102,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     cmd.dir(&workspace::root()?).hand_over()
 }
 
-/// Searches for each planted fault of the simulation's list, from the first seed on.
+/// Searches for each mutant of the list of the simulation, starting at the first seed.
 fn search() -> Result<()> {
     let workspace = Workspace::load()?;
     let path = workspace.root.join("crates").join(PACKAGE).join(mutants::FILE);
@@ -110,32 +110,32 @@ fn search() -> Result<()> {
     let list = mutants::parse(&text)?;
     let mut steps = Steps::new("sim --planted", list.len() + 1);
     let dir = MUTANTS.target_dir;
-    let built = steps.step("build with planted faults", |line| {
+    let built = steps.step("build with mutants", |line| {
         let cmd = Cmd::cargo().words("build --profile").arg(MUTANTS.profile).words("-p");
         let cmd = cmd.arg(PACKAGE).arg("--target-dir").arg(dir).dir(&workspace.root);
         let cmd = cmd.env("RUSTFLAGS", MUTANTS.rustflags);
         cmd.run(line, &workspace.log("build-sim-planted.log"))?;
         Ok(String::new())
     });
-    let mut table = Table::new(&["mutant", "fault", "seed", "law", "seconds"]);
+    let mut table = Table::new(&["mutant", "fault", "seed", "invariant", "seconds"]);
     let program = workspace.root.join(dir).join(MUTANTS.profile).join(PACKAGE);
     for mutant in list.iter().filter(|_| built) {
         steps.step(&mutant.name, |_| {
             let cmd = Cmd::new(&program).words("--seeds").arg(SEARCH.to_string());
             let cmd = cmd.env("CLOCKJACK_MUTANT", &mutant.name).env("CI", "true");
             let finished = cmd.limit(SEARCH_LIMIT).capture()?;
-            let (seed, law) = found(&finished.output)
-                .with_context(|| format!("not found by {SEARCH} seeds\n{}", finished.tail()))?;
+            let (seed, invariant) = found(&finished.output)
+                .with_context(|| format!("not found within {SEARCH} seeds\n{}", finished.tail()))?;
             let (name, fault) = (mutant.name.clone(), mutant.fault.clone());
-            table.row([name, fault, seed.clone(), law.clone(), seconds(finished.took)]);
-            Ok(format!("{law} by seed {seed}"))
+            table.row([name, fault, seed.clone(), invariant.clone(), seconds(finished.took)]);
+            Ok(format!("{invariant} by seed {seed}"))
         });
     }
     console::say(format_args!("\n{table}"));
     steps.finish()
 }
 
-/// The seed that failed, and the law that it broke.
+/// The failing seed and the violated invariant.
 fn found(output: &str) -> Option<(String, String)> {
     let mut seed = None;
     for line in output.lines() {
@@ -154,20 +154,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_world_of_the_package_is_listed_and_no_other() {
-        let root = workspace::root().expect("there is a workspace");
-        let file = root.join("crates").join(PACKAGE).join("src/worlds.rs");
-        let text = std::fs::read_to_string(file).expect("it is there");
+    fn every_workload_of_the_package_is_listed_and_no_other() {
+        let root = workspace::root().expect("the workspace exists");
+        let file = root.join("crates").join(PACKAGE).join("src/workloads.rs");
+        let text = std::fs::read_to_string(file).expect("the file exists");
         let module = |line: &'_ str| Some(line.strip_prefix("mod ")?.strip_suffix(';')?.to_owned());
         let found: Vec<String> = text.lines().filter_map(module).collect();
-        let mut listed = WORLDS;
+        let mut listed = WORKLOADS;
         listed.sort_unstable();
         assert_eq!(found, listed);
     }
 
     #[test]
-    fn the_seed_and_the_law_are_found_in_what_the_program_prints() {
-        let output = "20 of 2000 seeds\nseed 7, world jobs, safety: trace 00, 1 records\n  \
+    fn the_seed_and_the_invariant_are_found_in_the_output() {
+        let output = "20 of 2000 seeds\nseed 7, workload jobs, safety: trace 00, 1 records\n  \
                       settings: a=1\n  BROKEN T1 at tick 9: job 3\n  BROKEN T2 at tick 9: x\n";
         assert_eq!(found(output), Some(("7".to_owned(), "T1".to_owned())));
         assert_eq!(found("2000 seeds clean\n"), None);

@@ -1,4 +1,4 @@
-//! From arguments to an exit code: parse, run, say what went wrong.
+//! Parses the arguments, runs the command, reports failures and returns the exit code.
 
 mod graph;
 mod init;
@@ -16,7 +16,7 @@ use clap::{Args, Parser, Subcommand, value_parser};
 use clockjack_graph::Registry;
 
 use self::{
-    graph::{CheckArgs, DiffPlanArgs, ExplainArgs, LintArgs, PlanArgs, RenderArgs, Surroundings},
+    graph::{CheckArgs, DiffPlanArgs, Environment, ExplainArgs, LintArgs, PlanArgs, RenderArgs},
     init::InitArgs,
     jobs::JobsArgs,
     observe::ObserveArgs,
@@ -33,18 +33,19 @@ use crate::{
     timers::{self, Plan},
 };
 
-/// The command with the arguments and the streams of this process. Graphs may name the types of
-/// this registry.
-#[must_use = "the exit code is to be returned from `main`"]
+/// Runs the command with the arguments and the streams of this process. Graph files can use the
+/// component types of `registry`.
+#[must_use = "return the exit code from `main`"]
 pub fn main(registry: Registry) -> ExitCode {
-    // Not locked: components that print would wait for the end of the run, and it for them.
+    // Standard output is not locked: a component that prints would wait for the lock until the run
+    // ends, and the run would wait for the component.
     let (mut out, mut err) = (io::stdout(), io::stderr());
     let mut streams = Streams::of_process(&mut out, &mut err);
     ExitCode::from(run(&registry, std::env::args_os(), &mut streams))
 }
 
-/// The command with these arguments, the first of which is its own name, and these streams. Gives
-/// the [exit code](exit_code). It can be called any number of times.
+/// Runs the command with these arguments, the first of which is the program name, and these
+/// streams. Returns the [exit code](exit_code). This function can be called any number of times.
 ///
 /// # Examples
 ///
@@ -58,7 +59,7 @@ pub fn main(registry: Registry) -> ExitCode {
 /// assert_eq!(code, exit_code::USAGE);
 /// assert!(String::from_utf8_lossy(&err).contains("101 is not in 0..=100"));
 /// ```
-#[must_use = "the exit code says whether all went well"]
+#[must_use = "the exit code says whether the command succeeded"]
 pub fn run<A>(
     registry: &Registry,
     args: impl IntoIterator<Item = A>,
@@ -69,20 +70,20 @@ where
 {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
-        Err(refusal) => return explain(&refusal, streams),
+        Err(parse_error) => return print_parse_message(&parse_error, streams),
     };
-    let of = Surroundings { registry, color: cli.color };
+    let env = Environment { registry, color: cli.color };
     let result = match cli.command {
-        Command::Check(args) => args.run(of, streams),
-        Command::Plan(args) => args.run(of, streams),
-        Command::Render(args) => args.run(of, streams),
-        Command::Run(args) => args.run(of, streams),
-        Command::Trace(args) => args.run(of, streams),
-        Command::Observe(args) => args.run(of, streams),
-        Command::Bench(args) => args.run(of, streams),
-        Command::Lint(args) => args.run(of, streams),
+        Command::Check(args) => args.run(env, streams),
+        Command::Plan(args) => args.run(env, streams),
+        Command::Render(args) => args.run(env, streams),
+        Command::Run(args) => args.run(env, streams),
+        Command::Trace(args) => args.run(env, streams),
+        Command::Observe(args) => args.run(env, streams),
+        Command::Bench(args) => args.run(env, streams),
+        Command::Lint(args) => args.run(env, streams),
         Command::Explain(args) => args.run(streams),
-        Command::DiffPlan(args) => args.run(of, streams),
+        Command::DiffPlan(args) => args.run(env, streams),
         Command::Schema(args) => args.run(streams),
         Command::Init(args) => args.run(streams),
         Command::Doctor(args) => args.run(registry, streams),
@@ -91,37 +92,37 @@ where
         Command::Timers(args) => args.run(streams),
         Command::Jobs(args) => args.run(streams),
     };
-    conclude(result, streams)
+    report_failure(result, streams)
 }
 
-/// Says what went wrong, if anything did.
-fn conclude(result: Result<(), Failure>, streams: &mut Streams<'_>) -> u8 {
+/// Reports the failure, if there is one, and returns the exit code.
+fn report_failure(result: Result<(), Failure>, streams: &mut Streams<'_>) -> u8 {
     match result {
         Ok(()) => exit_code::OK,
-        Err(failure) if failure.is_told() => failure.exit_code(),
+        Err(failure) if failure.is_already_reported() => failure.exit_code(),
         Err(failure) => {
             let cause = failure.source().map_or(String::new(), |cause| format!(": {cause}"));
-            // Where even this cannot be said, the exit code says it.
-            let _said = writeln!(streams.err, "clockjack: {failure}{cause}");
+            // If standard error cannot be written, the exit code still reports the failure.
+            let _written = writeln!(streams.err, "clockjack: {failure}{cause}");
             failure.exit_code()
         }
     }
 }
 
-/// Prints help, version or what is wrong with the arguments, without colour.
-fn explain(refusal: &clap::Error, streams: &mut Streams<'_>) -> u8 {
-    let text = refusal.render().to_string();
-    if refusal.use_stderr() {
-        // As above.
-        let _said = streams.err.write_all(text.as_bytes());
+/// Prints the help, the version or the argument error, without colors.
+fn print_parse_message(parse_error: &clap::Error, streams: &mut Streams<'_>) -> u8 {
+    let text = parse_error.render().to_string();
+    if parse_error.use_stderr() {
+        // The exit code reports the error even if standard error cannot be written.
+        let _written = streams.err.write_all(text.as_bytes());
         return exit_code::USAGE;
     }
     let result = write_result(streams, &text);
-    conclude(result, streams)
+    report_failure(result, streams)
 }
 
-/// Writes a result. A reader that went away has seen enough: this is no failure, and what the
-/// result has to say by the exit code it still says.
+/// Writes a result. A closed pipe is not a failure: the reader has seen enough. The exit code still
+/// reports the result.
 fn write_result(streams: &mut Streams<'_>, result: impl AsRef<[u8]>) -> Result<(), Failure> {
     match streams.out.write_all(result.as_ref()).and_then(|()| streams.out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -129,7 +130,7 @@ fn write_result(streams: &mut Streams<'_>, result: impl AsRef<[u8]>) -> Result<(
     }
 }
 
-/// Writes a result to a file, if the arguments name one, or prints it.
+/// Writes a result to `file` if there is one, and to standard output otherwise.
 fn write_to(
     file: Option<&OutputFile>,
     streams: &mut Streams<'_>,
@@ -141,7 +142,7 @@ fn write_to(
     }
 }
 
-/// Examples, and behind them what these exit codes mean.
+/// The examples of a command, followed by the descriptions of its exit codes.
 fn exit_codes(examples: &str, codes: &[u8]) -> String {
     let mut out = String::from(examples);
     if !out.is_empty() {
@@ -149,7 +150,7 @@ fn exit_codes(examples: &str, codes: &[u8]) -> String {
     }
     out.push_str("Exit codes:");
     for (code, meaning) in exit_code::ALL {
-        // A result that cannot be written can happen to every command.
+        // Every command can fail to write its result.
         if codes.contains(&code) || code == exit_code::FAILED {
             out.push_str(&format!("\n  {code:<3}  {meaning}"));
         }
@@ -157,28 +158,28 @@ fn exit_codes(examples: &str, codes: &[u8]) -> String {
     out
 }
 
-/// The numbers of all exit codes.
+/// All exit codes.
 fn all_codes() -> Vec<u8> {
     exit_code::ALL.iter().map(|(code, _)| *code).collect()
 }
 
 const TIMERS_NOTE: &str = "\
-Prints what was done, how many timers fired in a step and how late they were. Costs are wall time of
-one cold run, with the growth of memory; `cargo xtask compare timers` measures properly.";
+Prints counts, how many timers fired per step and how late they were. The costs are the wall time of
+one cold run, including memory growth; `cargo xtask compare timers` measures precisely.";
 
 const TIMERS_EXAMPLES: &str = "\
 Examples:
-  clockjack timers                            a million timers in a minute
-  clockjack timers --step-ms 7                time in steps: timers are up to 6 ms late, never early
-  clockjack timers --horizon-ms 86400000      a day, most of it beyond the wheel's range
-  clockjack timers --seed 2 --format json     for programs; all but `timing` repeats exactly";
+  clockjack timers                            a million timers within a minute
+  clockjack timers --step-ms 7                larger steps: timers are up to 6 ms late, never early
+  clockjack timers --horizon-ms 86400000      a day, most of it beyond the range of the wheel
+  clockjack timers --seed 2 --format json     JSON; everything but `timing` is reproducible";
 
-/// Clockjack: dataflow graphs, timers and jobs on a clock that you control
+/// Run, check and inspect dataflow graphs, timers and jobs on a clock that you control
 #[derive(Debug, Parser)]
 #[command(name = "clockjack", version, after_help = exit_codes("", &all_codes()),
     arg_required_else_help = true)]
 struct Cli {
-    /// Whether to use colours; `auto` uses them on a terminal, unless NO_COLOR is set.
+    /// When to use colors; `auto` uses them on a terminal unless NO_COLOR is set.
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorMode::Auto)]
     color: ColorMode,
 
@@ -207,39 +208,39 @@ enum Command {
     Jobs(JobsArgs),
 }
 
-/// Arm many timers in virtual time, cancel some, fire the rest, and check every one of them
+/// Create many timers in virtual time, cancel some, fire the rest, and check every one
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(&format!("{TIMERS_NOTE}\n\n{TIMERS_EXAMPLES}"), &[0, 1, 2]))]
 struct TimersArgs {
-    /// How many timers; at most 50000000.
+    /// Number of timers; at most 50000000.
     #[arg(long, value_name = "N", default_value_t = Plan::DEFAULT.count,
         value_parser = value_parser!(u32).range(..=i64::from(Plan::COUNT_MAX)))]
     count: u32,
 
-    /// Deadlines are 1 to this many virtual milliseconds ahead; at most 604800000 (a week).
+    /// Deadlines are between 1 and this many virtual milliseconds; at most 604800000 (a week).
     #[arg(long, value_name = "MS", default_value_t = Plan::DEFAULT.horizon_ms,
         value_parser = value_parser!(u32).range(1..=i64::from(Plan::HORIZON_MS_MAX)))]
     horizon_ms: u32,
 
-    /// How many of a hundred are cancelled before time begins to pass; 0 to 100.
+    /// Percentage of timers that are cancelled before time starts; 0 to 100.
     #[arg(long, value_name = "PERCENT", default_value_t = Plan::DEFAULT.cancel_percent,
         value_parser = value_parser!(u8).range(..=i64::from(Plan::CANCEL_PERCENT_MAX)))]
     cancel: u8,
 
-    /// By how much virtual time moves at once; at least 1.
+    /// How far virtual time advances per step; at least 1.
     #[arg(long, value_name = "MS", default_value_t = Plan::DEFAULT.step_ms,
         value_parser = value_parser!(u32).range(1..))]
     step_ms: u32,
 
-    /// Decides deadlines and cancels. Equal seeds give equal runs, on every machine.
+    /// Seed for deadlines and cancellations. Equal seeds give equal runs on every machine.
     #[arg(long, value_name = "SEED", default_value_t = Plan::DEFAULT.seed)]
     seed: u64,
 
-    /// What to print: a table and two histograms, or one line with one object.
+    /// Output format: a table with two histograms, or one JSON object on one line.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
-    /// Whether to draw a progress line on standard error; `auto` draws it on a terminal.
+    /// When to show a progress line on standard error; `auto` shows it on a terminal.
     #[arg(long, value_enum, default_value_t = ProgressMode::Auto)]
     progress: ProgressMode,
 }
@@ -270,15 +271,15 @@ mod tests {
     use crate::timers::{Fire, Violation};
 
     #[test]
-    fn a_check_that_did_not_hold_is_said_and_exits_with_failed() {
+    fn a_failed_check_is_reported_and_exits_with_failed() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut streams = Streams::new(&mut out, &mut err);
         let fire = Fire { number: 17, deadline: Tick::new(5), now: Tick::new(4) };
         let result = Err(Failure::from(Violation::Early { fire }));
-        assert_eq!(conclude(result, &mut streams), exit_code::FAILED);
+        assert_eq!(report_failure(result, &mut streams), exit_code::FAILED);
         assert_eq!(
             String::from_utf8_lossy(&err),
-            "clockjack: a check did not hold: timer 17 fired at tick 4, before its deadline 5\n"
+            "clockjack: a check failed: timer 17 fired at tick 4, before its deadline 5\n"
         );
         assert!(out.is_empty());
     }

@@ -1,54 +1,51 @@
-//! What the command's exit codes mean. Numbers stay what they are; new ones may come.
+//! The exit codes of the command. A code never changes its meaning; new codes may be added.
 //!
-//! A command that does not run a graph and is interrupted by Ctrl-C ends by its signal and has no
-//! code of its own; shells show 130 then, too.
+//! If Ctrl-C interrupts a command that does not run a graph, the signal stops the process and the
+//! command sets no exit code; shells then also show 130.
 
-/// All went well; also if the reader of the output went away before its end, and for `--help` and
+/// Success; also if the reader of the output closed the pipe early, and for `--help` and
 /// `--version`.
 pub const OK: u8 = 0;
 
-/// Something that must not happen: a check of the simulation did not hold, a run was not the one it
-/// was compared with, or the output could not be written. Standard error says which.
+/// A failure: a check of the simulation failed, a run differs from the recording that it was
+/// compared with, or the output could not be written. Standard error says which.
 pub const FAILED: u8 = 1;
 
-/// The arguments are wrong, or there are none, or a file that they name cannot be read; nothing was
-/// done. Standard error says what is wrong and which values are allowed.
+/// The arguments are invalid or missing, or a file that they name cannot be read; nothing was run.
+/// Standard error says what is wrong and which values are allowed.
 pub const USAGE: u8 = 2;
 
-/// The graph is not one that can run; nothing was run. The report tells all of its faults.
+/// The graph is invalid and nothing was run. The report lists every error.
 pub const INVALID_GRAPH: u8 = 3;
 
-/// The graph ran, and failed: a component did, or what it wrote was refused.
+/// The run failed: a component failed, or a value that it wrote was rejected.
 pub const RUN_FAILED: u8 = 5;
 
-/// A replay parted from its recording. No command replays yet; the number is kept for it.
+/// A replay diverged from its recording. Reserved: no command replays yet.
 pub const REPLAY_DIVERGED: u8 = 6;
 
-/// More ticks came too late than were allowed.
+/// More ticks were late than allowed.
 pub const OVERRUN: u8 = 7;
 
-/// There is nobody at the other end. No command connects yet; the number is kept for it.
+/// Cannot connect to a running graph. Reserved: no command connects yet.
 pub const CANNOT_CONNECT: u8 = 8;
 
-/// All ran, and something that was asserted about it does not hold.
+/// The run completed, but an assertion about it failed.
 pub const ASSERTION_FAILED: u8 = 9;
 
-/// Ctrl-C: what was under way was drained, and the report is that of the part that ran.
+/// Ctrl-C: the work in progress was completed, and the report covers the part that ran.
 pub const INTERRUPTED: u8 = 130;
 
-/// All of them with a word on each, as the help shows them.
+/// Every exit code with its description, as the help shows it.
 pub const ALL: [(u8, &str); 10] = [
-    (OK, "all went well, also if the reader of the output went away"),
-    (
-        FAILED,
-        "a check did not hold, runs that were compared differ, or output could not be written",
-    ),
-    (USAGE, "wrong arguments, or none, or a file that cannot be read: nothing was done"),
-    (INVALID_GRAPH, "the graph is not valid: all faults are told, nothing was run"),
+    (OK, "success, also if the reader of the output closed the pipe early"),
+    (FAILED, "a check failed, the compared runs differ, or the output could not be written"),
+    (USAGE, "the arguments are invalid or missing, or a file cannot be read; nothing was run"),
+    (INVALID_GRAPH, "the graph is invalid; every error is reported and nothing was run"),
     (RUN_FAILED, "the run failed"),
-    (REPLAY_DIVERGED, "a replay parted from its recording; reserved, no command replays yet"),
-    (OVERRUN, "more ticks came too late than --max-overruns allows"),
-    (CANNOT_CONNECT, "cannot connect; reserved, no command connects yet"),
-    (ASSERTION_FAILED, "an assertion about the run or the plan does not hold"),
-    (INTERRUPTED, "interrupted by Ctrl-C; what was under way was drained"),
+    (REPLAY_DIVERGED, "a replay diverged from its recording (reserved: no command replays yet)"),
+    (OVERRUN, "more ticks were late than --max-overruns allows"),
+    (CANNOT_CONNECT, "cannot connect (reserved: no command connects yet)"),
+    (ASSERTION_FAILED, "an assertion about the run or the plan failed"),
+    (INTERRUPTED, "interrupted by Ctrl-C; the work in progress was completed"),
 ];

@@ -1,4 +1,4 @@
-//! Why a command that was understood came to no good end. Trying again helps with none of these.
+//! Why a command failed. Retrying helps with none of these failures.
 
 use core::{error::Error, fmt};
 use std::{
@@ -40,7 +40,7 @@ enum Kind {
     UnknownCode(String),
     UnknownName(String),
     UnknownCommand(String),
-    Told(u8),
+    AlreadyReported(u8),
 }
 
 impl Failure {
@@ -54,67 +54,67 @@ impl Failure {
         Self(Kind::FileOutput { path: path.to_owned(), source })
     }
 
-    /// The operating system gives no threads.
+    /// The operating system cannot start the worker threads.
     pub(crate) const fn no_runtime(why: String) -> Self {
         Self(Kind::NoRuntime(why))
     }
 
-    /// What was measured cannot be told in the form that was asked for.
+    /// The measurements cannot be exported in the requested format.
     pub(crate) const fn no_export(why: String) -> Self {
         Self(Kind::NoExport(why))
     }
 
-    /// A file of assertions could not be read.
+    /// An assertion file could not be read.
     pub(crate) fn assertions_input(path: &Path, source: io::Error) -> Self {
         Self(Kind::AssertionsInput { path: path.to_owned(), source })
     }
 
-    /// What was read is no file of assertions.
+    /// The file is not a valid assertion file.
     pub(crate) fn not_assertions(path: &Path, why: String) -> Self {
         Self(Kind::NotAssertions { path: path.to_owned(), why })
     }
 
-    /// There is no such code.
+    /// The diagnostic code does not exist.
     pub(crate) fn unknown_code(name: &str) -> Self {
         Self(Kind::UnknownCode(name.to_owned()))
     }
 
-    /// There is nothing of this name in the graph.
+    /// The graph has no item with this name.
     pub(crate) const fn unknown_name(why: String) -> Self {
         Self(Kind::UnknownName(why))
     }
 
-    /// There is no such command.
+    /// The command does not exist.
     pub(crate) fn unknown_command(name: &str) -> Self {
         Self(Kind::UnknownCommand(name.to_owned()))
     }
 
-    /// All that there is to say was said with the result; only the exit code is left.
-    pub(crate) const fn told(exit_code: u8) -> Self {
-        Self(Kind::Told(exit_code))
+    /// The command has already reported the failure; only the exit code is missing.
+    pub(crate) const fn already_reported(exit_code: u8) -> Self {
+        Self(Kind::AlreadyReported(exit_code))
     }
 
-    /// Whether all was said already.
-    pub(crate) const fn is_told(&self) -> bool {
-        matches!(self.0, Kind::Told(_))
+    /// Whether the failure is already reported.
+    pub(crate) const fn is_already_reported(&self) -> bool {
+        matches!(self.0, Kind::AlreadyReported(_))
     }
 
-    /// The wheel refused a timer although it was made for as many.
+    /// The wheel rejected a timer although its capacity suffices.
     pub(crate) const fn refused(number: u32, capacity: usize) -> Self {
         Self(Kind::Refused { number, capacity })
     }
 
-    /// The scheduler refused a job although it was as it should be.
+    /// The scheduler rejected a valid job.
     pub(crate) fn not_scheduled(number: u32) -> impl FnOnce(ScheduleErrorKind) -> Self {
         move |kind| Self(Kind::NotScheduled { number, kind })
     }
 
-    /// A file would be written over one that is read, or over another that is written.
+    /// An output file is also an input file or another output file.
     pub(crate) fn same_file(path: &Path) -> Self {
         Self(Kind::SameFile(path.to_owned()))
     }
 
-    /// Standard input stands for two files.
+    /// `-` (standard input) is given more than once.
     pub(crate) const fn stdin_twice() -> Self {
         Self(Kind::StdinTwice)
     }
@@ -124,12 +124,12 @@ impl Failure {
         Self(Kind::TraceInput { path: path.to_owned(), source })
     }
 
-    /// What was read is no trace.
+    /// The file is not a valid trace.
     pub(crate) fn not_a_trace(path: &Path, source: TraceError) -> Self {
         Self(Kind::NotATrace { path: path.to_owned(), source })
     }
 
-    /// The run is not the one that was recorded.
+    /// The run differs from the recorded run.
     pub(crate) fn diverged(path: &Path, divergence: Divergence) -> Self {
         Self(Kind::Diverged { path: path.to_owned(), divergence: Box::new(divergence) })
     }
@@ -139,7 +139,8 @@ impl Failure {
         Self(Kind::Output(source))
     }
 
-    /// What the process exits with: arguments that cannot be are found out before anything is done.
+    /// The exit code of the process. Invalid arguments are detected before the command does any
+    /// work.
     pub(crate) const fn exit_code(&self) -> u8 {
         match &self.0 {
             Kind::Plan(_)
@@ -153,7 +154,7 @@ impl Failure {
             | Kind::UnknownCode(_)
             | Kind::UnknownName(_)
             | Kind::UnknownCommand(_) => exit_code::USAGE,
-            Kind::Told(code) => *code,
+            Kind::AlreadyReported(code) => *code,
             Kind::Init(error) => error.exit_code(),
             Kind::Timers(_)
             | Kind::Jobs(_)
@@ -195,28 +196,30 @@ impl From<InitError> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Timers(_) | Kind::Jobs(_) => write!(f, "a check did not hold"),
+            Kind::Timers(_) | Kind::Jobs(_) => write!(f, "a check failed"),
             Kind::Refused { number, capacity } => {
-                write!(f, "timer {number} was refused by a wheel with room for {capacity}")
+                write!(f, "the wheel rejected timer {number} although its capacity is {capacity}")
             }
             Kind::NotScheduled { number, kind } => {
-                write!(f, "job {number} was refused by the scheduler: {kind}")
+                write!(f, "the scheduler rejected job {number}: {kind}")
             }
-            Kind::Plan(_) => write!(f, "the arguments do not fit each other"),
+            Kind::Plan(_) => write!(f, "the arguments contradict each other"),
             Kind::SameFile(path) => {
                 let path = path.display();
-                write!(f, "'{path}' would be written over: another argument names it, too")
+                write!(f, "'{path}' would be overwritten: another argument names the same file")
             }
-            Kind::StdinTwice => write!(f, "`-` stands twice: standard input is read once"),
+            Kind::StdinTwice => {
+                write!(f, "`-` is given twice, but standard input can be read only once")
+            }
             Kind::TraceInput { path, .. } => {
                 write!(f, "cannot read the trace '{}'", path.display())
             }
             Kind::NotATrace { path, .. } => {
-                write!(f, "'{}' is not a whole trace", path.display())
+                write!(f, "'{}' is not a complete trace", path.display())
             }
             Kind::Diverged { path, divergence } => {
                 let path = path.display();
-                write!(f, "this run (right) is not that of '{path}' (left): {divergence}")
+                write!(f, "this run (right) differs from '{path}' (left): {divergence}")
             }
             Kind::Output(_) => write!(f, "cannot write the result"),
             Kind::Init(error) => write!(f, "{error}"),
@@ -224,27 +227,27 @@ impl fmt::Display for Failure {
                 write!(f, "cannot read the graph '{}'", path.display())
             }
             Kind::FileOutput { path, .. } => write!(f, "cannot write '{}'", path.display()),
-            Kind::NoRuntime(why) => write!(f, "cannot start the workers: {why}"),
-            Kind::NoExport(why) => write!(f, "cannot export: {why}"),
+            Kind::NoRuntime(why) => write!(f, "cannot start the worker threads: {why}"),
+            Kind::NoExport(why) => write!(f, "cannot export the measurements: {why}"),
             Kind::AssertionsInput { path, .. } => {
-                write!(f, "cannot read the assertions '{}'", path.display())
+                write!(f, "cannot read the assertion file '{}'", path.display())
             }
             Kind::NotAssertions { path, why } => {
-                write!(f, "'{}' is no file of assertions: {why}", path.display())
+                write!(f, "'{}' is not a valid assertion file: {why}", path.display())
             }
             Kind::UnknownCode(name) => {
-                write!(f, "there is no code '{name}'")?;
+                write!(f, "unknown code '{name}'")?;
                 let near = explain::near(name);
                 if near.is_empty() {
-                    return write!(f, "; `clockjack explain` lists all");
+                    return write!(f, "; `clockjack explain` lists all codes");
                 }
                 write!(f, "; did you mean {}?", near.join(" or "))
             }
             Kind::UnknownName(why) => write!(f, "{why}"),
             Kind::UnknownCommand(name) => {
-                write!(f, "there is no command '{name}'; `clockjack --help` lists all")
+                write!(f, "unknown command '{name}'; `clockjack --help` lists all commands")
             }
-            Kind::Told(code) => write!(f, "exit code {code}"),
+            Kind::AlreadyReported(code) => write!(f, "exit code {code}"),
         }
     }
 }
@@ -272,7 +275,7 @@ impl Error for Failure {
             | Kind::UnknownCode(_)
             | Kind::UnknownName(_)
             | Kind::UnknownCommand(_)
-            | Kind::Told(_)
+            | Kind::AlreadyReported(_)
             | Kind::Diverged { .. } => None,
         }
     }

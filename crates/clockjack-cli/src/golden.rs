@@ -1,10 +1,10 @@
-//! Texts that are kept in files and compared with what is printed now; for tests.
+//! Golden files for tests: expected texts that are compared with the current output.
 //!
-//! After a change that is meant, `CLOCKJACK_BLESS=1 cargo test -p clockjack-cli` writes them anew.
+//! After an intended change, `CLOCKJACK_BLESS=1 cargo test -p clockjack-cli` rewrites them.
 
 use std::{env, fs, path::Path};
 
-/// Fails if a text is not that of the file of this name below `tests/golden`.
+/// Fails if the text differs from the file of this name in `tests/golden`.
 #[track_caller]
 pub(crate) fn check(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
@@ -12,5 +12,5 @@ pub(crate) fn check(name: &str, text: &str) {
         fs::write(&path, text).expect("the file can be written");
     }
     let expected = fs::read_to_string(&path).unwrap_or_default();
-    assert!(text == expected, "{} is not what is printed now:\n{text}", path.display());
+    assert!(text == expected, "{} differs from the current output:\n{text}", path.display());
 }

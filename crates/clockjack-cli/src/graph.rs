@@ -1,4 +1,4 @@
-//! What the commands about graphs do, apart from their arguments.
+//! The implementation of the commands about graph files, without their arguments.
 
 pub(crate) mod check;
 pub(crate) mod doctor;

@@ -1,8 +1,8 @@
-//! `clockjack init`: a new project that compiles and passes its tests.
+//! `clockjack init`: creates a new project that compiles and passes its tests.
 //!
-//! A template is a set of files in `init/templates/`, kept inside the command. Between double
-//! braces stand the names that differ from project to project. Nothing is written over: the
-//! directory must be empty, or not be there yet.
+//! A template is a set of files in `init/templates/`, embedded in the command. Names in double
+//! braces are placeholders that differ between projects. Nothing is overwritten: the directory must
+//! be empty or must not exist yet.
 
 mod error;
 mod name;
@@ -16,23 +16,23 @@ use std::{
 
 pub(crate) use self::{error::InitError, name::Name};
 
-/// What a project begins as.
+/// The template of a project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Template {
     /// Actors on threads.
     Actors,
-    /// A graph file with a component of its own.
+    /// A graph file with a custom component.
     ControlLoop,
-    /// An actor without std.
+    /// A `no_std` actor.
     Embedded,
-    /// Each kind of test.
+    /// Every kind of test.
     Test,
 }
 
-/// Where a file goes, and its text.
+/// The path of a file and its text.
 type File = (&'static str, &'static str);
 
-/// The files of a template that stand at these paths in its folder.
+/// The files of a template with these paths in its folder.
 macro_rules! files {
     ($template:literal: $($path:literal),+) => {
         &[
@@ -44,10 +44,10 @@ macro_rules! files {
 }
 
 impl Template {
-    /// All of them, in the order in which they are listed.
+    /// All templates in display order.
     pub(crate) const ALL: [Self; 4] = [Self::Actors, Self::ControlLoop, Self::Embedded, Self::Test];
 
-    /// What the arguments call it.
+    /// The name of the template in the arguments.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Actors => "actors",
@@ -57,13 +57,17 @@ impl Template {
         }
     }
 
-    /// What it is, in a line.
+    /// A one-line description.
     pub(crate) const fn about(self) -> &'static str {
         match self {
             Self::Actors => "a program with an actor and a timer, tested in virtual time",
-            Self::ControlLoop => "a graph file, a component of its own, and all commands for both",
-            Self::Embedded => "an actor without std, and what it asks of a board; tested on a PC",
-            Self::Test => "a library with an actor, and each kind of test that there is for one",
+            Self::ControlLoop => {
+                "a graph file with a custom component, and a program with all commands for both"
+            }
+            Self::Embedded => {
+                "a no_std actor and the services that it needs from a board; tested on a PC"
+            }
+            Self::Test => "a library with an actor and every kind of test for it",
         }
     }
 
@@ -82,12 +86,12 @@ impl Template {
     }
 }
 
-/// Where a project gets Clockjack from.
+/// The source of the Clockjack dependency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The registry, in the version of this command.
+    /// The registry, with the version of this command.
     Registry,
-    /// A checkout: its root, as an absolute path.
+    /// A checkout; its root as an absolute path.
     Checkout(PathBuf),
 }
 
@@ -102,15 +106,15 @@ impl Origin {
         Ok(Self::Checkout(root))
     }
 
-    /// The checkout that this command was built in, if it is still there; else the registry. A
-    /// command that cargo has installed from the registry was built in no checkout.
-    pub(crate) fn of_this_command() -> Self {
+    /// The checkout that this command was built from, if it still exists; otherwise the registry. A
+    /// command that cargo installed from the registry was not built from a checkout.
+    pub(crate) fn default_origin() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
         let root = root.filter(|root| is_checkout(root));
         root.map_or(Self::Registry, |root| Self::Checkout(root.to_owned()))
     }
 
-    /// How a manifest names a crate of ours: what stands between the braces.
+    /// The dependency specification of a Clockjack crate in a manifest, without the braces.
     fn dependency(&self, package: &str) -> String {
         match self {
             Self::Registry => format!("version = \"{}\"", env!("CARGO_PKG_VERSION")),
@@ -126,7 +130,7 @@ fn is_checkout(root: &Path) -> bool {
     root.join("crates/clockjack/Cargo.toml").is_file()
 }
 
-/// A text as TOML writes it.
+/// A TOML string.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for char in text.chars() {
@@ -140,44 +144,44 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A project to be written.
+/// A project that can be written.
 #[derive(Clone, Debug)]
 pub(crate) struct Project {
-    /// Where. Its last part is the name.
+    /// The directory. Its last part is the name of the project.
     pub(crate) dir: PathBuf,
-    /// What cargo calls it.
+    /// The package name.
     pub(crate) name: Name,
-    /// What it begins as.
+    /// The template.
     pub(crate) template: Template,
-    /// Where it gets Clockjack from.
+    /// The source of the Clockjack dependency.
     pub(crate) origin: Origin,
 }
 
 impl Project {
-    /// The project in this directory, by whose last part it is called.
+    /// A project in this directory, named after its last part.
     pub(crate) fn new(dir: &Path, template: Template, origin: Origin) -> Result<Self, InitError> {
         Ok(Self { dir: dir.to_owned(), name: Name::of(dir)?, template, origin })
     }
 
-    /// Its files: where each stands in the project, and its text.
+    /// The files of the project: their paths and texts.
     pub(crate) fn files(&self) -> Vec<(&'static str, String)> {
         let fill = |text: &str| {
             text.replace("{{name}}", self.name.as_str())
-                .replace("{{crate}}", &self.name.of_crate())
+                .replace("{{crate}}", &self.name.crate_name())
                 .replace("{{clockjack}}", &self.origin.dependency("clockjack"))
                 .replace("{{clockjack-cli}}", &self.origin.dependency("clockjack-cli"))
         };
         self.template.files().iter().map(|(path, text)| (*path, fill(text))).collect()
     }
 
-    /// Writes it, and says which files there are now.
+    /// Writes the project and returns the paths of its files.
     pub(crate) fn write(&self) -> Result<Vec<&'static str>, InitError> {
         let cannot = |path: &Path, source| InitError::Write { path: path.to_owned(), source };
-        self.refuse_what_is_there()?;
+        self.check_is_empty()?;
         let mut written = Vec::new();
         for (path, text) in self.files() {
             let to = self.dir.join(path);
-            let folder = to.parent().expect("a file of a project stands in its directory");
+            let folder = to.parent().expect("every file is inside the project directory");
             fs::create_dir_all(folder).map_err(|error| cannot(folder, error))?;
             fs::write(&to, text).map_err(|error| cannot(&to, error))?;
             written.push(path);
@@ -185,7 +189,7 @@ impl Project {
         Ok(written)
     }
 
-    fn refuse_what_is_there(&self) -> Result<(), InitError> {
+    fn check_is_empty(&self) -> Result<(), InitError> {
         match fs::read_dir(&self.dir).map(|mut entries| entries.next().is_none()) {
             Ok(true) => Ok(()),
             Ok(false) => Err(InitError::NotEmpty(self.dir.clone())),

@@ -1,52 +1,51 @@
-//! Ctrl-C as a wish that somebody looks at, instead of the end of the process.
+//! Ctrl-C as a flag that the command polls, instead of a signal that stops the process.
 
-use alloc::sync::{Arc, Weak};
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Whether the user wants the command to come to an end. Clones share the wish.
+/// Whether the user wants the command to stop. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Nobody has asked yet.
+    /// A flag that is not set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks.
+    /// Requests a stop.
     pub fn request(&self) {
-        // Relaxed: nothing is published with it; who sees it late stops late.
+        // Relaxed: the flag publishes no other data; a thread that sees the flag late stops late.
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody has asked.
+    /// Whether a stop was requested.
     #[must_use]
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Lets Ctrl-C ask, unless somebody else in this process listens to it. Once all have been
-    /// asked, the next one ends the process at once: a run that does not drain must not hold a
-    /// terminal.
+    /// Makes Ctrl-C set this flag, unless other code in this process handles Ctrl-C. If all flags
+    /// are already set, the next Ctrl-C exits the process immediately: a run that does not stop
+    /// must not block the terminal.
     pub(crate) fn listen(&self) {
         LISTENERS.add(self);
         let on_ctrl_c = || {
-            if !LISTENERS.ask() {
+            if !LISTENERS.request_all() {
                 std::process::exit(i32::from(crate::exit_code::INTERRUPTED));
             }
         };
-        // Without a handler Ctrl-C ends the process, as it does everywhere. One that an earlier
-        // call of the command has set knows of this wish, too.
+        // Without a handler, Ctrl-C stops the process as usual. A handler that an earlier call of
+        // the command has installed uses the same static list, so it also sets this flag.
         let _is_set = ctrlc::try_set_handler(on_ctrl_c);
     }
 }
 
-/// A process has one handler, and a command can be called in it any number of times.
+/// A process has one Ctrl-C handler, but a command can be called any number of times.
 static LISTENERS: Listeners = Listeners(Mutex::new(Vec::new()));
 
-/// Who is to be asked. Those of commands that have ended are forgotten.
+/// The flags that Ctrl-C sets. Flags of completed commands are removed.
 struct Listeners(Mutex<Vec<Weak<AtomicBool>>>);
 
 impl Listeners {
@@ -56,14 +55,14 @@ impl Listeners {
         list.push(Arc::downgrade(&interrupt.0));
     }
 
-    /// Asks all. Whether one of them had not been asked before.
-    fn ask(&self) -> bool {
+    /// Sets all flags. Returns whether at least one of them was not set before.
+    fn request_all(&self) -> bool {
         let list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = list.iter().filter_map(Weak::upgrade).map(Interrupt);
-        asked.fold(false, |is_new, interrupt| {
-            let was_asked = interrupt.is_requested();
+        let interrupts = list.iter().filter_map(Weak::upgrade).map(Interrupt);
+        interrupts.fold(false, |is_new, interrupt| {
+            let was_requested = interrupt.is_requested();
             interrupt.request();
-            is_new || !was_asked
+            is_new || !was_requested
         })
     }
 }
@@ -77,12 +76,12 @@ mod tests {
         let listeners = Listeners(Mutex::new(Vec::new()));
         let first = Interrupt::new();
         listeners.add(&first);
-        assert!(listeners.ask() && first.is_requested());
-        assert!(!listeners.ask(), "it does not drain");
-        // A second command, also while the first is there, hears the same handler.
+        assert!(listeners.request_all() && first.is_requested());
+        assert!(!listeners.request_all(), "it does not drain");
+        // A second command uses the same handler, even while the first command still runs.
         let second = Interrupt::new();
         listeners.add(&second);
-        assert!(listeners.ask() && second.is_requested());
+        assert!(listeners.request_all() && second.is_requested());
         drop((first, second));
         let third = Interrupt::new();
         listeners.add(&third);

@@ -184,7 +184,7 @@ impl<'w> Simulation<'w> {
         let Some(Dump { format, .. }) = self.plan.dump else { return };
         let mut text = String::new();
         let written = self.runner.scheduler().dump(format, &mut text);
-        written.expect("a string takes everything");
+        written.expect("writing to a string cannot fail");
         self.dump = Some(text);
     }
 

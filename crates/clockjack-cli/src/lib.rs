@@ -1,7 +1,7 @@
-//! The command `clockjack`, as a library, so that tests can call it without starting a process.
+//! The command `clockjack` as a library, so that tests can call it without starting a process.
 //!
-//! `clockjack timers` arms many timers on a wheel, cancels some, lets virtual time pass step by
-//! step, checks every single fire, and prints a table and two histograms.
+//! `clockjack timers` inserts many timers into a timing wheel, cancels some, advances virtual time
+//! step by step, checks every timer that fires, and prints a table and two histograms.
 //!
 //! ```
 //! use clockjack_cli::{Streams, exit_code, run};
@@ -18,8 +18,8 @@
 //! ```
 //!
 //! `clockjack jobs` does the same with a scheduler and jobs that run once, at a fixed rate and with
-//! a fixed delay. It can let the clock leap, show the scheduler at any moment, keep what happened
-//! as a trace, and tell where a run parts from a trace that was kept.
+//! a fixed delay. It can make the clock jump, print the state of the scheduler at any time, write a
+//! trace, and report the first difference between a run and a trace.
 //!
 //! ```
 //! use clockjack_cli::{Streams, exit_code, run};
@@ -34,26 +34,26 @@
 //! # Ok::<(), std::string::FromUtf8Error>(())
 //! ```
 //!
-//! # Manners
+//! # Conventions
 //!
-//! * The result goes to standard output, all else to standard error. A reader of the output that
-//!   goes away (`clockjack timers | head -3`) is no failure, and hides none.
-//! * A file is written whole or not at all, and what cannot be written is told before the work.
-//!   Logs of a run that goes on are the exception: they grow with it.
-//! * Where a graph file is read, `-` is standard input.
+//! * The result goes to standard output and everything else to standard error. If the reader closes
+//!   the pipe early (`clockjack timers | head -3`), this is not a failure and does not hide one.
+//! * A file is written completely or not at all, and an unwritable file is reported before the run.
+//!   Logs are the exception: they grow during a run.
+//! * Where a command reads a graph file, `-` means standard input.
 //! * [Exit codes](exit_code) are part of the interface.
-//! * Colours are used on a terminal only, and never if `NO_COLOR` is set; `--color` says more than
-//!   both. The progress line consists of printable text and carriage returns. Ctrl-C lets a run
-//!   drain and exits with 130; every other command it ends by its signal.
-//! * What does not say how long something took is the same in every run with the same arguments, on
-//!   every machine. In `--format json` the exceptions are the members of `timing`; what `jobs`
-//!   prints has none.
+//! * Colors are used only on a terminal, and never if `NO_COLOR` is set; `--color` overrides both.
+//!   The progress line consists of printable text and carriage returns. On Ctrl-C a run completes
+//!   the work in progress and exits with 130; every other command is stopped by the signal.
+//! * Everything except measured durations is the same in every run with the same arguments, on
+//!   every machine. In `--format json` the exceptions are the members of `timing`; the output of
+//!   `jobs` has no exceptions.
 //!
 //! # Graphs
 //!
-//! `check`, `plan`, `render`, `lint`, `explain`, `diff-plan` and `schema` look at graph files;
-//! `run`, `trace`, `observe` and `bench` run them. A program with components of its own gets all
-//! of it:
+//! `check`, `plan`, `render`, `lint`, `explain`, `diff-plan` and `schema` read graph files; `run`,
+//! `trace`, `observe` and `bench` run them. A program with its own components gets every command
+//! with one call:
 //!
 //! ```no_run
 //! fn main() -> std::process::ExitCode {
@@ -61,21 +61,19 @@
 //! }
 //! ```
 //!
-//! `observe --record` keeps what was seen of a run: the file, the plan, a drawing, events,
-//! assertions, metrics, health events and a trace, in forms that other tools read. A page of its
-//! own for browsers is not among them.
+//! `observe --record` writes a recording of a run: the graph file, the plan, a drawing, events,
+//! assertions, metrics, health events and a trace, in formats that other tools read. It writes no
+//! HTML page.
 //!
 //! # Projects
 //!
-//! `init` writes a new project that compiles and passes its tests, from one of four templates.
+//! `init` creates a new project that compiles and passes its tests, from one of four templates.
 //!
 //! # Not supported
 //!
-//! Replaying runs of graphs. Previews of payloads: events tell of messages, not of what is in them.
-//! Real time for `timers` and `jobs`: they show that promises are kept, not how punctual an
-//! operating system is.
-
-extern crate alloc;
+//! Replaying runs of graphs. Previews of payloads: events describe messages, not their contents.
+//! Real time for `timers` and `jobs`: they check correctness, not the punctuality of the operating
+//! system.
 
 mod cli;
 pub mod exit_code;
@@ -99,13 +97,13 @@ pub use cli::{main, run};
 pub use interrupt::Interrupt;
 pub use streams::Streams;
 
-/// How this program was built; what it measures means little otherwise than in a release.
+/// How this program was built; measurements are meaningful only in a release build.
 #[cfg(debug_assertions)]
 const BUILD: &str = "debug";
 #[cfg(not(debug_assertions))]
 const BUILD: &str = "release";
 
-/// What stands behind a time that was measured: nothing in a release.
+/// A note after measured durations; empty in a release build.
 const fn slow_build_note() -> &'static str {
-    if cfg!(debug_assertions) { ", in a debug build: a release is far faster" } else { "" }
+    if cfg!(debug_assertions) { " (debug build; release is much faster)" } else { "" }
 }

@@ -1,4 +1,4 @@
-//! The command `clockjack`. Everything is in the library, where tests can call it.
+//! The command `clockjack`. The implementation is in the library, so that tests can call it.
 
 use std::process::ExitCode;
 

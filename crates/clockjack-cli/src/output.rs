@@ -1,8 +1,8 @@
-//! Files that a command writes: whole, or not at all.
+//! Output files, written completely or not at all.
 //!
-//! Whether a file can be written is found out before the work whose result it is to hold. The text
-//! then goes into a new file beside it, which takes its name when nothing is missing: a full disk
-//! or a killed process leaves what was there. A device or a pipe is written straight.
+//! A command checks that a file can be written before it starts its work. It then writes the result
+//! to a temporary file in the same directory and renames the temporary file: a full disk or a
+//! killed process leaves the old contents intact. A device or a pipe is written directly.
 
 use std::{
     ffi::OsString,
@@ -13,89 +13,92 @@ use std::{
 
 use crate::failure::Failure;
 
-/// A file that can be written, as far as one can know.
+/// A file that was writable when it was checked.
 #[derive(Debug)]
 pub(crate) struct OutputFile {
-    /// As the arguments name it.
+    /// The path in the arguments.
     path: PathBuf,
-    /// Where it really stands.
+    /// The path with symbolic links resolved.
     target: PathBuf,
-    way: Way,
+    mode: WriteMode,
 }
 
 #[derive(Debug)]
-enum Way {
-    /// By a new file, which gets these permissions if there was one before.
-    Beside(Option<Permissions>),
-    /// Into what is there: it is no file, or its directory takes no new ones.
-    Straight,
+enum WriteMode {
+    /// Write a temporary file and rename it; it gets these permissions if the file existed before.
+    TempAndRename(Option<Permissions>),
+    /// Write directly: the target is not a regular file, or its directory rejects new files.
+    Direct,
 }
 
 impl OutputFile {
-    /// The file at this path. Nothing is left there by this alone.
+    /// Checks that the file at this path can be written. Leaves nothing behind.
     pub(crate) fn at(path: &Path) -> Result<Self, Failure> {
         Self::find(path).map_err(|error| Failure::file_output(path, error))
     }
 
-    /// Writes it.
+    /// Writes the file.
     pub(crate) fn write(&self, bytes: impl AsRef<[u8]>) -> Result<(), Failure> {
-        self.put(bytes.as_ref()).map_err(|error| Failure::file_output(&self.path, error))
+        self.write_bytes(bytes.as_ref()).map_err(|error| Failure::file_output(&self.path, error))
     }
 
-    /// As the arguments name it.
+    /// The path in the arguments.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     fn find(path: &Path) -> io::Result<Self> {
-        let new = |way| Self { path: path.to_owned(), target: path.to_owned(), way };
-        let there = match fs::metadata(path) {
-            Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-            Ok(there) if there.is_file() => there,
-            Ok(_) => return Ok(new(Way::Straight)),
+        let new = |mode| Self { path: path.to_owned(), target: path.to_owned(), mode };
+        let metadata = match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(metadata) if metadata.is_file() => metadata,
+            Ok(_) => return Ok(new(WriteMode::Direct)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let output = new(Way::Beside(None));
-                output.try_beside()?;
+                let output = new(WriteMode::TempAndRename(None));
+                output.probe_temp_file()?;
                 return Ok(output);
             }
             Err(error) => return Err(error),
         };
         OpenOptions::new().write(true).open(path)?;
-        // A link stays one: what it leads to is replaced.
+        // A symbolic link is kept: its target is replaced.
         let target = path.canonicalize()?;
-        let mut output = Self { target, ..new(Way::Beside(Some(there.permissions()))) };
-        if output.try_beside().is_err() {
-            output.way = Way::Straight;
+        let mut output =
+            Self { target, ..new(WriteMode::TempAndRename(Some(metadata.permissions()))) };
+        if output.probe_temp_file().is_err() {
+            output.mode = WriteMode::Direct;
         }
         Ok(output)
     }
 
-    fn put(&self, bytes: &[u8]) -> io::Result<()> {
-        let Way::Beside(permissions) = &self.way else { return fs::write(&self.target, bytes) };
-        let beside = self.beside()?;
-        let written = create(&beside)
+    fn write_bytes(&self, bytes: &[u8]) -> io::Result<()> {
+        let WriteMode::TempAndRename(permissions) = &self.mode else {
+            return fs::write(&self.target, bytes);
+        };
+        let temp = self.temp_path()?;
+        let written = create(&temp)
             .and_then(|mut file| file.write_all(bytes))
             .and_then(|()| match permissions {
-                Some(permissions) => fs::set_permissions(&beside, permissions.clone()),
+                Some(permissions) => fs::set_permissions(&temp, permissions.clone()),
                 None => Ok(()),
             })
-            .and_then(|()| fs::rename(&beside, &self.target));
+            .and_then(|()| fs::rename(&temp, &self.target));
         if written.is_err() {
-            // The first error says more than one of tidying up.
-            let _removed = fs::remove_file(&beside);
+            // The first error is more useful than an error of the cleanup.
+            let _removed = fs::remove_file(&temp);
         }
         written
     }
 
-    /// Whether the directory takes a new file.
-    fn try_beside(&self) -> io::Result<()> {
-        let beside = self.beside()?;
-        drop(create(&beside)?);
-        fs::remove_file(&beside)
+    /// Checks that the directory accepts a new file.
+    fn probe_temp_file(&self) -> io::Result<()> {
+        let temp = self.temp_path()?;
+        drop(create(&temp)?);
+        fs::remove_file(&temp)
     }
 
-    /// The file that is to take the name: hidden, and of this process alone.
-    fn beside(&self) -> io::Result<PathBuf> {
+    /// The temporary file: hidden, and unique to this process.
+    fn temp_path(&self) -> io::Result<PathBuf> {
         let name = self.target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let mut hidden = OsString::from(".");
         hidden.push(name);
@@ -108,16 +111,16 @@ fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// The first of the files to be written that is one of those to be read, or another of its own
-/// kind. What is no file, such as `/dev/null`, may be named as often as one likes.
-pub(crate) fn clash<'p>(
+/// The first output file that is also an input file or another output file. A target that is not a
+/// regular file, such as `/dev/null`, can be named any number of times.
+pub(crate) fn first_conflict<'p>(
     read: &[&Path],
     written: impl IntoIterator<Item = &'p PathBuf>,
 ) -> Option<&'p Path> {
-    let mut known: Vec<PathBuf> = read.iter().map(|path| real(path)).collect();
+    let mut known: Vec<PathBuf> = read.iter().map(|path| canonical(path)).collect();
     for path in written {
-        let real = real(path);
-        if fs::metadata(&real).is_ok_and(|there| !there.is_file()) {
+        let real = canonical(path);
+        if fs::metadata(&real).is_ok_and(|metadata| !metadata.is_file()) {
             continue;
         }
         if known.contains(&real) {
@@ -128,9 +131,8 @@ pub(crate) fn clash<'p>(
     None
 }
 
-/// Where a path leads to, by whatever way it is written; also that of a file which is not there
-/// yet.
-fn real(path: &Path) -> PathBuf {
+/// The canonical path, also for a file that does not exist yet.
+fn canonical(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;
     }
@@ -146,17 +148,17 @@ fn real(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    /// An empty directory.
+    /// Creates an empty directory.
     fn scratch(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("clockjack-{}-{name}", std::process::id()));
-        // What an earlier run of this test has left.
+        // Removes the directory that an earlier test run left.
         let _removed = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("a directory can be made");
         folder
     }
 
     fn names(folder: &Path) -> Vec<String> {
-        let entries = fs::read_dir(folder).expect("it is there");
+        let entries = fs::read_dir(folder).expect("the file exists");
         let names = entries.map(|entry| entry.expect("it can be listed").file_name());
         names.map(|name| name.to_string_lossy().into_owned()).collect()
     }
@@ -169,7 +171,7 @@ mod tests {
         assert!(names(&folder).is_empty(), "nothing is left before there is a text");
         output.write("one").expect("it is written");
         OutputFile::at(&path).and_then(|output| output.write("two")).expect("it is written again");
-        assert_eq!(fs::read_to_string(&path).expect("it is there"), "two");
+        assert_eq!(fs::read_to_string(&path).expect("the file exists"), "two");
         assert_eq!(names(&folder), ["a.txt"]);
         fs::remove_dir_all(folder).expect("it can be removed");
     }
@@ -189,10 +191,11 @@ mod tests {
         let path = folder.join("a.txt");
         fs::write(&path, "old").expect("it can be written");
         let output = OutputFile::at(&path).expect("it can be written");
-        // The name of the new file is taken: this write fails half-way, as one to a full disk does.
-        fs::create_dir(output.beside().expect("it has a name")).expect("it can be made");
+        // The name of the temporary file is taken, so this write fails half-way, like a write to a
+        // full disk.
+        fs::create_dir(output.temp_path().expect("it has a name")).expect("it can be made");
         output.write("new").expect_err("there is something in the way");
-        assert_eq!(fs::read_to_string(&path).expect("it is there"), "old");
+        assert_eq!(fs::read_to_string(&path).expect("the file exists"), "old");
         fs::remove_dir_all(folder).expect("it can be removed");
     }
 
@@ -202,9 +205,13 @@ mod tests {
         let (old, new) = (folder.join("old"), folder.join("new"));
         fs::write(&old, "").expect("it can be written");
         let other = folder.join("../").join(folder.file_name().expect("it has one")).join("new");
-        assert_eq!(clash(&[&old], [&new]), None);
-        assert_eq!(clash(&[&old], [&new, &old]), Some(old.as_path()));
-        assert_eq!(clash(&[&old], [&new, &other]), Some(other.as_path()), "by whatever way");
+        assert_eq!(first_conflict(&[&old], [&new]), None);
+        assert_eq!(first_conflict(&[&old], [&new, &old]), Some(old.as_path()));
+        assert_eq!(
+            first_conflict(&[&old], [&new, &other]),
+            Some(other.as_path()),
+            "by whatever way"
+        );
         fs::remove_dir_all(folder).expect("it can be removed");
     }
 }

@@ -1,21 +1,21 @@
-//! The progress line: how far a long phase has come, redrawn in place.
+//! The progress line: the progress of a long phase, redrawn in place.
 //!
-//! Printable text and carriage returns only; where there are several lines, also the sequence that
-//! goes one up. There is no colour and no terminal mode, so that an interrupted process leaves
-//! nothing to repair. A line that cannot be written is left out: progress is a courtesy.
+//! The output consists of printable text and carriage returns, and of the "cursor up" sequence if
+//! there are several lines. There are no colors and no terminal modes, so an interrupted process
+//! leaves nothing to restore. Write errors are ignored, because progress is optional.
 
 use core::{fmt, time::Duration};
 use std::{io::Write, time::Instant};
 
-/// Time between two drawings: fast enough for the eye, too slow to cost anything.
+/// The time between two redraws: smooth for the eye, and cheap.
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
-/// Columns of the bar.
+/// The width of the bar in columns.
 const BAR_COLUMNS: u64 = 30;
 
-/// Goes to the line above.
+/// The sequence that moves the cursor up by one line.
 const LINE_UP: &str = "\x1b[A";
 
-/// What the line looks like.
+/// The style of the progress line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     /// A bar and numbers.
@@ -24,13 +24,13 @@ pub(crate) enum Style {
     Counter,
 }
 
-/// Draws the line, or nothing. Dropped, it leaves an empty line.
+/// Draws a progress line, or nothing. Clears the line on drop.
 pub(crate) struct Progress<'w> {
     out: Option<&'w mut dyn Write>,
     style: Style,
     drawn_at: Option<Instant>,
     phase: &'static str,
-    /// Columns that each line of the last drawing took.
+    /// The width of each line of the last drawing.
     columns: Vec<usize>,
 }
 
@@ -45,7 +45,7 @@ impl<'w> Progress<'w> {
         Self { out: Some(out), style, drawn_at: None, phase: "", columns: Vec::new() }
     }
 
-    /// Says how far a phase is. Draws when a phase begins, and then now and again.
+    /// Reports the progress of a phase. Draws when a phase begins, and then at intervals.
     pub(crate) fn show(&mut self, phase: &'static str, done: u64, total: u64) {
         if self.out.is_none() {
             return;
@@ -69,8 +69,8 @@ impl<'w> Progress<'w> {
         self.draw(&format!("{phase:<10} [{bar:.<bar_columns$}] {percent:>3}%  {done}/{total}"));
     }
 
-    /// Draws lines of its own making, not more often than others.
-    pub(crate) fn say(&mut self, lines: impl FnOnce() -> Vec<String>) {
+    /// Draws custom lines, at the same maximum rate.
+    pub(crate) fn draw_custom(&mut self, lines: impl FnOnce() -> Vec<String>) {
         if self.out.is_none() || self.drawn_at.is_some_and(|at| at.elapsed() < REDRAW_EVERY) {
             return;
         }
@@ -82,7 +82,7 @@ impl<'w> Progress<'w> {
         self.draw_lines(&[text.to_owned()]);
     }
 
-    /// Draws lines over those that are there, and goes back to the first of them.
+    /// Draws lines over the previous ones, and moves the cursor back to the first line.
     fn draw_lines(&mut self, lines: &[String]) {
         let Some(out) = &mut self.out else { return };
         let n_lines = lines.len().max(self.columns.len());
@@ -96,7 +96,7 @@ impl<'w> Progress<'w> {
             text.push('\r');
             text.push_str(&LINE_UP.repeat(n_lines - 1));
         }
-        // What cannot be drawn is not drawn.
+        // A write error is ignored.
         let _drawn = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         self.columns = lines.iter().map(|line| line.chars().count()).collect();
     }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn several_lines_are_drawn_over_each_other_and_wiped() {
         let mut out = Vec::new();
-        Progress::on(&mut out, Style::Bar).say(|| vec!["first".into(), "two".into()]);
+        Progress::on(&mut out, Style::Bar).draw_custom(|| vec!["first".into(), "two".into()]);
         let text = String::from_utf8(out).expect("text");
         assert_eq!(text, "\rfirst\ntwo\r\x1b[A\r     \n   \r\x1b[A\r");
     }

@@ -1,5 +1,5 @@
-//! Pictures of a plan. A plan becomes a [`Picture`] first: what is drawn, without any form; each
-//! form then draws the same. Equal plans give equal bytes.
+//! Drawings of a plan. A plan is first converted to a [`Picture`], which is independent of the
+//! output format; each format then draws the same picture. Equal plans give equal bytes.
 
 mod ascii;
 mod dot;
@@ -8,13 +8,15 @@ mod mermaid;
 mod svg;
 mod svg_layout;
 
-use alloc::collections::BTreeMap;
 use core::fmt::Write as _;
+use std::collections::BTreeMap;
 
-use clockjack_graph::compile::Plan;
-use clockjack_graph::describe::{BoundaryRole, EdgeKind};
+use clockjack_graph::{
+    compile::Plan,
+    describe::{BoundaryRole, EdgeKind},
+};
 
-/// What a picture is drawn as.
+/// The output format of a drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Ascii,
@@ -36,7 +38,7 @@ pub(crate) fn draw(plan: &Plan, form: Form) -> String {
     }
 }
 
-/// What is drawn: boxes, nodes in compiled order, and edges in the order of the description.
+/// The contents of a drawing: boxes, nodes in compiled order, and edges in declaration order.
 #[derive(Debug)]
 struct Picture {
     name: String,
@@ -45,13 +47,13 @@ struct Picture {
     edges: Vec<Edge>,
 }
 
-/// A box around nodes: a subgraph, an instance of a template or a loop.
+/// A box around nodes: a subgraph, a template instance or a loop.
 #[derive(Debug)]
 struct Frame {
     id: String,
     label: String,
     kind: FrameKind,
-    /// The box that it is in. It comes before this one.
+    /// The enclosing box, which has a smaller index.
     parent: Option<usize>,
 }
 
@@ -127,19 +129,19 @@ impl Picture {
         Self { name: plan.name.clone(), nodes: nodes.collect(), edges: edges.collect(), boxes }
     }
 
-    /// Nodes that are in this box and in none inside of it; `None`: in no box.
+    /// The nodes whose innermost box is this one; `None` selects the nodes outside all boxes.
     fn nodes_in(&self, frame: Option<usize>) -> impl Iterator<Item = (usize, &Node)> {
         self.nodes.iter().enumerate().filter(move |(_, node)| node.frame == frame)
     }
 
-    /// Boxes that are in this one; `None`: in none.
+    /// The boxes directly inside this one; `None` selects the outermost boxes.
     fn boxes_in(&self, parent: Option<usize>) -> impl Iterator<Item = (usize, &Frame)> {
         self.boxes.iter().enumerate().filter(move |(_, frame)| frame.parent == parent)
     }
 }
 
-/// All boxes, and for each component the innermost that it is in. A loop is inside the subgraph
-/// that it comes from; a loop over several subgraphs is inside none and takes its members.
+/// All boxes, and the innermost box of each component. A loop is inside the subgraph that declares
+/// it; a loop over several subgraphs is inside none of them and contains its members.
 fn frames(plan: &Plan) -> (Vec<Frame>, Vec<Option<usize>>) {
     let mut boxes = Vec::new();
     let mut frame_of = vec![None; plan.components.len()];
@@ -179,9 +181,9 @@ fn frames(plan: &Plan) -> (Vec<Frame>, Vec<Option<usize>>) {
     (boxes, frame_of)
 }
 
-/// Adds a line. A string takes everything.
+/// Appends a line.
 fn line(out: &mut String, text: core::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("a string takes everything");
+    out.write_fmt(text).expect("writing to a string cannot fail");
     out.push('\n');
 }
 

@@ -1,12 +1,12 @@
-//! What is drawn from a seed, so that a seed names a run on every machine.
+//! Random choices that depend only on a seed, so that a seed identifies a run on every machine.
 
 pub(crate) use clockjack_sync::splitmix::{SplitMix as Rng, mix};
 
-/// Brings `items` into random order (Fisher and Yates).
+/// Shuffles `items` (Fisher-Yates).
 ///
 /// # Panics
 ///
-/// If there are more items than a `u32` counts.
+/// If there are more than `u32::MAX` items.
 pub(crate) fn shuffle<T>(rng: &mut Rng, items: &mut [T]) {
     for last in (1..items.len()).rev() {
         let bound = u32::try_from(last + 1).expect("a slice of at most u32::MAX items");
@@ -14,8 +14,8 @@ pub(crate) fn shuffle<T>(rng: &mut Rng, items: &mut [T]) {
     }
 }
 
-/// Chooses exactly `wanted` of `left` items that come by one after another, every subset being as
-/// likely as every other (Knuth, The Art of Computer Programming 3.4.2, algorithm S).
+/// Chooses exactly `wanted` of `left` items that are offered one by one; every subset is equally
+/// likely (selection sampling: Knuth, The Art of Computer Programming, 3.4.2, algorithm S).
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) wanted: u32,

@@ -1,6 +1,6 @@
-//! Running a graph for the commands `run`, `trace`, `observe` and `bench`: a runtime with workers,
-//! one run on it, and somebody who looks at it now and again. What a run did is in its report;
-//! nothing here changes it, except that Ctrl-C lets it drain.
+//! Runs a graph for the commands `run`, `trace`, `observe` and `bench`: starts a runtime with
+//! worker threads, starts one run on it, and calls an observer at intervals. The only influence on
+//! the run is Ctrl-C, which stops it after the work in progress.
 
 pub(crate) mod assertions;
 pub(crate) mod bench;
@@ -9,34 +9,34 @@ pub(crate) mod host;
 pub(crate) mod observe;
 pub(crate) mod summary;
 
-use alloc::sync::Arc;
-use alloc::task::Wake;
-use core::future::Future;
-use core::pin::pin;
-use core::sync::atomic::{AtomicBool, Ordering};
-use core::task::{Context, Poll, Waker};
-use core::time::Duration;
-use std::thread::Thread;
-use std::time::Instant;
+use core::{
+    future::Future,
+    pin::pin,
+    sync::atomic::{AtomicBool, Ordering},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+use std::{sync::Arc, task::Wake, thread::Thread, time::Instant};
 
-use clockjack_graph::compile::Plan;
-use clockjack_graph::run::{Journal, RunError, RunReport, TraceLog};
-use clockjack_graph::{Clock, CommitLog, Graph, GraphRun, RunOptions, Stopper};
+use clockjack_graph::{
+    Clock, CommitLog, Graph, GraphRun, RunOptions, Stopper,
+    compile::Plan,
+    run::{ComponentLog, RunError, RunReport, TraceLog},
+};
 use clockjack_rt::{PoolConfig, Runtime, actor::ActorSystem};
 
-use crate::failure::Failure;
-use crate::interrupt::Interrupt;
+use crate::{failure::Failure, interrupt::Interrupt};
 
-/// How often somebody looks at a run that goes on.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Epochs of a run in simulated time that was given no bound.
+/// The default interval between two calls of the observer.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The number of epochs of a run in virtual time without a bound.
 pub(crate) const STEPS_DEFAULT: u64 = 1000;
-/// How long workers have to end after the run has.
+/// How long the worker threads may take to shut down after the run.
 const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(5);
 
-/// How a run is to go.
+/// The options of a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct RunSettings {
     pub(crate) steps: Option<u64>,
     pub(crate) length: Option<Duration>,
     pub(crate) until_idle: bool,
@@ -45,11 +45,11 @@ pub(crate) struct Wanted {
     pub(crate) seed: u64,
     pub(crate) commit_log: Option<CommitLog>,
     pub(crate) trace: Option<TraceLog>,
-    pub(crate) journal: Option<Journal>,
+    pub(crate) journal: Option<ComponentLog>,
 }
 
-impl Wanted {
-    /// In simulated time, so many epochs.
+impl RunSettings {
+    /// A run of `n` epochs in virtual time.
     pub(crate) const fn steps(n: u64) -> Self {
         Self {
             steps: Some(n),
@@ -89,62 +89,63 @@ impl Wanted {
             options = options.trace(log);
         }
         if let Some(journal) = &self.journal {
-            options = options.journal(journal);
+            options = options.component_log(journal);
         }
         options
     }
 }
 
-/// A run that has ended.
+/// A completed run.
 #[derive(Debug)]
-pub(crate) struct Ran {
-    /// What it did; nothing if it did not begin.
+pub(crate) struct RunResult {
+    /// What the run did; `None` if the run did not start.
     pub(crate) report: Option<RunReport>,
-    /// Why it failed, if it did.
+    /// Why the run failed, if it failed.
     pub(crate) error: Option<String>,
-    /// Whether Ctrl-C has ended it.
+    /// Whether Ctrl-C stopped the run.
     pub(crate) was_interrupted: bool,
-    /// How long it took by the clock on the wall, set-up included.
+    /// The wall time of the run, including setup.
     pub(crate) wall: Duration,
-    /// What the runtime below it has counted.
-    pub(crate) host: Vec<host::HostCount>,
+    /// The metrics of the runtime.
+    pub(crate) host: Vec<host::RuntimeMetric>,
 }
 
-/// Runs a graph to its end. `look` is called now and again while it runs, and once after.
+/// Runs a graph until it stops. `observer` is called at intervals during the run, and once after
+/// it.
 pub(crate) fn run(
     graph: Graph,
-    wanted: &Wanted,
+    settings: &RunSettings,
     interrupt: &Interrupt,
-    look: impl FnMut(&Stopper),
-) -> Result<Ran, Failure> {
-    run_looking(graph, wanted, interrupt, LOOK_EVERY, look)
+    observer: impl FnMut(&Stopper),
+) -> Result<RunResult, Failure> {
+    run_with_interval(graph, settings, interrupt, POLL_INTERVAL, observer)
 }
 
-/// The same, with how often `look` is called.
-pub(crate) fn run_looking(
+/// Like [`run`], with the interval between two calls of `observer`.
+pub(crate) fn run_with_interval(
     graph: Graph,
-    wanted: &Wanted,
+    settings: &RunSettings,
     interrupt: &Interrupt,
-    every: Duration,
-    mut look: impl FnMut(&Stopper),
-) -> Result<Ran, Failure> {
-    let config = PoolConfig { workers: wanted.workers, ..PoolConfig::DEFAULT };
+    interval: Duration,
+    mut observer: impl FnMut(&Stopper),
+) -> Result<RunResult, Failure> {
+    let config = PoolConfig { workers: settings.workers, ..PoolConfig::DEFAULT };
     let system = ActorSystem::builder("clockjack");
     let runtime = Runtime::start_with(system, config)
         .map_err(|error| Failure::no_runtime(error.to_string()))?;
     let began = Instant::now();
-    let (ended, was_interrupted) = match graph.start(runtime.system(), wanted.options()) {
-        Ok(run) => wait(run, interrupt, every, &mut look),
+    let (outcome, was_interrupted) = match graph.start(runtime.system(), settings.options()) {
+        Ok(run) => wait(run, interrupt, interval, &mut observer),
         Err(error) => (Err(error), false),
     };
     let wall = began.elapsed();
     let host = host::counts(&runtime);
     drop(runtime.shutdown(SHUTDOWN_DEADLINE));
-    let (report, error) = match ended {
+    let (report, error) = match outcome {
         Ok(report) => (Some(report), None),
         Err(error) => {
             let mut report = error.report().cloned();
-            // What ended the run belongs to what went wrong in it.
+            // The fault that stopped the run belongs to the faults of the report.
             if let (Some(report), Some(fault)) = (&mut report, error.fault())
                 && !report.faults.contains(fault)
             {
@@ -153,11 +154,11 @@ pub(crate) fn run_looking(
             (report, Some(error.to_string()))
         }
     };
-    Ok(Ran { report, error, was_interrupted, wall, host })
+    Ok(RunResult { report, error, was_interrupted, wall, host })
 }
 
-/// Finds out what lanes get of what they ask of the operating system. Nothing is run.
-pub(crate) fn try_on_this_host(plan: &mut Plan) -> Result<(), Failure> {
+/// Tries the thread settings of each lane on this machine. Nothing is run.
+pub(crate) fn probe_lane_settings(plan: &mut Plan) -> Result<(), Failure> {
     let config = PoolConfig { workers: Some(1), ..PoolConfig::DEFAULT };
     let runtime = Runtime::start_with(ActorSystem::builder("clockjack"), config)
         .map_err(|error| Failure::no_runtime(error.to_string()))?;
@@ -166,12 +167,12 @@ pub(crate) fn try_on_this_host(plan: &mut Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits for the end of a run on this thread, and looks up now and again.
+/// Waits on this thread until the run stops, and calls `observer` at intervals.
 fn wait(
     run: GraphRun,
     interrupt: &Interrupt,
-    every: Duration,
-    look: &mut dyn FnMut(&Stopper),
+    interval: Duration,
+    observer: &mut dyn FnMut(&Stopper),
 ) -> (Result<RunReport, RunError>, bool) {
     let stopper = run.stopper();
     let unpark = Arc::new(Unpark(std::thread::current(), AtomicBool::new(false)));
@@ -181,14 +182,16 @@ fn wait(
     let mut run = pin!(run);
     let mut was_interrupted = false;
     loop {
-        if let Poll::Ready(ended) = run.as_mut().poll(&mut cx) {
-            look(&stopper);
-            return (ended, was_interrupted);
+        if let Poll::Ready(outcome) = run.as_mut().poll(&mut cx) {
+            observer(&stopper);
+            return (outcome, was_interrupted);
         }
-        // Ctrl-C is not to wait for a long frame.
-        let looked = Instant::now();
-        while !is_woken.swap(false, Ordering::Acquire) && looked.elapsed() < every {
-            std::thread::park_timeout(every.saturating_sub(looked.elapsed()).min(LOOK_EVERY));
+        // Ctrl-C must not wait for a long frame, so the thread parks for at most `POLL_INTERVAL`.
+        let polled_at = Instant::now();
+        while !is_woken.swap(false, Ordering::Acquire) && polled_at.elapsed() < interval {
+            std::thread::park_timeout(
+                interval.saturating_sub(polled_at.elapsed()).min(POLL_INTERVAL),
+            );
             if interrupt.is_requested() {
                 break;
             }
@@ -197,16 +200,17 @@ fn wait(
             was_interrupted = true;
             stopper.stop();
         }
-        look(&stopper);
+        observer(&stopper);
     }
 }
 
-/// Wakes a thread that is parked, and leaves a note that it was not for nothing.
+/// Unparks a thread and records the wake-up, so that the thread can tell it from a spurious one.
 struct Unpark(Thread, AtomicBool);
 
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
-        // Pairs with the swap of who waits: it polls after this.
+        // Pairs with the swap (Acquire) in `wait`: the waiting thread polls the run after it sees
+        // `true`.
         self.1.store(true, Ordering::Release);
         self.0.unpark();
     }

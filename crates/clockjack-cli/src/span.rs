@@ -1,8 +1,8 @@
-//! Lengths of time as people type them: a whole number and a unit, as in `250ms`.
+//! Durations as people type them: a whole number with a unit, for example `250ms`.
 
 use core::time::Duration;
 
-/// Units with their nanoseconds. A longer name comes before one that it ends with.
+/// The units in nanoseconds. A unit comes before its own suffixes.
 const UNITS: [(&str, u64); 7] = [
     ("ns", 1),
     ("us", 1_000),
@@ -13,17 +13,17 @@ const UNITS: [(&str, u64); 7] = [
     ("d", 86_400 * 1_000_000_000),
 ];
 
-/// Reads a length of time; what is wrong with it, if it is none.
+/// Parses a duration, or returns an error message.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let unit = UNITS.iter().find_map(|&(name, ns)| Some((text.strip_suffix(name)?, ns)));
     let is_number = |number: &str| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
     let Some((number, unit_ns)) = unit.filter(|(number, _)| is_number(number)) else {
-        return Err(String::from(
-            "not a whole number with one of ns, us, ms, s, m, h, d behind it",
-        ));
+        return Err(String::from("expected a whole number with a unit (ns, us, ms, s, m, h or d)"));
     };
     let nanos = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_ns));
-    nanos.map(Duration::from_nanos).ok_or_else(|| String::from("longer than 584 years"))
+    nanos
+        .map(Duration::from_nanos)
+        .ok_or_else(|| String::from("the duration is longer than 584 years"))
 }
 
 #[cfg(test)]
@@ -53,7 +53,10 @@ mod tests {
         for text in
             ["", "5", "s", "ms", "-1s", "+1s", "1.5s", "1 s", "1S", "1s ", "1e3s", "\u{661}s"]
         {
-            assert!(parse(text).is_err_and(|why| why.contains("not a whole number")), "{text:?}");
+            assert!(
+                parse(text).is_err_and(|why| why.contains("expected a whole number")),
+                "{text:?}"
+            );
         }
         for text in ["18446744073709551616ns", "213504d"] {
             assert!(parse(text).is_err_and(|why| why.contains("longer")), "{text:?}");

@@ -1,28 +1,28 @@
-//! Where a command writes to, and what is known about who reads it.
+//! The output streams of a command and the properties of their readers.
 
 use core::fmt;
 use std::io::{IsTerminal as _, Stderr, Stdout, Write};
 
 use crate::interrupt::Interrupt;
 
-/// Where a command writes to.
+/// The output streams of a command.
 pub struct Streams<'w> {
     /// The result.
     pub out: &'w mut dyn Write,
     /// Progress and messages.
     pub err: &'w mut dyn Write,
-    /// Whether `out` is a terminal, on which colours can be seen.
+    /// Whether `out` is a terminal, which can show colors.
     pub out_is_terminal: bool,
     /// Whether `err` is a terminal, on which a progress line can be redrawn.
     pub err_is_terminal: bool,
-    /// Whether the user wants no colours anywhere: `NO_COLOR` is set and not empty.
+    /// Whether the user has disabled colors: `NO_COLOR` is set and not empty.
     pub no_color: bool,
-    /// Whether the user wants the command to come to an end.
+    /// Whether the user wants the command to stop.
     pub interrupt: Interrupt,
 }
 
 impl<'w> Streams<'w> {
-    /// Streams that are no terminals, and nobody who interrupts.
+    /// Streams that are not terminals, without an interrupt.
     pub fn new(out: &'w mut dyn Write, err: &'w mut dyn Write) -> Self {
         Self {
             out,
@@ -34,9 +34,9 @@ impl<'w> Streams<'w> {
         }
     }
 
-    /// Those of this process.
+    /// The streams of this process.
     pub(crate) fn of_process(out: &'w mut Stdout, err: &'w mut Stderr) -> Self {
-        // One that understands no sequences is written to like a file.
+        // A dumb terminal understands no escape sequences, so it is treated like a file.
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let is_terminal = (out.is_terminal() && !is_dumb, err.is_terminal() && !is_dumb);
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

@@ -1,4 +1,4 @@
-//! The command as its user meets it: output, exit codes, repeatability, manners.
+//! Tests of the command as its user sees it: output, exit codes and repeatability.
 
 #[path = "cli/jobs.rs"]
 mod jobs;
@@ -27,7 +27,7 @@ fn clockjack(args: &[&str], err_is_terminal: bool) -> Ran {
     Ran { code, out: text(out), err: text(err) }
 }
 
-/// Runs it, expecting nothing but a result.
+/// Runs the command and expects success without messages.
 #[track_caller]
 fn result(args: &[&str]) -> String {
     let ran = clockjack(args, false);
@@ -46,13 +46,12 @@ fn repeatable(args: &[&str]) -> Value {
     json
 }
 
-/// Replaces what depends on the machine, whatever its width.
+/// Replaces everything that depends on the machine, whatever its width.
 fn masked(text: &str) -> String {
     let mask = |line: &str| {
         if let Some(rest) = line.strip_prefix("wall time     ") {
             let (_, behind) = rest.split_once(' ').expect("words behind the time");
-            let release =
-                behind.split_once(", in a debug build").map_or(behind, |(first, _)| first);
+            let release = behind.split_once(" (debug build").map_or(behind, |(first, _)| first);
             return format!("wall time     <time> {release}");
         }
         let is_row = ["armed", "cancelled", "fired"].iter().any(|name| line.starts_with(name));
@@ -94,7 +93,7 @@ fn equal_seeds_give_equal_results_and_others_do_not() {
     let mut other = with_seed("2");
     assert_ne!(first["order"], other["order"]);
     assert_ne!(first["fired_per_step"], other["fired_per_step"]);
-    // What the arguments fix is the same for every seed.
+    // Values that the arguments determine are the same for every seed.
     for key in ["order", "fired_per_step", "idle_steps"] {
         other[key] = first[key].clone();
     }
@@ -104,7 +103,7 @@ fn equal_seeds_give_equal_results_and_others_do_not() {
 
 #[test]
 fn a_known_seed_gives_a_known_order_on_every_machine() {
-    // Computed by a program in another language that sorts instead of turning a wheel.
+    // Computed by a program in another language that sorts the timers instead of using a wheel.
     let json = repeatable(&["timers", "--count", "20000", "--format", "json"]);
     assert_eq!(json["order"], "0x5550438641e8896b");
     assert_eq!((&json["armed"], &json["fired"]), (&20_000.into(), &18_000.into()));
@@ -121,7 +120,7 @@ fn exit_code_0_is_success_help_and_version() {
     assert_eq!(result(&["--version"]), format!("clockjack {}\n", env!("CARGO_PKG_VERSION")));
 }
 
-/// A stream that answers every write with an error.
+/// A stream on which every write fails.
 struct Broken(io::ErrorKind);
 
 impl Write for Broken {
@@ -134,7 +133,7 @@ impl Write for Broken {
     }
 }
 
-/// The exit code and the message if writing the result gives this error.
+/// The exit code and the message if writing the result fails with this error.
 fn written_to(kind: io::ErrorKind, args: &[&str]) -> (u8, String) {
     let mut err = Vec::new();
     let mut broken = Broken(kind);

@@ -1,19 +1,21 @@
-//! What commands read and write: pipes and standard input, files that are whole or not there, and
-//! verdicts that do not depend on who reads the output.
+//! Tests of input and output: pipes and standard input, files that are written completely or not
+//! at all, and exit codes that do not depend on the reader of the output.
 
 #[path = "files/linux.rs"]
 mod linux;
 
-use std::fs;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
 
 use clockjack_cli::{Streams, exit_code, run};
 use clockjack_graph::Registry;
 use serde_json::Value;
 
-/// A stream whose reader went away, or whose disk is full.
+/// A stream with a closed pipe or a full disk.
 struct Broken(io::ErrorKind);
 
 impl io::Write for Broken {
@@ -26,7 +28,7 @@ impl io::Write for Broken {
     }
 }
 
-/// The exit code, what is printed, and what is said about it.
+/// The exit code, standard output and standard error.
 fn clockjack(args: &[&str]) -> (u8, String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut streams = Streams::new(&mut out, &mut err);
@@ -35,7 +37,7 @@ fn clockjack(args: &[&str]) -> (u8, String, String) {
     (code, text(out), text(err))
 }
 
-/// The exit code if nobody reads what is printed.
+/// The exit code if the reader has closed the pipe.
 fn unread(args: &[&str]) -> u8 {
     let (mut out, mut err) = (Broken(io::ErrorKind::BrokenPipe), Vec::new());
     let mut streams = Streams::new(&mut out, &mut err);
@@ -44,13 +46,13 @@ fn unread(args: &[&str]) -> u8 {
     code
 }
 
-/// Runs the command as a process, with this on standard input.
+/// Runs the command as a process, with this standard input.
 fn piped(args: &[&str], input: &[u8]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clockjack"));
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("it has one");
-    // One that refuses its arguments reads nothing.
+    // A command that rejects its arguments does not read standard input.
     let _written = stdin.write_all(input);
     drop(stdin);
     child.wait_with_output().expect("it ends")
@@ -61,10 +63,10 @@ fn file(name: &str) -> String {
     path.to_str().expect("a path of text").to_owned()
 }
 
-/// A path for a file that is not there yet, in a directory of its own.
+/// A path for a new file, in a separate directory.
 fn scratch(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("files-{name}"));
-    // What an earlier run of this test has left.
+    // Removes the directory that an earlier test run left.
     let _removed = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("a directory can be made");
     folder.join(name)
@@ -75,7 +77,7 @@ fn text(path: &Path) -> &str {
 }
 
 fn names_beside(path: &Path) -> Vec<String> {
-    let entries = fs::read_dir(path.parent().expect("it has one")).expect("it is there");
+    let entries = fs::read_dir(path.parent().expect("it has one")).expect("the file exists");
     let names = entries.map(|entry| entry.expect("it can be listed").file_name());
     names.map(|name| name.to_string_lossy().into_owned()).collect()
 }
@@ -86,7 +88,7 @@ fn a_verdict_does_not_depend_on_who_reads_it() {
     let must = scratch("must.yaml");
     let rule = "{id: a, type: eventually, event: loop_error}";
     let rules = format!("assertion_schema_version: \"1\"\nassertions:\n  - {rule}\n");
-    fs::write(&must, rules).expect("it can be written");
+    fs::write(&must, rules).expect("the file can be written");
     let trace = scratch("kept.trace");
     assert_eq!(clockjack(&["jobs", "--jobs", "9", "--trace", text(&trace)]).0, exit_code::OK);
     let cases: [(&[&str], u8); 8] = [
@@ -124,7 +126,7 @@ fn a_recording_is_whole_also_if_the_reader_went_away() {
 
 #[test]
 fn a_graph_comes_from_standard_input_for_every_command() {
-    let cell = fs::read(file("cell.yaml")).expect("it is there");
+    let cell = fs::read(file("cell.yaml")).expect("the file exists");
     for command in ["check", "plan", "render", "run", "trace", "observe", "bench"] {
         let ran = piped(&[command, "-"], &cell);
         assert_eq!(ran.status.code(), Some(0), "{command}: {ran:?}");
@@ -133,12 +135,12 @@ fn a_graph_comes_from_standard_input_for_every_command() {
     assert!(piped(&["diff-plan", "-", &other, "--expect-same"], &cell).status.success());
     let twice = piped(&["diff-plan", "-", "-"], &cell);
     assert_eq!(twice.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&twice.stderr).contains("`-` stands twice"), "{twice:?}");
+    assert!(String::from_utf8_lossy(&twice.stderr).contains("`-` is given twice"), "{twice:?}");
 }
 
 #[test]
 fn faults_of_a_piped_graph_are_those_of_the_file() {
-    let bad = fs::read(file("bad.yaml")).expect("it is there");
+    let bad = fs::read(file("bad.yaml")).expect("the file exists");
     let ran = piped(&["check", "-"], &bad);
     assert_eq!(ran.status.code(), Some(3), "{ran:?}");
     let told = String::from_utf8_lossy(&ran.stdout).replace("<stdin>", &file("bad.yaml"));
@@ -148,7 +150,7 @@ fn faults_of_a_piped_graph_are_those_of_the_file() {
 #[test]
 fn what_cannot_be_written_is_told_before_the_run() {
     let cell = file("cell.yaml");
-    // Without a bound: a run that began would not end.
+    // Without a bound: a run that started would not stop.
     for option in ["--trace", "--metrics", "--commit-log"] {
         let args = ["run", &cell, "--clock", "wall", option, "no/such/folder/file"];
         let (code, out, err) = clockjack(&args);
@@ -162,8 +164,8 @@ fn what_cannot_be_written_is_told_before_the_run() {
 #[test]
 fn no_file_is_written_over_one_that_is_read_or_over_another() {
     let graph = scratch("graph.yaml");
-    fs::copy(file("cell.yaml"), &graph).expect("it can be copied");
-    let before = fs::read(&graph).expect("it is there");
+    fs::copy(file("cell.yaml"), &graph).expect("the file can be copied");
+    let before = fs::read(&graph).expect("the file exists");
     let (graph, other) = (text(&graph), graph.with_file_name("other"));
     let (other, same) =
         (text(&other), format!("{}/./graph.yaml", graph.trim_end_matches("/graph.yaml")));
@@ -178,9 +180,9 @@ fn no_file_is_written_over_one_that_is_read_or_over_another() {
     for args in cases {
         let (code, out, err) = clockjack(args);
         assert_eq!((code, out.as_str()), (exit_code::USAGE, ""), "{args:?}");
-        assert!(err.contains("would be written over"), "{err}");
+        assert!(err.contains("would be overwritten"), "{err}");
     }
-    assert_eq!(fs::read(graph).expect("it is there"), before);
+    assert_eq!(fs::read(graph).expect("the file exists"), before);
     assert_eq!(names_beside(Path::new(graph)), ["graph.yaml"], "nothing was left");
 }
 
@@ -208,7 +210,7 @@ fn the_line_of_a_benchmark_is_there_until_its_end() {
     assert_eq!(code, exit_code::OK);
     let drawn: Vec<&str> = err.split('\r').skip(1).map(str::trim).collect();
     assert_eq!(drawn[0], "running    0/3");
-    // How many more there are depends on how long a run takes.
+    // The number of further events depends on the duration of the run.
     let behind = drawn.iter().position(|line| line.is_empty()).expect("it is wiped");
     assert_eq!(drawn[behind..], ["", ""], "and only once: {err:?}");
 }

@@ -1,10 +1,10 @@
-//! The commands about graphs as their user meets them: forms, exit codes, colours, the surface.
+//! Tests of the graph commands as their user sees them: formats, exit codes, colors and help.
 
-use std::env;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
 use clockjack_cli::{Interrupt, Streams, exit_code, run};
 use clockjack_graph::Registry;
@@ -16,7 +16,7 @@ struct Ran {
     err: String,
 }
 
-/// How the command is called, apart from its arguments.
+/// The environment of a call of the command.
 #[derive(Default)]
 struct Setting {
     is_terminal: bool,
@@ -42,13 +42,13 @@ fn clockjack(args: &[&str]) -> Ran {
     clockjack_in(&Setting::default(), args)
 }
 
-/// A file of the tests.
+/// The path of a test file.
 fn file(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/graphs").join(name);
     path.to_str().expect("a path of text").to_owned()
 }
 
-/// A place for a file that a command writes.
+/// A path for an output file.
 fn scratch(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
@@ -56,7 +56,7 @@ fn scratch(name: &str) -> PathBuf {
 #[track_caller]
 fn check_golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    // After a change that is meant, `CLOCKJACK_BLESS=1 cargo test -p clockjack-cli` writes it anew.
+    // After an intended change, `CLOCKJACK_BLESS=1 cargo test -p clockjack-cli` rewrites the file.
     if env::var_os("CLOCKJACK_BLESS").is_some() {
         fs::write(&path, text).expect("the file can be written");
     }
@@ -72,7 +72,7 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_str(&ran.out).expect("JSON")
 }
 
-/// The result as one JSON value a line.
+/// The result as one JSON value per line.
 #[track_caller]
 fn lines(args: &[&str]) -> Vec<Value> {
     let ran = clockjack(args);
@@ -160,10 +160,10 @@ fn exit_code_2_is_a_file_that_cannot_be_read_or_a_wrong_argument() {
     let cases: [(&[&str], &str); 6] = [
         (&["check", "no-such.yaml"], "cannot read the graph 'no-such.yaml'"),
         (&["run", "no-such.yaml"], "cannot read the graph 'no-such.yaml'"),
-        (&["run", "x.yaml", "--for", "7"], "not a whole number with one of"),
+        (&["run", "x.yaml", "--for", "7"], "expected a whole number with a unit"),
         (&["run", "x.yaml", "--workers", "0"], "0 is not in 1..=64"),
         (&["explain", "unknown_lan"], "did you mean"),
-        (&["man", "fly"], "there is no command 'fly'"),
+        (&["man", "fly"], "unknown command 'fly'"),
     ];
     for (args, message) in cases {
         let ran = clockjack(args);
@@ -278,7 +278,7 @@ fn exit_code_130_is_an_interrupt_and_the_run_is_drained_and_reported() {
     let ran = clockjack_in(&setting, &["run", &file("cell.yaml"), "--clock", "wall"]);
     assert_eq!(ran.code, 130, "{}", ran.err);
     assert!(ran.out.contains("cell: stop_requested\n"), "{}", ran.out);
-    assert!(ran.out.ends_with("interrupted: what was under way was drained\n"), "{}", ran.out);
+    assert!(ran.out.ends_with("interrupted: the work in progress was completed\n"), "{}", ran.out);
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn the_commit_log_is_the_same_for_any_number_of_workers() {
     assert!(one == log("2") && one == log("4"), "commit logs differ");
 }
 
-/// A graph with a lane that keeps its own time, and asks for a processor that is not there.
+/// A graph with a lane that has its own time domain and requests a processor that does not exist.
 fn own_time(name: &str) -> String {
     let path = scratch(name);
     let text = "schema_version: 1\ngraph: { name: own_time }\n\
@@ -307,7 +307,7 @@ fn own_time(name: &str) -> String {
         - { id: out, type: output, execution: { lane: main }, boundary: { role: output }, \
         event_sources: [{ type: message, input: in }], trigger_policy: { type: any_input } }\n\
         edges:\n  - { id: e, kind: delay, from: src.out, to: out.in }\n";
-    fs::write(&path, text).expect("it can be written");
+    fs::write(&path, text).expect("the file can be written");
     path.to_str().expect("text").to_owned()
 }
 
@@ -324,7 +324,7 @@ fn by_the_wall_clock_a_lane_that_keeps_its_own_time_has_its_own_commit_log() {
     let [one, other] = [log, &lane].map(|path| fs::read(path).expect("it was written"));
     assert!(one.starts_with(b"CJCL\x01") && other.starts_with(b"CJCL\x01"));
     assert!(other[5..].starts_with(b"\x08own_timeL\x04tickE"), "{other:?}");
-    fs::remove_file(lane).expect("it is there");
+    fs::remove_file(lane).expect("the file exists");
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn a_run_writes_its_trace_and_its_metrics() {
     assert!(metrics.contains(ticks), "{metrics}");
     let help = "# HELP clockjack_runtime_scheduler_tick_count_total Ticks of a fixed-rate lane.\n";
     assert!(metrics.contains(help), "{metrics}");
-    // The graph's own, and all that is below it.
+    // The metrics of the graph, and those of the runtime.
     for name in ["executor_spawned_count_total", "scheduler_accepted_count_total", "actors_live"] {
         assert!(metrics.contains(&format!("\nclockjack_{name} ")), "{name}: {metrics}");
     }
@@ -450,7 +450,7 @@ fn completions_and_pages_are_there_for_every_shell_and_command() {
     }
 }
 
-/// A stream whose reader went away.
+/// A stream whose reader has closed the pipe.
 struct Gone;
 
 impl io::Write for Gone {

@@ -1,13 +1,15 @@
-//! `clockjack init` as its user meets it. That what it writes compiles and passes its tests is what
-//! `cargo xtask init` shows.
+//! Tests of `clockjack init` as its user sees it. `cargo xtask init` shows that the created projects
+//! compile and pass their tests.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use clockjack_cli::{Streams, run};
 use clockjack_graph::Registry;
 
-/// The exit code, the result, and the message.
+/// The exit code, standard output and standard error.
 fn clockjack(args: &[&str]) -> (u8, String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut streams = Streams::new(&mut out, &mut err);
@@ -16,7 +18,7 @@ fn clockjack(args: &[&str]) -> (u8, String, String) {
     (code, text(out), text(err))
 }
 
-/// A place of its own, where nothing is.
+/// A path at which nothing exists.
 fn place(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("init").join(name);
     if path.exists() {
@@ -46,7 +48,7 @@ fn a_project_is_written_and_named_like_its_directory() {
             let file = dir.join(file);
             assert!(file.is_file() && out.contains(text(&file)), "{template}: {}", file.display());
         }
-        let manifest = fs::read_to_string(dir.join("Cargo.toml")).expect("it is there");
+        let manifest = fs::read_to_string(dir.join("Cargo.toml")).expect("the file exists");
         assert!(manifest.contains(&format!("name = \"whole-{template}\"")), "{manifest}");
         assert!(manifest.contains("crates/clockjack\""), "by path: {manifest}");
     }
@@ -55,18 +57,18 @@ fn a_project_is_written_and_named_like_its_directory() {
 #[test]
 fn a_directory_that_is_not_empty_is_refused_and_left_as_it_is() {
     let dir = place("taken");
-    fs::create_dir_all(&dir).expect("it can be made");
+    fs::create_dir_all(&dir).expect("the directory can be created");
     let empty = clockjack(&[text(&dir)]);
     assert_eq!(empty.0, 0, "an empty directory may be there: {}", empty.2);
-    let before = fs::read_to_string(dir.join("src/main.rs")).expect("it is there");
+    let before = fs::read_to_string(dir.join("src/main.rs")).expect("the file exists");
     let (code, out, err) = clockjack(&[text(&dir), "--template", "test"]);
     assert_eq!((code, out.as_str()), (2, ""));
-    assert!(err.contains("is there and not empty: nothing was written"), "{err}");
-    assert_eq!(fs::read_to_string(dir.join("src/main.rs")).expect("it is there"), before);
+    assert!(err.contains("already exists and is not empty; nothing was written"), "{err}");
+    assert_eq!(fs::read_to_string(dir.join("src/main.rs")).expect("the file exists"), before);
     assert!(!dir.join("tests/courier.rs").exists());
     let file = dir.join("file");
-    fs::write(&file, "").expect("it can be written");
-    assert_eq!(clockjack(&[text(&file)]).0, 2, "a file is no place for a project");
+    fs::write(&file, "").expect("the file can be written");
+    assert_eq!(clockjack(&[text(&file)]).0, 2, "a file cannot be a project directory");
 }
 
 #[test]
@@ -77,8 +79,8 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     let cases: [(&[&str], &str); 5] = [
         (&[], "<NAME>"),
         (&["--list", "x"], "cannot be used with"),
-        (&[text(&first)], "must begin with a letter"),
-        (&[text(&other), "--clockjack-path", text(&none)], "is no checkout of Clockjack"),
+        (&[text(&first)], "must start with a letter"),
+        (&[text(&other), "--clockjack-path", text(&none)], "is not a checkout of Clockjack"),
         (&["x", "--template", "robot"], "possible values: actors, control-loop, embedded, test"),
     ];
     for (args, message) in cases {

@@ -1,12 +1,11 @@
-//! `clockjack observe` as its user meets it: lines in their order, levels, filters, samples,
-//! assertions, what is kept in a directory.
+//! Tests of `clockjack observe` as its user sees it: order of lines, levels, filters, samples,
+//! assertions and recordings.
 
-extern crate alloc;
-
-use alloc::collections::BTreeMap;
-use std::env;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::{Path, PathBuf},
+};
 
 use clockjack_cli::{Streams, run};
 use clockjack_graph::Registry;
@@ -36,7 +35,7 @@ fn scratch(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// The lines of a run of two epochs by one worker, all of it in one frame.
+/// The lines of a run of two epochs on one worker, all in one frame.
 fn events(args: &[&str]) -> Vec<Value> {
     let cell = file("cell.yaml");
     let base = ["--steps", "2", "--workers", "1", "--ui-frame-ms", "600000"];
@@ -49,7 +48,7 @@ fn kinds(events: &[Value]) -> Vec<&str> {
     events.iter().filter_map(|event| event["kind"].as_str()).collect()
 }
 
-/// Times are the machine's: they are masked.
+/// Masks times, which depend on the machine.
 fn masked(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -72,7 +71,7 @@ fn the_lines_of_a_run_are_those_of_the_golden_file() {
     lines.iter_mut().for_each(masked);
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/observe.ndjson");
-    // After a change that is meant, `CLOCKJACK_BLESS=1 cargo test -p clockjack-cli` writes it anew.
+    // After an intended change, `CLOCKJACK_BLESS=1 cargo test -p clockjack-cli` rewrites the file.
     if env::var_os("CLOCKJACK_BLESS").is_some() {
         fs::write(&path, &text).expect("the file can be written");
     }
@@ -119,7 +118,7 @@ fn a_level_tells_more_than_the_one_below_it() {
     assert!(!has(1, "component_begin") && has(2, "component_begin"));
     assert!(!has(2, "channel_commit") && has(3, "channel_commit"));
     let of = |event: &&Value| event["kind"] == "channel_commit_summary";
-    let summary = all[1].iter().find(of).expect("it is there");
+    let summary = all[1].iter().find(of).expect("the file exists");
     assert_eq!(
         (&summary["exactness"], &summary["attributes"]["count"]),
         (&"aggregated".into(), &2.into())
@@ -239,7 +238,7 @@ fn a_name_that_the_graph_has_not_is_refused_before_the_run() {
         ("lane: contrl", "the graph has no lane `contrl`"),
     ];
     for (n, (filter, why)) in cases.into_iter().enumerate() {
-        // It would hold whatever happens.
+        // This assertion would always hold.
         let rule = format!("{{id: a, type: never, event: component_error, where: {{{filter}}}}}");
         let must = assertions(&format!("name-{n}.yaml"), &rule);
         let ran = observe(&[&cell, "--clock", "wall", "--assert", &must]);
@@ -279,7 +278,7 @@ fn events_that_nobody_looks_at_count_like_others() {
     assert!(all > 20);
     assert_eq!(n_events(&["--observe-level", "summary"]), all);
     assert_eq!(n_events(&["--observe-level", "summary", "--assert", &must]), all);
-    // The first end of a call is behind events that are not printed.
+    // The end of the first call comes after events that are not printed.
     let late = assertions("late.yaml", "{id: a, type: within_events, event: component_end, n: 3}");
     let lines = events(&["--assert", &late]);
     assert_eq!(lines.last().expect("a summary")["assertions_ok"], false);
@@ -324,7 +323,7 @@ fn a_summary_is_one_object_with_the_results_of_assertions() {
 
 #[test]
 fn events_come_while_the_run_goes_on() {
-    /// Stops the run when it has seen a call.
+    /// Stops the run after the first call in the output.
     struct Reader(clockjack_cli::Interrupt, Vec<u8>);
 
     impl std::io::Write for Reader {
@@ -345,7 +344,7 @@ fn events_come_while_the_run_goes_on() {
     let (mut out, mut err) = (Reader(interrupt.clone(), Vec::new()), Vec::new());
     let mut streams = Streams { interrupt, ..Streams::new(&mut out, &mut err) };
     let cell = file("cell.yaml");
-    // It has no bound: it ends because the reader has seen something of it.
+    // The run has no bound: it stops because the reader requests that.
     let args = [
         "clockjack",
         "observe",
@@ -364,7 +363,7 @@ fn events_come_while_the_run_goes_on() {
 #[test]
 fn a_recording_has_all_parts_and_is_not_overwritten() {
     let directory = scratch("recording");
-    // What an earlier run of this test has left.
+    // Removes the directory that an earlier test run left.
     let _ = fs::remove_dir_all(&directory);
     let to = directory.to_str().expect("text");
     let must = assertions("record.yaml", "{id: a, type: never, event: loop_error}");
@@ -400,7 +399,7 @@ fn a_recording_has_all_parts_and_is_not_overwritten() {
         "trace.ndjson",
     ];
     assert_eq!(names, expected);
-    assert_eq!(read("graph.yaml"), fs::read_to_string(&cell).expect("it is there"));
+    assert_eq!(read("graph.yaml"), fs::read_to_string(&cell).expect("the file exists"));
     for name in names.iter().filter(|name| name.ends_with("json")) {
         for line in read(name).lines().filter(|_| name.ends_with("ndjson")) {
             assert!(serde_json::from_str::<Value>(line).expect("JSON").is_object(), "{name}");
@@ -414,5 +413,5 @@ fn a_recording_has_all_parts_and_is_not_overwritten() {
     assert!(read("trace.ndjson").contains("component_execute_begin"));
     let again = observe(&args);
     assert_eq!((again.code, again.out.as_str()), (1, ""));
-    assert!(again.err.contains("a recording is there already"), "{}", again.err);
+    assert!(again.err.contains("the directory already contains a recording"), "{}", again.err);
 }

@@ -1,17 +1,18 @@
-//! The clock of a simulation: moved by hand, over a source that may do what clocks must not.
+//! The simulated clock: the simulation advances it, and its source may misbehave.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use clockjack_time::{ClockKind, MonotonicClock, Resolution, Tick, TimerInstant};
 
-/// How fine simulated time is.
+/// The resolution of simulated time.
 pub const RESOLUTION: Resolution = Resolution::MILLI;
 
-/// A clock with ticks of a millisecond, on one thread.
+/// A clock with millisecond ticks, used by one thread.
 ///
-/// Its *source* goes as it is told, back too. What the runtime is shown never goes back, as the
-/// contract of [`MonotonicClock`] says: it stands until the source has caught up. Who wants to know
-/// what a runtime does with a source that goes back reads [`raw`](Self::raw).
+/// The simulation can move the *source* of the clock forwards and backwards. As the contract of
+/// [`MonotonicClock`] requires, the time that the runtime sees never goes back: it stays the same
+/// until the source has caught up. A test that needs the value of the source reads
+/// [`raw`](Self::raw).
 #[derive(Debug, Default)]
 pub struct SimClock {
     source: AtomicU64,
@@ -25,26 +26,26 @@ impl SimClock {
         Self { source: AtomicU64::new(tick), shown: AtomicU64::new(tick) }
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn advance(&self, ticks: u64) {
-        // Relaxed, here and below: all of it is one thread.
+        // Relaxed, here and below: only one thread uses the clock.
         let source = self.source.load(Relaxed).saturating_add(ticks);
         self.source.store(source, Relaxed);
         self.shown.fetch_max(source, Relaxed);
     }
 
-    /// The source goes back.
+    /// Moves the source backwards.
     pub fn go_back(&self, ticks: u64) {
         self.source.store(self.source.load(Relaxed).saturating_sub(ticks), Relaxed);
     }
 
-    /// What the source says.
+    /// The value of the source.
     #[must_use]
     pub fn raw(&self) -> u64 {
         self.source.load(Relaxed)
     }
 
-    /// The latest time that it has ever been.
+    /// The latest time that the clock has reached.
     #[must_use]
     pub fn tick(&self) -> u64 {
         self.shown.load(Relaxed)

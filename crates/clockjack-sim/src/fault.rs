@@ -1,18 +1,18 @@
-//! Faults: of which kinds, and where.
+//! Fault injection: the classes of faults, and where they occur.
 //!
-//! Whoever simulates asks at every place where a fault could be: "of this class, here?" The
-//! questions of a class are numbered; such a number is a *point*. Whether there is a fault at a
-//! point, and how bad it is, follows from the seed, the class and the point alone. So the faults of
-//! a run are a list, and the run can be repeated with a part of it.
+//! At every place where a fault can occur, the simulation asks whether a fault of a class occurs
+//! there. The questions of each class are numbered; such a number is a *point*. Whether a fault
+//! occurs at a point, and its size, depend only on the seed, the class and the point. Therefore the
+//! faults of a run form a list, and the run can be repeated with a part of the list.
 
-use alloc::{collections::BTreeSet, string::String, vec::Vec};
 use core::{fmt, str::FromStr};
+use std::collections::BTreeSet;
 
 use crate::random::{CERTAIN, Stream, mix, scale};
 
 macro_rules! classes {
     ($($(#[doc = $doc:literal])* $class:ident = $name:literal,)*) => {
-        /// A kind of fault.
+        /// A class of faults.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Class {
@@ -20,10 +20,11 @@ macro_rules! classes {
         }
 
         impl Class {
-            /// All of them. New ones come last: the place of a class is part of what is drawn.
+            /// All classes. New classes are appended: the index of a class affects the random
+            /// numbers.
             pub const ALL: &[Self] = &[$(Self::$class),*];
 
-            /// Its name, in lists and on command lines.
+            /// The name in lists and on command lines.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -37,52 +38,52 @@ macro_rules! classes {
 classes! {
     /// The clock runs too fast or too slowly for a while.
     ClockDrift = "clock-drift",
-    /// The clock goes forward by much at once.
+    /// The clock jumps forward.
     ClockJump = "clock-jump",
-    /// The clock stands still, though ticks come.
+    /// The clock does not advance, although ticks arrive.
     ClockStill = "clock-still",
-    /// What the clock is made of goes back.
+    /// The source of the clock goes back.
     ClockBack = "clock-back",
-    /// The driver brings no ticks for a while, then all at once.
+    /// The driver delivers no ticks for a while, then all at once.
     DriverStall = "driver-stall",
-    /// The scheduler is told that the runtime is under pressure.
+    /// The host reports backpressure to the scheduler.
     Backpressure = "backpressure",
-    /// Time passes in a handler.
+    /// A handler consumes time.
     SlowHandler = "slow-handler",
     /// A handler returns an error.
     HandlerError = "handler-error",
     /// A handler panics.
     HandlerPanic = "handler-panic",
-    /// A start fails.
+    /// The start of an actor fails.
     StartFails = "start-fails",
-    /// Who was woken wakes late.
+    /// A wake-up is delivered late.
     LateWake = "late-wake",
-    /// Somebody wakes for no reason.
+    /// A wake-up occurs without a reason.
     SpuriousWake = "spurious-wake",
-    /// More messages come than a mailbox has room for.
+    /// A mailbox receives more messages than it has capacity for.
     MailFlood = "mail-flood",
-    /// An actor is stopped at an odd moment.
+    /// An actor is stopped at an arbitrary time.
     OddStop = "odd-stop",
-    /// A process is ended without being asked.
+    /// A process is killed.
     Kill = "kill",
-    /// Timers are armed up to the limit.
+    /// Timers are inserted up to the limit.
     TimerFlood = "timer-flood",
-    /// Much is cancelled at once.
+    /// Many timers are cancelled at once.
     CancelStorm = "cancel-storm",
     /// A worker leaves.
     WorkerLeaves = "worker-leaves",
-    /// A worker comes.
+    /// A worker joins.
     WorkerComes = "worker-comes",
-    /// The metronome looks late.
+    /// The watchdog checks late.
     MetronomeLate = "metronome-late",
-    /// A component publishes more than its edges have room for.
+    /// A component publishes more messages than its edges have capacity for.
     EdgeFlood = "edge-flood",
 }
 
 const N_CLASSES: usize = Class::ALL.len();
 
 impl Class {
-    /// What may go wrong wherever there are a clock, handlers and somebody who sleeps.
+    /// Faults that apply to every system with a clock, handlers and sleeping threads.
     pub const EVERYDAY: &[Self] = &[
         Self::ClockJump,
         Self::ClockStill,
@@ -93,7 +94,7 @@ impl Class {
         Self::SpuriousWake,
     ];
 
-    /// Its place among all.
+    /// The index among all classes.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
@@ -106,12 +107,12 @@ impl fmt::Display for Class {
     }
 }
 
-/// A fault of a run: the question of this number about this class was answered with yes.
+/// A fault of a run: it occurs at this point of this class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fault {
-    /// Of which kind.
+    /// The class.
     pub class: Class,
-    /// Where, among all places for faults of this kind.
+    /// The point: the number among all questions of this class.
     pub point: u64,
 }
 
@@ -121,7 +122,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A text that names no fault.
+/// A text that is not a valid fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAFault(String);
 
@@ -146,10 +147,10 @@ impl FromStr for Fault {
     }
 }
 
-/// How often there is a fault of each class, of [`CERTAIN`] questions.
+/// The fault rate per class, out of [`CERTAIN`].
 pub(crate) type Rates = [u64; N_CLASSES];
 
-/// What became of the questions of each class.
+/// A count per class.
 pub(crate) type Counts = [u64; N_CLASSES];
 
 /// The faults of one run.
@@ -157,7 +158,7 @@ pub(crate) type Counts = [u64; N_CLASSES];
 pub(crate) struct Faults {
     seed: u64,
     rates: Rates,
-    /// If set, these and no others.
+    /// If set, exactly these faults occur.
     only: Option<BTreeSet<Fault>>,
     points: Counts,
     fired: Counts,
@@ -166,8 +167,8 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Faults of these classes, as often as this seed says: each class has its own rate, and about
-    /// a third of them none at all.
+    /// The fault rates of this seed: each class has its own random rate, which is zero for about a
+    /// third of the classes.
     pub(crate) fn drawn(seed: u64, classes: impl IntoIterator<Item = Class>) -> Self {
         let mut rates = [0; N_CLASSES];
         for class in classes {
@@ -186,13 +187,13 @@ impl Faults {
         }
     }
 
-    /// These faults, and no others.
+    /// Restricts the faults to this list.
     pub(crate) fn only(mut self, faults: &[Fault]) -> Self {
         self.only = Some(faults.iter().copied().collect());
         self
     }
 
-    /// Asks for a fault; its size, any number, if there is one.
+    /// Whether a fault occurs at the next point of a class; returns its size, an arbitrary number.
     pub(crate) fn ask(&mut self, class: Class) -> Option<u64> {
         let index = class.index();
         let point = self.points[index];
@@ -214,7 +215,7 @@ impl Faults {
         Some(mix(drawn))
     }
 
-    /// From here on there are none.
+    /// From now on no faults occur.
     pub(crate) fn heal(&mut self) {
         self.is_healed = true;
     }
@@ -294,7 +295,7 @@ mod tests {
     fn a_fault_is_read_as_it_is_written() {
         for class in Class::ALL {
             let fault = Fault { class: *class, point: 12 };
-            assert_eq!(alloc::format!("{fault}").parse(), Ok(fault));
+            assert_eq!(std::format!("{fault}").parse(), Ok(fault));
         }
         for text in ["", "slow-handler", "slow-handler:x", "nothing:3"] {
             assert!(text.parse::<Fault>().is_err(), "{text}");

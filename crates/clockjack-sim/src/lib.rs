@@ -1,76 +1,75 @@
-//! Deterministic simulation of Clockjack: whole systems on one thread, under one seed.
+//! Deterministic simulation of Clockjack: complete systems on one thread, controlled by one seed.
 //!
-//! A [*world*](run::World) is a system with its workload and its oracles. A *run* of it is decided
-//! by one number: the order of what is ready, who steals from whom, how time passes, what fails and
-//! where. It leaves a [trace](trace), which is the same for the same seed on every machine.
+//! A [*workload*](run::Workload) is a system with its load and its oracles. One number, the seed,
+//! determines a *run*: the order of ready tasks, work stealing, the passage of time, and which
+//! faults occur where. A run produces a [trace](trace), which is the same for the same seed on
+//! every machine.
 //!
 //! ```
-//! use clockjack_sim::{run::run, stage::Mode, worlds::Jobs};
+//! use clockjack_sim::{run::run, context::Mode, workloads::Jobs};
 //!
 //! let outcome = run(&Jobs, 7, Mode::Safety, None);
 //! assert!(outcome.is_clean(), "{outcome}");
 //! assert_eq!(outcome.hash, run(&Jobs, 7, Mode::Safety, None).hash);
 //! ```
 //!
-//! `cargo xtask sim --seeds 10000` runs all worlds. A seed that fails prints the one command that
-//! repeats it, all that was drawn for it, and a smaller list of faults that is enough to make it
-//! fail.
+//! `cargo xtask sim --seeds 10000` runs all workloads. For a failing seed it prints the command
+//! that repeats the run, all random settings, and a smaller list of faults that still fails.
 //!
-//! # The rules
+//! # Rules
 //!
-//! 1. One random [stream](random) for each consumer, found by name: who is added changes no other.
-//! 2. Each seed draws its own mixture of [faults](fault), some classes at none at all.
-//! 3. Runs for [safety](stage::Mode::Safety) fail to the end; those for
-//!    [liveness](stage::Mode::Liveness) heal, and then everything must get done.
-//! 4. What is expected is kept by the world in books of its own, by definition and not by what the
-//!    runtime says of itself.
-//! 5. A run that did too little, or was looked at too seldom, fails ([`law::Law::W1`]). A
-//!    [campaign](campaign) in which a class of faults never fired, or a law was never looked at,
+//! 1. Each consumer has its own random [stream](random), identified by name: a new consumer does
+//!    not affect the others.
+//! 2. Each seed draws its own rates of [faults](fault); some classes have rate zero.
+//! 3. Runs in mode [safety](context::Mode::Safety) have faults until the end. Runs in mode
+//!    [liveness](context::Mode::Liveness) heal, and then all work must complete.
+//! 4. The workload keeps the expected state in an oracle of its own, which does not rely on reports
+//!    of the runtime.
+//! 5. A run that did too little, or checked too little, fails ([`invariant::Invariant::W1`]). A
+//!    [campaign](campaign) in which a fault class never fired, or an invariant was never checked,
 //!    fails too.
-//! 6. The faults of a run are a list. A part of it can be [played again](run::run), and so a
-//!    failing list is [made smaller](shrink).
+//! 6. The faults of a run form a list. A part of the list can be [run again](run::run), and so a
+//!    failing list can be [shrunk](shrink).
 //!
-//! # The worlds
+//! # Workloads
 //!
-//! | world | what runs in it |
+//! | workload | contents |
 //! |---|---|
-//! | [`worlds::Actors`] | a supervised tree: messages, timers, watches, stashes, restarts, ends |
-//! | [`worlds::Jobs`] | the scheduler: once, fixed rate, fixed delay, cancel, quota, close |
-//! | [`worlds::Workers`] | futures and processes on several workers that take turns |
-//! | [`worlds::Graphs`] | random graphs: in simulated time, alone and by several; by the clock |
-//! | [`worlds::Asks`] | actors that ask each other, wait for futures, answer late or never |
+//! | [`workloads::Actors`] | a supervised tree: messages, timers, watches, stash, restarts, stops |
+//! | [`workloads::Jobs`] | the scheduler: once, fixed rate, fixed delay, cancel, quota, shutdown |
+//! | [`workloads::Workers`] | futures and processes on several interleaved workers |
+//! | [`workloads::Graphs`] | random graphs: in simulated time on one and several workers; wall clock |
+//! | [`workloads::Asks`] | actors that ask each other, wait for futures, reply late or never |
 //!
-//! The first two have [`rooted`] as their host, the third one of its own, the others that one or a
-//! [`crowd`]. [`law::Law`] lists what they are judged by. Of the invariants in ARCHITECTURE.md they
-//! show 2 (T1), 3 (T7), 4 (T3), 6 (M1, A3, G3), 7 (A2), 8 (X1, X2, X3), 9 (A5), 10 (that all of
-//! these hold while handlers panic), 11 (G1), 12 (D1) and 13 (S1, S2).
+//! The first two workloads run on [`host::single_thread`], the third has its own host, and the
+//! others run on [`host::single_thread`] or [`host::multi_worker`]. [`invariant::Invariant`] lists
+//! all invariants. They cover these invariants of ARCHITECTURE.md: 2 (T1), 3 (T7), 4 (T3), 6 (M1,
+//! A3, G3), 7 (A2), 8 (X1, X2, X3), 9 (A5), 10 (all of these hold while handlers panic), 11 (G1),
+//! 12 (D1) and 13 (S1, S2).
 //!
 //! # What is not simulated
 //!
-//! * Threads. Workers change places between steps and, in a crowd, where a handler or a component
-//!   says so: what happens between two atomic operations is loom's and shuttle's to find. Of those
-//!   that are at work at once, who has begun last ends first.
-//! * Routers, the receptionist, `send` that waits for room, and dispatchers beside the default one.
-//! * Of graphs: lanes with a thread or a time of their own, feeds, actors that serve or own them,
-//!   changes of settings.
-//! * Allocation that fails, panics in drops and in deciders, a clock whose shown time goes back
-//!   (its source does), and time beyond 2^36 ticks.
-//! * A wake-up that never comes: those that are late come in the end, as the contract of a host
-//!   says.
-
-extern crate alloc;
+//! * Threads. Workers are interleaved between steps and, on a host with several workers, where a
+//!   handler or a component allows it ([`host::multi_worker::interleave`]): loom and shuttle check
+//!   what happens between two atomic operations. Of several interleaved steps, the one that started
+//!   last finishes first.
+//! * Routers, the receptionist, `send` that waits for mailbox capacity, and dispatchers other than
+//!   the default one.
+//! * Of graphs: lanes with their own thread or time domain, feeds, actors that serve or own graphs,
+//!   and changes of settings.
+//! * Failing allocations, panics in drops and in deciders, a clock whose visible time goes back
+//!   (only its source goes back), and times beyond 2^36 ticks.
+//! * A wake-up that is never delivered: late wake-ups are delivered eventually, as the contract of
+//!   a host requires.
 
 pub mod campaign;
 pub mod clock;
-pub mod crowd;
+pub mod context;
 pub mod fault;
-mod hall;
-pub mod law;
+pub mod host;
+pub mod invariant;
 pub mod random;
-pub mod rooted;
 pub mod run;
-mod shop;
 pub mod shrink;
-pub mod stage;
 pub mod trace;
-pub mod worlds;
+pub mod workloads;

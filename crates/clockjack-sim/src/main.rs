@@ -1,8 +1,12 @@
-//! `cargo xtask sim` runs this program: seeds, one after the other, on one thread.
+//! The program behind `cargo xtask sim`: runs seeds one after the other on one thread.
 //!
-//! The exit status is 0 if all laws were kept and the campaign means something, 1 if not, 2 for a
-//! command line that does not parse.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "its lines are its product")]
+//! The exit status is 0 if all invariants hold and the campaign covers enough, 1 if not, and 2 for
+//! an invalid command line.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the output is the purpose of the program"
+)]
 
 use core::time::Duration;
 use std::{
@@ -14,23 +18,23 @@ use std::{
 
 use clockjack_sim::{
     campaign::{Plan, Tally},
+    context::Mode,
     fault::Fault,
-    law::Law,
-    run::{Outcome, World, run},
+    invariant::Invariant,
+    run::{RunOutcome, Workload, run},
     shrink::shrink,
-    stage::Mode,
-    worlds,
+    workloads,
 };
 
 const USAGE: &str = "\
-usage: clockjack-sim [--seeds N] [--minutes M] [--from S] [--seed S] [--world W] [--liveness | \
+usage: clockjack-sim [--seeds N] [--minutes M] [--from S] [--seed S] [--workload W] [--liveness | \
 --safety] [--twice] [--faults LIST] [--hashes] [--trace]";
 
-/// How many runs the search for a smaller failure may take.
+/// The maximum number of runs of the search for a smaller failure.
 const SHRINK_RUNS: usize = 400;
-/// How often the progress is told, on a terminal and elsewhere.
+/// The interval between progress reports, on a terminal and elsewhere.
 const REDRAW: Duration = Duration::from_millis(200);
-const TELL: Duration = Duration::from_secs(20);
+const REPORT: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
 struct Options {
@@ -38,13 +42,13 @@ struct Options {
     minutes: Option<u64>,
     from: u64,
     seed: Option<u64>,
-    world: Option<&'static dyn World>,
+    workload: Option<&'static dyn Workload>,
     mode: Option<Mode>,
     is_twice: bool,
     faults: Option<Vec<Fault>>,
-    /// Only a line for each seed, for comparing machines.
+    /// Print only one line per seed, to compare machines.
     is_hashes: bool,
-    /// Of a single seed all of its trace.
+    /// Print the complete trace of a single seed.
     is_trace: bool,
 }
 
@@ -57,14 +61,16 @@ fn main() -> ExitCode {
         }
     };
     let plan = Plan {
-        worlds: options.world.map_or_else(|| worlds::ALL.to_vec(), |world| vec![world]),
+        workloads: options
+            .workload
+            .map_or_else(|| workloads::ALL.to_vec(), |workload| vec![workload]),
         mode: options.mode,
         is_twice: options.is_twice,
     };
     let is_fine = match options.seed {
-        Some(seed) => play_one(&plan, &options, seed),
-        None if options.is_hashes => play_hashes(&plan, &options),
-        None => play_many(&plan, &options),
+        Some(seed) => run_one(&plan, &options, seed),
+        None if options.is_hashes => run_hashes(&plan, &options),
+        None => run_many(&plan, &options),
     };
     if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -73,20 +79,20 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
     let mut options = Options::default();
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
-        let number = |text: String| text.parse().map_err(|_| format!("`{text}` is no number"));
+        let number = |text: String| text.parse().map_err(|_| format!("`{text}` is not a number"));
         match arg.as_str() {
             "--seeds" => options.seeds = Some(number(value()?)?),
             "--minutes" => options.minutes = Some(number(value()?)?),
             "--from" => options.from = number(value()?)?,
             "--seed" => options.seed = Some(number(value()?)?),
-            "--world" => {
+            "--workload" => {
                 let name = value()?;
-                let world = worlds::named(&name).ok_or_else(|| {
+                let workload = workloads::named(&name).ok_or_else(|| {
                     let names: Vec<_> =
-                        worlds::ALL.iter().map(|world| world.about().name).collect();
-                    format!("no world `{name}`: {}", names.join(", "))
+                        workloads::ALL.iter().map(|workload| workload.description().name).collect();
+                    format!("unknown workload `{name}`; expected one of {}", names.join(", "))
                 })?;
-                options.world = Some(world);
+                options.workload = Some(workload);
             }
             "--liveness" => options.mode = Some(Mode::Liveness),
             "--safety" => options.mode = Some(Mode::Safety),
@@ -99,82 +105,87 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
                 let faults = list.split(',').filter(|text| !text.is_empty()).map(parse);
                 options.faults = Some(faults.collect::<Result<_, _>>()?);
             }
-            _ => return Err(format!("`{arg}` is not known")),
+            _ => return Err(format!("unknown argument `{arg}`")),
         }
     }
     Ok(options)
 }
 
-/// One seed, told in full.
-fn play_one(plan: &Plan<'_>, options: &Options, seed: u64) -> bool {
-    let (world, drawn) = plan.at(seed);
-    // A run is named by its seed, its world and its mode: who names the world names the mode.
-    let named = if options.world.is_some() { Mode::Safety } else { drawn };
+/// Runs one seed with a full report.
+fn run_one(plan: &Plan<'_>, options: &Options, seed: u64) -> bool {
+    let (workload, drawn) = plan.at(seed);
+    // A seed, a workload and a mode identify a run: with an explicit workload, the default mode is
+    // safety.
+    let named = if options.workload.is_some() { Mode::Safety } else { drawn };
     let mode = options.mode.unwrap_or(named);
-    let outcome = run(world, seed, mode, options.faults.as_deref());
+    let outcome = run(workload, seed, mode, options.faults.as_deref());
     if options.is_trace {
         clockjack_sim::trace::lines(&outcome.trace).iter().for_each(|line| println!("{line}"));
     }
     println!("{outcome}");
-    let again = run(world, seed, mode, options.faults.as_deref());
+    let again = run(workload, seed, mode, options.faults.as_deref());
     if again.trace != outcome.trace {
-        println!("  BROKEN D1: repeated, its trace is {:016x}", again.hash);
+        println!("  BROKEN D1: the repeated run has trace {:016x}", again.hash);
         return false;
     }
     if !outcome.is_clean() && options.faults.is_none() {
-        tell_smaller(world, &outcome);
+        print_shrunk(workload, &outcome);
     }
     outcome.is_clean()
 }
 
-/// A line for each seed: the same on every machine.
-fn play_hashes(plan: &Plan<'_>, options: &Options) -> bool {
+/// One line per seed: the same on every machine.
+fn run_hashes(plan: &Plan<'_>, options: &Options) -> bool {
     let mut is_fine = true;
     for seed in options.from..options.from.saturating_add(options.seeds.unwrap_or(100)) {
-        let (world, mode) = plan.at(seed);
-        let outcome = run(world, seed, mode, None);
-        println!("{seed} {} {mode} {:016x}", outcome.world, outcome.hash);
+        let (workload, mode) = plan.at(seed);
+        let outcome = run(workload, seed, mode, None);
+        println!("{seed} {} {mode} {:016x}", outcome.workload, outcome.hash);
         is_fine &= outcome.is_clean();
     }
     is_fine
 }
 
-fn play_many(plan: &Plan<'_>, options: &Options) -> bool {
+fn run_many(plan: &Plan<'_>, options: &Options) -> bool {
     let started = now();
     let limit = options.minutes.map(|minutes| Duration::from_secs(60 * minutes));
     let seeds = options.seeds.unwrap_or(if limit.is_some() { u64::MAX } else { 200 });
     let mut tally = Tally::default();
     let mut progress = Progress::new(started, options.seeds);
     for seed in options.from..options.from.saturating_add(seeds) {
-        let outcome = plan.play(seed, &mut tally);
+        let outcome = plan.run_seed(seed, &mut tally);
         if !outcome.is_clean() {
-            progress.end();
+            progress.clear();
             println!("{outcome}");
-            tell_smaller(plan.at(seed).0, &outcome);
+            print_shrunk(plan.at(seed).0, &outcome);
             return false;
         }
         if limit.is_some_and(|limit| started.elapsed() >= limit) {
             break;
         }
-        progress.tell(&tally);
+        progress.report(&tally);
     }
-    progress.end();
+    progress.clear();
     let took = started.elapsed();
     println!("{tally}");
     let hundredths = tally.runs * 100_000 / u64::try_from(took.as_millis()).unwrap_or(1).max(1);
-    println!("{}.{:02} seeds a second", hundredths / 100, hundredths % 100);
-    let gaps = tally.gaps(plan);
-    gaps.iter().for_each(|gap| println!("MEANS LITTLE: {gap}"));
+    println!("{}.{:02} seeds per second", hundredths / 100, hundredths % 100);
+    let gaps = tally.coverage_gaps(plan);
+    gaps.iter().for_each(|gap| println!("NOT COVERED: {gap}"));
     println!("{} seeds clean", tally.runs);
     gaps.is_empty()
 }
 
-/// Looks for a smaller list of faults, and shows it.
-fn tell_smaller(world: &dyn World, failed: &Outcome) {
-    if failed.breaches.iter().any(|breach| matches!(breach.law, Law::W1 | Law::D1)) {
+/// Searches for a smaller list of faults and prints it.
+fn print_shrunk(workload: &dyn Workload, failed: &RunOutcome) {
+    if failed
+        .violations
+        .iter()
+        .any(|violation| matches!(violation.invariant, Invariant::W1 | Invariant::D1))
+    {
         return;
     }
-    match shrink(world, failed, SHRINK_RUNS) {
+    match shrink(workload, failed, SHRINK_RUNS) {
         Some(shrunk) => {
             let before = failed.faults.len();
             println!(
@@ -183,36 +194,36 @@ fn tell_smaller(world: &dyn World, failed: &Outcome) {
                 shrunk.runs
             );
             shrunk.outcome.faults.iter().for_each(|fault| println!("  {fault}"));
-            shrunk.outcome.breaches.iter().for_each(|breach| println!("  BROKEN {breach}"));
-            println!("  repeat it: {}", shrunk.outcome.command());
+            shrunk.outcome.violations.iter().for_each(|violation| println!("  BROKEN {violation}"));
+            println!("  repeat with: {}", shrunk.outcome.command());
         }
-        None => println!("\nit cannot be made smaller: by its list of faults it does not fail"),
+        None => println!("\nshrinking failed: the repeated run does not fail"),
     }
 }
 
 struct Progress {
     started: Instant,
     seeds: Option<u64>,
-    told: Instant,
+    reported_at: Instant,
     is_live: bool,
 }
 
 impl Progress {
     fn new(started: Instant, seeds: Option<u64>) -> Self {
         let is_live = io::stdout().is_terminal() && env::var_os("CI").is_none();
-        Self { started, seeds, told: started, is_live }
+        Self { started, seeds, reported_at: started, is_live }
     }
 
-    fn tell(&mut self, tally: &Tally) {
-        let pause = if self.is_live { REDRAW } else { TELL };
-        if self.told.elapsed() < pause {
+    fn report(&mut self, tally: &Tally) {
+        let pause = if self.is_live { REDRAW } else { REPORT };
+        if self.reported_at.elapsed() < pause {
             return;
         }
-        self.told = now();
+        self.reported_at = now();
         let of = self.seeds.map_or_else(String::new, |seeds| format!(" of {seeds}"));
         let seconds = self.started.elapsed().as_secs().max(1);
         let line = format!(
-            "{}{of} seeds, {} h simulated, {} events, {} faults, {} seeds a second",
+            "{}{of} seeds, {} h simulated, {} events, {} faults, {} seeds per second",
             tally.runs,
             tally.hours(),
             tally.records,
@@ -221,21 +232,21 @@ impl Progress {
         );
         if self.is_live {
             print!("\r\x1b[2K{line}");
-            // What cannot be drawn is not missed.
+            // A write error is ignored: progress is optional.
             let _ = io::stdout().flush();
         } else {
             println!("{line}");
         }
     }
 
-    fn end(&self) {
+    fn clear(&self) {
         if self.is_live {
             print!("\r\x1b[2K");
         }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long it takes is told; no run knows it")]
+#[expect(clippy::disallowed_methods, reason = "only progress reports use the wall clock")]
 fn now() -> Instant {
     Instant::now()
 }

@@ -1,13 +1,13 @@
-//! Random numbers: one stream for each consumer, found by its name.
+//! Random numbers: one stream per consumer, identified by name.
 //!
-//! A stream depends on the seed and on its own name, and on nothing else. So a consumer that is
-//! added, or that draws more than it did, changes no other one. The generator is SplitMix64
-//! (Steele, Lea, Flood, OOPSLA 2014): whole numbers only, the same on every machine.
+//! A stream depends only on the seed and its own name. Therefore a new consumer, or a consumer that
+//! draws more numbers, does not affect the others. The generator is SplitMix64 (Steele, Lea, Flood,
+//! OOPSLA 2014): integers only, the same on every machine.
 
-/// The weight of a full [`Stream::chance`].
+/// The weight with which [`Stream::chance`] is always true.
 pub const CERTAIN: u64 = 10_000;
 
-/// One step of the generator: a scrambling of a counter.
+/// One step of the generator: mixes a counter.
 #[must_use]
 pub const fn mix(state: u64) -> u64 {
     let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -16,7 +16,7 @@ pub const fn mix(state: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// FNV-1a over bytes, 64 bits wide.
+/// FNV-1a, 64 bits.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> u64 {
     let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -41,7 +41,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of this name.
+    /// The stream with this name.
     #[must_use]
     pub fn new(seed: u64, name: &str) -> Self {
         Self { state: mix(mix(seed) ^ digest(name.as_bytes())) }
@@ -54,7 +54,7 @@ impl Stream {
         drawn
     }
 
-    /// A number less than `n`; zero if there is none.
+    /// A number less than `n`; zero if `n` is zero.
     pub fn below(&mut self, n: u64) -> u64 {
         scale(self.next_u64(), n)
     }
@@ -64,17 +64,17 @@ impl Stream {
         least.saturating_add(self.below(most.saturating_sub(least).saturating_add(1)))
     }
 
-    /// An index of something with this many elements.
+    /// An index into a collection of this length.
     pub fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).unwrap_or(0)
     }
 
-    /// True so many times in [`CERTAIN`].
+    /// True with probability `weight` / [`CERTAIN`].
     pub fn chance(&mut self, weight: u64) -> bool {
         self.below(CERTAIN) < weight
     }
 
-    /// One of these, by their weights; the last if all weights are zero.
+    /// A weighted choice; the last item if all weights are zero.
     pub fn pick<T: Copy>(&mut self, choices: &[(u64, T)]) -> Option<T> {
         let all = choices.iter().map(|(weight, _)| weight).sum();
         let mut left = self.below(all);
@@ -88,7 +88,7 @@ impl Stream {
     }
 }
 
-/// A full-width number made less than `n`, by its upper bits.
+/// Scales a 64-bit random number to a number less than `n`, using its upper bits (Lemire).
 #[must_use]
 pub fn scale(drawn: u64, n: u64) -> u64 {
     let wide = u128::from(drawn) * u128::from(n);

@@ -1,140 +1,142 @@
-//! One run: a world, a seed, and what came of it.
+//! One run: a workload, a seed, and the outcome.
 
-use alloc::{borrow::ToOwned as _, boxed::Box, format, string::String, vec::Vec};
 use core::{any::Any, fmt, panic::AssertUnwindSafe};
 use std::panic::catch_unwind;
 
 use crate::{
+    context::{Mode, SimContext},
     fault::{Class, Counts, Fault},
-    law::{Breach, Law},
+    invariant::{Invariant, Violation},
     random::CERTAIN,
-    stage::{Mode, Stage},
 };
 
-/// How many records of the trace a report shows.
+/// The number of trace records in a report.
 const TAIL: usize = 40;
 
-/// A system with its workload and its oracles.
+/// A system with its load and its oracles.
 ///
 /// # For implementers
 ///
-/// 1. Everything that is drawn comes from the [`Stage`]: settings, a stream for each consumer,
-///    faults. Nothing else may differ from run to run.
-/// 2. What happens is [noted](Stage::note), by whole numbers that are the same on every machine.
-/// 3. What is expected is known independently of what is tested: a message carries its sender and
-///    its number, a timer its deadline.
-/// 4. In [`Mode::Liveness`] the world [heals](Stage::heal) the stage some time, and from then on
-///    checks that everything gets done; in [`Mode::Safety`] it ends at an odd moment.
-pub trait World {
-    /// What it is called, what may go wrong in it, and what it is judged by.
-    fn about(&self) -> About;
+/// 1. All random values come from the [`SimContext`]: settings, one stream per consumer, and
+///    faults. Nothing else may differ between runs.
+/// 2. The workload [records](SimContext::record) events with integers that are the same on every
+///    machine.
+/// 3. The expected results do not depend on the system under test: a message carries its sender and
+///    its number, a timer carries its deadline.
+/// 4. In [`Mode::Liveness`] the workload [heals](SimContext::heal) the simulation at some time, and
+///    then checks that all work completes; in [`Mode::Safety`] the run stops at an arbitrary time.
+pub trait Workload {
+    /// The name, the fault classes and the invariants of the workload.
+    fn description(&self) -> Description;
 
-    /// Plays one run.
-    fn play(&self, stage: &Stage);
+    /// Executes one run.
+    fn run(&self, sim: &SimContext);
 }
 
-/// What is known of a world before it is played.
+/// Static properties of a workload.
 #[derive(Clone, Copy, Debug)]
-pub struct About {
-    /// What it is called on command lines.
+pub struct Description {
+    /// The name on command lines.
     pub name: &'static str,
-    /// What may go wrong in it, in groups. Each class must, in a campaign of some size.
+    /// The fault classes, in groups. In a large campaign, every class must fire.
     pub faults: &'static [&'static [Class]],
-    /// What it is judged by. Each must be looked at in a campaign of some size.
-    pub laws: &'static [Law],
-    /// How many records a run must leave to mean something.
+    /// The invariants. In a large campaign, every invariant must be checked.
+    pub invariants: &'static [Invariant],
+    /// The minimum number of trace records of a meaningful run.
     pub least_records: u64,
-    /// How many comparisons a run must make to mean something.
+    /// The minimum number of invariant checks of a meaningful run.
     pub least_comparisons: u64,
 }
 
-impl About {
-    /// What may go wrong, one by one.
+impl Description {
+    /// All fault classes.
     pub fn classes(&self) -> impl Iterator<Item = Class> + use<> {
         self.faults.iter().copied().flatten().copied()
     }
 }
 
-/// A play that takes the usual course: see [`play`].
-pub(crate) trait Acts {
-    /// Something happens, and things go wrong.
+/// A workload run with the usual phases: see [`run_phases`].
+pub(crate) trait Phases {
+    /// Performs one step, with faults.
     fn step(&mut self);
 
-    /// In [`Mode::Liveness`]: from here on nothing fails, and all gets done.
-    fn come_to_rest(&mut self);
+    /// In [`Mode::Liveness`]: no more faults; all work must complete.
+    fn drain(&mut self);
 
-    /// The end, and what must be true behind it.
-    fn end(&mut self);
+    /// Shuts the system down and checks the final state.
+    fn shutdown(&mut self);
 }
 
-/// So many steps, rest if that is what is to be shown, and the end; up to the first breach.
-pub(crate) fn play(stage: &Stage, n_steps: u64, acts: &mut impl Acts) {
+/// Runs `n_steps` steps, then the drain phase in liveness mode, then the shutdown; stops at the
+/// first violation.
+pub(crate) fn run_phases(sim: &SimContext, n_steps: u64, phases: &mut impl Phases) {
     for _ in 0..n_steps {
-        acts.step();
-        if stage.is_broken() {
+        phases.step();
+        if sim.is_broken() {
             return;
         }
     }
-    if stage.mode() == Mode::Liveness {
-        acts.come_to_rest();
+    if sim.mode() == Mode::Liveness {
+        phases.drain();
     }
-    if !stage.is_broken() {
-        acts.end();
+    if !sim.is_broken() {
+        phases.shutdown();
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
-pub struct Outcome {
-    /// In which world.
-    pub world: &'static str,
-    /// By which seed.
+pub struct RunOutcome {
+    /// The workload.
+    pub workload: &'static str,
+    /// The seed.
     pub seed: u64,
-    /// To show what.
+    /// The mode.
     pub mode: Mode,
-    /// What was drawn, by name.
+    /// The random settings of the run.
     pub settings: Vec<(&'static str, u64)>,
-    /// How often faults were asked to be there, of [`CERTAIN`] places each.
+    /// The fault rate per class, out of [`CERTAIN`] points.
     pub rates: Vec<(Class, u64)>,
-    /// The faults that there were, in order.
+    /// The faults that occurred, in order.
     pub faults: Vec<Fault>,
-    /// How many faults there were of each class.
+    /// The number of faults per class.
     pub(crate) fired: Counts,
-    /// The laws with how often each was looked at.
-    pub compared: Vec<(Law, u64)>,
-    /// What was broken.
-    pub breaches: Vec<Breach>,
+    /// The number of checks per invariant.
+    pub compared: Vec<(Invariant, u64)>,
+    /// The violations.
+    pub violations: Vec<Violation>,
     /// The trace.
     pub trace: Vec<u8>,
-    /// Its hash.
+    /// The hash of the trace.
     pub hash: u64,
-    /// Its records.
+    /// The number of records in the trace.
     pub records: u64,
-    /// Its last records, as text, if something was broken.
+    /// The last records as text, if an invariant was violated.
     pub tail: String,
-    /// How many ticks of a millisecond have passed.
+    /// The duration in ticks (milliseconds).
     pub ticks: u64,
-    /// Whether the faults were chosen by who asked for the run.
+    /// Whether the caller chose the faults.
     pub is_chosen: bool,
 }
 
-impl Outcome {
-    /// Whether all laws were kept.
+impl RunOutcome {
+    /// Whether no invariant was violated.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.breaches.is_empty()
+        self.violations.is_empty()
     }
 
-    /// How many comparisons were made.
+    /// The number of invariant checks.
     #[must_use]
     pub fn comparisons(&self) -> u64 {
         self.compared.iter().map(|(_, n)| n).sum()
     }
 
-    /// The one command that repeats this run.
+    /// The command that repeats this run.
     #[must_use]
     pub fn command(&self) -> String {
-        let mut command = format!("cargo xtask sim --seed {} --world {}", self.seed, self.world);
+        let mut command =
+            format!("cargo xtask sim --seed {} --workload {}", self.seed, self.workload);
         if self.mode == Mode::Liveness {
             command += " --liveness";
         }
@@ -146,74 +148,76 @@ impl Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for RunOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { world, seed, mode, hash, records, ticks, .. } = self;
+        let Self { workload, seed, mode, hash, records, ticks, .. } = self;
         writeln!(
             f,
-            "seed {seed}, world {world}, {mode}: trace {hash:016x}, {records} records, {ticks} ms"
+            "seed {seed}, workload {workload}, {mode}: trace {hash:016x}, {records} records, \
+             {ticks} ms"
         )?;
         write!(f, "  settings:")?;
         self.settings.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))?;
-        write!(f, "\n  faults of {CERTAIN} places:")?;
+        write!(f, "\n  fault rates per {CERTAIN} points:")?;
         self.rates.iter().try_for_each(|(class, rate)| write!(f, " {class}={rate}"))?;
-        write!(f, "\n  faults that were there: {}", self.faults.len())?;
-        for breach in &self.breaches {
-            write!(f, "\n  BROKEN {breach}")?;
+        write!(f, "\n  faults: {}", self.faults.len())?;
+        for violation in &self.violations {
+            write!(f, "\n  BROKEN {violation}")?;
         }
         if !self.is_clean() {
-            write!(f, "\n  the last of the trace:")?;
+            write!(f, "\n  end of the trace:")?;
             self.tail.lines().try_for_each(|line| write!(f, "\n    {line}"))?;
-            write!(f, "\n  repeat it: {}", self.command())?;
+            write!(f, "\n  repeat with: {}", self.command())?;
         }
         Ok(())
     }
 }
 
-/// Plays a run. With `only`, there are those faults and no others.
+/// Executes a run. With `only`, exactly these faults can occur.
 #[must_use]
-pub fn run(world: &dyn World, seed: u64, mode: Mode, only: Option<&[Fault]>) -> Outcome {
-    let about = world.about();
-    let stage = Stage::new(seed, mode, about.classes(), only);
-    let start = stage.now();
-    let played = catch_unwind(AssertUnwindSafe(|| world.play(&stage)));
-    if let Err(payload) = played {
-        stage.check(Law::X5, false, || format!("the run panicked: {}", message(&*payload)));
+pub fn run(workload: &dyn Workload, seed: u64, mode: Mode, only: Option<&[Fault]>) -> RunOutcome {
+    let description = workload.description();
+    let sim = SimContext::new(seed, mode, description.classes(), only);
+    let start = sim.now();
+    let result = catch_unwind(AssertUnwindSafe(|| workload.run(&sim)));
+    if let Err(payload) = result {
+        sim.check(Invariant::X5, false, || format!("the run panicked: {}", message(&*payload)));
     }
-    judge_work(&about, &stage, only.is_some());
-    stage.with(|inner| {
-        let is_clean = inner.judge.breaches().is_empty();
+    judge_work(&description, &sim, only.is_some());
+    sim.with(|inner| {
+        let is_clean = inner.checker.violations().is_empty();
         let rate = |class: Class| (class, inner.faults.rates()[class.index()]);
-        Outcome {
-            world: about.name,
+        RunOutcome {
+            workload: description.name,
             seed,
             mode,
             settings: inner.settings.clone(),
-            rates: about.classes().map(rate).collect(),
+            rates: description.classes().map(rate).collect(),
             faults: inner.faults.log().to_vec(),
             fired: *inner.faults.fired(),
-            compared: Law::ALL.iter().copied().zip(*inner.judge.compared()).collect(),
-            breaches: inner.judge.breaches().to_vec(),
+            compared: Invariant::ALL.iter().copied().zip(*inner.checker.compared()).collect(),
+            violations: inner.checker.violations().to_vec(),
             trace: inner.trace.bytes().to_vec(),
             hash: inner.trace.hash(),
             records: inner.trace.records(),
             tail: if is_clean { String::new() } else { inner.trace.tail(TAIL) },
-            ticks: stage.now() - start,
+            ticks: sim.now() - start,
             is_chosen: only.is_some(),
         }
     })
 }
 
-/// A run that did too little fails. One whose faults were chosen is there to break a law, or not.
-fn judge_work(about: &About, stage: &Stage, is_chosen: bool) {
-    if is_chosen || stage.is_broken() {
+/// A run that did too little fails. A run with chosen faults is exempt: it may violate an invariant
+/// early.
+fn judge_work(description: &Description, sim: &SimContext, is_chosen: bool) {
+    if is_chosen || sim.is_broken() {
         return;
     }
     let (records, comparisons) =
-        stage.with(|inner| (inner.trace.records(), inner.judge.compared().iter().sum::<u64>()));
-    let (least, enough) = (about.least_records, about.least_comparisons);
-    stage.check(Law::W1, records >= least, || format!("{records} records, fewer than {least}"));
-    stage.check(Law::W1, comparisons >= enough, || {
+        sim.with(|inner| (inner.trace.records(), inner.checker.compared().iter().sum::<u64>()));
+    let (least, enough) = (description.least_records, description.least_comparisons);
+    sim.check(Invariant::W1, records >= least, || format!("{records} records, fewer than {least}"));
+    sim.check(Invariant::W1, comparisons >= enough, || {
         format!("{comparisons} comparisons, fewer than {enough}")
     });
 }
@@ -221,14 +225,14 @@ fn judge_work(about: &About, stage: &Stage, is_chosen: bool) {
 fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "something that is no text".to_owned())
+        .unwrap_or_else(|| "a payload that is not a string".to_owned())
 }
 
-/// What a handler panics with that was told to.
+/// The payload of an injected panic.
 #[derive(Debug)]
 pub struct Injected;
 
-/// Panics, as a fault. Nothing is printed: it is not a fault of the program.
-pub fn panic_as_told() -> ! {
+/// Injects a panic as a fault. Nothing is printed, because the program is not at fault.
+pub fn inject_panic() -> ! {
     std::panic::resume_unwind(Box::new(Injected))
 }

@@ -1,35 +1,34 @@
-//! Making a failing run smaller: fewer faults that break the same law.
+//! Shrinks a failing run: fewer faults that violate the same invariant.
 //!
-//! This is delta debugging (Zeller and Hildebrandt, 2002): parts of the list are left out, first
-//! large ones, then small ones, and what still fails is kept. In the end no single fault can be
-//! left out.
-
-use alloc::vec::Vec;
+//! This is delta debugging (Zeller and Hildebrandt, 2002): the search leaves out parts of the fault
+//! list, first large parts, then small ones, and keeps a list that still fails. In the result, no
+//! single fault can be left out.
 
 use crate::{
     fault::Fault,
-    run::{Outcome, World, run},
+    run::{RunOutcome, Workload, run},
 };
 
-/// What came of the attempt.
+/// The result of shrinking.
 #[derive(Debug)]
 pub struct Shrunk {
-    /// The smallest run that was found; it breaks the same law.
-    pub outcome: Outcome,
-    /// How many runs it took.
+    /// The smallest run that was found; it violates the same invariant.
+    pub outcome: RunOutcome,
+    /// The number of runs that the search took.
     pub runs: usize,
 }
 
-/// Looks for fewer faults by which the run of `failed` breaks the same law, in at most `runs_max`
-/// runs. None if the run does not fail when it is repeated.
+/// Searches for fewer faults with which the run of `failed` violates the same invariant, in at most
+/// `runs_max` runs. Returns `None` if the repeated run does not fail.
 #[must_use]
-pub fn shrink(world: &dyn World, failed: &Outcome, runs_max: usize) -> Option<Shrunk> {
-    let law = failed.breaches.first()?.law;
+pub fn shrink(workload: &dyn Workload, failed: &RunOutcome, runs_max: usize) -> Option<Shrunk> {
+    let invariant = failed.violations.first()?.invariant;
     let mut runs = 0;
     let mut attempt = |faults: &[Fault]| {
         runs += 1;
-        let outcome = run(world, failed.seed, failed.mode, Some(faults));
-        let fails = outcome.breaches.first().is_some_and(|breach| breach.law == law);
+        let outcome = run(workload, failed.seed, failed.mode, Some(faults));
+        let fails =
+            outcome.violations.first().is_some_and(|violation| violation.invariant == invariant);
         fails.then_some(outcome)
     };
     let mut best = attempt(&failed.faults)?;
@@ -57,7 +56,7 @@ pub fn shrink(world: &dyn World, failed: &Outcome, runs_max: usize) -> Option<Sh
         }
         match smaller {
             Some((outcome, rest)) => {
-                // Faults at points that are not reached any more are of no use either.
+                // Faults at points that the run no longer reaches have no effect either.
                 best_list =
                     if outcome.faults.len() < rest.len() { outcome.faults.clone() } else { rest };
                 best = outcome;

@@ -1,16 +1,15 @@
-//! The trace of a run: what happened, in order, as bytes that are the same on every machine.
+//! The trace of a run: the events in order, as bytes that are the same on every machine.
 //!
-//! A record is a word, a zero byte, the number of its fields, and the fields, all of them whole
-//! numbers of at most 64 bits, seven bits to a byte, the low ones first. There is no address in it,
-//! no length of a machine word, no float, and nothing whose order a hasher has chosen: so equal
-//! seeds give equal bytes on machines of 32 and 64 bits and of either byte order.
+//! A record consists of a word, a zero byte, the number of fields, and the fields. All numbers are
+//! integers of at most 64 bits in LEB128 encoding (seven bits per byte, low bits first). A trace
+//! contains no addresses, no `usize` widths, no floats, and nothing in the order of a hash table:
+//! equal seeds give equal bytes on 32-bit and 64-bit machines of either byte order.
 
-use alloc::{string::String, vec::Vec};
 use core::fmt::Write as _;
 
 use crate::random::digest;
 
-/// What has happened, in order.
+/// The events of a run, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     bytes: Vec<u8>,
@@ -72,7 +71,7 @@ pub fn lines(bytes: &[u8]) -> Vec<String> {
     while let Some((word, fields, behind)) = record(rest) {
         let mut line = String::from(word);
         for field in fields {
-            // A string takes everything.
+            // Writing to a string cannot fail.
             let _ = write!(line, " {field}");
         }
         lines.push(line);
@@ -81,7 +80,7 @@ pub fn lines(bytes: &[u8]) -> Vec<String> {
     lines
 }
 
-/// The first record of these bytes, and what is behind it.
+/// The first record, and the remaining bytes.
 fn record(bytes: &[u8]) -> Option<(&str, Vec<u64>, &[u8])> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
     let word = core::str::from_utf8(&bytes[..end]).ok()?;
@@ -126,7 +125,7 @@ mod tests {
         trace.push("one", &[]);
         trace.push("two", &[7, 1 << 40]);
         trace.push("three", &[u64::MAX]);
-        assert_eq!(trace.tail(2), alloc::format!("two 7 {}\nthree {}", 1_u64 << 40, u64::MAX));
+        assert_eq!(trace.tail(2), std::format!("two 7 {}\nthree {}", 1_u64 << 40, u64::MAX));
         assert_eq!(trace.tail(9).lines().count(), 3);
     }
 

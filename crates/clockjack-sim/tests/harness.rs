@@ -1,54 +1,54 @@
-//! The simulation itself: what is broken is found, repeated, made smaller, and nothing passes that
-//! means nothing.
+//! Tests of the simulation itself: it finds, repeats and shrinks failures, and rejects runs and
+//! campaigns that check too little.
 
 use clockjack_sim::{
     campaign::{MEANINGFUL, Plan, Tally},
+    context::{Mode, SimContext},
     fault::{Class, Fault},
-    law::Law,
-    run::{About, World, run},
+    invariant::Invariant,
+    run::{Description, Workload, run},
     shrink::shrink,
-    stage::{Mode, Stage},
-    worlds,
+    workloads,
 };
 
-/// A world that fails where both a slow handler and a jump of the clock have been.
+/// A workload that fails after both a slow handler and a clock jump.
 struct Fragile {
     rounds: u64,
 }
 
-impl World for Fragile {
-    fn about(&self) -> About {
-        About {
+impl Workload for Fragile {
+    fn description(&self) -> Description {
+        Description {
             name: "fragile",
             faults: &[&[Class::SlowHandler, Class::ClockJump], &[Class::MailFlood]],
-            laws: &[Law::T1, Law::A6],
+            invariants: &[Invariant::T1, Invariant::A6],
             least_records: 10,
             least_comparisons: 10,
         }
     }
 
-    fn play(&self, stage: &Stage) {
+    fn run(&self, sim: &SimContext) {
         let (mut is_slow, mut has_jumped) = (false, false);
         for round in 0..self.rounds {
-            is_slow |= stage.fault(Class::SlowHandler).is_some();
-            has_jumped |= stage.fault(Class::ClockJump).is_some();
-            stage.note("round", &[round]);
-            stage.check(Law::T1, !(is_slow && has_jumped), || format!("in round {round}"));
+            is_slow |= sim.fault(Class::SlowHandler).is_some();
+            has_jumped |= sim.fault(Class::ClockJump).is_some();
+            sim.record("round", &[round]);
+            sim.check(Invariant::T1, !(is_slow && has_jumped), || format!("in round {round}"));
         }
     }
 }
 
 #[test]
 fn a_failing_run_is_repeated_and_made_as_small_as_it_can_be() {
-    let world = Fragile { rounds: 200 };
+    let workload = Fragile { rounds: 200 };
     let failed = (0..50)
-        .map(|seed| run(&world, seed, Mode::Safety, None))
+        .map(|seed| run(&workload, seed, Mode::Safety, None))
         .find(|outcome| !outcome.is_clean() && outcome.faults.len() > 10)
-        .expect("of fifty seeds one has both faults");
-    assert_eq!(failed.breaches[0].law, Law::T1);
-    let again = run(&world, failed.seed, Mode::Safety, None);
-    assert_eq!((again.hash, &again.breaches), (failed.hash, &failed.breaches));
-    let shrunk = shrink(&world, &failed, 500).expect("it fails again");
+        .expect("one of fifty seeds has both faults");
+    assert_eq!(failed.violations[0].invariant, Invariant::T1);
+    let again = run(&workload, failed.seed, Mode::Safety, None);
+    assert_eq!((again.hash, &again.violations), (failed.hash, &failed.violations));
+    let shrunk = shrink(&workload, &failed, 500).expect("it fails again");
     let classes: Vec<Class> = shrunk.outcome.faults.iter().map(|fault| fault.class).collect();
     assert_eq!(classes.len(), 2, "{:?}", shrunk.outcome.faults);
     assert!(classes.contains(&Class::SlowHandler) && classes.contains(&Class::ClockJump));
@@ -59,18 +59,18 @@ fn a_failing_run_is_repeated_and_made_as_small_as_it_can_be() {
 
 #[test]
 fn the_report_of_a_failure_has_all_that_was_drawn_and_one_command() {
-    let world = Fragile { rounds: 200 };
+    let workload = Fragile { rounds: 200 };
     let both = [
         Fault { class: Class::SlowHandler, point: 3 },
         Fault { class: Class::ClockJump, point: 5 },
     ];
-    let outcome = run(&world, 9, Mode::Liveness, Some(&both));
+    let outcome = run(&workload, 9, Mode::Liveness, Some(&both));
     let text = outcome.to_string();
     for part in [
         "slow-handler=",
         "BROKEN T1",
         "in round 5",
-        "repeat it: cargo xtask sim --seed 9 --world fragile --liveness --faults \
+        "repeat with: cargo xtask sim --seed 9 --workload fragile --liveness --faults \
          'slow-handler:3,clock-jump:5'",
     ] {
         assert!(text.contains(part), "`{part}` is not in\n{text}");
@@ -80,74 +80,82 @@ fn the_report_of_a_failure_has_all_that_was_drawn_and_one_command() {
 #[test]
 fn a_run_that_does_too_little_fails() {
     let outcome = run(&Fragile { rounds: 9 }, 1, Mode::Safety, Some(&[]));
-    assert!(outcome.is_clean(), "one whose faults were chosen is not judged by its work");
+    assert!(outcome.is_clean(), "a run with chosen faults is exempt from W1");
     let outcome = run(&Fragile { rounds: 9 }, 1, Mode::Safety, None);
-    assert_eq!(outcome.breaches[0].law, Law::W1, "{outcome}");
+    assert_eq!(outcome.violations[0].invariant, Invariant::W1, "{outcome}");
 }
 
 #[test]
 fn a_campaign_without_a_class_of_faults_or_a_law_means_nothing() {
-    let world = Fragile { rounds: 20 };
-    let plan = Plan { worlds: vec![&world], mode: Some(Mode::Safety), is_twice: false };
+    let workload = Fragile { rounds: 20 };
+    let plan = Plan { workloads: vec![&workload], mode: Some(Mode::Safety), is_twice: false };
     let mut tally = Tally::default();
-    (0..MEANINGFUL).for_each(|seed| _ = plan.play(seed, &mut tally));
-    let gaps = tally.gaps(&plan);
-    assert_eq!(gaps, ["fragile: no fault of class mail-flood", "fragile: A6 was never looked at"]);
+    (0..MEANINGFUL).for_each(|seed| _ = plan.run_seed(seed, &mut tally));
+    let gaps = tally.coverage_gaps(&plan);
+    assert_eq!(
+        gaps,
+        ["fragile: fault class mail-flood never fired", "fragile: invariant A6 was never checked"]
+    );
 }
 
-/// A world of which nothing is expected.
-const IDLE: About =
-    About { name: "idle", faults: &[], laws: &[], least_records: 0, least_comparisons: 0 };
+/// A workload without expectations.
+const IDLE: Description = Description {
+    name: "idle",
+    faults: &[],
+    invariants: &[],
+    least_records: 0,
+    least_comparisons: 0,
+};
 
-/// A world that is not the same twice.
+/// A workload that differs between runs.
 struct Moody(core::sync::atomic::AtomicU64);
 
-impl World for Moody {
-    fn about(&self) -> About {
-        About { name: "moody", ..IDLE }
+impl Workload for Moody {
+    fn description(&self) -> Description {
+        Description { name: "moody", ..IDLE }
     }
 
-    fn play(&self, stage: &Stage) {
+    fn run(&self, sim: &SimContext) {
         let turn = self.0.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
-        stage.note("mood", &[turn]);
+        sim.record("mood", &[turn]);
     }
 }
 
 #[test]
 fn a_run_that_differs_when_it_is_repeated_is_found() {
-    let world = Moody(core::sync::atomic::AtomicU64::new(0));
-    let plan = Plan { worlds: vec![&world], mode: None, is_twice: true };
-    let outcome = plan.play(4, &mut Tally::default());
-    assert_eq!(outcome.breaches[0].law, Law::D1, "{outcome}");
+    let workload = Moody(core::sync::atomic::AtomicU64::new(0));
+    let plan = Plan { workloads: vec![&workload], mode: None, is_twice: true };
+    let outcome = plan.run_seed(4, &mut Tally::default());
+    assert_eq!(outcome.violations[0].invariant, Invariant::D1, "{outcome}");
 }
 
-/// A world that panics.
+/// A workload that panics.
 struct Broken;
 
-impl World for Broken {
-    fn about(&self) -> About {
-        About { name: "broken", ..IDLE }
+impl Workload for Broken {
+    fn description(&self) -> Description {
+        Description { name: "broken", ..IDLE }
     }
 
-    fn play(&self, _stage: &Stage) {
-        clockjack_sim::run::panic_as_told();
+    fn run(&self, _sim: &SimContext) {
+        clockjack_sim::run::inject_panic();
     }
 }
 
 #[test]
 fn a_panic_that_nobody_caught_is_a_breach() {
     let outcome = run(&Broken, 1, Mode::Safety, None);
-    assert_eq!(outcome.breaches[0].law, Law::X5);
+    assert_eq!(outcome.violations[0].invariant, Invariant::X5);
 }
 
 #[test]
 fn a_campaign_of_all_worlds_is_clean_repeatable_and_means_something() {
-    let plan = Plan { worlds: worlds::ALL.to_vec(), mode: None, is_twice: true };
+    let plan = Plan { workloads: workloads::ALL.to_vec(), mode: None, is_twice: true };
     let mut tally = Tally::default();
-    for seed in 0..MEANINGFUL * worlds::ALL.len() as u64 {
-        let outcome = plan.play(seed, &mut tally);
+    for seed in 0..MEANINGFUL * workloads::ALL.len() as u64 {
+        let outcome = plan.run_seed(seed, &mut tally);
         assert!(outcome.is_clean(), "{outcome}");
     }
     assert_eq!(tally.repeated, tally.runs);
-    assert_eq!(tally.gaps(&plan), Vec::<String>::new(), "{tally}");
+    assert_eq!(tally.coverage_gaps(&plan), Vec::<String>::new(), "{tally}");
 }

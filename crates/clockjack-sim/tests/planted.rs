@@ -1,14 +1,14 @@
-//! Planted faults of the runtime, and for each a seed by which the search has found it.
+//! Mutants of the runtime: for each mutant, a seed with which the simulation detects it.
 //!
-//! Without a fault every run here is clean; with the one that it is named for in `mutants.toml` it
-//! must fail, which `cargo xtask mutants` shows. `cargo xtask sim --planted` searches anew.
+//! Without a mutant, every run in this file is clean. `cargo xtask mutants` shows that each run
+//! fails with its mutant of `mutants.toml`; `cargo xtask sim --planted` repeats the search.
 
-use clockjack_sim::{run::run, stage::Mode, worlds};
+use clockjack_sim::{context::Mode, run::run, workloads};
 
 #[track_caller]
-fn is_clean(world: &str, mode: Mode, seed: u64) {
-    let world = worlds::named(world).expect("there is such a world");
-    let outcome = run(world, seed, mode, None);
+fn is_clean(workload: &str, mode: Mode, seed: u64) {
+    let workload = workloads::named(workload).expect("the workload exists");
+    let outcome = run(workload, seed, mode, None);
     assert!(outcome.is_clean(), "{outcome}");
 }
 

@@ -1,29 +1,36 @@
-//! The arguments of the commands that look at graph files without running them.
+//! The arguments of the commands that read graph files without running them.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use clockjack_graph::Registry;
-use clockjack_graph::describe::Limits;
+use clockjack_graph::{Registry, describe::Limits};
 
-use super::options::{ColorMode, Format, GraphArgs, LimitArgs, load_or_tell};
-use super::{Streams, exit_codes, write_result, write_to};
-use crate::failure::Failure;
-use crate::graph::check::{self, Depth};
-use crate::graph::load::{self, Source, Told};
-use crate::graph::{explain, plan};
-use crate::output::{self, OutputFile};
-use crate::render::{self, Form};
-use crate::run;
+use super::{
+    Streams, exit_codes,
+    options::{ColorMode, Format, GraphArgs, LimitArgs, load_or_report},
+    write_result, write_to,
+};
+use crate::{
+    failure::Failure,
+    graph::{
+        check::{self, Depth},
+        explain,
+        load::{self, DiagnosticFormat, Source},
+        plan,
+    },
+    output::{self, OutputFile},
+    render::{self, Form},
+    run,
+};
 
-/// What a command that reads graphs needs beside its arguments.
+/// What a command that reads graphs needs in addition to its arguments.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Surroundings<'r> {
+pub(super) struct Environment<'r> {
     pub(super) registry: &'r Registry,
     pub(super) color: ColorMode,
 }
 
-/// Reads these files, one after the other.
+/// Reads these files in order.
 fn read_all<'p>(
     paths: impl IntoIterator<Item = &'p PathBuf>,
     limits: Limits,
@@ -38,47 +45,48 @@ fn read_all<'p>(
     paths.into_iter().map(read).collect()
 }
 
-/// The file that a result goes to, if the arguments name one. It is not the graph file.
-pub(super) fn output_beside(
+/// The output file, if the arguments name one. It must differ from the graph file.
+pub(super) fn output_file(
     graph: &Path,
     output: Option<&PathBuf>,
 ) -> Result<Option<OutputFile>, Failure> {
     let Some(path) = output else { return Ok(None) };
-    keep_apart(&[graph], [path])?;
+    check_distinct_files(&[graph], [path])?;
     OutputFile::at(path).map(Some)
 }
 
-/// Refuses to write over a file that is read, or over another that is written.
-pub(super) fn keep_apart<'p>(
+/// Rejects an output file that is also an input file or another output file.
+pub(super) fn check_distinct_files<'p>(
     read: &[&Path],
     written: impl IntoIterator<Item = &'p PathBuf>,
 ) -> Result<(), Failure> {
-    output::clash(read, written).map_or(Ok(()), |path| Err(Failure::same_file(path)))
+    output::first_conflict(read, written).map_or(Ok(()), |path| Err(Failure::same_file(path)))
 }
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
-  clockjack check cell.yaml                    all faults of a file, with carets
-  clockjack check graphs/*.yaml --strict       warnings count as faults
-  clockjack check cell.yaml --format sarif     for a code host";
+  clockjack check cell.yaml                    every error of a file, with source excerpts
+  clockjack check graphs/*.yaml --strict       treat warnings as errors
+  clockjack check cell.yaml --format sarif     SARIF, for code scanning";
 
-/// Check graph files and tell all of their faults at once
+/// Check graph files and report every error
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(CHECK_EXAMPLES, &[0, 2, 3]))]
 pub(super) struct CheckArgs {
-    /// The files; `-` is standard input.
+    /// The graph files; `-` reads standard input.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Check only the form of the file, not what it says.
+    /// Check only the structure of the file, not its meaning.
     #[arg(long)]
     schema_only: bool,
 
-    /// Warnings keep a graph from being valid, too.
+    /// Treat warnings as errors.
     #[arg(long, visible_alias = "strict-diagnostics", conflicts_with = "schema_only")]
     strict: bool,
 
-    /// What to print: a report with carets, one object, one object a finding, or a SARIF log.
+    /// Output format: text with source excerpts, one JSON object, one JSON object per finding, or
+    /// SARIF.
     #[arg(long, value_enum, default_value_t = CheckFormat::Human)]
     format: CheckFormat,
 
@@ -97,15 +105,15 @@ enum CheckFormat {
 impl CheckArgs {
     pub(super) fn run(
         &self,
-        of: Surroundings<'_>,
+        env: Environment<'_>,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
         let depth = if self.schema_only { Depth::Shape } else { Depth::Meaning };
         let sources = read_all(&self.files, self.limits.limits())?;
-        let check = |source: &Source| check::check(source, depth, of.registry);
+        let check = |source: &Source| check::check(source, depth, env.registry);
         let reports: Vec<check::Report> = sources.iter().map(check).collect();
         let form = match self.format {
-            CheckFormat::Human => check::Form::Text(of.color.on_out(streams)),
+            CheckFormat::Human => check::Form::Text(env.color.on_out(streams)),
             CheckFormat::Json => check::Form::Json,
             CheckFormat::Ndjson => check::Form::Ndjson,
             CheckFormat::Sarif => check::Form::Sarif,
@@ -114,22 +122,23 @@ impl CheckArgs {
         if reports.iter().all(|report| report.is_valid(self.strict)) {
             return Ok(());
         }
-        Err(Failure::told(crate::exit_code::INVALID_GRAPH))
+        Err(Failure::already_reported(crate::exit_code::INVALID_GRAPH))
     }
 }
 
 const PLAN_EXAMPLES: &str = "\
 Examples:
-  clockjack plan cell.yaml                  regions in the order in which they commit
-  clockjack plan cell.yaml --format json    the same for programs
+  clockjack plan cell.yaml                  regions in commit order
+  clockjack plan cell.yaml --format json    the same as JSON
 
-What lanes ask of the operating system is tried out: what it refuses here is listed as advisory.";
+The command tries the thread settings of each lane on this machine, and lists those that the
+operating system rejects as advisory.";
 
 /// Compile a graph file and print the plan
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(PLAN_EXAMPLES, &[0, 2, 3]))]
 pub(super) struct PlanArgs {
-    /// What to print: a text, one object, or one object a region.
+    /// Output format: text, one JSON object, or one JSON object per region.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
@@ -140,12 +149,12 @@ pub(super) struct PlanArgs {
 impl PlanArgs {
     pub(super) fn run(
         &self,
-        of: Surroundings<'_>,
+        env: Environment<'_>,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
-        let mut loaded = self.graph.load(of, self.format.told(), streams)?;
+        let mut loaded = self.graph.load(env, self.format.diagnostics(), streams)?;
         if loaded.plan.asks_of_the_host() {
-            run::try_on_this_host(&mut loaded.plan)?;
+            run::probe_lane_settings(&mut loaded.plan)?;
         }
         let text = match self.format {
             Format::Human => loaded.plan.to_string(),
@@ -158,20 +167,20 @@ impl PlanArgs {
 
 const RENDER_EXAMPLES: &str = "\
 Examples:
-  clockjack render cell.yaml                                  wiring, in the terminal
-  clockjack render cell.yaml --format svg --output cell.svg   a drawing
+  clockjack render cell.yaml                                  a wiring diagram in the terminal
+  clockjack render cell.yaml --format svg --output cell.svg   an SVG drawing
   clockjack render cell.yaml --format dot | dot -Tpdf > cell.pdf
-  clockjack render cell.yaml --format mermaid                 for a page of documentation";
+  clockjack render cell.yaml --format mermaid                 for Markdown documentation";
 
 /// Draw a graph file: components in compiled order, edges, loops and subgraphs
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(RENDER_EXAMPLES, &[0, 2, 3]))]
 pub(super) struct RenderArgs {
-    /// What to draw it as.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = RenderFormat::Ascii)]
     format: RenderFormat,
 
-    /// Write the picture to this file.
+    /// Write the drawing to this file instead of standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -181,16 +190,16 @@ pub(super) struct RenderArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RenderFormat {
-    /// Wiring with box drawing characters.
+    /// A wiring diagram with box-drawing characters.
     #[value(alias = "human", alias = "text")]
     Ascii,
-    /// A drawing that needs nothing beside it.
+    /// A self-contained SVG drawing.
     Svg,
-    /// For Graphviz.
+    /// A Graphviz DOT file.
     Dot,
     /// A Mermaid flowchart.
     Mermaid,
-    /// Boxes, nodes and edges as one object.
+    /// Boxes, nodes and edges as one JSON object.
     #[value(alias = "ndjson")]
     Json,
 }
@@ -198,36 +207,36 @@ enum RenderFormat {
 impl RenderArgs {
     pub(super) fn run(
         &self,
-        of: Surroundings<'_>,
+        env: Environment<'_>,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
-        let (form, told) = match self.format {
-            RenderFormat::Ascii => (Form::Ascii, Told::Text),
-            RenderFormat::Svg => (Form::Svg, Told::Text),
-            RenderFormat::Dot => (Form::Dot, Told::Text),
-            RenderFormat::Mermaid => (Form::Mermaid, Told::Text),
-            RenderFormat::Json => (Form::Json, Told::Json),
+        let (form, format) = match self.format {
+            RenderFormat::Ascii => (Form::Ascii, DiagnosticFormat::Text),
+            RenderFormat::Svg => (Form::Svg, DiagnosticFormat::Text),
+            RenderFormat::Dot => (Form::Dot, DiagnosticFormat::Text),
+            RenderFormat::Mermaid => (Form::Mermaid, DiagnosticFormat::Text),
+            RenderFormat::Json => (Form::Json, DiagnosticFormat::Json),
         };
-        let loaded = self.graph.load(of, told, streams)?;
-        let file = output_beside(self.graph.path(), self.output.as_ref())?;
+        let loaded = self.graph.load(env, format, streams)?;
+        let file = output_file(self.graph.path(), self.output.as_ref())?;
         write_to(file.as_ref(), streams, render::draw(&loaded.plan, form))
     }
 }
 
 const LINT_EXAMPLES: &str = "\
 Examples:
-  clockjack lint cell.yaml                           what is legal and still worth a look
-  clockjack lint cell.yaml --deny --format ndjson    in a pipeline: any finding is a failure";
+  clockjack lint cell.yaml                           list suspicious parts
+  clockjack lint cell.yaml --deny --format ndjson    for CI: any finding is a failure";
 
-/// Tell what is legal in a graph file and still worth a look
+/// Report suspicious but valid parts of a graph file
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(LINT_EXAMPLES, &[0, 2, 3, 9]))]
 pub(super) struct LintArgs {
-    /// Exit with 9 if there is any finding.
+    /// Exit with code 9 if there are findings.
     #[arg(long)]
     deny: bool,
 
-    /// What to print: a list, one object, or one object a finding.
+    /// Output format: a list, one JSON object, or one JSON object per finding.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
@@ -238,14 +247,19 @@ pub(super) struct LintArgs {
 impl LintArgs {
     pub(super) fn run(
         &self,
-        of: Surroundings<'_>,
+        env: Environment<'_>,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
-        let (findings, has_errors) = match check::lint(&self.graph.read()?, of.registry) {
+        let (findings, has_errors) = match check::lint(&self.graph.read()?, env.registry) {
             Ok(found) => found,
             Err(diagnostics) => {
-                let renderer = of.color.on_err(streams);
-                return Err(load::tell(&diagnostics, renderer, self.format.told(), streams));
+                let renderer = env.color.on_err(streams);
+                return Err(load::report(
+                    &diagnostics,
+                    renderer,
+                    self.format.diagnostics(),
+                    streams,
+                ));
             }
         };
         let text = match self.format {
@@ -255,10 +269,10 @@ impl LintArgs {
         };
         write_result(streams, &text)?;
         if has_errors {
-            return Err(Failure::told(crate::exit_code::INVALID_GRAPH));
+            return Err(Failure::already_reported(crate::exit_code::INVALID_GRAPH));
         }
         if self.deny && !findings.is_empty() {
-            return Err(Failure::told(crate::exit_code::ASSERTION_FAILED));
+            return Err(Failure::already_reported(crate::exit_code::ASSERTION_FAILED));
         }
         Ok(())
     }
@@ -266,18 +280,18 @@ impl LintArgs {
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
-  clockjack explain                                  all codes
-  clockjack explain immediate_cycle_without_loop     one of them: wrong, right and why";
+  clockjack explain                                  list all codes
+  clockjack explain immediate_cycle_without_loop     one code with a wrong and a right example";
 
-/// Explain a code of a report: what it means, an example, its repair, and why there is the rule
+/// Explain a diagnostic code: its meaning, an example, the fix, and the reason for the rule
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(EXPLAIN_EXAMPLES, &[0, 2]))]
 pub(super) struct ExplainArgs {
-    /// The codes; none: a list of all.
+    /// The codes; lists all codes if none is given.
     #[arg(value_name = "CODE")]
     codes: Vec<String>,
 
-    /// What to print: pages, one object, or one object a code.
+    /// Output format: text, one JSON object, or one JSON object per code.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 }
@@ -297,24 +311,24 @@ impl ExplainArgs {
 
 const DIFF_EXAMPLES: &str = "\
 Examples:
-  clockjack diff-plan old.yaml new.yaml                  what a change does to the order
-  clockjack diff-plan old.yaml new.yaml --expect-same    exits with 9 if it does anything";
+  clockjack diff-plan old.yaml new.yaml                  how a change affects the plan
+  clockjack diff-plan old.yaml new.yaml --expect-same    exit with 9 if it affects the plan";
 
-/// Compare the plans of two graph files: the order of regions, and who is in which
+/// Compare the plans of two graph files: the region order and the region of each component
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(DIFF_EXAMPLES, &[0, 2, 3, 9]))]
 pub(super) struct DiffPlanArgs {
-    /// One file; `-` is standard input.
+    /// The first graph file; `-` reads standard input.
     left: PathBuf,
 
-    /// The other.
+    /// The second graph file; `-` reads standard input.
     right: PathBuf,
 
-    /// Exit with 9 if the plans differ.
+    /// Exit with code 9 if the plans differ.
     #[arg(long)]
     expect_same: bool,
 
-    /// What to print: a text, or one object.
+    /// Output format: text or one JSON object.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
@@ -325,13 +339,13 @@ pub(super) struct DiffPlanArgs {
 impl DiffPlanArgs {
     pub(super) fn run(
         &self,
-        of: Surroundings<'_>,
+        env: Environment<'_>,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
         let sources = read_all([&self.left, &self.right], self.limits.limits())?;
         let mut plans = Vec::new();
         for source in &sources {
-            plans.push(load_or_tell(source, of, self.format.told(), streams)?.plan);
+            plans.push(load_or_report(source, env, self.format.diagnostics(), streams)?.plan);
         }
         let diff = plan::PlanDiff::new(&plans[0], &plans[1]);
         let text = match self.format {
@@ -340,7 +354,7 @@ impl DiffPlanArgs {
         };
         write_result(streams, &text)?;
         if self.expect_same && !(diff.same_region_order() && diff.same_component_regions()) {
-            return Err(Failure::told(crate::exit_code::ASSERTION_FAILED));
+            return Err(Failure::already_reported(crate::exit_code::ASSERTION_FAILED));
         }
         Ok(())
     }

@@ -5,41 +5,42 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::options::Format;
-use super::{Streams, exit_codes, write_result};
-use crate::failure::Failure;
-use crate::init::{Origin, Project, Template};
+use super::{Streams, exit_codes, options::Format, write_result};
+use crate::{
+    failure::Failure,
+    init::{Origin, Project, Template},
+};
 
 const INIT_EXAMPLES: &str = "\
 Examples:
-  clockjack init --list                                what a project can begin as
+  clockjack init --list                                list the templates
   clockjack init night-watch                           a program with an actor and its tests
-  clockjack init tank --template control-loop          a graph file and a component of its own
+  clockjack init tank --template control-loop          a graph file with a custom component
   clockjack init lamp --template embedded --clockjack-path ../clockjack";
 
-/// Write a new project that compiles and passes its tests
+/// Create a new project that compiles and passes its tests
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(INIT_EXAMPLES, &[0, 2]))]
 pub(super) struct InitArgs {
-    /// The directory of the project, which is called like its last part. If it is there, it must be
-    /// empty.
+    /// The directory of the project; its last part is the name of the project. An existing
+    /// directory must be empty.
     #[arg(value_name = "NAME", required_unless_present = "list")]
     dir: Option<PathBuf>,
 
-    /// What the project begins as.
+    /// The template of the project.
     #[arg(long, value_enum, default_value_t = TemplateName::Actors)]
     template: TemplateName,
 
-    /// Depend on the checkout of Clockjack in this directory. Without it: on the one that this
-    /// command was built in; if that is gone, on the registry.
+    /// Depend on the Clockjack checkout in this directory. Default: the checkout that this command
+    /// was built from; if that no longer exists, the registry.
     #[arg(long, value_name = "DIR", alias = "path-to-workspace")]
     clockjack_path: Option<PathBuf>,
 
-    /// List what a project can begin as, and write nothing.
+    /// List the templates and create nothing.
     #[arg(long, conflicts_with_all = ["dir", "template", "clockjack_path"])]
     list: bool,
 
-    /// What to print: a text, one object, or one object a line.
+    /// Output format: text, one JSON object, or one JSON object per line.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 }
@@ -48,11 +49,11 @@ pub(super) struct InitArgs {
 enum TemplateName {
     /// A program with an actor and a timer, tested in virtual time.
     Actors,
-    /// A graph file, a component of its own, and all commands for both.
+    /// A graph file with a custom component, and a program with all commands for both.
     ControlLoop,
-    /// An actor without std, and what it asks of a board; tested on a PC.
+    /// A no_std actor and the services that it needs from a board; tested on a PC.
     Embedded,
-    /// A library with an actor, and each kind of test that there is for one.
+    /// A library with an actor and every kind of test for it.
     Test,
 }
 
@@ -74,11 +75,11 @@ impl InitArgs {
         };
         let origin = match &self.clockjack_path {
             Some(path) => Origin::checkout(path)?,
-            None => Origin::of_this_command(),
+            None => Origin::default_origin(),
         };
         let project = Project::new(dir, self.template.template(), origin)?;
         let written = project.write()?;
-        write_result(streams, told(&project, &written, self.format))
+        write_result(streams, created(&project, &written, self.format))
     }
 }
 
@@ -97,8 +98,8 @@ fn list(format: Format) -> String {
     }
 }
 
-/// What was written, and what to do with it.
-fn told(project: &Project, written: &[&str], format: Format) -> String {
+/// The files that were created and the next steps.
+fn created(project: &Project, written: &[&str], format: Format) -> String {
     let dir = project.dir.display();
     if format != Format::Human {
         let (name, template) = (project.name.as_str(), project.template.name());
@@ -119,7 +120,9 @@ fn told(project: &Project, written: &[&str], format: Format) -> String {
     for path in written {
         out.push_str(&format!("{}\n", project.dir.join(path).display()));
     }
-    out.push_str(&format!("\n`cd {dir}`, then `cargo test`; README.md says what is where\n"));
+    out.push_str(&format!(
+        "\nnext: `cd {dir}`, then `cargo test`; see README.md for an overview\n"
+    ));
     out
 }
 
@@ -133,9 +136,13 @@ mod tests {
         assert_eq!(names.len(), Template::ALL.len());
         for (name, template) in names.iter().zip(Template::ALL) {
             assert_eq!(name.template(), template);
-            let value = name.to_possible_value().expect("none is hidden");
+            let value = name.to_possible_value().expect("no template is hidden");
             assert_eq!(value.get_name(), template.name());
-            let help = value.get_help().expect("it says what it is").to_string().to_lowercase();
+            let help = value
+                .get_help()
+                .expect("every template has a help text")
+                .to_string()
+                .to_lowercase();
             assert_eq!(help, template.about().to_lowercase());
         }
     }

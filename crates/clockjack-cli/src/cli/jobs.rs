@@ -10,8 +10,7 @@ use clap::{Args, ValueEnum, value_parser};
 use clockjack_sched::{CatchUp, DumpFormat, ReplayTrace};
 use clockjack_time::Resolution;
 
-use super::graph::keep_apart;
-use super::{Format, ProgressMode, Streams, exit_codes, write_result};
+use super::{Format, ProgressMode, Streams, exit_codes, graph::check_distinct_files, write_result};
 use crate::{
     failure::Failure,
     jobs::{self, Dump, Outcome, Plan},
@@ -20,81 +19,83 @@ use crate::{
 };
 
 const NOTE: &str = "\
-A third of the jobs run once, a third at a fixed rate, a third with a fixed delay; the last two each
-1/64 to 1/8 of the whole time. All are registered in the first half. Every run is held to books that
-the scheduler knows nothing of. Nothing depends on the machine: equal arguments give equal bytes.
+A third of the jobs run once, a third at a fixed rate and a third with a fixed delay. The periods
+are 1/64 to 1/8 of the whole duration. All jobs are registered in the first half. Every run is
+checked against an independent model of the scheduler. The output does not depend on the machine:
+equal arguments give equal bytes.
 
-DURATION is a whole number and one of ns, us, ms, s, m, h, d: 250ms.
+DURATION is a whole number with a unit (ns, us, ms, s, m, h or d), for example 250ms.
 
-A dump comes first and ends with an empty line; the report follows. One that is asked for within the
-stall is of its end, before anything has run: it shows what has piled up.";
+A dump is printed before the report, followed by an empty line. A dump during the stall shows the
+state at the end of the stall, before any job has run: it shows the backlog.";
 
 const EXAMPLES: &str = "\
 Examples:
-  clockjack jobs                                  a thousand jobs in a minute
-  clockjack jobs --stall 20s                      the clock leaps: bursts, drift and what is told
-  clockjack jobs --stall 20s --policy folded      the same, missed runs being one call
-  clockjack jobs --jobs 9 --dump text --at 10s    what the scheduler looks like after 10 s
-  clockjack jobs --trace a.trace                  keep what happened
-  clockjack jobs --seed 2 --compare a.trace       where another run parts from it; exits with 1";
+  clockjack jobs                                  a thousand jobs within a minute
+  clockjack jobs --stall 20s                      the clock jumps: bursts, drift and warnings
+  clockjack jobs --stall 20s --policy folded      the same, but one call for all missed runs
+  clockjack jobs --jobs 9 --dump text --at 10s    the state of the scheduler after 10 s
+  clockjack jobs --trace a.trace                  write a trace
+  clockjack jobs --seed 2 --compare a.trace       first difference to that trace; exits with 1";
 
 /// Run jobs once, at a fixed rate and with a fixed delay in virtual time, and check every run
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(&format!("{NOTE}\n\n{EXAMPLES}"), &[0, 1, 2]))]
 pub(super) struct JobsArgs {
-    /// How many jobs; at most 100000.
+    /// Number of jobs; at most 100000.
     #[arg(long, value_name = "N", default_value_t = Plan::DEFAULT.jobs,
         value_parser = value_parser!(u32).range(..=i64::from(Plan::JOBS_MAX)))]
     jobs: u32,
 
-    /// Decides what the jobs are, and who is cancelled when. Equal seeds give equal runs.
+    /// Seed for the jobs and their cancellations. Equal seeds give equal runs.
     #[arg(long, value_name = "SEED", default_value_t = Plan::DEFAULT.seed)]
     seed: u64,
 
-    /// For how long, in virtual time; at most 2147483647 ticks.
+    /// Virtual duration of the run; at most 2147483647 ticks.
     #[arg(long = "for", value_name = "DURATION", default_value = "60s",
         value_parser = span::parse)]
     length: Duration,
 
-    /// The length of a tick; at most 4294967295ns.
+    /// Length of a tick; at most 4294967295ns.
     #[arg(long, value_name = "DURATION", default_value = "10ms", value_parser = resolution)]
     resolution: Resolution,
 
-    /// How many of a hundred are cancelled on the way; 0 to 100.
+    /// Percentage of jobs that are cancelled during the run; 0 to 100.
     #[arg(long, value_name = "PERCENT", default_value_t = Plan::DEFAULT.cancel_percent,
         value_parser = value_parser!(u8).range(..=i64::from(Plan::CANCEL_PERCENT_MAX)))]
     cancel: u8,
 
-    /// By how much the clock leaps in the middle, while nothing runs; at most half of --for.
+    /// How far the clock jumps in the middle of the run, while nothing executes; at most half of
+    /// --for.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = span::parse)]
     stall: Duration,
 
-    /// What becomes of runs at a fixed rate that the leap has passed. A leap of more than a minute
-    /// folds them in any case.
+    /// What happens to fixed-rate runs that the jump has skipped. A jump of more than a minute
+    /// always folds them.
     #[arg(long, value_enum, default_value_t = PolicyMode::Individually)]
     policy: PolicyMode,
 
-    /// Show the scheduler: as tables, or as one record a line for programs.
+    /// Print the state of the scheduler: as tables, or as one record per line for programs.
     #[arg(long, value_enum, value_name = "FORM")]
     dump: Option<DumpMode>,
 
-    /// When to; in the middle if it is not said, before the leap.
+    /// When to print the state; default: in the middle of the run, before the jump.
     #[arg(long, value_name = "DURATION", value_parser = span::parse, requires = "dump")]
     at: Option<Duration>,
 
-    /// Write what the scheduler did to this file, one record a line.
+    /// Write the operations of the scheduler to this file, one record per line.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// Read what a scheduler did from this file, and tell where this run parts from it.
+    /// Compare the run with the trace in this file and report the first difference.
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
 
-    /// What to print: tables, or one line with one object.
+    /// Output format: tables, or one JSON object on one line.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
-    /// Whether to draw a progress line on standard error; `auto` draws it on a terminal.
+    /// When to show a progress line on standard error; `auto` shows it on a terminal.
     #[arg(long, value_enum, default_value_t = ProgressMode::Auto)]
     progress: ProgressMode,
 }
@@ -114,8 +115,8 @@ enum DumpMode {
 impl JobsArgs {
     pub(super) fn run(&self, streams: &mut Streams<'_>) -> Result<(), Failure> {
         let read: Vec<&Path> = self.compare.as_deref().into_iter().collect();
-        keep_apart(&read, &self.trace)?;
-        // Before the run: what cannot be compared or kept is told at once.
+        check_distinct_files(&read, &self.trace)?;
+        // Checked before the run, so that an unreadable or unwritable file is reported immediately.
         let file = self.trace.as_deref().map(OutputFile::at).transpose()?;
         let recorded = self.compare.as_deref().map(read_trace).transpose()?;
         let Outcome { report, trace } = jobs::simulate(self.plan(), self.progress.on(streams))?;
@@ -162,7 +163,7 @@ impl JobsArgs {
 fn resolution(text: &str) -> Result<Resolution, String> {
     let nanos = u32::try_from(span::parse(text)?.as_nanos()).ok();
     let resolution = nanos.and_then(Resolution::from_nanos);
-    resolution.ok_or_else(|| format!("a tick is from 1ns to {}ns long", u32::MAX))
+    resolution.ok_or_else(|| format!("the length of a tick must be between 1ns and {}ns", u32::MAX))
 }
 
 fn read_trace(path: &Path) -> Result<ReplayTrace, Failure> {

@@ -1,43 +1,57 @@
-//! The arguments of `observe`: a run, what is told of it while it goes on, and what must hold.
+//! The arguments of `observe`: a run, the events that are printed during the run, and assertions
+//! about them.
 
-use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
-use std::fs;
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fs,
+    io::{self, Write},
+    path::PathBuf,
+};
 
 use clap::{Args, ValueEnum, value_parser};
-use clockjack_graph::compile::Plan;
-use clockjack_graph::run::trace::expand;
-use clockjack_graph::run::{Metrics, TraceLog, TraceRecord};
+use clockjack_graph::{
+    compile::Plan,
+    run::{Metrics, TraceLog, TraceRecord, trace::expand},
+};
 use serde_json::{Value, json};
 
-use super::graph::Surroundings;
-use super::options::{GraphArgs, load_or_tell};
-use super::run::{NOTE, RECORDS_MAX, RunBounds, chrome_text, compile, conclude, metrics_text};
-use super::{Streams, exit_codes};
-use crate::exit_code;
-use crate::failure::Failure;
-use crate::graph::load::Told;
-use crate::render;
-use crate::run::assertions::{Assertions, Watch, check_name};
-use crate::run::bench::fnv1a64;
-use crate::run::observe::artifact::{Artifact, EVENTS};
-use crate::run::observe::{self, Counts, Filter, Level};
-use crate::run::{self, Ran, Wanted, events, summary};
+use super::{
+    Streams, exit_codes,
+    graph::Environment,
+    options::{GraphArgs, load_or_report},
+    run::{NOTE, RECORDS_MAX, RunBounds, chrome_text, compile, exit_with, metrics_text},
+};
+use crate::{
+    exit_code,
+    failure::Failure,
+    graph::load::DiagnosticFormat,
+    render,
+    run::{
+        self, RunResult, RunSettings,
+        assertions::{AssertionChecker, Assertions, check_name},
+        bench::fnv1a64,
+        events,
+        observe::{
+            self, Counts, Filter, Level,
+            artifact::{Artifact, EVENTS},
+        },
+        summary,
+    },
+};
 
 const EXAMPLES: &str = "\
 Examples:
-  clockjack observe cell.yaml --for 10s --clock wall     what is amiss, and counts, as they come
+  clockjack observe cell.yaml --for 10s --clock wall     problems and counters, as they happen
   clockjack observe cell.yaml --observe-level detailed   every epoch and every call
-  clockjack observe cell.yaml --assert must.yaml         exits with 9 if something does not hold
-  clockjack observe cell.yaml --record seen              all of it in a directory, with a trace
+  clockjack observe cell.yaml --assert must.yaml         exit with 9 if an assertion fails
+  clockjack observe cell.yaml --record seen              record everything in a directory
 
-Lines come in this order: symbol_table, graph_validated, plan_ready, events, assertions,
-assertion_result, final_summary. Each event says how exact it is: exact, aggregated (it counts all
-since the last frame), sampled; of the whole, lossy or partial if records were lost.
+The order of the lines is: symbol_table, graph_validated, plan_ready, events, assertions,
+assertion_result, final_summary. Each event states its exactness: exact, aggregated (a count since
+the previous frame) or sampled. The final summary is lossy or partial if records were lost.
 
-A file of assertions:
+An assertion file:
   assertion_schema_version: \"1\"
   assertions:
     - {id: no-overrun, type: never, event: fixed_rate_overrun}
@@ -45,69 +59,71 @@ A file of assertions:
     - {id: calls, type: metric_gte, metric: runtime.component.execution_count, value: 10}
     - {id: order, type: sequence, events: [component_begin, component_end]}
   Types: counter_equals, metric_equals, metric_lte, metric_gte, always, never, eventually,
-  within_events, within_epochs, sequence. Assertions see all events, also those that are not
-  printed; if records were lost, none about events holds.";
+  within_events, within_epochs, sequence. Assertions see all events, including those that are not
+  printed. If records were lost, every assertion about events fails.";
 
-/// Run a graph file and print events while they happen; check assertions about them
+/// Run a graph file, print events as they happen, and check assertions
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(&format!("{NOTE}\n\n{EXAMPLES}"), &[0, 2, 3, 5, 9, 130]))]
 pub(super) struct ObserveArgs {
-    /// How much is told.
+    /// How many events are printed.
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = Level::Summary)]
     observe_level: Level,
 
-    /// Records that wait to be told; older ones go first, and are counted. At most 16777216.
+    /// Number of records that the event buffer holds; if it is full, the oldest records are dropped
+    /// and counted. At most 16777216.
     #[arg(long, value_name = "N", default_value_t = 1 << 16,
         value_parser = value_parser!(u32).range(1..=RECORDS_MAX))]
     event_buffer_capacity: u32,
 
-    /// How often what has happened is told, in milliseconds.
+    /// Interval at which new events are printed, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 50,
         value_parser = value_parser!(u32).range(1..))]
     ui_frame_ms: u32,
 
-    /// Only events of these components.
+    /// Print only events of this component; can be repeated.
     #[arg(long, value_name = "ID")]
     include_component: Vec<String>,
 
-    /// Only events of these edges.
+    /// Print only events of this edge; can be repeated.
     #[arg(long, value_name = "ID")]
     include_channel: Vec<String>,
 
-    /// Only events of these kinds, at whatever level they are.
+    /// Print only events of this kind, whatever their level; can be repeated.
     #[arg(long, value_name = "KIND", value_parser = kind)]
     include_event: Vec<String>,
 
-    /// No events of these kinds.
+    /// Print no events of this kind; can be repeated.
     #[arg(long, value_name = "KIND", value_parser = kind)]
     exclude_event: Vec<String>,
 
-    /// Of events of this kind only one of so many.
+    /// Print only every Nth event of this kind; can be repeated.
     #[arg(long, value_name = "KIND:N", value_parser = sample)]
     sample_event: Vec<(String, u64)>,
 
-    /// Check these assertions.
+    /// Check the assertions in this file.
     #[arg(long = "assert", value_name = "FILE")]
     assertions: Option<PathBuf>,
 
-    /// Exit with 9 if an assertion does not hold; this is so unless the other is given.
+    /// Exit with code 9 if an assertion fails; this is the default.
     #[arg(long, overrides_with = "no_fail_on_assertion_fail")]
     fail_on_assertion_fail: bool,
 
-    /// Tell of assertions that do not hold, and exit as if they did.
+    /// Report failed assertions, but do not change the exit code.
     #[arg(long, overrides_with = "fail_on_assertion_fail")]
     no_fail_on_assertion_fail: bool,
 
-    /// Exit with 9 if records were lost.
+    /// Exit with code 9 if records were lost.
     #[arg(long)]
     fail_on_observer_drop: bool,
 
-    /// Keep all of it in this directory, which must not hold a recording yet; of the trace the
-    /// newest 1048576 records.
+    /// Record the run in this directory, which must not contain a recording yet. The trace keeps
+    /// the newest 1048576 records.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
 
-    /// What to print: one object a line, only the last of them, or a summary for people.
+    /// Output format: one JSON object per line, only the final JSON object, or a summary for
+    /// people.
     #[arg(long, value_enum, default_value_t = ObserveFormat::Ndjson)]
     format: ObserveFormat,
 
@@ -120,78 +136,78 @@ pub(super) struct ObserveArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ObserveFormat {
-    /// For people.
+    /// A text summary.
     Human,
-    /// One object.
+    /// One JSON object: the final summary.
     #[value(name = "json-summary", alias = "json")]
     JsonSummary,
-    /// One object a line, as soon as it is known.
+    /// One JSON object per line, as soon as it is available.
     Ndjson,
 }
 
-/// A kind of events, for the parser of arguments.
+/// Parses an event kind.
 fn kind(text: &str) -> Result<String, String> {
-    match observe::kind_named(text) {
+    match observe::find_kind(text) {
         Some(kind) => Ok(kind.to_owned()),
-        None => Err(observe::no_such_kind(text)),
+        None => Err(observe::unknown_kind_message(text)),
     }
 }
 
 fn sample(text: &str) -> Result<(String, u64), String> {
-    let (name, every) = text.split_once(':').ok_or("not a kind, a colon and a number")?;
+    let (name, every) = text.split_once(':').ok_or("expected KIND:N")?;
     let every = every.parse().ok().filter(|every| *every > 0);
-    Ok((kind(name)?, every.ok_or("not a whole number above zero")?))
+    Ok((kind(name)?, every.ok_or("expected a whole number above zero after the colon")?))
 }
 
 impl ObserveArgs {
     pub(super) fn run(
         &self,
-        of: Surroundings<'_>,
+        env: Environment<'_>,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
         let (text, assertions) = self.read_assertions()?;
-        let told = match self.format {
-            ObserveFormat::Human => Told::Text,
-            ObserveFormat::JsonSummary => Told::Json,
-            ObserveFormat::Ndjson => Told::Ndjson,
+        let format = match self.format {
+            ObserveFormat::Human => DiagnosticFormat::Text,
+            ObserveFormat::JsonSummary => DiagnosticFormat::Json,
+            ObserveFormat::Ndjson => DiagnosticFormat::Ndjson,
         };
         let source = self.graph.read()?;
-        let loaded = load_or_tell(&source, of, told, streams)?;
+        let loaded = load_or_report(&source, env, format, streams)?;
         self.check_names(&assertions, &loaded.plan)?;
         let mut artifact = self.record.as_deref().map(Artifact::create).transpose()?;
-        let copy = artifact.as_mut().map(|one| one.open(EVENTS, "events, a line each"));
+        let copy = artifact.as_mut().map(|one| one.open(EVENTS, "events, one per line"));
         let log = (self.observe_level > Level::Off)
             .then(|| TraceLog::new(self.event_buffer_capacity as usize));
-        let wanted = Wanted { trace: log.clone(), ..self.bounds.wanted() };
-        let (plan, graph) = (loaded.plan.clone(), compile(&loaded.file, of.registry));
+        let settings = RunSettings { trace: log.clone(), ..self.bounds.settings() };
+        let (plan, graph) = (loaded.plan.clone(), compile(&loaded.file, env.registry));
         let interrupt = streams.interrupt.clone();
         interrupt.listen();
-        let run_id = format!("{:016x}-{}", fnv1a64(&source.bytes), wanted.seed);
+        let run_id = format!("{:016x}-{}", fnv1a64(&source.bytes), settings.seed);
         let mut session = Session {
             plan: &plan,
             log: log.as_ref(),
-            watch: assertions.watch(),
+            checker: assertions.checker(),
             filter: self.filter(),
             counts: Counts::default(),
             stream: Stream {
                 is_on: self.format == ObserveFormat::Ndjson,
-                has_lost_its_reader: false,
+                is_pipe_closed: false,
                 out: &mut *streams.out,
                 copy: copy.transpose()?,
                 run_id: run_id.clone(),
                 numbers: BTreeMap::new(),
                 n: 0,
             },
-            kept: artifact.is_some().then(Kept::default),
+            kept: artifact.is_some().then(RecordBuffer::default),
         };
-        session.introduce(wanted.seed)?;
+        session.write_header(settings.seed)?;
         let mut broken = None;
         let frame = Duration::from_millis(self.ui_frame_ms.into());
-        let ran = run::run_looking(graph, &wanted, &interrupt, frame, |stopper| {
+        let result = run::run_with_interval(graph, &settings, &interrupt, frame, |stopper| {
             if broken.is_none() {
                 broken = session.frame(&stopper.metrics()).err();
-                // Nobody reads any more: the run comes to its end, too.
-                if broken.is_some() || session.stream.has_lost_its_reader {
+                // The reader of the output has closed the pipe: stop the run, too.
+                if broken.is_some() || session.stream.is_pipe_closed {
                     interrupt.request();
                 }
             }
@@ -199,20 +215,21 @@ impl ObserveArgs {
         if let Some(failure) = broken {
             return Err(failure);
         }
-        let end = session.finish(&ran)?;
+        let end = session.finish(&result)?;
         if let Some(artifact) = artifact {
             let kept = session.kept.take().unwrap_or_default();
             let about = json!({
                 "run_id": run_id,
                 "graph": plan.name,
-                "seed": wanted.seed,
+                "seed": settings.seed,
                 "n_trace_dropped": kept.n_dropped,
             });
-            let given = Given { source: &source.bytes, assertions: text.as_deref() };
-            keep(artifact, &plan, &ran, &Vec::from(kept.records), &given, &end, about)?;
+            let inputs = Inputs { source: &source.bytes, assertions: text.as_deref() };
+            let records = Vec::from(kept.records);
+            write_recording(artifact, &plan, &result, &records, &inputs, &end, about)?;
         }
-        let has_reader = !session.stream.has_lost_its_reader;
-        self.conclude(&plan, &ran, &end, has_reader, streams)
+        let has_reader = !session.stream.is_pipe_closed;
+        self.finish(&plan, &result, &end, has_reader, streams)
     }
 
     fn read_assertions(&self) -> Result<(Option<String>, Assertions), Failure> {
@@ -224,7 +241,7 @@ impl ObserveArgs {
         Ok((Some(text), parsed))
     }
 
-    /// Whether the graph has what the arguments and the assertions name.
+    /// Checks that the graph contains the names in the arguments and the assertions.
     fn check_names(&self, assertions: &Assertions, plan: &Plan) -> Result<(), Failure> {
         if let Some(path) = &self.assertions {
             assertions.check_names(plan).map_err(|why| Failure::not_assertions(path, why))?;
@@ -247,14 +264,14 @@ impl ObserveArgs {
         }
     }
 
-    /// Prints what is not printed yet, and says it all with the exit code: a failed run says more
-    /// than an assertion about it. A reader that went away has ended the run, not interrupted it:
-    /// what must hold is held against the part that ran.
-    fn conclude(
+    /// Prints the remaining output and returns the exit code. A failed run takes precedence over a
+    /// failed assertion. A closed pipe stops the run but does not count as an interruption: the
+    /// assertions are checked against the part that ran.
+    fn finish(
         &self,
         plan: &Plan,
-        ran: &Ran,
-        end: &End,
+        result: &RunResult,
+        end: &ObserveResult,
         has_reader: bool,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
@@ -262,10 +279,10 @@ impl ObserveArgs {
             ObserveFormat::Ndjson => String::new(),
             ObserveFormat::JsonSummary => format!("{}\n", end.summary),
             ObserveFormat::Human => {
-                let mut out = summary::text(plan, ran);
+                let mut out = summary::text(plan, result);
                 for one in end.results.iter().filter(|one| one["ok"] == false) {
                     let (id, seen) = (&one["id"], &one["observed"]);
-                    out.push_str(&format!("assertion {id} failed: saw {seen}\n"));
+                    out.push_str(&format!("assertion {id} failed: observed {seen}\n"));
                 }
                 if end.n_dropped > 0 {
                     out.push_str(&format!("{} records were lost\n", end.n_dropped));
@@ -274,39 +291,39 @@ impl ObserveArgs {
             }
         };
         super::write_result(streams, &text)?;
-        let code = match summary::exit_code(ran, None) {
+        let code = match summary::exit_code(result, None) {
             exit_code::INTERRUPTED if !has_reader => exit_code::OK,
             code => code,
         };
         let has_failed = (!end.holds && !self.no_fail_on_assertion_fail)
             || (self.fail_on_observer_drop && end.n_dropped > 0);
         if code == exit_code::OK && has_failed {
-            return conclude(exit_code::ASSERTION_FAILED);
+            return exit_with(exit_code::ASSERTION_FAILED);
         }
-        conclude(code)
+        exit_with(code)
     }
 }
 
-/// A run that is observed.
+/// A run under observation.
 struct Session<'s> {
     plan: &'s Plan,
     log: Option<&'s TraceLog>,
-    watch: Watch<'s>,
+    checker: AssertionChecker<'s>,
     filter: Filter,
     counts: Counts,
     stream: Stream<'s>,
-    /// All records, if they are to be kept.
-    kept: Option<Kept>,
+    /// The newest records, if the run is recorded.
+    kept: Option<RecordBuffer>,
 }
 
-/// The newest records of a run that is recorded. A run may go on for days; this does not grow.
+/// The newest records of a recorded run. A run may take days, so the buffer is bounded.
 #[derive(Default)]
-struct Kept {
+struct RecordBuffer {
     records: VecDeque<TraceRecord>,
     n_dropped: u64,
 }
 
-impl Kept {
+impl RecordBuffer {
     const MAX: usize = 1 << 20;
 
     fn extend(&mut self, records: Vec<TraceRecord>) {
@@ -317,8 +334,8 @@ impl Kept {
     }
 }
 
-/// How it ended.
-struct End {
+/// The results of an observed run.
+struct ObserveResult {
     holds: bool,
     results: Vec<Value>,
     summary: Value,
@@ -326,8 +343,8 @@ struct End {
 }
 
 impl Session<'_> {
-    /// What comes before the first event.
-    fn introduce(&mut self, seed: u64) -> Result<(), Failure> {
+    /// Writes the lines before the first event.
+    fn write_header(&mut self, seed: u64) -> Result<(), Failure> {
         let plan = self.plan;
         self.stream.put(symbols(plan))?;
         let n_diagnostics = plan.diagnostics.len();
@@ -335,72 +352,73 @@ impl Session<'_> {
         let order: Vec<&str> = plan.regions.iter().map(|region| region.id.as_str()).collect();
         self.stream.put(json!({"kind": "plan_ready", "region_order": order}))?;
         let what = ("run_started", "info", "exact");
-        self.tell(observe::told("run", what, 0, json!({}), json!({"seed": seed})))
+        self.emit(observe::summary_event("run", what, 0, json!({}), json!({"seed": seed})))
     }
 
-    /// All that has happened since the last frame.
+    /// Emits all events since the previous frame.
     fn frame(&mut self, metrics: &Metrics) -> Result<(), Failure> {
         let records = self.log.map(TraceLog::take).unwrap_or_default();
         for record in expand(self.plan, &records) {
             self.counts.record(&record);
             let Some(kind) = observe::kind_of(record.name) else { continue };
-            // Few are, and making one of them costs more than all the rest.
+            // Few events are wanted, and building one costs more than skipping all the others.
             if !self.is_wanted(kind) {
-                self.watch.pass_over();
+                self.checker.skip_event();
                 continue;
             }
             if let Some(event) = observe::event(self.plan, &record) {
-                self.tell(event)?;
+                self.emit(event)?;
             }
         }
         if let Some(kept) = &mut self.kept {
             kept.extend(records);
         }
         for event in self.counts.events(self.plan, metrics) {
-            self.tell(event)?;
+            self.emit(event)?;
         }
         Ok(())
     }
 
-    /// Whether anybody looks at events of this kind.
+    /// Whether events of this kind are printed, recorded or used by an assertion.
     fn is_wanted(&self, kind: &str) -> bool {
-        (self.stream.is_used() && self.filter.may_pass(kind)) || self.watch.is_about(kind)
+        (self.stream.is_used() && self.filter.may_pass(kind)) || self.checker.is_about(kind)
     }
 
-    fn tell(&mut self, mut event: Value) -> Result<(), Failure> {
-        self.watch.event(&event);
+    fn emit(&mut self, mut event: Value) -> Result<(), Failure> {
+        self.checker.event(&event);
         if self.filter.pass(&mut event) { self.stream.put(event) } else { Ok(()) }
     }
 
-    /// What comes after the run.
-    fn finish(&mut self, ran: &Ran) -> Result<End, Failure> {
-        let metrics = ran.report.as_ref().map(|report| report.metrics.clone()).unwrap_or_default();
+    /// Emits the final events, assertion results and summary.
+    fn finish(&mut self, result: &RunResult) -> Result<ObserveResult, Failure> {
+        let metrics =
+            result.report.as_ref().map(|report| report.metrics.clone()).unwrap_or_default();
         self.frame(&metrics)?;
         let at_ns = self.counts.mono_ns();
-        for fault in ran.report.iter().flat_map(|report| &report.faults) {
+        for fault in result.report.iter().flat_map(|report| &report.faults) {
             let kind = if fault.component.is_empty() { "runtime_error" } else { "component_error" };
             let ids = json!({"component_id": fault.component, "epoch_id": fault.epoch});
             let about = json!({"message": fault.message, "phase": fault.phase.name()});
-            self.tell(observe::told("run", (kind, "error", "exact"), at_ns, ids, about))?;
+            self.emit(observe::summary_event("run", (kind, "error", "exact"), at_ns, ids, about))?;
         }
         let n_dropped = self.log.map_or(0, TraceLog::n_dropped);
         if n_dropped > 0 {
             let what = ("observer_drop_summary", "warning", "lossy");
             let about = json!({"count": n_dropped});
-            self.tell(observe::told("run", what, at_ns, json!({}), about))?;
+            self.emit(observe::summary_event("run", what, at_ns, json!({}), about))?;
         }
-        let stop = ran.report.as_ref().map(|report| report.stop.name());
+        let stop = result.report.as_ref().map(|report| report.stop.name());
         let what = ("run_finished", "info", "exact");
-        let about = json!({"stop_reason": stop, "ok": ran.error.is_none()});
-        self.tell(observe::told("run", what, at_ns, json!({}), about))?;
-        // Who did not look has not seen whether anything happened.
+        let about = json!({"stop_reason": stop, "ok": result.error.is_none()});
+        self.emit(observe::summary_event("run", what, at_ns, json!({}), about))?;
+        // Without a log no events were seen, so assertions about events cannot hold.
         let is_partial = n_dropped > 0 || self.log.is_none();
-        let (holds, results) = self.watch.results(&metrics, is_partial);
-        for result in &results {
-            self.stream.put(result.clone())?;
+        let (holds, results) = self.checker.results(&metrics, is_partial);
+        for record in &results {
+            self.stream.put(record.clone())?;
         }
         self.stream.put(json!({"kind": "assertion_result", "ok": holds, "n": results.len()}))?;
-        let mut last = summary::head(self.plan, ran);
+        let mut last = summary::head(self.plan, result);
         last["kind"] = "final_summary".into();
         let exactness = match (self.log, n_dropped) {
             (None, _) => "partial",
@@ -409,62 +427,62 @@ impl Session<'_> {
         };
         last["exactness"] = exactness.into();
         last["n_dropped"] = n_dropped.into();
-        last["n_events"] = self.watch.n_events().into();
+        last["n_events"] = self.checker.n_events().into();
         last["assertions_ok"] = holds.into();
         last["assertions"] = results.clone().into();
         self.stream.put(last.clone())?;
-        Ok(End { holds, results, summary: last, n_dropped })
+        Ok(ObserveResult { holds, results, summary: last, n_dropped })
     }
 }
 
-/// What the run was made from.
-struct Given<'g> {
+/// The inputs of the run.
+struct Inputs<'g> {
     source: &'g [u8],
     assertions: Option<&'g str>,
 }
 
-/// Fills the directory of a recording.
-fn keep(
+/// Writes all files of a recording.
+fn write_recording(
     mut artifact: Artifact,
     plan: &Plan,
-    ran: &Ran,
+    result: &RunResult,
     records: &[TraceRecord],
-    given: &Given<'_>,
-    end: &End,
+    inputs: &Inputs<'_>,
+    end: &ObserveResult,
     about: Value,
 ) -> Result<(), Failure> {
     let line = |value: &Value| format!("{value}\n");
-    artifact.put("graph.yaml", "the file as it was", given.source)?;
+    artifact.put("graph.yaml", "the graph file, unchanged", inputs.source)?;
     let normalized = render::draw(plan, render::Form::Json);
     artifact.put("graph.normalized.json", "the graph with everything expanded", normalized)?;
     artifact.put("plan.json", "the plan", line(&plan.to_json()))?;
     let mermaid = render::draw(plan, render::Form::Mermaid);
     artifact.put("graph.mmd", "a Mermaid flowchart", mermaid)?;
-    artifact.put("summary.json", "how it ended", line(&end.summary))?;
-    if let Some(text) = given.assertions {
-        artifact.put("assertions.yaml", "what must hold", text)?;
+    artifact.put("summary.json", "the result of the run", line(&end.summary))?;
+    if let Some(text) = inputs.assertions {
+        artifact.put("assertions.yaml", "the assertions", text)?;
     }
     let results = json!({"ok": end.holds, "assertions": end.results});
-    artifact.put("assertion_results.json", "what holds", line(&results))?;
-    if let Some(report) = &ran.report {
+    artifact.put("assertion_results.json", "the results of the assertions", line(&results))?;
+    if let Some(report) = &result.report {
         artifact.put(
             "metrics.json",
-            "all counts",
+            "all metrics",
             line(&summary::metrics_json(&report.metrics)),
         )?;
-        let text = metrics_text(&report.metrics, &ran.host)?;
-        artifact.put("metrics.prom", "all counts, for Prometheus", text)?;
-        artifact.put("health.json", "what was amiss", line(&summary::health_json(report)))?;
+        let text = metrics_text(&report.metrics, &result.host)?;
+        artifact.put("metrics.prom", "all metrics, in Prometheus format", text)?;
+        artifact.put("health.json", "health events", line(&summary::health_json(report)))?;
     }
     let trace: String =
         expand(plan, records).iter().map(|record| line(&events::event(plan, record))).collect();
-    artifact.put("trace.ndjson", "the trace, a line a record", trace)?;
+    artifact.put("trace.ndjson", "the trace, one record per line", trace)?;
     let drawn = chrome_text(plan, records)?;
     artifact.put("trace.chrome.json", "the trace, for chrome://tracing and Perfetto", drawn)?;
     artifact.finish(about)
 }
 
-/// The names that events may have in them.
+/// The names that can occur in events.
 fn symbols(plan: &Plan) -> Value {
     let components: Vec<&str> = plan.components.iter().map(|one| one.spec.id.as_str()).collect();
     let channels: Vec<&str> = plan.edges.iter().map(|one| one.id.as_str()).collect();
@@ -478,21 +496,21 @@ fn symbols(plan: &Plan) -> Value {
     })
 }
 
-/// Where events are printed, each with its number.
+/// The event stream. Every event gets a sequence number.
 struct Stream<'w> {
     is_on: bool,
-    /// Whether it was on, and the reader went away.
-    has_lost_its_reader: bool,
+    /// Whether the stream was printed until the reader closed the pipe.
+    is_pipe_closed: bool,
     out: &'w mut dyn Write,
     copy: Option<(PathBuf, fs::File)>,
     run_id: String,
-    /// By part of the stream.
+    /// The next sequence number per part of the stream.
     numbers: BTreeMap<String, u64>,
     n: u64,
 }
 
 impl Stream<'_> {
-    /// Whether what is put there goes anywhere.
+    /// Whether events are printed or recorded.
     const fn is_used(&self) -> bool {
         self.is_on || self.copy.is_some()
     }
@@ -520,7 +538,7 @@ impl Stream<'_> {
         }
         match self.out.write_all(line.as_bytes()).and_then(|()| self.out.flush()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                (self.is_on, self.has_lost_its_reader) = (false, true);
+                (self.is_on, self.is_pipe_closed) = (false, true);
                 Ok(())
             }
             written => written.map_err(Failure::output),

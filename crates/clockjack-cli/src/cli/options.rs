@@ -1,40 +1,44 @@
-//! Options that several commands share: the graph file, forms of output, colour, progress, limits.
+//! Options that several commands share: the graph file, output formats, colors, progress and
+//! limits.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use clockjack_graph::describe::Limits;
-use clockjack_graph::diagnostic::{Paint, Renderer};
+use clockjack_graph::{
+    describe::Limits,
+    diagnostic::{Paint, Renderer},
+};
 
-use super::Streams;
-use super::graph::Surroundings;
-use crate::failure::Failure;
-use crate::graph::load::{self, Loaded, Source, Told};
-use crate::progress::{Progress, Style};
+use super::{Streams, graph::Environment};
+use crate::{
+    failure::Failure,
+    graph::load::{self, DiagnosticFormat, Loaded, Source},
+    progress::{Progress, Style},
+};
 
-/// What to print.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// For people.
+    /// Text for people.
     Human,
-    /// One line with one object.
+    /// One JSON object on one line.
     Json,
-    /// One object a line, as soon as it is known.
+    /// One JSON object per line, as soon as it is available.
     Ndjson,
 }
 
 impl Format {
-    /// How faults of a graph are told by a command that has something else to print.
-    pub(super) const fn told(self) -> Told {
+    /// The format of diagnostics for a command whose output is something else.
+    pub(super) const fn diagnostics(self) -> DiagnosticFormat {
         match self {
-            Self::Human => Told::Text,
-            Self::Json => Told::Json,
-            Self::Ndjson => Told::Ndjson,
+            Self::Human => DiagnosticFormat::Text,
+            Self::Json => DiagnosticFormat::Json,
+            Self::Ndjson => DiagnosticFormat::Ndjson,
         }
     }
 }
 
-/// Whether to use colours.
+/// When to use colors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorMode {
     /// On a terminal, unless `NO_COLOR` is set.
@@ -46,12 +50,12 @@ pub(crate) enum ColorMode {
 }
 
 impl ColorMode {
-    /// How findings are shown on the result's stream.
+    /// The renderer for findings on standard output.
     pub(crate) fn on_out(self, streams: &Streams<'_>) -> Renderer {
         self.renderer(streams.out_is_terminal, streams)
     }
 
-    /// How findings are shown on the stream of messages.
+    /// The renderer for findings on standard error.
     pub(crate) fn on_err(self, streams: &Streams<'_>) -> Renderer {
         self.renderer(streams.err_is_terminal, streams)
     }
@@ -67,10 +71,10 @@ impl ColorMode {
     }
 }
 
-/// Whether to draw a progress line.
+/// When to show a progress line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ProgressMode {
-    /// A bar on a terminal, nothing elsewhere.
+    /// A bar on a terminal; otherwise nothing.
     Auto,
     /// A bar.
     Bar,
@@ -81,7 +85,7 @@ pub(super) enum ProgressMode {
 }
 
 impl ProgressMode {
-    /// How progress is drawn, if at all.
+    /// The style of the progress line, if there is one.
     pub(super) fn style(self, streams: &Streams<'_>) -> Option<Style> {
         match self {
             Self::Auto => streams.err_is_terminal.then_some(Style::Bar),
@@ -103,8 +107,8 @@ impl ProgressMode {
 /// The graph file of a command.
 #[derive(Debug, Args)]
 pub(super) struct GraphArgs {
-    /// The file; `-` is standard input.
-    // Not below the heading of options that stand before it.
+    /// The graph file; `-` reads standard input.
+    // Without this, clap would list the file under the heading of the preceding options.
     #[arg(help_heading = None)]
     file: PathBuf,
 
@@ -121,65 +125,65 @@ impl GraphArgs {
         Source::read(&self.file, self.limits.limits())
     }
 
-    /// Reads and compiles it, or tells why there is no plan.
+    /// Reads and compiles the file, or reports why it has no plan.
     pub(super) fn load(
         &self,
-        of: Surroundings<'_>,
-        told: Told,
+        env: Environment<'_>,
+        format: DiagnosticFormat,
         streams: &mut Streams<'_>,
     ) -> Result<Loaded, Failure> {
-        load_or_tell(&self.read()?, of, told, streams)
+        load_or_report(&self.read()?, env, format, streams)
     }
 }
 
-/// Compiles what was read, or tells why there is no plan.
-pub(super) fn load_or_tell(
+/// Compiles the source, or reports why it has no plan.
+pub(super) fn load_or_report(
     source: &Source,
-    of: Surroundings<'_>,
-    told: Told,
+    env: Environment<'_>,
+    format: DiagnosticFormat,
     streams: &mut Streams<'_>,
 ) -> Result<Loaded, Failure> {
-    let (loaded, diagnostics) = source.load(of.registry);
-    loaded.ok_or_else(|| load::tell(&diagnostics, of.color.on_err(streams), told, streams))
+    let (loaded, diagnostics) = source.load(env.registry);
+    loaded.ok_or_else(|| load::report(&diagnostics, env.color.on_err(streams), format, streams))
 }
 
-/// How much of anything a graph file may hold. What is larger is refused before it is read.
+/// Limits on the contents of a graph file. A larger file is rejected before it is parsed.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Limits of graph files")]
 pub(super) struct LimitArgs {
-    /// Bytes of the file.
+    /// Maximum size of the file in bytes.
     #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.text_bytes)]
     max_graph_input_bytes: usize,
 
-    /// Lanes.
+    /// Maximum number of lanes.
     #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.lanes)]
     max_lanes: usize,
 
-    /// Components, with those of subgraphs and templates.
+    /// Maximum number of components, including those of subgraphs and templates.
     #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.components)]
     max_components: usize,
 
-    /// Edges, with those of subgraphs and templates.
+    /// Maximum number of edges, including those of subgraphs and templates.
     #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.edges)]
     max_edges: usize,
 
-    /// Loops, with those of subgraphs and templates.
+    /// Maximum number of loops, including those of subgraphs and templates.
     #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.loops)]
     max_composite_loops: usize,
 
-    /// Bytes of an id.
+    /// Maximum length of an id in bytes.
     #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.identifier_bytes)]
     max_identifier_bytes: usize,
 
-    /// Lists and maps inside each other in `config`.
+    /// Maximum nesting depth of lists and maps in `config`.
     #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.config_depth)]
     max_config_depth: usize,
 
-    /// Bytes of a value in `config`.
+    /// Maximum size of a value in `config` in bytes.
     #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.config_value_bytes)]
     max_config_value_bytes: usize,
 
-    /// Bytes of any other text.
+    /// Maximum length of any other string in bytes.
     #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.string_bytes)]
     max_string_bytes: usize,
 }

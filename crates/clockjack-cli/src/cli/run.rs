@@ -1,69 +1,79 @@
-//! The arguments of the commands that run a graph: run, trace, bench. `observe` has a file of its
-//! own.
+//! The arguments of `run`, `trace` and `bench`. `observe` has its own file.
 
 use core::time::Duration;
-use std::fs::File;
-use std::io::BufWriter;
-use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::{
+    fs::File,
+    io::BufWriter,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use clap::{Args, ValueEnum, value_parser};
-use clockjack_graph::compile::Plan;
-use clockjack_graph::describe::GraphFile;
-use clockjack_graph::run::timeline::timeline;
-use clockjack_graph::run::trace::expand;
-use clockjack_graph::run::{Journal, Level, Metrics, TraceLog, TraceRecord};
-use clockjack_graph::{Clock, CommitLog, Graph, Registry};
+use clockjack_graph::{
+    Clock, CommitLog, Graph, Registry,
+    compile::Plan,
+    describe::GraphFile,
+    run::{ComponentLog, Level, Metrics, TraceLog, TraceRecord, timeline::timeline, trace::expand},
+};
 use clockjack_observe::{chrome, perfetto};
 use serde_json::Value;
 
-use super::graph::{Surroundings, keep_apart, output_beside};
-use super::options::{Format, GraphArgs, ProgressMode, load_or_tell};
-use super::{Streams, exit_codes, write_result, write_to};
-use crate::exit_code;
-use crate::failure::Failure;
-use crate::graph::load::{Loaded, Told};
-use crate::output::OutputFile;
-use crate::run::bench::{Measured, fnv1a64};
-use crate::run::host::HostCount;
-use crate::run::{self, Ran, Wanted, events, summary};
-use crate::span;
+use super::{
+    Streams, exit_codes,
+    graph::{Environment, check_distinct_files, output_file},
+    options::{Format, GraphArgs, ProgressMode, load_or_report},
+    write_result, write_to,
+};
+use crate::{
+    exit_code,
+    failure::Failure,
+    graph::load::{DiagnosticFormat, Loaded},
+    output::OutputFile,
+    run::{
+        self, RunResult, RunSettings,
+        bench::{BenchResult, fnv1a64},
+        events,
+        host::RuntimeMetric,
+        summary,
+    },
+    span,
+};
 
 pub(super) const NOTE: &str = "\
-Without a bound, a run in virtual time makes 1000 epochs, and one by the wall clock goes on until
-Ctrl-C. In virtual time nothing sleeps, and the commit log is the same, byte for byte, for any
+Without a bound, a run in virtual time takes 1000 epochs, and a run with the wall clock continues
+until Ctrl-C. In virtual time nothing sleeps, and the commit log is byte-for-byte the same for any
 number of workers.
 
-DURATION is a whole number and one of ns, us, ms, s, m, h, d: 250ms.";
+DURATION is a whole number with a unit (ns, us, ms, s, m, h or d), for example 250ms.";
 
-/// Records of a trace that are kept, at most: there is room for all of them from the beginning.
+/// The maximum number of trace records; memory for all of them is allocated up front.
 pub(super) const RECORDS_MAX: i64 = 1 << 24;
 
-/// How long a run goes on, by which clock and on how many workers.
+/// The bounds of a run, its clock and its number of workers.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "How to run")]
 pub(super) struct RunBounds {
-    /// At most this many epochs.
+    /// Run at most this many epochs.
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     steps: Option<u64>,
 
-    /// At most this long, by the clock of the run.
+    /// Run at most this long, by the clock of the run.
     #[arg(long = "for", value_name = "DURATION", value_parser = span::parse)]
     length: Option<Duration>,
 
-    /// Until there is nothing to do and nothing can come.
+    /// Run until the graph is idle and no more input can arrive.
     #[arg(long)]
     until_idle: bool,
 
-    /// Simulated time, or that of the system.
+    /// Which clock to use: simulated time or system time.
     #[arg(long, value_enum, default_value_t = ClockMode::Virtual)]
     clock: ClockMode,
 
-    /// How many threads work; one for each processor if it is not said.
+    /// Number of worker threads; default: one per processor.
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
     workers: Option<u16>,
 
-    /// Decides everything that is random. Equal seeds give equal runs.
+    /// Seed for everything random. Equal seeds give equal runs.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
 }
@@ -75,8 +85,8 @@ enum ClockMode {
 }
 
 impl RunBounds {
-    pub(super) fn wanted(&self) -> Wanted {
-        Wanted {
+    pub(super) fn settings(&self) -> RunSettings {
+        RunSettings {
             steps: self.steps,
             length: self.length,
             until_idle: self.until_idle,
@@ -96,49 +106,51 @@ impl RunBounds {
 const RUN_EXAMPLES: &str = "\
 Examples:
   clockjack run cell.yaml                               a thousand epochs in virtual time
-  clockjack run cell.yaml --for 10s --clock wall        ten seconds by the clock on the wall
-  clockjack run cell.yaml --workers 8 --commit-log a    what was committed, in its one order
-  clockjack run cell.yaml --trace cell.pftrace          for ui.perfetto.dev
-  clockjack run cell.yaml --metrics cell.prom           for Prometheus
-  clockjack run cell.yaml --log info                    with what its components say";
+  clockjack run cell.yaml --for 10s --clock wall        ten seconds of real time
+  clockjack run cell.yaml --workers 8 --commit-log a    write all commits, in compiled order
+  clockjack run cell.yaml --trace cell.pftrace          write a trace for ui.perfetto.dev
+  clockjack run cell.yaml --metrics cell.prom           write metrics for Prometheus
+  clockjack run cell.yaml --log info                    print the log messages of components";
 
 /// Run a graph file
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(&format!("{NOTE}\n\n{RUN_EXAMPLES}"), &[0, 2, 3, 5, 7, 130]))]
 pub(super) struct RunArgs {
-    /// Write what is committed to this file, in compiled order. By the wall clock, a lane that
-    /// keeps its own time has a log by itself: FILE.LANE, with what came to it from others.
+    /// Write the commits to this file, in compiled order. With the wall clock, each lane with its
+    /// own time domain gets a separate log, FILE.LANE, which includes the messages that it received
+    /// from other lanes.
     #[arg(long, value_name = "FILE")]
     commit_log: Option<PathBuf>,
 
-    /// Write a trace to this file: for Perfetto if it ends in .pftrace, else for Chrome.
+    /// Write a trace to this file: in Perfetto format if the name ends in .pftrace, otherwise in
+    /// Chrome format.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// Records that the trace keeps; older ones go first. At most 16777216.
+    /// Number of records that the trace keeps; the oldest are dropped first. At most 16777216.
     #[arg(long, value_name = "N", default_value_t = 1 << 20,
         value_parser = value_parser!(u32).range(..=RECORDS_MAX))]
     trace_capacity: u32,
 
-    /// Write all metrics to this file, as Prometheus reads them: those of the graph, and those of
-    /// the executor, the scheduler and the actors below it.
+    /// Write all metrics to this file in Prometheus format: those of the graph, the executor, the
+    /// scheduler and the actors.
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
 
-    /// Print what components have to say, from this level on, on standard error, while they say
-    /// it; no line about lanes is drawn then.
+    /// Print the log messages of components from this level on to standard error, during the run;
+    /// this turns the progress line off.
     #[arg(long, value_enum, value_name = "LEVEL")]
     log: Option<LogLevel>,
 
-    /// Exit with 7 if more ticks than this took too long.
+    /// Exit with code 7 if more than this many ticks were late.
     #[arg(long, value_name = "N")]
     max_overruns: Option<u64>,
 
-    /// What to print: a summary, one object, or one object a record.
+    /// Output format: a summary, one JSON object, or one JSON object per record.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
-    /// Whether to draw a line about each lane on standard error; `auto` draws them on a terminal.
+    /// When to show a progress line per lane on standard error; `auto` shows it on a terminal.
     #[arg(long, value_enum, default_value_t = ProgressMode::Auto)]
     progress: ProgressMode,
 
@@ -152,53 +164,60 @@ pub(super) struct RunArgs {
 impl RunArgs {
     pub(super) fn run(
         &self,
-        of: Surroundings<'_>,
+        env: Environment<'_>,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
-        let loaded = self.graph.load(of, self.format.told(), streams)?;
+        let loaded = self.graph.load(env, self.format.diagnostics(), streams)?;
         let written = [&self.commit_log, &self.trace, &self.metrics].into_iter().flatten();
-        keep_apart(&[self.graph.path()], written)?;
+        check_distinct_files(&[self.graph.path()], written)?;
         let files = Files {
             trace: self.trace.as_deref().map(OutputFile::at).transpose()?,
             metrics: self.metrics.as_deref().map(OutputFile::at).transpose()?,
         };
-        let mut wanted = self.bounds.wanted();
+        let mut settings = self.bounds.settings();
         if let Some(path) = &self.commit_log {
-            wanted.commit_log = Some(commit_log(path, &loaded.plan, wanted.clock)?);
+            settings.commit_log = Some(commit_log(path, &loaded.plan, settings.clock)?);
         }
         if self.trace.is_some() {
-            wanted.trace = Some(TraceLog::new(self.trace_capacity as usize));
+            settings.trace = Some(TraceLog::new(self.trace_capacity as usize));
         }
-        wanted.journal = self.log.map(LogLevel::journal);
+        settings.journal = self.log.map(LogLevel::journal);
         let plan = loaded.plan.clone();
-        let ran = run_with_line(loaded, of.registry, &wanted, self.progress, streams)?;
-        let kept = self.keep(&files, &plan, &ran, &wanted);
+        let result = run_with_progress(loaded, env.registry, &settings, self.progress, streams)?;
+        let written_files = self.write_files(&files, &plan, &result, &settings);
         let text = match self.format {
-            Format::Human => summary::text(&plan, &ran),
-            Format::Json => format!("{}\n", summary::json(&plan, &ran)),
-            Format::Ndjson => summary::lines(&plan, &ran),
+            Format::Human => summary::text(&plan, &result),
+            Format::Json => format!("{}\n", summary::json(&plan, &result)),
+            Format::Ndjson => summary::lines(&plan, &result),
         };
         write_result(streams, &text)?;
-        // Only now: a file that could not be written is no reason to hide how the run went.
-        kept?;
-        conclude(summary::exit_code(&ran, self.max_overruns))
+        // The summary is printed first: a file that cannot be written must not hide the result of
+        // the run.
+        written_files?;
+        exit_with(summary::exit_code(&result, self.max_overruns))
     }
 
-    /// Writes all files that were asked for, or as many as can be. The first failure counts.
-    fn keep(&self, files: &Files, plan: &Plan, ran: &Ran, wanted: &Wanted) -> Result<(), Failure> {
-        let logged = match (&self.commit_log, &wanted.commit_log) {
+    /// Writes all requested files, or as many as possible, and returns the first failure.
+    fn write_files(
+        &self,
+        files: &Files,
+        plan: &Plan,
+        result: &RunResult,
+        settings: &RunSettings,
+    ) -> Result<(), Failure> {
+        let logged = match (&self.commit_log, &settings.commit_log) {
             (Some(path), Some(log)) => {
                 log.flush().map_err(|error| Failure::file_output(path, error))
             }
             _ => Ok(()),
         };
-        let traced = match (&files.trace, &wanted.trace) {
+        let traced = match (&files.trace, &settings.trace) {
             (Some(file), Some(log)) => write_trace(file, plan, log),
             _ => Ok(()),
         };
-        let counted = match (&files.metrics, &ran.report) {
+        let counted = match (&files.metrics, &result.report) {
             (Some(file), Some(report)) => {
-                metrics_text(&report.metrics, &ran.host).and_then(|text| file.write(text))
+                metrics_text(&report.metrics, &result.host).and_then(|text| file.write(text))
             }
             _ => Ok(()),
         };
@@ -206,26 +225,26 @@ impl RunArgs {
     }
 }
 
-/// What of that which components say is printed.
+/// The least severe level of component log messages that is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LogLevel {
     /// Something failed.
     Error,
-    /// Something is odd.
+    /// Something is unusual.
     Warn,
     /// Something happened.
     Info,
-    /// For who looks for a fault.
+    /// Details for debugging.
     Debug,
     /// Every step.
     Trace,
 }
 
 impl LogLevel {
-    /// Lines between two looks at a run, at most; what is lost is counted.
+    /// The maximum number of lines between two polls of the log; lost lines are counted.
     const LINES_MAX: usize = 1 << 16;
 
-    fn journal(self) -> Journal {
+    fn journal(self) -> ComponentLog {
         let least = match self {
             Self::Error => Level::Error,
             Self::Warn => Level::Warn,
@@ -233,17 +252,17 @@ impl LogLevel {
             Self::Debug => Level::Debug,
             Self::Trace => Level::Trace,
         };
-        Journal::new(Self::LINES_MAX).least(least)
+        ComponentLog::new(Self::LINES_MAX).least(least)
     }
 }
 
-/// What is written after a run.
+/// The files that are written after a run.
 struct Files {
     trace: Option<OutputFile>,
     metrics: Option<OutputFile>,
 }
 
-/// The log of a run: a file for each domain.
+/// The commit log of a run: one file per domain.
 fn commit_log(path: &Path, plan: &Plan, clock: Clock) -> Result<CommitLog, Failure> {
     let create = |path: &Path| {
         let file = File::create(path).map(BufWriter::new);
@@ -259,51 +278,52 @@ fn commit_log(path: &Path, plan: &Plan, clock: Clock) -> Result<CommitLog, Failu
     Ok(log)
 }
 
-pub(super) fn conclude(code: u8) -> Result<(), Failure> {
-    if code == exit_code::OK { Ok(()) } else { Err(Failure::told(code)) }
+pub(super) fn exit_with(code: u8) -> Result<(), Failure> {
+    if code == exit_code::OK { Ok(()) } else { Err(Failure::already_reported(code)) }
 }
 
-/// A graph that can run; it was checked already.
+/// Compiles a graph file that was compiled successfully before.
 pub(super) fn compile(file: &GraphFile, registry: &Registry) -> Graph {
-    file.compile(registry).expect("the same file was compiled just now")
+    file.compile(registry).expect("the same file was compiled before")
 }
 
-/// Runs a graph with a line about each of its lanes, or with what its components have to say.
-fn run_with_line(
+/// Runs a graph and shows a progress line per lane, or the log messages of its components.
+fn run_with_progress(
     loaded: Loaded,
     registry: &Registry,
-    wanted: &Wanted,
+    settings: &RunSettings,
     progress: ProgressMode,
     streams: &mut Streams<'_>,
-) -> Result<Ran, Failure> {
+) -> Result<RunResult, Failure> {
     let graph = compile(&loaded.file, registry);
     let interrupt = streams.interrupt.clone();
     interrupt.listen();
-    if let Some(journal) = &wanted.journal {
-        // A line that cannot be written is left out: the run is not about them.
-        let ran = run::run(graph, wanted, &interrupt, |_| {
+    if let Some(journal) = &settings.journal {
+        // A log line that cannot be written is skipped; the run continues.
+        let result = run::run(graph, settings, &interrupt, |_| {
             for record in journal.take() {
-                let _said = writeln!(streams.err, "{record}");
+                let _written = writeln!(streams.err, "{record}");
             }
         })?;
         if journal.n_dropped() > 0 {
             let n_dropped = journal.n_dropped();
-            let _said = writeln!(streams.err, "{n_dropped} lines of components were lost");
+            let _written =
+                writeln!(streams.err, "{n_dropped} log messages of components were lost");
         }
-        return Ok(ran);
+        return Ok(result);
     }
     let began = Instant::now();
     let mut line = progress.on(streams);
-    run::run(graph, wanted, &interrupt, |stopper| {
-        line.say(|| summary::live(&stopper.live(), began.elapsed().as_millis()));
+    run::run(graph, settings, &interrupt, |stopper| {
+        line.draw_custom(|| summary::live(&stopper.live(), began.elapsed().as_millis()));
     })
 }
 
-pub(super) fn metrics_text(metrics: &Metrics, host: &[HostCount]) -> Result<String, Failure> {
+pub(super) fn metrics_text(metrics: &Metrics, host: &[RuntimeMetric]) -> Result<String, Failure> {
     summary::prometheus(metrics, host).map_err(|error| Failure::no_export(error.to_string()))
 }
 
-/// Writes a trace in the form that the name of the file asks for.
+/// Writes a trace in the format that the file name selects.
 fn write_trace(file: &OutputFile, plan: &Plan, log: &TraceLog) -> Result<(), Failure> {
     let records = log.take();
     if file.path().extension().is_some_and(|ending| ending == "pftrace") {
@@ -312,33 +332,34 @@ fn write_trace(file: &OutputFile, plan: &Plan, log: &TraceLog) -> Result<(), Fai
     file.write(chrome_text(plan, &records)?)
 }
 
-/// A trace as Chrome reads it.
+/// A trace in Chrome format.
 pub(super) fn chrome_text(plan: &Plan, records: &[TraceRecord]) -> Result<String, Failure> {
     let mut text = String::new();
     let written = chrome::write(&mut text, &timeline(plan, records));
-    written.map_err(|_| Failure::no_export("no room".into()))?;
+    written.map_err(|_| Failure::no_export("the trace could not be formatted".into()))?;
     Ok(text)
 }
 
 const TRACE_EXAMPLES: &str = "\
 Examples:
-  clockjack trace cell.yaml --steps 3                          what happened, line by line
+  clockjack trace cell.yaml --steps 3                          one line per record
   clockjack trace cell.yaml --format chrome > cell.json        for chrome://tracing
   clockjack trace cell.yaml --format perfetto -o cell.pftrace  for ui.perfetto.dev";
 
-/// Run a graph file and print what happened
+/// Run a graph file and print its trace
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(&format!("{NOTE}\n\n{TRACE_EXAMPLES}"), &[0, 2, 3, 5, 130]))]
 pub(super) struct TraceArgs {
-    /// What to print.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = TraceFormat::Human)]
     format: TraceFormat,
 
-    /// Write it to this file.
+    /// Write the trace to this file instead of standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Records that are kept; older ones go first, and are counted. At most 16777216.
+    /// Number of records that the trace keeps; the oldest are dropped first, and are counted. At
+    /// most 16777216.
     #[arg(long, value_name = "N", default_value_t = 1 << 20,
         value_parser = value_parser!(u32).range(..=RECORDS_MAX))]
     capacity: u32,
@@ -352,56 +373,57 @@ pub(super) struct TraceArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum TraceFormat {
-    /// A line a record, for people.
+    /// One line of text per record.
     Human,
-    /// One object.
+    /// One JSON object.
     Json,
-    /// One object a record.
+    /// One JSON object per record.
     Ndjson,
-    /// For chrome://tracing and ui.perfetto.dev.
+    /// Chrome format, for chrome://tracing and ui.perfetto.dev.
     Chrome,
-    /// For ui.perfetto.dev, in its own form.
+    /// Perfetto's own format, for ui.perfetto.dev.
     Perfetto,
 }
 
 impl TraceArgs {
     pub(super) fn run(
         &self,
-        of: Surroundings<'_>,
+        env: Environment<'_>,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
-        let told = match self.format {
-            TraceFormat::Json => Told::Json,
-            TraceFormat::Ndjson => Told::Ndjson,
-            _ => Told::Text,
+        let format = match self.format {
+            TraceFormat::Json => DiagnosticFormat::Json,
+            TraceFormat::Ndjson => DiagnosticFormat::Ndjson,
+            _ => DiagnosticFormat::Text,
         };
-        let loaded = self.graph.load(of, told, streams)?;
-        let file = output_beside(self.graph.path(), self.output.as_ref())?;
+        let loaded = self.graph.load(env, format, streams)?;
+        let file = output_file(self.graph.path(), self.output.as_ref())?;
         let log = TraceLog::new(self.capacity as usize);
-        let wanted = Wanted { trace: Some(log.clone()), ..self.bounds.wanted() };
+        let settings = RunSettings { trace: Some(log.clone()), ..self.bounds.settings() };
         let plan = loaded.plan.clone();
-        let ran = run_with_line(loaded, of.registry, &wanted, ProgressMode::None, streams)?;
-        write_to(file.as_ref(), streams, self.show(&plan, &ran, &log)?)?;
-        if let Some(error) = &ran.error {
-            // Where it cannot be said, the exit code says it.
-            let _said = writeln!(streams.err, "clockjack: the run failed: {error}");
+        let result =
+            run_with_progress(loaded, env.registry, &settings, ProgressMode::None, streams)?;
+        write_to(file.as_ref(), streams, self.show(&plan, &result, &log)?)?;
+        if let Some(error) = &result.error {
+            // If standard error cannot be written, the exit code still reports the failure.
+            let _written = writeln!(streams.err, "clockjack: the run failed: {error}");
         }
-        conclude(summary::exit_code(&ran, None))
+        exit_with(summary::exit_code(&result, None))
     }
 
-    fn show(&self, plan: &Plan, ran: &Ran, log: &TraceLog) -> Result<Vec<u8>, Failure> {
+    fn show(&self, plan: &Plan, result: &RunResult, log: &TraceLog) -> Result<Vec<u8>, Failure> {
         let n_dropped = log.n_dropped();
         let records = log.take();
-        let told = expand(plan, &records);
-        let all = || told.iter().map(|record| events::event(plan, record));
+        let expanded = expand(plan, &records);
+        let all = || expanded.iter().map(|record| events::event(plan, record));
         let text = match self.format {
             TraceFormat::Human => {
                 let mut out: String = all().map(|event| trace_line(&event)).collect();
-                out.push_str(&format!("{} records, {n_dropped} dropped\n", told.len()));
+                out.push_str(&format!("{} records, {n_dropped} dropped\n", expanded.len()));
                 out
             }
             TraceFormat::Json => {
-                let mut value = summary::head(plan, ran);
+                let mut value = summary::head(plan, result);
                 value["trace_schema_version"] = events::SCHEMA_VERSION.into();
                 value["n_dropped"] = n_dropped.into();
                 value["trace"] = all().collect();
@@ -417,44 +439,44 @@ impl TraceArgs {
     }
 }
 
-/// A record for people: when, what, of whom.
+/// A record for people: when it happened, what it is, and what it belongs to.
 fn trace_line(event: &Value) -> String {
     let text = |name: &str| event[name].as_str().unwrap_or("");
-    let whom = ["component_id", "channel_id", "lane"].map(text);
-    let whom = whom.into_iter().filter(|one| !one.is_empty()).collect::<Vec<_>>().join(" ");
+    let source = ["component_id", "channel_id", "lane"].map(text);
+    let source = source.into_iter().filter(|one| !one.is_empty()).collect::<Vec<_>>().join(" ");
     let [at, epoch, took] = ["start_offset_ns", "epoch_id", "duration_ns"]
         .map(|name| event[name].as_u64().unwrap_or(0));
-    format!("{at:>14} ns  epoch {epoch:<6} {:<30} {took:>9} ns  {whom}\n", text("name"))
+    format!("{at:>14} ns  epoch {epoch:<6} {:<30} {took:>9} ns  {source}\n", text("name"))
 }
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
   clockjack bench cell.yaml                            three runs of a thousand epochs
-  clockjack bench cell.yaml --steps 100000 --runs 10   longer, and more often";
+  clockjack bench cell.yaml --steps 100000 --runs 10   more and longer runs";
 
-/// Run a graph file several times in virtual time and tell how long it took
+/// Run a graph file several times in virtual time and measure the duration
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(BENCH_EXAMPLES, &[0, 2, 3, 5, 130]))]
 pub(super) struct BenchArgs {
-    /// Epochs of a run.
+    /// Number of epochs per run.
     #[arg(long, value_name = "N", default_value_t = run::STEPS_DEFAULT,
         value_parser = value_parser!(u64).range(1..))]
     steps: u64,
 
-    /// Runs; each with loading, checking and set-up.
+    /// Number of runs; each includes loading, checking and setup.
     #[arg(long, value_name = "N", default_value_t = 3,
         value_parser = value_parser!(u32).range(1..=10_000))]
     runs: u32,
 
-    /// How many threads work; one for each processor if it is not said.
+    /// Number of worker threads; default: one per processor.
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
     workers: Option<u16>,
 
-    /// What to print: a text, or one object.
+    /// Output format: text or one JSON object.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
-    /// Whether to draw a progress line on standard error; `auto` draws it on a terminal.
+    /// When to show a progress line on standard error; `auto` shows it on a terminal.
     #[arg(long, value_enum, default_value_t = ProgressMode::Auto)]
     progress: ProgressMode,
 
@@ -465,12 +487,12 @@ pub(super) struct BenchArgs {
 impl BenchArgs {
     pub(super) fn run(
         &self,
-        of: Surroundings<'_>,
+        env: Environment<'_>,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
         let source = self.graph.read()?;
-        let plan = load_or_tell(&source, of, self.format.told(), streams)?.plan;
-        let mut measured = Measured {
+        let plan = load_or_report(&source, env, self.format.diagnostics(), streams)?.plan;
+        let mut measured = BenchResult {
             graph: plan.name,
             graph_hash: fnv1a64(&source.bytes),
             steps: self.steps,
@@ -479,7 +501,7 @@ impl BenchArgs {
             times: Vec::new(),
         };
         let workers = self.workers.map(usize::from);
-        let wanted = Wanted { workers, ..Wanted::steps(self.steps) };
+        let settings = RunSettings { workers, ..RunSettings::steps(self.steps) };
         let interrupt = streams.interrupt.clone();
         interrupt.listen();
         let mut code = exit_code::OK;
@@ -487,17 +509,17 @@ impl BenchArgs {
         for n in 0..self.runs {
             line.show("running", n.into(), self.runs.into());
             let began = Instant::now();
-            let (loaded, _) = source.load(of.registry);
-            let loaded = loaded.expect("the same bytes were compiled just now");
-            let graph = compile(&loaded.file, of.registry);
-            let ran = run::run(graph, &wanted, &interrupt, |_| ())?;
+            let (loaded, _) = source.load(env.registry);
+            let loaded = loaded.expect("the same bytes were compiled before");
+            let graph = compile(&loaded.file, env.registry);
+            let result = run::run(graph, &settings, &interrupt, |_| ())?;
             measured.times.push(began.elapsed());
-            measured.calls += ran.report.as_ref().map_or(0, |report| report.executions);
-            match summary::exit_code(&ran, None) {
+            measured.calls += result.report.as_ref().map_or(0, |report| report.executions);
+            match summary::exit_code(&result, None) {
                 exit_code::OK => measured.n_ok += 1,
                 other => code = other,
             }
-            if ran.was_interrupted {
+            if result.was_interrupted {
                 break;
             }
         }
@@ -507,6 +529,6 @@ impl BenchArgs {
             Format::Json | Format::Ndjson => format!("{}\n", measured.json()),
         };
         write_result(streams, &text)?;
-        conclude(code)
+        exit_with(code)
     }
 }

@@ -3,19 +3,18 @@
 use clap::Args;
 use clockjack_graph::describe;
 
-use super::options::Format;
-use super::{Streams, exit_codes, write_result};
+use super::{Streams, exit_codes, options::Format, write_result};
 use crate::failure::Failure;
 
 const SCHEMA_EXAMPLES: &str = "\
 Examples:
-  clockjack schema > graph.schema.json    for an editor that checks YAML";
+  clockjack schema > graph.schema.json    for editors that validate YAML";
 
 /// Print the JSON Schema of graph files
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(SCHEMA_EXAMPLES, &[0, 2]))]
 pub(super) struct SchemaArgs {
-    /// What to print: indented for people, or one line.
+    /// Output format: indented, or on one line.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 }

@@ -1,23 +1,21 @@
-//! The arguments of the commands about the command itself: doctor, completions, man.
+//! The arguments of the commands about the program itself: `doctor`, `completions` and `man`.
 
 use clap::{Args, CommandFactory as _};
 use clockjack_graph::Registry;
 
-use super::options::Format;
-use super::{Cli, Streams, exit_codes, write_result};
-use crate::failure::Failure;
-use crate::graph::doctor;
+use super::{Cli, Streams, exit_codes, options::Format, write_result};
+use crate::{failure::Failure, graph::doctor};
 
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
   clockjack doctor                  versions, component types, limits, machine
-  clockjack doctor --format json    the same for programs";
+  clockjack doctor --format json    the same as JSON";
 
-/// Tell what this program can do: versions, component types, limits
+/// Show versions, component types, limits and properties of the machine
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(DOCTOR_EXAMPLES, &[0, 2]))]
 pub(super) struct DoctorArgs {
-    /// What to print: a list, or one line with one object.
+    /// Output format: a list, or one JSON object on one line.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 }
@@ -41,7 +39,7 @@ Examples:
   clockjack completions bash > ~/.local/share/bash-completion/completions/clockjack
   clockjack completions fish > ~/.config/fish/completions/clockjack.fish";
 
-/// Print a script that lets a shell complete commands and options
+/// Print a shell completion script
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(COMPLETIONS_EXAMPLES, &[0, 2]))]
 pub(super) struct CompletionsArgs {
@@ -60,14 +58,14 @@ impl CompletionsArgs {
 
 const MAN_EXAMPLES: &str = "\
 Examples:
-  clockjack man | man -l -          the page of the whole command
-  clockjack man run | man -l -      that of one of its commands";
+  clockjack man | man -l -          the page of the whole program
+  clockjack man run | man -l -      the page of one command";
 
 /// Print a manual page
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(MAN_EXAMPLES, &[0, 2]))]
 pub(super) struct ManArgs {
-    /// The command; none: the whole.
+    /// The command; default: the whole program.
     command: Option<String>,
 }
 

@@ -1,22 +1,24 @@
-//! `clockjack check` and `clockjack lint`: what is wrong with files, in every form.
+//! `clockjack check` and `clockjack lint`: the findings in every output format.
 
-use clockjack_graph::Registry;
-use clockjack_graph::compile::lint::{self, Finding};
-use clockjack_graph::diagnostic::{Diagnostics, Renderer, Severity, json};
+use clockjack_graph::{
+    Registry,
+    compile::lint::{self, Finding},
+    diagnostic::{Diagnostics, Renderer, Severity, json},
+};
 use serde_json::{Value, json};
 
 use super::load::Source;
 
-/// How far a file is checked.
+/// How much of a file is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// Whether it has the form of a graph file.
+    /// Only the structure of the file.
     Shape,
-    /// Whether the graph can run.
+    /// Also whether the graph can run.
     Meaning,
 }
 
-/// What a check prints.
+/// The output format of a check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
     Text(Renderer),
@@ -25,17 +27,17 @@ pub(crate) enum Form {
     Sarif,
 }
 
-/// What is known of a file after it was checked.
+/// The result of checking a file.
 #[derive(Debug)]
 pub(crate) struct Report {
     file: String,
     diagnostics: Diagnostics,
-    /// In compiled order, if there is a plan.
+    /// The regions in compiled order, if there is a plan.
     region_order: Option<Vec<String>>,
 }
 
 impl Report {
-    /// Whether the graph can run; strictly: without any warning.
+    /// Whether the graph can run; if strict, also whether it has no warnings.
     pub(crate) fn is_valid(&self, is_strict: bool) -> bool {
         let keeps = |severity| match severity {
             Severity::Error => true,
@@ -74,7 +76,7 @@ pub(crate) fn check(source: &Source, depth: Depth, registry: &Registry) -> Repor
     Report { file, diagnostics, region_order }
 }
 
-/// All reports as they are printed.
+/// Formats all reports.
 pub(crate) fn show(reports: &[Report], form: Form) -> String {
     match form {
         Form::Text(renderer) => reports.iter().map(|report| text(report, renderer)).collect(),
@@ -106,7 +108,7 @@ fn text(report: &Report, renderer: Renderer) -> String {
     out
 }
 
-/// A record a finding with the file that it is of, then a record of the file.
+/// One record per finding with its file name, then one record for the file.
 fn lines(report: &Report) -> String {
     let mut out = String::new();
     for mut record in report.diagnostics.records() {
@@ -125,7 +127,7 @@ fn lines(report: &Report) -> String {
     out
 }
 
-/// One log with a run for each file.
+/// One SARIF log with one run per file.
 fn sarif(reports: &[Report]) -> Value {
     let mut log = Diagnostics::default().to_sarif();
     let runs = reports.iter().map(|report| report.diagnostics.to_sarif()["runs"][0].take());
@@ -133,7 +135,7 @@ fn sarif(reports: &[Report]) -> Value {
     log
 }
 
-/// What is worth a look in a file, and whether it is not valid.
+/// The lint findings of a file, and whether the file is invalid.
 pub(crate) fn lint(
     source: &Source,
     registry: &Registry,
@@ -144,25 +146,26 @@ pub(crate) fn lint(
     Ok((findings, diagnostics.n_errors() > 0))
 }
 
-/// The findings for people.
+/// The findings as text.
 pub(crate) fn lint_text(findings: &[Finding]) -> String {
     if findings.is_empty() {
-        return String::from("nothing to tell\n");
+        return String::from("no findings\n");
     }
     let row =
         |one: &Finding| format!("{}[{}] {}: {}\n", one.severity, one.rule, one.id, one.message);
     let mut out: String = findings.iter().map(row).collect();
-    out.push_str(&format!("{} findings\n", findings.len()));
+    let plural = if findings.len() == 1 { "" } else { "s" };
+    out.push_str(&format!("{} finding{plural}\n", findings.len()));
     out
 }
 
-/// The findings as one object.
+/// The findings as one JSON object.
 pub(crate) fn lint_json(findings: &[Finding]) -> String {
     let list: Vec<Value> = findings.iter().map(Finding::to_json).collect();
     format!("{}\n", json!({ "findings": list }))
 }
 
-/// The findings as one object each.
+/// The findings as one JSON object per line.
 pub(crate) fn lint_lines(findings: &[Finding]) -> String {
     findings.iter().map(|one| format!("{}\n", one.to_json())).collect()
 }

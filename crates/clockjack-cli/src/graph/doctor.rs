@@ -1,19 +1,19 @@
-//! `clockjack doctor`: what this program can do, on this machine. It looks at nothing outside the
-//! process, so that it can be called anywhere.
+//! `clockjack doctor`: the capabilities of this program on this machine. The command reads nothing
+//! outside the process, so it works everywhere.
 
 use core::fmt::Write as _;
 
-use clockjack_graph::describe::Limits;
-use clockjack_graph::diagnostic::json::SCHEMA_VERSION as DIAGNOSTICS_VERSION;
-use clockjack_graph::{Code, Registry};
+use clockjack_graph::{
+    Code, Registry, describe::Limits, diagnostic::json::SCHEMA_VERSION as DIAGNOSTICS_VERSION,
+};
 use serde_json::{Value, json};
 
-/// The version of graph files.
+/// The schema version of graph files.
 const SCHEMA_VERSION: u32 = 1;
-/// The version of what they mean when they run.
+/// The version of the execution semantics of graphs.
 const CONTRACT_VERSION: &str = "0.2";
 
-/// What there is to say, for programs.
+/// The report as JSON.
 pub(crate) fn json(registry: &Registry) -> Value {
     let limits = Limits::DEFAULT;
     let threads = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
@@ -44,7 +44,7 @@ pub(crate) fn json(registry: &Registry) -> Value {
     })
 }
 
-/// The same for people.
+/// The report as text.
 pub(crate) fn text(registry: &Registry) -> String {
     let Value::Object(members) = json(registry) else { return String::new() };
     let mut out = String::new();
@@ -61,7 +61,7 @@ pub(crate) fn text(registry: &Registry) -> String {
             }
             value => writeln!(out, "{name:<28} {}", plain(&value)),
         };
-        written.expect("a string takes everything");
+        written.expect("writing to a string cannot fail");
     }
     out
 }

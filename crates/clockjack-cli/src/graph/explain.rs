@@ -1,12 +1,14 @@
-//! `clockjack explain`: the pages of codes, in every form.
+//! `clockjack explain`: the explanations of diagnostic codes in every output format.
 
-use clockjack_graph::Code;
-use clockjack_graph::diagnostic::explain::{self, Page};
+use clockjack_graph::{
+    Code,
+    diagnostic::explain::{self, Page},
+};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
 
-/// The pages of these codes; of all, if there are none.
+/// The pages of these codes, or of all codes if the list is empty.
 pub(crate) fn find(codes: &[String]) -> Result<Vec<&'static Page>, Failure> {
     if codes.is_empty() {
         return Ok(Code::ALL.iter().map(|code| explain::page(*code)).collect());
@@ -18,14 +20,14 @@ pub(crate) fn find(codes: &[String]) -> Result<Vec<&'static Page>, Failure> {
     codes.iter().map(page).collect()
 }
 
-/// A line for each code.
+/// One line per code.
 pub(crate) fn list(pages: &[&Page]) -> String {
     let row =
         |page: &&Page| format!("{:<32} {:<9} {}\n", page.code, page.code.severity(), page.means);
     pages.iter().map(row).collect()
 }
 
-/// Whole pages.
+/// Complete pages.
 pub(crate) fn pages(pages: &[&Page]) -> String {
     let texts: Vec<String> = pages.iter().map(|page| page.to_text()).collect();
     texts.join("\n")
@@ -43,18 +45,18 @@ fn record(page: &Page) -> Value {
     })
 }
 
-/// All pages as one object.
+/// All pages as one JSON object.
 pub(crate) fn json(pages: &[&Page]) -> String {
     let list: Vec<Value> = pages.iter().map(|page| record(page)).collect();
     format!("{}\n", json!({ "codes": list }))
 }
 
-/// A page a line.
+/// One JSON object per line.
 pub(crate) fn lines(pages: &[&Page]) -> String {
     pages.iter().map(|page| format!("{}\n", record(page))).collect()
 }
 
-/// The codes whose names are most like this one.
+/// The codes with the most similar names.
 pub(crate) fn near(name: &str) -> Vec<&'static str> {
     let words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).collect();
     let shared =

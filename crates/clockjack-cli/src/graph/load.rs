@@ -1,39 +1,41 @@
-//! From a file to a plan. A file that cannot be read is a wrong argument; a graph that is not valid
-//! is told in full, in the form in which the command would have told its result.
+//! Reads a graph file and compiles it. An unreadable file is an argument error. For an invalid
+//! graph, every error is reported in the output format of the command.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
 
-use clockjack_graph::Registry;
-use clockjack_graph::compile::{self, Plan};
-use clockjack_graph::describe::{GraphFile, Limits};
-use clockjack_graph::diagnostic::{Diagnostics, Renderer};
+use clockjack_graph::{
+    Registry,
+    compile::{self, Plan},
+    describe::{GraphFile, Limits},
+    diagnostic::{Diagnostics, Renderer},
+};
 
-use crate::exit_code;
-use crate::failure::Failure;
-use crate::streams::Streams;
+use crate::{exit_code, failure::Failure, streams::Streams};
 
-/// What stands for standard input among the arguments.
+/// The argument that means standard input.
 const STDIN: &str = "-";
-/// No graph file is longer, whatever the limits say.
+/// The maximum size of a graph file, whatever the limits are.
 const BYTES_MAX: usize = 1 << 30;
 
-/// How the faults of a graph are told.
+/// The output format of diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// As text, beside the result that there is not.
+pub(crate) enum DiagnosticFormat {
+    /// As text on standard error.
     Text,
-    /// As one object, in its place.
+    /// As one JSON object on standard output, in place of the result.
     Json,
-    /// As one object a finding, in its place.
+    /// As one JSON object per finding on standard output, in place of the result.
     Ndjson,
 }
 
-/// The bytes of a graph file. They are read once: a pipe gives them no second time.
+/// The bytes of a graph file. They are read once, because a pipe cannot be read twice.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// What reports call it.
+    /// The name of the source in reports.
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
     limits: Limits,
@@ -46,15 +48,15 @@ pub(crate) struct Loaded {
     pub(crate) plan: Plan,
 }
 
-/// Whether a path stands for standard input.
+/// Whether a path means standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path == Path::new(STDIN)
 }
 
 impl Source {
-    /// Reads a file, or standard input. No more than the limit is read, however long it is.
+    /// Reads a file or standard input, up to the limit.
     pub(crate) fn read(path: &Path, limits: Limits) -> Result<Self, Failure> {
-        // One more than may be: the loader tells that it is too much.
+        // One byte more than the limit, so that the loader detects a file that is too large.
         let most = limits.text_bytes.min(BYTES_MAX) as u64 + 1;
         let mut bytes = Vec::new();
         let mut read_all = |from: &mut dyn Read| from.take(most).read_to_end(&mut bytes);
@@ -68,15 +70,15 @@ impl Source {
         Ok(Self { name, bytes, limits })
     }
 
-    /// The description in it, or all faults of its form.
+    /// Parses the graph file, or returns all errors of its structure.
     pub(crate) fn parse(&self) -> Result<GraphFile, Diagnostics> {
         GraphFile::parse_bytes(&self.name, &self.bytes, &self.limits)
     }
 
-    /// All findings, and the graph if none of them is an error.
+    /// All findings, and the graph if none of the findings is an error.
     pub(crate) fn load(&self, registry: &Registry) -> (Option<Loaded>, Diagnostics) {
         let Ok(file) = self.parse() else {
-            // What compiling tells of what could be read is told, too.
+            // Also report what the compiler finds in the part that could be parsed.
             let all = GraphFile::examine(&self.name, &self.bytes, &self.limits, registry);
             return (None, all);
         };
@@ -85,19 +87,19 @@ impl Source {
     }
 }
 
-/// Tells the faults of a graph. Gives the failure that is left.
-pub(crate) fn tell(
+/// Reports the diagnostics of a graph. Returns the failure with the exit code.
+pub(crate) fn report(
     diagnostics: &Diagnostics,
     renderer: Renderer,
-    told: Told,
+    format: DiagnosticFormat,
     streams: &mut Streams<'_>,
 ) -> Failure {
-    let (stream, text) = match told {
-        Told::Text => (&mut *streams.err, renderer.render(diagnostics)),
-        Told::Json => (&mut *streams.out, format!("{}\n", diagnostics.to_json())),
-        Told::Ndjson => (&mut *streams.out, diagnostics.to_ndjson()),
+    let (stream, text) = match format {
+        DiagnosticFormat::Text => (&mut *streams.err, renderer.render(diagnostics)),
+        DiagnosticFormat::Json => (&mut *streams.out, format!("{}\n", diagnostics.to_json())),
+        DiagnosticFormat::Ndjson => (&mut *streams.out, diagnostics.to_ndjson()),
     };
-    // Where it cannot be said, the exit code says it.
-    let _said = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
-    Failure::told(exit_code::INVALID_GRAPH)
+    // If the stream cannot be written, the exit code still reports the failure.
+    let _written = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
+    Failure::already_reported(exit_code::INVALID_GRAPH)
 }

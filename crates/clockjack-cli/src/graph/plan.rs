@@ -4,8 +4,8 @@ use clockjack_graph::compile::Plan;
 pub(crate) use clockjack_graph::compile::diff::PlanDiff;
 use serde_json::Value;
 
-/// One object a line: what the plan's lists hold, each with the name of its list, in their order;
-/// first what is said of the whole.
+/// One JSON object per line: first the properties of the plan, then the items of its lists in
+/// order, each with the name of its list.
 pub(crate) fn lines(plan: &Plan) -> String {
     let Value::Object(members) = plan.to_json() else { return String::new() };
     let (lists, rest): (Vec<_>, Vec<_>) = members.into_iter().partition(

@@ -1,25 +1,25 @@
-//! Why a project was not written.
+//! Why a project was not created.
 
 use core::{error::Error, fmt};
 use std::{io, path::PathBuf};
 
 use crate::exit_code;
 
-/// A project that was not written, or not to its end.
+/// A project that was not created, or only partly.
 #[derive(Debug)]
 pub(crate) enum InitError {
-    /// Cargo would not take this name, and why.
+    /// The package name is invalid, and why.
     BadName { name: String, why: &'static str },
-    /// There is something at its place.
+    /// The directory exists and is not empty.
     NotEmpty(PathBuf),
-    /// This is no checkout of Clockjack.
+    /// The directory is not a checkout of Clockjack.
     NoCheckout(PathBuf),
-    /// The file system refused.
+    /// The file system returned an error.
     Write { path: PathBuf, source: io::Error },
 }
 
 impl InitError {
-    /// What the process exits with. Unless the file system refused, nothing was done.
+    /// The exit code of the process. Except after a file system error, nothing was written.
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {
             Self::BadName { .. } | Self::NotEmpty(_) | Self::NoCheckout(_) => exit_code::USAGE,
@@ -32,14 +32,18 @@ impl fmt::Display for InitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BadName { name, why } => {
-                write!(f, "a project cannot be called '{name}': {why}")
+                write!(f, "'{name}' is not a valid project name: {why}")
             }
             Self::NotEmpty(dir) => {
-                write!(f, "'{}' is there and not empty: nothing was written", dir.display())
+                write!(
+                    f,
+                    "'{}' already exists and is not empty; nothing was written",
+                    dir.display()
+                )
             }
             Self::NoCheckout(dir) => {
                 let dir = dir.display();
-                write!(f, "'{dir}' is no checkout of Clockjack: it has no crates/clockjack")
+                write!(f, "'{dir}' is not a checkout of Clockjack: crates/clockjack is missing")
             }
             Self::Write { path, .. } => write!(f, "cannot write '{}'", path.display()),
         }

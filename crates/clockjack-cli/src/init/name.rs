@@ -1,12 +1,11 @@
-//! The name of a project: one that cargo takes, and under which code can name the crate.
+//! The name of a project: a valid package name from which a valid crate name can be derived.
 
 use std::path::Path;
 
 use super::InitError;
 
-/// Keywords of Rust, and names that cargo or the compiler have taken, or that would be those of a
-/// dependency.
-const TAKEN: &[&str] = &[
+/// Keywords of Rust, names that cargo or the compiler reserves, and names of dependencies.
+const RESERVED: &[&str] = &[
     "Self",
     "abstract",
     "alloc",
@@ -72,45 +71,47 @@ const TAKEN: &[&str] = &[
     "yield",
 ];
 
-/// What cargo calls a project.
+/// A valid package name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name(String);
 
 impl Name {
-    /// The last part of a path; for `.` and the like, that of the directory it stands for.
+    /// The last part of a path; for `.` and `..`, the last part of the directory that they refer
+    /// to.
     pub(crate) fn of(dir: &Path) -> Result<Self, InitError> {
-        let meant = if dir.file_name().is_none() { dir.canonicalize().ok() } else { None };
-        let dir = meant.as_deref().unwrap_or(dir);
+        let resolved = if dir.file_name().is_none() { dir.canonicalize().ok() } else { None };
+        let dir = resolved.as_deref().unwrap_or(dir);
         let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        match refusal(&name) {
+        match invalid_reason(&name) {
             Some(why) => Err(InitError::BadName { name, why }),
             None => Ok(Self(name)),
         }
     }
 
-    /// As it stands in the manifest.
+    /// The package name, as in the manifest.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// As code names it.
-    pub(crate) fn of_crate(&self) -> String {
+    /// The crate name, as in code.
+    pub(crate) fn crate_name(&self) -> String {
         self.0.replace('-', "_")
     }
 }
 
-fn refusal(name: &str) -> Option<&'static str> {
-    let Some(first) = name.chars().next() else { return Some("it is empty") };
+fn invalid_reason(name: &str) -> Option<&'static str> {
+    let Some(first) = name.chars().next() else { return Some("the name is empty") };
     if !name.chars().all(|char| char.is_ascii_alphanumeric() || char == '-' || char == '_') {
-        return Some("letters without accents, digits, `-` and `_` are allowed");
+        return Some("only ASCII letters, digits, `-` and `_` are allowed");
     }
     if !first.is_ascii_alphabetic() {
-        return Some("it must begin with a letter");
+        return Some("the name must start with a letter");
     }
-    // A crate of ours would be in one lock file with its namesake, which cargo refuses.
+    // A project with the name of a Clockjack crate would collide with that crate in the lock file,
+    // which cargo rejects.
     let is_ours = name.starts_with("clockjack-") || name.starts_with("clockjack_");
-    let is_taken = is_ours || TAKEN.contains(&name);
-    is_taken.then_some("that name is taken, by the language, by cargo or by Clockjack")
+    let is_reserved = is_ours || RESERVED.contains(&name);
+    is_reserved.then_some("the name is reserved by Rust, cargo or Clockjack")
 }
 
 #[cfg(test)]
@@ -138,31 +139,32 @@ mod tests {
     #[test]
     fn a_project_in_the_directory_that_one_is_in_is_called_like_that() {
         let here = std::env::current_dir().expect("tests run somewhere");
-        let above = here.parent().and_then(Path::file_name).expect("it stands in the repository");
+        let above =
+            here.parent().and_then(Path::file_name).expect("the test runs inside the repository");
         check("..", Ok(&above.to_string_lossy()));
     }
 
     #[test]
     fn what_cargo_or_the_language_would_not_take_is_refused() {
-        check("/", Err("it is empty"));
-        check("1st", Err("begin with a letter"));
-        check("-x", Err("begin with a letter"));
+        check("/", Err("the name is empty"));
+        check("1st", Err("start with a letter"));
+        check("-x", Err("start with a letter"));
         check("my project", Err("are allowed"));
         check("größe", Err("are allowed"));
-        check("match", Err("is taken"));
-        check("test", Err("is taken"));
-        check("clockjack", Err("is taken"));
-        check("clockjack-rt", Err("is taken"));
+        check("match", Err("is reserved"));
+        check("test", Err("is reserved"));
+        check("clockjack", Err("is reserved"));
+        check("clockjack-rt", Err("is reserved"));
         check("clockjacket", Ok("clockjacket"));
     }
 
     #[test]
     fn code_names_the_crate_by_an_identifier() {
-        assert_eq!(Name(String::from("night-watch")).of_crate(), "night_watch");
+        assert_eq!(Name(String::from("night-watch")).crate_name(), "night_watch");
     }
 
     #[test]
-    fn the_list_of_taken_names_is_in_order() {
-        assert!(TAKEN.is_sorted());
+    fn the_list_of_reserved_names_is_sorted() {
+        assert!(RESERVED.is_sorted());
     }
 }

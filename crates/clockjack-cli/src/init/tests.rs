@@ -1,6 +1,6 @@
-//! What is written, without building it: `cargo xtask init` does that.
+//! Checks the files that are written, without building them: `cargo xtask init` builds them.
 
-use alloc::collections::BTreeSet;
+use std::collections::BTreeSet;
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn every_file_of_the_folder_belongs_to_a_template() {
         paths.map(|path| if path.is_dir() { count(&path) } else { 1 }).sum()
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/init/templates");
-    // All of them share one `.gitignore`.
+    // All templates share one `.gitignore`.
     let n_known: usize = Template::ALL.iter().map(|template| template.files().len() - 1).sum();
     assert_eq!(count(&folder), n_known + 1);
 }
@@ -61,7 +61,7 @@ fn a_checkout_is_named_by_its_path_and_the_registry_by_a_version() {
 
 #[test]
 fn the_checkout_of_this_command_is_found() {
-    let Origin::Checkout(root) = Origin::of_this_command() else {
+    let Origin::Checkout(root) = Origin::default_origin() else {
         panic!("a test is built in a checkout")
     };
     assert_eq!(Origin::checkout(&root).expect("it is one"), Origin::Checkout(root));

@@ -1,24 +1,26 @@
-//! A picture for a terminal, drawn as wiring: components from top to bottom in compiled order, a
-//! row for each end of an edge, and a rail for each edge to the right of them. No two ends share a
-//! row and no two edges a rail at one height, so that a crossing is never a junction.
+//! A wiring diagram for a terminal: components from top to bottom in compiled order, one row per
+//! edge end, and one vertical rail per edge to the right. No two ends share a row, and no two edges
+//! share a rail at the same height, so a crossing is never a junction.
 //!
-//! An arrow down is a value of the same epoch; one that goes up, or is dashed, comes later.
+//! A solid arrow down carries a value of the same epoch; an arrow up, or a dashed one, carries a
+//! value of a later epoch.
 
 use clockjack_graph::describe::{BoundaryRole, EdgeKind};
 
 use super::{FrameKind, Picture, line};
 
-/// Rails beside each other. An edge that finds none free is told at both ends instead.
+/// The maximum number of rails. An edge without a free rail is described at both of its ends
+/// instead.
 const RAILS_MAX: usize = 24;
-/// Columns of ids and ports; longer ones push the rails aside in their row's group.
+/// The maximum width of ids and ports; longer ones push the rails of their row to the right.
 const LABEL_COLUMNS_MAX: usize = 60;
 
-/// A row of the picture.
+/// A row of the diagram.
 #[derive(Debug)]
 struct Row {
-    /// What stands to the left of the rails.
+    /// The text to the left of the rails.
     text: String,
-    /// The end of an edge that is in this row.
+    /// The edge end in this row.
     end: Option<End>,
 }
 
@@ -37,7 +39,7 @@ pub(super) fn draw(picture: &Picture) -> String {
     let width = width.min(LABEL_COLUMNS_MAX) + 1;
     let mut out = String::new();
     line(&mut out, format_args!("{}", heading(picture)));
-    // Which edge is on each rail between the last row and this one.
+    // The edge on each rail between the previous row and this one.
     let mut on_rail: Vec<Option<usize>> = vec![None; n_rails];
     for (at, row) in rows.iter().enumerate() {
         let mut cells = vec![' '; n_rails * 2];
@@ -65,7 +67,7 @@ pub(super) fn draw(picture: &Picture) -> String {
     out
 }
 
-/// How many of what there are, and what the boxes of the hierarchy are.
+/// The number of components and edges, and the boxes of the hierarchy.
 fn heading(picture: &Picture) -> String {
     let (n_nodes, n_edges) = (picture.nodes.len(), picture.edges.len());
     let mut out = format!("{}: {n_nodes} components, {n_edges} edges", picture.name);
@@ -76,7 +78,7 @@ fn heading(picture: &Picture) -> String {
     out
 }
 
-/// The text without what a terminal would take for a command.
+/// The text without control characters.
 fn plain(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }
@@ -85,7 +87,7 @@ fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Rows in compiled order: for each component its name, then where it reads, then where it writes.
+/// Rows in compiled order: for each component its name, then its inputs, then its outputs.
 fn rows(picture: &Picture) -> Vec<Row> {
     let mut ends: Vec<(Vec<usize>, Vec<usize>)> =
         (0..picture.nodes.len()).map(|_| (Vec::new(), Vec::new())).collect();
@@ -135,7 +137,7 @@ fn rows(picture: &Picture) -> Vec<Row> {
     rows
 }
 
-/// From which row to which row an edge goes, the upper one first.
+/// The top and the bottom row of each edge.
 fn spans(rows: &[Row], n_edges: usize) -> Vec<(usize, usize)> {
     let mut spans = vec![(usize::MAX, 0); n_edges];
     for (at, row) in rows.iter().enumerate() {
@@ -147,7 +149,8 @@ fn spans(rows: &[Row], n_edges: usize) -> Vec<(usize, usize)> {
     spans
 }
 
-/// A rail for each edge, so that none is used twice at one height: short edges have the inner ones.
+/// Assigns a rail to each edge (greedy interval coloring, shortest first): short edges get the
+/// inner rails, and no rail is used twice at the same height.
 fn rails(spans: &[(usize, usize)]) -> Vec<Option<usize>> {
     let mut by_length: Vec<usize> = (0..spans.len()).collect();
     by_length.sort_by_key(|edge| (spans[*edge].1 - spans[*edge].0, *edge));
@@ -178,7 +181,7 @@ const fn vertical(kind: EdgeKind) -> char {
     }
 }
 
-/// Draws the horizontal part of an end into its row. Gives what stands at the right of it.
+/// Draws the horizontal part of an edge end into its row. Returns the label to the right of it.
 fn connect(
     picture: &Picture,
     end: End,

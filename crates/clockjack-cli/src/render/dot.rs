@@ -1,4 +1,4 @@
-//! A picture in the language of Graphviz, with clusters for hierarchy and loops.
+//! A Graphviz DOT file with clusters for hierarchy and loops.
 
 use clockjack_graph::describe::{BoundaryRole, EdgeKind};
 
@@ -19,7 +19,8 @@ pub(super) fn draw(picture: &Picture) -> String {
             EdgeKind::State => "bold",
             EdgeKind::Async => "dotted",
         };
-        // Only immediate edges order what happens in an epoch, so only they order the picture.
+        // Only immediate edges determine the order within an epoch, so only they constrain the
+        // layout.
         let constraint = edge.kind == EdgeKind::Immediate;
         let (from, to, label) = (edge.from, edge.to, quoted(&edge.label));
         let ends =
@@ -66,7 +67,7 @@ fn nodes(picture: &Picture, frame: Option<usize>, depth: usize, out: &mut String
     }
 }
 
-/// A string of the language: only quotes and backslashes have a meaning, and `\n` is a new line.
+/// A DOT string: only quotes and backslashes are special, and `\n` is a line break.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

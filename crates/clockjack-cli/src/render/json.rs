@@ -1,4 +1,4 @@
-//! A picture as data, for programs that draw it themselves.
+//! A picture as JSON, for programs that draw it themselves.
 
 use serde_json::{Value, json};
 

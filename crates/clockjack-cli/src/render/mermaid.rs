@@ -1,5 +1,5 @@
-//! A picture as a Mermaid flowchart, top down: boxes for hierarchy and loops, labels
-//! `id:kind/mode`. Nodes have numbers, so that no id can be taken for a word of the language.
+//! A Mermaid flowchart, top down: boxes for hierarchy and loops, labels `id:kind/mode`. Nodes are
+//! numbered, so that no id can collide with a Mermaid keyword.
 
 use clockjack_graph::describe::{BoundaryRole, EdgeKind};
 
@@ -45,7 +45,7 @@ fn nodes(picture: &Picture, frame: Option<usize>, depth: usize, out: &mut String
     }
 }
 
-/// The text with everything escaped that Mermaid or the page around it would take for its own.
+/// Escapes all characters that are special in Mermaid or HTML.
 fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

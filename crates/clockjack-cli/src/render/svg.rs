@@ -1,13 +1,15 @@
-//! A picture as an SVG drawing that needs nothing beside it: no script, no font, no style sheet.
-//! Immediate edges are whole lines and go down; the others are broken and may go up.
+//! A self-contained SVG drawing: no script, no font, no style sheet. Immediate edges are solid and
+//! go down; the others are dashed and may go up.
 
 use clockjack_graph::describe::{BoundaryRole, EdgeKind};
 
-use super::svg_layout::{Layout, NODE_HEIGHT, Rect, layout};
-use super::{Edge, FrameKind, Picture, line};
+use super::{
+    Edge, FrameKind, Picture, line,
+    svg_layout::{Layout, NODE_HEIGHT, Rect, layout},
+};
 
 const MARGIN: i64 = 40;
-/// How far an edge that goes up bends to the side.
+/// How far an upward edge bends to the side.
 const DETOUR: i64 = 60;
 
 pub(super) fn draw(picture: &Picture) -> String {
@@ -111,7 +113,7 @@ fn draw_edge(edge: &Edge, layout: &Layout, out: &mut String) {
         let path = format!("M{x1} {y1} C{x1} {} {x2} {} {x2} {y2}", y1 + bend, y2 - bend);
         (path, i64::midpoint(x1, x2), i64::midpoint(y1, y2))
     } else {
-        // Up, or to the same layer: out at the right side and back in at the right side.
+        // Upward, or within the same layer: leaves and enters at the right side.
         let (x1, y1) = (from.x + from.width, from.y + NODE_HEIGHT / 2);
         let (x2, y2) = (to.x + to.width, to.y + NODE_HEIGHT / 3);
         let side = x1.max(x2) + DETOUR;
@@ -136,7 +138,7 @@ fn draw_edge(edge: &Edge, layout: &Layout, out: &mut String) {
     );
 }
 
-/// The text of an element or an attribute.
+/// Escapes text for an element or an attribute.
 fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

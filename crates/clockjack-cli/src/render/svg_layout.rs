@@ -1,6 +1,7 @@
-//! Where things stand in a drawing: regions in layers from top to bottom, so that immediate edges
-//! go down, and within a layer near what they are connected with. Members of a loop stand below
-//! each other in one box. Whole numbers only: equal pictures give equal places on every machine.
+//! A layered layout (Sugiyama style): regions are in layers from top to bottom, so that immediate
+//! edges go down. Within a layer, the barycenter heuristic places regions near their neighbors.
+//! Members of a loop are stacked in one box. Integers only: equal pictures give equal positions on
+//! every machine.
 
 use super::Picture;
 
@@ -9,9 +10,9 @@ const CHAR_WIDTH: i64 = 8;
 const NODE_PADDING: i64 = 28;
 const GAP_X: i64 = 70;
 const GAP_Y: i64 = 76;
-/// Between members of a loop, and between them and their box.
+/// The gap between members of a loop, and between the members and their box.
 pub(super) const LOOP_GAP: i64 = 34;
-/// Passes over the layers that bring neighbours together; more change little.
+/// The number of barycenter sweeps; more sweeps change little.
 const SWEEPS: usize = 4;
 
 /// A rectangle.
@@ -33,11 +34,11 @@ impl Rect {
     }
 }
 
-/// Places of all nodes, and of the regions that have several or are loops.
+/// The positions of all nodes and regions.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) nodes: Vec<Rect>,
-    /// By the index of the region.
+    /// Indexed by region.
     pub(super) regions: Vec<Rect>,
     pub(super) width: i64,
     pub(super) height: i64,
@@ -116,7 +117,7 @@ fn place_members(
     }
 }
 
-/// The layer of each region: one below the lowest that it reads from. Regions are in compiled
+/// The layer of each region: one below the lowest layer that it reads from. Regions are in compiled
 /// order, so one pass is enough.
 fn layers(picture: &Picture, n_regions: usize) -> Vec<usize> {
     let mut incoming: Vec<Vec<usize>> = vec![Vec::new(); n_regions];
@@ -133,7 +134,7 @@ fn layers(picture: &Picture, n_regions: usize) -> Vec<usize> {
     layer_of
 }
 
-/// Between which regions something flows within an epoch.
+/// The pairs of regions with an immediate edge.
 fn flows(picture: &Picture) -> impl Iterator<Item = (usize, usize)> {
     let immediate = picture
         .edges
@@ -142,7 +143,7 @@ fn flows(picture: &Picture) -> impl Iterator<Item = (usize, usize)> {
     immediate.map(|edge| (picture.nodes[edge.from].region, picture.nodes[edge.to].region))
 }
 
-/// The regions of each layer from left to right: near the middle of what they are connected with.
+/// The regions of each layer from left to right, each near the barycenter of its neighbors.
 fn ordered(picture: &Picture, layer_of: Vec<usize>, n_regions: usize) -> Vec<Vec<usize>> {
     let n_layers = layer_of.iter().max().map_or(0, |layer| layer + 1);
     let mut layers: Vec<Vec<usize>> = vec![Vec::new(); n_layers];
@@ -155,7 +156,8 @@ fn ordered(picture: &Picture, layer_of: Vec<usize>, n_regions: usize) -> Vec<Vec
         neighbours[from].push(to);
         neighbours[to].push(from);
     }
-    // Positions in thousandths of a layer's width, so that layers of different lengths compare.
+    // Positions in millionths of a layer's width, so that layers of different lengths are
+    // comparable.
     let mut position = vec![0_u64; n_regions];
     for sweep in 0..SWEEPS {
         for at in 0..n_layers {

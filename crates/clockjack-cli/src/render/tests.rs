@@ -1,13 +1,15 @@
-//! Pictures of small plans, as they are printed, and that no name can break a form.
+//! Golden drawings of small plans; tests that no name can break an output format.
 
-use alloc::sync::Arc;
+use std::sync::Arc;
 
-use clockjack_graph::compile::{
-    LaneCapabilities, Plan, PlanComponent, PlanEdge, PlanLane, PlanLoop, PlanPort, PlanRegion,
-};
-use clockjack_graph::describe::{
-    BoundarySpec, ComponentSpec, ConfigMap, EdgePolicy, GraphKind, HierarchyEntry, LaneSpec,
-    LaneType, LoopSpec, LoopType, Marks, Mode,
+use clockjack_graph::{
+    compile::{
+        LaneCapabilities, Plan, PlanComponent, PlanEdge, PlanLane, PlanLoop, PlanPort, PlanRegion,
+    },
+    describe::{
+        BoundarySpec, ComponentSpec, ConfigMap, EdgePolicy, FieldSpans, GraphKind, HierarchyEntry,
+        LaneSpec, LaneType, LoopSpec, LoopType, Mode,
+    },
 };
 
 use super::*;
@@ -111,11 +113,11 @@ fn loop_spec(id: &str) -> LoopSpec {
         max_inflight: 0,
         drop_policy: None,
         min_interval_ms: 0,
-        marks: Marks::default(),
+        spans: FieldSpans::default(),
     }
 }
 
-/// A sensor, a loop of two, an actuator in a subgraph, a value that comes back one epoch later.
+/// A sensor, a loop of two components, an actuator in a subgraph, and a delayed feedback edge.
 fn cell() -> Plan {
     let components = vec![
         component("sensor", "sensor", BoundaryRole::Input),
@@ -182,7 +184,7 @@ fn every_edge_is_in_every_picture_however_many_there_are() {
     let n = 60;
     let nodes: Vec<_> =
         (0..n).map(|i| component(&format!("c{i}"), "identity", BoundaryRole::Processing)).collect();
-    // All go far, so that there are more than there are rails.
+    // All edges are long, so that there are more edges than rails.
     let edges = (0..n / 2)
         .map(|i| edge(&format!("edge{i}x"), EdgeKind::Immediate, Mode::Latest, i, n - 1 - i));
     let regions: Vec<Vec<usize>> = (0..n).map(|i| vec![i]).collect();

@@ -1,19 +1,22 @@
-//! What must hold for a run, as a file says it. There are fixed kinds and no scripts.
+//! Assertions about a run, read from a file. The types of assertions are fixed; there are no
+//! scripts.
 //!
-//! An assertion about events that were lost cannot hold: it is told as failed, with the reason.
-//! What could never hold or never fail because a name in it is wrong or a part is missing is
-//! refused before anything runs.
+//! If records were lost, an assertion about events fails, because the lost events are unknown. An
+//! assertion that could never hold or never fail because a name is wrong or a field is missing is
+//! rejected before the run.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet};
 
-use clockjack_graph::compile::Plan;
-use clockjack_graph::run::{MetricDescriptor, Metrics};
+use clockjack_graph::{
+    compile::Plan,
+    run::{MetricDescriptor, Metrics},
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::observe::{field, kind_named, no_such_kind};
+use super::observe::{field, find_kind, unknown_kind_message};
 
-/// A file of assertions; none, unless one is read.
+/// The contents of an assertion file; empty by default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Assertions {
@@ -21,7 +24,7 @@ pub(crate) struct Assertions {
     assertions: Vec<Assertion>,
 }
 
-/// One of them. Which fields it needs depends on its type.
+/// One assertion. Its type determines which fields it needs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Assertion {
@@ -44,7 +47,7 @@ struct Assertion {
     n: Option<u64>,
 }
 
-/// One event of a sequence: its kind, or with what it must have.
+/// One event of a sequence: its kind, or its kind with a filter.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 enum Step {
@@ -72,7 +75,7 @@ impl Step {
     }
 }
 
-/// What `where` may look at.
+/// The fields that `where` can use.
 const FIELDS: [&str; 13] = [
     "component_id",
     "channel_id",
@@ -96,44 +99,44 @@ fn passes(event: &Value, filter: &BTreeMap<String, String>) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
-    /// As many events as `value`.
+    /// The number of matching events is `value`.
     CounterEquals,
     MetricEquals,
     MetricLte,
     MetricGte,
-    /// All events of this name pass the filter.
+    /// All events of this kind match the filter.
     Always,
-    /// None does.
+    /// No event matches.
     Never,
-    /// One does.
+    /// At least one event matches.
     Eventually,
-    /// One of the first `n` events does.
+    /// One of the first `n` events matches.
     WithinEvents,
-    /// One of the first `n` epochs has one that does.
+    /// An event within the first `n` epochs matches.
     WithinEpochs,
-    /// These events come in this order, with any others between them.
+    /// These events occur in this order, with any other events between them.
     Sequence,
 }
 
 impl Assertions {
-    /// Reads a file's text.
+    /// Parses the text of an assertion file.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let read: Self = serde_saphyr::from_str(text)
             .map_err(|error| error.to_string().trim_start_matches("error: ").to_owned())?;
         if read.assertion_schema_version != "1" {
             let version = &read.assertion_schema_version;
-            return Err(format!("assertion_schema_version is {version}, and only 1 is known"));
+            return Err(format!("assertion_schema_version is {version}, but only 1 is supported"));
         }
         let mut ids = BTreeSet::new();
         for one in &read.assertions {
             let is_new = ids.insert(&one.id);
-            let checked = if is_new { one.check() } else { Err("its id stands twice".into()) };
+            let checked = if is_new { one.check() } else { Err("the id occurs twice".into()) };
             checked.map_err(|why| format!("assertion `{}`: {why}", one.id))?;
         }
         Ok(read)
     }
 
-    /// Refuses names that this graph has not: nothing would ever happen to them.
+    /// Rejects names that the graph does not contain: no event would ever match them.
     pub(crate) fn check_names(&self, plan: &Plan) -> Result<(), String> {
         for one in &self.assertions {
             for (field, name) in one.filters().flatten() {
@@ -144,52 +147,52 @@ impl Assertions {
         Ok(())
     }
 
-    /// Begins to watch.
-    pub(crate) fn watch(&self) -> Watch<'_> {
-        let state = self.assertions.iter().map(|_| Seen::default()).collect();
-        Watch { of: self, state, n_events: 0 }
+    /// Creates a checker for the events of one run.
+    pub(crate) fn checker(&self) -> AssertionChecker<'_> {
+        let state = self.assertions.iter().map(|_| AssertionState::default()).collect();
+        AssertionChecker { assertions: self, state, n_events: 0 }
     }
 }
 
-/// What was seen of the events so far.
+/// Checks the assertions against the events of one run.
 #[derive(Debug)]
-pub(crate) struct Watch<'a> {
-    of: &'a Assertions,
-    state: Vec<Seen>,
+pub(crate) struct AssertionChecker<'a> {
+    assertions: &'a Assertions,
+    state: Vec<AssertionState>,
     n_events: u64,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Seen {
-    /// Events that pass.
+struct AssertionState {
+    /// The number of events that match.
     n_hits: u64,
-    /// Events of the name that do not pass the filter.
+    /// The number of events of this kind that do not match the filter.
     n_misses: u64,
-    /// Whether one passed in time.
+    /// Whether an event matched within the limit.
     in_time: bool,
-    /// How much of a sequence has come.
+    /// How many steps of the sequence have occurred.
     n_steps: usize,
 }
 
-impl Watch<'_> {
-    /// The next event.
+impl AssertionChecker<'_> {
+    /// Processes the next event.
     pub(crate) fn event(&mut self, event: &Value) {
         self.n_events += 1;
         let kind = event["kind"].as_str().unwrap_or("");
         let epoch = field(event, "epoch_id").as_u64().unwrap_or(0);
-        for (one, seen) in self.of.assertions.iter().zip(&mut self.state) {
-            if one.events.get(seen.n_steps).is_some_and(|next| next.is(kind, event)) {
-                seen.n_steps += 1;
+        for (one, state) in self.assertions.assertions.iter().zip(&mut self.state) {
+            if one.events.get(state.n_steps).is_some_and(|next| next.is(kind, event)) {
+                state.n_steps += 1;
             }
             if one.event.as_deref() != Some(kind) {
                 continue;
             }
             if !passes(event, &one.filter) {
-                seen.n_misses += 1;
+                state.n_misses += 1;
                 continue;
             }
-            seen.n_hits += 1;
-            seen.in_time |= match one.kind {
+            state.n_hits += 1;
+            state.in_time |= match one.kind {
                 Kind::WithinEvents => one.n.is_some_and(|n| self.n_events <= n),
                 Kind::WithinEpochs => one.n.is_some_and(|n| epoch <= n),
                 _ => false,
@@ -197,32 +200,32 @@ impl Watch<'_> {
         }
     }
 
-    /// Whether an assertion is about events of this kind.
+    /// Whether an assertion refers to events of this kind.
     pub(crate) fn is_about(&self, kind: &str) -> bool {
-        self.of.assertions.iter().any(|one| {
+        self.assertions.assertions.iter().any(|one| {
             one.event.as_deref() == Some(kind) || one.events.iter().any(|step| step.kind() == kind)
         })
     }
 
-    /// The next event, if none is about its kind.
-    pub(crate) fn pass_over(&mut self) {
+    /// Counts an event that no assertion refers to.
+    pub(crate) fn skip_event(&mut self) {
         self.n_events += 1;
     }
 
-    /// How many events there were.
+    /// The number of events so far.
     pub(crate) fn n_events(&self) -> u64 {
         self.n_events
     }
 
-    /// Whether all hold, and a record of each.
+    /// Returns whether all assertions hold, and one record per assertion.
     ///
-    /// `is_partial`: not all events were seen.
+    /// `is_partial` means that some events were not seen.
     pub(crate) fn results(&self, metrics: &Metrics, is_partial: bool) -> (bool, Vec<Value>) {
         let mut all = true;
         let mut records = Vec::new();
-        for (one, seen) in self.of.assertions.iter().zip(&self.state) {
-            let (holds, observed) = one.outcome(seen, metrics);
-            let is_partial = is_partial && !one.kind.is_of_metrics();
+        for (one, state) in self.assertions.assertions.iter().zip(&self.state) {
+            let (holds, observed) = one.evaluate(state, metrics);
+            let is_partial = is_partial && !one.kind.uses_metrics();
             let holds = holds && !is_partial;
             all &= holds;
             records.push(json!({
@@ -237,10 +240,11 @@ impl Watch<'_> {
     }
 }
 
-/// Refuses a name that this graph has not. Of other fields nothing is known before the run.
+/// Rejects a name that the graph does not contain. The values of other fields are unknown before
+/// the run.
 pub(crate) fn check_name(plan: &Plan, field: &str, name: &str) -> Result<(), String> {
-    let (what, is_there) = match field {
-        // A loop goes by its own id, which is that of its region.
+    let (what, exists) = match field {
+        // A loop is identified by its own id, which is the id of its region.
         "component_id" => {
             let is_component = plan.components.iter().any(|one| one.spec.id.as_str() == name);
             let is_loop = plan.regions.iter().any(|one| one.id.as_str() == name);
@@ -250,27 +254,27 @@ pub(crate) fn check_name(plan: &Plan, field: &str, name: &str) -> Result<(), Str
         "lane" => ("lane", plan.lanes.iter().any(|one| one.spec.id.as_str() == name)),
         _ => return Ok(()),
     };
-    if is_there { Ok(()) } else { Err(format!("the graph has no {what} `{name}`")) }
+    if exists { Ok(()) } else { Err(format!("the graph has no {what} `{name}`")) }
 }
 
 impl Kind {
-    const fn is_of_metrics(self) -> bool {
+    const fn uses_metrics(self) -> bool {
         matches!(self, Self::MetricEquals | Self::MetricLte | Self::MetricGte)
     }
 }
 
-/// A part of an assertion.
+/// Whether a type of assertion uses a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Needed,
-    /// It may be there or not.
-    Free,
-    /// It would say nothing.
-    Idle,
+enum FieldUse {
+    Required,
+    /// The field is optional.
+    Optional,
+    /// The field would have no effect.
+    Unused,
 }
 
 impl Assertion {
-    /// All that events are held against.
+    /// All filters of the assertion.
     fn filters(&self) -> impl Iterator<Item = &BTreeMap<String, String>> {
         let of_steps = self.events.iter().filter_map(|step| match step {
             Step::Kind(_) => None,
@@ -279,48 +283,53 @@ impl Assertion {
         of_steps.chain([&self.filter])
     }
 
-    /// Whether its names are names, and it has what its type needs and nothing else.
+    /// Checks the names, and that the assertion has exactly the fields that its type needs.
     fn check(&self) -> Result<(), String> {
-        self.check_parts()?;
+        self.check_fields()?;
         for name in self.filters().flat_map(BTreeMap::keys) {
             if !FIELDS.contains(&name.as_str()) {
-                return Err(format!("`where` knows no `{name}`; it knows {}", FIELDS.join(", ")));
+                return Err(format!(
+                    "unknown field `{name}` in `where`; expected one of {}",
+                    FIELDS.join(", ")
+                ));
             }
         }
         let kinds = self.events.iter().map(Step::kind).chain(self.event.as_deref());
-        if let Some(kind) = kinds.into_iter().find(|kind| kind_named(kind).is_none()) {
-            return Err(no_such_kind(kind));
+        if let Some(kind) = kinds.into_iter().find(|kind| find_kind(kind).is_none()) {
+            return Err(unknown_kind_message(kind));
         }
-        // Others may be those of components, which name them as they run.
+        // Other metrics may belong to components, which name them during the run.
         if let Some(metric) = &self.metric
             && metric.starts_with("runtime.")
             && MetricDescriptor::of(metric).is_none()
         {
-            return Err(format!("there is no metric `{metric}`"));
+            return Err(format!("unknown metric `{metric}`"));
         }
         if self.value.is_some_and(|value| !value.is_finite()) {
-            return Err("`value` is no number".into());
+            return Err("`value` is not a finite number".into());
         }
         if self.n == Some(0) {
-            return Err("`n` is 0, and nothing comes before the first".into());
+            return Err("`n` must be at least 1".into());
         }
         Ok(())
     }
 
-    fn check_parts(&self) -> Result<(), String> {
-        use Part::{Free, Idle, Needed};
+    fn check_fields(&self) -> Result<(), String> {
+        use FieldUse::{Optional, Required, Unused};
 
         let [event, events, filter, metric, label, value, n] = match self.kind {
-            Kind::CounterEquals => [Needed, Idle, Free, Idle, Idle, Needed, Idle],
+            Kind::CounterEquals => [Required, Unused, Optional, Unused, Unused, Required, Unused],
             Kind::MetricEquals | Kind::MetricLte | Kind::MetricGte => {
-                [Idle, Idle, Idle, Needed, Free, Needed, Idle]
+                [Unused, Unused, Unused, Required, Optional, Required, Unused]
             }
-            Kind::Always => [Needed, Idle, Needed, Idle, Idle, Idle, Idle],
-            Kind::Never | Kind::Eventually => [Needed, Idle, Free, Idle, Idle, Idle, Idle],
+            Kind::Always => [Required, Unused, Required, Unused, Unused, Unused, Unused],
+            Kind::Never | Kind::Eventually => {
+                [Required, Unused, Optional, Unused, Unused, Unused, Unused]
+            }
             Kind::WithinEvents | Kind::WithinEpochs => {
-                [Needed, Idle, Free, Idle, Idle, Idle, Needed]
+                [Required, Unused, Optional, Unused, Unused, Unused, Required]
             }
-            Kind::Sequence => [Idle, Needed, Idle, Idle, Idle, Idle, Idle],
+            Kind::Sequence => [Unused, Required, Unused, Unused, Unused, Unused, Unused],
         };
         let parts = [
             ("event", event, self.event.is_some()),
@@ -331,41 +340,43 @@ impl Assertion {
             ("value", value, self.value.is_some()),
             ("n", n, self.n.is_some()),
         ];
-        for (name, part, is_there) in parts {
-            match (part, is_there) {
-                (Needed, false) => return Err(format!("it has no `{name}`")),
-                (Idle, true) => return Err(format!("`{name}` says nothing for its type")),
+        for (name, part, exists) in parts {
+            match (part, exists) {
+                (Required, false) => return Err(format!("`{name}` is missing")),
+                (Unused, true) => {
+                    return Err(format!("`{name}` has no effect on this type of assertion"));
+                }
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// Whether it holds, and what was found.
+    /// Whether the assertion holds, and the observed value.
     #[expect(clippy::float_cmp, reason = "counts are whole numbers, which compare exactly")]
     #[expect(clippy::cast_precision_loss, reason = "no run has as many events as a float counts")]
-    fn outcome(&self, seen: &Seen, metrics: &Metrics) -> (bool, Value) {
+    fn evaluate(&self, state: &AssertionState, metrics: &Metrics) -> (bool, Value) {
         let name = self.metric.as_deref().unwrap_or("");
         let metric = match &self.label {
             Some(label) => metrics.get(name, label),
             None => {
-                let is_there = metrics.list.iter().any(|one| one.name == name)
+                let exists = metrics.list.iter().any(|one| one.name == name)
                     || metrics.user.iter().any(|one| one.name == name);
-                is_there.then(|| metrics.total(name))
+                exists.then(|| metrics.total(name))
             }
         };
-        // Nothing compares with what is not there; it is, by the check.
+        // `check` guarantees a value; NaN compares unequal to everything.
         let wanted = self.value.unwrap_or(f64::NAN);
         match self.kind {
-            Kind::CounterEquals => (seen.n_hits as f64 == wanted, json!(seen.n_hits)),
+            Kind::CounterEquals => (state.n_hits as f64 == wanted, json!(state.n_hits)),
             Kind::MetricEquals => (metric == Some(wanted), json!(metric)),
             Kind::MetricLte => (metric.is_some_and(|value| value <= wanted), json!(metric)),
             Kind::MetricGte => (metric.is_some_and(|value| value >= wanted), json!(metric)),
-            Kind::Always => (seen.n_misses == 0, json!(seen.n_misses)),
-            Kind::Never => (seen.n_hits == 0, json!(seen.n_hits)),
-            Kind::Eventually => (seen.n_hits > 0, json!(seen.n_hits)),
-            Kind::WithinEvents | Kind::WithinEpochs => (seen.in_time, json!(seen.in_time)),
-            Kind::Sequence => (seen.n_steps == self.events.len(), json!(seen.n_steps)),
+            Kind::Always => (state.n_misses == 0, json!(state.n_misses)),
+            Kind::Never => (state.n_hits == 0, json!(state.n_hits)),
+            Kind::Eventually => (state.n_hits > 0, json!(state.n_hits)),
+            Kind::WithinEvents | Kind::WithinEpochs => (state.in_time, json!(state.in_time)),
+            Kind::Sequence => (state.n_steps == self.events.len(), json!(state.n_steps)),
         }
     }
 }
@@ -394,14 +405,14 @@ assertions:
 ";
 
     fn failed(events: &[Value], is_partial: bool) -> Vec<String> {
-        let assertions = Assertions::parse(TEXT).expect("they can be read");
-        let mut watch = assertions.watch();
-        events.iter().for_each(|event| watch.event(event));
+        let assertions = Assertions::parse(TEXT).expect("the file is valid");
+        let mut checker = assertions.checker();
+        events.iter().for_each(|event| checker.event(event));
         let kind = clockjack_graph::run::MetricKind::Counter;
         let name = "runtime.trace.event_count";
         let metric = clockjack_graph::run::Metric { name, kind, label: None, value: 3.0 };
         let metrics = Metrics { list: vec![metric], ..Metrics::default() };
-        let (ok, records) = watch.results(&metrics, is_partial);
+        let (ok, records) = checker.results(&metrics, is_partial);
         let failed = records.iter().filter(|one| one["ok"] == false);
         let failed: Vec<String> = failed.map(|one| text(&one["id"])).collect();
         assert_eq!(ok, failed.is_empty());
@@ -437,7 +448,7 @@ assertions:
             event("health_event", "fast", 0),
             event("loop_converged", "", 1),
         ];
-        assert_eq!(failed(&good, true).len(), 7, "all but the one about a metric");
+        assert_eq!(failed(&good, true).len(), 7, "all except the assertion about a metric");
     }
 
     #[test]
@@ -449,7 +460,8 @@ assertions:
   - {id: total, type: metric_gte, metric: solve_ms.p95, value: 2}
   - {id: absent, type: metric_lte, metric: solve_ms.p96, value: 2}
 ";
-        let assertions = Assertions::parse(text).expect("who knows what components count");
+        let assertions =
+            Assertions::parse(text).expect("metrics of components are unknown before the run");
         let metric = clockjack_graph::run::UserMetric {
             name: "solve_ms.p95".into(),
             kind: clockjack_graph::run::MetricKind::Gauge,
@@ -457,7 +469,7 @@ assertions:
             value: 1.5,
         };
         let metrics = Metrics { user: vec![metric], ..Metrics::default() };
-        let (_, records) = assertions.watch().results(&metrics, false);
+        let (_, records) = assertions.checker().results(&metrics, false);
         let holds: Vec<bool> = records.iter().map(|one| one["ok"] == true).collect();
         assert_eq!(holds, [true, false, false]);
     }
@@ -467,23 +479,23 @@ assertions:
         assert!(Assertions::parse("assertion_schema_version: \"2\"\nassertions: []\n").is_err());
         for (right, wrong, why) in [
             ("type: never", "type: nevr", "nevr"),
-            ("event: component_begin", "event: component_bgin", "there is no event"),
-            ("lane: slow", "lan: slow", "`where` knows no `lan`"),
-            ("trace.event_count", "trace.events", "there is no metric"),
-            (", where: {lane: fast}", "", "it has no `where`"),
-            (", n: 2", "", "it has no `n`"),
-            (", n: 2", ", n: 0", "`n` is 0"),
-            (", event: loop_converged, n: 1", ", n: 1", "it has no `event`"),
-            ("component_begin, value: 1", "component_begin", "it has no `value`"),
-            (", value: 3", "", "it has no `value`"),
-            (", value: 3", ", value: .nan", "`value` is no number"),
-            (", value: 3", ", value: 3, n: 3", "`n` says nothing for its type"),
-            ("id: early", "id: order", "its id stands twice"),
+            ("event: component_begin", "event: component_bgin", "unknown event kind"),
+            ("lane: slow", "lan: slow", "unknown field `lan` in `where`"),
+            ("trace.event_count", "trace.events", "unknown metric"),
+            (", where: {lane: fast}", "", "`where` is missing"),
+            (", n: 2", "", "`n` is missing"),
+            (", n: 2", ", n: 0", "`n` must be at least 1"),
+            (", event: loop_converged, n: 1", ", n: 1", "`event` is missing"),
+            ("component_begin, value: 1", "component_begin", "`value` is missing"),
+            (", value: 3", "", "`value` is missing"),
+            (", value: 3", ", value: .nan", "`value` is not a finite number"),
+            (", value: 3", ", value: 3, n: 3", "`n` has no effect"),
+            ("id: early", "id: order", "the id occurs twice"),
         ] {
             assert!(TEXT.contains(right), "{right}");
             let refused = Assertions::parse(&TEXT.replacen(right, wrong, 1));
-            let said = refused.expect_err("it is wrong");
-            assert!(said.contains(why), "{said}");
+            let message = refused.expect_err("the file is invalid");
+            assert!(message.contains(why), "{message}");
         }
     }
 }

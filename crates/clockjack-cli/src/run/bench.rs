@@ -1,29 +1,29 @@
-//! `clockjack bench`: the same run several times, each with loading, checking and set-up.
+//! `clockjack bench`: repeats a run, each time with loading, checking and setup.
 
 use core::time::Duration;
 
 use serde_json::{Value, json};
 
-/// How long the runs took.
+/// The measurements of all runs.
 #[derive(Debug)]
-pub(crate) struct Measured {
+pub(crate) struct BenchResult {
     pub(crate) graph: String,
     pub(crate) graph_hash: u64,
     pub(crate) steps: u64,
     pub(crate) calls: u64,
     pub(crate) n_ok: usize,
-    /// Of each run, in order.
+    /// The duration of each run, in order.
     pub(crate) times: Vec<Duration>,
 }
 
-/// FNV-1a with 64 bits: not against forgers, only to see that two measured the same file.
+/// FNV-1a, 64 bits. Not cryptographic: it only shows whether two measurements used the same file.
 pub(crate) fn fnv1a64(bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-impl Measured {
-    /// The time that so many of a hundred runs did not exceed: that of the nearest rank.
+impl BenchResult {
+    /// The duration that `percent` percent of the runs do not exceed (nearest rank).
     fn percentile(&self, percent: usize) -> Duration {
         let mut sorted = self.times.clone();
         sorted.sort_unstable();
@@ -31,7 +31,7 @@ impl Measured {
         sorted.get(rank - 1).copied().unwrap_or_default()
     }
 
-    /// Calls of components in a second, over all runs.
+    /// Component calls per second over all runs.
     fn throughput(&self) -> f64 {
         let total: Duration = self.times.iter().sum();
         if total.is_zero() {
@@ -73,7 +73,7 @@ impl Measured {
         let n = self.times.len();
         format!(
             "{}: {n} runs of {} epochs, {} ok\n  p50 {:?}, p95 {:?}, p99 {:?}\n  \
-             {:.0} calls a second{}\n",
+             {:.0} calls per second{}\n",
             self.graph,
             self.steps,
             self.n_ok,
@@ -99,8 +99,14 @@ mod tests {
     #[test]
     fn a_percentile_is_a_time_that_was_measured() {
         let times = (1..=4).rev().map(Duration::from_millis).collect();
-        let measured =
-            Measured { graph: String::new(), graph_hash: 0, steps: 1, calls: 10, n_ok: 4, times };
+        let measured = BenchResult {
+            graph: String::new(),
+            graph_hash: 0,
+            steps: 1,
+            calls: 10,
+            n_ok: 4,
+            times,
+        };
         let ms: Vec<_> = [50, 75, 95, 99].map(|p| measured.percentile(p).as_millis()).into();
         assert_eq!(ms, [2, 3, 4, 4]);
         assert!((measured.throughput() - 1000.0).abs() < 1e-6);

@@ -1,18 +1,19 @@
-//! Records of a trace for programs: what `trace --format ndjson` prints, and what the events of
-//! `observe` are made of.
+//! Trace records as JSON: the output of `trace --format ndjson` and the basis of the events of
+//! `observe`.
 
-use clockjack_graph::compile::Plan;
-use clockjack_graph::run::trace::NONE;
-use clockjack_graph::run::{TraceName, TraceRecord};
+use clockjack_graph::{
+    compile::Plan,
+    run::{TraceName, TraceRecord, trace::NONE},
+};
 use serde_json::{Value, json};
 
-/// The version of these records.
+/// The schema version of the records.
 pub(crate) const SCHEMA_VERSION: &str = "1";
 
 /// A record with the names of the plan.
 ///
-/// A trace is all that one message has led to: its id is that message, and a transaction has it,
-/// too. What no message has led to belongs to its epoch.
+/// A trace id groups everything that one message caused: it is the id of that message, and also the
+/// transaction id. A record without a causing message uses the id of its epoch.
 pub(crate) fn event(plan: &Plan, record: &TraceRecord) -> Value {
     let causation = message_id(plan, record.message);
     let correlation = message_id(plan, record.correlation).or_else(|| causation.clone());
@@ -29,7 +30,7 @@ pub(crate) fn event(plan: &Plan, record: &TraceRecord) -> Value {
         "duration_ns": record.duration_ns,
     });
     let component = match plan.components.get(record.component as usize) {
-        // A loop goes by its own id.
+        // A loop is identified by its own id.
         Some(one) if record.name.phase() == "loop" => Some(plan.regions[one.region].id.as_str()),
         one => one.map(|one| one.spec.id.as_str()),
     };
@@ -49,7 +50,7 @@ pub(crate) fn event(plan: &Plan, record: &TraceRecord) -> Value {
     value
 }
 
-/// What else there is to say, as texts.
+/// Additional attributes, as strings.
 fn attributes(record: &TraceRecord) -> Value {
     let mut attributes = json!({});
     let worker_ids: Vec<String> = record.worker_ids().map(|one| one.to_string()).collect();
@@ -79,13 +80,13 @@ const fn severity(name: TraceName) -> &'static str {
     }
 }
 
-/// A message as `edge#number`.
+/// A message id: `edge#number`.
 fn message_id(plan: &Plan, (edge_plus_one, seq): (u32, u64)) -> Option<String> {
     let edge = plan.edges.get(edge_plus_one.checked_sub(1)? as usize)?;
     Some(format!("{}#{seq}", edge.id))
 }
 
-/// The id of something of the plan, if a record is about one.
+/// The id of an item of the plan, if the record refers to one.
 fn id_of<T>(list: &[T], index: u32, id: impl Fn(&T) -> &str) -> Option<&str> {
     if index == NONE { None } else { list.get(index as usize).map(id) }
 }

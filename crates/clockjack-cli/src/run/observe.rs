@@ -1,41 +1,43 @@
-//! What `observe` tells of a run while it goes on: events with a kind, from a bounded log of
-//! records and from counts.
+//! The events of `observe`: built during the run from a bounded log of trace records and from
+//! metrics.
 //!
-//! Nothing here changes the run. The log drops its oldest records if nobody takes them in time;
-//! that is counted, told, and makes what was seen `lossy`. Each event says how exact it is:
+//! Observing does not change the run. If the log is full, it drops and counts its oldest records;
+//! the drops are reported and make the summary `lossy`. Each event states its exactness:
 //!
-//! * `exact`: it stands for one thing that happened;
-//! * `aggregated`: for all of its kind and place since the last frame, with how many;
-//! * `sampled`: for as many as was asked for;
-//! * `lossy`, `partial`: of the whole, if records were lost.
+//! * `exact`: the event represents one occurrence;
+//! * `aggregated`: the event represents all occurrences of its kind and source since the previous
+//!   frame, with their number;
+//! * `sampled`: the event represents the requested number of occurrences;
+//! * `lossy`, `partial`: only for the summary, if records were lost.
 
 pub(crate) mod artifact;
 mod counts;
 
-use alloc::collections::BTreeMap;
+use std::collections::BTreeMap;
 
-use clockjack_graph::compile::Plan;
-use clockjack_graph::run::{TraceName, TraceRecord};
-use serde_json::{Value, json};
-
+use clockjack_graph::{
+    compile::Plan,
+    run::{TraceName, TraceRecord},
+};
 pub(crate) use counts::Counts;
+use serde_json::{Value, json};
 
 use super::events;
 
-/// How much is told.
+/// How many events are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Level {
-    /// How the run began and ended.
+    /// The start and the end of the run.
     Off,
-    /// Counts for each frame, and all that is amiss.
+    /// Also counters per frame, and all problems.
     Summary,
-    /// Epochs, calls, iterations and admissions, too.
+    /// Also epochs, calls, iterations and admissions.
     Detailed,
-    /// Every message, too.
+    /// Also every message.
     Debug,
 }
 
-/// All kinds of events, with the level from which on they are told.
+/// All kinds of events, with the lowest level that prints them.
 #[rustfmt::skip]
 pub(crate) const KINDS: &[(&str, Level)] = &[
     ("run_started", Level::Off),
@@ -83,23 +85,23 @@ pub(crate) const KINDS: &[(&str, Level)] = &[
     ("state_commit", Level::Debug),
 ];
 
-/// The one of a name.
-pub(crate) fn kind_named(name: &str) -> Option<&'static str> {
+/// The kind with this name.
+pub(crate) fn find_kind(name: &str) -> Option<&'static str> {
     KINDS.iter().find(|(kind, _)| *kind == name).map(|(kind, _)| *kind)
 }
 
-/// That there is none of a name, and those that begin with the same word.
-pub(crate) fn no_such_kind(name: &str) -> String {
+/// The message for an unknown kind; it suggests kinds that start with the same word.
+pub(crate) fn unknown_kind_message(name: &str) -> String {
     let word = |text: &str| text.split('_').next().map(str::to_owned);
     let near = KINDS.iter().map(|(kind, _)| *kind).filter(|kind| word(kind) == word(name));
     let near: Vec<&str> = near.collect();
     match near.as_slice() {
-        [] => format!("there is no event `{name}`"),
-        near => format!("there is no event `{name}`; there are {}", near.join(", ")),
+        [] => format!("unknown event kind `{name}`"),
+        near => format!("unknown event kind `{name}`; did you mean one of {}?", near.join(", ")),
     }
 }
 
-/// What kind of event a record is; `None` for spans whose beginning and end are events.
+/// The event kind of a record; `None` for spans whose beginning and end are separate events.
 pub(crate) const fn kind_of(name: TraceName) -> Option<&'static str> {
     Some(match name {
         TraceName::SchedulerIteration
@@ -115,7 +117,7 @@ pub(crate) const fn kind_of(name: TraceName) -> Option<&'static str> {
     })
 }
 
-/// An event of a record, if it is one.
+/// The event of a record, if it has one.
 pub(crate) fn event(plan: &Plan, record: &TraceRecord) -> Option<Value> {
     let kind = kind_of(record.name)?;
     let event = events::event(plan, record);
@@ -152,8 +154,8 @@ pub(crate) fn event(plan: &Plan, record: &TraceRecord) -> Option<Value> {
     }))
 }
 
-/// An event that stands for several, or for no record.
-pub(crate) fn told(
+/// An event that summarizes several records or has no record.
+pub(crate) fn summary_event(
     stream: &str,
     (kind, severity, exactness): (&str, &str, &str),
     mono_ns: u64,
@@ -171,13 +173,13 @@ pub(crate) fn told(
     })
 }
 
-/// A field of an event, wherever it is.
+/// A field of an event: at the top level, in `ids` or in `attributes`.
 pub(crate) fn field<'e>(event: &'e Value, name: &str) -> &'e Value {
     let places = [&event[name], &event["ids"][name], &event["attributes"][name]];
     places.into_iter().find(|value| !value.is_null()).unwrap_or(&Value::Null)
 }
 
-/// Which events are printed. Assertions see all of them.
+/// Selects the events that are printed. Assertions see all events.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
     pub(crate) level: Level,
@@ -185,16 +187,16 @@ pub(crate) struct Filter {
     pub(crate) channels: Vec<String>,
     pub(crate) include: Vec<String>,
     pub(crate) exclude: Vec<String>,
-    /// Of these kinds one of so many.
+    /// Kinds of which only every Nth event is printed.
     pub(crate) samples: BTreeMap<String, u64>,
-    /// How many of each of them there were.
+    /// How many events of each sampled kind have occurred.
     pub(crate) n_seen: BTreeMap<String, u64>,
 }
 
 impl Filter {
     /// Whether any event of this kind is printed.
     pub(crate) fn may_pass(&self, kind: &str) -> bool {
-        // Who asks for a kind by its name gets it at any level.
+        // A kind that is included by name is printed at every level.
         let is_in = if self.include.is_empty() {
             let known = KINDS.iter().find(|(name, _)| *name == kind);
             known.is_none_or(|(_, level)| *level <= self.level)
@@ -204,7 +206,7 @@ impl Filter {
         is_in && !self.exclude.iter().any(|one| one == kind)
     }
 
-    /// Whether an event is printed. One of several says so.
+    /// Whether an event is printed. Marks a sampled event as such.
     pub(crate) fn pass(&mut self, event: &mut Value) -> bool {
         let kind = event["kind"].as_str().unwrap_or("");
         let is_in = |list: &[String], name: &str| {
@@ -236,12 +238,12 @@ mod tests {
     fn every_trace_name_is_an_event_or_has_its_beginning_and_end() {
         for name in TraceName::ALL {
             let Some(kind) = kind_of(*name) else { continue };
-            assert!(kind_named(kind).is_some(), "{kind} is in no table");
+            assert!(find_kind(kind).is_some(), "`KINDS` does not contain {kind}");
         }
         let mut kinds: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds.len(), KINDS.len(), "no kind is there twice");
+        assert_eq!(kinds.len(), KINDS.len(), "no kind occurs twice");
     }
 
     fn filter(level: Level) -> Filter {
@@ -258,7 +260,7 @@ mod tests {
 
     fn of(kind: &str, component: &str) -> Value {
         let exact = (kind, "info", "exact");
-        told("trace", exact, 0, json!({"component_id": component}), json!({}))
+        summary_event("trace", exact, 0, json!({"component_id": component}), json!({}))
     }
 
     #[test]
@@ -271,8 +273,8 @@ mod tests {
         ] {
             let all = ["run_started", "health_event", "component_begin", "channel_commit"];
             let mut filter = filter(level);
-            let told = all.into_iter().filter(|kind| filter.pass(&mut of(kind, "a")));
-            assert_eq!(told.collect::<Vec<_>>(), kinds);
+            let passed = all.into_iter().filter(|kind| filter.pass(&mut of(kind, "a")));
+            assert_eq!(passed.collect::<Vec<_>>(), kinds);
         }
     }
 

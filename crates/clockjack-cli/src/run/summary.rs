@@ -1,177 +1,189 @@
-//! What a run did, in every form, and what the command exits with because of it.
+//! The result of a run in every output format, and its exit code.
 
 use core::fmt::Write as _;
 
-use clockjack_graph::compile::Plan;
-use clockjack_graph::run::{
-    LaneAdvice, LaneReport, LiveLane, Metric, MetricDescriptor, MetricKind, Metrics, RunReport,
-    UserMetric,
+use clockjack_graph::{
+    compile::Plan,
+    run::{
+        LaneAdvice, LaneReport, LiveLane, Metric, MetricDescriptor, MetricKind, Metrics, RunReport,
+        UserMetric,
+    },
 };
-use clockjack_observe::prometheus;
-use clockjack_observe::samples::{Sample, Value as Reading};
+use clockjack_observe::{
+    prometheus,
+    samples::{Sample, Value as Reading},
+};
 use serde_json::{Value, json};
 
-use super::Ran;
-use super::host::HostCount;
+use super::{RunResult, host::RuntimeMetric};
 use crate::exit_code;
 
-/// The version of these records.
+/// The schema version of the records.
 const SCHEMA_VERSION: &str = "1";
 
-/// What a run that ended so exits with. A failure says more than an interrupt, and that more than
-/// ticks that came late.
-pub(crate) fn exit_code(ran: &Ran, overruns_max: Option<u64>) -> u8 {
-    if ran.error.is_some() {
+/// The exit code of a run. A failure takes precedence over an interruption, and an interruption
+/// over late ticks.
+pub(crate) fn exit_code(result: &RunResult, overruns_max: Option<u64>) -> u8 {
+    if result.error.is_some() {
         return exit_code::RUN_FAILED;
     }
-    if ran.was_interrupted {
+    if result.was_interrupted {
         return exit_code::INTERRUPTED;
     }
-    if overruns_max.is_some_and(|max| overruns(ran) > max) {
+    if overruns_max.is_some_and(|max| overruns(result) > max) {
         return exit_code::OVERRUN;
     }
     exit_code::OK
 }
 
-/// How many ticks took longer than they may.
+/// The number of ticks that exceeded their period.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "the cast saturates, and a count is a whole number"
 )]
-fn overruns(ran: &Ran) -> u64 {
-    let Some(report) = &ran.report else { return 0 };
+fn overruns(result: &RunResult) -> u64 {
+    let Some(report) = &result.report else { return 0 };
     report.metrics.total("runtime.scheduler.tick_overrun_count") as u64
 }
 
-/// The same for people.
-pub(crate) fn text(plan: &Plan, ran: &Ran) -> String {
+/// The result as text.
+pub(crate) fn text(plan: &Plan, result: &RunResult) -> String {
     let mut out = String::new();
-    if let Some(report) = &ran.report {
+    if let Some(report) = &result.report {
         let simulated = seconds(u128::from(report.elapsed_ns));
-        say(&mut out, format_args!("{}: {}", plan.name, report.stop));
-        say(&mut out, format_args!("  epochs      {}", report.epochs));
-        say(&mut out, format_args!("  calls       {}", report.executions));
-        say(&mut out, format_args!("  time        {simulated}"));
-        say(&mut out, format_args!("  at once     {}", report.overlap_max));
+        push_line(&mut out, format_args!("{}: {}", plan.name, report.stop));
+        push_line(&mut out, format_args!("  epochs      {}", report.epochs));
+        push_line(&mut out, format_args!("  calls       {}", report.executions));
+        push_line(&mut out, format_args!("  time        {simulated}"));
+        push_line(&mut out, format_args!("  parallel    {}", report.overlap_max));
         lanes(&mut out, plan, &report.metrics);
         for lane in &report.lanes {
             for LaneAdvice { field, why } in &lane.advisory {
-                say(&mut out, format_args!("lane {}: `{field}` has no effect: {why}", lane.lane));
+                push_line(
+                    &mut out,
+                    format_args!("lane {}: `{field}` has no effect: {why}", lane.lane),
+                );
             }
         }
         channels(&mut out, &report.metrics);
         for one in &report.loops {
             let residual =
                 one.residual.map_or(String::new(), |value| format!(", residual {value}"));
-            say(&mut out, format_args!("loop {}: {}{residual}", one.id, one.reason));
+            push_line(&mut out, format_args!("loop {}: {}{residual}", one.id, one.reason));
         }
         for fault in &report.faults {
-            say(&mut out, format_args!("fault: {fault}"));
+            push_line(&mut out, format_args!("fault: {fault}"));
         }
         if report.n_faults_dropped > 0 {
-            say(&mut out, format_args!("and {} more faults", report.n_faults_dropped));
+            push_line(
+                &mut out,
+                format_args!("{} more faults were not stored", report.n_faults_dropped),
+            );
         }
     }
-    if let Some(error) = &ran.error {
-        say(&mut out, format_args!("{}: the run failed: {error}", plan.name));
+    if let Some(error) = &result.error {
+        push_line(&mut out, format_args!("{}: the run failed: {error}", plan.name));
     }
-    if ran.was_interrupted {
-        say(&mut out, format_args!("interrupted: what was under way was drained"));
+    if result.was_interrupted {
+        push_line(&mut out, format_args!("interrupted: the work in progress was completed"));
     }
     out
 }
 
 fn lanes(out: &mut String, plan: &Plan, metrics: &Metrics) {
-    say(out, format_args!("{:<20} {:>10} {:>10} {:>10}", "lane", "ticks", "overruns", "skipped"));
+    push_line(
+        out,
+        format_args!("{:<20} {:>10} {:>10} {:>10}", "lane", "ticks", "overruns", "skipped"),
+    );
     for lane in &plan.lanes {
         let id = lane.spec.id.as_str();
         let of = |name| metrics.get(name, id).unwrap_or(0.0);
         let ticks = of("runtime.scheduler.tick_count");
         let over = of("runtime.scheduler.tick_overrun_count");
         let skipped = of("runtime.scheduler.skipped_tick_count");
-        say(out, format_args!("{id:<20} {ticks:>10} {over:>10} {skipped:>10}"));
+        push_line(out, format_args!("{id:<20} {ticks:>10} {over:>10} {skipped:>10}"));
     }
 }
 
-/// What was lost, edge by edge; nothing if nothing was.
+/// Lost messages per edge; nothing if none were lost.
 fn channels(out: &mut String, metrics: &Metrics) {
     for name in ["drop_count", "overwrite_count", "reject_count", "stale_drop_count"] {
         let full = format!("runtime.channel.{name}");
         let lost = metrics.list.iter().filter(|one| one.name == full && one.value > 0.0);
         for Metric { label, value, .. } in lost {
             let edge = label.as_ref().map_or("", |(_, edge)| edge.as_str());
-            say(out, format_args!("edge {edge}: {name} {value}"));
+            push_line(out, format_args!("edge {edge}: {name} {value}"));
         }
     }
 }
 
-fn say(out: &mut String, text: core::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("a string takes everything");
+fn push_line(out: &mut String, text: core::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("writing to a string cannot fail");
     out.push('\n');
 }
 
-/// Nanoseconds as seconds, exactly.
+/// Nanoseconds as seconds, without rounding.
 fn seconds(nanos: u128) -> String {
     let text = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
     format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// What a run did as one object. Only `timing` depends on the machine.
-pub(crate) fn json(plan: &Plan, ran: &Ran) -> Value {
-    let mut value = head(plan, ran);
-    if let Some(report) = &ran.report {
+/// The result as one JSON object. Only `timing` depends on the machine.
+pub(crate) fn json(plan: &Plan, result: &RunResult) -> Value {
+    let mut value = head(plan, result);
+    if let Some(report) = &result.report {
         let user = report.metrics.user.iter().map(user_metric);
         let metrics: Vec<Value> = report.metrics.list.iter().map(metric).chain(user).collect();
         value["metrics"] = metrics.into();
-        value["faults"] = faults(ran).into();
-        value["loops"] = loops(ran).into();
+        value["faults"] = faults(result).into();
+        value["loops"] = loops(result).into();
         value["lanes"] = report.lanes.iter().map(lane).collect();
     }
     value
 }
 
-/// The same, a record a line; the whole comes last.
-pub(crate) fn lines(plan: &Plan, ran: &Ran) -> String {
+/// The result as one JSON object per line; the summary is the last.
+pub(crate) fn lines(plan: &Plan, result: &RunResult) -> String {
     let mut out = String::new();
     let mut put = |record: &str, mut value: Value| {
         value["record"] = record.into();
-        say(&mut out, format_args!("{value}"));
+        push_line(&mut out, format_args!("{value}"));
     };
-    if let Some(report) = &ran.report {
+    if let Some(report) = &result.report {
         report.metrics.list.iter().for_each(|one| put("metric", metric(one)));
         report.metrics.user.iter().for_each(|one| put("metric", user_metric(one)));
         report.lanes.iter().for_each(|one| put("lane", lane(one)));
     }
-    faults(ran).into_iter().for_each(|one| put("fault", one));
-    loops(ran).into_iter().for_each(|one| put("loop", one));
-    put("summary", head(plan, ran));
+    faults(result).into_iter().for_each(|one| put("fault", one));
+    loops(result).into_iter().for_each(|one| put("loop", one));
+    put("summary", head(plan, result));
     out
 }
 
-/// All but the lists.
-pub(crate) fn head(plan: &Plan, ran: &Ran) -> Value {
-    let report = ran.report.as_ref();
+/// The summary without the lists.
+pub(crate) fn head(plan: &Plan, result: &RunResult) -> Value {
+    let report = result.report.as_ref();
     json!({
         "result_schema_version": SCHEMA_VERSION,
         "graph": plan.name,
-        "ok": ran.error.is_none(),
-        "error": ran.error,
-        "interrupted": ran.was_interrupted,
+        "ok": result.error.is_none(),
+        "error": result.error,
+        "interrupted": result.was_interrupted,
         "stop_reason": report.map(|report| report.stop.name()),
         "epochs": report.map(|report| report.epochs),
         "executions": report.map(|report| report.executions),
         "elapsed_ns": report.map(|report| report.elapsed_ns),
         "n_faults_dropped": report.map(|report| report.n_faults_dropped),
         "timing": {
-            "wall_ns": u64::try_from(ran.wall.as_nanos()).unwrap_or(u64::MAX),
+            "wall_ns": u64::try_from(result.wall.as_nanos()).unwrap_or(u64::MAX),
             "overlap_max": report.map(|report| report.overlap_max),
         },
     })
 }
 
-fn faults(ran: &Ran) -> Vec<Value> {
-    let faults = ran.report.iter().flat_map(|report| &report.faults);
+fn faults(result: &RunResult) -> Vec<Value> {
+    let faults = result.report.iter().flat_map(|report| &report.faults);
     let record = faults.map(|fault| {
         json!({
             "phase": fault.phase.name(),
@@ -185,8 +197,8 @@ fn faults(ran: &Ran) -> Vec<Value> {
     record.collect()
 }
 
-fn loops(ran: &Ran) -> Vec<Value> {
-    let loops = ran.report.iter().flat_map(|report| &report.loops);
+fn loops(result: &RunResult) -> Vec<Value> {
+    let loops = result.report.iter().flat_map(|report| &report.loops);
     loops.map(|one| json!({"id": one.id, "residual": one.residual, "reason": one.reason})).collect()
 }
 
@@ -196,14 +208,14 @@ fn user_metric(one: &UserMetric) -> Value {
     json!({"name": name, "kind": kind.name(), "value": value, "labels": labels})
 }
 
-/// All metrics as one object.
+/// All metrics as one JSON object.
 pub(crate) fn metrics_json(metrics: &Metrics) -> Value {
     let user = metrics.user.iter().map(user_metric);
     let list: Vec<Value> = metrics.list.iter().map(metric).chain(user).collect();
     json!({"result_schema_version": SCHEMA_VERSION, "metrics": list})
 }
 
-/// What was amiss, as one object.
+/// The health events as one JSON object.
 pub(crate) fn health_json(report: &RunReport) -> Value {
     let list = report.health.iter().map(|one| {
         json!({
@@ -223,7 +235,7 @@ pub(crate) fn health_json(report: &RunReport) -> Value {
     json!({"result_schema_version": SCHEMA_VERSION, "health": list.collect::<Vec<_>>()})
 }
 
-/// What was in force of a lane.
+/// The settings of a lane that were in effect.
 fn lane(one: &LaneReport) -> Value {
     let advice = |one: &LaneAdvice| json!({"field": one.field, "why": one.why});
     let advisory: Vec<Value> = one.advisory.iter().map(advice).collect();
@@ -243,7 +255,7 @@ fn metric(one: &Metric) -> Value {
     value
 }
 
-/// All metrics of the graph and of the runtime below it, as Prometheus reads them.
+/// All metrics of the graph and of the runtime in Prometheus format.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -251,7 +263,7 @@ fn metric(one: &Metric) -> Value {
 )]
 pub(crate) fn prometheus(
     metrics: &Metrics,
-    host: &[HostCount],
+    host: &[RuntimeMetric],
 ) -> Result<String, prometheus::ExportError> {
     let labels: Vec<Vec<(&str, &str)>> = metrics
         .list
@@ -276,14 +288,14 @@ pub(crate) fn prometheus(
             Sample::new(one.name, reading(one.kind, one.value)).labels(labels).help(help)
         })
         .chain(user)
-        .chain(host.iter().map(HostCount::sample))
+        .chain(host.iter().map(RuntimeMetric::sample))
         .collect();
     let mut out = String::new();
     prometheus::write(&mut out, &samples)?;
     Ok(out)
 }
 
-/// A line about each lane while they run: calls a second, ticks that took too long, what was lost.
+/// One progress line per lane: calls per second, overruns, skipped ticks and drops.
 pub(crate) fn live(lanes: &[LiveLane], wall_ms: u128) -> Vec<String> {
     let columns = lanes.iter().map(|lane| lane.lane.len()).max().unwrap_or(0);
     let line = |lane: &LiveLane| {
@@ -302,7 +314,7 @@ mod tests {
 
     use super::*;
 
-    fn ran(overruns: f64) -> Ran {
+    fn result(overruns: f64) -> RunResult {
         let name = "runtime.scheduler.tick_overrun_count";
         let label = Some(("lane", String::from("main")));
         let metric = Metric { name, kind: MetricKind::Counter, label, value: overruns };
@@ -321,20 +333,26 @@ mod tests {
             metrics: Metrics { list: vec![metric], ..Metrics::default() },
         };
         let wall = Duration::from_millis(1);
-        Ran { report: Some(report), error: None, was_interrupted: false, wall, host: Vec::new() }
+        RunResult {
+            report: Some(report),
+            error: None,
+            was_interrupted: false,
+            wall,
+            host: Vec::new(),
+        }
     }
 
     #[test]
     fn numbers_of_components_own_are_written_with_those_of_the_runtime() {
-        let mut ran = ran(3.0);
-        let report = ran.report.as_mut().expect("it has one");
+        let mut result = result(3.0);
+        let report = result.report.as_mut().expect("the run has a report");
         report.metrics.user.push(UserMetric {
             name: "solve_ms.p95".into(),
             kind: MetricKind::Gauge,
             component: "ctl".into(),
             value: 1.5,
         });
-        let text = prometheus(&report.metrics, &[]).expect("the names are fit");
+        let text = prometheus(&report.metrics, &[]).expect("the names are valid");
         assert!(text.contains("{component_id=\"ctl\"} "), "{text}");
         let value = user_metric(&report.metrics.user[0]);
         assert_eq!(value["labels"]["component_id"], "ctl");
@@ -343,14 +361,14 @@ mod tests {
 
     #[test]
     fn exit_code_7_is_more_overruns_than_are_allowed() {
-        assert_eq!(exit_code(&ran(3.0), None), 0, "nobody has asked");
-        assert_eq!(exit_code(&ran(3.0), Some(3)), 0);
-        assert_eq!(exit_code(&ran(3.0), Some(2)), 7);
+        assert_eq!(exit_code(&result(3.0), None), 0, "there is no limit");
+        assert_eq!(exit_code(&result(3.0), Some(3)), 0);
+        assert_eq!(exit_code(&result(3.0), Some(2)), 7);
     }
 
     #[test]
     fn a_failure_says_more_than_an_interrupt_and_that_more_than_an_overrun() {
-        let mut both = Ran { was_interrupted: true, ..ran(3.0) };
+        let mut both = RunResult { was_interrupted: true, ..result(3.0) };
         assert_eq!(exit_code(&both, Some(0)), 130);
         both.error = Some(String::from("it broke"));
         assert_eq!(exit_code(&both, Some(0)), 5);

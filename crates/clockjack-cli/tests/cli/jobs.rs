@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::{clockjack, result, written_to};
 
-/// A place for a file of this name.
+/// A path for a file with this name.
 fn place(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Runs a few jobs and keeps the trace. Gives its place and what is in it.
+/// Runs a few jobs and writes a trace. Returns the path and the contents of the trace.
 #[track_caller]
 fn kept(name: &str) -> (String, String) {
     let path = place(name).into_os_string().into_string().expect("a path of text");
@@ -21,11 +21,11 @@ fn kept(name: &str) -> (String, String) {
     (path, trace)
 }
 
-/// Exit code and message of a comparison with a file that has this in it.
+/// The exit code and the message of a comparison with a file with these contents.
 #[track_caller]
 fn compared_with(name: &str, trace: &str) -> (u8, String) {
     let path = place(name);
-    fs::write(&path, trace).expect("it can be written");
+    fs::write(&path, trace).expect("the file can be written");
     let path = path.to_str().expect("a path of text");
     let ran = clockjack(&["jobs", "--jobs", "20", "--compare", path], false);
     assert_eq!(ran.out.is_empty(), ran.code == exit_code::USAGE, "no report without a run");
@@ -115,7 +115,7 @@ fn exit_code_1_is_a_run_that_parts_from_the_one_that_was_kept() {
     let (code, message) = compared_with("other.trace", &other);
     assert_eq!(code, 1);
     let begin = format!(
-        "clockjack: this run (right) is not that of 'FILE' (left): the traces part at record \
+        "clockjack: this run (right) differs from 'FILE' (left): the traces differ at record \
          {index}\n  left   fire shard=0 "
     );
     assert!(message.starts_with(&begin), "{message}");
@@ -136,7 +136,7 @@ fn another_seed_another_length_and_a_reader_that_went_away_part_too() {
         assert_eq!(clockjack(&args, false).code, 1, "{other:?}");
         let (code, message) = written_to(io::ErrorKind::BrokenPipe, &args);
         assert_eq!(code, 1, "{other:?}");
-        assert!(message.contains("the traces part at record"), "{message}");
+        assert!(message.contains("the traces differ at record"), "{message}");
     }
 }
 
@@ -157,7 +157,8 @@ fn exit_code_2_is_a_trace_of_another_version_or_cut_short_and_the_message_names_
     for (number, (trace, expected)) in cases.iter().enumerate() {
         let (code, message) = compared_with(&format!("bad-{number}.trace"), trace);
         assert_eq!(code, 2, "{message}");
-        assert!(message.starts_with("clockjack: 'FILE' is not a whole trace: line "), "{message}");
+        let begin = "clockjack: 'FILE' is not a complete trace: line ";
+        assert!(message.starts_with(begin), "{message}");
         assert!(message.contains(expected), "{message}");
     }
 }
@@ -171,7 +172,7 @@ fn exit_code_2_is_also_a_file_that_cannot_be_read_or_would_be_written_over() {
         "{}",
         ran.err
     );
-    fs::write(place("binary.trace"), [0xff, 0xfe]).expect("it can be written");
+    fs::write(place("binary.trace"), [0xff, 0xfe]).expect("the file can be written");
     let path = place("binary.trace");
     let path = path.to_str().expect("a path of text");
     assert_eq!(clockjack(&["jobs", "--compare", path], false).code, 2);
@@ -182,8 +183,9 @@ fn exit_code_2_is_also_a_file_that_cannot_be_read_or_would_be_written_over() {
     let args = ["jobs", "--seed", "2", "--compare", &path, "--trace", roundabout];
     let ran = clockjack(&args, false);
     assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("would be written over: another argument names it"), "{}", ran.err);
-    assert_eq!(fs::read_to_string(&path).expect("it is there"), trace, "it is as it was");
+    let message = "would be overwritten: another argument names the same file";
+    assert!(ran.err.contains(message), "{}", ran.err);
+    assert_eq!(fs::read_to_string(&path).expect("the file exists"), trace, "it is as it was");
 }
 
 #[test]
@@ -205,13 +207,13 @@ fn exit_code_2_is_a_wrong_argument_and_the_message_names_the_limit() {
         (&["--jobs", "100001"], "100001 is not in 0..=100000"),
         (&["--cancel", "101"], "101 is not in 0..=100"),
         (&["--seed", "-1"], "unexpected argument '-1'"),
-        (&["--for", "60"], "not a whole number with one of ns, us, ms, s, m, h, d behind it"),
+        (&["--for", "60"], "expected a whole number with a unit (ns, us, ms, s, m, h or d)"),
         (&["--for", "1.5s"], "invalid value '1.5s' for '--for <DURATION>'"),
         (&["--for", "0s"], "--for must be from 1 to 2147483647 ticks of 10ms"),
         (&["--for", "300d"], "--for must be from 1 to 2147483647 ticks of 10ms"),
         (&["--for", "999999d"], "longer than 584 years"),
-        (&["--resolution", "0ms"], "a tick is from 1ns to 4294967295ns long"),
-        (&["--resolution", "5s"], "a tick is from 1ns to 4294967295ns long"),
+        (&["--resolution", "0ms"], "the length of a tick must be between 1ns and 4294967295ns"),
+        (&["--resolution", "5s"], "the length of a tick must be between 1ns and 4294967295ns"),
         (&["--stall", "31s"], "--stall must be at most half of --for"),
         (&["--policy", "both"], "[possible values: individually, folded]"),
         (&["--at", "1s"], "the following required arguments were not provided:\n  --dump"),

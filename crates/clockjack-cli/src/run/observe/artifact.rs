@@ -1,22 +1,22 @@
-//! What is kept of an observed run in a directory: all that was known of it, each part in a file of
-//! its own, and a manifest that lists them. There is no page for a browser among them: the trace
-//! opens in those that exist.
+//! The recording of an observed run: a directory with one file per part, and a manifest that lists
+//! the files. It contains no HTML page: existing trace viewers open the trace.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
 
-/// The version of the manifest.
+/// The schema version of the manifest.
 const SCHEMA_VERSION: &str = "1";
 const MANIFEST: &str = "manifest.json";
-/// The lines that were printed, and those that were not.
+/// All events, including those that are not printed.
 pub(crate) const EVENTS: &str = "observe.ndjson";
 
-/// A directory that is filled.
+/// The directory of a recording.
 #[derive(Debug)]
 pub(crate) struct Artifact {
     directory: PathBuf,
@@ -24,19 +24,21 @@ pub(crate) struct Artifact {
 }
 
 impl Artifact {
-    /// A new one. One that holds a recording already is left alone.
+    /// Creates the directory. Fails if it already contains a recording.
     pub(crate) fn create(directory: &Path) -> Result<Self, Failure> {
         fs::create_dir_all(directory).map_err(|error| Failure::file_output(directory, error))?;
         let manifest = directory.join(MANIFEST);
         if manifest.exists() {
-            let there =
-                io::Error::new(io::ErrorKind::AlreadyExists, "a recording is there already");
+            let there = io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "the directory already contains a recording",
+            );
             return Err(Failure::file_output(&manifest, there));
         }
         Ok(Self { directory: directory.to_owned(), files: Vec::new() })
     }
 
-    /// A file of it that is written as the run goes on.
+    /// Opens a file that is written during the run.
     pub(crate) fn open(&mut self, name: &str, what: &str) -> Result<(PathBuf, fs::File), Failure> {
         let path = self.directory.join(name);
         let file = fs::File::create(&path).map_err(|error| Failure::file_output(&path, error))?;
@@ -44,7 +46,7 @@ impl Artifact {
         Ok((path, file))
     }
 
-    /// One more file.
+    /// Writes a file.
     pub(crate) fn put(
         &mut self,
         name: &str,
@@ -57,7 +59,7 @@ impl Artifact {
         Ok(())
     }
 
-    /// Writes the manifest, which comes last: a directory without one is not whole.
+    /// Writes the manifest last: a directory without a manifest is incomplete.
     pub(crate) fn finish(mut self, mut about: Value) -> Result<(), Failure> {
         about["record_schema_version"] = SCHEMA_VERSION.into();
         about["files"] = core::mem::take(&mut self.files).into();

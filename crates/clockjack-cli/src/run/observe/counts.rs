@@ -1,15 +1,17 @@
-//! What has happened between two looks, as counts: from records for messages, from metrics for what
-//! has no record.
+//! Counts of occurrences between two frames: messages from trace records, everything else from
+//! metrics.
 
-use alloc::collections::BTreeMap;
+use std::collections::BTreeMap;
 
-use clockjack_graph::compile::Plan;
-use clockjack_graph::run::{Metrics, TraceName, TraceRecord};
+use clockjack_graph::{
+    compile::Plan,
+    run::{Metrics, TraceName, TraceRecord},
+};
 use serde_json::{Value, json};
 
-use super::told;
+use super::summary_event;
 
-/// Metrics whose growth is an event, with its kind and its severity.
+/// Metrics whose growth is an event, with its kind and severity.
 const GROWING: [(&str, &str, &str); 7] = [
     ("runtime.channel.drop_count", "channel_drop", "warning"),
     ("runtime.channel.reject_count", "channel_reject", "warning"),
@@ -20,18 +22,18 @@ const GROWING: [(&str, &str, &str); 7] = [
     ("runtime.async.dropped_count", "async_drop", "warning"),
 ];
 
-/// Counts since the last look.
+/// Counts since the previous frame.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// By edge: publications, and commits.
+    /// Publications and commits per edge index.
     messages: BTreeMap<u32, (u64, u64)>,
-    /// By place in `GROWING` and whose: as they stood.
+    /// The previous value per index in `GROWING` and label.
     before: BTreeMap<(usize, String), f64>,
     mono_ns: u64,
 }
 
 impl Counts {
-    /// One more record.
+    /// Counts a record.
     pub(crate) fn record(&mut self, record: &TraceRecord) {
         self.mono_ns = self.mono_ns.max(record.start_ns);
         let (published, committed) = match record.name {
@@ -44,12 +46,12 @@ impl Counts {
         counts.1 += committed;
     }
 
-    /// When the last thing happened that is known.
+    /// The time of the latest record.
     pub(crate) fn mono_ns(&self) -> u64 {
         self.mono_ns
     }
 
-    /// What has grown since the last look.
+    /// The events for everything that has grown since the previous frame.
     pub(crate) fn events(&mut self, plan: &Plan, metrics: &Metrics) -> Vec<Value> {
         let (mut events, at_ns) = (Vec::new(), self.mono_ns);
         for (edge, (published, committed)) in core::mem::take(&mut self.messages) {
@@ -60,7 +62,7 @@ impl Counts {
                 if n > 0 {
                     let what = (kind, "info", "aggregated");
                     let ids = json!({"channel_id": edge.id});
-                    events.push(told("counts", what, at_ns, ids, json!({"count": n})));
+                    events.push(summary_event("counts", what, at_ns, ids, json!({"count": n})));
                 }
             }
         }
@@ -87,7 +89,7 @@ impl Counts {
             )]
             let attributes = json!({"count": grown as u64});
             let what = (kind, severity, "aggregated");
-            events.push(told("counts", what, at_ns, ids, attributes));
+            events.push(summary_event("counts", what, at_ns, ids, attributes));
         }
         events
     }

@@ -1,20 +1,20 @@
-//! A throttle: lets so many requests through at once, and one more each period.
+//! A throttle: admits a burst of requests, and one more per period.
 //!
-//! The actor owns its state and handles one message at a time. Time is a message like any other, so
-//! a test decides when it passes.
+//! The actor owns its state and handles one message at a time. A timer tick is a message like any
+//! other, so a test controls when time passes.
 
 use clockjack::prelude::*;
 
-/// What a throttle is told.
+/// The messages of a throttle.
 #[derive(Debug)]
 pub enum Msg {
     /// Asks whether a request may pass now.
     Enter(ReplyTo<bool>),
-    /// A period is over. It comes from the throttle's own timer.
+    /// A period has passed. The throttle's own timer sends this message.
     Refill,
 }
 
-/// Lets `burst` requests through at once, and one more each `period`.
+/// Admits `burst` requests at once, and one more per `period`.
 #[derive(Debug)]
 pub struct Throttle {
     burst: u32,
@@ -23,7 +23,7 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// A throttle that lets `burst` requests through before the first period is over.
+    /// A throttle that admits `burst` requests before the first period has passed.
     #[must_use]
     pub fn new(burst: u32, period: Duration) -> Self {
         Self {
@@ -51,7 +51,8 @@ impl Actor for Throttle {
                 reply_to.reply(may_enter);
             }
             Msg::Refill => {
-                // A rate does not drift, and periods that a busy actor missed are counted.
+                // A fixed-rate timer does not drift, and it counts periods that a busy actor
+                // missed.
                 let missed = cx.scheduler_batch().map_or(0, |batch| batch.missed_runs);
                 let left = self.left.saturating_add(1).saturating_add(missed);
                 self.left = left.min(self.burst);

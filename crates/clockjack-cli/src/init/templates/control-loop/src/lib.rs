@@ -1,22 +1,22 @@
-//! A tank with a leak, as a component of graphs.
+//! A leaking tank as a graph component.
 //!
-//! The derive makes the ports, the settings and what files are checked against. By hand there is
-//! `execute` only.
+//! The derive macro generates the ports, the settings and the checks of graph files; only `execute`
+//! is written by hand.
 
 use clockjack::graph::{Component, Execute, Failure, GraphContext, Input, Output, Registry};
 
-/// The standard components, and those of this package.
+/// The standard components and those of this package.
 #[must_use]
 pub fn registry() -> Registry {
     Registry::standard().register::<Tank>()
 }
 
-/// `tank`: water that comes in by `inflow`, and leaves by a leak, the faster the more there is.
-/// Called at each tick of its lane, it moves on by `dt` seconds.
+/// `tank`: water flows in through `inflow` and out through a leak, faster at a higher level. Each
+/// tick of its lane advances the tank by `dt` seconds.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "tank", title = "Tank")]
 pub struct Tank {
-    /// Litres a second. Nothing comes in before the first value.
+    /// Litres per second; 0 before the first value.
     #[input]
     inflow: Input<f64>,
     /// Litres.
@@ -26,7 +26,7 @@ pub struct Tank {
     dt: f64,
     #[config(default = 0.5, min = 0.0)]
     leak: f64,
-    /// A field without a mark is the component's own.
+    /// A field without an attribute is private state of the component.
     litres: f64,
 }
 

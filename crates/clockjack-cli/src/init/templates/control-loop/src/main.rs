@@ -1,4 +1,4 @@
-//! All commands of `clockjack`, for graphs that may also name the components of this package.
+//! All `clockjack` commands, for graphs that can also use the components of this package.
 
 use std::process::ExitCode;
 

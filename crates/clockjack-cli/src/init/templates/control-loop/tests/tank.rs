@@ -1,4 +1,4 @@
-//! The loop of `graphs/tank.yaml` in virtual time.
+//! Tests the graph `graphs/tank.yaml` in virtual time.
 
 use std::sync::mpsc;
 
@@ -15,7 +15,7 @@ use {{crate}}::registry;
 
 const TANK: &str = include_str!("../graphs/tank.yaml");
 
-/// `watched`: stands where the gauge is, and sends on what it sees.
+/// `watched`: replaces the gauge, and sends its input values to the test.
 #[derive(Component, Default)]
 #[component(type = "watched", role = "output")]
 struct Watched {
@@ -59,9 +59,9 @@ fn the_tank_settles_at_ten_litres_and_never_overflows() -> Result<(), Box<dyn st
     let levels: Vec<f64> = seen.try_iter().collect();
     assert_eq!(levels.len(), 3000);
     let last = levels[levels.len() - 1];
-    assert!((last - 10.0).abs() < 0.1, "it is at {last} after 30 s");
+    assert!((last - 10.0).abs() < 0.1, "the level is {last} after 30 s");
     let highest = levels.iter().copied().fold(0.0, f64::max);
-    assert!(highest < 12.0, "it was at {highest}");
+    assert!(highest < 12.0, "the highest level was {highest}");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The board: a timer interrupt that counts ticks, and a way to wait for the next interrupt.
+//! The board: a timer interrupt that counts ticks, and a function that waits for an interrupt.
 
 use clockjack::{
     actor::RootContext,
@@ -11,12 +11,12 @@ use crate::{Lamp, Led, Msg};
 
 static TICKS: InterruptDriver = InterruptDriver::new(Resolution::MILLI);
 
-/// To be called by the handler of a timer interrupt, each millisecond.
+/// Call this function from the handler of a timer interrupt, once per millisecond.
 pub fn on_tick() {
     TICKS.notify_tick();
 }
 
-/// What the runtime asks of a board.
+/// The platform services that the runtime needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Board {
     /// Waits for the next interrupt: `wfi` on ARM and RISC-V.
@@ -36,19 +36,20 @@ impl Toolbox for Board {
         (self.wait)();
     }
 
-    // The interrupt that calls this has ended the waiting already.
+    // The interrupt that calls this function has already woken the processor.
     fn unpark(&self) {}
 }
 
-/// A system with one lamp, and how it is told that somebody has pressed the button.
+/// Starts a system with one lamp. Returns the system and the address to which button presses are
+/// sent.
 ///
 /// # Errors
 ///
-/// If there is no room for it.
+/// If the memory does not suffice.
 ///
 /// # Panics
 ///
-/// If the lamp is refused, which the limits here leave room for.
+/// If the lamp cannot be spawned; the limits below leave room for it.
 pub fn start<L: Led>(board: Board, led: L) -> Result<(RootContext, ActorRef<Msg>), StartError> {
     let limits = Limits::SMALL.processes(8).timers(16);
     let system = ActorSystem::builder("board").limits(limits);

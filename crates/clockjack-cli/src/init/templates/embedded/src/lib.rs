@@ -1,39 +1,39 @@
 //! A lamp that a button switches on and a timer switches off, without std.
 //!
-//! The actor knows neither the pins nor the clock: the pin is a [`Led`], and time is a message. So
-//! the same code is tested on a PC and run on a board.
+//! The actor depends neither on the pins nor on the clock: the pin is a [`Led`], and a timer sends
+//! a message. Therefore the same code is tested on a PC and runs on a board.
 #![no_std]
 
 pub mod board;
 
 use clockjack::prelude::*;
 
-/// How long the lamp shines after the last press.
-pub const SHINE: Duration = Duration::from_secs(30);
+/// How long the lamp stays on after the last press.
+pub const ON_TIME: Duration = Duration::from_secs(30);
 
 /// A pin that switches a lamp.
 pub trait Led: 'static {
-    /// Switches it.
+    /// Switches the lamp on or off.
     fn set(&mut self, is_on: bool);
 }
 
-/// What a lamp is told.
+/// The messages of a lamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Msg {
-    /// Somebody has pressed the button. May be sent by an interrupt.
+    /// The button was pressed. An interrupt handler may send this message.
     Pressed,
-    /// Nobody has, for as long as the lamp shines. It comes from the lamp's own timer.
-    TimeOver,
+    /// The button was not pressed for [`ON_TIME`]. The lamp's own timer sends this message.
+    TimedOut,
 }
 
-/// Shines for [`SHINE`] after the last press.
+/// Stays on for [`ON_TIME`] after the last press.
 #[derive(Debug)]
 pub struct Lamp<L> {
     led: L,
 }
 
 impl<L: Led> Lamp<L> {
-    /// A lamp that is dark.
+    /// A lamp that is off.
     pub fn new(mut led: L) -> Self {
         led.set(false);
         Self { led }
@@ -47,10 +47,10 @@ impl<L: Led> Actor for Lamp<L> {
         match msg {
             Msg::Pressed => {
                 self.led.set(true);
-                // The key has one timer: a new one takes the place of the old.
-                cx.timers().single("shine", SHINE, Msg::TimeOver)?;
+                // A key has at most one timer: the new timer replaces the old one.
+                cx.timers().single("off", ON_TIME, Msg::TimedOut)?;
             }
-            Msg::TimeOver => self.led.set(false),
+            Msg::TimedOut => self.led.set(false),
         }
         Ok(Next::Stay)
     }

@@ -1,4 +1,4 @@
-//! A courier: hands parcels to a carrier, and tries again until it hears that they arrived.
+//! A courier: hands parcels to a carrier, and retries until the carrier confirms the delivery.
 #![no_std]
 
 extern crate alloc;
@@ -7,63 +7,63 @@ use alloc::collections::BTreeMap;
 
 use clockjack::prelude::*;
 
-/// How often a parcel is handed over before it is given up.
+/// The maximum number of attempts per parcel.
 pub const ATTEMPTS: u32 = 3;
 
-/// How long the courier waits for news after its n-th attempt, from 1: a second, two, four.
+/// How long the courier waits for a confirmation after attempt n, which starts at 1: 1 s, 2 s, 4 s.
 #[must_use]
-pub fn patience(attempt: u32) -> Duration {
+pub fn retry_delay(attempt: u32) -> Duration {
     Duration::from_secs(1 << attempt.saturating_sub(1).min(16))
 }
 
-/// What became of a parcel.
+/// The outcome of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It arrived.
+    /// The parcel was delivered.
     Delivered(u64),
-    /// No attempt was answered.
+    /// No attempt was confirmed.
     Lost(u64),
 }
 
-/// What a courier is told.
+/// The messages of a courier.
 #[derive(Debug)]
 pub enum Msg {
-    /// To be brought away.
+    /// Delivers a parcel.
     Send(u64),
-    /// The carrier says that it arrived.
+    /// The carrier confirms a delivery.
     Arrived(u64),
-    /// Nobody has said so in time. It comes from the courier's own timer.
-    NoNews(u64),
-    /// How many are under way?
-    UnderWay(ReplyTo<usize>),
+    /// No confirmation arrived in time. The courier's own timer sends this message.
+    TimedOut(u64),
+    /// Asks for the number of pending parcels.
+    Pending(ReplyTo<usize>),
 }
 
 /// Hands parcels to a carrier, each up to [`ATTEMPTS`] times.
 #[derive(Debug)]
 pub struct Courier {
     carrier: ActorRef<u64>,
-    office: ActorRef<Outcome>,
+    customer: ActorRef<Outcome>,
     attempts: BTreeMap<u64, u32>,
 }
 
 impl Courier {
-    /// A courier with nothing under way.
+    /// A courier without pending parcels.
     #[must_use]
-    pub fn new(carrier: ActorRef<u64>, office: ActorRef<Outcome>) -> Self {
+    pub fn new(carrier: ActorRef<u64>, customer: ActorRef<Outcome>) -> Self {
         Self {
             carrier,
-            office,
+            customer,
             attempts: BTreeMap::new(),
         }
     }
 
-    fn hand_over(&mut self, cx: &mut Context<'_, Self>, parcel: u64) -> Result<(), Failure> {
+    fn attempt(&mut self, cx: &mut Context<'_, Self>, parcel: u64) -> Result<(), Failure> {
         let attempt = self.attempts.entry(parcel).or_insert(0);
         *attempt += 1;
-        let wait = patience(*attempt);
+        let wait = retry_delay(*attempt);
         self.carrier.tell(parcel)?;
         cx.timers()
-            .single(("news", parcel), wait, Msg::NoNews(parcel))?;
+            .single(("timeout", parcel), wait, Msg::TimedOut(parcel))?;
         Ok(())
     }
 }
@@ -74,23 +74,23 @@ impl Actor for Courier {
     fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
         match msg {
             Msg::Send(0) => return Err(Failure::msg("parcels are numbered from 1")),
-            Msg::Send(parcel) => self.hand_over(cx, parcel)?,
+            Msg::Send(parcel) => self.attempt(cx, parcel)?,
             Msg::Arrived(parcel) => {
-                // News of a parcel that was given up, or that arrived twice, is no news.
+                // A late or repeated confirmation is ignored.
                 if self.attempts.remove(&parcel).is_some() {
-                    cx.timers().cancel(("news", parcel));
-                    self.office.tell(Outcome::Delivered(parcel))?;
+                    cx.timers().cancel(("timeout", parcel));
+                    self.customer.tell(Outcome::Delivered(parcel))?;
                 }
             }
-            Msg::NoNews(parcel) => {
+            Msg::TimedOut(parcel) => {
                 if self.attempts.get(&parcel).is_some_and(|n| *n >= ATTEMPTS) {
                     self.attempts.remove(&parcel);
-                    self.office.tell(Outcome::Lost(parcel))?;
+                    self.customer.tell(Outcome::Lost(parcel))?;
                 } else {
-                    self.hand_over(cx, parcel)?;
+                    self.attempt(cx, parcel)?;
                 }
             }
-            Msg::UnderWay(reply_to) => reply_to.reply(self.attempts.len()),
+            Msg::Pending(reply_to) => reply_to.reply(self.attempts.len()),
         }
         Ok(Next::Stay)
     }

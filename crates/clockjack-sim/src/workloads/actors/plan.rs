@@ -1,31 +1,30 @@
-//! Which actors there are, and what they are told.
+//! The actors of a run, and the actions that they perform.
 
-use alloc::{format, string::String, vec::Vec};
 use core::time::Duration;
 
 use clockjack_actor::{Backoff, Mailbox, Overflow, Scope, Strategy};
 
-use crate::{random::Stream, stage::Stage};
+use crate::{context::SimContext, random::Stream};
 
-/// An actor as it is to be.
+/// The plan of an actor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodePlan {
     pub(super) above: Option<usize>,
-    /// What is done about its own failures.
+    /// The strategy for its own failures.
     itself: u64,
-    /// What it does about those of its children, and about whom.
+    /// The strategy for failures of its children, and its scope.
     children: u64,
     scope: u64,
-    /// Room in its mailbox; none for any number.
-    room: Option<usize>,
+    /// The capacity of the mailbox; `None` means unbounded.
+    capacity: Option<usize>,
     overflow: u64,
-    /// Restarts within ticks, for actors whose restarts are counted by the books.
+    /// Restarts within ticks, for actors whose restarts the oracle counts.
     pub(super) limit: Option<(u64, u64)>,
 }
 
-/// What an actor is to do about a message.
+/// The action that an actor performs for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum Action {
     Work,
     Fail,
     Stop,
@@ -41,8 +40,8 @@ pub(super) enum Deed {
     Schedule { to: usize, ticks: u64 },
 }
 
-impl Deed {
-    /// Its number in traces.
+impl Action {
+    /// The code in traces.
     pub(super) fn code(self) -> u64 {
         match self {
             Self::Work => 0,
@@ -86,13 +85,13 @@ impl Deed {
     }
 }
 
-/// Draws the actors of a run: the first few stand alone below the root and have a limit to their
-/// restarts, the others are a tree.
-pub(super) fn draw(stage: &Stage) -> Vec<NodePlan> {
-    let mut shape = stage.stream("shape");
-    let n_solo = stage.setting("solo", 1, 4);
-    let n_tree = stage.setting("tree", 2, 14);
-    let depth = stage.setting("bushy", 0, 2);
+/// Draws the actors of a run: the first few are top-level actors without children and with a
+/// restart limit, the others form a tree.
+pub(super) fn draw(sim: &SimContext) -> Vec<NodePlan> {
+    let mut shape = sim.stream("shape");
+    let n_solo = sim.setting("solo", 1, 4);
+    let n_tree = sim.setting("tree", 2, 14);
+    let depth = sim.setting("bushy", 0, 2);
     let mut plans = Vec::new();
     for at in 0..n_solo + n_tree {
         let is_solo = at < n_solo;
@@ -101,13 +100,13 @@ pub(super) fn draw(stage: &Stage) -> Vec<NodePlan> {
             0 => None,
             _ => Some(usize::try_from(shape.between(n_solo, at - 1)).unwrap_or(0)),
         };
-        let room = shape.chance(3_000).then(|| shape.index(8) + 1);
+        let capacity = shape.chance(3_000).then(|| shape.index(8) + 1);
         plans.push(NodePlan {
             above,
             itself: shape.below(8),
             children: shape.below(6),
             scope: shape.below(3),
-            room,
+            capacity,
             overflow: shape.below(3),
             limit: is_solo.then(|| (shape.below(4), shape.between(20, 1_500))),
         });
@@ -117,10 +116,10 @@ pub(super) fn draw(stage: &Stage) -> Vec<NodePlan> {
 
 impl NodePlan {
     pub(super) fn mailbox(&self) -> Mailbox {
-        let Some(room) = self.room else { return Mailbox::unbounded() };
+        let Some(capacity) = self.capacity else { return Mailbox::unbounded() };
         let overflow = [Overflow::Fail, Overflow::DropNewest, Overflow::DropOldest];
         let at = usize::try_from(self.overflow).unwrap_or(0) % overflow.len();
-        Mailbox::bounded(room).overflow(overflow[at])
+        Mailbox::bounded(capacity).overflow(overflow[at])
     }
 
     pub(super) fn itself(&self) -> Option<Strategy> {
@@ -162,7 +161,7 @@ pub(super) fn path(plans: &[NodePlan], index: usize) -> String {
     }
 }
 
-/// Whether `below` stands below `above`, or is it.
+/// Whether `below` is `above` or one of its descendants.
 pub(super) fn is_below(plans: &[NodePlan], below: usize, above: usize) -> bool {
     below == above || plans[below].above.is_some_and(|next| is_below(plans, next, above))
 }

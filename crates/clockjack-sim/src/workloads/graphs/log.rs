@@ -1,37 +1,36 @@
-//! Reads a commit log as its format is written down, and not by the code that has written it.
+//! Parses a commit log by its documented format, independently of the code that writes it.
 
-use alloc::{sync::Arc, vec::Vec};
 use std::{
     io::{self, Write},
-    sync::{Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
-use super::books::Desk;
-use crate::stage::open;
+use super::oracle::RunState;
+use crate::context::lock;
 
-/// After how many epochs a run that writes to a tape is stopped: it makes far fewer, unless it runs
-/// hot, and then these are enough to see it.
+/// A run that writes to a log buffer is stopped after this many epochs. A correct run makes far
+/// fewer, and a run in a busy loop is visible after this many.
 const EPOCHS_MAX: u64 = 20_000;
 
-/// What a log begins with.
+/// The first bytes of a log.
 const MAGIC: &[u8] = b"CJCL\x01";
 
 /// A record of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record {
-    /// An epoch begins: its number, its time.
+    /// An epoch starts: its number and its time.
     Epoch(u64, u64),
     /// A value was committed on an edge.
     Commit(u64),
-    /// A value came from outside: from a task.
+    /// A value of a task arrived from outside.
     Arrival,
-    /// A loop was ended by the clock.
+    /// The clock stopped a loop.
     Budget,
-    /// A component has failed and ended the run.
+    /// A component failed and stopped the run.
     Failure(u64),
 }
 
-/// The records with the places where they begin; none if it is not a log.
+/// The records with their offsets; `None` if the bytes are not a valid log.
 pub(super) fn records(log: &[u8]) -> Option<Vec<(usize, Record)>> {
     let mut reader = Reader { bytes: log, at: 0 };
     if reader.take(MAGIC.len())? != MAGIC {
@@ -63,20 +62,20 @@ pub(super) fn records(log: &[u8]) -> Option<Vec<(usize, Record)>> {
     Some(records)
 }
 
-/// Where a run by the clock writes its log. Clones are the same tape.
+/// The log of a run with the wall clock. Clones share the buffer.
 #[derive(Clone)]
-pub(super) struct Tape {
-    desk: Desk,
+pub(super) struct LogBuffer {
+    run_state: RunState,
     written: Arc<Mutex<(u64, Vec<u8>)>>,
 }
 
-impl Tape {
-    pub(super) fn new(desk: &Desk) -> Self {
-        Self { desk: desk.clone(), written: Arc::default() }
+impl LogBuffer {
+    pub(super) fn new(run_state: &RunState) -> Self {
+        Self { run_state: run_state.clone(), written: Arc::default() }
     }
 
     fn written(&self) -> MutexGuard<'_, (u64, Vec<u8>)> {
-        open(&self.written)
+        lock(&self.written)
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
@@ -84,7 +83,7 @@ impl Tape {
     }
 }
 
-impl Write for Tape {
+impl Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut written = self.written();
         written.0 += 1;
@@ -92,7 +91,7 @@ impl Write for Tape {
         let is_enough = written.0 == EPOCHS_MAX;
         drop(written);
         if is_enough {
-            self.desk.stop(EPOCHS_MAX);
+            self.run_state.stop(EPOCHS_MAX);
         }
         Ok(bytes.len())
     }

@@ -1,24 +1,23 @@
-//! What one run is played on: its seed, its clock, its faults, its trace and its judge.
+//! The context of one run: its seed, clock, faults, trace and invariant checker.
 
-use alloc::{format, string::String, sync::Arc, vec::Vec};
 use core::fmt;
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use crate::{
     clock::SimClock,
     fault::{Class, Fault, Faults},
-    law::{Judge, Law},
+    invariant::{Checker, Invariant},
     random::{Stream, mix},
     trace::Trace,
 };
 
-/// What a run is to show.
+/// What a run demonstrates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
-    /// Nothing wrong happens, whatever fails, up to an end at an odd moment.
+    /// Nothing wrong happens, whatever fails, until the run stops at an arbitrary time.
     #[default]
     Safety,
-    /// Once nothing fails any more, everything gets done.
+    /// After the last fault, all work completes.
     Liveness,
 }
 
@@ -31,10 +30,10 @@ impl fmt::Display for Mode {
     }
 }
 
-/// What a run is played on. All of it is one thread; clones are the same stage, so that handlers
-/// and jobs, which must be `Send`, can have one.
+/// The context of a run. Only one thread uses it; clones share the same state, so that handlers and
+/// jobs, which must be `Send`, can hold one.
 #[derive(Clone)]
-pub struct Stage {
+pub struct SimContext {
     shared: Arc<Shared>,
 }
 
@@ -48,16 +47,16 @@ struct Shared {
 pub(crate) struct Inner {
     pub(crate) faults: Faults,
     pub(crate) trace: Trace,
-    pub(crate) judge: Judge,
-    /// What was drawn for this run, by name.
+    pub(crate) checker: Checker,
+    /// The random settings of this run, by name.
     pub(crate) settings: Vec<(&'static str, u64)>,
-    /// How many ticks handlers may still take.
+    /// How many ticks handlers may still consume.
     slow_left: u64,
 }
 
-impl Stage {
-    /// A stage for one run, on which there may be faults of these classes; if `only` is given,
-    /// those in it and no others.
+impl SimContext {
+    /// A context for one run with faults of these classes; with `only`, exactly these faults can
+    /// occur.
     #[must_use]
     pub fn new(
         seed: u64,
@@ -69,7 +68,7 @@ impl Stage {
         if let Some(only) = only {
             faults = faults.only(only);
         }
-        // Not zero: there time might be taken for none at all.
+        // The start is not zero, because code could mistake zero for "no time".
         let start = Stream::new(seed, "start").pick(&[
             (4, 1),
             (1, (1 << 12) - 3),
@@ -78,13 +77,13 @@ impl Stage {
             (1, (1 << 36) - 9),
         ]);
         let clock = Arc::new(SimClock::starting_at(start.unwrap_or(1)));
-        let (trace, judge) = (Trace::default(), Judge::default());
-        let inner = Inner { faults, trace, judge, settings: Vec::new(), slow_left: 0 };
+        let (trace, checker) = (Trace::default(), Checker::default());
+        let inner = Inner { faults, trace, checker, settings: Vec::new(), slow_left: 0 };
         Self { shared: Arc::new(Shared { seed, mode, clock, inner: Mutex::new(inner) }) }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        open(&self.shared.inner)
+        lock(&self.shared.inner)
     }
 
     pub(crate) fn with<R>(&self, look: impl FnOnce(&Inner) -> R) -> R {
@@ -97,13 +96,13 @@ impl Stage {
         self.shared.seed
     }
 
-    /// The seed of the executor's own choices: never zero, which would be no choice.
+    /// The seed for the order of execution; never zero, because zero means "no random order".
     #[must_use]
     pub fn order_seed(&self) -> u64 {
         mix(self.seed() ^ 0x6f72_6465_7200).max(1)
     }
 
-    /// What this run is to show.
+    /// What this run demonstrates.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.shared.mode
@@ -115,7 +114,7 @@ impl Stage {
         &self.shared.clock
     }
 
-    /// The time, in ticks.
+    /// The current time in ticks.
     #[must_use]
     pub fn now(&self) -> u64 {
         self.clock().tick()
@@ -127,7 +126,7 @@ impl Stage {
         Stream::new(self.seed(), name)
     }
 
-    /// Draws something that the run is shaped by, once, and keeps it for the report.
+    /// Draws a setting of the run and stores it for the report.
     #[must_use]
     pub fn setting(&self, name: &'static str, least: u64, most: u64) -> u64 {
         let drawn = Stream::new(self.seed(), name).between(least, most);
@@ -135,7 +134,7 @@ impl Stage {
         drawn
     }
 
-    /// Whether there is a fault here; its size, any number.
+    /// Whether a fault occurs here; returns its size, an arbitrary number.
     pub fn fault(&self, class: Class) -> Option<u64> {
         let mut inner = self.inner();
         let size = inner.faults.ask(class)?;
@@ -144,14 +143,14 @@ impl Stage {
         Some(size)
     }
 
-    /// From here on handlers may take so many ticks, all together: if there were no bound, a busy
+    /// From now on handlers may consume at most this many ticks in total: without a limit, a busy
     /// system would never catch up.
     pub fn allow_slowness(&self, ticks: u64) {
         self.inner().slow_left = ticks;
     }
 
-    /// Takes the time of a slow handler, as far as that is [allowed](Self::allow_slowness).
-    pub fn dawdle(&self, ticks: u64) {
+    /// Consumes the time of a slow handler, up to the [limit](Self::allow_slowness).
+    pub fn spend_time(&self, ticks: u64) {
         let mut inner = self.inner();
         let ticks = ticks.min(inner.slow_left);
         inner.slow_left -= ticks;
@@ -159,59 +158,61 @@ impl Stage {
         self.clock().advance(ticks);
     }
 
-    /// To be called in a handler: it may be slow.
-    pub fn may_dawdle(&self) {
+    /// Call this function in a handler: it injects slowness.
+    pub fn may_be_slow(&self) {
         if let Some(size) = self.fault(Class::SlowHandler) {
-            self.dawdle(1 + size % 25);
+            self.spend_time(1 + size % 25);
         }
     }
 
-    /// From here on there are no faults.
+    /// From now on no faults occur.
     pub fn heal(&self) {
         self.inner().faults.heal();
-        self.note("heal", &[self.now()]);
+        self.record("heal", &[self.now()]);
     }
 
-    /// Writes down what has happened.
-    pub fn note(&self, word: &'static str, fields: &[u64]) {
+    /// Appends a record to the trace.
+    pub fn record(&self, word: &'static str, fields: &[u64]) {
         self.inner().trace.push(word, fields);
     }
 
-    /// Looks at a law once; `text` says what is wrong if it is broken.
-    pub fn check(&self, law: Law, is_kept: bool, text: impl FnOnce() -> String) {
-        self.inner().judge.check(law, self.now(), is_kept, text);
+    /// Checks an invariant; `text` describes the violation.
+    pub fn check(&self, invariant: Invariant, is_kept: bool, text: impl FnOnce() -> String) {
+        self.inner().checker.check(invariant, self.now(), is_kept, text);
     }
 
-    /// Looks at a law that says that two numbers are equal.
-    pub fn check_equal(&self, law: Law, what: &str, found: u64, expected: u64) {
-        self.check(law, found == expected, || format!("{what}: {found}, expected {expected}"));
+    /// Checks an invariant that requires two numbers to be equal.
+    pub fn check_equal(&self, invariant: Invariant, what: &str, found: u64, expected: u64) {
+        self.check(invariant, found == expected, || {
+            format!("{what}: {found}, expected {expected}")
+        });
     }
 
-    /// Whether something has gone wrong already: what follows from that is of no interest.
+    /// Whether an invariant was already violated: later violations are only consequences.
     #[must_use]
     pub fn is_broken(&self) -> bool {
-        !self.inner().judge.breaches().is_empty()
+        !self.inner().checker.violations().is_empty()
     }
 }
 
-/// Opens what the parts of a run share. All of it is one thread, so nobody is waited for: who finds
-/// it open has opened it twice. A panic while it is open has left it whole, for those that are told
-/// to panic do so when it is closed.
+/// Locks the state that the parts of a run share. Only one thread uses the state, so a failed
+/// `try_lock` means that the same thread locks twice. A poisoned lock is still consistent, because
+/// injected panics happen only while the lock is free.
 ///
 /// # Panics
 ///
-/// If it is open already.
-pub(crate) fn open<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+/// If the state is already locked.
+pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     match shared.try_lock() {
         Ok(guard) => guard,
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        Err(TryLockError::WouldBlock) => panic!("the books are opened twice"),
+        Err(TryLockError::WouldBlock) => panic!("the state of the run is locked twice"),
     }
 }
 
-impl fmt::Debug for Stage {
+impl fmt::Debug for SimContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stage")
+        f.debug_struct("SimContext")
             .field("seed", &self.seed())
             .field("mode", &self.mode())
             .field("now", &self.now())
