@@ -7,7 +7,6 @@
 //!
 //! Exit status: 0 if every law held (also after Ctrl-C), 1 if one was broken or nothing moved, 2
 //! for a command line that does not parse.
-#![expect(clippy::std_instead_of_alloc, reason = "a host program: its collections are std's")]
 #![expect(clippy::print_stdout, reason = "the output of this program is its product")]
 #![expect(clippy::print_stderr, reason = "errors go to standard error")]
 

@@ -48,17 +48,17 @@ const CI: &[Step] = &[
     quiet("clippy, rt without features", "clippy -p clockjack-rt --all-targets -- -D warnings"),
     quiet("tests, rt without features", "test -p clockjack-rt --lib --test pool"),
     Step {
-        env: Some(("RUSTFLAGS", "--cfg loom --cfg mutants")),
+        env: Some(("RUSTFLAGS", "--cfg loom")),
         ..quiet(
-            "clippy, loom and mutants",
+            "clippy, loom",
             "clippy --lib --tests --all-features --profile model --target-dir target/mutants/loom \
              -- -D warnings",
         )
     },
     Step {
-        env: Some(("RUSTFLAGS", "--cfg shuttle --cfg mutants")),
+        env: Some(("RUSTFLAGS", "--cfg shuttle")),
         ..quiet(
-            "clippy, shuttle and mutants",
+            "clippy, shuttle",
             "clippy -p clockjack-sync -p clockjack-time -p clockjack-observe -p clockjack-exec \
              --lib --tests --all-features --profile model --target-dir target/mutants/shuttle \
              -- -D warnings",

@@ -4,7 +4,6 @@
 //! its name. A command prints its steps and how long each took. The exit status is 0 if every
 //! step passed, 1 if one failed, 2 for a command line that does not parse; `compare`, `sim` and
 //! `soak` become the program that they build, and end as that does.
-#![expect(clippy::std_instead_of_alloc, reason = "a host program: its collections are std's")]
 
 mod api;
 mod book;
@@ -28,6 +27,7 @@ mod process;
 mod sanitize;
 mod shuttle;
 mod sim;
+mod size;
 mod soak;
 mod suite;
 mod table;
@@ -58,6 +58,8 @@ enum Command {
     Deep,
     /// Check the style rules that a program can check
     Tidy,
+    /// Count code, documentation and tests of each crate, public types and words of our own
+    Size,
     /// Check the arrows between crates against the one allowed table
     Layering,
     /// Check licences and advisories of what is depended upon, and that every crate can be packed
@@ -113,6 +115,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Ci => ci::run(),
         Command::Deep => ci::run_deep(),
         Command::Tidy => tidy::run(),
+        Command::Size => size::run(),
         Command::Layering => layering::run(),
         Command::Licences(options) => licences::run(options),
         Command::Api(options) => api::run(options),

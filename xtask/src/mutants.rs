@@ -1,10 +1,14 @@
 //! `cargo xtask mutants`: each planted fault is switched on, and its named test must fail.
 //!
-//! `crates/*/mutants.toml` lists the faults. One build with `--cfg mutants` holds all of them, off
-//! until the environment variable `CLOCKJACK_MUTANT` names one; so a run costs one build per
-//! (crate, test target, checker), not one per fault. First every named test runs without a
-//! fault: it must exist and pass, or its failure would prove nothing. Under `CI` the table has only
-//! the faults that nothing caught, and a line for each crate tells the rest.
+//! `mutants/*.toml` describes the faults, and [`plant()`] writes all of them into a copy of the
+//! tree. Each fault in the copy is off until the environment variable `CLOCKJACK_MUTANT` names it,
+//! so a run costs one build per (crate, test target, checker), not one per fault. First, every
+//! named test runs without a fault: the test must exist and pass, or its failure would prove
+//! nothing. Under `CI` the table lists only the faults that no test caught, followed by a count per
+//! crate.
+
+mod list;
+mod plant;
 
 use core::time::Duration;
 use std::{
@@ -14,7 +18,9 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use serde::Deserialize;
+
+pub(crate) use list::{DIR, Edit, Mutant, crate_of, of, parse};
+pub(crate) use plant::{inject, plant};
 
 use crate::{
     console::{self, Line, Steps, seconds},
@@ -26,8 +32,6 @@ use crate::{
     workspace::{Package, Workspace},
 };
 
-/// The file in each crate's folder.
-pub(crate) const FILE: &str = "mutants.toml";
 /// A fault that makes its test hang is caught after this time, or after [`PATIENCE`].
 const MUTANT_LIMIT: Duration = Duration::from_secs(40);
 /// How many times as long as without a fault a test may take before it counts as hanging: a slow
@@ -52,56 +56,6 @@ const PROPERTY_SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "1");
 pub(crate) struct Options {
     /// Only the fault of this name
     name: Option<String>,
-}
-
-/// The contents of one `mutants.toml`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct List {
-    #[serde(default)]
-    mutant: Vec<Mutant>,
-}
-
-/// One planted fault.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Mutant {
-    /// What `mutant!("..")` in the code says.
-    pub(crate) name: String,
-    /// The test target: `lib` for unit tests, else the name of a file in `tests/`.
-    pub(crate) test: String,
-    /// The test that must fail, as `cargo test` takes it.
-    pub(crate) filter: String,
-    /// Whether the test is a loom model.
-    pub(crate) loom: bool,
-    /// Whether the test is a scene for shuttle.
-    #[serde(default)]
-    pub(crate) shuttle: bool,
-    /// The crate that has the fault in its code and in its own list, if that is another one: then
-    /// this is a second test that must catch it.
-    pub(crate) of: Option<String>,
-    /// The fault in one line.
-    pub(crate) fault: String,
-}
-
-/// Reads the list in the text of a `mutants.toml`.
-pub(crate) fn parse(text: &str) -> Result<Vec<Mutant>> {
-    let mutants = toml::from_str::<List>(text)?.mutant;
-    if let Some(both) = mutants.iter().find(|mutant| mutant.loom && mutant.shuttle) {
-        bail!("{}: a test is for loom or for shuttle, not for both", both.name);
-    }
-    Ok(mutants)
-}
-
-impl Mutant {
-    /// The build that its test needs.
-    fn flavour(&self) -> Flavour {
-        match (self.loom, self.shuttle) {
-            (true, _) => LOOM_MUTANTS,
-            (false, true) => SHUTTLE_MUTANTS,
-            (false, false) => MUTANTS,
-        }
-    }
 }
 
 /// A fault with the binary that holds it.
@@ -134,13 +88,13 @@ enum Verdict {
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let workspace = Workspace::load()?;
-    let mut wanted = read(&workspace)?;
+    let mut wanted = list::all(&workspace)?;
     if let Some(name) = &options.name {
         wanted.retain(|(_, mutant)| mutant.name == *name);
-        anyhow::ensure!(!wanted.is_empty(), "no {FILE} lists a mutant `{name}`");
+        anyhow::ensure!(!wanted.is_empty(), "no file of {DIR}/ lists a mutant `{name}`");
     }
     if wanted.is_empty() {
-        console::say(format_args!("no {FILE} lists a mutant: nothing to run"));
+        console::say(format_args!("no file of {DIR}/ lists a mutant: nothing to run"));
         return Ok(());
     }
     let mut steps = Steps::new("mutants", 3);
@@ -195,20 +149,6 @@ fn summary(judged: &[Judged<'_>]) -> Vec<String> {
     }
     let line = |(package, (caught, all))| format!("{package:<18} {caught} of {all} caught");
     counts.into_iter().map(line).collect()
-}
-
-fn read(workspace: &Workspace) -> Result<Vec<(&Package, Mutant)>> {
-    let mut all = Vec::new();
-    for package in workspace.with_file(FILE) {
-        let path = package.dir().join(FILE);
-        all.extend(read_file(&path)?.into_iter().map(|mutant| (package, mutant)));
-    }
-    Ok(all)
-}
-
-fn read_file(path: &Path) -> Result<Vec<Mutant>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {path:?}"))?;
-    parse(&text).with_context(|| format!("{}", path.display()))
 }
 
 /// Builds the named targets, each flavour at once, and finds every fault's binary.
@@ -351,41 +291,7 @@ impl Case {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    const LISTED: &str = r#"
-        [[mutant]]
-        name = "lease-relaxed"
-        test = "loom"
-        filter = "holder_and_remote_arm"
-        loom = true
-        fault = "the lease is taken without acquire"
-    "#;
-
-    #[test]
-    fn a_list_is_read_and_an_empty_one_is_fine() {
-        let mutants = parse(LISTED).expect("well formed");
-        assert_eq!(mutants.len(), 1);
-        assert_eq!(mutants[0].name, "lease-relaxed");
-        assert!(mutants[0].loom);
-        assert_eq!(mutants[0].flavour(), LOOM_MUTANTS);
-        let scene = LISTED.replace("loom = true", "loom = false\nshuttle = true");
-        assert_eq!(parse(&scene).expect("well formed")[0].flavour(), SHUTTLE_MUTANTS);
-        assert!(parse("# nothing yet\n").expect("well formed").is_empty());
-    }
-
-    #[test]
-    fn a_misspelt_or_missing_field_is_refused() {
-        let misspelt = LISTED.replace("filter", "filtre");
-        let error = parse(&misspelt).expect_err("no such field").to_string();
-        assert!(error.contains("filtre"), "{error}");
-        let both = LISTED.replace("loom = true", "loom = true\nshuttle = true");
-        let error = parse(&both).expect_err("two checkers").to_string();
-        assert!(error.contains("not for both"), "{error}");
-        let missing = LISTED.replace("loom = true", "");
-        let error = parse(&missing).expect_err("field is missing").to_string();
-        assert!(error.contains("loom"), "{error}");
-    }
+    use super::{list::tests::LISTED, *};
 
     #[test]
     fn a_test_that_still_passes_means_that_the_fault_survived() {

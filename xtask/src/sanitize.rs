@@ -208,10 +208,10 @@ impl Sanitizer {
     fn build(self, workspace: &Workspace, line: &Line) -> Result<Vec<TestBin>> {
         let packages = workspace.with_file(TESTS);
         anyhow::ensure!(!packages.is_empty(), "no crate has {TESTS}");
-        let name = format!("sanitize-{}", self.word());
+        let log = workspace.log(&format!("build-sanitize-{}.log", self.word()));
         let build = |packages: &[&Package], selection: &str| {
             let cargo_test = self.cargo(workspace, "test --all-features")?;
-            testbin::build_by(workspace, cargo_test, &name, packages, selection, line)
+            testbin::build_by(workspace, cargo_test, &log, packages, selection, line)
         };
         let mut tests = build(&packages, "--test stress")?;
         anyhow::ensure!(tests.len() == packages.len(), "a crate's {TESTS} was not built");

@@ -105,20 +105,19 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 /// Searches for each mutant of the list of the simulation, starting at the first seed.
 fn search() -> Result<()> {
     let workspace = Workspace::load()?;
-    let path = workspace.root.join("crates").join(PACKAGE).join(mutants::FILE);
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path:?}"))?;
-    let list = mutants::parse(&text)?;
+    let package = workspace.package(PACKAGE).context("the simulation is a package of ours")?;
+    let list = mutants::of(&workspace, package)?;
     let mut steps = Steps::new("sim --planted", list.len() + 1);
-    let dir = MUTANTS.target_dir;
+    let dir = workspace.root.join(MUTANTS.target_dir);
     let built = steps.step("build with mutants", |line| {
         let cmd = Cmd::cargo().words("build --profile").arg(MUTANTS.profile).words("-p");
-        let cmd = cmd.arg(PACKAGE).arg("--target-dir").arg(dir).dir(&workspace.root);
-        let cmd = cmd.env("RUSTFLAGS", MUTANTS.rustflags);
+        let tree = mutants::plant(&workspace)?;
+        let cmd = cmd.arg(PACKAGE).arg("--target-dir").arg(&dir).dir(&tree.root);
         cmd.run(line, &workspace.log("build-sim-planted.log"))?;
         Ok(String::new())
     });
     let mut table = Table::new(&["mutant", "fault", "seed", "invariant", "seconds"]);
-    let program = workspace.root.join(dir).join(MUTANTS.profile).join(PACKAGE);
+    let program = dir.join(MUTANTS.profile).join(PACKAGE);
     for mutant in list.iter().filter(|_| built) {
         steps.step(&mutant.name, |_| {
             let cmd = Cmd::new(&program).words("--seeds").arg(SEARCH.to_string());

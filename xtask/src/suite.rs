@@ -84,7 +84,7 @@ pub(crate) fn run() -> Result<()> {
 
 /// `cargo test` for these packages. The libraries without doc tests do not mind `--doc`.
 fn cargo_test(workspace: &Workspace, packages: &[&Package]) -> Cmd {
-    let cmd = PLAIN.cargo_test(workspace);
+    let cmd = PLAIN.cargo_test(workspace, workspace);
     packages.iter().fold(cmd, |cmd, package| cmd.arg("-p").arg(&package.name))
 }
 

@@ -1,7 +1,7 @@
 //! Test binaries: built once by cargo in a given flavour, then run test by test.
 
 use core::time::Duration;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::{
     console::Line,
     libtest::{self, Totals},
+    mutants,
     process::{Cmd, Finished},
     workspace::{Package, Workspace},
 };
@@ -24,50 +25,69 @@ pub(crate) struct Flavour {
     pub(crate) target_dir: &'static str,
     /// The cargo profile.
     pub(crate) profile: &'static str,
+    /// Whether the copy of the tree that contains the planted faults is built.
+    pub(crate) is_planted: bool,
 }
 
 /// The code as users build it, in the profile of `cargo test`.
-pub(crate) const PLAIN: Flavour =
-    Flavour { name: "plain", rustflags: "", target_dir: "target", profile: "dev" };
+pub(crate) const PLAIN: Flavour = Flavour {
+    name: "plain",
+    rustflags: "",
+    target_dir: "target",
+    profile: "dev",
+    is_planted: false,
+};
 /// The code over loom's primitives.
-pub(crate) const LOOM: Flavour =
-    Flavour { name: "loom", rustflags: "--cfg loom", target_dir: "target/loom", profile: "model" };
+pub(crate) const LOOM: Flavour = Flavour {
+    name: "loom",
+    rustflags: "--cfg loom",
+    target_dir: "target/loom",
+    profile: "model",
+    is_planted: false,
+};
 /// The code over shuttle's primitives.
 pub(crate) const SHUTTLE: Flavour = Flavour {
     name: "shuttle",
     rustflags: "--cfg shuttle",
     target_dir: "target/shuttle",
     profile: "model",
+    is_planted: false,
 };
 /// The code with its planted faults, each off until named.
 pub(crate) const MUTANTS: Flavour = Flavour {
     name: "mutants",
-    rustflags: "--cfg mutants",
+    rustflags: "",
     target_dir: "target/mutants",
     profile: "faults",
+    is_planted: true,
 };
 /// The planted faults over loom's primitives.
 pub(crate) const LOOM_MUTANTS: Flavour = Flavour {
     name: "loom-mutants",
-    rustflags: "--cfg loom --cfg mutants",
+    rustflags: "--cfg loom",
     target_dir: "target/mutants/loom",
     profile: "model",
+    is_planted: true,
 };
 /// The planted faults over shuttle's primitives.
 pub(crate) const SHUTTLE_MUTANTS: Flavour = Flavour {
     name: "shuttle-mutants",
-    rustflags: "--cfg shuttle --cfg mutants",
+    rustflags: "--cfg shuttle",
     target_dir: "target/mutants/shuttle",
     profile: "model",
+    is_planted: true,
 };
 
 impl Flavour {
-    /// `cargo test` in this flavour, with all features.
-    pub(crate) fn cargo_test(&self, workspace: &Workspace) -> Cmd {
-        let mut cmd = Cmd::cargo().dir(&workspace.root).words("test --all-features");
+    /// `cargo test` in this flavour, with all features. The tree that is built is that of the
+    /// workspace, or the copy with the planted faults.
+    pub(crate) fn cargo_test(&self, workspace: &Workspace, tree: &Workspace) -> Cmd {
+        let mut cmd = Cmd::cargo().dir(&tree.root).words("test --all-features");
         if !self.rustflags.is_empty() {
             cmd = cmd.env("RUSTFLAGS", self.rustflags).without_env("CARGO_ENCODED_RUSTFLAGS");
-            cmd = cmd.arg("--target-dir").arg(self.target_dir);
+        }
+        if self.target_dir != PLAIN.target_dir {
+            cmd = cmd.arg("--target-dir").arg(workspace.root.join(self.target_dir));
         }
         if self.profile != "dev" {
             cmd = cmd.arg("--profile").arg(self.profile);
@@ -120,23 +140,26 @@ pub(crate) fn build(
     selection: &str,
     line: &Line,
 ) -> Result<Vec<TestBin>> {
-    let cmd = flavour.cargo_test(workspace);
-    build_by(workspace, cmd, flavour.name, packages, selection, line)
+    let planted = flavour.is_planted.then(|| mutants::plant(workspace)).transpose()?;
+    let tree = planted.as_ref().unwrap_or(workspace);
+    let cmd = flavour.cargo_test(workspace, tree);
+    let log = workspace.log(&format!("build-{}.log", flavour.name));
+    build_by(tree, cmd, &log, packages, selection, line)
 }
 
-/// Like [`build`], by a `cargo test` of the caller's; `name` names the log.
+/// Like [`build`], by a `cargo test` of the caller's in the given tree.
 pub(crate) fn build_by(
-    workspace: &Workspace,
+    tree: &Workspace,
     cargo_test: Cmd,
-    name: &str,
+    log: &Path,
     packages: &[&Package],
     selection: &str,
     line: &Line,
 ) -> Result<Vec<TestBin>> {
     let cmd = packages.iter().fold(cargo_test, |cmd, package| cmd.arg("-p").arg(&package.name));
     let cmd = cmd.words(selection).words("--no-run --message-format json-render-diagnostics");
-    let finished = cmd.run(line, &workspace.log(&format!("build-{name}.log")))?;
-    artifacts(workspace, &finished.output)
+    let finished = cmd.run(line, log)?;
+    artifacts(tree, &finished.output)
 }
 
 /// One line of cargo's machine-readable output.
@@ -216,7 +239,7 @@ mod tests {
         ];
         let found = artifacts(&workspace, &output.join("\n")).expect("well formed");
         let found: Vec<_> = found.iter().map(|b| (&*b.package, &*b.target, &*b.path)).collect();
-        let path = std::path::Path::new;
+        let path = Path::new;
         let expected = [
             ("clockjack-sync", "lib", path("/w/target/clockjack_sync-2")),
             ("clockjack-sync", "loom", path("/w/target/loom-1")),

@@ -8,6 +8,7 @@ mod guards;
 mod package;
 mod source;
 mod text;
+mod words;
 
 use core::fmt;
 use std::{fs, path::Path};
@@ -15,7 +16,8 @@ use std::{fs, path::Path};
 use anyhow::{Context as _, Result, bail};
 
 use crate::{console::Steps, workspace};
-use source::Source;
+pub(crate) use source::Source;
+pub(crate) use words::{WORDS_MAX, listed};
 
 /// A broken rule.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,6 +55,8 @@ const FILE_RULES: &[FileRule] = &[
     code::std_features,
     code::conditions,
     package::manifest,
+    words::retired_names,
+    words::retired_phrases,
 ];
 
 const TREE_RULES: &[TreeRule] = &[
@@ -61,6 +65,7 @@ const TREE_RULES: &[TreeRule] = &[
     package::default_run,
     guards::laws,
     guards::map,
+    words::house_words,
 ];
 
 /// Files that a rule of [`text`] leaves alone: path prefix and reason.
@@ -100,7 +105,8 @@ fn check(sources: &[Source]) -> Vec<Fault> {
     per_file.chain(TREE_RULES.iter().flat_map(|rule| rule(sources))).collect()
 }
 
-fn collect(root: &Path, dir: &Path, sources: &mut Vec<Source>) -> Result<()> {
+/// Reads the files below a folder.
+pub(crate) fn collect(root: &Path, dir: &Path, sources: &mut Vec<Source>) -> Result<()> {
     for entry in fs::read_dir(dir).with_context(|| format!("cannot read {dir:?}"))? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();

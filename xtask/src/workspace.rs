@@ -48,9 +48,14 @@ impl Package {
 }
 
 impl Workspace {
-    /// Asks cargo.
+    /// Asks cargo about the workspace around the current directory.
     pub(crate) fn load() -> Result<Self> {
-        let cmd = Cmd::cargo().words("metadata --no-deps --format-version 1").dir(&root()?);
+        Self::load_at(&root()?)
+    }
+
+    /// Asks cargo about the workspace with this root.
+    pub(crate) fn load_at(root: &Path) -> Result<Self> {
+        let cmd = Cmd::cargo().words("metadata --no-deps --format-version 1").dir(root);
         let finished = cmd.capture()?;
         anyhow::ensure!(finished.is_success(), "{}", cmd.failure(&finished));
         let json = finished.output.lines().find(|line| line.starts_with('{'));

@@ -107,10 +107,7 @@ use clockjack_exec::{
     exit::PanicPayload,
 };
 use clockjack_sched::ExecutionBatch;
-use clockjack_sync::{
-    mail::{EmptyToken, Mailbox, Pop, Popped},
-    mutant,
-};
+use clockjack_sync::mail::{EmptyToken, Mailbox, Pop, Popped};
 
 use crate::{
     Actor, Context, Next, Scope, Signal, Strategy,
@@ -521,10 +518,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> CustomTask for Cell<A, F> {
                 // notifies the mailbox after this line, so the cell cannot go idle before the next
                 // poll has seen the flag. In the other order this line could erase the notification
                 // of a flag that was set after the flags were taken.
-                if !mutant!("actor-look-forgotten") {
-                    acknowledge(shared);
-                }
-                if poll.is_terminated() && !mutant!("actor-force-unseen") {
+                acknowledge(shared);
+                if poll.is_terminated() {
                     // The next poll stops the actor by force.
                     return Outcome::PollAgain;
                 }
@@ -701,7 +696,7 @@ impl<A: Actor> CellState<A> {
         for _ in 0..n {
             rare.unstashed.extend(rare.stash.pop_front());
         }
-        if !rare.unstashed.is_empty() && !mutant!("actor-unstash-unseen") {
+        if !rare.unstashed.is_empty() {
             self.flags |= PENDING;
         }
     }
@@ -716,10 +711,8 @@ fn pop<M: 'static>(shared: &ActorShared<M>) -> Pop<Envelope<M>> {
 /// Allocates the memory of the mailbox now, if its bound is small enough.
 #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
 fn reserve<M: 'static>(shared: &ActorShared<M>) {
-    if !mutant!("actor-mailbox-unreserved") {
-        // SAFETY: as in `pop`.
-        unsafe { shared.mail.reserve() };
-    }
+    // SAFETY: as in `pop`.
+    unsafe { shared.mail.reserve() };
 }
 
 /// Acknowledges a notification: from here on, a waker that notifies the mailbox makes the next
@@ -753,9 +746,7 @@ fn empty_token<M: 'static>(shared: &ActorShared<M>) -> Option<EmptyToken> {
 /// each poll.
 #[cold]
 fn restore_woken<M: 'static>(shared: &ActorShared<M>) {
-    if !mutant!("actor-call-unseen") {
-        shared.header.set_flags(WOKEN);
-    }
+    shared.header.set_flags(WOKEN);
 }
 
 /// The next message with its attachment. The rest of the envelope's header is not read; it needs no

@@ -93,7 +93,7 @@
 #![no_std]
 
 extern crate alloc;
-#[cfg(any(test, loom, mutants))]
+#[cfg(any(test, loom))]
 extern crate std;
 
 mod api;

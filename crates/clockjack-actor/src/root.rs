@@ -13,7 +13,7 @@ use core::{
 
 use clockjack_exec::{LocalExecutor, PanicPayload, StartError, Toolbox};
 use clockjack_sched::{HandlerError, Scheduler, SchedulerHost};
-use clockjack_sync::{Arc, mutant, waker::AtomicWaker};
+use clockjack_sync::{Arc, waker::AtomicWaker};
 use clockjack_time::{ClockKind, MonotonicClock, Tick, TickDriver, TimerInstant};
 
 use crate::{
@@ -282,8 +282,7 @@ impl RootContext {
             // An actor that is ready again and again makes `step_many` return early, so that the
             // clock is read.
             let is_idle = stepped < until_clock_read && !self.executor.is_ready();
-            let is_time_up =
-                clock.now().since(begun) >= ROUND_TIME_MAX && !mutant!("root-turn-untimed");
+            let is_time_up = clock.now().since(begun) >= ROUND_TIME_MAX;
             if stepped == 0 || is_idle || is_time_up {
                 break;
             }
@@ -296,7 +295,7 @@ impl RootContext {
     /// the result is the current time.
     pub fn next_wake(&mut self) -> Option<Tick> {
         let round = self.run_round();
-        if round.is_ready && !mutant!("root-rest-slept-on") {
+        if round.is_ready {
             return Some(self.host.now());
         }
         round.next_wake

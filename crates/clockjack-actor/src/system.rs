@@ -22,7 +22,7 @@ use core::{
 use clockjack_exec::{Handle, Pid, memory::Memory};
 use clockjack_sched::{Cancellable, DELAY_TICKS_MAX, DispatcherId, FireContext};
 use clockjack_sync::{
-    Arc, mutant,
+    Arc,
     primitive::atomic::{
         AtomicBool, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -452,9 +452,7 @@ impl SystemInner {
         info.directive = Some(Directive::Stop);
         self.observe_root(&info, catch_unwind);
         self.failed(&info);
-        if !mutant!("root-failure-unpublished") {
-            self.hub.publish_with(&info, |call| catch_unwind(call));
-        }
+        self.hub.publish_with(&info, |call| catch_unwind(call));
         let listeners = self.on_escalation.with(|list| list.clone());
         for listener in listeners {
             catch_unwind(&mut || listener(&info));
@@ -657,7 +655,7 @@ impl Drop for ActorSystem {
         // AcqRel: pairs with the `fetch_or` in `root_stopped`. Whichever of the two comes second
         // sees the other and drops the dead-letter reference.
         let before = self.0.handles.fetch_sub(HANDLE, AcqRel);
-        if before == HANDLE | TERMINATED && !mutant!("letters-outlive-handles") {
+        if before == HANDLE | TERMINATED {
             drop(self.0.dead_letters.with(Option::take));
         }
     }

@@ -9,7 +9,6 @@ use core::{
     task::{Context, Poll},
 };
 
-use clockjack_sync::mutant;
 use clockjack_time::{ClockKind, MonotonicClock, Resolution, Tick, TimerInstant};
 use embassy_time::{Instant, TICK_HZ, Timer};
 
@@ -121,7 +120,6 @@ impl Ratio {
     /// How many of their ticks must pass before `ours` of our ticks have elapsed.
     fn theirs_ceil(self, ours: u64) -> u64 {
         match ours.checked_mul(self.theirs) {
-            Some(product) if mutant!("embassy-alarm-early") => product / self.ours,
             Some(product) => product.div_ceil(self.ours),
             None => {
                 let product = u128::from(ours) * u128::from(self.theirs);

@@ -23,7 +23,6 @@ use core::{
 };
 
 use clockjack_sync::{
-    mutant,
     primitive::atomic::{
         AtomicBool,
         Ordering::{Acquire, Relaxed, Release},
@@ -144,8 +143,7 @@ impl AlarmDriver {
         let _guard = CollectGuard(&self.is_collecting);
         let (now, arrived) = (self.clock.now().ticks, self.ticks.now().ticks);
         if let Some(span @ 1..) = now.checked_sub(arrived) {
-            let early = u64::from(mutant!("embassy-tick-early"));
-            self.ticks.inject(TickSpan::new(span + early));
+            self.ticks.inject(TickSpan::new(span));
         }
     }
 }
@@ -179,9 +177,7 @@ impl TickDriver for AlarmDriver {
         self.ticks.register(wake)?;
         // Release: pairs with the load of the server, which the wake-up below causes.
         self.is_registered.store(true, Release);
-        if !mutant!("embassy-register-silent") {
-            self.server_waker.wake();
-        }
+        self.server_waker.wake();
         Ok(())
     }
 
@@ -207,9 +203,7 @@ impl TickDriver for AlarmDriver {
         // Relaxed: as in `unregister`.
         self.is_registered.store(false, Relaxed);
         let flushed = self.ticks.stop_and_flush();
-        if !mutant!("embassy-stop-silent") {
-            self.server_waker.wake();
-        }
+        self.server_waker.wake();
         flushed
     }
 }

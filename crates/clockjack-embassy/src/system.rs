@@ -30,7 +30,6 @@ use clockjack_actor::{
     ActorRef, ActorSystem, IntoProps, MsgOf, RootContext, SpawnError, StartError, SystemBuilder,
     TerminationReport,
 };
-use clockjack_sync::mutant;
 use clockjack_time::{DriverError, MonotonicClock as _, Tick, TickDriver, TickSpan};
 
 use crate::EmbassyToolbox;
@@ -201,11 +200,9 @@ impl EmbassySystem {
         }
         let polled = pin!(self.root.dispatch_next()).poll(cx);
         match polled {
-            Poll::Ready(true) if mutant!("embassy-turns-unyielded") => self.poll_root(need, cx),
             Poll::Ready(true) => Ok(NextStep::Yield),
             Poll::Ready(false) => Ok(NextStep::AwaitWake),
             // `next_wake` looks for work once more, so nothing is due before the returned tick.
-            Poll::Pending if mutant!("embassy-alarm-forgotten") => Ok(NextStep::AwaitWake),
             Poll::Pending => {
                 Ok(self.root.next_wake().map_or(NextStep::AwaitWake, NextStep::AwaitTick))
             }

@@ -2,7 +2,7 @@
 
 use clockjack_actor::{StartError, SystemBuilder};
 use clockjack_exec::Toolbox;
-use clockjack_sync::{Arc, mutant};
+use clockjack_sync::Arc;
 use clockjack_time::{MonotonicClock, Resolution, Tick, TickDriver, TimerInstant};
 
 use crate::{AlarmDriver, EmbassySystem};
@@ -76,9 +76,6 @@ impl Toolbox for EmbassyToolbox {
     }
 
     fn now(&self) -> TimerInstant {
-        if mutant!("embassy-reading-coarse") {
-            return self.driver.now();
-        }
         self.driver.clock().now_fine()
     }
 

@@ -181,7 +181,7 @@
 #![no_std]
 
 extern crate alloc;
-#[cfg(any(test, loom, mutants))]
+#[cfg(any(test, loom))]
 extern crate std;
 
 pub mod error;

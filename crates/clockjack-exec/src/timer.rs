@@ -17,7 +17,6 @@ use core::{
     time::Duration,
 };
 
-use clockjack_sync::mutant;
 use clockjack_time::{Tick, TimerId};
 
 use crate::{
@@ -201,8 +200,6 @@ impl Sleep {
     fn cancel_timer(&mut self) {
         let (Some((id, sleeper)), Some(handle)) = (self.armed.take(), &self.handle) else { return };
         match sleeper {
-            _ if mutant!("sleep-due-not-disarmed")
-                && sleep_result(handle.executor(), self.until).is_ok() => {}
             Sleeper::Process(_) => handle.executor().lazy_cancel(id),
             Sleeper::Other(_) => _ = handle.executor().cancel_timer(id),
         }
@@ -262,7 +259,7 @@ fn check_deadline(
 ) -> SleepCheck {
     if !executor.is_armed(id) {
         SleepCheck::Done
-    } else if sleeper.will_wake(executor, waker) || mutant!("sleep-keeps-waker") {
+    } else if sleeper.will_wake(executor, waker) {
         SleepCheck::Pending
     } else if executor.cancel_timer(id) {
         SleepCheck::Rearm

@@ -39,7 +39,6 @@ use core::{
 use clockjack_sync::{
     injector::BATCH_MAX,
     mpsc::Pop,
-    mutant,
     primitive::{
         atomic::Ordering::{Acquire, Relaxed, Release},
         hint,
@@ -125,9 +124,6 @@ fn occupy_slot(executor: &ExecutorShared, worker: usize) -> WorkerLocal {
     // SAFETY: this thread has just occupied the slot.
     let ring = shared.ring.with_mut(|ring| unsafe { (*ring).take() });
     let ring = ring.expect("a worker that stopped returned the ring");
-    if mutant!("worker-forgets-request") {
-        shared.flags.store(0, Relaxed);
-    }
     shared.occupy();
     WorkerLocal {
         executor,
@@ -258,7 +254,7 @@ impl<'e> Worker<'e> {
             return Some(runnable);
         }
         self.countdown -= 1;
-        if (self.lifo_run < LIFO_RUN_MAX || mutant!("worker-lifo-unbounded"))
+        if self.lifo_run < LIFO_RUN_MAX
             && let Some(runnable) = self.shared.take_lifo()
         {
             self.lifo_run += 1;
@@ -273,7 +269,6 @@ impl<'e> Worker<'e> {
     fn maintain(&mut self) -> Option<Runnable> {
         let nanos = self.executor.toolbox().nanos();
         let steps = u64::from(self.interval);
-        assert!(!mutant!("worker-clock-must-rise") || nanos >= self.maintained_at, "stepped back");
         let took = nanos.saturating_sub(self.maintained_at) / steps;
         self.poll_nanos = (self.poll_nanos * 9 + took) / 10;
         let interval = INTERVAL_NANOS / self.poll_nanos.max(1);
@@ -323,9 +318,7 @@ impl<'e> Worker<'e> {
             shards.take_over(shard, now, TIMERS_PER_POLL, &mut fire)
         };
         local.is_firing.set(false);
-        if !(mutant!("worker-leaves-deferred") && shared.has_requests()) {
-            deferred.finish(executor);
-        }
+        deferred.finish(executor);
         executor.drop_stale_values(shard);
         if polled.more {
             // The rest follows soon, but not before the tasks that were just woken.
@@ -413,9 +406,6 @@ impl<'e> Worker<'e> {
     fn take_over(&mut self) -> Option<Runnable> {
         let executor = self.executor;
         loop {
-            if mutant!("worker-takes-nothing-over") {
-                return None;
-            }
             let from = self.random_below(executor.workers.len());
             let shard = executor.shards.overdue(self.now, Some(self.local.index), from)?;
             let did_fire = self.fire(shard, false);
@@ -432,9 +422,6 @@ impl<'e> Worker<'e> {
 
     /// Takes the task in the LIFO slot of a worker that the watchdog has found stuck.
     fn steal_lifo(&mut self) -> Option<Runnable> {
-        if mutant!("worker-steals-no-lifo") {
-            return None;
-        }
         let runnable = self
             .executor
             .workers
@@ -446,10 +433,6 @@ impl<'e> Worker<'e> {
 
     fn end_search(&mut self) {
         self.is_searching = false;
-        if mutant!("worker-search-ends-silently") {
-            let _ = self.executor.idle.end_search();
-            return;
-        }
         // If no other worker searches, a thread that submitted a task in the meantime has relied on
         // this worker and woken nobody.
         if self.executor.idle.end_search() && self.executor.has_shared_work() {
@@ -489,12 +472,8 @@ impl<'e> Worker<'e> {
     /// The worker is awake again, or has not parked.
     fn finish_park(&mut self, slept: Option<Option<Tick>>) {
         let executor = self.executor;
-        if let Some(until) = slept {
+        if let Some(_until) = slept {
             executor.idle.cancel_park(self.local.index);
-            if mutant!("worker-trusts-its-alarm") {
-                self.now = until.unwrap_or(self.now);
-                return self.poll_timers();
-            }
         }
         self.refresh();
         executor.notify_worker_awake(self.now);
@@ -508,7 +487,7 @@ impl<'e> Worker<'e> {
         if self.is_searching {
             self.end_search();
         }
-        let first = || if mutant!("worker-leaves-lifo") { None } else { self.shared.take_lifo() };
+        let first = || self.shared.take_lifo();
         // Both sources each time: after the executor was shut down, `inject` terminates what it
         // gets, on this thread, and that may wake other tasks.
         while let Some(runnable) = first().or_else(|| self.local.with_ring(Owner::pop)) {

@@ -14,8 +14,6 @@
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-use clockjack_sync::mutant;
-
 use crate::timeline::{
     EventId, FlowEnd, Layout, Number, OutputTrack, Timeline, TraceStep, TraceStepKind, TrackId,
     Value,
@@ -261,7 +259,6 @@ fn escape(out: &mut dyn Write, text: &str) -> fmt::Result {
             '"' | '\\' => write!(out, "\\{c}")?,
             '\n' => out.write_str("\\n")?,
             ' '..='~' => out.write_char(c)?,
-            _ if mutant!("chrome-control-raw") => out.write_char(c)?,
             _ => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     write!(out, "\\u{unit:04x}")?;

@@ -3,10 +3,7 @@
 //! A counter, gauge or histogram has the same data in both modes. The mode is a type parameter, so
 //! the declaration of a cell chooses its cost.
 
-use clockjack_sync::{
-    mutant,
-    primitive::atomic::{AtomicUsize, Ordering::Relaxed},
-};
+use clockjack_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Any number of writers: every change is an atomic read-modify-write, and none is ever lost.
 ///
@@ -49,9 +46,6 @@ pub(crate) mod sealed {
 impl sealed::Mode for Shared {
     #[inline(always)]
     fn add(cell: &AtomicUsize, n: usize) -> usize {
-        if mutant!("mode-shared-as-sole") {
-            return <SingleWriter as sealed::Mode>::add(cell, n);
-        }
         cell.fetch_add(n, Relaxed)
     }
 

@@ -20,8 +20,6 @@ mod wire;
 use alloc::{format, vec::Vec};
 use core::convert::Infallible;
 
-use clockjack_sync::mutant;
-
 use self::{
     field::{
         counter_descriptor, debug_annotation, event_type, interned_data, interned_name,
@@ -215,7 +213,6 @@ impl Encoder<'_> {
         for end in self.layout.flow_ends(id) {
             match end {
                 FlowEnd::Source(id) => event.fixed64(track_event::FLOW_IDS, id),
-                FlowEnd::Sink(_) if mutant!("perfetto-sink-unwritten") => {}
                 FlowEnd::Sink(id) => event.fixed64(track_event::TERMINATING_FLOW_IDS, id),
             }
         }
@@ -237,9 +234,6 @@ impl Interned {
             self.is_known.resize(index + 1, false);
         }
         if core::mem::replace(&mut self.is_known[index], true) {
-            return;
-        }
-        if mutant!("perfetto-name-not-interned") && index % 2 == 1 {
             return;
         }
         let mut entry = Message::default();

@@ -18,8 +18,6 @@ use core::{
     fmt::{self, Write},
 };
 
-use clockjack_sync::mutant;
-
 use self::name::{is_label_name, metric_name};
 use crate::samples::{Distribution, Kind, Sample, Unit, Value};
 
@@ -92,7 +90,7 @@ fn families<'a>(samples: &'a [Sample<'a>]) -> Result<Vec<Family<'a>>, ExportErro
             return Err(ErrorKind::Name { name: sample.name.into() }.into());
         };
         let index = match by_name.get(&name) {
-            Some(index) if !mutant!("prometheus-family-split") => *index,
+            Some(index) => *index,
             _ => {
                 by_name.insert(name.clone(), families.len());
                 families.push(Family { name, kind: sample.kind(), samples: Vec::new() });
@@ -249,7 +247,7 @@ fn escape(out: &mut dyn Write, text: &str, quotes: Quotes) -> fmt::Result {
         match c {
             '\\' => out.write_str("\\\\")?,
             '\n' => out.write_str("\\n")?,
-            '"' if quotes == Quotes::Escaped && !mutant!("prometheus-quote-raw") => {
+            '"' if quotes == Quotes::Escaped => {
                 out.write_str("\\\"")?;
             }
             _ => out.write_char(c)?,

@@ -1,7 +1,7 @@
 //! Mutants of the runtime: for each mutant, a seed with which the simulation detects it.
 //!
 //! Without a mutant, every run in this file is clean. `cargo xtask mutants` shows that each run
-//! fails with its mutant of `mutants.toml`; `cargo xtask sim --planted` repeats the search.
+//! fails with its mutant of `mutants/sim.toml`; `cargo xtask sim --planted` repeats the search.
 
 use clockjack_sim::{context::Mode, run::run, workloads};
 

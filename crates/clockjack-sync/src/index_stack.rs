@@ -39,7 +39,7 @@
 use core::fmt;
 
 use crate::{
-    const_unless_loom, mutant,
+    const_unless_loom,
     pad::Padded,
     primitive::atomic::{
         AtomicU32, AtomicUsize,
@@ -120,14 +120,13 @@ impl IndexStack {
     /// If `index` is [`NIL`]. Debug builds also panic if `index` is on top of the stack already.
     pub fn push<L: Links + ?Sized>(&self, index: u32, links: &L) -> usize {
         assert!(index != NIL, "NIL names no element");
-        let publish = if mutant!("return-stack-relaxed-push") { Relaxed } else { Release };
         // Relaxed: the value is only stored as a link; nothing behind it is read.
         let mut first = self.head.first.load(Relaxed);
         loop {
             debug_assert_ne!(first, index, "the index is on the stack already");
             links.set_next(index, first);
             // Release: publishes the link and the element to the swap in `drain` (rule 2).
-            match self.head.first.compare_exchange_weak(first, index, publish, Relaxed) {
+            match self.head.first.compare_exchange_weak(first, index, Release, Relaxed) {
                 Ok(_) => break,
                 Err(now) => first = now,
             }

@@ -50,7 +50,6 @@ use crate::{
     const_unless_loom,
     link::{Batch, Linked},
     mpsc::{Pop, Queue},
-    mutant,
     pad::Padded,
     primitive::atomic::{
         AtomicBool,
@@ -189,11 +188,6 @@ struct ConsumerGuard<'a>(&'a AtomicBool);
 
 impl<'a> ConsumerGuard<'a> {
     fn try_lock(taking: &'a AtomicBool) -> Option<Self> {
-        if mutant!("injector-lock-by-load") {
-            let held = taking.load(Acquire);
-            taking.store(true, Relaxed);
-            return (!held).then(|| Self(taking));
-        }
         // Acquire: pairs with the unlock; this taker sees what the last taker left in the queue
         // (rule 2). Relaxed on failure: nothing is read then. An exchange and not a swap, so that a
         // taker that fails has written nothing.
@@ -205,8 +199,7 @@ impl<'a> ConsumerGuard<'a> {
 
 impl Drop for ConsumerGuard<'_> {
     fn drop(&mut self) {
-        let order = if mutant!("injector-relaxed-unlock") { Relaxed } else { Release };
         // Release: pairs with the exchange of the next taker.
-        self.0.store(false, order);
+        self.0.store(false, Release);
     }
 }

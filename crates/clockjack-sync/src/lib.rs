@@ -98,7 +98,7 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
-#[cfg(any(test, loom, mutants, shuttle))]
+#[cfg(any(test, loom, shuttle))]
 extern crate std;
 
 #[cfg(feature = "alloc")]
@@ -116,7 +116,6 @@ mod mail_word;
 #[path = "mail/word_64.rs"]
 mod mail_word;
 pub mod mpsc;
-pub mod mutant;
 pub mod pad;
 pub mod primitive;
 mod push_error;

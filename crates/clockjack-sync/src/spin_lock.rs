@@ -17,7 +17,7 @@
 use core::fmt;
 
 use crate::{
-    const_unless_loom, mutant,
+    const_unless_loom,
     primitive::{
         UnsafeCell,
         atomic::{
@@ -133,8 +133,7 @@ impl<T> Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        let order = if mutant!("lock-relaxed-open") { Relaxed } else { Release };
         // Release: pairs with the exchange of the next holder.
-        self.0.is_held.store(false, order);
+        self.0.is_held.store(false, Release);
     }
 }

@@ -40,12 +40,12 @@
 use core::{fmt, mem, task::Waker};
 
 use crate::{
-    const_unless_loom, mutant,
+    const_unless_loom,
     primitive::{
         UnsafeCell,
         atomic::{
             AtomicU32,
-            Ordering::{AcqRel, Acquire, Relaxed, Release},
+            Ordering::{AcqRel, Acquire, Relaxed},
         },
     },
 };
@@ -142,27 +142,23 @@ impl AtomicWaker {
 
     /// Begins a registration; `false` if another thread owns the cell.
     fn try_lock(&self) -> bool {
-        let order = if mutant!("waker-register-blindly") { Relaxed } else { Acquire };
         // Acquire: pairs with the swap of the previous owner, so that the waker is visible, and the
         // registrar's next check sees what a notifier did. On failure it pairs with a notifier's
         // WAKING, for the same check.
-        self.state.compare_exchange(0, REGISTERING, order, Acquire).is_ok()
+        self.state.compare_exchange(0, REGISTERING, Acquire, Acquire).is_ok()
     }
 
     /// Ends a registration.
     fn unlock(&self) {
-        let order = if mutant!("waker-register-publishes-only") { Release } else { AcqRel };
         // Release: pairs with the next owner of the cell, which sees the waker. Acquire: pairs with
         // the notifiers that came meanwhile and returned (rule 3).
-        self.state.swap(0, order);
+        self.state.swap(0, AcqRel);
     }
 
     /// Rule 5.
     #[cold]
     fn wake_now(&self, waker: &Waker) {
-        if !mutant!("waker-meets-in-silence") {
-            waker.wake_by_ref();
-        }
+        waker.wake_by_ref();
     }
 
     /// Calls `f` with the contents of the cell, which the caller owns.

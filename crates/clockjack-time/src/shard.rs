@@ -17,7 +17,6 @@ use core::{
 use clockjack_sync::{
     Arc,
     index_stack::{IndexStack, Links, NIL},
-    mutant,
     pad::Padded,
     primitive::{
         UnsafeCell,
@@ -207,17 +206,8 @@ impl<T> Shard<T> {
     /// Rule 1.
     #[inline(always)]
     fn try_lock_raw(&self) -> Option<ShardGuard<'_, T>> {
-        if mutant!("shard_lease_by_store") {
-            if self.lock.load(Ordering::Acquire) == LOCKED {
-                return None;
-            }
-            self.lock.store(LOCKED, Ordering::Release);
-        } else {
-            // Acquire pairs with the release in `ShardGuard::unlock` (rule 1).
-            self.lock
-                .compare_exchange(UNLOCKED, LOCKED, Ordering::Acquire, Ordering::Relaxed)
-                .ok()?;
-        }
+        // Acquire pairs with the release in `ShardGuard::unlock` (rule 1).
+        self.lock.compare_exchange(UNLOCKED, LOCKED, Ordering::Acquire, Ordering::Relaxed).ok()?;
         Some(ShardGuard { shard: self, is_next_wake_dirty: false })
     }
 
@@ -379,10 +369,8 @@ impl<T> ShardGuard<'_, T> {
     /// Unlocks the shard; the wheel is not touched after this.
     #[inline(always)]
     fn unlock(&self) {
-        let open =
-            if mutant!("shard_open_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release pairs with the acquire in `Shard::try_lock` (rule 1).
-        self.shard.lock.store(UNLOCKED, open);
+        self.shard.lock.store(UNLOCKED, Ordering::Release);
     }
 
     fn core(&self) -> &Core<T> {
@@ -420,7 +408,7 @@ impl<T> ShardGuard<'_, T> {
         let mut value = value;
         if shard.inbox.has_pending(&self.core().cursor) {
             // Rule 9.
-            if shard.inbox.is_closed() && !mutant!("shard_arms_when_closed") {
+            if shard.inbox.is_closed() {
                 return Err(Full::closed(value));
             }
             self.collect();
@@ -448,7 +436,7 @@ impl<T> ShardGuard<'_, T> {
     #[inline(always)]
     #[must_use]
     pub fn is_blocked(&self) -> bool {
-        self.shard.inbox.has_pending(&self.core().cursor) && !mutant!("shard_overtakes_inbox")
+        self.shard.inbox.has_pending(&self.core().cursor)
     }
 
     /// Cancels a timer and returns its value; its slot is free at once.
@@ -459,7 +447,7 @@ impl<T> ShardGuard<'_, T> {
     #[inline]
     pub fn cancel(&mut self, id: TimerId) -> Option<T> {
         // Otherwise the wheel would win the state of a timer whose value it does not have.
-        if self.is_blocked() && self.get(id).is_none() && !mutant!("shard_cancels_in_inbox") {
+        if self.is_blocked() && self.get(id).is_none() {
             return None;
         }
         self.core_mut().wheel.cancel(id)
@@ -473,13 +461,6 @@ impl<T> ShardGuard<'_, T> {
     pub fn poll(&mut self, now: Tick, budget: usize, mut fire: impl FnMut(Expired<T>)) -> bool {
         self.collect();
         self.is_next_wake_dirty = true;
-        if mutant!("shard_fires_when_open") {
-            let due: Vec<_> = self.core_mut().wheel.advance(now, budget).collect();
-            self.publish();
-            self.shard.lock.store(UNLOCKED, Ordering::Release);
-            due.into_iter().for_each(&mut fire);
-            return false;
-        }
         let mut due = self.core_mut().wheel.advance(now, budget);
         due.by_ref().for_each(&mut fire);
         let more = due.more();
@@ -523,15 +504,12 @@ impl<T> ShardGuard<'_, T> {
             let timer = inserted.reserved.timer;
             let state = shard.states.get(timer).map(|state| state.state().0);
             core.wheel.counts_mut().count_entered();
-            if state == Some(State::Pending) && !mutant!("shard_enters_returned") {
+            if state == Some(State::Pending) {
                 core.wheel.counts_mut().count_reclaimed();
                 core.wheel.unreserve(timer);
                 core.stale_values.push(inserted.value);
             } else {
                 core.wheel.insert_reserved(timer, inserted.deadline, inserted.value);
-                if mutant!("shard_entry_arms_again") {
-                    shard.states.get(timer).expect("reserved").arm(inserted.reserved.generation);
-                }
             }
         }
     }
@@ -578,9 +556,7 @@ impl<T> ShardGuard<'_, T> {
         // The inserter of a filled cell, even behind a cell that is not filled, may have lowered
         // `next_wake` before the swap overwrote it. An inserter that fills its cell later lowers
         // `next_wake` later.
-        if let Some(deadline) = shard.inbox.earliest(&self.core().cursor)
-            && !mutant!("shard_publish_no_recheck")
-        {
+        if let Some(deadline) = shard.inbox.earliest(&self.core().cursor) {
             shard.lower_next_wake(deadline);
         }
         self.publish_counts();

@@ -17,8 +17,6 @@ pub(crate) mod store;
 
 use core::{fmt, marker::PhantomData};
 
-use clockjack_sync::mutant;
-
 #[cfg(feature = "alloc")]
 pub use self::slab::{GrowingWheel, Slab};
 pub use self::{
@@ -419,8 +417,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// Whether a deadline belongs to the wheel's slots: it is neither past nor beyond the range.
     #[inline(always)]
     fn is_in_range(&self, deadline: u64) -> bool {
-        let closed = deadline == self.open && mutant!("wheel_open_tick_closed");
-        deadline.wrapping_sub(self.open) < self.in_range_len && !closed
+        deadline.wrapping_sub(self.open) < self.in_range_len
     }
 
     /// Arms a timer whose deadline is past or beyond the range.
@@ -457,11 +454,8 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     #[inline(always)]
     fn link_in_wheel(&mut self, timer: u32, deadline: u64, priority: TimerPriority) -> Location {
         let is_suspended = deadline - self.elapsed < self.suspended_span;
-        let list = if is_suspended && !mutant!("wheel_suspended_forgotten") {
-            self.suspended
-        } else {
-            level::list_for(deadline, self.elapsed)
-        };
+        let list =
+            if is_suspended { self.suspended } else { level::list_for(deadline, self.elapsed) };
         self.lists.append(&mut self.store, list, ListEntry::new(timer, priority, deadline))
     }
 
@@ -472,8 +466,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         deadline: u64,
         priority: TimerPriority,
     ) -> Location {
-        let closed = deadline == self.open && mutant!("wheel_open_tick_closed");
-        if deadline >= self.open && !closed {
+        if deadline >= self.open {
             return self.link_in_overflow(timer, deadline, priority);
         }
         // An entry keeps a past deadline as far back as its bits allow.
@@ -526,9 +519,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     #[inline(always)]
     fn update_in_range_len(&mut self) {
         let range_end = self.elapsed.saturating_add(RANGE);
-        let in_overflow = overflow::first(&self.store)
-            .filter(|_| !mutant!("wheel_far_overtaken"))
-            .map_or(u64::MAX, |entry| entry.deadline);
+        let in_overflow = overflow::first(&self.store).map_or(u64::MAX, |entry| entry.deadline);
         self.in_range_len = range_end.min(in_overflow).saturating_sub(self.open);
     }
 

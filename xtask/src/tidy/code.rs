@@ -12,7 +12,6 @@ const CONDITIONAL_FILES: &[(&str, &str)] = &[
     ("/src/prim.rs", "the one facade over atomics"),
     ("/src/prim/native.rs", "the facade's twin on hardware"),
     ("/src/prim/model.rs", "the facade's twin under loom"),
-    ("/src/mutant.rs", "the switch of planted faults"),
     ("/clockjack-sync/src/pad.rs", "the line length is one attribute per architecture"),
     ("/linux.rs", "named for a platform"),
     ("/macos.rs", "named for a platform"),
@@ -21,8 +20,7 @@ const CONDITIONAL_FILES: &[(&str, &str)] = &[
 ];
 
 /// The words of conditions that any file may ask: they choose tests and models, not platforms.
-const TEST_CONDITIONS: [&str; 8] =
-    ["test", "loom", "miri", "mutants", "shuttle", "any", "all", "not"];
+const TEST_CONDITIONS: [&str; 7] = ["test", "loom", "miri", "shuttle", "any", "all", "not"];
 
 /// The words of conditions by which a core crate chooses modules: its heap, and what atomics the
 /// target has. No operating system and no architecture is among them.

@@ -97,7 +97,7 @@ struct Tree<'s> {
     /// By crate; modules are here too.
     functions: BTreeSet<(&'s str, &'s str)>,
     /// By crate.
-    mutants: Vec<(&'s str, Mutant)>,
+    mutants: Vec<(String, Mutant)>,
 }
 
 impl<'s> Tree<'s> {
@@ -105,12 +105,12 @@ impl<'s> Tree<'s> {
         let mut functions = BTreeSet::new();
         let mut mutants = Vec::new();
         for source in sources {
-            let Some(package) = source.crate_name() else { continue };
-            if source.file_name() == mutants::FILE {
-                // That the list can be read is another rule.
+            if let Some(package) = mutants::crate_of(&source.path) {
+                // Another rule checks that the list can be read.
                 let list = mutants::parse(&source.text).unwrap_or_default();
-                mutants.extend(list.into_iter().map(|mutant| (package, mutant)));
+                mutants.extend(list.into_iter().map(|mutant| (package.clone(), mutant)));
             }
+            let Some(package) = source.crate_name() else { continue };
             if source.is_rust() {
                 let named = ["fn ", "mod "].into_iter().flat_map(|word| after(&source.code, word));
                 functions.extend(named.map(|name| (package, name)));
@@ -218,7 +218,9 @@ mod tests {
     use super::*;
 
     const LIST: &str = "[[mutant]]\nname = \"word-by-store\"\ntest = \"loom\"\n\
-                        filter = \"word::two_cancels\"\nloom = true\nfault = \"a store\"\n";
+                        filter = \"word::two_cancels\"\nloom = true\nfault = \"a store\"\n\
+                        file = \"crates/clockjack-time/src/word.rs\"\nclean = \"swap\"\n\
+                        faulty = 'if mutant!(\"word-by-store\") {}'\n";
     const MODELS: &str = "//! M.\nmod word {\n    fn two_cancels_against_a_taker() {}\n}\n";
 
     /// The tree with a table of fourteen rows, of which the first is given.
@@ -230,7 +232,7 @@ mod tests {
         let files = [
             (DOCUMENT, text.as_str()),
             ("clippy.toml", ""),
-            ("crates/clockjack-time/mutants.toml", LIST),
+            ("mutants/time.toml", LIST),
             ("crates/clockjack-time/tests/loom.rs", MODELS),
             ("crates/clockjack-exec/src/lib.rs", "//! E.\nfn an_event_is_seen() {}\n"),
             ("proof/nostd/Cargo.toml", "plant_std = []\n"),
@@ -283,7 +285,7 @@ mod tests {
 
     #[test]
     fn files_and_functions_of_the_map_are_there() {
-        let text = "`src/lib.rs`, `crates/*/mutants.toml`, `lib.rs`, `Cell::step`, `Fire::Once`,\n\
+        let text = "`src/lib.rs`, `mutants/*.toml`, `lib.rs`, `Cell::step`, `Fire::Once`,\n\
                     `ib.rs`, `Cell::stop`, `clockjack::prelude`.\n";
         let code = "//! T.\nfn step() {}\n";
         let sources = [(DOCUMENT, text), ("crates/clockjack-rt/src/lib.rs", code)]

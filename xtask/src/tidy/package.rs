@@ -1,12 +1,12 @@
 //! Rules about packages: what their manifests inherit, their documentation, their planted faults.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{
     Fault,
     source::{Source, words},
 };
-use crate::mutants;
+use crate::mutants::{self, Edit, Mutant};
 
 /// What every package of the workspace takes from it.
 const INHERITED: [&str; 4] = ["version", "edition", "rust-version", "license"];
@@ -43,16 +43,15 @@ pub(super) fn manifest(source: &Source) -> Vec<Fault> {
     faults
 }
 
-/// Every `mutant!("..")` in the code is listed, every listed one is in the code, and no name is
-/// used by two crates: the switch is one variable for all. One that says of which crate it is gives
-/// that crate's fault a second test.
+/// Every planted fault can be written into the code, no name is used twice (the switch is one
+/// variable for all crates), a second test names a fault that is there, and the product contains no
+/// switch.
 pub(super) fn planted_faults(sources: &[Source]) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let mut listed: BTreeMap<&str, BTreeMap<String, Fault>> = BTreeMap::new();
-    let mut owner: BTreeMap<String, &str> = BTreeMap::new();
+    let mut owner: BTreeMap<String, String> = BTreeMap::new();
     let mut borrowed: Vec<(String, String, Fault)> = Vec::new();
-    for source in sources.iter().filter(|source| source.file_name() == mutants::FILE) {
-        let Some(name) = source.crate_name() else { continue };
+    for source in sources {
+        let Some(name) = mutants::crate_of(&source.path) else { continue };
         let list = match mutants::parse(&source.text) {
             Ok(list) => list,
             Err(error) => {
@@ -60,51 +59,51 @@ pub(super) fn planted_faults(sources: &[Source]) -> Vec<Fault> {
                 continue;
             }
         };
-        for mutant in list {
+        for mutant in &list {
             let at = source.text.find(&format!("\"{}\"", mutant.name)).unwrap_or(0);
-            if let Some(of) = mutant.of {
+            if let Some(of) = &mutant.of {
                 let what = format!("mutant `{}` is not in the list of {of}", mutant.name);
-                borrowed.push((of, mutant.name, source.fault(at, what)));
+                borrowed.push((of.clone(), mutant.name.clone(), source.fault(at, what)));
                 continue;
             }
-            if let Some(other) = owner.insert(mutant.name.clone(), name) {
+            if let Some(other) = owner.insert(mutant.name.clone(), name.clone()) {
                 let what = format!("mutant `{}` is listed in {other} too: rename", mutant.name);
                 faults.push(source.fault(at, what));
             }
-            let what = format!("mutant `{}` is in no code of {name}: remove it", mutant.name);
-            listed.entry(name).or_default().insert(mutant.name, source.fault(at, what));
         }
+        faults.extend(not_planted(sources, source, &list));
     }
-    let is_lent = |(of, mutant, _): &(String, String, Fault)| {
-        listed.get(of.as_str()).is_some_and(|list| list.contains_key(mutant))
-    };
+    let is_lent = |(of, mutant, _): &(String, String, Fault)| owner.get(mutant) == Some(of);
     faults.extend(borrowed.into_iter().filter(|one| !is_lent(one)).map(|(_, _, fault)| fault));
-    let mut used: BTreeSet<(&str, String)> = BTreeSet::new();
-    for source in sources {
-        let Some(name) = source.crate_name() else { continue };
-        for (at, mutant) in mutants_in(source) {
-            let is_listed = listed.get(name).is_some_and(|list| list.contains_key(&mutant));
-            if !is_listed {
-                let what = format!("mutant `{mutant}`: list it in crates/{name}/{}", mutants::FILE);
-                faults.push(source.fault(at, what));
-            }
-            used.insert((name, mutant));
-        }
-    }
-    for (name, list) in listed {
-        let unused = list.into_iter().filter(|(mutant, _)| !used.contains(&(name, mutant.clone())));
-        faults.extend(unused.map(|(_, fault)| fault));
+    for source in sources.iter().filter(|source| source.is_rust() && source.path.contains("/src/"))
+    {
+        let is_product = source.crate_name().is_some();
+        let switches = words(&source.text, "mutant!").filter(|_| is_product);
+        let what = "`mutant!`: describe the fault in mutants/, the product contains none";
+        faults.extend(switches.map(|at| source.fault(at, what)));
     }
     faults
 }
 
-fn mutants_in(source: &Source) -> Vec<(usize, String)> {
-    let mark = "mutant!(\"";
-    if !source.is_rust() {
-        return Vec::new();
+/// The faults of one list that cannot be written into the code.
+fn not_planted(sources: &[Source], list: &Source, mutants: &[Mutant]) -> Vec<Fault> {
+    let mut edits: BTreeMap<&str, Vec<Edit<'_>>> = BTreeMap::new();
+    for edit in mutants.iter().flat_map(Mutant::edits) {
+        edits.entry(edit.file).or_default().push(edit);
     }
-    let name = |at: usize| source.bare[at + mark.len()..].split('"').next().map(str::to_owned);
-    words(&source.bare, mark).filter_map(|at| Some((at, name(at)?))).collect()
+    let mut faults = Vec::new();
+    for (file, edits) in edits {
+        let at = list.text.find(&format!("\"{}\"", edits[0].mutant)).unwrap_or(0);
+        match sources.iter().find(|source| source.path == file) {
+            None => faults.push(list.fault(at, format!("there is no file {file}"))),
+            Some(source) => {
+                if let Err(error) = mutants::inject(&source.text, &edits) {
+                    faults.push(list.fault(at, format!("{file}: {error}")));
+                }
+            }
+        }
+    }
+    faults
 }
 
 /// One of the packages that cargo takes at the root says that its program is the one to run: with
@@ -156,7 +155,9 @@ mod tests {
                             edition.workspace = true\nrust-version.workspace = true\n\
                             license.workspace = true\n\n[lints]\nworkspace = true\n";
     const LIST: &str = "[[mutant]]\nname = \"pop-relaxed\"\ntest = \"loom\"\nfilter = \"pop\"\n\
-                        loom = true\nfault = \"pop loads without acquire\"\n";
+                        loom = true\nfault = \"pop loads without acquire\"\n\
+                        file = \"crates/clockjack-a/src/queue.rs\"\nclean = \"load(Acquire)\"\n\
+                        faulty = 'load(if mutant!(\"pop-relaxed\") { Relaxed } else { Acquire })'\n";
 
     #[track_caller]
     fn check(rule: fn(&[Source]) -> Vec<Fault>, files: &[(&str, &str)], expected: &[&str]) {
@@ -182,27 +183,25 @@ mod tests {
     }
 
     #[test]
-    fn code_and_list_name_the_same_planted_faults() {
-        let (list, code) = ("crates/a/mutants.toml", "crates/a/src/queue.rs");
-        let used = "//! Q.\nif mutant!(\"pop-relaxed\") {}\n";
-        check(planted_faults, &[(list, LIST), (code, used)], &[]);
-        let unlisted = "queue.rs:2: mutant `pop-relaxed`: list it";
-        check(planted_faults, &[(list, ""), (code, used)], &[unlisted]);
-        check(planted_faults, &[(code, used)], &[unlisted]);
-        let unused = "mutants.toml:2: mutant `pop-relaxed` is in no code";
-        check(
-            planted_faults,
-            &[(list, LIST), (code, "//! `mutant!(\"pop-relaxed\")`\n")],
-            &[unused],
-        );
+    fn every_planted_fault_fits_the_code_and_the_code_contains_none() {
+        let (list, code) = ("mutants/a.toml", "crates/clockjack-a/src/queue.rs");
+        let clean = (code, "//! Q.\nlet head = load(Acquire);\n");
+        check(planted_faults, &[(list, LIST), clean], &[]);
+        check(planted_faults, &[(list, LIST)], &["mutants/a.toml:2: there is no file"]);
+        let changed = (code, "//! Q.\nlet head = load(SeqCst);\n");
+        check(planted_faults, &[(list, LIST), changed], &["the clean text is not in the file"]);
+        let twice = (code, "//! Q.\nload(Acquire); load(Acquire);\n");
+        check(planted_faults, &[(list, LIST), twice], &["occurs more than once"]);
+        let planted = (code, "//! Q.\nif mutant!(\"pop-relaxed\") {}\n");
+        check(planted_faults, &[planted], &["queue.rs:2: `mutant!`: describe the fault"]);
         check(planted_faults, &[(list, "[[mutant]]\n")], &["missing field"]);
-        let of_another = LIST.replace("[[mutant]]", "[[mutant]]\nof = \"a\"");
-        let second = ("crates/b/mutants.toml", of_another.as_str());
-        check(planted_faults, &[(list, LIST), (code, used), second], &[]);
-        check(planted_faults, &[second], &["mutant `pop-relaxed` is not in the list of a"]);
-        let (other, twin) = ("crates/b/mutants.toml", "crates/b/src/lib.rs");
-        let files = [(list, LIST), (code, used), (other, LIST), (twin, used)];
-        check(planted_faults, &files, &["listed in a too"]);
+        let text = LIST.split("file =").next().unwrap_or_default();
+        let of_another = text.replace("[[mutant]]", "[[mutant]]\nof = \"clockjack-a\"");
+        let second = ("mutants/b.toml", of_another.as_str());
+        check(planted_faults, &[(list, LIST), clean, second], &[]);
+        check(planted_faults, &[second], &["`pop-relaxed` is not in the list of clockjack-a"]);
+        let other = ("mutants/b.toml", LIST);
+        check(planted_faults, &[(list, LIST), clean, other], &["listed in clockjack-a too"]);
     }
 
     #[test]

@@ -4,26 +4,26 @@ use super::Fault;
 
 /// A file as the rules see it.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(crate) struct Source {
     /// From the root, with `/`.
-    pub(super) path: String,
-    pub(super) text: String,
+    pub(crate) path: String,
+    pub(crate) text: String,
     /// The text with comments blanked; every byte keeps its place.
     pub(super) bare: String,
     /// The text with comments and the insides of string and character literals blanked.
-    pub(super) code: String,
+    pub(crate) code: String,
 }
 
 impl Source {
     /// Reads a text.
-    pub(super) fn new(path: &str, text: &str) -> Self {
+    pub(crate) fn new(path: &str, text: &str) -> Self {
         let is_rust = path.ends_with(".rs");
         let [bare, code] = if is_rust { blank(text) } else { [text, text].map(str::to_owned) };
         Self { path: path.to_owned(), text: text.to_owned(), bare, code }
     }
 
     /// Whether this is Rust.
-    pub(super) fn is_rust(&self) -> bool {
+    pub(crate) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
 
@@ -38,7 +38,7 @@ impl Source {
     }
 
     /// Whether the whole file is tests or benches.
-    pub(super) fn is_test_file(&self) -> bool {
+    pub(crate) fn is_test_file(&self) -> bool {
         let n_package_parts = if self.path.starts_with("crates/") { 2 } else { 1 };
         let mut inner = self.path.split('/').skip(n_package_parts);
         inner.any(|part| ["tests", "benches", "tests.rs"].contains(&part))

@@ -14,12 +14,9 @@ use alloc::boxed::Box;
 use core::{any::Any, fmt, hash, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull};
 
 use clockjack_exec::{Pid, SendError, custom_task::CustomTaskRef};
-use clockjack_sync::{
-    mutant,
-    primitive::atomic::{
-        AtomicUsize,
-        Ordering::{Acquire, Relaxed, Release},
-    },
+use clockjack_sync::primitive::atomic::{
+    AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
 };
 
 use crate::{
@@ -392,7 +389,7 @@ impl<M: 'static> ActorShared<M> {
     ) -> Result<(), Refusal> {
         match self.header.overflow {
             crate::Overflow::Fail => return Err(Refusal::Full),
-            crate::Overflow::StopActor if !mutant!("actor-overflow-takes-mapped") => {
+            crate::Overflow::StopActor => {
                 self.overflow();
                 wake_on_overflow(cell);
                 return Err(Refusal::Overflowed);

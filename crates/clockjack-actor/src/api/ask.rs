@@ -45,7 +45,6 @@ use core::{
 };
 
 use clockjack_exec::{Failure, Handle, Sleep, TimerError};
-use clockjack_sync::mutant;
 use clockjack_time::Tick;
 
 pub use self::error::AskError;
@@ -273,7 +272,7 @@ impl<R> Ask<R> {
 
     /// Removes the request if it still waits for room.
     fn cancel_request(&mut self, target: &AnyActor) {
-        if self.ticket == 0 || mutant!("ask-request-stays") {
+        if self.ticket == 0 {
             return;
         }
         if let Some(waiters) = target.wait_list() {

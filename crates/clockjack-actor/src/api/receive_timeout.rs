@@ -27,7 +27,6 @@
 use core::time::Duration;
 
 use clockjack_sched::{Cancellable, DispatcherId, FireContext};
-use clockjack_sync::mutant;
 
 use crate::{
     Actor, Context, Signal,
@@ -84,7 +83,7 @@ impl<A: Actor> CellState<A> {
             return false;
         }
         let ignores = self.settings.as_ref().and_then(|settings| settings.ignores);
-        !ignores.is_some_and(|ignores| ignores(msg)) || mutant!("actor-idle-ignores-nothing")
+        !ignores.is_some_and(|ignores| ignores(msg))
     }
 
     /// Restarts the timeout, if one is set.
@@ -144,7 +143,7 @@ impl ReceiveTimeout {
             return false;
         }
         let until = self.armed.take().map_or(0, |armed| armed.until);
-        if until < self.deadline && poll.nanos() < self.deadline && !mutant!("actor-idle-early") {
+        if until < self.deadline && poll.nanos() < self.deadline {
             self.arm(poll);
             return false;
         }

@@ -37,7 +37,6 @@ use clockjack_sched::{
     AcceptedDelivery, Cancellable, DeliverySink, DeliveryTask, DispatcherId, ExecutionBatch,
     JobSpec, PendingDelivery, ScheduleError,
 };
-use clockjack_sync::mutant;
 use clockjack_time::TimerInstant;
 
 pub(crate) use self::table::{Source, Timer, TimerTable};
@@ -435,7 +434,7 @@ impl<A: Actor> CellState<A> {
         rare.sender = None;
         let Some(timers) = &mut rare.timers else { return };
         let Some(run) = timers.run.take() else { return };
-        if waits && !mutant!("actor-run-ends-in-wait") {
+        if waits {
             timers.in_wait = Some(run);
         }
     }
@@ -523,7 +522,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         self.state.finish_run(false);
         self.state.clear_wait();
         self.state.cancel_receive_timeout();
-        if self.state.timers_mut().is_none() || mutant!("actor-timers-outlive-restart") {
+        if self.state.timers_mut().is_none() {
             return;
         }
         while let Some(timer) = self.state.timers_or_new().table.remove_last() {

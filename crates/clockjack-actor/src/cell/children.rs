@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use clockjack_sync::{Arc, mutant};
+use clockjack_sync::Arc;
 
 use crate::{ActorPath, cell::header::AnyActor, escalation::Escalations};
 
@@ -347,7 +347,7 @@ impl Children {
             at = entry.prev;
             let Some(child) = &entry.child else { continue };
             let was = core::mem::replace(&mut entry.is_suspended, suspends);
-            if was != suspends || mutant!("actor-suspends-again") {
+            if was != suspends {
                 child.suspend(suspends);
                 changed.push(child.clone());
             }

@@ -56,7 +56,7 @@ use core::{fmt, ptr, ptr::NonNull};
 
 use clockjack_exec::custom_task::CustomTaskRef;
 use clockjack_sync::{
-    Arc, mutant,
+    Arc,
     primitive::atomic::{
         AtomicPtr, AtomicU32,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -294,9 +294,6 @@ impl ActorHeader {
     /// and closes it; or this one, then the other thread finds `CLOSED` and refuses the child. For
     /// the runner.
     pub(crate) fn close_children(&self) {
-        if mutant!("actor-closes-no-first-child") && self.children().is_none() {
-            return;
-        }
         // Acquire: pairs with the compare-and-swap of `children_or_new`; there is nothing to release.
         let closed = self.children.compare_exchange(ptr::null_mut(), CLOSED, AcqRel, Acquire);
         let Err(seen) = closed else { return };
@@ -401,7 +398,7 @@ impl Drop for ActorHeader {
         if self.parent.is_none() {
             // SAFETY: the root owns a reference count of its system, and releases it.
             drop(unsafe { Arc::from_raw(self.system) });
-        } else if is_deep && !mutant!("actor-drops-parents-deep") {
+        } else if is_deep {
             let parent = self.parent.take();
             self.system().defer_drop(parent);
         }
@@ -521,9 +518,7 @@ impl SystemSend for AnyActor {
 
     fn wake_with(&self, flags: u32) {
         self.set_flags(flags);
-        if !mutant!("actor-order-unwoken") {
-            self.wake();
-        }
+        self.wake();
     }
 
     fn wake_with_command(&self, flags: u32, command: SupervisionCommand) {

@@ -3,13 +3,11 @@
 use core::time::Duration;
 
 use clockjack_exec::Failure;
-use clockjack_sync::{mail::Pop, mutant, primitive::hint};
+use clockjack_sync::{mail::Pop, primitive::hint};
 
 use super::{
     AnyPoll, Budget, Cell, CellVTable, Outcome, PENDING, ParkMode, PendingSignal, PollOf, Stage,
-    WAS_STARTED, Watchers, any, empty_token,
-    pending::children_of,
-    pop,
+    WAS_STARTED, Watchers, any, empty_token, pop,
     priority::priority_of,
     supervise::{report_hook_failure, report_of, set_final_failure},
 };
@@ -93,8 +91,7 @@ impl dyn CellVTable + '_ {
         rare.restarts = rare.restarts.saturating_add(1);
         rare.last_restart_nanos = Some(now);
         let is_commanded = core::mem::take(&mut rare.is_commanded);
-        let tells = is_commanded && !mutant!("actor-restart-untold");
-        if let (true, Some(parent)) = (tells, &header.parent) {
+        if let (true, Some(parent)) = (is_commanded, &header.parent) {
             let me = poll.self_ref();
             drop(parent.send_child_report(&me, |report| report.restarted_nanos = Some(now)));
         }
@@ -156,9 +153,7 @@ impl dyn CellVTable + '_ {
         self.cancel_owned(true);
         if let Some(rare) = self.rare_mut() {
             rare.backoff = 0;
-            if let Some(timer) = rare.backoff_timer.take()
-                && !mutant!("actor-backoff-timer-stays")
-            {
+            if let Some(timer) = rare.backoff_timer.take() {
                 timer.cancel();
             }
         }
@@ -185,9 +180,6 @@ impl dyn CellVTable + '_ {
             return;
         };
         next.wake_with(STOP);
-        if mutant!("actor-stops-children-at-once") {
-            children_of(poll).iter().for_each(|child| child.wake_with(STOP));
-        }
         let rare = self.rare_or_new();
         rare.stopping_child = Some(next);
         rare.stop_wait = rare.stop_wait.wrapping_add(1);
@@ -252,7 +244,6 @@ impl dyn CellVTable + '_ {
         }
         self.drop_actor();
         let n_kept = self.keep_stashed();
-        let n_kept = if mutant!("actor-room-each-restart") { 0 } else { n_kept };
         let rare = self.rare_or_new();
         rare.keeps_children = options.keeps_children;
         rare.room = options.stash.saturating_sub(n_kept);
@@ -385,7 +376,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             match pop(shared) {
                 Pop::Item(envelope) => {
                     let rare = self.state.rare();
-                    if rare.room > 0 || mutant!("actor-keeps-all-mail") {
+                    if rare.room > 0 {
                         rare.room = rare.room.saturating_sub(1);
                         self.keep(poll, envelope);
                     } else {
@@ -415,14 +406,12 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Turns the messages in the closed mailbox, and those before it, into dead letters. False if a
     /// producer is still about to write one.
     pub(super) fn drain_mailbox(&mut self, poll: &PollOf<'_, A::Msg>) -> bool {
-        if !mutant!("actor-stop-keeps-ranks") {
-            self.discard_queued(poll);
-        }
+        self.discard_queued(poll);
         loop {
             match pop(poll.shared()) {
                 Pop::Item(envelope) => discard(poll, envelope),
                 Pop::Empty => return true,
-                Pop::Retry => return mutant!("actor-drain-forgets-claims"),
+                Pop::Retry => return false,
             }
         }
     }
@@ -512,7 +501,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 // it writes, and a request in it would keep the cell alive forever. The loop is
                 // bounded, because the producer may be further down on this very stack, in the
                 // function of a mapped reference.
-                Pop::Retry if spins_left > 0 && !mutant!("actor-force-leaves-mail") => {
+                Pop::Retry if spins_left > 0 => {
                     spins_left -= 1;
                     hint::spin_loop();
                 }

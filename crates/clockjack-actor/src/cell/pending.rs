@@ -4,8 +4,6 @@
 use alloc::vec::Vec;
 use core::task::Waker;
 
-use clockjack_sync::mutant;
-
 use super::{
     AnyPoll, Budget, Cell, CellVTable, Outcome, PENDING, ParkMode, PendingSignal, PollOf, Stage,
     WAS_STARTED, WAS_STOPPED, any,
@@ -54,7 +52,7 @@ impl dyn CellVTable + '_ {
         }
         let is_new = self.status().stage == Stage::Initial && !self.status().has(WAS_STARTED);
         let mut was_started = false;
-        if is_new && flags & STOP == 0 && !mutant!("actor-decides-unborn") {
+        if is_new && flags & STOP == 0 {
             // Other threads may have started children below a guardian before its first poll.
             was_started = true;
             self.start(poll);
@@ -70,7 +68,7 @@ impl dyn CellVTable + '_ {
             self.child_stopped(poll, &child);
         }
         self.apply_supervision(poll, flags);
-        if header.flags() >= SUSPEND_ONE && !mutant!("actor-suspends-children-only") {
+        if header.flags() >= SUSPEND_ONE {
             self.suspend_children(poll);
         }
         if flags & WAITERS != 0 {
@@ -81,7 +79,7 @@ impl dyn CellVTable + '_ {
                 // An actor that fails in each start must not occupy the worker.
                 Stage::Initial if was_started => return Some(Outcome::PollAgain),
                 Stage::Initial => {
-                    was_started = !mutant!("actor-restart-storm");
+                    was_started = true;
                     self.start(poll);
                 }
                 Stage::Running => break,
@@ -301,9 +299,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 }
                 poll.drop_catching_panic(message);
             }
-            if !mutant!("send-admitted-unwoken") {
-                wake_contained(&any(poll), admitted.waker);
-            }
+            wake_contained(&any(poll), admitted.waker);
         }
     }
 
@@ -312,17 +308,11 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let Some(waiters) = poll.shared().waiters() else { return };
         let left = waiters.close();
         for request in left.requests {
-            if mutant!("ask-request-outlives-stop") {
-                core::mem::forget(request);
-                continue;
-            }
             publish_dead_letter::<A::Msg>(&any(poll), DeadLetterReason::Stopped);
             poll.drop_catching_panic(request);
         }
         for waker in left.wakers {
-            if !mutant!("send-refused-unwoken") {
-                wake_contained(&any(poll), Some(waker));
-            }
+            wake_contained(&any(poll), Some(waker));
         }
     }
 
@@ -339,7 +329,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     ) -> Option<Outcome> {
         while self.state.stage == Stage::Running {
             let rare = self.state.rare();
-            let is_waiting = rare.futures.is_waiting() && !mutant!("actor-wait-takes-messages");
+            let is_waiting = rare.futures.is_waiting();
             let has_news = !rare.signals.is_empty() || !rare.control.is_empty();
             let is_nothing_put_back = rare.unstashed.is_empty() && rare.replay.is_empty();
             let has_old = !is_nothing_put_back && !is_waiting;
@@ -433,7 +423,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 fn unless_handled(signal: &Signal) -> Option<Failure> {
     match signal {
         Signal::Terminated(_) => Some(super::DEATH_PACT.failure()),
-        Signal::AdapterFailed(failure) if !mutant!("actor-adapter-failure-ignored") => {
+        Signal::AdapterFailed(failure) => {
             failure.downcast_ref::<Panicked>().cloned().map(Failure::from)
         }
         _ => None,

@@ -3,8 +3,6 @@
 
 use core::task::{self, Poll};
 
-use clockjack_sync::mutant;
-
 use super::{Cell, PollOf, any, lifecycle::drop_reported};
 use crate::{Actor, Context};
 
@@ -32,9 +30,6 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// A panic has left a poll: a future that was being polled is not polled again.
     pub(super) fn drop_polled(&mut self, poll: &PollOf<'_, A::Msg>) {
         let Some(rare) = &mut self.state.rare else { return };
-        if mutant!("actor-poll-panic-kept") {
-            return;
-        }
         if let Some(task) = rare.futures.remove_polled() {
             drop_reported(&any(poll), task);
             self.take_back();
@@ -45,17 +40,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     /// Cancels all futures, and moves a lent actor back into the cell.
     pub(super) fn cancel_futures(&mut self, poll: &PollOf<'_, A::Msg>) {
-        if mutant!("actor-futures-outlive-restart") && !self.state.is_stopping() {
-            return;
-        }
         if self.state.rare.is_none() {
             return;
         }
         while let Some(task) = self.state.rare().futures.remove_last() {
-            if mutant!("actor-future-drop-untold") {
-                poll.drop_catching_panic(task);
-                continue;
-            }
             drop_reported(&any(poll), task);
         }
         self.take_back();

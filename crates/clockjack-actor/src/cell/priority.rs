@@ -9,10 +9,7 @@
 use alloc::collections::BinaryHeap;
 use core::cmp::{Ordering, Reverse};
 
-use clockjack_sync::{
-    mail::{Pop, Popped},
-    mutant,
-};
+use clockjack_sync::mail::{Pop, Popped};
 
 use super::{Cell, CellState, PollOf, empty_token};
 use crate::{Actor, cell::envelope::Envelope};
@@ -40,7 +37,7 @@ impl<M> Default for PriorityQueue<M> {
 impl<M> PriorityQueue<M> {
     fn push(&mut self, priority: u8, is_kept: bool, envelope: Envelope<M>) {
         self.heap.push(Prioritized { rank: (priority, Reverse(self.next)), is_kept, envelope });
-        self.next += u64::from(!mutant!("actor-ranks-unordered"));
+        self.next += 1;
     }
 
     /// Inserts a message that is kept through a restart.

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use clockjack_exec::SendError;
-use clockjack_sync::{PushError, mail::Mailbox as Queue, mutant};
+use clockjack_sync::{PushError, mail::Mailbox as Queue};
 
 use crate::{
     cell::{
@@ -57,10 +57,7 @@ impl<M: 'static> ActorShared<M> {
     #[inline]
     pub(crate) fn push_envelope(&self, envelope: Envelope<M>) -> Result<Accepted, SendError<M>> {
         match self.mail.push(envelope) {
-            Ok(_) if mutant!("actor-push-unwoken") => Ok(Accepted::NoWake),
-            Ok(pushed) if pushed.wake || mutant!("actor-push-queues-twice") => {
-                Ok(Accepted::MustWake)
-            }
+            Ok(pushed) if pushed.wake => Ok(Accepted::MustWake),
             Ok(_) => Ok(Accepted::NoWake),
             Err(refused) => self.refuse(refused),
         }
@@ -81,9 +78,7 @@ impl<M: 'static> ActorShared<M> {
             }
             Overflow::DropOldest => {
                 let discard = |oldest| {
-                    if !mutant!("actor-evicts-silently") {
-                        self.discard(oldest, DeadLetterReason::Evicted);
-                    }
+                    self.discard(oldest, DeadLetterReason::Evicted);
                 };
                 match self.mail.push_or_evict(envelope, discard) {
                     Ok(pushed) if pushed.wake => Ok(Accepted::MustWake),
@@ -124,7 +119,7 @@ impl<M: 'static> ActorShared<M> {
 
     /// Discards a message; it is a dead letter, unless it was cancelled.
     pub(crate) fn discard(&self, envelope: Envelope<M>, reason: DeadLetterReason) {
-        if !envelope.is_cancelled() || mutant!("actor-evicts-cancelled-loudly") {
+        if !envelope.is_cancelled() {
             self.header.system().dead_letter::<M>(&self.header.path, reason);
         }
         drop(envelope);

@@ -4,7 +4,7 @@ use alloc::{string::ToString as _, vec::Vec};
 use core::time::Duration;
 
 use clockjack_exec::Failure;
-use clockjack_sync::{Arc, mutant};
+use clockjack_sync::Arc;
 
 use super::{
     AnyPoll, CellVTable, SUPERVISED, Stage, WAS_STARTED,
@@ -61,9 +61,7 @@ impl dyn CellVTable + '_ {
                     self.publish_failure(poll, info, Directive::Resume);
                     poll.drop_catching_panic(failure);
                     // The failure may be that of a child, which waits for the decision.
-                    if !mutant!("actor-resume-leaves-child") {
-                        self.continue_children(poll, EscalationOutcome::Resume);
-                    }
+                    self.continue_children(poll, EscalationOutcome::Resume);
                     return;
                 }
                 Some((Decision::Resume | Decision::Stop, _)) => {
@@ -75,11 +73,10 @@ impl dyn CellVTable + '_ {
                     self.publish_failure(poll, info, Directive::Restart);
                     poll.drop_catching_panic(failure);
                     // The state of the inner strategies is about the previous incarnation.
-                    let n_inner = if mutant!("actor-inner-layers-remember") { 0 } else { index };
                     self.rare_or_new()
                         .strategies
                         .iter_mut()
-                        .take(n_inner)
+                        .take(index)
                         .for_each(StrategyState::reset);
                     self.restart(poll, RestartOptions { delay, keeps_children, stash });
                     return;
@@ -144,7 +141,7 @@ impl dyn CellVTable + '_ {
             return;
         }
         let are_held = core::mem::replace(&mut self.rare_or_new().children_are_suspended, true);
-        if are_held && !mutant!("actor-suspends-again") {
+        if are_held {
             // Children that were added since then are suspended from the beginning.
             return;
         }
@@ -184,7 +181,7 @@ impl dyn CellVTable + '_ {
             poll.drop_catching_panic(failure);
             return;
         }
-        if child.flags() & FAILED == 0 && !mutant!("actor-stale-failure-counts") {
+        if child.flags() & FAILED == 0 {
             // The parent has already decided about this child, because of a sibling.
             poll.drop_catching_panic(failure);
             return;
@@ -314,7 +311,7 @@ impl dyn CellVTable + '_ {
             self.signal_later(Signal::ChildFailed(info));
             return;
         };
-        if *child.path == *below && child.pid() != pid && !mutant!("actor-failure-by-name") {
+        if *child.path == *below && child.pid() != pid {
             return;
         }
         let failure = Failure::msg(info.reason.to_string());

@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use core::any::Any;
 
 use clockjack_exec::Pid;
-use clockjack_sync::mutant;
 
 use super::{
     AnyPoll, CellState, CellStatus, CellVTable, PENDING, PendingSignal, UntypedRareState, Watch,
@@ -95,9 +94,7 @@ impl UntypedRareState {
         let pid = who.pid();
         let Some(watch) = self.watching.remove(&pid) else { return };
         if watch.is_terminated {
-            if !mutant!("actor-unwatch-leaves-signal") {
-                self.signals.retain(|pending| pending.stopped_pid() != Some(pid));
-            }
+            self.signals.retain(|pending| pending.stopped_pid() != Some(pid));
             return;
         }
         if !is_child(poll, who, Some(false)) {
@@ -125,7 +122,7 @@ impl UntypedRareState {
     /// second notification.
     fn queue_terminated(&mut self, status: &mut CellStatus, end: Terminated) {
         let Some(watch) = self.watching.get_mut(&end.pid) else { return };
-        if core::mem::replace(&mut watch.is_terminated, !mutant!("actor-end-told-again")) {
+        if core::mem::replace(&mut watch.is_terminated, true) {
             return;
         }
         self.signals.push_back(match watch.message.take() {
@@ -185,9 +182,7 @@ impl dyn CellVTable + '_ {
             }
         }
         if is_watched {
-            let is_deaf = mutant!("actor-last-words-unheard");
-            let failure =
-                gone.parent_link().and_then(ParentLink::take_final_failure).filter(|_| !is_deaf);
+            let failure = gone.parent_link().and_then(ParentLink::take_final_failure);
             self.queue_terminated(Terminated::new(pid, gone.path.clone(), failure));
         }
     }

@@ -54,7 +54,6 @@
 use core::{fmt, ptr, ptr::NonNull};
 
 use clockjack_sync::{
-    mutant,
     primitive::{
         UnsafeCell,
         atomic::{
@@ -244,7 +243,7 @@ impl<T: Default> ReusableNode<T> {
             put(&mut contents.value);
             core::mem::replace(&mut contents.is_linked, true)
         });
-        if was_linked && !mutant!("post-hangs-twice") {
+        if was_linked {
             return NodePush::Merged;
         }
         // SAFETY: the node was free, so this caller owns its link, which is its first field.
@@ -264,11 +263,6 @@ impl<T: Default> ReusableNode<T> {
     pub(crate) unsafe fn take(node: NonNull<Link>) -> T {
         // SAFETY: by the contract.
         let contents = unsafe { &(*node.cast::<Self>().as_ptr()).contents };
-        if mutant!("post-freed-late") {
-            let value = contents.with(|contents| core::mem::take(&mut contents.value));
-            contents.with(|contents| contents.is_linked = false);
-            return value;
-        }
         contents.with(Contents::take)
     }
 }

@@ -28,7 +28,7 @@ use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::fmt;
 
 use clockjack_exec::Pid;
-use clockjack_sync::{Arc, mutant, spin_lock::SpinLock};
+use clockjack_sync::{Arc, spin_lock::SpinLock};
 
 use crate::failure_info::{EscalationStage, FailureInfo};
 
@@ -202,7 +202,7 @@ impl EscalationSink for Composite {
         let mut returned = Vec::new();
         for (index, sink) in self.sinks.iter_mut().enumerate() {
             let offer = match &noted {
-                Some(returned) if !mutant!("composite-offers-to-all") => returned.to(index),
+                Some(returned) => returned.to(index),
                 _ => Some(&info),
             };
             if let Some(Err(back)) = offer.map(|offer| sink.handle(offer.clone())) {
@@ -460,9 +460,7 @@ enum Attempt {
 
 impl SinkGuard<'_> {
     fn handle(&mut self, info: FailureInfo) -> Result<(), FailureInfo> {
-        if !mutant!("escalations-forget-at-panic") {
-            self.offered = Some(info.clone());
-        }
+        self.offered = Some(info.clone());
         let sink = self.sink.as_mut().expect("only the drop takes the sink");
         let handled = sink.handle(info);
         self.offered = None;

@@ -21,7 +21,7 @@ use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::{error::Error, fmt};
 
 use clockjack_sync::{
-    Arc, mutant,
+    Arc,
     primitive::atomic::{
         AtomicBool,
         Ordering::{Acquire, Release},
@@ -211,9 +211,7 @@ pub struct Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if !mutant!("hub-subscription-stays") {
-            self.hub.remove(&self.entry);
-        }
+        self.hub.remove(&self.entry);
     }
 }
 

@@ -18,13 +18,10 @@
 //! that case the lister sees STOPPED.
 
 use clockjack_exec::Pid;
-use clockjack_sync::{
-    mutant,
-    primitive::atomic::{
-        AtomicUsize,
-        Ordering::{Relaxed, SeqCst},
-        fence,
-    },
+use clockjack_sync::primitive::atomic::{
+    AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+    fence,
 };
 
 use crate::router_logic::hash_of;
@@ -57,12 +54,10 @@ impl ListedFilter {
 
     /// Whether an actor that has stopped may be in a table.
     pub(crate) fn may_contain(&self, pid: Pid) -> bool {
-        if !mutant!("listed-unfenced") {
-            // SeqCst: pairs with the fence in `insert`.
-            fence(SeqCst);
-        }
+        // SeqCst: pairs with the fence in `insert`.
+        fence(SeqCst);
         let (word, bit) = self.bit_of(pid);
         // Relaxed: the fence provides the ordering.
-        word.load(Relaxed) & bit != 0 && !mutant!("listed-overlooked")
+        word.load(Relaxed) & bit != 0
     }
 }

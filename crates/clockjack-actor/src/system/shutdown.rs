@@ -20,7 +20,7 @@ use core::{
 
 use clockjack_exec::{Handle, Timer};
 use clockjack_sync::{
-    Arc, mutant,
+    Arc,
     primitive::atomic::{
         AtomicBool,
         Ordering::{AcqRel, Acquire},
@@ -296,11 +296,9 @@ impl SystemInner {
     pub(super) fn notify_terminated(&self, notice: Option<TerminationNotice>) {
         let Some(mut notice) = notice else { return };
         // Tasks that will not run any more are dropped.
-        if !mutant!("shutdown-tasks-kept") {
-            for task in self.shutdown.phases.discard_tasks() {
-                let mut task = Some(task);
-                super::call_catching_panics(&self.default, &mut || drop(task.take()));
-            }
+        for task in self.shutdown.phases.discard_tasks() {
+            let mut task = Some(task);
+            super::call_catching_panics(&self.default, &mut || drop(task.take()));
         }
         for waker in notice.take_wakers() {
             super::wake_catching_panics(&self.default, waker);
@@ -354,7 +352,7 @@ async fn drive(mut driver: Driver) {
     let shutdown = &system.shutdown;
     if shutdown.terminates_system {
         // Acquire: as in `StopRoot`.
-        if !shutdown.is_root_stopping.load(Acquire) && !mutant!("shutdown-abort-hangs") {
+        if !shutdown.is_root_stopping.load(Acquire) {
             system.stop_root();
             let until = u64::try_from(shutdown.last_timeout.as_nanos())
                 .map_or(u64::MAX, |nanos| system.now_nanos().saturating_add(nanos));

@@ -22,7 +22,7 @@ use core::{
     task::{Context, Poll, Waker},
 };
 
-use clockjack_sync::{mutant, spin_lock::SpinLock, waker::AtomicWaker};
+use clockjack_sync::{spin_lock::SpinLock, waker::AtomicWaker};
 
 use super::ActorSystem;
 use crate::{
@@ -181,7 +181,7 @@ impl State {
         stragglers: Vec<ActorPath>,
         shutdown: Option<Report>,
     ) -> Option<TerminationNotice> {
-        if self.report.is_some() && !mutant!("end-settles-twice") {
+        if self.report.is_some() {
             return None;
         }
         let reason = self.reason.clone().unwrap_or(default_reason);
@@ -259,9 +259,7 @@ impl Future for Termination {
 
 impl Drop for Termination {
     fn drop(&mut self) {
-        if !mutant!("termination-waker-stays") {
-            drop(self.unregister());
-        }
+        drop(self.unregister());
     }
 }
 

@@ -17,7 +17,7 @@ use core::{
     time::Duration,
 };
 
-use clockjack_sync::{mpsc::Pop, mutant, primitive::hint};
+use clockjack_sync::{mpsc::Pop, primitive::hint};
 use clockjack_time::{ClockKind, Resolution, Tick};
 
 use crate::{
@@ -375,7 +375,7 @@ impl LocalExecutor {
         }
         deferred.finish(&self.executor);
         self.executor.drop_stale_values(self.local_shard);
-        self.has_more_due = polled.more && !mutant!("local-forgets-more-due");
+        self.has_more_due = polled.more;
         polled.fired
     }
 }
@@ -389,9 +389,7 @@ impl Drop for LocalExecutor {
         self.executor.close_timers();
         // A task whose poll a panic left unfinished never ends. One that another thread is just
         // waking may look the same, but there are not more lost tasks than unfinished polls.
-        let n_unfinished =
-            if mutant!("local-woken-as-lost") { usize::MAX } else { self.n_unfinished };
-        let n_lost = self.executor.running_len().min(n_unfinished);
+        let n_lost = self.executor.running_len().min(self.n_unfinished);
         while self.live_len() > n_lost {
             self.collect();
             match self.ready.pop_front() {
@@ -434,12 +432,7 @@ unsafe impl<B: Toolbox + Send + 'static> ExecutorToolbox for OneThread<B> {
     fn deadline_after(&self, after: Duration) -> Tick {
         let now = self.toolbox.clock().now();
         let nanos = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
-        let mut ticks = nanos.div_ceil(u64::from(self.resolution.nanos().get()));
-        if mutant!("delay-of-36-bits") {
-            ticks &= (1 << 36) - 1;
-        } else if mutant!("delay-folded-into-wheel") {
-            ticks %= 1 << 20;
-        }
+        let ticks = nanos.div_ceil(u64::from(self.resolution.nanos().get()));
         // A real clock is somewhere inside its current tick: add one tick. A clock that is advanced
         // by hand is exactly at the edge of a tick.
         let is_exact = self.toolbox.clock().kind() == ClockKind::Deterministic || ticks == 0;

@@ -2,7 +2,7 @@
 //!
 //! The head of [`executor`](crate::executor) says which task goes into which queue.
 
-use clockjack_sync::{mutant, pad::Padded, primitive::atomic::Ordering::Relaxed};
+use clockjack_sync::{pad::Padded, primitive::atomic::Ordering::Relaxed};
 use clockjack_time::Tick;
 
 use crate::{
@@ -56,7 +56,7 @@ impl ExecutorShared {
         // one thread has no such fence and does not need it: it has waited for every task that its
         // wakers enqueue.
         let is_over = !self.workers.is_empty() && self.shutdown_state.load(Relaxed) == SHUT_DOWN;
-        if is_over && !mutant!("publish-ignores-end") {
+        if is_over {
             self.terminate_queued();
         }
     }

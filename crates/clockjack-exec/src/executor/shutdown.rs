@@ -28,7 +28,6 @@ use alloc::vec::Vec;
 
 use clockjack_sync::{
     mpsc::Pop,
-    mutant,
     primitive::{
         atomic::{
             Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
@@ -104,8 +103,7 @@ impl ExecutorShared {
         // Relaxed: behind the fence.
         match self.shutdown_state.load(Relaxed) {
             RUNNING => {}
-            SHUT_DOWN if !mutant!("publish-ignores-end") => self.terminate_queued(),
-            _ if mutant!("publish-ignores-stop") => {}
+            SHUT_DOWN => self.terminate_queued(),
             _ => drop(task.signal(ProcessSignal::Cancel { reason: SHUTDOWN })),
         }
     }

@@ -18,7 +18,6 @@
 use alloc::boxed::Box;
 use core::{fmt, pin::Pin, time::Duration};
 
-use clockjack_sync::mutant;
 use clockjack_time::{Tick, TimerId};
 
 use crate::{
@@ -157,14 +156,8 @@ impl Spawn {
                 drop(links::monitor(header, other));
             }
         };
-        let is_late = mutant!("spawn-ties-late");
-        let started =
-            (self.start)(&completer.handle(), if is_late { &|_| {} } else { &link_and_monitor });
-        match started {
+        match (self.start)(&completer.handle(), &link_and_monitor) {
             Ok((pid, _)) => {
-                if is_late && let Some(other) = completer.executor().get(pid) {
-                    link_and_monitor(other.header());
-                }
                 completer.reply(pid);
             }
             Err(failure) => completer.fail(failure),

@@ -11,7 +11,6 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use clockjack_sync::mutant;
 use clockjack_time::TimerId;
 
 use crate::{
@@ -198,7 +197,6 @@ pub(crate) fn notify_exit(header: &Header, executor: &ExecutorShared, reason: &E
     let mut known = known.unwrap_or_default();
     for signal in late {
         match signal {
-            ProcessSignal::Monitor { .. } if mutant!("ties-late-watch-lost") => {}
             ProcessSignal::Monitor { monitor } => _ = insert(&mut known.monitors, monitor),
             ProcessSignal::Demonitor { monitor } => _ = remove(&mut known.monitors, monitor),
             ProcessSignal::Link { peer } => _ = insert(&mut known.links, peer),
@@ -218,9 +216,6 @@ pub(crate) fn notify_exit(header: &Header, executor: &ExecutorShared, reason: &E
     }
     for monitored in known.monitored {
         executor.signal(monitored, ProcessSignal::Demonitor { monitor: pid });
-    }
-    if mutant!("ties-timers-outlive") {
-        return;
     }
     for id in known.timers {
         executor.cancel_timer(id);

@@ -42,10 +42,7 @@ use core::{
 
 #[cfg(loom)]
 use clockjack_sync::mpsc::Pop;
-use clockjack_sync::{
-    mutant,
-    primitive::{UnsafeCell, atomic::Ordering::Relaxed, hint},
-};
+use clockjack_sync::primitive::{UnsafeCell, atomic::Ordering::Relaxed};
 use clockjack_time::TimerInstant;
 
 use crate::{
@@ -583,17 +580,6 @@ unsafe fn poll_body<B: CustomTask>(
         Some(body) => call(body, &context::<B>(unsafe { header.as_ref() }, executor)),
         None => CustomPollOutcome::Finished,
     };
-    if mutant!("custom-sleeps-borrowed") {
-        let all = |body: &mut Option<B>| {
-            // SAFETY: none, another thread may have the body while it is borrowed here.
-            let outcome = unsafe { finish_poll::<B>(header, poll(body)) };
-            // A model switches to other threads only where this thread yields.
-            hint::spin_loop();
-            outcome
-        };
-        // SAFETY: as above.
-        return unsafe { with_body(header, all) };
-    }
     // SAFETY: by the contract.
     let outcome = unsafe { with_body(header, poll) };
     // SAFETY: by the contract, and the borrow has ended.

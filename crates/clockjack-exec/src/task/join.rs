@@ -8,8 +8,6 @@ use core::{
     task::{Context, Poll, Waker},
 };
 
-use clockjack_sync::mutant;
-
 use crate::{
     exit::JoinError,
     pid::Pid,
@@ -125,7 +123,7 @@ impl<T> JoinHandle<T> {
         // SAFETY: without the bit the joiner owns the slot.
         let old = join_waker.with_mut(|slot| unsafe {
             match &mut *slot {
-                Some(old) if old.will_wake(waker) || mutant!("join-keeps-waker") => None,
+                Some(old) if old.will_wake(waker) => None,
                 slot => slot.replace(waker.clone()),
             }
         });

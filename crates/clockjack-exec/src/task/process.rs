@@ -6,7 +6,6 @@ use core::{any::type_name, fmt, mem::ManuallyDrop, ptr::NonNull};
 
 use clockjack_sync::{
     mpsc::{Boxed, Node, Pop, Queue},
-    mutant,
     primitive::UnsafeCell,
 };
 use clockjack_time::TimerInstant;
@@ -282,9 +281,6 @@ unsafe fn close<P: Process>(header: &Header) {
 unsafe fn drop_body<P: Process>(header: &Header) {
     // SAFETY: the caller is the runner.
     let body = unsafe { body::<P>(header) };
-    if mutant!("proc-closes-twice") {
-        body.process.close();
-    }
     body.process = CurrentProcess::Dropped;
     // One by one: if two values panicked in one drop, the second panic would abort the program.
     while body.received.pop_front().is_some() {}

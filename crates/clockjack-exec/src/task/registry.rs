@@ -74,7 +74,6 @@ use core::{
 };
 
 use clockjack_sync::{
-    mutant,
     pad::Padded,
     primitive::{
         IS_MODEL, UnsafeCell,
@@ -296,7 +295,7 @@ impl Registry {
             return Lookup::Missing;
         }
         let Some(found) = slot.try_acquire() else { return Lookup::Missing };
-        if found.0.read_generation() == generation.get() || mutant!("registry-get-without-check") {
+        if found.0.read_generation() == generation.get() {
             return Lookup::Found(found);
         }
         found.release().map_or(Lookup::Missing, Lookup::LastRef)
@@ -384,8 +383,6 @@ impl Registry {
         for number in n_known..CHUNKS_MAX {
             if self.chunk(number).is_none() {
                 self.grow(number)?;
-            } else if mutant!("registry-passes-fresh-chunk") {
-                continue;
             }
             // Other threads may have emptied the new chunk already; then there is a next one.
             if let Some(taken) = self.take_in(number, 0, max) {
@@ -525,11 +522,6 @@ impl Slot {
 
     /// A new reference, unless the count is zero.
     fn try_acquire(&self) -> Option<SlotRef<'_>> {
-        if mutant!("registry-inc-from-zero") {
-            self.refs.fetch_add(1, Acquire);
-            return Some(SlotRef(self));
-        }
-        let order = if mutant!("registry-get-relaxed") { Relaxed } else { Acquire };
         // Relaxed: only the exchange compares it.
         let mut refs = self.refs.load(Relaxed);
         while refs != 0 {
@@ -537,7 +529,7 @@ impl Slot {
                 too_many(self.index);
             }
             // Acquire: pairs with the release in `occupy` (rule 2).
-            match self.refs.compare_exchange_weak(refs, refs + 1, order, Relaxed) {
+            match self.refs.compare_exchange_weak(refs, refs + 1, Acquire, Relaxed) {
                 Ok(_) => return Some(SlotRef(self)),
                 Err(now) => refs = now,
             }
@@ -640,9 +632,8 @@ impl<'r> SlotRef<'r> {
     /// slot.
     #[must_use = "nobody else frees the value and the slot"]
     pub fn release(self) -> Option<LastRef<'r>> {
-        let order = if mutant!("registry-release-relaxed") { Relaxed } else { Release };
         // Release: what this holder did with the value happens before the value is freed.
-        let before = self.0.refs.fetch_sub(1, order);
+        let before = self.0.refs.fetch_sub(1, Release);
         debug_assert_ne!(before, 0, "slot {} has no reference", self.0.index);
         if before != 1 {
             return None;
@@ -714,16 +705,12 @@ impl Chunk {
             // Relaxed: only chooses which bits to try to take.
             let mut wanted = lowest(free.load(Relaxed), max);
             while wanted != 0 {
-                let order = if mutant!("registry-take-relaxed") { Relaxed } else { Acquire };
                 // Acquire: pairs with `give`, so that the next creator sees the end of the slot's
                 // last task. The bits that were still set now belong to this thread; the others
                 // never did.
-                let before = free.fetch_and(!wanted, order);
+                let before = free.fetch_and(!wanted, Acquire);
                 if before & wanted != 0 {
                     return Some((word, before & wanted));
-                }
-                if mutant!("registry-word-asked-once") {
-                    break;
                 }
                 // Other threads were faster, but the word may have more.
                 wanted = lowest(before, max);

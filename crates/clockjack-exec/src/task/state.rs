@@ -96,7 +96,7 @@
 use core::fmt;
 
 use clockjack_sync::{
-    const_unless_loom, mutant,
+    const_unless_loom,
     primitive::atomic::{
         AtomicU32, Ordering,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -246,10 +246,6 @@ impl AtomicState {
 
     /// Announces an event that the caller has already pushed.
     pub fn notify(&self) -> NotifyAction {
-        // Relaxed: only the planted fault loads here.
-        if mutant!("state-notify-by-load") && self.0.load(Relaxed) & (RUNNING | NOTIFIED) != 0 {
-            return NotifyAction::Already;
-        }
         self.set_notified(NOTIFIED)
     }
 
@@ -259,11 +255,10 @@ impl AtomicState {
     }
 
     fn set_notified(&self, bits: u32) -> NotifyAction {
-        let order = if mutant!("state-notify-release-only") { Release } else { AcqRel };
         // Release: publishes the event to the next `transition_to_running` (rule 2). Acquire: pairs
         // with the release in `transition_to_waiting`, so that the thread that enqueues the task
         // may use what the last runner used.
-        let before = self.0.fetch_or(bits, order);
+        let before = self.0.fetch_or(bits, AcqRel);
         if before & COMPLETE != 0 {
             NotifyAction::Complete
         } else if before & (RUNNING | NOTIFIED) == 0 {
@@ -277,11 +272,10 @@ impl AtomicState {
     ///
     /// Call this before reading the events.
     pub fn transition_to_running(&self) -> PollStart {
-        let order = if mutant!("state-start-relaxed") { Relaxed } else { Acquire };
         // Acquire: pairs with the notifiers' releases, so that this poll sees their events, and
         // with the release of the last runner. Both bits are known, so the xor sets one and clears
         // the other.
-        let before = self.0.fetch_xor(NOTIFIED | RUNNING, order);
+        let before = self.0.fetch_xor(NOTIFIED | RUNNING, Acquire);
         debug_assert_eq!(
             before & (NOTIFIED | RUNNING | COMPLETE),
             NOTIFIED,
@@ -302,19 +296,9 @@ impl AtomicState {
         // one wrote.
         let mine = self.0.load(Relaxed) & (RUNNING | BLOCKED);
         debug_assert_ne!(mine & RUNNING, 0, "only the runner ends a poll");
-        if mutant!("state-end-by-cas") {
-            let seen = self.0.load(Relaxed);
-            let _ = self.0.compare_exchange(seen, seen ^ mine ^ want, AcqRel, Relaxed);
-            return if seen & NOTIFIED != 0 {
-                WaitTransition::Ready
-            } else {
-                WaitTransition::Waiting
-            };
-        }
-        let order = if mutant!("state-end-relaxed") { Relaxed } else { Release };
         // Release: pairs with the acquire in `set_notified` and in the next
         // `transition_to_running`, so that the next runner sees what this one wrote.
-        let before = self.0.fetch_xor(mine ^ want, order);
+        let before = self.0.fetch_xor(mine ^ want, Release);
         if before & NOTIFIED != 0 { WaitTransition::Ready } else { WaitTransition::Waiting }
     }
 
@@ -332,10 +316,9 @@ impl AtomicState {
 
     /// Running to Complete. By the runner, after it has stored the output.
     pub fn transition_to_complete(&self) -> Completion {
-        let order = if mutant!("state-complete-relaxed") { Relaxed } else { AcqRel };
         // Release: publishes the output to every acquire of the joiner. Acquire: pairs with the
         // release in `publish_join_waker`, so that the runner sees the waker.
-        let before = self.0.fetch_xor(RUNNING | COMPLETE, order);
+        let before = self.0.fetch_xor(RUNNING | COMPLETE, AcqRel);
         debug_assert_eq!(
             before & (RUNNING | COMPLETE),
             RUNNING,
@@ -410,10 +393,6 @@ impl AtomicState {
     /// If the task is complete. Then the joiner keeps the slot, nobody will wake it, and the output
     /// is available.
     pub fn publish_join_waker(&self) -> Result<(), AlreadyComplete> {
-        if mutant!("state-join-waker-unchecked") {
-            self.0.fetch_or(JOIN_WAKER, Release);
-            return Ok(());
-        }
         // Release: publishes the waker to `transition_to_complete`.
         self.unless_complete(Release, |now| now | JOIN_WAKER)
     }
@@ -425,10 +404,6 @@ impl AtomicState {
     /// If the task is complete. Then the completing runner keeps the slot, if it owned it, and the
     /// output is available.
     pub fn reclaim_join_waker(&self) -> Result<(), AlreadyComplete> {
-        if mutant!("state-join-waker-torn") {
-            self.0.fetch_and(!JOIN_WAKER, AcqRel);
-            return Ok(());
-        }
         // Relaxed: the completing runner has not touched the slot, or the task would be complete.
         self.unless_complete(Relaxed, |now| now & !JOIN_WAKER)
     }

@@ -6,7 +6,6 @@
 
 use core::time::Duration;
 
-use clockjack_sync::mutant;
 use clockjack_time::{Resolution, Tick};
 
 /// A period; see the [module](self).
@@ -53,9 +52,6 @@ impl Period {
                 let ticks = beyond.div_ceil(self.nanos_per_tick);
                 self.due = Tick::new(self.due.get().saturating_add(ticks));
                 self.lead_nanos = ticks.saturating_mul(self.nanos_per_tick).saturating_sub(beyond);
-                if mutant!("period-of-whole-ticks") {
-                    self.lead_nanos = 0;
-                }
             }
             _ => self.lead_nanos -= nanos,
         }

@@ -12,7 +12,6 @@ use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
 use clockjack_sync::{
-    mutant,
     pad::Padded,
     primitive::{
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence},
@@ -209,7 +208,7 @@ impl<T: Send> Shards<T> {
         };
         // Relaxed: the guard orders this load with respect to the closing thread, which takes the
         // guard too (rule 8).
-        if self.closed.load(Ordering::Relaxed) && !mutant!("shards_arm_ignores_close") {
+        if self.closed.load(Ordering::Relaxed) {
             drop(guard);
             return Err(self.refuse(ArmError::closed(Some(value))));
         }
@@ -241,7 +240,7 @@ impl<T: Send> Shards<T> {
         // thread sees the flag (rule 8).
         fence(Ordering::SeqCst);
         // Relaxed: the fence has ordered it.
-        if self.closed.load(Ordering::Relaxed) && !mutant!("shards_arm_no_recheck") {
+        if self.closed.load(Ordering::Relaxed) {
             match Self::withdraw(&entry.shard, posted.id) {
                 Cancelled::Won(value) => return Err(self.refuse(ArmError::closed(value))),
                 // The timer has fired, or the closing thread has it: it was armed before the close.
@@ -254,9 +253,7 @@ impl<T: Send> Shards<T> {
     /// Rule 6.
     #[inline]
     fn armed(entry: &ShardEntry<T>, id: TimerId, is_earliest: bool) -> Armed {
-        let worker = if is_earliest && mutant!("shards_arm_without_fence") {
-            entry.assignment.load().worker()
-        } else if is_earliest {
+        let worker = if is_earliest {
             // Pairs with the fence of the thread that changes the assignment.
             fence(Ordering::SeqCst);
             entry.assignment.load().worker()
@@ -348,19 +345,11 @@ impl<T: Send> Shards<T> {
         };
         // Relaxed: the guard orders this load with respect to the closing thread, which takes the
         // guard too (rule 8).
-        if self.closed.load(Ordering::Relaxed) && !mutant!("shards_poll_ignores_close") {
+        if self.closed.load(Ordering::Relaxed) {
             return Polled { is_closed: true, ..Polled::default() };
         }
         entry.reset_stale();
         let mut fired = 0;
-        if mutant!("shards_hand_over_late") {
-            let mut late = Vec::new();
-            let more = guard.poll(now, budget, |timer| late.push(timer));
-            drop(guard);
-            fired = late.len();
-            late.into_iter().for_each(fire);
-            return Polled { fired, more, ..Polled::default() };
-        }
         let more = guard.poll(now, budget, |timer| {
             fired += 1;
             fire(timer);

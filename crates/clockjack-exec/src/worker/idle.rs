@@ -5,11 +5,10 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use clockjack_sync::{
-    mutant,
     pad::Padded,
     primitive::atomic::{
         AtomicU64, AtomicUsize,
-        Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
+        Ordering::{AcqRel, Relaxed, Release, SeqCst},
         fence,
     },
 };
@@ -138,12 +137,6 @@ impl Idle {
     #[inline]
     #[must_use]
     pub fn should_wake(&self) -> bool {
-        if mutant!("idle-no-fence-submit") {
-            return needs_searcher(self.counts.load(Relaxed));
-        }
-        if mutant!("idle-load-for-rmw") {
-            return needs_searcher(self.counts.load(SeqCst));
-        }
         // Pairs with the fences of `begin_park` and `end_search`: either the worker that executes
         // those sees the work, or this thread sees the counts that the worker left.
         fence(SeqCst);
@@ -185,11 +178,9 @@ impl Idle {
     /// before it sleeps.
     #[must_use]
     pub fn wake_worker(&self, worker: usize) -> bool {
-        if !mutant!("idle-no-fence-wake-seat") {
-            // Pairs with the fence of `begin_park`: either that worker's second check sees the
-            // request, or this thread sees its bit.
-            fence(SeqCst);
-        }
+        // Pairs with the fence of `begin_park`: either that worker's second check sees the
+        // request, or this thread sees its bit.
+        fence(SeqCst);
         // Before the read-modify-write: most callers find the worker awake, and do not write to the
         // cache line.
         self.is_parked(worker) && self.claim(worker / WORD_BITS, bit_of(worker))
@@ -218,12 +209,12 @@ impl Idle {
     pub fn end_search(&self) -> bool {
         let before = self.change(SEARCHING, 0);
         let is_last = !has_more_searching_than(before, 1);
-        if is_last && !mutant!("idle-no-fence-end-search") {
+        if is_last {
             // Pairs with the fence of `should_wake`: if a submitter saw this worker search and woke
             // nobody, then the caller's check of the shared sources sees the submitter's work.
             fence(SeqCst);
         }
-        is_last && !mutant!("idle-last-searcher-not-counted")
+        is_last
     }
 
     /// Announces that a worker parks; returns whether it was the last one that searched.
@@ -239,10 +230,8 @@ impl Idle {
         // Release: pairs with the acquire of the claim, for the counts.
         let bits = self.word(worker).fetch_or(bit_of(worker), Release);
         debug_assert_eq!(bits & bit_of(worker), 0, "worker {worker} parks twice");
-        if !mutant!("idle-no-fence-park") {
-            // Pairs with the fences of `should_wake`, `wake_one` and `wake_worker`.
-            fence(SeqCst);
-        }
+        // Pairs with the fences of `should_wake`, `wake_one` and `wake_worker`.
+        fence(SeqCst);
         was_searching && !has_more_searching_than(before, 1)
     }
 
@@ -250,9 +239,6 @@ impl Idle {
     /// slept. In both cases, which the result tells apart, the worker is searching afterwards (rule
     /// 4).
     pub fn cancel_park(&self, worker: usize) -> Unparked {
-        if mutant!("idle-awake-but-in-set") {
-            return Unparked::Claimed;
-        }
         // The acquire in `claim` pairs with the release of another claimer: the worker sees what
         // the claimer made visible before the claim.
         if self.claim(worker / WORD_BITS, bit_of(worker)) {
@@ -276,7 +262,7 @@ impl Idle {
         find: impl FnOnce() -> bool,
     ) -> bool {
         self.begin_park(worker, was_searching);
-        if mutant!("idle-no-recheck") || !find() {
+        if !find() {
             return true;
         }
         self.cancel_park(worker);
@@ -316,19 +302,12 @@ impl Idle {
 
     /// Clears a bit. If this call has cleared it, counts the worker as searching (rule 3).
     fn claim(&self, word: usize, bit: u64) -> bool {
-        let before = if mutant!("idle-claim-by-load") {
-            self.set[word].load(Acquire)
-        } else {
-            // Acquire: pairs with the release of `begin_park`, so that the worker is counted as
-            // parked before it is counted as not parked. Release: pairs with the acquire of
-            // `cancel_park`, so that the worker sees what was made visible before the claim.
-            self.set[word].fetch_and(!bit, AcqRel)
-        };
-        if mutant!("idle-claim-by-load") {
-            self.set[word].fetch_and(!bit, AcqRel);
-        }
+        // Acquire: pairs with the release of `begin_park`, so that the worker is counted as
+        // parked before it is counted as not parked. Release: pairs with the acquire of
+        // `cancel_park`, so that the worker sees what was made visible before the claim.
+        let before = self.set[word].fetch_and(!bit, AcqRel);
         let is_claimed = before & bit != 0;
-        if is_claimed && !mutant!("idle-unpark-outside-set") {
+        if is_claimed {
             self.change(PARKED, SEARCHING);
         }
         is_claimed
@@ -336,11 +315,6 @@ impl Idle {
 
     /// Changes the counts in one step; returns the previous counts.
     fn change(&self, less: u64, more: u64) -> u64 {
-        if mutant!("idle-counts-by-store") {
-            let before = self.counts.load(Acquire);
-            self.counts.store(before.wrapping_add(more).wrapping_sub(less), Release);
-            return before;
-        }
         // Relaxed: the counts publish nothing. Where work depends on their order, a full fence
         // follows (rules 2 and 5). One addition, modulo 2^64, changes both fields.
         let before = self.counts.fetch_add(more.wrapping_sub(less), Relaxed);
@@ -382,8 +356,5 @@ const fn has_more_searching_than(counts: u64, n: u64) -> bool {
 /// Whether a worker is parked and none searches.
 #[inline]
 fn needs_searcher(counts: u64) -> bool {
-    if mutant!("idle-below-zero-searches") {
-        return counts >= PARKED && counts & SEARCHING_FIELD == SEARCHING_ZERO;
-    }
     counts >= PARKED && !has_more_searching_than(counts, 0)
 }

@@ -8,7 +8,6 @@
 use core::ptr::{self, NonNull};
 
 use clockjack_sync::{
-    mutant,
     primitive::{
         self,
         atomic::{
@@ -184,7 +183,7 @@ impl WorkerShared {
     /// the next worker occupies the slot, so that nobody withdraws a stop that has happened.
     pub(super) fn vacate(&self) {
         // Relaxed: nothing is published; `is_occupied` releases the slot.
-        self.flags.store(if mutant!("seat-forgets-who-left") { 0 } else { STOPPED }, Relaxed);
+        self.flags.store(STOPPED, Relaxed);
     }
 
     /// A worker occupies the slot. Requests that came since the last worker stopped are for it.

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use clockjack_actor::{ActorRef, AskError, ReplyTo};
 use clockjack_exec::Failure;
-use clockjack_sync::mutant;
 
 use super::OnRefused;
 use crate::{
@@ -141,7 +140,7 @@ fn finish_request<R: Data>(
         }
         Err(error) => {
             counts.failed.add(1);
-            if mutant!("bridge-forgets-failures") { Ok(None) } else { Err(error.into()) }
+            Err(error.into())
         }
     }
 }

@@ -3,8 +3,6 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use clockjack_sync::mutant;
-
 use super::{
     report::Report,
     resolve::NameResolver,
@@ -32,7 +30,7 @@ pub(super) fn regions(arcs: &Arcs, ranks: &[u8]) -> Vec<usize> {
     let mut order = Vec::with_capacity(arcs.n_nodes());
     let push = |ready: &mut [VecDeque<usize>; N_RANKS], node: usize| {
         let queue = &mut ready[usize::from(ranks[node])];
-        if mutant!("order-unstable") { queue.push_front(node) } else { queue.push_back(node) }
+        queue.push_back(node)
     };
     for (node, _) in n_waiting.iter().enumerate().filter(|(_, waits)| **waits == 0) {
         push(&mut ready, node);
@@ -47,9 +45,6 @@ pub(super) fn regions(arcs: &Arcs, ranks: &[u8]) -> Vec<usize> {
         }
     }
     debug_assert_eq!(order.len(), arcs.n_nodes(), "regions have no cycle");
-    if mutant!("order-priority-first") {
-        order.sort_by_key(|node| core::cmp::Reverse(ranks[*node]));
-    }
     order
 }
 

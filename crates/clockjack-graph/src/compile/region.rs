@@ -6,8 +6,6 @@
 
 use std::collections::BTreeSet;
 
-use clockjack_sync::mutant;
-
 use super::{
     capability, check, order,
     plan::{Plan, PlanComponent, PlanEdge, PlanLane, PlanLoop, PlanPort, PlanRegion},
@@ -63,7 +61,7 @@ pub(super) fn find(resolved: &NameResolver<'_>, report: &mut Report<'_>) -> Imme
     }
     for (number, part) in sccs.parts.iter().enumerate() {
         let is_owned = sccs.owners[number].is_some() || is_reported[number];
-        if is_owned || !scc::is_cyclic(part, &sccs.arcs) || mutant!("region-cycle-accepted") {
+        if is_owned || !scc::is_cyclic(part, &sccs.arcs) {
             continue;
         }
         let ids: Vec<&str> = part.iter().map(|at| &*resolved.spec.components[*at].id).collect();
@@ -130,7 +128,7 @@ fn assign_owner(
     check_members(resolved, one, &members, report);
     let exact = touched.iter().copied().find(|part| {
         // Both are sorted by index.
-        members.iter().eq(&sccs.parts[*part]) || mutant!("region-part-accepted")
+        members.iter().eq(&sccs.parts[*part])
     });
     if let Some(part) = exact {
         if let Some(other) = sccs.owners[part] {

@@ -4,7 +4,6 @@
 //! the same results in virtual time, at any speed, and on a machine that is late.
 
 use clockjack_exec::Failure;
-use clockjack_sync::mutant;
 
 use super::{
     plain::check_min_max,
@@ -154,9 +153,7 @@ impl Controller {
     pub(super) fn command(&mut self, target: f64, value: f64) -> f64 {
         let error = target - value;
         let past = self.integral + self.ki * error * self.dt;
-        if mutant!("graph-controller-winds-up") {
-            self.integral = past;
-        } else if !past.is_nan() {
+        if !past.is_nan() {
             self.integral = clamped(past, self.min, self.max);
         }
         clamped(self.kp * error + self.integral, self.min, self.max)

@@ -4,7 +4,7 @@
 //! the number of invocations, never on a clock or on a library of the machine.
 
 use clockjack_exec::Failure;
-use clockjack_sync::{mutant, splitmix};
+use clockjack_sync::splitmix;
 
 use super::{boundary::to_f64, state::snapshot_fields};
 use crate::{
@@ -155,9 +155,7 @@ pub struct Noise {
 
 impl Noise {
     pub(super) fn next(&mut self, run_seed: u64) -> f64 {
-        if !mutant!("graph-noise-stands-still") {
-            self.n = self.n.wrapping_add(1);
-        }
+        self.n = self.n.wrapping_add(1);
         self.amplitude * (2.0 * unit(self.seed.wrapping_add(run_seed), self.n) - 1.0)
     }
 }

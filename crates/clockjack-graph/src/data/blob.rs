@@ -11,8 +11,6 @@ use core::{
 };
 use std::sync::{Arc, Weak};
 
-use clockjack_sync::mutant;
-
 use super::{Data, DecodeError, pool::PoolShared};
 
 /// Bytes, with the pool to which they return.
@@ -148,7 +146,7 @@ impl Drop for Blob {
     fn drop(&mut self) {
         let Some(mut buffer) = self.buffer.take() else { return };
         let Some(last) = Arc::get_mut(&mut buffer) else { return };
-        let stays_away = *last.is_detached.get_mut() && !mutant!("graph-pool-takes-detached");
+        let stays_away = *last.is_detached.get_mut();
         if !stays_away && let Some(pool) = last.pool.upgrade() {
             pool.release(buffer);
         }

@@ -11,8 +11,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use clockjack_sync::mutant;
-
 use super::{
     fields::{Field, Section},
     limits::Limits,
@@ -122,8 +120,7 @@ impl<'t> Reader<'t> {
     }
 
     pub(super) fn report(&mut self, mut diagnostic: Diagnostic) {
-        if self.is_full() || (mutant!("describe-first-fault-only") && !self.diagnostics.is_empty())
-        {
+        if self.is_full() {
             self.n_suppressed += 1;
             return;
         }
@@ -240,9 +237,6 @@ impl<'t> Reader<'t> {
     }
 
     pub(super) fn duplicate_key(&mut self, name: &str, span: Span, first: Span) {
-        if mutant!("describe-repeated-key-unseen") {
-            return;
-        }
         let message = format!("key `{}` occurs twice", truncated(name));
         let diagnostic = self
             .diagnostic(Code::DuplicateKey, span, message)

@@ -1,7 +1,7 @@
 //! A stand-in for `clockjack-actor`: the types that generated code names, and a [`Stage`] that is
 //! driven by hand. It has two lanes and one future at a time, and nothing else of the real one.
 
-#![expect(unreachable_pub, clippy::std_instead_of_alloc, reason = "it stands for a crate")]
+#![expect(unreachable_pub, reason = "it stands for a crate")]
 
 use core::{
     fmt,

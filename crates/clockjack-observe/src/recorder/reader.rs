@@ -2,12 +2,9 @@
 
 use core::{fmt, ops::Deref};
 
-use clockjack_sync::{
-    mutant,
-    primitive::atomic::{
-        Ordering::{Acquire, Relaxed},
-        fence,
-    },
+use clockjack_sync::primitive::atomic::{
+    Ordering::{Acquire, Relaxed},
+    fence,
 };
 
 use super::{Ring, is_before, oldest, sealed::Storage};
@@ -62,7 +59,6 @@ impl<P: Deref<Target: Ring>> Reader<P> {
     pub fn read(&mut self) -> Option<Record> {
         let (control, slots) = (self.ring.control(), self.ring.slots());
         let kept_max = slots.len() - 1;
-        let readable = kept_max + usize::from(mutant!("recorder-writer-slot-read"));
         let mut distance = kept_max;
         for _ in 0..ATTEMPTS {
             // R1, acquire: pairs with W3.
@@ -79,13 +75,11 @@ impl<P: Deref<Target: Ring>> Reader<P> {
             // R2.
             let loaded = slots[self.cursor & kept_max].load();
             // R3 pairs with W1 of the writer that stored a newer word.
-            if !mutant!("recorder-read-fence-removed") {
-                fence(Acquire);
-            }
+            fence(Acquire);
             // R4, relaxed: R3 orders it after R2, and nothing is read after it.
             let head = control.head.load(Relaxed);
-            let kept = head.wrapping_sub(self.cursor) <= readable;
-            if kept || mutant!("recorder-recheck-removed") {
+            let kept = head.wrapping_sub(self.cursor) <= kept_max;
+            if kept {
                 let record = loaded.decode().expect("a record that R4 confirmed is whole");
                 if self.role == ReaderRole::Consumer {
                     self.move_frontier();
@@ -119,7 +113,7 @@ impl<P: Deref<Target: Ring>> Reader<P> {
             match control.frontier.compare_exchange_weak(frontier, next, Relaxed, Relaxed) {
                 Ok(_) => {
                     let dropped = self.cursor.wrapping_sub(frontier);
-                    if dropped != 0 && !mutant!("recorder-frontier-uncounted") {
+                    if dropped != 0 {
                         control.dropped.fetch_add(dropped, Relaxed);
                     }
                     return;

@@ -2,12 +2,9 @@
 
 use core::{cell::Cell, error, fmt, marker::PhantomData, ops::Deref};
 
-use clockjack_sync::{
-    mutant,
-    primitive::atomic::{
-        Ordering::{Acquire, Relaxed, Release},
-        fence,
-    },
+use clockjack_sync::primitive::atomic::{
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
 };
 
 use super::{Ring, sealed::Storage};
@@ -40,9 +37,8 @@ impl<P: Deref<Target: Ring>> Writer<P> {
     /// If there is a writer already; the error returns the pointer to the caller. Transient: that
     /// writer can be dropped.
     pub fn claim(ring: P) -> Result<Self, ClaimError<P>> {
-        let take = if mutant!("recorder-claim-relaxed") { Relaxed } else { Acquire };
         // Acquire: pairs with the release in `drop` of the previous writer.
-        if ring.control().claimed.swap(true, take) {
+        if ring.control().claimed.swap(true, Acquire) {
             return Err(ClaimError { ring });
         }
         // Relaxed: only writers write it, and the claim orders this load after the last of them.
@@ -59,15 +55,12 @@ impl<P: Deref<Target: Ring>> Writer<P> {
         let (control, slots) = (self.ring.control(), self.ring.slots());
         // W1 pairs with R3: a reader that sees a word of this record sees at least the current
         // `head`.
-        if !mutant!("recorder-write-fence-removed") {
-            fence(Release);
-        }
+        fence(Release);
         // W2.
         slots[self.head & (slots.len() - 1)].store(at_ns, event);
         self.head = self.head.wrapping_add(1);
-        let publish = if mutant!("recorder-publish-relaxed") { Relaxed } else { Release };
         // W3, release: pairs with R1.
-        control.head.store(self.head, publish);
+        control.head.store(self.head, Release);
     }
 
     /// The ring.

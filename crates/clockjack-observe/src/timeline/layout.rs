@@ -20,8 +20,6 @@ use alloc::{
 };
 use core::cmp::Reverse;
 
-use clockjack_sync::mutant;
-
 use super::{Event, EventId, Timeline, TrackId};
 
 /// A flow: an arrow between two events.
@@ -85,9 +83,7 @@ pub(crate) struct Layout {
 impl Layout {
     pub(crate) fn of(timeline: &Timeline) -> Self {
         let (output_tracks, mut steps) = lay_out(timeline);
-        if !mutant!("layout-flows-unordered") {
-            put_sources_first(&mut steps, &timeline.flows);
-        }
+        put_sources_first(&mut steps, &timeline.flows);
         let flow_ends = flow_ends(&steps, &timeline.flows);
         Self { output_tracks, steps, flow_ends }
     }
@@ -145,7 +141,7 @@ fn nest(all: &[Event], mut events: Vec<EventId>) -> Vec<Vec<EventId>> {
         let (start_ns, end_ns) = (all[id.0].start_ns, all[id.0].end_ns());
         let fits = |ends: &mut Vec<u64>| {
             while ends.pop_if(|end| *end <= start_ns).is_some() {}
-            ends.last().is_none_or(|end| end_ns <= *end) || mutant!("layout-crossing-kept")
+            ends.last().is_none_or(|end| end_ns <= *end)
         };
         let row = open.iter_mut().position(fits).unwrap_or_else(|| {
             rows.push(Vec::new());

@@ -14,8 +14,6 @@ use alloc::{
 };
 use core::convert::Infallible;
 
-use clockjack_sync::mutant;
-
 use self::pair::{Drawn, Extent};
 use super::{EventId, Timeline, TrackId, Value};
 use crate::event::{Event, ProcessId, Record, SlotId};
@@ -69,7 +67,6 @@ impl Timeline {
         for Link { key, role, event, .. } in links {
             match role {
                 Role::Origin => _ = causes.insert(key, event),
-                Role::Wake if mutant!("records-last-wake") => _ = causes.insert(key, event),
                 Role::Wake => _ = causes.entry(key).or_insert(event),
                 Role::Effect => {
                     if let Some(cause) = causes.remove(&key) {

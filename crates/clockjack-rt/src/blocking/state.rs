@@ -7,8 +7,6 @@ use std::{
     sync::{Arc, Condvar},
 };
 
-use clockjack_sync::mutant;
-
 use super::{BlockingConfig, BlockingStats};
 
 /// A closure that waits for a thread.
@@ -54,7 +52,7 @@ impl State {
         let load_max = config.threads_max.saturating_add(config.queue_max);
         let refusal = if self.is_closed {
             Refusal::Closed
-        } else if self.load() >= load_max && !mutant!("blocking-no-bound") {
+        } else if self.load() >= load_max {
             Refusal::Full
         } else {
             self.reserved += 1;
@@ -67,7 +65,7 @@ impl State {
     /// The number of the thread to start, if one is needed (rule 2).
     pub(super) fn reserve_thread(&mut self, config: &BlockingConfig) -> Option<u64> {
         let n_threads = self.n_threads();
-        let is_wanted = self.load() > n_threads || mutant!("blocking-ignores-idle");
+        let is_wanted = self.load() > n_threads;
         if !is_wanted || n_threads >= config.threads_max {
             return None;
         }
@@ -99,9 +97,6 @@ impl State {
     pub(super) fn push(&mut self, work: Job) -> Option<Arc<IdleSlot>> {
         self.reserved -= 1;
         self.queue.push_back(work);
-        if mutant!("blocking-first-idle") && !self.idle.is_empty() {
-            return Some(self.idle.remove(0));
-        }
         self.idle.pop()
     }
 
@@ -118,8 +113,7 @@ impl State {
 
     /// Whether the other threads suffice for the load (rule 4).
     pub(super) fn is_surplus(&self) -> bool {
-        let is_spare = self.n_threads() > self.load();
-        if mutant!("blocking-leaves-early") { self.queue.is_empty() } else { is_spare }
+        self.n_threads() > self.load()
     }
 
     pub(super) fn count_finished(&mut self, panicked: bool) {

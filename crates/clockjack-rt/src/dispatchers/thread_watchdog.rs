@@ -41,7 +41,6 @@ use std::{
 };
 
 use clockjack_exec::{Handle, Pid, StartError, State, StuckWorker};
-use clockjack_sync::mutant;
 
 pub(super) use self::heartbeat::Heartbeat;
 use self::heartbeat::WakeFlag;
@@ -224,7 +223,7 @@ impl WatchLoop {
             self.observed.len() - 1
         });
         let observed = &mut self.observed[known];
-        if step != observed.step && (is_between || !mutant!("lookout-steps-as-one")) {
+        if step != observed.step {
             (observed.step, observed.since, observed.is_reported) = (step, now, false);
         }
         let running_for = now.saturating_since(observed.since);

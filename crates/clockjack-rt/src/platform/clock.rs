@@ -20,7 +20,6 @@
 
 use core::time::Duration;
 
-use clockjack_sync::mutant;
 use clockjack_time::{ClockKind, MonotonicClock, Resolution, Tick, TimerInstant};
 
 use super::monotonic;
@@ -172,9 +171,6 @@ fn edge_after(now_ns: u64, delay: Duration, resolution: Resolution) -> Tick {
     let tick_ns = u64::from(resolution.nanos().get());
     let short = u64::try_from(delay.as_nanos()).ok().and_then(|delay| now_ns.checked_add(delay));
     let Some(due_ns) = short else { return edge_after_wide(now_ns, delay, tick_ns) };
-    if mutant!("clock-deadline-floor") {
-        return Tick::new(due_ns / tick_ns);
-    }
     Tick::new(due_ns.div_ceil(tick_ns))
 }
 

@@ -59,12 +59,9 @@
 
 use core::fmt;
 
-use clockjack_sync::{
-    mutant,
-    primitive::atomic::{
-        AtomicU32,
-        Ordering::{Acquire, Relaxed, Release},
-    },
+use clockjack_sync::primitive::atomic::{
+    AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
 };
 
 pub use crate::Parker;
@@ -163,10 +160,6 @@ impl<S: Sleep> RawParker<S> {
                         return Parked::Notified;
                     }
                 }
-                Slept::TimedOut if mutant!("parker-timeout-drops-token") => {
-                    self.word.swap(EMPTY, Acquire);
-                    return Parked::TimedOut;
-                }
                 // Rule 6.
                 Slept::TimedOut => return self.take(),
             }
@@ -176,15 +169,8 @@ impl<S: Sleep> RawParker<S> {
     /// Stores the token, and wakes the owner if it sleeps. Otherwise it costs one
     /// read-modify-write.
     pub fn unpark(&self) {
-        let order = if mutant!("parker-relaxed-token") { Relaxed } else { Release };
-        let found = if mutant!("parker-store-token") {
-            let found = self.word.load(Relaxed);
-            self.word.store(TOKEN, order);
-            found
-        } else {
-            // Rule 2. Release pairs with the acquire by which the owner takes the token.
-            self.word.swap(TOKEN, order)
-        };
+        // Rule 2. Release pairs with the acquire by which the owner takes the token.
+        let found = self.word.swap(TOKEN, Release);
         if found == ASLEEP {
             self.sleep.wake(&self.word);
         }

@@ -28,7 +28,7 @@ use clockjack_sched::{
     CloseReport, DispatchedRun, DispatcherId, HandlerError, PollResult, Scheduler, SchedulerConfig,
     SchedulerHost,
 };
-use clockjack_sync::{mutant, waker::AtomicWaker};
+use clockjack_sync::waker::AtomicWaker;
 use clockjack_time::{ClockKind, MonotonicClock as _, Tick, TimerInstant};
 
 use super::{BLOCKING_DISPATCHER, POLL_BUDGET, PoolSchedulerConfig, Timebase, TimerTopology};
@@ -440,9 +440,7 @@ impl Future for Runner {
         this.has_begun = true;
         this.shared.slots[this.shard].waker.register(cx.waker());
         let Some(turn) = this.poll_shard() else {
-            if !mutant!("runner-replaced-is-silent") {
-                this.shared.slots[this.shard].waker.wake();
-            }
+            this.shared.slots[this.shard].waker.wake();
             return Poll::Ready(());
         };
         if turn.is_over {
@@ -497,9 +495,6 @@ impl TakeoverTimer {
     }
 
     fn arm(&mut self, stage: u64) {
-        if mutant!("runner-unwatched") {
-            return;
-        }
         // Relaxed: the timer is armed afterwards, which publishes the store to the thread that
         // fires the timer.
         self.takeover.stage.store(stage, Relaxed);

@@ -46,7 +46,6 @@ use clockjack_exec::{
     Commands, Handle, JoinHandle, Limits, LocalExecutor, LocalReport, PanicPayload, Process,
     ProcessRef, StartError, SubmitError, Toolbox,
 };
-use clockjack_sync::mutant;
 use clockjack_time::{MonotonicClock, Resolution, Tick, TickDriver, TimerInstant};
 use tokio::sync::Notify;
 
@@ -138,9 +137,6 @@ impl Toolbox for TokioToolbox {
     }
 
     fn unpark(&self) {
-        if mutant!("tokio-bell-silent") {
-            return;
-        }
         self.shared.notify.notify_one();
     }
 
@@ -312,9 +308,7 @@ impl TokioExecutor {
             let turn = self.local.turn();
             is_busy = turn.fired > 0 || turn.steps > 0;
         } else {
-            let steps_max =
-                if mutant!("tokio-slice-unbounded") { usize::MAX } else { STEPS_PER_SLICE };
-            for _ in 0..steps_max {
+            for _ in 0..STEPS_PER_SLICE {
                 if !self.local.step_one() {
                     break;
                 }
@@ -325,9 +319,7 @@ impl TokioExecutor {
         if is_busy || self.local.is_ready() || self.is_due() {
             return Wait::Yield;
         }
-        let timers =
-            if mutant!("tokio-timers-slept-through") { None } else { self.local.next_wake() };
-        let wakes = [timers, self.shared.driver.next_tick()];
+        let wakes = [self.local.next_wake(), self.shared.driver.next_tick()];
         let wake = wakes.into_iter().flatten().min();
         let Some(wake) = wake else { return Wait::Notified(None) };
         match self.shared.left_until(wake) {

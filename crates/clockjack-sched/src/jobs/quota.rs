@@ -41,7 +41,7 @@
 use core::fmt;
 
 use clockjack_sync::{
-    Arc, const_unless_loom, mutant,
+    Arc, const_unless_loom,
     primitive::{
         IS_MODEL,
         atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed},
@@ -147,7 +147,7 @@ impl Quota {
         // Both values have the lowest bit set, so it cancels out in the difference.
         let passed = u64::from(low_bits(now).wrapping_sub(refused_at) / 2);
         let is_over = refused_at != NOT_REFUSED && passed >= lasts.get();
-        if !is_over || mutant!("quota-refusal-for-ever") {
+        if !is_over {
             return None;
         }
         self.release(PressureReason::Dispatcher)
@@ -168,17 +168,15 @@ impl Quota {
 
     /// Grants up to `block` permits, at least one; exactly one under pressure.
     fn grant(&self, block: usize, class: TimerPriority) -> Result<usize, ScheduleErrorKind> {
-        let first = self.load();
-        let mut word = first;
+        let mut word = self.load();
         loop {
             // The limit must belong to the word that is exchanged (rule 1).
-            let seen = if mutant!("quota-limit-once") { first } else { word };
             let granted = word / ONE_PERMIT;
-            let is_under_pressure = seen & PRESSURE_MASK != 0;
+            let is_under_pressure = word & PRESSURE_MASK != 0;
             if is_under_pressure && class == TimerPriority::Low {
                 return Err(ScheduleErrorKind::Backpressured);
             }
-            let room = self.limit_of(seen).saturating_sub(granted);
+            let room = self.limit_of(word).saturating_sub(granted);
             if room == 0 {
                 return Err(if granted >= self.full_limit {
                     ScheduleErrorKind::QuotaExceeded
@@ -188,10 +186,6 @@ impl Quota {
             }
             let permits = if is_under_pressure { 1 } else { block.min(room) };
             let next = (word + permits * ONE_PERMIT) & !REPORTED;
-            if mutant!("quota-grant-by-store") {
-                self.word.swap(next, Relaxed);
-                return Ok(permits);
-            }
             match self.word.compare_exchange_weak(word, next, Relaxed, Relaxed) {
                 Ok(_) => return Ok(permits),
                 Err(now) => word = now,
@@ -264,9 +258,7 @@ impl PermitCache {
         class: TimerPriority,
     ) -> Result<(), ScheduleErrorKind> {
         if quota.is_under_pressure() {
-            if !mutant!("quota-unspent-kept") {
-                self.flush(quota);
-            }
+            self.flush(quota);
             return quota.acquire_one(class);
         }
         if self.available == 0 {
@@ -287,9 +279,7 @@ impl PermitCache {
             // quota.
             let surplus = self.available - self.keep_max / 2;
             self.available -= surplus;
-            if !mutant!("quota-surplus-lost") {
-                quota.return_permits(surplus);
-            }
+            quota.return_permits(surplus);
         }
     }
 

@@ -7,7 +7,6 @@ use core::fmt;
 use clockjack_sync::{
     Arc, IndexStack,
     index_stack::{Links, NIL},
-    mutant,
     pad::Padded,
     primitive::{
         UnsafeCell,
@@ -159,17 +158,10 @@ impl<P> JobShard<P> {
     /// Takes the guard and applies all remote operations; `None` if another thread holds the guard.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<JobShardGuard<'_, P>> {
-        if mutant!("jobs-lease-by-store") {
-            if self.lock_word.load(Ordering::Acquire) == LOCKED {
-                return None;
-            }
-            self.lock_word.store(LOCKED, Ordering::Release);
-        } else {
-            // Acquire pairs with the release in the drop of a guard (rule 1).
-            self.lock_word
-                .compare_exchange(UNLOCKED, LOCKED, Ordering::Acquire, Ordering::Relaxed)
-                .ok()?;
-        }
+        // Acquire pairs with the release in the drop of a guard (rule 1).
+        self.lock_word
+            .compare_exchange(UNLOCKED, LOCKED, Ordering::Acquire, Ordering::Relaxed)
+            .ok()?;
         let mut guard = JobShardGuard { shard: self };
         if !self.remote_ops.is_empty() {
             let n_due_before = guard.locked().table.n_due();
@@ -272,11 +264,9 @@ impl<P> JobShard<P> {
         at.state.publish(plan.mode != BatchMode::OneShot, job, true);
         self.remote_ops.push(slot, &*self.slots);
         // Pairs with the fences of the poller (rule 5) and of the closer (rule 6).
-        if !mutant!("jobs-post-no-fence") {
-            fence(Ordering::SeqCst);
-        }
+        fence(Ordering::SeqCst);
         // Relaxed: the fence orders this load after the push.
-        let is_closed = self.closed.load(Ordering::Relaxed) && !mutant!("jobs-post-no-recheck");
+        let is_closed = self.closed.load(Ordering::Relaxed);
         if is_closed && at.state.withdraw() {
             // SAFETY: the job was not accepted and no thread applies it any more, so the payload
             // belongs to this thread again.
@@ -294,11 +284,6 @@ impl<P> JobShard<P> {
             // Relaxed: a hint that avoids a useless swap.
             if reserved.load(Ordering::Relaxed) == NIL {
                 return None;
-            }
-            if mutant!("jobs-stock-by-load") {
-                let slot = reserved.load(Ordering::Acquire);
-                reserved.store(NIL, Ordering::Release);
-                return (slot != NIL).then_some(slot);
             }
             // Acquire: pairs with the swap by which a guard holder put the slot here.
             Some(reserved.swap(NIL, Ordering::Acquire)).filter(|slot| *slot != NIL)
@@ -323,10 +308,7 @@ impl<P> JobShard<P> {
         }
         // Wake the poller also if the remote operation of the schedule is still on the stack: the
         // remote scheduler may not have woken it yet.
-        let wakes_poller = match won {
-            Some(CancelWon::Waiting { push }) => push || !mutant!("jobs-cancelled-post-uncalled"),
-            _ => false,
-        };
+        let wakes_poller = matches!(won, Some(CancelWon::Waiting { .. }));
         CancelOutcome { won: won.is_some(), payload: None, wakes_poller }
     }
 
@@ -367,9 +349,7 @@ impl<P> JobShard<P> {
         // Relaxed: the fence below orders it.
         self.closed.store(true, Ordering::Relaxed);
         // Pairs with the fence of a remote scheduler.
-        if !mutant!("jobs-close-no-fence") {
-            fence(Ordering::SeqCst);
-        }
+        fence(Ordering::SeqCst);
         let mut guard = self.lock(relax);
         guard.locked().table.close();
         guard
@@ -458,10 +438,8 @@ impl<P> JobShardGuard<'_, P> {
     /// Records that the poller must be woken if the list of due jobs grew, and the readers of
     /// diagnostics if one of them waits for events.
     fn add_pending_wakes(&mut self, n_due_before: usize) {
-        let is_listed =
-            self.locked().table.n_due() > n_due_before && !mutant!("jobs-listed-uncalled");
-        let has_readers =
-            self.shard.shared.bus.has_pending_wakes() && !mutant!("jobs-taken-up-in-silence");
+        let is_listed = self.locked().table.n_due() > n_due_before;
+        let has_readers = self.shard.shared.bus.has_pending_wakes();
         let pending_wakes = if is_listed { WAKE_POLLER } else { NO_WAKES }
             | if has_readers { WAKE_READERS } else { NO_WAKES };
         if pending_wakes != NO_WAKES {
@@ -473,13 +451,6 @@ impl<P> JobShardGuard<'_, P> {
     /// Applies all remote operations, oldest first (rule 2).
     fn apply_remote_ops(&mut self) {
         let slots = &self.shard.slots;
-        if mutant!("jobs-notes-newest-first") {
-            for slot in self.shard.remote_ops.drain(&**slots) {
-                let LockedShard { wheel, table } = self.locked();
-                table.apply(wheel, slot);
-            }
-            return self.refill_reserved_slots();
-        }
         // The stack yields the newest first: reverse it.
         let mut oldest = NIL;
         for slot in self.shard.remote_ops.drain(&**slots) {
@@ -587,7 +558,7 @@ impl<P> JobShardGuard<'_, P> {
         if is_earlier {
             shard.set_next_wake(due, table.now());
         }
-        (to_drop, (is_earlier || table.n_due() > n_due_before) && !mutant!("parcel-back-uncalled"))
+        (to_drop, (is_earlier || table.n_due() > n_due_before))
     }
 
     /// Folds into an accepted delivery the runs that have come due since it was sent, and returns
@@ -619,7 +590,7 @@ impl<P> JobShardGuard<'_, P> {
     /// Publishes when the poller wakes, and releases the guard. The caller then checks
     /// [`has_remote_ops`](JobShard::has_remote_ops).
     pub(crate) fn unlock_for_sleep(mut self) -> Option<Tick> {
-        if self.locked().table.free().is_sparse() && !mutant!("jobs-stock-kept-high") {
+        if self.locked().table.free().is_sparse() {
             self.lower_reserved_slots();
         }
         let LockedShard { wheel, table } = self.locked();
@@ -629,7 +600,7 @@ impl<P> JobShardGuard<'_, P> {
         // awake at the published tick.
         let far = Tick::new(now.get().saturating_add(WAKE_MAX));
         let next = table.next_wake(wheel);
-        let next = if mutant!("jobs-wake-uncut") { next } else { next.map(|next| next.min(far)) };
+        let next = next.map(|next| next.min(far));
         self.shard.set_next_wake(next, now);
         if self.locked().table.n_due() == 0 {
             // Relaxed: the guard is held. No due job is left to wake the poller for, and every poll
@@ -638,9 +609,7 @@ impl<P> JobShardGuard<'_, P> {
         }
         drop(self);
         // Pairs with the fence of a remote scheduler (rule 5).
-        if !mutant!("jobs-retire-no-fence") {
-            fence(Ordering::SeqCst);
-        }
+        fence(Ordering::SeqCst);
         next
     }
 }

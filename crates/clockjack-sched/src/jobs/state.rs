@@ -36,10 +36,7 @@
 
 use core::fmt;
 
-use clockjack_sync::{
-    mutant,
-    primitive::atomic::{AtomicU32, Ordering},
-};
+use clockjack_sync::primitive::atomic::{AtomicU32, Ordering};
 
 use crate::JobSpec;
 
@@ -239,11 +236,6 @@ impl AtomicJobState {
 
     /// Scheduled → Queued.
     pub(crate) fn expire(&self) -> bool {
-        if mutant!("job-expire-by-store") {
-            let seen = self.load_relaxed();
-            self.0.store(seen.with(JobState::Queued), Ordering::Release);
-            return true;
-        }
         self.transition(JobState::Scheduled, JobState::Queued)
     }
 
@@ -255,10 +247,6 @@ impl AtomicJobState {
         if seen.is_delivery() {
             return self.take_delivery(is_closed);
         }
-        if mutant!("job-take-by-store") {
-            self.0.store(seen.with(JobState::Executing), Ordering::Release);
-            return Some(Taken::Run);
-        }
         self.transition(JobState::Queued, JobState::Executing).then_some(Taken::Run)
     }
 
@@ -267,9 +255,8 @@ impl AtomicJobState {
     /// either.
     #[inline(never)]
     fn take_delivery(&self, is_closed: bool) -> Option<Taken> {
-        let is_marked =
-            self.load_relaxed().runs_on_close() && !mutant!("parcel-granted-late-undecided");
-        let is_decided = (is_closed && is_marked) || mutant!("parcel-decided-when-sent");
+        let is_marked = self.load_relaxed().runs_on_close();
+        let is_decided = is_closed && is_marked;
         let to = if is_decided { JobState::Executing } else { JobState::Sent };
         self.transition(JobState::Queued, to).then_some(Taken::Send)
     }
@@ -277,14 +264,6 @@ impl AtomicJobState {
     /// Sent → Executing, by the owner of the delivery; also true if it is Executing by rule 5.
     /// False if it was cancelled.
     pub(crate) fn accept(&self) -> bool {
-        if mutant!("parcel-open-by-store") {
-            let seen = self.load();
-            let is_sent = seen.state().is_handed_over();
-            if is_sent {
-                self.0.store(seen.with(JobState::Executing), Ordering::Release);
-            }
-            return is_sent;
-        }
         // Acquire: as the exchange that is not needed in this case.
         self.transition(JobState::Sent, JobState::Executing)
             || self.load().state() == JobState::Executing
@@ -293,11 +272,6 @@ impl AtomicJobState {
     /// Executing, or Sent if the delivery was not accepted → `to`: the state of the next run, or
     /// Completed. False if it was cancelled.
     pub(crate) fn finish_run(&self, to: JobState) -> bool {
-        if mutant!("job-go-on-by-store") && to != JobState::Completed {
-            let seen = self.load_relaxed();
-            self.0.store(seen.with(to), Ordering::Release);
-            return true;
-        }
         // Relaxed: as in `transition`.
         self.update(Ordering::Relaxed, |seen| {
             if seen.state().is_handed_over() { Ok((seen.with(to), true)) } else { Err(false) }
@@ -331,23 +305,19 @@ impl AtomicJobState {
         self.update(Ordering::Acquire, |seen| {
             let (to, closing) = match seen.state() {
                 JobState::Scheduled if seen.has_remote_op() => return Err(CloseAction::Left),
-                JobState::Scheduled if seen.runs_on_close() && !mutant!("job-close-drops-mark") => {
+                JobState::Scheduled if seen.runs_on_close() => {
                     (JobState::Queued, CloseAction::Queued)
                 }
                 JobState::Scheduled => (JobState::Cancelled, CloseAction::Cancelled),
                 JobState::Queued | JobState::Executing | JobState::Sent if seen.is_periodic() => {
                     (JobState::Cancelled, CloseAction::Left)
                 }
-                JobState::Sent if seen.runs_on_close() && !mutant!("parcel-close-drops-mark") => {
-                    (JobState::Executing, CloseAction::Left)
-                }
+                JobState::Sent if seen.runs_on_close() => (JobState::Executing, CloseAction::Left),
                 JobState::Queued if !seen.is_delivery() || seen.runs_on_close() => {
                     return Err(CloseAction::Left);
                 }
-                JobState::Queued | JobState::Sent if !mutant!("parcel-close-leaves-sent") => {
-                    (JobState::Cancelled, CloseAction::Left)
-                }
-                JobState::Cancelled if !mutant!("job-close-skips-cancelled") => {
+                JobState::Queued | JobState::Sent => (JobState::Cancelled, CloseAction::Left),
+                JobState::Cancelled => {
                     return Err(CloseAction::WasCancelled);
                 }
                 _ => return Err(CloseAction::Left),
@@ -382,9 +352,7 @@ impl AtomicJobState {
         // Acquire: the caller touches the slot next, also if a guard holder set it back.
         self.update(Ordering::Acquire, |seen| match seen.state() {
             JobState::Pending => Err(true),
-            JobState::Scheduled if seen.has_remote_op() || mutant!("job-withdraw-late") => {
-                Ok((seen.with(JobState::Pending), true))
-            }
+            JobState::Scheduled if seen.has_remote_op() => Ok((seen.with(JobState::Pending), true)),
             _ => Err(false),
         })
     }
@@ -418,7 +386,7 @@ impl AtomicJobState {
         // AcqRel: all uses of the slot happen before its reuse.
         let before = self.0.fetch_sub(n * HANDLE, Ordering::AcqRel);
         let after = JobSnapshot(before - n * HANDLE);
-        !after.has_handles() && (!after.has_remote_op() || mutant!("job-unpin-over-note"))
+        !after.has_handles() && !after.has_remote_op()
     }
 
     /// Sets REMOTE_OP on a slot without handles. The caller released the last one, and pushes it.

@@ -23,7 +23,7 @@ mod shared;
 
 use core::{fmt, time::Duration};
 
-use clockjack_sync::{Arc, mutant, primitive};
+use clockjack_sync::{Arc, primitive};
 use clockjack_time::{
     ClockKind, Resolution, Storage, Tick, TickSpan, TimerId, TimerInstant, TimerPriority, Wheel,
 };
@@ -381,7 +381,7 @@ impl<P> JobTable<P> {
         if wheel.len() + self.reserved_timers < wheel.capacity() {
             return true;
         }
-        if wheel.is_overflow_full_for(due) && !mutant!("jobs-shed-for-nothing") {
+        if wheel.is_overflow_full_for(due) {
             // Only a timer in the overflow can be evicted for this one, which also makes room here.
             return true;
         }

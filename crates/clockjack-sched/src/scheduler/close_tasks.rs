@@ -58,7 +58,6 @@ use alloc::{boxed::Box, vec::Vec};
 use core::{any::Any, fmt, ptr, time::Duration};
 
 use clockjack_sync::{
-    mutant,
     primitive::{
         IS_MODEL, UnsafeCell,
         atomic::{
@@ -350,20 +349,19 @@ impl CloseTasks {
         // Relaxed: only the exchange counts; a stale value fails it.
         let mut registration_word = self.registration_word.load(Relaxed);
         loop {
-            if registration_word & CLOSED != 0 && !mutant!("close-gate-ignored") {
+            if registration_word & CLOSED != 0 {
                 return Err(ScheduleErrorKind::Closed);
             }
             let number = registration_word / ONE_NUMBER + 1;
             if number > NUMBER_MAX {
                 return Err(ScheduleErrorKind::CapacityExceeded);
             }
-            let publish = if mutant!("close-number-relaxed") { Relaxed } else { Release };
             // Release: the claim of the slot is seen by the close that finds this number given out
             // (rule 3). Exchanges of others in between continue it.
             match self.registration_word.compare_exchange_weak(
                 registration_word,
                 registration_word + ONE_NUMBER,
-                publish,
+                Release,
                 Relaxed,
             ) {
                 Ok(_) => return Ok(number),
@@ -489,10 +487,6 @@ impl TaskSlot {
     /// Busy to Ready, unless a close has refused it.
     fn publish(&self, number: usize) -> bool {
         let ready = number << STATE_BITS | READY_TAG;
-        if mutant!("close-publish-by-store") {
-            self.state.swap(ready, Release);
-            return true;
-        }
         // Release: publishes the content to who begins to take it. Relaxed on failure: the content
         // is this thread's own.
         self.state.compare_exchange(BUSY, ready, Release, Relaxed).is_ok()
@@ -502,13 +496,6 @@ impl TaskSlot {
     fn begin_take(&self, number: usize) -> bool {
         let ready = number << STATE_BITS | READY_TAG;
         let taking = number << STATE_BITS | TAKING_TAG;
-        if mutant!("close-take-by-load") {
-            let is_ready = self.state.load(Acquire) == ready;
-            if is_ready {
-                self.state.swap(taking, Acquire);
-            }
-            return is_ready;
-        }
         // Acquire: pairs with `publish`: the content is there.
         self.state.compare_exchange(ready, taking, Acquire, Relaxed).is_ok()
     }

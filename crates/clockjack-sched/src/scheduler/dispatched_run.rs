@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use clockjack_sync::{Arc, mutant};
+use clockjack_sync::Arc;
 
 use super::{
     JobPayload, SchedulerShard,
@@ -38,10 +38,8 @@ impl DispatchedRun {
     /// does not run and the drop completes the run. Only periodic jobs can be cancelled at this
     /// point, and a cancel after the check below finds the job executing.
     pub fn run(mut self) {
-        let is_cancelled = |run: &mut Box<Run<JobPayload>>| {
-            self.shard.jobs.state(run.slot) == JobState::Cancelled
-                && !mutant!("jobs-dispatched-despite-cancel")
-        };
+        let is_cancelled =
+            |run: &mut Box<Run<JobPayload>>| self.shard.jobs.state(run.slot) == JobState::Cancelled;
         if let Some(mut run) = self.run.take_if(|run| !is_cancelled(run)) {
             let shared = &*self.shard.shared;
             let now = shared.host.now();

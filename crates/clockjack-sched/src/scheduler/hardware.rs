@@ -39,7 +39,6 @@ mod error;
 
 use core::{fmt, task::Waker};
 
-use clockjack_sync::mutant;
 use clockjack_time::{
     ClockKind, DriverStatus, MonotonicClock, Resolution, Tick, TickDriver, TickSpan, TimerInstant,
 };
@@ -147,9 +146,7 @@ impl SchedulerHost for HardwareHost {
     }
 
     fn wake_poller(&self, _shard: usize) {
-        if !mutant!("loop-call-unheard") {
-            self.waker.wake_by_ref();
-        }
+        self.waker.wake_by_ref();
     }
 
     fn can_wait(&self) -> bool {
@@ -254,9 +251,7 @@ impl RunnerLoop {
         }
         driver.register(waker)?;
         let this = Self { scheduler, driver, watch: None, ticks: 0, is_backpressured: false };
-        if !mutant!("loop-ticks-counted-twice") {
-            this.set_driver_reports_ticks(true);
-        }
+        this.set_driver_reports_ticks(true);
         Ok(this)
     }
 
@@ -328,11 +323,6 @@ impl RunnerLoop {
                 result.is_more = false;
                 break;
             };
-            if mutant!("loop-takes-one-token") {
-                result.is_more = false;
-                result.ticks = 1;
-                break;
-            }
             let catch_up = u64::from(token.catch_up);
             result.ticks += 1 + catch_up;
             result.catch_up += catch_up;

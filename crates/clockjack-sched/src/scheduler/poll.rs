@@ -1,6 +1,6 @@
 //! Polling a shard: advances its time and runs due jobs.
 
-use clockjack_sync::{Arc, mutant, primitive::atomic::Ordering};
+use clockjack_sync::{Arc, primitive::atomic::Ordering};
 use clockjack_time::{ClockKind, Tick, TimerInstant};
 
 use super::{DispatchedRun, Inner, JobPayload, Scheduler, SchedulerShard, SchedulerShared};
@@ -138,7 +138,7 @@ impl Inner {
 /// again, and other jobs must not wait for it. But a long list is run first: its jobs are due
 /// before all others, and their slots are still in the cache.
 fn wants_more(listed: usize, is_fresh: bool) -> bool {
-    listed == 0 || (is_fresh && listed < ADVANCE_BUDGET && !mutant!("turn-catches-up-alone"))
+    listed == 0 || (is_fresh && listed < ADVANCE_BUDGET)
 }
 
 /// How many runs share one reading of the clock.
@@ -169,9 +169,7 @@ fn poll_shard(
         let to_drop = done.take().and_then(|done| guard.complete(done));
         let (next, more) = if result.ran >= budget {
             (None, true)
-        } else if flush_to.is_some_and(|to| guard.locked().table.is_due_after(to))
-            && !mutant!("jobs-flush-unbounded")
-        {
+        } else if flush_to.is_some_and(|to| guard.locked().table.is_due_after(to)) {
             (None, false)
         } else if matches!(until, Until::ListedOnly)
             || !wants_more(guard.locked().table.n_due(), is_fresh)
@@ -239,7 +237,7 @@ fn not_early(
     run: &mut Run<JobPayload>,
     now: TimerInstant,
 ) -> TimerInstant {
-    if tick_of(now, shared.resolution) >= run.due || mutant!("jobs-stale-reading") {
+    if tick_of(now, shared.resolution) >= run.due {
         return now;
     }
     let now = shared.host.now();

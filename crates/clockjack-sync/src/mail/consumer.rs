@@ -14,7 +14,6 @@ use super::{
 };
 use crate::{
     mail_word::Word,
-    mutant,
     primitive::{
         IS_MODEL,
         atomic::{
@@ -251,26 +250,19 @@ impl<T> Mailbox<T> {
     #[inline]
     pub unsafe fn try_idle_with(this: *const Self, seen: EmptyToken) -> bool {
         let EmptyToken(tail) = seen;
-        if (tail.is_notified() && !mutant!("mail-idle-called"))
-            || (tail.has_waiters() && !mutant!("mail-idle-awaited"))
-        {
+        if tail.is_notified() || tail.has_waiters() {
             return false;
         }
         // SAFETY: the mailbox exists; the borrow ends before the exchange.
         let has_inline_slot = unsafe { (*this).has_inline_slot() };
         // SAFETY: as above, and only an atomic is borrowed in the exchange.
         let word = unsafe { &(*this).tail };
-        if mutant!("mail-idle-blindly") {
-            word.fetch_or(Tail(0).idle().0, AcqRel);
-            return true;
-        }
         let idle = if has_inline_slot { tail.idle().with_inline_slot() } else { tail.idle() }.0;
-        let order = if mutant!("mail-relaxed-idle") { Acquire } else { AcqRel };
         // Release: pairs with the claim that clears *idle*; the thread that then wakes the consumer
         // sees everything that the consumer did before it slept. Acquire: a consumer that sees a
         // claim looks for its value. On success the tail is still the one of the token, so it is
         // still at the consumer's position.
-        word.compare_exchange(tail.0, idle, order, Acquire).is_ok()
+        word.compare_exchange(tail.0, idle, AcqRel, Acquire).is_ok()
     }
 
     /// Puts the consumer to sleep (*parked*) although values may be inside: no push wakes it, only
@@ -296,13 +288,12 @@ impl<T> Mailbox<T> {
         // Acquire: pairs with `notify`; a consumer that was notified looks for the reason.
         let mut tail = Tail(word.load(Acquire));
         loop {
-            if tail.is_notified() && !mutant!("mail-park-called") {
+            if tail.is_notified() {
                 return false;
             }
-            let order = if mutant!("mail-relaxed-park") { Acquire } else { AcqRel };
             // AcqRel: the notifier sees all that the consumer has done. The loop ends: only a
             // claim, a close or a notification interferes, and the room bounds the claims.
-            match word.compare_exchange(tail.0, tail.0 | PARKED, order, Acquire) {
+            match word.compare_exchange(tail.0, tail.0 | PARKED, AcqRel, Acquire) {
                 Ok(_) => return true,
                 Err(now) => tail = Tail(now),
             }
@@ -319,9 +310,6 @@ impl<T> Mailbox<T> {
             // AcqRel: a consumer that acknowledges sees the work that was left; and the thread that
             // wakes the consumer sees what the consumer has done. The loop repeats only after
             // another thread changed the word.
-            if mutant!("mail-call-unremembered") && !tail.is_asleep() {
-                return false;
-            }
             match self.tail.compare_exchange_weak(tail.0, tail.notified().0, AcqRel, Relaxed) {
                 Ok(_) => return tail.is_asleep(),
                 Err(now) => tail = Tail(now),
@@ -366,7 +354,7 @@ impl<T> Mailbox<T> {
         // Claimed positions lie within the capacity from `freed` on, so they touch at most one
         // block more than the capacity fills. A block that is taken out goes to the first entry
         // ahead that has none (`Root::recycle`), long before a producer reaches that entry.
-        let blocks = self.capacity().div_ceil(SLOTS) + usize::from(!mutant!("mail-reserve-short"));
+        let blocks = self.capacity().div_ceil(SLOTS) + 1;
         // Relaxed: only the consumer writes it.
         let first = block_start(self.freed.load(Relaxed));
         // SAFETY: an unsafe function of the consumer, which alone frees a root.
@@ -497,7 +485,7 @@ impl<T> Mailbox<T> {
             Location::Inline => {
                 // Also if the claim was abandoned.
                 self.inline_slot.clear();
-                if is_last && !mutant!("mail-tray-leaves-block") {
+                if is_last {
                     // SAFETY: by the caller's promise.
                     unsafe { self.retire_passed(head) };
                 }
@@ -561,9 +549,6 @@ impl<T> Mailbox<T> {
     #[cold]
     unsafe fn retire(&self, block: NonNull<Block<T>>, last: Word) {
         self.set_block(ptr::null_mut());
-        if mutant!("mail-freed-before-retired") {
-            self.freed.store(last.wrapping_add(ONE), Release);
-        }
         // Acquire: pairs with the claims: the level they used.
         let tail = self.tail(Acquire);
         // Relaxed: the block was found through it.
@@ -606,7 +591,7 @@ impl<T> Mailbox<T> {
             self.tail.compare_exchange(tail.0, tail.in_next_generation().0, AcqRel, Acquire)
         {
             tail = Tail(now);
-            if tail.position() != head && !mutant!("mail-renewed-despite-claim") {
+            if tail.position() != head {
                 return false;
             }
         }
@@ -670,9 +655,8 @@ impl<T> Mailbox<T> {
 
     #[inline]
     fn publish(&self, freed: Word) {
-        let order = if mutant!("mail-relaxed-freed") { Relaxed } else { Release };
         // Release: pairs with `reload_freed` and `len`: entries of what was freed are clear.
-        self.freed.store(freed, order);
+        self.freed.store(freed, Release);
     }
 
     #[inline]

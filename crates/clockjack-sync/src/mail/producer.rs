@@ -11,7 +11,6 @@ use super::{
 };
 use crate::{
     mail_word::{Signed, Word},
-    mutant,
     primitive::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release},
     push_error::{PushError, Refusal},
 };
@@ -173,13 +172,12 @@ impl<T> Mailbox<T> {
         // Acquire: pairs with the exchanges of other producers: the `freed` read below is at least
         // as new as the one that they used.
         let mut tail = self.tail(Acquire);
-        let mut is_first = true;
         loop {
             if tail.is_restricted() {
-                if tail.is_closed() && (is_first || !mutant!("mail-closed-not-rechecked")) {
+                if tail.is_closed() {
                     return Err(Refusal::Closed);
                 }
-                if tail.has_waiters() && !waits && !mutant!("mail-bar-ignored") {
+                if tail.has_waiters() && !waits {
                     return Err(Refusal::Full);
                 }
             }
@@ -190,7 +188,6 @@ impl<T> Mailbox<T> {
             let inside = ahead(tail.position(), seen);
             let room = tail.reach().min(self.capacity() as Signed);
             let at = if inside < room { tail } else { self.reload_freed(tail, seen)? };
-            is_first = false;
             // Acquire: as for the load. Release: the next producer knows at least this `freed`.
             match self.tail.compare_exchange_weak(tail.0, at.claimed().0, AcqRel, Acquire) {
                 Ok(_) => {
@@ -220,7 +217,7 @@ impl<T> Mailbox<T> {
         if ahead(tail.position(), freed) >= self.capacity() as Signed {
             return Err(Refusal::Full);
         }
-        let raise = tail.is_beyond_level(freed) && !mutant!("mail-level-kept");
+        let raise = tail.is_beyond_level(freed);
         Ok(if raise { tail.raised() } else { tail })
     }
 
@@ -263,10 +260,6 @@ impl<T> Mailbox<T> {
 
     /// Takes the oldest value out of a mailbox that was full (rule 9).
     fn evict(&self) -> Pop<T> {
-        if mutant!("mail-evict-unlocked") {
-            // SAFETY: none, that is the fault.
-            return unsafe { self.pop_one() };
-        }
         let Some(_guard) = self.lock() else { return Pop::Retry };
         // The consumer may have been faster; then there is room.
         if self.len() < self.capacity() {
@@ -313,9 +306,6 @@ impl<T> Permit<'_, T> {
 impl<T> Drop for Permit<'_, T> {
     /// Marks the slot as abandoned; the consumer skips it.
     fn drop(&mut self) {
-        if mutant!("mail-permit-forgotten") {
-            return;
-        }
         if self.at.has_inline_slot() {
             self.mailbox.inline_slot.abandon();
             return;

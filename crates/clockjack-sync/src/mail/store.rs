@@ -12,7 +12,6 @@ use super::tail::{self, BLOCK, LEVEL_0_ENTRIES, LEVELS, SLOTS, Tail, ahead, bloc
 use crate::{
     const_unless_loom,
     mail_word::{AtomicWord, Signed, Word},
-    mutant,
     primitive::{
         UnsafeCell,
         atomic::{
@@ -83,9 +82,8 @@ impl<T> InlineSlot<T> {
             // SAFETY: the cell is valid, aligned, and by the caller's promise no other thread uses it.
             unsafe { cell.cast::<T>().write(value) };
         });
-        let order = if mutant!("mail-tray-relaxed") { Relaxed } else { Release };
         // Release: pairs with `flag`.
-        self.flag.store(WRITTEN, order);
+        self.flag.store(WRITTEN, Release);
     }
 
     /// Abandons the claim: there will be no value.
@@ -163,9 +161,8 @@ impl<T> Block<T> {
             let cell = unsafe { &mut *cell };
             cell.write(value);
         });
-        let order = if mutant!("mail-relaxed-written") { Relaxed } else { Release };
         // Release: pairs with `flag`.
-        self.flags[slot].store(WRITTEN, order);
+        self.flags[slot].store(WRITTEN, Release);
     }
 
     /// Abandons the claim of a slot: there will be no value.
@@ -313,10 +310,10 @@ impl<T> Root<T> {
         while cursor.level < tail.level() {
             // Acquire: pairs with `begin_level`.
             let start = self.level_starts[cursor.level].load(Acquire);
-            if start == 0 && !mutant!("mail-level-by-tail") {
+            if start == 0 {
                 return None;
             }
-            if ahead(head, start & !IS_SET) < 0 && !mutant!("mail-level-by-tail") {
+            if ahead(head, start & !IS_SET) < 0 {
                 break;
             }
             cursor.level += 1;
@@ -500,9 +497,8 @@ impl<T> Drop for Root<T> {
 #[cold]
 fn install<T>(entry: &Entry<T>, block: Box<Block<T>>) -> NonNull<Block<T>> {
     let made = NonNull::from(Box::leak(block));
-    let order = if mutant!("mail-relaxed-install") { Relaxed } else { Release };
     // Release: pairs with the loads of entries. Acquire: the loser uses the winner's block.
-    match entry.compare_exchange(ptr::null_mut(), made.as_ptr(), order, Acquire) {
+    match entry.compare_exchange(ptr::null_mut(), made.as_ptr(), Release, Acquire) {
         Ok(_) => made,
         Err(there) => {
             // SAFETY: made from a box above, and no other thread has seen it.

@@ -9,7 +9,6 @@
 
 use crate::{
     mail_word::{CAPACITY_BITS, Signed, Word, low},
-    mutant,
     primitive::{IS_MODEL, scaled},
 };
 
@@ -185,8 +184,7 @@ impl Tail {
     /// One more position is claimed, the consumer is not idle, and the inline slot is not free.
     #[inline]
     pub(super) fn claimed(self) -> Self {
-        let cleared = if mutant!("mail-tray-kept") { IDLE } else { IDLE | INLINE_FREE };
-        Self(self.0.wrapping_add(ONE) & !cleared)
+        Self(self.0.wrapping_add(ONE) & !(IDLE | INLINE_FREE))
     }
 
     /// From this position on the directory of the next level is used.

@@ -11,7 +11,6 @@ use core::{
 use crate::{
     const_unless_loom,
     link::{Batch, Link, Linked},
-    mutant,
     primitive::{
         UnsafeCell,
         atomic::{
@@ -177,20 +176,18 @@ impl<N: Linked> IntrusiveQueue<N> {
         let last_link = unsafe { last.as_ref() };
         // Relaxed: published by the swap.
         last_link.next.store(ptr::null_mut(), Relaxed);
-        let order = if mutant!("mpsc-relaxed-swap") { Relaxed } else { AcqRel };
         // Release: the cleared link comes before the store of the next producer, which acquires it
         // by its own swap. Acquire: pairs with that, and with the exchange of the consumer that
         // emptied the queue after clearing `first` (rule 4).
-        let before = self.tail.swap(last.as_ptr(), order);
+        let before = self.tail.swap(last.as_ptr(), AcqRel);
         let place = match NonNull::new(before) {
             None => &self.first,
             // SAFETY: only this call got `before` from the swap, and the consumer keeps the node
             // until it has seen its link set, which happens below (rule 2).
             Some(before) => &unsafe { before.as_ref() }.next,
         };
-        let publish = if mutant!("mpsc-relaxed-link") { Relaxed } else { Release };
         // Release: publishes the nodes to the acquiring loads in `pop_link`.
-        place.store(first.as_ptr(), publish);
+        place.store(first.as_ptr(), Release);
     }
 
     /// Rules 3 to 5.
@@ -234,13 +231,6 @@ impl<N: Linked> IntrusiveQueue<N> {
     /// Makes the queue empty if `head` is the last node; returns whether it was.
     #[inline]
     fn cut_off(&self, head: NonNull<Link>) -> bool {
-        if mutant!("mpsc-plain-cut") {
-            let is_last = self.tail.load(Acquire) == head.as_ptr();
-            if is_last {
-                self.tail.store(ptr::null_mut(), Release);
-            }
-            return is_last;
-        }
         // Release: the cleared `first` comes before the store of the producer that finds null,
         // which acquires it by its swap (rule 4). Relaxed on failure: nothing is read through the
         // value.

@@ -2,7 +2,7 @@
 //! [protocol](super). It is the semaphore of tokio's mpsc channel, without a list of waiters.
 
 use crate::{
-    const_unless_loom, mutant,
+    const_unless_loom,
     primitive::atomic::{
         AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -71,7 +71,7 @@ impl Semaphore {
         }
         // Acquire: as above. No Release: the intrusive queue publishes the item.
         let before = self.acquired.fetch_add(n * ONE, Acquire);
-        if before & CLOSED != 0 && !mutant!("mpsc-closed-not-rechecked") {
+        if before & CLOSED != 0 {
             // Relaxed: returns a permit under which nothing was published.
             self.acquired.fetch_sub(n * ONE, Relaxed);
             return Err(Refusal::Closed);
@@ -97,10 +97,6 @@ impl Semaphore {
             // Acquire: as for the first load.
             match self.acquired.compare_exchange_weak(acquired, after, Acquire, Acquire) {
                 Ok(_) => return Ok(()),
-                Err(_) if mutant!("mpsc-bound-by-load") => {
-                    self.acquired.fetch_add(n * ONE, Acquire);
-                    return Ok(());
-                }
                 Err(now) => acquired = now,
             }
         }
@@ -118,9 +114,6 @@ impl Semaphore {
     /// Whether all permits were released. Only the consumer calls it (rule 9).
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        if mutant!("mpsc-empty-ignores-admitted") {
-            return true;
-        }
         // Relaxed: only the consumer writes it.
         let released = self.released.load(Relaxed);
         // Acquire: pairs with `close`; a consumer that finds it closed sees what came before.

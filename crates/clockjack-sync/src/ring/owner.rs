@@ -5,7 +5,7 @@ use core::{cell::Cell, fmt, marker::PhantomData};
 
 use super::{CAPACITY, Overflow, Thief, head::Head, slots::Slots};
 use crate::{
-    Arc, mutant,
+    Arc,
     primitive::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release},
     push_error::{PushError, Refusal},
 };
@@ -85,8 +85,7 @@ impl<T, const N: usize> Owner<T, N> {
         // Acquire: pairs with the finish of a steal; the thief is done with the slots before
         // `steal` (rule 1).
         let head = self.slots.head(Acquire);
-        let oldest = if mutant!("ring-push-into-open-steal") { head.next } else { head.steal };
-        if tail.wrapping_sub(oldest) == Slots::<T, N>::CAPACITY {
+        if tail.wrapping_sub(head.steal) == Slots::<T, N>::CAPACITY {
             return Err(PushError::new(item, Refusal::Full));
         }
         // SAFETY: the slot is not between `steal` and `tail`, so it is free, and only the owner
@@ -107,16 +106,15 @@ impl<T, const N: usize> Owner<T, N> {
                 return None;
             }
             let next = head.next.wrapping_add(1);
-            let after = if head.is_stealing() && !mutant!("ring-pop-ignores-claim") {
+            let after = if head.is_stealing() {
                 debug_assert_ne!(head.steal, next, "a steal is not longer than the ring");
                 Head { steal: head.steal, next }
             } else {
                 Head::idle(next)
             };
-            let order = if mutant!("ring-relaxed-pop") { Relaxed } else { AcqRel };
             // Release: a thief that acquires this head sees the tail before it (rule 3). Acquire:
             // pairs with the finish of a steal.
-            match self.slots.move_head(head, after, order) {
+            match self.slots.move_head(head, after, AcqRel) {
                 // SAFETY: `next` was before `tail`, so there is an item, and this exchange moved
                 // `next` over it (rule 2).
                 Ok(()) => return Some(unsafe { self.slots.take(head.next) }),
@@ -166,9 +164,8 @@ impl<T, const N: usize> Owner<T, N> {
     /// Makes the items before `tail` visible.
     #[inline]
     pub(super) fn publish(&mut self, tail: u32) {
-        let order = if mutant!("ring-relaxed-tail") { Relaxed } else { Release };
         // Release: publishes the slots to the load of `tail` in a claim.
-        self.slots.tail.store(tail, order);
+        self.slots.tail.store(tail, Release);
     }
 
     /// Rule 6, or rule 1 if a thief has made room meanwhile.
@@ -184,13 +181,8 @@ impl<T, const N: usize> Owner<T, N> {
             let half = Slots::<T, N>::CAPACITY / 2;
             if self.tail().wrapping_sub(head.next) == Slots::<T, N>::CAPACITY {
                 let after = Head::idle(head.next.wrapping_add(half));
-                let is_claimed = if mutant!("ring-overflow-by-store") {
-                    self.slots.overwrite_head(after, Release);
-                    true
-                } else {
-                    // AcqRel: as in `pop`.
-                    self.slots.move_head(head, after, AcqRel).is_ok()
-                };
+                // AcqRel: as in `pop`.
+                let is_claimed = self.slots.move_head(head, after, AcqRel).is_ok();
                 if is_claimed {
                     // SAFETY: the exchange moved the head over `half` items, and the owner is
                     // borrowed until the hook returns, so it pushes nothing.

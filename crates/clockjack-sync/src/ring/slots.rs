@@ -69,11 +69,6 @@ impl<T, const N: usize> Slots<T, N> {
             .map_err(Head::unpack)
     }
 
-    #[cold]
-    pub(super) fn overwrite_head(&self, to: Head, order: Ordering) {
-        self.head.store(to.pack(), order);
-    }
-
     /// How many items wait, for any thread: the head is read first, so the number is not negative.
     pub(super) fn len(&self) -> usize {
         // Acquire: pairs with the exchange that moved the head, so the tail is not behind it.

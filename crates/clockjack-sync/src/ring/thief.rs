@@ -5,8 +5,8 @@ use core::fmt;
 
 use super::{CAPACITY, Owner, head::Head, slots::Slots};
 use crate::{
-    Arc, mutant,
-    primitive::atomic::Ordering::{AcqRel, Acquire, Release},
+    Arc,
+    primitive::atomic::Ordering::{AcqRel, Acquire},
 };
 
 /// The result of an attempt to steal.
@@ -108,10 +108,6 @@ impl<T, const N: usize> Thief<T, N> {
             // Between the two loads the owner may have lapped the ring. Then the claim will fail.
             let n = (waiting - waiting / 2).min(max).min(Slots::<T, N>::CAPACITY);
             let claim = Head { steal: head.next, next: head.next.wrapping_add(n) };
-            if mutant!("ring-copy-before-claim") {
-                // SAFETY: none. This is the fault: the item may be taken by another thread.
-                core::mem::forget(unsafe { self.slots.take(head.next) });
-            }
             // Acquire: orders the copying after the claim. Release: as the owner's exchanges, for a
             // thief that acquires this head.
             match self.slots.move_head(head, claim, AcqRel) {
@@ -136,9 +132,6 @@ impl<T, const N: usize> Thief<T, N> {
     #[inline]
     fn finish(&self, claim: Head) {
         let mut head = claim;
-        if mutant!("ring-close-by-store") {
-            return self.slots.overwrite_head(Head::idle(self.slots.head(Acquire).next), Release);
-        }
         // Release: the items were moved out before the owner fills the slots again; pairs with its
         // loads of the head. Acquire: as in the claim.
         while let Err(now) = self.slots.move_head(head, Head::idle(head.next), AcqRel) {

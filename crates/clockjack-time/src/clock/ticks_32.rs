@@ -13,10 +13,7 @@
 //!    The reader does not read again: a reader that has interrupted the writer on its own core
 //!    would repeat for ever.
 
-use clockjack_sync::{
-    mutant,
-    primitive::atomic::{AtomicU32, Ordering},
-};
+use clockjack_sync::primitive::atomic::{AtomicU32, Ordering};
 
 use crate::driver::MonotonicCount;
 
@@ -51,11 +48,7 @@ impl MonotonicCount for Ticks32 {
         let after = self.after.load(Ordering::Acquire);
         let low = self.low.load(Ordering::Acquire);
         let before = self.before.load(Ordering::Acquire);
-        let (high, low) = if before == after || mutant!("ticks_narrow_tear_ignored") {
-            (after, low)
-        } else {
-            (before, 0)
-        };
+        let (high, low) = if before == after { (after, low) } else { (before, 0) };
         u64::from(high) << 32 | u64::from(low)
     }
 
@@ -70,15 +63,12 @@ impl MonotonicCount for Ticks32 {
         let (to_high, to_low) = split(to);
         let carries = to_high != high;
         // Release, all three, pair with the acquires in `load`.
-        if carries && !mutant!("ticks_narrow_before_last") {
+        if carries {
             self.before.store(to_high, Ordering::Release);
         }
         self.low.store(to_low, Ordering::Release);
         if carries {
             self.after.store(to_high, Ordering::Release);
-        }
-        if mutant!("ticks_narrow_before_last") {
-            self.before.store(to_high, Ordering::Release);
         }
     }
 }

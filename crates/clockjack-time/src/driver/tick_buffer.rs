@@ -33,10 +33,7 @@
 
 use core::{fmt, task::Waker};
 
-use clockjack_sync::{
-    mutant,
-    primitive::atomic::{Ordering, fence},
-};
+use clockjack_sync::primitive::atomic::{Ordering, fence};
 
 use crate::{
     driver::{DriverError, DriverStatus, TickToken, waker_slot::WakerSlot},
@@ -115,10 +112,8 @@ impl<C: MonotonicCount, G: TakenTicks> TickBuffer<C, G> {
         let before = self.count.load();
         let after = before.saturating_add(ticks);
         self.count.raise(after);
-        if !mutant!("driver_arrive_without_fence") {
-            // Pairs with the fences of `poll` and `register`: see rules 4 and 5.
-            fence(Ordering::SeqCst);
-        }
+        // Pairs with the fences of `poll` and `register`: see rules 4 and 5.
+        fence(Ordering::SeqCst);
         // Relaxed: ordered by the fence.
         let taken = self.taken.load(Ordering::Relaxed);
         let waiting = Self::distance(taken, after);
@@ -133,10 +128,8 @@ impl<C: MonotonicCount, G: TakenTicks> TickBuffer<C, G> {
 
     /// Rule 2.
     pub fn poll(&self) -> Option<TickToken> {
-        if !mutant!("driver_poll_without_fence") {
-            // Pairs with the fence of `add`: rule 4.
-            fence(Ordering::SeqCst);
-        }
+        // Pairs with the fence of `add`: rule 4.
+        fence(Ordering::SeqCst);
         // Acquire pairs with the release of the exchange below: this count is not older than the
         // one that made that token.
         let mut taken = self.taken.load(Ordering::Acquire);
@@ -149,12 +142,7 @@ impl<C: MonotonicCount, G: TakenTicks> TickBuffer<C, G> {
             if waiting == 0 {
                 return None;
             }
-            let exchanged = if mutant!("driver_poll_by_store") {
-                self.taken.store(Self::truncate(up_to));
-                Ok(())
-            } else {
-                self.taken.exchange(taken, Self::truncate(up_to))
-            };
+            let exchanged = self.taken.exchange(taken, Self::truncate(up_to));
             match exchanged {
                 Ok(()) => {
                     let catch_up = u32::try_from(waiting - 1).unwrap_or(u32::MAX);
@@ -172,9 +160,6 @@ impl<C: MonotonicCount, G: TakenTicks> TickBuffer<C, G> {
             return Err(DriverError::STOPPED);
         }
         self.slot.put(wake)?;
-        if mutant!("driver_register_without_look") {
-            return Ok(());
-        }
         // Pairs with the fence of `add`: rule 5.
         fence(Ordering::SeqCst);
         // Relaxed: ordered by the fence.
@@ -218,12 +203,7 @@ impl<C: MonotonicCount, G: TakenTicks> TickBuffer<C, G> {
                 break 0;
             }
             let at = self.count.load();
-            let exchanged = if mutant!("driver_stop_by_store") {
-                self.taken.store(Self::truncate(at) | G::STOPPED);
-                Ok(())
-            } else {
-                self.taken.exchange(taken, Self::truncate(at) | G::STOPPED)
-            };
+            let exchanged = self.taken.exchange(taken, Self::truncate(at) | G::STOPPED);
             match exchanged {
                 Ok(()) => {
                     let drained = Self::distance(taken, at);

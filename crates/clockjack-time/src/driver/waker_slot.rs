@@ -30,12 +30,9 @@
 
 use core::task::Waker;
 
-use clockjack_sync::{
-    mutant,
-    primitive::{
-        UnsafeCell,
-        atomic::{AtomicU32, Ordering},
-    },
+use clockjack_sync::primitive::{
+    UnsafeCell,
+    atomic::{AtomicU32, Ordering},
 };
 
 use crate::driver::DriverError;
@@ -102,7 +99,7 @@ impl WakerSlot {
                 // Empty; or another registrar is writing, whose call then counts as the later one.
                 return;
             }
-            if state >= NOTIFIER && !mutant!("slot_take_under_notifier") {
+            if state >= NOTIFIER {
                 match self.begin(state, state & !ACTIVE) {
                     Ok(()) => return,
                     Err(now) => state = now,

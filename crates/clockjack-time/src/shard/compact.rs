@@ -1,8 +1,6 @@
 //! Compaction after a flood of cancels, a bounded amount at a time (rule 12 of the
 //! [module above](super)).
 
-use clockjack_sync::mutant;
-
 use super::ShardGuard;
 
 /// The compaction budget of one poll of a sparse shard: a few microseconds.
@@ -24,7 +22,7 @@ impl<T> ShardGuard<'_, T> {
     /// Called by a poll after its work.
     #[inline]
     pub(super) fn compact_if_sparse(&mut self) {
-        if self.core().wheel.is_sparse() && !mutant!("shard_never_scrubs") {
+        if self.core().wheel.is_sparse() {
             self.compact_lists(COMPACT_PER_POLL);
         }
     }

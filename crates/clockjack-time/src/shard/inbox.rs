@@ -28,7 +28,6 @@ use alloc::boxed::Box;
 use core::mem::MaybeUninit;
 
 use clockjack_sync::{
-    mutant,
     pad::Padded,
     primitive::{
         UnsafeCell,
@@ -159,20 +158,13 @@ impl<T> Inbox<T> {
             data.reserved
         });
         arm(reserved);
-        let publish =
-            if mutant!("inbox_publish_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release pairs with the acquire in `pop`: the data and the armed state are visible.
-        cell.sequence.store(position.wrapping_add(1), publish);
+        cell.sequence.store(position.wrapping_add(1), Ordering::Release);
         Ok(reserved)
     }
 
     /// Refuses all claims from now on, and returns the position up to which there were claims.
     pub(super) fn close(&self) -> u32 {
-        if mutant!("inbox_close_by_store") {
-            let tail = self.tail.load(Ordering::Acquire);
-            self.tail.store(tail | CLOSED, Ordering::Release);
-            return tail & !CLOSED;
-        }
         // AcqRel: an inserter that is refused sees what the closer did before, as does the next
         // holder of the lock. Nothing else is published: the sequences publish the cells.
         self.tail.fetch_or(CLOSED, Ordering::AcqRel) & !CLOSED

@@ -15,10 +15,7 @@
 //!
 //! A read of both parts (`state`) works like the read of a seqlock, with `low` as the sequence.
 
-use clockjack_sync::{
-    mutant,
-    primitive::atomic::{AtomicU32, Ordering, fence},
-};
+use clockjack_sync::primitive::atomic::{AtomicU32, Ordering, fence};
 
 use crate::timer_state::{AtomicState, Generation, RawTimerState, State};
 
@@ -53,20 +50,13 @@ impl TimerState32 {
     fn publish(&self, generation: Generation) {
         let (low, high) = split(generation);
         let scheduled = pack(low, State::Scheduled);
-        if mutant!("word_narrow_high_last") {
-            self.low.store(scheduled, Ordering::Release);
-            self.high.store(high, Ordering::Relaxed);
-            return;
-        }
         // Relaxed: only a thread that may arm writes it, and such threads are ordered.
         if self.high.load(Ordering::Relaxed) != high {
-            if !mutant!("word_narrow_no_pending") {
-                // Relaxed, with the fence: a thread that reads the new `high` reads Pending, or a
-                // later `low`, when it loads `low` again (`state`).
-                self.low.store(FREE, Ordering::Relaxed);
-                // Pairs with the acquire of `high` in `state`.
-                fence(Ordering::Release);
-            }
+            // Relaxed, with the fence: a thread that reads the new `high` reads Pending, or a
+            // later `low`, when it loads `low` again (`state`).
+            self.low.store(FREE, Ordering::Relaxed);
+            // Pairs with the acquire of `high` in `state`.
+            fence(Ordering::Release);
             self.high.store(high, Ordering::Relaxed);
         }
         // Release pairs with the acquire of `low` in `compare` and in the exchanges: it publishes
@@ -78,13 +68,8 @@ impl TimerState32 {
     #[inline]
     fn compare(&self, generation: Generation) -> Option<State> {
         let (low, high) = split(generation);
-        let order = if mutant!("word_narrow_low_relaxed") {
-            Ordering::Relaxed
-        } else {
-            // Pairs with the release in `publish`: the `high` below is not older (rule 2).
-            Ordering::Acquire
-        };
-        let bits = self.low.load(order);
+        // Pairs with the release in `publish`: the `high` below is not older (rule 2).
+        let bits = self.low.load(Ordering::Acquire);
         let same = bits >> State::BITS == low
             // Relaxed: ordered by the acquire before it.
             && self.high.load(Ordering::Relaxed) == high;
@@ -112,20 +97,12 @@ impl RawTimerState for TimerState32 {
 
     #[inline]
     fn exchange(&self, generation: Generation, from: State, to: State) -> bool {
-        let any = mutant!("word_narrow_expire_any_generation") && to == State::Queued;
-        if !any && self.compare(generation) != Some(from) {
+        if self.compare(generation) != Some(from) {
             return false;
         }
-        let number =
-            if any { self.low.load(Ordering::Acquire) >> State::BITS } else { split(generation).0 };
+        let (number, _) = split(generation);
         let kept = if to == State::Cancelled { 0 } else { number };
         let (expected, new) = (pack(number, from), pack(kept, to));
-        if (mutant!("word_narrow_cancel_by_store") && to == State::Cancelled)
-            || (mutant!("word_narrow_take_by_store") && to == State::Executing)
-        {
-            self.low.store(new, Ordering::Release);
-            return true;
-        }
         // Acquire pairs with the release of `publish` and of the exchange before this one, release
         // with the acquire of the next one. On failure nothing of the slot is touched.
         self.low.compare_exchange(expected, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()

@@ -3,10 +3,7 @@
 //! `generation << 16 | state`; in Cancelled `link << 16 | state`; in Pending the upper part is
 //! zero. Rule numbers are those of the module documentation of `timer_state`.
 
-use clockjack_sync::{
-    mutant,
-    primitive::atomic::{AtomicU64, Ordering},
-};
+use clockjack_sync::primitive::atomic::{AtomicU64, Ordering};
 
 use crate::timer_state::{AtomicState, Generation, RawTimerState, State};
 
@@ -49,22 +46,9 @@ impl RawTimerState for TimerState64 {
 
     #[inline]
     fn exchange(&self, generation: Generation, from: State, to: State) -> bool {
-        let number = if mutant!("word_wide_expire_any_generation") && to == State::Queued {
-            self.0.load(Ordering::Acquire) >> STATE_BITS
-        } else {
-            generation.get()
-        };
+        let number = generation.get();
         let kept = if to == State::Cancelled { 0 } else { number };
         let (expected, new) = (pack(number, from), pack(kept, to));
-        if (mutant!("word_wide_cancel_by_store") && to == State::Cancelled)
-            || (mutant!("word_wide_take_by_store") && to == State::Executing)
-        {
-            let met = self.0.load(Ordering::Acquire) == expected;
-            if met {
-                self.0.store(new, Ordering::Release);
-            }
-            return met;
-        }
         // Acquire pairs with the release of `arm` and of the exchange before this one, release
         // with the acquire of the next one (rule 7). On failure nothing of the slot is touched.
         self.0.compare_exchange(expected, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()

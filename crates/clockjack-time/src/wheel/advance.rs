@@ -5,14 +5,11 @@
 //! own list, the tick whose timers are firing stays open, and new timers queue up behind older
 //! ones.
 
-use clockjack_sync::mutant;
-
 use super::{
     Storage, TimerId, Wheel,
     level::{self, ALREADY_DUE, RANGE, SLOTS},
     list::Lists,
     overflow,
-    record::TimerEntry,
     store::{ListEntry, Location},
 };
 use crate::{Tick, TickSpan};
@@ -180,10 +177,6 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     #[cold]
     fn detach(&mut self, timer: u32, priority_code: u32) {
         self.uncount(priority_code);
-        if mutant!("shard_frees_before_return") {
-            drop(self.store.entry_mut(timer).and_then(TimerEntry::take));
-            return self.store.give_slot(timer);
-        }
         self.store.set_location(timer, Location::DETACHED);
     }
 
@@ -260,7 +253,7 @@ impl<T, S: Storage<T>> Advance<'_, T, S> {
         let overflow_first = overflow::first(&wheel.store)
             .map_or(u64::MAX, |overflow_first| overflow_first.deadline);
         if let Some(event) = wheel.lists.occupancy.next(wheel.elapsed)
-            && event.tick <= self.to + u64::from(mutant!("wheel_early"))
+            && event.tick <= self.to
             && event.tick <= overflow_first
         {
             wheel.enter(event.tick);

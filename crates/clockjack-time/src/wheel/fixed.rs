@@ -2,8 +2,6 @@
 
 use core::fmt;
 
-use clockjack_sync::mutant;
-
 use super::{
     list::CHUNKS_MAX,
     record::{Record, TimerEntry, record_columns},

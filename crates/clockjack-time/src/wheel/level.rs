@@ -15,8 +15,6 @@
 //! (as in tokio's and in Varghese and Lauck's hierarchical wheels); deadlines that are a whole
 //! range ahead belong to the overflow.
 
-use clockjack_sync::mutant;
-
 /// Bits of a digit.
 pub(crate) const BITS: u32 = 6;
 /// Slots of every level but the top one.
@@ -109,7 +107,7 @@ impl Occupancy {
     fn next_top(&self, elapsed: u64) -> Option<Event> {
         let shift = TOP * BITS;
         let all = self.0[TOP as usize] & TOP_MASK;
-        if all == 0 || (mutant!("wheel_no_next_lap") && all >> (elapsed >> shift & 3) <= 1) {
+        if all == 0 {
             return None;
         }
         let digit = (elapsed >> shift) & ((1 << TOP_BITS) - 1);

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
-use clockjack_sync::{mutant, primitive};
+use clockjack_sync::primitive;
 
 use super::{
     Storage, Wheel, WheelConfig,

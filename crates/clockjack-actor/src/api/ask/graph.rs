@@ -8,7 +8,7 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use clockjack_sync::{mutant, spin_lock::SpinLock};
+use clockjack_sync::spin_lock::SpinLock;
 
 /// How many actors a search for cycles visits.
 const SEARCH_MAX: usize = 64;
@@ -57,9 +57,6 @@ impl<K: Copy + Ord, T: Clone> WaitForGraph<K, T> {
 
     /// The ask is no longer pending. Returns the description of the asked actor, to be dropped.
     pub(crate) fn remove(&self, id: EdgeId<K>) -> Option<T> {
-        if mutant!("ask-edge-stays") {
-            return None;
-        }
         self.edges.with(|edges| edges.map.remove(&(id.0, id.1))).map(|edge| edge.target)
     }
 }

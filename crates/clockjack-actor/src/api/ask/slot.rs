@@ -45,7 +45,7 @@ use core::{
 };
 
 use clockjack_sync::{
-    Arc, mutant,
+    Arc,
     primitive::{
         UnsafeCell,
         atomic::{
@@ -195,7 +195,7 @@ impl<R, T: SlotOwner> Asker<R, T> {
             return true;
         }
         self.slot().timer.waker().register(waker);
-        !mutant!("ask-looks-once") && self.is_complete()
+        self.is_complete()
     }
 
     /// Whether a deadline has passed, for an asker that has just found nothing by
@@ -345,9 +345,6 @@ impl<R, T: SlotOwner> Replier<R, T> {
 
 impl<R, T: SlotOwner> Drop for Replier<R, T> {
     fn drop(&mut self) {
-        if mutant!("ask-drop-untold") {
-            return;
-        }
         if !complete(self.slot, DROPPED) {
             // SAFETY: the asker has left, and this side does not use the slot again.
             drop(unsafe { ReleasedReplySlot::new(self.slot) });
@@ -361,8 +358,7 @@ fn complete<T: SlotOwner>(slot: NonNull<ReplySlot<T>>, outcome: u32) -> bool {
     let it = unsafe { slot.as_ref() };
     // Release: the answer is stored; pairs with the asker's loads. Acquire: on failure, the asker
     // is done with the slot.
-    let order = if mutant!("ask-answer-unpublished") { Relaxed } else { Release };
-    if it.state.compare_exchange(OPEN, outcome, order, Acquire).is_err() {
+    if it.state.compare_exchange(OPEN, outcome, Release, Acquire).is_err() {
         return false;
     }
     let _leaving = LeaveOnDrop(slot);
@@ -379,7 +375,7 @@ impl<T: SlotOwner> Drop for LeaveOnDrop<T> {
         let slot = unsafe { self.0.as_ref() };
         // Release: this side is done with the waker. Acquire: the asker is done with everything.
         let before = slot.state.fetch_or(REPLIER_LEFT, AcqRel);
-        if before & ASKER_LEFT != 0 || mutant!("ask-slot-freed-early") {
+        if before & ASKER_LEFT != 0 {
             // SAFETY: both sides have left.
             drop(unsafe { ReleasedReplySlot::new(self.0) });
         }

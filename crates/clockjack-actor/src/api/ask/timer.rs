@@ -56,7 +56,7 @@ use core::{
 
 use clockjack_exec::{Handle, TimerError};
 use clockjack_sync::{
-    Arc, mutant,
+    Arc,
     primitive::{
         UnsafeCell,
         atomic::{
@@ -208,9 +208,7 @@ impl<T: TimerBackend> AskTimer<T> {
         // armed again since then, that was for the wanted deadline.
         let is_late = self.armed_for.load(Relaxed) > tick(wanted).get();
         // Relaxed on failure: a timer thread was faster, and sees the wanted deadline.
-        is_late
-            && !mutant!("ask-alarm-too-late")
-            && self.word.compare_exchange(after, wanted | UPDATING, AcqRel, Relaxed).is_ok()
+        is_late && self.word.compare_exchange(after, wanted | UPDATING, AcqRel, Relaxed).is_ok()
     }
 
     /// Rule 3. The caller has set UPDATING; `word` is the last value that it has seen.
@@ -251,7 +249,6 @@ impl<T: TimerBackend> AskTimer<T> {
             let after = match word & STATE {
                 IDLE => return,
                 ARMED => (word & !STATE) | UPDATING,
-                _ if mutant!("ask-alarm-unrung") => return,
                 _ => word | FIRED,
             };
             // Release: this timer has fired. Acquire: pairs with the thread that has armed it, and
@@ -272,7 +269,7 @@ impl<T: TimerBackend> AskTimer<T> {
     pub(super) fn release(this: &Arc<Self>) {
         // Acquire: as in `poll`.
         let word = this.word.load(Acquire);
-        if word & STATE == IDLE || mutant!("ask-alarm-stays") {
+        if word & STATE == IDLE {
             return;
         }
         // Nothing is armed by this, hence nothing refused: tick zero has passed.

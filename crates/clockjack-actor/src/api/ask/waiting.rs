@@ -12,7 +12,6 @@
 use core::task::{Poll, Waker};
 
 use clockjack_exec::TimerError;
-use clockjack_sync::mutant;
 use clockjack_time::Tick;
 
 use super::{
@@ -41,7 +40,7 @@ impl AskTarget {
     fn is_awaited(&self) -> bool {
         // SAFETY: the asker has not left: before that it removes this target from the graph, which
         // needs the lock that the caller holds.
-        mutant!("ask-answered-edge-stays") || unsafe { self.answer.is_open() }
+        unsafe { self.answer.is_open() }
     }
 }
 
@@ -114,7 +113,7 @@ impl<R> PendingAsk<R> {
     /// can be one: not if an actor waits for itself and so will not handle the request.
     pub(super) fn register_edge(&mut self, waker: &Waker) -> bool {
         let owner = owner_of(waker)
-            .filter(|owner| owner.is_exclusive || mutant!("ask-reentrant-edge"))
+            .filter(|owner| owner.is_exclusive)
             .map(|Owner { actor, .. }| address(actor));
         if self.edge.as_ref().map(|edge| edge.from) == owner {
             return true;
@@ -124,7 +123,7 @@ impl<R> PendingAsk<R> {
         let target = self.target().clone();
         let to = address(&target);
         if from == to {
-            return mutant!("ask-of-itself-waits");
+            return false;
         }
         let system = target.system();
         if system.is_sealed() {

@@ -20,7 +20,6 @@ use core::{
 };
 
 use clockjack_exec::Failure;
-use clockjack_sync::mutant;
 
 use super::{FutureRefused, slots::Exclusivity, task::Then};
 use crate::{
@@ -172,7 +171,7 @@ impl<Q: Asking, T> Future for Mapped<Q, T> {
         let answer = match this.answer.take() {
             Some(answer) => answer,
             None => match Pin::new(&mut this.ask).poll(cx) {
-                Poll::Ready(answer) if this.was_polled || mutant!("ask-first-poll-tells") => answer,
+                Poll::Ready(answer) if this.was_polled => answer,
                 Poll::Ready(answer) => {
                     this.was_polled = true;
                     this.answer = Some(answer);
@@ -221,7 +220,7 @@ fn enqueue_or_discard<M: 'static>(to: &ActorRef<M>, is_full: bool, message: M) {
     let enqueued = if !is_full {
         back = Some(message);
         Enqueued::Stopped
-    } else if system.is_sealed() || mutant!("ask-mapped-lost") {
+    } else if system.is_sealed() {
         back = Some(message);
         Enqueued::Full
     } else {

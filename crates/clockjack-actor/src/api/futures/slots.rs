@@ -3,7 +3,7 @@
 use alloc::{collections::VecDeque, vec::Vec};
 use core::mem::ManuallyDrop;
 
-use clockjack_sync::{Arc, mutant};
+use clockjack_sync::Arc;
 
 use super::{
     task::{Loan, PollFn, Task, TaskBuffer},
@@ -157,9 +157,7 @@ impl<A: Actor> Futures<A> {
     pub(crate) fn next_due(&mut self) -> Option<Due<A>> {
         let flag = self.due.remove(self.next_pollable()?)?;
         let index = index_of(&flag);
-        let is_under_way =
-            if mutant!("actor-bell-stays-rung") { !flag.is_done() } else { flag.clear_queued() };
-        if !is_under_way {
+        if !(flag.clear_queued()) {
             return None;
         }
         let entry = self.entries.get(index as usize)?.as_ref()?;

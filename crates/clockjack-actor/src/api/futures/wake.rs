@@ -36,7 +36,7 @@ use alloc::boxed::Box;
 use core::{ops::Deref, ptr, ptr::NonNull};
 
 use clockjack_sync::{
-    Arc, mutant,
+    Arc,
     primitive::{
         UnsafeCell,
         atomic::{
@@ -96,7 +96,7 @@ impl<N> WokenList<N> {
         // Relaxed: the compare-and-swap decides.
         let mut seen = self.list.load(Relaxed);
         loop {
-            if seen == closed() && !mutant!("actor-bell-no-end") {
+            if seen == closed() {
                 return false;
             }
             flag.link.with_mut(|link| {
@@ -104,8 +104,7 @@ impl<N> WokenList<N> {
                 unsafe { *link = seen };
             });
             // Release: pairs with the swap of the runner, which reads the link.
-            let order = if mutant!("actor-bell-relaxed-hang") { Relaxed } else { Release };
-            match self.list.compare_exchange_weak(seen, raw, order, Relaxed) {
+            match self.list.compare_exchange_weak(seen, raw, Release, Relaxed) {
                 Ok(_) => {
                     // The list owns the reference now.
                     core::mem::forget(flag);
@@ -202,7 +201,7 @@ impl<N> WakeFlagRef<N> {
     pub(crate) fn reuse(self, label: u32) -> Option<Self> {
         // Acquire: pairs with the drops of all others. A count of one stays one, because nobody
         // else can clone it.
-        if self.count.load(Acquire) != 1 && !mutant!("actor-bell-renewed-in-use") {
+        if self.count.load(Acquire) != 1 {
             return None;
         }
         // Relaxed: there is no other reference.
@@ -217,9 +216,6 @@ impl<N> WakeFlagRef<N> {
         N: Notify,
     {
         // Relaxed: a hint that only the injected fault relies on.
-        if mutant!("actor-bell-ring-unseen") && self.state.load(Relaxed) & QUEUED != 0 {
-            return;
-        }
         // Release: publishes what the waker did before; pairs with `clear_queued`. Acquire: the
         // runner has read the link before this thread writes it.
         if self.state.fetch_or(QUEUED, AcqRel) == 0 && self.woken.push(self.clone()) {

@@ -3,7 +3,6 @@
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 
 use clockjack_sched::{Cancellable, JobState};
-use clockjack_sync::mutant;
 
 use super::Key;
 use crate::mailbox::system_queue::{TimerNode, timer_node};
@@ -118,8 +117,7 @@ impl<M> TimerTable<M> {
     /// Whether an event belongs to the timer that is in the slot now.
     pub(crate) fn is_current(&self, slot: u32, generation: u32) -> bool {
         let timer = self.slots.get(slot as usize).and_then(Option::as_ref);
-        let is_any = mutant!("actor-timer-any-generation");
-        timer.is_some_and(|timer| timer.generation == generation || is_any)
+        timer.is_some_and(|timer| timer.generation == generation)
     }
 
     /// The message of a timer that has fired. A one-shot timer is removed.

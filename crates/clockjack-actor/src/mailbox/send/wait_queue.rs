@@ -52,11 +52,10 @@ impl<T> WaitQueue<T> {
         Some(one)
     }
 
-    /// Removes the first, or the last.
-    pub(super) fn pop(&mut self, is_first: bool) -> Option<T> {
+    /// Removes the first waiter.
+    pub(super) fn pop(&mut self) -> Option<T> {
         loop {
-            let place = if is_first { self.entries.pop_front() } else { self.entries.pop_back() };
-            if let Some(one) = place?.1 {
+            if let Some(one) = self.entries.pop_front()?.1 {
                 self.n_waiting -= 1;
                 return Some(one);
             }
@@ -87,9 +86,9 @@ mod tests {
         assert_eq!(line.remove(3), Some(30));
         assert_eq!((line.remove(3), line.get_mut(3)), (None, None));
         assert_eq!(line.remove(1), Some(10));
-        assert_eq!((line.pop(true), line.pop(false)), (Some(20), Some(50)));
+        assert_eq!((line.pop(), line.pop()), (Some(20), Some(40)));
         assert!(!line.is_empty());
-        assert_eq!((line.pop(true), line.pop(true)), (Some(40), None));
+        assert_eq!((line.pop(), line.pop()), (Some(50), None));
         assert!(line.is_empty());
     }
 

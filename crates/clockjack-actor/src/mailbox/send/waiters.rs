@@ -7,7 +7,6 @@ use core::{any::Any, ptr::NonNull, task::Waker};
 
 use clockjack_sync::{
     mail::{Permit, WaiterReservation},
-    mutant,
     spin_lock::SpinLock,
 };
 
@@ -250,9 +249,7 @@ impl<M: 'static> Waiters<M> {
         if !list.waiting.is_empty() {
             return;
         }
-        if !mutant!("send-bar-stays") {
-            self.shared().mail.release_reservation();
-        }
+        self.shared().mail.release_reservation();
         if list.cancelled.is_empty() {
             self.shared().header.clear_flags(WAITERS);
         }
@@ -274,7 +271,7 @@ impl<M: 'static> Waiters<M> {
                 return None;
             }
             let permit = self.shared().mail.claim_for_waiter().ok()?;
-            let next = list.waiting.pop(!mutant!("send-newest-first"))?;
+            let next = list.waiting.pop()?;
             let deferred = match next.message {
                 WaitingMessage::Ready(msg) => {
                     let _ = permit.write(Envelope::new(msg));
@@ -303,7 +300,7 @@ impl<M: 'static> Waiters<M> {
             let mut requests = core::mem::take(&mut list.cancelled);
             let (mut of_asks, mut wakers) = (Vec::new(), Vec::new());
             for (ticket, one) in list.waiting.iter_mut() {
-                if one.is_request || mutant!("send-refused-as-sent") {
+                if one.is_request {
                     of_asks.push(ticket);
                 } else {
                     wakers.extend(one.waker.take());
@@ -379,7 +376,7 @@ impl<M: 'static> Drop for Waiters<M> {
     fn drop(&mut self) {
         let list = self.list.get_mut();
         // Only the messages are leaked: the memory of the queue is freed.
-        while let Some(one) = list.waiting.pop(true) {
+        while let Some(one) = list.waiting.pop() {
             core::mem::forget(one.message);
         }
         core::mem::take(&mut list.cancelled).into_iter().for_each(core::mem::forget);

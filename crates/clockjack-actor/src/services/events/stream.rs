@@ -7,7 +7,7 @@ use clockjack_exec::{Handle, Pid};
 use clockjack_observe::Counter;
 use clockjack_sched::{DispatcherId, FireContext, Scheduler};
 use clockjack_sync::{
-    Arc, mutant,
+    Arc,
     primitive::atomic::{AtomicU32, Ordering::Relaxed},
     spin_lock::SpinLock,
 };
@@ -212,9 +212,7 @@ impl Publish for Arc<Inner> {
             return;
         }
         let list = self.list.with(|list| list.subscribers.clone());
-        if let Some((kinds, path)) = feedback_loop(event)
-            && !mutant!("events-loop-of-losses")
-        {
+        if let Some((kinds, path)) = feedback_loop(event) {
             let is_its =
                 |one: &Arc<Subscriber>| one.kinds.intersects(kinds) && *one.to.any().path == *path;
             if list.iter().any(is_its) {
@@ -306,7 +304,7 @@ fn put_back(stream: &Arc<Inner>, subscriber: &Arc<Subscriber>, event: SystemEven
         stream.dropped.increment();
     }
     drop(lost);
-    if !needs_timer || mutant!("events-wait-for-the-next") {
+    if !needs_timer {
         return;
     }
     let (again, to) = (stream.clone(), subscriber.clone());

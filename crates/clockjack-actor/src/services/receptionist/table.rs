@@ -6,7 +6,7 @@ use core::any::{Any, TypeId};
 
 use clockjack_exec::Pid;
 use clockjack_sync::{
-    Arc, mutant,
+    Arc,
     primitive::atomic::{AtomicUsize, Ordering::Release},
 };
 
@@ -83,9 +83,7 @@ impl<M: Send + 'static> KeyEntry<M> {
         }
         let mut to_notify = Vec::with_capacity(self.subscribers.len());
         for subscriber in &mut self.subscribers {
-            if !mutant!("receptionist-change-untold") {
-                removed.extend(subscriber.backlog.push(self.listing.clone()));
-            }
+            removed.extend(subscriber.backlog.push(self.listing.clone()));
             to_notify.push((subscriber.id, subscriber.to.clone()));
         }
         (to_notify, removed)
@@ -244,9 +242,7 @@ impl ServiceTable {
         let id = self.next_id;
         let entry = self.entry_or_new(key)?;
         let mut backlog = Backlog::new(LISTINGS_WAITING_MAX);
-        if !mutant!("receptionist-no-first-listing") {
-            backlog.push(entry.listing.clone());
-        }
+        backlog.push(entry.listing.clone());
         let to_notify = Vec::from([(id, to.clone())]);
         let new = Subscriber { id, to, backlog };
         let removed = match entry.subscribers.iter_mut().find(|one| one.to == new.to) {

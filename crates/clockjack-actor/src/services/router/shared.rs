@@ -20,7 +20,7 @@ use core::fmt;
 use clockjack_exec::State;
 use clockjack_sched::{DispatcherId, FireContext};
 use clockjack_sync::{
-    Arc, mutant,
+    Arc,
     primitive::atomic::{
         AtomicUsize,
         Ordering::{Acquire, Relaxed, Release},
@@ -160,9 +160,8 @@ where
         let fresh = self.start_routee(&router, nth).ok()?;
         let placed = self.list.with(|list| {
             // The old routee accepts no more messages; its children may still be stopping.
-            let is_over = |place: &&mut ActorRef<A::Msg>| {
-                place.any().flags() & (STOP | STOPPED) != 0 && !mutant!("pool-waits-for-the-end")
-            };
+            let is_over =
+                |place: &&mut ActorRef<A::Msg>| place.any().flags() & (STOP | STOPPED) != 0;
             let place = list.routees.get_mut(index).filter(is_over)?;
             self.bump_version();
             Some(core::mem::replace(place, fresh.clone()))
@@ -285,11 +284,7 @@ fn retire<A, F>(
         let has_seen = shared.seen_version.load(Acquire) >= version;
         let is_unreachable = has_seen || !is_busy(&router) || router.is_stopped();
         if is_unreachable {
-            routee.any().wake_with(if mutant!("pool-retires-at-once") {
-                STOP
-            } else {
-                STOP_WHEN_IDLE
-            });
+            routee.any().wake_with(STOP_WHEN_IDLE);
         } else if !routee.is_stopped() {
             retire(shared.clone(), router.clone(), routee.clone(), version);
         }

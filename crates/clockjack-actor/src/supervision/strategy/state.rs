@@ -21,7 +21,6 @@
 use core::time::Duration;
 
 use clockjack_exec::Failure;
-use clockjack_sync::mutant;
 
 use super::{Children, Decider, Directive, Strategy, nanos};
 use crate::{ActorPath, failure_info::RestartStats};
@@ -173,11 +172,7 @@ impl Strategy {
             }
             Some(limit) => {
                 let failures = history.count_failure(at.now_nanos, nanos(limit.within));
-                let last = if is_hasty && !mutant!("strategy-startup-as-any") {
-                    limit.restarts.saturating_sub(1)
-                } else {
-                    limit.restarts
-                };
+                let last = if is_hasty { limit.restarts.saturating_sub(1) } else { limit.restarts };
                 failures <= last
             }
         };
@@ -250,16 +245,13 @@ impl RestartHistory {
             self.window_opened_nanos = Some(now_nanos);
             self.window_failures = 1;
         }
-        if mutant!("strategy-window-slides") {
-            self.window_opened_nanos = Some(now_nanos);
-        }
         self.window_failures
     }
 
     /// The number of pauses before this one since the last calm period.
     fn next_pause(&mut self, now_nanos: u64, calm_nanos: u64) -> u32 {
         // A failure of the restart's own start happens before its end, so there is no calm period.
-        let is_running = self.phase == Phase::Running || mutant!("strategy-calm-while-restarting");
+        let is_running = self.phase == Phase::Running;
         let was_calm = is_running
             && self
                 .last_restart_nanos

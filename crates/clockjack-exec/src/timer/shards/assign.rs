@@ -1,9 +1,6 @@
 //! Assigning shards to workers: when workers start, when they stop, and between the two.
 
-use clockjack_sync::{
-    mutant,
-    primitive::atomic::{AtomicUsize, Ordering, fence},
-};
+use clockjack_sync::primitive::atomic::{AtomicUsize, Ordering, fence};
 use clockjack_time::{Shard, ShardConfig};
 
 use super::{Assignment, AtomicAssignment, ShardEntry, Shards, WorkerShards};
@@ -34,11 +31,9 @@ impl<T: Send> Shards<T> {
             // Rule 2: other threads have just taken what there was.
         };
         state.set_local_shard(Some(shard));
-        if !mutant!("shards_attach_without_fence") {
-            // Pairs with the fence of an arm (rule 6), and for a new shard with that of the closing
-            // thread (rule 8).
-            fence(Ordering::SeqCst);
-        }
+        // Pairs with the fence of an arm (rule 6), and for a new shard with that of the closing
+        // thread (rule 8).
+        fence(Ordering::SeqCst);
         shard
     }
 
@@ -51,10 +46,8 @@ impl<T: Send> Shards<T> {
         let (index, state) = self.worker(worker);
         assert!(state.set_active(false), "worker {worker} is not attached");
         state.set_local_shard(None);
-        if !mutant!("shards_detach_without_fence") {
-            // Pairs with the fence in `assign` (rule 4).
-            fence(Ordering::SeqCst);
-        }
+        // Pairs with the fence in `assign` (rule 4).
+        fence(Ordering::SeqCst);
         let mut unassigned = 0;
         for (shard, entry) in self.table.iter() {
             let assignment = entry.assignment.load();
@@ -138,9 +131,6 @@ impl<T: Send> Shards<T> {
     }
 
     fn take_unassigned(&self, worker: u32) -> Option<u32> {
-        if mutant!("shards_attach_passes_orphans") {
-            return None;
-        }
         let found = self
             .reassign_queue
             .iter()
@@ -182,11 +172,6 @@ impl<T: Send> Shards<T> {
     /// Rule 3: removes an unassigned shard from the queue and assigns it.
     fn dequeue(&self, shard: u32, assignment: Assignment) -> bool {
         let Some(entry) = self.table.get(shard) else { return false };
-        if mutant!("shards_dequeue_late") {
-            let taken = entry.assignment.change(Assignment::Unassigned, assignment);
-            self.reassign_queue.take(shard);
-            return taken;
-        }
         self.reassign_queue.take(shard)
             && entry.assignment.change(Assignment::Unassigned, assignment)
     }
@@ -216,11 +201,9 @@ impl<T: Send> Shards<T> {
             state.remove_extra_shard();
             return Reassigned::Gone;
         }
-        if !mutant!("shards_adopt_without_fence") {
-            // Pairs with the fence of an arm (rule 6), and with that in `detach` (rule 4).
-            fence(Ordering::SeqCst);
-        }
-        if !state.is_active() && !mutant!("shards_adopt_ignores_leaving") {
+        // Pairs with the fence of an arm (rule 6), and with that in `detach` (rule 4).
+        fence(Ordering::SeqCst);
+        if !state.is_active() {
             // The stopping worker may have found the shard itself: then it has put the shard back
             // into the queue.
             self.unassign(shard, entry, assignment);

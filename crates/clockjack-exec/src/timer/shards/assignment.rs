@@ -1,7 +1,6 @@
 //! The worker that a shard is assigned to, as one word, and the shards of a worker.
 
 use clockjack_sync::{
-    mutant,
     pad::Padded,
     primitive::atomic::{AtomicBool, AtomicU32, Ordering},
 };
@@ -67,11 +66,6 @@ impl AtomicAssignment {
 
     /// Rule 1: succeeds for one of the threads that try at the same time.
     pub(super) fn change(&self, from: Assignment, to: Assignment) -> bool {
-        if mutant!("shards_keeper_by_store") {
-            let was = self.load();
-            self.0.swap(to.encode(), Ordering::AcqRel);
-            return was == from;
-        }
         // AcqRel pairs with itself and with `load`. Relaxed on failure: nothing follows from it.
         let exchanged = self.0.compare_exchange(
             from.encode(),

@@ -2,12 +2,9 @@
 
 use alloc::vec::Vec;
 
-use clockjack_sync::{
-    mutant,
-    primitive::{
-        atomic::{Ordering, fence},
-        hint,
-    },
+use clockjack_sync::primitive::{
+    atomic::{Ordering, fence},
+    hint,
 };
 use clockjack_time::Tick;
 
@@ -36,11 +33,9 @@ impl<T: Send> Shards<T> {
         // AcqRel: a swap, so that the write has one place in the modification order; the guards and
         // the fence do the rest (rule 8).
         self.closed.swap(true, Ordering::AcqRel);
-        if !mutant!("shards_close_without_fence") {
-            // Pairs with the fences of the threads that arm through an inbox and of those that
-            // create a shard.
-            fence(Ordering::SeqCst);
-        }
+        // Pairs with the fences of the threads that arm through an inbox and of those that
+        // create a shard.
+        fence(Ordering::SeqCst);
         let mut closed = Closed { drained: 0, left: 0 };
         for (_, entry) in self.table.iter() {
             let mut values = Vec::new();
@@ -76,5 +71,5 @@ fn sweep<T>(entry: &ShardEntry<T>, values: &mut Vec<T>) -> bool {
     debug_assert!(!more, "an unlimited budget was used up");
     drop(guard);
     // A timer behind an inbox cell that is not filled yet still counts in `next_wake`.
-    entry.shard.next_wake().is_none() || mutant!("shards_close_forgets_blocked")
+    entry.shard.next_wake().is_none()
 }

@@ -4,7 +4,6 @@
 use core::fmt;
 
 use clockjack_sync::{
-    mutant,
     pad::Padded,
     primitive::atomic::{
         AtomicU32, AtomicU64,
@@ -121,11 +120,9 @@ impl WatchdogShared {
     #[inline]
     #[must_use]
     pub fn notify_armed(&self, deadline: u64) -> bool {
-        if !mutant!("metronome-no-fence") {
-            // Pairs with the fence of `announce_sleep`: either the watchdog sees the deadline, or
-            // this thread sees for how long the watchdog sleeps.
-            fence(SeqCst);
-        }
+        // Pairs with the fence of `announce_sleep`: either the watchdog sees the deadline, or
+        // this thread sees for how long the watchdog sleeps.
+        fence(SeqCst);
         self.claim_if_beyond(deadline.saturating_add(self.tolerance))
     }
 
@@ -142,11 +139,9 @@ impl WatchdogShared {
     #[inline]
     #[must_use]
     pub fn notify_awake(&self, now: u64) -> bool {
-        if !mutant!("metronome-no-fence-awake") {
-            // Pairs with the fence of `announce_sleep`: either the watchdog sees that a worker is
-            // awake, or this worker sees for how long the watchdog sleeps.
-            fence(SeqCst);
-        }
+        // Pairs with the fence of `announce_sleep`: either the watchdog sees that a worker is
+        // awake, or this worker sees for how long the watchdog sleeps.
+        fence(SeqCst);
         // Relaxed: see `set_awake_max`.
         self.claim_if_beyond(now.saturating_add(self.awake_max.load(Relaxed)))
     }
@@ -179,9 +174,6 @@ impl WatchdogShared {
         let mut until = sleep_until.max(AWAKE + 1);
         self.announce_sleep(until);
         loop {
-            if mutant!("metronome-no-recheck") {
-                return until;
-            }
             let overdue_at = next_wake().map_or(NEVER, |wake| wake.saturating_add(self.tolerance));
             // As for every plan: not less than a tolerance.
             let wanted = if self.is_polling() { soonest } else { overdue_at.max(soonest) };
@@ -243,7 +235,7 @@ impl WatchdogShared {
         }
         // Pairs with the fence that a requester may execute by rule 9.
         fence(SeqCst);
-        if mutant!("metronome-no-last-look") || !find() {
+        if !find() {
             return true;
         }
         // Relaxed: the watchdog requests polling from itself; it is awake, so nobody has to be
@@ -256,10 +248,6 @@ impl WatchdogShared {
     /// meantime, the claim stays and this returns false: an unpark token arrives, so the sleep ends
     /// at once, and no other thread needs to send one.
     fn shorten_sleep(&self, from: u64, to: u64) -> bool {
-        if mutant!("metronome-overwrites-claim") {
-            self.announce_sleep(to);
-            return true;
-        }
         // Relaxed: only the fence publishes, and it pairs like that of `announce_sleep`.
         let is_unclaimed = self.sleeping_until.compare_exchange(from, to, Relaxed, Relaxed).is_ok();
         fence(SeqCst);
@@ -273,11 +261,9 @@ impl WatchdogShared {
         if self.polling.swap(REQUESTED, Release) != OFF {
             return false;
         }
-        if !mutant!("metronome-no-fence-watch") {
-            // Pairs with the fence of `announce_sleep`: either the watchdog sees that it has to
-            // poll, or this thread sees that it sleeps.
-            fence(SeqCst);
-        }
+        // Pairs with the fence of `announce_sleep`: either the watchdog sees that it has to
+        // poll, or this thread sees that it sleeps.
+        fence(SeqCst);
         self.claim_if_beyond(AWAKE)
     }
 

@@ -10,8 +10,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use clockjack_sync::mutant;
-
 use super::{component, decode_each, edge, unhandled};
 use crate::{
     describe::{
@@ -277,7 +275,7 @@ fn fits_limits<'t>(
         ("composite_loops", graph.loops.len(), limits.loops),
     ] {
         let more = value_of(reader, group, name).map_or(0, |list| reader.tree.items(list).len());
-        if n_now.saturating_add(more) > max && !mutant!("describe-instances-unbounded") {
+        if n_now.saturating_add(more) > max {
             let message =
                 format!("{} {name} with this group, but at most {max} are allowed", n_now + more);
             reader.error(Code::LimitExceeded, span, message);

@@ -2,8 +2,6 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use clockjack_sync::mutant;
-
 use super::{Bindings, Reader, truncated};
 use crate::{
     describe::{
@@ -232,7 +230,6 @@ impl<'t> Reader<'t> {
     pub(in crate::describe) fn qualify(&self, id: &str) -> String {
         match self.namespace.as_ref().and_then(|namespace| namespace.prefix) {
             None => id.to_owned(),
-            Some(_) if mutant!("describe-namespace-lost") => id.to_owned(),
             Some(prefix) => {
                 let mut text = String::with_capacity(prefix.len() + 1 + id.len());
                 text.push_str(prefix);

@@ -7,7 +7,6 @@
 
 use std::borrow::Cow;
 
-use clockjack_sync::mutant;
 use granit_parser::StructureStyle;
 
 use super::{Builder, YamlKind, YamlNode, offset};
@@ -133,7 +132,7 @@ impl<'t> Lines<'_, '_, 't> {
             blocks.len -= 1;
             top = blocks.top()?;
         }
-        let is_beside = top.column == column || mutant!("describe-plain-column-unseen");
+        let is_beside = top.column == column;
         if !is_beside || top.is_map == is_item {
             return None;
         }

@@ -28,7 +28,6 @@ use core::{
 use std::{collections::VecDeque, sync::Arc};
 
 use clockjack_exec::Sleep;
-use clockjack_sync::mutant;
 
 use super::{
     epoch::{DomainState, EpochOutcome, RegionCell},
@@ -283,9 +282,7 @@ impl Domain {
             Pace::System => self.next_by_system(epoch, called),
         };
         match (next, self.bounds.duration_ns) {
-            (NextAction::Wait, bound)
-                if self.has_nothing_left() && !mutant!("domain-waits-for-lanes-that-ended") =>
-            {
+            (NextAction::Wait, bound) if self.has_nothing_left() => {
                 let reason =
                     if bound.is_some() { StopReason::DurationBound } else { StopReason::TickBound };
                 NextAction::End(reason)
@@ -438,9 +435,6 @@ impl Domain {
     /// Discards the tasks of regions after one that failed: in a parallel epoch they may have run
     /// already, but they do not count.
     fn discard_tasks_after(&mut self, failed_at: usize) {
-        if mutant!("domain-keeps-tasks-beside") {
-            return;
-        }
         let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
         let behind = state.regions.iter_mut().skip(failed_at + 1).map(RegionCell::get_mut);
         let behind = behind.flat_map(|region| region.nodes.iter().map(|node| node.component));
@@ -548,9 +542,6 @@ impl Domain {
         if let Some(log) = &self.commit_log {
             let epoch = &mut progress.epoch_log;
             epoch.clear();
-            if mutant!("domain-forgets-its-buffers") {
-                *epoch = Vec::new();
-            }
             commit_log::epoch(epoch, state.env.epoch, now_ns);
             epoch.append(&mut progress.boundary_log);
             for (position, region) in state.regions.iter_mut().enumerate() {

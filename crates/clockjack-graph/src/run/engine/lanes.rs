@@ -1,7 +1,5 @@
 //! The ticks of a domain's lanes: when each is due, and what happens to missed ticks.
 
-use clockjack_sync::mutant;
-
 use super::region::earlier;
 use crate::{
     compile::Plan,
@@ -133,9 +131,6 @@ impl LaneClock {
             OverrunPolicy::CatchUpOnce => (n_missed, n_missed - 1),
         };
         self.next_ns = scheduled_ns.saturating_add(period_ns.saturating_mul(n_periods));
-        if lateness_ns > 0 && mutant!("lanes-late-tick-moves-the-phase") {
-            self.next_ns = ended_ns.saturating_add(period_ns);
-        }
         self.counts.skipped += n_skipped;
         TickEnd { is_overrun, n_skipped }
     }

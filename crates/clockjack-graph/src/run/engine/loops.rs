@@ -20,8 +20,6 @@
 
 use std::sync::Arc;
 
-use clockjack_sync::mutant;
-
 use super::{
     context::{ConvergenceReport, LoopIteration},
     env::Env,
@@ -120,9 +118,6 @@ impl LoopState {
 
     /// How many publications on an edge are held: each already occupies room in the channel.
     pub(crate) fn n_held(&self, edge: u32) -> u32 {
-        if mutant!("loops-held-takes-no-room") {
-            return 0;
-        }
         wiring::count(self.held.iter().filter(|(route, _)| route.edge == edge).count())
     }
 
@@ -258,7 +253,6 @@ impl Rollback {
             node.counts.discarded += node.outbox.discard_after(Mark::START) as u64;
             node.last = last;
             if let Some(snapshot) = snapshot
-                && !mutant!("loops-keeps-what-failed")
                 && let Err(failure) = node.with_body(|node| node.restore(&snapshot))
             {
                 let text = format!("{failure}");
@@ -285,7 +279,7 @@ fn iterate(
     let state = region.looping.as_ref().expect("only loops get here");
     let max = state.spec.max_iterations.max(1);
     // In simulated time an epoch takes no time: the speed of the host must not change a result.
-    let is_timed = !env.is_simulated || mutant!("loops-budget-by-the-wall");
+    let is_timed = !env.is_simulated;
     let budget_ns = if is_timed { state.spec.budget_ms.saturating_mul(1_000_000) } else { 0 };
     let begun_ns = if budget_ns > 0 { env.nanos() } else { 0 };
     let (first, is_one_per_epoch) = (state.next_index, state.is_one_per_epoch());

@@ -4,7 +4,6 @@ use core::{ops::Range, panic::AssertUnwindSafe};
 use std::{panic::catch_unwind, sync::Arc};
 
 use clockjack_exec::Failure;
-use clockjack_sync::mutant;
 
 use super::{
     batch::Job,
@@ -267,7 +266,6 @@ impl NodeState {
     /// Whether a failure may stop the component.
     pub(crate) fn may_stop_on_error(on_error: ErrorPolicy) -> bool {
         matches!(on_error, ErrorPolicy::Isolate | ErrorPolicy::Restart)
-            && !mutant!("node-loses-what-it-was-not-called-with")
     }
 
     /// Keeps the newest message of each input for later invocations.
@@ -336,12 +334,7 @@ impl NodeState {
                 false
             }
             // Further failures before the restart belong to the same failure.
-            ErrorPolicy::Restart
-                if matches!(self.status, Status::Backoff { .. })
-                    && !mutant!("node-each-failure-is-a-restart") =>
-            {
-                false
-            }
+            ErrorPolicy::Restart if matches!(self.status, Status::Backoff { .. }) => false,
             ErrorPolicy::Restart => match self.next_backoff(now_ns) {
                 Some(backoff_ns) => {
                     self.status = Status::Backoff { until_ns: now_ns.saturating_add(backoff_ns) };
@@ -513,11 +506,9 @@ impl NodeState {
 
 impl Drop for NodeState {
     fn drop(&mut self) {
-        if !mutant!("node-is-left-active") {
-            // The system was shut down during the run: the component still has to release its
-            // resources.
-            let _ = self.deactivate();
-        }
+        // The system was shut down during the run: the component still has to release its
+        // resources.
+        let _ = self.deactivate();
         // A panic in one drop must not affect the other components.
         let _ = self.replace_body(ErasedComponent::Removed);
     }

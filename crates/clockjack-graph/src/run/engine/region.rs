@@ -7,7 +7,6 @@
 //! committed.
 
 use clockjack_exec::Failure;
-use clockjack_sync::mutant;
 
 use super::{
     batch::Batch,
@@ -237,10 +236,8 @@ impl Region {
         if !node.untriggered.is_empty() {
             node.take_untriggered(env.now_ns, &mut self.channels, &mut self.invocations);
         }
-        let is_batch = self.invocations.len() > 1
-            && self.looping.is_none()
-            && self.nodes[at].overlaps()
-            && (env.is_parallel || !mutant!("region-batch-only-if-shared"));
+        let is_batch =
+            self.invocations.len() > 1 && self.looping.is_none() && self.nodes[at].overlaps();
         if is_batch {
             return self.call_overlapping(at, env);
         }
@@ -297,12 +294,10 @@ impl Region {
                     node.outbox.absorb(&mut job.outbox);
                 }
                 Err(failure) => {
-                    if !mutant!("region-batch-keeps-failed") {
-                        // A later invocation reuses this outbox. Of the failed call only its
-                        // refusals remain.
-                        node.counts.discarded += job.outbox.discard_after(Mark::START) as u64;
-                        node.outbox.absorb(&mut job.outbox);
-                    }
+                    // A later invocation reuses this outbox. Of the failed call only its
+                    // refusals remain.
+                    node.counts.discarded += job.outbox.discard_after(Mark::START) as u64;
+                    node.outbox.absorb(&mut job.outbox);
                     let fault = self.failed(at, &failure, env.now_ns, env.epoch);
                     if fault.is_fatal {
                         fatal = fatal.or(Some(fault));
@@ -396,7 +391,7 @@ impl Region {
             state.take_report(report);
         }
         // Independent of whether the component handled the refusal.
-        if core::mem::take(&mut node.outbox.is_fatal) && !mutant!("region-full-edge-is-forgiven") {
+        if core::mem::take(&mut node.outbox.is_fatal) {
             node.counts.errors += u64::from(outcome.result.is_err());
             return Err(node.full_edge(env.epoch));
         }
@@ -428,7 +423,7 @@ impl Region {
     ) -> Fault {
         let node = &mut self.nodes[at];
         let fault = node.failed(failure, now_ns, epoch);
-        if node.status == Status::Isolated && !mutant!("region-isolated-holds-up-others") {
+        if node.status == Status::Isolated {
             self.channels[node.channels.clone()].iter_mut().for_each(Channel::abandon);
         }
         fault
@@ -503,8 +498,7 @@ impl Region {
                 limit = limit.min(n_calls as usize);
             }
         }
-        let is_one = limit > 0 && mutant!("region-blocks-the-first-call-only");
-        if is_one { usize::MAX } else { limit }
+        limit
     }
 
     /// Commits the staged publications of a node, or defers them to the next epoch.
@@ -614,7 +608,7 @@ impl Region {
         }
         for node in &self.nodes {
             // A node that waits for room could not run now: time must advance for it to get any.
-            if node.is_blocked && !mutant!("region-blocked-stops-time") {
+            if node.is_blocked {
                 let later = |due: &u64| *due > now_ns;
                 tick = earlier(tick, node.trigger.next_tick().filter(later));
                 other = earlier(other, node.trigger.next_due().filter(later));
@@ -622,9 +616,7 @@ impl Region {
             }
             match node.status {
                 Status::Isolated => {}
-                Status::Backoff { until_ns }
-                    if until_ns > now_ns || mutant!("region-backoff-stops-time") =>
-                {
+                Status::Backoff { until_ns } if until_ns > now_ns => {
                     other = earlier(other, Some(until_ns));
                 }
                 // A node whose backoff is over is recreated when it has work.

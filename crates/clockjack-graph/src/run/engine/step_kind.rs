@@ -15,8 +15,6 @@
 //! measured, traced or logged. If not, the compiler generates separate code without these checks
 //! ([`Downstream::IS_UNOBSERVED`]).
 
-use clockjack_sync::mutant;
-
 use super::{
     context::{CallInfo, LastSeen, is_taken},
     env::Env,
@@ -138,7 +136,7 @@ impl Region {
     ) -> Result<u32, Fault> {
         // The node takes over the last message from its channel until the step is done.
         let at = usize::from(port);
-        let is_kept = self.channels[0].does_keep_last() && !mutant!("plain-lends-nothing");
+        let is_kept = self.channels[0].does_keep_last();
         if is_kept {
             self.nodes[0].last[at] = self.channels[0].take_last();
         }

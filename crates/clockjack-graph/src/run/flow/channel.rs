@@ -41,8 +41,6 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use clockjack_sync::mutant;
-
 use super::{
     message::{Message, Meta},
     pending::PLACES_AT_ONCE,
@@ -174,7 +172,6 @@ impl Channel {
     /// allocated here.
     pub(crate) fn new(edge: u32, policy: &EdgePolicy) -> Self {
         let storage = match policy.mode {
-            Mode::Latest if mutant!("channel-latest-backlogs") => Storage::Fifo,
             Mode::Latest | Mode::Latched => Storage::Slot,
             Mode::Queue | Mode::RingBuffer => Storage::Fifo,
             Mode::Barrier => Storage::Barrier,
@@ -315,9 +312,6 @@ impl Channel {
     fn free(&self) -> u32 {
         match self.storage {
             Storage::LaterSlot => u32::from(!self.has_later()),
-            Storage::Slot if mutant!("channel-latest-counts-read") => {
-                u32::from(self.slot().is_none())
-            }
             _ => self.capacity - self.depth(),
         }
     }
@@ -433,9 +427,7 @@ impl Channel {
     #[cold]
     pub(crate) fn was_taken(&mut self) {
         self.take(self.front());
-        if !mutant!("channel-taken-is-the-last") {
-            self.front ^= self.keeps_last;
-        }
+        self.front ^= self.keeps_last;
     }
 
     /// Counts a message that this full channel refuses, and returns why. A push does so itself;
@@ -505,9 +497,6 @@ impl Channel {
             return;
         }
         let Some(message) = self.take(self.back()) else {
-            if mutant!("channel-previous-tick-wakes-twice") {
-                self.n_ready = u32::from(self.slot().is_some());
-            }
             return;
         };
         if !self.is_seen {
@@ -596,7 +585,7 @@ impl Channel {
 
     #[cold]
     fn check_old(&mut self, seq: u64, age_ns: u64, is_new: bool, now_ns: u64) -> AgeCheck {
-        if age_ns > self.lifespan_ns && !mutant!("channel-stale-delivered") {
+        if age_ns > self.lifespan_ns {
             if is_new {
                 self.counters.stale_drop_count += 1;
                 self.note(HealthKind::ChannelStaleDrop, seq, now_ns);

@@ -5,8 +5,6 @@
 //! component's step for immediate edges, at the start of the epoch for all others. So a commit
 //! never fails, and a refused value goes back to its publisher.
 
-use clockjack_sync::mutant;
-
 use super::{
     blackboard::Write,
     message::{Message, Meta},
@@ -305,8 +303,7 @@ impl Outbox {
     /// Discards everything after a mark and returns its room to the edges; returns how many
     /// publications that were.
     pub(crate) fn discard_after(&mut self, kept: Mark) -> usize {
-        let n_writes = if mutant!("outbox-forgets-all-writes") { 0 } else { kept.n_writes };
-        self.writes.truncate(n_writes);
+        self.writes.truncate(kept.n_writes);
         let n_discarded = self.staged.len() - kept.n_staged;
         for staged in self.staged.drain_after(kept.n_staged) {
             let port = &self.ports[usize::from(staged.port)];

@@ -6,8 +6,6 @@
 
 use std::collections::VecDeque;
 
-use clockjack_sync::mutant;
-
 use super::message::Message;
 
 /// Entries that are allocated in advance. Beyond that, memory is allocated when it is first needed.
@@ -22,8 +20,7 @@ pub(crate) fn bound(n_places: u64, batch_size: u32, newest_only: bool) -> usize 
     if newest_only {
         return 1;
     }
-    let more = if mutant!("pending-bound-off-by-one") { 0 } else { 1 };
-    let n_messages = n_places.max(1).max(u64::from(batch_size)).saturating_add(more);
+    let n_messages = n_places.max(1).max(u64::from(batch_size)).saturating_add(1);
     usize::try_from(n_messages).unwrap_or(usize::MAX)
 }
 

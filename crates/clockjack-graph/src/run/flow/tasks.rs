@@ -29,7 +29,6 @@ use std::{
 };
 
 use clockjack_exec::{Failure, Handle, JoinHandle};
-use clockjack_sync::mutant;
 
 use super::message::MessageId;
 use crate::{data::Value, named::named, run::engine::node::catch_panic};
@@ -146,10 +145,8 @@ impl Tasks {
         };
         let from = TaskOrigin { component, port, correlation, order };
         let mut state = self.lock();
-        let is_own = |one: &&Submitted| {
-            (one.from.component, one.invocation) == (component, invocation)
-                || mutant!("tasks-admitted-by-occupancy")
-        };
+        let is_own =
+            |one: &&Submitted| (one.from.component, one.invocation) == (component, invocation);
         let n_own = state.submitted.iter().filter(is_own).count();
         if state.n_open + n_own >= state.n_open_max {
             state.n_rejected += 1;
@@ -254,7 +251,6 @@ impl RunningTasks {
         let mut earlier = self.0.range(..number);
         origin.order == ResultOrder::BySubmission
             && earlier.any(|(_, one)| one.component == origin.component)
-            && !mutant!("tasks-order-is-forgotten")
     }
 
     /// The result of a task was taken.
@@ -269,7 +265,7 @@ impl RunningTasks {
         drain_max: Duration,
         executor: &Handle,
     ) {
-        if self.0.is_empty() || mutant!("tasks-outlive-their-run") {
+        if self.0.is_empty() {
             return;
         }
         for Task { join, has_begun, .. } in self.0.values() {

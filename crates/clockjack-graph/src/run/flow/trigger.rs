@@ -31,7 +31,6 @@ pub(crate) mod timer;
 
 use core::ops::Range;
 
-use clockjack_sync::mutant;
 pub(crate) use invocations::{EventKind, Invocations};
 use policy::Policy;
 use timer::Timer;
@@ -265,12 +264,6 @@ impl Trigger {
         self.inputs.iter().all(|input| !input.pending.is_empty())
     }
 
-    /// The order in which one message of each input is taken: as declared.
-    #[inline]
-    fn nth_of_set(&self, nth: usize) -> usize {
-        if mutant!("trigger-set-by-name") { self.by_name[nth] } else { nth }
-    }
-
     /// Appends the invocations that can be made now, at most `limit`, to `out`; returns how many.
     /// `channels` are those of the component in the order of `in_edges`.
     #[inline]
@@ -399,8 +392,7 @@ impl Trigger {
         out: &mut Invocations,
     ) -> usize {
         let mut has_more = false;
-        for nth in 0..self.inputs.len() {
-            let input = &self.inputs[self.nth_of_set(nth)];
+        for input in &self.inputs {
             let channel = &mut channels[input.channels.start];
             if let Some(message) = channel.pop(now_ns) {
                 out.add(input.port, message);

@@ -1,7 +1,5 @@
 //! Collects the metrics of a run.
 
-use clockjack_sync::mutant;
-
 use super::metrics::{Metric, MetricKind, Metrics, UserMetric};
 use crate::{
     describe::{EdgeKind, LaneType, Overflow, Priority},
@@ -245,10 +243,7 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
                 // An edge that only exists for feeds, and that no feed used.
                 continue;
             }
-            let refused = match refused[channel.edge() as usize] {
-                _ if mutant!("collect-forgets-refused") => 0,
-                n_refused => n_refused,
-            };
+            let refused = refused[channel.edge() as usize];
             // Counted as the channel would have done.
             let (dropped, rejected) = match edge.policy.overflow {
                 Overflow::DropNewest => (refused, 0),
@@ -328,9 +323,7 @@ fn asynchronous(list: &mut List, shared: &RunShared, domains: &[Domain]) {
             let counts = &region.n_published;
             accepted += counts.asynchronous;
             completed += counts.async_committed;
-            if !mutant!("collect-forgets-discarded") {
-                cancelled += counts.async_discarded;
-            }
+            cancelled += counts.async_discarded;
             for edge in region.nodes.iter().flat_map(|node| node.outbox.edges()) {
                 match shared.plan.edges[edge.edge as usize].kind {
                     EdgeKind::Async if edge.overflow == Overflow::DropNewest => {

@@ -31,8 +31,6 @@
 //! ```
 //! A refused change leaves no entry. A change at which a component fails is followed by an `X`.
 
-use clockjack_sync::mutant;
-
 use crate::{
     describe::{ConfigMap, ConfigValue},
     run::flow::message::Message,
@@ -69,9 +67,6 @@ pub(crate) fn arrival(out: &mut Vec<u8>, edge: u32, message: &Message) {
 }
 
 pub(crate) fn settings(out: &mut Vec<u8>, changes: &[(usize, ConfigMap)]) {
-    if mutant!("log-forgets-settings") {
-        return;
-    }
     out.push(b'S');
     number(out, changes.len() as u64);
     for (component, change) in changes {

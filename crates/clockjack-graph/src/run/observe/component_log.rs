@@ -13,8 +13,6 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use clockjack_sync::mutant;
-
 use crate::{named::named, run::engine::current_position::CurrentPosition};
 
 /// The longest line in bytes; the rest is cut off.
@@ -184,8 +182,7 @@ impl ComponentLogWriter {
         let Some(record) = self.log.record(level, times, who, graph, line) else {
             return;
         };
-        let position = CurrentPosition::current().filter(|_| !mutant!("journal-writes-at-once"));
-        let Some(position) = position else {
+        let Some(position) = CurrentPosition::current() else {
             return self.log.put(core::iter::once(record), 0);
         };
         let mut buffered = self.buffered();

@@ -9,8 +9,6 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use clockjack_sync::mutant;
-
 use super::trace::{EpochStart, Line, Lines, TraceRecord};
 
 /// A commit log: in memory, or to writers. Clones refer to the same log.
@@ -227,7 +225,7 @@ impl TraceState {
     fn forget(&mut self, n_lines: usize) {
         self.lines.drain(..n_lines);
         self.first += n_lines as u64;
-        let is_old = |number: u64| number < self.first && !mutant!("sinks-keeps-what-is-beside");
+        let is_old = |number: u64| number < self.first;
         while self.full_records.front().is_some_and(|(number, _)| is_old(*number)) {
             self.full_records.pop_front();
         }

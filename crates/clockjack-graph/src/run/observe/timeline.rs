@@ -6,7 +6,6 @@ use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
 use clockjack_observe::timeline::{CounterId, EventId, Number, Timeline, TrackId, Value};
-use clockjack_sync::mutant;
 
 use super::trace::{NONE, TraceName, TraceRecord};
 use crate::{compile::Plan, describe::EdgeKind};
@@ -254,7 +253,7 @@ impl Arrows {
         let from = plan.edges.get(record.edge as usize).map(|edge| edge.from.0);
         let call = from.and_then(|from| self.last_call.get(from).copied().flatten());
         if record.name == TraceName::ChannelPublish {
-            if record.lane != NONE && !mutant!("timeline-asks-the-last-caller") {
+            if record.lane != NONE {
                 self.on_the_way.entry(record.edge).or_default().push(call);
             }
             return;

@@ -7,7 +7,6 @@
 mod expand;
 mod lines;
 
-use clockjack_sync::mutant;
 pub use expand::expand;
 use lines::RecordSource;
 pub(crate) use lines::{EpochStart, Line, Lines};
@@ -378,9 +377,7 @@ pub(crate) fn end_unbudgeted(
 
 /// Records one of several overlapping invocations, as measured.
 pub(crate) fn job(env: &Env, node: &mut NodeState, recorder: &mut Recorder, job: &Job) {
-    if let Some(span) = job.span_ns
-        && !mutant!("trace-forgets-jobs")
-    {
+    if let Some(span) = job.span_ns {
         called(env, node, recorder, job.worker, span, job.messages.first());
     }
 }

@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use clockjack_actor::ActorSystem;
 use clockjack_exec::{Failure, Handle, JoinHandle};
-use clockjack_sync::mutant;
 
 use super::{
     options::{Clock, Parallel, RunOptions},
@@ -137,7 +136,6 @@ pub(crate) fn start(
             progress: Progress::new(health_capacity(&plan)),
         };
         let own = domain_of.iter().position(|of| *of == index && index > 0);
-        let own = own.filter(|_| !mutant!("start-lane-leaves-its-thread-idle"));
         let thread = own.and_then(|lane| threads.executor(lane)).unwrap_or(&executor);
         joins.push(thread.spawn(domain.run()));
     }

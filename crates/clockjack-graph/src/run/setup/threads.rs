@@ -18,7 +18,6 @@ use clockjack_actor::{
     system::{OwnThread, PolicyAnswer, PolicyAnswers, RealtimeClass, ThreadPolicy},
 };
 use clockjack_exec::Handle;
-use clockjack_sync::mutant;
 
 use super::options::Clock;
 use crate::{
@@ -115,7 +114,6 @@ fn make(
     let spec = &lane.spec;
     let (is_simulated, insists) =
         (clock == Clock::Virtual, spec.on_policy_error == OnPolicyError::Fail);
-    let insists = insists && !mutant!("threads-lane-insists-on-nothing");
     let keeps_wall_clock = capability::has_own_epoch_domain(spec) && !is_simulated;
     let needs_thread = spec.lane_type == LaneType::IsolatedThread || keeps_wall_clock;
     if !needs_thread || lane.regions.is_empty() {
@@ -225,7 +223,6 @@ fn not_granted(answer: &PolicyAnswer) -> Option<String> {
         PolicyAnswer::Applied => None,
         PolicyAnswer::NotAsked => Some("it was not requested".into()),
         PolicyAnswer::Unsupported => Some("this host does not support it".into()),
-        PolicyAnswer::Refused(_) if mutant!("threads-refusal-is-not-heard") => None,
         PolicyAnswer::Refused(says) => Some(format!("the operating system refused it: {says}")),
     }
 }

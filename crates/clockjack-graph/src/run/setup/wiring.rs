@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use clockjack_sync::mutant;
-
 use crate::{
     compile::{Plan, PlanComponent, PlanEdge},
     component::Config,
@@ -179,7 +177,7 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Parts>, width: us
 /// Whether only ticks make a lane due: its own, or those of the host.
 fn is_paced(lane: &LaneSpec) -> bool {
     match lane.lane_type {
-        LaneType::FixedRate => lane.period_ns() > 0 && !mutant!("wiring-no-lane-is-paced"),
+        LaneType::FixedRate => lane.period_ns() > 0,
         LaneType::ManualStep => true,
         _ => false,
     }

@@ -7,8 +7,6 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use clockjack_sync::mutant;
-
 use crate::event::{Event, Record};
 
 /// One or two records as they are drawn.
@@ -44,9 +42,7 @@ pub(super) fn draw(records: impl IntoIterator<Item = Record>) -> Vec<Drawn> {
     for (position, begin) in core::mem::take(&mut ring.open).into_values() {
         ring.draw_unfinished(position, begin, ring.last_ns);
     }
-    if !mutant!("records-by-end") {
-        ring.drawn.sort_unstable_by_key(|(position, _)| *position);
-    }
+    ring.drawn.sort_unstable_by_key(|(position, _)| *position);
     ring.drawn.into_iter().map(|(_, drawn)| drawn).collect()
 }
 

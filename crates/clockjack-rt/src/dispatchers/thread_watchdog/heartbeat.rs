@@ -3,13 +3,10 @@
 
 use std::sync::Arc;
 
-use clockjack_sync::{
-    mutant,
-    primitive::atomic::{
-        AtomicBool, AtomicU32,
-        Ordering::{Acquire, Relaxed, Release, SeqCst},
-        fence,
-    },
+use clockjack_sync::primitive::atomic::{
+    AtomicBool, AtomicU32,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+    fence,
 };
 
 use crate::Parker;
@@ -44,9 +41,7 @@ impl Heartbeat {
         self.step.store(self.step.load(Relaxed).wrapping_add(1), Release);
         // Release: pairs with the fence in `read_in_step`. A watchdog that sees a later write of
         // this thread also sees this counter.
-        if !mutant!("lookout-count-late") {
-            fence(Release);
-        }
+        fence(Release);
     }
 
     /// The step counter: odd during a step.
@@ -62,7 +57,7 @@ impl Heartbeat {
         // Acquire: pairs with the fence in `advance`.
         fence(Acquire);
         // Relaxed: the fence orders it.
-        let is_same_step = self.step.load(Relaxed) == step || mutant!("lookout-looks-once");
+        let is_same_step = self.step.load(Relaxed) == step;
         is_same_step.then_some(found)
     }
 
@@ -74,11 +69,9 @@ impl Heartbeat {
         // Relaxed: the fence orders it.
         self.is_awake.store(true, Relaxed);
         // SeqCst: pairs with the fence in `prepare_park`.
-        if !mutant!("lookout-wakes-unfenced") {
-            fence(SeqCst);
-        }
+        fence(SeqCst);
         // Relaxed: as above.
-        if self.wake_flag.is_asleep.load(Relaxed) && !mutant!("lookout-uncalled") {
+        if self.wake_flag.is_asleep.load(Relaxed) {
             self.wake_flag.parker.unpark();
         }
     }
@@ -124,7 +117,7 @@ impl WakeFlag {
         self.is_asleep.store(true, Relaxed);
         // SeqCst: pairs with the fence in `while_asleep`.
         fence(SeqCst);
-        mutant!("lookout-rests-unseen") || !is_any_awake()
+        !is_any_awake()
     }
 
     /// Signals the watchdog to stop.

@@ -6,10 +6,7 @@
 
 use std::sync::PoisonError;
 
-use clockjack_sync::{
-    mutant,
-    primitive::atomic::{AtomicU32, Ordering::Relaxed},
-};
+use clockjack_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::{
     clock::OsInstant,
@@ -56,11 +53,9 @@ impl Sleep for Monitor {
     }
 
     fn wake(&self, _word: &AtomicU32) {
-        if !mutant!("parker-wake-unlocked") {
-            // An owner that compared before this lock waits by now; one that compares after it
-            // sees the change.
-            drop(self.lock.lock());
-        }
+        // An owner that compared before this lock waits by now; one that compares after it
+        // sees the change.
+        drop(self.lock.lock());
         self.condvar.notify_one();
     }
 }

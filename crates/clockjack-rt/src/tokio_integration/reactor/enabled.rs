@@ -29,7 +29,6 @@ use std::{
 };
 
 use clockjack_exec::StartError;
-use clockjack_sync::mutant;
 use tokio::{
     runtime::{Builder, EnterGuard, Handle, Runtime},
     sync::Notify,
@@ -117,9 +116,7 @@ impl ReactorHandle {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if !mutant!("tokio-reactor-left-running") {
-            self.stop.notify_one();
-        }
+        self.stop.notify_one();
         let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(ReactorThread { exited, join }) = thread.take() else { return };
         let is_self = join.thread().id() == std::thread::current().id();

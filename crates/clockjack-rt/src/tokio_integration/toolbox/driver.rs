@@ -17,7 +17,6 @@ use core::{
 };
 use std::sync::Arc;
 
-use clockjack_sync::mutant;
 use clockjack_time::{
     DriverError, DriverStatus, ManualDriver, MonotonicClock, Tick, TickDriver, TickSpan, TickToken,
 };
@@ -51,11 +50,7 @@ impl ClockDriver {
     pub(super) fn catch_up(&self) {
         let now = self.clock.ticks_now().get();
         // Relaxed: this only assigns ticks to threads; the injection publishes them.
-        let before = if mutant!("tokio-tick-arrives-again") {
-            self.claimed.load(Relaxed)
-        } else {
-            self.claimed.fetch_max(now, Relaxed)
-        };
+        let before = self.claimed.fetch_max(now, Relaxed);
         if let Some(span @ 1..) = now.checked_sub(before) {
             self.ticks.inject(TickSpan::new(span));
         }

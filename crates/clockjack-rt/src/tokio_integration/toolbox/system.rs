@@ -31,7 +31,6 @@ use clockjack_actor::{
     ActorRef, ActorSystem, IntoProps, MsgOf, RootContext, SpawnError, StartError, SystemBuilder,
     TerminationReport,
 };
-use clockjack_sync::mutant;
 use clockjack_time::Tick;
 use tokio::time::Sleep;
 
@@ -224,10 +223,8 @@ impl TokioSystem {
         let _slice = SliceGuard::enter(&self.shared);
         let polled = pin!(self.root.dispatch_next()).poll(cx);
         match polled {
-            Poll::Ready(true) if mutant!("tokio-turns-unyielded") => self.poll_once(cx),
             Poll::Ready(true) => Wait::Yield,
             Poll::Ready(false) => Wait::Notified,
-            Poll::Pending if mutant!("tokio-alarm-forgotten") => Wait::Notified,
             // This checks once more, so that nothing is due before the tick that it returns.
             Poll::Pending => match self.root.next_wake() {
                 // A timer would fire at once, perhaps without going through tokio's scheduler.

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use clockjack_sync::{
-    Arc, const_unless_loom, mutant,
+    Arc, const_unless_loom,
     primitive::{
         IS_MODEL,
         atomic::{
@@ -91,11 +91,6 @@ impl Bus {
             return;
         }
         for (index, slot) in self.slots.iter().enumerate() {
-            if mutant!("stream-mark-before-push") {
-                self.mark_for_wake(index);
-                slot.with_channel(kind, |channel| channel.push(event.clone()));
-                continue;
-            }
             match slot.with_channel(kind, |channel| channel.push(event.clone())) {
                 Some(PushResult::Kept) => self.mark_for_wake(index),
                 Some(PushResult::Lost) => {
@@ -189,7 +184,7 @@ impl Bus {
         // Release: pairs with the closing, which then finds the slot. Acquire: pairs with an
         // earlier closing (rule 7).
         let before = this.subscriber_counts.fetch_add(kinds.ones(), AcqRel);
-        if before & CLOSED != 0 && !mutant!("stream-close-unseen") {
+        if before & CLOSED != 0 {
             channel.close();
         }
         Ok(Subscription::new(this.clone(), slot, kinds, channel, consumer))

@@ -3,7 +3,6 @@
 
 use clockjack_sync::{
     mpsc::{self, BoxConsumer, BoxProducer},
-    mutant,
     primitive::atomic::{AtomicUsize, Ordering::Relaxed},
     waker::AtomicWaker,
 };
@@ -62,11 +61,7 @@ impl Channel {
             return PushResult::Kept;
         };
         let is_lost = refused.is_full();
-        if mutant!("stream-gap-forgotten") {
-            self.return_lost(usize::from(is_lost));
-        } else {
-            self.return_lost(lost_before.wrapping_add(usize::from(is_lost)));
-        }
+        self.return_lost(lost_before.wrapping_add(usize::from(is_lost)));
         if !is_lost {
             return PushResult::Refused;
         }

@@ -5,7 +5,7 @@
 use core::fmt;
 
 use clockjack_sync::{
-    Arc, const_unless_loom, mutant,
+    Arc, const_unless_loom,
     primitive::{
         UnsafeCell,
         atomic::{
@@ -83,7 +83,7 @@ impl SubscriberSlot {
         let former = loop {
             debug_assert!(state & ACTIVE != 0, "the slot was given up already: {state:#x}");
             let idle = state & !(ACTIVE | KINDS);
-            if state >= PUBLISHER && !mutant!("stream-take-under-visitor") {
+            if state >= PUBLISHER {
                 match self.begin(state, idle) {
                     Ok(()) => return,
                     Err(now) => state = now,
@@ -127,12 +127,11 @@ impl SubscriberSlot {
         if self.state.load(Relaxed) & bits == 0 {
             return None;
         }
-        let order = if mutant!("stream-visit-relaxed") { Relaxed } else { Acquire };
         // Acquire: pairs with the release of `put`: the channel is there.
-        let found = self.state.fetch_add(PUBLISHER, order);
+        let found = self.state.fetch_add(PUBLISHER, Acquire);
         let _active = ActivePublisher(&self.state);
         // Looked at again: another may have the slot by now.
-        let is_wanted = found & bits != 0 || mutant!("stream-kinds-not-rechecked");
+        let is_wanted = found & bits != 0;
         if found & (ACTIVE | WRITING) != ACTIVE || !is_wanted {
             return None;
         }

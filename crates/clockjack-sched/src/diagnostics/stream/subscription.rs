@@ -10,7 +10,6 @@ use core::{
 use clockjack_sync::{
     Arc,
     mpsc::{BoxConsumer, Pop},
-    mutant,
 };
 
 use super::{
@@ -74,9 +73,6 @@ impl Subscription {
             return Poll::Ready(Some(event));
         }
         self.channel.waker.register(cx.waker());
-        if mutant!("stream-registers-last") {
-            return Poll::Pending;
-        }
         match self.read() {
             ReadResult::Event(event) => Poll::Ready(Some(event)),
             ReadResult::Nothing => Poll::Pending,
@@ -131,9 +127,7 @@ impl Drop for Subscription {
         while let Pop::Item(entry) = self.consumer.pop_value() {
             drop(entry);
         }
-        if !mutant!("stream-waker-left-behind") {
-            drop(self.channel.waker.take());
-        }
+        drop(self.channel.waker.take());
     }
 }
 

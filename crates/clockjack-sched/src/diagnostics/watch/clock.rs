@@ -46,7 +46,7 @@
 use core::{fmt, time::Duration};
 
 use clockjack_sync::{
-    const_unless_loom, mutant,
+    const_unless_loom,
     primitive::atomic::{AtomicBool, AtomicU32, Ordering, fence},
 };
 use clockjack_time::{ClockKind, MonotonicClock, Resolution, Tick, TickSpan, TimerInstant};
@@ -271,7 +271,7 @@ impl ClockWriter {
                 if has_moved {
                     let since = *self.runs_since.get_or_insert(now);
                     self.measure();
-                    if now.since(since) >= self.timeout || mutant!("fallback-return-at-once") {
+                    if now.since(since) >= self.timeout {
                         self.begin_failback();
                     }
                 }
@@ -292,8 +292,7 @@ impl ClockWriter {
         self.from = self.own.saturating_add(self.offset).max(self.lower_bound);
         // A clock rounds down: its next tick had not come when it was read.
         let read_by = self.moved_at + Duration::from_nanos(1);
-        let read_by = if mutant!("fallback-reading-not-rounded") { self.moved_at } else { read_by };
-        let since = read_by.deadline_tick(self.clock.resolution());
+        let since = (read_by).deadline_tick(self.clock.resolution());
         self.since = since.map_or(u64::MAX, Tick::get);
         self.runs_since = None;
         self.slack = u64::MAX;
@@ -322,11 +321,7 @@ impl ClockWriter {
             return;
         }
         self.lower_bound = self.upper_bound;
-        let lost = if mutant!("fallback-return-early") {
-            seen.saturating_sub(own)
-        } else {
-            self.slack.saturating_sub(1)
-        };
+        let lost = self.slack.saturating_sub(1);
         self.offset = self.offset.max(lost);
         // This reading counts as new from now on, not since the clock has last moved.
         self.own = own;

@@ -1,6 +1,5 @@
 //! Accepting and completing deliveries.
 
-use clockjack_sync::mutant;
 use clockjack_time::{Storage, Tick, TimerInstant, Wheel};
 
 use super::JobTable;
@@ -62,9 +61,7 @@ impl<P> JobTable<P> {
             let before = *data;
             let next = data.grid(resolution).later(data.due, data.phase_ns, data.pending_runs);
             (data.due, data.phase_ns) = next.unwrap_or((Tick::MAX, 0));
-            if !mutant!("parcel-folds-twice") {
-                data.pending_runs = 0;
-            }
+            data.pending_runs = 0;
             data.condition = Condition::None;
             data.is_burst_reported = false;
             before

@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 
-use clockjack_sync::mutant;
 use clockjack_time::{Storage, Tick, TickSpan, TimerInstant, TimerPriority, Wheel};
 
 use super::{Delivery, Fire, JobTable, PayloadDrop};
@@ -196,16 +195,14 @@ impl<P> JobTable<P> {
     fn expire_rate(&mut self, slot: u32, now: TimerInstant, to: Tick) -> Option<Rearm> {
         let (jump_to, resolution) = (self.jump_to, self.resolution);
         let state = self.job_state(slot).load_relaxed().state();
-        let is_running =
-            state.is_handed_over() && !(state == JobState::Sent && mutant!("parcel-sent-as-due"));
+        let is_running = state.is_handed_over();
         let (before, data) = self.data(slot, |data| {
             let before = *data;
             let grid = data.grid(resolution);
             let next = grid.later(data.due, data.phase_ns, data.pending_runs);
             let (next, phase_ns) = next.unwrap_or((Tick::MAX, 0));
             let behind = grid.periods_until(next, phase_ns, to);
-            let again = u32::from(behind > 0 && mutant!("job-owed-twice"));
-            data.pending_runs = data.pending_runs.saturating_add(behind.saturating_add(1 + again));
+            data.pending_runs = data.pending_runs.saturating_add(behind.saturating_add(1));
             if Some(next) <= jump_to {
                 data.condition = Condition::ClockJump;
             }

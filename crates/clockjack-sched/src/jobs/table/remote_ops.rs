@@ -2,7 +2,6 @@
 
 use alloc::vec::Vec;
 
-use clockjack_sync::mutant;
 use clockjack_time::{Storage, Wheel};
 
 use super::JobTable;
@@ -125,7 +124,7 @@ impl<P> JobTable<P> {
         for (_, state, data) in self.jobs().filter(handed) {
             // A running one-shot cannot be cancelled any more; a delivery may have been cancelled;
             // a periodic job has been.
-            let is_cancelled = state == JobState::Cancelled && !mutant!("parcel-cancelled-as-run");
+            let is_cancelled = state == JobState::Cancelled;
             if data.mode == BatchMode::OneShot && !is_cancelled {
                 running.0 += 1;
             } else {

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use clockjack_exec::Failure;
-use clockjack_sync::mutant;
 
 use super::{Domain, EXCLUSIVE};
 use crate::{
@@ -144,7 +143,7 @@ impl Domain {
             }
             Incoming::FromDomain { edge, value, meta } => {
                 let message = Message { value, meta };
-                if state.env.logs && !mutant!("domain-forgets-who-came") {
+                if state.env.logs {
                     commit_log::arrival(&mut self.progress.boundary_log, edge, &message);
                 }
                 self.shared.credits.receive(edge);

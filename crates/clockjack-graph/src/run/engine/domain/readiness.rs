@@ -1,8 +1,6 @@
 //! Whether a domain has work for its next epoch, what must wait, and when something becomes ready
 //! by time alone.
 
-use clockjack_sync::mutant;
-
 use super::Domain;
 use crate::{
     describe::Overflow,
@@ -91,8 +89,7 @@ impl Domain {
     /// Whether something waits for the next epoch: deferred publications, incoming messages, a loop
     /// that continues. A running task does not count: it wakes the coordinator when it ends.
     pub(super) fn has_work(&self) -> bool {
-        mutant!("domain-spins-while-tasks-run") && self.state.env.tasks.n_open() > 0
-            || self.inboxes[self.index].has_any()
+        self.inboxes[self.index].has_any()
             || self.has_taken_work()
             || self
                 .special_edges
@@ -105,9 +102,6 @@ impl Domain {
     fn has_taken_work(&self) -> bool {
         let SpecialEdges { triggering, one_per_epoch, .. } = &self.special_edges;
         let region = |position: &u32| self.state.regions[*position as usize].lock();
-        if mutant!("domain-sleeps-on-what-it-has") {
-            return false;
-        }
         triggering.iter().any(|(at, channel)| region(at).channels[*channel as usize].has_later())
             || one_per_epoch.iter().any(|at| region(at).is_under_way())
             || self.progress.incoming.iter().any(|item| !self.must_wait(item))
@@ -146,6 +140,6 @@ impl Domain {
             return !self.shared.credits.await_room(edge, 1);
         }
         let to = self.state.regions[place.region as usize].lock();
-        to.channels[place.channel as usize].room() == 0 && !mutant!("boundary-feeds-without-room")
+        to.channels[place.channel as usize].room() == 0
     }
 }

@@ -6,8 +6,6 @@
 use core::{any::Any, cmp::Reverse, task::Waker};
 use std::{collections::BinaryHeap, sync::Arc};
 
-use clockjack_sync::mutant;
-
 use super::dependencies::{Dependencies, to_u32};
 
 /// A reference-counted handle to the state that the jobs of an epoch work on.
@@ -189,7 +187,7 @@ impl<H: EpochHandle> ReadyQueue<H> {
             return false;
         }
         let must_wait = dependencies.waits_for_all[position] && self.n_done_prefix < position;
-        if must_wait && !mutant!("crew-ignores-the-gate") {
+        if must_wait {
             self.waiting_for_all.push(Reverse(number));
         } else {
             self.ready_since[position] = self.n_picks;
@@ -238,14 +236,13 @@ impl<H: EpochHandle> ReadyQueue<H> {
     /// worker calls this before it waits or ends: its search for a job may have marked the last
     /// jobs as done because they are after the cutoff, and no other worker reports those.
     pub(super) fn coordinator_if_over(&mut self, dependencies: &Dependencies) -> Option<Waker> {
-        let must_wake = self.is_over(dependencies) && !mutant!("crew-last-leaves-silently");
+        let must_wake = self.is_over(dependencies);
         if must_wake { self.coordinator.take() } else { None }
     }
 
     /// Whether all jobs are done, and no worker has a handle any more.
     pub(super) fn is_over(&self, dependencies: &Dependencies) -> bool {
-        let n_helpers = if mutant!("crew-forgets-who-shares") { 0 } else { self.n_batch_helpers };
-        self.n_done == dependencies.n_jobs() && n_helpers == 0
+        self.n_done == dependencies.n_jobs() && self.n_batch_helpers == 0
     }
 
     /// Takes a job, with a handle to the state (rule 3).
@@ -254,9 +251,7 @@ impl<H: EpochHandle> ReadyQueue<H> {
         dependencies: &Dependencies,
         filter: JobFilter,
     ) -> Option<Job<H>> {
-        if self.epoch.as_ref().is_some_and(EpochHandle::is_stopping)
-            && !mutant!("crew-goes-on-when-stopped")
-        {
+        if self.epoch.as_ref().is_some_and(EpochHandle::is_stopping) {
             self.cutoff = 0;
         }
         if filter == JobFilter::SharedLanes
@@ -293,7 +288,7 @@ impl<H: EpochHandle> ReadyQueue<H> {
             .map(|(_, Reverse(number))| *number)
             .filter(|number| limit > 0 && has_waited(*number) >= limit)
             .max_by_key(|number| (has_waited(*number), Reverse(*number)));
-        let Some(number) = starving.filter(|_| !mutant!("crew-lets-starve")) else {
+        let Some(number) = starving else {
             self.ready[lane].pop();
             return first as usize;
         };
@@ -349,7 +344,7 @@ impl<H: EpochHandle> ReadyQueue<H> {
             JobResult::Done(n_called) => self.outcome.n_called += u64::from(n_called),
             JobResult::Failed(fault) => {
                 let first = self.outcome.fault.as_ref().map_or(usize::MAX, |(at, _)| *at);
-                if position < first || mutant!("crew-tells-the-last-failure") {
+                if position < first {
                     self.outcome.fault = Some((position, fault));
                 }
                 self.skip_after(position);
@@ -374,9 +369,7 @@ impl<H: EpochHandle> ReadyQueue<H> {
 
     /// Skips the jobs after a position that have not begun.
     fn skip_after(&mut self, position: usize) {
-        if !mutant!("crew-ignores-the-limit") {
-            self.cutoff = self.cutoff.min(position + 1);
-        }
+        self.cutoff = self.cutoff.min(position + 1);
     }
 
     /// A job has run or is skipped: jobs that depend on it may become ready.

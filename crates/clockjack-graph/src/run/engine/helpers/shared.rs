@@ -13,13 +13,9 @@ use std::{
     sync::{Arc, PoisonError},
 };
 
-use clockjack_sync::{
-    mutant,
-    primitive::{
-        atomic::{AtomicU64, Ordering},
-        hint::spin_loop,
-        scaled,
-    },
+use clockjack_sync::primitive::{
+    atomic::{AtomicU64, Ordering},
+    hint::spin_loop,
 };
 
 use super::{
@@ -33,10 +29,6 @@ use super::{
 
 /// Jobs after which a helper yields its worker thread.
 const JOBS_BEFORE_YIELD: u32 = 64;
-
-/// Spins that give other threads the time to meet an injected fault, about a millisecond; a model
-/// needs none.
-const STALL: usize = scaled(0, 0, 20_000);
 
 /// An executor for helpers.
 pub(crate) trait Spawn: Send + Sync + 'static {
@@ -108,10 +100,6 @@ impl<H: EpochHandle, X: Spawn> HelpersShared<H, X> {
         if queue.is_over(dependencies) {
             return Poll::Ready(None);
         }
-        if mutant!("crew-coordinator-waits-late") {
-            drop(queue);
-            queue = self.lock();
-        }
         // Under the same lock as the search (rule 5).
         queue.coordinator = Some(waker.clone());
         Poll::Pending
@@ -121,9 +109,7 @@ impl<H: EpochHandle, X: Spawn> HelpersShared<H, X> {
     pub(crate) fn close(&self) {
         let lane_helpers = self.lock().close();
         self.changed();
-        if !mutant!("crew-closes-silently") {
-            lane_helpers.into_iter().for_each(Waker::wake);
-        }
+        lane_helpers.into_iter().for_each(Waker::wake);
     }
 
     /// For each lane, how often a region ran early because it had waited for long. Lanes at the end
@@ -147,14 +133,9 @@ impl<H: EpochHandle, X: Spawn> HelpersShared<H, X> {
         match job {
             Job::Region(handle, position) => {
                 let result = catch_panic(|| handle.run(position, worker));
-                let kept = mutant!("crew-keeps-its-share").then(|| handle.clone());
                 // Before the report: rule 3.
                 drop(handle);
-                let has_woken = self.complete(position, result, filter);
-                if kept.is_some() {
-                    stall();
-                }
-                has_woken
+                self.complete(position, result, filter)
             }
             Job::Batch(handle, batch) => {
                 handle.help(&batch, worker);
@@ -248,7 +229,7 @@ pub(super) struct SpawnedHelper<H: EpochHandle, X: Spawn> {
 
 impl<H: EpochHandle, X: Spawn> Drop for SpawnedHelper<H, X> {
     fn drop(&mut self) {
-        let Some(shared) = self.shared.take().filter(|_| !mutant!("crew-called-is-lost")) else {
+        let Some(shared) = self.shared.take() else {
             return;
         };
         let mut queue = shared.lock();
@@ -277,15 +258,8 @@ fn run_some_jobs<H: EpochHandle, X: Spawn>(shared: &Arc<HelpersShared<H, X>>, wo
         let is_closed = queue.is_closed;
         let job = if is_closed { None } else { queue.take(dependencies, JobFilter::SharedLanes) };
         let Some(job) = job else {
-            if mutant!("crew-leaves-its-waker-late") {
-                drop(queue);
-                stall();
-                queue = shared.lock();
-            }
             // Under the same lock as the search (rule 5).
-            if !mutant!("crew-late-helper-is-lost") {
-                queue.idle.push(worker);
-            }
+            queue.idle.push(worker);
             let coordinator = queue.coordinator_if_over(dependencies);
             drop(queue);
             wake_coordinator(coordinator);
@@ -316,11 +290,6 @@ pub(crate) async fn run_lane_helper<H: EpochHandle, X: Spawn>(
             if let Some(job) = queue.take(dependencies, filter) {
                 return Poll::Ready(Some(job));
             }
-            if mutant!("crew-leaves-its-waker-late") {
-                drop(queue);
-                stall();
-                queue = shared.lock();
-            }
             // Under the same lock as the search (rule 5).
             queue.register_lane_helper(worker, filter, cx.waker());
             let coordinator = queue.coordinator_if_over(dependencies);
@@ -337,9 +306,6 @@ pub(crate) async fn run_lane_helper<H: EpochHandle, X: Spawn>(
 /// Runs a job and catches its panic. A job that panicked must be reported as done like any other:
 /// otherwise the coordinator would wait for it for ever.
 fn catch_panic<F>(job: impl FnOnce() -> Result<u32, F>) -> JobResult<F> {
-    if mutant!("crew-panic-is-lost") {
-        return job().map_or_else(JobResult::Failed, JobResult::Done);
-    }
     match catch_unwind(AssertUnwindSafe(job)) {
         Ok(Ok(n_called)) => JobResult::Done(n_called),
         Ok(Err(fault)) => JobResult::Failed(fault),
@@ -354,9 +320,4 @@ fn wake_coordinator(coordinator: Option<Waker>) -> bool {
         coordinator.wake();
     }
     has_woken
-}
-
-/// Gives other threads the time to meet an injected fault.
-fn stall() {
-    (0..STALL).for_each(|_| spin_loop());
 }

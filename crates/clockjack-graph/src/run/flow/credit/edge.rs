@@ -16,10 +16,7 @@
 //!    it, so that the producer's second check sees the new `taken` and the producer does not wait.
 //!    With a plain store instead of the producer's swap, both could miss each other.
 
-use clockjack_sync::{
-    mutant,
-    primitive::atomic::{AtomicBool, AtomicU64, Ordering},
-};
+use clockjack_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// See the [module](self).
 pub(super) struct Credit {
@@ -47,9 +44,6 @@ impl Credit {
 
     /// For the producer: how many more messages may be sent.
     pub(super) fn room(&self) -> u32 {
-        if mutant!("credit-without-end") {
-            return u32::MAX;
-        }
         // Relaxed: rule 1. Acquire pairs with the release in `set_taken`.
         let sent = self.sent.load(Ordering::Relaxed);
         let n_outside = sent.saturating_sub(self.taken.load(Ordering::Acquire));
@@ -62,12 +56,8 @@ impl Credit {
         if self.room() >= wanted {
             return true;
         }
-        if mutant!("credit-wish-by-store") {
-            self.is_producer_waiting.store(true, Ordering::Release);
-        } else {
-            // Acquire: rule 4.
-            self.is_producer_waiting.swap(true, Ordering::AcqRel);
-        }
+        // Acquire: rule 4.
+        self.is_producer_waiting.swap(true, Ordering::AcqRel);
         self.room() >= wanted
     }
 

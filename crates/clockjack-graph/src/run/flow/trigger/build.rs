@@ -63,9 +63,7 @@ impl Trigger {
         if !self.has_set() {
             return 0;
         }
-        for nth in 0..self.inputs.len() {
-            let index = self.nth_of_set(nth);
-            let input = &mut self.inputs[index];
+        for input in &mut self.inputs {
             if let Some(message) = input.pending.pop() {
                 out.add(input.port, message);
                 self.n_pending -= 1;

@@ -16,8 +16,6 @@ use core::{
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use clockjack_sync::mutant;
-
 use super::{MetricKind, UserMetric};
 use crate::{
     compile::Plan,
@@ -77,7 +75,7 @@ impl Counter {
             return;
         }
         let n = self.0.buffered.swap(0, Ordering::Relaxed);
-        if !is_kept && !mutant!("metrics-keep-what-does-not-count") {
+        if !is_kept {
             self.0.all.fetch_sub(n, Ordering::Relaxed);
         }
     }
@@ -162,8 +160,7 @@ impl Histogram {
         if value.is_nan() {
             return;
         }
-        let position =
-            CurrentPosition::current().filter(|_| !mutant!("metrics-spread-as-threads-go"));
+        let position = CurrentPosition::current();
         let mut samples = lock(&self.0);
         match position {
             Some(position) if samples.staged.len() < STAGED_MAX => {
@@ -201,9 +198,6 @@ fn quantile(sorted: &[f64], part: f64) -> f64 {
     let place = part * last as f64;
     let below = place.floor() as usize;
     let (a, b) = (sorted[below], sorted[(below + 1).min(last)]);
-    if mutant!("metrics-quantile-steps") {
-        return a;
-    }
     a + (b - a) * (place - place.floor())
 }
 
