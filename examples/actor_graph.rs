@@ -1,5 +1,5 @@
-//! Actors and a graph together: an actor owns a graph that smooths what it is told, and the graph
-//! asks another actor about each result.
+//! Actors and a graph together: an actor owns a graph that smooths the values it receives, and the
+//! graph asks another actor about each result.
 //!
 //! ```text
 //!  told ─▶ owner ─feed─▶ smooth ─▶ judge ─▶ out ─subscription─▶ owner ─▶ says
@@ -17,7 +17,7 @@ use clockjack::{
     prelude::*,
 };
 
-/// The graph. `judge` is of a type that the owner registers.
+/// The graph. The owner registers the type of `judge`.
 const GRAPH: &str = "
 schema_version: 1
 graph: { name: smoothing }
@@ -53,7 +53,7 @@ edges:
     policy: { mode: queue, capacity: 16 }
 ";
 
-/// What the expert is asked: how far a number is from eight.
+/// The question to the expert: how far a number is from eight.
 enum Expert {
     Judge(f64, ReplyTo<f64>),
 }
@@ -82,13 +82,13 @@ impl Actor for Owner {
             Expert::Judge,
             timeout,
         );
-        // What comes to the output boundary comes back as messages.
+        // Values at the output boundary arrive at this actor as messages.
         let outputs = cx.self_ref().map(Msg::Judged);
         let options = RunOptions::until_stopped().subscribe("out.in", &outputs, OnRefused::Fail);
         let graph = GraphFile::parse("smoothing.yaml", GRAPH)?.compile(&types)?;
         let run = graph.start(cx.system(), options)?;
         self.feed = Some(run.feed("smooth.in")?);
-        // It ends with this actor; if it ends before, this actor fails.
+        // The run stops with this actor; if the run fails, this actor fails.
         cx.spawn(run.stop_on_drop(), |_, _, ended| {
             ended?;
             Ok(Next::Stop)
@@ -105,7 +105,7 @@ impl Actor for Owner {
     }
 }
 
-/// All that is said of these measurements.
+/// The judgements of these measurements.
 fn judged(measured: &[f64]) -> Result<Vec<String>, Box<dyn Error>> {
     let rt = Runtime::new("actor-graph")?;
     let expert = rt.spawn(

@@ -1,24 +1,24 @@
-//! Questions: methods as messages, answers at once and later, and no answer at all.
+//! Ask: methods as messages; immediate, delayed and missing answers.
 //!
 //! `cargo run --example ask`
 #![expect(clippy::print_stdout, reason = "an example shows something")]
 
 use clockjack::prelude::*;
 
-/// Long enough for every answer that comes.
+/// Longer than any answer takes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A shelf of books, and those who wait for one.
+/// A shelf of books, and the readers who wait for one.
 #[derive(Default)]
 struct Library {
     books: Vec<String>,
     waiting: Vec<ReplyTo<String>>,
 }
 
-// Writes `LibraryMsg`, `impl Actor for Library`, and `LibraryApi`: these methods on an address.
+// Generates `LibraryMsg`, `impl Actor for Library`, and `LibraryApi`: these methods on an address.
 #[actor]
 impl Library {
-    /// A message: nobody waits for it.
+    /// A tell: the caller does not wait.
     #[msg]
     fn give_back(&mut self, title: String) {
         match self.waiting.pop() {
@@ -27,13 +27,13 @@ impl Library {
         }
     }
 
-    /// A question: what is returned is the answer.
+    /// An ask: the return value is the answer.
     #[ask]
     fn count(&self) -> usize {
         self.books.len()
     }
 
-    /// A question that may be answered by a later message.
+    /// An ask that a later message may answer.
     #[ask]
     fn borrow_one(&mut self, reply_to: ReplyTo<String>) {
         match self.books.pop() {
@@ -42,7 +42,7 @@ impl Library {
         }
     }
 
-    /// Whoever waits learns at once that there will be no answer.
+    /// Every waiting reader gets an error immediately.
     #[msg]
     fn close(&mut self) {
         self.waiting.clear();
@@ -57,12 +57,12 @@ fn main() -> Result<(), Failure> {
     println!("{} on the shelf", rt.block_on(library.count(PATIENCE))?);
     println!("first reader: {}", rt.block_on(library.borrow_one(PATIENCE))?);
 
-    // The question is sent by the call, and the answer awaited when it is needed.
+    // The call sends the question; the program awaits the answer when it needs it.
     let second = library.borrow_one(PATIENCE);
     library.give_back("Middlemarch".into())?;
     println!("second reader: {}", rt.block_on(second)?);
 
-    // Every question has a time-out: there is no waiting for ever.
+    // Every ask has a time-out.
     let third = rt.block_on(library.borrow_one(Duration::from_millis(20)));
     println!("third reader: {}", explain(third));
 

@@ -1,4 +1,4 @@
-//! Futures in an actor: it asks another, connects a socket of tokio, and talks over it.
+//! Futures in an actor: it asks another actor, connects a tokio socket, and uses it.
 //!
 //! `cargo run --example async_socket --features tokio`
 #![expect(clippy::print_stdout, reason = "an example shows something")]
@@ -41,8 +41,8 @@ impl Actor for Client {
 
     fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
         match msg {
-            // `wait`: other messages stay in the mailbox until the closure was called. With
-            // `spawn` in its place they would be handled meanwhile.
+            // `wait`: other messages stay in the mailbox until the closure has been called. With
+            // `spawn` they would be handled meanwhile.
             Msg::Connect => cx.wait(self.directory.find(PATIENCE), |_me, cx, found| {
                 cx.wait(TcpStream::connect(found?), |me, _cx, socket| {
                     println!("connected");
@@ -67,7 +67,7 @@ impl Actor for Client {
     }
 }
 
-/// Answers one client with what it says.
+/// Echoes the bytes of one client.
 async fn echo(listener: TcpListener) -> Result<u64, Failure> {
     let (mut socket, _) = listener.accept().await?;
     let (mut from, mut to) = socket.split();
@@ -80,7 +80,7 @@ fn main() -> Result<(), Failure> {
 
     let listener = rt.block_on(TcpListener::bind("127.0.0.1:0"))?;
     let address = listener.local_addr()?;
-    let server = rt.pool().spawn(echo(listener)); // a future of its own, beside the actors
+    let server = rt.pool().spawn(echo(listener)); // a future on the same pool
 
     let directory = rt.spawn("directory", move || Directory { echo: address })?;
     let client = move || Client { directory: directory.clone(), socket: None };
@@ -91,7 +91,7 @@ fn main() -> Result<(), Failure> {
         println!("heard: {heard}");
     }
 
-    rt.system().stop(&client)?; // the socket goes with the actor, and then the server ends
+    rt.system().stop(&client)?; // drops the socket, so the server ends
     println!("the server has sent {} bytes", rt.block_on(server)??);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! An orderly end: no new work, finish what was accepted, then stop, children first.
+//! Graceful shutdown: refuse new work, finish accepted work, then stop, children first.
 //!
 //! `cargo run --example graceful_shutdown`
 #![expect(clippy::print_stdout, reason = "an example shows something")]
@@ -6,9 +6,9 @@
 use clockjack::{actor::shutdown::Phase, prelude::*};
 
 enum Msg {
-    /// So many loaves.
+    /// A number of loaves.
     Order(u32),
-    /// Answered with the number of loaves when all that came before is done.
+    /// Answered with the number of loaves after all earlier orders.
     Finish(ReplyTo<u32>),
 }
 
@@ -28,7 +28,7 @@ impl Actor for Bakery {
 
     fn receive(&mut self, _cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
         if let Some(oven) = &self.oven {
-            oven.tell(msg)?; // `Finish`, too: it keeps its place behind the orders
+            oven.tell(msg)?; // `Finish` too: it stays behind the orders
         }
         Ok(Next::Stay)
     }
@@ -73,7 +73,7 @@ fn main() -> Result<(), Failure> {
         bakery.tell(Msg::Order(loaves))?;
     }
 
-    // Phases come one after the other, each with a time that it may take.
+    // Phases run one after the other, each with a time limit.
     let system = rt.system();
     system.on_shutdown(Phase::SERVICE_UNBIND, "door", async {
         println!("door: closed, no more customers");
@@ -84,7 +84,7 @@ fn main() -> Result<(), Failure> {
         println!("orders: {loaves} loaves baked");
         Ok(())
     })?;
-    // In the last phase the actors stop by themselves.
+    // In the last phase the system stops the actors.
 
     let report = rt.shutdown(Duration::from_secs(30)); // or Ctrl-C, while `rt.run()` waits
     println!("all in order: {}", report.is_clean());

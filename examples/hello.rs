@@ -1,14 +1,14 @@
-//! A first actor: it is told something, and asked something.
+//! A first actor: tell and ask.
 //!
 //! `cargo run --example hello`
 #![expect(clippy::print_stdout, reason = "an example shows something")]
 
 use clockjack::prelude::*;
 
-/// What a greeter can be told.
+/// The messages of a greeter.
 enum Msg {
     Greet(String),
-    /// A question brings along where the answer goes.
+    /// A question carries the address for its answer.
     Count(ReplyTo<u64>),
 }
 
@@ -20,7 +20,7 @@ struct Greeter {
 impl Actor for Greeter {
     type Msg = Msg;
 
-    // One message at a time: the state is ours, and needs no lock.
+    // One message at a time: the actor owns its state and needs no lock.
     fn receive(&mut self, _cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
         match msg {
             Msg::Greet(name) => {
@@ -37,12 +37,12 @@ fn main() -> Result<(), Failure> {
     let rt = Runtime::new("hello")?;
     let greeter = rt.spawn("greeter", Greeter::default)?;
 
-    // To tell is not to wait. What comes from one sender is handled in its order.
+    // `tell` does not wait. Messages from one sender are handled in order.
     greeter.tell(Msg::Greet("world".into()))?;
     greeter.tell(Msg::Greet("moon".into()))?;
 
-    // So when this is answered, both have been greeted.
+    // So both have been greeted before this is answered.
     let greeted = rt.block_on(greeter.ask(Msg::Count, Duration::from_secs(10)))?;
     println!("{greeted} greeted by {}", greeter.path());
-    Ok(()) // the runtime is dropped here, which stops its actors in good order
+    Ok(()) // dropping the runtime shuts it down gracefully
 }

@@ -1,4 +1,4 @@
-//! One address in front of many actors: in turn, by key, and all at once.
+//! One address for many actors: round robin, by key, and broadcast.
 //!
 //! `cargo run --example routers`
 #![expect(clippy::print_stdout, reason = "an example shows something")]
@@ -12,7 +12,7 @@ use clockjack::{
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A word to count, and where to tell who has counted it, and how many so far.
+/// A word to count, and where to send the name of the counter and its count so far.
 struct Count {
     word: &'static str,
     reply_to: ReplyTo<(String, usize)>,
@@ -40,7 +40,7 @@ fn main() -> Result<(), Failure> {
         rt.block_on(to.ask(|reply_to| Count { word, reply_to }, PATIENCE))
     };
 
-    // A pool starts its routees and supervises them. Its address is that of any actor.
+    // A pool starts its routees and supervises them. Its address is an ordinary actor address.
     let pool = Pool::round_robin(3, Counter::default).supervise(Strategy::restart());
     let in_turn = rt.spawn("in-turn", pool)?;
     for word in ["to", "be", "or", "not"] {
@@ -48,7 +48,7 @@ fn main() -> Result<(), Failure> {
         println!("in turn: {word} went to {who}");
     }
 
-    // By key: a word goes to the same routee each time, so that one has all of its count.
+    // By key: a word always goes to the same routee, so one routee has its whole count.
     let pool = Pool::consistent_hash(3, |msg: &Count| hash_of(msg.word), Counter::default);
     let by_word = rt.spawn("by-word", pool)?;
     for word in ["to", "be", "or", "not", "to", "be"] {
@@ -56,7 +56,7 @@ fn main() -> Result<(), Failure> {
         println!("by word: {word}, {so_far} so far");
     }
 
-    // A group has whoever is registered under a key. This one tells all of them.
+    // A group contains the actors that are registered under a key. This one sends to all of them.
     let key = ServiceKey::new("guard");
     for name in ["gate", "tower", "wall"] {
         let guard = Props::from_fn(|cx, report: Sender<String>| {
@@ -69,7 +69,7 @@ fn main() -> Result<(), Failure> {
     let (report, reports) = mpsc::channel();
     everybody.tell(report)?;
     let mut awake: Vec<String> = reports.iter().take(3).collect();
-    awake.sort(); // they work at the same time, so any may be the first
+    awake.sort(); // they run in parallel, in any order
     println!("awake: {}", awake.join(" "));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Messages that come too early are put aside, up to a bound, and handled later.
+//! Messages that arrive too early are stashed, up to a bound, and handled later.
 //!
 //! `cargo run --example stash`
 #![expect(clippy::print_stdout, reason = "an example shows something")]
@@ -11,7 +11,7 @@ enum Msg {
     HangUp(ReplyTo<u32>),
 }
 
-/// Passes lines on, once there is somebody at the other end.
+/// Sends lines, once it is connected.
 #[derive(Default)]
 struct Session {
     is_connected: bool,
@@ -25,7 +25,7 @@ impl Actor for Session {
         match msg {
             Msg::Line(line) if !self.is_connected => match cx.stash(msg) {
                 Ok(()) => println!("kept: {line} ({} of 2)", cx.stash_len()),
-                Err(_full) => println!("no room: {line}"), // and the message is in the error
+                Err(_full) => println!("no room: {line}"), // the message is in the error
             },
             Msg::Line(line) => {
                 self.sent += 1;
@@ -34,7 +34,7 @@ impl Actor for Session {
             Msg::Connected => {
                 println!("connected");
                 self.is_connected = true;
-                cx.unstash_all(); // before all that is in the mailbox, in the order it came
+                cx.unstash_all(); // before the mailbox, in the order of arrival
             }
             Msg::HangUp(reply_to) => {
                 reply_to.reply(self.sent);
@@ -47,7 +47,7 @@ impl Actor for Session {
 
 fn main() -> Result<(), Failure> {
     let rt = Runtime::new("exchange")?;
-    // How many messages may be put aside is said where the actor is described.
+    // The props of the actor set the capacity of its stash.
     let session = rt.spawn("session", Props::new(Session::default).stash(2))?;
     for line in ["one", "two", "three"] {
         session.tell(Msg::Line(line))?;

@@ -1,4 +1,4 @@
-//! Failures: one that is passed over, one that restarts after a pause, one too many.
+//! Failures: one that is ignored, one that causes a restart with back-off, one too many.
 //!
 //! `cargo run --example supervision`
 #![expect(clippy::print_stdout, reason = "an example shows something")]
@@ -10,7 +10,7 @@ use clockjack::{
     prelude::*,
 };
 
-/// Shares out a thousand, and counts how often.
+/// Divides a thousand, and counts how often.
 #[derive(Default)]
 struct Worker {
     shared_out: u32,
@@ -36,10 +36,10 @@ impl Actor for Worker {
     }
 }
 
-/// Has a worker, and cannot do without.
+/// Has a worker, and fails without it.
 struct Boss;
 
-/// The worker has ended.
+/// The worker has stopped.
 struct WorkerGone;
 
 impl Actor for Boss {
@@ -47,14 +47,14 @@ impl Actor for Boss {
 
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
         let pause = Backoff::new(Duration::from_millis(20), Duration::from_secs(1));
-        // The first strategy that matches decides; what exceeds its limit goes further out.
+        // The first matching strategy decides; a failure beyond its limit goes to the next one.
         let props = Props::new(Worker::default)
             .supervise(Strategy::resume().only::<ParseIntError>())
             .supervise(Strategy::restart().limit(1, Duration::from_secs(60)).backoff(pause));
         let worker = cx.spawn_child("worker", props)?;
         cx.watch_with(&worker, WorkerGone)?;
-        // "some" is passed over, the first "0" restarts, the second is one too many. What stands
-        // behind a failure waits in the mailbox until that is settled.
+        // "some" is ignored, the first "0" causes a restart, the second exceeds the limit.
+        // Messages behind a failure wait in the mailbox until the failure is handled.
         for by in ["4", "some", "5", "0", "8", "0"] {
             worker.tell(by)?;
         }
@@ -67,7 +67,7 @@ impl Actor for Boss {
     }
 }
 
-/// Hears of what nobody below has settled.
+/// Receives the failures that no supervisor handled.
 struct Pager;
 
 impl EscalationSink for Pager {
@@ -84,7 +84,7 @@ fn main() -> Result<(), Failure> {
         .escalation(Pager);
     let rt = Runtime::start(plant)?;
     rt.spawn("boss", || Boss)?;
-    let report = rt.run(); // until the system ends, or Ctrl-C
+    let report = rt.run(); // until the system stops, or Ctrl-C
     println!("over, with {} left behind", report.stragglers.len());
     Ok(())
 }

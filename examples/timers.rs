@@ -1,11 +1,11 @@
-//! Time as messages: once, again and again, replaced, cancelled, and when nobody calls.
+//! Time as messages: one-shot, periodic, replaced and cancelled timers, receive time-out.
 //!
 //! `cargo run --example timers`
 #![expect(clippy::print_stdout, reason = "an example shows something")]
 
 use clockjack::prelude::*;
 
-/// Short, so that the example is: a minute works as well.
+/// Short, so that the example runs quickly; a minute works as well.
 const MOMENT: Duration = Duration::from_millis(10);
 
 enum Msg {
@@ -23,11 +23,11 @@ impl Actor for Watchman {
 
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
         let mut timers = cx.timers();
-        // A key has one timer: a new one takes the place of the old, whose message never comes.
+        // One timer per key: a new one replaces the old one, whose message never arrives.
         timers.single("alarm", MOMENT, Msg::Alarm("the first"))?;
         timers.single("alarm", 2 * MOMENT, Msg::Alarm("the second"))?;
 
-        // A cancel is final, also if the message should be in the mailbox already.
+        // A cancel is final, even if the message is already in the mailbox.
         timers.single("false alarm", MOMENT, Msg::Alarm("a false one"))?;
         println!("cancelled: {}", timers.cancel("false alarm"));
         Ok(Next::Stay)
@@ -37,8 +37,8 @@ impl Actor for Watchman {
         match msg {
             Msg::Alarm(which) => {
                 println!("alarm: {which}");
-                // A rate does not drift: the n-th beat is due n moments from here. Beats that a
-                // slow handler has missed are counted in `cx.scheduler_batch()` of the next.
+                // A fixed rate does not drift: beat n is due n moments from now. If a slow handler
+                // misses beats, `cx.scheduler_batch()` of the next beat has their number.
                 cx.timers().fixed_rate("beat", MOMENT, || Msg::Beat)?;
             }
             Msg::Beat => {
@@ -57,7 +57,7 @@ impl Actor for Watchman {
         match signal {
             Signal::ReceiveTimeout => {
                 println!("nobody calls: good night");
-                Ok(Next::Stop) // its timers end with it
+                Ok(Next::Stop) // this also cancels its timers
             }
             _ => Ok(Next::Unhandled),
         }

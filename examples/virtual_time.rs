@@ -1,11 +1,11 @@
-//! Tests without waiting: time passes by hand, and each run is the same.
+//! Tests without waiting: the test advances the clock, and every run is the same.
 //!
 //! `cargo run --example virtual_time --features testkit`
 #![expect(clippy::print_stdout, reason = "an example shows something")]
 
 use clockjack::{prelude::*, testkit::ManualTime};
 
-/// What a session says to its user.
+/// What a session sends to its user.
 #[derive(Debug, PartialEq)]
 enum Reply {
     Welcome,
@@ -17,7 +17,7 @@ enum Msg {
     LoginTooLate,
 }
 
-/// Gives its user five seconds to log in, and an hour of silence then.
+/// Stops after five seconds without a login, and later after an hour of silence.
 struct Session {
     user: ActorRef<Reply>,
 }
@@ -52,9 +52,9 @@ impl Actor for Session {
 }
 
 fn main() -> Result<(), Failure> {
-    // A whole system on this thread, where nothing happens but when we say so.
+    // A whole system on this thread. Time advances only when this code says so.
     let time = ManualTime::start();
-    let user = time.probe::<Reply>(); // stands in for the user, and shows what it was told
+    let user = time.probe::<Reply>(); // replaces the user and records its messages
     let session = || {
         let user = user.actor_ref();
         Props::new(move || Session { user: user.clone() })
@@ -65,7 +65,7 @@ fn main() -> Result<(), Failure> {
     time.advance(Duration::from_millis(4_999));
     user.expect_none();
     println!("at {:?}: nothing yet", time.elapsed());
-    time.advance(Duration::from_millis(1)); // not a millisecond early, and none late
+    time.advance(Duration::from_millis(1)); // exactly on time
     user.expect_eq(Reply::TooLate);
     user.expect_terminated(&late);
     println!("at {:?}: too late, and the session is over", time.elapsed());
@@ -75,7 +75,7 @@ fn main() -> Result<(), Failure> {
     prompt.tell(Msg::Password("sesame"))?;
     user.expect_eq(Reply::Welcome);
     println!("at {:?}: welcome", time.elapsed());
-    user.expect_none_for(Duration::from_secs(3599)); // takes no longer than any other line here
+    user.expect_none_for(Duration::from_secs(3599)); // takes no real time
     user.expect_terminated_within(&prompt, Duration::from_secs(1));
     println!("at {:?}: silent for an hour, and the session is over", time.elapsed());
 

@@ -1,8 +1,8 @@
-//! Three components of one's own, and the registry that knows them beside the standard ones. Not a
-//! library to build on: what is worth reading is how little there is to write.
+//! Three components, and a registry that contains them and the standard components. This is an
+//! example to read, not a library to depend on.
 //!
-//! The derive makes the ports and the settings, what the compiler checks files against, and what
-//! `clockjack explain` prints. By hand there is `execute` only.
+//! The derive generates the ports and the settings, the description that the compiler checks files
+//! against, and the text that `clockjack explain` prints. Only `execute` is written by hand.
 
 use std::io::{self, Write as _};
 
@@ -12,14 +12,14 @@ use clockjack_graph::{
     Component, Config, ConfigError, Execute, Failure, GraphContext, Input, Output, Registry, Stamp,
 };
 
-/// The standard components, and those of this package.
+/// The standard components and the components of this package.
 #[must_use]
 pub fn registry() -> Registry {
     Registry::standard().register::<Thermometer>().register::<Thermostat>().register::<Panel>()
 }
 
-/// `thermometer`: a room that warms up by `rise` a call. Its values have timestamps of its own
-/// clock, and each `late_every`-th is `late_ms` old when it comes.
+/// `thermometer`: a room that warms up by `rise` per call. Its values have timestamps of its own
+/// clock, and every `late_every`-th value arrives `late_ms` late.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "thermometer", title = "Thermometer", role = "input")]
 pub struct Thermometer {
@@ -34,7 +34,7 @@ pub struct Thermometer {
     late_every: u64,
     #[config(default = 50, min = 0)]
     late_ms: u64,
-    /// Fields without a mark are the component's own.
+    /// A field without an attribute is private state.
     n: u32,
 }
 
@@ -42,7 +42,7 @@ impl Execute for Thermometer {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         let degrees = self.start + self.rise * f64::from(self.n);
         self.n += 1;
-        // The time of the run, never that of the machine: so the run can be repeated.
+        // The time of the run, never that of the machine: so the run is reproducible.
         let now_ns = u64::try_from(cx.now().as_nanos())?;
         let is_late = self.late_every > 0 && u64::from(self.n).is_multiple_of(self.late_every);
         let age_ns = if is_late { self.late_ms * 1_000_000 } else { 0 };
@@ -52,8 +52,8 @@ impl Execute for Thermometer {
     }
 }
 
-/// `thermostat`: 1 from the time at which it is colder than `low` until it is warmer than `high`,
-/// and 0 else. It tells changes only.
+/// `thermostat`: switches to 1 when it is colder than `low` and to 0 when it is warmer than `high`.
+/// It publishes changes only.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "thermostat", title = "Thermostat")]
 pub struct Thermostat {
@@ -81,14 +81,14 @@ impl Execute for Thermostat {
         }
         if self.is_on != was_on {
             let heat = if self.is_on == Some(true) { 1.0 } else { 0.0 };
-            // `run --log info` shows it. Without, nothing is formatted.
+            // `run --log info` prints this. Without the option nothing is formatted.
             cx.log(Level::Info, format_args!("{degrees:.1} degrees"));
             cx.publish(self.heat, heat)?;
         }
         Ok(())
     }
 
-    // What no single setting can say is checked here: before a run, and before each change in one.
+    // Checks conditions on several settings: before a run, and before each change during a run.
     fn activate(&mut self) -> Result<(), Failure> {
         Ok(in_order(self.low, self.high)?)
     }
@@ -98,8 +98,8 @@ impl Execute for Thermostat {
     }
 }
 
-/// `panel`: a line on standard error for each value. The result of a command goes to standard
-/// output, and stays what a program can read.
+/// `panel`: writes a line to standard error for each value. Standard output is reserved for the
+/// result of the command, so that programs can read it.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "panel", title = "Panel", role = "output")]
 pub struct Panel {

@@ -1,4 +1,4 @@
-//! The file beside this package is right, runs, and late values are left out.
+//! The graph file of this package is valid and runs, and late values are dropped.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -10,7 +10,7 @@ use clockjack_testkit::ManualTime;
 
 const HEATER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/heater.yaml");
 
-/// How often a test looks whether a process has ended: far longer than any takes.
+/// How often a test polls for the end of a process: far more often than any needs.
 const LOOKS_MAX: u32 = 20_000_000;
 
 fn run(text: &str) -> RunReport {
@@ -32,7 +32,7 @@ fn late_values_are_left_out_and_changes_are_told_once() {
     let metrics = &report.metrics;
     assert_eq!(metrics.get("runtime.trigger.late_drop_count", "smooth"), Some(7.0));
     assert_eq!(metrics.get("runtime.component.execution_count", "switch"), Some(42.0));
-    // On at the first value, off when the room is warm; and it only warms up.
+    // On at the first value, off when the room is warm; the room never cools down.
     assert_eq!(metrics.get("runtime.component.execution_count", "heater"), Some(2.0));
 }
 
@@ -83,7 +83,7 @@ fn a_component_may_print_while_the_command_runs_it() {
     command.args(["run", "--steps", "49", "--format", "json", HEATER]);
     let mut child =
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    // A command that keeps its streams to itself would wait for the component for ever.
+    // A command that locked its output streams would deadlock with the component.
     let mut n_looks = 0_u32;
     while child.try_wait().expect("it is a child").is_none() {
         n_looks += 1;
