@@ -114,9 +114,9 @@ fn codes() -> String {
     let pages = all["codes"].as_array().expect("a list of codes");
     let text = |page: &Value, key: &str| page[key].as_str().unwrap_or_default().trim().to_owned();
     let mut out = format!(
-        "# Codes of findings\n\n`clockjack check` tells all faults of a graph file at once, each \
-         with one of these {} codes; `clockjack explain CODE` prints what stands here. Examples \
-         leave out the parts that every file has.\n\n| code | severity | what it means |\n\
+        "# Diagnostic codes\n\n`clockjack check` reports every error of a graph file, each with \
+         one of these {} codes; `clockjack explain CODE` prints the same text. The examples leave \
+         out the parts that every file has.\n\n| code | severity | what it means |\n\
          |---|---|---|\n",
         pages.len()
     );

@@ -9,8 +9,8 @@ use std::{
 };
 
 use clockjack_exec::{
-    Commands, Event, Events, Failure, JoinHandle, Limits, LocalExecutor, Payload, Process, ProcessRef,
-    StepOutput,
+    Commands, Event, Events, Failure, JoinHandle, Limits, LocalExecutor, Payload, Process,
+    ProcessRef, StepOutput,
 };
 use clockjack_testing::toolbox::{ByHand, Panics};
 use clockjack_time::{Resolution, TickSpan};

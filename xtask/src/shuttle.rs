@@ -1,9 +1,9 @@
 //! `cargo xtask shuttle`: the scenes of every crate that has `tests/shuttle.rs`, under schedules
 //! drawn at random, half of them by changes of priority.
 //!
-//! A scene asks `clockjack_sync::primitive::explore` for its schedules; how many and which is handed to
-//! it by the environment. The seed is printed, so that a run can be repeated; what shuttle prints
-//! at a failure repeats the one schedule.
+//! A scene asks `clockjack_sync::primitive::explore` for its schedules; how many and which is
+//! handed to it by the environment. The seed is printed, so that a run can be repeated; what
+//! shuttle prints at a failure repeats the one schedule.
 
 use core::time::Duration;
 use std::time::SystemTime;

@@ -21,8 +21,8 @@ const SEARCH_LIMIT: Duration = Duration::from_secs(900);
 /// The name of the package and of its program.
 const PACKAGE: &str = "clockjack-sim";
 
-/// The workloads; each is a module of the package. The list allows rejecting a wrong name before the
-/// build.
+/// The workloads; each is a module of the package. The list allows rejecting a wrong name before
+/// the build.
 const WORKLOADS: [&str; 5] = ["actors", "jobs", "workers", "graphs", "asks"];
 
 /// Options of the command.

@@ -60,10 +60,10 @@ fn kind(property: &Value) -> String {
             format!("by name: {}", kind(&property["additionalProperties"]))
         }
         Some("object") => "a map".to_owned(),
-        Some("integer") => format!("a whole number{}", bounds(property)),
+        Some("integer") => format!("an integer{}", bounds(property)),
         Some("number") => format!("a number{}", bounds(property)),
         Some("boolean") => "`true` or `false`".to_owned(),
-        Some(_) => "a text".to_owned(),
+        Some(_) => "a string".to_owned(),
         None => "a text, a number, `true` or `false`".to_owned(),
     }
 }

@@ -5,8 +5,8 @@
 //!
 //! # Order within a poll
 //!
-//! Before each user message the runner loads the [flag word](crate::cell::header) of the cell, once. If
-//! any flag is set, or if an earlier poll left work behind, the runner [handles system
+//! Before each user message the runner loads the [flag word](crate::cell::header) of the cell,
+//! once. If any flag is set, or if an earlier poll left work behind, the runner [handles system
 //! messages](CellVTable) first, in this order: children that have stopped, the system queue,
 //! commands of the supervisor, and, if the actor is running and not suspended, signals, control
 //! messages, futures, and messages that were unstashed or kept through a restart. Then it takes the
@@ -514,10 +514,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> CustomTask for Cell<A, F> {
         loop {
             let is_calm = self.is_running() && self.state.flags & PENDING == 0;
             if shared.header.flags() != 0 || !is_calm {
-                // Acknowledge before the flags are taken. A waker that sets its flag after that also
-                // notifies the mailbox after this line, so the cell cannot go idle before the next
-                // poll has seen the flag. In the other order this line could erase the notification
-                // of a flag that was set after the flags were taken.
+                // Acknowledge before the flags are taken. A waker that sets its flag after that
+                // also notifies the mailbox after this line, so the cell cannot go idle before the
+                // next poll has seen the flag. In the other order this line could erase the
+                // notification of a flag that was set after the flags were taken.
                 acknowledge(shared);
                 if poll.is_terminated() {
                     // The next poll stops the actor by force.

@@ -18,6 +18,8 @@ mod waits;
 use bench::Log;
 use clockjack_actor::{Actor, ActorRef, Context, Failure, Next, Signal};
 
+type Handled = Result<Next, Failure>;
+
 /// An actor that does what it is told.
 struct ScriptedActor {
     log: Log,
@@ -77,8 +79,7 @@ fn say(actor: &ActorRef<Order>, text: &'static str) {
 /// What comes after a future: says so.
 fn says<T>(
     text: &'static str,
-) -> impl FnOnce(&mut ScriptedActor, &mut Context<'_, ScriptedActor>, T) -> Result<Next, Failure> + Send
-{
+) -> impl FnOnce(&mut ScriptedActor, &mut Context<'_, ScriptedActor>, T) -> Handled + Send {
     move |me, _, _| {
         me.log.add(text);
         Ok(Next::Stay)

@@ -2,7 +2,7 @@
 //!
 //! A hand, which is a [`ManualRunner`], registers and cancels jobs at ticks that were drawn before,
 //! and moves the clock from one of these ticks to the next. In the middle the clock may leap, as
-//! if everything had stood still meanwhile. Nothing here looks at a real clock, so that what comes
+//! if the program had been suspended. Nothing here looks at a real clock, so that what comes
 //! out depends on the [`Plan`] alone, byte for byte.
 
 mod check;

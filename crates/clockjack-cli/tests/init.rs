@@ -1,5 +1,5 @@
-//! Tests of `clockjack init` as its user sees it. `cargo xtask init` shows that the created projects
-//! compile and pass their tests.
+//! Tests of `clockjack init` as its user sees it. `cargo xtask init` shows that the created
+//! projects compile and pass their tests.
 
 use std::{
     fs,

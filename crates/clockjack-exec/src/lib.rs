@@ -121,7 +121,7 @@
 //! | [`Sleep`] | its timer is cancelled | same deadline; the last waker is woken |
 //! | [`Interval::tick`] | nothing is lost | same deadline; skipped ticks are counted |
 //! | [`YieldNow`] | there may be a spurious poll | ready at its second poll |
-//! | [`LocalExecutor::block_on`] | cannot happen: not a future | the next call runs the remaining ones |
+//! | [`LocalExecutor::block_on`] | not a future | the next call runs the remaining ones |
 //!
 //! After the future of [`Interval::tick`] is dropped, the timer stays armed until the next call or
 //! the interval's drop, so there may be a spurious wake-up. If the future of `block_on` panics, so

@@ -110,11 +110,11 @@
 //! # Waiting and cancellation
 //!
 //! The futures are those of [`exec`], which documents what happens when they are dropped: a
-//! dropped [`JoinHandle`](exec::JoinHandle) detaches its task, a dropped [`Sleep`](exec::Sleep) is cancelled,
-//! a dropped [`tick`](exec::Interval::tick) loses nothing. [`WorkerPool::block_on`] is not a
-//! future and cannot be cancelled: the calling thread blocks. On a worker it panics, because the
-//! worker would wait for itself. A [`sleep`] that was created outside a pool and is then passed to
-//! `block_on` completes with an error: create it inside, as in
+//! dropped [`JoinHandle`](exec::JoinHandle) detaches its task, a dropped [`Sleep`](exec::Sleep) is
+//! cancelled, a dropped [`tick`](exec::Interval::tick) loses nothing. [`WorkerPool::block_on`] is
+//! not a future and cannot be cancelled: the calling thread blocks. On a worker it panics, because
+//! the worker would wait for itself. A [`sleep`] that was created outside a pool and is then passed
+//! to `block_on` completes with an error: create it inside, as in
 //! `pool.block_on(async { sleep(d).await })`, or with a handle.
 //!
 //! # Panics

@@ -38,7 +38,7 @@
 //! | [`workloads::Actors`] | a supervised tree: messages, timers, watches, stash, restarts, stops |
 //! | [`workloads::Jobs`] | the scheduler: once, fixed rate, fixed delay, cancel, quota, shutdown |
 //! | [`workloads::Workers`] | futures and processes on several interleaved workers |
-//! | [`workloads::Graphs`] | random graphs: in simulated time on one and several workers; wall clock |
+//! | [`workloads::Graphs`] | random graphs: simulated time, one or several workers; wall clock |
 //! | [`workloads::Asks`] | actors that ask each other, wait for futures, reply late or never |
 //!
 //! The first two workloads run on [`host::single_thread`], the third has its own host, and the

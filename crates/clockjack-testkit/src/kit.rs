@@ -17,6 +17,9 @@ use clockjack_actor::{
 use self::host::{Host, JobSlot};
 use crate::ManualTime;
 
+/// What a handler returns.
+type Handled = Result<Next, Failure>;
+
 /// Calls one actor directly, and records what it does through its context.
 ///
 /// The actor handles what the test [runs](Self::run), and nothing else: messages that it sends to
@@ -278,8 +281,7 @@ impl<A: Actor> ActorTestKit<A> {
     #[track_caller]
     fn call(
         &mut self,
-        call: impl FnOnce(&mut TestActor<A>, &mut Context<'_, Host<A::Msg>>) -> Result<Next, Failure>
-        + 'static,
+        call: impl FnOnce(&mut TestActor<A>, &mut Context<'_, Host<A::Msg>>) -> Handled + 'static,
     ) -> Result<Next, Failure> {
         assert!(
             !self.is_stopped(),

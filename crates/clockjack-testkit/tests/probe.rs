@@ -53,9 +53,11 @@ fn a_missing_message_names_probe_and_expectation() {
     let text =
         "/user/probe-1 at 0ns: expected a message, but no further message came; nothing is queued";
     assert_eq!(panic_of(|| probe.expect()), text);
-    let text = "/user/probe-1 at 0ns: expected 7, but no further message came; nothing is queued";
+    let text = "/user/probe-1 at 0ns: \
+                expected 7, but no further message came; nothing is queued";
     assert_eq!(panic_of(|| probe.expect_eq(7)), text);
-    let text = "/user/probe-1 at 2s: expected a message, but no further message came within 2s; nothing \
+    let text = "/user/probe-1 at 2s: \
+                expected a message, but no further message came within 2s; nothing \
                 is queued";
     assert_eq!(panic_of(|| probe.expect_within(2 * SECOND)), text);
 }
@@ -64,7 +66,8 @@ fn a_missing_message_names_probe_and_expectation() {
 fn another_message_is_shown_with_those_behind_it() {
     let time = ManualTime::start();
     let probe = told(&time, &[1, 2, 3]);
-    let text = "/user/probe-1 at 0ns: expected 7, got 1; queued: [2, 3]";
+    let text = "/user/probe-1 at 0ns: \
+                expected 7, got 1; queued: [2, 3]";
     assert_eq!(panic_of(|| probe.expect_eq(7)), text);
 }
 
@@ -72,7 +75,8 @@ fn another_message_is_shown_with_those_behind_it() {
 fn a_message_where_none_is_expected_is_shown() {
     let time = ManualTime::start();
     let probe = told(&time, &(0..12).collect::<Vec<_>>());
-    let text = "/user/probe-1 at 0ns: expected no message; queued: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] \
+    let text = "/user/probe-1 at 0ns: \
+                expected no message; queued: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] \
                 and 2 more";
     assert_eq!(panic_of(|| probe.expect_none()), text);
 }
@@ -99,7 +103,8 @@ fn time_passes_until_the_message_comes_and_no_further() {
     assert_eq!(time.elapsed(), 2 * SECOND);
     assert_eq!(probe.receive_n_within(3, 3 * SECOND), [3, 4, 5]);
     assert_eq!(time.elapsed(), 5 * SECOND);
-    let text = "/user/probe-1 at 5.999s: expected a message, but no further message came within 999ms; \
+    let text = "/user/probe-1 at 5.999s: \
+                expected a message, but no further message came within 999ms; \
                 nothing is queued";
     assert_eq!(panic_of(|| probe.expect_within(Duration::from_millis(999))), text);
 }
@@ -110,7 +115,8 @@ fn nothing_comes_for_a_while() {
     let probe = told(&time, &[]);
     each_second(&time, probe.actor_ref());
     probe.expect_none_for(Duration::from_millis(999));
-    let text = "/user/probe-1 at 1s: expected no message; queued: [1]";
+    let text = "/user/probe-1 at 1s: \
+                expected no message; queued: [1]";
     assert_eq!(panic_of(|| probe.expect_none_for(5 * SECOND)), text);
 }
 
@@ -118,7 +124,8 @@ fn nothing_comes_for_a_while() {
 fn too_few_messages_are_told_with_their_number() {
     let time = ManualTime::start();
     let probe = told(&time, &[1, 2]);
-    let text = "/user/probe-1 at 0ns: expected 3 messages, got 2, but no further message came; nothing \
+    let text = "/user/probe-1 at 0ns: \
+                expected 3 messages, got 2, but no further message came; nothing \
                 is queued";
     assert_eq!(panic_of(|| probe.receive_n(3)), text);
 }
@@ -130,7 +137,8 @@ fn fishing_keeps_all_up_to_the_one_that_was_sought() {
     let until_three = |n: &u32| if *n == 3 { Fish::Complete } else { Fish::Continue };
     assert_eq!(probe.fish(until_three), [1, 2, 3]);
     probe.expect_eq(4);
-    let text = "/user/probe-1 at 0ns: expected more than 0 messages to fish, but no further message \
+    let text = "/user/probe-1 at 0ns: \
+                expected more than 0 messages to fish, but no further message \
                 came; nothing is queued";
     assert_eq!(panic_of(|| probe.fish(until_three)), text);
 }
@@ -142,7 +150,8 @@ fn fishing_waits_as_long_as_it_may() {
     each_second(&time, probe.actor_ref());
     let until_three = |n: &u32| if *n == 3 { Fish::Complete } else { Fish::Continue };
     assert_eq!(probe.fish_within(3 * SECOND, until_three), [1, 2, 3]);
-    let text = "/user/probe-1 at 5s: expected more than 2 messages to fish, but no further message came \
+    let text = "/user/probe-1 at 5s: \
+                expected more than 2 messages to fish, but no further message came \
                 within 2s; nothing is queued";
     assert_eq!(panic_of(|| probe.fish_within(2 * SECOND, |_| Fish::Continue)), text);
 }
@@ -151,7 +160,8 @@ fn fishing_waits_as_long_as_it_may() {
 fn fishing_fails_with_its_reason() {
     let time = ManualTime::start();
     let probe = told(&time, &[1, 2]);
-    let text = "/user/probe-1 at 0ns: expected matching messages to fish: 1 is odd; queued: [2]";
+    let text = "/user/probe-1 at 0ns: \
+                expected matching messages to fish: 1 is odd; queued: [2]";
     assert_eq!(panic_of(|| probe.fish(|n| Fish::Fail(format!("{n} is odd")))), text);
 }
 
@@ -160,7 +170,8 @@ fn the_end_of_an_actor_is_seen_also_afterwards() {
     let time = ManualTime::start();
     let probe = told(&time, &[]);
     let actor = time.spawn("mortal", Props::from_fn(|_, (): ()| Ok(Next::Stop)));
-    let text = "/user/probe-1 at 0ns: expected /user/mortal to stop, but no further message came; \
+    let text = "/user/probe-1 at 0ns: \
+                expected /user/mortal to stop, but no further message came; \
                 nothing is queued";
     assert_eq!(panic_of(|| probe.expect_terminated(&actor)), text);
     assert!(actor.tell(()).is_ok());

@@ -24,8 +24,8 @@ use core::{
 };
 
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Cancellable, StaticError, Context, DispatcherId, Failure, Limits,
-    Mailbox, Next, Props, RootContext, Scope, Signal, Strategy,
+    Actor, ActorRef, ActorSystem, Cancellable, Context, DispatcherId, Failure, Limits, Mailbox,
+    Next, Props, RootContext, Scope, Signal, StaticError, Strategy,
     observe::dump::{self, Line, Unit},
 };
 use clockjack_firmware::{

@@ -9,10 +9,12 @@ use crate::layering;
 /// Files whose code may depend on the platform, by the end of their path, and why.
 const CONDITIONAL_FILES: &[(&str, &str)] = &[
     ("/src/lib.rs", "modules and re-exports are chosen here"),
-    ("/src/prim.rs", "the one facade over atomics"),
-    ("/src/prim/native.rs", "the facade's twin on hardware"),
-    ("/src/prim/model.rs", "the facade's twin under loom"),
+    ("/src/primitive.rs", "the one facade over atomics"),
+    ("/src/primitive/native.rs", "the facade's variant on hardware"),
+    ("/src/primitive/loom.rs", "the facade's variant under loom"),
     ("/clockjack-sync/src/pad.rs", "the line length is one attribute per architecture"),
+    ("/src/platform.rs", "chooses between the variants of a platform"),
+    ("/src/tokio_integration.rs", "chooses by the feature `tokio`"),
     ("/linux.rs", "named for a platform"),
     ("/macos.rs", "named for a platform"),
     ("/windows.rs", "named for a platform"),
@@ -108,8 +110,8 @@ pub(super) fn conditions(source: &Source) -> Vec<Fault> {
     };
     let fault = |condition: Condition| {
         let what = format!(
-            "`cfg({})` outside lib.rs, prim and files named for a platform: move what it guards \
-             to a module of its own, or make twin files, and choose at the `mod`",
+            "`cfg({})` outside lib.rs, primitive and files named for a platform: move what it \
+             guards to a module of its own, or make two variants, and choose at the `mod`",
             condition.text
         );
         source.fault(condition.at, what)

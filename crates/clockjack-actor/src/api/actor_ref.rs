@@ -116,8 +116,8 @@ impl<M: 'static> ActorRef<M> {
     #[inline]
     fn target(&self) -> Target<'_, M> {
         if self.raw.as_ptr().addr() & MAPPED == 0 {
-            // SAFETY: a `CustomTaskRef` consists of one pointer and zero-sized markers, so a borrow of
-            // the pointer is a valid borrow of a `CustomTaskRef`.
+            // SAFETY: a `CustomTaskRef` consists of one pointer and zero-sized markers, so a borrow
+            // of the pointer is a valid borrow of a `CustomTaskRef`.
             Target::Cell(unsafe { &*(&raw const self.raw).cast() })
         } else {
             let block = self.raw.as_ptr().map_addr(|addr| addr & !MAPPED);

@@ -5,7 +5,8 @@
 //! The **cell** has a table of timers, by key, with the message of each timer, or the closure that
 //! makes it. The **scheduler** has one job per timer, which knows the actor, a slot and a
 //! generation, and nothing about the message. When the job is due, it sends a **timer event**:
-//! the two numbers and a [`PendingDelivery`]. This is a control message, so a full mailbox cannot lose it.
+//! the two numbers and a [`PendingDelivery`]. This is a control message, so a full mailbox cannot
+//! lose it.
 //!
 //! 1. There is one timer per key. Setting a key again reuses the slot of the old timer with a new
 //!    generation. An actor never reuses a generation, not even across restarts.

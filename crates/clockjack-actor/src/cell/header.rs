@@ -100,8 +100,8 @@ const DEFERRED_DROP_DEPTH: usize = 64;
 /// A reference to an actor whose message type is not known.
 pub(crate) type AnyActor = CustomTaskRef<ActorHeader>;
 
-/// See the [module](self). Aligned like an [`ActorShared`](crate::cell::shared::ActorShared) around it,
-/// whose mailbox has room for a value that is aligned to eight bytes, also where a pointer has
+/// See the [module](self). Aligned like an [`ActorShared`](crate::cell::shared::ActorShared) around
+/// it, whose mailbox has room for a value that is aligned to eight bytes, also where a pointer has
 /// four.
 #[repr(C, align(8))]
 pub(crate) struct ActorHeader {
@@ -294,7 +294,8 @@ impl ActorHeader {
     /// and closes it; or this one, then the other thread finds `CLOSED` and refuses the child. For
     /// the runner.
     pub(crate) fn close_children(&self) {
-        // Acquire: pairs with the compare-and-swap of `children_or_new`; there is nothing to release.
+        // Acquire: pairs with the compare-and-swap of `children_or_new`; there is nothing to
+        // release.
         let closed = self.children.compare_exchange(ptr::null_mut(), CLOSED, AcqRel, Acquire);
         let Err(seen) = closed else { return };
         // SAFETY: as in `children`.

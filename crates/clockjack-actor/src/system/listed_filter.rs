@@ -6,9 +6,10 @@
 //! last poll.
 //!
 //! 1. A lister sets the actor's bit, adds the actor to its table under the table's lock, and then
-//!    checks whether the actor has stopped (flag STOPPED). If so, the lister removes the actor again.
-//! 2. The runner sets STOPPED and then reads the bit. If the bit is set, the runner removes the actor
-//!    from all tables, under their locks.
+//!    checks whether the actor has stopped (flag STOPPED). If so, the lister removes the actor
+//!    again.
+//! 2. The runner sets STOPPED and then reads the bit. If the bit is set, the runner removes the
+//!    actor from all tables, under their locks.
 //!
 //! *Why no stopped actor stays in a table*: each of the two threads executes a sequentially
 //! consistent fence between the write of its own word and the read of the other's (the

@@ -499,9 +499,9 @@ impl Actor for Idle {
     }
 }
 
-/// The guardian has never had a child: the thread that starts the first child allocates the list, while
-/// the guardian checks whether there is one. Each of the first polls of the shutdown meets it once,
-/// so it does not matter which poll that is.
+/// The guardian has never had a child: the thread that starts the first child allocates the list,
+/// while the guardian checks whether there is one. Each of the first polls of the shutdown meets it
+/// once, so it does not matter which poll that is.
 #[test]
 fn a_first_child_that_meets_the_stop_of_its_parent_is_refused_or_stops_too() {
     for turns in 0..TURNS_TO_THE_END {

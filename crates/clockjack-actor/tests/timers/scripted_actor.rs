@@ -15,7 +15,8 @@ pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-type Deed = dyn FnOnce(&mut Context<'_, ScriptedActor>) -> Result<Next, Failure> + Send;
+type Ctx<'c> = Context<'c, ScriptedActor>;
+type Deed = dyn FnOnce(&mut Ctx<'_>) -> Result<Next, Failure> + Send;
 
 pub(crate) enum Msg {
     /// Is noted, with the time and the batch.
@@ -133,15 +134,15 @@ impl Stage {
 
     pub(crate) fn props(
         &self,
-        start: impl Fn(&mut Context<'_, ScriptedActor>) -> Result<Next, Failure> + Send + Sync + 'static,
+        start: impl Fn(&mut Ctx<'_>) -> Result<Next, Failure> + Send + Sync + 'static,
     ) -> BoxedProps<ScriptedActor> {
         self.props_with(start, |_, _| None)
     }
 
     pub(crate) fn props_with(
         &self,
-        start: impl Fn(&mut Context<'_, ScriptedActor>) -> Result<Next, Failure> + Send + Sync + 'static,
-        hook: impl Fn(&mut Context<'_, ScriptedActor>, &Signal) -> Option<Next> + Send + Sync + 'static,
+        start: impl Fn(&mut Ctx<'_>) -> Result<Next, Failure> + Send + Sync + 'static,
+        hook: impl Fn(&mut Ctx<'_>, &Signal) -> Option<Next> + Send + Sync + 'static,
     ) -> BoxedProps<ScriptedActor> {
         let (log, clock) = (self.log.clone(), Arc::clone(&self.clock));
         let (start, hook): (Arc<Start>, Arc<Hook>) = (Arc::new(start), Arc::new(hook));
@@ -179,7 +180,7 @@ impl Stage {
     pub(crate) fn act(
         &mut self,
         to: &ActorRef<Msg>,
-        deed: impl FnOnce(&mut Context<'_, ScriptedActor>) -> Result<Next, Failure> + Send + 'static,
+        deed: impl FnOnce(&mut Ctx<'_>) -> Result<Next, Failure> + Send + 'static,
     ) {
         self.tell(to, Msg::Do(Box::new(deed)));
     }
@@ -202,7 +203,7 @@ pub(crate) fn tell(to: &ActorRef<Msg>, msg: Msg) {
 
 pub(crate) fn act(
     to: &ActorRef<Msg>,
-    deed: impl FnOnce(&mut Context<'_, ScriptedActor>) -> Result<Next, Failure> + Send + 'static,
+    deed: impl FnOnce(&mut Ctx<'_>) -> Result<Next, Failure> + Send + 'static,
 ) {
     tell(to, Msg::Do(Box::new(deed)));
 }

@@ -10,7 +10,7 @@ use clockjack_sched::{BatchMode, CatchUp, ExecutionBatch, JobNumber};
 use super::violation::Violation;
 use crate::rng::mix;
 
-/// A run, as its handler was told of it.
+/// A run, as its handler saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     /// Which job: how many were registered before it.
@@ -275,7 +275,7 @@ impl Checker {
         (0..).zip(&self.pages).try_for_each(|(number, _)| self.check_nothing_lost(number))
     }
 
-    /// Whether a handle tells of its job what the books say.
+    /// Whether a handle reports of its job what the books say.
     pub(crate) fn check_handle(&self, number: u32, tells: Tells) -> Result<(), Violation> {
         let state = self.pages[number as usize].state;
         let is_completed = state == State::Completed;

@@ -25,8 +25,8 @@
 //!    shard; the cache of the refused shard is empty. With one shard, the cache keeps nothing and
 //!    the limit is exact.
 //! 4. Under pressure, a cache that is used returns its permits, and each acquisition is one exact
-//!    grant with the smaller limit. The class [`Low`](TimerPriority::Low) is refused at once. Granted
-//!    permits stay granted: jobs are never revoked.
+//!    grant with the smaller limit. The class [`Low`](TimerPriority::Low) is refused at once.
+//!    Granted permits stay granted: jobs are never revoked.
 //! 5. Reaching the quota is reported once: the first refusal at the limit sets the bit `reported`,
 //!    and the next grant clears it.
 //! 6. A dispatcher that refuses a job has no level that could fall. Its pressure ends when a

@@ -79,7 +79,8 @@ impl<T> InlineSlot<T> {
     #[expect(clippy::inline_always, reason = "saves a copy of the value, as for blocks")]
     pub(super) unsafe fn put(&self, value: T) {
         self.value.with_mut(|cell| {
-            // SAFETY: the cell is valid, aligned, and by the caller's promise no other thread uses it.
+            // SAFETY: the cell is valid, aligned, and by the caller's promise no other thread uses
+            // it.
             unsafe { cell.cast::<T>().write(value) };
         });
         // Release: pairs with `flag`.

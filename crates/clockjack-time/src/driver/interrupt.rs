@@ -97,7 +97,8 @@ impl InterruptDriver {
         /// stored: when more than three quarters of it wait, the status is
         /// [`Backpressured`](DriverStatus::Backpressured).
         pub fn with_capacity(resolution: Resolution, capacity: NonZeroU32) -> Self {
-            let buffer = TickBuffer::new(MonotoneTicks::new(0), TargetTakenTicks::new(0), capacity.get());
+            let (arrived, taken) = (MonotoneTicks::new(0), TargetTakenTicks::new(0));
+            let buffer = TickBuffer::new(arrived, taken, capacity.get());
             Self { resolution, buffer }
         }
     }

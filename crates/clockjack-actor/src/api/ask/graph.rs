@@ -40,8 +40,8 @@ impl<K: Copy + Ord, T: Clone> WaitForGraph<K, T> {
         Self { edges: SpinLock::new(Edges { next: 0, map: BTreeMap::new() }), is_awaited }
     }
 
-    /// `from` waits for `to`, which `target` describes. If this closes a cycle, returns the actors on
-    /// it, starting with `to` and ending with `from`.
+    /// `from` waits for `to`, which `target` describes. If this closes a cycle, returns the actors
+    /// on it, starting with `to` and ending with `from`.
     pub(crate) fn add(&self, from: K, to: K, target: T) -> (EdgeId<K>, Option<Vec<T>>) {
         self.edges.with(|edges| {
             let id = EdgeId(from, edges.next);

@@ -1,10 +1,10 @@
 //! A small run: jobs that follow a script, a pool of threads for helpers, threads of lanes, and the
 //! coordinator, which is the main thread of the model.
 //!
-//! A worker that dependencies blocks its thread here, so a lost wake-up is a deadlock, which loom reports.
-//! Each job writes a cell that its dependents read: loom reports two accesses without an order.
-//! Between epochs the coordinator requires exclusive access to the state: a handle that a worker
-//! still holds fails the model.
+//! A worker that waits blocks its thread here, so a lost wake-up is a deadlock, which loom
+//! reports. Each job writes a cell that its dependents read: loom reports two accesses without an
+//! order. Between epochs the coordinator requires exclusive access to the state: a handle that a
+//! worker still holds fails the model.
 
 use core::{
     future::Future,

@@ -2,11 +2,12 @@
 //!
 //! # Protocol
 //!
-//! A tick *arrives* when it is claimed. Whoever reads the clock (the driven task in each slice, or
-//! a poller) raises `claimed` to the clock's tick with one `fetch_max` and injects the ticks in
-//! between. Two threads that do this at the same time claim disjoint ranges, so every tick arrives
-//! exactly once and none arrives early. While a waker is registered, the task does not sleep past
-//! the next tick; a registration notifies the task, so that a sleeping task learns of it.
+//! A tick *arrives* when it is claimed. A thread that reads the clock (the driven task in each
+//! slice, or a poller) raises `claimed` to the clock's tick with one `fetch_max` and injects the
+//! ticks in between. Two threads that do this at the same time claim disjoint ranges, so every tick
+//! arrives exactly once and none arrives early. While a waker is registered, the task does not
+//! sleep past the next tick; a registration notifies the task, so that a sleeping task learns of
+//! it.
 
 use core::{
     sync::atomic::{
