@@ -25,7 +25,7 @@ impl CustomTask for Taker {
     }
 
     fn unpark(shared: &Mailbox<u32>) -> bool {
-        shared.call()
+        shared.notify()
     }
 
     fn is_parked(shared: &Mailbox<u32>) -> bool {
