@@ -36,18 +36,18 @@
 //! * `allocs_tell`, `allocs_tell_64`: allocations a message as in `tell_bounded`, of one word or
 //!   seven, after the mailbox was full.
 
-mod actix;
-mod clockjack;
-mod kameo;
+pub(crate) mod actix;
+pub(crate) mod clockjack;
+pub(crate) mod kameo;
 mod load;
 mod measure;
 mod on_tokio;
 mod part;
 mod parts;
-mod ractor;
-mod roll;
-mod subject;
-mod tokio;
+pub(crate) mod ractor;
+pub(crate) mod roll;
+pub(crate) mod subject;
+pub(crate) mod tokio;
 mod xtra;
 
 use measure::{Entry, Run};

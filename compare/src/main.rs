@@ -6,6 +6,7 @@
 
 extern crate alloc;
 
+mod actor_timers;
 mod actors;
 mod bell;
 mod cli;

@@ -5,8 +5,12 @@
 //! number of timers wakes the thread that waits, so that no thread polls the counts.
 
 use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::sync::mpsc;
 use std::thread::{self, Thread};
 use std::time::Instant;
+
+use futures_channel::oneshot;
 
 use crate::failure::Failure;
 
@@ -69,6 +73,23 @@ impl Receiver {
     /// hundred in the longest comparison.
     pub(crate) fn leaked(n: u32) -> &'static Self {
         Self::waited_for_by(n, thread::current())
+    }
+
+    /// A receiver for `n` timers for which a thread of its own waits, at most for `patience`: a
+    /// task cannot block its worker, and a timer that is lost must not block the comparison.
+    pub(crate) fn attended(n: u32, patience: Duration) -> (&'static Self, oneshot::Receiver<Ends>) {
+        let deadline = Instant::now() + patience;
+        let (hand_over, handed_over) = mpsc::channel::<&'static Self>();
+        let (report, ends) = oneshot::channel();
+        let attendant = thread::spawn(move || {
+            if let Ok(receiver) = handed_over.recv() {
+                // A driver that does not ask any more needs no answer.
+                let _unasked = report.send(receiver.wait(deadline));
+            }
+        });
+        let receiver = Self::waited_for_by(n, attendant.thread().clone());
+        hand_over.send(receiver).expect("the thread waits for its receiver");
+        (receiver, ends)
     }
 
     fn waited_for_by(n: u32, waiter: Thread) -> &'static Self {
@@ -135,11 +156,19 @@ impl Drop for Shot {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ends, Instant, Receiver};
-    use core::time::Duration;
+    use super::{Duration, Ends, Instant, Receiver, oneshot};
 
     fn hour_ahead() -> Instant {
         Instant::now() + Duration::from_secs(3_600)
+    }
+
+    fn reported(mut ends: oneshot::Receiver<Ends>) -> Ends {
+        loop {
+            if let Some(reported) = ends.try_recv().expect("the thread reports") {
+                return reported;
+            }
+            std::thread::yield_now();
+        }
     }
 
     #[test]
@@ -182,5 +211,23 @@ mod tests {
             let fired = if fires { 1_000 } else { 0 };
             assert_eq!(ends, Ends { fired, dropped: 1_000 - fired });
         }
+    }
+
+    #[test]
+    fn the_thread_of_an_attended_receiver_reports_timers_that_fired_and_that_were_dropped() {
+        let (receiver, ends) = Receiver::attended(3, Duration::from_secs(3_600));
+        for fires in [true, false, true] {
+            let mut shot = receiver.shot();
+            if fires {
+                shot.fire();
+            }
+        }
+        assert_eq!(reported(ends), Ends { fired: 2, dropped: 1 });
+    }
+
+    #[test]
+    fn an_attended_receiver_does_not_wait_for_a_lost_timer() {
+        let (_, ends) = Receiver::attended(1, Duration::from_millis(1));
+        assert_eq!(reported(ends), Ends { fired: 0, dropped: 0 });
     }
 }
