@@ -53,8 +53,8 @@ impl Subject for Kameo {
         name: "kameo",
         package: Some("kameo"),
         standing: Standing::Rival,
-        note: "`tell(..).send_after`, a tokio task a timer, aborted by its `JoinHandle`; without \
-               its feature `tracing`",
+        note: "`tell(..).send_after`, one tokio task per timer, aborted by its `JoinHandle`; \
+               without its feature `tracing`",
     };
 
     type Ref = ActorRef<Host>;

@@ -60,7 +60,7 @@ impl Subject for Ractor {
         name: "ractor",
         package: Some("ractor"),
         standing: Standing::Rival,
-        note: "`send_after`, a tokio task a timer, aborted by its `JoinHandle`",
+        note: "`send_after`, one tokio task per timer, aborted by its `JoinHandle`",
     };
 
     type Ref = ActorRef<Mail>;

@@ -45,8 +45,8 @@ impl Subject for TokioMpsc {
         name: "tokio-mpsc",
         package: Some("tokio"),
         standing: Standing::Rival,
-        note: "no actor crate: a task and a channel an actor, a task with `sleep` a timer, aborted \
-               by its `JoinHandle`",
+        note: "no actor crate: a task and a channel per actor, a task with `sleep` per timer, \
+               aborted by its `JoinHandle`",
     };
 
     type Ref = UnboundedSender<Mail>;
