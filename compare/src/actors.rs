@@ -36,18 +36,18 @@
 //! * `allocs_tell`, `allocs_tell_64`: allocations a message as in `tell_bounded`, of one word or
 //!   seven, after the mailbox was full.
 
-mod actix;
-mod clockjack;
-mod kameo;
+pub(crate) mod actix;
+pub(crate) mod clockjack;
+pub(crate) mod kameo;
 mod load;
 mod measure;
 mod on_tokio;
 mod part;
 mod parts;
-mod ractor;
-mod roll;
-mod subject;
-mod tokio;
+pub(crate) mod ractor;
+pub(crate) mod roll;
+pub(crate) mod subject;
+pub(crate) mod tokio;
 mod xtra;
 
 use measure::{Entry, Run};
@@ -58,7 +58,7 @@ use crate::clock::{Scope, Watch};
 use crate::failure::Failure;
 use crate::measure::{Cost, Mode};
 use crate::order::{Results, in_turns};
-use crate::report::{Column, Extra, Reporter, Row, Target};
+use crate::report::{Column, Reporter, Row, Target};
 use crate::selection::{Effort, Selection};
 
 /// The name of this suite in JSON.
@@ -188,16 +188,8 @@ fn counted_row(case: Case, n: u32, all: &Results<Cost>) -> Row {
 }
 
 fn timed_row(case: Case, n: u32, n_rounds: u32, all: &Results<Cost>) -> Row {
-    let cpu = |cost: &Cost| Some(cost.cpu_ns);
-    Row {
-        figures: all.medians(cpu),
-        extras: vec![
-            Extra::numbers("wall_time", all.medians(|cost| Some(cost.wall_ns))),
-            Extra::quartiles(all.quartiles(cpu)),
-            Extra::numbers("allocs", all.counted(|cost| Some(cost.n_allocs))),
-        ],
-        ..row(case, n, n_rounds)
-    }
+    let (figures, extras) = (all.medians(Cost::cpu), Cost::extras(all));
+    Row { figures, extras, ..row(case, n, n_rounds) }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::machine;
 use crate::report::{Column, Progress, Reporter, Standing};
 use crate::selection::{Effort, Selection};
 use crate::table::Table;
-use crate::{actors, executor, graph, jitter, scheduler, timers};
+use crate::{actor_timers, actors, executor, graph, jitter, scheduler, timers};
 
 /// Runs the same loads on Clockjack and on the crates people would use instead.
 ///
@@ -36,6 +36,8 @@ enum Suite {
     Scheduler(SchedulerArgs),
     /// Actors on one thread and on two: messages, questions, starts, stops, bytes an actor.
     Actors(ActorsArgs),
+    /// Timers of actors on two workers: arm and cancel, arm and fire, keyed timers.
+    ActorTimers(ActorTimersArgs),
     /// Dataflow graphs: time a node, branches at once, compiling, tracing, allocations.
     Graph(GraphArgs),
     /// Leaves one executor alone in this process; what `executor` starts for its last case.
@@ -124,6 +126,18 @@ struct ActorsArgs {
 }
 
 #[derive(Debug, clap::Args)]
+struct ActorTimersArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Only this case; may be given more than once.
+    #[arg(long = "case", value_name = "NAME")]
+    cases: Vec<actor_timers::Case>,
+    /// This number of timers, in place of the usual ones.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(actor_timers::N_MAX)))]
+    n: Option<u32>,
+}
+
+#[derive(Debug, clap::Args)]
 struct GraphArgs {
     #[command(flatten)]
     common: CommonArgs,
@@ -197,6 +211,16 @@ pub(crate) fn run(cli: &Cli, out: &mut dyn Write) -> Result<(), Failure> {
                 columns: actors::columns(&selection)?,
             };
             present(suite, &args.common, out, |reporter| actors::run(&selection, reporter))
+        }
+        Suite::ActorTimers(args) => {
+            let selection = args.common.selection(&args.cases, args.n);
+            let suite = Head {
+                name: actor_timers::NAME,
+                caption: actor_timers::CAPTION,
+                cases: actor_timers::Case::ALL.map(actor_timers::Case::name).to_vec(),
+                columns: actor_timers::columns(&selection)?,
+            };
+            present(suite, &args.common, out, |reporter| actor_timers::run(&selection, reporter))
         }
         Suite::Graph(args) => run_graph(args, out),
         Suite::Idle(args) => {
@@ -349,7 +373,9 @@ fn to_stdout(source: io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{Column, Failure, Selection, actors, executor, jitter, scheduler, timers};
+    use super::{
+        Column, Failure, Selection, actor_timers, actors, executor, jitter, scheduler, timers,
+    };
     use crate::selection::Effort;
 
     #[test]
@@ -359,6 +385,7 @@ mod tests {
         check("jitter", jitter::columns(&everything()));
         check("scheduler", scheduler::columns(&everything()));
         check("actors", actors::columns(&everything()));
+        check("actor-timers", actor_timers::columns(&everything()));
     }
 
     fn check(suite: &str, columns: Result<Vec<Column>, Failure>) {

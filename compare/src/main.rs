@@ -6,10 +6,12 @@
 
 extern crate alloc;
 
+mod actor_timers;
 mod actors;
 mod bell;
 mod cli;
 mod clock;
+mod entry;
 mod executor;
 mod failure;
 mod graph;
@@ -17,6 +19,7 @@ mod jitter;
 mod machine;
 mod measure;
 mod order;
+mod receiver;
 mod report;
 mod rng;
 mod scheduler;

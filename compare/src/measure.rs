@@ -4,6 +4,8 @@
 use core::ops::AddAssign;
 
 use crate::clock::{Elapsed, Started, Watch};
+use crate::order::Results;
+use crate::report::Extra;
 use crate::tally::{CountingAll, Tally};
 
 /// Counting costs time, so a run either counts or is timed.
@@ -82,6 +84,22 @@ pub(crate) struct Cost {
     pub(crate) n_allocs: f64,
     /// Bytes given out and not given back; zero in a timed run.
     pub(crate) live_bytes: f64,
+}
+
+impl Cost {
+    /// The figure of a timed case.
+    pub(crate) const fn cpu(&self) -> Option<f64> {
+        Some(self.cpu_ns)
+    }
+
+    /// What is reported next to the figure of a timed case.
+    pub(crate) fn extras(all: &Results<Self>) -> Vec<Extra> {
+        vec![
+            Extra::numbers("wall_time", all.medians(|cost| Some(cost.wall_ns))),
+            Extra::quartiles(all.quartiles(Self::cpu)),
+            Extra::numbers("allocs", all.counted(|cost| Some(cost.n_allocs))),
+        ]
+    }
 }
 
 #[cfg(test)]

@@ -22,21 +22,19 @@ mod delay_queue;
 mod heap_thread;
 mod load;
 mod measure;
-mod receiver;
 mod sleep;
 mod subject;
 mod tokio;
 
-use alloc::sync::Arc;
-
 use load::Load;
-use measure::{Entry, Figure, Run};
+use measure::Figure;
 pub(crate) use subject::Case;
+use subject::Subject;
 
 use crate::clock::{Scope, Watch};
+use crate::entry::{Entry, Plan};
 use crate::failure::Failure;
-use crate::measure::Mode;
-use crate::order::{Results, in_turns};
+use crate::order::Results;
 use crate::report::{Column, Extra, Reporter, Row, Target};
 use crate::selection::{Effort, Selection};
 
@@ -54,12 +52,16 @@ const TARGET: Target = Target::RatioAtLeast(3.0);
 
 /// Every subject, in the order of the table. A new one needs its file and its line here; the one
 /// with [`Standing::Ours`](crate::report::Standing::Ours) is what the others are compared with.
-const SUBJECTS: &[Entry] = &[
-    Entry::of::<clockjack::Ours>(),
-    Entry::of::<tokio::MultiThread<sleep::SleepTasks>>(),
-    Entry::of::<tokio::MultiThread<delay_queue::QueueTask>>(),
-    Entry::of::<heap_thread::HeapThread>(),
+const SUBJECTS: &[Entry<Load, Figure>] = &[
+    entry::<clockjack::Ours>(),
+    entry::<tokio::MultiThread<sleep::SleepTasks>>(),
+    entry::<tokio::MultiThread<delay_queue::QueueTask>>(),
+    entry::<heap_thread::HeapThread>(),
 ];
+
+const fn entry<S: Subject>() -> Entry<Load, Figure> {
+    Entry { facts: S::FACTS, run: measure::run::<S> }
+}
 
 /// The number of timers if none is given.
 const fn size(effort: Effort) -> u32 {
@@ -102,20 +104,16 @@ pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> R
 fn row(
     case: Case,
     selection: &Selection<Case>,
-    subjects: &[Entry],
+    subjects: &[Entry<Load, Figure>],
     watch: Watch,
     reporter: &mut Reporter<'_>,
 ) -> Result<Row, Failure> {
     let effort = selection.effort;
     let n = selection.n.unwrap_or_else(|| size(effort));
     let n_rounds = selection.n_rounds.unwrap_or_else(|| n_rounds(effort));
-    let load = Arc::new(Load::new(case, n));
     let what = format!("{} n={n}", case.name());
-    let all = in_turns(&what, n_rounds, subjects, reporter, |round, entry| {
-        let mode = Mode::of_round(round);
-        let n_passes = effort.n_passes(mode);
-        (entry.run)(&Run { load: Arc::clone(&load), n_passes, mode, watch })
-    })?;
+    let plan = Plan { effort, n_rounds, watch };
+    let all = plan.run(&what, Load::new(case, n), subjects, reporter)?;
     Ok(summary(case, n, n_rounds, &all))
 }
 
@@ -143,25 +141,16 @@ fn summary(case: Case, n: u32, n_rounds: u32, all: &Results<Figure>) -> Row {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, Case, Effort, Load, Mode, Run, SUBJECTS, Scope, Watch, n_rounds};
+    use super::{Case, Effort, Load, SUBJECTS, n_rounds};
+    use crate::entry::for_each_run;
 
     #[test]
     fn every_subject_does_every_case_also_at_odd_sizes() {
-        let watch = Watch::calibrated(Scope::Process);
-        for entry in SUBJECTS {
-            for case in Case::ALL {
-                for n in [1, 65, 300] {
-                    let load = Arc::new(Load::new(case, n));
-                    let run = Run { load, n_passes: 1, mode: Mode::Timed, watch };
-                    let name = entry.facts.name;
-                    let figure = (entry.run)(&run).unwrap_or_else(|failure| panic!("{failure}"));
-                    assert!(figure.cpu_ns > 0.0, "{name} {case:?} {n}: {figure:?}");
-                    assert!(figure.schedule_ns > 0.0, "{name} {case:?} {n}: {figure:?}");
-                    let has_cancel = figure.cancel_ns.is_some();
-                    assert_eq!(has_cancel, case == Case::ScheduleCancel, "{name} {n}");
-                }
-            }
-        }
+        for_each_run(SUBJECTS, &Case::ALL, &[1, 65, 300], Load::new, |name, case, n, figure| {
+            assert!(figure.cpu_ns > 0.0, "{name} {case:?} {n}: {figure:?}");
+            assert!(figure.schedule_ns > 0.0, "{name} {case:?} {n}: {figure:?}");
+            assert_eq!(figure.cancel_ns.is_some(), case == Case::ScheduleCancel, "{name} {n}");
+        });
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //!
 //! One binary for all suites: each one more would be linked and optimised again.
 
+#[path = "suites/actor_timers.rs"]
+mod actor_timers;
 #[path = "suites/actors.rs"]
 mod actors;
 #[path = "suites/executor.rs"]

@@ -116,6 +116,7 @@ const DEEP: &[Step] = &[
     shown("compare jitter", "xtask compare jitter"),
     shown("compare scheduler", "xtask compare scheduler"),
     shown("compare actors", "xtask compare actors"),
+    shown("compare actor-timers", "xtask compare actor-timers"),
     shown("compare graph", "xtask compare graph"),
     shown("rate over a minute", "run --release -p clockjack-rt --example rate"),
     shown("soak, half an hour", "xtask soak --minutes 30"),

@@ -9,7 +9,8 @@ use crate::{process::Cmd, workspace};
 
 /// Each is a module of `compare/` and a command of its program. They are listed here too, so that a
 /// wrong name is refused before everything is built.
-const SUITES: [&str; 6] = ["timers", "executor", "jitter", "scheduler", "actors", "graph"];
+const SUITES: [&str; 7] =
+    ["timers", "executor", "jitter", "scheduler", "actors", "actor-timers", "graph"];
 /// In which profile a release of everything is built, and one that is soon there.
 const RELEASE: &str = "release";
 const SMOKE: &str = "smoke";

@@ -104,9 +104,17 @@ fn start<P: Part<Actix>>(part: P, mailbox: Mailbox, side: Side) -> Addr<Host<P>>
         }
         Host(part)
     };
+    start_on(side, host)
+}
+
+/// Starts the actor that `make` makes on the thread of this side.
+pub(crate) fn start_on<A: Actor<Context = Context<A>>>(
+    side: Side,
+    make: impl FnOnce(&mut Context<A>) -> A + Send + 'static,
+) -> Addr<A> {
     match arbiter(side) {
-        Some(arbiter) => Host::start_in_arbiter(&arbiter, host),
-        None => Host::create(host),
+        Some(arbiter) => A::start_in_arbiter(&arbiter, make),
+        None => A::create(make),
     }
 }
 

@@ -75,7 +75,7 @@ impl<P: Part<Clockjack>> Actor for Host<P> {
             Next::Spawn(n_children) => {
                 for (index, name) in (0..n_children).zip(CHILD_NAMES) {
                     let (child, _) = part.child(index);
-                    let child = context.spawn_child(name, factory(child)).ok();
+                    let child = context.spawn_child(name, factory(Host(child))).ok();
                     let child = child.expect("there is room for the tree");
                     tell::<P>(&child, part.greeting(&child));
                 }
@@ -85,9 +85,24 @@ impl<P: Part<Clockjack>> Actor for Host<P> {
     }
 }
 
-fn factory<P: Part<Clockjack>>(part: P) -> impl FnMut() -> Host<P> + Send + 'static {
-    let mut part = Some(part);
-    move || Host(part.take().expect("no part fails, so that none is made again"))
+/// The factory of an actor that is never restarted.
+pub(crate) fn factory<A: Send + 'static>(actor: A) -> impl FnMut() -> A + Send + 'static {
+    let mut actor = Some(actor);
+    move || actor.take().expect("no actor fails, so that none is made again")
+}
+
+impl Clockjack {
+    /// Calls `spawn` with a name that no actor has yet.
+    pub(crate) fn with_name<R>(&self, spawn: impl FnOnce(&ActorSystem, &str) -> R) -> R {
+        // Relaxed: only the numbers have to differ.
+        let number = self.n_named.fetch_add(1, Ordering::Relaxed);
+        let mut room = [0; 16];
+        let mut rest = &mut room[..];
+        write!(rest, "{number:x}").expect("a number has at most sixteen digits");
+        let n_free = rest.len();
+        let name = str::from_utf8(&room[..room.len() - n_free]).expect("digits are UTF-8");
+        spawn(&self.system, name)
+    }
 }
 
 fn tell<P: Part<Clockjack>>(to: &ActorRef<Mail<P>>, message: P::Message) {
@@ -106,25 +121,18 @@ impl Subject for Clockjack {
     type Ref<P: Part<Self>> = ActorRef<Mail<P>>;
 
     async fn spawn<P: Part<Self>>(&self, part: P, mailbox: Mailbox, _: Side) -> ActorRef<Mail<P>> {
-        // Relaxed: only the numbers have to differ.
-        let number = self.n_named.fetch_add(1, Ordering::Relaxed);
-        let mut room = [0; 16];
-        let mut rest = &mut room[..];
-        write!(rest, "{number:x}").expect("a number has at most sixteen digits");
-        let n_free = rest.len();
-        let name = str::from_utf8(&room[..room.len() - n_free]).expect("digits are UTF-8");
-        let factory = factory(part);
-        let spawned = match mailbox {
-            Mailbox::Usual => self.system.spawn(name, factory).ok(),
+        let factory = factory(Host(part));
+        let spawned = self.with_name(|system, name| match mailbox {
+            Mailbox::Usual => system.spawn(name, factory).ok(),
             Mailbox::Unbounded => {
                 let mailbox = clockjack_actor::Mailbox::unbounded();
-                self.system.spawn(name, Props::new(factory).mailbox(mailbox)).ok()
+                system.spawn(name, Props::new(factory).mailbox(mailbox)).ok()
             }
             Mailbox::Bounded(most) => {
                 let mailbox = clockjack_actor::Mailbox::bounded(most);
-                self.system.spawn(name, Props::new(factory).mailbox(mailbox)).ok()
+                system.spawn(name, Props::new(factory).mailbox(mailbox)).ok()
             }
-        };
+        });
         spawned.expect("the name is free and there is room")
     }
 

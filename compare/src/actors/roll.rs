@@ -24,7 +24,8 @@ pub(crate) struct Roll {
 }
 
 impl Roll {
-    /// A load with so many actors, which is done if `n_to_finish` of them are.
+    /// A load with so many actors, which is done if `n_to_finish` of them are; a load of several
+    /// steps is done with a step each time that so many more have finished.
     pub(crate) fn new(n_actors: u64, n_to_finish: u64) -> Arc<Self> {
         Arc::new(Self {
             n_actors,
@@ -81,12 +82,13 @@ impl Member {
         }
     }
 
-    /// Called by a part that has done all it was to do.
+    /// Called by a part that has done all it was to do, in a load of several steps after each.
     pub(crate) fn finish(&self, result: u64) {
         // Relaxed, since it stands in front of the count below.
         self.roll.result.fetch_add(result, Ordering::Relaxed);
         // AcqRel: who counts last has seen the results of all before, by their releases.
-        if self.roll.n_finished.fetch_add(1, Ordering::AcqRel) + 1 == self.roll.n_to_finish {
+        let n_finished = self.roll.n_finished.fetch_add(1, Ordering::AcqRel) + 1;
+        if n_finished.is_multiple_of(self.roll.n_to_finish) {
             self.roll.all_finished.ring();
         }
     }

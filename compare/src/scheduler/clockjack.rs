@@ -10,9 +10,9 @@ use clockjack_rt::{
     sched::{Cancellable, DispatcherId, Scheduler},
 };
 
-use super::receiver::Shot;
 use super::subject::{N_WORKERS, Subject, Timers};
 use crate::failure::Failure;
+use crate::receiver::Shot;
 use crate::report::{Facts, Standing};
 
 /// No timer is left when a pool is stopped, so that this is never waited for.

@@ -15,9 +15,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::time::{DelayQueue, delay_queue};
 
-use super::receiver::Shot;
 use super::subject::Timers;
 use super::tokio::Guest;
+use crate::receiver::Shot;
 use crate::report::{Facts, Standing};
 
 pub(crate) const NAME: &str = "DelayQueue";

@@ -13,9 +13,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use super::receiver::Shot;
 use super::subject::{Subject, Timers};
 use crate::failure::Failure;
+use crate::receiver::Shot;
 use crate::report::{Facts, Standing};
 use crate::slots::{SlotKey, Slots};
 
@@ -185,8 +185,8 @@ impl Timers for Arc<Shared> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::receiver::{Ends, Receiver};
     use super::{Duration, Instant, State};
+    use crate::receiver::{Ends, Receiver};
 
     #[test]
     fn cancelled_timers_give_their_entries_back_and_the_others_fire_in_time() {

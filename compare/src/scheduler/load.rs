@@ -5,8 +5,8 @@ use alloc::sync::Arc;
 use core::time::Duration;
 use std::time::Instant;
 
-use super::receiver::Receiver;
 use super::subject::{Case, Subject, Timers};
+use crate::receiver::Receiver;
 use crate::rng::{Rng, permutation};
 
 /// The seed of all loads. Another one gives other delays and, within noise, equal figures.

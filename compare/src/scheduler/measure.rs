@@ -11,13 +11,11 @@ use core::time::Duration;
 use std::thread;
 
 use super::load::{self, Load};
-use super::receiver::{Ends, Receiver};
 use super::subject::{Case, Subject};
-use crate::clock::Watch;
+use crate::entry::Run;
 use crate::failure::Failure;
 use crate::measure::{Begun, Mode, Spent};
-use crate::report::Facts;
-use crate::selection::Listed;
+use crate::receiver::{Ends, Receiver};
 
 /// How long scheduled timers are left alone before they are cancelled. Who arms a timer by a task
 /// that must run first has done so by then; who has not is spared the work.
@@ -25,16 +23,6 @@ const SETTLING: Duration = Duration::from_millis(50);
 
 /// How long behind its time a pass may end. Beyond, timers are lost.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// How a run is made.
-#[derive(Clone, Debug)]
-pub(crate) struct Run {
-    pub(crate) load: Arc<Load>,
-    /// How often the load is measured within the run.
-    pub(crate) n_passes: u32,
-    pub(crate) mode: Mode,
-    pub(crate) watch: Watch,
-}
 
 /// What a run says about its case.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +53,7 @@ struct Course {
 /// # Errors
 ///
 /// If it cannot be started, or lost a timer.
-pub(crate) fn run<S: Subject>(run: &Run) -> Result<Figure, Failure> {
+pub(crate) fn run<S: Subject>(run: &Run<Load>) -> Result<Figure, Failure> {
     let subject = S::start()?;
     one_pass(&subject, run, Mode::Timed)?;
     let mut total = Course::default();
@@ -89,7 +77,7 @@ pub(crate) fn run<S: Subject>(run: &Run) -> Result<Figure, Failure> {
     })
 }
 
-fn one_pass<S: Subject>(subject: &S, run: &Run, mode: Mode) -> Result<Course, Failure> {
+fn one_pass<S: Subject>(subject: &S, run: &Run<Load>, mode: Mode) -> Result<Course, Failure> {
     let Load { case, n, .. } = *run.load;
     let load = || Arc::clone(&run.load);
     let receiver = Receiver::leaked(n);
@@ -110,43 +98,10 @@ fn one_pass<S: Subject>(subject: &S, run: &Run, mode: Mode) -> Result<Course, Fa
     let ends = receiver.wait(due + PATIENCE);
     let behind = due.elapsed();
     let spent = begun.end();
-    check(&S::FACTS, case, n, ends)?;
-    Ok(Course { spent, scheduling: scheduled.in_calls, cancelling, behind })
-}
-
-fn check(facts: &Facts, case: Case, n: u32, ends: Ends) -> Result<(), Failure> {
     let (fired, dropped) = match case {
         Case::ScheduleCancel => (0, n),
         Case::ScheduleFire => (n, 0),
     };
-    let counts = [
-        ("the number of timers that fired", ends.fired, fired),
-        ("the number of timers that were dropped unfired", ends.dropped, dropped),
-    ];
-    for (what, found, expected) in counts {
-        if found != expected {
-            let (found, expected) = (u64::from(found), u64::from(expected));
-            return Err(Failure::miscount(facts.name, what, found, expected));
-        }
-    }
-    Ok(())
-}
-
-/// A subject whose type is forgotten, so that all of them stand in one list.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    pub(crate) facts: Facts,
-    pub(crate) run: fn(&Run) -> Result<Figure, Failure>,
-}
-
-impl Entry {
-    pub(crate) const fn of<S: Subject>() -> Self {
-        Self { facts: S::FACTS, run: run::<S> }
-    }
-}
-
-impl Listed for Entry {
-    fn facts(&self) -> &Facts {
-        &self.facts
-    }
+    ends.check(S::FACTS.name, Ends { fired, dropped })?;
+    Ok(Course { spent, scheduling: scheduled.in_calls, cancelling, behind })
 }

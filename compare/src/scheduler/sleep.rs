@@ -5,9 +5,9 @@ use core::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use super::receiver::Shot;
 use super::subject::Timers;
 use super::tokio::Guest;
+use crate::receiver::Shot;
 use crate::report::{Facts, Standing};
 
 pub(crate) const NAME: &str = "tokio-sleep";

@@ -6,8 +6,8 @@
 use core::future::Future;
 use core::time::Duration;
 
-use super::receiver::Shot;
 use crate::failure::Failure;
+use crate::receiver::Shot;
 use crate::report::Facts;
 
 /// How many threads run the tasks of a subject that has any.

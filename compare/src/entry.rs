@@ -1,0 +1,102 @@
+//! Subjects that run one load several times over, in the list of their suite.
+
+use alloc::sync::Arc;
+use core::fmt;
+
+use crate::clock::Watch;
+use crate::failure::Failure;
+use crate::measure::Mode;
+use crate::order::{Results, in_turns};
+use crate::report::{Facts, Reporter};
+use crate::selection::{Effort, Listed};
+
+/// How a run over the load `L` is made.
+#[derive(Debug)]
+pub(crate) struct Run<L> {
+    pub(crate) load: Arc<L>,
+    /// How often the load is measured within the run.
+    pub(crate) n_passes: u32,
+    pub(crate) mode: Mode,
+    pub(crate) watch: Watch,
+}
+
+/// A subject without its type, so that all subjects of a suite are in one list.
+pub(crate) struct Entry<L, F> {
+    pub(crate) facts: Facts,
+    /// Starts the subject, runs it through the load and returns its figures.
+    pub(crate) run: fn(&Run<L>) -> Result<F, Failure>,
+}
+
+// By hand: an entry is copied whether or not its load is.
+impl<L, F> Copy for Entry<L, F> {}
+
+impl<L, F> Clone for Entry<L, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<L, F> fmt::Debug for Entry<L, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("facts", &self.facts).finish_non_exhaustive()
+    }
+}
+
+impl<L, F> Listed for Entry<L, F> {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+}
+
+/// How often and how a load is run by each subject.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) effort: Effort,
+    pub(crate) n_rounds: u32,
+    pub(crate) watch: Watch,
+}
+
+impl Plan {
+    /// Runs all subjects through a load, interleaved, round after round; `what` names the load in
+    /// the progress line.
+    ///
+    /// # Errors
+    ///
+    /// The first that a run has; no other run follows it.
+    pub(crate) fn run<L, F>(
+        self,
+        what: &str,
+        load: L,
+        subjects: &[Entry<L, F>],
+        reporter: &mut Reporter<'_>,
+    ) -> Result<Results<F>, Failure> {
+        let load = Arc::new(load);
+        in_turns(what, self.n_rounds, subjects, reporter, |round, entry| {
+            let mode = Mode::of_round(round);
+            let n_passes = self.effort.n_passes(mode);
+            (entry.run)(&Run { load: Arc::clone(&load), n_passes, mode, watch: self.watch })
+        })
+    }
+}
+
+/// Runs every subject through every case at each size and hands the figures to `check`.
+#[cfg(test)]
+pub(crate) fn for_each_run<C: Copy, L, F>(
+    subjects: &[Entry<L, F>],
+    cases: &[C],
+    sizes: &[u32],
+    load: impl Fn(C, u32) -> L,
+    check: impl Fn(&'static str, C, u32, F),
+) {
+    let watch = Watch::calibrated(crate::clock::Scope::Process);
+    for entry in subjects {
+        for &case in cases {
+            for &n in sizes {
+                let load = Arc::new(load(case, n));
+                let run = Run { load, n_passes: 1, mode: Mode::Timed, watch };
+                let figure = (entry.run)(&run).unwrap_or_else(|failure| panic!("{failure}"));
+                check(entry.facts.name, case, n, figure);
+            }
+        }
+    }
+}
