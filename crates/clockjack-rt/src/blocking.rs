@@ -87,6 +87,21 @@ pub struct BlockingReport {
     pub dropped: usize,
 }
 
+impl BlockingReport {
+    /// Whether no closure is still running, and none was dropped before it started.
+    #[must_use]
+    pub const fn is_clean(&self) -> bool {
+        self.abandoned == 0 && self.dropped == 0
+    }
+
+    /// Adds the numbers of another pool.
+    pub(crate) const fn add(&mut self, other: Self) {
+        self.finished += other.finished;
+        self.abandoned += other.abandoned;
+        self.dropped += other.dropped;
+    }
+}
+
 /// The current state of a pool, and counters since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockingStats {

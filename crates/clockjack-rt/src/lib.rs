@@ -96,6 +96,7 @@
 //! | [`WorkerPool`], [`PoolConfig`] | the pool and its configuration |
 //! | [`Runtime`] | a pool with an actor system |
 //! | [`ShutdownReport`], [`Straggler`] | what happened to the processes during the shutdown |
+//! | [`RuntimeReport`], [`ExecutorReport`] | what happened to all parts of a runtime |
 //! | [`spawn`], [`sleep`], [`interval`], [`yield_now`] | functions for futures on a pool |
 //! | [`exec`] | processes, commands, handles, timers: `clockjack-exec` |
 //! | [`sched`] | jobs: once, at a fixed rate, with a fixed delay: `clockjack-sched` |
@@ -216,7 +217,7 @@ pub use pool::{
     PoolConfig, ShutdownReport, Straggler, WorkerPool,
     current::{interval, sleep, spawn},
 };
-pub use runtime::Runtime;
+pub use runtime::{ExecutorReport, Runtime, RuntimeReport};
 pub use scheduler::{
     BLOCKING_DISPATCHER, PoolSchedulerConfig, RunnerStats, ThreadScheduler, TimerTopology,
     catch_panic,

@@ -28,6 +28,7 @@ use clockjack_exec::{
 };
 use clockjack_sched::Scheduler;
 
+pub(crate) use self::shutdown::is_clean_close;
 pub use self::{
     config::PoolConfig,
     shutdown::{ShutdownReport, Straggler},
@@ -330,6 +331,11 @@ impl WorkerPool {
     #[must_use]
     pub fn runner_stats(&self) -> RunnerStats {
         self.inner.scheduler.get().map_or(RunnerStats::default(), PoolScheduler::stats)
+    }
+
+    /// The name of the worker threads, without the worker's number.
+    pub(crate) fn name(&self) -> &str {
+        &self.inner.config.name
     }
 
     /// The tokio reactor that a thread enters to use the sockets of this pool.

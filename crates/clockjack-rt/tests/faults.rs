@@ -431,7 +431,8 @@ fn a_pool_shut_down_by_its_own_blocking_work_does_not_wait_for_that() {
     .unwrap();
     give.send(pool).unwrap();
     let report = receiver.recv_timeout(LONG).expect("it does not take the whole time");
-    assert!(report.is_clean());
+    assert!(!report.is_clean(), "the closure is still running");
+    assert!(report.stragglers.is_empty() && report.workers_left == 0);
     assert_eq!((report.blocking.finished, report.blocking.abandoned), (0, 1));
 }
 
