@@ -121,8 +121,9 @@
 //! # Panics
 //!
 //! [`exec`] documents what a panic in a process, a future, a handler or a destructor stops. If a
-//! closure of the blocking pool panics, the panic is counted; if the closure was a command, the
-//! command completes with a failure. A panic in [`PoolConfig::on_stuck`] is counted and the
+//! closure of the blocking pool panics, the panic is counted; if the closure has a
+//! [`BlockingHandle`], the handle yields the panic; if the closure was a command, the command
+//! completes with a failure. A panic in [`PoolConfig::on_stuck`] is counted and the
 //! watchdog continues. A panic in a future that `block_on` runs propagates to the caller. No
 //! thread dies in any of these cases. With `panic = "abort"`, the first panic aborts the program;
 //! a second panic during unwinding always does.
@@ -195,7 +196,8 @@ mod tokio_scheduler;
 mod tracing_bridge;
 
 pub use blocking::{
-    BlockingConfig, BlockingPool, BlockingReport, BlockingStats, Rejected, command::Blocking,
+    BlockingConfig, BlockingHandle, BlockingPool, BlockingReport, BlockingStats, Rejected,
+    command::Blocking,
 };
 pub use clock::{OsClock, OsInstant};
 pub use clockjack_actor as actor;

@@ -28,12 +28,12 @@ use clockjack_actor::{
     shutdown::Reason,
     system::{FailedStart, HostParts},
 };
-use clockjack_exec::StartError;
+use clockjack_exec::{JoinHandle, StartError};
 
 use self::ctrl_c::CtrlCListener;
 pub use self::report::{ExecutorReport, RuntimeReport};
 use crate::{
-    OsInstant, PoolConfig, WorkerPool,
+    BlockingHandle, OsInstant, PoolConfig, Rejected, WorkerPool,
     dispatchers::{Dispatchers, RtDispatcherHost},
     pool::{block_on::block_on_until, host},
     thread::{self, ThreadConfig},
@@ -149,6 +149,42 @@ impl Runtime {
         MsgOf<P>: Send,
     {
         self.system.spawn(name, props)
+    }
+
+    /// Runs a future as a task on the worker pool. If the task cannot be started, the handle yields
+    /// the reason.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use clockjack_rt::Runtime;
+    ///
+    /// let rt = Runtime::new("hello")?;
+    /// let answer = rt.spawn_future(async { 6 * 7 });
+    /// let length = rt.spawn_blocking(|| "work that blocks".len())?;
+    /// assert_eq!(rt.block_on(answer)?, 42);
+    /// assert_eq!(rt.block_on(length)?, 16);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.pool().spawn(future)
+    }
+
+    /// Runs a closure that blocks on a separate thread; see [`WorkerPool::spawn_blocking`].
+    ///
+    /// # Errors
+    ///
+    /// As [`WorkerPool::spawn_blocking`].
+    pub fn spawn_blocking<F, T>(&self, work: F) -> Result<BlockingHandle<T>, Rejected<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.pool().spawn_blocking(work)
     }
 
     /// The actor system.

@@ -25,7 +25,7 @@ use crate::{BlockingReport, ShutdownReport, Straggler, pool::is_clean_close};
 ///     begin.send(()).unwrap();
 ///     held.recv().unwrap_err();
 /// };
-/// drop(rt.pool().spawn_blocking(never_returns));
+/// drop(rt.spawn_blocking(never_returns));
 /// begun.recv()?;
 ///
 /// let report = rt.shutdown(Duration::from_millis(10));

@@ -35,7 +35,7 @@ fn check_only_actors_are_clean(report: &RuntimeReport) {
 fn blocking_work_that_does_not_return_is_reported() {
     let runtime = start(1);
     let (_hold, block, begun) = blocker();
-    drop(runtime.pool().spawn_blocking(block));
+    drop(runtime.spawn_blocking(block));
     begun.recv_timeout(LONG).unwrap();
     let report = runtime.shutdown(SHORT);
     check_only_actors_are_clean(&report);
@@ -50,9 +50,9 @@ fn blocking_work_that_was_never_started_is_reported() {
     let config = PoolConfig { workers: Some(1), blocking, ..PoolConfig::DEFAULT };
     let runtime = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
     let (_hold, block, begun) = blocker();
-    drop(runtime.pool().spawn_blocking(block));
+    drop(runtime.spawn_blocking(block));
     begun.recv_timeout(LONG).unwrap();
-    drop(runtime.pool().spawn_blocking(|| ()));
+    drop(runtime.spawn_blocking(|| ()));
     let report = runtime.shutdown(SHORT);
     check_only_actors_are_clean(&report);
     assert_eq!((report.blocking.abandoned, report.blocking.dropped), (1, 1));
@@ -64,7 +64,7 @@ fn blocking_work_that_was_never_started_is_reported() {
 fn a_worker_that_does_not_return_is_reported() {
     let runtime = start(1);
     let (_hold, mut block, begun) = blocker();
-    drop(runtime.pool().spawn(async move { block() }));
+    drop(runtime.spawn_future(async move { block() }));
     begun.recv_timeout(LONG).unwrap();
     // The system needs a worker to terminate, so its actors are stragglers, too.
     let report = runtime.shutdown(SHORT);
