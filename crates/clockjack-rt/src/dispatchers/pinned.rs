@@ -179,8 +179,8 @@ impl PinnedThread {
 
     /// Joins the thread, or abandons it; reports which.
     pub(super) fn join(self, until: OsInstant) -> ExecutorReport {
-        let mut report = ExecutorReport::default();
-        report.name = self.join.thread().name().unwrap_or_default().to_owned();
+        let name = self.join.thread().name().unwrap_or_default().to_owned();
+        let mut report = ExecutorReport { name, ..ExecutorReport::default() };
         let rest = until.saturating_since(OsInstant::now());
         match self.exited.recv_timeout(rest.saturating_add(JOIN_TIMEOUT)) {
             Ok(LocalReport { completed, stragglers }) => {
