@@ -85,6 +85,6 @@ fn main() -> Result<(), Failure> {
     let rt = Runtime::start(plant)?;
     rt.spawn("boss", || Boss)?;
     let report = rt.run(); // until the system stops, or Ctrl-C
-    println!("over, with {} left behind", report.stragglers.len());
+    println!("over, with {} left behind", report.termination.stragglers.len());
     Ok(())
 }

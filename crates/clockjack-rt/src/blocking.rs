@@ -31,6 +31,7 @@
 
 pub(crate) mod command;
 mod config;
+mod handle;
 mod state;
 
 use core::{
@@ -45,7 +46,9 @@ use std::{
 };
 
 pub use config::{BlockingConfig, InvalidConfig};
-use state::{IdleSlot, Refusal, State};
+pub use handle::BlockingHandle;
+use handle::JobWithHandle;
+use state::{BlockingJob, IdleSlot, Job, Refusal, State};
 
 use crate::thread::{self, ThreadConfig};
 
@@ -85,6 +88,21 @@ pub struct BlockingReport {
     pub abandoned: usize,
     /// Closures that were queued and never started: they are dropped.
     pub dropped: usize,
+}
+
+impl BlockingReport {
+    /// Whether no closure is still running, and none was dropped before it started.
+    #[must_use]
+    pub const fn is_clean(&self) -> bool {
+        self.abandoned == 0 && self.dropped == 0
+    }
+
+    /// Adds the numbers of another pool.
+    pub(crate) const fn add(&mut self, other: Self) {
+        self.finished += other.finished;
+        self.abandoned += other.abandoned;
+        self.dropped += other.dropped;
+    }
 }
 
 /// The current state of a pool, and counters since its start.
@@ -129,18 +147,39 @@ impl BlockingPool {
     ///
     /// [`Rejected`], which returns the closure to the caller.
     pub fn submit<F: FnOnce() + Send + 'static>(&self, work: F) -> Result<(), Rejected<F>> {
-        // Allocate outside the lock; if the pool refuses, the closure is moved out of the box.
-        let work = Box::new(work);
+        self.submit_job(Box::new(work)).map_err(|(work, refusal)| Rejected { work: *work, refusal })
+    }
+
+    /// As [`submit`](Self::submit), with a handle that yields the result of the closure, or the
+    /// payload of its panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`], which returns the closure to the caller.
+    pub fn spawn<F, T>(&self, work: F) -> Result<BlockingHandle<T>, Rejected<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let (job, handle) = JobWithHandle::new(work);
+        match self.submit_job(Box::new(job)) {
+            Ok(()) => Ok(handle),
+            Err((job, refusal)) => Err(Rejected { work: job.into_work(), refusal }),
+        }
+    }
+
+    /// The caller allocates the box, outside the lock; a refusal returns the box.
+    fn submit_job<J: BlockingJob + 'static>(&self, job: Box<J>) -> Result<(), (Box<J>, Refusal)> {
         match self.shared.admit() {
             Ok(mut state) => {
-                let woken = state.push(work);
+                let woken = state.push(job);
                 drop(state);
                 if let Some(slot) = woken {
                     slot.notify_one();
                 }
                 Ok(())
             }
-            Err(refusal) => Err(Rejected { work: *work, refusal }),
+            Err(refusal) => Err((job, refusal)),
         }
     }
 
@@ -310,7 +349,7 @@ impl Shared {
         loop {
             if let Some(work) = state.pop() {
                 drop(state);
-                let panicked = caught_panic(work);
+                let panicked = run_job(work);
                 state = self.lock();
                 state.count_finished(panicked);
                 continue;
@@ -332,6 +371,12 @@ impl Shared {
             self.thread_exited.notify_all();
         }
     }
+}
+
+/// Runs a job; returns whether it panicked.
+fn run_job(job: Job) -> bool {
+    let mut caught = false;
+    caught_panic(|| caught = job.run()) || caught
 }
 
 /// Calls a function; returns whether it panicked.

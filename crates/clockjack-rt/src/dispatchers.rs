@@ -51,7 +51,8 @@ use clockjack_sched::DispatcherId;
 
 use self::{pinned::PinnedThread, thread_watchdog::ThreadWatchdog};
 use crate::{
-    BLOCKING_DISPATCHER, OsClock, OsInstant, PoolConfig, WorkerPool, tokio_integration::reactor,
+    BLOCKING_DISPATCHER, OsClock, OsInstant, PoolConfig, RuntimeReport, WorkerPool,
+    tokio_integration::reactor,
 };
 
 /// The maximum number of threads of one dispatcher.
@@ -197,21 +198,30 @@ impl Dispatchers {
             if let Some(thread_watchdog) = thread_watchdog {
                 thread_watchdog.remove(finished.heartbeat());
             }
-            finished.join(OsInstant::now());
+            drop(finished.join(OsInstant::now()));
         }
     }
 
-    /// Shuts all of them down until a deadline; see the [module](self).
-    pub(crate) fn shutdown(&self, until: OsInstant) {
-        let State { pools, blocking, pinned, dedicated, thread_watchdog, .. } = self.close();
-        let pinned: Vec<_> =
-            pinned.into_iter().map(|(_, thread)| thread).chain(dedicated).collect();
-        pinned.iter().for_each(|thread| thread.stop(until));
+    /// Shuts all of them down until a deadline, and adds what happened to the report; see the
+    /// [module](self).
+    pub(crate) fn shutdown(&self, until: OsInstant, report: &mut RuntimeReport) {
+        let mut state = self.close();
+        Self::join_finished(&mut state);
+        let State { pools, blocking, pinned, dedicated, thread_watchdog, .. } = state;
+        let pinned = pinned.into_iter().map(|(_, thread)| thread).chain(dedicated);
+        // The owner of a thread that is already stopping has cancelled its tasks.
+        let pinned: Vec<_> = pinned.map(|thread| (thread.is_stopping(), thread)).collect();
+        pinned.iter().for_each(|(_, thread)| thread.stop(until));
         for pool in pools.into_iter().map(|(_, pool)| pool).chain(blocking) {
-            pool.shutdown(until.saturating_since(OsInstant::now()));
+            let name = pool.name().to_owned();
+            report.add_pool(name, pool.shutdown(until.saturating_since(OsInstant::now())));
         }
-        for thread in pinned {
-            thread.join(until);
+        for (was_stopping, thread) in pinned {
+            let mut joined = thread.join(until);
+            if was_stopping {
+                joined.stragglers.clear();
+            }
+            report.executors.push(joined);
         }
         if let Some(thread_watchdog) = thread_watchdog {
             thread_watchdog.stop();

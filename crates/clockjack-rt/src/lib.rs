@@ -96,6 +96,7 @@
 //! | [`WorkerPool`], [`PoolConfig`] | the pool and its configuration |
 //! | [`Runtime`] | a pool with an actor system |
 //! | [`ShutdownReport`], [`Straggler`] | what happened to the processes during the shutdown |
+//! | [`RuntimeReport`], [`ExecutorReport`] | what happened to all parts of a runtime |
 //! | [`spawn`], [`sleep`], [`interval`], [`yield_now`] | functions for futures on a pool |
 //! | [`exec`] | processes, commands, handles, timers: `clockjack-exec` |
 //! | [`sched`] | jobs: once, at a fixed rate, with a fixed delay: `clockjack-sched` |
@@ -120,8 +121,9 @@
 //! # Panics
 //!
 //! [`exec`] documents what a panic in a process, a future, a handler or a destructor stops. If a
-//! closure of the blocking pool panics, the panic is counted; if the closure was a command, the
-//! command completes with a failure. A panic in [`PoolConfig::on_stuck`] is counted and the
+//! closure of the blocking pool panics, the panic is counted; if the closure has a
+//! [`BlockingHandle`], the handle yields the panic; if the closure was a command, the command
+//! completes with a failure. A panic in [`PoolConfig::on_stuck`] is counted and the
 //! watchdog continues. A panic in a future that `block_on` runs propagates to the caller. No
 //! thread dies in any of these cases. With `panic = "abort"`, the first panic aborts the program;
 //! a second panic during unwinding always does.
@@ -194,7 +196,8 @@ mod tokio_scheduler;
 mod tracing_bridge;
 
 pub use blocking::{
-    BlockingConfig, BlockingPool, BlockingReport, BlockingStats, Rejected, command::Blocking,
+    BlockingConfig, BlockingHandle, BlockingPool, BlockingReport, BlockingStats, Rejected,
+    command::Blocking,
 };
 pub use clock::{OsClock, OsInstant};
 pub use clockjack_actor as actor;
@@ -216,7 +219,7 @@ pub use pool::{
     PoolConfig, ShutdownReport, Straggler, WorkerPool,
     current::{interval, sleep, spawn},
 };
-pub use runtime::Runtime;
+pub use runtime::{ExecutorReport, Runtime, RuntimeReport};
 pub use scheduler::{
     BLOCKING_DISPATCHER, PoolSchedulerConfig, RunnerStats, ThreadScheduler, TimerTopology,
     catch_panic,

@@ -28,6 +28,7 @@ use clockjack_exec::{
 };
 use clockjack_sched::Scheduler;
 
+pub(crate) use self::shutdown::is_clean_close;
 pub use self::{
     config::PoolConfig,
     shutdown::{ShutdownReport, Straggler},
@@ -37,7 +38,7 @@ use self::{
     host::{ThreadHost, Threads},
 };
 use crate::{
-    BlockingPool, OsClock, OsInstant, Rejected, RunnerStats, blocking,
+    BlockingHandle, BlockingPool, OsClock, OsInstant, Rejected, RunnerStats, blocking,
     dispatchers::Dispatchers,
     platform::thread_control,
     scheduler::{Executors, PoolScheduler},
@@ -237,17 +238,34 @@ impl WorkerPool {
         self.handle.send(to, message)
     }
 
-    /// Runs a closure that blocks on a separate thread, so that no worker blocks.
+    /// Runs a closure that blocks on a separate thread, so that no worker blocks. The handle yields
+    /// the result of the closure, or the payload of its panic; dropping it detaches the closure.
     ///
     /// # Errors
     ///
     /// If too many closures are queued already, or if the pool is shut down. The error returns the
     /// closure to the caller.
-    pub fn spawn_blocking<F>(&self, work: F) -> Result<(), Rejected<F>>
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use clockjack_rt::{PoolConfig, WorkerPool, exec::Commands};
+    ///
+    /// let pool = WorkerPool::new(PoolConfig::DEFAULT, Commands::new())?;
+    /// let text = pool.spawn_blocking(|| std::fs::read_to_string("Cargo.toml"))?;
+    /// assert!(pool.block_on(text)??.contains("clockjack-rt"));
+    ///
+    /// let panics = pool.spawn_blocking(|| panic!("no such file"))?;
+    /// let error = pool.block_on(panics).unwrap_err();
+    /// assert_eq!(error.panic_message(), Some("no such file"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn spawn_blocking<F, T>(&self, work: F) -> Result<BlockingHandle<T>, Rejected<F>>
     where
-        F: FnOnce() + Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
     {
-        self.inner.blocking.submit(work)
+        self.inner.blocking.spawn(work)
     }
 
     /// Runs a future on this thread and blocks until it completes. [`sleep`](crate::sleep) and
@@ -330,6 +348,11 @@ impl WorkerPool {
     #[must_use]
     pub fn runner_stats(&self) -> RunnerStats {
         self.inner.scheduler.get().map_or(RunnerStats::default(), PoolScheduler::stats)
+    }
+
+    /// The name of the worker threads, without the worker's number.
+    pub(crate) fn name(&self) -> &str {
+        &self.inner.config.name
     }
 
     /// The tokio reactor that a thread enters to use the sockets of this pool.

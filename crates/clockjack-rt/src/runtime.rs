@@ -18,6 +18,7 @@
 //! thread that does the work, and does not wait.
 
 mod ctrl_c;
+mod report;
 
 use core::{fmt, future::poll_fn, pin::Pin, task::Poll, time::Duration};
 use std::sync::Arc;
@@ -27,11 +28,12 @@ use clockjack_actor::{
     shutdown::Reason,
     system::{FailedStart, HostParts},
 };
-use clockjack_exec::StartError;
+use clockjack_exec::{JoinHandle, StartError};
 
 use self::ctrl_c::CtrlCListener;
+pub use self::report::{ExecutorReport, RuntimeReport};
 use crate::{
-    OsInstant, PoolConfig, WorkerPool,
+    BlockingHandle, OsInstant, PoolConfig, Rejected, WorkerPool,
     dispatchers::{Dispatchers, RtDispatcherHost},
     pool::{block_on::block_on_until, host},
     thread::{self, ThreadConfig},
@@ -127,7 +129,7 @@ impl Runtime {
                     Some(system) => {
                         drop(Self { system, threads: Some(AllThreads { pool, dispatchers }) });
                     }
-                    None => dispatchers.shutdown(OsInstant::now()),
+                    None => dispatchers.shutdown(OsInstant::now(), &mut RuntimeReport::default()),
                 }
                 Err(error)
             }
@@ -147,6 +149,42 @@ impl Runtime {
         MsgOf<P>: Send,
     {
         self.system.spawn(name, props)
+    }
+
+    /// Runs a future as a task on the worker pool. If the task cannot be started, the handle yields
+    /// the reason.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use clockjack_rt::Runtime;
+    ///
+    /// let rt = Runtime::new("hello")?;
+    /// let answer = rt.spawn_future(async { 6 * 7 });
+    /// let length = rt.spawn_blocking(|| "work that blocks".len())?;
+    /// assert_eq!(rt.block_on(answer)?, 42);
+    /// assert_eq!(rt.block_on(length)?, 16);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.pool().spawn(future)
+    }
+
+    /// Runs a closure that blocks on a separate thread; see [`WorkerPool::spawn_blocking`].
+    ///
+    /// # Errors
+    ///
+    /// As [`WorkerPool::spawn_blocking`].
+    pub fn spawn_blocking<F, T>(&self, work: F) -> Result<BlockingHandle<T>, Rejected<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.pool().spawn_blocking(work)
     }
 
     /// The actor system.
@@ -181,7 +219,7 @@ impl Runtime {
     /// # Panics
     ///
     /// As [`block_on`](Self::block_on).
-    pub fn run(mut self) -> TerminationReport {
+    pub fn run(mut self) -> RuntimeReport {
         // The listener lives until the shutdown is complete: while a notified listener exists, the
         // next Ctrl-C counts as the second one.
         let listener = CtrlCListener::new();
@@ -199,47 +237,54 @@ impl Runtime {
     }
 
     /// Terminates the system by the phases of its coordinated shutdown, waits for it, and then
-    /// stops all threads. Actors that have not stopped at the deadline are stopped by force, and
-    /// the report contains their paths, including parents that wait for such a child.
+    /// shuts down the scheduler, the dispatchers and the pool. Actors that have not stopped at the
+    /// deadline are stopped by force, and the report contains their paths, including parents that
+    /// wait for such a child. The report also names the jobs, tasks, threads and blocking work
+    /// that were left behind.
     ///
     /// On a thread that runs actors of a runtime this method does not wait: it starts a thread
-    /// that does the rest, and the report lists the actors that are alive at this moment.
-    /// [`ActorSystem::when_terminated`] yields the final report.
-    pub fn shutdown(mut self, deadline: Duration) -> TerminationReport {
+    /// that does the rest, and the report, which is not [final](RuntimeReport::is_final), lists the
+    /// actors that are alive at this moment. [`ActorSystem::when_terminated`] yields the final
+    /// report of the actors.
+    pub fn shutdown(mut self, deadline: Duration) -> RuntimeReport {
         self.stop(deadline)
     }
 
-    fn stop(&mut self, deadline: Duration) -> TerminationReport {
-        let Some(threads) = self.threads.take() else { return TerminationReport::default() };
+    fn stop(&mut self, deadline: Duration) -> RuntimeReport {
+        let Some(threads) = self.threads.take() else { return RuntimeReport::default() };
         let system = self.system.clone();
         if !host::is_worker() {
-            return threads.end(&system, deadline);
+            return threads.shutdown(&system, deadline);
         }
         let end = system.terminate();
-        let mut report = TerminationReport::default();
-        report.reason = "shut down by a thread that it waits for".into();
-        report.stragglers = system.tree().into_iter().filter(|path| path.depth() > 1).collect();
+        let mut so_far = TerminationReport::default();
+        so_far.reason = "shut down by a thread that it waits for".into();
+        so_far.stragglers = system.tree().into_iter().filter(|path| path.depth() > 1).collect();
         let dispatchers = Arc::clone(&threads.dispatchers);
         let config = ThreadConfig { name: "cj-shutdown".into(), ..ThreadConfig::DEFAULT };
-        if thread::start(&config, move || drop(threads.end(&system, deadline))).is_err() {
+        if thread::start(&config, move || drop(threads.shutdown(&system, deadline))).is_err() {
             // The closure was dropped with the pool in it; on a worker that drop does not wait.
             dispatchers.shutdown_now();
         }
-        end.report().unwrap_or(report)
+        RuntimeReport { termination: end.report().unwrap_or(so_far), ..RuntimeReport::default() }
     }
 }
 
 impl AllThreads {
     /// See the [module](self).
-    fn end(self, system: &ActorSystem, deadline: Duration) -> TerminationReport {
+    fn shutdown(self, system: &ActorSystem, deadline: Duration) -> RuntimeReport {
         let Self { pool, dispatchers } = self;
         let until = OsInstant::now().saturating_add(deadline);
         let end = block_on_until(system.terminate(), until);
         // Collect the actors that are alive now, before they are stopped by force.
-        let report = end.unwrap_or_else(|| system.force_termination());
+        let termination = end.unwrap_or_else(|| system.force_termination());
+        let mut report = RuntimeReport { termination, is_final: true, ..RuntimeReport::default() };
         pool.close_scheduler(until);
-        dispatchers.shutdown(until);
-        pool.shutdown(until.saturating_since(OsInstant::now()));
+        dispatchers.shutdown(until, &mut report);
+        let name = pool.name().to_owned();
+        report.add_pool(name, pool.shutdown(until.saturating_since(OsInstant::now())));
+        // The pool of the runtime comes first.
+        report.executors.rotate_right(1);
         system.host_stopped();
         report
     }

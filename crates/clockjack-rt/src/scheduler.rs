@@ -86,8 +86,8 @@ const POLL_BUDGET: usize = 64;
 const NANO: Resolution = Resolution::from_nanos(1).expect("not zero");
 
 /// Calls a function and converts its panic into a handler error. This is a
-/// [`Guard`](crate::sched::Guard) for a [`ManualRunner`](crate::sched::ManualRunner) on a platform
-/// with unwinding.
+/// [`CatchUnwind`](crate::sched::CatchUnwind) for a [`ManualRunner`](crate::sched::ManualRunner)
+/// on a platform with unwinding.
 ///
 /// # Errors
 ///

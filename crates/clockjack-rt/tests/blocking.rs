@@ -5,7 +5,9 @@
 mod eventually;
 
 use core::{
+    pin::pin,
     sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 use std::{
@@ -14,7 +16,8 @@ use std::{
         Arc,
         mpsc::{Receiver, Sender, channel},
     },
-    thread::{self, ThreadId},
+    task::Wake,
+    thread::{self, Thread, ThreadId},
 };
 
 use clockjack_rt::{BlockingConfig, BlockingPool, BlockingReport};
@@ -299,4 +302,78 @@ fn a_pool_without_threads_is_refused() {
     let config = BlockingConfig { name: "a\0".into(), ..BlockingConfig::DEFAULT };
     assert!(BlockingPool::new(config).unwrap_err().is_name());
     assert!(BlockingConfig::default().validate().is_ok());
+}
+
+/// Waits for a future on this thread.
+fn wait_for<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        thread::park();
+    }
+}
+
+#[test]
+fn a_handle_yields_the_value_of_the_closure_once() {
+    let pool = pool(1, 1);
+    let (release, released) = channel::<()>();
+    let mut handle = pool
+        .spawn(move || {
+            released.recv().unwrap_err();
+            String::from("done")
+        })
+        .unwrap();
+    // A waker of an earlier poll is replaced by that of the last one.
+    let mut noop = Context::from_waker(Waker::noop());
+    assert!(pin!(&mut handle).poll(&mut noop).is_pending());
+    assert!(!handle.is_finished());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(5));
+            drop(release);
+        });
+        assert_eq!(wait_for(&mut handle).unwrap(), "done");
+    });
+    assert!(handle.is_finished());
+    assert!(wait_for(handle).unwrap_err().is_already_joined());
+}
+
+#[test]
+fn a_handle_yields_the_panic_of_the_closure_and_the_pool_counts_it() {
+    let pool = pool(1, 1);
+    let handle = pool.spawn(|| panic_any(7_u32)).unwrap();
+    let error = wait_for(handle).unwrap_err();
+    assert!(error.is_panicked(), "{error}");
+    eventually("the panic is counted", || pool.stats().panicked == 1);
+    // The thread survives, and a dropped handle detaches its closure.
+    let ran = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&ran);
+    drop(pool.spawn(move || counted.fetch_add(1, SeqCst)).unwrap());
+    eventually("it ran", || ran.load(SeqCst) == 1);
+    assert_eq!(pool.stats().threads_started, 1);
+}
+
+#[test]
+fn a_refused_closure_is_returned_and_a_dropped_one_is_cancelled() {
+    let pool = pool(1, 1);
+    let gate = Gate::submit(&pool);
+    gate.wait_for_start();
+    let queued = pool.spawn(|| 1).unwrap();
+    let refused = pool.spawn(|| 2).unwrap_err();
+    assert!(refused.is_full());
+    assert_eq!(refused.into_inner()(), 2);
+    assert_eq!(pool.shutdown(Duration::ZERO).dropped, 1);
+    let error = wait_for(queued).unwrap_err();
+    assert!(error.is_cancelled(), "{error}");
+    assert!(pool.spawn(|| 3).unwrap_err().is_closed());
+    drop(gate);
 }

@@ -424,14 +424,15 @@ fn a_pool_that_goes_with_the_thread_of_its_own_worker_does_not_wait_for_that() {
 fn a_pool_shut_down_by_its_own_blocking_work_does_not_wait_for_that() {
     let pool = pool(1);
     let ((give, given), (sender, receiver)) = (mpsc::channel::<WorkerPool>(), mpsc::channel());
-    pool.spawn_blocking(move || {
+    let work = move || {
         let pool = given.recv().unwrap();
         sender.send(pool.shutdown(LONG * 60)).unwrap();
-    })
-    .unwrap();
+    };
+    drop(pool.spawn_blocking(work).unwrap());
     give.send(pool).unwrap();
     let report = receiver.recv_timeout(LONG).expect("it does not take the whole time");
-    assert!(report.is_clean());
+    assert!(!report.is_clean(), "the closure is still running");
+    assert!(report.stragglers.is_empty() && report.workers_left == 0);
     assert_eq!((report.blocking.finished, report.blocking.abandoned), (0, 1));
 }
 
@@ -446,11 +447,11 @@ fn a_pool_shut_down_on_its_worker_drops_blocking_work_that_has_not_begun() {
         begin.send(()).unwrap();
         _ = ends.recv();
     };
-    pool.spawn_blocking(wait).unwrap();
+    drop(pool.spawn_blocking(wait).unwrap());
     begun.recv_timeout(LONG).unwrap();
     let drops = Arc::new(AtomicUsize::new(0));
     let counted = Counted(Arc::clone(&drops));
-    pool.spawn_blocking(move || unreachable!("{}", counted.0.load(SeqCst))).unwrap();
+    let never = pool.spawn_blocking(move || counted.0.load(SeqCst)).unwrap();
     let (give, given) = mpsc::channel::<WorkerPool>();
     let (sender, receiver) = mpsc::channel();
     drop(pool.spawn(async move {
@@ -461,6 +462,9 @@ fn a_pool_shut_down_on_its_worker_drops_blocking_work_that_has_not_begun() {
     let report = receiver.recv_timeout(LONG).unwrap();
     assert_eq!(report, BlockingReport { finished: 0, abandoned: 1, dropped: 1 });
     assert_eq!(drops.load(SeqCst), 1);
+    assert!(
+        pool_of(PoolConfig::DEFAULT, Commands::new()).block_on(never).unwrap_err().is_cancelled()
+    );
 }
 
 /// Cleans up for a moment when it is asked to stop.

@@ -116,7 +116,7 @@ fn blocking(pool: &WorkerPool, guard: Guard) {
             done.store(true, SeqCst);
         }
     };
-    pool.spawn_blocking(work).expect("few wait at a time");
+    drop(pool.spawn_blocking(work).expect("few wait at a time"));
     eventually("blocking work is done", || done.load(SeqCst));
 }
 

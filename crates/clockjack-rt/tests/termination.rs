@@ -24,7 +24,7 @@ fn a_shutdown_runs_the_phases_and_stops_the_actors() {
     let report = rt.shutdown(Duration::from_secs(60));
     assert!(report.is_clean(), "{report:?}");
     assert_eq!(receiver.try_recv(), Ok("unbound"));
-    assert_eq!(report.shutdown.unwrap().phases.len(), 12);
+    assert_eq!(report.termination.shutdown.unwrap().phases.len(), 12);
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn run_ends_when_an_actor_terminates_the_system() {
     rt.spawn("a", actor).unwrap().tell(0).unwrap();
     let report = rt.run();
     assert!(report.is_clean(), "{report:?}");
-    assert_eq!(report.reason, "actor system terminate");
+    assert_eq!(report.termination.reason, "actor system terminate");
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn the_end_of_the_user_guardian_is_that_of_the_system() {
     let user = rt.system().lookup::<Infallible>("/user").unwrap();
     assert!(rt.pool().handle().cancel(user.pid(), "for the test"));
     let report = rt.run();
-    assert_eq!(report.reason, "the user guardian has stopped");
+    assert_eq!(report.termination.reason, "the user guardian has stopped");
     assert!(report.is_clean(), "{report:?}");
     assert_eq!(receiver.try_recv(), Ok("stopped"));
 }
@@ -64,9 +64,9 @@ fn a_phase_that_is_late_is_given_up_by_the_clock_of_the_pool() {
     let rt = Runtime::start(ActorSystem::builder("t").shutdown(config)).unwrap();
     rt.system().on_shutdown(Phase::SERVICE_STOP, "never", pending()).unwrap();
     let report = rt.shutdown(Duration::from_secs(60));
-    let phases = report.shutdown.unwrap();
+    let phases = report.termination.shutdown.unwrap();
     assert_eq!(phases.phase(Phase::SERVICE_STOP).unwrap().outcome, PhaseOutcome::TimedOut);
-    assert!(report.stragglers.is_empty());
+    assert!(report.termination.stragglers.is_empty());
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn what_is_alive_at_the_deadline_is_reported() {
     rt.system().on_shutdown(Phase::SERVICE_STOP, "never", pending()).unwrap();
     // The phase has more time than the runtime.
     let report = rt.shutdown(Duration::from_millis(20));
-    let alive: Vec<_> = report.stragglers.iter().map(ToString::to_string).collect();
+    let alive: Vec<_> = report.termination.stragglers.iter().map(ToString::to_string).collect();
     assert!(alive.contains(&"/user/a".to_owned()), "{alive:?}");
-    assert_eq!(report.reason, "actor system terminate");
+    assert_eq!(report.termination.reason, "actor system terminate");
 }

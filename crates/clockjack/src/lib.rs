@@ -113,7 +113,8 @@
 //! * **Get an answer**: [`ActorRef::ask`](actor::ActorRef::ask), or in an actor
 //!   [`Context::ask`](actor::Context::ask); the asked actor gets a [`ReplyTo`](actor::ReplyTo).
 //! * **Wait for something slow**: [`Context::spawn`](actor::Context::spawn) for a future; for
-//!   blocking work, [`ActorSystem::dispatcher`](actor::ActorSystem::dispatcher) and
+//!   one blocking call, [`Runtime::spawn_blocking`](rt::Runtime::spawn_blocking); for an actor that
+//!   blocks, [`ActorSystem::dispatcher`](actor::ActorSystem::dispatcher) and
 //!   [`Props::dispatcher`](actor::Props::dispatcher).
 //! * **Slow down a fast sender**: [`Mailbox::bounded`](actor::Mailbox::bounded). `tell` returns a
 //!   message that does not fit, [`ActorRef::send`](actor::ActorRef::send) waits for room.

@@ -10,7 +10,20 @@ use std::{
 use super::{BlockingConfig, BlockingStats};
 
 /// A closure that waits for a thread.
-pub(super) type Job = Box<dyn FnOnce() + Send>;
+pub(super) type Job = Box<dyn BlockingJob>;
+
+/// Work that a thread runs once.
+pub(super) trait BlockingJob: Send {
+    /// Runs the work. Returns whether the work panicked, if the job itself catches the panic.
+    fn run(self: Box<Self>) -> bool;
+}
+
+impl<F: FnOnce() + Send> BlockingJob for F {
+    fn run(self: Box<Self>) -> bool {
+        self();
+        false
+    }
+}
 
 /// Where an idle thread waits: one per thread, so that a specific thread can be woken.
 pub(super) type IdleSlot = Condvar;

@@ -8,8 +8,9 @@
 //! 2. The owner writes `until`, sets `stop`, and unparks the thread. The thread reads `stop` before
 //!    each poll and parks afterwards: an unpark in between leaves a token, so the thread reads
 //!    `stop` again.
-//! 3. The thread holds one end of the channel `exited` as long as it runs. The owner waits for the
-//!    channel to disconnect, and abandons the thread if that does not happen in time.
+//! 3. The thread holds one end of the channel `exited` as long as it runs, and last sends the
+//!    report of its executor. The owner waits for the report or for the channel to disconnect, and
+//!    abandons the thread if neither happens in time.
 //! 4. The thread applies its scheduling policy before it creates the executor: so no task runs
 //!    there without the policy, and the results of the policy are part of the start.
 
@@ -30,12 +31,14 @@ use std::{
 };
 
 use clockjack_actor::system::{PolicyAnswers, ThreadPolicy};
-use clockjack_exec::{Commands, Handle, LocalExecutor, PanicPayload, StartError, Toolbox};
+use clockjack_exec::{
+    Commands, Handle, LocalExecutor, LocalReport, PanicPayload, StartError, Toolbox,
+};
 use clockjack_time::{ManualDriver, MonotonicClock, Tick, TickDriver};
 
 use super::{JOIN_TIMEOUT, thread_watchdog::Heartbeat};
 use crate::{
-    OsClock, OsInstant, Parker, PoolConfig,
+    ExecutorReport, OsClock, OsInstant, Parker, PoolConfig, Straggler,
     pool::{current::Entered, host},
     thread::{self, ThreadConfig, policy},
     tokio_integration::reactor,
@@ -46,7 +49,7 @@ use crate::{
 pub(super) struct PinnedThread {
     handle: Handle,
     shared: Arc<Shared>,
-    exited: mpsc::Receiver<()>,
+    exited: mpsc::Receiver<LocalReport>,
     join: JoinHandle<()>,
 }
 
@@ -116,14 +119,14 @@ impl PinnedThread {
             heartbeat,
         });
         let (report, reported) = mpsc::channel();
-        let (running, exited) = mpsc::channel::<()>();
+        let (running, exited) = mpsc::channel();
         let thread_config =
             ThreadConfig { name: Cow::Owned(name.into()), stack_size: config.stack_size };
         let (toolbox, limits) = (PinnedToolbox(Arc::clone(&shared)), config.limits);
         let (own_shared, thread_policy) = (Arc::clone(&shared), thread_policy.clone());
         let started = thread::start(&thread_config, move || {
-            // Disconnects last, after the executor is dropped.
-            let _running = running;
+            // Moved here, so that the channel disconnects last, after the executor is dropped.
+            let running = running;
             thread::sleep_precisely();
             let answers = policy::apply(&thread_policy);
             let executor = match LocalExecutor::on_node(node, toolbox, limits, Commands::new()) {
@@ -135,8 +138,9 @@ impl PinnedThread {
             let _reactor = reactor.enter();
             let _entered = Entered::enter(executor.handle());
             drop(report.send(Ok((executor.handle(), answers))));
-            drive(executor, &own_shared);
+            let report = drive(executor, &own_shared);
             own_shared.heartbeat.thread_exited();
+            drop(running.send(report));
         });
         let join = started.map_err(|refused| StartError::thread(&refused))?;
         let (handle, answers) = reported.recv().map_err(|_| StartError::stopped())??;
@@ -150,6 +154,12 @@ impl PinnedThread {
     /// Signals the thread to stop, with a shutdown deadline.
     pub(super) fn stop(&self, until: OsInstant) {
         self.shared.stop(until);
+    }
+
+    /// Whether the thread was signalled to stop.
+    pub(super) fn is_stopping(&self) -> bool {
+        // Relaxed: the flag alone is read.
+        self.shared.stop.load(Relaxed)
     }
 
     /// A guard whose drop stops the thread at once.
@@ -167,15 +177,25 @@ impl PinnedThread {
         &self.shared.heartbeat
     }
 
-    /// Joins the thread.
-    pub(super) fn join(self, until: OsInstant) {
+    /// Joins the thread, or abandons it; reports which.
+    pub(super) fn join(self, until: OsInstant) -> ExecutorReport {
+        let name = self.join.thread().name().unwrap_or_default().to_owned();
+        let mut report = ExecutorReport { name, ..ExecutorReport::default() };
         let rest = until.saturating_since(OsInstant::now());
-        // Nothing is ever sent: the channel disconnects when the thread exits.
-        let left = self.exited.recv_timeout(rest.saturating_add(JOIN_TIMEOUT));
-        if left == Err(mpsc::RecvTimeoutError::Disconnected) {
-            // The thread catches all panics of the code that it runs.
-            drop(self.join.join());
+        match self.exited.recv_timeout(rest.saturating_add(JOIN_TIMEOUT)) {
+            Ok(LocalReport { completed, stragglers }) => {
+                report.completed = completed;
+                report.stragglers = stragglers.into_iter().map(Straggler::from).collect();
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => {}
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                report.threads_left = 1;
+                return report;
+            }
         }
+        // The thread catches all panics of the code that it runs.
+        drop(self.join.join());
+        report
     }
 }
 
@@ -201,12 +221,12 @@ impl Drop for StopOnDrop {
 }
 
 /// Rule 1.
-fn drive(mut executor: LocalExecutor, shared: &Shared) {
+fn drive(mut executor: LocalExecutor, shared: &Shared) -> LocalReport {
     executor.block_on(poll_fn(|_| {
         // Acquire: pairs with `stop`.
         if shared.stop.load(Acquire) { Poll::Ready(()) } else { Poll::Pending }
     }));
     // Relaxed: ordered by the load of the flag.
     let until = OsInstant::from_nanos(shared.until.load(Relaxed));
-    executor.shutdown(until.saturating_since(OsInstant::now()));
+    executor.shutdown(until.saturating_since(OsInstant::now()))
 }

@@ -6,7 +6,7 @@ use clockjack_exec::{LiveTask, Pid, State, executor::ExecutorShared};
 use clockjack_sched::CloseReport;
 
 use super::Inner;
-use crate::{BlockingReport, OsInstant, pool::host};
+use crate::{BlockingReport, OsInstant, pool::host, scheduler::PoolScheduler};
 
 /// How long workers may take to pick up a process that was stopped by force, if the process is not
 /// in the middle of a step.
@@ -32,11 +32,21 @@ pub struct ShutdownReport {
 }
 
 impl ShutdownReport {
-    /// Whether everything stopped in time.
+    /// Whether everything stopped in time: no process was stopped by force, all workers returned,
+    /// no job and no blocking work is still running, no blocking work was dropped, and all close
+    /// tasks succeeded.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.stragglers.is_empty() && self.workers_left == 0
+        self.stragglers.is_empty()
+            && self.workers_left == 0
+            && self.blocking.is_clean()
+            && self.scheduler.as_ref().is_none_or(is_clean_close)
     }
+}
+
+/// Whether no handler is still running and all close tasks succeeded.
+pub(crate) fn is_clean_close(report: &CloseReport) -> bool {
+    report.still_running == 0 && report.close_tasks.failed == 0
 }
 
 /// A process that did not stop in time.
@@ -69,7 +79,9 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
     let until = OsInstant::now().saturating_add(deadline);
     // First the scheduler: its handlers may still use everything that the pool offers.
     let scheduler = inner.scheduler.get();
-    report.scheduler = scheduler.map(|scheduler| scheduler.close(until));
+    if let Some(scheduler) = scheduler {
+        scheduler.close(until);
+    }
     let before = executor.live_len();
     executor.begin_shutdown();
     if host::is_worker_of(executor) {
@@ -81,6 +93,7 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
         executor.close_run_queue();
         stop_late_tasks(executor);
         report.blocking = inner.blocking.shutdown(Duration::ZERO);
+        report.scheduler = scheduler.and_then(PoolScheduler::report);
         return report;
     }
     wait_until_empty(inner, until);
@@ -107,8 +120,8 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
     stop_late_tasks(executor);
     let rest = until.saturating_since(OsInstant::now());
     report.blocking = inner.blocking.shutdown(rest.max(FORCED_STOP_TIMEOUT));
-    let last = scheduler.zip(report.scheduler.take());
-    report.scheduler = last.map(|(scheduler, first)| scheduler.report_again(first));
+    // Last, because handlers may have finished since the scheduler was shut down.
+    report.scheduler = scheduler.and_then(PoolScheduler::report);
     report
 }
 

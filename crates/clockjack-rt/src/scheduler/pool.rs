@@ -70,6 +70,8 @@ pub struct RunnerStats {
 pub(crate) struct PoolScheduler {
     scheduler: Scheduler,
     shared: Arc<PoolSchedulerShared>,
+    /// The report of the close, as it was when the close returned.
+    closed: OnceLock<CloseReport>,
 }
 
 /// The executors on which jobs can run.
@@ -143,7 +145,7 @@ impl PoolScheduler {
         let scheduler = Scheduler::new(settings, PoolHost(Arc::clone(&shared)))
             .expect("the clock is the system's, and the number of shards that of workers");
         *shared.scheduler.lock().unwrap_or_else(PoisonError::into_inner) = Some(scheduler.clone());
-        Self { scheduler, shared }
+        Self { scheduler, shared, closed: OnceLock::new() }
     }
 
     pub(crate) fn scheduler(&self) -> &Scheduler {
@@ -157,20 +159,37 @@ impl PoolScheduler {
         RunnerStats { takeovers, restarts }
     }
 
-    /// Shuts the scheduler down, and waits for handlers on other executors.
-    pub(crate) fn close(&self, until: OsInstant) -> CloseReport {
-        let report = self.scheduler.shutdown();
-        drop(self.shared.scheduler().take());
+    /// Shuts the scheduler down, unless an earlier call has, and waits for handlers on other
+    /// executors. Only the owner of the pool calls it, so calls do not overlap.
+    pub(crate) fn close(&self, until: OsInstant) {
+        if self.closed.get().is_none() {
+            let report = self.scheduler.shutdown();
+            drop(self.shared.scheduler().take());
+            let _ = self.closed.set(report);
+        }
         if !host::is_worker_of(self.shared.handle.executor()) {
             self.shared.wait_for_dispatched(until);
         }
-        report
     }
 
-    /// Updates the report of an earlier `close` with the handlers that have finished since.
-    pub(crate) fn report_again(&self, first: CloseReport) -> CloseReport {
-        let CloseReport { close_tasks, driver, .. } = first;
-        CloseReport { close_tasks, driver, ..self.scheduler.shutdown() }
+    /// The report of the close, with the numbers of jobs as they are now; `None` before the close.
+    pub(crate) fn report(&self) -> Option<CloseReport> {
+        let at_close = *self.closed.get()?;
+        let now = self.scheduler.metrics();
+        // The close has counted running jobs by the outcome that it expected. A run that another
+        // executor has dropped since is cancelled instead of executed. The counters of finished
+        // jobs bound both numbers; the bounds meet when no job is running any more.
+        let accepted = now.accepted_total;
+        let executed_max = accepted.saturating_sub(now.cancelled_total);
+        let executed = at_close.executed.max(now.executed_total).min(executed_max);
+        Some(CloseReport {
+            accepted,
+            executed,
+            cancelled: accepted - executed,
+            // After the close, only running jobs are live.
+            still_running: now.active_total as u64,
+            ..at_close
+        })
     }
 }
 

@@ -237,7 +237,7 @@ fn many_actors_and_a_long_line_of_them_stop_at_once() {
     let refs: Vec<_> = (0..MANY).map(|n| rt.spawn(&format!("n{n}"), || Leaf).unwrap()).collect();
     refs[0].tell(10_000).unwrap();
     let report = rt.shutdown(LONG);
-    assert!(report.is_clean(), "{} did not stop", report.stragglers.len());
+    assert!(report.is_clean(), "{} did not stop", report.termination.stragglers.len());
     assert!(refs.iter().all(ActorRef::is_stopped));
 }
 

@@ -271,7 +271,7 @@ fn a_hundred_thousand_actors_are_stopped_at_once() {
         })
         .collect();
     let report = runtime.shutdown(LONG);
-    assert!(report.is_clean(), "{} did not stop", report.stragglers.len());
+    assert!(report.is_clean(), "{} did not stop", report.termination.stragglers.len());
     assert!(actors.iter().all(ActorRef::is_stopped));
     assert_eq!(dropped.load(SeqCst), n_made.load(SeqCst));
     assert_eq!(Arc::strong_count(&dropped), 1);

@@ -10,6 +10,7 @@ mod eventually;
 mod panics;
 mod portable;
 mod shutdown;
+mod shutdown_report;
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::mpsc;
 
 use clockjack_rt::{
-    BLOCKING_DISPATCHER, PoolConfig, Runtime, WorkerPool,
+    BLOCKING_DISPATCHER, PoolConfig, Runtime, RuntimeReport, WorkerPool,
     actor::{
         Actor, ActorSystem, Context, Failure, Next, Props, Scope, Signal, SpawnErrorKind, Strategy,
         Termination, TerminationReport,
@@ -68,8 +68,8 @@ fn children_end_before_parents_on_whatever_thread_they_are() {
     // Who was stopped before it was started has nothing to say at its end.
     eventually("all have started", || log.lines().len() == 5);
     let report = runtime.shutdown(LONG);
-    assert!(report.is_clean(), "{report:?}");
-    assert_eq!(report.reason, "actor system terminate");
+    assert!(report.is_clean(), "{report}");
+    assert_eq!(report.termination.reason, "actor system terminate");
     let names = ["top/d", "top/c", "top/b", "top/a", "top"];
     assert_eq!(log.lines()[5..], names.map(|name| format!("/user/{name} PostStop")));
 }
@@ -107,11 +107,18 @@ fn who_does_not_stop_in_time_is_reported_to_all_and_left_behind() {
         receiver.recv_timeout(LONG).unwrap();
         let end = runtime.system().when_terminated();
         let report = runtime.shutdown(Duration::from_millis(20));
-        let paths: Vec<_> = report.stragglers.iter().map(ToString::to_string).collect();
+        let paths: Vec<_> = report.termination.stragglers.iter().map(ToString::to_string).collect();
         // Who waits for it is not at fault, and there all the same.
         assert!(paths.contains(&"/user/stuck".into()), "{paths:?}");
         assert!(!report.is_clean());
-        assert_eq!(end.report(), Some(report));
+        // The thread in the handler did not return, and the report names it.
+        let left: Vec<_> = report.executors.iter().filter(|it| it.threads_left == 1).collect();
+        assert_eq!(left.len(), 1, "{report}");
+        assert_eq!(left[0].name, if on_pinned { "pinned" } else { "cj-worker" });
+        let name = format!("{}: 1 thread did not return", left[0].name);
+        let text = report.to_string();
+        assert!(text.contains(&name) && text.contains("actor /user/stuck did not"), "{text}");
+        assert_eq!(end.report(), Some(report.termination));
         drop(hold);
     }
 }
@@ -119,7 +126,7 @@ fn who_does_not_stop_in_time_is_reported_to_all_and_left_behind() {
 /// Owns the runtime on which it runs.
 struct Owner {
     drops: bool,
-    sender: mpsc::Sender<TerminationReport>,
+    sender: mpsc::Sender<RuntimeReport>,
 }
 
 impl Actor for Owner {
@@ -152,8 +159,10 @@ fn a_runtime_that_is_shut_down_or_dropped_by_its_own_actor_ends_all_the_same() {
         owner.tell(runtime).unwrap();
         if !drops {
             let now = receiver.recv_timeout(LONG).unwrap();
-            assert_eq!(now.reason, "shut down by a thread that it waits for");
-            assert_eq!(now.stragglers, [owner.path()]);
+            assert!(!now.is_final && !now.is_clean(), "{now}");
+            assert!(now.jobs.is_none() && now.executors.is_empty(), "{now:?}");
+            assert_eq!(now.termination.reason, "shut down by a thread that it waits for");
+            assert_eq!(now.termination.stragglers, [owner.path()]);
         }
         let report = wait(end);
         assert!(report.is_clean(), "{report:?}");
@@ -168,7 +177,7 @@ fn a_failure_that_comes_up_to_the_root_ends_the_run() {
     let props = Props::from_fn(|_, (): ()| Err(Failure::msg("out of paper")));
     runtime.spawn("printer", props).unwrap().tell(()).unwrap();
     let report = runtime.run();
-    assert!(report.reason.contains("out of paper"), "{report:?}");
+    assert!(report.termination.reason.contains("out of paper"), "{report:?}");
     assert!(report.is_clean(), "{report:?}");
 }
 

@@ -49,7 +49,7 @@ fn what_the_child_does() {
     runtime.spawn("talker", move || Talker { is_deaf }).unwrap();
     println!("ready");
     let report = runtime.run();
-    println!("ended: {}", report.reason);
+    println!("ended: {}", report.termination.reason);
 }
 
 fn child(role: &str) -> (Child, BufReader<ChildStdout>) {

@@ -249,7 +249,7 @@ fn a_full_dispatcher_refuses_and_that_is_told_as_pressure() {
         begin.send(()).unwrap();
         _ = held.recv_timeout(LONG);
     };
-    pool.spawn_blocking(block).unwrap();
+    drop(pool.spawn_blocking(block).unwrap());
     begun.recv().unwrap();
     let job = pool.scheduler().schedule_once_fn(ms(1), BLOCKING_DISPATCHER, |_| ()).unwrap();
     eventually("it was refused", || job.is_completed());

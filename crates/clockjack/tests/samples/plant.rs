@@ -75,7 +75,7 @@ fn what_nobody_settles_reaches_the_sink_and_ends_the_system()
     let rt = Runtime::start(plant)?;
     rt.spawn("boss", move || Boss { noticed: noticed.clone() })?;
     let report = rt.run();
-    assert!(report.reason.contains("no worker left"), "{}", report.reason);
+    assert!(report.termination.reason.contains("no worker left"), "{}", report.termination.reason);
     assert_eq!(pages.iter().collect::<Vec<_>>(), ["/user/boss: no worker left"]);
     // The end of the worker may overtake what is noticed last, but not what is first.
     assert!(notices.iter().next().is_none_or(|first| first.contains("invalid digit")));

@@ -16,6 +16,6 @@ fn main() -> Result<(), Failure> {
         );
     }
     let report = rt.shutdown(Duration::from_secs(1));
-    println!("shut down: {}", report.reason);
+    println!("{report}");
     Ok(())
 }
