@@ -21,14 +21,8 @@ pub const INVALID_GRAPH: u8 = 3;
 /// The run failed: a component failed, or a value that it wrote was rejected.
 pub const RUN_FAILED: u8 = 5;
 
-/// A replay diverged from its recording. Reserved: no command replays yet.
-pub const REPLAY_DIVERGED: u8 = 6;
-
 /// More ticks were late than allowed.
 pub const OVERRUN: u8 = 7;
-
-/// Cannot connect to a running graph. Reserved: no command connects yet.
-pub const CANNOT_CONNECT: u8 = 8;
 
 /// The run completed, but an assertion about it failed.
 pub const ASSERTION_FAILED: u8 = 9;
@@ -37,15 +31,13 @@ pub const ASSERTION_FAILED: u8 = 9;
 pub const INTERRUPTED: u8 = 130;
 
 /// Every exit code with its description, as the help shows it.
-pub const ALL: [(u8, &str); 10] = [
+pub const ALL: [(u8, &str); 8] = [
     (OK, "success, also if the reader of the output closed the pipe early"),
     (FAILED, "a check failed, the compared runs differ, or the output could not be written"),
     (USAGE, "the arguments are invalid or missing, or a file cannot be read; nothing was run"),
     (INVALID_GRAPH, "the graph is invalid; every error is reported and nothing was run"),
     (RUN_FAILED, "the run failed"),
-    (REPLAY_DIVERGED, "a replay diverged from its recording (reserved: no command replays yet)"),
     (OVERRUN, "more ticks were late than --max-overruns allows"),
-    (CANNOT_CONNECT, "cannot connect (reserved: no command connects yet)"),
     (ASSERTION_FAILED, "an assertion about the run or the plan failed"),
     (INTERRUPTED, "interrupted by Ctrl-C; the work in progress was completed"),
 ];

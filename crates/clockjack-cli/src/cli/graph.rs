@@ -82,7 +82,7 @@ pub(super) struct CheckArgs {
     schema_only: bool,
 
     /// Treat warnings as errors.
-    #[arg(long, visible_alias = "strict-diagnostics", conflicts_with = "schema_only")]
+    #[arg(long, conflicts_with = "schema_only")]
     strict: bool,
 
     /// Output format: text with source excerpts, one JSON object, one JSON object per finding, or

@@ -154,10 +154,6 @@ codes! {
     LargePayloadCopy = "large_payload_copy", Warning, Payload;
     /// No event can make the trigger ready.
     TriggerNeverReady = "trigger_never_ready", Warning, Trigger;
-    /// Reserved. Subgraphs are flattened before the graph is checked.
-    SubgraphHiddenCycle = "subgraph_hidden_cycle", Error, GraphStructure;
-    /// Reserved.
-    DiagnosticNote = "diagnostic_note", Info, GraphStructure;
     /// An error without a code of its own.
     GraphValidationError = "graph_validation_error", Error, GraphStructure;
 }

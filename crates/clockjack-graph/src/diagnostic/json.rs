@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn lines_are_records() {
         let mut report = report();
-        report.list.push(Diagnostic::new(Code::DiagnosticNote, "graph", "two\nlines"));
+        report.list.push(Diagnostic::new(Code::GraphValidationError, "graph", "two\nlines"));
         let text = report.to_ndjson();
         let lines: Vec<Value> =
             text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();

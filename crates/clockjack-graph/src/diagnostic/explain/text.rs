@@ -98,15 +98,4 @@ pub(super) const PAGES: &[Page] = &[
         why: "an error without a code is better than no error. The message contains everything\n\
               that is known."
     },
-    entry! {
-        SubgraphHiddenCycle,
-        means: "Reserved: it is never reported.",
-        why: "subgraphs are flattened before the graph is checked, so a subgraph cannot hide a\n\
-              cycle. The cycle is reported as `immediate_cycle_without_loop`."
-    },
-    entry! {
-        DiagnosticNote,
-        means: "Reserved for notes that are neither errors nor advice.",
-        why: "programs that read reports can rely on the name."
-    },
 ];
