@@ -24,6 +24,9 @@ pub enum ScheduleErrorKind {
     Closed,
     /// The receiver has stopped. Permanent.
     ReceiverGone,
+    /// The request may have to wait for another thread, and the caller is an interrupt. Permanent
+    /// there; possible outside of interrupts.
+    CannotWait,
 }
 
 impl fmt::Display for ScheduleErrorKind {
@@ -35,6 +38,7 @@ impl fmt::Display for ScheduleErrorKind {
             Self::Backpressured => "the runtime is under pressure",
             Self::Closed => "the scheduler was shut down",
             Self::ReceiverGone => "the receiver has stopped",
+            Self::CannotWait => "an interrupt cannot wait",
         })
     }
 }

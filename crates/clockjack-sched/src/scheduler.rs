@@ -390,7 +390,8 @@ impl Scheduler {
     ///
     /// # Errors
     ///
-    /// Returns the task after the shutdown has begun, or if 4096 tasks are registered.
+    /// Returns the task after the shutdown has begun, if 4096 tasks are registered, or with
+    /// [`CannotWait`](ScheduleErrorKind::CannotWait) in an interrupt.
     pub fn register_on_close<F>(
         &self,
         task: F,
@@ -403,12 +404,16 @@ impl Scheduler {
         if self.is_closed() {
             return Err(ScheduleError::new(ScheduleErrorKind::Closed, task));
         }
+        if !self.inner.shared.host.can_wait() {
+            return Err(ScheduleError::new(ScheduleErrorKind::CannotWait, task));
+        }
         self.inner.tasks.register(task, priority)
     }
 
     /// Cancels a close task and drops it. True once; false if it was cancelled before or has begun.
+    /// An interrupt cannot cancel a close task: the call returns false there.
     pub fn cancel_on_close(&self, handle: TaskRunHandle) -> bool {
-        self.inner.tasks.cancel(handle)
+        self.inner.shared.host.can_wait() && self.inner.tasks.cancel(handle)
     }
 
     /// Creates futures that complete after a delay, on this scheduler.

@@ -46,7 +46,7 @@ fn tasks_come_by_priority_and_then_in_the_order_of_registration() {
 }
 
 #[test]
-fn the_order_of_registration_holds_when_slots_are_used_again() {
+fn the_order_of_registration_holds_after_a_cancel() {
     let tasks = CloseTasks::new();
     let first = tasks.register(fine, User).unwrap();
     tasks.register(fine, User).unwrap();
@@ -87,7 +87,7 @@ fn a_cancelled_task_is_dropped_at_once_and_cancelled_once() {
 }
 
 #[test]
-fn an_old_handle_does_not_cancel_the_next_task_in_its_slot() {
+fn an_old_handle_does_not_cancel_a_later_task() {
     let tasks = CloseTasks::new();
     let old = tasks.register(fine, User).unwrap();
     assert!(tasks.cancel(old));

@@ -19,7 +19,7 @@ use std::{panic::catch_unwind, sync::Mutex};
 use clockjack_sched::{
     Affinity, DispatcherId, EventKinds, FireContext, HandlerError, ManualRunner, Policy,
     PolicyRegistry, ScheduleErrorKind, Scheduler, SchedulerConfig, SchedulerTask, Subscription,
-    TimerPriority,
+    TaskRunPriority, TimerPriority,
     model::{held, while_locked},
 };
 use clockjack_time::{Resolution, Tick};
@@ -289,6 +289,20 @@ fn an_interrupt_is_refused_and_does_not_wait_for_what_it_has_interrupted() {
     host.now.store(5, SeqCst);
     assert_eq!(scheduler.poll_shard(0, 0, 1_000).ran, taken);
     assert!(scheduler.schedule_once_fn(ms(5), ANY, |_| ()).is_ok());
+}
+
+#[test]
+fn an_interrupt_can_neither_register_nor_cancel_a_close_task() {
+    let (scheduler, host) = scheduler(SchedulerConfig::DEFAULT);
+    let task = scheduler.register_on_close(|| Ok(()), TaskRunPriority::User).unwrap();
+    host.is_interrupt.store(true, SeqCst);
+    let register = || scheduler.register_on_close(|| Ok(()), TaskRunPriority::User);
+    assert_eq!(register().unwrap_err().kind(), ScheduleErrorKind::CannotWait);
+    assert!(!scheduler.cancel_on_close(task));
+    host.is_interrupt.store(false, SeqCst);
+    assert!(scheduler.cancel_on_close(task));
+    assert!(register().is_ok());
+    assert_eq!(scheduler.shutdown().close_tasks.succeeded, 1);
 }
 
 #[test]

@@ -1,94 +1,40 @@
 //! Tasks that run when the scheduler closes, and the report of a close.
 //!
-//! # Roles
+//! # Protocol
 //!
-//! Any thread *registers* a task, gets a handle for it and may *cancel* it by that. One *closer*
-//! takes all registered tasks, in the order in which they run. No thread ever waits.
+//! Roles: any thread *registers* a task, gets a handle for the task, and may *cancel* the task by
+//! that handle. One *closer* takes all registered tasks, in the order in which they run. The tasks
+//! are in a list behind a [`SpinLock`], in the order of registration. Registrations are numbered
+//! from 1, and no number is reused.
 //!
-//! # States
+//! 1. A registration checks under the lock whether the list is closed, and adds its task in the
+//!    same critical section. A close sets `is_closed` and takes all tasks in one critical section.
+//!    So the order of these two critical sections decides: the closer takes the task, or the
+//!    registration is refused.
+//! 2. A canceller finds and removes its task in one critical section. So exactly one of a task's
+//!    registrar, cancellers and closer gets the task: it is refused, cancelled or run.
+//! 3. No user code runs under the lock, and nothing is allocated or freed there. A registration
+//!    boxes its task before it locks, and drops or returns a refused task after it has unlocked; so
+//!    does a canceller. If the list needs a larger buffer, the registration unlocks, allocates the
+//!    buffer, and tries again with it.
 //!
-//! Tasks are stored in slots, at most 4096, in chunks that are allocated on first use and freed
-//! with the whole. A slot has one state word. Registrations are numbered from 1; no number is
-//! reused.
+//! *Why it cannot hang*: the holder of the lock moves at most [`CloseTasks::LEN_MAX`] entries. A
+//! registration tries again only if other threads have filled a buffer in between, and the number
+//! of tasks is bounded.
 //!
-//! ```text
-//!          claim          publish            cancel, close
-//!   Free --------> Busy ----------> Ready n ---------------> Taking n
-//!    ^              |                                           |
-//!    |              | close                                     | moved out
-//!    |              v                                           |
-//!    +---------- Refused                                        |
-//!    +----------------------------------------------------------+
-//!
-//!   registration_word: | number of registrations ... | closed |
-//! ```
-//!
-//! # Rules
-//!
-//! 1. Only the thread that moved a slot from Free to Busy writes its content, until it publishes
-//!    it. Only the thread that moved it from Ready to Taking moves the content out, until it sets
-//!    Free.
-//! 2. A registration claims its slot *before* it gets its number by an exchange of the registration
-//!    word. If that word is closed, the registration gets no number, frees the slot and is refused.
-//! 3. A close sets the closed bit of the registration word by one read-modify-write and *then*
-//!    reads every slot. By rule 2 each registration has either found the word closed, or the closer
-//!    sees its claim, because the close acquires what the exchange released.
-//! 4. The closer takes what is Ready. What is Busy it moves to Refused: that registration fails to
-//!    publish, takes its content back and is refused. So after a close nothing becomes Ready that
-//!    the closer will not take.
-//! 5. A handle names the slot and the number. Since numbers are not used again, an old handle
-//!    matches no later task in its slot.
-//! 6. A task that was moved out is run or dropped only after its slot is free: no user code runs
-//!    while a slot is in a state that other threads would have to wait for.
-//!
-//! So exactly one of a task's registrar, canceller and closer has the task in the end: it is
-//! refused, cancelled or run.
-//!
-//! # Why it cannot hang
-//!
-//! Only the loop of the registration word repeats an exchange, and only if another thread got a
-//! number. A scan reads each slot once; the closer reads a slot a second or third time only if it
-//! changed from Busy to Ready or further in between. A thread that stops in the middle keeps one
-//! slot from being used and nothing else.
-//!
-//! A registration is refused for lack of room if it has seen each slot in use, one after the other.
-#![expect(unsafe_code, reason = "moves tasks in and out of slots that threads share")]
+//! Interrupts must not lock: an interrupt may have interrupted the holder.
+//! [`Scheduler`](crate::Scheduler) refuses them.
 
 use alloc::{boxed::Box, vec::Vec};
-use core::{any::Any, fmt, ptr, time::Duration};
+use core::{fmt, mem, time::Duration};
 
-use clockjack_sync::{
-    primitive::{
-        IS_MODEL, UnsafeCell,
-        atomic::{
-            AtomicPtr, AtomicUsize,
-            Ordering::{AcqRel, Acquire, Relaxed, Release},
-        },
-    },
-    primitive_array,
-};
+use clockjack_sync::spin_lock::SpinLock;
 use clockjack_time::DriverStatus;
 
 use crate::{HandlerError, ScheduleError, ScheduleErrorKind};
 
-/// Slots per chunk: few, because most programs register a handful.
-const CHUNK_SLOTS: usize = if IS_MODEL { 2 } else { 64 };
-/// With [`CHUNK_SLOTS`] they make the 4096 tasks that may be registered at a time.
-const CHUNKS_MAX: usize = if IS_MODEL { 1 } else { 64 };
-
-/// A slot's state, in its two lowest bits; above them is the number of the task, or zero.
-const STATE_BITS: u32 = 2;
-const FREE: usize = 0;
-const BUSY: usize = 1;
-const REFUSED: usize = 3;
-const READY_TAG: usize = 2;
-const TAKING_TAG: usize = 3;
-
-/// The lowest bit of the registration word; above it is the number of registrations.
-const CLOSED: usize = 1;
-const ONE_NUMBER: usize = 2;
-/// The last number that fits into a state. After it, registrations are refused.
-const NUMBER_MAX: usize = usize::MAX >> STATE_BITS;
+/// The room of the first buffer: small, because most programs register a handful.
+const CAPACITY_MIN: usize = 4;
 
 /// The priority of a close task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -116,7 +62,6 @@ impl fmt::Display for TaskRunPriority {
 /// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskRunHandle {
-    slot: usize,
     number: usize,
 }
 
@@ -189,7 +134,7 @@ impl fmt::Display for CloseReport {
 pub struct CloseTask {
     number: usize,
     priority: TaskRunPriority,
-    task: Box<dyn RunOnClose>,
+    task: Box<dyn FnOnce() -> Result<(), HandlerError> + Send>,
 }
 
 impl CloseTask {
@@ -211,7 +156,7 @@ impl CloseTask {
     ///
     /// The error of the task.
     pub fn run(self) -> Result<(), HandlerError> {
-        self.task.run()
+        (self.task)()
     }
 }
 
@@ -225,31 +170,23 @@ impl fmt::Debug for CloseTask {
 }
 
 /// The close tasks; the protocol is at the top of the file.
+#[derive(Default)]
 pub struct CloseTasks {
-    registration_word: AtomicUsize,
-    chunks: [AtomicPtr<TaskChunk>; CHUNKS_MAX],
+    list: SpinLock<TaskList>,
 }
-
-// SAFETY: the content of a slot is `Send` and is moved in and out by one thread at a time (rule 1);
-// a chunk is shared only as `&TaskChunk`, and freed by `&mut self`.
-unsafe impl Sync for CloseTasks {}
-// SAFETY: the chunks belong to it, and the tasks in them are `Send`.
-unsafe impl Send for CloseTasks {}
 
 impl CloseTasks {
     /// How many tasks may be registered at a time.
-    pub const LEN_MAX: usize = CHUNK_SLOTS * CHUNKS_MAX;
+    pub const LEN_MAX: usize = 4096;
 
     /// Creates an empty, open store.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            registration_word: AtomicUsize::new(0),
-            chunks: primitive_array![AtomicPtr::new(ptr::null_mut()); CHUNKS_MAX],
-        }
+        Self::default()
     }
 
-    /// Registers a task. Those of one priority run in the order of registration.
+    /// Registers a task. Those of one priority run in the order of registration. Not for
+    /// interrupts.
     ///
     /// # Errors
     ///
@@ -263,65 +200,38 @@ impl CloseTasks {
     where
         F: FnOnce() -> Result<(), HandlerError> + Send + 'static,
     {
-        if self.is_closed() {
-            return Err(ScheduleError::new(ScheduleErrorKind::Closed, task));
-        }
-        let Some((index, slot)) = self.claim() else {
-            return Err(ScheduleError::new(ScheduleErrorKind::CapacityExceeded, task));
-        };
-        let number = match self.next_number() {
-            Ok(number) => number,
-            Err(kind) => {
-                slot.free();
-                return Err(ScheduleError::new(kind, task));
+        let mut task = Box::new(task);
+        // The buffer that the list may take, and then the one that the list has replaced.
+        let mut buffer = Vec::new();
+        loop {
+            match self.list.with(|list| list.push(task, priority, &mut buffer)) {
+                Ok(number) => return Ok(TaskRunHandle { number }),
+                Err((PushError::Refused(kind), refused)) => {
+                    return Err(ScheduleError::new(kind, *refused));
+                }
+                Err((PushError::NeedsBuffer { capacity }, refused)) => {
+                    buffer = Vec::with_capacity(capacity);
+                    task = refused;
+                }
             }
-        };
-        // SAFETY: this thread has claimed the slot and has not published it.
-        unsafe { slot.put(CloseTask { number, priority, task: Box::new(task) }) };
-        if slot.publish(number) {
-            return Ok(TaskRunHandle { slot: index, number });
         }
-        // SAFETY: this thread has claimed the slot and could not publish it, so it is still its.
-        let refused = unsafe { slot.take() };
-        slot.free();
-        let task: Box<dyn Any> = refused.task;
-        let task = task.downcast::<F>().expect("the slot holds what this call has put there");
-        Err(ScheduleError::new(ScheduleErrorKind::Closed, *task))
     }
 
     /// Cancels a task and drops it here and now. True once; false if it was cancelled before, or a
-    /// close has taken it.
+    /// close has taken it. Not for interrupts.
     pub fn cancel(&self, handle: TaskRunHandle) -> bool {
-        let Some(slot) = self.slot(handle.slot) else {
-            return false;
-        };
-        if !slot.begin_take(handle.number) {
-            return false;
-        }
-        // SAFETY: this thread has moved the slot from Ready to Taking.
-        let cancelled = unsafe { slot.take() };
-        slot.free();
-        drop(cancelled);
-        true
+        let cancelled = self.list.with(|list| list.remove(handle.number));
+        // The task is dropped after the unlock (rule 3).
+        cancelled.is_some()
     }
 
     /// Refuses registrations from now on, and takes all tasks, in the order in which they are to
     /// run. A second close finds nothing.
     pub fn close(&self) -> Vec<CloseTask> {
-        // Acquire: pairs with the exchange in `next_number`, so that each claim whose number was
-        // given out before is seen below (rule 3). Release: who sees the bit sees what the closer
-        // did before, as is usual for a state that users can ask for.
-        self.registration_word.fetch_or(CLOSED, AcqRel);
-        let mut tasks = Vec::new();
-        for slot in self.slots() {
-            if let Some(number) = slot.refuse_or_begin_take() {
-                // SAFETY: this thread has moved the slot from Ready to Taking.
-                let task = unsafe { slot.take() };
-                debug_assert_eq!(task.number, number, "the slot holds another task");
-                slot.free();
-                tasks.push(task);
-            }
-        }
+        let mut tasks = self.list.with(|list| {
+            list.is_closed = true;
+            mem::take(&mut list.tasks)
+        });
         tasks.sort_unstable_by_key(|task| (task.priority, task.number));
         tasks
     }
@@ -329,84 +239,19 @@ impl CloseTasks {
     /// Whether a close has begun.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        // Acquire: pairs with the close.
-        self.registration_word.load(Acquire) & CLOSED != 0
+        self.list.with(|list| list.is_closed)
     }
 
-    /// How many tasks are registered; exact if no other thread registers or cancels meanwhile.
+    /// How many tasks are registered.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.slots().filter(|slot| slot.is_ready()).count()
+        self.list.with(|list| list.tasks.len())
     }
 
-    /// Whether none is registered; as exact as [`len`](Self::len).
+    /// Whether none is registered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        !self.slots().any(TaskSlot::is_ready)
-    }
-
-    fn next_number(&self) -> Result<usize, ScheduleErrorKind> {
-        // Relaxed: only the exchange counts; a stale value fails it.
-        let mut registration_word = self.registration_word.load(Relaxed);
-        loop {
-            if registration_word & CLOSED != 0 {
-                return Err(ScheduleErrorKind::Closed);
-            }
-            let number = registration_word / ONE_NUMBER + 1;
-            if number > NUMBER_MAX {
-                return Err(ScheduleErrorKind::CapacityExceeded);
-            }
-            // Release: the claim of the slot is seen by the close that finds this number given out
-            // (rule 3). Exchanges of others in between continue it.
-            match self.registration_word.compare_exchange_weak(
-                registration_word,
-                registration_word + ONE_NUMBER,
-                Release,
-                Relaxed,
-            ) {
-                Ok(_) => return Ok(number),
-                Err(now) => registration_word = now,
-            }
-        }
-    }
-
-    /// A slot that is Busy for this thread, with its index.
-    fn claim(&self) -> Option<(usize, &TaskSlot)> {
-        let chunks = self
-            .chunks
-            .iter()
-            .map(|chunk_ptr| chunk_at(chunk_ptr).unwrap_or_else(|| grow(chunk_ptr)));
-        chunks.flat_map(|chunk| &chunk.slots).enumerate().find(|(_, slot)| slot.claim())
-    }
-
-    fn slot(&self, index: usize) -> Option<&TaskSlot> {
-        let chunk = chunk_at(self.chunks.get(index / CHUNK_SLOTS)?)?;
-        Some(&chunk.slots[index % CHUNK_SLOTS])
-    }
-
-    /// The slots that there are. Chunks are made in order, each only when the ones before are full.
-    fn slots(&self) -> impl Iterator<Item = &TaskSlot> {
-        self.chunks.iter().map_while(chunk_at).flat_map(|chunk| &chunk.slots)
-    }
-}
-
-impl Default for CloseTasks {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Drop for CloseTasks {
-    fn drop(&mut self) {
-        for chunk_ptr in &self.chunks {
-            // Relaxed: `&mut self` orders all that others did before.
-            let chunk = chunk_ptr.load(Relaxed);
-            if !chunk.is_null() {
-                // SAFETY: the pointer came from `Box::into_raw` in `grow`, is freed here only, and
-                // `&mut self` shows that nobody borrows the chunk.
-                drop(unsafe { Box::from_raw(chunk) });
-            }
-        }
+        self.len() == 0
     }
 }
 
@@ -419,149 +264,57 @@ impl fmt::Debug for CloseTasks {
     }
 }
 
-/// A type-erased close task that can be downcast.
-trait RunOnClose: Any + Send {
-    fn run(self: Box<Self>) -> Result<(), HandlerError>;
+/// Why a task was not added to the list.
+enum PushError {
+    /// The registration is refused.
+    Refused(ScheduleErrorKind),
+    /// The buffer of the list is full, and the caller has brought no larger one.
+    NeedsBuffer { capacity: usize },
 }
 
-impl<F: FnOnce() -> Result<(), HandlerError> + Send + 'static> RunOnClose for F {
-    fn run(self: Box<Self>) -> Result<(), HandlerError> {
-        self()
-    }
+/// The registered tasks, sorted by their numbers.
+#[derive(Default)]
+struct TaskList {
+    tasks: Vec<CloseTask>,
+    last_number: usize,
+    is_closed: bool,
 }
 
-struct TaskChunk {
-    slots: [TaskSlot; CHUNK_SLOTS],
-}
-
-/// The chunk of a pointer, if it was allocated.
-fn chunk_at(chunk_ptr: &AtomicPtr<TaskChunk>) -> Option<&TaskChunk> {
-    // Acquire: pairs with the exchange in `grow`.
-    let chunk = chunk_ptr.load(Acquire);
-    // SAFETY: a pointer that is not null came from `Box::into_raw` in `grow`. It is freed when the
-    // whole is dropped, which is not before the borrow of the chunk_ptr ends; until then only
-    // shared references to the chunk are made.
-    unsafe { chunk.as_ref() }
-}
-
-/// Allocates the chunk of a pointer, unless another thread was faster.
-#[cold]
-fn grow(chunk_ptr: &AtomicPtr<TaskChunk>) -> &TaskChunk {
-    let made = Box::into_raw(Box::new(TaskChunk {
-        slots: primitive_array![TaskSlot::new(); CHUNK_SLOTS],
-    }));
-    // Release: publishes the new chunk to `chunk_at`. Acquire: pairs with the same exchange of the
-    // thread that was faster.
-    let chunk = match chunk_ptr.compare_exchange(ptr::null_mut(), made, Release, Acquire) {
-        Ok(_) => made,
-        Err(other) => {
-            // SAFETY: the pointer came from `Box::into_raw` above, and nobody else has seen it.
-            drop(unsafe { Box::from_raw(made) });
-            other
+impl TaskList {
+    /// Adds a task and returns its number. If the list is full, it takes `buffer` in exchange for
+    /// its own, provided that `buffer` is larger.
+    fn push<F>(
+        &mut self,
+        task: Box<F>,
+        priority: TaskRunPriority,
+        buffer: &mut Vec<CloseTask>,
+    ) -> Result<usize, (PushError, Box<F>)>
+    where
+        F: FnOnce() -> Result<(), HandlerError> + Send + 'static,
+    {
+        if self.is_closed {
+            return Err((PushError::Refused(ScheduleErrorKind::Closed), task));
         }
-    };
-    // SAFETY: as in `chunk_at`; it is not null.
-    unsafe { &*chunk }
-}
-
-struct TaskSlot {
-    state: AtomicUsize,
-    content: UnsafeCell<Option<CloseTask>>,
-}
-
-impl TaskSlot {
-    clockjack_sync::const_unless_loom! {
-        const fn new() -> Self {
-            Self { state: AtomicUsize::new(FREE), content: UnsafeCell::new(None) }
-        }
-    }
-
-    /// Free to Busy.
-    fn claim(&self) -> bool {
-        // Relaxed: a hint that spares the exchange for slots in use.
-        self.state.load(Relaxed) == FREE
-            // Acquire: pairs with the store in `free`: the content was moved out before.
-            && self.state.compare_exchange(FREE, BUSY, Acquire, Relaxed).is_ok()
-    }
-
-    /// Busy to Ready, unless a close has refused it.
-    fn publish(&self, number: usize) -> bool {
-        let ready = number << STATE_BITS | READY_TAG;
-        // Release: publishes the content to who begins to take it. Relaxed on failure: the content
-        // is this thread's own.
-        self.state.compare_exchange(BUSY, ready, Release, Relaxed).is_ok()
-    }
-
-    /// Ready to Taking, if it is that number's.
-    fn begin_take(&self, number: usize) -> bool {
-        let ready = number << STATE_BITS | READY_TAG;
-        let taking = number << STATE_BITS | TAKING_TAG;
-        // Acquire: pairs with `publish`: the content is there.
-        self.state.compare_exchange(ready, taking, Acquire, Relaxed).is_ok()
-    }
-
-    /// Busy to Refused, or Ready to Taking with the task's number.
-    fn refuse_or_begin_take(&self) -> Option<usize> {
-        // Relaxed: the exchange of the registration word has acquired the claims that must be seen;
-        // the content is acquired when it is taken.
-        let mut state = self.state.load(Relaxed);
-        loop {
-            if state == BUSY {
-                // Relaxed: the registrar learns nothing by it but that it is refused.
-                match self.state.compare_exchange(BUSY, REFUSED, Relaxed, Relaxed) {
-                    Ok(_) => return None,
-                    Err(now) => state = now,
-                }
-            } else if state & READY_TAG != 0 && state & BUSY == 0 {
-                let number = state >> STATE_BITS;
-                if self.begin_take(number) {
-                    return Some(number);
-                }
-                // A canceller has it. If the slot is claimed once more, the registration word
-                // refuses that registration.
-                return None;
-            } else {
-                return None;
+        let len = self.tasks.len();
+        let number = self.last_number.checked_add(1).filter(|_| len < CloseTasks::LEN_MAX);
+        let Some(number) = number else {
+            return Err((PushError::Refused(ScheduleErrorKind::CapacityExceeded), task));
+        };
+        if len == self.tasks.capacity() {
+            if buffer.capacity() <= len {
+                let capacity = (len * 2).clamp(CAPACITY_MIN, CloseTasks::LEN_MAX);
+                return Err((PushError::NeedsBuffer { capacity }, task));
             }
+            buffer.append(&mut self.tasks);
+            mem::swap(&mut self.tasks, buffer);
         }
+        self.last_number = number;
+        self.tasks.push(CloseTask { number, priority, task });
+        Ok(number)
     }
 
-    /// Any state of this thread's own to Free.
-    fn free(&self) {
-        // Release: pairs with the next `claim`: the content is moved out. A swap and not a store,
-        // since a close may move Busy to Refused meanwhile.
-        self.state.swap(FREE, Release);
-    }
-
-    fn is_ready(&self) -> bool {
-        // Relaxed: a count that publishes nothing.
-        self.state.load(Relaxed) & TAKING_TAG == READY_TAG
-    }
-
-    /// Puts the content in.
-    ///
-    /// # Safety
-    ///
-    /// This thread must have claimed the slot and not published it.
-    unsafe fn put(&self, task: CloseTask) {
-        self.content.with_mut(|content| {
-            // SAFETY: nobody else touches the content of a slot that this thread has claimed (rule
-            // 1). What is overwritten is `None`, so nothing is dropped.
-            unsafe { *content = Some(task) }
-        });
-    }
-
-    /// Moves the content out.
-    ///
-    /// # Safety
-    ///
-    /// This thread must have claimed the slot, put the content in and not published it, or have
-    /// moved it from Ready to Taking; and not have freed it.
-    unsafe fn take(&self) -> CloseTask {
-        let task = self.content.with_mut(|content| {
-            // SAFETY: nobody else touches the content of a slot that this thread has (rule 1).
-            unsafe { &mut *content }.take()
-        });
-        task.expect("a slot that was published has a content")
+    fn remove(&mut self, number: usize) -> Option<CloseTask> {
+        let index = self.tasks.binary_search_by_key(&number, |task| task.number).ok()?;
+        Some(self.tasks.remove(index))
     }
 }

@@ -93,7 +93,8 @@ pub trait SchedulerHost: Send + Sync + 'static {
 
     /// Whether this thread may wait for another thread. An interrupt must not: it may have
     /// interrupted the thread that it would wait for. It can schedule nevertheless: as many jobs as
-    /// there are reserved slots, and further ones fail for lack of room.
+    /// there are reserved slots, and further ones fail for lack of room. It cannot register or
+    /// cancel close tasks.
     fn can_wait(&self) -> bool {
         true
     }
