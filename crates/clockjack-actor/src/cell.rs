@@ -598,7 +598,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     /// Handles a user message in its envelope.
     fn receive_envelope(&mut self, poll: &PollOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
-        self.receive_attached(poll, envelope.header.attached, envelope.msg);
+        self.receive_attached(poll, envelope.attached, envelope.msg);
     }
 
     /// Handles what a handler has returned.
@@ -749,14 +749,13 @@ fn restore_woken<M: 'static>(shared: &ActorShared<M>) {
     shared.header.set_flags(WOKEN);
 }
 
-/// The next message with its attachment. The rest of the envelope's header is not read; it needs no
-/// drop.
+/// The next message with its attachment.
 #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
 #[inline]
 fn next_message<M: 'static>(shared: &ActorShared<M>) -> Popped<(Option<PoolBox<Attached>>, M)> {
     let read = |envelope: *const Envelope<M>| {
         // SAFETY: the mailbox hands out a valid value.
-        let attached = unsafe { &raw const (*envelope).header.attached };
+        let attached = unsafe { &raw const (*envelope).attached };
         // SAFETY: as above.
         let msg = unsafe { &raw const (*envelope).msg };
         // SAFETY: a field of a valid value, which is read once.
@@ -765,6 +764,6 @@ fn next_message<M: 'static>(shared: &ActorShared<M>) -> Popped<(Option<PoolBox<A
         let msg = unsafe { msg.read() };
         (attached, msg)
     };
-    // SAFETY: as in `pop`; what is not read are numbers.
+    // SAFETY: as in `pop`; all fields are read.
     unsafe { shared.mail.pop_with(read) }
 }

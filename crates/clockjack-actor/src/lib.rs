@@ -137,7 +137,7 @@ pub use failure_info::{EscalationStage, FailureInfo, FailureReport, RestartStats
 pub use futures::{FutureRefused, FutureRefusedKind};
 pub use hub::FailureEventHub;
 pub use path::ActorPath;
-pub use props::{BoxedProps, IntoProps, Mailbox, MessageCodec, MsgOf, Overflow, Props};
+pub use props::{BoxedProps, IntoProps, Mailbox, MsgOf, Overflow, Props};
 pub use receptionist::{Listing, Receptionist, ServiceKey};
 pub use reply::ReplyTo;
 pub use root::RootContext;

@@ -83,7 +83,7 @@ fn terminate_runs_the_phases_in_order_and_then_stops_the_actors() {
     assert!(report.is_clean(), "{report:?}");
     assert_eq!(report.reason, "actor system terminate");
     let phases = report.shutdown.unwrap();
-    assert_eq!(phases.phases.len(), 12);
+    assert_eq!(phases.phases.len(), 6);
     let last = phases.phase(Phase::ACTOR_SYSTEM_TERMINATE).unwrap();
     assert_eq!(last.outcome, PhaseOutcome::Completed);
     assert_eq!(&*last.tasks[0].name, "stop all actors");
@@ -285,7 +285,7 @@ fn a_termination_task_stops_an_actor_and_waits_for_it() {
     system.on_shutdown_await(unbind, "gone", &gone, Some("stop")).unwrap();
     system.on_shutdown(Phase::SERVICE_STOP, "after", task(&log, "after")).unwrap();
     // Without a message it only waits, here in vain.
-    system.on_shutdown_await(Phase::BEFORE_CLUSTER_SHUTDOWN, "b", &b, None).unwrap();
+    system.on_shutdown_await(Phase::BEFORE_ACTOR_SYSTEM_TERMINATE, "b", &b, None).unwrap();
     let end = system.terminate();
     root.run_until_idle();
     assert_eq!(log.take(), ["a got stop", "a stopped", "after"]);
@@ -294,7 +294,7 @@ fn a_termination_task_stops_an_actor_and_waits_for_it() {
     assert_eq!(log.take(), ["b stopped"]);
     let phases = end.report().unwrap().shutdown.unwrap();
     assert_eq!(phases.phase(unbind).unwrap().outcome, PhaseOutcome::Completed);
-    let waited = phases.phase(Phase::BEFORE_CLUSTER_SHUTDOWN).unwrap();
+    let waited = phases.phase(Phase::BEFORE_ACTOR_SYSTEM_TERMINATE).unwrap();
     assert_eq!(waited.outcome, PhaseOutcome::TimedOut);
 }
 

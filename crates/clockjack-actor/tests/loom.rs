@@ -18,19 +18,19 @@ mod clockwork;
 mod listed_models;
 #[path = "loom/pair.rs"]
 mod pair;
-#[path = "loom/posts.rs"]
-mod posts;
 #[path = "loom/ready.rs"]
 mod ready_models;
+#[path = "loom/reusable_node.rs"]
+mod reusable_node_models;
 #[path = "loom/send.rs"]
 mod send;
 
 /// The part under test, which knows nothing of actors.
-#[path = "../src/mailbox/closable_stack.rs"]
-mod closable_stack;
-/// The part under test, which knows nothing of actors.
 #[path = "../src/system/listed_filter.rs"]
 mod listed_filter;
+/// The part under test, which knows nothing of actors.
+#[path = "../src/mailbox/reusable_node.rs"]
+mod reusable_node;
 /// The part under test, which knows nothing of actors.
 #[expect(dead_code, reason = "the models use what the races are about")]
 #[path = "../src/api/futures/wake.rs"]

@@ -451,20 +451,40 @@ unsafe impl Linked for RunQueueLink {
     type Handle = Runnable;
 
     fn into_link(handle: Runnable) -> NonNull<Link> {
-        let header = handle.into_raw();
-        // SAFETY: the pointer is that of a live header, so the field's address is in bounds.
-        let link = unsafe { &raw mut (*header.as_ptr()).link };
-        // SAFETY: the address of a field of a live header is not null.
-        unsafe { NonNull::new_unchecked(link) }
+        // SAFETY: a runnable keeps its task alive.
+        unsafe { link_of(handle.into_raw()) }
     }
 
     unsafe fn from_link(link: NonNull<Link>) -> Runnable {
-        // SAFETY: by the contract the link is that of a header, so the header begins at this offset
-        // before it.
-        let header = unsafe { link.byte_sub(core::mem::offset_of!(Header, link)) };
+        // SAFETY: by the contract the link is that of a header.
+        let header = unsafe { header_around(link) };
         // SAFETY: `into_link` gave the runnable away.
-        unsafe { Runnable::from_raw(header.cast()) }
+        unsafe { Runnable::from_raw(header) }
     }
+}
+
+/// The link of a header, with access to the whole cell.
+///
+/// # Safety
+///
+/// The pointer is that of a live header.
+#[inline]
+unsafe fn link_of(header: NonNull<Header>) -> NonNull<Link> {
+    // SAFETY: by the contract the header is live, so the address of its field is in bounds.
+    let link = unsafe { &raw mut (*header.as_ptr()).link };
+    // SAFETY: the address of a field of a live header is not null.
+    unsafe { NonNull::new_unchecked(link) }
+}
+
+/// The header around a link.
+///
+/// # Safety
+///
+/// The link came from [`link_of`].
+#[inline]
+unsafe fn header_around(link: NonNull<Link>) -> NonNull<Header> {
+    // SAFETY: by the contract the header begins at this offset before its link.
+    unsafe { link.byte_sub(core::mem::offset_of!(Header, link)) }.cast()
 }
 
 static WAKER: RawWakerVTable =

@@ -24,7 +24,7 @@ fn a_shutdown_runs_the_phases_and_stops_the_actors() {
     let report = rt.shutdown(Duration::from_secs(60));
     assert!(report.is_clean(), "{report:?}");
     assert_eq!(receiver.try_recv(), Ok("unbound"));
-    assert_eq!(report.termination.shutdown.unwrap().phases.len(), 12);
+    assert_eq!(report.termination.shutdown.unwrap().phases.len(), 6);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Lock-free data structures of Clockjack, each with its protocol written down next to the code.
 //!
-//! Queues, a work-stealing ring, an index stack and a counter, from which the executor, the timers
+//! Queues, a work-stealing ring, two stacks and a counter, from which the executor, the timers
 //! and the mailboxes are built. All of it is `no_std`, has no mandatory dependency, and runs
 //! unchanged under [loom](https://docs.rs/loom), which explores its interleavings in small models.
 //!
@@ -24,6 +24,7 @@
 //! | `ring::Owner`, `ring::Thief` | one, one and thieves | capacity, then a hook | a run queue |
 //! | [`Injector`] | many, many | none | global run queue, taken in batches |
 //! | [`IndexStack`] | many, many | by its indices | returns slots to their owner |
+//! | [`stack::ClosableStack`] | many, many | none | intrusive, one word, drained by one swap |
 //! | [`counter::StripedCounter`] | many, many | wraps | statistics |
 //! | [`waker::AtomicWaker`] | one, many | one waker | a task that waits |
 //!
@@ -124,6 +125,7 @@ pub mod ring;
 pub mod spin_lock;
 #[doc(hidden)]
 pub mod splitmix;
+pub mod stack;
 pub mod waker;
 
 #[cfg(feature = "alloc")]

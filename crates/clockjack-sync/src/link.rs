@@ -30,21 +30,6 @@ impl Link {
             Self { next: AtomicPtr::new(ptr::null_mut()) }
         }
     }
-
-    /// The pointer that a node stores in its link when it will be in no queue any more.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn user_data(&self) -> *mut () {
-        // Relaxed: the caller owns the node exclusively.
-        self.next.load(Relaxed).cast()
-    }
-
-    /// Stores a pointer in the link of a node that is in no queue, and will be in none.
-    #[doc(hidden)]
-    pub fn set_user_data(&self, value: *mut ()) {
-        // Relaxed: as above.
-        self.next.store(value.cast(), Relaxed);
-    }
 }
 
 impl Default for Link {

@@ -25,6 +25,8 @@ mod mpsc;
 mod ring;
 #[path = "loom/spin_lock.rs"]
 mod spin_lock;
+#[path = "loom/stack.rs"]
+mod stack;
 #[path = "loom/tracked.rs"]
 mod tracked;
 #[path = "loom/waker.rs"]

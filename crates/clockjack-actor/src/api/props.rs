@@ -83,31 +83,6 @@ impl Mailbox {
     }
 }
 
-/// A pair of functions that encode messages of a type as bytes and decode them again.
-///
-/// Only remoting and recordings use the codec. Without one, a recording contains only the order of
-/// the messages.
-pub struct MessageCodec<M> {
-    /// Appends the bytes of a message to the buffer.
-    pub encode: fn(&M, &mut Vec<u8>),
-    /// Decodes a message from bytes.
-    pub decode: fn(&[u8]) -> Result<M, Failure>,
-}
-
-impl<M> Clone for MessageCodec<M> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<M> Copy for MessageCodec<M> {}
-
-impl<M> fmt::Debug for MessageCodec<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MessageCodec").finish_non_exhaustive()
-    }
-}
-
 /// The factory of an actor, and the settings of the actor.
 ///
 /// A factory closure is enough to spawn an actor; `Props` are only needed to change a setting.
@@ -126,7 +101,6 @@ pub(crate) struct Settings<A: Actor> {
     pub(crate) strategies: Vec<Strategy>,
     pub(crate) children: Option<(Scope, Strategy)>,
     pub(crate) ignores: Option<fn(&A::Msg) -> bool>,
-    pub(crate) codec: Option<MessageCodec<A::Msg>>,
     pub(crate) sink: Option<Box<dyn EscalationSink>>,
     /// The factory can be called only once.
     pub(crate) is_once: bool,
@@ -143,7 +117,6 @@ impl<A: Actor> Default for Settings<A> {
             strategies: Vec::new(),
             children: None,
             ignores: None,
-            codec: None,
             sink: None,
             is_once: false,
         }
@@ -235,12 +208,6 @@ impl<A: Actor, F> Props<A, F> {
     #[must_use]
     pub fn receive_timeout_ignores(self, ignores: fn(&A::Msg) -> bool) -> Self {
         self.set(|settings| settings.ignores = Some(ignores))
-    }
-
-    /// Sets the codec of the messages.
-    #[must_use]
-    pub fn codec(self, codec: MessageCodec<A::Msg>) -> Self {
-        self.set(|settings| settings.codec = Some(codec))
     }
 
     pub(crate) fn settings(&self) -> Option<&Settings<A>> {

@@ -11,25 +11,10 @@ use crate::cell::{
 };
 
 /// A message with its metadata.
-///
-/// The header reserves room for a trace context and for an absolute deadline, so that using them
-/// later does not make `tell` slower; and for what a scheduled message carries.
 pub(crate) struct Envelope<M> {
-    pub(crate) header: Header,
-    pub(crate) msg: M,
-}
-
-/// The metadata of every message.
-#[derive(Default)]
-pub(crate) struct Header {
-    /// Trace and span, as in W3C Trace Context; zero is none.
-    #[expect(dead_code, reason = "room that traces will use without making messages larger")]
-    pub(crate) trace: [u64; 2],
-    /// When the message expires, in nanoseconds of the system's clock; zero is never.
-    #[expect(dead_code, reason = "room that deadlines will use without making messages larger")]
-    pub(crate) deadline: u64,
     /// Attachments: those of a scheduled message.
     pub(crate) attached: Option<PoolBox<Attached>>,
+    pub(crate) msg: M,
 }
 
 /// What may be attached to a message.
@@ -53,24 +38,22 @@ impl InSystem for Attached {
 impl<M> Envelope<M> {
     #[inline]
     pub(crate) fn new(msg: M) -> Self {
-        Self { header: Header::default(), msg }
+        Self { attached: None, msg }
     }
 
     /// With attachments.
     pub(crate) fn with(msg: M, attached: Attached) -> Self {
-        let attached = Some(PoolBox::new(attached));
-        Self { header: Header { attached, ..Header::default() }, msg }
+        Self { attached: Some(PoolBox::new(attached)), msg }
     }
 
     /// The same envelope with another message.
     pub(crate) fn map<N>(self, f: impl FnOnce(M) -> N) -> Envelope<N> {
-        Envelope { header: self.header, msg: f(self.msg) }
+        Envelope { attached: self.attached, msg: f(self.msg) }
     }
 
     /// Whether it was cancelled on its way; then it is no dead letter.
     pub(crate) fn is_cancelled(&self) -> bool {
-        let delivery =
-            self.header.attached.as_ref().and_then(|attached| attached.delivery.as_ref());
+        let delivery = self.attached.as_ref().and_then(|attached| attached.delivery.as_ref());
         delivery.is_some_and(PendingDelivery::is_cancelled)
     }
 }

@@ -40,9 +40,9 @@
 //!
 //! # Stopped children
 //!
-//! A child that has stopped pushes its own cell onto a list of its parent, a Treiber stack that is
-//! linked by the link field which the run queues no longer need. So stopping an actor allocates
-//! nothing. A cell is pushed once in its life.
+//! A child that has stopped pushes its own cell onto a list of its parent, a [closable
+//! stack](clockjack_sync::stack) through the link which the run queues no longer need. So stopping
+//! an actor allocates nothing. A cell is pushed once in its life.
 //!
 //! The child that pushes onto an empty list sets CHILD_STOPPED and, if the flag was clear, wakes
 //! the parent. A child that finds the list non-empty does neither: the parent takes the whole list
@@ -57,11 +57,13 @@ use core::{fmt, ptr, ptr::NonNull};
 use clockjack_exec::custom_task::CustomTaskRef;
 use clockjack_sync::{
     Arc,
+    link::{Link, Linked},
     primitive::atomic::{
         AtomicPtr, AtomicU32,
-        Ordering::{AcqRel, Acquire, Relaxed, Release},
+        Ordering::{AcqRel, Acquire, Relaxed},
     },
     spin_lock::SpinLock,
+    stack::ClosableStack,
 };
 
 use crate::{
@@ -113,7 +115,7 @@ pub(crate) struct ActorHeader {
     pub(crate) may_restart_children: bool,
     pub(crate) system_queue: SystemQueue,
     /// Children that have stopped. The list owns one reference to each.
-    stopped_children: AtomicPtr<()>,
+    stopped_children: ClosableStack<StoppedChild>,
     pub(crate) path: OwnPath,
     /// None for the root.
     pub(crate) parent: Option<AnyActor>,
@@ -155,7 +157,7 @@ impl ActorHeader {
             has_hooks: false,
             may_restart_children: false,
             system_queue: SystemQueue::new(),
-            stopped_children: AtomicPtr::new(ptr::null_mut()),
+            stopped_children: ClosableStack::new(),
             path: OwnPath::new(path),
             parent,
             children: AtomicPtr::new(ptr::null_mut()),
@@ -223,40 +225,13 @@ impl ActorHeader {
     /// Pushes a child that has stopped. If true, the list was empty: the caller sets CHILD_STOPPED
     /// and wakes the parent.
     pub(crate) fn push_stopped_child(&self, child: AnyActor) -> bool {
-        let address = child.as_raw().as_ptr();
-        // Relaxed: the compare-and-swap decides.
-        let mut seen = self.stopped_children.load(Relaxed);
-        loop {
-            // SAFETY: a cell is pushed once in its life, in its last poll, which this is.
-            unsafe { child.set_spare_link(seen) };
-            // Release: pairs with the swap of the parent's runner.
-            match self.stopped_children.compare_exchange_weak(seen, address, Release, Relaxed) {
-                // The list owns the reference now.
-                Ok(_) => {
-                    core::mem::forget(child);
-                    return seen.is_null();
-                }
-                Err(now) => seen = now,
-            }
-        }
+        // The list is never closed: it is drained for the last time when the parent is dropped.
+        self.stopped_children.push(StoppedChild(child)).unwrap_or(false)
     }
 
     /// Takes the children that have stopped, oldest first. For the runner.
-    pub(crate) fn take_stopped_children(&self) -> StoppedChildren {
-        // Acquire: pairs with `push_stopped_child`.
-        let mut newest = self.stopped_children.swap(ptr::null_mut(), AcqRel);
-        let mut next = ptr::null_mut();
-        while let Some(cell) = NonNull::new(newest) {
-            // SAFETY: the list holds a reference to each cell on it.
-            let cell = core::mem::ManuallyDrop::new(unsafe { AnyActor::from_raw(cell) });
-            // SAFETY: the child has pushed itself, in its last poll.
-            let older = unsafe { cell.spare_link() };
-            // SAFETY: as above; the child does not access the link again.
-            unsafe { cell.set_spare_link(next) };
-            next = newest;
-            newest = older;
-        }
-        StoppedChildren(next)
+    pub(crate) fn take_stopped_children(&self) -> impl Iterator<Item = AnyActor> + use<> {
+        self.stopped_children.drain().map(|child| child.0)
     }
 
     /// The children; none if the actor never had one.
@@ -436,26 +411,22 @@ impl fmt::Debug for ActorHeader {
     }
 }
 
-/// Children that have stopped, in the order in which they did.
-pub(crate) struct StoppedChildren(*mut ());
+/// A child on the list of its parent.
+struct StoppedChild(AnyActor);
 
-impl Iterator for StoppedChildren {
-    type Item = AnyActor;
+// SAFETY: the reference keeps the cell in place. A cell is pushed once in its life, in its last
+// poll, so the link is free and no other handle is turned into it.
+unsafe impl Linked for StoppedChild {
+    type Handle = Self;
 
-    fn next(&mut self) -> Option<AnyActor> {
-        // SAFETY: the list holds a reference to each cell on it, which is passed on here.
-        let child = unsafe { AnyActor::from_raw(NonNull::new(self.0)?) };
-        // SAFETY: the child has stopped, and this iterator owns the list.
-        self.0 = unsafe { child.spare_link() };
-        Some(child)
+    fn into_link(child: Self) -> NonNull<Link> {
+        // SAFETY: as above: the task is in its last poll, or complete.
+        unsafe { child.0.into_spare_link() }
     }
-}
 
-impl Drop for StoppedChildren {
-    fn drop(&mut self) {
-        for child in self.by_ref() {
-            drop(child);
-        }
+    unsafe fn from_link(link: NonNull<Link>) -> Self {
+        // SAFETY: by the contract the link came from `into_link`, and its reference is passed on.
+        Self(unsafe { AnyActor::from_spare_link(link) })
     }
 }
 

@@ -1,5 +1,5 @@
 //! The system queue of an actor: internal messages, control messages, reports of children and timer
-//! events, on a [closable stack](crate::mailbox::closable_stack).
+//! events, on a [closable stack](clockjack_sync::stack).
 //!
 //! The queue is one word per cell, because most actors never use it. It holds nodes of several
 //! kinds in the order of their arrival; the runner distributes them. A producer whose node was
@@ -33,14 +33,14 @@ use alloc::boxed::Box;
 use core::{fmt, marker::PhantomData, ptr::NonNull, time::Duration};
 
 use clockjack_exec::{Failure, Pid};
-use clockjack_sync::{Arc, spin_lock::SpinLock};
+use clockjack_sync::{Arc, spin_lock::SpinLock, stack::Drained};
 
 use crate::{
     ActorPath, FailureInfo, FailureReport, SystemMessage, Terminated,
     cell::header::AnyActor,
     mailbox::{
-        closable_stack::{ClosableStack, Closed, Link, NodePush, Nodes, ReusableNode},
         control::{Control, TimerFired},
+        reusable_node::{NodeHead, NodePtr, NodePush, NodeStack, ReusableNode},
     },
     strategy::RestartHistory,
 };
@@ -238,7 +238,7 @@ pub(crate) struct PreallocatedNode(Box<MessageNode>);
 
 impl PreallocatedNode {
     pub(crate) fn new() -> Self {
-        Self(Box::new(MessageNode { link: Link::new(INTERNAL), message: None }))
+        Self(Box::new(MessageNode { head: NodeHead::new(INTERNAL), message: None }))
     }
 }
 
@@ -255,19 +255,19 @@ const TIMER_FIRED: u8 = 4;
 
 #[repr(C)]
 struct MessageNode {
-    link: Link,
+    head: NodeHead,
     message: Option<InternalMessage>,
 }
 
 #[repr(C)]
 struct ControlNode<M> {
-    link: Link,
+    head: NodeHead,
     item: Control<M>,
 }
 
 /// A closable stack of the nodes that this module defines; see the [module](self).
 #[derive(Debug)]
-pub(crate) struct SystemQueue(ClosableStack);
+pub(crate) struct SystemQueue(NodeStack);
 
 // SAFETY: the compare-and-swaps of the stack transfer a node from its producer to the runner; no
 // two threads own it at a time. An internal message is `Send`; control messages that are not `Send`
@@ -278,7 +278,7 @@ unsafe impl Sync for SystemQueue {}
 
 impl SystemQueue {
     pub(crate) fn new() -> Self {
-        Self(ClosableStack::new())
+        Self(NodeStack::new())
     }
 
     /// Pushes a message in a preallocated node; returns the message if the actor has stopped.
@@ -290,7 +290,8 @@ impl SystemQueue {
         node.0.message = Some(message);
         let node = NonNull::from(Box::leak(node.0));
         // SAFETY: the caller owned the node; the stack owns it if it accepts it.
-        unsafe { self.0.push(node.cast()) }.map_err(|Closed| {
+        let pushed = self.0.push(unsafe { NodePtr::new(node.cast()) });
+        pushed.map(drop).map_err(|_| {
             // SAFETY: it came from a box, and the stack has refused it.
             let node = unsafe { Box::from_raw(node.as_ptr()) };
             node.message.expect("it was put there above")
@@ -304,9 +305,10 @@ impl SystemQueue {
     /// The queue is that of an actor with this message type.
     pub(crate) unsafe fn push_control<M>(&self, item: Control<M>) -> Result<(), Control<M>> {
         let node =
-            NonNull::from(Box::leak(Box::new(ControlNode { link: Link::new(CONTROL), item })));
+            NonNull::from(Box::leak(Box::new(ControlNode { head: NodeHead::new(CONTROL), item })));
         // SAFETY: the node was just allocated; the stack owns it if it accepts it.
-        unsafe { self.0.push(node.cast()) }.map_err(|Closed| {
+        let pushed = self.0.push(unsafe { NodePtr::new(node.cast()) });
+        pushed.map(drop).map_err(|_| {
             // SAFETY: it came from a box, and the stack has refused it.
             unsafe { Box::from_raw(node.as_ptr()) }.item
         })
@@ -379,13 +381,21 @@ impl SystemQueue {
 
     /// Takes all nodes, oldest first. For the runner.
     pub(crate) fn take<M>(&self) -> Taken<M> {
-        Taken { nodes: self.0.take(), _items: PhantomData }
+        // A producer announces its node by the flag SYSTEM_QUEUE, so a hint suffices here.
+        let nodes = if self.0.is_empty() { Drained::new() } else { self.0.drain() };
+        Taken { nodes, _items: PhantomData }
     }
 
     /// Accepts nothing from here on, and takes all nodes that were accepted before. For the runner,
     /// at the stop of the actor.
     pub(crate) fn close<M>(&self) -> Taken<M> {
         Taken { nodes: self.0.close(), _items: PhantomData }
+    }
+}
+
+impl Drop for SystemQueue {
+    fn drop(&mut self) {
+        debug_assert!(self.0.is_empty() || self.0.is_closed(), "a node has outlived its runner");
     }
 }
 
@@ -400,7 +410,7 @@ pub(crate) enum SystemItem<M> {
 
 /// The items that were taken off the queue, in order.
 pub(crate) struct Taken<M> {
-    nodes: Nodes,
+    nodes: Drained<NodePtr>,
     _items: PhantomData<SystemItem<M>>,
 }
 
@@ -409,8 +419,8 @@ impl<M> Iterator for Taken<M> {
 
     fn next(&mut self) -> Option<SystemItem<M>> {
         loop {
-            let (node, kind) = self.nodes.pop()?;
-            return Some(match kind {
+            let node = self.nodes.next()?;
+            return Some(match node.kind() {
                 CHILD_REPORT => {
                     // SAFETY: a node of this kind is such a reusable node; the report in it keeps
                     // it alive.
@@ -422,11 +432,12 @@ impl<M> Iterator for Taken<M> {
                     SystemItem::TimerEvents(unsafe { ReusableNode::<TimerEvents>::take(node) })
                 }
                 TIMER_FIRED => {
+                    let kept = node.cast();
                     // SAFETY: a node of this kind is such a reusable node, of which the queue owns
                     // a reference.
                     let fired = unsafe { ReusableNode::<Option<TimerFired>>::take(node) };
                     // SAFETY: releases the reference of the queue.
-                    drop(unsafe { TimerNode::from_raw(node.cast()) });
+                    drop(unsafe { TimerNode::from_raw(kept) });
                     let Some(fired) = fired else { continue };
                     SystemItem::Control(Control::Timer(fired))
                 }

@@ -9,8 +9,8 @@ use core::{fmt, time::Duration};
 
 /// The default time-out of a phase.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The default time-out of phases that wait for other nodes or for actors to stop.
-const TIMEOUT_LONG: Duration = Duration::from_secs(10);
+/// The default time-out of the last phase, which waits for all actors to stop.
+const TIMEOUT_TERMINATE: Duration = Duration::from_secs(10);
 
 /// A phase of the shutdown, identified by its name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,35 +25,17 @@ impl Phase {
     pub const SERVICE_REQUESTS_DONE: Self = Self("service-requests-done");
     /// Close the remaining connections of the service.
     pub const SERVICE_STOP: Self = Self("service-stop");
-    /// Tasks of the application before the node leaves the cluster.
-    pub const BEFORE_CLUSTER_SHUTDOWN: Self = Self("before-cluster-shutdown");
-    /// Hand shards over.
-    pub const CLUSTER_SHARDING_SHUTDOWN_REGION: Self = Self("cluster-sharding-shutdown-region");
-    /// Announce that the node leaves the cluster.
-    pub const CLUSTER_LEAVE: Self = Self("cluster-leave");
-    /// Wait until the other nodes know.
-    pub const CLUSTER_EXITING: Self = Self("cluster-exiting");
-    /// Announce that the node has left the cluster.
-    pub const CLUSTER_EXITING_DONE: Self = Self("cluster-exiting-done");
-    /// Stop the components of the cluster.
-    pub const CLUSTER_SHUTDOWN: Self = Self("cluster-shutdown");
     /// Tasks of the application before the system terminates.
     pub const BEFORE_ACTOR_SYSTEM_TERMINATE: Self = Self("before-actor-system-terminate");
     /// The last default phase: the actor system terminates.
     pub const ACTOR_SYSTEM_TERMINATE: Self = Self("actor-system-terminate");
 
-    /// The twelve default phases, in order.
-    pub const DEFAULTS: [Self; 12] = [
+    /// The six default phases, in order.
+    pub const DEFAULTS: [Self; 6] = [
         Self::BEFORE_SERVICE_UNBIND,
         Self::SERVICE_UNBIND,
         Self::SERVICE_REQUESTS_DONE,
         Self::SERVICE_STOP,
-        Self::BEFORE_CLUSTER_SHUTDOWN,
-        Self::CLUSTER_SHARDING_SHUTDOWN_REGION,
-        Self::CLUSTER_LEAVE,
-        Self::CLUSTER_EXITING,
-        Self::CLUSTER_EXITING_DONE,
-        Self::CLUSTER_SHUTDOWN,
         Self::BEFORE_ACTOR_SYSTEM_TERMINATE,
         Self::ACTOR_SYSTEM_TERMINATE,
     ];
@@ -212,7 +194,7 @@ impl ShutdownConfig {
 }
 
 impl Default for ShutdownConfig {
-    /// The twelve default phases, one after the other. Terminating the system runs them, and the
+    /// The six default phases, one after the other. Terminating the system runs them, and the
     /// last one terminates it.
     fn default() -> Self {
         let mut phases: Vec<_> = Phase::DEFAULTS.into_iter().map(PhaseConfig::new).collect();
@@ -220,13 +202,8 @@ impl Default for ShutdownConfig {
         for (config, before) in phases.iter_mut().skip(1).zip(befores) {
             config.depends_on = vec![before];
         }
-        let longs = [
-            Phase::CLUSTER_SHARDING_SHUTDOWN_REGION,
-            Phase::CLUSTER_EXITING,
-            Phase::ACTOR_SYSTEM_TERMINATE,
-        ];
-        for config in phases.iter_mut().filter(|config| longs.contains(&config.phase)) {
-            config.timeout = TIMEOUT_LONG;
+        if let Some(last) = phases.last_mut() {
+            last.timeout = TIMEOUT_TERMINATE;
         }
         Self { phases, terminate_actor_system: true, run_by_actor_system_terminate: true }
     }

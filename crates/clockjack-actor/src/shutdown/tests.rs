@@ -121,7 +121,7 @@ fn names(config: &ShutdownConfig) -> Vec<&'static str> {
 }
 
 #[test]
-fn there_are_twelve_phases_with_their_time_outs() {
+fn there_are_six_phases_with_their_time_outs() {
     let order = ShutdownConfig::default().in_order().unwrap();
     let found: Vec<_> =
         order.iter().map(|config| (config.phase.name(), config.timeout.as_secs())).collect();
@@ -130,12 +130,6 @@ fn there_are_twelve_phases_with_their_time_outs() {
         ("service-unbind", 5),
         ("service-requests-done", 5),
         ("service-stop", 5),
-        ("before-cluster-shutdown", 5),
-        ("cluster-sharding-shutdown-region", 10),
-        ("cluster-leave", 5),
-        ("cluster-exiting", 10),
-        ("cluster-exiting-done", 5),
-        ("cluster-shutdown", 5),
         ("before-actor-system-terminate", 5),
         ("actor-system-terminate", 10),
     ];

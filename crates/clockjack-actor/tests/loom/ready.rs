@@ -33,24 +33,6 @@ fn taken(woken: &WokenList<Count>) -> Vec<WakeFlagRef<Count>> {
     all
 }
 
-#[test]
-fn two_flags_that_are_woken_at_once_are_both_found() {
-    loom::model(|| {
-        let (woken, notified) = woken_list();
-        let flags = [0, 1].map(|label| WakeFlagRef::new_queued(woken.clone(), label));
-        assert!(flags.iter().all(|flag| flag.clear_queued()));
-        let wakers = flags.map(|flag| thread::spawn(move || flag.wake()));
-        for waker in wakers {
-            waker.join().unwrap();
-        }
-        let mut labels: Vec<u32> = taken(&woken).iter().map(|flag| flag.label()).collect();
-        labels.sort_unstable();
-        assert_eq!(labels, [0, 1]);
-        assert_eq!(notified.load(Acquire), 2);
-        woken.close();
-    });
-}
-
 /// A poll sees what a waker did before its wake-up, also if another waker was faster.
 #[test]
 fn what_was_done_before_a_wake_is_seen_by_the_poll_after_it() {

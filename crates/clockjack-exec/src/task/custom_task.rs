@@ -42,7 +42,10 @@ use core::{
 
 #[cfg(loom)]
 use clockjack_sync::mpsc::Pop;
-use clockjack_sync::primitive::{UnsafeCell, atomic::Ordering::Relaxed};
+use clockjack_sync::{
+    link::Link,
+    primitive::{UnsafeCell, atomic::Ordering::Relaxed},
+};
 use clockjack_time::TimerInstant;
 
 use crate::{
@@ -359,23 +362,27 @@ impl<F: 'static> CustomTaskRef<F> {
         Handle::new((*self.task.header().executor).clone())
     }
 
-    /// The value in the queue link, which the run queues do not need any more.
+    /// The queue link, which the run queues do not need any more; it owns the reference.
     ///
     /// # Safety
     ///
-    /// The task is in its last poll, or complete.
+    /// The task is in its last poll, or complete, and nobody else uses the link.
     #[must_use]
-    pub unsafe fn spare_link(&self) -> *mut () {
-        self.task.header().link.user_data()
+    pub unsafe fn into_spare_link(self) -> NonNull<Link> {
+        // SAFETY: the reference keeps the task alive.
+        unsafe { task::link_of(self.task.into_raw()) }
     }
 
-    /// Stores a value in the queue link.
-    ///
     /// # Safety
     ///
-    /// As [`spare_link`](Self::spare_link), and no other thread does so at the same time.
-    pub unsafe fn set_spare_link(&self, value: *mut ()) {
-        self.task.header().link.set_user_data(value);
+    /// The link came from [`into_spare_link`](Self::into_spare_link) of a reference of this type,
+    /// and the reference is given away.
+    #[must_use]
+    pub unsafe fn from_spare_link(link: NonNull<Link>) -> Self {
+        // SAFETY: by the contract the link is that of a header.
+        let header = unsafe { task::header_around(link) };
+        // SAFETY: by the contract.
+        unsafe { Self::from_raw(header.cast()) }
     }
 
     /// The address of the cell; it owns the reference.

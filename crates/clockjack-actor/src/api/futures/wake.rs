@@ -1,5 +1,5 @@
-//! Which of an actor's futures were woken: a wake flag per future, and a Treiber stack of the flags
-//! that are set.
+//! Which of an actor's futures were woken: a wake flag per future, and a [closable
+//! stack](clockjack_sync::stack) of the flags that are set.
 //!
 //! # Protocol
 //!
@@ -13,7 +13,7 @@
 //!
 //! 1. A waker sets QUEUED by a read-modify-write, even if it is already set: so the poll that
 //!    follows sees everything that the waker did before. If no bit was set, this waker pushes the
-//!    flag, with a reference, onto the list by a compare-and-swap, and then notifies the owner.
+//!    flag, with a reference, onto the list, and then notifies the owner.
 //! 2. The link of a flag is written by the waker that pushes it, and read by the runner when it
 //!    takes the list, both while QUEUED is set. So nobody else accesses it.
 //! 3. The runner takes the whole list by one swap. It clears QUEUED by a read-modify-write *before*
@@ -28,22 +28,20 @@
 //! *Why no wake-up is lost*: the waker's read-modify-write that sets QUEUED and the runner's that
 //! clears it are totally ordered. If the waker's is first, the poll happens after it and sees what
 //! the waker did. If the runner's is first, the waker finds no bit set and pushes the flag, and the
-//! future is polled again. *Why no waker loops forever*: a waker repeats its compare-and-swap only
-//! if another flag was pushed in between.
+//! future is polled again.
 #![expect(unsafe_code, reason = "counts references to wake flags, and owns those on the list")]
 
 use alloc::boxed::Box;
-use core::{ops::Deref, ptr, ptr::NonNull};
+use core::{mem::offset_of, ops::Deref, ptr::NonNull};
 
 use clockjack_sync::{
     Arc,
-    primitive::{
-        UnsafeCell,
-        atomic::{
-            AtomicPtr, AtomicU32, AtomicUsize,
-            Ordering::{AcqRel, Acquire, Relaxed, Release},
-        },
+    link::{Link, Linked},
+    primitive::atomic::{
+        AtomicU32, AtomicUsize,
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
     },
+    stack::ClosableStack,
 };
 
 const QUEUED: u32 = 1;
@@ -57,7 +55,7 @@ pub(crate) trait Notify {
 
 /// The flags of the futures that were woken; see the [module](self).
 pub(crate) struct WokenList<N> {
-    list: AtomicPtr<WakeFlag<N>>,
+    list: ClosableStack<WakeFlag<N>>,
     owner: N,
 }
 
@@ -67,89 +65,55 @@ pub(crate) struct WakeFlag<N> {
     state: AtomicU32,
     /// Identifies the future: written by the runner while it owns the only reference.
     label: AtomicU32,
-    link: UnsafeCell<*mut WakeFlag<N>>,
+    link: Link,
     woken: Arc<WokenList<N>>,
 }
 
 /// A counted reference to a wake flag.
 pub(crate) struct WakeFlagRef<N>(NonNull<WakeFlag<N>>);
 
-// SAFETY: one thread at a time accesses the link (rule 2); all wakers access the owner (`Sync`),
-// and the last reference drops it (`Send`); the rest is atomic.
+// SAFETY: all wakers access the owner (`Sync`), and the last reference drops it (`Send`); the rest
+// is atomic.
 unsafe impl<N: Send + Sync> Send for WakeFlagRef<N> {}
 // SAFETY: as above.
 unsafe impl<N: Send + Sync> Sync for WakeFlagRef<N> {}
 
-/// The head of a closed list. Never dereferenced.
-fn closed<N>() -> *mut WakeFlag<N> {
-    ptr::without_provenance_mut(usize::MAX)
+// SAFETY: a flag is boxed and stays in place, and the reference that the list owns keeps it alive.
+// By rules 1 and 2 only the waker that has set QUEUED pushes it, so it is on the list at most once.
+unsafe impl<N> Linked for WakeFlag<N> {
+    type Handle = WakeFlagRef<N>;
+
+    #[inline]
+    fn into_link(flag: WakeFlagRef<N>) -> NonNull<Link> {
+        let raw = flag.into_raw();
+        // SAFETY: the flag exists, so the address of its field is in bounds.
+        let link = unsafe { &raw mut (*raw.as_ptr()).link };
+        // SAFETY: the address of a field of an existing value is not null.
+        unsafe { NonNull::new_unchecked(link) }
+    }
+
+    #[inline]
+    unsafe fn from_link(link: NonNull<Link>) -> WakeFlagRef<N> {
+        // SAFETY: by the contract the link is that of a flag, which begins at this offset before
+        // the link.
+        let raw = unsafe { link.byte_sub(offset_of!(WakeFlag<N>, link)) };
+        WakeFlagRef(raw.cast())
+    }
 }
 
 impl<N> WokenList<N> {
     pub(crate) fn new(owner: N) -> Self {
-        Self { list: AtomicPtr::new(ptr::null_mut()), owner }
-    }
-
-    /// Pushes a flag whose QUEUED bit the caller has set; false if the list is closed.
-    fn push(&self, flag: WakeFlagRef<N>) -> bool {
-        let raw = flag.0.as_ptr();
-        // Relaxed: the compare-and-swap decides.
-        let mut seen = self.list.load(Relaxed);
-        loop {
-            if seen == closed() {
-                return false;
-            }
-            flag.link.with_mut(|link| {
-                // SAFETY: by rule 2 the link belongs to the caller, which has set QUEUED.
-                unsafe { *link = seen };
-            });
-            // Release: pairs with the swap of the runner, which reads the link.
-            match self.list.compare_exchange_weak(seen, raw, Release, Relaxed) {
-                Ok(_) => {
-                    // The list owns the reference now.
-                    core::mem::forget(flag);
-                    return true;
-                }
-                Err(now) => seen = now,
-            }
-        }
+        Self { list: ClosableStack::new(), owner }
     }
 
     /// Takes the flags on the list, the one that was woken first at the front. For the runner.
-    pub(crate) fn take(&self, mut each: impl FnMut(WakeFlagRef<N>)) {
-        // Acquire: pairs with `push`.
-        Self::each(self.list.swap(ptr::null_mut(), AcqRel), &mut each);
+    pub(crate) fn take(&self, each: impl FnMut(WakeFlagRef<N>)) {
+        self.list.drain().for_each(each);
     }
 
     /// Accepts no flag from here on. For the runner, when the actor stops.
     pub(crate) fn close(&self) {
-        // Acquire: pairs with `push`.
-        Self::each(self.list.swap(closed(), AcqRel), &mut drop);
-    }
-
-    fn each(mut newest: *mut WakeFlag<N>, each: &mut dyn FnMut(WakeFlagRef<N>)) {
-        if newest == closed() {
-            return;
-        }
-        let mut oldest: *mut WakeFlag<N> = ptr::null_mut();
-        while let Some(flag) = NonNull::new(newest) {
-            // SAFETY: the list has a reference to each flag on it, and the runner owns the list.
-            let flag = unsafe { flag.as_ref() };
-            let next = flag.link.with_mut(|link| {
-                // SAFETY: by rule 2 the link of a flag that was taken belongs to the runner.
-                unsafe { core::mem::replace(&mut *link, oldest) }
-            });
-            oldest = newest;
-            newest = next;
-        }
-        while let Some(raw) = NonNull::new(oldest) {
-            let flag = WakeFlagRef(raw);
-            oldest = flag.link.with_mut(|link| {
-                // SAFETY: as above.
-                unsafe { *link }
-            });
-            each(flag);
-        }
+        drop(self.list.close());
     }
 }
 
@@ -191,7 +155,7 @@ impl<N> WakeFlagRef<N> {
             count: AtomicUsize::new(1),
             state: AtomicU32::new(QUEUED),
             label: AtomicU32::new(label),
-            link: UnsafeCell::new(ptr::null_mut()),
+            link: Link::new(),
             woken,
         });
         Self(NonNull::from(Box::leak(flag)))
@@ -218,7 +182,7 @@ impl<N> WakeFlagRef<N> {
         // Relaxed: a hint that only the injected fault relies on.
         // Release: publishes what the waker did before; pairs with `clear_queued`. Acquire: the
         // runner has read the link before this thread writes it.
-        if self.state.fetch_or(QUEUED, AcqRel) == 0 && self.woken.push(self.clone()) {
+        if self.state.fetch_or(QUEUED, AcqRel) == 0 && self.woken.list.push(self.clone()).is_ok() {
             self.woken.owner.notify();
         }
     }

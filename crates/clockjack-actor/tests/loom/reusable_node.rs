@@ -1,23 +1,29 @@
 //! Reusable nodes that are pushed again while the runner takes them.
 #![expect(unsafe_code, reason = "pushes nodes on a stack by their addresses")]
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::sync::Arc;
 use core::ptr::NonNull;
 
+use clockjack_sync::stack::Drained;
 use loom::thread;
 
-use super::closable_stack::{ClosableStack, NodePush, Nodes, ReusableNode};
+use crate::reusable_node::{NodePtr, NodePush, NodeStack, ReusableNode};
 
 /// A stack, and two nodes with a number each, to which is added.
 struct Scene {
-    stack: ClosableStack,
+    stack: NodeStack,
     nodes: [ReusableNode<u32>; 2],
 }
+
+// SAFETY: the nodes are `Sync`, and the stack passes each to one thread at a time.
+unsafe impl Send for Scene {}
+// SAFETY: as above.
+unsafe impl Sync for Scene {}
 
 impl Scene {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            stack: ClosableStack::new(),
+            stack: NodeStack::new(),
             nodes: [ReusableNode::new(0), ReusableNode::new(1)],
         })
     }
@@ -29,10 +35,11 @@ impl Scene {
     }
 
     /// What is found, by the kinds of the nodes.
-    fn empty(mut nodes: Nodes) -> [u32; 2] {
+    fn empty(nodes: Drained<NodePtr>) -> [u32; 2] {
         let mut sums = [0; 2];
-        while let Some((node, kind)) = nodes.pop() {
-            // SAFETY: it was popped off the stack, which has only such nodes.
+        for node in nodes {
+            let kind = node.kind();
+            // SAFETY: it was drained off the stack, which has only such nodes.
             sums[usize::from(kind)] += unsafe { ReusableNode::<u32>::take(node) };
         }
         sums
@@ -58,33 +65,14 @@ fn a_node_that_is_pushed_again_loses_nothing_and_nothing_comes_twice() {
         let runner = {
             let scene = Arc::clone(&scene);
             thread::spawn(move || {
-                let first = Scene::empty(scene.stack.take());
-                plus(first, Scene::empty(scene.stack.take()))
+                let first = Scene::empty(scene.stack.drain());
+                plus(first, Scene::empty(scene.stack.drain()))
             })
         };
         sender.join().unwrap();
-        let found = plus(runner.join().unwrap(), Scene::empty(scene.stack.take()));
+        let found = plus(runner.join().unwrap(), Scene::empty(scene.stack.drain()));
         assert_eq!(found, [101, 10]);
         Scene::empty(scene.stack.close());
-    });
-}
-
-#[test]
-fn two_senders_have_their_nodes_in_one_list() {
-    loom::model(|| {
-        let scene = Scene::new();
-        let senders: Vec<_> = (0..2)
-            .map(|index| {
-                let scene = Arc::clone(&scene);
-                thread::spawn(move || {
-                    let once = scene.send(index, 1);
-                    assert_eq!(once, NodePush::Linked);
-                })
-            })
-            .collect();
-        let early = Scene::empty(scene.stack.take());
-        senders.into_iter().for_each(|sender| sender.join().unwrap());
-        assert_eq!(plus(early, Scene::empty(scene.stack.close())), [1, 1]);
     });
 }
 
