@@ -6,6 +6,10 @@
 //! before anything is built from them. Anchors, aliases, tags, directives and further documents are
 //! rejected with their locations.
 
+mod plain;
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StructureStyle};
@@ -14,14 +18,14 @@ use super::{limits::Limits, spec::Span};
 use crate::diagnostic::{Code, Diagnostic};
 
 /// A value with its location.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct YamlNode<'t> {
     pub(super) span: Span,
     pub(super) kind: YamlKind<'t>,
 }
 
 /// The kind of a value.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum YamlKind<'t> {
     /// A scalar: its text, and whether it is written without quotes.
     Scalar { text: Cow<'t, str>, is_plain: bool },
@@ -34,6 +38,7 @@ pub(super) enum YamlKind<'t> {
 }
 
 /// A text as a tree.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tree<'t> {
     nodes: Vec<YamlNode<'t>>,
     root: YamlNode<'t>,
@@ -72,6 +77,27 @@ impl<'t> Tree<'t> {
 /// Parses a text whose length has been checked. Rejected parts are added to `diagnostics`; if there
 /// is no tree, the last diagnostic gives the reason.
 pub(super) fn parse<'t>(
+    text: &'t str,
+    limits: &Limits,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Tree<'t>> {
+    read_plain(text, limits, diagnostics).or_else(|| read_events(text, limits, diagnostics))
+}
+
+/// The fast path. It reports nothing: the parser reads whatever the fast path does not support.
+fn read_plain<'t>(
+    text: &'t str,
+    limits: &Limits,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Tree<'t>> {
+    let mut builder = Builder::new(text, limits, diagnostics);
+    plain::read(&mut builder)?;
+    let root = builder.done.pop()?;
+    Some(Tree { nodes: builder.nodes, root })
+}
+
+/// The general path, based on the parser's events.
+fn read_events<'t>(
     text: &'t str,
     limits: &Limits,
     diagnostics: &mut Vec<Diagnostic>,
