@@ -149,7 +149,7 @@ fn exit_code_2_is_a_trace_of_another_version_or_cut_short_and_the_message_names_
     let cases = [
         (trace.replacen("replay 1", "replay 2", 1), "line 1: version 2 is unknown, 1 is known"),
         (short, &format!("line {n_lines}: there are fewer records than the header says")),
-        (cut.to_owned(), &format!("line {n_lines}: `executor` is no number")),
+        (cut.to_owned(), &format!("line {n_lines}: `executor` is not a valid number")),
         (format!("{trace}more\n"), "there are more lines than the header says"),
         (trace.replacen("fire ", "burn ", 1), "no kind of record has this name"),
         (String::new(), "line 1: not a trace: it does not begin with `clockjack-replay`"),
