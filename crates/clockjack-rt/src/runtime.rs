@@ -19,6 +19,7 @@
 
 mod ctrl_c;
 mod report;
+mod trace;
 
 use core::{fmt, future::poll_fn, pin::Pin, task::Poll, time::Duration};
 use std::sync::Arc;
@@ -31,7 +32,11 @@ use clockjack_actor::{
 use clockjack_exec::{JoinHandle, StartError};
 
 use self::ctrl_c::CtrlCListener;
-pub use self::report::{ExecutorReport, RuntimeReport};
+pub(crate) use self::trace::TraceSource;
+pub use self::{
+    report::{ExecutorReport, RuntimeReport},
+    trace::FlightRecording,
+};
 use crate::{
     BlockingHandle, OsInstant, PoolConfig, Rejected, WorkerPool,
     dispatchers::{Dispatchers, RtDispatcherHost},
