@@ -108,15 +108,11 @@ const EXTRA: &[(&str, &str, &str)] = &[
         "clockjack-sync",
         "the recorder is a protocol between threads, and only sync knows loom",
     ),
-    (
-        "clockjack-cli",
-        "clockjack-time",
-        "`timers` drives a wheel itself until there is a runtime to ask",
-    ),
+    ("clockjack-cli", "clockjack-time", "`demo timers` drives a wheel itself"),
     (
         "clockjack-cli",
         "clockjack-sched",
-        "`jobs` drives a scheduler in virtual time, without the threads of a runtime",
+        "`demo jobs` drives a scheduler in virtual time, without the threads of a runtime",
     ),
     (
         "clockjack-cli",
