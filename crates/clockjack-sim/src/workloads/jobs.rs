@@ -10,8 +10,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use clockjack_actor::{ActorSystem, Cancellable, DispatcherId, Scheduler, TaskRunPriority};
-use clockjack_sched::{BatchMode, FireContext, PressureReason, ScheduleErrorKind, SchedulerConfig};
+use clockjack_actor::{ActorSystem, Cancellable, DispatcherId, TaskRunPriority};
+use clockjack_sched::{
+    BatchMode, FireContext, PressureReason, ScheduleErrorKind, Scheduler, SchedulerConfig,
+};
 
 use crate::{
     context::{Mode, SimContext, lock},
@@ -374,7 +376,7 @@ impl WorkloadRun {
         let run_state = RunState {
             sim: self.sim.clone(),
             oracle: Arc::new(Mutex::new(oracle)),
-            jobs: host.system().scheduler().clone(),
+            jobs: host.system().scheduler().jobs().clone(),
         };
         self.host = Some(host);
         self.run_state = Some(run_state.clone());

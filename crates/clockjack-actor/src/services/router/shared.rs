@@ -290,7 +290,7 @@ fn retire<A, F>(
         }
     };
     let after = crate::events::RETRY;
-    if scheduler.schedule_once_fn(after, DispatcherId::DEFAULT, check).is_err() {
+    if scheduler.jobs().schedule_once_fn(after, DispatcherId::DEFAULT, check).is_err() {
         // The scheduler is shut down, so the system is terminating anyway.
         last.any().wake_with(STOP);
     }
