@@ -13,7 +13,7 @@ use bench::{Log, start};
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Backoff, Context, DeadLetterReason, EventKinds, Failure, Group,
     Mailbox, Next, Overflow, Pool, Props, RootContext, ServiceKey, SpawnErrorKind, Strategy,
-    SystemEvent, router_logic::Resizer,
+    SystemEvent, router::Resizer,
 };
 use clockjack_time::ManualClock;
 

@@ -28,13 +28,13 @@ use clockjack_sync::{
     spin_lock::SpinLock,
 };
 
+use super::Resizer;
 use crate::{
     Actor, ActorRef, Props, SpawnErrorKind,
     cell::{
         header::{AnyActor, STOP, STOP_WHEN_IDLE, STOPPED, SystemSend as _},
         spawn::{self, Placement},
     },
-    router_logic::Resizer,
 };
 
 /// See the [module](self).
