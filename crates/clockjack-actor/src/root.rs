@@ -160,7 +160,7 @@ impl RootContext {
         toolbox: impl Toolbox + Send + 'static,
         mut builder: SystemBuilder,
     ) -> Result<Self, StartError> {
-        let (limits, mut config, commands) = builder.host_config();
+        let (limits, mut config, commands) = builder.host_config()?;
         let seed = toolbox.seed();
         config.resolution = toolbox.clock().resolution();
         config.start = toolbox.clock().now().tick();
@@ -259,7 +259,7 @@ impl RootContext {
 
     /// Runs due jobs and timers, then ready actors, up to the limits of one round.
     fn run_round(&mut self) -> Round {
-        let jobs = self.system.scheduler().poll_shard(0, 0, JOBS_PER_ROUND);
+        let jobs = self.system.scheduler().jobs().poll_shard(0, 0, JOBS_PER_ROUND);
         let fired = self.executor.fire_due();
         let stepped = self.step_actors();
         let next_wake = match (jobs.next_wake, self.executor.next_wake()) {
@@ -274,7 +274,7 @@ impl RootContext {
     /// the more rarely the clock is read; a slow actor is noticed after a few steps at the latest.
     fn step_actors(&mut self) -> usize {
         let clock = self.system.scheduler();
-        let begun = clock.now();
+        let begun = clock.jobs().now();
         let (mut steps, mut until_clock_read) = (0, 1);
         while steps < STEPS_PER_ROUND {
             let stepped = self.executor.step_many(until_clock_read);
@@ -282,7 +282,7 @@ impl RootContext {
             // An actor that is ready again and again makes `step_many` return early, so that the
             // clock is read.
             let is_idle = stepped < until_clock_read && !self.executor.is_ready();
-            let is_time_up = clock.now().since(begun) >= ROUND_TIME_MAX;
+            let is_time_up = clock.jobs().now().since(begun) >= ROUND_TIME_MAX;
             if stepped == 0 || is_idle || is_time_up {
                 break;
             }
@@ -381,7 +381,7 @@ impl RootContext {
     /// deadline, the actors that are still alive are reported and stopped by force. With a clock
     /// that is advanced by hand there is no waiting: the system runs until it is idle.
     pub fn shutdown(mut self, deadline: Duration) -> TerminationReport {
-        let end = self.system.terminate();
+        let end = self.system.shutdown();
         let executor = self.executor.handle();
         let host = executor.executor().toolbox();
         let until = host.deadline_after(deadline);
@@ -411,7 +411,7 @@ impl Drop for RootContext {
             // and the executor holds the driver.
             self.host.driver().unregister();
         }
-        self.system.scheduler().shutdown();
+        self.system.scheduler().jobs().shutdown();
     }
 }
 

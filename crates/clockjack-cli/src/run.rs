@@ -23,7 +23,7 @@ use clockjack_graph::{
     compile::Plan,
     run::{ComponentLog, RunError, RunReport, TraceLog},
 };
-use clockjack_rt::{PoolConfig, Runtime, actor::ActorSystem};
+use clockjack_rt::{Runtime, RuntimeConfig, actor::ActorSystem};
 
 use crate::{failure::Failure, interrupt::Interrupt};
 
@@ -129,7 +129,7 @@ pub(crate) fn run_with_interval(
     interval: Duration,
     mut observer: impl FnMut(&Stopper),
 ) -> Result<RunResult, Failure> {
-    let config = PoolConfig { workers: settings.workers, ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: settings.workers, ..RuntimeConfig::DEFAULT };
     let system = ActorSystem::builder("clockjack");
     let runtime = Runtime::start_with(system, config)
         .map_err(|error| Failure::no_runtime(error.to_string()))?;
@@ -159,7 +159,7 @@ pub(crate) fn run_with_interval(
 
 /// Tries the thread settings of each lane on this machine. Nothing is run.
 pub(crate) fn probe_lane_settings(plan: &mut Plan) -> Result<(), Failure> {
-    let config = PoolConfig { workers: Some(1), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(1), ..RuntimeConfig::DEFAULT };
     let runtime = Runtime::start_with(ActorSystem::builder("clockjack"), config)
         .map_err(|error| Failure::no_runtime(error.to_string()))?;
     plan.try_on(runtime.system());

@@ -19,7 +19,7 @@ use clockjack_graph::{
     compile::Plan,
     describe::{GraphFile, LaneType},
 };
-use clockjack_rt::{PoolConfig, Runtime};
+use clockjack_rt::{Runtime, RuntimeConfig};
 use clockjack_sim::random_graph::{mix, random_graph, registry};
 use clockjack_testkit::ManualTime;
 
@@ -189,7 +189,7 @@ fn check(runtime: &Runtime, seed: u64, tally: &mut Tally) {
 }
 
 fn runtime() -> Runtime {
-    let config = PoolConfig { workers: Some(8), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(8), ..RuntimeConfig::DEFAULT };
     Runtime::start_with(ActorSystem::builder("graphs"), config).unwrap()
 }
 

@@ -19,7 +19,7 @@ use clockjack_graph::{
     describe::{EdgeKind, ErrorPolicy, GraphSpec, LaneType, LoopType, Mode, TriggerType},
     run::MetricKind,
 };
-use clockjack_rt::{PoolConfig, Runtime};
+use clockjack_rt::{Runtime, RuntimeConfig};
 use clockjack_testkit::ManualTime;
 
 /// Epochs per run.
@@ -176,7 +176,7 @@ fn an_example_gives_the_same_log_each_time() {
 
 #[test]
 fn an_example_gives_the_same_log_on_four_workers() {
-    let config = PoolConfig { workers: Some(4), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(4), ..RuntimeConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("pool"), config).expect("it starts");
     for path in files() {
         let file = read(&path);

@@ -15,7 +15,7 @@ use clockjack_graph::{
     Clock, CommitLog, Component, Execute, ExecuteShared, Failure, Graph, GraphContext, Input,
     Output, Parallel, Registry, RunOptions, StopReason, TraceLog, describe::GraphFile,
 };
-use clockjack_rt::{PoolConfig, Runtime};
+use clockjack_rt::{Runtime, RuntimeConfig};
 
 /// What came to each component, in order.
 type Received = Arc<Mutex<BTreeMap<String, Vec<f64>>>>;
@@ -85,7 +85,7 @@ impl Execute for Keep {
 }
 
 fn runtime() -> Runtime {
-    let config = PoolConfig { workers: Some(3), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(3), ..RuntimeConfig::DEFAULT };
     Runtime::start_with(ActorSystem::builder("stress"), config).expect("a few threads start")
 }
 

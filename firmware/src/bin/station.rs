@@ -24,7 +24,7 @@ use core::{
 };
 
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Cancellable, Context, DispatcherId, Failure, Limits, Mailbox,
+    Actor, ActorRef, ActorSystem, Cancellable, Context, Failure, Limits, Mailbox,
     Next, Props, RootContext, Scope, Signal, StaticError, Strategy,
     observe::dump::{self, Line, Unit},
 };
@@ -335,13 +335,7 @@ fn fill_with_jobs(system: &ActorSystem) {
     let button = critical_section::with(|cs| BUTTON.borrow_ref(cs).clone()).expect("it is there");
     let mut jobs = [const { None::<Cancellable> }; JOBS];
     for (n, place) in (0..).zip(&mut jobs) {
-        let job = system.scheduler().schedule_once(
-            Duration::from_secs(1),
-            &button,
-            n,
-            DispatcherId::DEFAULT,
-            None,
-        );
+        let job = system.scheduler().schedule_once(Duration::from_secs(1), &button, n);
         match job {
             Ok(job) => *place = Some(job),
             // The message has come back.
@@ -373,5 +367,5 @@ fn show(system: &ActorSystem) {
     line!("numbers:");
     dump::write_metrics(&mut Out, &lines).expect("lines can be written");
     line!("jobs:");
-    system.scheduler().dump(DumpFormat::Text, &mut Out).expect("lines can be written");
+    system.scheduler().jobs().dump(DumpFormat::Text, &mut Out).expect("lines can be written");
 }

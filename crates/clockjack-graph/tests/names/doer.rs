@@ -16,7 +16,7 @@ use clockjack_graph::{
     describe::{Domain, GraphFile},
     run::{TraceLog, TraceRecord},
 };
-use clockjack_rt::{PoolConfig, Runtime};
+use clockjack_rt::{Runtime, RuntimeConfig};
 use clockjack_testkit::ManualTime;
 
 /// The handle that stops the run, if there is one.
@@ -304,7 +304,7 @@ pub(crate) fn alone_keeping(capacity: usize, text: &str, options: RunOptions) ->
 
 /// Runs a text on a pool, by the wall clock if the options say so.
 pub(crate) fn by(workers: usize, text: &str, options: RunOptions) -> Done {
-    let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(workers), ..RuntimeConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("names"), config).expect("it starts");
     let options = options.workers(workers).parallel(Parallel::Always);
     start(rt.system(), text, (options, RECORDS_MAX), |_| (), |run| rt.block_on(run))

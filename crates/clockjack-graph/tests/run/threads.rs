@@ -17,7 +17,7 @@ use clockjack_graph::{
     describe::GraphFile,
     run::{LaneReport, commit_log::MAGIC},
 };
-use clockjack_rt::{PoolConfig, Runtime};
+use clockjack_rt::{Runtime, RuntimeConfig};
 use clockjack_testkit::ManualTime;
 
 use crate::teller::graph;
@@ -111,7 +111,7 @@ pub(crate) fn compile(text: &str, log: &Shared) -> Graph {
 }
 
 pub(crate) fn runtime() -> Runtime {
-    let config = PoolConfig { workers: Some(2), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(2), ..RuntimeConfig::DEFAULT };
     Runtime::start_with(ActorSystem::builder("lanes"), config).unwrap()
 }
 
