@@ -370,6 +370,27 @@ fn a_run_writes_its_trace_and_its_metrics() {
 }
 
 #[test]
+fn a_trace_by_the_wall_clock_also_shows_the_workers() {
+    let cell = file("cell.yaml");
+    let args = ["trace", &cell, "--steps", "5", "--workers", "2", "--format", "chrome"];
+    let names = |clock: &str| -> Vec<String> {
+        let ran = clockjack(&[&args[..], &["--clock", clock]].concat());
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let trace: Value = serde_json::from_str(&ran.out).expect("JSON");
+        let events = trace["traceEvents"].as_array().expect("a list");
+        let names = events.iter().flat_map(|event| [&event["name"], &event["args"]["name"]]);
+        names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+    };
+    let wall = names("wall");
+    for name in ["worker 0", "worker_started", "actor_started", "epochs"] {
+        assert!(wall.iter().any(|other| other == name), "no {name} in {wall:?}");
+    }
+    assert!(wall.iter().any(|name| name.starts_with("/user")), "no actor in {wall:?}");
+    let simulated = names("virtual");
+    assert!(!simulated.iter().any(|name| name.starts_with("worker")), "{simulated:?}");
+}
+
+#[test]
 fn a_trace_has_every_name_of_a_span_and_its_ids() {
     let records = lines(&["trace", &file("cell.yaml"), "--steps", "3", "--format", "ndjson"]);
     for name in ["component_execute", "component_execute_begin", "component_execute_end"] {
