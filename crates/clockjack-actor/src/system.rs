@@ -98,6 +98,8 @@ pub(crate) struct SystemInner {
     shutdown: shutdown::SystemShutdown,
     stop_waiters: stop_waiters::StopWaiters,
     listed_filter: ListedFilter,
+    /// The number of names that the system has chosen.
+    names: AtomicUsize,
     counters: metrics::SystemCounters,
     receptionist: Receptionist,
     /// Message types whose dead letters are suppressed.
@@ -161,6 +163,24 @@ impl ActorSystem {
     {
         match self.0.user() {
             Some(user) => spawn::spawn_send(&user, true, name, props),
+            None => Err(SpawnError::new(crate::SpawnErrorKind::Stopping, props)),
+        }
+    }
+
+    /// As [`spawn`](Self::spawn), with a name that the system chooses, like `$7`.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    pub fn spawn_anonymous<P>(&self, props: P) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>>
+    where
+        P: IntoProps,
+        P::Actor: Send,
+        P::Factory: Send,
+        MsgOf<P>: Send,
+    {
+        match self.0.user() {
+            Some(user) => spawn::spawn_anonymous(&user, true, props),
             None => Err(SpawnError::new(crate::SpawnErrorKind::Stopping, props)),
         }
     }
@@ -408,6 +428,12 @@ impl SystemInner {
         } else {
             SystemEvent::DeadLetter(letter)
         });
+    }
+
+    /// The number of the next name that the system chooses.
+    pub(crate) fn next_name(&self) -> usize {
+        // Relaxed: only the number itself matters.
+        self.names.fetch_add(1, Relaxed) + 1
     }
 
     /// The filter that says which actors may be listed in a table.

@@ -156,6 +156,21 @@ impl Runtime {
         self.system.spawn(name, props)
     }
 
+    /// As [`spawn`](Self::spawn), with a name that the system chooses.
+    ///
+    /// # Errors
+    ///
+    /// As [`ActorSystem::spawn`].
+    pub fn spawn_anonymous<P>(&self, props: P) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>>
+    where
+        P: IntoProps,
+        P::Actor: Send,
+        P::Factory: Send,
+        MsgOf<P>: Send,
+    {
+        self.system.spawn_anonymous(props)
+    }
+
     /// Runs a future as a task on the worker pool. If the task cannot be started, the handle yields
     /// the reason.
     ///

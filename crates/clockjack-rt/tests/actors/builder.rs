@@ -154,7 +154,7 @@ fn a_failure_at_the_root_is_an_event_for_recorders_with_its_numbers() {
         log.lock().unwrap().push(*failure);
     });
     let (mut root, clock) = on_one(builder).unwrap();
-    let props = Props::from_fn(|_, (): ()| Err(OUT_OF_PAPER.failure()))
+    let props = Props::from_fn(|_, (): ()| Err::<(), _>(OUT_OF_PAPER.failure()))
         .supervise(Strategy::restart().limit(1, Duration::from_secs(60)));
     let printer = root.spawn("printer", props).unwrap();
     printer.tell(()).unwrap();
@@ -187,7 +187,7 @@ fn an_observer_of_the_root_comes_first_and_may_panic() {
         });
     let (mut root, _clock) = on_one(builder).unwrap();
     for name in ["a", "b"] {
-        let props = Props::from_fn(|_, (): ()| Err(OUT_OF_PAPER.failure()));
+        let props = Props::from_fn(|_, (): ()| Err::<(), _>(OUT_OF_PAPER.failure()));
         root.spawn(name, props).unwrap().tell(()).unwrap();
         root.run_until_idle();
     }
