@@ -26,7 +26,6 @@ use core::{
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Cancellable, Context, Failure, Limits, Mailbox,
     Next, Props, RootContext, Scope, Signal, StaticError, Strategy,
-    observe::dump::{self, Line, Unit},
 };
 use clockjack_firmware::{
     board::{self, Board, TICKS},
@@ -357,15 +356,17 @@ fn show(system: &ActorSystem) {
         line!("  {path}");
     }
     let metrics = system.metrics();
-    let lines = [
-        Line::gauge("actors", Unit::Count, metrics.live),
-        Line::counter("started", metrics.started),
-        Line::counter("restarts", metrics.restarts),
-        Line::counter("failures", metrics.failures),
-        Line::counter("dead letters", metrics.dead_letters_total()),
+    let numbers = [
+        ("actors", metrics.live),
+        ("started", metrics.started),
+        ("restarts", metrics.restarts),
+        ("failures", metrics.failures),
+        ("dead letters", metrics.dead_letters_total()),
     ];
     line!("numbers:");
-    dump::write_metrics(&mut Out, &lines).expect("lines can be written");
+    for (name, number) in numbers {
+        line!("{name:12}  {number}");
+    }
     line!("jobs:");
     system.scheduler().jobs().dump(DumpFormat::Text, &mut Out).expect("lines can be written");
 }
