@@ -151,7 +151,7 @@ use tail::{Tail, ahead};
 pub use crate::mpsc::Pop;
 use crate::{
     const_unless_loom,
-    mail_word::{AtomicWord, Word},
+    mail_word::{AtomicWord, Word, wide},
     primitive::{
         UnsafeCell,
         atomic::{
@@ -312,7 +312,7 @@ impl<T> Mailbox<T> {
     #[must_use]
     pub fn taken(&self) -> u64 {
         // Relaxed: a number for display.
-        (self.freed.load(Relaxed) / tail::ONE) as u64
+        wide(self.freed.load(Relaxed) / tail::ONE)
     }
 
     /// Whether [`len`](Self::len) is zero.
