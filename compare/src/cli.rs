@@ -256,13 +256,14 @@ impl CommonArgs {
 }
 
 /// Further figures that have a table of their own, where a suite has them.
-const BESIDE: [(&str, &str); 6] = [
+const BESIDE: [(&str, &str); 7] = [
     ("cpu", "the CPU time of all threads beside it"),
     ("wall_time", "the wall time beside it"),
     ("schedule", "the wall time of a call that schedules"),
     ("cancel", "the wall time of a call that cancels"),
     ("efficiency", "time of the static loop / (time x cores), in per cent"),
     ("load", "of that, to read the file"),
+    ("load_general", "the same with the general YAML parser alone"),
 ];
 
 /// What is known of a suite before it runs.
