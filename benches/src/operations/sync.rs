@@ -21,7 +21,7 @@ pub(crate) fn all() -> Vec<Operation> {
     all
 }
 
-/// How many indices the return stack is drained of at a time.
+/// How many indices one drain of the index stack takes.
 const RETURNS: u32 = 64;
 
 struct Slots([AtomicU32; RETURNS as usize]);
@@ -37,7 +37,7 @@ impl Links for Slots {
     }
 }
 
-/// An item in and an item out; the nodes are used again, so that nothing is allocated.
+/// One push and one pop per iteration; the nodes are reused, so that nothing is allocated.
 fn queues() -> Vec<Operation> {
     vec![
         operation("sync/ring/push_pop", 1000, || {
@@ -56,7 +56,7 @@ fn queues() -> Vec<Operation> {
             let mut free = Some(Node::new(1_u32));
             move |n| {
                 (0..n).for_each(|_| {
-                    let node = free.take().expect("one goes in, one comes out");
+                    let node = free.take().expect("each iteration pushes one node and pops one");
                     producer.push(node).expect("open");
                     free = consumer.pop().item();
                 });
@@ -68,7 +68,7 @@ fn queues() -> Vec<Operation> {
             let mut free = Some(Node::new(1));
             move |n| {
                 (0..n).for_each(|_| {
-                    let node = free.take().expect("one goes in, one comes out");
+                    let node = free.take().expect("each iteration pushes one node and pops one");
                     injector.push(node).expect("open");
                     free = injector.pop().item();
                 });
@@ -91,7 +91,7 @@ fn queues() -> Vec<Operation> {
     ]
 }
 
-/// Single words.
+/// Single atomic words.
 fn words() -> Vec<Operation> {
     vec![
         operation("sync/counter/add", 1000, || {
@@ -102,7 +102,7 @@ fn words() -> Vec<Operation> {
             let mut counter = Padded(0_u64);
             move |n| (0..n).for_each(|_| *counter = black_box(*counter + 1))
         }),
-        // Relaxed: one thread counts, nothing is published.
+        // Relaxed: only one thread counts, nothing is published.
         operation("sync/prim/fetch_add", 1000, || {
             let counter = Padded(AtomicUsize::new(0));
             move |n| {
@@ -111,10 +111,11 @@ fn words() -> Vec<Operation> {
                 });
             }
         }),
-        // Relaxed: one thread counts, nothing is published.
+        // Relaxed: only one thread counts, nothing is published.
         operation("sync/prim/compare_exchange", 1000, || {
             let word = Padded(AtomicUsize::new(0));
-            // A constant: what a closure keeps, the optimiser may look at in each round.
+            // A constant, because the ordering in a closure's capture would be read in each
+            // iteration.
             const ORDER: Ordering = Ordering::Relaxed;
             let mut value = 0;
             move |n| {
