@@ -1,8 +1,8 @@
 //! `clockjack timers`: a wheel full of timers, and virtual time that passes step by step.
 //!
-//! Time is a [`ManualClock`], so the run depends on the [`Plan`] alone. A stopwatch runs beside it,
-//! and only while the wheel works: numbers are drawn before, fires are checked after, a chunk at a
-//! time. What it shows is therefore the wheel's own cost and that of a loop around it.
+//! Time is a [`ManualClock`], so the run depends on the [`Plan`] alone. A stopwatch measures
+//! real time, but only while the wheel works: numbers are drawn before, fires are checked after,
+//! a chunk at a time. What it shows is therefore the wheel's own cost and that of a loop around it.
 
 mod check;
 mod report;
@@ -28,8 +28,8 @@ use crate::{
     rng::{Choice, Rng, shuffle},
 };
 
-/// Operations between two looks at the stopwatch: what they leave behind fits the second-level
-/// cache, and the looks cost nothing beside them.
+/// Operations between two readings of the stopwatch: their results fit into the second-level cache,
+/// and the cost of the readings is negligible in comparison.
 const CHUNK: usize = 8192;
 /// Steps between two looks at the stopwatch, for times in which nothing fires.
 const STEPS_PER_CHUNK: u64 = 1 << 20;

@@ -44,8 +44,8 @@ impl fmt::Display for Violation {
             }
             Self::OtherTime { run: Run { number, at, .. }, until } => write!(
                 f,
-                "job {number} was told that it ran at tick {at}: time had passed that, or had not \
-                 come there on its way to {until}"
+                "job {number} got tick {at} as the time of its run: that tick was over, or was not \
+                 reached yet on the way to {until}"
             ),
             Self::OtherBatch { run: Run { number, at, batch, .. }, owed } => {
                 write!(f, "job {number} ran at tick {at} as {batch}, when {owed} runs were due")
