@@ -11,7 +11,6 @@
 //! | *producer*, *consumer* | the thread that pushes, the thread that pops |
 //! | *owner*, *thief* | of a ring: the thread that pushes and pops, the threads that steal half |
 //! | *retry* | another thread is in the middle of its operation: try again later, do not spin |
-//! | *permit* | the right to push one item, granted by a semaphore before the item is linked |
 //! | *node*, *link*, *handle* | an item with its link, the link, the owner of an unqueued node |
 //!
 //! # Contents
@@ -19,8 +18,7 @@
 //! | type | producers, consumers | bound | purpose |
 //! |---|---|---|---|
 //! | [`mpsc::IntrusiveQueue`] | many, one | none | bare intrusive queue: one swap, one store |
-//! | [`mpsc::Queue`] | many, one | optional | counted, bounded, closable; nodes from anywhere |
-//! | `mail::Mailbox` | many, one | yes | an actor's mailbox: values in blocks, reports wake-ups |
+//! | `mail::Mailbox` | many, one | yes | closable; values in blocks; reports wake-ups |
 //! | `ring::Owner`, `ring::Thief` | one, one and thieves | capacity, then a hook | a run queue |
 //! | [`Injector`] | many, many | none | global run queue, taken in batches |
 //! | [`IndexStack`] | many, many | by its indices | returns slots to their owner |
@@ -41,7 +39,7 @@
 //! use clockjack_sync::{
 //!     Injector,
 //!     injector::BATCH_MAX,
-//!     mpsc::{Boxed, Node},
+//!     link::{Boxed, Node},
 //!     ring::{Owner, Thief},
 //! };
 //!
@@ -72,8 +70,8 @@
 //!
 //! # Features
 //!
-//! * `alloc` (off by default): everything that owns heap memory, that is `Arc`, boxed nodes, shared
-//!   handles of a queue, mailboxes, and the ring.
+//! * `alloc` (off by default): everything that owns heap memory, that is `Arc`, boxed nodes,
+//!   mailboxes, and the ring.
 //!
 //! # Microcontrollers
 //!
