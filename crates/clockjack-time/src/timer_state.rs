@@ -1,5 +1,8 @@
 //! The atomic timer state: the one word on which firing, cancelling and moving a timer are decided.
 //!
+//! The generation is a tag in the compare-exchanged word, the classic remedy for the ABA problem
+//! (IBM System/370 Principles of Operation, 1983).
+//!
 //! With two separate words, one for the state and one for the generation, `cancel()` could return
 //! true and the timer could still fire. Here both are exchanged together. There are two forms with
 //! the same interface: `timer_state/state_64.rs` (one 64-bit atomic) and `timer_state/state_32.rs`
