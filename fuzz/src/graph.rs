@@ -2,7 +2,8 @@
 
 use clockjack_graph::describe::{FileLimits, GraphFile};
 
-/// Loads a graph file. A refusal has at least one fault, and every place it names is in the text.
+/// Loads a graph file. A refusal has at least one error, and every place that it names is in the
+/// text.
 pub fn graph(bytes: &[u8]) {
     let limits = FileLimits { diagnostics: 100, ..FileLimits::DEFAULT };
     let Err(told) = GraphFile::parse_bytes("fuzz", bytes, &limits) else { return };

@@ -1,5 +1,8 @@
 //! Simple components of a control loop: sensor, estimator, controller and actuator.
 //!
+//! The estimator is exponential smoothing (Brown, 1956); the controller is a PI controller with a
+//! clamped integral against windup (Åström and Hägglund, "Advanced PID Control", 2006).
+//!
 //! A step is one invocation, and the setting `dt` is its nominal length. A loop therefore computes
 //! the same results in virtual time, at any speed, and on a machine that is late.
 

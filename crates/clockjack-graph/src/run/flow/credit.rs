@@ -1,5 +1,8 @@
 //! Credit-based flow control on blocking edges between domains.
 //!
+//! The scheme is that of Kung, Blackwell and Chapman ("Credit-based flow control for ATM networks",
+//! 1994).
+//!
 //! A producer cannot inspect a channel of another domain. So the producer counts what it has sent,
 //! and the reader's domain reports after each of its epochs how many of these messages have left
 //! the channel. The difference is on its way or in the channel, and must not exceed the capacity of

@@ -1,5 +1,5 @@
 //! The boundary at the beginning of an epoch: commits what was deferred to this epoch, in compiled
-//! order, and then what came from outside, in the order of item.
+//! order, and then what came from outside, in the order of arrival.
 
 use std::sync::Arc;
 
