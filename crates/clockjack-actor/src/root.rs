@@ -17,8 +17,9 @@ use clockjack_sync::{Arc, waker::AtomicWaker};
 use clockjack_time::{ClockKind, MonotonicClock, Tick, TickDriver, TimerInstant};
 
 use crate::{
-    ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SpawnErrorKind, SystemBuilder,
+    ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SystemBuilder,
     cell::spawn::{self, Placement},
+    error::SpawnErrorKind,
     system::{FailedStart, HostParts, TerminationReport},
 };
 
