@@ -157,7 +157,7 @@ impl BlockingPool {
     /// # Errors
     ///
     /// [`Rejected`], which returns the closure to the caller.
-    pub fn spawn<F, T>(&self, work: F) -> Result<BlockingHandle<T>, Rejected<F>>
+    pub fn spawn_blocking<F, T>(&self, work: F) -> Result<BlockingHandle<T>, Rejected<F>>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,

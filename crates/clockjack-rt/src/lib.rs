@@ -86,7 +86,7 @@
 //! * **Blocking work** runs on separate threads: see [`WorkerPool::spawn_blocking`], and the
 //!   command [`Blocking`] for processes.
 //!
-//! [`spawn`], [`sleep`] and [`interval`] use the current pool: the pool whose worker calls them,
+//! [`spawn_future`], [`sleep`] and [`interval`] use the current pool: the pool whose worker calls them,
 //! or the pool in whose [`block_on`](WorkerPool::block_on) they are called.
 //!
 //! # Map
@@ -97,7 +97,7 @@
 //! | [`Runtime`], [`RuntimeConfig`] | a pool with an actor system, and its configuration |
 //! | [`ShutdownReport`], [`Straggler`] | what happened to the processes during the shutdown |
 //! | [`RuntimeReport`], [`ExecutorReport`] | what happened to all parts of a runtime |
-//! | [`spawn`], [`sleep`], [`interval`], [`yield_now`] | functions for futures on a pool |
+//! | [`spawn_future`], [`sleep`], [`interval`], [`yield_now`] | functions for futures on a pool |
 //! | [`exec`] | processes, commands, handles, timers: `clockjack-exec` |
 //! | [`sched`] | jobs: once, at a fixed rate, with a fixed delay: `clockjack-sched` |
 //! | [`scheduler`] | drivers for those jobs: a pool, a [`ThreadScheduler`], a `TokioScheduler` |
@@ -221,7 +221,7 @@ pub use platform::{
 };
 pub use pool::{
     PoolConfig, ShutdownReport, Straggler, WorkerPool,
-    current::{interval, sleep, spawn},
+    current::{interval, sleep, spawn_future},
 };
 pub use runtime::{ExecutorReport, Runtime, RuntimeConfig, RuntimeReport};
 pub use scheduler::{

@@ -219,6 +219,6 @@ fn a_hook_of_the_start_that_fails_leaves_no_runtime_behind() {
     assert!(refused.to_string().contains("no licence"), "{refused}");
     // Where nobody may wait for its end it is the same.
     let pool = WorkerPool::new(PoolConfig::DEFAULT, Commands::new()).unwrap();
-    let refused = pool.block_on(pool.spawn(async move { start() })).unwrap();
+    let refused = pool.block_on(pool.spawn_future(async move { start() })).unwrap();
     assert!(refused.to_string().contains("no licence"), "{refused}");
 }

@@ -41,7 +41,8 @@ impl<A: Actor> Context<'_, A> {
     /// itself.
     ///
     /// To get a callback with the answer instead, or if the answer is not `Send`, pass
-    /// [`ActorRef::ask`] to [`spawn`](Self::spawn) or [`spawn_local`](Self::spawn_local).
+    /// [`ActorRef::ask`] to [`spawn_future`](Self::spawn_future) or
+    /// [`spawn_local_future`](Self::spawn_local_future).
     ///
     /// # Errors
     ///
