@@ -1,8 +1,8 @@
 //! Parses the arguments, runs the command, reports failures and returns the exit code.
 
+mod demo;
 mod graph;
 mod init;
-mod jobs;
 mod observe;
 mod options;
 mod run;
@@ -12,26 +12,20 @@ mod tool;
 use core::error::Error as _;
 use std::{ffi::OsString, io, process::ExitCode};
 
-use clap::{Args, Parser, Subcommand, value_parser};
+use clap::{Parser, Subcommand};
 use clockjack_graph::Registry;
 
 use self::{
+    demo::DemoArgs,
     graph::{CheckArgs, DiffPlanArgs, Environment, ExplainArgs, LintArgs, PlanArgs, RenderArgs},
     init::InitArgs,
-    jobs::JobsArgs,
     observe::ObserveArgs,
-    options::{ColorMode, Format, ProgressMode},
+    options::ColorMode,
     run::{BenchArgs, RunArgs, TraceArgs},
     schema::SchemaArgs,
     tool::{CompletionsArgs, DoctorArgs, ManArgs},
 };
-use crate::{
-    exit_code,
-    failure::Failure,
-    output::OutputFile,
-    streams::Streams,
-    timers::{self, Plan},
-};
+use crate::{exit_code, failure::Failure, output::OutputFile, streams::Streams};
 
 /// Runs the command with the arguments and the streams of this process. Graph files can use the
 /// component types of `registry`.
@@ -55,9 +49,9 @@ pub fn main(registry: Registry) -> ExitCode {
 ///
 /// let (mut out, mut err) = (Vec::new(), Vec::new());
 /// let mut streams = Streams::new(&mut out, &mut err);
-/// let code = run(&Registry::new(), ["clockjack", "timers", "--cancel", "101"], &mut streams);
+/// let code = run(&Registry::new(), ["clockjack", "demo", "jobs", "--count", "-1"], &mut streams);
 /// assert_eq!(code, exit_code::USAGE);
-/// assert!(String::from_utf8_lossy(&err).contains("101 is not in 0..=100"));
+/// assert!(String::from_utf8_lossy(&err).contains("unexpected argument '-1'"));
 /// ```
 #[must_use = "the exit code says whether the command succeeded"]
 pub fn run<A>(
@@ -89,8 +83,7 @@ where
         Command::Doctor(args) => args.run(registry, streams),
         Command::Completions(args) => args.run(streams),
         Command::Man(args) => args.run(streams),
-        Command::Timers(args) => args.run(streams),
-        Command::Jobs(args) => args.run(streams),
+        Command::Demo(args) => args.run(streams),
     };
     report_failure(result, streams)
 }
@@ -163,17 +156,6 @@ fn all_codes() -> Vec<u8> {
     exit_code::ALL.iter().map(|(code, _)| *code).collect()
 }
 
-const TIMERS_NOTE: &str = "\
-Prints counts, how many timers fired per step and how late they were. The costs are the wall time of
-one cold run, including memory growth; `cargo xtask compare timers` measures precisely.";
-
-const TIMERS_EXAMPLES: &str = "\
-Examples:
-  clockjack timers                            a million timers within a minute
-  clockjack timers --step-ms 7                larger steps: timers are up to 6 ms late, never early
-  clockjack timers --horizon-ms 86400000      a day, most of it beyond the range of the wheel
-  clockjack timers --seed 2 --format json     JSON; everything but `timing` is reproducible";
-
 /// Run, check and inspect dataflow graphs, timers and jobs on a clock that you control
 #[derive(Debug, Parser)]
 #[command(name = "clockjack", version, after_help = exit_codes("", &all_codes()),
@@ -204,82 +186,22 @@ enum Command {
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
-    Timers(TimersArgs),
-    Jobs(JobsArgs),
-}
-
-/// Create many timers in virtual time, cancel some, fire the rest, and check every one
-#[derive(Debug, Args)]
-#[command(after_help = exit_codes(&format!("{TIMERS_NOTE}\n\n{TIMERS_EXAMPLES}"), &[0, 1, 2]))]
-struct TimersArgs {
-    /// Number of timers; at most 50000000.
-    #[arg(long, value_name = "N", default_value_t = Plan::DEFAULT.count,
-        value_parser = value_parser!(u32).range(..=i64::from(Plan::COUNT_MAX)))]
-    count: u32,
-
-    /// Deadlines are between 1 and this many virtual milliseconds; at most 604800000 (a week).
-    #[arg(long, value_name = "MS", default_value_t = Plan::DEFAULT.horizon_ms,
-        value_parser = value_parser!(u32).range(1..=i64::from(Plan::HORIZON_MS_MAX)))]
-    horizon_ms: u32,
-
-    /// Percentage of timers that are cancelled before time starts; 0 to 100.
-    #[arg(long, value_name = "PERCENT", default_value_t = Plan::DEFAULT.cancel_percent,
-        value_parser = value_parser!(u8).range(..=i64::from(Plan::CANCEL_PERCENT_MAX)))]
-    cancel: u8,
-
-    /// How far virtual time advances per step; at least 1.
-    #[arg(long, value_name = "MS", default_value_t = Plan::DEFAULT.step_ms,
-        value_parser = value_parser!(u32).range(1..))]
-    step_ms: u32,
-
-    /// Seed for deadlines and cancellations. Equal seeds give equal runs on every machine.
-    #[arg(long, value_name = "SEED", default_value_t = Plan::DEFAULT.seed)]
-    seed: u64,
-
-    /// Output format: a table with two histograms, or one JSON object on one line.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
-
-    /// When to show a progress line on standard error; `auto` shows it on a terminal.
-    #[arg(long, value_enum, default_value_t = ProgressMode::Auto)]
-    progress: ProgressMode,
-}
-
-impl TimersArgs {
-    fn run(&self, streams: &mut Streams<'_>) -> Result<(), Failure> {
-        let plan = Plan {
-            count: self.count,
-            horizon_ms: self.horizon_ms,
-            cancel_percent: self.cancel,
-            step_ms: self.step_ms,
-            seed: self.seed,
-        };
-        let report = timers::simulate(plan, self.progress.on(streams))?;
-        let text = match self.format {
-            Format::Human => report.to_string(),
-            Format::Json | Format::Ndjson => report.to_json(),
-        };
-        write_result(streams, &text)
-    }
+    Demo(DemoArgs),
 }
 
 #[cfg(test)]
 mod tests {
-    use clockjack_time::Tick;
-
     use super::*;
-    use crate::timers::{Fire, Violation};
 
     #[test]
     fn a_failed_check_is_reported_and_exits_with_failed() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut streams = Streams::new(&mut out, &mut err);
-        let fire = Fire { number: 17, deadline: Tick::new(5), now: Tick::new(4) };
-        let result = Err(Failure::from(Violation::Early { fire }));
+        let result = Err(Failure::check("the wheel has refused a timer"));
         assert_eq!(report_failure(result, &mut streams), exit_code::FAILED);
         assert_eq!(
             String::from_utf8_lossy(&err),
-            "clockjack: a check failed: timer 17 fired at tick 4, before its deadline 5\n"
+            "clockjack: a check failed: the wheel has refused a timer\n"
         );
         assert!(out.is_empty());
     }

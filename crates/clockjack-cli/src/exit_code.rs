@@ -7,8 +7,7 @@
 /// `--version`.
 pub const OK: u8 = 0;
 
-/// A failure: a check of the simulation failed, a run differs from the recording that it was
-/// compared with, or the output could not be written. Standard error says which.
+/// A failure: a check failed, or the output could not be written. Standard error says which.
 pub const FAILED: u8 = 1;
 
 /// The arguments are invalid or missing, or a file that they name cannot be read; nothing was run.
@@ -33,7 +32,7 @@ pub const INTERRUPTED: u8 = 130;
 /// Every exit code with its description, as the help shows it.
 pub const ALL: [(u8, &str); 8] = [
     (OK, "success, also if the reader of the output closed the pipe early"),
-    (FAILED, "a check failed, the compared runs differ, or the output could not be written"),
+    (FAILED, "a check failed, or the output could not be written"),
     (USAGE, "the arguments are invalid or missing, or a file cannot be read; nothing was run"),
     (INVALID_GRAPH, "the graph is invalid; every error is reported and nothing was run"),
     (RUN_FAILED, "the run failed"),

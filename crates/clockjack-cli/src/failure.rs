@@ -6,12 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clockjack_sched::{
-    ScheduleErrorKind,
-    log::{Divergence, TraceError},
-};
+use clockjack_sched::properties::PropertyError;
 
-use crate::{exit_code, graph::explain, init::InitError, jobs, timers};
+use crate::{exit_code, graph::explain, init::InitError};
 
 /// A command that failed.
 #[derive(Debug)]
@@ -19,16 +16,10 @@ pub(crate) struct Failure(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Timers(timers::Violation),
-    Jobs(jobs::Violation),
-    Refused { number: u32, capacity: usize },
-    NotScheduled { number: u32, kind: ScheduleErrorKind },
-    Plan(jobs::PlanError),
+    Property(PropertyError),
+    Check(String),
     SameFile(PathBuf),
     StdinTwice,
-    TraceInput { path: PathBuf, source: io::Error },
-    NotATrace { path: PathBuf, source: TraceError },
-    Diverged { path: PathBuf, divergence: Box<Divergence> },
     Output(io::Error),
     Init(InitError),
     GraphInput { path: PathBuf, source: io::Error },
@@ -99,14 +90,18 @@ impl Failure {
         matches!(self.0, Kind::AlreadyReported(_))
     }
 
-    /// The wheel rejected a timer although its capacity suffices.
-    pub(crate) const fn refused(number: u32, capacity: usize) -> Self {
-        Self(Kind::Refused { number, capacity })
+    /// A check of a demo failed.
+    pub(crate) fn check(what: impl Into<String>) -> Self {
+        Self(Kind::Check(what.into()))
     }
 
-    /// The scheduler rejected a valid job.
-    pub(crate) fn not_scheduled(number: u32) -> impl FnOnce(ScheduleErrorKind) -> Self {
-        move |kind| Self(Kind::NotScheduled { number, kind })
+    /// The property that a demo violates.
+    #[cfg(test)]
+    pub(crate) const fn property(&self) -> Option<clockjack_sched::properties::Property> {
+        match &self.0 {
+            Kind::Property(error) => Some(error.property()),
+            _ => None,
+        }
     }
 
     /// An output file is also an input file or another output file.
@@ -119,21 +114,6 @@ impl Failure {
         Self(Kind::StdinTwice)
     }
 
-    /// A trace could not be read.
-    pub(crate) fn trace_input(path: &Path, source: io::Error) -> Self {
-        Self(Kind::TraceInput { path: path.to_owned(), source })
-    }
-
-    /// The file is not a valid trace.
-    pub(crate) fn not_a_trace(path: &Path, source: TraceError) -> Self {
-        Self(Kind::NotATrace { path: path.to_owned(), source })
-    }
-
-    /// The run differs from the recorded run.
-    pub(crate) fn diverged(path: &Path, divergence: Divergence) -> Self {
-        Self(Kind::Diverged { path: path.to_owned(), divergence: Box::new(divergence) })
-    }
-
     /// The result could not be written.
     pub(crate) const fn output(source: io::Error) -> Self {
         Self(Kind::Output(source))
@@ -143,11 +123,8 @@ impl Failure {
     /// work.
     pub(crate) const fn exit_code(&self) -> u8 {
         match &self.0 {
-            Kind::Plan(_)
-            | Kind::SameFile(_)
+            Kind::SameFile(_)
             | Kind::StdinTwice
-            | Kind::TraceInput { .. }
-            | Kind::NotATrace { .. }
             | Kind::GraphInput { .. }
             | Kind::AssertionsInput { .. }
             | Kind::NotAssertions { .. }
@@ -156,11 +133,8 @@ impl Failure {
             | Kind::UnknownCommand(_) => exit_code::USAGE,
             Kind::AlreadyReported(code) => *code,
             Kind::Init(error) => error.exit_code(),
-            Kind::Timers(_)
-            | Kind::Jobs(_)
-            | Kind::Refused { .. }
-            | Kind::NotScheduled { .. }
-            | Kind::Diverged { .. }
+            Kind::Property(_)
+            | Kind::Check(_)
             | Kind::FileOutput { .. }
             | Kind::NoRuntime(_)
             | Kind::NoExport(_)
@@ -169,21 +143,9 @@ impl Failure {
     }
 }
 
-impl From<timers::Violation> for Failure {
-    fn from(violation: timers::Violation) -> Self {
-        Self(Kind::Timers(violation))
-    }
-}
-
-impl From<jobs::Violation> for Failure {
-    fn from(violation: jobs::Violation) -> Self {
-        Self(Kind::Jobs(violation))
-    }
-}
-
-impl From<jobs::PlanError> for Failure {
-    fn from(error: jobs::PlanError) -> Self {
-        Self(Kind::Plan(error))
+impl From<PropertyError> for Failure {
+    fn from(error: PropertyError) -> Self {
+        Self(Kind::Property(error))
     }
 }
 
@@ -196,30 +158,14 @@ impl From<InitError> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Timers(_) | Kind::Jobs(_) => write!(f, "a check failed"),
-            Kind::Refused { number, capacity } => {
-                write!(f, "the wheel rejected timer {number} although its capacity is {capacity}")
-            }
-            Kind::NotScheduled { number, kind } => {
-                write!(f, "the scheduler rejected job {number}: {kind}")
-            }
-            Kind::Plan(_) => write!(f, "the arguments contradict each other"),
+            Kind::Property(_) => write!(f, "a check failed"),
+            Kind::Check(what) => write!(f, "a check failed: {what}"),
             Kind::SameFile(path) => {
                 let path = path.display();
                 write!(f, "'{path}' would be overwritten: another argument names the same file")
             }
             Kind::StdinTwice => {
                 write!(f, "`-` is given twice, but standard input can be read only once")
-            }
-            Kind::TraceInput { path, .. } => {
-                write!(f, "cannot read the trace '{}'", path.display())
-            }
-            Kind::NotATrace { path, .. } => {
-                write!(f, "'{}' is not a complete trace", path.display())
-            }
-            Kind::Diverged { path, divergence } => {
-                let path = path.display();
-                write!(f, "this run (right) differs from '{path}' (left): {divergence}")
             }
             Kind::Output(_) => write!(f, "cannot write the result"),
             Kind::Init(error) => write!(f, "{error}"),
@@ -255,18 +201,13 @@ impl fmt::Display for Failure {
 impl Error for Failure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.0 {
-            Kind::Timers(violation) => Some(violation),
-            Kind::Jobs(violation) => Some(violation),
-            Kind::Plan(error) => Some(error),
+            Kind::Property(error) => Some(error),
             Kind::Init(error) => error.source(),
-            Kind::NotATrace { source, .. } => Some(source),
-            Kind::TraceInput { source, .. }
-            | Kind::GraphInput { source, .. }
+            Kind::GraphInput { source, .. }
             | Kind::AssertionsInput { source, .. }
             | Kind::FileOutput { source, .. }
             | Kind::Output(source) => Some(source),
-            Kind::Refused { .. }
-            | Kind::NotScheduled { .. }
+            Kind::Check(_)
             | Kind::SameFile(_)
             | Kind::StdinTwice
             | Kind::NoRuntime(_)
@@ -275,8 +216,7 @@ impl Error for Failure {
             | Kind::UnknownCode(_)
             | Kind::UnknownName(_)
             | Kind::UnknownCommand(_)
-            | Kind::AlreadyReported(_)
-            | Kind::Diverged { .. } => None,
+            | Kind::AlreadyReported(_) => None,
         }
     }
 }

@@ -1,43 +1,22 @@
 //! The command `clockjack` as a library, so that tests can call it without starting a process.
 //!
-//! `clockjack timers` inserts many timers into a timing wheel, cancels some, advances virtual time
-//! step by step, checks every timer that fires, and prints a table and two histograms.
-//!
 //! ```
 //! use clockjack_cli::{Streams, exit_code, run};
 //! use clockjack_graph::Registry;
 //!
 //! let (mut out, mut err) = (Vec::new(), Vec::new());
 //! let mut streams = Streams::new(&mut out, &mut err);
-//! let args = ["clockjack", "timers", "--count", "1000", "--cancel", "25"];
-//! let code = run(&Registry::new(), args, &mut streams);
-//! assert_eq!(code, exit_code::OK);
-//! let text = String::from_utf8(out)?;
-//! assert!(text.contains("fired             750"), "{text}");
-//! # Ok::<(), std::string::FromUtf8Error>(())
-//! ```
-//!
-//! `clockjack jobs` does the same with a scheduler and jobs that run once, at a fixed rate and with
-//! a fixed delay. It can make the clock jump, print the state of the scheduler at any time, write a
-//! trace, and report the first difference between a run and a trace.
-//!
-//! ```
-//! use clockjack_cli::{Streams, exit_code, run};
-//! use clockjack_graph::Registry;
-//!
-//! let (mut out, mut err) = (Vec::new(), Vec::new());
-//! let mut streams = Streams::new(&mut out, &mut err);
-//! let args = ["clockjack", "jobs", "--jobs", "9", "--dump", "lines", "--at", "10s"];
+//! let args = ["clockjack", "demo", "timers", "--count", "1000"];
 //! assert_eq!(run(&Registry::new(), args, &mut streams), exit_code::OK);
 //! let text = String::from_utf8(out)?;
-//! assert!(text.starts_with("scheduler mode=manual clock=deterministic"), "{text}");
+//! assert!(text.contains("against a sorted list: equal"), "{text}");
 //! # Ok::<(), std::string::FromUtf8Error>(())
 //! ```
 //!
 //! # Conventions
 //!
 //! * The result goes to standard output and everything else to standard error. If the reader closes
-//!   the pipe early (`clockjack timers | head -3`), this is not a failure and does not hide one.
+//!   the pipe early (`clockjack demo timers | head -3`), this is not a failure and does not hide one.
 //! * A file is written completely or not at all, and an unwritable file is reported before the run.
 //!   Logs are the exception: they grow during a run.
 //! * Where a command reads a graph file, `-` means standard input.
@@ -46,8 +25,7 @@
 //!   The progress line consists of printable text and carriage returns. On Ctrl-C a run completes
 //!   the work in progress and exits with 130; every other command is stopped by the signal.
 //! * Everything except measured durations is the same in every run with the same arguments, on
-//!   every machine. In `--format json` the exceptions are the members of `timing`; the output of
-//!   `jobs` has no exceptions.
+//!   every machine. In `--format json` the exceptions are the members of `timing`.
 //!
 //! # Graphs
 //!
@@ -65,6 +43,11 @@
 //! assertions, metrics, health events and a trace, in formats that other tools read. It writes no
 //! HTML page.
 //!
+//! # Demos
+//!
+//! `demo timers` and `demo jobs` run a timer wheel and a scheduler in virtual time, and check every
+//! run with the oracle of `clockjack_sched::properties`.
+//!
 //! # Projects
 //!
 //! `init` creates a new project that compiles and passes its tests, from one of four templates.
@@ -72,10 +55,10 @@
 //! # Not supported
 //!
 //! Replaying runs of graphs. Previews of payloads: events describe messages, not their contents.
-//! Real time for `timers` and `jobs`: they check correctness, not the punctuality of the operating
-//! system.
+//! Real time for `demo`: it checks correctness, not the punctuality of the operating system.
 
 mod cli;
+mod demo;
 pub mod exit_code;
 mod failure;
 #[cfg(test)]
@@ -83,7 +66,6 @@ mod golden;
 mod graph;
 mod init;
 mod interrupt;
-mod jobs;
 mod output;
 mod progress;
 mod render;
@@ -91,7 +73,6 @@ mod rng;
 mod run;
 mod span;
 mod streams;
-mod timers;
 
 pub use cli::{main, run};
 pub use interrupt::Interrupt;

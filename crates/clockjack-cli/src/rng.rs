@@ -2,18 +2,6 @@
 
 pub(crate) use clockjack_sync::splitmix::{SplitMix as Rng, mix};
 
-/// Shuffles `items` (Fisher-Yates).
-///
-/// # Panics
-///
-/// If there are more than `u32::MAX` items.
-pub(crate) fn shuffle<T>(rng: &mut Rng, items: &mut [T]) {
-    for last in (1..items.len()).rev() {
-        let bound = u32::try_from(last + 1).expect("a slice of at most u32::MAX items");
-        items.swap(last, rng.below(bound) as usize);
-    }
-}
-
 /// Chooses exactly `wanted` of `left` items that are offered one by one; every subset is equally
 /// likely (selection sampling: Knuth, The Art of Computer Programming, 3.4.2, algorithm S).
 #[derive(Debug)]
@@ -33,18 +21,7 @@ impl Choice {
 
 #[cfg(test)]
 mod tests {
-    use super::{Choice, Rng, shuffle};
-
-    #[test]
-    fn a_shuffle_keeps_every_item_and_changes_the_order() {
-        let sorted: Vec<u32> = (0..1_000).collect();
-        let mut items = sorted.clone();
-        shuffle(&mut Rng::new(3), &mut items);
-        assert_ne!(items, sorted);
-        items.sort_unstable();
-        assert_eq!(items, sorted);
-        shuffle::<u32>(&mut Rng::new(3), &mut []);
-    }
+    use super::{Choice, Rng};
 
     #[test]
     fn a_choice_takes_as_many_as_wanted_and_not_the_first_ones() {

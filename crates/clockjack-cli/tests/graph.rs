@@ -80,7 +80,7 @@ fn lines(args: &[&str]) -> Vec<Value> {
     lines.collect()
 }
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 16] = [
     "check",
     "plan",
     "render",
@@ -96,8 +96,7 @@ const COMMANDS: [&str; 17] = [
     "doctor",
     "completions",
     "man",
-    "timers",
-    "jobs",
+    "demo",
 ];
 
 #[test]

@@ -223,7 +223,7 @@ pub use pool::{
     PoolConfig, ShutdownReport, Straggler, WorkerPool,
     current::{interval, sleep, spawn_future},
 };
-pub use runtime::{ExecutorReport, Runtime, RuntimeConfig, RuntimeReport};
+pub use runtime::{ExecutorReport, FlightRecording, Runtime, RuntimeConfig, RuntimeReport};
 pub use scheduler::{
     BLOCKING_DISPATCHER, PoolSchedulerConfig, RunnerStats, ThreadScheduler, TimerTopology,
     catch_panic,

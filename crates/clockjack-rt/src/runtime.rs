@@ -20,6 +20,7 @@
 mod config;
 mod ctrl_c;
 mod report;
+mod trace;
 
 use core::{fmt, future::poll_fn, pin::Pin, task::Poll, time::Duration};
 use std::sync::Arc;
@@ -32,9 +33,11 @@ use clockjack_actor::{
 use clockjack_exec::{JoinHandle, StartError};
 
 use self::ctrl_c::CtrlCListener;
+pub(crate) use self::trace::TraceSource;
 pub use self::{
     config::RuntimeConfig,
     report::{ExecutorReport, RuntimeReport},
+    trace::FlightRecording,
 };
 use crate::{
     BlockingHandle, OsInstant, Rejected, WorkerPool,

@@ -6,11 +6,11 @@ extern crate alloc;
 
 #[path = "properties/against_model.rs"]
 mod against_model;
-#[path = "properties/checks.rs"]
-mod checks;
 #[path = "properties/harness.rs"]
 mod harness;
 #[path = "properties/model.rs"]
 mod model;
+#[path = "properties/oracle.rs"]
+mod oracle;
 #[path = "properties/subject.rs"]
 mod subject;

@@ -51,6 +51,9 @@ pub struct RuntimeConfig {
     pub drop_timeout: Duration,
     /// The seed of every random choice. Runs on several threads are not reproducible even so.
     pub seed: u64,
+    /// The number of events that the flight recorder keeps for each worker; see
+    /// [`PoolConfig::flight_records`].
+    pub flight_records: usize,
     /// Whether tokio's sockets and timers work inside actors; see [`PoolConfig::tokio`].
     pub tokio: bool,
 }
@@ -71,6 +74,7 @@ impl RuntimeConfig {
         blocking: BlockingConfig::DEFAULT,
         drop_timeout: Duration::from_secs(10),
         seed: 0,
+        flight_records: 1 << 12,
         tokio: false,
     };
 
@@ -92,6 +96,7 @@ impl RuntimeConfig {
             scheduler: PoolSchedulerConfig { topology, settings, ..PoolSchedulerConfig::DEFAULT },
             drop_deadline: self.drop_timeout,
             seed: self.seed,
+            flight_records: self.flight_records,
             tokio: self.tokio,
         }
     }

@@ -15,7 +15,7 @@ use clockjack_rt::{
         observe::{
             Event, Record,
             event::ActorId,
-            recorder::{Recorder, Ring as _, Writer},
+            recorder::{Ring, Writer},
         },
     },
     sched::DispatcherId,
@@ -144,7 +144,7 @@ fn escalating() -> SystemBuilder {
 
 #[test]
 fn a_failure_at_the_root_is_an_event_for_recorders_with_its_numbers() {
-    let flight = Arc::new(Recorder::<8>::new());
+    let flight = Arc::new(Ring::new(8));
     let mut writer = Writer::claim(Arc::clone(&flight)).expect("nobody else writes");
     let seen = Arc::new(Mutex::new(Vec::<RootFailure>::new()));
     let log = Arc::clone(&seen);
@@ -169,7 +169,8 @@ fn a_failure_at_the_root_is_an_event_for_recorders_with_its_numbers() {
     assert_eq!(failure.actor, printer.pid());
     assert_eq!((failure.stage, failure.restarts, failure.code), (2, 1, Some(7)));
     assert_eq!(failure.at_ns, 5_000_000);
-    let (actor, to) = (ActorId(printer.pid().index()), ActorId(failure.root.index()));
+    let id = |index| ActorId::new(0, index);
+    let (actor, to) = (id(printer.pid().index()), id(failure.root.index()));
     let event = Event::FailureEscalated { actor, to, stage: 2 };
     assert_eq!(flight.reader().read(), Some(Record::new(5_000_000, event)));
 }

@@ -4,128 +4,88 @@ use core::fmt;
 
 use clockjack_time::Tick;
 
-use crate::{JobNumber, LogRecord};
-
-/// A property that did not hold, with the records that show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A property that every run of a scheduler has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum PropertyError {
-    /// The log has lost records, so nothing can be said: it needs more room.
-    LogIncomplete {
-        /// How many it has.
-        kept: u64,
-        /// How many were written.
-        written: u64,
-    },
-    /// A record is of an earlier tick than the one before it.
-    TimeWentBack {
-        /// The later one, which came first.
-        before: LogRecord,
-        /// The earlier one.
-        after: LogRecord,
-    },
-    /// A run came before its deadline.
-    FiredEarly {
-        /// The run.
-        fire: LogRecord,
-    },
-    /// A run came behind one that was due later, or whose job was accepted later.
-    OutOfOrder {
-        /// The one that came first.
-        before: LogRecord,
-        /// The one that should have.
-        after: LogRecord,
-    },
-    /// A job ran that was cancelled.
-    RanAfterCancel {
-        /// The cancel.
-        cancel: LogRecord,
-        /// The run.
-        fire: LogRecord,
-    },
-    /// A job was cancelled twice.
-    CancelledTwice {
-        /// The first cancel.
-        first: LogRecord,
-        /// The second one.
-        second: LogRecord,
-    },
-    /// The handler of a job was called after a cancel had said that it will not be.
-    CalledAfterCancel {
-        /// The job.
-        job: JobNumber,
-        /// Its runs when it was cancelled.
-        runs_then: u32,
-        /// Its runs now.
-        runs_now: u32,
-    },
-    /// The handle of a job that was cancelled does not say so.
-    CancelForgotten {
-        /// The job.
-        job: JobNumber,
-    },
-    /// The log has other runs of a job than its handler has seen.
-    RunsDiffer {
-        /// The job.
-        job: JobNumber,
-        /// Runs in the log.
-        logged: u64,
-        /// Runs that the handler has seen.
-        seen: u64,
-    },
-    /// A run at a fixed rate was due at another time than a multiple of its period from the first.
-    OffGrid {
-        /// The run.
-        fire: LogRecord,
-        /// When it should have been due.
-        expected: Tick,
-    },
-    /// A job at a fixed rate has run less often than was due.
-    RunsMissed {
-        /// The job.
-        job: JobNumber,
-        /// How often it has run.
-        ran: u64,
-        /// How often that was due.
-        due: u64,
-        /// By when.
-        by: Tick,
-    },
+pub enum Property {
+    /// A handler is never told an earlier tick than the handler before it.
+    Monotonic,
+    /// Nothing runs before it is due.
+    NeverEarly,
+    /// Runs come in the order of their due times, and in the order of registration within a tick.
+    InOrder,
+    /// A fixed rate runs at multiples of its period, and a fixed delay counts from the end of a
+    /// run.
+    OnGrid,
+    /// A call represents one run, or several runs of a fixed rate.
+    Batch,
+    /// Runs of one job do not overlap.
+    NoOverlap,
+    /// A job that has completed does not run.
+    RunsOnce,
+    /// A cancel succeeds once; a job that was cancelled or refused does not run.
+    CancelIsFinal,
+    /// Everything that was due has run.
+    NothingLost,
+}
+
+/// A run or an answer of a scheduler that violates a [`Property`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PropertyError {
+    property: Property,
+    job: usize,
+    found: Tick,
+    expected: Tick,
+}
+
+impl PropertyError {
+    pub(super) const fn new(property: Property, job: usize, found: Tick, expected: Tick) -> Self {
+        Self { property, job, found, expected }
+    }
+
+    /// The property.
+    #[must_use]
+    pub const fn property(&self) -> Property {
+        self.property
+    }
+
+    /// The number of the job.
+    #[must_use]
+    pub const fn job(&self) -> usize {
+        self.job
+    }
 }
 
 impl fmt::Display for PropertyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::LogIncomplete { kept, written } => {
-                write!(f, "the log has {kept} of {written} records")
+        let Self { property, job, found, expected } = self;
+        match property {
+            Property::Monotonic => {
+                write!(f, "job {job} ran at tick {found}, but time had reached {expected}")
             }
-            Self::TimeWentBack { before, after } => {
-                write!(f, "time went back: {after:?} came behind {before:?}")
+            Property::NeverEarly => {
+                write!(f, "job {job} ran at tick {found}, before its deadline {expected}")
             }
-            Self::FiredEarly { fire } => write!(f, "fired before its deadline: {fire:?}"),
-            Self::OutOfOrder { before, after } => {
-                write!(f, "out of order: {after:?} came behind {before:?}")
+            Property::InOrder => {
+                write!(f, "job {job} ran for tick {found}, after a run for tick {expected}")
             }
-            Self::RanAfterCancel { cancel, fire } => {
-                write!(f, "ran after its cancel: {fire:?} came behind {cancel:?}")
+            Property::OnGrid => {
+                write!(f, "job {job} ran for tick {found}, but was due at tick {expected}")
             }
-            Self::CancelledTwice { first, second } => {
-                write!(f, "cancelled twice: {second:?} came behind {first:?}")
+            Property::Batch => {
+                write!(f, "job {job} ran at tick {found} with a wrong batch, due at {expected}")
             }
-            Self::CalledAfterCancel { job, runs_then, runs_now } => {
-                write!(f, "job {job}: {runs_now} runs, and {runs_then} when it was cancelled")
+            Property::NoOverlap => {
+                write!(f, "job {job} ran at tick {found}, while its previous run had not ended")
             }
-            Self::CancelForgotten { job } => {
-                write!(f, "job {job}: was cancelled, and does not say so")
+            Property::RunsOnce => {
+                write!(f, "job {job} ran at tick {found}, but it had completed")
             }
-            Self::RunsDiffer { job, logged, seen } => {
-                write!(f, "job {job}: {logged} runs in the log, {seen} seen by its handler")
+            Property::CancelIsFinal => {
+                write!(f, "job {job}: a cancel was wrong, or a run at {found} came after a cancel")
             }
-            Self::OffGrid { fire, expected } => {
-                write!(f, "off its grid: {fire:?} was to be due at {expected}")
-            }
-            Self::RunsMissed { job, ran, due, by } => {
-                write!(f, "job {job}: {ran} runs by tick {by}, {due} were due")
+            Property::NothingLost => {
+                write!(f, "job {job} was due at tick {expected} and has not run by {found}")
             }
         }
     }

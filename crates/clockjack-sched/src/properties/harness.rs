@@ -1,24 +1,15 @@
-//! A scheduler in virtual time whose jobs count their runs.
+//! A scheduler in virtual time whose jobs report their runs to an oracle.
 
 use alloc::vec::Vec;
-use core::{
-    cell::{Cell, RefCell},
-    fmt,
-    time::Duration,
-};
+use core::{cell::RefCell, fmt, time::Duration};
 
-use clockjack_sync::{
-    Arc,
-    primitive::atomic::{AtomicU32, Ordering},
-};
+use clockjack_sync::{Arc, spin_lock::SpinLock, splitmix::SplitMix};
 use clockjack_time::{MonotonicClock, Tick, TickSpan};
 
-use super::{
-    FixedRate, PropertyError, cancelled_never_ran, fixed_rate_grid, monotonic, random::Random,
-};
+use super::{JobOracle, Property, PropertyError, Run};
 use crate::{
-    Cancellable, CloseReport, DispatcherId, JobNumber, JobSpec, LogRecord, ManualRunner, ModeError,
-    Policy, Repeat, ReplayTrace, ScheduleError, Scheduler, SchedulerConfig, Task,
+    Cancellable, CloseReport, DispatcherId, FireContext, JobSpec, ManualRunner, ModeError, Policy,
+    Repeat, ReplayTrace, ScheduleError, Scheduler, SchedulerConfig, Task,
 };
 
 /// Records that the log keeps if the configuration does not say.
@@ -32,47 +23,30 @@ const PERIOD_TICKS_DRAWN_MAX: u64 = 1 << 10;
 /// The longest step of time that is drawn, in ticks. A job has at most as many runs in it.
 const STEP_TICKS_DRAWN_MAX: u64 = 1 << 8;
 
-/// A scheduler in virtual time, its clock, its log, and jobs that count their runs.
+/// A scheduler in virtual time, its clock, its log, and an oracle for its jobs.
 ///
 /// It is for one thread. See the [module](crate::properties) for an example.
 pub struct SchedulerHarness {
     runner: ManualRunner,
-    /// Of the jobs that are drawn.
+    /// The policy of jobs that are drawn.
     policy: Policy,
-    jobs: RefCell<Vec<Job>>,
-    /// Everything that is due by then has run.
-    settled: Cell<Tick>,
-    closed_at: Cell<Option<Tick>>,
+    /// By the number of the job.
+    handles: RefCell<Vec<Option<Cancellable>>>,
+    checked: Arc<SpinLock<Checked>>,
 }
 
-/// A job that the harness has scheduled.
-struct Job {
-    number: JobNumber,
-    handle: Cancellable,
-    repeat: Repeat,
-    counter: Arc<RunCounter>,
-    /// Runs at the time of the cancel that succeeded.
-    cancelled_at_runs: Option<u32>,
+/// The oracle, and the first violation that it has found.
+struct Checked {
+    oracle: JobOracle,
+    error: Option<PropertyError>,
 }
 
-/// The counter of a handler.
-struct RunCounter {
-    runs: AtomicU32,
-}
-
-/// The results of random steps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RandomSteps {
-    /// Jobs that were accepted.
-    pub scheduled: usize,
-    /// Jobs that were refused.
-    pub refused: usize,
-    /// Cancels that succeeded.
-    pub cancelled: usize,
-    /// Times that the clock advanced without a poll.
-    pub stalls: usize,
-    /// Runs.
-    pub ran: usize,
+impl Checked {
+    fn check(&mut self, result: Result<(), PropertyError>) {
+        if self.error.is_none() {
+            self.error = result.err();
+        }
+    }
 }
 
 impl SchedulerHarness {
@@ -85,24 +59,18 @@ impl SchedulerHarness {
         if config.log_capacity == 0 {
             config.log_capacity = LOG_CAPACITY;
         }
-        let (settled, closed_at) = (Cell::new(config.start), Cell::new(None));
+        let oracle = JobOracle::new(config.resolution);
         let policy = config.policies.of_dispatcher(DispatcherId::DEFAULT);
         let runner = ManualRunner::new(config)?;
-        Ok(Self { runner, policy, jobs: RefCell::default(), settled, closed_at })
+        let checked = Arc::new(SpinLock::new(Checked { oracle, error: None }));
+        Ok(Self { runner, policy, handles: RefCell::default(), checked })
     }
 
-    /// The scheduler, for whatever the harness does not do. Jobs that are scheduled there are
-    /// checked by the log only.
+    /// The scheduler, for whatever the harness does not do. Jobs that are scheduled there are not
+    /// checked.
     #[must_use]
     pub fn scheduler(&self) -> &Scheduler {
         self.runner.scheduler()
-    }
-
-    /// The runner, with its clock. Time is moved by the harness, so that it knows by when
-    /// everything has run.
-    #[must_use]
-    pub fn runner(&self) -> &ManualRunner {
-        &self.runner
     }
 
     /// What was logged so far.
@@ -111,16 +79,16 @@ impl SchedulerHarness {
         self.scheduler().diagnostics().trace()
     }
 
-    /// Schedules a job that counts its runs.
+    /// Schedules a job. Returns its number.
     ///
     /// # Errors
     ///
     /// As the scheduler's.
-    pub fn schedule(&self, spec: JobSpec) -> Result<JobNumber, ScheduleError<()>> {
+    pub fn schedule(&self, spec: JobSpec) -> Result<usize, ScheduleError<()>> {
         self.schedule_slow(spec, Duration::ZERO)
     }
 
-    /// Schedules a job that counts its runs, and whose handler takes so much time.
+    /// Schedules a job whose handler takes so much time. Returns its number.
     ///
     /// # Errors
     ///
@@ -129,66 +97,84 @@ impl SchedulerHarness {
         &self,
         spec: JobSpec,
         takes: Duration,
-    ) -> Result<JobNumber, ScheduleError<()>> {
-        let counter = Arc::new(RunCounter { runs: AtomicU32::new(0) });
-        let of_task = counter.clone();
-        // The harness closes its scheduler in the end, which drops what the handler holds.
-        let slow = (!takes.is_zero()).then(|| self.runner.clone());
-        let task = Task::every(move |fire: &crate::FireContext| {
-            // Relaxed: one thread.
-            of_task.runs.fetch_add(fire.batch().runs.get(), Ordering::Relaxed);
-            if let Some(runner) = &slow {
-                runner.clock().advance(takes);
-            }
-        });
-        // In one thread and one shard, the next job has the next number.
-        let number = self.scheduler().metrics().accepted_total + 1;
-        let number = JobNumber { shard: 0, number };
+    ) -> Result<usize, ScheduleError<()>> {
         let now = self.now();
-        let handle = self.scheduler().schedule(spec, DispatcherId::DEFAULT, task);
-        let handle = handle.map_err(ScheduleError::discard)?;
-        if spec.delay.is_zero() {
-            // It ran within the call, behind all that was due.
-            self.mark_settled(now);
+        let span = self.runner.clock().resolution().ticks_ceil(spec.delay);
+        let due = now.saturating_add(span.unwrap_or(TickSpan::MAX));
+        let job = self.checked.with(|checked| checked.oracle.offer(spec.repeat, due));
+        self.handles.borrow_mut().push(None);
+        let (checked, runner) = (self.checked.clone(), self.runner.clone());
+        let task = Task::every(move |fire: &FireContext| {
+            let tick = |now: clockjack_time::TimerInstant| now.tick();
+            let run = Run { due: fire.due(), now: tick(fire.now()), batch: fire.batch() };
+            checked.with(|checked| {
+                let result = checked.oracle.begin(job, run);
+                checked.check(result);
+            });
+            runner.clock().advance(takes);
+            checked.with(|checked| checked.oracle.end(job, tick(runner.clock().now()), false));
+        });
+        match self.scheduler().schedule(spec, DispatcherId::DEFAULT, task) {
+            Ok(handle) => {
+                self.checked.with(|checked| checked.oracle.accept(job));
+                self.handles.borrow_mut()[job] = Some(handle);
+                if spec.delay.is_zero() {
+                    // It ran within the call, behind all that was due.
+                    self.check_settled(now);
+                }
+                Ok(job)
+            }
+            Err(error) => {
+                self.checked.with(|checked| {
+                    let result = checked.oracle.refuse(job);
+                    checked.check(result);
+                });
+                Err(error.discard())
+            }
         }
-        let (repeat, cancelled_at_runs) = (spec.repeat, None);
-        self.jobs.borrow_mut().push(Job { number, handle, repeat, counter, cancelled_at_runs });
-        Ok(number)
     }
 
-    /// Cancels a job: true once, as [`Cancellable::cancel`]. False for one that the harness has not
-    /// scheduled.
-    pub fn cancel(&self, job: JobNumber) -> bool {
-        let mut jobs = self.jobs.borrow_mut();
-        let found = jobs.binary_search_by_key(&job, |job| job.number);
-        found.is_ok_and(|index| jobs[index].cancel())
+    /// Cancels a job: true once, as [`Cancellable::cancel`].
+    pub fn cancel(&self, job: usize) -> bool {
+        let Some(handle) = self.handle(job) else { return false };
+        let won = handle.cancel();
+        self.checked.with(|checked| {
+            let result = checked.oracle.cancel(job, won);
+            checked.check(result);
+        });
+        won
     }
 
     /// Cancels a job that the seed chooses among those that have not ended. `None` without any.
-    pub fn inject_random_cancel(&self, seed: u64) -> Option<JobNumber> {
-        let mut jobs = self.jobs.borrow_mut();
-        let is_live = |job: &Job| !job.handle.is_cancelled() && !job.handle.is_completed();
-        let n_live = jobs.iter().filter(|job| is_live(job)).count() as u64;
-        if n_live == 0 {
-            return None;
+    pub fn inject_random_cancel(&self, seed: u64) -> Option<usize> {
+        let live: Vec<usize> = self.checked.with(|checked| {
+            let oracle = &checked.oracle;
+            (0..oracle.n_jobs()).filter(|job| oracle.is_live(*job)).collect()
+        });
+        let chosen = below(&mut SplitMix::new(seed), u64::max(live.len() as u64, 1));
+        let job = live.get(usize::try_from(chosen).ok()?).copied()?;
+        self.cancel(job).then_some(job)
+    }
+
+    /// How often a job has run.
+    #[must_use]
+    pub fn runs(&self, job: usize) -> u64 {
+        self.checked.with(|checked| checked.oracle.runs(job))
+    }
+
+    /// The handle of a job that was accepted.
+    #[must_use]
+    pub fn handle(&self, job: usize) -> Option<Cancellable> {
+        self.handles.borrow().get(job)?.clone()
+    }
+
+    /// Marks a job to run when the scheduler closes, as [`Cancellable::run_on_close`].
+    pub fn run_on_close(&self, job: usize) -> bool {
+        let is_marked = self.handle(job).is_some_and(|handle| handle.run_on_close());
+        if is_marked {
+            self.checked.with(|checked| checked.oracle.mark_run_on_close(job));
         }
-        let chosen = usize::try_from(Random::new(seed).below(n_live)).ok()?;
-        let job = jobs.iter_mut().filter(|job| is_live(job)).nth(chosen)?;
-        job.cancel().then_some(job.number)
-    }
-
-    /// How often a job has run; `None` for one that the harness has not scheduled.
-    pub fn runs(&self, job: JobNumber) -> Option<u32> {
-        let jobs = self.jobs.borrow();
-        let index = jobs.binary_search_by_key(&job, |job| job.number).ok()?;
-        Some(jobs[index].runs())
-    }
-
-    /// The handle of a job that the harness has scheduled.
-    pub fn handle(&self, job: JobNumber) -> Option<Cancellable> {
-        let jobs = self.jobs.borrow();
-        let index = jobs.binary_search_by_key(&job, |job| job.number).ok()?;
-        Some(jobs[index].handle.clone())
+        is_marked
     }
 
     /// Advances time and runs due jobs. Returns the number of runs.
@@ -198,7 +184,7 @@ impl SchedulerHarness {
         // Whole ticks: whether what is left below one has completed another is not known here.
         let span = self.runner.clock().resolution().ticks_ceil(duration).unwrap_or(TickSpan::MAX);
         let to = begun.saturating_add(span);
-        self.mark_settled(if self.ticks(span.get()) > duration {
+        self.check_settled(if self.ticks(span.get()) > duration {
             to.saturating_sub(TickSpan::ONE)
         } else {
             to
@@ -215,151 +201,94 @@ impl SchedulerHarness {
     pub fn run_due(&self) -> usize {
         let now = self.now();
         let ran = self.runner.run_due();
-        self.mark_settled(now);
+        self.check_settled(now);
         ran
     }
 
     /// Closes the scheduler.
     pub fn shutdown(&self) -> CloseReport {
-        let now = self.now();
-        let report = self.scheduler().shutdown();
-        if self.closed_at.get().is_none() {
-            self.closed_at.set(Some(now));
-        }
-        report
+        self.checked.with(|checked| checked.oracle.close());
+        self.scheduler().shutdown()
     }
 
     /// Takes so many steps as the seed says: jobs of all kinds are scheduled, some with handlers
-    /// that take time; jobs are cancelled; time stalls and advances.
-    pub fn run_random(&self, seed: u64, steps: usize) -> RandomSteps {
-        let mut random = Random::new(seed);
-        let mut done = RandomSteps::default();
+    /// that take time; jobs are cancelled; time stalls and advances. Returns the number of runs.
+    pub fn run_random(&self, seed: u64, steps: usize) -> usize {
+        let mut random = SplitMix::new(seed);
+        let mut ran = 0;
         for _ in 0..steps {
-            match random.below(8) {
-                0..=3 => self.schedule_random(&mut random, &mut done),
-                4 => {
-                    let cancelled = self.inject_random_cancel(random.below(u64::MAX));
-                    done.cancelled += usize::from(cancelled.is_some());
-                }
-                5 => {
-                    done.stalls += 1;
-                    self.stall(self.ticks(random.up_to(STEP_TICKS_DRAWN_MAX)));
-                }
-                6 => done.ran += self.run_due(),
-                _ => done.ran += self.advance(self.ticks(random.up_to(STEP_TICKS_DRAWN_MAX))),
+            match below(&mut random, 8) {
+                0..=3 => self.schedule_random(&mut random),
+                4 => drop(self.inject_random_cancel(random.next_u64())),
+                5 => self.stall(self.ticks(up_to(&mut random, STEP_TICKS_DRAWN_MAX))),
+                6 => ran += self.run_due(),
+                _ => ran += self.advance(self.ticks(up_to(&mut random, STEP_TICKS_DRAWN_MAX))),
             }
         }
-        done
+        ran
     }
 
-    fn schedule_random(&self, random: &mut Random, done: &mut RandomSteps) {
-        let initial = self.ticks(random.up_to(DELAY_TICKS_DRAWN_MAX));
+    fn schedule_random(&self, random: &mut SplitMix) {
+        let initial = self.ticks(up_to(random, DELAY_TICKS_DRAWN_MAX));
         let tick = self.ticks(1);
         // A period need not be whole ticks.
-        let part = tick * u32::try_from(random.below(4)).unwrap_or(0) / 4;
-        let period = self.ticks(1 + random.up_to(PERIOD_TICKS_DRAWN_MAX)) + part;
+        let part = tick * random.below(4) / 4;
+        let period = self.ticks(1 + up_to(random, PERIOD_TICKS_DRAWN_MAX)) + part;
         let spec = match random.below(4) {
             0 => JobSpec::fixed_rate(initial, period),
             1 => JobSpec::fixed_delay(initial, period),
             _ => JobSpec::once(initial),
         };
-        let spec = spec.policy(self.policy);
         // Slow jobs at a fixed rate would be further behind with each of their runs.
         let is_slow = random.below(8) == 0 && !matches!(spec.repeat, Repeat::FixedRate(_));
-        match self.schedule_slow(spec, if is_slow { tick } else { Duration::ZERO }) {
-            Ok(_) => done.scheduled += 1,
-            Err(_) => done.refused += 1,
-        }
+        let takes = if is_slow { tick } else { Duration::ZERO };
+        // A full scheduler refuses the job, which the oracle has checked.
+        drop(self.schedule_slow(spec.policy(self.policy), takes));
     }
 
-    /// Checks the order of the log, as [`monotonic`].
+    /// Checks that time did not go back, and that nothing ran early or out of order.
     ///
     /// # Errors
     ///
-    /// The first violation, with its records.
+    /// The first violation.
     pub fn assert_monotonic(&self) -> Result<(), PropertyError> {
-        monotonic(&self.records()?, self.closed_at.get())
-    }
-
-    /// Checks the cancels: by the log, as [`cancelled_never_ran`], and by the handlers and handles
-    /// of the harness's jobs.
-    ///
-    /// # Errors
-    ///
-    /// The first violation.
-    pub fn assert_cancelled_never_ran(&self) -> Result<(), PropertyError> {
-        cancelled_never_ran(&self.records()?)?;
-        for job in &*self.jobs.borrow() {
-            let Some(runs_then) = job.cancelled_at_runs else { continue };
-            let (number, runs_now) = (job.number, job.runs());
-            if !job.handle.is_cancelled() || job.handle.is_completed() {
-                return Err(PropertyError::CancelForgotten { job: number });
-            }
-            if runs_then != runs_now {
-                return Err(PropertyError::CalledAfterCancel { job: number, runs_then, runs_now });
-            }
+        let is_about_order = |error: &PropertyError| {
+            matches!(
+                error.property(),
+                Property::Monotonic | Property::NeverEarly | Property::InOrder
+            )
+        };
+        match self.checked.with(|checked| checked.error).filter(is_about_order) {
+            Some(error) => Err(error),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    /// Checks the harness's jobs at a fixed rate: each run was due at a multiple of the period from
-    /// the first, and of those that have not ended as many have run as were due when time was last
-    /// moved by the harness.
-    ///
-    /// # Errors
-    ///
-    /// The first violation.
-    pub fn assert_fixed_rate_grid(&self) -> Result<(), PropertyError> {
-        let records = self.records()?;
-        for job in &*self.jobs.borrow() {
-            let Repeat::FixedRate(period) = job.repeat else { continue };
-            self.check_rate(job, period, &records)?;
-        }
-        Ok(())
-    }
-
-    /// Checks everything.
+    /// Checks every [`Property`], among them that no cancelled job ran, and that jobs at a fixed
+    /// rate have run as often as they were due when the harness last ran due jobs.
     ///
     /// # Errors
     ///
     /// The first violation.
     pub fn assert_all(&self) -> Result<(), PropertyError> {
-        self.assert_monotonic()?;
-        self.assert_cancelled_never_ran()?;
-        self.assert_fixed_rate_grid()
+        self.checked.with(|checked| checked.error).map_or(Ok(()), Err)
     }
 
-    fn check_rate(
-        &self,
-        job: &Job,
-        period: Duration,
-        records: &[LogRecord],
-    ) -> Result<(), PropertyError> {
-        let resolution = self.runner.clock().resolution();
-        let rate = FixedRate { job: job.number, period, resolution };
-        let settled = Some(self.settled.get()).filter(|_| !job.handle.is_cancelled());
-        let logged = fixed_rate_grid(records, &rate, settled)?;
-        let seen = u64::from(job.runs());
-        if logged != seen {
-            return Err(PropertyError::RunsDiffer { job: job.number, logged, seen });
+    /// Everything that was due by `now` has run, unless the scheduler had no room for it.
+    fn check_settled(&self, now: Tick) {
+        let mut evicted = Vec::new();
+        for (job, handle) in self.handles.borrow().iter().enumerate() {
+            if handle.as_ref().is_some_and(Cancellable::is_cancelled) {
+                evicted.push(job);
+            }
         }
-        Ok(())
-    }
-
-    /// All records, or an error if some were lost.
-    fn records(&self) -> Result<Vec<LogRecord>, PropertyError> {
-        let records = self.trace().records().to_vec();
-        let metrics = self.scheduler().metrics();
-        let written = metrics.accepted_total + metrics.fired_total + metrics.cancelled_total;
-        let kept = records.len() as u64;
-        if kept < written {
-            return Err(PropertyError::LogIncomplete { kept, written });
-        }
-        Ok(records)
-    }
-
-    fn mark_settled(&self, tick: Tick) {
-        self.settled.set(self.settled.get().max(tick));
+        self.checked.with(|checked| {
+            for job in evicted {
+                checked.oracle.evict(job);
+            }
+            let result = checked.oracle.check_settled(now);
+            checked.check(result);
+        });
     }
 
     fn now(&self) -> Tick {
@@ -371,24 +300,20 @@ impl SchedulerHarness {
     }
 }
 
-impl Job {
-    fn runs(&self) -> u32 {
-        // Relaxed: one thread.
-        self.counter.runs.load(Ordering::Relaxed)
-    }
+/// A number below `bound`, which is not zero.
+const fn below(random: &mut SplitMix, bound: u64) -> u64 {
+    random.next_u64() % bound
+}
 
-    fn cancel(&mut self) -> bool {
-        let won = self.handle.cancel();
-        if won {
-            self.cancelled_at_runs = Some(self.runs());
-        }
-        won
-    }
+/// A number up to `max`, small ones more often: its length in bits is drawn first.
+fn up_to(random: &mut SplitMix, max: u64) -> u64 {
+    let bits = below(random, u64::from(u64::BITS - max.leading_zeros()) + 1);
+    below(random, 1 << bits.min(63)).min(max)
 }
 
 impl Drop for SchedulerHarness {
     fn drop(&mut self) {
-        self.scheduler().shutdown();
+        self.shutdown();
     }
 }
 
@@ -396,8 +321,7 @@ impl fmt::Debug for SchedulerHarness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SchedulerHarness")
             .field("runner", &self.runner)
-            .field("jobs", &self.jobs.borrow().len())
-            .field("settled", &self.settled.get())
+            .field("jobs", &self.handles.borrow().len())
             .finish_non_exhaustive()
     }
 }

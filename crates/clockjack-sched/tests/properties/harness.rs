@@ -4,7 +4,7 @@ use core::{fmt::Write as _, time::Duration};
 
 use clockjack_sched::{
     CatchUp, JobSpec, Policy, PolicyRegistry, ScheduleErrorKind, SchedulerConfig,
-    properties::{PropertyError, SchedulerHarness},
+    properties::SchedulerHarness,
 };
 use clockjack_time::{Resolution, Tick};
 use proptest::prelude::*;
@@ -96,12 +96,10 @@ fn other_seeds_give_other_logs() {
 #[test]
 fn random_steps_reach_everything() {
     let harness = harness();
-    let done = harness.run_random(7, 2000);
-    assert!(done.scheduled > 500 && done.cancelled > 50 && done.stalls > 50 && done.ran > 500);
-    assert_eq!(done.refused, 0);
+    let ran = harness.run_random(7, 2000);
     let metrics = harness.scheduler().metrics();
-    assert_eq!(metrics.accepted_total, done.scheduled as u64);
-    assert_eq!(metrics.cancelled_total, done.cancelled as u64);
+    assert!(metrics.accepted_total > 500 && metrics.cancelled_total > 50 && ran > 500);
+    assert!(metrics.lateness.max > 0, "time has stalled");
     assert!(harness.scheduler().diagnostics().dump().shards[0].overflow > 0, "the overflow too");
 }
 
@@ -116,7 +114,7 @@ fn a_random_cancel_cancels_one_that_lives() {
     assert_eq!(cancelled, [jobs[1], jobs[2]]);
     assert_eq!(harness.inject_random_cancel(7), None);
     harness.advance(ms(100));
-    assert_eq!(jobs.map(|job| harness.runs(job?)), [Some(1), Some(0), Some(0)]);
+    assert_eq!(jobs.map(|job| harness.runs(job.expect("there is room"))), [1, 0, 0]);
     harness.assert_all().expect("it all holds");
 }
 
@@ -125,33 +123,37 @@ fn a_stall_is_no_fault_and_is_made_up_for() {
     let harness = harness();
     let job = harness.schedule(JobSpec::fixed_rate(ms(10), ms(10))).expect("there is room");
     harness.advance(ms(50));
-    assert_eq!(harness.runs(job), Some(5));
-    harness.assert_fixed_rate_grid().expect("it keeps up");
+    assert_eq!(harness.runs(job), 5);
+    harness.assert_all().expect("it keeps up");
     harness.stall(ms(50));
-    harness.assert_fixed_rate_grid().expect("nobody has looked yet");
+    harness.assert_all().expect("nobody has polled yet");
     assert_eq!(harness.run_due(), 5);
-    harness.assert_fixed_rate_grid().expect("it has made up for it");
+    assert_eq!(harness.runs(job), 10);
+    harness.assert_all().expect("it has made up for it");
 }
 
 #[test]
-fn a_log_that_lost_records_is_no_ground_for_a_judgement() {
+fn a_job_that_the_scheduler_has_cancelled_is_not_missed() {
     let harness = harness();
-    harness.schedule(JobSpec::once(ms(10))).expect("there is room");
-    harness.scheduler().diagnostics().enable_log(100);
-    harness.schedule(JobSpec::once(ms(10))).expect("there is room");
-    let lost = Err(PropertyError::LogIncomplete { kept: 1, written: 2 });
-    assert_eq!(harness.assert_monotonic(), lost);
-    assert_eq!(harness.assert_cancelled_never_ran(), lost);
-    assert_eq!(harness.assert_fixed_rate_grid(), lost);
+    let job = harness.schedule(JobSpec::once(ms(20))).expect("there is room");
+    // The harness does not know of this cancel, so a run seems to be missing; it is not reported,
+    // because the handle says that the scheduler has cancelled the job.
+    assert!(harness.handle(job).is_some_and(|handle| handle.cancel()));
+    harness.advance(ms(20));
+    harness.assert_all().expect("the handle says why");
+    let job = harness.schedule(JobSpec::once(ms(20))).expect("there is room");
+    assert!(harness.cancel(job));
+    assert!(!harness.cancel(job), "once");
+    harness.assert_all().expect("both answers are right");
 }
 
 #[test]
 fn what_runs_at_the_close_is_not_early() {
     let harness = harness();
     let job = harness.schedule(JobSpec::once(ms(500))).expect("there is room");
-    assert!(harness.handle(job).is_some_and(|handle| handle.run_on_close()));
+    assert!(harness.run_on_close(job));
     harness.advance(ms(20));
     assert_eq!(harness.shutdown().run_on_close, 1);
-    assert_eq!(harness.runs(job), Some(1));
+    assert_eq!(harness.runs(job), 1);
     harness.assert_all().expect("it all holds");
 }

@@ -177,7 +177,7 @@ impl Bus {
         kinds: EventKinds,
         capacity: usize,
     ) -> Result<Subscription, TooManySubscriptions> {
-        let (channel, consumer) = Channel::new(capacity);
+        let channel = Channel::new(capacity);
         let channel = Arc::new(channel);
         let slot = this.slots.iter().position(|slot| slot.put(kinds, &channel));
         let slot = slot.ok_or(TooManySubscriptions { _private: () })?;
@@ -187,7 +187,7 @@ impl Bus {
         if before & CLOSED != 0 {
             channel.close();
         }
-        Ok(Subscription::new(this.clone(), slot, kinds, channel, consumer))
+        Ok(Subscription::new(this.clone(), slot, kinds, channel))
     }
 
     /// Rule 3, called once by each subscription.

@@ -1,16 +1,14 @@
 //! The channel of one subscription: its queue, losses and waker. Rules 5 and 6 of the
 //! [protocol](super).
+#![expect(unsafe_code, reason = "passes the promise of the only consumer to the mailbox")]
 
 use clockjack_sync::{
-    mpsc::{self, BoxConsumer, BoxProducer},
+    mail::{CAPACITY_MAX, Mailbox, Pop},
     primitive::atomic::{AtomicUsize, Ordering::Relaxed},
     waker::AtomicWaker,
 };
 
 use super::DiagnosticEvent;
-
-/// The largest bound of a queue.
-const CAPACITY_MAX: usize = usize::MAX >> 2;
 
 /// An event, and how many were lost before it.
 #[derive(Debug)]
@@ -33,7 +31,7 @@ pub(super) enum PushResult {
 /// The side of a subscription that publishers see.
 #[derive(Debug)]
 pub(super) struct Channel {
-    producer: BoxProducer<QueuedEvent>,
+    mailbox: Mailbox<QueuedEvent>,
     /// Losses that were neither reported nor attached to an event yet.
     lost: AtomicUsize,
     /// Lost since the beginning.
@@ -42,22 +40,38 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Both sides of a queue of `capacity` events, or the next number that is possible.
-    pub(super) fn new(capacity: usize) -> (Self, BoxConsumer<QueuedEvent>) {
-        let (producer, consumer) = mpsc::bounded(capacity.clamp(1, CAPACITY_MAX));
-        let channel = Self {
-            producer,
+    /// A queue of `capacity` events, or the next number that is possible.
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            mailbox: Mailbox::new(capacity.clamp(1, CAPACITY_MAX)),
             lost: AtomicUsize::new(0),
             lost_total: AtomicUsize::new(0),
             waker: AtomicWaker::new(),
-        };
-        (channel, consumer)
+        }
+    }
+
+    /// Takes the oldest event.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the only consumer: the one subscription of the channel, borrowed exclusively.
+    pub(super) unsafe fn pop(&self) -> Pop<QueuedEvent> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.mailbox.pop() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.mailbox.len()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.mailbox.is_closed()
     }
 
     /// Appends an event, or counts it as lost.
     pub(super) fn push(&self, event: DiagnosticEvent) -> PushResult {
         let lost_before = self.take_lost();
-        let Err(refused) = self.producer.push_value(QueuedEvent { lost_before, event }) else {
+        let Err(refused) = self.mailbox.push(QueuedEvent { lost_before, event }) else {
             return PushResult::Kept;
         };
         let is_lost = refused.is_full();
@@ -93,6 +107,6 @@ impl Channel {
 
     /// Refuses every event from now on.
     pub(super) fn close(&self) {
-        self.producer.queue().close();
+        self.mailbox.close();
     }
 }

@@ -1,4 +1,5 @@
 //! The reader of a stream. Rules 3, 5 and 6 of the [protocol](super).
+#![expect(unsafe_code, reason = "the subscription is the only consumer of its channel")]
 
 use core::{
     fmt,
@@ -7,10 +8,7 @@ use core::{
     task::{Context, Poll},
 };
 
-use clockjack_sync::{
-    Arc,
-    mpsc::{BoxConsumer, Pop},
-};
+use clockjack_sync::{Arc, mail::Pop};
 
 use super::{
     Bus, DiagnosticEvent, EventKinds,
@@ -28,7 +26,6 @@ pub struct Subscription {
     slot: usize,
     kinds: EventKinds,
     channel: Arc<Channel>,
-    consumer: BoxConsumer<QueuedEvent>,
     /// The event after a loss that was just reported.
     held: Option<DiagnosticEvent>,
 }
@@ -46,9 +43,8 @@ impl Subscription {
         slot: usize,
         kinds: EventKinds,
         channel: Arc<Channel>,
-        consumer: BoxConsumer<QueuedEvent>,
     ) -> Self {
-        Self { bus, slot, kinds, channel, consumer, held: None }
+        Self { bus, slot, kinds, channel, held: None }
     }
 
     /// The next event, if there is one now.
@@ -92,13 +88,18 @@ impl Subscription {
         self.kinds
     }
 
+    fn pop(&mut self) -> Pop<QueuedEvent> {
+        // SAFETY: a channel has one subscription, which is borrowed exclusively.
+        unsafe { self.channel.pop() }
+    }
+
     fn read(&mut self) -> ReadResult {
         if let Some(event) = self.held.take() {
             return ReadResult::Event(event);
         }
         // Before the pop: an empty queue is final only if it was closed before.
-        let is_closed = self.consumer.queue().is_closed();
-        match self.consumer.pop_value() {
+        let is_closed = self.channel.is_closed();
+        match self.pop() {
             Pop::Item(QueuedEvent { lost_before: 0, event }) => ReadResult::Event(event),
             Pop::Item(QueuedEvent { lost_before, event }) => {
                 self.held = Some(event);
@@ -123,8 +124,8 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         self.bus.unsubscribe(self.slot, self.kinds);
         // A publisher may keep the channel alive in its slot: what it holds goes now.
-        self.consumer.close();
-        while let Pop::Item(entry) = self.consumer.pop_value() {
+        self.channel.close();
+        while let Pop::Item(entry) = self.pop() {
             drop(entry);
         }
         drop(self.channel.waker.take());
@@ -135,7 +136,7 @@ impl fmt::Debug for Subscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subscription")
             .field("kinds", &self.kinds)
-            .field("len", &self.consumer.queue().len())
+            .field("len", &self.channel.len())
             .field("dropped", &self.dropped())
             .finish_non_exhaustive()
     }
