@@ -80,7 +80,7 @@ fn main() -> Result<(), Failure> {
 
     let listener = rt.block_on(TcpListener::bind("127.0.0.1:0"))?;
     let address = listener.local_addr()?;
-    let server = rt.pool().spawn(echo(listener)); // a future on the same pool
+    let server = rt.pool().spawn_future(echo(listener)); // a future on the same pool
 
     let directory = rt.spawn("directory", move || Directory { echo: address })?;
     let client = move || Client { directory: directory.clone(), socket: None };

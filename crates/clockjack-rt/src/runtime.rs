@@ -192,7 +192,7 @@ impl Runtime {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.pool().spawn(future)
+        self.pool().spawn_future(future)
     }
 
     /// Runs a closure that blocks on a separate thread; see [`WorkerPool::spawn_blocking`].

@@ -289,7 +289,7 @@ fn leave_tasks_in_the_ring(rt: &Runtime) {
         let done = Arc::new(AtomicUsize::new(0));
         for _ in 0..TASKS {
             let done = Arc::clone(&done);
-            drop(handle.spawn(async move { done.fetch_add(1, SeqCst) }));
+            drop(handle.spawn_future(async move { done.fetch_add(1, SeqCst) }));
         }
         eventually("another worker has polled all but one", || done.load(SeqCst) >= TASKS - 1);
     });

@@ -256,7 +256,7 @@ impl SystemInner {
             // spawned below. If there are too many tasks, the driver itself stops the root.
             drop(shutdown.phases.add_task(phase, "stop all actors", task));
         }
-        drop(self.default.spawn(drive(Driver { system, is_done: false })));
+        drop(self.default.spawn_future(drive(Driver { system, is_done: false })));
         Ok(())
     }
 
