@@ -256,13 +256,14 @@ impl CommonArgs {
 }
 
 /// Further figures that have a separate table, if a suite has them.
-const EXTRA_TABLES: [(&str, &str); 6] = [
+const EXTRA_TABLES: [(&str, &str); 7] = [
     ("cpu", "the CPU time of all threads"),
     ("wall_time", "the wall time"),
     ("schedule", "the wall time of a call that schedules"),
     ("cancel", "the wall time of a call that cancels"),
     ("efficiency", "time of the static loop / (time x cores), in per cent"),
     ("load", "the part of it that reads the file"),
+    ("load_general", "the same with the general YAML parser alone"),
 ];
 
 /// The properties of a suite.

@@ -358,6 +358,7 @@ fn compile_row(
         extras: vec![
             extra("wall_time", |one| one.wall_ms),
             extra("load", |one| one.load_ms),
+            extra("load_general", |one| one.load_general_ms),
             extra("compile", |one| one.compile_ms),
         ],
     })

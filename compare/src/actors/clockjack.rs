@@ -10,7 +10,7 @@ use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Context, Failure as ActorFailure, Limits, Next as After, Props,
     ReplyTo,
 };
-use clockjack_rt::{PoolConfig, Runtime};
+use clockjack_rt::{Runtime, RuntimeConfig};
 
 use super::part::{Next, Part};
 use super::subject::{ActorRuntime, Mailbox, Side, Subject, Threads};
@@ -169,7 +169,7 @@ impl ActorRuntime for Clockjack {
             Threads::One => 1,
             Threads::Two => 2,
         };
-        let config = PoolConfig { workers: Some(n_workers), ..PoolConfig::DEFAULT };
+        let config = RuntimeConfig { workers: Some(n_workers), ..RuntimeConfig::DEFAULT };
         let runtime = Runtime::start_with(ActorSystem::builder("compare").limits(LIMITS), config);
         let runtime = runtime.map_err(io::Error::other)?;
         let subject = Self { system: runtime.system().clone(), n_named: Arc::default() };

@@ -496,7 +496,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> CustomTask for Cell<A, F> {
         shared.mail.is_asleep()
     }
 
-    fn messages_taken(shared: &ActorShared<A::Msg>) -> u64 {
+    fn messages_taken(shared: &ActorShared<A::Msg>) -> usize {
         shared.mail.taken()
     }
 

@@ -1,6 +1,6 @@
 //! Lock-free data structures of Clockjack, each with its protocol written down next to the code.
 //!
-//! Queues, a work-stealing ring, two stacks and a counter, from which the executor, the timers
+//! Queues, a work-stealing ring and two stacks, from which the executor, the timers
 //! and the mailboxes are built. All of it is `no_std`, has no mandatory dependency, and runs
 //! unchanged under [loom](https://docs.rs/loom), which explores its interleavings in small models.
 //!
@@ -23,12 +23,14 @@
 //! | [`Injector`] | many, many | none | global run queue, taken in batches |
 //! | [`IndexStack`] | many, many | by its indices | returns slots to their owner |
 //! | [`stack::ClosableStack`] | many, many | none | intrusive, one word, drained by one swap |
-//! | [`counter::StripedCounter`] | many, many | wraps | statistics |
-//! | [`waker::AtomicWaker`] | one, many | one waker | a task that waits |
 //!
-//! In addition: [`spin_lock::SpinLock`] (held for a few instructions), `Arc` (also exists where
-//! `alloc::sync::Arc` does not), [`pad::Padded`], [`link`] (intrusive nodes), and [`primitive`],
-//! the one module that knows which atomics the target has.
+//! In addition: [`link`] (intrusive nodes).
+//!
+//! Hidden modules hold what only the crates of Clockjack use: `primitive` (the one module that
+//! knows which atomics the target has), `arc` (exists also where `alloc::sync::Arc` does not),
+//! `counter` (a striped counter for statistics), `pad`, `panic` (the payload of a caught panic),
+//! `spin_lock` (held for a few instructions), `splitmix` and `waker`. Hidden items may change in
+//! any release; the crates of Clockjack pin each other with `=`.
 //!
 //! # Example
 //!
@@ -88,7 +90,7 @@
 //!
 //! # Not supported
 //!
-//! * Waiting. Nothing here blocks or parks, and only [`waker`] wakes; each module says what a
+//! * Waiting. Nothing here blocks or parks, and only `waker` wakes; each module says what a
 //!   consumer has to do before it sleeps.
 //! * Rings that grow, and taking from the newest end of a ring.
 //! * Removing an item from the middle of a queue, or reading one without taking it.
@@ -101,7 +103,9 @@ extern crate alloc;
 extern crate std;
 
 #[cfg(feature = "alloc")]
+#[doc(hidden)]
 pub mod arc;
+#[doc(hidden)]
 pub mod counter;
 pub mod index_stack;
 pub mod injector;
@@ -115,18 +119,26 @@ mod mail_word;
 #[path = "mail/word_64.rs"]
 mod mail_word;
 pub mod mpsc;
+#[doc(hidden)]
 pub mod pad;
+#[cfg(feature = "alloc")]
+#[doc(hidden)]
+pub mod panic;
+#[doc(hidden)]
 pub mod primitive;
 mod push_error;
 #[cfg(feature = "alloc")]
 pub mod ring;
+#[doc(hidden)]
 pub mod spin_lock;
 #[doc(hidden)]
 pub mod splitmix;
 pub mod stack;
+#[doc(hidden)]
 pub mod waker;
 
 #[cfg(feature = "alloc")]
+#[doc(hidden)]
 pub use arc::Arc;
 pub use index_stack::IndexStack;
 pub use injector::Injector;

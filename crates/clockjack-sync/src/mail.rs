@@ -156,7 +156,7 @@ use tail::{Tail, ahead};
 pub use crate::mpsc::Pop;
 use crate::{
     const_unless_loom,
-    mail_word::{AtomicWord, Word},
+    mail_word::{AtomicWord, Word, low},
     primitive::{
         UnsafeCell,
         atomic::{
@@ -315,9 +315,9 @@ impl<T> Mailbox<T> {
     /// How many values the consumer has taken so far, with wrap-around; values whose room is held
     /// are not counted yet.
     #[must_use]
-    pub fn taken(&self) -> u64 {
+    pub fn taken(&self) -> usize {
         // Relaxed: a number for display.
-        (self.freed.load(Relaxed) / tail::ONE) as u64
+        low(self.freed.load(Relaxed) / tail::ONE)
     }
 
     /// Whether [`len`](Self::len) is zero.

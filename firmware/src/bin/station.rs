@@ -24,9 +24,8 @@ use core::{
 };
 
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Cancellable, Context, DispatcherId, Failure, Limits, Mailbox,
+    Actor, ActorRef, ActorSystem, Cancellable, Context, Failure, Limits, Mailbox,
     Next, Props, RootContext, Scope, Signal, StaticError, Strategy,
-    observe::dump::{self, Line, Unit},
 };
 use clockjack_firmware::{
     board::{self, Board, TICKS},
@@ -337,13 +336,7 @@ fn fill_with_jobs(system: &ActorSystem) {
     let button = critical_section::with(|cs| BUTTON.borrow_ref(cs).clone()).expect("it is there");
     let mut jobs = [const { None::<Cancellable> }; JOBS];
     for (n, place) in (0..).zip(&mut jobs) {
-        let job = system.scheduler().schedule_once(
-            Duration::from_secs(1),
-            &button,
-            n,
-            DispatcherId::DEFAULT,
-            None,
-        );
+        let job = system.scheduler().schedule_once(Duration::from_secs(1), &button, n);
         match job {
             Ok(job) => *place = Some(job),
             // The error contains the message.
@@ -365,15 +358,17 @@ fn show(system: &ActorSystem) {
         line!("  {path}");
     }
     let metrics = system.metrics();
-    let lines = [
-        Line::gauge("actors", Unit::Count, metrics.live),
-        Line::counter("started", metrics.started),
-        Line::counter("restarts", metrics.restarts),
-        Line::counter("failures", metrics.failures),
-        Line::counter("dead letters", metrics.dead_letters_total()),
+    let numbers = [
+        ("actors", metrics.live),
+        ("started", metrics.started),
+        ("restarts", metrics.restarts),
+        ("failures", metrics.failures),
+        ("dead letters", metrics.dead_letters_total()),
     ];
     line!("numbers:");
-    dump::write_metrics(&mut Out, &lines).expect("lines can be written");
+    for (name, number) in numbers {
+        line!("{name:12}  {number}");
+    }
     line!("jobs:");
-    system.scheduler().dump(DumpFormat::Text, &mut Out).expect("lines can be written");
+    system.scheduler().jobs().dump(DumpFormat::Text, &mut Out).expect("lines can be written");
 }

@@ -28,7 +28,7 @@ use clockjack_sync::primitive::atomic::{
     fence,
 };
 
-use crate::router_logic::hash_of;
+use crate::router::hash_of;
 
 const WORDS: usize = 8;
 const BITS: usize = usize::BITS as usize;

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::diagnostic::{Code, Diagnostic};
 
-/// The number of ranks, which is that of `Priority`.
+/// The number of ranks, which is that of `ComponentPriority`.
 const N_RANKS: usize = 4;
 
 /// The order of regions (Kahn, "Topological sorting of large networks", 1962): among the ready

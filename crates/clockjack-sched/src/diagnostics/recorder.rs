@@ -40,10 +40,8 @@ impl EventRecorder {
 
     #[cold]
     pub(crate) fn warn(&self, warning: &Warning) {
-        if let Some(sink) = &self.sink {
-            if let Some(event) = event_of(warning) {
-                sink(event);
-            }
+        if let (Some(sink), Some(event)) = (&self.sink, event_of(warning)) {
+            sink(event);
         }
     }
 }

@@ -28,13 +28,13 @@ use clockjack_sync::{
     spin_lock::SpinLock,
 };
 
+use super::Resizer;
 use crate::{
     Actor, ActorRef, Props, SpawnErrorKind,
     cell::{
         header::{AnyActor, STOP, STOP_WHEN_IDLE, STOPPED, SystemSend as _},
         spawn::{self, Placement},
     },
-    router_logic::Resizer,
 };
 
 /// See the [module](self).
@@ -290,7 +290,7 @@ fn retire<A, F>(
         }
     };
     let after = crate::events::RETRY;
-    if scheduler.schedule_once_fn(after, DispatcherId::DEFAULT, check).is_err() {
+    if scheduler.jobs().schedule_once_fn(after, DispatcherId::DEFAULT, check).is_err() {
         // The scheduler is shut down, so the system is terminating anyway.
         last.any().wake_with(STOP);
     }

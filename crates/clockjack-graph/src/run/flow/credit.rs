@@ -12,7 +12,7 @@
 mod edge;
 
 use self::edge::Credit;
-use crate::{compile::Plan, describe::Overflow};
+use crate::{compile::Plan, describe::EdgeOverflow};
 
 /// The credits of a run, by edge of its plan.
 #[derive(Default)]
@@ -24,7 +24,7 @@ impl Credits {
         let domain = |component: usize| Some(domain_of[plan.components.get(component)?.lane]);
         let credits = plan.edges.iter().map(|edge| {
             let (from, to) = (domain(edge.from.0)?, domain(edge.to.0)?);
-            let is_held = from != to && edge.policy.overflow == Overflow::Block;
+            let is_held = from != to && edge.policy.overflow == EdgeOverflow::Block;
             is_held.then(|| Credit::new(edge.policy.capacity))
         });
         Self(credits.collect())

@@ -24,7 +24,7 @@ use crate::{
         },
         observe::{
             commit_log,
-            report::{Fault, Phase},
+            report::{Fault, RunPhase},
             trace::{
                 TraceName, TraceRecord, {self},
             },
@@ -199,7 +199,7 @@ impl Domain {
                     let epoch = state.env.epoch;
                     let node = node_of(state, &self.shared.nodes, origin.component);
                     node.counts.errors += 1;
-                    let fault = node.fault(Phase::Execute, text, epoch, false);
+                    let fault = node.fault(RunPhase::Execute, text, epoch, false);
                     self.progress.note_fault(fault);
                 }
             }
