@@ -1,4 +1,4 @@
-//! Graphs: a component by hand and derived, in code, from a file, the whole command.
+//! Graphs: a hand-written and a derived component, in code, from a file, and the whole command.
 
 use std::{fs, path::Path};
 
@@ -27,7 +27,7 @@ impl Execute for Gain {
     }
 }
 
-// What the derive would write.
+// The code that the derive would generate.
 impl Gain {
     const X: InputPort<f64> = InputPort::new("x");
     const Y: OutputPort<f64> = OutputPort::new("y");
@@ -79,7 +79,7 @@ fn registry() -> Registry {
     Registry::standard().register::<Gain>().register::<DerivedGain>()
 }
 
-/// Two amplifiers behind each other, on a lane of this kind.
+/// Two amplifiers in a row, on a lane of this kind.
 fn cell(lane: &str) -> String {
     format!(
         "schema_version: 1
@@ -118,7 +118,7 @@ edges:
     )
 }
 
-/// A place for a file of this name.
+/// Writes a file of this name and returns its path.
 fn written(name: &str, text: &str) -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::write(&path, text).expect("the file can be written");
