@@ -5,7 +5,7 @@
 
 use core::net::SocketAddr;
 
-use clockjack::{prelude::*, rt::PoolConfig};
+use clockjack::{prelude::*, rt::RuntimeConfig};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -75,7 +75,7 @@ async fn echo(listener: TcpListener) -> Result<u64, Failure> {
 }
 
 fn main() -> Result<(), Failure> {
-    let pool = PoolConfig { tokio: true, ..PoolConfig::DEFAULT };
+    let pool = RuntimeConfig { tokio: true, ..RuntimeConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("net"), pool)?;
 
     let listener = rt.block_on(TcpListener::bind("127.0.0.1:0"))?;

@@ -114,7 +114,7 @@ pub use api::{
     system_message, timers,
 };
 pub use mailbox::send;
-pub use services::{events, receptionist, router, router_logic, scheduler};
+pub use services::{events, receptionist, router, scheduler};
 pub use supervision::{escalation, failure_info, hub, strategy, stuck};
 
 pub use actor::{Actor, FnActor, Next, Signal};

@@ -347,7 +347,7 @@ impl SystemInner {
 
     /// The scheduler without the part that sends messages.
     pub(crate) fn jobs(&self) -> &clockjack_sched::Scheduler {
-        &self.scheduler
+        self.scheduler.jobs()
     }
 
     /// The executor of a dispatcher other than the default one.
@@ -618,7 +618,7 @@ impl SystemInner {
             let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
             self.now_nanos().saturating_add(nanos)
         });
-        let job = self.scheduler.schedule_once_fn(part, DispatcherId::DEFAULT, send).ok()?;
+        let job = self.jobs().schedule_once_fn(part, DispatcherId::DEFAULT, send).ok()?;
         Some(Delay { job, until_nanos })
     }
 
@@ -630,7 +630,7 @@ impl SystemInner {
 
     /// The longest delay that a job may have.
     pub(crate) fn delay_max(&self) -> Duration {
-        self.scheduler.resolution().duration(TickSpan::new(DELAY_TICKS_MAX))
+        self.jobs().resolution().duration(TickSpan::new(DELAY_TICKS_MAX))
     }
 
     /// The `n`th number of the pseudo-random sequence that belongs to a path.

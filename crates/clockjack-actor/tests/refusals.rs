@@ -67,7 +67,7 @@ fn a_sealed_system_takes_no_subscribers_tasks_or_hooks_and_says_so() {
         clock.advance(Duration::from_millis(1));
     }
     assert_eq!(log.take(), ["2 left", "1 left", "0 left"]);
-    let end = system.terminate();
+    let end = system.shutdown();
     root.run_until_idle();
     assert!(end.report().unwrap().is_clean(), "a sealed system can be ended");
     let told = log.clone();
@@ -85,7 +85,7 @@ fn a_system_that_has_ended_takes_nothing_any_more_and_says_so() {
     assert!(system.events().subscribe(EventKinds::LIFECYCLE, gone.clone()));
     root.run_until_idle();
     log.take();
-    let end = system.terminate();
+    let end = system.shutdown();
     root.run_until_idle();
     assert!(end.report().is_some());
     log.take();
@@ -105,13 +105,13 @@ fn a_system_that_has_ended_takes_nothing_any_more_and_says_so() {
     assert!(system.lookup::<SystemEvent>("/user/listener").is_err());
     let (jobs, ms, any) = (system.scheduler(), Duration::from_millis(1), DispatcherId::DEFAULT);
     let event = SystemEvent::EventsDropped(1);
-    let refused = jobs.schedule_once(ms, &gone, event, any, None).unwrap_err();
+    let refused = jobs.schedule_once(ms, &gone, event).unwrap_err();
     assert!(matches!(refused.kind(), ScheduleErrorKind::ReceiverGone), "{refused}");
     root.block_on(system.when_stopped(&gone));
     // Closures run until their host shuts down the scheduler, which happens after the root has
     // stopped.
     drop(root);
-    let refused = jobs.schedule_once_fn(ms, any, |_| ()).unwrap_err();
+    let refused = jobs.jobs().schedule_once_fn(ms, any, |_| ()).unwrap_err();
     assert!(matches!(refused.kind(), ScheduleErrorKind::Closed), "{refused}");
     assert!(log.take().is_empty());
 }

@@ -13,7 +13,7 @@ use bench::{Log, start};
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Backoff, Context, DeadLetterReason, EventKinds, Failure, Group,
     Mailbox, Next, Overflow, Pool, Props, RootContext, ServiceKey, SpawnErrorKind, Strategy,
-    SystemEvent, router_logic::Resizer,
+    SystemEvent, router::Resizer,
 };
 use clockjack_time::ManualClock;
 
@@ -472,7 +472,7 @@ impl Actor for Slow {
     type Msg = u64;
 
     fn receive(&mut self, cx: &mut Context<'_, Self>, n: u64) -> Result<Next, Failure> {
-        let delay = cx.system().scheduler().delays().delay(Duration::from_secs(1));
+        let delay = cx.system().scheduler().jobs().delays().delay(Duration::from_secs(1));
         cx.wait(delay, move |me, cx, _| {
             me.0.add(format!("{} {n}", cx.path().name()));
             Ok(Next::Stay)

@@ -24,7 +24,7 @@ use clockjack_graph::{
     run::{ComponentLog, RunError, RunReport, TraceLog},
 };
 use clockjack_observe::timeline::Timeline;
-use clockjack_rt::{FlightRecording, PoolConfig, Runtime, actor::ActorSystem};
+use clockjack_rt::{FlightRecording, Runtime, RuntimeConfig, actor::ActorSystem};
 
 use crate::{failure::Failure, interrupt::Interrupt};
 
@@ -152,7 +152,7 @@ pub(crate) fn run_with_interval(
 ) -> Result<RunResult, Failure> {
     // A run in virtual time is reproducible, and so is its trace; what the workers do is not.
     let traces_workers = settings.trace.is_some() && settings.clock == Clock::Wall;
-    let mut config = PoolConfig { workers: settings.workers, ..PoolConfig::DEFAULT };
+    let mut config = RuntimeConfig { workers: settings.workers, ..RuntimeConfig::DEFAULT };
     if traces_workers {
         config.flight_records = WorkerTrace::RECORDS;
     }
@@ -190,7 +190,7 @@ pub(crate) fn run_with_interval(
 
 /// Tries the thread settings of each lane on this machine. Nothing is run.
 pub(crate) fn probe_lane_settings(plan: &mut Plan) -> Result<(), Failure> {
-    let config = PoolConfig { workers: Some(1), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(1), ..RuntimeConfig::DEFAULT };
     let runtime = Runtime::start_with(ActorSystem::builder("clockjack"), config)
         .map_err(|error| Failure::no_runtime(error.to_string()))?;
     plan.try_on(runtime.system());

@@ -184,6 +184,7 @@
 
 pub mod blocking;
 mod dispatchers;
+mod panic;
 mod platform;
 mod pool;
 mod runtime;
@@ -204,6 +205,7 @@ pub use clockjack_actor as actor;
 pub use clockjack_exec as exec;
 pub use clockjack_exec::yield_now;
 pub use clockjack_sched as sched;
+pub use panic::catch_panic;
 pub use parker::Parked;
 #[cfg(all(target_os = "linux", not(loom)))]
 pub use parker_futex::Parker;
@@ -219,10 +221,9 @@ pub use pool::{
     PoolConfig, ShutdownReport, Straggler, WorkerPool,
     current::{interval, sleep, spawn},
 };
-pub use runtime::{ExecutorReport, FlightRecording, Runtime, RuntimeReport};
+pub use runtime::{ExecutorReport, FlightRecording, Runtime, RuntimeConfig, RuntimeReport};
 pub use scheduler::{
     BLOCKING_DISPATCHER, PoolSchedulerConfig, RunnerStats, ThreadScheduler, TimerTopology,
-    catch_panic,
 };
 #[cfg(all(feature = "tokio", not(loom)))]
 pub use tokio_integration::{

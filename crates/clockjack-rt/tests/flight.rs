@@ -20,7 +20,7 @@ use clockjack_observe::{
     event::{Kind, SchedulerWarning},
 };
 use clockjack_rt::{
-    PoolConfig, Runtime,
+    Runtime, RuntimeConfig,
     actor::{ActorRef, ActorSystem, Failure, Next, Props, Scope, Strategy},
     sched::{DispatcherId, FireContext, HandlerError},
     sleep,
@@ -33,16 +33,16 @@ const ALL: Duration = Duration::MAX;
 const STUCK_AFTER: Duration = Duration::from_millis(300);
 
 fn start(workers: usize) -> Runtime {
-    let config = PoolConfig {
+    let config = RuntimeConfig {
         workers: Some(workers),
         workers_max: 2,
         stuck_after: STUCK_AFTER,
         flight_records: 1 << 16,
-        ..PoolConfig::DEFAULT
+        ..RuntimeConfig::DEFAULT
     };
     let system = ActorSystem::builder("flight")
         .supervise_users(Scope::OneForOne, Strategy::escalate())
-        .terminate_on_escalation(false);
+        .shutdown_on_escalation(false);
     Runtime::start_with(system, config).unwrap()
 }
 
@@ -72,7 +72,7 @@ const PROVOCATIONS: &[Provocation] = &[
     (Kind::WorkerParked, 1, wake_a_worker_that_sleeps),
     (Kind::WorkStolen, 2, leave_tasks_in_the_ring),
     (Kind::WorkerStuck, 1, |rt| block_a_worker_until(rt, Kind::WorkerStuck)),
-    (Kind::ShutdownStarted, 1, |rt| drop(rt.system().terminate())),
+    (Kind::ShutdownStarted, 1, |rt| drop(rt.system().shutdown())),
     (Kind::JobFired, 1, |rt| schedule(rt, || Ok(()))),
     (Kind::JobLate, 1, miss_runs),
     (Kind::SchedulerWarned, 1, |rt| schedule(rt, || Err(HandlerError::new("out of paper")))),
@@ -160,7 +160,7 @@ fn each_worker_writes_its_own_ring_and_other_threads_another() {
             _ => {}
         }
     }
-    drop(rt.system().terminate());
+    drop(rt.system().shutdown());
     eventually("the shutdown is recorded", || has(&rt, Kind::ShutdownStarted));
 }
 
@@ -175,8 +175,12 @@ fn a_recording_is_limited_to_the_last_seconds() {
 
 #[test]
 fn nothing_is_recorded_without_a_recorder() {
-    let config =
-        PoolConfig { workers: Some(1), workers_max: 1, flight_records: 0, ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig {
+        workers: Some(1),
+        workers_max: 1,
+        flight_records: 0,
+        ..RuntimeConfig::DEFAULT
+    };
     let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
     rt.set_tracing(true);
     spawn_one(&rt);
@@ -222,9 +226,8 @@ fn send_from_a_task(rt: &Runtime, name: &str, n: u32) {
 }
 
 fn fail(rt: &Runtime, strategy: Strategy) {
-    let failing = Props::from_fn(|_, _: u32| Err::<Next, _>(Failure::msg("out of paper")))
-        .supervise(strategy);
-    rt.spawn("failing", failing).unwrap().tell(7).unwrap();
+    let failing = Props::from_fn(|_, _: u32| Err::<(), _>(Failure::msg("out of paper")));
+    rt.spawn("failing", failing.supervise(strategy)).unwrap().tell(7).unwrap();
 }
 
 fn schedule(rt: &Runtime, run: fn() -> Result<(), HandlerError>) {
@@ -233,7 +236,7 @@ fn schedule(rt: &Runtime, run: fn() -> Result<(), HandlerError>) {
         let result = run();
         sender.send(()).map_err(|_| HandlerError::new("nobody waits")).and(result)
     };
-    let scheduler = rt.system().scheduler();
+    let scheduler = rt.system().scheduler().jobs();
     scheduler.schedule_once_fn(Duration::ZERO, DispatcherId::DEFAULT, job).unwrap();
     receiver.recv().unwrap();
 }
@@ -294,7 +297,7 @@ fn leave_tasks_in_the_ring(rt: &Runtime) {
 fn miss_runs(rt: &Runtime) {
     let every = Duration::from_millis(1);
     let job = |_: &FireContext| Ok::<_, HandlerError>(());
-    let scheduler = rt.system().scheduler();
+    let scheduler = rt.system().scheduler().jobs();
     let job = scheduler.schedule_at_fixed_rate_fn(every, every, DispatcherId::DEFAULT, job);
     let job = job.unwrap();
     let handle = rt.pool().handle();

@@ -166,7 +166,7 @@ fn a_failure_at_the_root_is_not_written_once_more_as_a_warning() {
     let book = Book::open();
     let builder = builder("once")
         .supervise_users(Scope::OneForOne, Strategy::escalate())
-        .terminate_on_escalation(false);
+        .shutdown_on_escalation(false);
     let runtime = Runtime::start(builder).unwrap();
     let props = Props::from_fn(|_, (): ()| Err::<(), _>(OUT_OF_PAPER.failure()));
     runtime.spawn("printer", props).unwrap().tell(()).unwrap();

@@ -191,7 +191,7 @@ fn guardians_are_actors() {
     let watcher = move || Watcher(watched.clone(), to.clone());
     root.system().spawn_system("watcher", watcher).unwrap();
     root.run_until_idle();
-    drop(root.system().terminate());
+    drop(root.system().shutdown());
     root.run_until_idle();
     assert!(user.is_stopped());
     // `/system` exists as long as there are actors under `/user`.

@@ -168,7 +168,7 @@ fn an_actor_waits_from_its_start_and_for_the_time_of_the_scheduler() {
     let (mut root, clock) = start(ActorSystem::builder("t"));
     let log = Log::default();
     let actor = root.spawn("a", scripted_actor(&log)).unwrap();
-    let delay = root.system().scheduler().delays().delay(Duration::from_millis(5));
+    let delay = root.system().scheduler().jobs().delays().delay(Duration::from_millis(5));
     actor
         .tell(order(move |_, cx| {
             cx.wait(delay, |me, _, result| {

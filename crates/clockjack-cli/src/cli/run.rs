@@ -13,7 +13,9 @@ use clockjack_graph::{
     Clock, CommitLog, Graph, Registry,
     compile::Plan,
     describe::GraphFile,
-    run::{ComponentLog, Level, Metrics, TraceLog, TraceRecord, timeline::timeline, trace::expand},
+    run::{
+        ComponentLog, LogLevel, Metrics, TraceLog, TraceRecord, timeline::timeline, trace::expand,
+    },
 };
 use clockjack_observe::{chrome, perfetto, timeline::Timeline};
 use serde_json::Value;
@@ -140,7 +142,7 @@ pub(super) struct RunArgs {
     /// Print the log messages of components from this level on to standard error, during the run;
     /// this turns the progress line off.
     #[arg(long, value_enum, value_name = "LEVEL")]
-    log: Option<LogLevel>,
+    log: Option<LogOption>,
 
     /// Exit with code 7 if more than this many ticks were late.
     #[arg(long, value_name = "N")]
@@ -181,7 +183,7 @@ impl RunArgs {
         if self.trace.is_some() {
             settings.trace = Some(TraceLog::new(self.trace_capacity as usize));
         }
-        settings.journal = self.log.map(LogLevel::journal);
+        settings.journal = self.log.map(LogOption::journal);
         let plan = loaded.plan.clone();
         let result = run_with_progress(loaded, env.registry, &settings, self.progress, streams)?;
         let written_files = self.write_files(&files, &plan, &result, &settings);
@@ -227,7 +229,7 @@ impl RunArgs {
 
 /// The least severe level of component log messages that is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum LogLevel {
+enum LogOption {
     /// Something failed.
     Error,
     /// Something is unusual.
@@ -240,17 +242,17 @@ enum LogLevel {
     Trace,
 }
 
-impl LogLevel {
+impl LogOption {
     /// The maximum number of lines between two polls of the log; lost lines are counted.
     const LINES_MAX: usize = 1 << 16;
 
     fn journal(self) -> ComponentLog {
         let least = match self {
-            Self::Error => Level::Error,
-            Self::Warn => Level::Warn,
-            Self::Info => Level::Info,
-            Self::Debug => Level::Debug,
-            Self::Trace => Level::Trace,
+            Self::Error => LogLevel::Error,
+            Self::Warn => LogLevel::Warn,
+            Self::Info => LogLevel::Info,
+            Self::Debug => LogLevel::Debug,
+            Self::Trace => LogLevel::Trace,
         };
         ComponentLog::new(Self::LINES_MAX).least(least)
     }

@@ -137,12 +137,11 @@ fn a_timer_that_another_task_arms_is_heard_by_a_system_that_sleeps_for_longer() 
         let (actor, count) = counter(&mut system);
         let jobs = system.system().clone();
         let far = Duration::from_secs(3_600);
-        let default = clockjack_actor::DispatcherId::DEFAULT;
-        jobs.scheduler().schedule_once(far, &actor, (), default, None).expect("there is room");
+        jobs.scheduler().schedule_once(far, &actor, ()).expect("there is room");
         platform::start(spawner, async move {
             Timer::after_millis(3).await;
             let soon = Duration::from_millis(2);
-            jobs.scheduler().schedule_once(soon, &actor, (), default, None).expect("there is room");
+            jobs.scheduler().schedule_once(soon, &actor, ()).expect("there is room");
         });
         system.run_until(|| *count.borrow() == 1).await.expect("nobody stops the driver");
     });
@@ -253,7 +252,7 @@ fn a_system_that_terminates_by_itself_ends_its_run() {
         let other = system.system().clone();
         platform::start(spawner, async move {
             Timer::after_millis(2).await;
-            drop(other.terminate());
+            drop(other.shutdown());
         });
         let report = system.run().await.expect("nobody stops the driver");
         assert!(report.is_clean(), "{report:?}");

@@ -3,11 +3,10 @@
 
 use core::{
     cell::{Cell, RefCell},
-    panic::AssertUnwindSafe,
     ptr,
     time::Duration,
 };
-use std::{panic::catch_unwind, sync::Arc};
+use std::sync::Arc;
 
 use clockjack_exec::{
     ExecutorToolbox, PanicPayload, executor::ExecutorShared, worker::WorkerLocal,
@@ -19,7 +18,7 @@ use clockjack_observe::{
 };
 use clockjack_time::{MonotonicClock as _, Tick};
 
-use crate::{OsClock, Parker, PoolConfig};
+use crate::{OsClock, Parker, PoolConfig, catch_panic};
 
 /// The writer of a worker's own ring.
 type OwnWriter = Writer<clockjack_sync::Arc<Ring>>;
@@ -142,9 +141,7 @@ unsafe impl ExecutorToolbox for ThreadHost {
 
     #[inline]
     fn catch_unwind(&self, turn: &mut dyn FnMut()) -> Result<(), PanicPayload> {
-        // A panic leaves no inconsistent state of the executor behind: the executor does not touch
-        // its own state while user code runs, and the user's state is dropped.
-        catch_unwind(AssertUnwindSafe(turn)).map_err(PanicPayload::new)
+        catch_panic(turn)
     }
 
     #[inline]

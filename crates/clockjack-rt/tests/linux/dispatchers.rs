@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex, mpsc};
 
 use clockjack_rt::{
-    OsInstant, Parker, PoolConfig, Runtime,
+    OsInstant, Parker, Runtime, RuntimeConfig,
     actor::{
         ActorSystem, EventKinds, Next, Props, SystemEvent,
         system::{PolicyAnswer, RealtimeClass, ThreadPolicy},
@@ -27,8 +27,8 @@ fn pause(time: Duration) {
 fn the_threads_of_dispatchers_end_with_the_runtime() {
     let runtime = Runtime::new("t").unwrap();
     let system = runtime.system();
-    system.dispatcher("cjt-apart", 3).unwrap();
-    let pinned = system.pinned("cjt-pin").unwrap();
+    system.create_dispatcher("cjt-apart", 3).unwrap();
+    let pinned = system.create_pinned("cjt-pin").unwrap();
     system.spawn_pinned(&pinned, "a", Props::from_fn(|_, (): ()| Ok(Next::Stay))).unwrap();
     let count = || (n_threads("cjt-apart").unwrap(), n_threads("cjt-pin").unwrap());
     assert_eq!(count(), (3, 1));
@@ -43,9 +43,9 @@ fn the_threads_of_dispatchers_end_with_the_runtime() {
 /// Not a test of its own: the threads that look have one name in all runtimes.
 fn who_looks_at_pinned_threads_sleeps_with_them_and_is_called_when_one_wakes() {
     let stuck_after = Duration::from_millis(40);
-    let config = PoolConfig { workers: Some(1), stuck_after, ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(1), stuck_after, ..RuntimeConfig::DEFAULT };
     let runtime = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
-    let pinned = runtime.system().pinned("cjt-idle").unwrap();
+    let pinned = runtime.system().create_pinned("cjt-idle").unwrap();
     let (sender, receiver) = mpsc::channel();
     let listener = Props::from_fn(move |_, event: SystemEvent| {
         if let SystemEvent::Stuck(stuck) = event {

@@ -79,7 +79,7 @@ fn event_of(warning: &Warning) -> Option<Event> {
         }
         Warning::HandlerFailed { job, .. } => (SchedulerWarning::HandlerFailed, job.number),
         Warning::TaskRunFailed { task, .. } => (SchedulerWarning::TaskRunFailed, *task),
-        // Concerns one subscription, which is told itself.
+        // Concerns one subscription, which gets the warning itself.
         Warning::DiagnosticsDropped { .. } => return None,
         Warning::ClockJump { by } => (SchedulerWarning::ClockJump, nanos(*by)),
     };

@@ -11,7 +11,7 @@
 //!    was stored last.
 //! 3. A surplus routee is removed from the list. A timer checks repeatedly until the router has
 //!    either renewed its copy or is idle, in which case it will renew it before the next message.
-//!    After that, no further message can reach the routee, and it is told to retire: it stops by
+//!    After that, no further message can reach the routee, and it is asked to retire: it stops by
 //!    itself once it has handled its messages and has no pending future.
 
 use alloc::{boxed::Box, format, vec::Vec};
@@ -28,13 +28,13 @@ use clockjack_sync::{
     spin_lock::SpinLock,
 };
 
+use super::Resizer;
 use crate::{
     Actor, ActorRef, Props, SpawnErrorKind,
     cell::{
         header::{AnyActor, STOP, STOP_WHEN_IDLE, STOPPED, SystemSend as _},
         spawn::{self, Placement},
     },
-    router_logic::Resizer,
 };
 
 /// See the [module](self).
@@ -290,7 +290,7 @@ fn retire<A, F>(
         }
     };
     let after = crate::events::RETRY;
-    if scheduler.schedule_once_fn(after, DispatcherId::DEFAULT, check).is_err() {
+    if scheduler.jobs().schedule_once_fn(after, DispatcherId::DEFAULT, check).is_err() {
         // The scheduler is shut down, so the system is terminating anyway.
         last.any().wake_with(STOP);
     }

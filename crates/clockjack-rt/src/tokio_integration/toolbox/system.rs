@@ -211,7 +211,7 @@ impl TokioSystem {
     ///
     /// Outside a tokio runtime, or in a runtime without timers.
     pub async fn shutdown(mut self, deadline: Duration) -> TerminationReport {
-        let end = self.system().terminate();
+        let end = self.system().shutdown();
         match tokio::time::timeout(deadline, self.drive(end)).await {
             Ok(report) => report,
             Err(_late) => self.root.shutdown(Duration::ZERO),
