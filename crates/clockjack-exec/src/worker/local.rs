@@ -95,7 +95,10 @@ impl WorkerLocal {
         }
     }
 
-    pub(crate) fn local_shard(&self) -> u32 {
+    /// The timer shard that the worker got when it started.
+    #[inline]
+    #[must_use]
+    pub fn local_shard(&self) -> u32 {
         self.local_shard.get()
     }
 
