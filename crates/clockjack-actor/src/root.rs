@@ -137,7 +137,7 @@ impl<B: Toolbox + Send + 'static> SchedulerHost for SharedToolbox<B> {
         "root context"
     }
 
-    fn wake_poller(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize, _at: Tick) {
         self.0.unpark();
     }
 

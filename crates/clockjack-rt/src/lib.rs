@@ -221,8 +221,7 @@ pub use pool::{
 };
 pub use runtime::{ExecutorReport, Runtime, RuntimeReport};
 pub use scheduler::{
-    BLOCKING_DISPATCHER, PoolSchedulerConfig, RunnerStats, ThreadScheduler, TimerTopology,
-    catch_panic,
+    BLOCKING_DISPATCHER, PoolSchedulerConfig, ThreadScheduler, TimerTopology, catch_panic,
 };
 #[cfg(all(feature = "tokio", not(loom)))]
 pub use tokio_integration::{
