@@ -101,7 +101,7 @@ impl SchedulerHost for SharedToolbox {
         "root context"
     }
 
-    fn wake_poller(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize, _at: Tick) {
         self.unpark();
     }
 

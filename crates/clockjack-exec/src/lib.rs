@@ -227,7 +227,11 @@ pub use timer::{
     Interval, Sleep, Timer, YieldNow, action::IntervalTick, sleep, watchdog::StuckWorker, yield_now,
 };
 #[doc(hidden)]
-pub use timer::{shards, watchdog};
+pub use timer::{
+    shards, source,
+    source::{SourcePoll, TimerSource},
+    watchdog,
+};
 pub use toolbox::{ExecutorToolbox, Toolbox};
 #[doc(hidden)]
 pub use worker::idle;

@@ -11,7 +11,7 @@ use core::time::Duration;
 use clockjack_observe::Event;
 use clockjack_time::{MonotonicClock, Tick, TickDriver, TimerInstant};
 
-use crate::{exit::PanicPayload, worker::WorkerLocal};
+use crate::{exit::PanicPayload, timer::source::TimerSource, worker::WorkerLocal};
 
 /// What an executor on one thread needs from its platform.
 ///
@@ -129,6 +129,11 @@ pub unsafe trait ExecutorToolbox: Send + Sync + 'static {
 
     /// Yields to other threads.
     fn yield_now(&self);
+
+    /// Timed work that the workers poll next to the timers of the executor.
+    fn source(&self) -> Option<&dyn TimerSource> {
+        None
+    }
 
     /// A task has ended during the shutdown: wakes the thread that waits for the shutdown.
     fn shutdown_progressed(&self);

@@ -6,6 +6,7 @@
 extern crate alloc;
 
 #[path = "support/model.rs"]
+#[expect(dead_code, reason = "the tests of the source need more of it")]
 mod model;
 
 use alloc::sync::Arc;

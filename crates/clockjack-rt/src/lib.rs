@@ -226,9 +226,7 @@ pub use pool::{
     current::{interval, sleep, spawn_future},
 };
 pub use runtime::{ExecutorReport, FlightRecording, Runtime, RuntimeConfig, RuntimeReport};
-pub use scheduler::{
-    BLOCKING_DISPATCHER, PoolSchedulerConfig, RunnerStats, ThreadScheduler, TimerTopology,
-};
+pub use scheduler::{BLOCKING_DISPATCHER, PoolSchedulerConfig, ThreadScheduler, TimerTopology};
 #[cfg(all(feature = "tokio", not(loom)))]
 pub use tokio_integration::{
     failure_bridge::TokioFailureEventBridge,
