@@ -13,7 +13,7 @@ use super::subject::{N_WORKERS, Subject};
 use crate::failure::Failure;
 use crate::report::{Facts, Standing};
 
-/// No task is left when a pool is stopped, so that this is never waited for.
+/// No task is left when a pool is stopped, so this deadline is never reached.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Pool {

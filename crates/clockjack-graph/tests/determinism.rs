@@ -15,7 +15,7 @@ use std::env;
 
 use clockjack_actor::ActorSystem;
 use clockjack_graph::{
-    Clock, CommitLog, Graph, Parallel, RunError, RunOptions, RunReport, StopReason,
+    Clock, CommitLog, Graph, Parallel, RunError, RunOptions, RunReport, RunStopReason,
     compile::Plan,
     describe::{GraphFile, LaneType},
 };
@@ -92,7 +92,7 @@ fn ran(log: &CommitLog, result: Result<RunReport, RunError>) -> Ran {
 
 /// All of a report that threads must not change.
 fn facts(report: &RunReport) -> String {
-    assert_eq!(report.stop, StopReason::TickBound);
+    assert_eq!(report.stop, RunStopReason::TickBound);
     let (epochs, executions, elapsed) = (report.epochs, report.executions, report.elapsed_ns);
     let mut text = format!("{epochs} {executions} {elapsed} {:#?}", report.faults);
     text.push_str(&format!("{:#?}", report.loops));

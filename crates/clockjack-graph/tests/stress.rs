@@ -13,7 +13,7 @@ use std::{
 use clockjack_actor::ActorSystem;
 use clockjack_graph::{
     Clock, CommitLog, Component, Execute, ExecuteShared, Failure, Graph, GraphContext, Input,
-    Output, Parallel, Registry, RunOptions, StopReason, TraceLog, describe::GraphFile,
+    Output, Parallel, Registry, RunOptions, RunStopReason, TraceLog, describe::GraphFile,
 };
 use clockjack_rt::{Runtime, RuntimeConfig};
 
@@ -210,7 +210,7 @@ fn values_from_many_threads_are_taken_once_or_refused_while_the_run_is_stopped()
             feeders.into_iter().map(|one| one.join().expect("it ends")).collect()
         });
         let report = rt.block_on(run).expect("nobody fails");
-        assert_eq!(report.stop, StopReason::StopRequested);
+        assert_eq!(report.stop, RunStopReason::StopRequested);
         let received = lock(&received);
         let got = received.get("dst").map_or(&[][..], Vec::as_slice);
         for (number, taken) in (1..=THREADS).zip(&taken) {
@@ -293,7 +293,7 @@ fn runs_beside_each_other_end_however_they_are_stopped() {
         });
         for run in runs {
             let report = rt.block_on(run).expect("nobody fails");
-            assert_eq!(report.stop, StopReason::StopRequested);
+            assert_eq!(report.stop, RunStopReason::StopRequested);
         }
     }
 }

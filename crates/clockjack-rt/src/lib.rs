@@ -182,6 +182,7 @@
 
 pub mod blocking;
 mod dispatchers;
+mod panic;
 mod platform;
 mod pool;
 mod runtime;
@@ -201,6 +202,7 @@ pub use clockjack_actor as actor;
 pub use clockjack_exec as exec;
 pub use clockjack_exec::yield_now;
 pub use clockjack_sched as sched;
+pub use panic::catch_panic;
 #[cfg(all(target_os = "linux", not(loom)))]
 #[doc(hidden)]
 pub use parker_futex::Parker;
@@ -226,7 +228,6 @@ pub use pool::{
 pub use runtime::{ExecutorReport, FlightRecording, Runtime, RuntimeConfig, RuntimeReport};
 pub use scheduler::{
     BLOCKING_DISPATCHER, PoolSchedulerConfig, RunnerStats, ThreadScheduler, TimerTopology,
-    catch_panic,
 };
 #[cfg(all(feature = "tokio", not(loom)))]
 pub use tokio_integration::{

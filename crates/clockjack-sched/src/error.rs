@@ -3,6 +3,8 @@
 use alloc::{borrow::Cow, string::ToString};
 use core::fmt;
 
+use clockjack_sync::panic::PanicPayload;
+
 /// Why a job was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -120,6 +122,13 @@ impl HandlerError {
     #[must_use]
     pub fn panic(text: impl Into<Cow<'static, str>>) -> Self {
         Self { text: text.into(), is_panic: true }
+    }
+
+    pub(crate) fn from_panic(payload: &PanicPayload) -> Self {
+        match payload.static_message() {
+            Some(text) => Self::panic(text),
+            None => Self::panic(payload.message().to_string()),
+        }
     }
 
     /// Whether the handler panicked; otherwise it returned an error.

@@ -1,4 +1,4 @@
-//! What each part costs: the same small program with more and more of Clockjack, by features.
+//! The size of each part: the same small program with more and more of Clockjack, by features.
 //!
 //! | features | the program |
 //! |---|---|

@@ -17,7 +17,7 @@ fn run(workers: usize) {
     });
     assert!(is_alive, "it has not even begun");
     start(runtime.system(), &tape).expect("there is room");
-    let report = heard.recv_timeout(PATIENCE).expect("it ends by itself");
+    let report = heard.recv_timeout(PATIENCE).expect("the scenario shuts the system down");
     drop(runtime);
     check(&tape, &report);
 }

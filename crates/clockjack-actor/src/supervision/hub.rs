@@ -1,5 +1,8 @@
 //! Broadcasts failures to subscribers.
 //!
+//! The list of subscribers is copy-on-write, as `CopyOnWriteArrayList` of Java: a publisher
+//! iterates over the list that it has read, while others replace the list.
+//!
 //! # Protocol
 //!
 //! Roles: *publishers* and *subscribers*, any number, on any thread. The hub holds a copy-on-write

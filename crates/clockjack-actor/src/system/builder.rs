@@ -169,12 +169,11 @@ impl SystemBuilder {
     /// ```
     /// use clockjack_actor::{
     ///     ActorSystem,
-    ///     observe::recorder::{Recorder, Writer},
+    ///     observe::recorder::{Ring, Writer},
     /// };
     ///
-    /// static FLIGHT: Recorder<64> = Recorder::new();
-    ///
-    /// let mut writer = Writer::claim(&FLIGHT).expect("nobody else writes");
+    /// let flight: &'static Ring = Box::leak(Box::new(Ring::new(64)));
+    /// let mut writer = Writer::claim(flight).expect("nobody else writes");
     /// let builder = ActorSystem::builder("plane").observe_root(move |failure| {
     ///     let record = failure.record();
     ///     writer.write(record.at_ns, record.event);

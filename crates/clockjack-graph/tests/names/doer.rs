@@ -13,7 +13,7 @@ use clockjack_graph::{
     Parallel, Registry, RunError, RunOptions, RunReport, Stamp, Stopper,
     compile::Plan,
     component::Snapshot,
-    describe::{Domain, GraphFile},
+    describe::{ClockDomain, GraphFile},
     run::{TraceLog, TraceRecord},
 };
 use clockjack_rt::{Runtime, RuntimeConfig};
@@ -70,7 +70,7 @@ impl Doer {
             if let Some(at_ms) = orders.stamp_ms {
                 let at_ms = at_ms + orders.stamp_step_ms * i64::try_from(cx.epoch()).expect("few");
                 let ns = u64::try_from(at_ms).expect("after the beginning") * 1_000_000;
-                let stamp = Stamp { domain: Domain::Device, ns };
+                let stamp = Stamp { domain: ClockDomain::Device, ns };
                 let _ = cx.publish_stamped(self.out, value, stamp);
             } else {
                 let _ = cx.publish(self.out, value);

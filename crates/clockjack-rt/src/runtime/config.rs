@@ -51,8 +51,8 @@ pub struct RuntimeConfig {
     pub drop_timeout: Duration,
     /// The seed of every random choice. Runs on several threads are not reproducible even so.
     pub seed: u64,
-    /// The number of events that the flight recorder keeps for each worker; see
-    /// [`PoolConfig::flight_records`].
+    /// The number of events that the flight recorder keeps for each worker, and as many for all
+    /// other threads; see [`PoolConfig::flight_records`].
     pub flight_records: usize,
     /// Whether tokio's sockets and timers work inside actors; see [`PoolConfig::tokio`].
     pub tokio: bool,

@@ -33,13 +33,12 @@ use core::{
     cell::Cell,
     fmt,
     future::poll_fn,
-    panic::AssertUnwindSafe,
     pin::pin,
     ptr,
     task::{Context, Poll},
     time::Duration,
 };
-use std::{panic::catch_unwind, sync::Arc};
+use std::sync::Arc;
 
 use clockjack_actor::SystemBuilder;
 use clockjack_exec::{
@@ -51,7 +50,7 @@ use tokio::sync::Notify;
 
 use self::driver::ClockDriver;
 pub use self::system::TokioSystem;
-use crate::{OsClock, OsInstant, pool::current::Entered};
+use crate::{OsClock, OsInstant, catch_panic, pool::current::Entered};
 
 /// How many steps a slice makes before it yields to tokio: about ten microseconds of short steps.
 const STEPS_PER_SLICE: usize = 64;
@@ -154,8 +153,7 @@ impl Toolbox for TokioToolbox {
     }
 
     fn catch_unwind(&self, turn: &mut dyn FnMut()) -> Result<(), PanicPayload> {
-        // As in a pool: the executor does not touch its own state while user code runs.
-        catch_unwind(AssertUnwindSafe(turn)).map_err(PanicPayload::new)
+        catch_panic(turn)
     }
 }
 

@@ -152,7 +152,7 @@ fn a_panic_ends_its_job_and_is_told_once_and_nothing_else_ends() {
     });
     let mut texts: Vec<_> = failures.map(|error| error.to_string()).collect();
     texts.sort();
-    assert_eq!(texts, ["panicked: no text", "panicked: plain"]);
+    assert_eq!(texts, ["panicked: a panic whose payload is not a text", "panicked: plain"]);
     assert!(pool.shutdown(LONG).is_clean());
 }
 

@@ -39,14 +39,14 @@ mod error;
 
 use core::{fmt, task::Waker};
 
+use clockjack_sync::panic::PanicPayload;
 use clockjack_time::{
     ClockKind, DriverStatus, MonotonicClock, Resolution, Tick, TickDriver, TickSpan, TimerInstant,
 };
 
 pub use self::error::LoopError;
 use crate::{
-    CatchUnwind, CloseReport, HandlerError, RunnerMode, Scheduler, SchedulerConfig, SchedulerHost,
-    Warning,
+    CatchUnwind, CloseReport, RunnerMode, Scheduler, SchedulerConfig, SchedulerHost, Warning,
     diagnostics::watch::{DriverWatch, Failover},
     scheduler::manual::without_catch_unwind,
 };
@@ -153,7 +153,7 @@ impl SchedulerHost for HardwareHost {
         !(self.is_interrupt)()
     }
 
-    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
         (self.catch_unwind)(call)
     }
 

@@ -13,7 +13,7 @@ impl Command for Fetch {
     type Reply = String;
 }
 
-/// Adds up how long what it fetches is, and says so when it is cancelled.
+/// Sums the lengths of what it fetches, and reports the sum when it is cancelled.
 #[derive(Default)]
 struct Sum {
     len: usize,

@@ -1,5 +1,8 @@
 //! The decisions of routers: which routee gets a message, and how many routees a pool should have.
 //!
+//! The [`HashRing`] is consistent hashing (Karger and others, "Consistent hashing and random
+//! trees", 1997).
+//!
 //! Routees are identified by their index, `0..n_routees`, and on a [`HashRing`] by a permanent id.
 //! Nothing here sends, spawns or reads a clock, and all results are the same in every run and on
 //! every machine: [`Random`] has a seed, and keys are hashed by [`hash_of`].

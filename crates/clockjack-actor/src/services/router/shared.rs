@@ -11,7 +11,7 @@
 //!    was stored last.
 //! 3. A surplus routee is removed from the list. A timer checks repeatedly until the router has
 //!    either renewed its copy or is idle, in which case it will renew it before the next message.
-//!    After that, no further message can reach the routee, and it is told to retire: it stops by
+//!    After that, no further message can reach the routee, and it is asked to retire: it stops by
 //!    itself once it has handled its messages and has no pending future.
 
 use alloc::{boxed::Box, format, vec::Vec};

@@ -1,5 +1,8 @@
 //! Exponential back-off: the pause before a restart, which doubles from one restart to the next.
 //!
+//! Exponential back-off is from Ethernet (Metcalfe and Boggs, "Ethernet: distributed packet
+//! switching for local computer networks", 1976).
+//!
 //! The pause is computed in integers (nanoseconds and thousandths), so that the result is the same
 //! on a board without floating point as on a server. Overflow saturates.
 
