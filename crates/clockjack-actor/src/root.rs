@@ -337,14 +337,14 @@ impl RootContext {
         }
     }
 
-    /// Terminates the system and runs until that is done or the deadline has passed. After the
-    /// deadline, the actors that are still alive are reported and stopped by force. With a clock
+    /// Shuts the system down and runs until that is done or the time-out has passed. Then the
+    /// actors that are still alive are reported and stopped by force. With a clock
     /// that is advanced by hand there is no waiting: the system runs until it is idle.
-    pub fn shutdown(mut self, deadline: Duration) -> TerminationReport {
+    pub fn shutdown(mut self, timeout: Duration) -> TerminationReport {
         let end = self.system.shutdown();
         let executor = self.executor.handle();
         let host = executor.executor().toolbox();
-        let until = host.deadline_after(deadline);
+        let until = host.deadline_after(timeout);
         loop {
             let round = self.run_round();
             if let Some(report) = end.report() {

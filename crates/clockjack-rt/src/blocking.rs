@@ -184,12 +184,12 @@ impl BlockingPool {
         }
     }
 
-    /// Refuses new closures, drops queued ones, and waits for running ones until `deadline` has
+    /// Refuses new closures, drops queued ones, and waits for running ones until `timeout` has
     /// passed. Idle threads exit at once.
     ///
     /// It may be called again, to wait longer. A closure of this pool that calls it does not wait
     /// for itself, and counts as still running.
-    pub fn shutdown(&self, deadline: Duration) -> BlockingReport {
+    pub fn shutdown(&self, timeout: Duration) -> BlockingReport {
         let start = Instant::now();
         let mut state = self.shared.lock();
         let (queue, slots) = state.close();
@@ -203,7 +203,7 @@ impl BlockingPool {
             queue.into_iter().map(|work| caught_panic(|| drop(work))).filter(|p| *p).count();
         let mut state = self.shared.lock();
         state.count_dropped(n_dropped, n_panicked);
-        let rest = deadline.saturating_sub(start.elapsed());
+        let rest = timeout.saturating_sub(start.elapsed());
         let n_own = usize::from(self.shared.is_own_thread());
         let has_others = |state: &mut State| state.n_threads() > n_own;
         let (state, _) = self

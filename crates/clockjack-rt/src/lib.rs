@@ -134,7 +134,7 @@
 //! timers. A future cannot be asked to stop: it is dropped at its await point. At the deadline the
 //! pool stops the remaining tasks by force and reports each. A step that never returns is
 //! abandoned together with its thread. Dropping a pool does the same, with the deadline
-//! [`PoolConfig::drop_deadline`].
+//! [`PoolConfig::drop_timeout`].
 //!
 //! # Limits
 //!

@@ -379,21 +379,21 @@ impl WorkerPool {
 
     /// Shuts the pool down. First the calling thread [shuts down](Scheduler::shutdown) the
     /// scheduler, if there is one. Then the pool asks every process to stop and waits until all
-    /// have stopped or the deadline has passed, while the workers keep running; then it stops the
+    /// have stopped or the time-out has passed, while the workers keep running; then it stops the
     /// remaining processes by force and reports each. Meanwhile it accepts nothing new.
     ///
-    /// The deadline does not limit handlers and close tasks that the scheduler's shutdown runs on
+    /// The time-out does not limit handlers and close tasks that the scheduler's shutdown runs on
     /// the calling thread. A future cannot be asked to stop: it is dropped at its await point. A
     /// step that never returns is abandoned together with its thread. On a worker of the pool this
     /// method does not wait.
-    pub fn shutdown(self, deadline: Duration) -> ShutdownReport {
-        self.inner.shutdown_once(deadline)
+    pub fn shutdown(self, timeout: Duration) -> ShutdownReport {
+        self.inner.shutdown_once(timeout)
     }
 }
 
 impl Drop for WorkerPool {
     fn drop(&mut self) {
-        let deadline = self.inner.config.drop_deadline;
+        let deadline = self.inner.config.drop_timeout;
         self.inner.shutdown_once(deadline);
     }
 }

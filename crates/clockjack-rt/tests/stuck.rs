@@ -217,7 +217,7 @@ fn a_report_that_drops_the_pool_does_not_wait_for_its_own_thread() {
         workers: Some(1),
         stuck_after: Duration::from_millis(20),
         on_stuck: Some(dropping_report),
-        drop_deadline: LONG * 60,
+        drop_timeout: LONG * 60,
         ..PoolConfig::DEFAULT
     };
     let pool = WorkerPool::new(config, Commands::new()).unwrap();

@@ -31,8 +31,8 @@
 //!
 //! # Memory
 //!
-//! One future, with its continuation, that is no larger than the buffer that
-//! [`Props::futures`](crate::Props::futures) has reserved needs no memory of its own; others are
+//! One future, with its continuation, that fits into the
+//! [buffer](crate::Props::future_buffer_bytes) of the actor needs no memory of its own; others are
 //! boxed. [`wait_mut`](Context::wait_mut) moves the actor into a box and back; the box is kept for
 //! the next time.
 //!
@@ -214,7 +214,7 @@ impl<A: Actor> Context<'_, A> {
             return Some(ActorErrorKind::Stopping);
         }
         let settings = self.state.settings.as_ref();
-        let max = settings.map_or(FUTURES_MAX, |settings| settings.futures.0);
+        let max = settings.map_or(FUTURES_MAX, |settings| settings.futures_max);
         let is_sealed = self.poll.shared().header.system().is_sealed();
         let futures = &self.state.rare().futures;
         if exclusivity != Exclusivity::Shared && futures.is_waiting() {

@@ -313,8 +313,8 @@ impl LocalExecutor {
 
     /// Asks every task to stop, runs until all have stopped or the time is over, and then
     /// terminates the rest.
-    pub fn shutdown(mut self, deadline: Duration) -> LocalReport {
-        let until = self.executor.toolbox().deadline_after(deadline);
+    pub fn shutdown(mut self, timeout: Duration) -> LocalReport {
+        let until = self.executor.toolbox().deadline_after(timeout);
         let before = self.live_len();
         self.executor.begin_shutdown();
         while self.live_len() > 0 {

@@ -250,13 +250,13 @@ impl TokioExecutor {
         self.run(|_, cx| until.as_mut().poll(cx)).await
     }
 
-    /// Asks all tasks to stop and drives them until they have stopped or the deadline has passed;
+    /// Asks all tasks to stop and drives them until they have stopped or the time-out has passed;
     /// then stops the remaining tasks by force.
     ///
     /// # Panics
     ///
     /// As [`drive`](Self::drive).
-    pub async fn shutdown(mut self, deadline: Duration) -> LocalReport {
+    pub async fn shutdown(mut self, timeout: Duration) -> LocalReport {
         let before = self.local.live_len();
         self.local.handle().executor().begin_shutdown();
         let nobody_lives = self.run(|local, _| match local.live_len() {
@@ -264,7 +264,7 @@ impl TokioExecutor {
             _ => Poll::Pending,
         });
         // In time or not: the remaining tasks are reported below.
-        drop(tokio::time::timeout(deadline, nobody_lives).await);
+        drop(tokio::time::timeout(timeout, nobody_lives).await);
         let mut report = self.local.shutdown(Duration::ZERO);
         report.completed = before.saturating_sub(report.stragglers.len());
         report

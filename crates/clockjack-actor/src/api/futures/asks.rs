@@ -36,7 +36,7 @@ impl<A: Actor> Context<'_, A> {
     /// it waits for room there. An error that `map` returns, or a panic in it, is a failure of the
     /// actor.
     ///
-    /// The ask counts as a [future](crate::Props::futures) of this incarnation of the actor until
+    /// The ask counts as a [future](crate::Props::futures_max) of this incarnation of the actor until
     /// `map` was called, and is cancelled with it: on a stop and on a restart. An actor may ask
     /// itself.
     ///

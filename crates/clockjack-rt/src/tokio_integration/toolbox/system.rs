@@ -204,15 +204,15 @@ impl TokioSystem {
         }
     }
 
-    /// Terminates the system and runs until it has terminated or the deadline has passed; then
+    /// Terminates the system and runs until it has terminated or the time-out has passed; then
     /// reports the live actors and stops them by force.
     ///
     /// # Panics
     ///
     /// Outside a tokio runtime, or in a runtime without timers.
-    pub async fn shutdown(mut self, deadline: Duration) -> TerminationReport {
+    pub async fn shutdown(mut self, timeout: Duration) -> TerminationReport {
         let end = self.system().shutdown();
-        match tokio::time::timeout(deadline, self.drive(end)).await {
+        match tokio::time::timeout(timeout, self.drive(end)).await {
             Ok(report) => report,
             Err(_late) => self.root.shutdown(Duration::ZERO),
         }

@@ -171,7 +171,7 @@ pub(super) fn props(
         drop(oracle);
         Node { run_state: run_state.clone(), index, value, kept: Vec::new() }
     });
-    let props = props.mailbox(plan.mailbox()).futures(futures_max, 64);
+    let props = props.mailbox(plan.mailbox()).futures_max(futures_max).future_buffer_bytes(64);
     match plan.strategy() {
         Some(strategy) => props.supervise(strategy),
         None => props,
