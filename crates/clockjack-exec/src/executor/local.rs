@@ -54,13 +54,11 @@ const BATCH: usize = 64;
 ///
 /// ```
 /// # use clockjack_exec::{Commands, Limits, LocalExecutor, Toolbox};
-/// # use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+/// # use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, TickDriver};
 /// # struct Bench(ManualClock, ManualDriver);
 /// # impl Toolbox for Bench {
 /// #     fn clock(&self) -> &dyn MonotonicClock { &self.0 }
 /// #     fn driver(&self) -> &dyn TickDriver { &self.1 }
-/// #     fn park(&self, _until: Option<Tick>) {}
-/// #     fn unpark(&self) {}
 /// # }
 /// # let bench = Bench(ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
 /// use std::{cell::Cell, rc::Rc};
