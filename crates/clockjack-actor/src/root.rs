@@ -12,8 +12,9 @@ use clockjack_sync::{Arc, waker::AtomicWaker};
 use clockjack_time::{ClockKind, MonotonicClock, Tick, TickDriver, TimerInstant};
 
 use crate::{
-    ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SpawnErrorKind, SystemBuilder,
+    ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SystemBuilder,
     cell::spawn::{self, Placement},
+    error::SpawnErrorKind,
     system::{FailedStart, HostParts, TerminationReport},
 };
 
@@ -120,7 +121,7 @@ impl RootContext {
         toolbox: impl Toolbox + Send + 'static,
         mut builder: SystemBuilder,
     ) -> Result<Self, StartError> {
-        let (limits, mut config, commands) = builder.host_config();
+        let (limits, mut config, commands) = builder.host_config()?;
         let seed = toolbox.seed();
         config.resolution = toolbox.clock().resolution();
         config.start = toolbox.clock().now().tick();
@@ -218,7 +219,7 @@ impl RootContext {
 
     /// Runs due jobs and timers, then ready actors, up to the limits of one round.
     fn run_round(&mut self) -> Round {
-        let jobs = self.system.scheduler().poll_shard(0, 0, JOBS_PER_ROUND);
+        let jobs = self.system.scheduler().jobs().poll_shard(0, 0, JOBS_PER_ROUND);
         let fired = self.executor.fire_due();
         let stepped = self.step_actors();
         let next_wake = match (jobs.next_wake, self.executor.next_wake()) {
@@ -232,7 +233,7 @@ impl RootContext {
     /// Runs actors until none is ready or the time of the round is over. The faster the actors are,
     /// the more rarely the clock is read; a slow actor is noticed after a few steps at the latest.
     fn step_actors(&mut self) -> usize {
-        let clock = self.system.scheduler();
+        let clock = self.system.scheduler().jobs();
         let begun = clock.now();
         let (mut steps, mut until_clock_read) = (0, 1);
         while steps < STEPS_PER_ROUND {
@@ -340,7 +341,7 @@ impl RootContext {
     /// deadline, the actors that are still alive are reported and stopped by force. With a clock
     /// that is advanced by hand there is no waiting: the system runs until it is idle.
     pub fn shutdown(mut self, deadline: Duration) -> TerminationReport {
-        let end = self.system.terminate();
+        let end = self.system.shutdown();
         let executor = self.executor.handle();
         let host = executor.executor().toolbox();
         let until = host.deadline_after(deadline);
@@ -370,7 +371,7 @@ impl Drop for RootContext {
             // and the executor holds the driver.
             self.toolbox.driver().unregister();
         }
-        self.system.scheduler().shutdown();
+        self.system.scheduler().jobs().shutdown();
     }
 }
 

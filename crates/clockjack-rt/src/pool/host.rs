@@ -20,9 +20,12 @@ use clockjack_time::{MonotonicClock as _, Tick};
 
 use crate::{OsClock, Parker, PoolConfig, catch_panic};
 
+/// The writer of a worker's own ring.
+type OwnWriter = Writer<clockjack_sync::Arc<Ring>>;
+
 thread_local! {
     /// The writer of the ring of the worker that runs on this thread.
-    static WRITER: RefCell<Option<Writer<clockjack_sync::Arc<Ring>>>> = const { RefCell::new(None) };
+    static WRITER: RefCell<Option<OwnWriter>> = const { RefCell::new(None) };
 }
 
 thread_local! {
@@ -108,7 +111,7 @@ pub(crate) fn worker_index_of(executor: &ExecutorShared) -> Option<usize> {
 
 /// Writes into the ring of this worker; false if it has none, or not any more.
 fn write_own(at_nanos: u64, event: Event) -> bool {
-    let write = |place: &RefCell<Option<Writer<_>>>| match &mut *place.borrow_mut() {
+    let write = |place: &RefCell<Option<OwnWriter>>| match &mut *place.borrow_mut() {
         Some(writer) => {
             writer.write(at_nanos, event);
             true

@@ -237,7 +237,7 @@ impl PoolSchedulerShared {
             };
             // If the pool refuses the runner, its drop leaves the slot vacant, so the next call
             // tries again.
-            drop(self.handle.spawn(runner));
+            drop(self.handle.spawn_future(runner));
         }
         won.is_ok()
     }

@@ -17,9 +17,3 @@ pub(crate) const fn low(word: Word) -> usize {
     let low = word as usize;
     low
 }
-
-/// A word as a number of 64 bits.
-#[inline]
-pub(crate) const fn wide(word: Word) -> u64 {
-    word
-}

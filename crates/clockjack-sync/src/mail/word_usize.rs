@@ -15,9 +15,3 @@ pub(super) const CAPACITY_BITS: u32 = 20;
 pub(crate) const fn low(word: Word) -> usize {
     word
 }
-
-/// A word as a number of 64 bits.
-#[inline]
-pub(crate) const fn wide(word: Word) -> u64 {
-    word as u64
-}

@@ -1,6 +1,9 @@
 //! A clock that fails over to a reference while its own clock does not advance. Its state is a
 //! seqlock with one writer.
 //!
+//! Seqlocks come from Linux; Boehm ("Can seqlocks get along with programming language memory
+//! models?", 2012) explains the orderings.
+//!
 //! # Roles and state
 //!
 //! Any thread, and any interrupt, reads. The one *writer*, which belongs to a watch, changes the
