@@ -54,13 +54,11 @@ const BATCH: usize = 64;
 ///
 /// ```
 /// # use clockjack_exec::{Commands, Limits, LocalExecutor, Toolbox};
-/// # use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+/// # use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, TickDriver};
 /// # struct Bench(ManualClock, ManualDriver);
 /// # impl Toolbox for Bench {
 /// #     fn clock(&self) -> &dyn MonotonicClock { &self.0 }
 /// #     fn driver(&self) -> &dyn TickDriver { &self.1 }
-/// #     fn park(&self, _until: Option<Tick>) {}
-/// #     fn unpark(&self) {}
 /// # }
 /// # let bench = Bench(ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
 /// use std::{cell::Cell, rc::Rc};
@@ -69,7 +67,7 @@ const BATCH: usize = 64;
 /// let count = Rc::new(Cell::new(0));
 /// for _ in 0..3 {
 ///     let count = Rc::clone(&count);
-///     drop(executor.spawn(async move { count.set(count.get() + 1) }));
+///     drop(executor.spawn_future(async move { count.set(count.get() + 1) }));
 /// }
 /// assert_eq!(executor.run_until_idle(), 3);
 /// assert_eq!(count.get(), 3);
