@@ -112,8 +112,8 @@ fn frequent_events_are_recorded_only_while_a_trace_is_on() {
     rt.set_tracing(true);
     everything("traced");
     rt.set_tracing(false);
-    // The worker may take the first task in the traced form of its loop, and leaves that form before
-    // it takes the second one.
+    // The worker may take the first task in the traced form of its loop, and leaves that form
+    // before it takes the second one.
     spawn_one(&rt);
     spawn_one(&rt);
     let before = traced();

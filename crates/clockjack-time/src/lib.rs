@@ -49,8 +49,8 @@
 //!
 //! # What is not here
 //!
-//! Periodic timers, closures, futures and waking: other crates build them on this one. Deadlines more than 2^20 ticks ahead cost O(log n) instead of O(1) until
-//! they come into range.
+//! Periodic timers, closures, futures and waking: other crates build them on this one. Deadlines
+//! more than 2^20 ticks ahead cost O(log n) instead of O(1) until they come into range.
 //!
 //! # Features
 //!

@@ -228,8 +228,8 @@ impl<T> Shard<T> {
     ///
     /// # Errors
     /// [`InsertError`], which holds the value: at capacity; or temporarily
-    /// ([`is_busy`](InsertError::is_busy)) if the shard is locked and the inbox is full; or permanently
-    /// ([`is_closed`](InsertError::is_closed)).
+    /// ([`is_busy`](InsertError::is_busy)) if the shard is locked and the inbox is full; or
+    /// permanently ([`is_closed`](InsertError::is_closed)).
     ///
     /// # Examples
     /// ```

@@ -302,8 +302,8 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// was cancelled.
     ///
     /// # Errors
-    /// [`InsertError`] if the new deadline belongs to the overflow and the overflow is full; the timer
-    /// stays armed as it was, under its old id.
+    /// [`InsertError`] if the new deadline belongs to the overflow and the overflow is full; the
+    /// timer stays armed as it was, under its old id.
     pub fn rearm(
         &mut self,
         id: TimerId,

@@ -200,7 +200,8 @@ unsafe fn poll<P: Process>(header: NonNull<Header>, executor: &ExecutorShared) -
     let stepped = body.process.step(&mut events, &mut body.out);
     let is_truncated = events.is_truncated;
     // An idle mailbox takes its next message into the inline slot: a process that handles one
-    // message at a time needs no heap memory for messages. It does not matter whether this succeeds.
+    // message at a time needs no heap memory for messages. It does not matter whether this
+    // succeeds.
     // SAFETY: the runner is the only consumer.
     let _ = unsafe { mailbox.try_idle() };
     if let Some(traps) = body.out.trap_links.take() {

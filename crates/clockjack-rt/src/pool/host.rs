@@ -22,7 +22,8 @@ use crate::{OsClock, Parker, PoolConfig, catch_panic};
 
 thread_local! {
     /// The writer of the ring of the worker that runs on this thread.
-    static WRITER: RefCell<Option<Writer<clockjack_sync::Arc<Ring>>>> = const { RefCell::new(None) };
+    static WRITER: RefCell<Option<Writer<clockjack_sync::Arc<Ring>>>> =
+        const { RefCell::new(None) };
 }
 
 thread_local! {

@@ -36,8 +36,8 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// overflow timers count, because only they make room there.
     ///
     /// # Errors
-    /// [`InsertError`], which holds the value, if no timer of a lower priority was found. Then nothing has
-    /// changed.
+    /// [`InsertError`], which holds the value, if no timer of a lower priority was found. Then
+    /// nothing has changed.
     ///
     /// # Examples
     /// ```
