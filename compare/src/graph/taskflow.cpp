@@ -1,10 +1,11 @@
-// A graph as a taskflow, run again and again. Compiled and called by the suite `graph` where the
+// Runs a graph as a taskflow repeatedly. The suite `graph` compiles and calls this program if the
 // header is installed:
 //
 //     taskflow THREADS WARM_UP EPOCHS NODE...
 //
-// A node is `source:`, `mixN:I` or `sink:I,J,..`, and reads the nodes of these numbers. Printed are
-// the sum of all sinks, and the nanoseconds of CPU time and of wall time of the measured epochs.
+// A node is `source:`, `mixN:I` or `sink:I,J,..`, and reads the nodes of these numbers. The program
+// prints the sum of all sinks, and the nanoseconds of CPU time and of wall time of the measured
+// epochs.
 
 #include <chrono>
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace {
 
-// One cache line each, so that what one thread writes does not disturb the others.
+// One cache line each, against false sharing.
 struct alignas(64) Node {
     std::uint64_t value = 0;
     std::uint64_t sum = 0;
@@ -95,7 +96,7 @@ int main(int count, char** words) {
     executor.run_n(flow, epochs).wait();
     const std::uint64_t cpu_spent = cpu_ns() - cpu;
     const auto wall_spent = std::chrono::steady_clock::now() - wall;
-    // One more, as every other subject has it behind its last measured epoch.
+    // One more epoch after the last measured one, as for every other subject.
     executor.run_n(flow, 1).wait();
 
     std::uint64_t total = 0;

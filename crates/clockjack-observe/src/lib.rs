@@ -43,7 +43,7 @@
 //! | [`counter`] | a number in one cell |
 //! | [`histogram`] | [`Histogram`] (log-linear, as HdrHistogram), its [`Snapshot`], [`Quantile`] |
 //! | [`mode`] | [`SingleWriter`] and [`Shared`] |
-//! | `recorder` | the ring with its `Writer` and `Reader`, like a seqlock; the rings of an executor |
+//! | `recorder` | the ring with its `Writer` and `Reader`, a seqlock; the rings of an executor |
 //! | `timeline` | tracks, spans, counters and flows, built from records |
 //! | `chrome`, `perfetto` | a timeline as Chrome JSON and as Perfetto protobuf |
 //! | `samples`, `prometheus` | samples with unit and labels, and Prometheus' text format |

@@ -2,7 +2,7 @@
 //!
 //! | call | user messages | control messages, signals | other futures |
 //! |---|---|---|---|
-//! | [`spawn_future`](Context::spawn_future), [`ask`](Context::ask) | continue | continue | continue |
+//! | [`Context::spawn_future`], [`Context::ask`] | continue | continue | continue |
 //! | [`wait`](Context::wait) | stay in the mailbox | continue | continue |
 //! | [`wait_mut`](Context::wait_mut) | stay in the mailbox | wait | wait |
 //!
@@ -99,8 +99,8 @@ impl<A: Actor> Context<'_, A> {
         self.begin(future, then, Exclusivity::Shared)
     }
 
-    /// As [`spawn_future`](Self::spawn_future), for an actor that stays on its thread: nothing needs to be
-    /// `Send`.
+    /// As [`spawn_future`](Self::spawn_future), for an actor that stays on its thread: nothing
+    /// needs to be `Send`.
     ///
     /// # Errors
     ///

@@ -64,7 +64,9 @@ use crate::{
 ///         .with_sender(pong.pid())
 ///         .schedule_at_fixed_rate(Duration::ZERO, ms(50), pong, Ping)?;
 ///     let jobs = scheduler.jobs();
-///     jobs.schedule_once_fn(ms(10), DispatcherId::DEFAULT, |fire| println!("{:?} late", fire.late()))?;
+///     jobs.schedule_once_fn(ms(10), DispatcherId::DEFAULT, |fire| {
+///         println!("{:?} late", fire.late());
+///     })?;
 ///     assert!(once.cancel() && once.is_cancelled() && !once.cancel());
 ///     Ok(())
 /// }

@@ -43,9 +43,9 @@ impl Runtime {
     ///
     /// The flight recorder always records what is rare: sleeps and steals of workers, late timers
     /// and jobs, stuck handlers, starts, stops, failures and restarts of actors, dead letters.
-    /// While tracing is on, it also records every poll, every wake-up by a worker, every fire of timers
-    /// and jobs, and the start and end of every task. That costs about 100 ns per poll; while
-    /// tracing is off, it costs nothing.
+    /// While tracing is on, it also records every poll, every wake-up by a worker, every fire of
+    /// timers and jobs, and the start and end of every task. That costs about 100 ns per poll;
+    /// while tracing is off, it costs nothing.
     pub fn set_tracing(&self, is_on: bool) {
         for source in self.trace_sources() {
             source.executor.set_tracing(is_on);
