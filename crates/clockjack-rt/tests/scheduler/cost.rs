@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::mpsc;
 
 use clockjack_rt::{
-    PoolConfig, Runtime,
+    Runtime, RuntimeConfig,
     actor::{Actor, ActorRef, ActorSystem, Context, Failure, Next},
 };
 
@@ -53,7 +53,7 @@ struct Counts {
 
 impl Counts {
     fn of(rt: &Runtime) -> Self {
-        let (exec, sched) = (rt.pool().stats(), rt.system().scheduler().metrics());
+        let (exec, sched) = (rt.pool().stats(), rt.system().scheduler().jobs().metrics());
         Self {
             polls: exec.steps,
             armed: exec.timers_armed,
@@ -64,14 +64,16 @@ impl Counts {
 }
 
 fn idle_system(workers: usize) -> (Runtime, ActorRef<Msg>, mpsc::Receiver<()>) {
-    let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(workers), ..RuntimeConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
     let (sender, receiver) = mpsc::channel();
     let timed = rt.spawn("timed", move || Timed(sender.clone())).unwrap();
     // One round, so that everything has started.
     timed.tell(Msg::Arm).unwrap();
     receiver.recv_timeout(LONG).unwrap();
-    eventually("the first timer is over", || rt.system().scheduler().metrics().active_total == 0);
+    eventually("the first timer is over", || {
+        rt.system().scheduler().jobs().metrics().active_total == 0
+    });
     (rt, timed, receiver)
 }
 

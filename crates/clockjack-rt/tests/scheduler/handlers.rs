@@ -300,7 +300,7 @@ fn a_task_that_a_handler_wakes_before_it_blocks_runs_on_another_worker() {
         *register.lock().unwrap() = Some(cx.waker().clone());
         if polls == 1 { Poll::Pending } else { Poll::Ready(()) }
     });
-    drop(pool.spawn(async move {
+    drop(pool.spawn_future(async move {
         waits.await;
         told.send(()).unwrap();
     }));
