@@ -110,17 +110,14 @@ fn judged(measured: &[f64]) -> Result<Vec<String>, Box<dyn Error>> {
     let rt = Runtime::new("actor-graph")?;
     let expert = rt.spawn(
         "expert",
-        Props::from_fn(|_cx, Expert::Judge(x, reply_to)| {
-            reply_to.reply(8.0 - x);
-            Ok(Next::Stay)
-        }),
+        Props::from_fn(|_cx, Expert::Judge(x, reply_to)| reply_to.reply(8.0 - x)),
     )?;
     let (tell, told) = std::sync::mpsc::channel();
     let says = rt.spawn(
         "says",
         Props::from_fn(move |_cx, line: String| {
             tell.send(line)?;
-            Ok(Next::Stay)
+            Ok(())
         }),
     )?;
     let owner = rt.spawn("owner", move || Owner {

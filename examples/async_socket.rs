@@ -42,14 +42,14 @@ impl Actor for Client {
     fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
         match msg {
             // `wait`: other messages stay in the mailbox until the closure has been called. With
-            // `spawn` they would be handled meanwhile.
+            // `spawn_future` they would be handled meanwhile.
             Msg::Connect => cx.wait(self.directory.find(PATIENCE), |_me, cx, found| {
                 cx.wait(TcpStream::connect(found?), |me, _cx, socket| {
                     println!("connected");
                     me.socket = Some(socket?);
-                    Ok(Next::Stay)
+                    Ok(())
                 })?;
-                Ok(Next::Stay)
+                Ok(())
             })?,
             // `wait_mut`: the future borrows the actor, and the socket in it.
             Msg::Say(line, reply_to) => cx.wait_mut(move |me| {
@@ -59,7 +59,7 @@ impl Actor for Client {
                     let mut heard = vec![0; line.len()];
                     socket.read_exact(&mut heard).await?;
                     reply_to.reply(String::from_utf8(heard)?);
-                    Ok(Next::Stay)
+                    Ok(())
                 })
             })?,
         }
@@ -80,7 +80,7 @@ fn main() -> Result<(), Failure> {
 
     let listener = rt.block_on(TcpListener::bind("127.0.0.1:0"))?;
     let address = listener.local_addr()?;
-    let server = rt.pool().spawn(echo(listener)); // a future on the same pool
+    let server = rt.pool().spawn_future(echo(listener)); // a future on the same pool
 
     let directory = rt.spawn("directory", move || Directory { echo: address })?;
     let client = move || Client { directory: directory.clone(), socket: None };

@@ -61,7 +61,7 @@ fn main() -> Result<(), Failure> {
     for name in ["gate", "tower", "wall"] {
         let guard = Props::from_fn(|cx, report: Sender<String>| {
             report.send(cx.path().to_string())?;
-            Ok(Next::Stay)
+            Ok(())
         });
         rt.system().receptionist().register(&key, &rt.spawn(name, guard)?)?;
     }

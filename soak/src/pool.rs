@@ -9,7 +9,7 @@ use clockjack_rt::{
         Commands, Event, Events, Failure, Payload, Pid, Process, StepOutput, Tag,
         builtin::{self, Monitor},
     },
-    sleep, spawn, yield_now,
+    sleep, spawn_future, yield_now,
 };
 
 use crate::{
@@ -71,21 +71,21 @@ impl Subject for Pool {
         let shared = Arc::clone(ledger);
         let enter = || ledger.begin(Kind::Task);
         match operation {
-            Operation::Yield => drop(self.0.spawn(yields(enter(), shared, dice.below(8)))),
-            Operation::Sleep => drop(self.0.spawn(sleeps(enter(), shared, millis(dice)))),
+            Operation::Yield => drop(self.0.spawn_future(yields(enter(), shared, dice.below(8)))),
+            Operation::Sleep => drop(self.0.spawn_future(sleeps(enter(), shared, millis(dice)))),
             Operation::Abort => {
-                let join = self.0.spawn(sleeps(enter(), shared, LONG_SLEEP));
+                let join = self.0.spawn_future(sleeps(enter(), shared, LONG_SLEEP));
                 return Some(Box::new(move || join.abort()));
             }
             Operation::Panic => {
                 let task = enter();
-                drop(self.0.spawn(async move {
+                drop(self.0.spawn_future(async move {
                     let _task = task;
                     yield_now().await;
                     panic::panic_any(Planned);
                 }));
             }
-            Operation::Join => drop(self.0.spawn(joins(enter(), shared, dice.split()))),
+            Operation::Join => drop(self.0.spawn_future(joins(enter(), shared, dice.split()))),
             Operation::Send => {
                 let process = self.mailbox(ledger, dice.below(BURST_MAX))?;
                 return Some(Box::new(move || {
@@ -165,7 +165,7 @@ async fn yields(task: Entry, ledger: Arc<Ledger>, n: u64) {
         yield_now().await;
     }
     let child = ledger.begin(Kind::Task);
-    drop(spawn(async move { child.done() }));
+    drop(spawn_future(async move { child.done() }));
     task.done();
 }
 
@@ -182,7 +182,7 @@ async fn joins(task: Entry, ledger: Arc<Ledger>, mut dice: Dice) {
     let n = dice.below(6);
     let children = (0..n).map(|_| {
         let child = ledger.begin(Kind::Task);
-        spawn(sleeps(child, Arc::clone(&ledger), Duration::from_millis(dice.below(4))))
+        spawn_future(sleeps(child, Arc::clone(&ledger), Duration::from_millis(dice.below(4))))
     });
     for child in children.collect::<Vec<_>>() {
         if dice.below(4) == 0 {

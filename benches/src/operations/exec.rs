@@ -5,7 +5,7 @@ use core::hint::black_box;
 use clockjack_exec::{
     Commands, Event, Events, Failure, Limits, LocalExecutor, Process, StepOutput, Toolbox,
 };
-use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, TickDriver};
 
 use crate::operation::{Operation, operation};
 
@@ -16,7 +16,7 @@ pub(crate) fn all() -> Vec<Operation> {
             let mut executor = start();
             move |n| {
                 (0..n).for_each(|i| {
-                    drop(executor.spawn(async move { black_box(i) }));
+                    drop(executor.spawn_future(async move { black_box(i) }));
                     executor.run_until_idle();
                 });
             }
@@ -51,10 +51,6 @@ impl Toolbox for Platform {
     fn driver(&self) -> &dyn TickDriver {
         &self.1
     }
-
-    fn park(&self, _until: Option<Tick>) {}
-
-    fn unpark(&self) {}
 }
 
 struct Adder(u64);

@@ -173,13 +173,13 @@ impl ActorRuntime for Clockjack {
         let runtime = Runtime::start_with(ActorSystem::builder("compare").limits(LIMITS), config);
         let runtime = runtime.map_err(io::Error::other)?;
         let subject = Self { system: runtime.system().clone(), n_named: Arc::default() };
-        let joined = runtime.block_on(runtime.pool().spawn(root(subject)));
+        let joined = runtime.block_on(runtime.pool().spawn_future(root(subject)));
         runtime.shutdown(STOP_DEADLINE);
         Ok(joined.expect("no load panics or is cancelled"))
     }
 
     fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static, _: Side) {
-        drop(clockjack_rt::spawn(task));
+        drop(clockjack_rt::spawn_future(task));
     }
 
     fn yield_now() -> impl Future<Output = ()> + Send {

@@ -40,14 +40,14 @@ impl Subject for Pool {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        self.pool.block_on(Join(self.pool.spawn(root)))
+        self.pool.block_on(Join(self.pool.spawn_future(root)))
     }
 
     fn spawn<F>(task: F) -> Join<F::Output>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        Join(clockjack_rt::spawn(task))
+        Join(clockjack_rt::spawn_future(task))
     }
 
     fn yield_now() -> impl Future<Output = ()> + Send {

@@ -43,7 +43,7 @@ fn run(n_ticks: u32) -> Result<Vec<Duration>, Failure> {
     let config = PoolConfig { workers, resolution: RESOLUTION, ..PoolConfig::DEFAULT };
     let refused = |source| Failure::start(NAME, io::Error::other(source));
     let pool = WorkerPool::new(config, Commands::new()).map_err(refused)?;
-    let ticked = pool.block_on(pool.spawn(tick(pool.clock(), n_ticks)));
+    let ticked = pool.block_on(pool.spawn_future(tick(pool.clock(), n_ticks)));
     let report = pool.shutdown(STOP_DEADLINE);
     assert!(report.stragglers.is_empty(), "the only task has ended");
     Ok(ticked.expect("the task only ticks and is never cancelled"))

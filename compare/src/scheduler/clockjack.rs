@@ -62,7 +62,7 @@ impl Subject for Ours {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        let joined = self.pool.block_on(self.pool.spawn(root));
+        let joined = self.pool.block_on(self.pool.spawn_future(root));
         joined.expect("no task of a load panics or is cancelled")
     }
 

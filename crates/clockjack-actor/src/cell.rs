@@ -379,7 +379,7 @@ impl<A: Actor> CellState<A> {
                 rare.strategies = strategies.into_iter().map(StrategyState::new).collect();
                 rare.for_children = children;
             }
-            let (_, buffer_bytes) = settings.futures;
+            let buffer_bytes = settings.future_buffer_bytes;
             if buffer_bytes > 0 {
                 this.rare.get_or_insert_default().futures.reserve_buffer(buffer_bytes);
             }

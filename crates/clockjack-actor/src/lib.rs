@@ -127,14 +127,13 @@ pub use clockjack_sched::{
     Cancellable, DispatcherId, ExecutionBatch, ScheduleError, TaskRunPriority,
 };
 pub use context::Context;
-pub use error::{LookupError, NotAChild, SpawnError, SpawnErrorKind, StashFull, WatchError};
+pub use error::{ActorError, LookupError, SpawnError};
 pub use escalation::EscalationSink;
 pub use events::{
     AskCycle, DeadLetter, DeadLetterReason, EventKinds, EventStream, Lifecycle, LifecycleStep,
     RootFailure, SystemEvent, Unhandled,
 };
 pub use failure_info::{EscalationStage, FailureInfo, FailureReport, RestartStats};
-pub use futures::{FutureRefused, FutureRefusedKind};
 pub use generated::IntoNext;
 pub use hub::FailureEventHub;
 pub use path::ActorPath;

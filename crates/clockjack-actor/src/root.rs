@@ -12,8 +12,9 @@ use clockjack_sync::{Arc, waker::AtomicWaker};
 use clockjack_time::{ClockKind, MonotonicClock, Tick, TickDriver, TimerInstant};
 
 use crate::{
-    ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SpawnErrorKind, SystemBuilder,
+    ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SystemBuilder,
     cell::spawn::{self, Placement},
+    error::SpawnErrorKind,
     system::{FailedStart, HostParts, TerminationReport},
 };
 
@@ -100,7 +101,7 @@ impl SchedulerHost for SharedToolbox {
         "root context"
     }
 
-    fn wake_poller(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize, _at: Tick) {
         self.unpark();
     }
 
@@ -232,8 +233,8 @@ impl RootContext {
     /// Runs actors until none is ready or the time of the round is over. The faster the actors are,
     /// the more rarely the clock is read; a slow actor is noticed after a few steps at the latest.
     fn step_actors(&mut self) -> usize {
-        let clock = self.system.scheduler();
-        let begun = clock.jobs().now();
+        let clock = self.system.scheduler().jobs();
+        let begun = clock.now();
         let (mut steps, mut until_clock_read) = (0, 1);
         while steps < STEPS_PER_ROUND {
             let stepped = self.executor.step_many(until_clock_read);
@@ -241,7 +242,7 @@ impl RootContext {
             // An actor that is ready again and again makes `step_many` return early, so that the
             // clock is read.
             let is_idle = stepped < until_clock_read && !self.executor.is_ready();
-            let is_time_up = clock.jobs().now().since(begun) >= ROUND_TIME_MAX;
+            let is_time_up = clock.now().since(begun) >= ROUND_TIME_MAX;
             if stepped == 0 || is_idle || is_time_up {
                 break;
             }
@@ -336,14 +337,14 @@ impl RootContext {
         }
     }
 
-    /// Terminates the system and runs until that is done or the deadline has passed. After the
-    /// deadline, the actors that are still alive are reported and stopped by force. With a clock
+    /// Shuts the system down and runs until that is done or the time-out has passed. Then the
+    /// actors that are still alive are reported and stopped by force. With a clock
     /// that is advanced by hand there is no waiting: the system runs until it is idle.
-    pub fn shutdown(mut self, deadline: Duration) -> TerminationReport {
+    pub fn shutdown(mut self, timeout: Duration) -> TerminationReport {
         let end = self.system.shutdown();
         let executor = self.executor.handle();
         let host = executor.executor().toolbox();
-        let until = host.deadline_after(deadline);
+        let until = host.deadline_after(timeout);
         loop {
             let round = self.run_round();
             if let Some(report) = end.report() {

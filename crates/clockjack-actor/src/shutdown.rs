@@ -3,7 +3,7 @@
 //!
 //! This module is the engine only. It has no clock, no thread and no actor: the host polls it with
 //! the current time, the engine returns when it has to be polled at the latest, and it calls the
-//! application's code through a [`Guard`] of the host. [`ShutdownConfig`] defines the order of the
+//! application's code through a `Guard` of the host. [`ShutdownConfig`] defines the order of the
 //! phases; [`Report`] contains their results.
 //!
 //! # Protocol
@@ -28,18 +28,15 @@
 //!    later phases are skipped. The tasks of a skipped phase are dropped without being polled, and
 //!    are recorded, too.
 //! 5. The application's code (a poll, the text of a failure, a drop) runs only in
-//!    [`PhaseTasks::poll`], while the driver has taken the tasks and nothing of the engine is
-//!    borrowed. So a host that keeps the engine under a lock holds the lock for [`take_tasks`] and
-//!    for [`return_tasks`], and releases it in between: a task may add tasks to later phases, as
+//!    `PhaseTasks::poll`, while the driver has taken the tasks and nothing of the engine is
+//!    borrowed. So a host that keeps the engine under a lock holds the lock for `take_tasks` and
+//!    for `return_tasks`, and releases it in between: a task may add tasks to later phases, as
 //!    may other threads.
 //!
 //! *Why it cannot hang*: each round finishes a phase, or leaves one with a task that has registered
 //! the driver's waker, and with a deadline, unless the phase has no time-out. There are finitely
 //! many phases, and by rule 2 none gets new tasks once it has begun. Adding a task need not wake
 //! the driver: the current phase has tasks that will.
-//!
-//! [`take_tasks`]: CoordinatedShutdown::take_tasks
-//! [`return_tasks`]: CoordinatedShutdown::return_tasks
 
 mod config;
 mod report;
@@ -49,41 +46,22 @@ mod task;
 mod tests;
 
 use alloc::vec::Vec;
-use core::{fmt, mem, task::Context, time::Duration};
+use core::{mem, time::Duration};
 
-pub use config::{Phase, PhaseConfig, ShutdownConfig, ShutdownConfigError};
+pub(crate) use config::InvalidConfig;
+pub use config::{Phase, PhaseConfig, ShutdownConfig};
 pub use report::{Abort, PhaseOutcome, PhaseReport, Reason, Report, Skip, TaskOutcome, TaskReport};
-pub use shared::SharedShutdown;
-pub use task::{
-    Guard, PhaseTasks, ShutdownTaskError, TaskFuture, TaskHandle, termination, unguarded,
-};
-use task::{PendingTask, Refusal, poll_and_return};
+pub(crate) use shared::SharedShutdown;
+pub use task::ShutdownError;
+pub(crate) use task::{Guard, TaskFuture, TaskHandle, termination};
+use task::{PendingTask, PhaseTasks, Refusal, poll_and_return};
 
 /// The most tasks that may wait for their phase. A larger number suggests a leak in the
 /// application, and each task is polled whenever one task of its phase is woken.
-pub const TASKS_MAX: usize = 1 << 16;
+pub(crate) const TASKS_MAX: usize = 1 << 16;
 
 /// The phases with their tasks, before, during and after the shutdown; see the [module](self).
-///
-/// # Examples
-///
-/// ```
-/// use clockjack_actor::shutdown::{
-///     CoordinatedShutdown, Phase, Progress, Reason, ShutdownConfig, unguarded,
-/// };
-/// use core::task::{Context, Waker};
-///
-/// let mut shutdown = CoordinatedShutdown::new(&ShutdownConfig::default())?;
-/// shutdown.add_task(Phase::SERVICE_UNBIND, "close the door", Box::pin(async { Ok(()) }))?;
-/// shutdown.run(Reason::new("closing time"), None)?;
-/// let cx = &mut Context::from_waker(Waker::noop());
-/// let Progress::Done(report) = shutdown.poll(0, cx, &mut unguarded) else {
-///     panic!("nothing had to wait");
-/// };
-/// assert!(report.is_clean());
-/// # Ok::<(), Box<dyn core::error::Error>>(())
-/// ```
-pub struct CoordinatedShutdown {
+pub(crate) struct CoordinatedShutdown {
     /// In the order in which the phases run.
     phases: Vec<PhaseEntry>,
     state: State,
@@ -124,7 +102,7 @@ enum TasksAt {
 
 /// The result of [`CoordinatedShutdown::run`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
+pub(crate) enum Begin {
     /// The shutdown begins: the driver has to poll.
     Started,
     /// The shutdown was requested before; this call changed nothing.
@@ -133,7 +111,7 @@ pub enum Begin {
 
 /// The progress of a shutdown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub(crate) enum Progress {
     /// No shutdown was requested.
     Idle,
     /// Tasks are running; they have registered the waker.
@@ -146,8 +124,7 @@ pub enum Progress {
 }
 
 /// The result of [`CoordinatedShutdown::take_tasks`].
-#[derive(Debug)]
-pub enum TakeTasks {
+enum TakeTasks {
     /// The driver has to poll these tasks and pass them to [`CoordinatedShutdown::return_tasks`].
     Tasks(PhaseTasks),
     /// No shutdown was requested.
@@ -160,19 +137,10 @@ pub enum TakeTasks {
 
 impl CoordinatedShutdown {
     /// A shutdown that has not been requested yet.
-    ///
-    /// # Errors
-    ///
-    /// As [`ShutdownConfig::validate`].
-    pub fn new(config: &ShutdownConfig) -> Result<Self, ShutdownConfigError> {
+    pub(crate) fn new(config: &ShutdownConfig) -> Result<Self, InvalidConfig> {
         let phases = config.in_order()?.into_iter();
         let phases = phases.map(|config| PhaseEntry { config, waiting: Vec::new() }).collect();
         Ok(Self { phases, state: State::Idle, n_waiting: 0, next_id: 0 })
-    }
-
-    /// The phases, in the order in which they run.
-    pub fn phases(&self) -> impl Iterator<Item = &PhaseConfig> {
-        self.phases.iter().map(|slot| &slot.config)
     }
 
     /// Adds a task to a phase. Several tasks may have the same name.
@@ -181,15 +149,15 @@ impl CoordinatedShutdown {
     ///
     /// If the name is empty, if there is no such phase, if the phase will not begin any more, or if
     /// there are [`TASKS_MAX`] tasks already. The error contains the task, and nothing has changed.
-    pub fn add_task(
+    pub(crate) fn add_task(
         &mut self,
         phase: Phase,
         name: &str,
         task: TaskFuture,
-    ) -> Result<TaskHandle, ShutdownTaskError> {
+    ) -> Result<TaskHandle, ShutdownError> {
         let phase_index = match self.check_task(phase, name) {
             Ok(phase_index) => phase_index,
-            Err(why) => return Err(ShutdownTaskError { why, phase, name: name.into(), task }),
+            Err(why) => return Err(ShutdownError::new(why, phase, name, Some(task))),
         };
         let id = self.next_id;
         self.next_id += 1;
@@ -200,7 +168,7 @@ impl CoordinatedShutdown {
 
     /// Cancels a task whose phase has not begun and returns the task; `None` if the phase has
     /// begun, or the task was cancelled before.
-    pub fn cancel(&mut self, task: &TaskHandle) -> Option<TaskFuture> {
+    pub(crate) fn cancel(&mut self, task: &TaskHandle) -> Option<TaskFuture> {
         let waiting = &mut self.phases.get_mut(task.phase_index)?.waiting;
         let index = waiting.iter().position(|waiting| waiting.id == task.id)?;
         self.n_waiting -= 1;
@@ -209,7 +177,7 @@ impl CoordinatedShutdown {
 
     /// Closes the shutdown of a system that has terminated without it: returns all waiting tasks,
     /// and accepts no more.
-    pub fn discard_tasks(&mut self) -> Vec<TaskFuture> {
+    pub(crate) fn discard_tasks(&mut self) -> Vec<TaskFuture> {
         if matches!(self.state, State::Idle) {
             let report = Report { reason: Reason::UNKNOWN, phases: Vec::new(), aborted: None };
             self.state = State::Done(report);
@@ -224,12 +192,19 @@ impl CoordinatedShutdown {
     /// # Errors
     ///
     /// If there is no such phase, and no shutdown was requested before.
-    pub fn run(&mut self, reason: Reason, from: Option<Phase>) -> Result<Begin, UnknownPhase> {
+    pub(crate) fn run(
+        &mut self,
+        reason: Reason,
+        from: Option<Phase>,
+    ) -> Result<Begin, ShutdownError> {
         if !matches!(self.state, State::Idle) {
             return Ok(Begin::Already);
         }
         let from_index = match from {
-            Some(phase) => self.index_of(phase).ok_or(UnknownPhase(phase))?,
+            Some(phase) => {
+                let unknown = || ShutdownError::new(Refusal::UnknownPhase, phase, "", None);
+                self.index_of(phase).ok_or_else(unknown)?
+            }
             None => 0,
         };
         let report = Report { reason, phases: Vec::new(), aborted: None };
@@ -242,16 +217,9 @@ impl CoordinatedShutdown {
         Ok(Begin::Started)
     }
 
-    /// The reason of the first request; `None` if there was none.
-    #[must_use]
-    pub fn reason(&self) -> Option<&Reason> {
-        self.report_so_far().map(|report| &report.reason)
-    }
-
     /// The report so far. A driver can log progress by comparing it with the report that it saw
     /// before.
-    #[must_use]
-    pub fn report_so_far(&self) -> Option<&Report> {
+    pub(crate) fn report_so_far(&self) -> Option<&Report> {
         match &self.state {
             State::Idle => None,
             State::Running(run) => Some(&run.report),
@@ -259,35 +227,8 @@ impl CoordinatedShutdown {
         }
     }
 
-    /// Polls the tasks and advances as far as possible. `now_nanos` never decreases.
-    ///
-    /// For a driver that owns the engine; a driver that shares it uses [`SharedShutdown`].
-    pub fn poll(
-        &mut self,
-        now_nanos: u64,
-        cx: &mut Context<'_>,
-        guard: &mut Guard<'_>,
-    ) -> Progress {
-        // At most one round per phase and one for the result: see "why it cannot hang".
-        loop {
-            match self.take_tasks(now_nanos) {
-                TakeTasks::Tasks(tasks) => {
-                    let return_tasks = |tasks| self.return_tasks(tasks, now_nanos);
-                    if let Some(running) =
-                        poll_and_return(tasks, now_nanos, cx, guard, return_tasks)
-                    {
-                        return running;
-                    }
-                }
-                TakeTasks::Idle => return Progress::Idle,
-                TakeTasks::Taken => return Progress::Running { deadline_nanos: None },
-                TakeTasks::Done(report) => return Progress::Done(report),
-            }
-        }
-    }
-
     /// Takes the tasks of the current phase, or of the next phase that has any.
-    pub fn take_tasks(&mut self, now_nanos: u64) -> TakeTasks {
+    fn take_tasks(&mut self, now_nanos: u64) -> TakeTasks {
         let run = match &mut self.state {
             State::Idle => return TakeTasks::Idle,
             State::Done(report) => return TakeTasks::Done(report.clone()),
@@ -323,7 +264,7 @@ impl CoordinatedShutdown {
     /// # Panics
     ///
     /// If the tasks do not come from this shutdown.
-    pub fn return_tasks(&mut self, tasks: PhaseTasks, now_nanos: u64) {
+    fn return_tasks(&mut self, tasks: PhaseTasks, now_nanos: u64) {
         let State::Running(run) = &mut self.state else {
             panic!("tasks were returned while no shutdown is running");
         };
@@ -366,15 +307,6 @@ impl CoordinatedShutdown {
     }
 }
 
-impl fmt::Debug for CoordinatedShutdown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CoordinatedShutdown")
-            .field("n_waiting", &self.n_waiting)
-            .field("report", &self.report_so_far())
-            .finish_non_exhaustive()
-    }
-}
-
 impl RunState {
     /// Whether a task that is added to this phase now will be taken when the phase begins.
     fn is_open(&self, phase_index: usize) -> bool {
@@ -406,26 +338,6 @@ impl RunState {
         self.report.phases.push(PhaseReport { phase, outcome, tasks, took });
     }
 }
-
-/// The error for a phase that is neither defined nor mentioned in the configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownPhase(Phase);
-
-impl UnknownPhase {
-    /// The unknown phase.
-    #[must_use]
-    pub fn phase(&self) -> Phase {
-        self.0
-    }
-}
-
-impl fmt::Display for UnknownPhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no phase `{}`", self.0)
-    }
-}
-
-impl core::error::Error for UnknownPhase {}
 
 /// The deadline of a phase that begins now; `None` if the clock cannot represent it.
 fn deadline(now_nanos: u64, timeout: Duration) -> Option<u64> {

@@ -13,7 +13,7 @@ mod bench;
 use core::{future::poll_fn, task::Poll};
 
 use bench::start;
-use clockjack_actor::{Actor, ActorSystem, Context, Failure, FutureRefusedKind, Next, Props};
+use clockjack_actor::{Actor, ActorSystem, Context, Failure, Next, Props};
 use clockjack_testing::allocation::Counting;
 
 #[global_allocator]
@@ -72,7 +72,7 @@ impl Actor for Starter {
                     output + u32::from(large[0])
                 };
                 if let Err(refused) = cx.wait(future, done) {
-                    assert_eq!(refused.kind(), FutureRefusedKind::Sealed);
+                    assert!(refused.is_sealed());
                     self.done += 100;
                 }
             }
@@ -84,7 +84,7 @@ impl Actor for Starter {
 
 fn allocations_of(msg: Msg, room_bytes: usize) -> u64 {
     let (mut root, _) = start(ActorSystem::builder("t"));
-    let props = Props::new(|| Starter { done: 0 }).futures(4, room_bytes);
+    let props = Props::new(|| Starter { done: 0 }).futures_max(4).future_buffer_bytes(room_bytes);
     let actor = root.spawn("a", props).unwrap();
     let mut run = |n| {
         for _ in 0..n {
@@ -118,7 +118,7 @@ fn a_future_that_does_not_fit_is_boxed() {
 #[test]
 fn a_sealed_system_refuses_what_does_not_fit() {
     let (mut root, _) = start(ActorSystem::builder("t"));
-    let props = Props::new(|| Starter { done: 0 }).futures(4, 128);
+    let props = Props::new(|| Starter { done: 0 }).futures_max(4).future_buffer_bytes(128);
     let actor = root.spawn("a", props).unwrap();
     root.seal();
     for _ in 0..20 {

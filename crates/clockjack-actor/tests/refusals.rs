@@ -10,7 +10,7 @@ use core::time::Duration;
 use bench::{Log, start};
 use clockjack_actor::{
     ActorRef, ActorSystem, DispatcherId, EventKinds, Next, Props, RootContext, ServiceKey,
-    SpawnErrorKind, SystemEvent, shutdown::Phase,
+    SystemEvent, shutdown::Phase,
 };
 use clockjack_sched::ScheduleErrorKind;
 
@@ -58,7 +58,7 @@ fn a_sealed_system_takes_no_subscribers_tasks_or_hooks_and_says_so() {
     let told = log.clone();
     assert!(!system.on_terminated(move |_| told.add("never")));
     let refused = root.spawn("late", Props::from_fn(|_, (): ()| Ok(Next::Stay))).unwrap_err();
-    assert_eq!(*refused.kind(), SpawnErrorKind::Sealed);
+    assert!(refused.is_sealed());
 
     // Everything that exists continues, including timers.
     blinker.tell(2).unwrap();
@@ -99,9 +99,9 @@ fn a_system_that_has_ended_takes_nothing_any_more_and_says_so() {
     let refused = system.on_shutdown_await(Phase::SERVICE_STOP, "late", &gone, None).unwrap_err();
     assert!(refused.is_late(), "{refused}");
     let props = || Props::from_fn(|_, (): ()| Ok(Next::Stay));
-    assert_eq!(*system.spawn("late", props()).unwrap_err().kind(), SpawnErrorKind::Stopping);
-    assert_eq!(*system.spawn_system("late", props()).unwrap_err().kind(), SpawnErrorKind::Stopping);
-    assert_eq!(*root.spawn("late", props()).unwrap_err().kind(), SpawnErrorKind::Stopping);
+    assert!(system.spawn("late", props()).unwrap_err().is_stopping());
+    assert!(system.spawn_system("late", props()).unwrap_err().is_stopping());
+    assert!(root.spawn("late", props()).unwrap_err().is_stopping());
     assert!(system.lookup::<SystemEvent>("/user/listener").is_err());
     let (jobs, ms, any) = (system.scheduler(), Duration::from_millis(1), DispatcherId::DEFAULT);
     let event = SystemEvent::EventsDropped(1);

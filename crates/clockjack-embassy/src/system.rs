@@ -153,13 +153,13 @@ impl EmbassySystem {
         .await
     }
 
-    /// Shuts the system down and runs until it has terminated. At the deadline, the report lists
+    /// Shuts the system down and runs until it has terminated. At the time-out, the report lists
     /// the live actors, and they are stopped by force. Works also with a stopped driver.
-    pub async fn shutdown(mut self, deadline: Duration) -> TerminationReport {
+    pub async fn shutdown(mut self, timeout: Duration) -> TerminationReport {
         let end = self.system().shutdown();
         let clock = self.toolbox.alarm().clock();
         // One tick more, because the current tick has partly elapsed.
-        let until = (clock.now() + deadline).tick().saturating_add(TickSpan::ONE);
+        let until = (clock.now() + timeout).tick().saturating_add(TickSpan::ONE);
         let toolbox = self.toolbox.clone();
         let over = poll_fn(|cx| match end.report() {
             Some(report) => Poll::Ready(Some(report)),

@@ -9,7 +9,7 @@ use core::{error::Error, fmt};
 
 use clockjack_time::InsertError;
 
-use crate::{failure::Failure, pid::Pid};
+use crate::failure::Failure;
 
 /// A message that was not sent, with the message.
 ///
@@ -133,8 +133,8 @@ impl<M> Error for SendError<M> {}
 
 /// A process that was not started, with the process if it still exists.
 ///
-/// *Full* is temporary until another process ends, *pid in use* until that process ends; *stopped*
-/// is permanent. After a refusal by `init`, its [`failure`](Self::failure) says what helps.
+/// *Full* is temporary until another process ends; *stopped* is permanent. After a refusal by
+/// `init`, its [`failure`](Self::failure) says what helps.
 pub struct SubmitError<P> {
     kind: SubmitKind,
     process: Option<P>,
@@ -145,7 +145,6 @@ enum SubmitKind {
     Full,
     Stopped,
     Refused(Failure),
-    PidInUse(Pid),
 }
 
 #[doc(hidden)]
@@ -170,13 +169,6 @@ impl<P> SubmitError<P> {
     pub const fn refused(failure: Failure, process: Option<P>) -> Self {
         Self { kind: SubmitKind::Refused(failure), process }
     }
-
-    /// Another process has the requested pid.
-    #[cold]
-    #[must_use]
-    pub const fn pid_in_use(pid: Pid, process: P) -> Self {
-        Self { kind: SubmitKind::PidInUse(pid), process: Some(process) }
-    }
 }
 
 impl<P> SubmitError<P> {
@@ -196,12 +188,6 @@ impl<P> SubmitError<P> {
     #[must_use]
     pub const fn is_refused(&self) -> bool {
         matches!(self.kind, SubmitKind::Refused(_))
-    }
-
-    /// Whether another process has the requested pid; temporary until that one ends.
-    #[must_use]
-    pub const fn is_pid_in_use(&self) -> bool {
-        matches!(self.kind, SubmitKind::PidInUse(_))
     }
 
     /// The failure of `init`, if it failed.
@@ -251,7 +237,6 @@ impl<P> fmt::Display for SubmitError<P> {
             SubmitKind::Full => f.write_str("the limit of processes is reached"),
             SubmitKind::Stopped => f.write_str("the executor has shut down"),
             SubmitKind::Refused(failure) => write!(f, "its init failed: {failure}"),
-            SubmitKind::PidInUse(pid) => write!(f, "the pid {pid} is in use"),
         }
     }
 }

@@ -62,7 +62,7 @@ use crate::{
         self, AfterDispatch, Header, JoinableHeader, PollOutcome, RunQueueLink, Runnable, TaskRef,
         TaskResult, future, process,
     },
-    timer::action::TimerAction,
+    timer::{action::TimerAction, source::takeover_ticks},
     toolbox::ExecutorToolbox,
     watchdog::shared::WatchdogShared,
     worker::{WorkerLocal, WorkerShared},
@@ -95,6 +95,8 @@ pub struct ExecutorShared {
     pub(crate) injector: Injector<RunQueueLink>,
     pub(crate) workers: Box<[Padded<WorkerShared>]>,
     pub(crate) shards: Shards<TimerAction>,
+    /// After how many ticks another worker takes over a poll of the source.
+    pub(crate) takeover_ticks: u64,
     registry: Registry,
     pub(crate) memory: Memory,
     commands: Commands,
@@ -111,6 +113,7 @@ pub struct ExecutorShared {
     pub(crate) single_thread: SingleThreadCounters,
     pub(crate) stale_completions: AtomicU64,
     pub(crate) drop_panics: AtomicU64,
+    pub(crate) source_panics: AtomicU64,
     pub(crate) watchdog_restarts: AtomicU64,
 }
 
@@ -136,6 +139,7 @@ impl ExecutorShared {
             injector: Injector::new(),
             workers: (0..config.workers).map(|_| Padded(WorkerShared::new())).collect(),
             shards: Shards::new(shards).keeping_stale_values(),
+            takeover_ticks: takeover_ticks(config.resolution),
             registry: Registry::new(config.limits.processes_max().min(CAPACITY_MAX)),
             memory: Memory::new(),
             commands,
@@ -149,6 +153,7 @@ impl ExecutorShared {
             single_thread: SingleThreadCounters::default(),
             stale_completions: AtomicU64::new(0),
             drop_panics: AtomicU64::new(0),
+            source_panics: AtomicU64::new(0),
             watchdog_restarts: AtomicU64::new(0),
         }))
     }

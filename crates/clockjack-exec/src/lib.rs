@@ -5,7 +5,7 @@
 //!     Commands, Event, Events, Failure, Limits, LocalExecutor, Payload, Process, StepOutput, Tag,
 //!     Toolbox, builtin::SleepFor,
 //! };
-//! use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+//! use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, TickDriver};
 //! use std::{sync::Arc, time::Duration};
 //!
 //! /// A platform whose time advances only by hand.
@@ -18,8 +18,6 @@
 //!     fn driver(&self) -> &dyn TickDriver {
 //!         &self.1
 //!     }
-//!     fn park(&self, _until: Option<Tick>) {}
-//!     fn unpark(&self) {}
 //! }
 //!
 //! /// Greets the name that it is sent, a second later.
@@ -227,7 +225,11 @@ pub use timer::{
     Interval, Sleep, Timer, YieldNow, action::IntervalTick, sleep, watchdog::StuckWorker, yield_now,
 };
 #[doc(hidden)]
-pub use timer::{shards, watchdog};
+pub use timer::{
+    shards, source,
+    source::{SourcePoll, TimerSource},
+    watchdog,
+};
 pub use toolbox::{ExecutorToolbox, Toolbox};
 #[doc(hidden)]
 pub use worker::idle;

@@ -26,6 +26,10 @@ pub struct ExecStats {
     pub timers_fired: u64,
     /// Timers that were fired by a worker to which their shard was not assigned.
     pub timers_taken_over: u64,
+    /// Polls of a shard of jobs that another worker took over, because a handler took too long.
+    pub source_takeovers: u64,
+    /// Polls of a shard of jobs that panicked outside of handlers, and were repeated.
+    pub source_panics: u64,
     /// The largest lateness of a timer, in ticks.
     pub lateness_max_ticks: u64,
     /// How often a shard of a worker that stopped was assigned to another worker.
@@ -130,6 +134,7 @@ impl ExecutorShared {
         self.single_thread.add_to(&mut stats);
         let shards = self.shards.stats();
         stats.timers_taken_over = shards.taken_over;
+        stats.source_takeovers = shards.source_takeovers;
         stats.shards_reassigned = shards.reassigned;
         stats.timer_shards = shards.shards;
         let timers = self.shards.timers();
@@ -142,6 +147,7 @@ impl ExecutorShared {
         // Relaxed: statistics.
         stats.stale_completions = self.stale_completions.load(Relaxed);
         stats.drop_panics = self.drop_panics.load(Relaxed);
+        stats.source_panics = self.source_panics.load(Relaxed);
         stats.watchdog_restarts = self.watchdog_restarts.load(Relaxed);
         stats
     }

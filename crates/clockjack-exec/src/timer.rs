@@ -8,6 +8,7 @@ pub(crate) mod action;
 mod arm;
 pub(crate) mod period;
 pub mod shards;
+pub mod source;
 pub mod watchdog;
 
 use core::{

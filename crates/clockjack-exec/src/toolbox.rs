@@ -9,9 +9,10 @@
 use core::time::Duration;
 
 use clockjack_observe::Event;
+use clockjack_sync::primitive::hint;
 use clockjack_time::{MonotonicClock, Tick, TickDriver, TimerInstant};
 
-use crate::{exit::PanicPayload, worker::WorkerLocal};
+use crate::{exit::PanicPayload, timer::source::TimerSource, worker::WorkerLocal};
 
 /// What an executor on one thread needs from its platform.
 ///
@@ -21,7 +22,7 @@ use crate::{exit::PanicPayload, worker::WorkerLocal};
 ///
 /// ```
 /// use clockjack_exec::Toolbox;
-/// use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+/// use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, TickDriver};
 ///
 /// struct Bench {
 ///     clock: ManualClock,
@@ -35,8 +36,6 @@ use crate::{exit::PanicPayload, worker::WorkerLocal};
 ///     fn driver(&self) -> &dyn TickDriver {
 ///         &self.driver
 ///     }
-///     fn park(&self, _until: Option<Tick>) {}
-///     fn unpark(&self) {}
 /// }
 /// ```
 pub trait Toolbox: Sync {
@@ -47,11 +46,17 @@ pub trait Toolbox: Sync {
     fn driver(&self) -> &dyn TickDriver;
 
     /// Sleeps until [`unpark`](Self::unpark), or until the tick has begun. May return spuriously.
-    /// An unpark that came before is not lost: the next park returns at once.
-    fn park(&self, until: Option<Tick>);
+    /// An unpark that came before is not lost: the next park returns at once. By default it returns
+    /// at once, for a platform that cannot sleep.
+    fn park(&self, until: Option<Tick>) {
+        let _ = until;
+        hint::spin_loop();
+    }
 
-    /// Ends the sleep of [`park`](Self::park). Called from any thread, and from interrupts.
-    fn unpark(&self);
+    /// Ends the sleep of [`park`](Self::park). Called from any thread, and from interrupts. By
+    /// default it does nothing: override it together with `park`, unless an interrupt ends the
+    /// sleep by itself.
+    fn unpark(&self) {}
 
     /// The worker that the caller runs on; `None` outside workers and inside interrupts.
     fn current_worker(&self) -> Option<u16> {
@@ -129,6 +134,11 @@ pub unsafe trait ExecutorToolbox: Send + Sync + 'static {
 
     /// Yields to other threads.
     fn yield_now(&self);
+
+    /// Timed work that the workers poll next to the timers of the executor.
+    fn source(&self) -> Option<&dyn TimerSource> {
+        None
+    }
 
     /// A task has ended during the shutdown: wakes the thread that waits for the shutdown.
     fn shutdown_progressed(&self);

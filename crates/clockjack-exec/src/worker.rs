@@ -8,11 +8,12 @@
 //! 1. Its LIFO slot, at most three times in a row: the task that the last poll woke still has its
 //!    data in the CPU cache.
 //! 2. Its ring, oldest first.
-//! 3. Every *n* polls, before the first two: its timers and the injector. *n* is tuned so that
-//!    about 200 µs pass between two such rounds of maintenance; a steal does not reset the count.
+//! 3. Every *n* polls, before the first two: its timers, its shards of the
+//!    [source](crate::source), and the injector. *n* is tuned so that about 200 µs pass between two
+//!    such rounds of maintenance; a steal does not reset the count.
 //! 4. The injector: one task, and up to sixteen more into its ring.
 //! 5. The other workers, each once, beginning at a random one: half of the victim's ring.
-//! 6. As a last resort the overdue timers of other workers, and the LIFO slot of a worker that has
+//! 6. As a last resort the overdue shards of other workers, and the LIFO slot of a worker that has
 //!    been in the same poll for longer than the watchdog tolerates.
 //!
 //! A worker that has found nothing searches again: four times at once, twelve times after yielding
@@ -56,14 +57,15 @@ pub(crate) use self::{
     traced::{shard_id, worker_id},
 };
 use self::{
-    shared::{POLL, STOP, count},
+    shared::{NO_TASK, POLL, STOP, count},
     traced::TracedPoll,
 };
 use crate::{
     executor::ExecutorShared,
     executor_ref::{ExecutorRef, RefCache},
+    shards::SourceClaim,
     task::{Header, Runnable},
-    timer::action::DeferredActions,
+    timer::{action::DeferredActions, source::SourcePoll},
 };
 
 /// How often in a row the LIFO slot goes first.
@@ -155,6 +157,8 @@ struct Worker<'e> {
     /// The task that is being polled.
     running: Cell<Option<NonNull<Header>>>,
     is_searching: bool,
+    /// Whether the last poll of the source has left something that is due.
+    is_source_left: bool,
     lifo_run: u8,
     /// Polls until the next maintenance, out of `interval`.
     countdown: u32,
@@ -191,6 +195,7 @@ impl<'e> Worker<'e> {
             local,
             running: Cell::new(None),
             is_searching: false,
+            is_source_left: false,
             lifo_run: 0,
             countdown: 0,
             interval: INTERVAL_START,
@@ -242,7 +247,7 @@ impl<'e> Worker<'e> {
                 Requested::Nothing => {}
                 requested => return requested,
             }
-            match self.next().or_else(|| self.search()) {
+            match self.next().or_else(|| self.poll_rest()).or_else(|| self.search()) {
                 Some(runnable) if TRACED => self.poll_traced(runnable),
                 Some(runnable) => self.poll(runnable),
                 None => self.park(),
@@ -277,20 +282,14 @@ impl<'e> Worker<'e> {
         if self.is_searching {
             self.end_search();
         }
-        let shared = self.shared;
-        // Relaxed: a hint for the watchdog.
-        let poll_count = shared.poll_count.load(Relaxed).wrapping_add(1);
-        shared.current_task.store(runnable.index(), Relaxed);
-        shared.poll_count.store(poll_count, Relaxed);
+        self.shared.begin_poll(runnable.index());
         self.executor.poll_task_in_guard(runnable, &self.running);
         self.end_poll();
     }
 
     #[inline]
     fn end_poll(&self) {
-        let poll_count = &self.shared.poll_count;
-        // Relaxed: as in `poll`.
-        poll_count.store(poll_count.load(Relaxed).wrapping_add(1), Relaxed);
+        self.shared.end_poll();
         count(&self.shared.counts.steps, 1);
     }
 
@@ -340,7 +339,7 @@ impl<'e> Worker<'e> {
         self.shared.set_now(self.now);
     }
 
-    /// Fires the due timers of the shards that are assigned to this worker.
+    /// Fires the due timers of the shards that are assigned to this worker, and polls the source.
     fn poll_timers(&mut self) {
         self.local.flush_lazy_cancels(self.executor);
         let (executor, worker) = (self.executor, self.local.index);
@@ -348,7 +347,64 @@ impl<'e> Worker<'e> {
             if executor.shards.is_overdue(shard, self.now) {
                 self.fire(shard, true);
             }
+            self.poll_source(shard);
         }
+    }
+
+    /// Polls a shard of the source, if that is due; returns whether it was.
+    #[inline]
+    fn poll_source(&mut self, shard: u32) -> bool {
+        let ticks = self.executor.takeover_ticks;
+        let claim = self.executor.shards.claim_source(shard, self.now, ticks);
+        claim.map(|claim| self.poll_claimed_source(shard, claim)).is_some()
+    }
+
+    /// Polls a shard of the source. Other threads see that as they see the poll of a task: the
+    /// worker does not count as searching, and the watchdog notices if user code blocks.
+    fn poll_claimed_source(&mut self, shard: u32, claim: SourceClaim) {
+        let (executor, worker) = (self.executor, self.local.index);
+        if self.is_searching {
+            self.end_search();
+        }
+        self.shared.begin_poll(NO_TASK);
+        let mut polled = SourcePoll::default();
+        let caught = executor.toolbox().catch_unwind(&mut || {
+            if let Some(source) = executor.toolbox().source() {
+                polled = source.poll(shard, worker);
+            }
+        });
+        self.shared.end_poll();
+        if let Err(payload) = caught {
+            executor.drop_panic_payload(payload);
+            // Relaxed: a statistic.
+            executor.source_panics.fetch_add(1, Relaxed);
+            polled.is_more = true;
+        }
+        if let Some(earlier) = executor.shards.finish_source(shard, claim, polled.next()) {
+            executor.notify_source(earlier);
+        }
+        // As for timers: the rest follows soon, but not before the tasks that were just woken.
+        let countdown_max = if polled.is_more { INTERVAL_MIN } else { INTERVAL_MAX };
+        let countdown = self.countdown.min(countdown_max);
+        // User code may have taken any time.
+        self.refresh();
+        self.countdown = countdown;
+        self.is_source_left |= polled.is_more;
+    }
+
+    /// Continues to poll the source while no task is ready.
+    fn poll_rest(&mut self) -> Option<Runnable> {
+        while core::mem::take(&mut self.is_source_left) {
+            if self.shared.has_requests() || self.executor.has_shared_work() {
+                break;
+            }
+            self.refresh();
+            self.poll_timers();
+            if let Some(runnable) = self.take_fired() {
+                return Some(runnable);
+            }
+        }
+        None
     }
 
     /// Fires the due timers of a shard; returns whether anything was done.
@@ -461,7 +517,8 @@ impl<'e> Worker<'e> {
         loop {
             let from = self.random_below(executor.workers.len());
             let shard = executor.shards.overdue(self.now, Some(self.local.index), from)?;
-            let did_fire = self.fire(shard, false);
+            let did_fire = executor.shards.is_overdue(shard, self.now) && self.fire(shard, false);
+            let did_fire = self.poll_source(shard) || did_fire;
             if let Some(runnable) = self.take_fired() {
                 return Some(runnable);
             }

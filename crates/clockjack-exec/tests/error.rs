@@ -77,23 +77,19 @@ fn a_refused_message_becomes_a_failure_once_it_can_be_sent() {
 fn a_refused_process_comes_back_with_the_reason() {
     type Made = SubmitError<Secret>;
     type Make = fn() -> Made;
-    let made: [(Make, &str); 4] = [
+    let made: [(Make, &str); 3] = [
         (|| Made::full(secret()), "process not started: the limit of processes is reached"),
         (|| Made::stopped(secret()), "process not started: the executor has shut down"),
         (
             || Made::refused(SILENT.failure(), Some(secret())),
             "process not started: its init failed: sensor silent (code 7)",
         ),
-        (
-            || Made::pid_in_use(Pid::new(3, 17, NonZeroU64::MIN), secret()),
-            "process not started: the pid {3|17.1} is in use",
-        ),
     ];
     for (index, (make, says)) in made.into_iter().enumerate() {
         texts(&make(), says);
         let error = make().discard();
         texts(&error, says);
-        let is = [error.is_full(), error.is_stopped(), error.is_refused(), error.is_pid_in_use()];
+        let is = [error.is_full(), error.is_stopped(), error.is_refused()];
         check_only(is, index, says);
         assert_eq!(error.failure().is_some(), error.is_refused());
         assert_eq!(error.failure().and_then(Failure::code), error.into_failure().map(|_| 7));
@@ -171,7 +167,7 @@ fn a_caught_panic_says_what_was_said() {
 }
 
 /// One error of each kind, its text, and its exit reason.
-fn exits() -> [(JoinError, &'static str, &'static str); 9] {
+fn exits() -> [(JoinError, &'static str, &'static str); 8] {
     [
         (
             JoinError::failed(SILENT.failure()),
@@ -200,11 +196,6 @@ fn exits() -> [(JoinError, &'static str, &'static str); 9] {
             "failed: the result of the process was taken before",
         ),
         (
-            JoinError::executor_gone(),
-            "the executor was dropped, and the process with it",
-            "terminated",
-        ),
-        (
             JoinError::refused_full(),
             "the process was not started: the limit of processes is reached",
             "failed: the process was not started: the limit of processes is reached",
@@ -229,11 +220,10 @@ fn an_exit_says_how_the_process_ended() {
             exit.is_cancelled(),
             exit.is_link_down(),
             exit.is_already_joined(),
-            exit.is_executor_gone(),
             exit.is_refused(),
         ];
         // The last two are both refusals.
-        check_only(is, index.min(7), says);
+        check_only(is, index.min(6), says);
         assert_eq!(exit.is_unavailable(), index >= 5, "{says}");
         assert_eq!(exit.reason().is_failure(), !exit.is_cancelled(), "{says}");
         assert_eq!(exit.failure().is_some(), exit.is_failed());

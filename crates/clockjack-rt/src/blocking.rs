@@ -45,7 +45,8 @@ use std::{
     time::Instant,
 };
 
-pub use config::{BlockingConfig, InvalidConfig};
+use clockjack_exec::StartError;
+pub use config::BlockingConfig;
 pub use handle::BlockingHandle;
 use handle::JobWithHandle;
 use state::{BlockingJob, IdleSlot, Job, Refusal, State};
@@ -133,9 +134,9 @@ impl BlockingPool {
     ///
     /// # Errors
     ///
-    /// See [`BlockingConfig::validate`].
-    pub fn new(config: BlockingConfig) -> Result<Self, InvalidConfig> {
-        config.validate()?;
+    /// If `threads_max` is zero, or the name has a zero byte.
+    pub fn new(config: BlockingConfig) -> Result<Self, StartError> {
+        config.check()?;
         let state = Mutex::new(State::default());
         Ok(Self { shared: Arc::new(Shared { config, state, thread_exited: Condvar::new() }) })
     }
@@ -156,7 +157,7 @@ impl BlockingPool {
     /// # Errors
     ///
     /// [`Rejected`], which returns the closure to the caller.
-    pub fn spawn<F, T>(&self, work: F) -> Result<BlockingHandle<T>, Rejected<F>>
+    pub fn spawn_blocking<F, T>(&self, work: F) -> Result<BlockingHandle<T>, Rejected<F>>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
@@ -183,12 +184,12 @@ impl BlockingPool {
         }
     }
 
-    /// Refuses new closures, drops queued ones, and waits for running ones until `deadline` has
+    /// Refuses new closures, drops queued ones, and waits for running ones until `timeout` has
     /// passed. Idle threads exit at once.
     ///
     /// It may be called again, to wait longer. A closure of this pool that calls it does not wait
     /// for itself, and counts as still running.
-    pub fn shutdown(&self, deadline: Duration) -> BlockingReport {
+    pub fn shutdown(&self, timeout: Duration) -> BlockingReport {
         let start = Instant::now();
         let mut state = self.shared.lock();
         let (queue, slots) = state.close();
@@ -202,7 +203,7 @@ impl BlockingPool {
             queue.into_iter().map(|work| caught_panic(|| drop(work))).filter(|p| *p).count();
         let mut state = self.shared.lock();
         state.count_dropped(n_dropped, n_panicked);
-        let rest = deadline.saturating_sub(start.elapsed());
+        let rest = timeout.saturating_sub(start.elapsed());
         let n_own = usize::from(self.shared.is_own_thread());
         let has_others = |state: &mut State| state.n_threads() > n_own;
         let (state, _) = self

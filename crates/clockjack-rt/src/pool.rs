@@ -38,11 +38,11 @@ use self::{
     host::{ThreadHost, Threads},
 };
 use crate::{
-    BlockingHandle, BlockingPool, OsClock, OsInstant, Rejected, RunnerStats, blocking,
+    BlockingHandle, BlockingPool, OsClock, OsInstant, Rejected, blocking,
     dispatchers::Dispatchers,
     platform::thread_control,
     runtime::TraceSource,
-    scheduler::{Executors, PoolScheduler},
+    scheduler::{Executors, PoolScheduler, PoolSource},
     thread::{self, ThreadConfig},
     tokio_integration::reactor,
 };
@@ -145,7 +145,9 @@ impl WorkerPool {
             tolerance_ticks: u64::try_from(grace_ticks).unwrap_or(u64::MAX),
             quiet_polls_max: IDLE_CHECKS_MAX,
         };
-        let host = Box::new(ThreadHost(Arc::clone(&threads)));
+        let scheduler = Arc::<OnceLock<PoolScheduler>>::default();
+        let source = PoolSource(Arc::clone(&scheduler));
+        let host = Box::new(ThreadHost { threads: Arc::clone(&threads), source });
         let executor = ExecutorShared::new(host, &executor_config, commands)?;
         let worker_threads = WorkerThreads {
             workers: (0..workers_max).map(|_| None).collect(),
@@ -160,7 +162,7 @@ impl WorkerPool {
             worker_threads: Mutex::new(worker_threads),
             is_shut_down: AtomicBool::new(false),
             reactor,
-            scheduler: Arc::default(),
+            scheduler,
             on_stuck: Arc::default(),
             dispatchers: Arc::default(),
         });
@@ -195,12 +197,12 @@ impl WorkerPool {
     }
 
     /// Runs a future as a task. If the task cannot be started, the join returns the reason.
-    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.handle.spawn(future)
+        self.handle.spawn_future(future)
     }
 
     /// Starts a process.
@@ -272,11 +274,11 @@ impl WorkerPool {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.inner.blocking.spawn(work)
+        self.inner.blocking.spawn_blocking(work)
     }
 
     /// Runs a future on this thread and blocks until it completes. [`sleep`](crate::sleep) and
-    /// [`spawn`](crate::spawn) in the future use this pool.
+    /// [`spawn_future`](crate::spawn_future) in the future use this pool.
     ///
     /// # Panics
     ///
@@ -346,15 +348,9 @@ impl WorkerPool {
             let config = &inner.config.scheduler;
             let executors =
                 Executors { threads, blocking, user_dispatchers: Arc::clone(&inner.dispatchers) };
-            PoolScheduler::new(config, self.workers(), self.handle(), executors)
+            PoolScheduler::new(config, self.workers(), inner.executor.clone(), executors)
         };
         inner.scheduler.get_or_init(make).scheduler()
-    }
-
-    /// Statistics of the runners that drive the [scheduler](Self::scheduler).
-    #[must_use]
-    pub fn runner_stats(&self) -> RunnerStats {
-        self.inner.scheduler.get().map_or(RunnerStats::default(), PoolScheduler::stats)
     }
 
     /// The name of the worker threads, without the worker's number.
@@ -371,7 +367,7 @@ impl WorkerPool {
     /// deadline for handlers that run on other threads.
     pub(crate) fn close_scheduler(&self, until: OsInstant) {
         if let Some(scheduler) = self.inner.scheduler.get() {
-            scheduler.close(until);
+            scheduler.close(host::is_worker_of(&self.inner.executor), until);
         }
     }
 
@@ -383,21 +379,21 @@ impl WorkerPool {
 
     /// Shuts the pool down. First the calling thread [shuts down](Scheduler::shutdown) the
     /// scheduler, if there is one. Then the pool asks every process to stop and waits until all
-    /// have stopped or the deadline has passed, while the workers keep running; then it stops the
+    /// have stopped or the time-out has passed, while the workers keep running; then it stops the
     /// remaining processes by force and reports each. Meanwhile it accepts nothing new.
     ///
-    /// The deadline does not limit handlers and close tasks that the scheduler's shutdown runs on
+    /// The time-out does not limit handlers and close tasks that the scheduler's shutdown runs on
     /// the calling thread. A future cannot be asked to stop: it is dropped at its await point. A
     /// step that never returns is abandoned together with its thread. On a worker of the pool this
     /// method does not wait.
-    pub fn shutdown(self, deadline: Duration) -> ShutdownReport {
-        self.inner.shutdown_once(deadline)
+    pub fn shutdown(self, timeout: Duration) -> ShutdownReport {
+        self.inner.shutdown_once(timeout)
     }
 }
 
 impl Drop for WorkerPool {
     fn drop(&mut self) {
-        let deadline = self.inner.config.drop_deadline;
+        let deadline = self.inner.config.drop_timeout;
         self.inner.shutdown_once(deadline);
     }
 }
@@ -514,7 +510,6 @@ impl Inner {
         let thread_config = ThreadConfig { name, stack_size: config.stack_size };
         let started = thread::start(&thread_config, move || {
             thread::sleep_precisely();
-            host::set_worker_index(index);
             threads.claim_ring(index);
             let pinned = cpu.map_or(Ok(()), thread::pin_to_cpu);
             if pinned.is_err() {

@@ -55,14 +55,14 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use clockjack_rt::{Runtime, actor::{Next, Props}};
+/// use clockjack_rt::{Runtime, actor::Props};
 /// use std::sync::mpsc;
 ///
 /// let rt = Runtime::new("hello")?;
 /// let (sender, receiver) = mpsc::channel();
 /// let greeter = rt.spawn("greeter", Props::from_fn(move |_cx, name: String| {
 ///     sender.send(format!("hello, {name}"))?;
-///     Ok(Next::Stay)
+///     Ok(())
 /// }))?;
 /// greeter.tell("world".into())?;
 /// assert_eq!(receiver.recv()?, "hello, world");
@@ -192,7 +192,7 @@ impl Runtime {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.pool().spawn(future)
+        self.pool().spawn_future(future)
     }
 
     /// Runs a closure that blocks on a separate thread; see [`WorkerPool::spawn_blocking`].
@@ -258,9 +258,9 @@ impl Runtime {
         self.stop(self.drop_timeout)
     }
 
-    /// Terminates the system by the phases of its coordinated shutdown, waits for it, and then
-    /// shuts down the scheduler, the dispatchers and the pool. Actors that have not stopped at the
-    /// deadline are stopped by force, and the report contains their paths, including parents that
+    /// Shuts the system down by the phases of its coordinated shutdown, waits for it, and then
+    /// shuts down the scheduler, the dispatchers and the pool. Actors that have not stopped within
+    /// `timeout` are stopped by force, and the report contains their paths, including parents that
     /// wait for such a child. The report also names the jobs, tasks, threads and blocking work
     /// that were left behind.
     ///
@@ -268,15 +268,15 @@ impl Runtime {
     /// that does the rest, and the report, which is not [final](RuntimeReport::is_final), lists the
     /// actors that are alive at this moment. [`ActorSystem::when_terminated`] yields the final
     /// report of the actors.
-    pub fn shutdown(mut self, deadline: Duration) -> RuntimeReport {
-        self.stop(deadline)
+    pub fn shutdown(mut self, timeout: Duration) -> RuntimeReport {
+        self.stop(timeout)
     }
 
-    fn stop(&mut self, deadline: Duration) -> RuntimeReport {
+    fn stop(&mut self, timeout: Duration) -> RuntimeReport {
         let Some(threads) = self.threads.take() else { return RuntimeReport::default() };
         let system = self.system.clone();
         if !host::is_worker() {
-            return threads.shutdown(&system, deadline);
+            return threads.shutdown(&system, timeout);
         }
         let end = system.shutdown();
         let mut so_far = TerminationReport::default();
@@ -284,7 +284,7 @@ impl Runtime {
         so_far.stragglers = system.tree().into_iter().filter(|path| path.depth() > 1).collect();
         let dispatchers = Arc::clone(&threads.dispatchers);
         let config = ThreadConfig { name: "cj-shutdown".into(), ..ThreadConfig::DEFAULT };
-        if thread::start(&config, move || drop(threads.shutdown(&system, deadline))).is_err() {
+        if thread::start(&config, move || drop(threads.shutdown(&system, timeout))).is_err() {
             // The closure was dropped with the pool in it; on a worker that drop does not wait.
             dispatchers.shutdown_now();
         }
@@ -294,9 +294,9 @@ impl Runtime {
 
 impl AllThreads {
     /// See the [module](self).
-    fn shutdown(self, system: &ActorSystem, deadline: Duration) -> RuntimeReport {
+    fn shutdown(self, system: &ActorSystem, timeout: Duration) -> RuntimeReport {
         let Self { pool, dispatchers } = self;
-        let until = OsInstant::now().saturating_add(deadline);
+        let until = OsInstant::now().saturating_add(timeout);
         let end = block_on_until(system.shutdown(), until);
         // Collect the actors that are alive now, before they are stopped by force.
         let termination = end.unwrap_or_else(|| system.force_termination());

@@ -15,46 +15,20 @@
 //!
 //! [`WorkerPool::scheduler`]: crate::WorkerPool::scheduler
 //!
-//! # Runners of a pool
+//! # On a pool
 //!
-//! Each shard of the scheduler has a *runner slot* with one *runner*: a future on the pool that
-//! polls the shard and sleeps until the next deadline. A handler runs inside a poll of its runner,
-//! so a runner whose handler blocks cannot serve other jobs that become due. Such a runner is
-//! replaced.
+//! The scheduler has a shard per worker, or one. The workers poll these shards as they poll the
+//! shards of their own timers: when a worker parks, it sleeps until the first deadline of both; a
+//! worker that is free takes over the shards of one that is busy; and the watchdog of the pool
+//! notices shards that nobody polls. The protocol is that of the *source* in
+//! `clockjack-exec/src/timer/shards.md`. A job is in one wheel, and no task runs for it except the
+//! one that it wakes.
 //!
-//! Roles: the *runner* of the slot; the *takeover timer*, a timer of the pool, which another worker
-//! fires if the runner's worker blocks; *callers*, any thread that makes a deadline earlier.
-//!
-//! ```text
-//!   stage = [ version | POLLING | VACANT ]
-//!
-//!             wake                 poll                      poll returns
-//!   VACANT ─────────▶ new runner ───────▶ POLLING, timer armed ─────────▶ idle, timer cancelled
-//!      ▲                  ▲                      │                            │
-//!      │                  └───── timer fires ────┘                            │
-//!      └───────────────────────── runner dropped ◀────────────────────────────┘
-//! ```
-//!
-//! 1. Every change of the stage is a compare-exchange of the exact value that its author wrote or
-//!    was armed with, and increments the version. So a value never occurs twice (no ABA), and an
-//!    author whose exchange fails knows that another runner owns the slot.
-//! 2. A runner registers its waker, sets POLLING, arms the takeover timer, polls the shard, cancels
-//!    the timer, and clears POLLING. If one of its exchanges fails, it has been replaced: it wakes
-//!    the current runner, since its last handler may have made a deadline earlier, and completes.
-//! 3. A takeover timer that fires exchanges the POLLING value for which it was armed, and starts
-//!    another runner, which polls at once. A shard allows several pollers at a time. So no more
-//!    runners are started than handlers block, and each blocked handler has a worker for itself.
-//! 4. A caller wakes the runner, and starts one if the slot is vacant. A runner that is dropped
-//!    leaves the slot vacant; if it owned the slot, jobs may be waiting, so it starts another.
-//!
-//! *Why no deadline is missed*: a thread that makes a deadline earlier calls (see the rules of a
-//! shard in `clockjack-sched`). There are three cases. The call finds the waker and wakes the
-//! runner; or it precedes the runner's registration of the waker, and then the poll after the
-//! registration sees the job; or it finds the slot vacant and starts a runner. Replaced runners
-//! call for the deadlines that their own handlers have made earlier.
-//!
-//! *Cost*: each poll arms and cancels one timer in the worker's wheel, which wakes no thread. With
-//! one worker, no other worker can fire the takeover timer.
+//! Handlers run on the worker that polls their shard. A handler that takes longer than four
+//! milliseconds keeps its worker, and another worker polls the shard from then on: a shard allows
+//! several pollers at a time, and one of them runs each job. So handlers that block delay nothing
+//! while a worker is free. A worker in a handler counts as busy: others steal its tasks, and
+//! [`on_stuck`](crate::PoolConfig::on_stuck) reports it.
 
 mod config;
 pub(crate) mod driver;
@@ -66,10 +40,9 @@ pub(crate) mod watchdog;
 use clockjack_sched::DispatcherId;
 use clockjack_time::{Resolution, Tick, TimerInstant};
 
-pub(crate) use self::pool::{DriverTimeoutCheck, Executors, PoolScheduler};
+pub(crate) use self::pool::{DriverTimeoutCheck, Executors, PoolScheduler, PoolSource};
 pub use self::{
     config::{PoolSchedulerConfig, TimerTopology},
-    pool::RunnerStats,
     thread::ThreadScheduler,
 };
 use crate::{OsClock, OsInstant};

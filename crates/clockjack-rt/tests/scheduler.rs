@@ -3,6 +3,8 @@
 
 #[path = "scheduler/close.rs"]
 mod close;
+#[path = "scheduler/cost.rs"]
+mod cost;
 #[path = "support/dues.rs"]
 mod dues;
 #[path = "support/eventually.rs"]

@@ -12,10 +12,10 @@ use std::{
 };
 
 use clockjack_rt::{
-    InstallError, Runtime, TracingBridge,
+    Runtime, TracingBridge,
     actor::{
-        ActorSystem, EventKinds, Failure, Next, Props, Scope, SpawnErrorKind, StaticError,
-        Strategy, SystemBuilder, SystemEvent,
+        ActorSystem, EventKinds, Failure, Next, Props, Scope, StaticError, Strategy, SystemBuilder,
+        SystemEvent,
     },
     sched::Warning,
 };
@@ -250,7 +250,7 @@ fn a_system_has_one_bridge_until_that_is_taken_away() {
     let system = runtime.system();
     let first = TracingBridge::install(system).unwrap();
     let refused = TracingBridge::install(system).unwrap_err();
-    assert!(matches!(refused, InstallError::Actor(SpawnErrorKind::NameTaken(_))), "{refused}");
+    assert!(refused.is_name_taken(), "{refused}");
     // The one that was refused has left nothing behind.
     assert_eq!(system.failure_hub().n_subscribers(), 1);
     first.uninstall();

@@ -18,7 +18,7 @@ use clockjack_sync::{
     Arc,
     primitive::atomic::{AtomicBool, AtomicU32, Ordering},
 };
-use clockjack_time::{Resolution, TimerInstant};
+use clockjack_time::{Resolution, Tick, TimerInstant};
 
 pub use self::{dispatched_run::DispatchedRun, poll::PollResult};
 use crate::{
@@ -362,8 +362,8 @@ impl Scheduler {
             }
         };
         let job = Cancellable::new(shard.clone(), accepted.slot);
-        if accepted.wakes_poller {
-            host.wake_poller(index);
+        if let Some(at) = accepted.wake_at {
+            host.wake_poller(index, at);
         } else {
             shard.flush();
         }
@@ -500,7 +500,7 @@ impl SchedulerShard {
     #[cold]
     fn flush_wakes(&self, wakes: PendingWakes) {
         if wakes.wakes_poller() {
-            self.shared.host.wake_poller(self.jobs.id() as usize);
+            self.shared.host.wake_poller(self.jobs.id() as usize, Tick::ZERO);
         }
         if wakes.wakes_readers() {
             self.shared.wake_readers();

@@ -282,7 +282,7 @@ impl Runner {
         let is_called = world.host.take_calls() > 0;
         assert!(dump.shards[0].queued == 0 || is_called, "nobody is called at {now}: {dump}");
         if is_called {
-            world.host.wake_poller(0);
+            world.host.wake_poller(0, Tick::ZERO);
         }
     }
 }

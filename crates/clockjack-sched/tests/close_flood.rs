@@ -26,7 +26,7 @@ impl SchedulerHost for Host {
         "test"
     }
 
-    fn wake_poller(&self, _shard: usize) {}
+    fn wake_poller(&self, _shard: usize, _at: Tick) {}
 
     fn relax(&self) {
         thread::yield_now();

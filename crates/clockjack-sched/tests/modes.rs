@@ -52,7 +52,7 @@ impl SchedulerHost for Host {
         "test-host"
     }
 
-    fn wake_poller(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize, _at: Tick) {
         self.calls.fetch_add(1, SeqCst);
     }
 }

@@ -4,7 +4,7 @@
 //! that the code under a model is the code that ships. No other file contains `cfg` for atomics,
 //! except for the choice between a 64-bit form of a word and its 32-bit form.
 //!
-//! [`atomic::AtomicU64`] exists on every target. Where the processor has none ([`HAS_ATOMIC_64`])
+//! [`atomic::AtomicU64`] exists on every target. Where the processor has none,
 //! it is that of `portable-atomic`, which on bare metal disables interrupts for some instructions.
 //! **A program for such a processor has to declare that it has one core**, by the feature
 //! `unsafe-assume-single-core` of `portable-atomic`; it does not compile otherwise. (A program for
@@ -25,9 +25,6 @@ mod imp;
 pub use imp::{UnsafeCell, atomic, hint};
 #[cfg(shuttle)]
 pub use imp::{explore, explore_part};
-
-/// Whether [`atomic::AtomicU64`] is the processor's own on this target.
-pub const HAS_ATOMIC_64: bool = cfg!(any(loom, shuttle, target_has_atomic = "64"));
 
 /// Whether the target is a microcontroller, with one core and some ten kilobytes of memory: nothing
 /// is striped per core there, and chunks are small.

@@ -5,7 +5,7 @@ use std::{panic::catch_unwind, sync::Arc};
 
 use clockjack_actor::Toolbox;
 use clockjack_exec::PanicPayload;
-use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, TickDriver};
 
 /// The resolution of virtual time: the default of hosts with threads.
 pub(crate) const RESOLUTION: Resolution = Resolution::MILLI;
@@ -31,10 +31,6 @@ impl Toolbox for ManualToolbox {
     fn driver(&self) -> &dyn TickDriver {
         &self.driver
     }
-
-    fn park(&self, _until: Option<Tick>) {}
-
-    fn unpark(&self) {}
 
     fn seed(&self) -> u64 {
         self.seed

@@ -124,13 +124,6 @@ impl Generation {
         self.0.get()
     }
 
-    /// The number, in the form that keeps an `Option` small.
-    #[inline]
-    #[must_use]
-    pub const fn non_zero(self) -> NonZeroU64 {
-        self.0
-    }
-
     /// The generation after this one; after [`MAX`](Self::MAX) comes [`FIRST`](Self::FIRST).
     #[inline]
     #[must_use]

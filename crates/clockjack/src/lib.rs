@@ -149,6 +149,7 @@
 //! | [`sched`] | jobs without actors: once, at a fixed rate, with a fixed delay | no | |
 //! | [`exec`] | processes, futures and their executor, below the actors | no | |
 //! | [`time`] | ticks, clocks, the timer wheel | no | |
+//! | [`observe`] | events, counters, histograms, the flight recorder | no | |
 //! | [`macros`] | `#[actor]` | no | `macros` |
 //! | [`graph`] | dataflow graphs in files or in code, `derive(Component)` | yes | `graph` |
 //! | [`rt`] | `Runtime`: threads, and the clock of the operating system | yes | `rt` |
@@ -228,6 +229,8 @@ pub mod prelude {
 
 #[doc(no_inline)]
 pub use clockjack_actor as actor;
+#[doc(no_inline)]
+pub use clockjack_actor::observe;
 #[doc(no_inline)]
 pub use clockjack_exec as exec;
 #[cfg(feature = "rt")]

@@ -96,7 +96,8 @@ pub(crate) struct Settings<A: Actor> {
     pub(crate) priority: Option<fn(&A::Msg) -> u8>,
     pub(crate) stash: usize,
     pub(crate) dispatcher: DispatcherId,
-    pub(crate) futures: (u16, usize),
+    pub(crate) futures_max: u16,
+    pub(crate) future_buffer_bytes: usize,
     pub(crate) strategies: Vec<Strategy>,
     pub(crate) children: Option<(Scope, Strategy)>,
     pub(crate) ignores: Option<fn(&A::Msg) -> bool>,
@@ -112,7 +113,8 @@ impl<A: Actor> Default for Settings<A> {
             priority: None,
             stash: 0,
             dispatcher: DispatcherId::DEFAULT,
-            futures: (FUTURES_MAX, 0),
+            futures_max: FUTURES_MAX,
+            future_buffer_bytes: 0,
             strategies: Vec::new(),
             children: None,
             ignores: None,
@@ -166,11 +168,17 @@ impl<A: Actor, F> Props<A, F> {
         self.set(|settings| settings.dispatcher = dispatcher)
     }
 
-    /// Sets how many futures of the actor may run concurrently, and how many bytes are reserved for
-    /// the next future.
+    /// Sets how many futures of the actor may run concurrently; [`FUTURES_MAX`] by default.
     #[must_use]
-    pub fn futures(self, max: u16, room_bytes: usize) -> Self {
-        self.set(|settings| settings.futures = (max, room_bytes))
+    pub fn futures_max(self, n: u16) -> Self {
+        self.set(|settings| settings.futures_max = n)
+    }
+
+    /// Reserves a buffer of this size for the futures of the actor: one that fits into the buffer
+    /// needs no memory of its own. By default there is no buffer.
+    #[must_use]
+    pub fn future_buffer_bytes(self, bytes: usize) -> Self {
+        self.set(|settings| settings.future_buffer_bytes = bytes)
     }
 
     /// Adds a strategy that decides about failures of the actor itself. The strategy of the first
@@ -330,7 +338,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> IntoProps for Props<A, F> {
                 .iter()
                 .chain(settings.children.iter().map(|(_, strategy)| strategy))
                 .find_map(|strategy| strategy.check().err())
-                .map(|invalid| invalid.to_string())
+                .map(str::to_string)
         };
         Some(SettingsRef { dispatcher: settings.dispatcher, invalid })
     }

@@ -211,6 +211,9 @@ pub(crate) fn policy(
     path: &ActorPath,
     class: &'static str,
 ) -> Policy {
+    if let Some(policy) = jobs.policies().uniform() {
+        return policy;
+    }
     // The last ancestor is the root.
     let (mut top, mut guardian) = ("", "");
     for above in path.ancestors() {

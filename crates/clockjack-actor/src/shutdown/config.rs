@@ -112,7 +112,7 @@ impl PhaseConfig {
 /// config.phases.push(PhaseConfig::new(DRAIN).after(&[Phase::SERVICE_UNBIND]));
 /// config.phase_mut(Phase::SERVICE_STOP).expect("a default").depends_on.push(DRAIN);
 /// config.validate()?;
-/// # Ok::<(), clockjack_actor::shutdown::ShutdownConfigError>(())
+/// # Ok::<(), clockjack_actor::shutdown::InvalidConfig>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShutdownConfig {
@@ -132,30 +132,17 @@ impl ShutdownConfig {
         self.phases.iter_mut().find(|config| config.phase == phase)
     }
 
-    /// Checks the configuration.
-    ///
-    /// # Errors
-    ///
-    /// If the dependencies have a cycle, if a phase is defined twice or has an empty name, or if
-    /// terminating the system would run phases none of which terminates it: the termination would
-    /// never complete.
-    pub fn validate(&self) -> Result<(), ShutdownConfigError> {
-        self.in_order().map(drop)
-    }
-
-    /// The phases in the order in which they run.
-    ///
-    /// # Errors
-    ///
-    /// As [`validate`](Self::validate).
-    pub fn in_order(&self) -> Result<Vec<PhaseConfig>, ShutdownConfigError> {
+    /// The phases in the order in which they run. Fails if the dependencies have a cycle, if a phase
+    /// is defined twice or has an empty name, or if a shutdown would run phases none of which
+    /// stops the actors: the shutdown would never complete.
+    pub(crate) fn in_order(&self) -> Result<Vec<PhaseConfig>, InvalidConfig> {
         if self.run_by_actor_system_terminate && !self.terminate_actor_system {
-            return Err(ShutdownConfigError(Fault::NeverTerminates));
+            return Err(InvalidConfig::NeverTerminates);
         }
         let mut known = self.known()?;
         let last = known.iter().find(|config| config.phase == Phase::ACTOR_SYSTEM_TERMINATE);
         if self.terminate_actor_system && !last.is_some_and(|config| config.enabled) {
-            return Err(ShutdownConfigError(Fault::NoLastPhase));
+            return Err(InvalidConfig::NoLastPhase);
         }
         let mut order: Vec<PhaseConfig> = Vec::with_capacity(known.len());
         while !known.is_empty() {
@@ -166,7 +153,7 @@ impl ShutdownConfig {
             let next =
                 ready.min_by_key(|(_, config)| config.phase == Phase::ACTOR_SYSTEM_TERMINATE);
             let Some((index, _)) = next else {
-                return Err(ShutdownConfigError(Fault::Cycle(cycle(&known))));
+                return Err(InvalidConfig::Cycle(cycle(&known)));
             };
             order.push(known.remove(index));
         }
@@ -175,7 +162,7 @@ impl ShutdownConfig {
 
     /// All phases, defined or mentioned. A mentioned phase comes directly before the phase that
     /// mentions it first.
-    fn known(&self) -> Result<Vec<PhaseConfig>, ShutdownConfigError> {
+    fn known(&self) -> Result<Vec<PhaseConfig>, InvalidConfig> {
         let mut known: Vec<PhaseConfig> = Vec::with_capacity(self.phases.len());
         for config in &self.phases {
             for &phase in &config.depends_on {
@@ -185,12 +172,12 @@ impl ShutdownConfig {
                 }
             }
             if known.iter().any(|other| other.phase == config.phase) {
-                return Err(ShutdownConfigError(Fault::Twice(config.phase)));
+                return Err(InvalidConfig::Twice(config.phase));
             }
             known.push(config.clone());
         }
         if known.iter().any(|config| config.phase.name().is_empty()) {
-            return Err(ShutdownConfigError(Fault::Unnamed));
+            return Err(InvalidConfig::Unnamed);
         }
         Ok(known)
     }
@@ -212,12 +199,10 @@ impl Default for ShutdownConfig {
     }
 }
 
-/// An invalid [`ShutdownConfig`]. The error is permanent.
+/// Why a [`ShutdownConfig`] is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShutdownConfigError(Fault);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Fault {
+pub(crate) enum InvalidConfig {
+    /// Each phase depends on the next, and the last one on the first.
     Cycle(Vec<Phase>),
     Twice(Phase),
     Unnamed,
@@ -225,36 +210,21 @@ enum Fault {
     NoLastPhase,
 }
 
-impl ShutdownConfigError {
-    /// The phases of a dependency cycle, each of which depends on the next and the last on the
-    /// first; empty if the error is another one.
-    #[must_use]
-    pub fn cycle(&self) -> &[Phase] {
-        if let Fault::Cycle(phases) = &self.0 { phases } else { &[] }
-    }
-
-    /// Whether terminating the system would run phases none of which terminates it.
-    #[must_use]
-    pub fn is_endless(&self) -> bool {
-        matches!(self.0, Fault::NeverTerminates | Fault::NoLastPhase)
-    }
-}
-
-impl fmt::Display for ShutdownConfigError {
+impl fmt::Display for InvalidConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Fault::Cycle(phases) => {
+        match self {
+            Self::Cycle(phases) => {
                 f.write_str("phases depend on each other: ")?;
                 phases.iter().try_for_each(|phase| write!(f, "`{phase}` after "))?;
                 phases.first().map_or(Ok(()), |first| write!(f, "`{first}`"))
             }
-            Fault::Twice(phase) => write!(f, "phase `{phase}` is defined twice"),
-            Fault::Unnamed => f.write_str("a phase has an empty name"),
-            Fault::NeverTerminates => f.write_str(
+            Self::Twice(phase) => write!(f, "phase `{phase}` is defined twice"),
+            Self::Unnamed => f.write_str("a phase has an empty name"),
+            Self::NeverTerminates => f.write_str(
                 "`run_by_actor_system_terminate` is on and `terminate_actor_system` is off: \
                  the system would never terminate",
             ),
-            Fault::NoLastPhase => write!(
+            Self::NoLastPhase => write!(
                 f,
                 "`terminate_actor_system` is on, but phase `{}` is missing or disabled",
                 Phase::ACTOR_SYSTEM_TERMINATE
@@ -262,8 +232,6 @@ impl fmt::Display for ShutdownConfigError {
         }
     }
 }
-
-impl core::error::Error for ShutdownConfigError {}
 
 /// Finds a dependency cycle among phases each of which depends on another one of them.
 fn cycle(stuck: &[PhaseConfig]) -> Vec<Phase> {

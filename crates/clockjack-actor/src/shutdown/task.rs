@@ -21,23 +21,11 @@ use clockjack_exec::Failure;
 use super::{Phase, PhaseOutcome, Progress, Skip, TaskOutcome, TaskReport};
 
 /// A task: a future that is polled from the beginning of its phase.
-pub type TaskFuture = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
+pub(crate) type TaskFuture = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 
 /// The host's function to call code of the application: it calls the closure once. If the closure
 /// panics and the host can catch that, it returns the text of the panic.
-pub type Guard<'a> = dyn FnMut(&mut dyn FnMut()) -> Result<(), String> + 'a;
-
-/// The [`Guard`] of a host that cannot catch panics. Where panics unwind, a panic propagates to the
-/// caller that polls the shutdown; the task then counts as failed, and the other tasks can be
-/// polled again.
-///
-/// # Errors
-///
-/// Never fails.
-pub fn unguarded(call: &mut dyn FnMut()) -> Result<(), String> {
-    call();
-    Ok(())
-}
+pub(crate) type Guard<'a> = dyn FnMut(&mut dyn FnMut()) -> Result<(), String> + 'a;
 
 /// A task that waits until an actor has stopped.
 ///
@@ -45,7 +33,7 @@ pub fn unguarded(call: &mut dyn FnMut()) -> Result<(), String> {
 /// actor its stop message. `terminated` has to complete when the actor has stopped. The task also
 /// succeeds if the actor stopped earlier, so a stop message that cannot be delivered is not a
 /// failure.
-pub fn termination<S, D, T>(stop: Option<S>, terminated: T) -> TaskFuture
+pub(crate) fn termination<S, D, T>(stop: Option<S>, terminated: T) -> TaskFuture
 where
     S: FnOnce() -> D + Send + 'static,
     D: Future<Output = ()> + Send + 'static,
@@ -63,17 +51,17 @@ where
 /// Identifies a task, for its cancellation. Only valid for the shutdown to which the task was
 /// added.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskHandle {
+pub(crate) struct TaskHandle {
     pub(super) phase_index: usize,
     pub(super) id: u64,
 }
 
-/// The error for a refused task, which [`into_task`](Self::into_task) returns.
-pub struct ShutdownTaskError {
-    pub(super) why: Refusal,
-    pub(super) phase: Phase,
-    pub(super) name: Box<str>,
-    pub(super) task: TaskFuture,
+/// A task of the coordinated shutdown, or its first phase, was refused; the error contains the task.
+pub struct ShutdownError {
+    why: Refusal,
+    phase: Phase,
+    name: Box<str>,
+    task: Option<TaskFuture>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +73,7 @@ pub(super) enum Refusal {
     Sealed,
 }
 
-impl ShutdownTaskError {
+impl ShutdownError {
     /// Whether the name of the task is empty.
     #[must_use]
     pub fn is_unnamed(&self) -> bool {
@@ -104,7 +92,7 @@ impl ShutdownTaskError {
         self.why == Refusal::Late
     }
 
-    /// Whether there are [`TASKS_MAX`](super::TASKS_MAX) tasks already.
+    /// Whether 65,536 tasks are waiting already.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.why == Refusal::Full
@@ -116,26 +104,29 @@ impl ShutdownTaskError {
         self.why == Refusal::Sealed
     }
 
-    /// The error of a sealed system.
-    pub(crate) fn sealed(phase: Phase, name: &str, task: TaskFuture) -> Self {
-        Self { why: Refusal::Sealed, phase, name: name.into(), task }
+    pub(super) fn new(why: Refusal, phase: Phase, name: &str, task: Option<TaskFuture>) -> Self {
+        Self { why, phase, name: name.into(), task }
     }
 
-    /// The task, which was never polled.
+    /// The error of a sealed system.
+    pub(crate) fn sealed(phase: Phase, name: &str, task: TaskFuture) -> Self {
+        Self::new(Refusal::Sealed, phase, name, Some(task))
+    }
+
+    /// The task, which was never polled; `None` if the error is about the first phase.
     #[must_use]
-    pub fn into_task(self) -> TaskFuture {
+    pub fn into_inner(self) -> Option<TaskFuture> {
         self.task
     }
 }
 
-impl fmt::Display for ShutdownTaskError {
+impl fmt::Display for ShutdownError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { why, phase, name, .. } = self;
         match why {
             Refusal::Unnamed => write!(f, "a task of phase `{phase}` has an empty name"),
-            Refusal::UnknownPhase => {
-                write!(f, "task `{name}`: there is no phase `{phase}`")
-            }
+            Refusal::UnknownPhase if name.is_empty() => write!(f, "there is no phase `{phase}`"),
+            Refusal::UnknownPhase => write!(f, "task `{name}`: there is no phase `{phase}`"),
             Refusal::Late => write!(f, "task `{name}` is too late for phase `{phase}`"),
             Refusal::Full => write!(f, "too many tasks to add `{name}` to phase `{phase}`"),
             Refusal::Sealed => {
@@ -145,13 +136,13 @@ impl fmt::Display for ShutdownTaskError {
     }
 }
 
-impl fmt::Debug for ShutdownTaskError {
+impl fmt::Debug for ShutdownError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ShutdownTaskError").field(&self.why).field(&self.to_string()).finish()
+        f.debug_tuple("ShutdownError").field(&self.why).field(&self.to_string()).finish()
     }
 }
 
-impl core::error::Error for ShutdownTaskError {}
+impl core::error::Error for ShutdownError {}
 
 /// A task whose phase has not begun.
 pub(super) struct PendingTask {
@@ -164,7 +155,7 @@ pub(super) struct PendingTask {
 ///
 /// They must be returned to the [`CoordinatedShutdown`](super::CoordinatedShutdown) that they come
 /// from.
-pub struct PhaseTasks {
+pub(super) struct PhaseTasks {
     pub(super) phase_index: usize,
     pub(super) began_nanos: u64,
     /// After this time, unfinished tasks time out; `None` if there is no time-out.
@@ -201,14 +192,12 @@ impl PhaseTasks {
     }
 
     /// When the tasks have to be polled at the latest, if nothing wakes them before.
-    #[must_use]
-    pub fn deadline_nanos(&self) -> Option<u64> {
+    pub(super) fn deadline_nanos(&self) -> Option<u64> {
         self.deadline_nanos
     }
 
     /// Whether some task is neither done nor dropped.
-    #[must_use]
-    pub fn is_pending(&self) -> bool {
+    pub(super) fn is_pending(&self) -> bool {
         self.tasks.iter().any(|task| task.future.is_some())
     }
 
@@ -216,7 +205,7 @@ impl PhaseTasks {
     /// dropped.
     ///
     /// This function runs the application's code: do not hold a lock while calling it.
-    pub fn poll(&mut self, now_nanos: u64, cx: &mut Context<'_>, guard: &mut Guard<'_>) {
+    pub(super) fn poll(&mut self, now_nanos: u64, cx: &mut Context<'_>, guard: &mut Guard<'_>) {
         if self.skip.is_some() {
             self.tasks.iter_mut().for_each(|task| task.end(TaskOutcome::NotRun, guard));
             return;
@@ -263,15 +252,6 @@ impl PhaseTasks {
     pub(super) fn reports(&mut self) -> Vec<TaskReport> {
         let tasks = mem::take(&mut self.tasks).into_iter();
         tasks.map(|Task { name, outcome, .. }| TaskReport { name, outcome }).collect()
-    }
-}
-
-impl fmt::Debug for PhaseTasks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PhaseTasks")
-            .field("deadline_nanos", &self.deadline_nanos)
-            .field("tasks", &self.tasks.iter().map(|task| &task.name).collect::<Vec<_>>())
-            .finish_non_exhaustive()
     }
 }
 

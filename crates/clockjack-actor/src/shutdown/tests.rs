@@ -5,15 +5,13 @@ use alloc::{
     format,
     string::{String, ToString as _},
     sync::Arc,
-    task::Wake,
     vec,
     vec::Vec,
 };
 use core::{
     future::{pending, poll_fn},
     panic::AssertUnwindSafe,
-    sync::atomic::{AtomicBool, Ordering},
-    task::{Poll, Waker},
+    task::{Context, Poll, Waker},
 };
 use std::{
     panic::catch_unwind,
@@ -88,16 +86,16 @@ fn abc() -> ShutdownConfig {
     ])
 }
 
-fn shutdown(config: &ShutdownConfig) -> CoordinatedShutdown {
-    CoordinatedShutdown::new(config).unwrap()
+fn shutdown(config: &ShutdownConfig) -> Arc<SharedShutdown> {
+    Arc::new(SharedShutdown::new(config).unwrap())
 }
 
-fn poll(shutdown: &mut CoordinatedShutdown, now_nanos: u64) -> Progress {
+fn poll(shutdown: &SharedShutdown, now_nanos: u64) -> Progress {
     shutdown.poll(now_nanos, &mut Context::from_waker(Waker::noop()), &mut catching)
 }
 
 #[track_caller]
-fn done(shutdown: &mut CoordinatedShutdown, now_nanos: u64) -> Report {
+fn done(shutdown: &SharedShutdown, now_nanos: u64) -> Report {
     match poll(shutdown, now_nanos) {
         Progress::Done(report) => report,
         progress => panic!("not over: {progress:?}"),
@@ -105,7 +103,7 @@ fn done(shutdown: &mut CoordinatedShutdown, now_nanos: u64) -> Report {
 }
 
 #[track_caller]
-fn running(shutdown: &mut CoordinatedShutdown, now_nanos: u64) -> Option<u64> {
+fn running(shutdown: &SharedShutdown, now_nanos: u64) -> Option<u64> {
     match poll(shutdown, now_nanos) {
         Progress::Running { deadline_nanos } => deadline_nanos,
         progress => panic!("not running: {progress:?}"),
@@ -169,38 +167,38 @@ fn a_cycle_is_refused_and_named() {
     let mut circle = abc();
     circle.phase_mut(A).unwrap().depends_on.push(C);
     circle.phases.insert(0, PhaseConfig::new(Phase::named("behind")).after(&[B]));
-    let error = circle.validate().unwrap_err();
-    assert_eq!(error.cycle(), [B, A, C]);
+    let error = circle.in_order().unwrap_err();
+    assert_eq!(error, InvalidConfig::Cycle(vec![B, A, C]));
     assert_eq!(error.to_string(), "phases depend on each other: `b` after `a` after `c` after `b`");
     assert!(CoordinatedShutdown::new(&circle).is_err());
 
     let own = config(vec![PhaseConfig::new(A).after(&[A])]);
-    assert_eq!(own.validate().unwrap_err().cycle(), [A]);
+    assert_eq!(own.in_order().unwrap_err(), InvalidConfig::Cycle(vec![A]));
 }
 
 #[test]
 fn a_phase_that_is_only_mentioned_counts() {
     let config = config(vec![PhaseConfig::new(B).after(&[A])]);
     assert_eq!(names(&config), ["a", "b"]);
-    let (log, mut shutdown) = (Log::default(), shutdown(&config));
+    let (log, shutdown) = (Log::default(), shutdown(&config));
     shutdown.add_task(B, "b", log.task("b")).unwrap();
     shutdown.add_task(A, "a", log.task("a")).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    assert!(done(&mut shutdown, 0).is_clean());
+    assert!(done(&shutdown, 0).is_clean());
     assert_eq!(log.lines(), ["a", "b"]);
 }
 
 #[test]
 fn phases_without_a_name_or_defined_twice_are_refused() {
     let twice = config(vec![PhaseConfig::new(A), PhaseConfig::new(A)]);
-    assert_eq!(twice.validate().unwrap_err().to_string(), "phase `a` is defined twice");
+    assert_eq!(twice.in_order().unwrap_err().to_string(), "phase `a` is defined twice");
     let unnamed = config(vec![PhaseConfig::new(A).after(&[Phase::named("")])]);
-    assert_eq!(unnamed.validate().unwrap_err().to_string(), "a phase has an empty name");
+    assert_eq!(unnamed.in_order().unwrap_err().to_string(), "a phase has an empty name");
 }
 
 #[test]
 fn tasks_of_a_phase_run_together_and_the_next_phase_waits_for_all() {
-    let (log, mut shutdown) = (Log::default(), shutdown(&abc()));
+    let (log, shutdown) = (Log::default(), shutdown(&abc()));
     let ((one, first), (two, second)) = (gate(), gate());
     shutdown.add_task(A, "first", first).unwrap();
     shutdown.add_task(A, "second", second).unwrap();
@@ -208,13 +206,13 @@ fn tasks_of_a_phase_run_together_and_the_next_phase_waits_for_all() {
     shutdown.add_task(B, "next", log.task("next")).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
 
-    assert_eq!(running(&mut shutdown, 7), Some(5 * SECOND + 7));
+    assert_eq!(running(&shutdown, 7), Some(5 * SECOND + 7));
     assert_eq!(log.lines(), ["beside"]);
     two.send(()).unwrap();
-    running(&mut shutdown, 8);
+    running(&shutdown, 8);
     assert_eq!(log.lines(), ["beside"]);
     one.send(()).unwrap();
-    let report = done(&mut shutdown, 9);
+    let report = done(&shutdown, 9);
     assert_eq!(log.lines(), ["beside", "next"]);
     assert!(report.is_clean());
     assert_eq!(report.phase(A).unwrap().took, Duration::from_nanos(2));
@@ -222,26 +220,26 @@ fn tasks_of_a_phase_run_together_and_the_next_phase_waits_for_all() {
 
 #[test]
 fn each_phase_has_its_own_time() {
-    let mut shutdown = shutdown(&abc());
+    let shutdown = shutdown(&abc());
     let (open, first) = gate();
     shutdown.add_task(A, "first", first).unwrap();
     shutdown.add_task(B, "second", Box::pin(pending())).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    assert_eq!(running(&mut shutdown, 0), Some(5 * SECOND));
+    assert_eq!(running(&shutdown, 0), Some(5 * SECOND));
     open.send(()).unwrap();
-    assert_eq!(running(&mut shutdown, 4 * SECOND), Some(9 * SECOND));
-    running(&mut shutdown, 9 * SECOND - 1);
-    done(&mut shutdown, 9 * SECOND);
+    assert_eq!(running(&shutdown, 4 * SECOND), Some(9 * SECOND));
+    running(&shutdown, 9 * SECOND - 1);
+    done(&shutdown, 9 * SECOND);
 }
 
 #[test]
 fn after_a_failure_a_phase_that_recovers_lets_the_next_one_run() {
-    let (log, mut shutdown) = (Log::default(), shutdown(&abc()));
+    let (log, shutdown) = (Log::default(), shutdown(&abc()));
     shutdown.add_task(A, "bad", failing("no luck")).unwrap();
     shutdown.add_task(A, "good", log.task("good")).unwrap();
     shutdown.add_task(B, "next", log.task("next")).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    let report = done(&mut shutdown, 0);
+    let report = done(&shutdown, 0);
     assert_eq!(log.lines(), ["good", "next"]);
     assert_eq!(report.aborted, None);
     let phase = report.phase(A).unwrap();
@@ -258,14 +256,14 @@ fn after_a_failure_a_phase_that_recovers_lets_the_next_one_run() {
 
 #[test]
 fn after_a_time_out_a_phase_that_recovers_lets_the_next_one_run() {
-    let (log, mut shutdown) = (Log::default(), shutdown(&abc()));
+    let (log, shutdown) = (Log::default(), shutdown(&abc()));
     shutdown.add_task(A, "late", Box::pin(pending())).unwrap();
     shutdown.add_task(B, "next", log.task("next")).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    running(&mut shutdown, 0);
-    running(&mut shutdown, 5 * SECOND - 1);
+    running(&shutdown, 0);
+    running(&shutdown, 5 * SECOND - 1);
     assert!(log.lines().is_empty());
-    let report = done(&mut shutdown, 5 * SECOND);
+    let report = done(&shutdown, 5 * SECOND);
     assert_eq!(log.lines(), ["next"]);
     assert_eq!(report.phase(A).unwrap().outcome, PhaseOutcome::TimedOut);
     assert_eq!(report.phase(A).unwrap().tasks[0].outcome, TaskOutcome::TimedOut);
@@ -276,16 +274,16 @@ fn after_a_time_out_a_phase_that_recovers_lets_the_next_one_run() {
 fn a_phase_that_does_not_recover_aborts_on_failure_once_its_other_tasks_are_done() {
     let mut config = abc();
     config.phase_mut(B).unwrap().recover = false;
-    let (log, mut shutdown) = (Log::default(), shutdown(&config));
+    let (log, shutdown) = (Log::default(), shutdown(&config));
     let (open, slow) = gate();
     shutdown.add_task(A, "first", log.task("first")).unwrap();
     shutdown.add_task(B, "slow", slow).unwrap();
     shutdown.add_task(B, "bad", failing("no luck")).unwrap();
     shutdown.add_task(C, "never", log.task("never")).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    running(&mut shutdown, 0);
+    running(&shutdown, 0);
     open.send(()).unwrap();
-    let report = done(&mut shutdown, 0);
+    let report = done(&shutdown, 0);
     assert_eq!(log.lines(), ["first"]);
     let abort = report.aborted.clone().unwrap();
     assert_eq!(abort.to_string(), "phase `b`: task `bad` failed: no luck");
@@ -299,12 +297,12 @@ fn a_phase_that_does_not_recover_aborts_on_time_out() {
     let mut config = abc();
     config.phase_mut(A).unwrap().recover = false;
     config.phase_mut(A).unwrap().timeout = Duration::from_secs(1);
-    let (log, mut shutdown) = (Log::default(), shutdown(&config));
+    let (log, shutdown) = (Log::default(), shutdown(&config));
     shutdown.add_task(A, "late", Box::pin(pending())).unwrap();
     shutdown.add_task(B, "never", log.task("never")).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    running(&mut shutdown, 0);
-    let report = done(&mut shutdown, SECOND);
+    running(&shutdown, 0);
+    let report = done(&shutdown, SECOND);
     assert_eq!(report.aborted, Some(Abort { phase: A, error: "task `late` timed out".into() }));
     assert!(log.lines().is_empty());
     // The task of the phase that never ran is dropped when the shutdown has finished.
@@ -315,12 +313,12 @@ fn a_phase_that_does_not_recover_aborts_on_time_out() {
 fn a_disabled_phase_is_skipped_and_noted() {
     let mut config = abc();
     config.phase_mut(B).unwrap().enabled = false;
-    let (log, mut shutdown) = (Log::default(), shutdown(&config));
+    let (log, shutdown) = (Log::default(), shutdown(&config));
     for (phase, name) in [(A, "a"), (B, "b"), (C, "c")] {
         shutdown.add_task(phase, name, log.task(name)).unwrap();
     }
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    let report = done(&mut shutdown, 0);
+    let report = done(&shutdown, 0);
     assert_eq!(log.lines(), ["a", "c"]);
     let expected = [
         (A, PhaseOutcome::Completed),
@@ -333,49 +331,50 @@ fn a_disabled_phase_is_skipped_and_noted() {
 
 #[test]
 fn it_runs_once_and_the_first_reason_stays() {
-    let (log, mut shutdown) = (Log::default(), shutdown(&abc()));
-    assert_eq!(poll(&mut shutdown, 0), Progress::Idle);
-    assert_eq!(shutdown.reason(), None);
+    let (log, shutdown) = (Log::default(), shutdown(&abc()));
+    assert_eq!(poll(&shutdown, 0), Progress::Idle);
+    assert_eq!(shutdown.report_so_far(), None);
     shutdown.add_task(A, "a", log.task("a")).unwrap();
-    assert_eq!(shutdown.run(Reason::new("first"), None), Ok(Begin::Started));
-    assert_eq!(shutdown.run(Reason::new("second"), Some(C)), Ok(Begin::Already));
-    let report = done(&mut shutdown, 0);
-    assert_eq!(shutdown.run(Reason::new("third"), None), Ok(Begin::Already));
-    assert_eq!(done(&mut shutdown, 9), report);
+    assert_eq!(shutdown.run(Reason::new("first"), None).unwrap(), Begin::Started);
+    assert_eq!(shutdown.run(Reason::new("second"), Some(C)).unwrap(), Begin::Already);
+    let report = done(&shutdown, 0);
+    assert_eq!(shutdown.run(Reason::new("third"), None).unwrap(), Begin::Already);
+    assert_eq!(done(&shutdown, 9), report);
     assert_eq!(report.reason.as_str(), "first");
-    assert_eq!(shutdown.reason(), Some(&Reason::new("first")));
+    assert_eq!(shutdown.report_so_far(), Some(report));
     assert_eq!(log.lines(), ["a"]);
 }
 
 #[test]
 fn it_may_begin_with_a_given_phase() {
-    let (log, mut shutdown) = (Log::default(), shutdown(&abc()));
+    let (log, shutdown) = (Log::default(), shutdown(&abc()));
     for (phase, name) in [(A, "a"), (B, "b"), (C, "c")] {
         shutdown.add_task(phase, name, log.task(name)).unwrap();
     }
     let unknown = Phase::named("unknown");
-    assert_eq!(shutdown.run(Reason::UNKNOWN, Some(unknown)), Err(UnknownPhase(unknown)));
-    assert_eq!(shutdown.run(Reason::UNKNOWN, Some(B)), Ok(Begin::Started));
+    let refused = shutdown.run(Reason::UNKNOWN, Some(unknown)).unwrap_err();
+    assert!(refused.is_unknown_phase() && refused.into_inner().is_none());
+    assert_eq!(shutdown.run(Reason::UNKNOWN, Some(B)).unwrap(), Begin::Started);
     assert!(shutdown.add_task(A, "late", log.task("late")).unwrap_err().is_late());
-    let report = done(&mut shutdown, 0);
+    let report = done(&shutdown, 0);
     assert_eq!(log.lines(), ["b", "c"]);
     assert_eq!(outcomes(&report)[0], (A, PhaseOutcome::Skipped(Skip::BeforeStart)));
 }
 
 #[test]
 fn a_task_may_be_added_to_a_later_phase_only() {
-    let (log, mut shutdown) = (Log::default(), shutdown(&abc()));
+    let (log, shutdown) = (Log::default(), shutdown(&abc()));
     let (open, slow) = gate();
     shutdown.add_task(B, "slow", slow).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    running(&mut shutdown, 0);
+    running(&shutdown, 0);
     for phase in [A, B] {
         let error = shutdown.add_task(phase, "late", log.task("late")).unwrap_err();
         assert!(error.is_late(), "{error}");
     }
     shutdown.add_task(C, "in time", log.task("in time")).unwrap();
     open.send(()).unwrap();
-    done(&mut shutdown, 0);
+    done(&shutdown, 0);
     assert_eq!(log.lines(), ["in time"]);
     assert!(shutdown.add_task(C, "late", log.task("late")).unwrap_err().is_late());
 }
@@ -384,7 +383,7 @@ fn a_task_may_be_added_to_a_later_phase_only() {
 fn after_an_abort_no_task_is_taken() {
     let mut config = abc();
     config.phase_mut(A).unwrap().recover = false;
-    let mut shutdown = shutdown(&config);
+    let mut shutdown = CoordinatedShutdown::new(&config).unwrap();
     shutdown.add_task(A, "bad", failing("no luck")).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
     let TakeTasks::Tasks(mut tasks) = shutdown.take_tasks(0) else { panic!("there is a task") };
@@ -396,7 +395,7 @@ fn after_an_abort_no_task_is_taken() {
 #[test]
 fn a_running_task_and_another_thread_may_add_to_a_later_phase() {
     let log = Log::default();
-    let shutdown = SharedShutdown::new(&abc()).unwrap();
+    let shutdown = shutdown(&abc());
     let (inside, own) = (shutdown.clone(), log.clone());
     let adds = Box::pin(async move {
         let thread = || inside.add_task(B, "thread", own.task("thread")).map(drop);
@@ -418,7 +417,7 @@ fn a_running_task_and_another_thread_may_add_to_a_later_phase() {
 }
 
 /// Calls the shutdown when it is dropped, as any code of the application may.
-struct Caller(SharedShutdown);
+struct Caller(Arc<SharedShutdown>);
 
 impl Drop for Caller {
     fn drop(&mut self) {
@@ -430,7 +429,7 @@ impl Drop for Caller {
 fn no_lock_is_held_while_a_task_is_dropped() {
     let mut config = abc();
     config.phase_mut(B).unwrap().enabled = false;
-    let shutdown = SharedShutdown::new(&config).unwrap();
+    let shutdown = shutdown(&config);
     let calls = || {
         let caller = Caller(shutdown.clone());
         let never = poll_fn(move |_| {
@@ -456,32 +455,9 @@ fn no_lock_is_held_while_a_task_is_dropped() {
     assert_eq!(tasks.len(), 2);
 }
 
-/// Notes that it was woken.
-struct Woken(AtomicBool);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-#[test]
-fn who_asks_for_a_shutdown_wakes_its_driver() {
-    let shutdown = SharedShutdown::new(&abc()).unwrap();
-    let woken = Arc::new(Woken(AtomicBool::new(false)));
-    let waker = Waker::from(woken.clone());
-    let cx = &mut Context::from_waker(&waker);
-    assert_eq!(shutdown.poll(0, cx, &mut catching), Progress::Idle);
-    assert_eq!(shutdown.run(Reason::UNKNOWN, None), Ok(Begin::Started));
-    assert!(woken.0.swap(false, Ordering::Relaxed));
-    assert!(matches!(shutdown.poll(0, cx, &mut catching), Progress::Done(_)));
-    assert_eq!(shutdown.run(Reason::UNKNOWN, None), Ok(Begin::Already));
-    assert!(!woken.0.load(Ordering::Relaxed));
-}
-
 #[test]
 fn tasks_on_loan_are_not_lent_twice() {
-    let mut shutdown = shutdown(&abc());
+    let mut shutdown = CoordinatedShutdown::new(&abc()).unwrap();
     shutdown.add_task(A, "a", Box::pin(pending())).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
     let TakeTasks::Tasks(tasks) = shutdown.take_tasks(0) else { panic!("there is a task") };
@@ -492,7 +468,7 @@ fn tasks_on_loan_are_not_lent_twice() {
 
 #[test]
 fn a_cancelled_task_does_not_run_and_a_running_one_cannot_be_cancelled() {
-    let (log, mut shutdown) = (Log::default(), shutdown(&abc()));
+    let (log, shutdown) = (Log::default(), shutdown(&abc()));
     let (open, slow) = gate();
     let slow = shutdown.add_task(A, "slow", slow).unwrap();
     let same = shutdown.add_task(A, "same", log.task("first")).unwrap();
@@ -501,44 +477,44 @@ fn a_cancelled_task_does_not_run_and_a_running_one_cannot_be_cancelled() {
     assert!(shutdown.cancel(&same).is_some());
     assert!(shutdown.cancel(&same).is_none());
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    running(&mut shutdown, 0);
+    running(&shutdown, 0);
     assert!(shutdown.cancel(&slow).is_none());
     assert!(shutdown.cancel(&later).is_some());
     open.send(()).unwrap();
-    let report = done(&mut shutdown, 0);
+    let report = done(&shutdown, 0);
     assert_eq!(log.lines(), ["second"]);
     assert!(report.phase(B).unwrap().tasks.is_empty());
 }
 
 #[test]
 fn several_tasks_may_have_one_name() {
-    let (log, mut shutdown) = (Log::default(), shutdown(&abc()));
+    let (log, shutdown) = (Log::default(), shutdown(&abc()));
     shutdown.add_task(A, "same", log.task("one")).unwrap();
     shutdown.add_task(A, "same", log.task("two")).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    assert_eq!(done(&mut shutdown, 0).phase(A).unwrap().tasks.len(), 2);
+    assert_eq!(done(&shutdown, 0).phase(A).unwrap().tasks.len(), 2);
     assert_eq!(log.lines(), ["one", "two"]);
 }
 
 #[test]
 fn a_task_without_name_or_phase_is_refused_and_handed_back() {
-    let (log, mut shutdown) = (Log::default(), shutdown(&abc()));
+    let (log, shutdown) = (Log::default(), shutdown(&abc()));
     let error = shutdown.add_task(A, "", log.task("kept")).unwrap_err();
     assert!(error.is_unnamed() && !error.is_unknown_phase());
     assert_eq!(error.to_string(), "a task of phase `a` has an empty name");
-    let task = error.into_task();
+    let task = error.into_inner().unwrap();
     let error = shutdown.add_task(Phase::named("x"), "kept", task).unwrap_err();
     assert!(error.is_unknown_phase());
     assert_eq!(error.to_string(), "task `kept`: there is no phase `x`");
-    shutdown.add_task(A, "kept", error.into_task()).unwrap();
+    shutdown.add_task(A, "kept", error.into_inner().unwrap()).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    done(&mut shutdown, 0);
+    done(&shutdown, 0);
     assert_eq!(log.lines(), ["kept"]);
 }
 
 #[test]
 fn the_number_of_tasks_is_bounded_and_room_comes_back() {
-    let mut shutdown = shutdown(&abc());
+    let shutdown = shutdown(&abc());
     let first = shutdown.add_task(A, "n", failing("")).unwrap();
     for _ in 1..TASKS_MAX {
         shutdown.add_task(B, "n", failing("")).unwrap();
@@ -550,7 +526,7 @@ fn the_number_of_tasks_is_bounded_and_room_comes_back() {
 
 #[test]
 fn an_actor_is_told_to_stop_when_its_phase_begins_and_waited_for() {
-    let (log, mut shutdown) = (Log::default(), shutdown(&abc()));
+    let (log, shutdown) = (Log::default(), shutdown(&abc()));
     let (ended, terminated) = gate();
     let stop = log.clone();
     let task = termination(Some(move || async move { stop.note("stop") }), async {
@@ -564,13 +540,13 @@ fn an_actor_is_told_to_stop_when_its_phase_begins_and_waited_for() {
     let (open, before) = gate();
     shutdown.add_task(A, "before", before).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    running(&mut shutdown, 0);
+    running(&shutdown, 0);
     assert!(log.lines().is_empty());
     open.send(()).unwrap();
-    running(&mut shutdown, 0);
+    running(&shutdown, 0);
     assert_eq!(log.lines(), ["stop"]);
     ended.send(()).unwrap();
-    assert!(done(&mut shutdown, 0).is_clean());
+    assert!(done(&shutdown, 0).is_clean());
     assert_eq!(log.lines(), ["stop", "next"]);
 }
 
@@ -580,13 +556,13 @@ fn a_shutdown_that_would_never_end_the_system_is_a_configuration_error() {
     assert!(config.terminate_actor_system && config.run_by_actor_system_terminate);
     assert_eq!(Reason::ACTOR_SYSTEM_TERMINATE.to_string(), "actor system terminate");
     config.terminate_actor_system = false;
-    assert!(config.validate().unwrap_err().is_endless());
+    assert_eq!(config.in_order(), Err(InvalidConfig::NeverTerminates));
     config.run_by_actor_system_terminate = false;
-    config.validate().unwrap();
+    config.in_order().unwrap();
     config.terminate_actor_system = true;
-    config.validate().unwrap();
+    config.in_order().unwrap();
     config.phase_mut(Phase::ACTOR_SYSTEM_TERMINATE).unwrap().enabled = false;
-    assert!(config.validate().unwrap_err().is_endless());
+    assert_eq!(config.in_order(), Err(InvalidConfig::NoLastPhase));
 }
 
 /// Panics when dropped.
@@ -600,7 +576,7 @@ impl Drop for Bomb {
 
 #[test]
 fn panics_in_a_task_are_its_failure() {
-    let (log, mut shutdown) = (Log::default(), shutdown(&abc()));
+    let (log, shutdown) = (Log::default(), shutdown(&abc()));
     shutdown.add_task(A, "poll", Box::pin(async { panic!("in poll") })).unwrap();
     // Held by the future itself, so it goes with it and not at the end of its body.
     let bomb = Bomb;
@@ -611,7 +587,7 @@ fn panics_in_a_task_are_its_failure() {
     shutdown.add_task(A, "drop", Box::pin(held)).unwrap();
     shutdown.add_task(B, "next", log.task("next")).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    let report = done(&mut shutdown, 0);
+    let report = done(&shutdown, 0);
     let tasks = &report.phase(A).unwrap().tasks;
     assert_eq!(tasks[0].outcome, TaskOutcome::Failed("panicked: in poll".into()));
     assert_eq!(tasks[1].outcome, TaskOutcome::Failed("panicked: in drop".into()));
@@ -622,42 +598,47 @@ fn panics_in_a_task_are_its_failure() {
 fn a_panic_that_nobody_catches_is_a_failure_too_and_the_others_go_on() {
     let mut config = abc();
     config.phase_mut(A).unwrap().recover = false;
-    let (log, mut shutdown) = (Log::default(), shutdown(&config));
+    let (log, shutdown) = (Log::default(), shutdown(&config));
     shutdown.add_task(A, "bad", Box::pin(async { panic!("in poll") })).unwrap();
     shutdown.add_task(A, "good", log.task("good")).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
     let cx = &mut Context::from_waker(Waker::noop());
-    let through = catch_unwind(AssertUnwindSafe(|| shutdown.poll(0, cx, &mut unguarded)));
+    let through = catch_unwind(AssertUnwindSafe(|| {
+        shutdown.poll(0, cx, &mut |call| {
+            call();
+            Ok(())
+        })
+    }));
     assert!(through.is_err());
     assert!(log.lines().is_empty());
-    let report = done(&mut shutdown, 0);
+    let report = done(&shutdown, 0);
     assert_eq!(log.lines(), ["good"]);
     assert_eq!(report.aborted.unwrap().error, "task `bad` failed: panicked");
 }
 
 #[test]
 fn a_task_that_is_done_just_in_time_is_not_late() {
-    let mut shutdown = shutdown(&abc());
+    let shutdown = shutdown(&abc());
     let (open, slow) = gate();
     shutdown.add_task(A, "slow", slow).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    running(&mut shutdown, 0);
+    running(&shutdown, 0);
     open.send(()).unwrap();
-    assert!(done(&mut shutdown, 5 * SECOND).is_clean());
+    assert!(done(&shutdown, 5 * SECOND).is_clean());
 }
 
 #[test]
 fn a_phase_may_have_for_ever() {
     let mut config = abc();
     config.phase_mut(A).unwrap().timeout = Duration::MAX;
-    let mut shutdown = shutdown(&config);
+    let shutdown = shutdown(&config);
     let (open, slow) = gate();
     shutdown.add_task(A, "slow", slow).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    assert_eq!(running(&mut shutdown, 1), None);
-    assert_eq!(running(&mut shutdown, u64::MAX), None);
+    assert_eq!(running(&shutdown, 1), None);
+    assert_eq!(running(&shutdown, u64::MAX), None);
     open.send(()).unwrap();
-    assert!(done(&mut shutdown, u64::MAX).is_clean());
+    assert!(done(&shutdown, u64::MAX).is_clean());
 }
 
 const NAMES: [Phase; 8] = [
@@ -694,7 +675,7 @@ proptest! {
                 }
             }
             Err(error) => {
-                let cycle = error.cycle();
+                let InvalidConfig::Cycle(cycle) = &error else { panic!("{error}") };
                 prop_assert!(!cycle.is_empty());
                 let nexts = cycle.iter().cycle().skip(1);
                 for (&phase, &on) in cycle.iter().zip(nexts) {

@@ -19,8 +19,9 @@ use super::{
     own_thread::{OwnThread, ThreadPolicy},
 };
 use crate::{
-    ActorRef, IntoProps, MsgOf, SpawnError, SpawnErrorKind,
+    ActorRef, IntoProps, MsgOf, SpawnError,
     cell::spawn::{self, Placement},
+    error::SpawnErrorKind,
 };
 
 /// Smaller ids have meanings that the host defines.

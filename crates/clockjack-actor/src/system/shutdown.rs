@@ -38,8 +38,8 @@ use crate::{
         spawn,
     },
     shutdown::{
-        Begin, Phase, Progress, Reason, Report, SharedShutdown, ShutdownConfig,
-        ShutdownConfigError, ShutdownTaskError, TaskFuture, TaskHandle, UnknownPhase,
+        Begin, InvalidConfig, Phase, Progress, Reason, Report, SharedShutdown, ShutdownConfig,
+        ShutdownError, TaskFuture, TaskHandle,
     },
 };
 
@@ -54,7 +54,7 @@ pub(super) struct SystemShutdown {
 }
 
 impl SystemShutdown {
-    pub(super) fn new(config: &ShutdownConfig) -> Result<Self, ShutdownConfigError> {
+    pub(super) fn new(config: &ShutdownConfig) -> Result<Self, InvalidConfig> {
         let phases = SharedShutdown::new(config)?;
         let is_last =
             |one: &&crate::shutdown::PhaseConfig| one.phase == Phase::ACTOR_SYSTEM_TERMINATE;
@@ -115,7 +115,7 @@ impl ActorSystem {
         &self,
         reason: Reason,
         from: Option<Phase>,
-    ) -> Result<Termination, UnknownPhase> {
+    ) -> Result<Termination, ShutdownError> {
         self.0.run_phases(reason, from)?;
         Ok(self.when_terminated())
     }
@@ -138,7 +138,7 @@ impl ActorSystem {
         phase: Phase,
         name: &str,
         task: impl Future<Output = Result<(), Failure>> + Send + 'static,
-    ) -> Result<ShutdownTask, ShutdownTaskError> {
+    ) -> Result<ShutdownTask, ShutdownError> {
         self.add_boxed(phase, name, Box::pin(task))
     }
 
@@ -147,9 +147,9 @@ impl ActorSystem {
         phase: Phase,
         name: &str,
         task: TaskFuture,
-    ) -> Result<ShutdownTask, ShutdownTaskError> {
+    ) -> Result<ShutdownTask, ShutdownError> {
         if self.0.is_sealed() {
-            return Err(ShutdownTaskError::sealed(phase, name, task));
+            return Err(ShutdownError::sealed(phase, name, task));
         }
         let task = self.0.shutdown.phases.add_task(phase, name, task)?;
         Ok(ShutdownTask { system: self.clone(), task })
@@ -168,7 +168,7 @@ impl ActorSystem {
         name: &str,
         actor: &ActorRef<M>,
         stop: Option<M>,
-    ) -> Result<ShutdownTask, ShutdownTaskError> {
+    ) -> Result<ShutdownTask, ShutdownError> {
         let stopped = Stopped::new(actor.any().clone());
         let stop = stop.map(|stop| {
             let actor = actor.clone();
@@ -240,7 +240,7 @@ impl SystemInner {
         }
     }
 
-    fn run_phases(&self, reason: Reason, from: Option<Phase>) -> Result<(), UnknownPhase> {
+    fn run_phases(&self, reason: Reason, from: Option<Phase>) -> Result<(), ShutdownError> {
         let shutdown = &self.shutdown;
         let text = String::from(reason.as_str());
         if shutdown.phases.run(reason, from)? == Begin::Already {
@@ -256,7 +256,7 @@ impl SystemInner {
             // spawned below. If there are too many tasks, the driver itself stops the root.
             drop(shutdown.phases.add_task(phase, "stop all actors", task));
         }
-        drop(self.default.spawn(drive(Driver { system, is_done: false })));
+        drop(self.default.spawn_future(drive(Driver { system, is_done: false })));
         Ok(())
     }
 

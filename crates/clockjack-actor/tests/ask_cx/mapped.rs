@@ -2,9 +2,7 @@
 
 use core::fmt;
 
-use clockjack_actor::{
-    ActorRef, ActorSystem, AskError, Failure, FutureRefusedKind, Mailbox, Next, Props, Strategy,
-};
+use clockjack_actor::{ActorRef, ActorSystem, AskError, Failure, Mailbox, Next, Props, Strategy};
 
 use super::{Log, Msg, SECOND, bench::start, listen, node, order, say, stop};
 
@@ -89,7 +87,7 @@ fn a_hundred_asks_are_answered_in_order() {
         let losses = listen(&mut root);
         let log = Log::default();
         let server = root.spawn("server", node(&Log::default())).unwrap();
-        let props = Props::new(node(&log)).mailbox(Mailbox::bounded(capacity)).futures(100, 0);
+        let props = Props::new(node(&log)).mailbox(Mailbox::bounded(capacity)).futures_max(100);
         let actor = root.spawn("a", props).unwrap();
         let told = order(move |_, cx| {
             for n in 0..100 {
@@ -223,14 +221,14 @@ fn what_is_not_begun_sends_nothing_and_gives_the_map_back() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();
     let server = root.spawn("server", node(&Log::default())).unwrap();
-    let actor = root.spawn("a", Props::new(node(&log)).futures(1, 0)).unwrap();
+    let actor = root.spawn("a", Props::new(node(&log)).futures_max(1)).unwrap();
     ask_kept(&actor, &server);
     let told = order(move |me, cx| {
         let map = |_: &mut _, answer: Result<u64, _>| Ok(Msg::Say(answer?.to_string()));
         let request = |_| panic!("no request is made");
         let refused = cx.ask(&server, request, SECOND, map).unwrap_err();
-        me.log.add(format!("{:?}", refused.kind() == FutureRefusedKind::TooMany));
-        let ((), map) = refused.into_inner();
+        me.log.add(format!("{:?}", refused.is_too_many_futures()));
+        let map = refused.into_inner();
         assert!(map(me, Ok(7)).is_ok());
     });
     actor.tell(told).unwrap();

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
-use clockjack_actor::{ActorSystem, FutureRefusedKind, Next, Props};
+use clockjack_actor::{ActorSystem, Next, Props};
 
 use super::{
     bench::{Log, start},
@@ -16,7 +16,7 @@ use super::{
 fn more_than_the_bound_are_refused_and_come_back() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, gate) = (Log::default(), Gate::default());
-    let actor = root.spawn("a", Props::new(scripted_actor(&log)).futures(2, 0)).unwrap();
+    let actor = root.spawn("a", Props::new(scripted_actor(&log)).futures_max(2)).unwrap();
     let futures = [0, 1, 2].map(|_| gate.passing(&log));
     actor
         .tell(order(move |me, cx| {
@@ -24,7 +24,7 @@ fn more_than_the_bound_are_refused_and_come_back() {
             cx.spawn_future(one, |_, _, _| Ok(Next::Stay)).unwrap();
             cx.wait(two, |_, _, _| Ok(Next::Stay)).unwrap();
             let refused = cx.spawn_future(three, |_, _, _| Ok(Next::Stay)).unwrap_err();
-            assert_eq!(refused.kind(), FutureRefusedKind::TooMany);
+            assert!(refused.is_too_many_futures());
             me.log.add("refused");
             drop(refused.into_inner());
         }))
@@ -37,7 +37,7 @@ fn more_than_the_bound_are_refused_and_come_back() {
 fn a_thousand_futures_are_each_polled_only_when_they_were_woken() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();
-    let actor = root.spawn("a", Props::new(scripted_actor(&log)).futures(1_000, 0)).unwrap();
+    let actor = root.spawn("a", Props::new(scripted_actor(&log)).futures_max(1_000)).unwrap();
     let gates: Vec<Gate> = (0..1_000).map(|_| Gate::default()).collect();
     let quiet = Log::default();
     let futures: Vec<_> = gates.iter().map(|gate| gate.passing(&quiet)).collect();
@@ -106,7 +106,9 @@ fn what_threads_open_arrives_once_each() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (log, quiet) = (Log::default(), Log::default());
     let max = u16::try_from(THREADS * EACH).unwrap();
-    let actor = root.spawn("a", Props::new(scripted_actor(&log)).futures(max, 64)).unwrap();
+    let actor = root
+        .spawn("a", Props::new(scripted_actor(&log)).futures_max(max).future_buffer_bytes(64))
+        .unwrap();
     let gates: Vec<Gate> = (0..THREADS * EACH).map(|_| Gate::default()).collect();
     let futures: Vec<_> = gates.iter().map(|gate| gate.passing(&quiet)).collect();
     let done = Arc::new(AtomicU32::new(0));

@@ -1,6 +1,6 @@
 //! How an actor starts and stops.
 
-use clockjack_actor::{ActorRef, ActorSystem, EventKinds, Next, Signal, SpawnErrorKind};
+use clockjack_actor::{ActorRef, ActorSystem, EventKinds, Next, Signal};
 
 use crate::{
     bench::{Log, start},
@@ -142,7 +142,7 @@ fn a_name_is_free_when_the_end_of_its_holder_was_seen() {
         let child = cx.spawn_child("x", props(&to))?;
         cx.stop_child(&child)?;
         let taken = cx.spawn_child("x", props(&to)).unwrap_err();
-        assert!(matches!(taken.kind(), SpawnErrorKind::NameTaken(_)));
+        assert!(taken.is_name_taken());
         Ok(Next::Stay)
     });
     let to = log.clone();
@@ -211,7 +211,7 @@ fn a_system_that_terminates_stops_all_in_reverse_order() {
     assert!(end.report().unwrap().is_clean());
     assert_eq!(log.take(), ["c PostStop", "b PostStop", "a PostStop"]);
     let refused = root.spawn("d", props(&log)).unwrap_err();
-    assert_eq!(*refused.kind(), SpawnErrorKind::Stopping);
+    assert!(refused.is_stopping());
 }
 
 /// The smallest possible actor.

@@ -322,6 +322,7 @@ mod tests {
             was_interrupted: false,
             wall,
             host: Vec::new(),
+            workers: None,
         }
     }
 

@@ -12,6 +12,10 @@
 //! into it, without an atomic operation; one atomic addition fills an empty cache or halves a full
 //! one. On other threads both operations change the shared count.
 //!
+//! The cache saves no instructions: a future that is spawned and finishes costs 14 more than with
+//! one count (`cargo xtask counts exec/future/spawn_finish`, 2,105 without). It saves traffic
+//! between cores: 2 read-modify-writes of a shared cache line per task become 2 per 64 tasks.
+//!
 //! # Why the executor is never freed too early or too late
 //!
 //! 1. The count is the number of all pointers plus the contents of all caches.

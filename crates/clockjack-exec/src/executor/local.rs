@@ -54,13 +54,11 @@ const BATCH: usize = 64;
 ///
 /// ```
 /// # use clockjack_exec::{Commands, Limits, LocalExecutor, Toolbox};
-/// # use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+/// # use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, TickDriver};
 /// # struct Bench(ManualClock, ManualDriver);
 /// # impl Toolbox for Bench {
 /// #     fn clock(&self) -> &dyn MonotonicClock { &self.0 }
 /// #     fn driver(&self) -> &dyn TickDriver { &self.1 }
-/// #     fn park(&self, _until: Option<Tick>) {}
-/// #     fn unpark(&self) {}
 /// # }
 /// # let bench = Bench(ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
 /// use std::{cell::Cell, rc::Rc};
@@ -69,7 +67,7 @@ const BATCH: usize = 64;
 /// let count = Rc::new(Cell::new(0));
 /// for _ in 0..3 {
 ///     let count = Rc::clone(&count);
-///     drop(executor.spawn(async move { count.set(count.get() + 1) }));
+///     drop(executor.spawn_future(async move { count.set(count.get() + 1) }));
 /// }
 /// assert_eq!(executor.run_until_idle(), 3);
 /// assert_eq!(count.get(), 3);
@@ -170,7 +168,7 @@ impl LocalExecutor {
     }
 
     /// Runs a future.
-    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
@@ -313,8 +311,8 @@ impl LocalExecutor {
 
     /// Asks every task to stop, runs until all have stopped or the time is over, and then
     /// terminates the rest.
-    pub fn shutdown(mut self, deadline: Duration) -> LocalReport {
-        let until = self.executor.toolbox().deadline_after(deadline);
+    pub fn shutdown(mut self, timeout: Duration) -> LocalReport {
+        let until = self.executor.toolbox().deadline_after(timeout);
         let before = self.live_len();
         self.executor.begin_shutdown();
         while self.live_len() > 0 {

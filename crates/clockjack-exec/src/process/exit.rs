@@ -43,7 +43,6 @@ enum Kind {
     Cancelled(&'static str),
     LinkDown(Pid, Text),
     AlreadyJoined,
-    ExecutorGone,
     Refused(Refusal),
 }
 
@@ -92,12 +91,6 @@ impl JoinError {
         Self(Kind::AlreadyJoined)
     }
 
-    /// The executor was dropped with its tasks.
-    #[must_use]
-    pub const fn executor_gone() -> Self {
-        Self(Kind::ExecutorGone)
-    }
-
     /// The task was not started: the executor has as many as its limits allow.
     #[must_use]
     pub const fn refused_full() -> Self {
@@ -142,23 +135,16 @@ impl JoinError {
         matches!(self.0, Kind::LinkDown(..))
     }
 
-    /// Whether the result is not available, however the task ended: it was taken before, the
-    /// executor was dropped, or the task was never started.
+    /// Whether the result is not available: it was taken before, or the task was never started.
     #[must_use]
     pub const fn is_unavailable(&self) -> bool {
-        self.is_already_joined() || self.is_executor_gone() || self.is_refused()
+        self.is_already_joined() || self.is_refused()
     }
 
     /// Whether the result was taken before.
     #[must_use]
     pub const fn is_already_joined(&self) -> bool {
         matches!(self.0, Kind::AlreadyJoined)
-    }
-
-    /// Whether the executor was dropped with its tasks.
-    #[must_use]
-    pub const fn is_executor_gone(&self) -> bool {
-        matches!(self.0, Kind::ExecutorGone)
     }
 
     /// Whether the task was never started, because there were too many or the executor was shutting
@@ -222,7 +208,7 @@ impl JoinError {
         match &self.0 {
             Kind::Failed(failure) => ExitReason::Failed(failure.to_string().into()),
             Kind::Panicked(payload) => ExitReason::Panicked(payload.into()),
-            Kind::Terminated | Kind::ExecutorGone => ExitReason::Terminated,
+            Kind::Terminated => ExitReason::Terminated,
             Kind::Cancelled(reason) => ExitReason::Cancelled(reason),
             Kind::LinkDown(..) => ExitReason::Failed(self.to_string().into()),
             Kind::AlreadyJoined => ExitReason::Failed(ALREADY_JOINED.into()),
@@ -251,7 +237,6 @@ impl fmt::Display for JoinError {
             Kind::Cancelled(reason) => write!(f, "the process was cancelled: {reason}"),
             Kind::LinkDown(linked, text) => write!(f, "the linked process {linked} failed: {text}"),
             Kind::AlreadyJoined => f.write_str(ALREADY_JOINED),
-            Kind::ExecutorGone => f.write_str("the executor was dropped, and the process with it"),
             Kind::Refused(refusal) => f.write_str(refusal.text()),
         }
     }

@@ -8,6 +8,10 @@
 //! has a block, or none has room, it uses the global allocator. Behaviour does not depend on which
 //! block a thread gets: nothing is ordered by address.
 //!
+//! Actors need it: their cells and the messages of their jobs allocate nothing after the warm-up.
+//! `cargo xtask counts actor/spawn_stop` measures what it saves: 2 allocations and 140 of 7,937
+//! instructions per actor that starts and stops. Futures and processes use the global allocator.
+//!
 //! Invariant: a block in a free list was allocated with the layout of its size class, nobody uses
 //! it, and its first word is the link to the next block. A free list keeps at most `KEPT_MAX`
 //! blocks. The owner of a block may also [return it to the global allocator](release).

@@ -4,7 +4,7 @@ use clockjack_time::{Tick, TimerId};
 
 use crate::{
     executor::ExecutorShared,
-    shards::{ArmError, Armed, Cancelled},
+    shards::{ArmError, Armed, Cancelled, EarlierSource},
     timer::action::TimerAction,
     worker::WorkerLocal,
 };
@@ -72,7 +72,7 @@ impl ExecutorShared {
         Err(refused)
     }
 
-    /// The timer is due before all others of its shard: wakes the assigned worker and the watchdog,
+    /// A shard is due earlier than before: wakes the assigned worker and the watchdog,
     /// if they sleep for longer.
     #[cold]
     fn notify_assigned_worker(
@@ -89,6 +89,11 @@ impl ExecutorShared {
         if self.watchdog.notify_armed(deadline.get()) {
             self.toolbox().unpark_watchdog();
         }
+    }
+
+    /// A shard of the source is due earlier than before.
+    pub(crate) fn notify_source(&self, earlier: EarlierSource) {
+        self.notify_assigned_worker(self.worker_local(), earlier.worker, earlier.at);
     }
 
     /// A shard for a thread that is not a worker: that of the first worker that has one.

@@ -6,6 +6,7 @@ mod assignment;
 mod close;
 mod error;
 mod reassign_queue;
+mod source_wake;
 mod table;
 
 use alloc::{boxed::Box, vec::Vec};
@@ -26,9 +27,10 @@ use clockjack_time::{
 use self::{
     assignment::{Assignment, AtomicAssignment, WorkerShards},
     reassign_queue::ReassignQueue,
+    source_wake::SourceWake,
     table::AppendTable,
 };
-pub use self::{close::Closed, error::ArmError};
+pub use self::{close::Closed, error::ArmError, source_wake::SourceClaim};
 
 /// The largest number of workers.
 pub const WORKERS_MAX: usize = 1024;
@@ -75,6 +77,16 @@ pub struct Armed {
     pub worker: Option<usize>,
 }
 
+/// A shard of the source that is due earlier than before: the caller wakes the assigned worker if
+/// it sleeps, and the watchdog if that sleeps for longer. A full fence precedes the return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EarlierSource {
+    /// When the shard is due.
+    pub at: Tick,
+    /// The worker that the shard is assigned to.
+    pub worker: Option<usize>,
+}
+
 /// The result of a cancel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cancelled<T> {
@@ -109,6 +121,8 @@ pub struct ShardsStats {
     pub reassigned: u64,
     /// Timers that [`Shards::take_over`] fired.
     pub taken_over: u64,
+    /// Polls of the source that another worker took over, because they took too long.
+    pub source_takeovers: u64,
     /// Timers that were not armed.
     pub refused: u64,
     /// Timers that [`Shards::close`] returned.
@@ -119,6 +133,8 @@ pub struct ShardsStats {
 struct ShardEntry<T> {
     shard: Shard<T>,
     assignment: AtomicAssignment,
+    /// When the same shard of the source is due.
+    source_wake: SourceWake,
     /// About how many timers other threads have cancelled since the last poll.
     stale: AtomicUsize,
 }
@@ -127,6 +143,7 @@ struct ShardEntry<T> {
 struct Counts {
     reassigned: AtomicU64,
     taken_over: AtomicU64,
+    source_takeovers: AtomicU64,
     refused: AtomicU64,
     drained: AtomicU64,
 }
@@ -375,6 +392,49 @@ impl<T: Send> Shards<T> {
         polled
     }
 
+    /// Makes a shard of the source due at this tick, or earlier (rule 10); `None` if it was anyway.
+    ///
+    /// # Panics
+    /// If [`attach`](Self::attach) has never returned this shard.
+    pub fn request_source(&self, shard: u32, at: Tick) -> Option<EarlierSource> {
+        let entry = self.entry(shard);
+        entry.source_wake.request(at).then(|| entry.earlier_source(at))
+    }
+
+    /// Claims a shard of the source that is due at `now`; another worker may take it over after
+    /// this many ticks (rule 11). The caller polls it, and calls
+    /// [`finish_source`](Self::finish_source).
+    ///
+    /// # Panics
+    /// If [`attach`](Self::attach) has never returned this shard.
+    #[inline]
+    pub fn claim_source(&self, shard: u32, now: Tick, takeover_ticks: u64) -> Option<SourceClaim> {
+        let source_wake = &self.entry(shard).source_wake;
+        if !source_wake.is_due(now) {
+            return None;
+        }
+        let until = now.get().saturating_add(takeover_ticks.max(1));
+        let claim = source_wake.claim(now, Tick::new(until))?;
+        // Relaxed: a statistic.
+        self.counts.source_takeovers.fetch_add(u64::from(claim.is_takeover), Ordering::Relaxed);
+        Some(claim)
+    }
+
+    /// Ends the poll of a shard of the source, which is due at `next` (rule 12).
+    ///
+    /// # Panics
+    /// If [`attach`](Self::attach) has never returned this shard.
+    pub fn finish_source(
+        &self,
+        shard: u32,
+        claim: SourceClaim,
+        next: Option<Tick>,
+    ) -> Option<EarlierSource> {
+        let entry = self.entry(shard);
+        let at = entry.source_wake.finish(claim, next)?;
+        Some(entry.earlier_source(at))
+    }
+
     /// Whether a timer is armed: neither fired nor cancelled. The result may be out of date at
     /// once.
     #[must_use]
@@ -389,7 +449,7 @@ impl<T: Send> Shards<T> {
     }
 
     /// When a worker must wake up: never later than the earliest deadline of the shards that are
-    /// assigned to it, while nobody holds them.
+    /// assigned to it, in both stores, while nobody holds them.
     ///
     /// A worker that is about to sleep announces that, fences, and then calls this. So either it
     /// sees a timer here, or the thread that arms the timer sees that the worker sleeps.
@@ -398,26 +458,27 @@ impl<T: Send> Shards<T> {
     /// If there is no such worker.
     #[must_use]
     pub fn next_wake(&self, worker: usize) -> Option<Tick> {
-        self.assigned_to(worker).filter_map(|shard| self.table.get(shard)?.shard.next_wake()).min()
+        self.assigned_to(worker).filter_map(|shard| self.table.get(shard)?.next_wake()).min()
     }
 
-    /// Every shard with the worker that it is assigned to and its `next_wake`, for the watchdog.
+    /// Every shard with the worker that it is assigned to and when it is due, in either store, for
+    /// the watchdog.
     pub fn wakes(&self) -> impl Iterator<Item = (u32, Option<usize>, Option<Tick>)> {
         self.table.iter().map(|(shard, entry)| {
             let worker = entry.assignment.load().worker().map(|worker| worker as usize);
-            (shard, worker, entry.shard.next_wake())
+            (shard, worker, entry.next_wake())
         })
     }
 
-    /// A shard that has overdue timers, unassigned shards included, in circular order from the
-    /// shard `from`; not one that is assigned to `except_worker`.
+    /// A shard that is overdue in either store, unassigned shards included, in circular order from
+    /// the shard `from`; not one that is assigned to `except_worker`.
     #[must_use]
     pub fn overdue(&self, now: Tick, except_worker: Option<usize>, from: usize) -> Option<u32> {
         let end = self.table.end();
         let from = u32::try_from(from).unwrap_or(0).checked_rem(end).unwrap_or(0);
         (from..end).chain(0..from).find(|shard| {
             self.table.get(*shard).is_some_and(|entry| {
-                entry.shard.is_overdue(now) && {
+                (entry.shard.is_overdue(now) || entry.source_wake.is_due(now)) && {
                     let worker = entry.assignment.load().worker().map(|worker| worker as usize);
                     worker.is_none() || worker != except_worker
                 }
@@ -475,6 +536,7 @@ impl<T: Send> Shards<T> {
             unassigned: self.table.iter().filter(|(_, entry)| is_unassigned(entry)).count(),
             reassigned: count(&self.counts.reassigned),
             taken_over: count(&self.counts.taken_over),
+            source_takeovers: count(&self.counts.source_takeovers),
             refused: count(&self.counts.refused),
             drained: count(&self.counts.drained),
         }
@@ -487,6 +549,23 @@ impl<T: Send> Shards<T> {
 }
 
 impl<T> ShardEntry<T> {
+    /// When the shard is due, in either store.
+    #[inline]
+    fn next_wake(&self) -> Option<Tick> {
+        match (self.shard.next_wake(), self.source_wake.get()) {
+            (Some(timer), Some(source)) => Some(timer.min(source)),
+            (timer, source) => timer.or(source),
+        }
+    }
+
+    /// Rule 6, for the source.
+    fn earlier_source(&self, at: Tick) -> EarlierSource {
+        // Pairs with the fence of the thread that changes the assignment.
+        fence(Ordering::SeqCst);
+        let worker = self.assignment.load().worker().map(|worker| worker as usize);
+        EarlierSource { at, worker }
+    }
+
     fn stale(&self) -> usize {
         // Relaxed: a statistic.
         self.stale.load(Ordering::Relaxed)

@@ -26,7 +26,7 @@ const CALM_NANOS: u64 = 100_000_000;
 pub struct StuckWorker {
     /// The index of the worker.
     pub worker: usize,
-    /// The task that it polls, if that is still alive.
+    /// The task that it polls, if that is still alive; `None` if it runs a job.
     pub pid: Option<Pid>,
     /// For how long, at least.
     pub for_nanos: u64,

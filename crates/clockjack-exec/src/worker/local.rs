@@ -115,7 +115,10 @@ impl WorkerLocal {
         self.push_mode.set(if is_on { others | bit } else { others });
     }
 
-    pub(crate) fn local_shard(&self) -> u32 {
+    /// The timer shard that the worker got when it started.
+    #[inline]
+    #[must_use]
+    pub fn local_shard(&self) -> u32 {
         self.local_shard.get()
     }
 

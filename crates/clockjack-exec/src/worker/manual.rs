@@ -95,7 +95,8 @@ fn step_worker(worker: &mut Worker<'_>, park: Option<Option<Tick>>) -> ManualSte
     if worker.handle_requests::<false>() == Requested::Stop {
         return ManualStep::Stopped;
     }
-    if let Some(runnable) = worker.next().or_else(|| worker.search()) {
+    if let Some(runnable) = worker.next().or_else(|| worker.poll_rest()).or_else(|| worker.search())
+    {
         worker.poll(runnable);
         return ManualStep::Awake;
     }

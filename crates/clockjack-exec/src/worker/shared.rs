@@ -32,13 +32,16 @@ pub(super) const POLL: u32 = 2;
 /// The worker has accepted the request to stop, which cannot be withdrawn any more.
 pub(super) const STOPPED: u32 = 4;
 
+/// `current_task` of a worker that polls a shard of the source.
+pub(super) const NO_TASK: u32 = u32::MAX;
+
 /// The slot of a worker: what other threads see of it. It outlives the workers that occupy it.
 pub(crate) struct WorkerShared {
     pub(super) lifo: AtomicPtr<Header>,
     pub(super) flags: AtomicU32,
     /// Begins and ends of polls; odd during a poll. For the watchdog.
     pub(super) poll_count: AtomicU32,
-    /// The registry index of the task that is being polled.
+    /// The registry index of the task that is being polled, or [`NO_TASK`].
     pub(super) current_task: AtomicU32,
     /// The poll that the watchdog has found to take too long; even if there is none.
     pub(super) stuck: AtomicU32,
@@ -127,6 +130,20 @@ impl WorkerShared {
         stats.parked += counts.parked.load(Relaxed);
         stats.timers_fired += counts.fired.load(Relaxed);
         stats.lateness_max_ticks = stats.lateness_max_ticks.max(counts.lateness_max.load(Relaxed));
+    }
+
+    /// A poll of this task begins, or of the source.
+    #[inline]
+    pub(super) fn begin_poll(&self, task: u32) {
+        // Relaxed: a hint for the watchdog.
+        self.current_task.store(task, Relaxed);
+        self.poll_count.store(self.poll_count.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn end_poll(&self) {
+        // Relaxed: as above.
+        self.poll_count.store(self.poll_count.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
     /// The current poll, if there is one: the same number means the same poll.

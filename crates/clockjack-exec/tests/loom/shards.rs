@@ -6,10 +6,13 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use clockjack_exec::shards::{ArmError, Armed, Cancelled, Shards, ShardsConfig};
+use clockjack_exec::shards::{ArmError, Armed, Cancelled, Shards, ShardsConfig, SourceClaim};
 use clockjack_time::Tick;
 use loom::{
-    sync::Mutex,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, fence},
+    },
     thread::{self, JoinHandle},
 };
 
@@ -336,5 +339,118 @@ fn a_timer_that_is_cancelled_on_its_way_is_freed_once() {
         assert_eq!(poll(shards, 0, 30), [1]);
         assert_eq!(shards.len(0), Some(0), "a slot is left");
         assert_eq!(Arc::strong_count(token), 1, "every value was dropped");
+    });
+}
+
+/// A shard of a source that has one piece of work at most, due at some tick; 0 for none. Relaxed:
+/// the table has to order the accesses.
+type Work = Arc<AtomicU64>;
+
+fn next_of(work: &Work) -> Option<Tick> {
+    Some(work.load(Relaxed)).filter(|due| *due > 0).map(Tick::new)
+}
+
+fn claim(shards: &Table, now: u64) -> Option<SourceClaim> {
+    shards.claim_source(0, Tick::new(now), 1)
+}
+
+/// Polls at a time at which the work is not due.
+fn poll_source(shards: &Table, work: &Work, now: u64) {
+    if let Some(claim) = claim(shards, now) {
+        shards.finish_source(0, claim, next_of(work));
+    }
+}
+
+/// The work is not done yet, so somebody has to poll the shard in time.
+fn assert_due_by(shards: &Table, due: u64) {
+    let wake = shards.next_wake(0);
+    assert!(wake.is_some_and(|wake| wake <= Tick::new(due)), "nobody polls before {wake:?}");
+}
+
+#[test]
+fn work_that_is_requested_beside_a_poll_is_seen_or_makes_the_shard_due() {
+    model(1, &[0], |shards, _token| {
+        let work = Work::default();
+        shards.request_source(0, Tick::ZERO);
+        let requester = {
+            let work = work.clone();
+            spawn(shards, move |shards| {
+                work.store(8, Relaxed);
+                shards.request_source(0, Tick::new(8));
+            })
+        };
+        poll_source(shards, &work, 5);
+        requester.join().expect("no panic");
+        assert_due_by(shards, 8);
+    });
+}
+
+/// A claim has run out: the poller that it was taken from, and the one that took it over, finish at
+/// the same time. The first has made work due earlier.
+#[test]
+fn what_a_replaced_poller_leaves_is_seen_or_makes_the_shard_due() {
+    model(2, &[0, 1], |shards, _token| {
+        let work = Work::default();
+        shards.request_source(0, Tick::ZERO);
+        let first = claim(shards, 5).expect("it is due");
+        let replaced = {
+            let work = work.clone();
+            spawn(shards, move |shards| {
+                work.store(8, Relaxed);
+                shards.finish_source(0, first, Some(Tick::new(8)));
+            })
+        };
+        poll_source(shards, &work, 6);
+        replaced.join().expect("no panic");
+        assert_due_by(shards, 8);
+    });
+}
+
+#[test]
+fn of_two_workers_one_polls_a_shard_of_the_source() {
+    model(2, &[0, 1], |shards, _token| {
+        shards.request_source(0, Tick::ZERO);
+        let other = spawn(shards, |shards| claim(shards, 5).is_some());
+        let is_claimed = claim(shards, 5).is_some();
+        assert_eq!(u8::from(is_claimed) + u8::from(other.join().expect("no panic")), 1);
+    });
+}
+
+/// The worker announces that it parks, fences, and reads how long it may sleep.
+#[test]
+fn a_request_beside_a_worker_that_parks_is_known_to_the_worker_or_its_caller() {
+    model(1, &[0], |shards, _token| {
+        let is_parked = Arc::new(AtomicBool::new(false));
+        let parks = {
+            let is_parked = is_parked.clone();
+            spawn(shards, move |shards| {
+                is_parked.store(true, Relaxed);
+                fence(loom::sync::atomic::Ordering::SeqCst);
+                shards.next_wake(0)
+            })
+        };
+        let earlier = shards.request_source(0, Tick::new(8)).expect("nothing was due");
+        assert_eq!((earlier.at, earlier.worker), (Tick::new(8), Some(0)));
+        let is_woken = is_parked.load(Relaxed);
+        let wake = parks.join().expect("no panic");
+        assert!(is_woken || wake == Some(Tick::new(8)), "it sleeps until {wake:?}");
+    });
+}
+
+#[test]
+fn a_request_in_a_shard_that_is_reassigned_is_known_to_the_new_worker_or_its_caller() {
+    model(2, &[0, 1], |shards, _token| {
+        let requester = spawn(shards, |shards| {
+            shards.request_source(0, Tick::new(8)).expect("nothing was due")
+        });
+        let leaver = spawn(shards, |shards| {
+            assert_eq!(shards.detach(0), 1);
+            assert_eq!(shards.reassign(|| Some(1), |_, _| ()), 1);
+            shards.next_wake(1)
+        });
+        let earlier = requester.join().expect("no panic");
+        let wake = leaver.join().expect("no panic");
+        let is_covered = wake == Some(Tick::new(8));
+        assert!(is_covered || earlier.worker == Some(1), "{wake:?}, {:?}", earlier.worker);
     });
 }

@@ -19,12 +19,12 @@ use core::{
 };
 use std::{
     panic::catch_unwind,
-    sync::{Mutex, MutexGuard},
+    sync::{Mutex, MutexGuard, OnceLock},
 };
 
 use clockjack_exec::{
     Commands, ExecutorToolbox, Handle, JoinHandle, Limits, PanicPayload, Sleep, StuckWorker,
-    TimerError,
+    TimerError, TimerSource,
     executor::{ExecutorConfig, ExecutorShared},
     watchdog::Watchdog,
     worker::{self, WorkerLocal},
@@ -54,6 +54,7 @@ pub(crate) struct State {
     parks: AtomicUsize,
     watchdog_unparks: AtomicUsize,
     handle: Mutex<Option<Handle>>,
+    source: OnceLock<Box<dyn TimerSource>>,
 }
 
 /// An executor with some workers, and its watchdog.
@@ -88,6 +89,11 @@ impl Model {
 
     pub(crate) fn handle(&self) -> &Handle {
         &self.handle
+    }
+
+    /// Sets what the workers poll next to their timers.
+    pub(crate) fn set_source(&self, source: impl TimerSource + 'static) {
+        assert!(self.state.source.set(Box::new(source)).is_ok(), "it is set once");
     }
 
     pub(crate) fn now(&self) -> u64 {
@@ -209,6 +215,10 @@ unsafe impl ExecutorToolbox for ModelHost {
     fn yield_now(&self) {
         let per_yield = self.0.per_yield.load(Relaxed);
         self.0.nanos.fetch_add(per_yield, SeqCst);
+    }
+
+    fn source(&self) -> Option<&dyn TimerSource> {
+        self.0.source.get().map(|source| &**source)
     }
 
     fn shutdown_progressed(&self) {}

@@ -38,7 +38,7 @@ pub struct PoolConfig {
     /// The configuration of the [scheduler](crate::WorkerPool::scheduler).
     pub scheduler: PoolSchedulerConfig,
     /// How long a pool waits for its processes when it is dropped without a shutdown.
-    pub drop_deadline: Duration,
+    pub drop_timeout: Duration,
     /// The seed of every random choice. Runs on several threads are not reproducible even so.
     pub seed: u64,
     /// The number of events that the flight recorder keeps for each worker, and as many for all
@@ -66,7 +66,7 @@ impl PoolConfig {
         on_stuck: None,
         blocking: BlockingConfig::DEFAULT,
         scheduler: PoolSchedulerConfig::DEFAULT,
-        drop_deadline: Duration::from_secs(10),
+        drop_timeout: Duration::from_secs(10),
         seed: 0,
         flight_records: 1 << 12,
         tokio: false,

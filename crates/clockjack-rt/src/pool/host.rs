@@ -9,7 +9,7 @@ use core::{
 use std::sync::Arc;
 
 use clockjack_exec::{
-    ExecutorToolbox, PanicPayload, executor::ExecutorShared, worker::WorkerLocal,
+    ExecutorToolbox, PanicPayload, TimerSource, executor::ExecutorShared, worker::WorkerLocal,
 };
 use clockjack_observe::{
     Event,
@@ -18,12 +18,14 @@ use clockjack_observe::{
 };
 use clockjack_time::{MonotonicClock as _, Tick};
 
-use crate::{OsClock, Parker, PoolConfig, catch_panic};
+use crate::{OsClock, Parker, PoolConfig, catch_panic, scheduler::PoolSource};
+
+/// The writer of a worker's own ring.
+type OwnWriter = Writer<clockjack_sync::Arc<Ring>>;
 
 thread_local! {
     /// The writer of the ring of the worker that runs on this thread.
-    static WRITER: RefCell<Option<Writer<clockjack_sync::Arc<Ring>>>> =
-        const { RefCell::new(None) };
+    static WRITER: RefCell<Option<OwnWriter>> = const { RefCell::new(None) };
 }
 
 thread_local! {
@@ -34,11 +36,6 @@ thread_local! {
 thread_local! {
     /// Whether this thread runs its own executor.
     static IS_PINNED: Cell<bool> = const { Cell::new(false) };
-}
-
-thread_local! {
-    /// The index of the worker that runs on this thread.
-    static WORKER_INDEX: Cell<usize> = const { Cell::new(0) };
 }
 
 /// What the threads of one pool share with its executor.
@@ -90,26 +87,28 @@ pub(crate) fn mark_pinned() {
 
 /// Whether this thread is a worker of this executor.
 pub(crate) fn is_worker_of(executor: &ExecutorShared) -> bool {
-    // SAFETY: the pointer is null or was set by the worker that runs on this thread; the worker
-    // resets it before its state is dropped.
-    unsafe { LOCAL.try_with(Cell::get).unwrap_or(ptr::null()).as_ref() }
-        .is_some_and(|local| ptr::eq(local.executor(), executor))
+    with_worker_at(address_of(executor), |_| ()).is_some()
 }
 
-/// Sets the index of the worker that this thread is about to become.
-pub(crate) fn set_worker_index(index: usize) {
-    WORKER_INDEX.set(index);
+/// The address of an executor, for [`with_worker_at`].
+pub(crate) fn address_of(executor: &ExecutorShared) -> usize {
+    ptr::from_ref(executor).addr()
 }
 
-/// The worker index of this thread, if it is a worker of this executor.
+/// Calls `f` with the worker state of this thread, if it is a worker of the executor at this
+/// address.
 #[inline]
-pub(crate) fn worker_index_of(executor: &ExecutorShared) -> Option<usize> {
-    is_worker_of(executor).then(|| WORKER_INDEX.get())
+pub(crate) fn with_worker_at<R>(address: usize, f: impl FnOnce(&WorkerLocal) -> R) -> Option<R> {
+    let local = LOCAL.try_with(Cell::get).unwrap_or(ptr::null());
+    // SAFETY: the pointer is null or was set by the worker that runs on this thread; the worker
+    // resets it before its state is dropped, and does not do so while `f` runs on its thread.
+    let local = unsafe { local.as_ref() }?;
+    (address_of(local.executor()) == address).then(|| f(local))
 }
 
 /// Writes into the ring of this worker; false if it has none, or not any more.
 fn write_own(at_nanos: u64, event: Event) -> bool {
-    let write = |place: &RefCell<Option<Writer<_>>>| match &mut *place.borrow_mut() {
+    let write = |place: &RefCell<Option<OwnWriter>>| match &mut *place.borrow_mut() {
         Some(writer) => {
             writer.write(at_nanos, event);
             true
@@ -120,21 +119,24 @@ fn write_own(at_nanos: u64, event: Event) -> bool {
 }
 
 /// The host as the executor owns it.
-pub(crate) struct ThreadHost(pub(crate) Arc<Threads>);
+pub(crate) struct ThreadHost {
+    pub(crate) threads: Arc<Threads>,
+    pub(crate) source: PoolSource,
+}
 
 // SAFETY: (1) the thread-local holds the value that was last set on this thread; signal handlers
 // run no code of the executor. (2) the closure is called once, on this thread.
 unsafe impl ExecutorToolbox for ThreadHost {
     fn nanos(&self) -> u64 {
-        self.0.clock.nanos_now()
+        self.threads.clock.nanos_now()
     }
 
     fn tick_of(&self, nanos: u64) -> Tick {
-        Tick::new(nanos / self.0.nanos_per_tick)
+        Tick::new(nanos / self.threads.nanos_per_tick)
     }
 
     fn deadline_after(&self, after: Duration) -> Tick {
-        self.0.clock.deadline_after(after)
+        self.threads.clock.deadline_after(after)
     }
 
     #[inline]
@@ -154,31 +156,35 @@ unsafe impl ExecutorToolbox for ThreadHost {
     }
 
     fn park(&self, worker: usize, until: Option<Tick>) {
-        self.0.parkers[worker].park(until.map(|tick| self.0.clock.instant_of(tick)));
+        self.threads.parkers[worker].park(until.map(|tick| self.threads.clock.instant_of(tick)));
     }
 
     fn unpark(&self, worker: usize) {
-        self.0.parkers[worker].unpark();
+        self.threads.parkers[worker].unpark();
     }
 
     fn unpark_watchdog(&self) {
-        self.0.watchdog.unpark();
+        self.threads.watchdog.unpark();
     }
 
     fn yield_now(&self) {
         std::thread::yield_now();
     }
 
+    fn source(&self) -> Option<&dyn TimerSource> {
+        Some(&self.source)
+    }
+
     fn shutdown_progressed(&self) {
-        self.0.shutdown_parker.unpark();
+        self.threads.shutdown_parker.unpark();
     }
 
     fn seed(&self) -> u64 {
-        self.0.seed
+        self.threads.seed
     }
 
     fn record(&self, worker: Option<usize>, at_nanos: Option<u64>, event: Event) {
-        let Some(recorder) = &self.0.recorder else { return };
+        let Some(recorder) = &self.threads.recorder else { return };
         let at_nanos = at_nanos.unwrap_or_else(|| self.nanos());
         // Such a thread is a worker of this pool, so its writer is that of the pool's recorder.
         let is_written = worker.is_some() && write_own(at_nanos, event);

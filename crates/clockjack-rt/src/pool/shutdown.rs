@@ -77,14 +77,15 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
     let executor = &inner.executor;
     let mut report = ShutdownReport::default();
     let until = OsInstant::now().saturating_add(deadline);
+    let is_worker = host::is_worker_of(executor);
     // First the scheduler: its handlers may still use everything that the pool offers.
     let scheduler = inner.scheduler.get();
     if let Some(scheduler) = scheduler {
-        scheduler.close(until);
+        scheduler.close(is_worker, until);
     }
     let before = executor.live_len();
     executor.begin_shutdown();
-    if host::is_worker_of(executor) {
+    if is_worker {
         // This thread would wait for itself. Each worker stops the tasks that it has when it
         // leaves.
         executor.terminate_all(|alive| report.stragglers.push(alive.into()));

@@ -94,7 +94,7 @@ impl RuntimeConfig {
             on_stuck: self.on_stuck,
             blocking: self.blocking,
             scheduler: PoolSchedulerConfig { topology, settings, ..PoolSchedulerConfig::DEFAULT },
-            drop_deadline: self.drop_timeout,
+            drop_timeout: self.drop_timeout,
             seed: self.seed,
             flight_records: self.flight_records,
             tokio: self.tokio,

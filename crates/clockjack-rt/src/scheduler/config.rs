@@ -1,7 +1,6 @@
 //! The configuration of a pool's scheduler.
 
 use clockjack_sched::SchedulerConfig;
-use clockjack_time::Resolution;
 
 /// How many shards the scheduler of a pool has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -25,17 +24,13 @@ pub enum TimerTopology {
 ///     scheduler: PoolSchedulerConfig {
 ///         topology: TimerTopology::Single,
 ///         settings: SchedulerConfig { quota: 10_000, ..SchedulerConfig::DEFAULT },
-///         ..PoolSchedulerConfig::DEFAULT
 ///     },
 ///     ..PoolConfig::DEFAULT
 /// };
-/// assert_eq!(config.scheduler.resolution, None);
+/// assert_eq!(config.scheduler.settings.quota, 10_000);
 /// ```
 #[derive(Clone, Debug)]
 pub struct PoolSchedulerConfig {
-    /// The length of a tick; `None` for the tick of the pool. If it is shorter than the pool's
-    /// tick, runs are late by up to one tick of the pool.
-    pub resolution: Option<Resolution>,
     /// The number of shards.
     pub topology: TimerTopology,
     /// Limits and options. The pool sets `resolution`, `start` and `shards`: the values given here
@@ -45,11 +40,8 @@ pub struct PoolSchedulerConfig {
 
 impl PoolSchedulerConfig {
     /// The pool's ticks, one shard per worker, one million jobs.
-    pub const DEFAULT: Self = Self {
-        resolution: None,
-        topology: TimerTopology::PerWorker,
-        settings: SchedulerConfig::DEFAULT,
-    };
+    pub const DEFAULT: Self =
+        Self { topology: TimerTopology::PerWorker, settings: SchedulerConfig::DEFAULT };
 }
 
 impl Default for PoolSchedulerConfig {

@@ -10,7 +10,7 @@ use clockjack_exec::StartError;
 use clockjack_sched::{
     DispatchedRun, DispatcherId, PanicPayload, Scheduler, SchedulerConfig, SchedulerHost,
 };
-use clockjack_time::{ClockKind, TimerInstant};
+use clockjack_time::{ClockKind, Tick, TimerInstant};
 
 use super::{Timebase, poll_all, watchdog::DriverWatchdog};
 use crate::{OsClock, blocking, catch_panic};
@@ -106,7 +106,7 @@ impl<B: DriverBackend> SchedulerHost for DriverHost<B> {
         poll_all::thread_shard_hint()
     }
 
-    fn wake_poller(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize, _at: Tick) {
         self.0.backend.wake();
         self.0.watchdog.notify_deadline();
     }

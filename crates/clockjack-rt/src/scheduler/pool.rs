@@ -1,53 +1,33 @@
-//! The scheduler of a pool: its host, its runner slots and their runners. The [module](super) has
-//! the protocol.
+//! The scheduler of a pool: its host, and the source by which workers poll its shards.
 
 use core::{
     cell::Cell,
     convert::Infallible,
-    fmt,
-    panic::AssertUnwindSafe,
-    pin::Pin,
-    ptr,
+    fmt, ptr,
     sync::atomic::{
-        AtomicU64, AtomicUsize,
+        AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed},
     },
-    task::{Context, Poll, Waker},
     time::Duration,
 };
-use std::{
-    panic::catch_unwind,
-    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
-    task::Wake,
-};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use clockjack_exec::{
-    Events, Failure, Handle, Payload, Process, Sleep, StepOutput, SubmitError, Timer,
+    Events, Failure, Handle, Payload, Process, SourcePoll, StepOutput, SubmitError, TimerSource,
+    executor::ExecutorShared, executor_ref::ExecutorRef, worker::WorkerLocal,
 };
 use clockjack_sched::{
-    CloseReport, DispatchedRun, DispatcherId, EventSink, PanicPayload, PollResult, Scheduler,
-    SchedulerConfig, SchedulerHost,
+    CloseReport, DispatchedRun, DispatcherId, EventSink, PanicPayload, Scheduler, SchedulerConfig,
+    SchedulerHost,
 };
-use clockjack_sync::waker::AtomicWaker;
 use clockjack_time::{ClockKind, MonotonicClock as _, Tick, TimerInstant};
 
-use super::{BLOCKING_DISPATCHER, POLL_BUDGET, PoolSchedulerConfig, Timebase, TimerTopology};
+use super::{BLOCKING_DISPATCHER, NANO, POLL_BUDGET, PoolSchedulerConfig, TimerTopology};
 use crate::{
-    BlockingPool, OsInstant, blocking, catch_panic,
+    BlockingPool, OsInstant, catch_panic,
     dispatchers::Dispatchers,
     pool::{host, host::Threads},
 };
-
-/// Stage bit: the runner polls its shard.
-const POLLING: u64 = 1;
-/// Stage bit: the slot has no runner.
-const VACANT: u64 = 2;
-/// The increment of the version in the stage word.
-const VERSION_STEP: u64 = 4;
-
-/// How long a poll may take before another runner takes the slot over. Polls of short handlers
-/// finish before that.
-const TAKEOVER_AFTER: Duration = Duration::from_millis(4);
 
 /// How often a thread that waits for dispatched handlers polls if no unpark arrives.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -55,15 +35,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 thread_local! {
     /// The scheduler whose dispatched handler this thread runs; only compared, never dereferenced.
     static DISPATCHED_BY: Cell<*const PoolSchedulerShared> = const { Cell::new(ptr::null()) };
-}
-
-/// Statistics of the runners of a pool's scheduler.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RunnerStats {
-    /// Runners that were replaced because a handler took too long.
-    pub takeovers: u64,
-    /// Runners that panicked or were dropped, and were started again.
-    pub restarts: u64,
 }
 
 /// The scheduler of a pool.
@@ -90,61 +61,48 @@ impl Executors {
     }
 }
 
-/// The state that the host, the runners and the takeover timers share.
+/// The state that the scheduler's host and dispatched handlers share.
 struct PoolSchedulerShared {
-    slots: Box<[RunnerSlot]>,
-    handle: Handle,
+    /// The executor whose workers poll the shards. The executor owns the scheduler, too, by its
+    /// [`PoolSource`]: the close takes this reference, which breaks the cycle.
+    executor: RwLock<Option<ExecutorRef>>,
+    /// The address of that executor, only compared; zero after the close.
+    executor_address: AtomicUsize,
     executors: Executors,
-    time: Timebase,
-    /// For starting runners; the pool's shutdown takes it, which breaks the reference cycle.
-    scheduler: Mutex<Option<Scheduler>>,
     /// Handlers that were dispatched to other executors and have not finished.
     dispatched: AtomicUsize,
-    takeovers: AtomicU64,
-    restarts: AtomicU64,
-}
-
-struct RunnerSlot {
-    stage: AtomicU64,
-    waker: AtomicWaker,
 }
 
 impl PoolScheduler {
     pub(crate) fn new(
         config: &PoolSchedulerConfig,
         workers: usize,
-        handle: Handle,
+        executor: ExecutorRef,
         executors: Executors,
     ) -> Self {
         let clock = executors.threads.clock;
-        let resolution = config.resolution.unwrap_or(clock.resolution());
-        let time = Timebase::new(clock, Tick::ZERO, resolution);
         let shards = match config.topology {
             TimerTopology::PerWorker => workers.max(1),
             TimerTopology::Single => 1,
         };
-        let slot = |_| RunnerSlot { stage: AtomicU64::new(VACANT), waker: AtomicWaker::new() };
         let shared = Arc::new(PoolSchedulerShared {
-            slots: (0..shards).map(slot).collect(),
-            handle,
+            executor_address: AtomicUsize::new(host::address_of(&executor)),
+            executor: RwLock::new(Some(executor)),
             executors,
-            time,
-            scheduler: Mutex::new(None),
             dispatched: AtomicUsize::new(0),
-            takeovers: AtomicU64::new(0),
-            restarts: AtomicU64::new(0),
         });
         let settings = SchedulerConfig {
-            resolution,
+            // The ticks of the scheduler are those of the pool.
+            resolution: clock.resolution(),
             // The pool may be older than its scheduler: the time before this call is not missed
             // time.
-            start: time.now().elapsed_tick(resolution),
+            start: clock.now().tick(),
+            // Each of these workers has a timer shard, so the executor has as many.
             shards: u32::try_from(shards).expect("a pool has 1024 workers at most"),
             ..config.settings.clone()
         };
         let scheduler = Scheduler::new(settings, PoolHost(Arc::clone(&shared)))
             .expect("the clock is the system's, and the number of shards that of workers");
-        *shared.scheduler.lock().unwrap_or_else(PoisonError::into_inner) = Some(scheduler.clone());
         Self { scheduler, shared, closed: OnceLock::new() }
     }
 
@@ -152,22 +110,16 @@ impl PoolScheduler {
         &self.scheduler
     }
 
-    pub(crate) fn stats(&self) -> RunnerStats {
-        // Relaxed: statistics.
-        let (takeovers, restarts) =
-            (self.shared.takeovers.load(Relaxed), self.shared.restarts.load(Relaxed));
-        RunnerStats { takeovers, restarts }
-    }
-
     /// Shuts the scheduler down, unless an earlier call has, and waits for handlers on other
-    /// executors. Only the owner of the pool calls it, so calls do not overlap.
-    pub(crate) fn close(&self, until: OsInstant) {
+    /// executors, unless this thread is a worker. Only the owner of the pool calls it, so calls do
+    /// not overlap.
+    pub(crate) fn close(&self, is_worker: bool, until: OsInstant) {
         if self.closed.get().is_none() {
             let report = self.scheduler.shutdown();
-            drop(self.shared.scheduler().take());
+            self.shared.release_executor();
             let _ = self.closed.set(report);
         }
-        if !host::is_worker_of(self.shared.handle.executor()) {
+        if !is_worker {
             self.shared.wait_for_dispatched(until);
         }
     }
@@ -200,46 +152,36 @@ impl fmt::Debug for PoolScheduler {
 }
 
 impl PoolSchedulerShared {
-    fn scheduler(&self) -> std::sync::MutexGuard<'_, Option<Scheduler>> {
-        // No code under this lock leaves the value in an inconsistent state when it panics.
-        self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Makes a worker poll a shard at this tick at the latest. Does nothing after the close: then
+    /// no job waits, and a thread that completes a run does the rest itself.
+    fn request_poll(&self, shard: u32, at: Tick) {
+        self.with_executor(|executor| executor.request_source_poll(shard, at));
     }
 
-    /// Rule 4.
-    fn wake_runner(self: &Arc<Self>, shard: usize) {
-        let slot = &self.slots[shard];
-        // Relaxed: the waker's own synchronization orders what the runner sees, and the spawn
-        // publishes a new runner.
-        let stage = slot.stage.load(Relaxed);
-        if stage & VACANT == 0 {
-            slot.waker.wake();
-        } else {
-            self.start_runner(shard, stage);
+    /// Calls `f` with the executor of the pool, unless the scheduler is closed.
+    fn with_executor(&self, f: impl Fn(&ExecutorShared)) {
+        if self.with_worker(|local| f(local.executor())).is_some() {
+            return;
+        }
+        let executor = self.executor.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(executor) = &*executor {
+            f(executor);
         }
     }
 
-    /// Starts a runner in place of the one that `stage` describes, if the stage is unchanged.
-    #[cold]
-    fn start_runner(self: &Arc<Self>, shard: usize, stage: u64) -> bool {
-        let Some(scheduler) = self.scheduler().clone() else { return false };
-        let mine = next_version(stage, 0);
-        // Relaxed: the exchange decides who starts a runner, and publishes nothing.
-        let won = self.slots[shard].stage.compare_exchange(stage, mine, Relaxed, Relaxed);
-        if won.is_ok() {
-            let runner = Runner {
-                takeover_timer: TakeoverTimer::new(self, shard),
-                shared: Arc::clone(self),
-                scheduler,
-                shard,
-                stage: mine,
-                has_begun: false,
-                sleep: None,
-            };
-            // If the pool refuses the runner, its drop leaves the slot vacant, so the next call
-            // tries again.
-            drop(self.handle.spawn(runner));
-        }
-        won.is_ok()
+    /// Calls `f` with the worker state of this thread, if it is a worker of the pool.
+    #[inline]
+    fn with_worker<R>(&self, f: impl FnOnce(&WorkerLocal) -> R) -> Option<R> {
+        // Relaxed: if this is not zero, the executor existed at the time of the load. If this
+        // thread is a worker of an executor at the same address, then of that one.
+        host::with_worker_at(self.executor_address.load(Relaxed), f)
+    }
+
+    fn release_executor(&self) {
+        // Relaxed: see `with_worker`.
+        self.executor_address.store(0, Relaxed);
+        let executor = self.executor.write().unwrap_or_else(PoisonError::into_inner).take();
+        drop(executor);
     }
 
     fn wait_for_dispatched(&self, until: OsInstant) {
@@ -259,18 +201,13 @@ impl PoolSchedulerShared {
     }
 }
 
-/// The next value of a stage word.
-const fn next_version(stage: u64, bits: u64) -> u64 {
-    ((stage & !(VERSION_STEP - 1)) + VERSION_STEP) | bits
-}
-
 /// The scheduler's host on a pool.
 struct PoolHost(Arc<PoolSchedulerShared>);
 
 impl SchedulerHost for PoolHost {
     #[inline]
     fn now(&self) -> TimerInstant {
-        self.0.time.now()
+        TimerInstant::new(Tick::new(self.0.executors.threads.clock.nanos_now()), NANO)
     }
 
     fn clock_kind(&self) -> ClockKind {
@@ -283,12 +220,12 @@ impl SchedulerHost for PoolHost {
 
     #[inline]
     fn shard(&self) -> usize {
-        host::worker_index_of(self.0.handle.executor())
-            .unwrap_or_else(super::poll_all::thread_shard_hint)
+        let local = self.0.with_worker(|local| local.local_shard() as usize);
+        local.unwrap_or_else(super::poll_all::thread_shard_hint)
     }
 
-    fn wake_poller(&self, shard: usize) {
-        self.0.wake_runner(shard);
+    fn wake_poller(&self, shard: usize, at: Tick) {
+        self.0.request_poll(u32::try_from(shard).expect("as many as workers"), at);
     }
 
     fn relax(&self) {
@@ -296,8 +233,8 @@ impl SchedulerHost for PoolHost {
     }
 
     fn recorder(&self) -> Option<EventSink> {
-        let executor = self.0.handle.executor().clone();
-        Some(Box::new(move |event| executor.record(event)))
+        let shared = Arc::clone(&self.0);
+        Some(Box::new(move |event| shared.with_executor(|executor| executor.record(event))))
     }
 
     fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
@@ -386,159 +323,15 @@ impl Drop for TrackedRun {
     }
 }
 
-/// Polls one shard of the scheduler.
-struct Runner {
-    shared: Arc<PoolSchedulerShared>,
-    scheduler: Scheduler,
-    shard: usize,
-    /// The stage value that this runner wrote last.
-    stage: u64,
-    has_begun: bool,
-    sleep: Option<Sleep>,
-    takeover_timer: TakeoverTimer,
-}
+/// The jobs of a pool's scheduler, as the workers poll them; none before the scheduler is created.
+pub(crate) struct PoolSource(pub(crate) Arc<OnceLock<PoolScheduler>>);
 
-impl Runner {
-    /// Changes the stage; false if another runner owns the slot.
-    fn enter(&mut self, bits: u64) -> bool {
-        let to = next_version(self.stage, bits);
-        let stage = &self.shared.slots[self.shard].stage;
-        // Relaxed: the stage decides who owns the slot, and publishes nothing.
-        let is_mine = stage.compare_exchange(self.stage, to, Relaxed, Relaxed).is_ok();
-        if is_mine {
-            self.stage = to;
-        }
-        is_mine
-    }
-
-    /// Rule 2. `None`: this runner was replaced.
-    fn poll_shard(&mut self) -> Option<PollResult> {
-        if !self.enter(POLLING) {
-            return None;
-        }
-        self.takeover_timer.arm(self.stage);
-        let executor = host::worker_index_of(self.shared.handle.executor());
-        let executor = executor.and_then(|index| u16::try_from(index).ok()).unwrap_or(u16::MAX);
-        let turn = catch_unwind(AssertUnwindSafe(|| {
-            self.scheduler.poll_shard(self.shard, executor, POLL_BUDGET)
-        }));
-        self.takeover_timer.disarm();
-        let is_mine = self.enter(0);
-        let turn = turn.unwrap_or_else(|payload| {
-            // Panics of handlers are caught, so this was the waker of a task that reads
-            // diagnostics. The poll itself was complete.
-            blocking::drop_panic_payload(payload);
-            // Relaxed: statistics.
-            self.shared.restarts.fetch_add(1, Relaxed);
-            PollResult { is_more: true, ..PollResult::default() }
-        });
-        is_mine.then_some(turn)
-    }
-
-    /// Sleeps until a tick of the scheduler; true if that tick has come.
-    fn sleep_until(&mut self, tick: Tick, cx: &mut Context<'_>) -> bool {
-        let nanos = self.shared.time.nanos_of(tick);
-        let tick_nanos = u64::from(self.shared.time.clock.resolution().nanos().get());
-        // Round up to a tick of the pool: never early, and exact if both ticks are the same.
-        let deadline = Tick::new(nanos.div_ceil(tick_nanos));
-        let sleep = match &mut self.sleep {
-            Some(sleep) if sleep.deadline() == Some(deadline) => sleep,
-            sleep => sleep.insert(Sleep::until(deadline, || None)),
-        };
-        match Pin::new(sleep).poll(cx) {
-            Poll::Pending => return false,
-            // If there is no room for another timer, the runner polls again and again.
-            Poll::Ready(Err(error)) if error.is_closed() => return false,
-            Poll::Ready(_) => {}
-        }
-        self.sleep = None;
-        true
-    }
-}
-
-impl Future for Runner {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = self.get_mut();
-        this.has_begun = true;
-        this.shared.slots[this.shard].waker.register(cx.waker());
-        let Some(turn) = this.poll_shard() else {
-            this.shared.slots[this.shard].waker.wake();
-            return Poll::Ready(());
-        };
-        if turn.is_over {
-            return Poll::Ready(());
-        }
-        let is_more = match turn.next_wake {
-            _ if turn.is_more => true,
-            Some(tick) => this.sleep_until(tick, cx),
-            None => {
-                this.sleep = None;
-                false
-            }
-        };
-        if is_more {
-            cx.waker().wake_by_ref();
-        }
-        Poll::Pending
-    }
-}
-
-impl Drop for Runner {
-    fn drop(&mut self) {
-        let (has_begun, is_over) = (self.has_begun, self.scheduler.is_closed());
-        if self.enter(VACANT) && has_begun && !is_over && !self.shared.handle.is_stopping() {
-            // Relaxed: statistics.
-            self.shared.restarts.fetch_add(1, Relaxed);
-            self.shared.start_runner(self.shard, self.stage);
-        }
-    }
-}
-
-/// The timer that replaces a runner whose poll takes too long.
-struct TakeoverTimer {
-    timer: Timer,
-    takeover: Arc<TakeoverWaker>,
-    waker: Waker,
-}
-
-struct TakeoverWaker {
-    shared: Arc<PoolSchedulerShared>,
-    shard: usize,
-    /// The stage for which the timer is armed.
-    stage: AtomicU64,
-}
-
-impl TakeoverTimer {
-    fn new(shared: &Arc<PoolSchedulerShared>, shard: usize) -> Self {
-        let timer = shared.handle.timer();
-        let stage = AtomicU64::new(0);
-        let takeover = Arc::new(TakeoverWaker { shared: Arc::clone(shared), shard, stage });
-        Self { timer, waker: Arc::clone(&takeover).into(), takeover }
-    }
-
-    fn arm(&mut self, stage: u64) {
-        // Relaxed: the timer is armed afterwards, which publishes the store to the thread that
-        // fires the timer.
-        self.takeover.stage.store(stage, Relaxed);
-        // If there is no room for a timer, the runner is not replaced.
-        _ = self.timer.arm(TAKEOVER_AFTER, self.waker.clone());
-    }
-
-    fn disarm(&mut self) {
-        self.timer.cancel();
-    }
-}
-
-impl Wake for TakeoverWaker {
-    /// Rule 3.
-    fn wake(self: Arc<Self>) {
-        // Relaxed: see `arm`. If that poll has ended, the stage has changed and the exchange fails.
-        if self.shared.start_runner(self.shard, self.stage.load(Relaxed)) {
-            // Relaxed: statistics.
-            self.shared.takeovers.fetch_add(1, Relaxed);
-        }
+impl TimerSource for PoolSource {
+    fn poll(&self, shard: u32, worker: usize) -> SourcePoll {
+        let Some(pool) = self.0.get() else { return SourcePoll::default() };
+        let worker = u16::try_from(worker).unwrap_or(u16::MAX);
+        let polled = pool.scheduler.poll_shard(shard as usize, worker, POLL_BUDGET);
+        SourcePoll { is_more: polled.is_more, next_wake: polled.next_wake }
     }
 }
 

@@ -208,12 +208,12 @@ impl TokioExecutor {
     }
 
     /// Runs a future as a task of this executor.
-    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
     {
-        self.local.spawn(future)
+        self.local.spawn_future(future)
     }
 
     /// Starts a process.
@@ -237,7 +237,7 @@ impl TokioExecutor {
     ///
     /// A slice is at most 64 steps, or, if timers are due, one step per ready process. A step that
     /// does not return blocks tokio's thread, as does any tokio task that does not await.
-    /// [`sleep`](crate::sleep) and [`spawn`](crate::spawn) in the future, and in tasks of this
+    /// [`sleep`](crate::sleep) and [`spawn_future`](crate::spawn_future) in the future, and in tasks of this
     /// executor, use this executor. Dropping the returned future early is safe: driving can
     /// continue later.
     ///
@@ -250,13 +250,13 @@ impl TokioExecutor {
         self.run(|_, cx| until.as_mut().poll(cx)).await
     }
 
-    /// Asks all tasks to stop and drives them until they have stopped or the deadline has passed;
+    /// Asks all tasks to stop and drives them until they have stopped or the time-out has passed;
     /// then stops the remaining tasks by force.
     ///
     /// # Panics
     ///
     /// As [`drive`](Self::drive).
-    pub async fn shutdown(mut self, deadline: Duration) -> LocalReport {
+    pub async fn shutdown(mut self, timeout: Duration) -> LocalReport {
         let before = self.local.live_len();
         self.local.handle().executor().begin_shutdown();
         let nobody_lives = self.run(|local, _| match local.live_len() {
@@ -264,7 +264,7 @@ impl TokioExecutor {
             _ => Poll::Pending,
         });
         // In time or not: the remaining tasks are reported below.
-        drop(tokio::time::timeout(deadline, nobody_lives).await);
+        drop(tokio::time::timeout(timeout, nobody_lives).await);
         let mut report = self.local.shutdown(Duration::ZERO);
         report.completed = before.saturating_sub(report.stragglers.len());
         report
@@ -393,7 +393,7 @@ mod tests {
         let executor = toolbox.executor(Limits::SMALL, Commands::new());
         let mut executor = executor.expect("no handler is there twice");
         assert_eq!(same.current_worker(), None);
-        let seen = executor.spawn(async move {
+        let seen = executor.spawn_future(async move {
             let elsewhere = std::thread::scope(|scope| {
                 let elsewhere = scope.spawn(|| same.current_worker());
                 elsewhere.join().expect("a look does not panic")

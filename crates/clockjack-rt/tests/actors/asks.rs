@@ -108,7 +108,7 @@ fn a_time_out_is_neither_early_nor_lost_behind_asks_with_other_time_outs() {
         Ok(Next::Stay)
     });
     let asked = rt.spawn("sometimes", sometimes).unwrap();
-    let asks = rt.pool().spawn(async move {
+    let asks = rt.pool().spawn_future(async move {
         let (short, middle) = (Duration::from_millis(3), Duration::from_millis(10));
         // The asks before leave timers for later than the next wants, and for earlier.
         for before in [LONG, middle, short] {

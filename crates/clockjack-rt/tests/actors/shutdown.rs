@@ -6,8 +6,8 @@ use std::sync::mpsc;
 use clockjack_rt::{
     BLOCKING_DISPATCHER, PoolConfig, Runtime, RuntimeReport, WorkerPool,
     actor::{
-        Actor, ActorSystem, Context, Failure, Next, Props, Scope, Signal, SpawnErrorKind, Strategy,
-        Termination, TerminationReport,
+        Actor, ActorSystem, Context, Failure, Next, Props, Scope, Signal, Strategy, Termination,
+        TerminationReport,
     },
     exec::Commands,
 };
@@ -188,9 +188,9 @@ fn after_the_end_everything_is_refused() {
     let system = runtime.system().clone();
     assert!(runtime.shutdown(LONG).is_clean());
     let node = || Node { log: Log::default(), below: Vec::new() };
-    assert_eq!(*system.spawn("a", node).unwrap_err().kind(), SpawnErrorKind::Stopping);
+    assert!(system.spawn("a", node).unwrap_err().is_stopping());
     let refused = system.spawn_pinned(&pinned, "a", node).unwrap_err();
-    assert_eq!(*refused.kind(), SpawnErrorKind::Stopping);
+    assert!(refused.is_stopping());
     assert!(system.create_pinned("again").unwrap_err().is_stopped());
     assert!(system.create_dispatcher("more", 1).unwrap_err().is_stopped());
 }
@@ -219,6 +219,6 @@ fn a_hook_of_the_start_that_fails_leaves_no_runtime_behind() {
     assert!(refused.to_string().contains("no licence"), "{refused}");
     // Where nobody may wait for its end it is the same.
     let pool = WorkerPool::new(PoolConfig::DEFAULT, Commands::new()).unwrap();
-    let refused = pool.block_on(pool.spawn(async move { start() })).unwrap();
+    let refused = pool.block_on(pool.spawn_future(async move { start() })).unwrap();
     assert!(refused.to_string().contains("no licence"), "{refused}");
 }

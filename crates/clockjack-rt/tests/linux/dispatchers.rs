@@ -86,11 +86,11 @@ fn a_thread_for_one_task_ends_with_it_and_nobody_looks_at_it_any_more() {
     let own_thread = || runtime.system().own_thread(NAME, &ThreadPolicy::default()).unwrap();
     let name = || async { std::thread::current().name().map(str::to_owned) };
     let own = own_thread();
-    let task = own.executor().spawn(name());
+    let task = own.executor().spawn_future(name());
     assert_eq!(runtime.block_on(task).unwrap().as_deref(), Some(NAME));
     // Dropped by a task of its own, it does not wait for itself.
     let thread = own.executor().clone();
-    drop(thread.spawn(async move { drop(own) }));
+    drop(thread.spawn_future(async move { drop(own) }));
     eventually("it ends", || n_threads(NAME).unwrap() == 0);
     for _ in 0..MANY {
         drop(own_thread());
@@ -127,7 +127,7 @@ fn what_a_thread_asks_for_is_answered_one_by_one() {
     assert_eq!(answers.niceness, PolicyAnswer::Applied);
     let PolicyAnswer::Refused(says) = &answers.realtime else { panic!("{answers:?}") };
     assert!(says.starts_with("Invalid argument"), "{says}");
-    let niceness = some.executor().spawn(async {
+    let niceness = some.executor().spawn_future(async {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
         let behind_name = stat.rsplit_once(')').unwrap().1;
         behind_name.split_whitespace().nth(19 - 3).unwrap().to_owned()

@@ -7,12 +7,13 @@ use std::{
 };
 
 use clockjack_rt::{
-    PoolSchedulerConfig, TimerTopology,
+    PoolConfig, PoolSchedulerConfig, TimerTopology, WorkerPool,
+    exec::Commands,
     sched::{JobState, RunnerMode, ScheduleErrorKind},
 };
 use clockjack_time::{ClockKind, Resolution};
 
-use crate::{ANY, LONG, eventually::eventually, ms, pool_of, pool_with};
+use crate::{ANY, LONG, eventually::eventually, ms, pool_of};
 
 #[test]
 fn r1_1_a_one_shot_runs_once_and_not_before_its_delay_has_passed() {
@@ -64,12 +65,14 @@ fn r1_2_jobs_of_one_thread_run_in_the_order_of_their_registration() {
 fn r1_6_the_frequency_is_that_of_the_ticks() {
     let pool = pool_of(1);
     assert_eq!((pool.scheduler().max_frequency(), pool.scheduler().shards()), (1_000, 1));
-    let scheduler = PoolSchedulerConfig {
-        resolution: Some(Resolution::TEN_MILLIS),
-        topology: TimerTopology::Single,
-        ..PoolSchedulerConfig::DEFAULT
+    let topology = TimerTopology::Single;
+    let config = PoolConfig {
+        workers: Some(3),
+        resolution: Resolution::TEN_MILLIS,
+        scheduler: PoolSchedulerConfig { topology, ..PoolSchedulerConfig::DEFAULT },
+        ..PoolConfig::DEFAULT
     };
-    let pool = pool_with(3, scheduler);
+    let pool = WorkerPool::new(config, Commands::new()).unwrap();
     assert_eq!((pool.scheduler().max_frequency(), pool.scheduler().shards()), (100, 1));
     let metadata = pool.scheduler().metadata();
     assert_eq!((metadata.mode, metadata.clock), (RunnerMode::AsyncHost, ClockKind::RealtimeHost));

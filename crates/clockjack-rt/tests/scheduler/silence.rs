@@ -124,9 +124,9 @@ fn a_waker_that_panics_ends_no_driver(scheduler: &Scheduler, restarts: &dyn Fn()
 }
 
 #[test]
-fn a_runner_of_a_pool_goes_on_after_a_panic_outside_of_handlers() {
+fn a_worker_goes_on_after_a_panic_outside_of_handlers() {
     let pool = pool_with(1, PoolSchedulerConfig::DEFAULT);
-    a_waker_that_panics_ends_no_driver(pool.scheduler(), &|| pool.runner_stats().restarts);
+    a_waker_that_panics_ends_no_driver(pool.scheduler(), &|| pool.stats().source_panics);
 }
 
 #[test]

@@ -222,7 +222,7 @@ impl Drop for PendingDelivery {
         let shared = &*self.shard.shared;
         let at = shared.host.now();
         let mut guard = self.shard.jobs.lock(&shared.relax());
-        let (to_drop, wakes_poller) = guard.complete_delivery(ReturnedDelivery {
+        let (to_drop, wake_at) = guard.complete_delivery(ReturnedDelivery {
             slot: self.slot,
             payload: JobPayload { task, dispatcher: DispatcherId::DEFAULT },
             due: self.due,
@@ -232,7 +232,7 @@ impl Drop for PendingDelivery {
             at,
         });
         drop(guard);
-        poll::finish_completion(&self.shard, to_drop, wakes_poller);
+        poll::finish_completion(&self.shard, to_drop, wake_at);
         // This catches panics of wakers: a panicking handler may be what drops the delivery.
         shared.wake_readers();
     }

@@ -159,10 +159,16 @@ impl PolicyRegistry {
     /// The policy of a job that runs on a dispatcher and has no other affinity.
     #[must_use]
     pub fn of_dispatcher(&self, dispatcher: DispatcherId) -> Policy {
-        if self.entries.is_empty() {
-            return self.default;
-        }
-        self.resolve(&[Affinity::Dispatcher(dispatcher)])
+        let resolve = || self.resolve(&[Affinity::Dispatcher(dispatcher)]);
+        self.uniform().unwrap_or_else(resolve)
+    }
+
+    /// The policy of every job, if no affinity has one of its own. Then a caller need not find out
+    /// the affinities of its jobs.
+    #[inline]
+    #[must_use]
+    pub fn uniform(&self) -> Option<Policy> {
+        self.entries.is_empty().then_some(self.default)
     }
 
     /// The policy of a job with these affinities: that of the most specific one that is set.

@@ -50,8 +50,8 @@ const SPINS_MAX: u32 = if cfg!(loom) { 0 } else { 64 };
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AcceptedJob {
     pub(crate) slot: u32,
-    /// Whether the caller must wake the poller, which would sleep beyond the deadline.
-    pub(crate) wakes_poller: bool,
+    /// The tick at which the shard must be polled, if the caller must wake the poller for that.
+    pub(crate) wake_at: Option<Tick>,
 }
 
 /// The result of a cancel.
@@ -276,7 +276,7 @@ impl<P> JobShard<P> {
             let Some(payload) = payload else { unreachable!("the payload was put there above") };
             return Err(ScheduleError::new(ScheduleErrorKind::Closed, payload));
         }
-        Ok(AcceptedJob { slot, wakes_poller: self.is_before_wake(plan.due) })
+        Ok(AcceptedJob { slot, wake_at: self.is_before_wake(plan.due).then_some(plan.due) })
     }
 
     fn take_reserved_slot(&self) -> Option<u32> {
@@ -396,12 +396,28 @@ impl<P> JobShard<P> {
         wake == NEVER || wake_minus_due(wake, due) > 0
     }
 
+    /// Publishes that the poller wakes for a deadline, if it would sleep for longer (rule 5). Returns
+    /// the tick for which the caller must wake the poller. The caller holds the guard.
+    fn lower_next_wake(&self, due: Tick, now: Tick) -> Option<Tick> {
+        if !self.is_before_wake(due) {
+            return None;
+        }
+        self.set_next_wake(Some(due), now);
+        // No later than what was published: remote schedulers rely on it.
+        Some(due.min(Tick::new(now.get().saturating_add(WAKE_MAX))))
+    }
+
     /// Publishes when the poller wakes. The caller holds the guard.
     fn set_next_wake(&self, next: Option<Tick>, now: Tick) {
         let wake = next.map_or(NEVER, |next| wake_of(next, now));
         // Relaxed: the fence after the unlock orders it (rule 5).
         self.next_wake.store(wake, Ordering::Relaxed);
     }
+}
+
+/// The tick at which a shard must be polled: at once if the list of due jobs grew.
+fn wake_at(is_listed: bool, earlier: Option<Tick>) -> Option<Tick> {
+    if is_listed { Some(Tick::ZERO) } else { earlier }
 }
 
 /// The low bits of a tick, shifted, with the lowest bit set so that the value is not NEVER. A tick
@@ -518,13 +534,10 @@ impl<P> JobShardGuard<'_, P> {
                 return Err(refused);
             }
         };
-        let is_earlier = shard.is_before_wake(due);
-        if is_earlier {
-            shard.set_next_wake(Some(due), table.now());
-        }
+        let earlier = shard.lower_next_wake(due, plan.at);
         // A job that was evicted for this one must be notified or dropped by the poller.
-        let wakes_poller = is_earlier || table.n_due() > n_due_before;
-        Ok(AcceptedJob { slot: job.slot, wakes_poller })
+        let is_listed = table.n_due() > n_due_before;
+        Ok(AcceptedJob { slot: job.slot, wake_at: wake_at(is_listed, earlier) })
     }
 
     fn cancel(&mut self, slot: u32, now: &dyn Fn() -> TimerInstant) -> CancelOutcome<P> {
@@ -546,19 +559,19 @@ impl<P> JobShardGuard<'_, P> {
         table.complete(wheel, done)
     }
 
-    /// Completes the run of a delivery. Returns the payload if the caller must drop it, and whether
-    /// the poller must be woken.
-    pub(crate) fn complete_delivery(&mut self, returned: ReturnedDelivery<P>) -> (Option<P>, bool) {
+    /// Completes the run of a delivery. Returns the payload if the caller must drop it, and the tick
+    /// at which the shard must be polled, if the caller must wake the poller for that.
+    pub(crate) fn complete_delivery(
+        &mut self,
+        returned: ReturnedDelivery<P>,
+    ) -> (Option<P>, Option<Tick>) {
         let shard = self.shard;
         let LockedShard { wheel, table } = self.locked();
         let n_due_before = table.n_due();
         let (to_drop, due) = table.complete_delivery(wheel, returned);
-        // Rule 5.
-        let is_earlier = due.is_some_and(|due| shard.is_before_wake(due));
-        if is_earlier {
-            shard.set_next_wake(due, table.now());
-        }
-        (to_drop, (is_earlier || table.n_due() > n_due_before))
+        let earlier = due.and_then(|due| shard.lower_next_wake(due, table.now()));
+        let is_listed = table.n_due() > n_due_before;
+        (to_drop, wake_at(is_listed, earlier))
     }
 
     /// Folds into an accepted delivery the runs that have come due since it was sent, and returns

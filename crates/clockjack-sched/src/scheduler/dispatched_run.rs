@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use clockjack_sync::Arc;
+use clockjack_time::Tick;
 
 use super::{
     JobPayload, SchedulerShard,
@@ -55,7 +56,7 @@ impl DispatchedRun {
         let to_drop = guard.complete(done);
         drop(guard);
         // Wake the poller in any case: the job may be due again, or earlier than the poller wakes.
-        finish_completion(&self.shard, to_drop, true);
+        finish_completion(&self.shard, to_drop, Some(Tick::ZERO));
         // Last, as everywhere: a waker may panic, and the poller must be woken nevertheless.
         shared.bus().wake_readers();
     }

@@ -95,7 +95,7 @@ impl Scheduler {
             if let Some(ticks) = overdue_for {
                 let silent_for = resolution.duration(ticks);
                 inner.shared.warn(Warning::DriverSilent { silent_for });
-                inner.shared.host.wake_poller(index);
+                inner.shared.host.wake_poller(index, Tick::ZERO);
             }
         }
         next

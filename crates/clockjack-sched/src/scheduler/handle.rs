@@ -3,6 +3,7 @@
 use core::fmt;
 
 use clockjack_sync::Arc;
+use clockjack_time::Tick;
 
 use crate::{JobId, JobState, scheduler::SchedulerShard};
 
@@ -35,7 +36,7 @@ impl Cancellable {
             shared.discard(payload);
         }
         if cancel.wakes_poller {
-            shared.host.wake_poller(shard.jobs.id() as usize);
+            shared.host.wake_poller(shard.jobs.id() as usize, Tick::ZERO);
         } else {
             shard.flush();
         }

@@ -145,7 +145,7 @@ impl SchedulerHost for HardwareHost {
         "runner-loop"
     }
 
-    fn wake_poller(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize, _at: Tick) {
         self.waker.wake_by_ref();
     }
 

@@ -5,7 +5,7 @@ use core::fmt;
 
 use clockjack_observe::Event;
 use clockjack_sync::{panic::PanicPayload, primitive::hint};
-use clockjack_time::{ClockKind, DriverStatus, Resolution, TimerInstant};
+use clockjack_time::{ClockKind, DriverStatus, Resolution, Tick, TimerInstant};
 
 use crate::{DispatchedRun, DispatcherId};
 
@@ -55,8 +55,9 @@ impl fmt::Display for RunnerMode {
 /// 1. `now` MUST be a fresh reading of a [`MonotonicClock`](clockjack_time::MonotonicClock), in the
 ///    finest resolution that the host has: delays are counted from it, and rounded up once.
 /// 2. After `wake_poller`, a thread or task MUST call
-///    [`Scheduler::poll_shard`](crate::Scheduler::poll_shard) for that shard soon. `wake_poller` is
-///    called from any thread, and MUST NOT wait or poll the shard itself.
+///    [`Scheduler::poll_shard`](crate::Scheduler::poll_shard) for that shard at the given tick at
+///    the latest; a host may also do so at once. `wake_poller` is called from any thread, and MUST
+///    NOT wait or poll the shard itself.
 /// 3. `catch_unwind` MUST call its argument once, on this thread, before it returns.
 /// 4. `dispatch` MUST NOT execute its argument before it returns.
 /// 5. `now`, `relax` and `can_wait` are called by a thread that holds a shard guard or waits for
@@ -85,8 +86,9 @@ pub trait SchedulerHost: Send + Sync + 'static {
         0
     }
 
-    /// Wakes the poller of this shard.
-    fn wake_poller(&self, shard: usize);
+    /// Wakes the poller of this shard, unless it wakes by itself at the tick `at` or earlier;
+    /// [`Tick::ZERO`] means that the shard must be polled at once.
+    fn wake_poller(&self, shard: usize, at: Tick);
 
     /// Lets other threads run.
     fn relax(&self) {

@@ -57,7 +57,7 @@ impl SchedulerHost for ManualHost {
         "manual"
     }
 
-    fn wake_poller(&self, _shard: usize) {}
+    fn wake_poller(&self, _shard: usize, _at: Tick) {}
 
     fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
         (self.catch_unwind)(call)

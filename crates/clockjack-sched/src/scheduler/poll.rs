@@ -5,7 +5,7 @@ use clockjack_time::{ClockKind, Tick, TimerInstant};
 
 use super::{DispatchedRun, Inner, JobPayload, Scheduler, SchedulerShard, SchedulerShared};
 use crate::{
-    BatchMode, DispatcherId, FireContext, PendingDelivery, PressureReason, Warning,
+    BatchMode, DispatcherId, FireContext, PendingDelivery, PressureReason, RunnerMode, Warning,
     jobs::{
         spec::{late_by, tick_of},
         table::{CompletedRun, DueItem, Run},
@@ -52,14 +52,18 @@ impl Until {
     }
 }
 
-/// Counts a poll in progress. Its drop ends the count also if a handler panics.
+/// Counts a poll in progress, in manual mode. Its drop ends the count also if a handler panics.
 struct PollScope<'i>(&'i Inner);
 
 impl<'i> PollScope<'i> {
-    fn begin(inner: &'i Inner) -> Self {
-        // Relaxed: a count for the manual mode, in which one thread polls.
+    /// `None` if there are pollers, which look again by themselves.
+    fn begin(inner: &'i Inner) -> Option<Self> {
+        if inner.metadata.mode != RunnerMode::Manual {
+            return None;
+        }
+        // Relaxed: in manual mode one thread polls.
         inner.polling.fetch_add(1, Ordering::Relaxed);
-        Self(inner)
+        Some(Self(inner))
     }
 }
 
@@ -104,7 +108,7 @@ impl Scheduler {
         for (index, shard) in inner.shards.iter().enumerate() {
             ran += poll_shard(shard, 0, usize::MAX, until).ran;
             // A job that was completed here may be due before the poller wakes.
-            inner.shared.host.wake_poller(index);
+            inner.shared.host.wake_poller(index, Tick::ZERO);
         }
         drop(polling);
         inner.shared.wake_readers();
@@ -314,20 +318,19 @@ fn dispatch(shard: &Arc<SchedulerShard>, run: Run<JobPayload>) -> Option<Complet
 pub(crate) fn finish_completion(
     shard: &Arc<SchedulerShard>,
     to_drop: Option<JobPayload>,
-    wakes_poller: bool,
+    wake_at: Option<Tick>,
 ) {
     let shared = &*shard.shared;
     if let Some(item) = to_drop {
         shared.discard(item);
     }
     // The caller wakes the readers in any case.
-    if !wakes_poller && !shard.jobs.take_pending_wakes().wakes_poller() {
-        return;
-    }
+    let pending = || shard.jobs.take_pending_wakes().wakes_poller().then_some(Tick::ZERO);
+    let Some(wake_at) = wake_at.or_else(pending) else { return };
     if shard.jobs.is_closed() {
         // The poller may be gone: notify and drop cancelled jobs here.
         poll_shard(shard, 0, usize::MAX, Until::ListedOnly);
     } else {
-        shared.host.wake_poller(shard.jobs.id() as usize);
+        shared.host.wake_poller(shard.jobs.id() as usize, wake_at);
     }
 }

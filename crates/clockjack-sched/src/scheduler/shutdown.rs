@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use clockjack_sync::primitive::atomic::{AtomicUsize, Ordering};
+use clockjack_time::Tick;
 
 use super::{Inner, Scheduler};
 use crate::{CloseReport, CloseTask, HandlerError, TaskRunReport, Warning};
@@ -46,7 +47,7 @@ impl Scheduler {
         inner.cancel_rest();
         for index in 0..inner.shards.len() {
             // So that the pollers learn that nothing is left.
-            inner.shared.host.wake_poller(index);
+            inner.shared.host.wake_poller(index, Tick::ZERO);
         }
         inner.report(tasks, driver)
     }

@@ -46,7 +46,7 @@ impl SchedulerHost for ShardedHost {
         self.shard.load(Ordering::Relaxed)
     }
 
-    fn wake_poller(&self, _shard: usize) {}
+    fn wake_poller(&self, _shard: usize, _at: Tick) {}
 }
 
 #[derive(Clone)]

@@ -19,7 +19,7 @@ use clockjack_sched::{
     PanicPayload, Scheduler, SchedulerConfig, SchedulerHost, SchedulerMetrics, Subscription,
     Warning,
 };
-use clockjack_time::{ClockKind, ManualClock, MonotonicClock as _, Resolution, TimerInstant};
+use clockjack_time::{ClockKind, ManualClock, MonotonicClock as _, Resolution, Tick, TimerInstant};
 
 /// The dispatcher that every host has.
 pub(crate) const HERE: DispatcherId = DispatcherId::DEFAULT;
@@ -189,7 +189,7 @@ impl SchedulerHost for Host {
         self.0.shard.load(Relaxed)
     }
 
-    fn wake_poller(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize, _at: Tick) {
         self.0.calls.fetch_add(1, SeqCst);
     }
 

@@ -12,7 +12,7 @@ use clockjack_sched::{
     ScheduleError, ScheduleErrorKind, Scheduler, SchedulerConfig, SchedulerHost, TaskRunPriority,
 };
 use clockjack_time::{
-    ClockKind, DriverStatus, ManualClock, MonotonicClock as _, Resolution, TimerInstant,
+    ClockKind, DriverStatus, ManualClock, MonotonicClock as _, Resolution, Tick, TimerInstant,
 };
 
 use crate::bench::{Diary, HERE, Host, listen_to, manual, ms, plain, secs};
@@ -88,7 +88,7 @@ impl SchedulerHost for Toolbox {
         "toolbox"
     }
 
-    fn wake_poller(&self, _shard: usize) {}
+    fn wake_poller(&self, _shard: usize, _at: Tick) {}
 
     fn stop_driver(&self) -> Option<DriverStatus> {
         self.steps.lock().unwrap().push("driver stopped");

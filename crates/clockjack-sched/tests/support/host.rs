@@ -58,7 +58,7 @@ impl SchedulerHost for Host {
         self.shard.fetch_add(u32::from(self.takes_shards_in_turn), SeqCst) as usize
     }
 
-    fn wake_poller(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize, _at: Tick) {
         self.calls.fetch_add(1, SeqCst);
     }
 

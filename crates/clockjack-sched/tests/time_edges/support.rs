@@ -108,7 +108,7 @@ impl SchedulerHost for FineHost {
         "fine"
     }
 
-    fn wake_poller(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize, _at: Tick) {
         self.calls.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -295,7 +295,7 @@ impl SchedulerHost for SimSchedulerHost {
         "simulation"
     }
 
-    fn wake_poller(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize, _at: Tick) {
         self.executor_state.wake_poller();
     }
 }

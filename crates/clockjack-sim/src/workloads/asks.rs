@@ -149,7 +149,7 @@ impl WorkloadRun {
             let answer = ask.await;
             guard.ends(End::of(&answer));
         };
-        self.joins.push(self.host.system().executor().spawn(future));
+        self.joins.push(self.host.system().executor().spawn_future(future));
     }
 
     fn disturb(&mut self) {

@@ -30,7 +30,7 @@ use clockjack_sync::{
 
 use super::Resizer;
 use crate::{
-    Actor, ActorRef, Props, SpawnErrorKind,
+    Actor, ActorRef, Props, SpawnError,
     cell::{
         header::{AnyActor, STOP, STOP_WHEN_IDLE, STOPPED, SystemSend as _},
         spawn::{self, Placement},
@@ -139,7 +139,7 @@ where
         &self,
         router: &AnyActor,
         nth: u64,
-    ) -> Result<ActorRef<A::Msg>, SpawnErrorKind> {
+    ) -> Result<ActorRef<A::Msg>, SpawnError<()>> {
         let (shape, is_supervised) =
             self.config.with(|config| (config.shape, config.is_supervised));
         let props = Props::new(self.factory.clone());
@@ -150,7 +150,7 @@ where
         let made = unsafe {
             spawn::spawn_named(router, is_supervised, Placement::Dispatcher, &name, props)
         };
-        made.map_err(|refused| refused.kind().clone())
+        made.map_err(SpawnError::discard)
     }
 
     /// Starts a new routee in place of one that has stopped. `None` if no routee can be started, or
@@ -177,9 +177,9 @@ where
 /// Operations that need the counted pointer to the shared state.
 pub(super) trait Adjust {
     /// Sets the number of routees (at least one) and adjusts the list.
-    fn resize(&self, n: usize) -> Result<(), SpawnErrorKind>;
+    fn resize(&self, n: usize) -> Result<(), SpawnError<()>>;
     /// Adjusts the list to the number that was set, if there is a router.
-    fn adjust(&self) -> Result<(), SpawnErrorKind>;
+    fn adjust(&self) -> Result<(), SpawnError<()>>;
 }
 
 /// The next change of the list.
@@ -195,13 +195,13 @@ where
     A::Msg: Send,
     F: FnMut() -> A + Clone + Send + Sync + 'static,
 {
-    fn resize(&self, n: usize) -> Result<(), SpawnErrorKind> {
+    fn resize(&self, n: usize) -> Result<(), SpawnError<()>> {
         // Relaxed: as in `wanted`.
         self.wanted.store(n.max(1), Relaxed);
         self.adjust()
     }
 
-    fn adjust(&self) -> Result<(), SpawnErrorKind> {
+    fn adjust(&self) -> Result<(), SpawnError<()>> {
         loop {
             let adjustment = self.list.with(|list| list.next_adjustment(self));
             match adjustment {
@@ -302,7 +302,7 @@ pub struct PoolHandle<M> {
 }
 
 trait PoolControl<M>: Send + Sync {
-    fn resize(&self, n: usize) -> Result<(), SpawnErrorKind>;
+    fn resize(&self, n: usize) -> Result<(), SpawnError<()>>;
     fn len(&self) -> usize;
     fn wanted(&self) -> usize;
 }
@@ -313,7 +313,7 @@ where
     A::Msg: Send,
     F: FnMut() -> A + Clone + Send + Sync + 'static,
 {
-    fn resize(&self, n: usize) -> Result<(), SpawnErrorKind> {
+    fn resize(&self, n: usize) -> Result<(), SpawnError<()>> {
         Adjust::resize(self, n)
     }
 
@@ -343,7 +343,7 @@ impl<M> PoolHandle<M> {
     /// # Errors
     ///
     /// If a routee could not be started. The pool continues with the routees that it has.
-    pub fn resize(&self, n: usize) -> Result<(), SpawnErrorKind> {
+    pub fn resize(&self, n: usize) -> Result<(), SpawnError<()>> {
         self.pool.resize(n)
     }
 

@@ -8,7 +8,7 @@
 
 use core::time::Duration;
 
-use super::{InvalidStrategy, nanos};
+use super::nanos;
 
 /// The pauses before restarts: `min`, doubled each time, up to `max`.
 ///
@@ -58,7 +58,7 @@ impl Backoff {
         self
     }
 
-    pub(super) fn check(&self) -> Result<(), InvalidStrategy> {
+    pub(super) fn check(&self) -> Result<(), &'static str> {
         let reason = if self.min.is_zero() {
             "the first pause of a back-off must be longer than zero"
         } else if self.max < self.min {
@@ -68,7 +68,7 @@ impl Backoff {
         } else {
             return Ok(());
         };
-        Err(InvalidStrategy { reason })
+        Err(reason)
     }
 
     /// The pause after `count` earlier ones.

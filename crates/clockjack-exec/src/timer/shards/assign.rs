@@ -3,7 +3,7 @@
 use clockjack_sync::primitive::atomic::{AtomicUsize, Ordering, fence};
 use clockjack_time::{Shard, ShardConfig};
 
-use super::{Assignment, AtomicAssignment, ShardEntry, Shards, WorkerShards};
+use super::{Assignment, AtomicAssignment, ShardEntry, Shards, SourceWake, WorkerShards};
 
 /// How often another worker is chosen if the chosen one is stopping.
 const CHOICES_MAX: usize = 4;
@@ -164,6 +164,7 @@ impl<T: Send> Shards<T> {
             ShardEntry {
                 shard: if self.keeps_stale_values { shard.keeping_stale_values() } else { shard },
                 assignment: AtomicAssignment::new(Assignment::Local(worker)),
+                source_wake: SourceWake::new(),
                 stale: AtomicUsize::new(0),
             }
         })

@@ -244,7 +244,7 @@ impl RunningTasks {
     ) {
         let has_begun = Arc::new(AtomicBool::new(false));
         let begun = Arc::clone(&has_begun);
-        let join = executor.spawn(async move {
+        let join = executor.spawn_future(async move {
             // Relaxed: the flag publishes no other data.
             begun.store(true, Ordering::Relaxed);
             task.await;

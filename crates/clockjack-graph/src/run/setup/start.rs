@@ -137,7 +137,7 @@ pub(crate) fn start(
         };
         let own = domain_of.iter().position(|of| *of == index && index > 0);
         let thread = own.and_then(|lane| threads.executor(lane)).unwrap_or(&executor);
-        joins.push(thread.spawn(domain.run()));
+        joins.push(thread.spawn_future(domain.run()));
     }
     let end = async move {
         let ended = finish(joins, shared_by_end, inboxes_of_end, options, counts).await;
@@ -145,7 +145,7 @@ pub(crate) fn start(
         drop(threads);
         ended
     };
-    let ended = Ended(executor.spawn(end));
+    let ended = Ended(executor.spawn_future(end));
     Ok(Started { shared, inboxes, ended })
 }
 
