@@ -98,7 +98,7 @@ fn the_list_names_every_case_and_subject_with_its_version() {
 
 #[test]
 fn a_wrong_call_exits_with_2_and_says_what_there_is() {
-    refused(&["timers", "--only", "nobody"], "no subject is called `nobody`; there are clockjack,");
+    refused(&["timers", "--only", "nobody"], "no subject is called `nobody`; known: clockjack,");
     refused(&["timers", "--case", "nothing"], "fire_1ms");
     refused(&["timers", "--n", "0"], "0 is not in 1..");
     refused(&["gears"], "unrecognized subcommand");

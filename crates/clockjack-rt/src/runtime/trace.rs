@@ -54,7 +54,8 @@ impl Runtime {
     }
 
     /// What the flight recorder has recorded within the last `last`, as far as the rings reach
-    /// back: [`RuntimeConfig::flight_records`](crate::RuntimeConfig::flight_records) sets their size.
+    /// back: [`RuntimeConfig::flight_records`](crate::RuntimeConfig::flight_records) sets their
+    /// size.
     #[must_use]
     pub fn flight_recording(&self, last: Duration) -> FlightRecording {
         let sources = self.trace_sources();

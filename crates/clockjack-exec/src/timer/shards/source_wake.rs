@@ -58,7 +58,7 @@ impl SourceWake {
         self.update(|word| {
             let lowered = encode(Some(at)).min(word);
             is_earlier = word & POLLING == 0 && lowered < word;
-            // The worker that polls comes back to it.
+            // The worker that polls the source now polls it again.
             if word & POLLING == 0 { lowered } else { word | REQUESTED }
         });
         is_earlier
@@ -95,7 +95,7 @@ impl SourceWake {
             } else if word & POLLING == 0 {
                 (next_word.min(word), next_word < word)
             } else {
-                // Another worker has taken over, and comes back to it, if there is anything.
+                // Another worker has taken over, and polls again if there is a next wake-up.
                 let requested = if next.is_some() { REQUESTED } else { 0 };
                 (word | requested, false)
             };
