@@ -3,8 +3,8 @@
 //! A push is one swap and one store. There is no bound, no count and no close: the
 //! [injector](crate::injector) adds a count and a close, and `mail::Mailbox` is the bounded queue.
 //! The algorithm is Dmitry Vyukov's intrusive MPSC node-based queue (1024cores), without a stub
-//! node; see below. Nodes carry their own link ([`Linked`](crate::link::Linked)), so they may live
-//! in a pool, a box or a static.
+//! node; see below. Nodes carry their own link ([`Linked`]), so they may live in a pool, a box or a
+//! static.
 //!
 //! # Protocol
 //!
