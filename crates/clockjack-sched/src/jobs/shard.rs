@@ -396,8 +396,8 @@ impl<P> JobShard<P> {
         wake == NEVER || wake_minus_due(wake, due) > 0
     }
 
-    /// Publishes that the poller wakes for a deadline, if it would sleep for longer (rule 5). Returns
-    /// the tick for which the caller must wake the poller. The caller holds the guard.
+    /// Publishes that the poller wakes for a deadline, if it would sleep for longer (rule 5).
+    /// Returns the tick for which the caller must wake the poller. The caller holds the guard.
     fn lower_next_wake(&self, due: Tick, now: Tick) -> Option<Tick> {
         if !self.is_before_wake(due) {
             return None;
@@ -559,8 +559,8 @@ impl<P> JobShardGuard<'_, P> {
         table.complete(wheel, done)
     }
 
-    /// Completes the run of a delivery. Returns the payload if the caller must drop it, and the tick
-    /// at which the shard must be polled, if the caller must wake the poller for that.
+    /// Completes the run of a delivery. Returns the payload if the caller must drop it, and the
+    /// tick at which the shard must be polled, if the caller must wake the poller for that.
     pub(crate) fn complete_delivery(
         &mut self,
         returned: ReturnedDelivery<P>,
