@@ -26,7 +26,7 @@ fn r3_1_time_and_turns_come_from_the_host_alone() {
     assert_eq!(host.take_calls(), 1, "the runner is to know when to wake");
     host.clock.advance(ms(10));
     let turn = scheduler.poll_shard(0, 0, usize::MAX);
-    assert_eq!((turn.ran, turn.next_wake.map(clockjack_time::Tick::get)), (0, Some(2)));
+    assert_eq!((turn.ran, turn.next_wake.map(Tick::get)), (0, Some(2)));
     host.clock.advance(ms(10));
     assert_eq!(diary.len(), 0, "nothing runs but in a turn");
     let turn = scheduler.poll_shard(0, 0, usize::MAX);
