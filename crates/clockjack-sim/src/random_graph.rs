@@ -1,5 +1,5 @@
-//! Random graphs for the simulation and for the tests of `clockjack-graph`. The same seed gives the same
-//! text on every machine. Every graph is valid; interesting behaviour is left to chance and to
+//! Random graphs for the simulation and for the tests of `clockjack-graph`. The same seed gives the
+//! same text on every machine. Every graph is valid; interesting behaviour is left to chance and to
 //! large numbers of graphs.
 //!
 //! The graphs use two component types, `mixer` and `pure`; the latter may be reentrant. The caller

@@ -1,5 +1,5 @@
-//! An immutable range of a shared buffer. To write bytes, use a [`BufferLoan`](super::pool::BufferLoan), or a
-//! `Vec<u8>` that is then converted.
+//! An immutable range of a shared buffer. To write bytes, use a
+//! [`BufferLoan`](super::pool::BufferLoan), or a `Vec<u8>` that is then converted.
 //!
 //! The bytes of a buffer do not change while a [`Blob`] of it exists. When the last blob of a
 //! pooled buffer is dropped, on whatever thread, the buffer returns to its pool.

@@ -1,7 +1,7 @@
 //! The table of the file format: every section with its fields, their types and their descriptions.
 //!
-//! The table also says where the value of a field is stored. Both the loader and the JSON Schema use
-//! it, so they cannot disagree about the fields.
+//! The table also says where the value of a field is stored. Both the loader and the JSON Schema
+//! use it, so they cannot disagree about the fields.
 
 use super::{
     decode::{

@@ -3,8 +3,8 @@
 //! Each limit is checked before the memory or time that it guards is spent, so that a hostile file
 //! costs no more than a large one.
 
-/// FileLimits on the size of a graph file. Override single limits like this: `FileLimits { lanes: 8,
-/// ..Limits::DEFAULT }`.
+/// Limits on the size of a graph file. Override single limits like this:
+/// `FileLimits { lanes: 8, ..FileLimits::DEFAULT }`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileLimits {
     /// Bytes of the text. At most 1 GiB, even if a larger value is set.

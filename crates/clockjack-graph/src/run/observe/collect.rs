@@ -32,8 +32,8 @@ pub(crate) struct LifecycleCounts {
 struct List(Vec<Metric>);
 
 impl List {
-    /// Adds the values of one part of the table, in the order of the table, for the lane, component,
-    /// loop or edge `of`.
+    /// Adds the values of one part of the table, in the order of the table, for the lane,
+    /// component, loop or edge `of`.
     #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
     fn add<const N: usize>(
         &mut self,

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::tests::{Bench, MS, queue, source};
+use super::{Bench, MS, queue, source};
 use crate::{
     describe::{
         ClockDomain, Condition, EdgeMode, EdgeOverflow, EdgePolicy, EventSourceSpec, SourceType,
@@ -53,7 +53,11 @@ fn specs() -> impl Strategy<Value = TriggerSpec> {
 }
 
 fn policies() -> impl Strategy<Value = Vec<EdgePolicy>> {
-    let modes = prop_oneof![3 => Just(EdgeMode::Queue), 1 => Just(EdgeMode::Latest), 1 => Just(EdgeMode::Barrier)];
+    let modes = prop_oneof![
+        3 => Just(EdgeMode::Queue),
+        1 => Just(EdgeMode::Latest),
+        1 => Just(EdgeMode::Barrier),
+    ];
     let policy = (modes, 1_u32..4, 0_u64..4).prop_map(|(mode, capacity, lifespan_ms)| EdgePolicy {
         mode,
         lifespan_ms,
