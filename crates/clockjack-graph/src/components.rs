@@ -4,18 +4,14 @@
 //! They are deterministic: they use no clock except that of the run, noise comes from a seed, and
 //! arithmetic uses only `+ - * /`, whose results are identical on every machine.
 //!
-//! * Inputs: [`input`](boundary::FeedInput), [`binary_input`](buffers::BinaryInput),
-//!   [`frame_input`](buffers::FrameInput).
-//! * Sources: [`constant`](sources::Constant), [`counter`](sources::Counter),
-//!   [`source`](sources::Source), [`noise`](sources::Noise).
-//! * Processing: [`identity`](plain::Identity), [`join`](plain::Join),
-//!   [`validator`](plain::Validator), [`delay`](plain::Delay),
-//!   [`async_worker`](plain::AsyncWorker).
-//! * Control: [`sensor`](control::Sensor), [`estimator`](control::Estimator),
-//!   [`controller`](control::Controller), [`actuator`](control::Actuator).
-//! * Measurement: [`rate_probe`](plain::RateProbe).
-//! * Outputs: [`output`](boundary::CountOutput), [`binary_output`](buffers::BinaryOutput),
-//!   [`frame_output`](buffers::FrameOutput).
+//! * Inputs: `input`, `binary_input`, `frame_input`.
+//! * Sources: `constant`, `counter`, `source`, `noise`.
+//! * Processing: `identity`, `join`, `validator`, `delay`, `async_worker`.
+//! * Control: `sensor`, `estimator`, `controller`, `actuator`.
+//! * Measurement: `rate_probe`.
+//! * Outputs: `output`, `binary_output`, `frame_output`.
+//!
+//! The book describes their ports and settings.
 //!
 //! Values are `f64` unless the type says otherwise. If there is only one input, it is called `in`;
 //! if there is only one output, it is called `out`.

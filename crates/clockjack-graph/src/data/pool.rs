@@ -12,12 +12,13 @@ use core::{
     fmt,
     ops::{Deref, DerefMut},
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::{
     blob::{Blob, Buffer},
     error::{DataError, Kind},
 };
+use crate::lock::lock;
 
 /// A pool of reusable buffers of fixed sizes. Clones refer to the same pool.
 #[derive(Clone)]
@@ -131,7 +132,7 @@ impl fmt::Debug for BufferPool {
 impl PoolShared {
     fn lock(&self) -> MutexGuard<'_, PoolState> {
         // Changes under the lock are complete before any code that could panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// The allocated bytes of a buffer of this size.

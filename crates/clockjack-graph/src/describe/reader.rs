@@ -159,8 +159,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads an item with locations of its own: its fields into `one`, and where they are. `None`
-    /// if the value is not a map.
+    /// Reads the fields of an item into `one`, and returns where they are. `None` if the value is
+    /// not a map.
     pub(super) fn item<T>(
         &mut self,
         section: &'static Section,

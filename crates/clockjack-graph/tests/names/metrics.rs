@@ -517,7 +517,7 @@ fn the_table_is_complete_and_each_row_says_all() {
     let mut names = BTreeSet::new();
     for one in MetricDescriptor::all() {
         assert!(names.insert(one.name), "{} is there twice", one.name);
-        assert_eq!(MetricDescriptor::of(&one.name), Some(one));
+        assert_eq!(MetricDescriptor::of(one.name), Some(one));
         assert!(one.description.ends_with('.') && one.name.starts_with("runtime."), "{one:?}");
         assert!(["1", "ms", "ns", "By"].contains(&one.unit), "{one:?}");
         for (suffix, unit) in [("_ms", "ms"), ("_ns", "ns"), ("_bytes", "By")] {

@@ -25,6 +25,7 @@ use super::{
     node::catch_panic,
 };
 use crate::{
+    lock::lock,
     registry::node::ErasedSharedNode,
     run::flow::{message::Message, outbox::Outbox},
 };
@@ -122,7 +123,7 @@ impl Batch {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -320,7 +320,7 @@ impl GraphContext<'_> {
         self.call.env.user.histogram(self.call.component, name)
     }
 
-    /// Writes a line to the [component log](crate::run::component_log) of the run, with the epoch
+    /// Writes a line to the [component log](crate::ComponentLog) of the run, with the epoch
     /// and the component. Without a component log nothing is formatted.
     pub fn log(&self, level: LogLevel, line: impl fmt::Display) {
         if let Some(component_log) = &self.call.env.component_log {

@@ -46,9 +46,7 @@ use crate::run::{
     },
     observe::{
         commit_log,
-        health::{
-            Health, HealthKey, HealthKind, HealthSink, {self},
-        },
+        health::{self, Health, HealthKey, HealthKind, HealthSink},
         report::{Fault, RunPhase, RunStopReason},
         sinks::{LogPart, TraceLog},
         trace::{EpochStart, TraceName, TraceRecord},

@@ -46,6 +46,7 @@ use super::{
 };
 use crate::{
     data::Value,
+    lock::lock,
     run::{
         flow::message::Meta,
         observe::{
@@ -82,7 +83,7 @@ impl RegionCell {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Region> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

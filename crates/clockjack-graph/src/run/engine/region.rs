@@ -30,9 +30,7 @@ use crate::{
         observe::{
             commit_log, report,
             report::Fault,
-            trace::{
-                ClockCache, Recorder, TraceName, {self},
-            },
+            trace::{self, ClockCache, Recorder, TraceName},
         },
         setup::wiring,
     },

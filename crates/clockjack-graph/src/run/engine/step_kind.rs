@@ -38,9 +38,7 @@ use crate::{
         flow::{channel::Channel, message::Message, outbox::Mark},
         observe::{
             report::Fault,
-            trace::{
-                Begun, {self},
-            },
+            trace::{self, Begun},
         },
     },
 };

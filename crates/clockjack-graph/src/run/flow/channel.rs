@@ -35,8 +35,6 @@
 //! towards opening it, however old it is.
 
 #[cfg(test)]
-mod properties;
-#[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;

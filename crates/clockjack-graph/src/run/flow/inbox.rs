@@ -16,7 +16,7 @@ use core::{
 };
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use clockjack_exec::Failure;
@@ -25,7 +25,7 @@ use super::{
     message::{Meta, Stamp},
     tasks::TaskOrigin,
 };
-use crate::{data::Value, run::engine::node::catch_panic};
+use crate::{data::Value, lock::lock, run::engine::node::catch_panic};
 
 /// The result of a task; it may have no value.
 pub(crate) type TaskResult = Result<Option<Value>, Failure>;
@@ -219,7 +219,7 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.state)
     }
 }
 

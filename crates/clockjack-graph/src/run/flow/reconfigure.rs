@@ -11,11 +11,12 @@ use core::{
     pin::Pin,
     task::{Context, Poll, Waker},
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::inbox::{Inbox, Incoming, wake_outside};
 use crate::{
     describe::{ConfigMap, ConfigValue, Span},
+    lock::lock,
     run::setup::shared::RunShared,
 };
 
@@ -152,7 +153,7 @@ impl Reply {
     }
 
     fn lock(&self) -> MutexGuard<'_, ReplyState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -24,7 +24,7 @@ use core::{
 };
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use clockjack_exec::{Failure, Handle, JoinHandle};
@@ -32,6 +32,7 @@ use clockjack_exec::{Failure, Handle, JoinHandle};
 use super::message::MessageId;
 use crate::{
     data::Value,
+    lock::lock,
     named::named,
     run::engine::{
         context_error::{ContextError, Refusal},
@@ -218,7 +219,7 @@ impl Tasks {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.state)
     }
 }
 

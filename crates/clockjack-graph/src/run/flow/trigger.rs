@@ -24,8 +24,6 @@ mod build;
 pub(crate) mod invocations;
 mod policy;
 #[cfg(test)]
-mod properties;
-#[cfg(test)]
 mod tests;
 pub(crate) mod timer;
 

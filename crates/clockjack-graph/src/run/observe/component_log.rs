@@ -5,15 +5,13 @@
 //! threads; that includes the choice of lines to drop. Calls that do not count, because a region
 //! before them failed, leave no lines. The log has no influence on the run.
 
-use core::fmt::{
-    Write as _, {self},
-};
+use core::fmt::{self, Write as _};
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
-use crate::{named::named, run::engine::current_position::CurrentPosition};
+use crate::{lock::lock, named::named, run::engine::current_position::CurrentPosition};
 
 /// The longest line in bytes; the rest is cut off.
 const LINE_LEN_MAX: usize = 1024;
@@ -139,7 +137,7 @@ impl ComponentLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, ComponentLogInner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -214,7 +212,7 @@ impl ComponentLogWriter {
     }
 
     fn buffered(&self) -> MutexGuard<'_, BufferedLines> {
-        self.buffered.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.buffered)
     }
 }
 

@@ -5,16 +5,15 @@
 //! another one, and a run without readers only checks one flag per epoch.
 
 use core::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::{
-    collect::{
-        LifecycleCounts, {self},
-    },
+    collect::{self, LifecycleCounts},
     metrics::Metrics,
 };
 use crate::{
     compile::Plan,
+    lock::lock,
     run::engine::{domain::Domain, epoch::RegionCell},
 };
 
@@ -140,8 +139,4 @@ impl Live {
             lock(&self.metrics)[domain.index] = found;
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,7 +13,7 @@ use core::{
 use std::{
     collections::VecDeque,
     panic::catch_unwind,
-    sync::{Arc, Mutex, PoisonError, TryLockError},
+    sync::{Arc, Mutex, TryLockError},
 };
 
 use clockjack_exec::Failure;
@@ -25,6 +25,7 @@ use super::{
     sinks::TraceLog,
     trace::TraceRecord,
 };
+use crate::lock::lock;
 
 /// How many observations a [`MemoryObserver`] keeps by default.
 pub(crate) const MEMORY_CAPACITY: usize = 256;
@@ -107,7 +108,7 @@ pub(crate) fn notify(
     let (mut n_failed, mut n_dropped) = (0_u64, 0_u64);
     for SharedObserver(observer) in observers {
         // An observer that panicked in another run is called again in this one.
-        let mut observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut observer = lock(observer);
         let mut has_panicked = false;
         for seen in all() {
             if has_panicked {
@@ -188,13 +189,13 @@ impl MemoryObserver {
 
     /// Calls `read` with all observations, the oldest first.
     pub fn with<R>(&self, read: impl FnOnce(&VecDeque<Observed>) -> R) -> R {
-        read(&self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+        read(&lock(&self.kept))
     }
 
     /// Takes all observations, the oldest first.
     #[must_use]
     pub fn take(&self) -> Vec<Observed> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
+        lock(&self.kept).drain(..).collect()
     }
 
     fn count_dropped(&self) {

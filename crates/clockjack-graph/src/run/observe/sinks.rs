@@ -3,13 +3,12 @@
 use core::fmt;
 use std::{
     collections::VecDeque,
-    io::{
-        Write, {self},
-    },
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    io::{self, Write},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use super::trace::{EpochStart, Line, Lines, TraceRecord};
+use crate::lock::lock;
 
 /// A commit log: in memory, or to writers. Clones refer to the same log.
 ///
@@ -305,9 +304,4 @@ impl fmt::Debug for TraceLog {
             .field("capacity", &state.capacity)
             .finish_non_exhaustive()
     }
-}
-
-/// Ignores poisoning: a panic of a writer leaves no state that anything relies on.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

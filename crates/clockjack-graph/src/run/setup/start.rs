@@ -16,9 +16,7 @@ use super::{
     options::{Clock, Parallel, RunOptions},
     shared::RunShared,
     threads::LaneThreads,
-    wiring::{
-        Parts, Wired, wire, {self},
-    },
+    wiring::{self, Parts, Wired, wire},
 };
 use crate::{
     compile::Plan,

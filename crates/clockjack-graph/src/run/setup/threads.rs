@@ -23,9 +23,7 @@ use super::options::Clock;
 use crate::{
     compile::{
         Plan, PlanLane,
-        capability::{
-            OsRequest, Requirement, {self},
-        },
+        capability::{self, OsRequest, Requirement},
     },
     describe::{LaneSpec, LaneType, OnPolicyError},
     diagnostic::{Code, Diagnostic},

@@ -25,9 +25,7 @@ use crate::{
         observe::{
             commit_log,
             report::{Fault, RunPhase},
-            trace::{
-                TraceName, TraceRecord, {self},
-            },
+            trace::{self, TraceName, TraceRecord},
         },
         setup::{
             shared::RunShared,

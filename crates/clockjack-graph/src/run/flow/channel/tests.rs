@@ -1,5 +1,7 @@
 //! What each mode keeps and what each overflow policy loses, one by one.
 
+mod properties;
+
 use super::{Channel, Pushed, Refusal};
 use crate::{
     data::Value,
@@ -12,11 +14,11 @@ use crate::{
 
 const MS: u64 = 1_000_000;
 
-pub(super) fn message(value: u64, published_ns: u64) -> Message {
+fn message(value: u64, published_ns: u64) -> Message {
     Message { value: Value::new(value), meta: Meta { published_ns, ..Meta::default() } }
 }
 
-pub(super) fn number(message: &Message) -> u64 {
+fn number(message: &Message) -> u64 {
     *message.value.get::<u64>().expect("the tests send numbers")
 }
 

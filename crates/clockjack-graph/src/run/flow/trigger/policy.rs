@@ -15,9 +15,7 @@ use super::{EventKind, Timer, Trigger, TriggerCounters, TriggerInput};
 use crate::{
     compile::plan::{PlanComponent, PlanEdge},
     describe::{ClockDomain, Condition, EventSourceSpec, SourceType, TriggerSpec, TriggerType},
-    run::flow::pending::{
-        Pending, {self},
-    },
+    run::flow::pending::{self, Pending},
 };
 
 const NS_PER_MS: u64 = 1_000_000;

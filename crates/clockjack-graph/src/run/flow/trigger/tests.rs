@@ -1,6 +1,7 @@
 //! Each policy on a bench: a trigger, its channels, and messages put in by hand.
 
 mod policies;
+mod properties;
 mod timing;
 
 use std::sync::Arc;

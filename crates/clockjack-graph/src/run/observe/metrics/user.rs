@@ -13,13 +13,14 @@ use core::{
     mem::discriminant,
     sync::atomic::{AtomicUsize, Ordering},
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use clockjack_observe::{Counter, SingleWriter};
 
 use super::{Metric, MetricKind};
 use crate::{
     compile::Plan,
+    lock::lock,
     run::engine::{
         context_error::{ContextError, Refusal},
         current_position::{self, CurrentPosition},
@@ -86,7 +87,7 @@ impl UserCounter {
 
 /// The distribution of values. Clones are the same histogram.
 ///
-/// Count, minimum, maximum and mean cover all values; quantiles cover the newest [`SAMPLES_MAX`].
+/// Count, minimum, maximum and mean cover all values; quantiles cover the newest 1,024.
 #[derive(Clone, Debug)]
 pub struct UserHistogram(Arc<Mutex<Samples>>);
 
@@ -344,10 +345,6 @@ fn is_name(name: &str) -> bool {
 #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
 fn as_f64(n: u64) -> f64 {
     n as f64
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::tests::{Bench, MS, queue, source};
+use super::{Bench, MS, queue, source};
 use crate::{
     describe::{
         ClockDomain, Condition, EdgeMode, EdgeOverflow, EdgePolicy, EventSourceSpec, SourceType,

@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{
-    Channel, Pushed, Refusal,
-    tests::{message, number},
-};
+use super::{Channel, Pushed, Refusal, message, number};
 use crate::describe::{EdgeMode, EdgeOverflow, EdgePolicy};
 
 const MS: u64 = 1_000_000;
