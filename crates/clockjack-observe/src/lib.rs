@@ -71,6 +71,7 @@
 //! | [`dump`] | aligned tables and bar charts through `core::fmt::Write` |
 //! | `timeline` | tracks, spans, counters and flows, built from records |
 //! | `chrome`, `perfetto` | a timeline as Chrome JSON and as Perfetto protobuf |
+//! | `bus` | publish/subscribe: a list of subscribers, and bounded queues that count losses |
 //! | `samples`, `prometheus` | samples with unit and labels, and Prometheus' text format |
 //!
 //! # What is not supported
@@ -86,7 +87,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `alloc` | `recorder::HeapRecorder`, a ring whose size is chosen at run time; `timeline`, |
-//! |  | `samples` and the exporters |
+//! |  | `samples` and the exporters; `bus` |
 //!
 //! Without features the crate needs neither std nor an allocator. On targets without 64-bit atomics
 //! it uses 32-bit words; on targets without compare-exchange, [`SingleWriter`] cells and the
@@ -96,6 +97,8 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
+#[cfg(feature = "alloc")]
+pub mod bus;
 #[cfg(feature = "alloc")]
 pub mod chrome;
 #[cfg_attr(loom, path = "construct/model.rs")]

@@ -115,7 +115,6 @@ pub use self::{
         metrics::SchedulerMetrics,
         stream::{self, Bus, DiagnosticEvent, EventKinds, Subscription, TooManySubscriptions},
         warning::{PressureReason, Warning},
-        watch::{DriverWatch, Failover, FailoverClock},
     },
     error::{HandlerError, ScheduleError, ScheduleErrorKind},
     jobs::{

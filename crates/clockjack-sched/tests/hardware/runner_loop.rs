@@ -53,7 +53,7 @@ fn an_error_of_the_start_says_why() {
     let error = RunnerLoop::start(config, driver, driver, Waker::noop().clone());
     let error = error.expect_err("no shards");
     assert_eq!(error.mode(), Some(clockjack_sched::ModeError::Shards));
-    assert_eq!((error.driver(), error.is_manual(), error.is_watched()), (None, false, false));
+    assert_eq!((error.driver(), error.is_manual()), (None, false));
 }
 
 /// A board that can tell how far a tick has come.

@@ -6,7 +6,7 @@ use clockjack_time::DriverError;
 
 use crate::ModeError;
 
-/// Why a [`RunnerLoop`](crate::RunnerLoop) did not start or is not watched.
+/// Why a [`RunnerLoop`](crate::RunnerLoop) did not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopError(Kind);
 
@@ -15,12 +15,10 @@ enum Kind {
     Driver(DriverError),
     Mode(ModeError),
     Manual,
-    Watched,
 }
 
 impl LoopError {
     pub(crate) const MANUAL: Self = Self(Kind::Manual);
-    pub(crate) const WATCHED: Self = Self(Kind::Watched);
 
     /// The error of the driver, if it refused the registration.
     #[must_use]
@@ -45,12 +43,6 @@ impl LoopError {
     pub const fn is_manual(&self) -> bool {
         matches!(self.0, Kind::Manual)
     }
-
-    /// Whether the failover clock already has a watch. Temporary: until that watch is dropped.
-    #[must_use]
-    pub const fn is_watched(&self) -> bool {
-        matches!(self.0, Kind::Watched)
-    }
 }
 
 impl From<DriverError> for LoopError {
@@ -71,7 +63,6 @@ impl fmt::Display for LoopError {
             Kind::Driver(error) => write!(f, "the loop did not start: {error}"),
             Kind::Mode(error) => write!(f, "the loop did not start: {error}"),
             Kind::Manual => f.write_str("a manual clock takes no ticks from a driver"),
-            Kind::Watched => f.write_str("the failover clock already has a watch"),
         }
     }
 }
