@@ -89,7 +89,7 @@ impl Actor for Owner {
         let run = graph.start(cx.system(), options)?;
         self.feed = Some(run.feed("smooth.in")?);
         // The run stops with this actor; if the run fails, this actor fails.
-        cx.spawn(run.stop_on_drop(), |_, _, ended| {
+        cx.spawn_future(run.stop_on_drop(), |_, _, ended| {
             ended?;
             Ok(Next::Stop)
         })?;

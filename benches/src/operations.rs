@@ -1,5 +1,7 @@
 //! All operations, one file a crate.
 
+mod actor;
+mod exec;
 mod graph;
 mod observe;
 mod sync;
@@ -15,6 +17,8 @@ pub(crate) fn all() -> Vec<Operation> {
     all.extend(sync::all());
     all.extend(time::all());
     all.extend(observe::all());
+    all.extend(exec::all());
+    all.extend(actor::all());
     all.extend(graph::all());
     all
 }

@@ -287,7 +287,7 @@ impl Process for Tied {
         if !self.is_asked {
             self.is_asked = true;
             out.yield_command(Tag(1), builtin::Link(self.whom));
-            out.yield_command(Tag(2), builtin::Sleep(self.after));
+            out.yield_command(Tag(2), builtin::SleepFor(self.after));
         }
         Ok(())
     }

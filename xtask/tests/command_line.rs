@@ -44,7 +44,7 @@ fn every_command_of_the_help_has_a_help_of_its_own() {
 fn a_wrong_name_is_refused_with_2_before_anything_is_built() {
     for (args, known) in [
         ("compare everything", "scheduler"),
-        ("sim --world mars", "graphs"),
+        ("sim --workload mars", "graphs"),
         ("fuzz --target nothing", "mailbox"),
         ("foreign vax", "s390x"),
         ("sanitize hands", "address"),

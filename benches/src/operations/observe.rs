@@ -5,7 +5,7 @@ use core::hint::black_box;
 use clockjack_observe::{
     Counter, Event, Histogram, Shared, SingleWriter,
     event::WorkerId,
-    recorder::{Recorder, Ring},
+    recorder::{Ring, Writer},
 };
 
 use crate::operation::{Operation, operation};
@@ -30,8 +30,8 @@ pub(crate) fn all() -> Vec<Operation> {
             move |n| (0..n).for_each(|i| histogram.record(black_box(u64::from(i) * 37)))
         }),
         operation("observe/recorder/write", 1000, || {
-            let recorder: &'static Recorder<256> = Box::leak(Box::new(Recorder::new()));
-            let mut writer = recorder.writer().expect("this is the only writer");
+            let ring: &'static Ring = Box::leak(Box::new(Ring::new(256)));
+            let mut writer = Writer::claim(ring).expect("this is the only writer");
             move |n| {
                 (0..n).for_each(|i| {
                     let worker = WorkerId(black_box(3));

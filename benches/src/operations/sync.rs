@@ -1,4 +1,5 @@
 //! Operations of `clockjack-sync`.
+#![expect(unsafe_code, reason = "the bare queue asks for the promise of the only consumer")]
 
 use core::hint::black_box;
 
@@ -6,7 +7,8 @@ use clockjack_sync::{
     IndexStack, Injector,
     counter::StripedCounter,
     index_stack::{Links, NIL},
-    mpsc::{self, Boxed, Node},
+    link::{Boxed, Node},
+    mpsc::IntrusiveQueue,
     pad::Padded,
     primitive::atomic::{AtomicU32, AtomicUsize, Ordering},
     ring::Owner,
@@ -51,14 +53,14 @@ fn queues() -> Vec<Operation> {
             }
         }),
         operation("sync/mpsc/push_pop", 1000, || {
-            let (producer, mut consumer) = mpsc::unbounded();
-            producer.push(Node::new(0_u32)).expect("open");
+            let queue = IntrusiveQueue::<Boxed<u32>>::new();
+            queue.push(Node::new(0_u32));
             let mut free = Some(Node::new(1_u32));
             move |n| {
                 (0..n).for_each(|_| {
-                    let node = free.take().expect("one goes in, one comes out");
-                    producer.push(node).expect("open");
-                    free = consumer.pop().item();
+                    queue.push(free.take().expect("one goes in, one comes out"));
+                    // SAFETY: the operation is the only consumer.
+                    free = unsafe { queue.pop() }.item();
                 });
             }
         }),

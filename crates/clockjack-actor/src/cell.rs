@@ -487,6 +487,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> CustomTask for Cell<A, F> {
         shared.mail.is_asleep()
     }
 
+    fn messages_taken(shared: &ActorShared<A::Msg>) -> u64 {
+        shared.mail.taken()
+    }
+
     #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
     #[inline]
     unsafe fn park(shared: NonNull<ActorShared<A::Msg>>, how: ParkMode) -> bool {

@@ -135,6 +135,7 @@ pub use events::{
 };
 pub use failure_info::{EscalationStage, FailureInfo, FailureReport, RestartStats};
 pub use futures::{FutureRefused, FutureRefusedKind};
+pub use generated::IntoNext;
 pub use hub::FailureEventHub;
 pub use path::ActorPath;
 pub use props::{BoxedProps, IntoProps, Mailbox, MsgOf, Overflow, Props};

@@ -6,6 +6,7 @@ mod guardian;
 mod listed_filter;
 mod metrics;
 mod own_thread;
+mod records;
 mod shutdown;
 mod stop_waiters;
 mod termination;
@@ -33,6 +34,7 @@ use clockjack_sync::{
 use clockjack_time::TickSpan;
 
 use self::listed_filter::ListedFilter;
+pub(crate) use self::records::id as actor_id;
 pub use self::{
     builder::{FailedStart, HostParts, SystemBuilder},
     dispatchers::{DispatcherConfig, DispatcherHost, DispatcherKind, Pinned},
@@ -96,6 +98,8 @@ pub(crate) struct SystemInner {
     shutdown: shutdown::SystemShutdown,
     stop_waiters: stop_waiters::StopWaiters,
     listed_filter: ListedFilter,
+    /// The number of names that the system has chosen.
+    names: AtomicUsize,
     counters: metrics::SystemCounters,
     receptionist: Receptionist,
     /// Message types whose dead letters are suppressed.
@@ -163,6 +167,24 @@ impl ActorSystem {
         }
     }
 
+    /// As [`spawn`](Self::spawn), with a name that the system chooses, like `$7`.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    pub fn spawn_anonymous<P>(&self, props: P) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>>
+    where
+        P: IntoProps,
+        P::Actor: Send,
+        P::Factory: Send,
+        MsgOf<P>: Send,
+    {
+        match self.0.user() {
+            Some(user) => spawn::spawn_anonymous(&user, true, props),
+            None => Err(SpawnError::new(crate::SpawnErrorKind::Stopping, props)),
+        }
+    }
+
     /// Stops an actor that is a direct child of `/user`.
     ///
     /// # Errors
@@ -202,9 +224,15 @@ impl ActorSystem {
     /// The paths of all actors, each before its descendants.
     #[must_use]
     pub fn tree(&self) -> Vec<ActorPath> {
+        self.actors().into_iter().map(|(_, path)| path).collect()
+    }
+
+    /// As [`tree`](Self::tree), with the pid of each actor.
+    #[must_use]
+    pub fn actors(&self) -> Vec<(Pid, ActorPath)> {
         let guardians = self.0.guardians();
         let all = guardians.map_or_else(Vec::new, |guardians| spawn::descendants(&guardians.root));
-        all.iter().map(|actor| actor.path.clone()).collect()
+        all.iter().map(|actor| (actor.pid(), actor.path.clone())).collect()
     }
 
     /// Removes and returns the failures that have reached the root and that no sink has accepted,
@@ -385,6 +413,7 @@ impl SystemInner {
     ) {
         let is_suppressed = self.suppressed.contains(&id);
         self.counters.dead_letter(reason, is_suppressed);
+        self.record(records::dead_letter(reason));
         let kind = if is_suppressed {
             EventKinds::SUPPRESSED_DEAD_LETTER
         } else {
@@ -401,6 +430,12 @@ impl SystemInner {
         });
     }
 
+    /// The number of the next name that the system chooses.
+    pub(crate) fn next_name(&self) -> usize {
+        // Relaxed: only the number itself matters.
+        self.names.fetch_add(1, Relaxed) + 1
+    }
+
     /// The filter that says which actors may be listed in a table.
     pub(crate) fn listed_filter(&self) -> &ListedFilter {
         &self.listed_filter
@@ -414,6 +449,7 @@ impl SystemInner {
     /// Called when an actor has started, was restarted or has stopped.
     pub(crate) fn lifecycle_changed(&self, pid: Pid, header: &ActorHeader, step: LifecycleStep) {
         self.counters.lifecycle_changed(pid, step);
+        self.record(records::lifecycle(pid, header, step));
         if step == LifecycleStep::Stopped && self.listed_filter.may_contain(pid) {
             self.events.remove_actor(pid);
             self.receptionist.remove_actor(pid);
@@ -436,6 +472,9 @@ impl SystemInner {
     /// Called when an actor has failed and the decision about the failure has been made.
     pub(crate) fn failed(&self, info: &FailureInfo) {
         self.counters.failed(info.actor);
+        if let Some(event) = records::failure(info) {
+            self.record(event);
+        }
         if self.events.wants(EventKinds::FAILURE) {
             self.events.publish(&SystemEvent::Failure(info.clone()));
         }
@@ -450,6 +489,7 @@ impl SystemInner {
         catch_unwind: &dyn Fn(&mut dyn FnMut()),
     ) -> bool {
         info.directive = Some(Directive::Stop);
+        self.record(RootFailure::new(0, &info).record().event);
         self.observe_root(&info, catch_unwind);
         self.failed(&info);
         self.hub.publish_with(&info, |call| catch_unwind(call));
@@ -481,6 +521,11 @@ impl SystemInner {
         let failure = RootFailure::new(self.default.executor().toolbox().nanos(), info);
         catch_unwind(&mut || observer(&failure));
         self.root_observer.with(|place| *place = Some(observer));
+    }
+
+    /// Records an event in the flight recorder of the default executor, if it has one.
+    fn record(&self, event: clockjack_observe::Event) {
+        self.default.executor().record(event);
     }
 
     /// Offers refused failures to the sink again.

@@ -59,7 +59,7 @@ impl Actor for Starter {
             Ok(Next::Stay)
         };
         match msg {
-            Msg::Spawn => cx.spawn(yielding(), done)?,
+            Msg::Spawn => cx.spawn_future(yielding(), done)?,
             Msg::Wait => cx.wait(yielding(), done)?,
             Msg::WaitTwice => cx.wait(yielding(), move |_, cx, _| {
                 cx.wait(yielding(), done)?;

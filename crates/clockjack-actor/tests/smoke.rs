@@ -159,3 +159,80 @@ fn a_system_terminates_and_says_so() {
     assert!(end.report().unwrap().is_clean());
     assert_eq!(log.take(), ["/user/a/x PostStop", "dropped", "/user/a PostStop", "dropped"]);
 }
+
+#[test]
+fn a_closure_returns_nothing_a_next_or_a_result_of_either() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let told = log.clone();
+    let nothing = Props::from_fn(move |_, text: String| told.add(text));
+    let told = log.clone();
+    let parsed = Props::from_fn(move |_, text: String| {
+        told.add(format!("{}", text.parse::<u32>()? + 1));
+        Ok(())
+    });
+    let next = Props::from_fn(|_, _: String| Next::Stop);
+    let both = Props::from_fn(|_, text: String| {
+        text.parse::<u32>()?;
+        Ok(Next::Stop)
+    });
+    let actors = [
+        root.spawn("nothing", nothing).unwrap(),
+        root.spawn("parsed", parsed).unwrap(),
+        root.spawn("next", next).unwrap(),
+        root.spawn("both", both).unwrap(),
+    ];
+    for actor in &actors {
+        actor.tell("7".into()).unwrap();
+    }
+    root.run_until_idle();
+    assert_eq!(log.take(), ["7", "8"]);
+    assert_eq!(actors.each_ref().map(ActorRef::is_stopped), [false, false, true, true]);
+    actors[1].tell("no number".into()).unwrap();
+    root.run_until_idle();
+    assert!(actors[1].is_stopped(), "an error is a failure");
+}
+
+#[test]
+fn an_actor_that_stops_itself_ends_when_its_handler_returns() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let told = log.clone();
+    let actor = root
+        .spawn(
+            "a",
+            Props::from_fn(move |cx, n: u32| {
+                if n == 1 {
+                    cx.stop_self();
+                }
+                told.add(format!("handled {n}"));
+            }),
+        )
+        .unwrap();
+    for n in 0..3 {
+        actor.tell(n).unwrap();
+    }
+    root.run_until_idle();
+    assert_eq!(log.take(), ["handled 0", "handled 1"]);
+    assert!(actor.is_stopped());
+}
+
+#[test]
+fn the_system_chooses_names_that_no_caller_can_choose() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let told = log.clone();
+    let parent = Props::from_fn(move |cx, (): ()| {
+        for _ in 0..2 {
+            let child = cx.spawn_anonymous_child(Props::from_fn(|_, (): ()| ()))?;
+            told.add(child.path().to_string());
+        }
+        Ok(())
+    });
+    let parent = root.system().spawn_anonymous(parent).unwrap();
+    parent.tell(()).unwrap();
+    root.run_until_idle();
+    assert_eq!(parent.path().to_string(), "/user/$1");
+    assert_eq!(log.take(), ["/user/$1/$2", "/user/$1/$3"]);
+    assert!(root.spawn("$1", Props::from_fn(|_, (): ()| ())).is_err());
+}

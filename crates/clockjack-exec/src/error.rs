@@ -7,7 +7,7 @@
 use alloc::{boxed::Box, string::ToString as _};
 use core::{error::Error, fmt};
 
-use clockjack_time::Full;
+use clockjack_time::InsertError;
 
 use crate::{failure::Failure, pid::Pid};
 
@@ -449,7 +449,7 @@ impl TimerError {
 
     /// Converts the error of a wheel or a shard.
     #[must_use]
-    pub const fn refused<T>(full: &Full<T>) -> Self {
+    pub const fn refused<T>(full: &InsertError<T>) -> Self {
         if full.is_busy() { Self::busy() } else { Self::full() }
     }
 }

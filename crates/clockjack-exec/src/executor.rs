@@ -21,6 +21,7 @@
 pub mod executor_ref;
 pub(crate) mod local;
 mod panic;
+mod record;
 mod schedule;
 pub(crate) mod shutdown;
 mod unparker;
@@ -32,7 +33,7 @@ use clockjack_sync::{
     Injector,
     counter::StripedCounter,
     pad::Padded,
-    primitive::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+    primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
 };
 use clockjack_time::{Resolution, Tick, TimerInstant};
 
@@ -101,6 +102,8 @@ pub struct ExecutorShared {
     resolution: Resolution,
     node: u32,
     pub(crate) shutdown_state: AtomicU32,
+    /// Whether polls, wake-ups, fires, and starts and ends of tasks are recorded.
+    is_tracing: AtomicBool,
     /// Tasks that other threads have started and finished; workers count in their [`WorkerShared`].
     pub(crate) spawned: StripedCounter,
     pub(crate) finished: StripedCounter,
@@ -140,6 +143,7 @@ impl ExecutorShared {
             resolution: config.resolution,
             node: config.node,
             shutdown_state: AtomicU32::new(RUNNING),
+            is_tracing: AtomicBool::new(false),
             spawned: StripedCounter::new(),
             finished: StripedCounter::new(),
             single_thread: SingleThreadCounters::default(),
@@ -154,7 +158,9 @@ impl ExecutorShared {
         &*self.toolbox
     }
 
-    pub(crate) fn node(&self) -> u32 {
+    /// The number of this executor in pids.
+    #[must_use]
+    pub fn node(&self) -> u32 {
         self.node
     }
 
@@ -386,6 +392,9 @@ impl ExecutorShared {
         // SAFETY: as above.
         unsafe { (table.store)(header, ending) };
         links::notify_exit(header, self, &reason);
+        if self.is_tracing() {
+            self.record_finished(header, &reason);
+        }
         // Counted before the completion, which publishes the count: a thread that has joined a task
         // finds it counted.
         match self.worker_local() {
@@ -484,6 +493,9 @@ impl ExecutorShared {
         // is another.
         let task = unsafe { TaskRef::from_raw(header) };
         before_first_poll(task.header());
+        if self.is_tracing() {
+            self.record_spawned(&task);
+        }
         self.schedule_new(local, Runnable::of(task.header()));
         self.check_published(&task);
         task

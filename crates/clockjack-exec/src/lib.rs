@@ -3,7 +3,7 @@
 //! ```
 //! use clockjack_exec::{
 //!     Commands, Event, Events, Failure, Limits, LocalExecutor, Payload, Process, StepOutput, Tag,
-//!     Toolbox, builtin::Sleep,
+//!     Toolbox, builtin::SleepFor,
 //! };
 //! use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
 //! use std::{sync::Arc, time::Duration};
@@ -39,7 +39,7 @@
 //!             match event {
 //!                 Event::Message(name) => {
 //!                     self.0 = format!("hello {name}");
-//!                     out.yield_command(Tag(1), Sleep(Duration::from_secs(1)));
+//!                     out.yield_command(Tag(1), SleepFor(Duration::from_secs(1)));
 //!                 }
 //!                 Event::YieldComplete { result, .. } => {
 //!                     result?;
@@ -209,7 +209,7 @@ pub use failure::{Failure, StaticError};
 pub use handle::Handle;
 pub use limits::Limits;
 pub use process::{
-    Event, Events, Process, StepOutput, Tag, UnknownMethod, builtin, command,
+    Event, Events, Process, StepOutput, Tag, builtin, command,
     command::{Command, CommandId, Commands, Completer},
     exit,
     exit::{ExitReason, JoinError, PanicPayload},

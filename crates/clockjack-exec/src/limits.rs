@@ -5,8 +5,8 @@
 
 use core::time::Duration;
 
-/// The largest count of a queue: more than there is memory for.
-const MESSAGES_MAX: usize = usize::MAX / 4;
+/// The largest capacity of a mailbox.
+const MESSAGES_MAX: usize = clockjack_sync::mail::CAPACITY_MAX;
 
 /// The limits of an executor.
 ///
@@ -65,7 +65,8 @@ impl Limits {
     }
 
     /// Limits the number of waiting messages per process; more are refused. Zero is taken as one: a
-    /// message waits until the next step of the process.
+    /// message waits until the next step of the process. A mailbox holds at most 2²⁴ messages, or
+    /// 2²⁰ on targets without 64-bit atomics; a larger limit is taken as that.
     #[must_use]
     pub const fn messages(self, messages_max: usize) -> Self {
         let messages_max = match messages_max {

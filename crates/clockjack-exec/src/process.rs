@@ -12,7 +12,7 @@ pub(crate) mod signal;
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::{
-    command::{Command, Request},
+    command::{Command, Request, UNKNOWN_METHOD},
     exit::ExitReason,
     failure::Failure,
     payload::{Payload, Payloads},
@@ -77,7 +77,7 @@ pub trait Process: 'static {
     /// name.
     fn init(&mut self, pid: Pid, method: &str, input: Payloads) -> Result<(), Failure> {
         let _ = (pid, input);
-        if method.is_empty() { Ok(()) } else { Err(UnknownMethod.into()) }
+        if method.is_empty() { Ok(()) } else { Err(UNKNOWN_METHOD.failure()) }
     }
 
     /// Takes events and does its work. There may be no events.
@@ -96,18 +96,6 @@ pub trait Process: 'static {
     /// Releases what the process holds. Called once, when it has ended in whatever way.
     fn close(&mut self) {}
 }
-
-/// The process has no entry point of the requested name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownMethod;
-
-impl core::fmt::Display for UnknownMethod {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("the process has no method of this name")
-    }
-}
-
-impl core::error::Error for UnknownMethod {}
 
 /// An event of a process.
 #[derive(Debug)]

@@ -123,6 +123,8 @@ pub(crate) struct CustomVTable {
     /// Ends its sleep; true if it was parked: then the caller enqueues it.
     pub(crate) unpark: unsafe fn(&Header) -> bool,
     pub(crate) is_parked: unsafe fn(&Header) -> bool,
+    /// How many messages it has taken out of its mailbox; for traces.
+    pub(crate) messages_taken: unsafe fn(&Header) -> u64,
 }
 
 /// What the executor does with a task after a poll.
@@ -163,6 +165,12 @@ impl TaskResult {
 }
 
 impl Header {
+    /// How many messages the task has taken out of its mailbox, if it is a custom task.
+    pub(crate) fn messages_taken(&self) -> u64 {
+        // SAFETY: the vtable is that of the cell.
+        self.vtable.custom.map_or(0, |custom| unsafe { (custom.messages_taken)(self) })
+    }
+
     pub(crate) fn new(
         executor: ExecutorRef,
         slot: NonNull<Slot>,
@@ -412,6 +420,12 @@ impl Runnable {
     #[inline]
     pub(crate) fn from_ref(task: TaskRef) -> Self {
         Self(task.into_raw())
+    }
+
+    /// A further reference to the task.
+    pub(crate) fn to_ref(&self) -> TaskRef {
+        let own = ManuallyDrop::new(TaskRef(self.0));
+        TaskRef::clone(&own)
     }
 
     /// The index of the task in the registry.

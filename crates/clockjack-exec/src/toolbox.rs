@@ -8,6 +8,7 @@
 
 use core::time::Duration;
 
+use clockjack_observe::Event;
 use clockjack_time::{MonotonicClock, Tick, TickDriver, TimerInstant};
 
 use crate::{exit::PanicPayload, worker::WorkerLocal};
@@ -134,4 +135,11 @@ pub unsafe trait ExecutorToolbox: Send + Sync + 'static {
 
     /// The seed of all random choices.
     fn seed(&self) -> u64;
+
+    /// Records an event at this time, or now. The worker is that of the calling thread; `None` if
+    /// the thread is not a worker of the executor. It MUST NOT wait or call the executor. By
+    /// default nothing is recorded.
+    fn record(&self, worker: Option<usize>, at_nanos: Option<u64>, event: Event) {
+        let _ = (worker, at_nanos, event);
+    }
 }

@@ -30,12 +30,14 @@ pub mod idle;
 mod local;
 pub mod manual;
 mod shared;
+mod traced;
 
 use core::{
     cell::{Cell, UnsafeCell},
     ptr::NonNull,
 };
 
+use clockjack_observe::event::Event;
 use clockjack_sync::{
     injector::BATCH_MAX,
     mpsc::Pop,
@@ -49,8 +51,14 @@ use clockjack_sync::{
 use clockjack_time::Tick;
 
 pub use self::local::WorkerLocal;
-pub(crate) use self::shared::WorkerShared;
-use self::shared::{POLL, STOP, count};
+pub(crate) use self::{
+    shared::WorkerShared,
+    traced::{shard_id, worker_id},
+};
+use self::{
+    shared::{POLL, STOP, count},
+    traced::TracedPoll,
+};
 use crate::{
     executor::ExecutorShared,
     executor_ref::{ExecutorRef, RefCache},
@@ -94,7 +102,10 @@ pub fn run_worker_with(executor: &ExecutorShared, worker: usize, started: impl F
     let mut worker = Worker::new(executor, &local);
     let entered = EnterGuard { executor, before: executor.toolbox().enter(&raw const local) };
     started();
+    let id = worker_id(local.index);
+    executor.record(Event::WorkerStarted { worker: id });
     worker.run();
+    executor.record(Event::WorkerStopped { worker: id });
     worker.retire();
     drop(entered);
     // Not earlier: every drop of an `ExecutorRef` until now has put its reference into the cache.
@@ -129,7 +140,7 @@ fn occupy_slot(executor: &ExecutorShared, worker: usize) -> WorkerLocal {
         executor,
         index: worker,
         local_shard: Cell::new(executor.shards.attach(worker)),
-        is_firing: Cell::new(false),
+        push_mode: Cell::new(0),
         ring: UnsafeCell::new(ring),
         cache: UnsafeCell::new(executor.cache()),
         ref_cache: RefCache::default(),
@@ -155,6 +166,17 @@ struct Worker<'e> {
     now: Tick,
     random: u64,
     deferred: DeferredActions,
+    /// The poll that is being traced.
+    traced: Option<TracedPoll>,
+}
+
+/// What a worker that has read its flags does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Requested {
+    Nothing,
+    /// Continue in the other form of the loop.
+    SwitchTracing,
+    Stop,
 }
 
 impl<'e> Worker<'e> {
@@ -177,6 +199,7 @@ impl<'e> Worker<'e> {
             now: executor.toolbox().tick_of(nanos),
             random: mix(executor.toolbox().seed() ^ (worker as u64 + 1)),
             deferred: DeferredActions::default(),
+            traced: None,
         }
     }
 
@@ -184,7 +207,7 @@ impl<'e> Worker<'e> {
     /// each: a panic ends the task that was being polled, and the worker continues.
     fn run(&mut self) {
         let toolbox = self.executor.toolbox();
-        while let Err(payload) = toolbox.catch_unwind(&mut || self.run_loop()) {
+        while let Err(payload) = toolbox.catch_unwind(&mut || self.run_loops()) {
             let running = self.running.take();
             // A panic outside of a poll is a fault of this code, and the worker does not survive
             // it.
@@ -192,35 +215,61 @@ impl<'e> Worker<'e> {
             self.end_poll();
             // SAFETY: the task was being polled when the panic was caught.
             unsafe { self.executor.finish_panicked(running, payload) };
+            self.record_traced_poll();
         }
     }
 
-    fn run_loop(&mut self) {
+    /// The loop exists in two forms, so that a poll that is not traced does not even check whether
+    /// it is.
+    fn run_loops(&mut self) {
         loop {
-            if self.should_stop() {
+            let requested = if self.executor.is_tracing() {
+                self.local.set_traced(true);
+                self.run_loop::<true>()
+            } else {
+                self.local.set_traced(false);
+                self.run_loop::<false>()
+            };
+            if requested == Requested::Stop {
                 return;
             }
+        }
+    }
+
+    fn run_loop<const TRACED: bool>(&mut self) -> Requested {
+        loop {
+            match self.handle_requests::<TRACED>() {
+                Requested::Nothing => {}
+                requested => return requested,
+            }
             match self.next().or_else(|| self.search()) {
+                Some(runnable) if TRACED => self.poll_traced(runnable),
                 Some(runnable) => self.poll(runnable),
                 None => self.park(),
             }
         }
     }
 
-    /// Handles the requests of other threads; returns whether the worker is to stop.
+    /// Handles the requests of other threads.
     #[inline(always)]
-    fn should_stop(&mut self) -> bool {
+    fn handle_requests<const TRACED: bool>(&mut self) -> Requested {
         // Acquire: pairs with the release of the requesting thread.
         let flags = self.shared.flags.load(Acquire);
-        if flags != 0 {
-            if flags & STOP != 0 && self.shared.accept_stop() {
-                return true;
-            }
-            // Relaxed: the maintenance that follows is what was requested.
-            self.shared.flags.fetch_and(!POLL, Relaxed);
-            self.countdown = 0;
+        if flags == 0 {
+            return Requested::Nothing;
         }
-        false
+        if flags & STOP != 0 && self.shared.accept_stop() {
+            return Requested::Stop;
+        }
+        // Acquire: pairs with the release of the thread that has switched tracing and then set the
+        // flag. If that thread sets the flag after this line, the flag is handled the next time.
+        self.shared.flags.fetch_and(!POLL, Acquire);
+        self.countdown = 0;
+        if self.executor.is_tracing() == TRACED {
+            Requested::Nothing
+        } else {
+            Requested::SwitchTracing
+        }
     }
 
     #[inline]
@@ -307,7 +356,7 @@ impl<'e> Worker<'e> {
         let Self { executor, now, deferred, local, shared, .. } = self;
         let (shards, now) = (&executor.shards, *now);
         let mut latest = 0;
-        local.is_firing.set(true);
+        local.set_firing(true);
         let mut fire = |timer: clockjack_time::Expired<crate::timer::action::TimerAction>| {
             latest = latest.max(now.get().saturating_sub(timer.deadline.get()));
             timer.value.fire(executor, now, deferred);
@@ -317,7 +366,7 @@ impl<'e> Worker<'e> {
         } else {
             shards.take_over(shard, now, TIMERS_PER_POLL, &mut fire)
         };
-        local.is_firing.set(false);
+        local.set_firing(false);
         deferred.finish(executor);
         executor.drop_stale_values(shard);
         if polled.more {
@@ -332,6 +381,9 @@ impl<'e> Worker<'e> {
         }
         if polled.fired > 1 {
             executor.notify_one();
+        }
+        if polled.fired > 0 {
+            self.record_fired(shard, is_own, polled.fired, latest);
         }
         polled.fired > 0 || polled.more
     }
@@ -395,6 +447,7 @@ impl<'e> Worker<'e> {
             if let Steal::Item { item, moved } = self.local.with_ring(|ring| thief.steal_into(ring))
             {
                 count(&self.shared.counts.stolen, moved as u64 + 1);
+                self.record_stolen(victim, moved + 1);
                 return Some(item);
             }
         }
@@ -422,12 +475,12 @@ impl<'e> Worker<'e> {
 
     /// Takes the task in the LIFO slot of a worker that the watchdog has found stuck.
     fn steal_lifo(&mut self) -> Option<Runnable> {
-        let runnable = self
-            .executor
-            .workers
-            .iter()
-            .find_map(|worker| if worker.is_stuck() { worker.take_lifo() } else { None })?;
+        let workers = self.executor.workers.iter().enumerate();
+        let (victim, runnable) = workers
+            .filter(|(_, worker)| worker.is_stuck())
+            .find_map(|(index, worker)| Some((index, worker.take_lifo()?)))?;
         count(&self.shared.counts.stolen, 1);
+        self.record_stolen(victim, 1);
         Some(runnable)
     }
 
@@ -442,10 +495,11 @@ impl<'e> Worker<'e> {
 
     fn park(&mut self) {
         let slept = self.prepare_park();
-        if let Some(until) = slept {
-            self.executor.toolbox().park(self.local.index, until);
-        }
+        let Some(until) = slept else { return self.finish_park(slept) };
+        let parked_at = self.executor.nanos();
+        self.executor.toolbox().park(self.local.index, until);
         self.finish_park(slept);
+        self.record_parked(parked_at);
     }
 
     /// Announces that the worker parks, unless there is something to do after all; returns until

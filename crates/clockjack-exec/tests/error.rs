@@ -15,7 +15,7 @@ use clockjack_exec::{
     limits::Limits,
     pid::Pid,
 };
-use clockjack_time::{FixedWheel, Full, Tick};
+use clockjack_time::{FixedWheel, InsertError, Tick};
 
 static SILENT: StaticError = StaticError::new(7, "sensor silent");
 
@@ -145,7 +145,7 @@ fn the_refusal_of_a_wheel_keeps_whether_it_passes() {
     wheel.insert(Tick::new(5), 1).expect("there is room for one");
     let full = wheel.insert(Tick::new(5), 2).expect_err("there is no room for two");
     assert!(TimerError::refused(&full).is_full());
-    assert!(TimerError::refused(&Full::busy(2)).is_busy());
+    assert!(TimerError::refused(&InsertError::busy(2)).is_busy());
 }
 
 fn caught(throw: impl FnOnce() + panic::UnwindSafe) -> PanicPayload {

@@ -235,14 +235,6 @@ fn what_was_not_taken_comes_in_its_order() {
 }
 
 #[test]
-fn up_to_two_small_arguments_allocate_nothing() {
-    let (input, allocs, _) = counted(|| Payloads::new().with(1_u32).with("two"));
-    assert_eq!(allocs, 0);
-    let (_input, allocs, _) = counted(|| input.with(3_u32));
-    assert_eq!(allocs, 1);
-}
-
-#[test]
 fn a_unit_is_no_argument_and_a_payload_is_one() {
     assert_eq!(Payloads::from(()).len(), 0);
     assert_eq!(Payloads::from(Payload::unit()).len(), 1);

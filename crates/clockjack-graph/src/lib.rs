@@ -36,8 +36,6 @@ mod named;
 mod nearest;
 pub mod registry;
 pub mod run;
-#[doc(hidden)]
-pub mod testing;
 
 pub use bridge::{ActorCall, OnRefused, OwnedRun};
 pub use clockjack_exec::Failure;

@@ -18,9 +18,9 @@ use clockjack_graph::{
     Clock, CommitLog, Graph, Parallel, RunError, RunOptions, RunReport, StopReason,
     compile::Plan,
     describe::{GraphFile, LaneType},
-    testing::{mix, random_graph, registry},
 };
 use clockjack_rt::{PoolConfig, Runtime};
+use clockjack_sim::random_graph::{mix, random_graph, registry};
 use clockjack_testkit::ManualTime;
 
 /// How many at once.

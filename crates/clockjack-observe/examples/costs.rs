@@ -10,8 +10,8 @@ use std::time::Instant;
 use clockjack_observe::{
     Counter, Histogram, SingleWriter, Snapshot,
     dump::{Chart, write_histogram},
-    event::{Event, ShardId, SlotId},
-    recorder::{Recorder, Ring},
+    event::{Event, ShardId, WorkerId},
+    recorder::{Ring, Writer},
 };
 
 /// A round is shorter than a time slice, so that some rounds run undisturbed on a busy machine.
@@ -22,7 +22,6 @@ static SHARED: Counter = Counter::new();
 static SOLE: Counter<SingleWriter> = Counter::new();
 static SHARED_HISTOGRAM: Histogram<16> = Histogram::new();
 static SOLE_HISTOGRAM: Histogram<16, SingleWriter> = Histogram::new();
-static RECORDER: Recorder<4096> = Recorder::new();
 
 /// The best of many rounds: the one least disturbed.
 fn measure(name: &str, mut operation: impl FnMut(u64)) {
@@ -52,15 +51,15 @@ fn main() -> fmt::Result {
     measure("counter add, shared", |_| SHARED.increment());
     measure("histogram record, one writer", |n| SOLE_HISTOGRAM.record(spread(n)));
     measure("histogram record, shared", |n| SHARED_HISTOGRAM.record(spread(n)));
-    let mut writer = RECORDER.writer().expect("nobody else writes");
+    let ring = Ring::new(4096);
+    let mut writer = Writer::claim(&ring).expect("nobody else writes");
+    let (shard, worker) = (ShardId(3), WorkerId(0));
     measure("recorder write", |n| {
-        let timer = SlotId::new(ShardId(3), 17);
-        writer.write(n, Event::TimerFired { timer, late_ticks: n });
+        writer.write(n, Event::TimersFired { shard, worker, timers: 17, late_ticks: 0 });
     });
-    let mut reader = RECORDER.reader();
+    let mut reader = ring.reader();
     measure("recorder write and read", |n| {
-        let timer = SlotId::new(ShardId(3), 17);
-        writer.write(n, Event::TimerFired { timer, late_ticks: n });
+        writer.write(n, Event::TimersFired { shard, worker, timers: 17, late_ticks: 0 });
         black_box(reader.read());
     });
     assert_eq!(SHARED.get() as u64, u64::from(OPERATIONS * ROUNDS));

@@ -99,8 +99,7 @@ pub fn write_metrics(out: &mut dyn Write, lines: &[Line<'_>]) -> fmt::Result {
 
 /// Writes records, one per line: seconds, kind and fields in columns.
 ///
-/// With a [tail](crate::recorder::Ring::tail), it writes the last records of a ring. Limit it
-/// with [`take`](Iterator::take) if a writer may write concurrently.
+/// Limit a reader of a ring with [`take`](Iterator::take) if a writer may write concurrently.
 ///
 /// # Errors
 ///

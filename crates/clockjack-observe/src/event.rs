@@ -2,8 +2,11 @@
 //!
 //! The set is closed and [`Event`] is exhaustive on purpose: code that exports, counts or draws
 //! events matches all of them, and the compiler reports every place that a new event would break.
-//! So a new event is a breaking change of this crate. Code that must not break matches on
-//! [`Event::kind`] by [`Kind::family`], or prints generically with [`Event::visit_fields`].
+//! So a new event is a breaking change of this crate. Code that must not break prints generically
+//! with [`Event::visit_fields`].
+//!
+//! Rare events are always recorded; events of every poll, wake-up and fire only while a trace is on
+//! ([`Kind::is_traced_only`]).
 //!
 //! The encoding is a bijection between events and the sixteen-byte strings that decode:
 //! `decode(encode(e)) == Ok(e)`, and if `decode(b)` is `Ok(e)` then `encode(e) == b`. Decoding is
@@ -19,13 +22,10 @@ mod table;
 
 use core::fmt;
 
-pub use detail::{
-    CancelSide, DeadLetterReason, Directive, PressureState, Priority, ProcessOutcome, StepStatus,
-    StopReason, TimerDropReason, UnparkCause, ValueDropReason,
-};
+pub use detail::{DeadLetterReason, Directive, SchedulerWarning, TaskOutcome};
 pub use encoding::{DecodeError, Encoded};
-pub use id::{ActorId, ComponentId, EdgeId, GraphId, LaneId, ProcessId, ShardId, SlotId, WorkerId};
-pub use table::{Event, Family, FieldInfo, Kind};
+pub use id::{ActorId, ShardId, TaskId, WorkerId};
+pub use table::{Event, FieldInfo, Kind};
 
 /// An event and when it happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,6 +55,34 @@ impl Event {
     pub const fn name(&self) -> &'static str {
         self.kind().name()
     }
+
+    /// How long the event took, in nanoseconds; it is recorded when it ends.
+    #[must_use]
+    pub const fn duration_ns(&self) -> u64 {
+        match *self {
+            Self::TaskPolled { ran_ns, .. } => ran_ns,
+            Self::WorkerParked { parked_ns, .. } => parked_ns,
+            _ => 0,
+        }
+    }
+
+    /// The actor or other task that the event is about, if the executor `node` recorded it.
+    #[must_use]
+    pub const fn subject(&self, node: u16) -> Option<ActorId> {
+        Some(match *self {
+            Self::TaskSpawned { task }
+            | Self::TaskWoken { task }
+            | Self::TaskPolled { task, .. }
+            | Self::TaskFinished { task, .. }
+            | Self::WorkerStuck { task, .. } => ActorId::new(node, task.0),
+            Self::ActorStarted { actor, .. }
+            | Self::ActorStopped { actor }
+            | Self::ActorFailed { actor, .. }
+            | Self::ActorRestarted { actor }
+            | Self::FailureEscalated { actor, .. } => actor,
+            _ => return None,
+        })
+    }
 }
 
 impl Kind {
@@ -82,12 +110,6 @@ impl fmt::Display for Record {
 }
 
 impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }

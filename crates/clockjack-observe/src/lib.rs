@@ -3,23 +3,28 @@
 //!
 //! ```
 //! use clockjack_observe::dump::{self, Chart, Line, Unit};
-//! use clockjack_observe::event::{Event, ShardId, SlotId};
-//! use clockjack_observe::recorder::{Recorder, Ring};
+//! use clockjack_observe::event::{Event, ShardId, WorkerId};
+//! # #[cfg(feature = "alloc")]
+//! use clockjack_observe::recorder::{Ring, Writer};
 //! use clockjack_observe::{Counter, Histogram, SingleWriter};
 //!
-//! // Everything can be a `static`; nothing allocates.
+//! // Metrics can be a `static`; they do not allocate.
 //! static FIRED: Counter<SingleWriter> = Counter::new();
 //! static LATENESS: Histogram<16, SingleWriter> = Histogram::new();
-//! static FLIGHT: Recorder<64> = Recorder::new();
+//! # #[cfg(not(feature = "alloc"))] fn main() {}
+//! # #[cfg(feature = "alloc")]
+//! # fn main() -> Result<(), core::fmt::Error> {
+//! let ring = Ring::new(64);
 //!
 //! // The one writer: a worker, an interrupt handler, a simulation.
-//! let mut writer = FLIGHT.writer().expect("nobody else writes");
+//! let mut writer = Writer::claim(&ring).expect("nobody else writes");
+//! let (shard, worker) = (ShardId(0), WorkerId(0));
 //! for n in 0..100_u32 {
-//!     let timer = SlotId::new(ShardId(0), n);
-//!     let late_ticks = u64::from(n % 3);
+//!     let late_ticks = n % 3;
 //!     FIRED.increment();
-//!     LATENESS.record(late_ticks);
-//!     writer.write(u64::from(n) * 1_000_000, Event::TimerFired { timer, late_ticks });
+//!     LATENESS.record(u64::from(late_ticks));
+//!     let event = Event::TimersFired { shard, worker, timers: n, late_ticks };
+//!     writer.write(u64::from(n) * 1_000_000, event);
 //! }
 //!
 //! // Readers, on any thread, at any time.
@@ -33,18 +38,18 @@
 //!     ],
 //! )?;
 //! dump::write_histogram(&mut text, &lateness, Chart { unit: Unit::Ticks, ..Chart::DEFAULT })?;
-//! dump::write_records(&mut text, FLIGHT.tail(5))?;
-//! assert!(text.contains(" timer=0/99 late_ticks=0"));
-//! assert_eq!(FLIGHT.dropped(), 100 - 63, "the ring keeps one record less than it has slots");
-//! # Ok::<(), core::fmt::Error>(())
+//! dump::write_records(&mut text, ring.reader())?;
+//! assert!(text.contains(" timers=99 late_ticks=0"));
+//! assert_eq!(ring.reader().count(), 63, "a ring keeps one record less than it has slots");
+//! # Ok(())
+//! # }
 //! ```
 //!
 //! # The model
 //!
 //! **Observation is never control.** Nothing in this crate changes what the observed code does:
-//! no call waits, fails, allocates, reads a clock or calls back. The caller passes the time in
-//! nanoseconds since the start of the system. Records that do not fit are dropped, oldest first,
-//! and counted.
+//! no call waits, fails, reads a clock or calls back. The caller passes the time in nanoseconds
+//! since the start of the system. Records that do not fit are dropped, oldest first, and counted.
 //!
 //! There are two ways to report, and most code uses both:
 //!
@@ -54,7 +59,7 @@
 //!   many writers (an atomic read-modify-write). Any thread may read.
 //! * A **record** of one [`Event`] with its time, in a ring that keeps the last few thousand: the
 //!   flight recorder. A ring has one writer, so each worker has its own ring; readers merge rings
-//!   by time.
+//!   by time. Rare events are always recorded, frequent ones only while a trace is on.
 //!
 //! Events are a closed set, defined in one table, because a sixteen-byte value is cheap enough to
 //! be always on, and text is not.
@@ -63,12 +68,12 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`event`] | [`Event`], its kinds, families and fields, the sixteen-byte form, [`Record`] |
+//! | [`event`] | [`Event`], its kinds and fields, the sixteen-byte form, [`Record`] |
 //! | [`counter`], [`gauge`] | one-cell numbers |
 //! | [`histogram`] | [`Histogram`] (log-linear, as HdrHistogram), its [`Snapshot`], [`Quantile`] |
 //! | [`mode`] | [`SingleWriter`] and [`Shared`] |
-//! | [`recorder`] | the ring with its `Writer` and `Reader`, a seqlock-like protocol |
 //! | [`dump`] | aligned tables and bar charts through `core::fmt::Write` |
+//! | `recorder` | the ring with its `Writer` and `Reader`, a seqlock-like protocol; the rings of an executor |
 //! | `timeline` | tracks, spans, counters and flows, built from records |
 //! | `chrome`, `perfetto` | a timeline as Chrome JSON and as Perfetto protobuf |
 //! | `bus` | publish/subscribe: a list of subscribers, and bounded queues that count losses |
@@ -78,16 +83,15 @@
 //!
 //! * There is no registry of metrics or labels: the crates above know the names. The exporters
 //!   write text or bytes and contain no server. Records of two rings are ordered only by time.
-//! * There are no user-defined events, except [`Event::Mark`] with a code and a value.
-//! * Events contain no text, and identify a slot without its generation, which would not fit.
+//! * There are no user-defined events.
+//! * Events contain no text, and identify a task without its generation.
 //! * There is no atomic snapshot of several cells; [`histogram`] says what is guaranteed instead.
 //!
 //! # Features
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `alloc` | `recorder::HeapRecorder`, a ring whose size is chosen at run time; `timeline`, |
-//! |  | `samples` and the exporters; `bus` |
+//! | `alloc` | `recorder`, `timeline`, `samples`, the exporters and `bus` |
 //!
 //! Without features the crate needs neither std nor an allocator. On targets without 64-bit atomics
 //! it uses 32-bit words; on targets without compare-exchange, [`SingleWriter`] cells and the
@@ -114,6 +118,7 @@ pub mod mode;
 pub mod perfetto;
 #[cfg(feature = "alloc")]
 pub mod prometheus;
+#[cfg(feature = "alloc")]
 pub mod recorder;
 #[cfg(feature = "alloc")]
 pub mod samples;

@@ -6,8 +6,7 @@ use core::fmt;
 use clockjack_observe::{
     Event, Histogram, Record, Snapshot,
     dump::{Chart, Line, Unit, write_histogram, write_metrics, write_records},
-    event::{ProcessId, ShardId, SlotId, StepStatus},
-    recorder::{Recorder, Ring},
+    event::{ShardId, TaskId, WorkerId},
 };
 
 fn text(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
@@ -38,18 +37,17 @@ fn metrics_stand_in_aligned_columns() {
 }
 
 #[test]
-fn the_last_records_stand_one_a_line() {
-    let recorder = Recorder::<4>::new();
-    let mut writer = recorder.writer().unwrap();
-    writer.write(5, Event::EventsDropped { n: 3 });
-    let timer = SlotId::new(ShardId(1), 70);
-    writer.write(1_000_000, Event::TimerFired { timer, late_ticks: 2 });
-    let (process, status) = (ProcessId(8), StepStatus::Idle);
-    writer.write(86_400_000_000_001, Event::StepEnded { process, status, ran_ns: 120 });
-    let expected = "       0.001000000  timer_fired              timer=1/70 late_ticks=2
-   86400.000000001  step_ended               process=8 status=idle ran_ns=120
+fn records_are_written_one_per_line() {
+    let (shard, worker, task) = (ShardId(1), WorkerId(0), TaskId(8));
+    let fired = Event::TimersFired { shard, worker, timers: 70, late_ticks: 2 };
+    let records = [
+        Record::new(1_000_000, fired),
+        Record::new(86_400_000_000_001, Event::TaskPolled { task, messages: 3, ran_ns: 120 }),
+    ];
+    let expected = "       0.001000000  timers_fired      shard=1 worker=0 timers=70 late_ticks=2
+   86400.000000001  task_polled       task=8 messages=3 ran_ns=120
 ";
-    assert_eq!(text(|out| write_records(out, recorder.tail(2))), expected);
+    assert_eq!(text(|out| write_records(out, records)), expected);
     assert_eq!(text(|out| write_records(out, None::<Record>)), "");
 }
 
@@ -130,7 +128,7 @@ fn an_error_of_the_output_is_passed_on() {
             Err(fmt::Error)
         }
     }
-    let record = Record::new(0, Event::EventsDropped { n: 1 });
+    let record = Record::new(0, Event::ShutdownStarted { tasks: 1 });
     assert!(write_records(&mut Full, [record]).is_err());
     assert!(write_metrics(&mut Full, &[Line::counter("a", 1)]).is_err());
     assert!(write_histogram(&mut Full, &Snapshot::<4>::new(), Chart::DEFAULT).is_err());

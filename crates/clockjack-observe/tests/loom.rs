@@ -1,6 +1,6 @@
 //! The recorder under every interleaving and every stale load that the memory model allows.
 //!
-//! Rings have two slots, so that the writer is upon the reader at once.
+//! Rings have two slots, so that the writer overtakes the reader at once.
 #![cfg(loom)]
 
 #[cfg(feature = "alloc")]
@@ -9,22 +9,23 @@ mod bus;
 
 use clockjack_observe::{
     Counter, Event, Histogram, Record, SingleWriter,
-    recorder::{Reader, Recorder, Ring, Writer},
+    event::{TaskId, WorkerId},
+    recorder::{FlightRecorder, Reader, Ring, Writer},
 };
 use loom::{sync::Arc, thread};
 
 /// A record in which each word tells the number, so that a mix of two shows.
 fn numbered(n: u64) -> Record {
-    Record::new(n, Event::Mark { code: 0, value: n << 56 })
+    Record::new(n, Event::TaskPolled { task: TaskId(0), messages: 0, ran_ns: n << 56 })
 }
 
-fn write(writer: &mut Writer<Arc<Recorder<2>>>, n: u64) {
+fn write(writer: &mut Writer<Arc<Ring>>, n: u64) {
     let Record { at_ns, event } = numbered(n);
     writer.write(at_ns, event);
 }
 
 /// Reads until nothing is there; checks that records are whole and rise. Returns how many.
-fn read_all(reader: &mut Reader<Arc<Recorder<2>>>, next: &mut u64) -> u64 {
+fn read_all(reader: &mut Reader<'_>, next: &mut u64) -> u64 {
     let mut read = 0;
     while let Some(record) = reader.read() {
         assert_eq!(record, numbered(record.at_ns), "a record is torn");
@@ -37,9 +38,9 @@ fn read_all(reader: &mut Reader<Arc<Recorder<2>>>, next: &mut u64) -> u64 {
 
 fn check_conservation(model: &loom::model::Builder, written: u64) {
     model.check(move || {
-        let recorder = Arc::new(Recorder::<2>::new());
-        let mut writer = Writer::claim(Arc::clone(&recorder)).unwrap();
-        let mut reader = Reader::new(Arc::clone(&recorder));
+        let ring = Arc::new(Ring::new(2));
+        let mut writer = Writer::claim(Arc::clone(&ring)).unwrap();
+        let mut reader = ring.reader();
         let thread = thread::spawn(move || (1..=written).for_each(|n| write(&mut writer, n)));
         let mut next = 1;
         let mut read = read_all(&mut reader, &mut next);
@@ -47,7 +48,6 @@ fn check_conservation(model: &loom::model::Builder, written: u64) {
         read += read_all(&mut reader, &mut next);
         assert_eq!(next, written + 1, "the last record is always there");
         assert_eq!(read + reader.lost(), written);
-        assert_eq!(recorder.dropped() as u64, reader.lost());
     });
 }
 
@@ -65,63 +65,51 @@ fn a_reader_survives_two_laps_of_the_writer() {
 }
 
 #[test]
-fn readers_do_not_disturb_one_another() {
-    const WRITTEN: u64 = 2;
+fn a_late_reader_starts_at_a_record_that_was_written() {
     loom::model(|| {
-        let recorder = Arc::new(Recorder::<2>::new());
-        let mut writer = Writer::claim(Arc::clone(&recorder)).unwrap();
-        let readers: Vec<_> = (0..2)
-            .map(|_| {
-                let mut reader = Reader::new(Arc::clone(&recorder));
-                thread::spawn(move || {
-                    let mut next = 1;
-                    (read_all(&mut reader, &mut next), next, reader)
-                })
-            })
-            .collect();
-        (1..=WRITTEN).for_each(|n| write(&mut writer, n));
-        let mut lost = [0; 2];
-        for (reader, lost) in readers.into_iter().zip(&mut lost) {
-            let (mut read, mut next, mut reader) = reader.join().unwrap();
-            read += read_all(&mut reader, &mut next);
-            assert_eq!(read + reader.lost(), WRITTEN);
-            *lost = reader.lost();
-        }
-        let dropped = recorder.dropped() as u64;
-        assert!(dropped <= lost[0].max(lost[1]), "{dropped} dropped, {lost:?} lost");
-        assert!(dropped >= lost[0].min(lost[1]), "{dropped} dropped, {lost:?} lost");
-    });
-}
-
-#[test]
-fn a_late_reader_or_tail_starts_at_a_record_that_was_written() {
-    loom::model(|| {
-        let recorder = Arc::new(Recorder::<2>::new());
-        let mut writer = Writer::claim(Arc::clone(&recorder)).unwrap();
+        let ring = Arc::new(Ring::new(2));
+        let mut writer = Writer::claim(Arc::clone(&ring)).unwrap();
         let thread = thread::spawn(move || (1..=3).for_each(|n| write(&mut writer, n)));
-        let mut reader = Reader::tail(Arc::clone(&recorder), 1);
-        read_all(&mut reader, &mut 1);
+        read_all(&mut ring.reader(), &mut 1);
         thread.join().unwrap();
-        assert_eq!(recorder.dropped(), 2, "a tail consumes nothing");
     });
 }
 
 #[test]
 fn the_next_writer_continues_where_the_last_one_ended() {
     loom::model(|| {
-        let recorder = Arc::new(Recorder::<2>::new());
-        let claim_and_write = |recorder: &Arc<Recorder<2>>, n| {
-            Writer::claim(Arc::clone(recorder)).map(|mut writer| write(&mut writer, n)).is_ok()
+        let ring = Arc::new(Ring::new(2));
+        let claim_and_write = |ring: &Arc<Ring>, n| {
+            Writer::claim(Arc::clone(ring)).map(|mut writer| write(&mut writer, n)).is_some()
         };
         let thread = {
-            let recorder = Arc::clone(&recorder);
-            thread::spawn(move || claim_and_write(&recorder, 1))
+            let ring = Arc::clone(&ring);
+            thread::spawn(move || claim_and_write(&ring, 1))
         };
-        let here = claim_and_write(&recorder, 2);
+        let here = claim_and_write(&ring, 2);
         let there = thread.join().unwrap();
         let written = usize::from(here) + usize::from(there);
         assert!(written >= 1, "one of two claims succeeds");
-        assert_eq!(recorder.written(), written);
+        assert_eq!(ring.written(), written);
+    });
+}
+
+#[test]
+fn a_worker_that_starts_gets_the_ring_that_readers_see() {
+    loom::model(|| {
+        let recorder = Arc::new(FlightRecorder::new(1, 2));
+        let thread = {
+            let recorder = Arc::clone(&recorder);
+            thread::spawn(move || {
+                let mut writer = recorder.writer(WorkerId(0)).unwrap();
+                writer.write(1, numbered(1).event);
+            })
+        };
+        for (worker, records) in recorder.records_since(0) {
+            assert_eq!((worker, records), (WorkerId(0), vec![numbered(1)]));
+        }
+        thread.join().unwrap();
+        assert_eq!(recorder.records_since(0).len(), 1);
     });
 }
 

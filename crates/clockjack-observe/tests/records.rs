@@ -8,30 +8,23 @@ mod perfetto_trace;
 
 use clockjack_observe::{
     Event, Record,
-    event::{
-        ComponentId, Encoded, GraphId, Kind, ProcessId, ShardId, SlotId, StepStatus, UnparkCause,
-        WorkerId,
-    },
+    event::{ActorId, Encoded, Kind, TaskId, WorkerId},
     perfetto,
-    recorder::{Recorder, Ring},
+    recorder::{Ring, Writer},
     timeline::Timeline,
 };
 use perfetto_trace::{Opened, open};
 use proptest::prelude::*;
 
-const P: ProcessId = ProcessId(7);
+const T: TaskId = TaskId(7);
 const W: WorkerId = WorkerId(0);
 
 fn woken(at_ns: u64) -> Record {
-    Record::new(at_ns, Event::ProcessWoken { process: P, worker: W })
+    Record::new(at_ns, Event::TaskWoken { task: T })
 }
 
-fn started(at_ns: u64) -> Record {
-    Record::new(at_ns, Event::StepStarted { process: P, worker: W })
-}
-
-fn ended(at_ns: u64, ran_ns: u64) -> Record {
-    Record::new(at_ns, Event::StepEnded { process: P, status: StepStatus::Idle, ran_ns })
+fn polled(at_ns: u64, ran_ns: u64) -> Record {
+    Record::new(at_ns, Event::TaskPolled { task: T, messages: 2, ran_ns })
 }
 
 fn traced(rings: &[&[Record]]) -> Opened {
@@ -39,7 +32,8 @@ fn traced(rings: &[&[Record]]) -> Opened {
     let names: Vec<String> = (0..rings.len()).map(|index| format!("worker {index}")).collect();
     let parent = timeline.track("system", None);
     let rings = names.iter().map(|name| &**name).zip(rings.iter().map(|ring| ring.iter().copied()));
-    timeline.add_records(Some(parent), rings);
+    let nine = |actor: ActorId| (actor == ActorId::new(3, 9)).then(|| "/user/nine".into());
+    timeline.add_records(Some(parent), 3, rings, &nine);
     open(&perfetto::encode(&timeline)).expect("the trace is sound")
 }
 
@@ -47,8 +41,7 @@ fn traced(rings: &[&[Record]]) -> Opened {
 fn slices(trace: &Opened) -> Vec<String> {
     let line = |slice: &perfetto_trace::Slice| {
         let duration = slice.duration_ns.map_or(String::new(), |ns| format!("+{ns}"));
-        let mark = if slice.args.iter().any(|(name, _)| name == "unfinished") { "?" } else { "" };
-        format!("{}@{}{duration}{mark}", slice.name, slice.start_ns)
+        format!("{}@{}{duration}", slice.name, slice.start_ns)
     };
     trace.slices.iter().map(line).collect()
 }
@@ -60,85 +53,48 @@ fn flows(trace: &Opened) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn what_begins_and_ends_is_a_span_and_the_rest_are_instants() {
-    let (graph, component) = (GraphId(1), ComponentId(3));
+fn what_has_a_duration_is_a_span_and_the_rest_are_instants() {
+    let nine = TaskId(9);
     let trace = traced(&[&[
-        Record::new(0, Event::WorkerParked { worker: W, until_ns: u64::MAX }),
-        Record::new(9, Event::WorkerUnparked { worker: W, cause: UnparkCause::Notified }),
-        started(10),
-        Record::new(11, Event::EpochStarted { graph, epoch: 5 }),
-        Record::new(16, Event::ComponentRan { graph, component, ran_ns: 4 }),
-        Record::new(17, Event::EpochCommitted { graph, epoch: 5, values: 2 }),
-        Record::new(18, Event::Mark { code: 1, value: 2 }),
-        ended(20, 10),
+        Record::new(9, Event::WorkerParked { worker: W, parked_ns: 9 }),
+        Record::new(18, Event::ActorStarted { actor: ActorId::new(3, 9), parent: ActorId::NONE }),
+        polled(20, 10),
+        Record::new(25, Event::TaskPolled { task: nine, messages: 0, ran_ns: 3 }),
     ]]);
-    let expected = ["parked@0+9", "process 7@10+10", "epoch@11+6", "component 3@12+4", "mark@18"];
+    let expected = ["parked@0+9", "task 7@10+10", "actor_started@18", "/user/nine@22+3"];
     assert_eq!(slices(&trace), expected);
-    assert_eq!(trace.slices[3].parent, Some(2), "the component ran in the epoch");
     let arg = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    let expected =
-        [arg("process", "7"), arg("worker", "0"), arg("status", "idle"), arg("ran_ns", "10")];
-    assert_eq!(trace.slices[1].args, expected);
-}
-
-#[test]
-fn half_a_span_is_drawn_as_far_as_it_is_known() {
-    let other = ProcessId(8);
-    let trace = traced(&[&[
-        ended(20, 10),
-        started(30),
-        Record::new(40, Event::StepStarted { process: other, worker: W }),
-        ended(60, 5),
-        started(70),
-        woken(75),
-    ]]);
-    let expected = [
-        "process 7@10+10",  // its begin was forgotten
-        "process 7@30+10?", // its end is missing: another step began
-        "process 8@40+15?", // its end is missing: another step ended
-        "process 7@55+5",   // its begin is missing
-        "process 7@70+5?",  // still runs
-        "process_woken@75",
-    ];
-    assert_eq!(slices(&trace), expected);
+    assert_eq!(trace.slices[1].args, [arg("task", "7"), arg("messages", "2"), arg("ran_ns", "10")]);
+    let expected = [arg("actor", "3.9"), arg("parent", "none"), arg("name", "/user/nine")];
+    assert_eq!(trace.slices[2].args, expected);
 }
 
 #[test]
 fn causes_point_to_what_they_caused_also_from_ring_to_ring() {
-    let timer = SlotId::new(ShardId(0), 4);
     let waker = [
-        Record::new(1, Event::ProcessSpawned { process: P, worker: W }),
-        Record::new(2, Event::TimerArmed { timer, delay_ticks: 8 }),
-        woken(12), // while it runs: for the next step
+        Record::new(1, Event::TaskSpawned { task: T }),
+        woken(12), // while it runs: for the next poll
         woken(13), // adds nothing
-        Record::new(15, Event::TimerFired { timer, late_ticks: 0 }),
-        Record::new(16, Event::TimerFired { timer, late_ticks: 0 }),
     ];
-    let runner = [started(10), ended(14, 4), started(20), ended(21, 1), started(30), ended(31, 1)];
+    let runner = [polled(14, 4), polled(21, 1), polled(31, 1)];
     let trace = traced(&[&waker, &runner]);
-    assert_eq!(flows(&trace), [(1, 10), (2, 15), (12, 20)]);
-}
-
-#[test]
-fn a_ring_alone_keeps_the_order_of_what_takes_no_time() {
-    let trace = traced(&[&[woken(5), started(5), woken(5), ended(5, 0), started(5), ended(5, 0)]]);
-    assert_eq!(trace.flows, [(1, 0, 1), (2, 2, 3)]);
+    assert_eq!(flows(&trace), [(1, 10), (12, 20)]);
 }
 
 #[test]
 fn a_live_ring_becomes_a_trace() {
-    static FLIGHT: Recorder<64> = Recorder::new();
-    let mut writer = FLIGHT.writer().expect("nobody else writes");
+    let ring = Ring::new(64);
+    let mut writer = Writer::claim(&ring).expect("nobody else writes");
     for n in 0..200 {
-        for Record { at_ns, event } in [woken(n * 10), started(n * 10 + 1), ended(n * 10 + 5, 4)] {
+        for Record { at_ns, event } in [woken(n * 10), polled(n * 10 + 5, 4)] {
             writer.write(at_ns, event);
         }
     }
     let mut timeline = Timeline::new();
-    timeline.add_records(None, [("worker 0", FLIGHT.tail(63))]);
+    timeline.add_records(None, 0, [("worker 0", ring.reader())], &|_| None);
     let trace = open(&perfetto::encode(&timeline)).expect("the trace is sound");
-    assert_eq!(slices(&trace).len(), 42, "21 wake-ups and 21 steps");
-    assert_eq!(trace.flows.len(), 21);
+    assert_eq!(slices(&trace).len(), 63, "31 wake-ups and 32 polls");
+    assert_eq!(trace.flows.len(), 31);
 }
 
 prop_compose! {
@@ -166,8 +122,6 @@ proptest! {
     ) {
         let n_records: usize = rings.iter().map(Vec::len).sum();
         let rings: Vec<&[Record]> = rings.iter().map(|ring| &**ring).collect();
-        let n_slices = traced(&rings).slices.len();
-        // Two records at most make one span.
-        prop_assert!(n_slices <= n_records && n_records <= 2 * n_slices);
+        prop_assert_eq!(traced(&rings).slices.len(), n_records);
     }
 }

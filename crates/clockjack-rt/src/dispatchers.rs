@@ -52,7 +52,7 @@ use clockjack_sched::DispatcherId;
 use self::{pinned::PinnedThread, thread_watchdog::ThreadWatchdog};
 use crate::{
     BLOCKING_DISPATCHER, OsClock, OsInstant, PoolConfig, RuntimeReport, WorkerPool,
-    tokio_integration::reactor,
+    runtime::TraceSource, tokio_integration::reactor,
 };
 
 /// The maximum number of threads of one dispatcher.
@@ -140,6 +140,13 @@ impl Dispatchers {
         let pool = state.pools.iter().find(|(other, _)| *other == id);
         let pinned = || state.pinned.iter().find(|(other, _)| *other == id);
         pool.map(|(_, pool)| pool.handle()).or_else(|| pinned().map(|(_, thread)| thread.handle()))
+    }
+
+    /// The recorders of all pools.
+    pub(crate) fn trace_sources(&self) -> Vec<TraceSource> {
+        let state = self.state();
+        let pools = state.pools.iter().map(|(_, pool)| pool).chain(&state.blocking);
+        pools.map(WorkerPool::trace_source).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

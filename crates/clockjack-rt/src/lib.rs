@@ -219,7 +219,7 @@ pub use pool::{
     PoolConfig, ShutdownReport, Straggler, WorkerPool,
     current::{interval, sleep, spawn},
 };
-pub use runtime::{ExecutorReport, Runtime, RuntimeReport};
+pub use runtime::{ExecutorReport, FlightRecording, Runtime, RuntimeReport};
 pub use scheduler::{
     BLOCKING_DISPATCHER, PoolSchedulerConfig, RunnerStats, ThreadScheduler, TimerTopology,
     catch_panic,

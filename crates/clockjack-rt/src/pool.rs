@@ -41,6 +41,7 @@ use crate::{
     BlockingHandle, BlockingPool, OsClock, OsInstant, Rejected, RunnerStats, blocking,
     dispatchers::Dispatchers,
     platform::thread_control,
+    runtime::TraceSource,
     scheduler::{Executors, PoolScheduler},
     thread::{self, ThreadConfig},
     tokio_integration::reactor,
@@ -132,7 +133,7 @@ impl WorkerPool {
         let blocking = BlockingPool::new(config.blocking.clone());
         let blocking = Arc::new(blocking.map_err(|invalid| StartError::thread(&invalid))?);
         let reactor = reactor::Reactor::start(config.tokio)?;
-        let threads = Threads::new(clock, workers_max, config.seed);
+        let threads = Threads::new(clock, workers_max, &config);
         let commands = blocking::command::add_to(commands, &blocking);
         let nanos_per_tick = u128::from(config.resolution.nanos().get());
         let grace_ticks = config.timer_tolerance.as_nanos().div_ceil(nanos_per_tick).max(1);
@@ -179,6 +180,12 @@ impl WorkerPool {
     /// Lets jobs of the scheduler run on these dispatchers, too. Only the first call has an effect.
     pub(crate) fn run_jobs_on(&self, dispatchers: &Arc<Dispatchers>) {
         let _ = self.inner.dispatchers.set(Arc::downgrade(dispatchers));
+    }
+
+    /// What the pool has recorded, and where it runs.
+    pub(crate) fn trace_source(&self) -> TraceSource {
+        let (name, executor) = (self.name().to_owned(), self.inner.executor.clone());
+        TraceSource { name, executor, threads: Arc::clone(&self.inner.threads) }
     }
 
     /// A handle for other threads and tasks. It does not keep the pool running.
@@ -502,11 +509,13 @@ impl Inner {
             cpus => cpus[index % cpus.len()],
         });
         let (executor, reactor) = (self.executor.clone(), self.reactor.handle());
+        let threads = Arc::clone(&self.threads);
         let (report, reported) = mpsc::channel();
         let thread_config = ThreadConfig { name, stack_size: config.stack_size };
         let started = thread::start(&thread_config, move || {
             thread::sleep_precisely();
             host::set_worker_index(index);
+            threads.claim_ring(index);
             let pinned = cpu.map_or(Ok(()), thread::pin_to_cpu);
             if pinned.is_err() {
                 drop(report.send(pinned));

@@ -19,6 +19,7 @@
 
 mod ctrl_c;
 mod report;
+mod trace;
 
 use core::{fmt, future::poll_fn, pin::Pin, task::Poll, time::Duration};
 use std::sync::Arc;
@@ -31,7 +32,11 @@ use clockjack_actor::{
 use clockjack_exec::{JoinHandle, StartError};
 
 use self::ctrl_c::CtrlCListener;
-pub use self::report::{ExecutorReport, RuntimeReport};
+pub(crate) use self::trace::TraceSource;
+pub use self::{
+    report::{ExecutorReport, RuntimeReport},
+    trace::FlightRecording,
+};
 use crate::{
     BlockingHandle, OsInstant, PoolConfig, Rejected, WorkerPool,
     dispatchers::{Dispatchers, RtDispatcherHost},
@@ -149,6 +154,21 @@ impl Runtime {
         MsgOf<P>: Send,
     {
         self.system.spawn(name, props)
+    }
+
+    /// As [`spawn`](Self::spawn), with a name that the system chooses.
+    ///
+    /// # Errors
+    ///
+    /// As [`ActorSystem::spawn`].
+    pub fn spawn_anonymous<P>(&self, props: P) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>>
+    where
+        P: IntoProps,
+        P::Actor: Send,
+        P::Factory: Send,
+        MsgOf<P>: Send,
+    {
+        self.system.spawn_anonymous(props)
     }
 
     /// Runs a future as a task on the worker pool. If the task cannot be started, the handle yields

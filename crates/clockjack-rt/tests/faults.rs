@@ -26,7 +26,7 @@ use clockjack_rt::{
     BlockingConfig, BlockingReport, PoolConfig, ShutdownReport, WorkerPool,
     exec::{
         Command, CommandId, Commands, Event, Events, Failure, Limits, Payload, Payloads, Pid,
-        Process, StepOutput, Tag, builtin::Sleep,
+        Process, StepOutput, Tag, builtin::SleepFor,
     },
 };
 use eventually::eventually;
@@ -476,7 +476,9 @@ impl Process for Tidy {
     fn step(&mut self, events: &mut Events<'_, ()>, out: &mut StepOutput) -> Result<(), Failure> {
         for event in events {
             match event {
-                Event::Cancel { .. } => out.yield_command(Tag(1), Sleep(Duration::from_millis(5))),
+                Event::Cancel { .. } => {
+                    out.yield_command(Tag(1), SleepFor(Duration::from_millis(5)))
+                }
                 Event::YieldComplete { result, .. } => {
                     result?;
                     self.0.fetch_add(1, SeqCst);

@@ -25,7 +25,7 @@ use clockjack_rt::{
     exec::{
         Command, CommandId, Commands, Completer, Event, Events, Failure, Payload, Payloads,
         Process, SHUTDOWN, StepOutput, Tag,
-        builtin::{Exec, Sleep, Spawn},
+        builtin::{Exec, SleepFor, Spawn},
     },
     spawn, yield_now,
 };
@@ -459,7 +459,7 @@ fn a_shutdown_waits_for_a_process_that_sleeps_in_its_clean_up() {
             for event in events {
                 match event {
                     Event::Cancel { .. } => {
-                        out.yield_command(Tag(1), Sleep(Duration::from_millis(30)));
+                        out.yield_command(Tag(1), SleepFor(Duration::from_millis(30)));
                     }
                     Event::YieldComplete { result, .. } => {
                         result?;

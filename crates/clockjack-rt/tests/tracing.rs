@@ -142,7 +142,7 @@ fn a_failure_at_the_root_is_an_error_with_all_that_is_known() {
     let book = Book::open();
     let builder = builder("root").supervise_users(Scope::OneForOne, Strategy::escalate());
     let runtime = Runtime::start(builder).unwrap();
-    let props = Props::from_fn(|_, (): ()| Err(OUT_OF_PAPER.failure()))
+    let props = Props::from_fn(|_, (): ()| Err::<(), _>(OUT_OF_PAPER.failure()))
         .supervise(Strategy::restart().limit(1, LONG));
     let printer = runtime.spawn("printer", props).unwrap();
     let pid = printer.pid().to_string();
@@ -168,7 +168,7 @@ fn a_failure_at_the_root_is_not_written_once_more_as_a_warning() {
         .supervise_users(Scope::OneForOne, Strategy::escalate())
         .terminate_on_escalation(false);
     let runtime = Runtime::start(builder).unwrap();
-    let props = Props::from_fn(|_, (): ()| Err(OUT_OF_PAPER.failure()));
+    let props = Props::from_fn(|_, (): ()| Err::<(), _>(OUT_OF_PAPER.failure()));
     runtime.spawn("printer", props).unwrap().tell(()).unwrap();
     book.wait("once", |seen| seen.level == Level::ERROR);
     // The one that failed ends behind all that is notified of its failure.

@@ -4,6 +4,7 @@ pub mod drift;
 pub mod dump;
 pub mod log;
 pub(crate) mod metrics;
+pub(crate) mod recorder;
 pub mod stream;
 pub(crate) mod warning;
 pub(crate) mod watch;
@@ -140,6 +141,12 @@ impl<'s> Diagnostics<'s> {
 }
 
 impl Scheduler {
+    /// Switches the tracing of runs on or off: while it is on, the host's flight recorder receives
+    /// an event for each run. It receives warnings in any case.
+    pub fn set_tracing(&self, is_on: bool) {
+        self.inner().shared.tables.recorder.set_tracing(is_on);
+    }
+
     /// Writes a dump of the scheduler: its wheels, and its waiting and periodic jobs.
     ///
     /// # Errors

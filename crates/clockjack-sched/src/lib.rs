@@ -134,7 +134,7 @@ pub use self::{
         config::SchedulerConfig,
         handle::{CancelOnDrop, Cancellable},
         hardware::{HardwareHost, LoopError, LoopPollResult, RunnerLoop},
-        host::{DriverMetadata, ModeError, RunnerMode, SchedulerHost},
+        host::{DriverMetadata, EventSink, ModeError, RunnerMode, SchedulerHost},
         manual::{CatchUnwind, ManualRunner},
     },
 };

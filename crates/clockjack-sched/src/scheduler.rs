@@ -130,7 +130,7 @@ impl Scheduler {
         if !(1..=SHARDS_MAX).contains(&config.shards) {
             return Err(ModeError::Shards);
         }
-        let tables = TableShared::new(&config);
+        let tables = TableShared::new(&config, host.recorder());
         let shared = Arc::new(SchedulerShared {
             host: Box::new(host),
             pressure: BackpressureLink::new(tables.quota.clone()),
@@ -525,6 +525,7 @@ impl SchedulerShared {
     }
 
     pub(crate) fn warn(&self, warning: Warning) {
+        self.tables.recorder.warn(&warning);
         if self.bus().wants(EventKinds::WARNING) {
             self.bus().publish(DiagnosticEvent::Warned(warning));
             self.wake_readers();

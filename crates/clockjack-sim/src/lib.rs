@@ -69,6 +69,8 @@ pub mod fault;
 pub mod host;
 pub mod invariant;
 pub mod random;
+#[doc(hidden)]
+pub mod random_graph;
 pub mod run;
 pub mod shrink;
 pub mod trace;

@@ -17,15 +17,25 @@
 //!
 //! Roles: *pushers* and *takers*, any number of each.
 //!
-//! 1. A push acquires a permit of the semaphore and links its node (rules 1 and 6 to 8 of
-//!    [`mpsc`](crate::mpsc)).
-//! 2. A taker compare-exchanges the lock from unlocked to locked, with Acquire; if the lock is held
+//! ```text
+//!   pushed  [ count ............ | closed ]   read-modify-writes by pushers and closers
+//!   taken   [ count ............ |   0    ]   stores by the taker that holds the lock
+//! ```
+//!
+//! 1. A taker compare-exchanges the lock from unlocked to locked, with Acquire; if the lock is held
 //!    already, the taker returns. The taker that holds the lock is the one consumer. It unlocks by
 //!    a store with Release.
-//! 3. While it holds the lock, a taker unlinks at most `max` nodes into a private list: a few loads
+//! 2. A push adds its items to `pushed` before it touches the list. A pusher that finds the closed
+//!    bit in the old value subtracts again and is refused. Then it links its nodes (rule 1 of
+//!    [`mpsc`](crate::mpsc)).
+//! 3. Closing sets the bit. The one word totally orders all pushes and the close: it is their
+//!    linearization point.
+//! 4. The consumer counts each item that it unlinks in `taken`. It reports an empty list as
+//!    [`Pop::Empty`] only if `taken` equals `pushed`, else as [`Pop::Retry`]: a pusher that was
+//!    admitted has not linked its node yet. So after the close, the first [`Pop::Empty`] is final.
+//! 5. While it holds the lock, a taker unlinks at most `max` nodes into a private list: a few loads
 //!    and stores per node, no user code, no allocation, nothing that panics. Conversion to handles,
 //!    pushing into the worker's ring and dropping happen after the unlock.
-//! 4. The semaphore orders close and push. After the close, [`Pop::Empty`] is final.
 //!
 //! *Why no thread hangs*: no call waits for another thread.
 //!
@@ -44,12 +54,16 @@
 //! [`Pop::Retry`] must not park: the injector is not empty, and the worker has to try again.
 #![expect(unsafe_code, reason = "the lock is the proof of being the only consumer")]
 
+mod push_count;
+
 use core::fmt;
+
+use push_count::PushCount;
 
 use crate::{
     const_unless_loom,
     link::{Batch, Linked},
-    mpsc::{Pop, Queue},
+    mpsc::{IntrusiveQueue, Pop},
     pad::Padded,
     primitive::atomic::{
         AtomicBool,
@@ -69,7 +83,8 @@ pub const BATCH_MAX: usize = 16;
 /// # #[cfg(feature = "alloc")] {
 /// use clockjack_sync::{
 ///     injector::{BATCH_MAX, Injector},
-///     mpsc::{Boxed, Node, Pop},
+///     link::{Boxed, Node},
+///     mpsc::Pop,
 ///     ring::Owner,
 /// };
 ///
@@ -87,7 +102,7 @@ pub const BATCH_MAX: usize = 16;
 /// # }
 /// ```
 pub struct Injector<N: Linked> {
-    queue: Padded<Queue<N>>,
+    queue: Padded<CountedQueue<N>>,
     /// True while a taker holds the lock, and so is the consumer of the queue.
     taking: Padded<AtomicBool>,
 }
@@ -97,7 +112,8 @@ impl<N: Linked> Injector<N> {
         /// An empty injector.
         #[must_use]
         pub const fn new() -> Self {
-            Self { queue: Padded(Queue::unbounded()), taking: Padded(AtomicBool::new(false)) }
+            let queue = CountedQueue { count: PushCount::new(), list: IntrusiveQueue::new() };
+            Self { queue: Padded(queue), taking: Padded(AtomicBool::new(false)) }
         }
     }
 
@@ -108,7 +124,11 @@ impl<N: Linked> Injector<N> {
     /// Returns the handle to the caller if the injector is closed.
     #[inline]
     pub fn push(&self, handle: N::Handle) -> Result<(), PushError<N::Handle>> {
-        self.queue.push(handle)
+        if let Err(refusal) = self.queue.count.admit(1) {
+            return Err(PushError::new(handle, refusal));
+        }
+        self.queue.list.push(handle);
+        Ok(())
     }
 
     /// Appends all nodes of a batch, in order and with nothing in between, at the cost of one push.
@@ -117,7 +137,11 @@ impl<N: Linked> Injector<N> {
     ///
     /// Returns the batch to the caller if the injector is closed.
     pub fn push_batch(&self, batch: Batch<N>) -> Result<(), PushError<Batch<N>>> {
-        self.queue.push_batch(batch)
+        if let Err(refusal) = self.queue.count.admit(batch.len()) {
+            return Err(PushError::new(batch, refusal));
+        }
+        self.queue.list.push_batch(batch);
+        Ok(())
     }
 
     /// Takes the oldest node.
@@ -136,35 +160,48 @@ impl<N: Linked> Injector<N> {
             return Pop::Empty;
         }
         let Some(_lock) = ConsumerGuard::try_lock(&self.taking) else { return Pop::Retry };
-        // SAFETY: the holder of the lock is the only consumer, and the lock orders the consumers
-        // one after the other (rule 2).
-        unsafe { self.queue.pop_batch(max) }
+        let CountedQueue { count, list } = &*self.queue;
+        let mut batch = Batch::new();
+        while batch.len() < max {
+            // SAFETY: the holder of the lock is the only consumer, and the lock orders the
+            // consumers one after the other (rule 1).
+            match unsafe { list.pop_link() } {
+                Pop::Item(link) => {
+                    count.take_one();
+                    batch.push_link(link);
+                }
+                Pop::Empty | Pop::Retry if !batch.is_empty() => break,
+                Pop::Empty if count.is_even() => return Pop::Empty,
+                Pop::Empty | Pop::Retry => return Pop::Retry,
+            }
+        }
+        Pop::Item(batch)
     }
 
     /// Refuses every push from now on; returns whether this call closed the injector. Items whose
     /// push succeeded can be taken: after the close, the first [`Pop::Empty`] is final.
     pub fn close(&self) -> bool {
-        self.queue.close()
+        self.queue.count.close()
     }
 
     /// Whether [`close`](Self::close) was called.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.queue.is_closed()
+        self.queue.count.is_closed()
     }
 
     /// The number of items, including those whose push is in progress. Other threads may change it
     /// at any time.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.queue.len()
+        self.queue.count.len()
     }
 
     /// Whether the injector was empty at some moment of the call. The [module](self) says what a
     /// worker must do before it relies on this and parks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+        self.len() == 0
     }
 }
 
@@ -183,13 +220,19 @@ impl<N: Linked> fmt::Debug for Injector<N> {
     }
 }
 
+/// The queue and its counts, on one cache line: each push and each pop uses both.
+struct CountedQueue<N: Linked> {
+    count: PushCount,
+    list: IntrusiveQueue<N>,
+}
+
 /// Holds the lock of the taking side.
 struct ConsumerGuard<'a>(&'a AtomicBool);
 
 impl<'a> ConsumerGuard<'a> {
     fn try_lock(taking: &'a AtomicBool) -> Option<Self> {
         // Acquire: pairs with the unlock; this taker sees what the last taker left in the queue
-        // (rule 2). Relaxed on failure: nothing is read then. An exchange and not a swap, so that a
+        // (rule 1). Relaxed on failure: nothing is read then. An exchange and not a swap, so that a
         // taker that fails has written nothing.
         let won = taking.compare_exchange(false, true, Acquire, Relaxed).is_ok();
         // Only the winner makes a guard, because dropping a guard unlocks.

@@ -1,6 +1,6 @@
 //! Lock-free data structures of Clockjack, each with its protocol written down next to the code.
 //!
-//! Queues, a work-stealing ring, two stacks and a counter, from which the executor, the timers
+//! Queues, a work-stealing ring and two stacks, from which the executor, the timers
 //! and the mailboxes are built. All of it is `no_std`, has no mandatory dependency, and runs
 //! unchanged under [loom](https://docs.rs/loom), which explores its interleavings in small models.
 //!
@@ -11,7 +11,6 @@
 //! | *producer*, *consumer* | the thread that pushes, the thread that pops |
 //! | *owner*, *thief* | of a ring: the thread that pushes and pops, the threads that steal half |
 //! | *retry* | another thread is in the middle of its operation: try again later, do not spin |
-//! | *permit* | the right to push one item, granted by a semaphore before the item is linked |
 //! | *node*, *link*, *handle* | an item with its link, the link, the owner of an unqueued node |
 //!
 //! # Contents
@@ -19,18 +18,19 @@
 //! | type | producers, consumers | bound | purpose |
 //! |---|---|---|---|
 //! | [`mpsc::IntrusiveQueue`] | many, one | none | bare intrusive queue: one swap, one store |
-//! | [`mpsc::Queue`] | many, one | optional | counted, bounded, closable; nodes from anywhere |
-//! | `mail::Mailbox` | many, one | yes | an actor's mailbox: values in blocks, reports wake-ups |
+//! | `mail::Mailbox` | many, one | yes | closable; values in blocks; reports wake-ups |
 //! | `ring::Owner`, `ring::Thief` | one, one and thieves | capacity, then a hook | a run queue |
 //! | [`Injector`] | many, many | none | global run queue, taken in batches |
 //! | [`IndexStack`] | many, many | by its indices | returns slots to their owner |
 //! | [`stack::ClosableStack`] | many, many | none | intrusive, one word, drained by one swap |
-//! | [`counter::StripedCounter`] | many, many | wraps | statistics |
-//! | [`waker::AtomicWaker`] | one, many | one waker | a task that waits |
 //!
-//! In addition: [`spin_lock::SpinLock`] (held for a few instructions), `Arc` (also exists where
-//! `alloc::sync::Arc` does not), [`pad::Padded`], [`link`] (intrusive nodes), and [`primitive`],
-//! the one module that knows which atomics the target has.
+//! In addition: [`link`] (intrusive nodes).
+//!
+//! Hidden modules hold what only the crates of Clockjack use: `primitive` (the one module that
+//! knows which atomics the target has), `arc` (exists also where `alloc::sync::Arc` does not),
+//! `counter` (a striped counter for statistics), `pad`, `spin_lock` (held for a few instructions),
+//! `splitmix` and `waker`. Hidden items may change in any release; the crates of Clockjack pin each
+//! other with `=`.
 //!
 //! # Example
 //!
@@ -41,7 +41,7 @@
 //! use clockjack_sync::{
 //!     Injector,
 //!     injector::BATCH_MAX,
-//!     mpsc::{Boxed, Node},
+//!     link::{Boxed, Node},
 //!     ring::{Owner, Thief},
 //! };
 //!
@@ -72,8 +72,8 @@
 //!
 //! # Features
 //!
-//! * `alloc` (off by default): everything that owns heap memory, that is `Arc`, boxed nodes, shared
-//!   handles of a queue, mailboxes, and the ring.
+//! * `alloc` (off by default): everything that owns heap memory, that is `Arc`, boxed nodes,
+//!   mailboxes, and the ring.
 //!
 //! # Microcontrollers
 //!
@@ -90,7 +90,7 @@
 //!
 //! # Not supported
 //!
-//! * Waiting. Nothing here blocks or parks, and only [`waker`] wakes; each module says what a
+//! * Waiting. Nothing here blocks or parks, and only `waker` wakes; each module says what a
 //!   consumer has to do before it sleeps.
 //! * Rings that grow, and taking from the newest end of a ring.
 //! * Removing an item from the middle of a queue, or reading one without taking it.
@@ -103,7 +103,9 @@ extern crate alloc;
 extern crate std;
 
 #[cfg(feature = "alloc")]
+#[doc(hidden)]
 pub mod arc;
+#[doc(hidden)]
 pub mod counter;
 pub mod index_stack;
 pub mod injector;
@@ -117,18 +119,23 @@ mod mail_word;
 #[path = "mail/word_64.rs"]
 mod mail_word;
 pub mod mpsc;
+#[doc(hidden)]
 pub mod pad;
+#[doc(hidden)]
 pub mod primitive;
 mod push_error;
 #[cfg(feature = "alloc")]
 pub mod ring;
+#[doc(hidden)]
 pub mod spin_lock;
 #[doc(hidden)]
 pub mod splitmix;
 pub mod stack;
+#[doc(hidden)]
 pub mod waker;
 
 #[cfg(feature = "alloc")]
+#[doc(hidden)]
 pub use arc::Arc;
 pub use index_stack::IndexStack;
 pub use injector::Injector;

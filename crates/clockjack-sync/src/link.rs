@@ -4,11 +4,17 @@
 //! implementation of [`Linked`] says what owns the memory of the node: a box, a pool or a static.
 #![expect(unsafe_code, reason = "follows the pointers that `Linked` promises to be valid")]
 
+#[cfg(feature = "alloc")]
+mod boxed;
+
 use core::{
     fmt,
     marker::PhantomData,
     ptr::{self, NonNull},
 };
+
+#[cfg(feature = "alloc")]
+pub use boxed::{Boxed, Node};
 
 use crate::{
     const_unless_loom,

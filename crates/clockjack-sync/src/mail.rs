@@ -307,6 +307,14 @@ impl<T> Mailbox<T> {
         usize::try_from(inside.max(0)).map_or(self.capacity(), |n| n.min(self.capacity()))
     }
 
+    /// How many values the consumer has taken so far, with wrap-around; values whose room is held
+    /// are not counted yet.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        // Relaxed: a number for display.
+        (self.freed.load(Relaxed) / tail::ONE) as u64
+    }
+
     /// Whether [`len`](Self::len) is zero.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -10,14 +10,14 @@ use core::{error::Error, fmt};
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
-/// let (producer, mut consumer) = clockjack_sync::mpsc::bounded(1);
-/// producer.push_value('a').unwrap();
-/// let refused = producer.push_value('b').unwrap_err();
+/// let mailbox = clockjack_sync::mail::Mailbox::new(1);
+/// let _ = mailbox.push('a').unwrap();
+/// let refused = mailbox.push('b').unwrap_err();
 /// assert!(refused.is_full());
 /// assert_eq!(refused.into_inner(), 'b');
 ///
-/// consumer.close();
-/// assert!(producer.push_value('c').unwrap_err().is_closed());
+/// mailbox.close();
+/// assert!(mailbox.push('c').unwrap_err().is_closed());
 /// # }
 /// ```
 pub struct PushError<T> {

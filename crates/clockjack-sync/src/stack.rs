@@ -79,7 +79,7 @@ const CLOSED: *mut Link = ptr::without_provenance_mut(usize::MAX);
 /// ```
 /// # #[cfg(feature = "alloc")] {
 /// use clockjack_sync::{
-///     mpsc::{Boxed, Node},
+///     link::{Boxed, Node},
 ///     stack::ClosableStack,
 /// };
 ///

@@ -16,13 +16,13 @@ use clockjack_sync::{
     IndexStack, Injector,
     counter::StripedCounter,
     index_stack::{Links, NIL},
-    link::Batch,
-    mpsc::{Boxed, Node, Pop, Queue},
+    link::{Batch, Boxed, Node},
+    mpsc::IntrusiveQueue,
     ring::{Owner, Steal},
 };
 use proptest::prelude::*;
 
-/// A step on a queue; the number says how many or at what bound.
+/// A step on an injector; the number says how many.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Push,
@@ -42,61 +42,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn batch(items: impl Iterator<Item = u32>) -> Batch<Boxed<u32>> {
-    items.map(Node::new).collect()
-}
-
-fn values(batch: Batch<Boxed<u32>>) -> Vec<u32> {
-    batch.map(|node| node.into_value()).collect()
-}
-
-/// A queue of `bound` against a deque, with counts that begin at `start`.
-fn queue_agrees(bound: usize, start: usize, steps: &[Step]) {
-    let mut queue = Queue::<Boxed<u32>>::bounded_from(bound, start);
-    let (producer, mut consumer) = queue.split();
-    let mut model = VecDeque::new();
-    let (mut closed, mut item) = (false, 0);
-    for step in steps {
-        let n = if let Step::PushBatch(n) = step { *n } else { 1 };
-        match step {
-            Step::Push | Step::PushBatch(_) => {
-                let items = item..item + u32::try_from(n).unwrap();
-                item = items.end;
-                let refused = if matches!(step, Step::Push) {
-                    producer.push_value(items.start).err().map(|e| e.map(|v| vec![v]))
-                } else {
-                    producer.push_batch(batch(items.clone())).err().map(|e| e.map(values))
-                };
-                let fits = model.len() + n <= bound;
-                match refused {
-                    None => {
-                        assert!(fits && !closed);
-                        model.extend(items);
-                    }
-                    Some(refused) => {
-                        assert_eq!((refused.is_closed(), refused.is_full()), (closed, !closed));
-                        assert!(closed || !fits);
-                        assert_eq!(refused.into_inner(), items.collect::<Vec<_>>());
-                    }
-                }
-            }
-            Step::Pop => {
-                let expected = model.pop_front().map_or(Pop::Empty, Pop::Item);
-                assert_eq!(consumer.pop_value(), expected);
-            }
-            Step::PopBatch(max) => {
-                let expected: Vec<_> = model.drain(..model.len().min(*max)).collect();
-                let popped = consumer.pop_batch(*max).item().map(values);
-                assert_eq!(popped.unwrap_or_default(), expected);
-            }
-            Step::Close => {
-                assert_eq!(consumer.close(), !closed);
-                closed = true;
-            }
-        }
-        assert_eq!(producer.queue().len(), model.len());
-        assert_eq!(producer.queue().is_closed(), closed);
-    }
+fn batch(items: Vec<u32>) -> Batch<Boxed<u32>> {
+    items.into_iter().map(Node::new).collect()
 }
 
 /// A step on two rings and what spilled.
@@ -163,15 +110,6 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_queue_agrees_with_a_deque(
-        bound in 1_usize..6,
-        start in prop_oneof![Just(0), Just(usize::MAX / 2 - 3), Just(usize::MAX - 3)],
-        steps in prop::collection::vec(step(), 0..80),
-    ) {
-        queue_agrees(bound, start, &steps);
-    }
-
-    #[test]
     fn a_ring_and_its_thief_agree_with_deques(
         start in prop_oneof![Just(0), Just(u32::MAX - 5), Just(u32::MAX / 2 - 5)],
         steps in prop::collection::vec(ring_step(), 0..120),
@@ -184,17 +122,24 @@ proptest! {
         let injector = Injector::<Boxed<u32>>::new();
         let mut ring = Owner::<_, 4>::new();
         let mut model = VecDeque::new();
+        let mut is_closed = false;
         for (item, step) in (0_u32..).zip(&steps) {
             match step {
-                Step::Push => {
-                    prop_assert!(injector.push(Node::new(item)).is_ok());
-                    model.push_back(item);
-                }
-                Step::PushBatch(n) => {
-                    prop_assert!(injector.push_batch(batch([item].repeat(*n).into_iter())).is_ok());
-                    model.extend([item].repeat(*n));
-                }
-                Step::Pop | Step::Close => {
+                Step::Push => match injector.push(Node::new(item)) {
+                    Ok(()) => model.push_back(item),
+                    Err(refused) => {
+                        prop_assert!(is_closed && refused.is_closed());
+                        prop_assert_eq!(refused.into_inner().into_value(), item);
+                    }
+                },
+                Step::PushBatch(n) => match injector.push_batch(batch([item].repeat(*n))) {
+                    Ok(()) => model.extend([item].repeat(*n)),
+                    Err(refused) => {
+                        prop_assert!(is_closed && refused.is_closed());
+                        prop_assert_eq!(refused.into_inner().len(), *n);
+                    }
+                },
+                Step::Pop => {
                     let popped = injector.pop().item().map(|node| node.into_value());
                     prop_assert_eq!(popped, model.pop_front());
                 }
@@ -208,8 +153,12 @@ proptest! {
                         prop_assert_eq!(ring.pop().unwrap().into_value(), expected);
                     }
                 }
+                Step::Close => {
+                    prop_assert_eq!(injector.close(), !is_closed);
+                    is_closed = true;
+                }
             }
-            prop_assert_eq!(injector.len(), model.len());
+            prop_assert_eq!((injector.len(), injector.is_closed()), (model.len(), is_closed));
         }
     }
 
@@ -309,8 +258,8 @@ fn drops_all<C>(collect: impl FnOnce(Vec<Bomb>) -> C) {
 fn a_drop_that_panics_does_not_keep_the_others_from_being_dropped() {
     drops_all(|bombs| bombs.into_iter().map(Node::new).collect::<Batch<Boxed<_>>>());
     drops_all(|bombs| {
-        let queue = Queue::<Boxed<_>>::unbounded();
-        bombs.into_iter().for_each(|bomb| assert!(queue.push(Node::new(bomb)).is_ok()));
+        let queue = IntrusiveQueue::<Boxed<_>>::new();
+        bombs.into_iter().for_each(|bomb| queue.push(Node::new(bomb)));
         queue
     });
     drops_all(|bombs| {
@@ -340,18 +289,11 @@ fn an_overflow_hook_that_panics_or_takes_nothing_drops_each_item_once() {
 }
 
 #[test]
-fn dropping_the_consumer_closes_the_queue() {
-    let (producer, consumer) = clockjack_sync::mpsc::unbounded();
-    producer.push_value(1).unwrap();
-    drop(consumer);
-    let refused = producer.push_value(2).unwrap_err();
+fn a_refusal_says_why_and_keeps_the_value() {
+    let injector = Injector::<Boxed<u32>>::new();
+    assert!(injector.close());
+    let refused = injector.push(Node::new(2)).unwrap_err();
     assert!(refused.is_closed());
     assert_eq!(refused.to_string(), "push refused: the queue is closed");
     assert_eq!(refused.discard().into_inner(), ());
-}
-
-#[test]
-#[should_panic(expected = "a bound of zero admits nothing")]
-fn a_bound_of_zero_is_refused() {
-    drop(Queue::<Boxed<u32>>::bounded(0));
 }

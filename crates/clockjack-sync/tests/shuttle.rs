@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use clockjack_sync::{
     Injector,
-    mpsc::{Boxed, Node},
+    link::{Boxed, Node},
     primitive::{explore, hint},
     ring::{Owner, Thief},
 };

@@ -15,8 +15,8 @@ use clockjack_sync::{
     IndexStack, Injector,
     counter::StripedCounter,
     index_stack::{Links, NIL},
-    link::Batch,
-    mpsc::{self, Boxed, Node, Pop},
+    link::{Batch, Boxed, Node},
+    mpsc::Pop,
     ring::{Owner, Steal},
 };
 use clockjack_testing::Patience;
@@ -96,54 +96,15 @@ fn workers_that_steal_and_overflow_see_each_item_once() {
 }
 
 #[test]
-fn a_bounded_queue_keeps_each_producers_order_and_its_bound() {
-    const N_PRODUCERS: usize = 3;
-    const N_ITEMS: usize = 20_000 / SHARE;
-    const BOUND: usize = 8;
-    let (producer, mut consumer) = mpsc::bounded::<(usize, usize)>(BOUND);
-    thread::scope(|scope| {
-        for id in 0..N_PRODUCERS {
-            let producer = producer.clone();
-            scope.spawn(move || {
-                let mut patience = Patience::default();
-                for n in 0..N_ITEMS {
-                    patience.renew();
-                    let mut item = (id, n);
-                    while let Err(refused) = producer.push_value(item) {
-                        assert!(refused.is_full());
-                        item = refused.into_inner();
-                        patience.wait();
-                    }
-                }
-            });
-        }
-        let mut expected = [0; N_PRODUCERS];
-        let mut patience = Patience::default();
-        while expected != [N_ITEMS; N_PRODUCERS] {
-            assert!(consumer.queue().len() <= BOUND);
-            match consumer.pop_value() {
-                Pop::Item((id, n)) => {
-                    assert_eq!(n, expected[id]);
-                    expected[id] += 1;
-                    patience.renew();
-                }
-                Pop::Empty | Pop::Retry => patience.wait(),
-            }
-        }
-    });
-    assert_eq!(consumer.pop_value(), Pop::Empty);
-}
-
-#[test]
 fn pushes_that_race_with_close_are_seen_or_come_back() {
     for _ in 0..200_usize.div_ceil(SHARE) {
-        let (producer, mut consumer) = mpsc::unbounded::<usize>();
+        let injector = Injector::<Boxed<usize>>::new();
         let accepted = AtomicUsize::new(0);
         thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     let mut n = 0;
-                    while producer.push_value(n).is_ok() {
+                    while injector.push(Node::new(n)).is_ok() {
                         n += 1;
                     }
                     accepted.fetch_add(n, Relaxed);
@@ -152,14 +113,14 @@ fn pushes_that_race_with_close_are_seen_or_come_back() {
             let mut popped = 0;
             let mut patience = Patience::default();
             while popped < 20 {
-                match consumer.pop_value() {
+                match injector.pop() {
                     Pop::Item(_) => popped += 1,
                     Pop::Empty | Pop::Retry => patience.wait(),
                 }
             }
-            consumer.close();
+            injector.close();
             loop {
-                match consumer.pop_value() {
+                match injector.pop() {
                     Pop::Item(_) => popped += 1,
                     Pop::Retry => patience.wait(),
                     Pop::Empty => break,

@@ -343,7 +343,7 @@ fn futures_are_written_down_and_not_run() {
             doer.heard.push("done".into());
             Ok(Next::Stay)
         };
-        cx.spawn(ready(()), then).map_err(refused)?;
+        cx.spawn_future(ready(()), then).map_err(refused)?;
         cx.wait(ready(()), then).map_err(refused)?;
         Ok(Next::Stay)
     });
@@ -388,6 +388,17 @@ fn an_actor_that_has_stopped_handles_nothing_more() {
     assert!(kit.is_stopped());
     let text = "/user/kit: the actor has stopped and handles nothing more";
     assert_eq!(panic_of(|| kit.run(Msg::Text("more"))), text);
+}
+
+#[test]
+fn an_actor_that_stops_itself_has_stopped_and_shows_it() {
+    let mut kit = kit();
+    run(&mut kit, |_, cx| {
+        cx.stop_self();
+        Ok(Next::Stay)
+    });
+    kit.expect_effect(&Effect::StoppedSelf);
+    assert!(kit.is_stopped());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Time in Clockjack: ticks, clocks, the timer wheel, shards and tick drivers.
+//! Time in Clockjack: ticks, clocks, the timer wheel and tick drivers.
 //!
 //! ```
 //! use clockjack_time::{FixedWheel, ManualClock, MonotonicClock, Resolution, Tick};
@@ -19,21 +19,18 @@
 //! let fired: Vec<_> = wheel.advance(clock.now().tick(), 64).map(|timer| timer.value).collect();
 //! assert_eq!(fired, ["hello", "world"]); // one tick: in the order of arming
 //! assert_eq!(wheel.cancel(hello), None); // too late
-//! # Ok::<(), clockjack_time::Full<&str>>(())
+//! # Ok::<(), clockjack_time::InsertError<&str>>(())
 //! ```
 //!
 //! # The model
 //!
 //! Time is a count of ticks since the start of the system; a [`Resolution`] says how long a tick
 //! is. Nothing here reads a clock, sleeps or starts a thread. A host reads `now` from its
-//! [`MonotonicClock`], passes it to a wheel or a shard, and gets the due timers;
-//! [`Wheel::next_deadline`] says until when the host may sleep.
+//! [`MonotonicClock`], passes it to a wheel, and gets the due timers; [`Wheel::next_deadline`] says
+//! until when the host may sleep.
 //!
 //! * A **wheel** ([`wheel`]) has one owner: [`GrowingWheel`] with an allocator, [`FixedWheel`]
 //!   without one.
-//! * A **shard** ([`shard`]) is a wheel that several threads share: any thread may arm and cancel,
-//!   and the thread that locks the shard polls.
-//! * The **timer state** ([`timer_state`]) decides between firing and cancelling, exactly once.
 //! * A **driver** ([`driver`]) provides ticks; [`InterruptDriver`] gets them from an interrupt
 //!   handler.
 //!
@@ -43,18 +40,21 @@
 //! |---|---|
 //! | one thread and an allocator | [`GrowingWheel`] |
 //! | a microcontroller, or no allocation after start | [`FixedWheel`], which can be a static |
-//! | several threads that arm and cancel | [`Shard`] |
 //! | a test | [`ManualClock`] and any of them |
+//!
+//! Several threads that arm and cancel use the timers of `clockjack-exec`. It builds them from the
+//! hidden modules of this crate: `shard` (a wheel that several threads share) and `timer_state`
+//! (decides between firing and cancelling, exactly once). Hidden items may change in any release;
+//! the crates of Clockjack pin each other with `=`.
 //!
 //! # What is not here
 //!
-//! Periodic timers, closures, futures and waking: other crates build them on this one. A shard
-//! needs an allocator. Deadlines more than 2^20 ticks ahead cost O(log n) instead of O(1) until
+//! Periodic timers, closures, futures and waking: other crates build them on this one. Deadlines more than 2^20 ticks ahead cost O(log n) instead of O(1) until
 //! they come into range.
 //!
 //! # Features
 //!
-//! * `alloc`: [`GrowingWheel`], [`Slab`] and [`Shard`]. Off by default.
+//! * `alloc`: [`GrowingWheel`], and the hidden module `shard`. Off by default.
 #![no_std]
 
 #[cfg(feature = "alloc")]
@@ -75,9 +75,10 @@ macro_rules! const_unless_loom {
 
 mod clock;
 pub mod driver;
-mod full;
+mod insert_error;
 mod instant;
 #[cfg(feature = "alloc")]
+#[doc(hidden)]
 pub mod shard;
 #[doc(hidden)]
 #[path = "driver/taken_ticks_32.rs"]
@@ -94,6 +95,7 @@ pub mod ticks_32;
 #[doc(hidden)]
 #[path = "clock/ticks_64.rs"]
 pub mod ticks_64;
+#[doc(hidden)]
 pub mod timer_state;
 #[doc(hidden)]
 #[path = "timer_state/state_32.rs"]
@@ -106,11 +108,13 @@ pub mod wheel;
 
 pub use clock::{ClockKind, ManualClock, MonotonicClock};
 pub use driver::{DriverError, DriverStatus, InterruptDriver, ManualDriver, TickDriver, TickToken};
-pub use full::Full;
+pub use insert_error::InsertError;
 pub use instant::TimerInstant;
 #[cfg(feature = "alloc")]
+#[doc(hidden)]
 pub use shard::{Closed, Inserted, Shard, ShardConfig, ShardGuard, ShardStats};
 pub use tick::{Resolution, Tick, TickSpan};
+#[doc(hidden)]
 pub use timer_state::{CancelledFrom, Generation};
 pub use wheel::{
     Admitted, Advance, Dropped, Expired, Fixed, FixedWheel, Storage, TimerId, TimerPriority, Wheel,
@@ -119,9 +123,11 @@ pub use wheel::{
 #[cfg(feature = "alloc")]
 pub use wheel::{GrowingWheel, Slab};
 
+#[doc(hidden)]
 /// The timer state of this target: one 64-bit atomic where there is one, else two of 32 bits.
 #[cfg(any(loom, target_has_atomic = "64"))]
 pub type AtomicTimerState = timer_state::AtomicState<timer_state_64::TimerState64>;
+#[doc(hidden)]
 /// The timer state of this target: one 64-bit atomic where there is one, else two of 32 bits.
 #[cfg(not(any(loom, target_has_atomic = "64")))]
 pub type AtomicTimerState = timer_state::AtomicState<timer_state_32::TimerState32>;

@@ -31,7 +31,7 @@ use self::{
     store::TimerStates,
 };
 use crate::{
-    Expired, Full, Tick, TimerId, TimerPriority, Wheel,
+    Expired, InsertError, Tick, TimerId, TimerPriority, Wheel,
     timer_state::{CancelledFrom, State},
 };
 
@@ -215,7 +215,7 @@ impl<T> Shard<T> {
     ///
     /// # Errors
     /// As [`arm`](Self::arm).
-    pub fn remote_insert(&self, deadline: Tick, value: T) -> Result<TimerId, Full<T>> {
+    pub fn remote_insert(&self, deadline: Tick, value: T) -> Result<TimerId, InsertError<T>> {
         self.arm(deadline, value).map(|inserted| inserted.id)
     }
 
@@ -223,9 +223,9 @@ impl<T> Shard<T> {
     /// be woken. Locks the shard if it is unlocked, else leaves the timer in the inbox.
     ///
     /// # Errors
-    /// [`Full`], which holds the value: at capacity; or temporarily
-    /// ([`is_busy`](Full::is_busy)) if the shard is locked and the inbox is full; or permanently
-    /// ([`is_closed`](Full::is_closed)).
+    /// [`InsertError`], which holds the value: at capacity; or temporarily
+    /// ([`is_busy`](InsertError::is_busy)) if the shard is locked and the inbox is full; or permanently
+    /// ([`is_closed`](InsertError::is_closed)).
     ///
     /// # Examples
     /// ```
@@ -241,9 +241,9 @@ impl<T> Shard<T> {
     /// let mut fired = Vec::new();
     /// shard.try_lock().unwrap().poll(Tick::new(9), 100, |timer| fired.push(timer.value));
     /// assert_eq!(fired, ["from another thread"]);
-    /// # Ok::<(), clockjack_time::Full<&str>>(())
+    /// # Ok::<(), clockjack_time::InsertError<&str>>(())
     /// ```
-    pub fn arm(&self, deadline: Tick, value: T) -> Result<Inserted, Full<T>> {
+    pub fn arm(&self, deadline: Tick, value: T) -> Result<Inserted, InsertError<T>> {
         let guard = self.try_lock();
         match guard {
             Some(mut guard) if !guard.is_blocked() => {
@@ -255,7 +255,7 @@ impl<T> Shard<T> {
     }
 
     /// Leaves a timer in the inbox; returns the value if the inbox is full or closed.
-    fn insert_by_inbox(&self, deadline: Tick, value: T) -> Result<Inserted, Full<T>> {
+    fn insert_by_inbox(&self, deadline: Tick, value: T) -> Result<Inserted, InsertError<T>> {
         let arm = |reserved: Reserved| {
             if let Some(state) = self.states.get(reserved.timer) {
                 state.arm(reserved.generation);
@@ -387,8 +387,8 @@ impl<T> ShardGuard<'_, T> {
     /// Arms a timer, behind all that were inserted before.
     ///
     /// # Errors
-    /// [`Full`], which holds the value.
-    pub fn insert(&mut self, deadline: Tick, value: T) -> Result<TimerId, Full<T>> {
+    /// [`InsertError`], which holds the value.
+    pub fn insert(&mut self, deadline: Tick, value: T) -> Result<TimerId, InsertError<T>> {
         self.arm(deadline, TimerPriority::Normal, value).map(|inserted| inserted.id)
     }
 
@@ -396,20 +396,20 @@ impl<T> ShardGuard<'_, T> {
     /// before all others.
     ///
     /// # Errors
-    /// [`Full`], which holds the value.
+    /// [`InsertError`], which holds the value.
     #[inline]
     pub fn arm(
         &mut self,
         deadline: Tick,
         priority: TimerPriority,
         value: T,
-    ) -> Result<Inserted, Full<T>> {
+    ) -> Result<Inserted, InsertError<T>> {
         let shard = self.shard;
         let mut value = value;
         if shard.inbox.has_pending(&self.core().cursor) {
             // Rule 9.
             if shard.inbox.is_closed() {
-                return Err(Full::closed(value));
+                return Err(InsertError::closed(value));
             }
             self.collect();
             // Behind a cell that is not filled yet there may be timers that were inserted before,

@@ -31,7 +31,7 @@ use self::{
     record::TimerEntry,
     store::{Columns, DUE_MASK, ListEntry, Location, OverflowEntry},
 };
-use crate::{Full, Tick, timer_state::Generation};
+use crate::{InsertError, Tick, timer_state::Generation};
 
 /// How many entries of a coarse slot [`Wheel::next_deadline`] scans for an exact result.
 const DEADLINE_SCAN_MAX: u32 = 64;
@@ -39,6 +39,7 @@ const DEADLINE_SCAN_MAX: u32 = 64;
 /// The storage of a [`Wheel`]; sealed.
 ///
 /// [`Slab`] grows, [`Fixed`] does not and needs no allocator.
+#[doc(hidden)]
 pub trait Storage<T>: Columns<T> {}
 
 impl<T, const N: usize, const OVERFLOW: usize> Storage<T> for Fixed<T, N, OVERFLOW> {}
@@ -240,7 +241,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// [`advance`](Self::advance), and reports how late it is.
     ///
     /// # Errors
-    /// [`Full`], which holds the value, if the wheel or its overflow has no room.
+    /// [`InsertError`], which holds the value, if the wheel or its overflow has no room.
     ///
     /// # Examples
     /// ```
@@ -251,17 +252,17 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// let refused = wheel.insert(Tick::new(240), "eggs").unwrap_err();
     /// assert_eq!(refused.into_inner(), "eggs");
     /// assert_eq!(wheel.cancel(tea), Some("tea"));
-    /// # Ok::<(), clockjack_time::Full<&str>>(())
+    /// # Ok::<(), clockjack_time::InsertError<&str>>(())
     /// ```
     #[inline]
-    pub fn insert(&mut self, deadline: Tick, value: T) -> Result<TimerId, Full<T>> {
+    pub fn insert(&mut self, deadline: Tick, value: T) -> Result<TimerId, InsertError<T>> {
         self.insert_with_priority(deadline, TimerPriority::Normal, value)
     }
 
     /// Arms a timer of the given priority; otherwise as [`insert`](Self::insert).
     ///
     /// # Errors
-    /// [`Full`], which holds the value. It evicts no timer:
+    /// [`InsertError`], which holds the value. It evicts no timer:
     /// [`insert_or_evict`](Self::insert_or_evict) does.
     #[inline(always)]
     pub fn insert_with_priority(
@@ -269,12 +270,12 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         deadline: Tick,
         priority: TimerPriority,
         value: T,
-    ) -> Result<TimerId, Full<T>> {
+    ) -> Result<TimerId, InsertError<T>> {
         let deadline = deadline.get();
         if !self.is_in_range(deadline) {
             return self.insert_out_of_range(deadline, priority, value);
         }
-        let Some(timer) = self.store.take_slot() else { return Err(Full::store(value)) };
+        let Some(timer) = self.store.take_slot() else { return Err(InsertError::store(value)) };
         let generation = self.next_generation();
         let location = self.link_in_wheel(timer, deadline, priority);
         self.store.fill(timer, generation, location, value);
@@ -298,9 +299,13 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// was cancelled.
     ///
     /// # Errors
-    /// [`Full`] if the new deadline belongs to the overflow and the overflow is full; the timer
+    /// [`InsertError`] if the new deadline belongs to the overflow and the overflow is full; the timer
     /// stays armed as it was, under its old id.
-    pub fn rearm(&mut self, id: TimerId, deadline: Tick) -> Result<Option<TimerId>, Full<()>> {
+    pub fn rearm(
+        &mut self,
+        id: TimerId,
+        deadline: Tick,
+    ) -> Result<Option<TimerId>, InsertError<()>> {
         let Some(timer) = self.timer(id) else { return Ok(None) };
         if !self.store.is_armed(timer, id.generation) {
             return Ok(None);
@@ -311,7 +316,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         };
         let was_in_overflow = location.position().is_some();
         if !was_in_overflow && self.overflow_is_full_for(deadline) {
-            return Err(Full::overflow(()));
+            return Err(InsertError::overflow(()));
         }
         let generation = self.next_generation();
         if !self.store.rearm(timer, id.generation, generation) {
@@ -427,11 +432,11 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         deadline: u64,
         priority: TimerPriority,
         value: T,
-    ) -> Result<TimerId, Full<T>> {
+    ) -> Result<TimerId, InsertError<T>> {
         if self.store.has_slot() && self.overflow_is_full_for(deadline) {
-            return Err(Full::overflow(value));
+            return Err(InsertError::overflow(value));
         }
-        let Some(timer) = self.store.take_slot() else { return Err(Full::store(value)) };
+        let Some(timer) = self.store.take_slot() else { return Err(InsertError::store(value)) };
         let generation = self.next_generation();
         let location = self.link_out_of_range(timer, deadline, priority);
         self.store.fill(timer, generation, location, value);

@@ -97,7 +97,7 @@
 //!   the host provides: in a [`Runtime`](rt::Runtime) the clock of the operating system, in a test
 //!   [`ManualTime`](testkit::ManualTime), which the test advances.
 //! * A handler returns quickly. Slow work is a **future**, which the actor runs concurrently with
-//!   its messages ([`Context::spawn`](actor::Context::spawn)) or instead of them
+//!   its messages ([`Context::spawn_future`](actor::Context::spawn_future)) or instead of them
 //!   ([`Context::wait`](actor::Context::wait)); blocking work runs on a separate dispatcher.
 //! * A **graph** is for data that takes the same path again and again: components with typed ports,
 //!   triggered by ticks and by incoming messages. Edges determine the order in which results
@@ -112,7 +112,7 @@
 //!   without an actor, [`ActorSystem::scheduler`](actor::ActorSystem::scheduler).
 //! * **Get an answer**: [`ActorRef::ask`](actor::ActorRef::ask), or in an actor
 //!   [`Context::ask`](actor::Context::ask); the asked actor gets a [`ReplyTo`](actor::ReplyTo).
-//! * **Wait for something slow**: [`Context::spawn`](actor::Context::spawn) for a future; for
+//! * **Wait for something slow**: [`Context::spawn_future`](actor::Context::spawn_future) for a future; for
 //!   one blocking call, [`Runtime::spawn_blocking`](rt::Runtime::spawn_blocking); for an actor that
 //!   blocks, [`ActorSystem::dispatcher`](actor::ActorSystem::dispatcher) and
 //!   [`Props::dispatcher`](actor::Props::dispatcher).

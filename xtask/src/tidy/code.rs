@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn conditions_stand_in_known_files() {
-        planted(conditions, PATH, "#[cfg(feature = \"alloc\")]\nfn f() {}", &[(1, "twin files")]);
+        planted(conditions, PATH, "#[cfg(feature = \"alloc\")]\nfn f() {}", &[(1, "two variants")]);
         planted(conditions, PATH, "#[cfg(feature = \"alloc\")]\nmod heap;\n", &[]);
         planted(conditions, PATH, "#[cfg(feature = \"alloc\")]\npub use heap::A;\n", &[]);
         planted(conditions, PATH, "#[cfg(target_has_atomic = \"64\")]\nuse a::B;\n", &[]);

@@ -4,7 +4,7 @@ use core::{fmt, marker::PhantomData};
 
 use clockjack_exec::Failure;
 
-use crate::{Context, Terminated};
+use crate::{Context, IntoNext, Terminated};
 
 /// A state machine that handles one message at a time.
 ///
@@ -107,9 +107,12 @@ type Handler<M> =
     alloc::boxed::Box<dyn FnMut(&mut Context<'_, FnActor<M>>, M) -> Result<Next, Failure> + Send>;
 
 impl<M: 'static> FnActor<M> {
-    pub(crate) fn new(
-        handler: impl FnMut(&mut Context<'_, Self>, M) -> Result<Next, Failure> + Send + 'static,
-    ) -> Self {
+    pub(crate) fn new<H, R>(mut handler: H) -> Self
+    where
+        H: FnMut(&mut Context<'_, Self>, M) -> R + Send + 'static,
+        R: IntoNext + 'static,
+    {
+        let handler = move |cx: &mut Context<'_, Self>, msg| handler(cx, msg).into_next();
         Self { handler: alloc::boxed::Box::new(handler) }
     }
 }

@@ -121,13 +121,45 @@ impl<'c, A: Actor> Context<'c, A> {
         Ok(child)
     }
 
+    /// As [`spawn_child`](Self::spawn_child), with a name that the system chooses, like `$7`.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn_child`](Self::spawn_child).
+    pub fn spawn_anonymous_child<P>(
+        &mut self,
+        props: P,
+    ) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>>
+    where
+        P: IntoProps,
+        P::Actor: Send,
+        P::Factory: Send,
+        MsgOf<P>: Send,
+    {
+        let parent = crate::actor_ref::untyped(self.poll.self_ref());
+        let child = spawn::spawn_anonymous(&parent, self.state.supervises(), props)?;
+        self.state.record(|| Effect::Spawned { name: child.path().name().into() });
+        Ok(child)
+    }
+
+    /// Stops this actor when its handler returns, whatever the handler returns: its children first,
+    /// then the actor itself. Returning [`Next::Stop`](crate::Next::Stop) has the same effect.
+    pub fn stop_self(&mut self) {
+        if self.state.is_recorded() {
+            // A test drives the actor. Its host lives on; the test sees the effect.
+            self.state.record(|| Effect::StoppedSelf);
+        } else {
+            crate::actor_ref::untyped(self.poll.self_ref()).wake_with(STOP);
+        }
+    }
+
     /// Stops a child, after the children of that child. Does nothing if the child has already
     /// stopped.
     ///
     /// # Errors
     ///
-    /// [`NotAChild`], if the actor is not a child of this one. Only its parent can stop an actor;
-    /// an actor stops itself by returning [`Next::Stop`](crate::Next::Stop).
+    /// [`NotAChild`], if the actor is not a child of this one. Only its parent and the actor
+    /// [itself](Self::stop_self) can stop an actor.
     pub fn stop_child<M: 'static>(&mut self, child: &ActorRef<M>) -> Result<(), NotAChild> {
         let child = child.any();
         let is_mine = child.parent.as_ref().is_some_and(|parent| parent.pid() == self.pid());

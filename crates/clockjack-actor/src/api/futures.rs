@@ -2,7 +2,7 @@
 //!
 //! | call | user messages | control messages, signals | other futures |
 //! |---|---|---|---|
-//! | [`spawn`](Context::spawn), [`ask`](Context::ask) | continue | continue | continue |
+//! | [`spawn_future`](Context::spawn_future), [`ask`](Context::ask) | continue | continue | continue |
 //! | [`wait`](Context::wait) | stay in the mailbox | continue | continue |
 //! | [`wait_mut`](Context::wait_mut) | stay in the mailbox | wait | wait |
 //!
@@ -58,7 +58,7 @@ use self::{
 };
 pub(crate) use self::{slots::Futures, task::LentFuture};
 use crate::{
-    Actor, Context, Next,
+    Actor, Context, IntoNext, Next,
     cell::{PENDING, Stage},
     props::FUTURES_MAX,
     testing::Effect,
@@ -157,32 +157,38 @@ impl<A: Actor> Context<'_, A> {
     /// # impl Actor for Client {
     /// #     type Msg = ();
     /// fn receive(&mut self, cx: &mut Context<'_, Self>, _: ()) -> Result<Next, Failure> {
-    ///     cx.spawn(look_up(), |me, _cx, host| {
+    ///     cx.spawn_future(look_up(), |me, _cx, host| {
     ///         me.host = Some(host?);
-    ///         Ok(Next::Stay)
+    ///         Ok(())
     ///     })?;
     ///     Ok(Next::Stay)
     /// }
     /// # }
     /// ```
-    pub fn spawn<F, T>(&mut self, future: F, then: T) -> Result<(), FutureRefused<F, T>>
+    pub fn spawn_future<F, T, R>(&mut self, future: F, then: T) -> Result<(), FutureRefused<F, T>>
     where
         F: Future + Send + 'static,
-        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + Send + 'static,
+        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> R + Send + 'static,
+        R: IntoNext,
     {
         self.begin(future, then, Exclusivity::Shared)
     }
 
-    /// As [`spawn`](Self::spawn), for an actor that stays on its thread: nothing needs to be
+    /// As [`spawn_future`](Self::spawn_future), for an actor that stays on its thread: nothing needs to be
     /// `Send`.
     ///
     /// # Errors
     ///
     /// As there; also if the actor may change threads.
-    pub fn spawn_local<F, T>(&mut self, future: F, then: T) -> Result<(), FutureRefused<F, T>>
+    pub fn spawn_local_future<F, T, R>(
+        &mut self,
+        future: F,
+        then: T,
+    ) -> Result<(), FutureRefused<F, T>>
     where
         F: Future + 'static,
-        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + 'static,
+        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> R + 'static,
+        R: IntoNext,
     {
         if !self.poll.handle().is_local() {
             return Err(FutureRefused { kind: FutureRefusedKind::NotLocal, future, then });
@@ -195,11 +201,12 @@ impl<A: Actor> Context<'_, A> {
     ///
     /// # Errors
     ///
-    /// As [`spawn`](Self::spawn); also if the actor already waits for another future.
-    pub fn wait<F, T>(&mut self, future: F, then: T) -> Result<(), FutureRefused<F, T>>
+    /// As [`spawn_future`](Self::spawn_future); also if the actor already waits for another future.
+    pub fn wait<F, T, R>(&mut self, future: F, then: T) -> Result<(), FutureRefused<F, T>>
     where
         F: Future + Send + 'static,
-        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + Send + 'static,
+        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> R + Send + 'static,
+        R: IntoNext,
     {
         self.begin(future, then, Exclusivity::Exclusive)
     }
@@ -225,18 +232,19 @@ impl<A: Actor> Context<'_, A> {
     ///     cx.wait_mut(|me| {
     ///         Box::pin(async move {
     ///             me.socket.flush().await?;
-    ///             Ok(Next::Stay)
+    ///             Ok(())
     ///         })
     ///     })?;
     ///     Ok(Next::Stay)
     /// }
     /// # }
     /// ```
-    pub fn wait_mut<F>(&mut self, f: F) -> Result<(), FutureRefused<F, ()>>
+    pub fn wait_mut<F, R>(&mut self, f: F) -> Result<(), FutureRefused<F, ()>>
     where
-        F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a> + Send + 'static,
+        F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a, R> + Send + 'static,
+        R: IntoNext + 'static,
     {
-        if let Some(kind) = self.refusal::<Lent<F>>(Exclusivity::Lent) {
+        if let Some(kind) = self.refusal::<Lent<F, R>>(Exclusivity::Lent) {
             return Err(FutureRefused { kind, future: f, then: () });
         }
         let task = Task::lent(&mut self.state.rare().futures.buffer, f);
@@ -244,7 +252,7 @@ impl<A: Actor> Context<'_, A> {
         Ok(())
     }
 
-    fn begin<F, T>(
+    fn begin<F, T, R>(
         &mut self,
         future: F,
         then: T,
@@ -252,11 +260,15 @@ impl<A: Actor> Context<'_, A> {
     ) -> Result<(), FutureRefused<F, T>>
     where
         F: Future + 'static,
-        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + 'static,
+        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> R + 'static,
+        R: IntoNext,
     {
+        // The closure below has the layout of `then`.
         if let Some(kind) = self.refusal::<Then<F, T>>(exclusivity) {
             return Err(FutureRefused { kind, future, then });
         }
+        let then =
+            move |me: &mut A, cx: &mut Context<'_, A>, output| then(me, cx, output).into_next();
         self.begin_allowed(future, then, exclusivity);
         Ok(())
     }

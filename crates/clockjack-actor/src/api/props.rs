@@ -7,10 +7,9 @@ use alloc::{
 };
 use core::{fmt, marker::PhantomData};
 
-use clockjack_exec::Failure;
 use clockjack_sched::DispatcherId;
 
-use crate::{Actor, Context, EscalationSink, FnActor, Next, Scope, Strategy};
+use crate::{Actor, Context, EscalationSink, FnActor, IntoNext, Scope, Strategy};
 
 /// The default capacity of a mailbox.
 pub const MAILBOX_CAPACITY: usize = 1_000;
@@ -244,9 +243,26 @@ impl<A: Actor> Props<A, fn() -> A> {
 
 impl<M: 'static> Props<FnActor<M>, fn() -> FnActor<M>> {
     /// Props of an actor that is a closure. A restart starts with a fresh clone of the closure.
-    pub fn from_fn<H>(handler: H) -> Props<FnActor<M>, impl FnMut() -> FnActor<M>>
+    ///
+    /// The closure returns nothing, [`Next`](crate::Next), or a `Result` of either.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use clockjack_actor::{Next, Props};
+    ///
+    /// let printer = Props::from_fn(|_cx, text: String| println!("{text}"));
+    /// let parser = Props::from_fn(|_cx, text: String| {
+    ///     println!("{}", text.parse::<u32>()?);
+    ///     Ok(())
+    /// });
+    /// let once = Props::from_fn(|_cx, (): ()| Next::Stop);
+    /// # let _ = (printer, parser, once);
+    /// ```
+    pub fn from_fn<H, R>(handler: H) -> Props<FnActor<M>, impl FnMut() -> FnActor<M>>
     where
-        H: FnMut(&mut Context<'_, FnActor<M>>, M) -> Result<Next, Failure> + Clone + Send + 'static,
+        H: FnMut(&mut Context<'_, FnActor<M>>, M) -> R + Clone + Send + 'static,
+        R: IntoNext + 'static,
     {
         Props::new(move || FnActor::new(handler.clone()))
     }

@@ -1,7 +1,7 @@
 //! How an actor is spawned: its name, its position in the tree, its cell.
 #![expect(unsafe_code, reason = "promises that what may change threads is `Send`")]
 
-use alloc::vec::Vec;
+use alloc::{format, vec::Vec};
 use core::{any::TypeId, mem};
 
 use clockjack_exec::{
@@ -61,6 +61,23 @@ pub(crate) fn spawn_here<P: IntoProps>(
 ) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>> {
     // SAFETY: the executor polls the caller, so this is its thread.
     unsafe { spawn(parent, supervises, Placement::Here(executor), name, props) }
+}
+
+/// Spawns an actor below `parent`, with a name that the system chooses.
+pub(crate) fn spawn_anonymous<P>(
+    parent: &AnyActor,
+    supervises: bool,
+    props: P,
+) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>>
+where
+    P: IntoProps,
+    P::Actor: Send,
+    P::Factory: Send,
+    MsgOf<P>: Send,
+{
+    let name = format!("${}", parent.system().next_name());
+    // SAFETY: by the bounds.
+    unsafe { spawn_named(parent, supervises, Placement::Dispatcher, &name, props) }
 }
 
 /// Spawns an actor below `parent`.

@@ -301,6 +301,7 @@ impl SystemBuilder {
             shutdown,
             stop_waiters: super::stop_waiters::StopWaiters::new(),
             listed_filter: super::listed_filter::ListedFilter::new(),
+            names: AtomicUsize::new(0),
             counters: super::metrics::SystemCounters::new(),
             suppressed: self.suppressed,
             handles: AtomicUsize::new(super::HANDLE),

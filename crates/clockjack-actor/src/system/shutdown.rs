@@ -286,7 +286,10 @@ impl SystemInner {
     /// Sends the root actor the order to stop.
     fn stop_root(&self) {
         // AcqRel: pairs with the Acquire loads of the flag in `StopRoot` and `drive`.
-        self.shutdown.is_root_stopping.swap(true, AcqRel);
+        if !self.shutdown.is_root_stopping.swap(true, AcqRel) {
+            let tasks = u32::try_from(self.default.executor().live_len()).unwrap_or(u32::MAX);
+            self.record(clockjack_observe::Event::ShutdownStarted { tasks });
+        }
         if let Some(guardians) = self.guardians() {
             guardians.root.wake_with(STOP);
         }

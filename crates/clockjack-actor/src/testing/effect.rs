@@ -16,6 +16,8 @@ pub enum Effect {
         /// The name of the child.
         name: String,
     },
+    /// The actor called `stop_self`.
+    StoppedSelf,
     /// The actor stopped a child.
     Stopped(ActorPath),
     /// The actor watches another actor.
@@ -83,6 +85,11 @@ impl TimerMode {
 }
 
 impl<A: Actor> CellState<A> {
+    /// Whether a test drives the actor and records its effects.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.effects.is_some())
+    }
+
     /// Records an effect, if a test has asked for that; otherwise the effect is not even
     /// constructed.
     #[inline]

@@ -134,6 +134,9 @@ impl<A: Actor> TestActor<A> {
             if !matches!(result, Ok(Next::Stay | Next::Unhandled)) {
                 return result;
             }
+            if state.rare().effects.iter().flatten().any(|effect| *effect == Effect::StoppedSelf) {
+                return Ok(Next::Stop);
+            }
             let back = state.rare().unstashed.pop_front();
             let Some(envelope) = back else { return result };
             result = actor.receive(&mut Context::new(state, host.poll), envelope.msg);

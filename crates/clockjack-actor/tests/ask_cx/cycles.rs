@@ -128,7 +128,7 @@ fn who_goes_on_meanwhile_is_not_on_a_cycle() {
                     Ok(Next::Stay)
                 };
                 if goes_on {
-                    cx.spawn(ask, then).unwrap();
+                    cx.spawn_future(ask, then).unwrap();
                 } else {
                     cx.wait(ask, then).unwrap();
                 }

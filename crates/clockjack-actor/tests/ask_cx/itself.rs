@@ -107,7 +107,7 @@ fn an_actor_that_goes_on_may_ask_itself() {
         let itself = cx.self_ref();
         let map = |_: &mut _, answer| Ok(Msg::Say(format!("{answer:?}")));
         cx.ask(&itself, |to| Msg::Double(4, to), SECOND, map).unwrap();
-        cx.spawn(itself.ask(|to| Msg::Double(5, to), SECOND), |me, _, answer| {
+        cx.spawn_future(itself.ask(|to| Msg::Double(5, to), SECOND), |me, _, answer| {
             tell_of(me, answer);
             Ok(Next::Stay)
         })

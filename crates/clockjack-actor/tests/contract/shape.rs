@@ -264,8 +264,8 @@ fn a_failure_names_the_message_by_which_it_came_and_none_if_it_came_without_one(
     root.run_until_idle();
     run(&mut root, &a, |_, cx| {
         cx.cancel_receive_timeout();
-        cx.spawn(async { panic!("in a future") }, |_, _, ()| Ok(Next::Stay))?;
-        cx.spawn(async {}, |_, _, ()| panic!("behind a future"))?;
+        cx.spawn_future(async { panic!("in a future") }, |_, _, ()| Ok(Next::Stay))?;
+        cx.spawn_future(async {}, |_, _, ()| -> Next { panic!("behind a future") })?;
         Ok(Next::Stay)
     });
     assert_eq!(core::mem::take(&mut *seen.lock().unwrap()), [None; 3]);

@@ -19,7 +19,7 @@ fn begin(actor: &ActorRef<Order>, future: Passing, is_exclusive: bool) {
             })
             .unwrap();
         } else {
-            cx.spawn(future, |me, _, _| {
+            cx.spawn_future(future, |me, _, _| {
                 me.log.add("then");
                 Ok(Next::Stay)
             })
@@ -123,7 +123,7 @@ fn errors_and_panics_of_what_comes_after_a_future_are_failures_too() {
                 cx.wait(async {}, move |me, _, ()| {
                     me.sum = 9;
                     assert!(!is_panic, "afterwards");
-                    Err(clockjack_actor::Failure::msg("afterwards"))
+                    Err::<(), _>(clockjack_actor::Failure::msg("afterwards"))
                 })
                 .unwrap();
             }))
@@ -160,7 +160,7 @@ fn panics_in_the_drops_of_futures_are_contained_each() {
                     let _grudge = grudge;
                     core::future::pending::<()>().await;
                 };
-                cx.spawn(future, |_, _, ()| Ok(Next::Stay)).unwrap();
+                cx.spawn_future(future, |_, _, ()| Ok(Next::Stay)).unwrap();
             }
         }))
         .unwrap();
@@ -182,8 +182,8 @@ fn a_future_may_stop_its_actor() {
     let other = Gate::default().passing(&log);
     actor
         .tell(order(move |_, cx| {
-            cx.spawn(other, |_, _, _| Ok(Next::Stay)).unwrap();
-            cx.spawn(async {}, |_, _, ()| Ok(Next::Stop)).unwrap();
+            cx.spawn_future(other, |_, _, _| Ok(Next::Stay)).unwrap();
+            cx.spawn_future(async {}, |_, _, ()| Ok(Next::Stop)).unwrap();
         }))
         .unwrap();
     say(&actor, "never");
@@ -209,7 +209,7 @@ impl clockjack_actor::Actor for Late {
         cx: &mut clockjack_actor::Context<'_, Self>,
         _: clockjack_actor::Signal,
     ) -> Result<Next, clockjack_actor::Failure> {
-        let refused = cx.spawn(async {}, |_, _, ()| Ok(Next::Stay)).unwrap_err();
+        let refused = cx.spawn_future(async {}, |_, _, ()| Ok(Next::Stay)).unwrap_err();
         assert_eq!(refused.kind(), FutureRefusedKind::Stopping);
         self.0.add(refused.to_string());
         Ok(Next::Stay)

@@ -53,7 +53,7 @@ fn other_futures_wait_for_a_lent_actor() {
     let shared = one.passing(&log);
     actor
         .tell(order(move |_, cx| {
-            cx.spawn(shared, says("shared")).unwrap();
+            cx.spawn_future(shared, says("shared")).unwrap();
         }))
         .unwrap();
     lend(&actor, &two, &log);
@@ -93,7 +93,7 @@ fn a_panic_while_it_is_lent_fails_the_actor_which_is_back_by_then() {
         for in_closure in [true, false] {
             actor
                 .tell(order(move |_, cx| {
-                    let lent = cx.wait_mut(move |me| {
+                    let lent = cx.wait_mut::<_, ()>(move |me| {
                         me.sum = 5;
                         assert!(!in_closure, "before there is a future");
                         Box::pin(async { panic!("in a poll") })
@@ -119,7 +119,7 @@ fn an_error_of_a_future_that_borrows_is_a_failure() {
             let lent = cx.wait_mut(|me| {
                 Box::pin(async move {
                     me.sum = 3;
-                    Err(clockjack_actor::Failure::msg("failed"))
+                    Err::<(), _>(clockjack_actor::Failure::msg("failed"))
                 })
             });
             lent.unwrap();

@@ -21,9 +21,9 @@ fn more_than_the_bound_are_refused_and_come_back() {
     actor
         .tell(order(move |me, cx| {
             let [one, two, three] = futures;
-            cx.spawn(one, |_, _, _| Ok(Next::Stay)).unwrap();
+            cx.spawn_future(one, |_, _, _| Ok(Next::Stay)).unwrap();
             cx.wait(two, |_, _, _| Ok(Next::Stay)).unwrap();
-            let refused = cx.spawn(three, |_, _, _| Ok(Next::Stay)).unwrap_err();
+            let refused = cx.spawn_future(three, |_, _, _| Ok(Next::Stay)).unwrap_err();
             assert_eq!(refused.kind(), FutureRefusedKind::TooMany);
             me.log.add("refused");
             drop(refused.into_inner());
@@ -44,7 +44,7 @@ fn a_thousand_futures_are_each_polled_only_when_they_were_woken() {
     actor
         .tell(order(move |_, cx| {
             for future in futures {
-                cx.spawn(future, |me, _, output| {
+                cx.spawn_future(future, |me, _, output| {
                     me.sum += output;
                     Ok(Next::Stay)
                 })
@@ -115,7 +115,7 @@ fn what_threads_open_arrives_once_each() {
         .tell(order(move |_, cx| {
             for future in futures {
                 let counted = Arc::clone(&counted);
-                cx.spawn(future, move |_, _, output| {
+                cx.spawn_future(future, move |_, _, output| {
                     counted.fetch_add(output, Relaxed);
                     Ok(Next::Stay)
                 })

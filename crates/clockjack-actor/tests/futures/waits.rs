@@ -19,7 +19,7 @@ fn a_spawned_future_lets_messages_pass_and_its_output_comes_to_the_actor() {
     let future = gate.passing(&log);
     actor
         .tell(order(move |_, cx| {
-            cx.spawn(future, |me, cx, output| {
+            cx.spawn_future(future, |me, cx, output| {
                 me.sum += output;
                 me.log.add(format!("{} has {output}", cx.path()));
                 Ok(Next::Stay)
@@ -100,7 +100,7 @@ fn a_spawned_future_ends_while_the_actor_waits_for_another() {
     let (shared, exclusive) = (one.passing(&log), two.passing(&log));
     actor
         .tell(order(move |_, cx| {
-            cx.spawn(shared, says("shared")).unwrap();
+            cx.spawn_future(shared, says("shared")).unwrap();
             cx.wait(exclusive, says("exclusive")).unwrap();
         }))
         .unwrap();
@@ -155,7 +155,7 @@ fn a_second_wait_is_refused_and_both_parts_come_back() {
             assert_eq!(refused.kind(), FutureRefusedKind::AlreadyWaiting);
             assert!(cx.wait_mut(|_| Box::pin(async { Ok(Next::Stop) })).is_err());
             let (future, then) = refused.into_inner();
-            cx.spawn(future, then).unwrap();
+            cx.spawn_future(future, then).unwrap();
             me.log.add("refused");
         }))
         .unwrap();
@@ -205,7 +205,7 @@ fn a_future_that_wakes_itself_while_it_is_polled_is_polled_again() {
     });
     actor
         .tell(order(move |_, cx| {
-            cx.spawn(future, says("ready")).unwrap();
+            cx.spawn_future(future, says("ready")).unwrap();
         }))
         .unwrap();
     root.run_until_idle();
@@ -221,7 +221,7 @@ fn a_local_future_need_not_be_send() {
         .tell(order(|_, cx| {
             let shared = Rc::new(5);
             let future = async move { *shared };
-            cx.spawn_local(future, |me, _, output| {
+            cx.spawn_local_future(future, |me, _, output| {
                 me.log.add(format!("got {output}"));
                 Ok(Next::Stay)
             })

@@ -55,7 +55,8 @@ impl Actor for Holder {
                     let _bomb = bomb;
                     pending::<()>().await;
                 };
-                cx.spawn(future, |_, _, ()| Ok(Next::Stay)).map_err(|_| Failure::msg("no room"))?;
+                cx.spawn_future(future, |_, _, ()| Ok(Next::Stay))
+                    .map_err(|_| Failure::msg("no room"))?;
             }
             Order::Timer => {
                 let msg = Order::Message(Bomb("a timer's message"));

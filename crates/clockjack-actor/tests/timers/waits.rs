@@ -73,7 +73,7 @@ impl Actor for Waiter {
             Msg::Panic => {
                 self.note(cx, "begins");
                 let delay = sleep(cx, 4);
-                cx.wait(delay, |_, _, _| panic!("behind the wait"))?;
+                cx.wait(delay, |_, _, _| -> Next { panic!("behind the wait") })?;
             }
             Msg::Say(text) => self.note(cx, text),
         }

@@ -26,6 +26,7 @@
 
 use alloc::vec::Vec;
 
+use clockjack_observe::Event;
 use clockjack_sync::{
     mpsc::Pop,
     primitive::{
@@ -88,6 +89,10 @@ impl ExecutorShared {
         let was = self.shutdown_state.fetch_max(SHUTTING_DOWN, AcqRel);
         // Rule 2: pairs with the fence of a thread that is just creating a task.
         fence(SeqCst);
+        if was == RUNNING {
+            let tasks = u32::try_from(self.live_len()).unwrap_or(u32::MAX);
+            self.record(Event::ShutdownStarted { tasks });
+        }
         self.for_each_live(|task| {
             drop(task.signal(ProcessSignal::Cancel { reason: SHUTDOWN }));
         });

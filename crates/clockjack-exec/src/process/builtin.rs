@@ -9,8 +9,8 @@
 //! | [`Monitor`], [`Unmonitor`] | 5, 6 | `()`, and an [`Event::Exit`](crate::Event::Exit) later |
 //! | [`Link`], [`Unlink`] | 7, 8 | `()` |
 //! | [`Exec`] | 9 | the result of the process or future |
-//! | [`Sleep`] | 10 | `()` when the time has come |
-//! | [`Interval`] | 11 | an [`IntervalTick`] each time |
+//! | [`SleepFor`] | 10 | `()` when the time has come |
+//! | [`RepeatEvery`] | 11 | an [`IntervalTick`] each time |
 //!
 //! A command that fails completes with a code from [`command`](crate::command). Numbers up to 255
 //! are reserved for more commands; runtimes add theirs, for example for blocking work.
@@ -74,8 +74,8 @@ commands! {
     7 Link -> () = Link::execute;
     8 Unlink -> () = Unlink::execute;
     9 Exec -> Payload = Exec::execute;
-    10 Sleep -> () = Sleep::execute;
-    11 Interval -> IntervalTick = Interval::execute;
+    10 SleepFor -> () = SleepFor::execute;
+    11 RepeatEvery -> IntervalTick = RepeatEvery::execute;
 }
 
 /// Sends a message to a process by its pid.
@@ -339,9 +339,9 @@ impl fmt::Debug for Exec {
 
 /// Sleeps.
 #[derive(Debug)]
-pub struct Sleep(pub Duration);
+pub struct SleepFor(pub Duration);
 
-impl Sleep {
+impl SleepFor {
     fn execute(self, completer: ErasedCompleter) {
         let deadline = completer.executor().toolbox().deadline_after(self.0);
         if let Some((id, completer)) = arm(completer, deadline, None) {
@@ -361,9 +361,9 @@ impl Sleep {
 /// process that does not take events for long, or whose steps take many periods, should sleep each
 /// time instead.
 #[derive(Debug)]
-pub struct Interval(pub Duration);
+pub struct RepeatEvery(pub Duration);
 
-impl Interval {
+impl RepeatEvery {
     fn execute(self, completer: ErasedCompleter) {
         let executor = completer.executor();
         let first = executor.toolbox().deadline_after(self.0);

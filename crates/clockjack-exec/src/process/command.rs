@@ -59,6 +59,9 @@ pub static STOPPING: StaticError = StaticError::new(7, "the executor is shutting
 /// There is no room for another process, timer or message.
 pub static NO_ROOM: StaticError =
     StaticError::new(8, "there is no room for another process, timer or message");
+/// The process has no entry point of the requested name. Permanent.
+pub static UNKNOWN_METHOD: StaticError =
+    StaticError::new(10, "the process has no method of this name");
 
 /// One command on its way from a step to its handler.
 #[derive(Debug)]

@@ -28,7 +28,7 @@ use core::{
 
 mod list;
 
-pub use list::{IntoIter, Payloads, TakeError};
+pub use list::{Payloads, TakeError};
 
 /// A value of some type that can be sent to another thread.
 ///

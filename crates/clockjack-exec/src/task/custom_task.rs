@@ -89,6 +89,12 @@ pub trait CustomTask: Sized + 'static {
     /// Whether the task is parked.
     fn is_parked(shared: &Self::Shared) -> bool;
 
+    /// How many messages were taken out of the mailbox so far, with wrap-around; for traces.
+    fn messages_taken(shared: &Self::Shared) -> u64 {
+        let _ = shared;
+        0
+    }
+
     /// Parks the task, unless there is a reason not to; returns whether the task is parked (rule 1
     /// of the [module](self)). If not, the next poll finds that reason.
     ///
@@ -522,6 +528,7 @@ impl<B: CustomTask> VTableOf<B> {
             input: B::input,
             unpark: unpark::<B>,
             is_parked: is_parked::<B>,
+            messages_taken: messages_taken::<B>,
         }),
     };
 }
@@ -561,6 +568,11 @@ unsafe fn unpark<B: CustomTask>(header: &Header) -> bool {
 unsafe fn is_parked<B: CustomTask>(header: &Header) -> bool {
     // SAFETY: the vtable is that of the cell.
     B::is_parked(unsafe { shared_of::<B>(header) })
+}
+
+unsafe fn messages_taken<B: CustomTask>(header: &Header) -> u64 {
+    // SAFETY: the vtable is that of the cell.
+    B::messages_taken(unsafe { shared_of::<B>(header) })
 }
 
 fn context<'t, B: CustomTask>(

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, collections::VecDeque};
 use core::{any::type_name, fmt, mem::ManuallyDrop, ptr::NonNull};
 
 use clockjack_sync::{
-    mpsc::{Boxed, Node, Pop, Queue},
+    mail::{Mailbox, Pop},
     primitive::UnsafeCell,
 };
 use clockjack_time::TimerInstant;
@@ -37,7 +37,23 @@ pub(crate) static OTHER_MESSAGE_TYPE: StaticError =
 #[repr(C)]
 pub(crate) struct ProcessShared<M> {
     joinable: JoinableHeader,
-    mailbox: Queue<Boxed<M>>,
+    mailbox: Mailbox<M>,
+}
+
+impl<M> ProcessShared<M> {
+    /// Appends a message and wakes the process.
+    fn push(&self, message: M) -> Result<(), SendError<M>> {
+        match self.mailbox.push(message) {
+            // The state of the task decides who queues it, and not the mailbox: a process is also
+            // woken by signals, and its mailbox is never asked to report a wake-up.
+            Ok(_) => {
+                self.joinable.header.wake();
+                Ok(())
+            }
+            Err(refused) if refused.is_full() => Err(SendError::full(refused.into_inner())),
+            Err(refused) => Err(SendError::stopped(refused.into_inner())),
+        }
+    }
 }
 
 /// The cell of a process.
@@ -102,7 +118,7 @@ pub(crate) fn new<P: Process>(
     });
     let shared = ProcessShared {
         joinable: JoinableHeader::new(header),
-        mailbox: Queue::bounded(messages_max),
+        mailbox: Mailbox::new(messages_max),
     };
     NonNull::from(Box::leak(Box::new(ProcessCell { shared, body }))).cast()
 }
@@ -115,16 +131,7 @@ pub(crate) fn new<P: Process>(
 pub(crate) unsafe fn tell<M: 'static>(task: &TaskRef, message: M) -> Result<(), SendError<M>> {
     // SAFETY: by the contract; the shared part is the first field of the `repr(C)` cell.
     let shared = unsafe { task.as_ptr().cast::<ProcessShared<M>>().as_ref() };
-    match shared.mailbox.push(Node::new(message)) {
-        Ok(()) => {
-            shared.joinable.header.wake();
-            Ok(())
-        }
-        Err(refused) if refused.is_full() => {
-            Err(SendError::full(refused.into_inner().into_value()))
-        }
-        Err(refused) => Err(SendError::stopped(refused.into_inner().into_value())),
-    }
+    shared.push(message)
 }
 
 struct VTableOf<P>(P);
@@ -192,6 +199,10 @@ unsafe fn poll<P: Process>(header: NonNull<Header>, executor: &ExecutorShared) -
     body.out.status = Status::Continue;
     let stepped = body.process.step(&mut events, &mut body.out);
     let is_truncated = events.is_truncated;
+    // An idle mailbox takes its next message into the inline slot: a process that handles one
+    // message at a time needs no heap memory for messages. It does not matter whether this succeeds.
+    // SAFETY: the runner is the only consumer.
+    let _ = unsafe { mailbox.try_idle() };
     if let Some(traps) = body.out.trap_links.take() {
         links::trap_links(header, traps);
     }
@@ -324,19 +335,8 @@ unsafe fn deliver<P: Process>(header: &Header, message: Payload) -> Result<(), S
     let message = message.downcast::<P::Message>().map_err(SendError::wrong_type)?;
     // SAFETY: the caller gave a header of this type.
     let shared = unsafe { &cell::<P>(header).shared };
-    match shared.mailbox.push(Node::new(message)) {
-        Ok(()) => {
-            header.wake();
-            Ok(())
-        }
-        Err(refused) => {
-            let is_full = refused.is_full();
-            let message = refused.into_inner().into_value();
-            // SAFETY: the message came out of a payload, so its type is `Send`.
-            let message = unsafe { Payload::new_unchecked(message) };
-            Err(if is_full { SendError::full(message) } else { SendError::stopped(message) })
-        }
-    }
+    // SAFETY: the message came out of a payload, so its type is `Send`.
+    shared.push(message).map_err(|refused| refused.map(|m| unsafe { Payload::new_unchecked(m) }))
 }
 
 unsafe fn free<P: Process>(header: NonNull<Header>) -> ExecutorRef {
@@ -377,7 +377,7 @@ unsafe fn drop_remaining<P: Process>(header: &Header) {
 /// then the process is stepped again soon.
 pub struct Events<'e, M> {
     received: &'e mut VecDeque<ReceivedSignal>,
-    mailbox: &'e Queue<Boxed<M>>,
+    mailbox: &'e Mailbox<M>,
     header: &'e Header,
     executor: &'e ExecutorShared,
     left: usize,
@@ -441,7 +441,7 @@ impl<M> Iterator for Events<'_, M> {
         match unsafe { self.mailbox.pop() } {
             Pop::Item(message) => {
                 self.left -= 1;
-                Some(Event::Message(message.into_value()))
+                Some(Event::Message(message))
             }
             Pop::Empty => None,
             Pop::Retry => {

@@ -7,10 +7,15 @@
 
 use alloc::{vec, vec::Vec};
 
+use clockjack_observe::event::{Event, TaskId};
 use clockjack_time::Tick;
 
 pub mod shared;
-use crate::{executor::ExecutorShared, pid::Pid};
+use crate::{
+    executor::ExecutorShared,
+    pid::Pid,
+    worker::{shard_id, worker_id},
+};
 
 /// For how long the watchdog stays half-awake after activity, before it sleeps until it is
 /// notified.
@@ -134,6 +139,8 @@ impl Watchdog {
             if for_nanos >= self.report_after_nanos && !record.is_reported {
                 record.is_reported = true;
                 let pid = executor.pid_at(worker.current_task());
+                let (worker, task) = (worker_id(index), TaskId(worker.current_task()));
+                executor.record(Event::WorkerStuck { worker, task, ran_ns: for_nanos });
                 report(StuckWorker { worker: index, pid, for_nanos });
             }
         }
@@ -155,7 +162,9 @@ fn reassign(executor: &ExecutorShared) {
             (0..executor.workers.len()).filter(|worker| executor.workers[*worker].is_occupied());
         active.min_by_key(|worker| executor.shards.stale_len(*worker))
     };
-    executor.shards.reassign(least, |worker, _shard| {
+    executor.shards.reassign(least, |worker, shard| {
+        let (shard, assigned) = (shard_id(shard), worker_id(worker));
+        executor.record(Event::ShardReassigned { shard, worker: assigned });
         executor.workers[worker].request_poll();
         executor.wake_worker(worker);
     });

@@ -11,6 +11,7 @@ use core::{
     ptr::{self, NonNull},
 };
 
+use clockjack_observe::event::{Event, TaskId};
 use clockjack_sync::{primitive::atomic::Ordering::AcqRel, ring::Owner};
 use clockjack_time::TimerId;
 
@@ -22,14 +23,20 @@ use crate::{
 /// How many lazily cancelled timers are collected before they are cancelled together.
 const LAZY_CANCELS_MAX: usize = 16;
 
+/// In `push_mode`: timers fire, and the tasks that they wake go to the ring, in order.
+const FIRING: u8 = 1;
+/// In `push_mode`: wake-ups are recorded.
+const TRACED: u8 = 1 << 1;
+
 /// The state that only the worker's own thread uses, and reaches through its toolbox.
 #[doc(hidden)]
 pub struct WorkerLocal {
     pub(super) executor: *const ExecutorShared,
     pub(super) index: usize,
     pub(super) local_shard: Cell<u32>,
-    /// While timers fire, the tasks that they wake go to the ring, in order.
-    pub(super) is_firing: Cell<bool>,
+    /// How a woken task is enqueued: [`FIRING`] and [`TRACED`]. One word, because the usual path
+    /// checks only whether it is zero.
+    pub(super) push_mode: Cell<u8>,
     pub(super) ring: UnsafeCell<Owner<Runnable>>,
     pub(super) cache: UnsafeCell<SlotCache>,
     pub(super) ref_cache: RefCache,
@@ -95,6 +102,19 @@ impl WorkerLocal {
         }
     }
 
+    pub(super) fn set_firing(&self, is_on: bool) {
+        self.set_mode(FIRING, is_on);
+    }
+
+    pub(super) fn set_traced(&self, is_on: bool) {
+        self.set_mode(TRACED, is_on);
+    }
+
+    fn set_mode(&self, bit: u8, is_on: bool) {
+        let others = self.push_mode.get() & !bit;
+        self.push_mode.set(if is_on { others | bit } else { others });
+    }
+
     pub(crate) fn local_shard(&self) -> u32 {
         self.local_shard.get()
     }
@@ -131,9 +151,28 @@ impl WorkerLocal {
     /// Puts a task that was woken on this worker into the LIFO slot.
     #[inline]
     pub(crate) fn push_woken(&self, executor: &ExecutorShared, runnable: Runnable) {
-        if self.is_firing.get() {
-            return self.push(executor, runnable);
+        if self.push_mode.get() != 0 {
+            return self.push_by_mode(executor, runnable);
         }
+        self.push_lifo(executor, runnable);
+    }
+
+    /// As [`push_woken`](Self::push_woken), while timers fire or a trace is on.
+    #[cold]
+    fn push_by_mode(&self, executor: &ExecutorShared, runnable: Runnable) {
+        let mode = self.push_mode.get();
+        if mode & TRACED != 0 {
+            executor.record(Event::TaskWoken { task: TaskId(runnable.index()) });
+        }
+        if mode & FIRING != 0 {
+            self.push(executor, runnable);
+        } else {
+            self.push_lifo(executor, runnable);
+        }
+    }
+
+    #[inline(always)]
+    fn push_lifo(&self, executor: &ExecutorShared, runnable: Runnable) {
         let worker = self.shared_of(executor);
         // Release: publishes the runnable to a worker that steals it as a last resort; the
         // watchdog's last check pairs with it. Acquire: as in `take_lifo`.

@@ -10,7 +10,7 @@ use core::{fmt, ptr::NonNull};
 
 use clockjack_time::Tick;
 
-use super::{EnterGuard, Worker, WorkerLocal, occupy_slot};
+use super::{EnterGuard, Requested, Worker, WorkerLocal, occupy_slot};
 use crate::executor_ref::ExecutorRef;
 
 /// The result of one step.
@@ -92,7 +92,7 @@ fn step_worker(worker: &mut Worker<'_>, park: Option<Option<Tick>>) -> ManualSte
     if park.is_some() {
         worker.finish_park(park);
     }
-    if worker.should_stop() {
+    if worker.handle_requests::<false>() == Requested::Stop {
         return ManualStep::Stopped;
     }
     if let Some(runnable) = worker.next().or_else(|| worker.search()) {

@@ -10,7 +10,8 @@ use alloc::sync::Arc;
 use clockjack_exec::idle::{Counts, Idle, Unparked};
 use clockjack_sync::{
     Injector,
-    mpsc::{Boxed, Node, Pop},
+    link::{Boxed, Node},
+    mpsc::Pop,
     primitive::atomic::{
         AtomicBool, AtomicU64, AtomicUsize,
         Ordering::{Acquire, Relaxed, Release},

@@ -8,7 +8,8 @@ use clockjack_exec::{
     Command, CommandId, Commands, Completer, Failure, Limits, Payload, Payloads, Pid, ProcessRef,
     State, StepOutput, Tag,
     builtin::{
-        Cancel, Exec, Interval, Link, Monitor, Send, Sleep, Spawn, Terminate, Unlink, Unmonitor,
+        Cancel, Exec, Link, Monitor, RepeatEvery, Send, SleepFor, Spawn, Terminate, Unlink,
+        Unmonitor,
     },
     sleep,
 };
@@ -201,7 +202,7 @@ fn spawn_gives_the_pid_of_a_process_that_lives() {
     asked(&mut run, &log, |out| {
         out.yield_command(Tag(3), Spawn::method(Mortal, "sing", Payloads::new()));
     });
-    log.expect(&["3 failed: the process has no method of this name"]);
+    log.expect(&["3 failed: the process has no method of this name (code 10)"]);
 }
 
 #[test]
@@ -278,7 +279,7 @@ fn exec_answers_with_the_result_of_a_process_or_future() {
         [
             "1 7",
             "2 failed: the process failed: no seven",
-            "3 failed: the process has no method of this name",
+            "3 failed: the process has no method of this name (code 10)",
             "4 8",
             "5 failed: no eight",
             "6 failed: code 3",
@@ -291,9 +292,9 @@ fn a_sleep_is_answered_when_its_time_has_come_and_not_before() {
     let mut run = Run::new();
     let log = Log::default();
     asked(&mut run, &log, |out| {
-        out.yield_command(Tag(1), Sleep(millis(20)));
-        out.yield_command(Tag(2), Sleep(millis(10)));
-        out.yield_command(Tag(3), Sleep(millis(0)));
+        out.yield_command(Tag(1), SleepFor(millis(20)));
+        out.yield_command(Tag(2), SleepFor(millis(10)));
+        out.yield_command(Tag(3), SleepFor(millis(0)));
     });
     log.expect(&["3 done"]);
     run.clock.advance(millis(9));
@@ -315,7 +316,7 @@ fn a_process_that_ends_leaves_nothing_of_what_it_still_slept_for() {
         let it = asked(&mut run, &log, |out| {
             for n in 0..6 {
                 // One that has fired, and five that have not.
-                out.yield_command(Tag(n), Sleep(millis(n * 3_600_000)));
+                out.yield_command(Tag(n), SleepFor(millis(n * 3_600_000)));
             }
         });
         assert!(it.cancel("enough"));
@@ -333,7 +334,7 @@ fn a_process_that_ends_is_gone_before_its_interval_is_due() {
     let log = Log::default();
     for _ in 0..3 {
         let it =
-            asked(&mut run, &log, |out| out.yield_command(Tag(1), Interval(millis(3_600_000))));
+            asked(&mut run, &log, |out| out.yield_command(Tag(1), RepeatEvery(millis(3_600_000))));
         assert!(it.cancel("enough"));
         drop(it);
         run.idle();
@@ -350,8 +351,8 @@ fn a_timer_too_many_is_refused_as_such() {
     let log = Log::default();
     asked(&mut run, &log, |out| {
         for n in 0..10 {
-            out.yield_command(Tag(n), Sleep(millis(1)));
-            out.yield_command(Tag(n), Interval(millis(1)));
+            out.yield_command(Tag(n), SleepFor(millis(1)));
+            out.yield_command(Tag(n), RepeatEvery(millis(1)));
         }
     });
     let refused = log.take();
@@ -367,7 +368,7 @@ fn an_interval_keeps_its_multiples_and_counts_what_was_missed() {
     let mut run = Run::new();
     let log = Log::default();
     run.clock.advance(millis(5));
-    let it = asked(&mut run, &log, |out| out.yield_command(Tag(1), Interval(millis(10))));
+    let it = asked(&mut run, &log, |out| out.yield_command(Tag(1), RepeatEvery(millis(10))));
     run.run_for(30);
     log.expect(&["1 due 15 missed 0", "1 due 25 missed 0", "1 due 35 missed 0"]);
     // Three and a half periods at once: two due times are passed over, and nothing drifts.
@@ -391,7 +392,7 @@ fn a_period_that_is_no_whole_number_of_ticks_does_not_drift() {
     let mut run = Run::new();
     let log = Log::default();
     let every = Duration::from_micros(16_667);
-    asked(&mut run, &log, move |out| out.yield_command(Tag(1), Interval(every)));
+    asked(&mut run, &log, move |out| out.yield_command(Tag(1), RepeatEvery(every)));
     run.run_for(1_001);
     let told = log.take();
     assert_eq!(told.lines().count(), 60);
@@ -404,7 +405,7 @@ fn a_period_below_a_tick_is_a_tick() {
     let mut run = Run::new();
     let log = Log::default();
     asked(&mut run, &log, |out| {
-        out.yield_command(Tag(1), Interval(Duration::from_micros(1)));
+        out.yield_command(Tag(1), RepeatEvery(Duration::from_micros(1)));
     });
     run.run_for(2);
     log.expect(&["1 due 1 missed 0", "1 due 2 missed 0"]);
@@ -414,7 +415,7 @@ fn a_period_below_a_tick_is_a_tick() {
 fn the_timers_of_commands_and_of_futures_are_of_one_clock() {
     let mut run = Run::new();
     let log = Log::default();
-    asked(&mut run, &log, |out| out.yield_command(Tag(1), Sleep(millis(3))));
+    asked(&mut run, &log, |out| out.yield_command(Tag(1), SleepFor(millis(3))));
     let theirs = log.clone();
     drop(run.exec.spawn(async move {
         sleep(millis(2)).await.unwrap();

@@ -11,7 +11,7 @@ use std::{sync::Mutex, thread};
 
 use clockjack_exec::{
     Commands, Event, Limits, Payload, State, Tag,
-    builtin::{Interval, Sleep},
+    builtin::{RepeatEvery, SleepFor},
     sleep, yield_now,
 };
 use clockjack_time::{MonotonicClock as _, Tick};
@@ -239,8 +239,8 @@ fn an_executor_that_is_dropped_drops_every_body_once() {
     let it = it.unwrap();
     assert!(it.tell(Dropped(log.clone(), "message")).is_ok());
     let asks = asker(&log, |out| {
-        out.yield_command(Tag(1), Sleep(millis(5)));
-        out.yield_command(Tag(2), Interval(millis(5)));
+        out.yield_command(Tag(1), SleepFor(millis(5)));
+        out.yield_command(Tag(2), RepeatEvery(millis(5)));
     });
     let asker = run.exec.submit(asks).unwrap();
     let mut run = run;
@@ -296,7 +296,7 @@ fn a_shutdown_reports_who_ended_and_who_had_to_be_ended() {
     let deaf = deaf.unwrap();
     let busy = run.exec.submit(process::<u32, _>(|events, out| {
         events.for_each(drop);
-        out.yield_command(Tag(1), Sleep(millis(3)));
+        out.yield_command(Tag(1), SleepFor(millis(3)));
         Ok(())
     }));
     let busy = busy.unwrap();

@@ -2,7 +2,7 @@
 
 use clockjack_exec::{
     Event, Events, Failure, Payload, Pid, Process, StepOutput, Tag,
-    builtin::{Link, Monitor, Sleep, Spawn, Unlink, Unmonitor},
+    builtin::{Link, Monitor, SleepFor, Spawn, Unlink, Unmonitor},
 };
 use clockjack_testing::allocation::Counting;
 
@@ -50,7 +50,7 @@ impl Rounds {
                 out.yield_command(Tag(0), Unmonitor(pid));
             }
             Round::Spawn => out.yield_command(Tag(1), Spawn::new(Brief).monitored().linked()),
-            Round::Sleep => out.yield_command(Tag(0), Sleep(millis(1))),
+            Round::Sleep => out.yield_command(Tag(0), SleepFor(millis(1))),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// A run that is stopped when this value is dropped. An actor that keeps it in its state, or that
-/// [spawned](clockjack_actor::Context::spawn) it as a future, stops the run when the actor stops or
+/// [spawned](clockjack_actor::Context::spawn_future) it as a future, stops the run when the actor stops or
 /// restarts.
 ///
 /// Like the underlying [`GraphRun`], it is a future of the run's report.

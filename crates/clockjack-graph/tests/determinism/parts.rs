@@ -7,11 +7,8 @@ use core::{
 };
 use std::{panic::resume_unwind, thread::yield_now};
 
-use clockjack_graph::{
-    Failure, GraphContext, Stamp,
-    describe::Domain,
-    testing::{Ports, TestComponentConfig, TestLogic, is_multiple, mix, task},
-};
+use clockjack_graph::{Failure, GraphContext, Stamp, describe::Domain};
+use clockjack_sim::random_graph::{Ports, TestComponentConfig, TestLogic, is_multiple, mix, task};
 
 /// What the delays of a run are drawn from: the results must not depend on it.
 static DELAYS: AtomicU64 = AtomicU64::new(0);

@@ -328,7 +328,7 @@ impl Actor for Owning {
         let run = compile(OWNED, &self.types).start(cx.system(), options)?;
         self.feed = Some(run.feed("in.a")?);
         let me = cx.self_ref();
-        cx.spawn(run.stop_on_drop(), move |_, _, ended| {
+        cx.spawn_future(run.stop_on_drop(), move |_, _, ended| {
             let stop = match &ended {
                 Ok(report) => report.stop,
                 Err(error) => error.report().expect("it has begun").stop,

@@ -5,57 +5,9 @@
 use super::field::byte_enum;
 
 byte_enum! {
-    /// Who cancelled a timer.
-    CancelSide {
-        /// The holder of the shard's guard: removed at once.
-        Local "local",
-        /// Another thread: it changed the state word, and the holder frees the entry later.
-        Remote "remote",
-    }
-
-    /// Why a timer or job was dropped.
-    TimerDropReason {
-        /// The store was full and the priority of the entry was too low to evict another.
-        Capacity "capacity",
-        /// Evicted by an entry of a strictly higher priority.
-        Evicted "evicted",
-        /// The scheduler was shut down.
-        Closed "closed",
-        /// Its receiver does not exist any more.
-        ReceiverGone "receiver_gone",
-        /// Its backlog exceeded what its policy allows.
-        Backlog "backlog",
-    }
-
-    /// The priority of a timer or job.
-    Priority {
-        /// Dropped first.
-        Low "low",
-        /// The default.
-        Normal "normal",
-        /// Dropped last.
-        High "high",
-    }
-
-    /// The result of a step of a process.
-    StepStatus {
-        /// It wants to run again.
-        Continue "continue",
-        /// It waits for the completion of its commands.
-        Yield "yield",
-        /// It waits for a message.
-        Idle "idle",
-        /// It has finished.
-        Done "done",
-        /// It asked to be replaced by new code.
-        Upgrade "upgrade",
-        /// It returned an error or panicked.
-        Failed "failed",
-    }
-
-    /// How a process stopped.
-    ProcessOutcome {
-        /// Its last step returned done.
+    /// How a task ended.
+    TaskOutcome {
+        /// It finished by itself.
         Done "done",
         /// It returned an error or panicked.
         Failed "failed",
@@ -63,38 +15,6 @@ byte_enum! {
         Cancelled "cancelled",
         /// It did not stop in time and was stopped by force.
         Terminated "terminated",
-    }
-
-    /// Why a worker stopped being parked.
-    UnparkCause {
-        /// Another thread woke it.
-        Notified "notified",
-        /// Its deadline passed.
-        Deadline "deadline",
-        /// Neither: the host's park may return spuriously.
-        Spurious "spurious",
-    }
-
-    /// The state of the link between a driver and its consumer.
-    PressureState {
-        /// The consumer keeps up.
-        Open "open",
-        /// Ticks are pending.
-        Backpressured "backpressured",
-        /// No ticks arrive.
-        Suspended "suspended",
-    }
-
-    /// Why an actor stopped.
-    StopReason {
-        /// It returned "stop".
-        Normal "normal",
-        /// Its parent or the system stopped it.
-        Requested "requested",
-        /// It failed and its supervisor decided to stop it.
-        Failed "failed",
-        /// Its restart limit was reached.
-        LimitReached "limit_reached",
     }
 
     /// The decision of a supervisor about a failure.
@@ -113,29 +33,41 @@ byte_enum! {
     DeadLetterReason {
         /// The receiver has stopped.
         Stopped "stopped",
-        /// The mailbox was full and its policy drops.
+        /// The mailbox was full.
         MailboxFull "mailbox_full",
-        /// No actor has that name or path.
+        /// A newer message took its place in a full mailbox.
+        Evicted "evicted",
+        /// There was no room to keep it during a restart.
+        StashFull "stash_full",
+        /// The answer came too late.
+        LateReply "late_reply",
+        /// It was sent to the dead letters.
+        Addressed "addressed",
+        /// No actor has that path.
         NoReceiver "no_receiver",
-        /// It was cancelled or its deadline passed before delivery.
-        Expired "expired",
-        /// The system is shutting down.
-        Closed "closed",
     }
 
-    /// Why a graph dropped a value.
-    ValueDropReason {
-        /// The edge was full and drops the oldest value.
-        Oldest "oldest",
-        /// The edge was full and drops the newest value.
-        Newest "newest",
-        /// The edge rejected it.
-        Rejected "rejected",
-        /// It was older than the edge allows.
-        Stale "stale",
-        /// It missed its deadline.
-        Late "late",
-        /// The component that made it failed before the commit.
-        Discarded "discarded",
+    /// A warning of the scheduler, with the meaning of the event's `value`.
+    SchedulerWarning {
+        /// Many runs in succession were late. The least lateness among them, in nanoseconds.
+        DriftExceeded "drift_exceeded",
+        /// One advance caught up with many ticks at once. The number of ticks.
+        DriverCatchUpExceeded "driver_catch_up_exceeded",
+        /// The driver supplied no ticks although some were needed. For how many nanoseconds.
+        DriverSilent "driver_silent",
+        /// The number of live jobs is at its limit. The limit.
+        QuotaReached "quota_reached",
+        /// Pressure began (1) or ended (0).
+        BackpressureState "backpressure_state",
+        /// Many jobs are due beyond the range of the wheel. How many.
+        OverflowNearCapacity "overflow_near_capacity",
+        /// A job was evicted for a more important one. Its number.
+        DroppedLowPriority "dropped_low_priority",
+        /// A handler returned an error or panicked. The number of the job.
+        HandlerFailed "handler_failed",
+        /// A close task failed. Its number.
+        TaskRunFailed "task_run_failed",
+        /// The clock advanced by a large step. How far, in nanoseconds.
+        ClockJump "clock_jump",
     }
 }

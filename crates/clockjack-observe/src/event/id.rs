@@ -45,20 +45,10 @@ macro_rules! ids {
 ids! {
     /// A worker of the executor; [`WorkerId::OUTSIDE`] for a thread that is not a worker.
     WorkerId(u16)
-    /// A timer shard: one timer wheel with its guard.
+    /// A shard: a timer wheel of the executor, or a job table of the scheduler.
     ShardId(u16)
-    /// A process, by its index in the registry.
-    ProcessId(u32)
-    /// An actor cell, by its index.
-    ActorId(u32)
-    /// A compiled graph.
-    GraphId(u16)
-    /// A component of a graph.
-    ComponentId(u32)
-    /// An edge of a graph.
-    EdgeId(u32)
-    /// A lane of a graph.
-    LaneId(u16)
+    /// A task, by its index in the registry. Indices are used again after a task has ended.
+    TaskId(u32)
 }
 
 impl WorkerId {
@@ -66,64 +56,62 @@ impl WorkerId {
     pub const OUTSIDE: Self = Self(u16::MAX);
 }
 
+/// An actor: the number of its executor, and the index of its task there. Printed as `index`, or as
+/// `node.index` if the executor is not that of the default dispatcher.
+///
+/// Six bytes with an alignment of two, so that two of them fit into an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ActorId {
+    node: u16,
+    index_high: u16,
+    index_low: u16,
+}
+
 impl ActorId {
     /// No actor: the parent of the root.
-    pub const NONE: Self = Self(u32::MAX);
-}
+    pub const NONE: Self = Self::new(u16::MAX, u32::MAX);
 
-/// A timer or a job: a slot in a shard. Printed as `shard/slot`.
-///
-/// Six bytes with an alignment of two, so that an event with a slot and a `u64` has sixteen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SlotId {
-    shard: u16,
-    slot_high: u16,
-    slot_low: u16,
-}
-
-impl SlotId {
-    /// The slot `slot` of shard `shard`.
-    #[inline(always)]
+    /// The actor that is the task with this index on the executor `node`.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "the slot is cut into halves")]
-    pub const fn new(shard: ShardId, slot: u32) -> Self {
-        Self { shard: shard.0, slot_high: (slot >> 16) as u16, slot_low: slot as u16 }
+    #[expect(clippy::cast_possible_truncation, reason = "the index is cut into halves")]
+    pub const fn new(node: u16, index: u32) -> Self {
+        Self { node, index_high: (index >> 16) as u16, index_low: index as u16 }
     }
 
-    /// The shard that contains it.
-    #[inline(always)]
+    /// The number of its executor.
     #[must_use]
-    pub const fn shard(self) -> ShardId {
-        ShardId(self.shard)
+    pub const fn node(self) -> u16 {
+        self.node
     }
 
-    /// The slot in the shard.
-    #[inline(always)]
+    /// Its task.
     #[must_use]
-    pub const fn slot(self) -> u32 {
-        (self.slot_high as u32) << 16 | self.slot_low as u32
+    pub const fn task(self) -> TaskId {
+        TaskId((self.index_high as u32) << 16 | self.index_low as u32)
     }
 }
 
-impl fmt::Display for SlotId {
+impl fmt::Display for ActorId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.shard(), self.slot())
+        match *self {
+            Self::NONE => f.write_str("none"),
+            Self { node: 0, .. } => write!(f, "{}", self.task()),
+            Self { node, .. } => write!(f, "{node}.{}", self.task()),
+        }
     }
 }
 
-impl Field for SlotId {
+impl Field for ActorId {
     const BITS: u32 = 48;
     const MAX: u64 = (1 << 48) - 1;
 
-    #[inline(always)]
     fn to_raw(self) -> u64 {
-        u64::from(self.slot()) | u64::from(self.shard) << 32
+        u64::from(self.task().0) | u64::from(self.node) << 32
     }
 
-    #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "the low half is the slot")]
+    #[expect(clippy::cast_possible_truncation, reason = "the low half is the index")]
     fn from_raw(raw: u64) -> Option<Self> {
-        let shard = u16::try_from(raw >> 32).ok()?;
-        Some(Self::new(ShardId(shard), raw as u32))
+        let node = u16::try_from(raw >> 32).ok()?;
+        Some(Self::new(node, raw as u32))
     }
 }

@@ -1,20 +1,20 @@
 //! The table of all events: the only place where an event is added.
 //!
-//! An entry has a code, a variant, a printed name, documentation and fields; the enum, kinds,
-//! encoding, decoding, names and field lists are generated from it, so none can be forgotten. An
-//! entry that needs more than sixteen bytes, reuses a code or has code 0 does not compile. A
-//! released code keeps its meaning for ever, and fields are never reordered.
+//! An entry has a code, a variant, a printed name, when it is recorded, documentation and fields;
+//! the enum, kinds, encoding, decoding, names and field lists are generated from it, so none can be
+//! forgotten. An entry that needs more than sixteen bytes, reuses a code or has code 0 does not
+//! compile. A released code keeps its meaning for ever, and fields are never reordered.
+//!
+//! Each kind has a producer in the product and a test that provokes it: the test
+//! `every_kind_of_event_is_recorded` of `clockjack-rt` fails if a kind is added without one.
 
 use core::fmt;
 
 use super::{
-    detail::{
-        CancelSide, DeadLetterReason, Directive, PressureState, Priority, ProcessOutcome,
-        StepStatus, StopReason, TimerDropReason, UnparkCause, ValueDropReason,
-    },
+    detail::{DeadLetterReason, Directive, SchedulerWarning, TaskOutcome},
     encoding::{DecodeError, Encoded},
     field::{Field, KIND_BITS, Packer, Unpacker},
-    id::{ActorId, ComponentId, EdgeId, GraphId, LaneId, ProcessId, ShardId, SlotId, WorkerId},
+    id::{ActorId, ShardId, TaskId, WorkerId},
 };
 
 /// The name, width and range of one field in the encoding.
@@ -28,37 +28,37 @@ pub struct FieldInfo {
     pub max: u64,
 }
 
+/// Whether a kind is recorded only while a trace is on.
+macro_rules! when {
+    (always) => {
+        false
+    };
+    (traced) => {
+        true
+    };
+}
+
 macro_rules! events {
     ($(
-        $(#[$family_doc:meta])*
-        $family:ident $family_name:literal {$(
-            $code:literal $variant:ident $name:literal $doc:literal
-                { $($field:ident: $ty:ty = $field_doc:literal),+ $(,)? }
-        )*}
+        $code:literal $variant:ident $name:literal $when:ident $doc:literal
+            { $($field:ident: $ty:ty = $field_doc:literal),+ $(,)? }
     )*) => {
         /// Something that happened. The [module](crate::event) has the guarantees.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Event {$($(
+        pub enum Event {$(
             #[doc = $doc]
             $variant { $(#[doc = $field_doc] $field: $ty),+ },
-        )*)*}
+        )*}
 
         /// The kind of an event, without its fields. The number is the code of the encoding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
-        pub enum Kind {$($(
+        pub enum Kind {$(
             #[doc = $doc]
             $variant = $code,
-        )*)*}
-
-        /// The part of the runtime that an event comes from.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Family {$(
-            $(#[$family_doc])*
-            $family,
         )*}
 
-        $($(
+        $(
             const _: () = {
                 assert!($code != 0, "code 0 marks a slot of a ring that was never written");
                 assert!(
@@ -66,17 +66,17 @@ macro_rules! events {
                     "an event has at most sixteen bytes"
                 );
             };
-        )*)*
+        )*
 
         impl Kind {
             /// Every kind, in ascending order of the codes.
-            pub const ALL: &'static [Self] = &[$($(Self::$variant),*),*];
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
             /// The kind with this code, if there is one.
             #[must_use]
             pub const fn from_code(code: u8) -> Option<Self> {
                 match code {
-                    $($($code => Some(Self::$variant),)*)*
+                    $($code => Some(Self::$variant),)*
                     _ => None,
                 }
             }
@@ -84,36 +84,26 @@ macro_rules! events {
             /// The printed name: lower case with underscores.
             #[must_use]
             pub const fn name(self) -> &'static str {
-                match self { $($(Self::$variant => $name,)*)* }
+                match self { $(Self::$variant => $name,)* }
             }
 
-            /// The family it belongs to.
+            /// Whether it is recorded only while a trace is on: it happens too often to be
+            /// recorded always.
             #[must_use]
-            pub const fn family(self) -> Family {
-                match self { $($(Self::$variant => Family::$family,)*)* }
+            pub const fn is_traced_only(self) -> bool {
+                match self { $(Self::$variant => when!($when),)* }
             }
 
             /// The fields in the order of the encoded form.
             #[must_use]
             pub const fn fields(self) -> &'static [FieldInfo] {
-                match self {$($(
+                match self {$(
                     Self::$variant => const { &[$(FieldInfo {
                         name: stringify!($field),
                         bits: <$ty as Field>::BITS,
                         max: <$ty as Field>::MAX,
                     }),+] },
-                )*)*}
-            }
-        }
-
-        impl Family {
-            /// Every family.
-            pub const ALL: &'static [Self] = &[$(Self::$family),*];
-
-            /// The printed name.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$family => $family_name,)* }
+                )*}
             }
         }
 
@@ -122,18 +112,18 @@ macro_rules! events {
             #[inline]
             #[must_use]
             pub const fn kind(&self) -> Kind {
-                match self { $($(Self::$variant { .. } => Kind::$variant,)*)* }
+                match self { $(Self::$variant { .. } => Kind::$variant,)* }
             }
 
             /// Encodes this event in sixteen bytes.
             #[inline(always)]
             #[must_use]
             pub fn encode(&self) -> Encoded {
-                let word = match *self {$($(
+                let word = match *self {$(
                     Self::$variant { $($field),+ } => {
                         Packer::new($code)$(.put($field))+.finish()
                     }
-                )*)*};
+                )*};
                 Encoded::from_word(word)
             }
 
@@ -147,11 +137,11 @@ macro_rules! events {
                 let code = encoded.kind_code();
                 let mut fields = Unpacker::new(encoded.word());
                 let event = match code {
-                    $($($code => Self::$variant {
+                    $($code => Self::$variant {
                         $($field: fields
                             .take::<$ty>()
                             .ok_or(DecodeError::field(code, stringify!($field)))?),+
-                    },)*)*
+                    },)*
                     _ => return Err(DecodeError::kind(code)),
                 };
                 if fields.is_exhausted() { Ok(event) } else { Err(DecodeError::padding(code)) }
@@ -166,9 +156,9 @@ macro_rules! events {
                 &self,
                 mut visit: impl FnMut(&'static str, &dyn fmt::Display) -> Result<(), E>,
             ) -> Result<(), E> {
-                match self {$($(
+                match self {$(
                     Self::$variant { $($field),+ } => { $(visit(stringify!($field), $field)?;)+ }
-                )*)*}
+                )*}
                 Ok(())
             }
         }
@@ -176,218 +166,111 @@ macro_rules! events {
 }
 
 events! {
-    /// Timers and their wheels.
-    Timer "timer" {
-        0x10 TimerArmed "timer_armed" "A timer was armed." {
-            timer: SlotId = "the timer", delay_ticks: u64 = "ticks until it is due",
-        }
-        0x11 TimerFired "timer_fired" "A timer fired, never before its deadline." {
-            timer: SlotId = "the timer", late_ticks: u64 = "ticks past its deadline",
-        }
-        0x12 TimerCancelled "timer_cancelled" "A timer was cancelled and will not fire." {
-            timer: SlotId = "the timer", side: CancelSide = "who cancelled",
-        }
-        0x13 TimerDropped "timer_dropped" "The runtime dropped a timer." {
-            timer: SlotId = "the timer",
-            priority: Priority = "its priority",
-            reason: TimerDropReason = "why",
-        }
-        0x14 TimerRescheduled "timer_rescheduled" "A timer got a new deadline." {
-            timer: SlotId = "the timer", delay_ticks: u64 = "ticks until it is now due",
-        }
-        0x15 ShardAdopted "shard_adopted" "The shard of a worker that left was reassigned." {
-            shard: ShardId = "the unassigned shard",
-            worker: WorkerId = "its new worker",
-            timers: u32 = "timers in it",
-        }
-        0x16 TimersTakenOver "timers_taken_over"
-            "Another worker fired overdue timers of a busy worker." {
-            shard: ShardId = "the overdue shard",
-            worker: WorkerId = "the worker that polled it instead",
-            timers: u32 = "timers fired for it",
-        }
-        0x17 ShardSwept "shard_swept"
-            "Remotely cancelled entries were freed by compaction." {
-            shard: ShardId = "the shard",
-            stale: u32 = "cancelled entries freed",
-            live: u32 = "entries that remain",
-        }
+    // Timers and their wheels.
+    0x11 TimersFired "timers_fired" traced
+        "A worker fired due timers of a shard, in one batch." {
+        shard: ShardId = "the shard",
+        worker: WorkerId = "the worker",
+        timers: u32 = "timers fired",
+        late_ticks: u32 = "ticks by which the latest of them was late",
     }
-    /// Processes, the units that the executor runs step by step.
-    Process "process" {
-        0x20 ProcessSpawned "process_spawned" "A process was accepted." {
-            process: ProcessId = "the new process", worker: WorkerId = "where it was spawned",
-        }
-        0x21 StepStarted "step_started" "A step began." {
-            process: ProcessId = "the process", worker: WorkerId = "the worker that runs it",
-        }
-        0x22 StepEnded "step_ended" "A step ended." {
-            process: ProcessId = "the process",
-            status: StepStatus = "what it returned",
-            ran_ns: u64 = "duration of the step",
-        }
-        0x23 ProcessWoken "process_woken" "A waiting process was made ready." {
-            process: ProcessId = "the process", worker: WorkerId = "the worker that woke it",
-        }
-        0x24 ProcessFinished "process_finished" "A process stopped." {
-            process: ProcessId = "the process", outcome: ProcessOutcome = "how it stopped",
-        }
+    0x12 TimersLate "timers_late" always
+        "Timers fired later than the executor tolerates." {
+        shard: ShardId = "the shard",
+        worker: WorkerId = "the worker that fired them",
+        timers: u32 = "timers fired in the batch",
+        late_ticks: u32 = "ticks by which the latest of them was late",
     }
-    /// Workers of the executor.
-    Worker "worker" {
-        0x30 WorkerStarted "worker_started" "A worker started." {
-            worker: WorkerId = "the worker",
-        }
-        0x31 WorkerStopped "worker_stopped" "A worker stopped." {
-            worker: WorkerId = "the worker",
-        }
-        0x32 WorkerParked "worker_parked" "A worker found nothing to do and sleeps." {
-            worker: WorkerId = "the worker",
-            until_ns: u64 = "when it wakes by itself; `u64::MAX` if never",
-        }
-        0x33 WorkerUnparked "worker_unparked" "A worker woke." {
-            worker: WorkerId = "the worker", cause: UnparkCause = "why",
-        }
-        0x34 WorkerSearching "worker_searching" "A worker searches for work to steal." {
-            worker: WorkerId = "the worker",
-            searching: u16 = "workers that search now, including this one",
-        }
-        0x35 WorkStolen "work_stolen" "Ready processes moved to another worker." {
-            thief: WorkerId = "the worker that stole",
-            victim: WorkerId = "the worker that lost them",
-            n: u32 = "how many",
-        }
-        0x36 WorkerStuck "worker_stuck" "A step runs longer than the threshold." {
-            worker: WorkerId = "the worker",
-            process: ProcessId = "the process that it runs",
-            ran_ns: u64 = "the duration so far",
-        }
+    0x15 ShardReassigned "shard_reassigned" always
+        "A shard of a worker that stopped was assigned to another worker." {
+        shard: ShardId = "the shard",
+        worker: WorkerId = "its new worker",
     }
-    /// The scheduler, its policies and its driver.
-    Scheduler "scheduler" {
-        0x40 JobScheduled "job_scheduled" "A job was accepted." {
-            job: SlotId = "the job", delay_ticks: u64 = "ticks until its first run",
-        }
-        0x41 JobFired "job_fired" "A job was handed over for delivery." {
-            job: SlotId = "the job",
-            runs: u32 = "runs in this batch",
-            missed_runs: u32 = "runs folded away",
-        }
-        0x42 JobCancelled "job_cancelled" "A job was cancelled." {
-            job: SlotId = "the job",
-        }
-        0x43 JobFailed "job_failed" "The handler of a job failed." {
-            job: SlotId = "the job",
-        }
-        0x44 CloseTaskFailed "close_task_failed" "A task that runs at close failed." {
-            task: u32 = "its index",
-        }
-        0x45 BurstFired "burst_fired" "Many runs of one job were due at once after a stall." {
-            job: SlotId = "the job",
-            runs: u32 = "runs at once",
-            threshold: u32 = "the largest number that is not reported",
-        }
-        0x46 BacklogExceeded "backlog_exceeded" "A job is further behind than its policy allows." {
-            job: SlotId = "the job",
-            backlog: u32 = "runs outstanding",
-            limit: u32 = "its policy's limit",
-        }
-        0x47 QuotaReached "quota_reached" "No further job is accepted." {
-            used: u32 = "jobs active", limit: u32 = "jobs allowed",
-        }
-        0x48 PressureChanged "pressure_changed"
-            "Backpressure between driver and scheduler changed." {
-            shard: ShardId = "the shard",
-            state: PressureState = "the state now",
-            pending_ticks: u64 = "ticks not yet processed",
-        }
-        0x49 OverflowNearCapacity "overflow_near_capacity"
-            "The store beyond the wheel's range is nearly full." {
-            shard: ShardId = "the shard",
-            len: u32 = "entries in it",
-            capacity: u32 = "entries it may hold",
-        }
-        0x4a LowPriorityDropped "low_priority_dropped"
-            "Entries were dropped to make room, lowest priority first." {
-            shard: ShardId = "the shard", priority: Priority = "the priority", n: u32 = "how many",
-        }
-        0x4b DriverCatchUpExceeded "driver_catch_up_exceeded"
-            "The driver was late by more ticks than allowed." {
-            shard: ShardId = "the shard", ticks: u64 = "ticks made up at once",
-        }
-        0x4c DriftExceeded "drift_exceeded"
-            "Every fire of a window was late by more than allowed." {
-            shard: ShardId = "the shard",
-            drift_ns: u64 = "least lateness in the window",
-            fires: u32 = "fires in the window",
-        }
-        0x4d ClockJumped "clock_jumped" "The clock jumped forward." {
-            by_ns: u64 = "how far",
-        }
+    0x16 TimersTakenOver "timers_taken_over" always
+        "Another worker fired overdue timers of a busy worker." {
+        shard: ShardId = "the overdue shard",
+        worker: WorkerId = "the worker that polled it instead",
+        timers: u32 = "timers fired for it",
     }
-    /// Actors, supervision and mailboxes.
-    Actor "actor" {
-        0x60 ActorStarted "actor_started" "An actor started." {
-            actor: ActorId = "the actor", parent: ActorId = "its parent",
-        }
-        0x61 ActorStopped "actor_stopped" "An actor stopped." {
-            actor: ActorId = "the actor", reason: StopReason = "why",
-        }
-        0x62 ActorFailed "actor_failed" "A handler returned a failure or panicked." {
-            actor: ActorId = "the actor", directive: Directive = "what its supervisor decided",
-        }
-        0x63 ActorRestarted "actor_restarted" "An actor got a new state." {
-            actor: ActorId = "the actor", restarts: u32 = "restarts within the limit's window",
-        }
-        0x64 FailureEscalated "failure_escalated" "A failure was escalated to a supervisor." {
-            actor: ActorId = "the actor that failed",
-            to: ActorId = "the supervisor that must decide",
-            stage: u8 = "supervisors passed so far",
-        }
-        0x65 DeadLettered "dead_lettered" "A message went to dead letters." {
-            actor: ActorId = "the receiver that did not get it", reason: DeadLetterReason = "why",
-        }
-        0x66 MailboxOverflowed "mailbox_overflowed" "A mailbox reached its capacity." {
-            actor: ActorId = "the receiver", capacity: u32 = "its capacity",
-        }
+
+    // Tasks: whatever the executor polls.
+    0x20 TaskSpawned "task_spawned" traced "A task was accepted." {
+        task: TaskId = "the new task",
     }
-    /// Dataflow graphs.
-    Graph "graph" {
-        0x80 EpochStarted "epoch_started" "An epoch began." {
-            graph: GraphId = "the graph", epoch: u64 = "its number",
-        }
-        0x81 EpochCommitted "epoch_committed" "The results of an epoch became visible." {
-            graph: GraphId = "the graph",
-            epoch: u64 = "its number",
-            values: u32 = "values committed",
-        }
-        0x82 ComponentRan "component_ran" "A component was executed." {
-            graph: GraphId = "the graph",
-            component: ComponentId = "the component",
-            ran_ns: u64 = "the duration",
-        }
-        0x83 BudgetOverrun "budget_overrun" "A component took longer than its budget." {
-            graph: GraphId = "the graph",
-            component: ComponentId = "the component",
-            over_ns: u64 = "time beyond its budget",
-        }
-        0x84 LaneTicksSkipped "lane_ticks_skipped" "A fixed-rate lane could not keep its rate." {
-            graph: GraphId = "the graph", lane: LaneId = "the lane", ticks: u32 = "ticks skipped",
-        }
-        0x85 ValueDropped "value_dropped" "An edge dropped values." {
-            graph: GraphId = "the graph",
-            edge: EdgeId = "the edge",
-            reason: ValueDropReason = "why",
-            n: u32 = "how many",
-        }
+    0x22 TaskPolled "task_polled" traced "A poll of a task ended." {
+        task: TaskId = "the task",
+        messages: u16 = "messages that an actor took out of its mailbox; saturates",
+        ran_ns: u64 = "duration of the poll",
     }
-    /// The recording itself, and marks that the application sets.
-    Meta "meta" {
-        0xf0 EventsDropped "events_dropped" "Records were overwritten before they were read." {
-            n: u64 = "how many",
-        }
-        0xf1 Mark "mark" "The application marked a point in the recording." {
-            code: u32 = "chosen by the application", value: u64 = "chosen by the application",
-        }
+    0x23 TaskWoken "task_woken" traced "A worker made a waiting task ready." {
+        task: TaskId = "the task",
+    }
+    0x24 TaskFinished "task_finished" traced "A task ended." {
+        task: TaskId = "the task", outcome: TaskOutcome = "how it ended",
+    }
+
+    // The executor and its workers.
+    0x30 WorkerStarted "worker_started" always "A worker started." {
+        worker: WorkerId = "the worker",
+    }
+    0x31 WorkerStopped "worker_stopped" always "A worker stopped." {
+        worker: WorkerId = "the worker",
+    }
+    0x32 WorkerParked "worker_parked" always
+        "A worker found nothing to do, slept, and woke." {
+        worker: WorkerId = "the worker", parked_ns: u64 = "how long it slept",
+    }
+    0x35 WorkStolen "work_stolen" always "Ready tasks moved to another worker." {
+        thief: WorkerId = "the worker that stole",
+        victim: WorkerId = "the worker that lost them",
+        n: u32 = "how many",
+    }
+    0x36 WorkerStuck "worker_stuck" always "A poll runs longer than the threshold." {
+        worker: WorkerId = "the worker",
+        task: TaskId = "the task that it polls",
+        ran_ns: u64 = "the duration so far",
+    }
+    0x37 ShutdownStarted "shutdown_started" always
+        "The actor system began to stop its actors, or the executor to stop its tasks." {
+        tasks: u32 = "tasks alive on the executor",
+    }
+
+    // The scheduler.
+    0x41 JobFired "job_fired" traced "A job was handed over for execution." {
+        shard: ShardId = "its shard",
+        job: u64 = "its number in the shard",
+        runs: u32 = "runs that the execution represents",
+    }
+    0x45 JobLate "job_late" always
+        "A job missed more runs than its policy allows without a warning." {
+        shard: ShardId = "its shard",
+        job: u64 = "its number in the shard",
+        missed: u32 = "runs missed",
+    }
+    0x48 SchedulerWarned "scheduler_warned" always "The scheduler reported a warning." {
+        warning: SchedulerWarning = "which", value: u64 = "a number that depends on the warning",
+    }
+
+    // Actors and supervision.
+    0x60 ActorStarted "actor_started" always "An actor started." {
+        actor: ActorId = "the actor", parent: ActorId = "its parent",
+    }
+    0x61 ActorStopped "actor_stopped" always "An actor stopped." {
+        actor: ActorId = "the actor",
+    }
+    0x62 ActorFailed "actor_failed" always "A handler returned a failure or panicked." {
+        actor: ActorId = "the actor", directive: Directive = "what its supervisor decided",
+    }
+    0x63 ActorRestarted "actor_restarted" always "An actor got a new state." {
+        actor: ActorId = "the actor",
+    }
+    0x64 FailureEscalated "failure_escalated" always
+        "A failure reached the root, and no supervisor handled it." {
+        actor: ActorId = "the actor that failed",
+        to: ActorId = "the root actor",
+        stage: u8 = "supervisors passed so far",
+    }
+    0x65 DeadLettered "dead_lettered" always "A message went to dead letters." {
+        reason: DeadLetterReason = "why",
     }
 }

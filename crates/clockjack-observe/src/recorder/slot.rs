@@ -17,7 +17,7 @@ const EVENT_WORDS: usize = Encoded::BYTES / size_of::<usize>();
 
 /// One record: the time, then the encoded event, low words first.
 #[derive(Debug)]
-pub struct Slot {
+pub(super) struct Slot {
     time: [AtomicUsize; TIME_WORDS],
     event: [AtomicUsize; EVENT_WORDS],
 }

@@ -41,6 +41,10 @@ pub struct PoolConfig {
     pub drop_deadline: Duration,
     /// The seed of every random choice. Runs on several threads are not reproducible even so.
     pub seed: u64,
+    /// The number of events that the flight recorder keeps for each worker, and as many for all
+    /// other threads; rounded up to a power of two, 24 bytes each. With 0 nothing is recorded. See
+    /// [`Runtime::write_trace`](crate::Runtime::write_trace).
+    pub flight_records: usize,
     /// Whether tokio's sockets and timers work inside processes: one more thread runs a tokio
     /// reactor, and every worker enters it. Requires the feature `tokio`; without the feature, the
     /// start fails.
@@ -64,6 +68,7 @@ impl PoolConfig {
         scheduler: PoolSchedulerConfig::DEFAULT,
         drop_deadline: Duration::from_secs(10),
         seed: 0,
+        flight_records: 1 << 12,
         tokio: false,
     };
 }

@@ -1,15 +1,30 @@
 //! Implements exec's `Host` trait with operating-system threads.
 #![expect(unsafe_code, reason = "promises which worker a thread is")]
 
-use core::{cell::Cell, panic::AssertUnwindSafe, ptr, time::Duration};
+use core::{
+    cell::{Cell, RefCell},
+    panic::AssertUnwindSafe,
+    ptr,
+    time::Duration,
+};
 use std::{panic::catch_unwind, sync::Arc};
 
 use clockjack_exec::{
     ExecutorToolbox, PanicPayload, executor::ExecutorShared, worker::WorkerLocal,
 };
+use clockjack_observe::{
+    Event,
+    event::WorkerId,
+    recorder::{FlightRecorder, Ring, Writer},
+};
 use clockjack_time::{MonotonicClock as _, Tick};
 
-use crate::{OsClock, Parker};
+use crate::{OsClock, Parker, PoolConfig};
+
+thread_local! {
+    /// The writer of the ring of the worker that runs on this thread.
+    static WRITER: RefCell<Option<Writer<clockjack_sync::Arc<Ring>>>> = const { RefCell::new(None) };
+}
 
 thread_local! {
     /// The worker state of this thread; null on other threads.
@@ -34,20 +49,31 @@ pub(crate) struct Threads {
     pub(crate) watchdog: Parker,
     /// Where the thread that shuts the pool down waits.
     pub(crate) shutdown_parker: Parker,
+    /// The rings of the workers; `None` if the configuration wants none.
+    pub(crate) recorder: Option<FlightRecorder>,
     nanos_per_tick: u64,
     seed: u64,
 }
 
 impl Threads {
-    pub(crate) fn new(clock: OsClock, workers_max: usize, seed: u64) -> Arc<Self> {
+    pub(crate) fn new(clock: OsClock, workers_max: usize, config: &PoolConfig) -> Arc<Self> {
+        let n_slots = config.flight_records;
         Arc::new(Self {
             clock,
             parkers: (0..workers_max).map(|_| Parker::new()).collect(),
             watchdog: Parker::new(),
             shutdown_parker: Parker::new(),
             nanos_per_tick: u64::from(clock.resolution().nanos().get()),
-            seed,
+            recorder: (n_slots > 0).then(|| FlightRecorder::new(workers_max, n_slots)),
+            seed: config.seed,
         })
+    }
+
+    /// Makes this thread the writer of the ring of a worker.
+    pub(crate) fn claim_ring(&self, worker: usize) {
+        let worker = u16::try_from(worker).ok().map(WorkerId);
+        let writer = worker.and_then(|worker| self.recorder.as_ref()?.writer(worker));
+        WRITER.with(|place| *place.borrow_mut() = writer);
     }
 }
 
@@ -79,6 +105,18 @@ pub(crate) fn set_worker_index(index: usize) {
 #[inline]
 pub(crate) fn worker_index_of(executor: &ExecutorShared) -> Option<usize> {
     is_worker_of(executor).then(|| WORKER_INDEX.get())
+}
+
+/// Writes into the ring of this worker; false if it has none, or not any more.
+fn write_own(at_nanos: u64, event: Event) -> bool {
+    let write = |place: &RefCell<Option<Writer<_>>>| match &mut *place.borrow_mut() {
+        Some(writer) => {
+            writer.write(at_nanos, event);
+            true
+        }
+        None => false,
+    };
+    WRITER.try_with(write).unwrap_or(false)
 }
 
 /// The host as the executor owns it.
@@ -139,5 +177,15 @@ unsafe impl ExecutorToolbox for ThreadHost {
 
     fn seed(&self) -> u64 {
         self.0.seed
+    }
+
+    fn record(&self, worker: Option<usize>, at_nanos: Option<u64>, event: Event) {
+        let Some(recorder) = &self.0.recorder else { return };
+        let at_nanos = at_nanos.unwrap_or_else(|| self.nanos());
+        // Such a thread is a worker of this pool, so its writer is that of the pool's recorder.
+        let is_written = worker.is_some() && write_own(at_nanos, event);
+        if !is_written {
+            recorder.write_outside(at_nanos, event);
+        }
     }
 }

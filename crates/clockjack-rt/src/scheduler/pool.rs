@@ -25,8 +25,8 @@ use clockjack_exec::{
     Events, Failure, Handle, Payload, Process, Sleep, StepOutput, SubmitError, Timer,
 };
 use clockjack_sched::{
-    CloseReport, DispatchedRun, DispatcherId, HandlerError, PollResult, Scheduler, SchedulerConfig,
-    SchedulerHost,
+    CloseReport, DispatchedRun, DispatcherId, EventSink, HandlerError, PollResult, Scheduler,
+    SchedulerConfig, SchedulerHost,
 };
 use clockjack_sync::waker::AtomicWaker;
 use clockjack_time::{ClockKind, MonotonicClock as _, Tick, TimerInstant};
@@ -293,6 +293,11 @@ impl SchedulerHost for PoolHost {
 
     fn relax(&self) {
         std::thread::yield_now();
+    }
+
+    fn recorder(&self) -> Option<EventSink> {
+        let executor = self.0.handle.executor().clone();
+        Some(Box::new(move |event| executor.record(event)))
     }
 
     fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {

@@ -15,7 +15,7 @@ use clockjack_rt::{
         observe::{
             Event, Record,
             event::ActorId,
-            recorder::{Recorder, Ring as _, Writer},
+            recorder::{Ring, Writer},
         },
     },
     sched::DispatcherId,
@@ -144,7 +144,7 @@ fn escalating() -> SystemBuilder {
 
 #[test]
 fn a_failure_at_the_root_is_an_event_for_recorders_with_its_numbers() {
-    let flight = Arc::new(Recorder::<8>::new());
+    let flight = Arc::new(Ring::new(8));
     let mut writer = Writer::claim(Arc::clone(&flight)).expect("nobody else writes");
     let seen = Arc::new(Mutex::new(Vec::<RootFailure>::new()));
     let log = Arc::clone(&seen);
@@ -154,7 +154,7 @@ fn a_failure_at_the_root_is_an_event_for_recorders_with_its_numbers() {
         log.lock().unwrap().push(*failure);
     });
     let (mut root, clock) = on_one(builder).unwrap();
-    let props = Props::from_fn(|_, (): ()| Err(OUT_OF_PAPER.failure()))
+    let props = Props::from_fn(|_, (): ()| Err::<(), _>(OUT_OF_PAPER.failure()))
         .supervise(Strategy::restart().limit(1, Duration::from_secs(60)));
     let printer = root.spawn("printer", props).unwrap();
     printer.tell(()).unwrap();
@@ -169,7 +169,8 @@ fn a_failure_at_the_root_is_an_event_for_recorders_with_its_numbers() {
     assert_eq!(failure.actor, printer.pid());
     assert_eq!((failure.stage, failure.restarts, failure.code), (2, 1, Some(7)));
     assert_eq!(failure.at_ns, 5_000_000);
-    let (actor, to) = (ActorId(printer.pid().index()), ActorId(failure.root.index()));
+    let id = |index| ActorId::new(0, index);
+    let (actor, to) = (id(printer.pid().index()), id(failure.root.index()));
     let event = Event::FailureEscalated { actor, to, stage: 2 };
     assert_eq!(flight.reader().read(), Some(Record::new(5_000_000, event)));
 }
@@ -186,7 +187,7 @@ fn an_observer_of_the_root_comes_first_and_may_panic() {
         });
     let (mut root, _clock) = on_one(builder).unwrap();
     for name in ["a", "b"] {
-        let props = Props::from_fn(|_, (): ()| Err(OUT_OF_PAPER.failure()));
+        let props = Props::from_fn(|_, (): ()| Err::<(), _>(OUT_OF_PAPER.failure()));
         root.spawn(name, props).unwrap().tell(()).unwrap();
         root.run_until_idle();
     }

@@ -174,7 +174,7 @@ fn a_runtime_that_is_shut_down_or_dropped_by_its_own_actor_ends_all_the_same() {
 fn a_failure_that_comes_up_to_the_root_ends_the_run() {
     let builder = ActorSystem::builder("t").supervise_users(Scope::AllForOne, Strategy::escalate());
     let runtime = start_with(builder, 2);
-    let props = Props::from_fn(|_, (): ()| Err(Failure::msg("out of paper")));
+    let props = Props::from_fn(|_, (): ()| Err::<(), _>(Failure::msg("out of paper")));
     runtime.spawn("printer", props).unwrap().tell(()).unwrap();
     let report = runtime.run();
     assert!(report.termination.reason.contains("out of paper"), "{report:?}");

@@ -231,7 +231,7 @@ impl Actor for Client {
         // As many as there may be at a time; one that is refused is given up.
         let refused = match n % 3 {
             0 => cx.wait(ask, then).is_err(),
-            _ => cx.spawn(ask, then).is_err(),
+            _ => cx.spawn_future(ask, then).is_err(),
         };
         self.done.fetch_add(u64::from(refused), SeqCst);
         if n % 512 == 511 { Err(Failure::msg("drops its futures")) } else { Ok(Next::Stay) }

@@ -31,7 +31,7 @@ fn a_failure_at_the_root_is_heard_by_every_task_that_listens() {
             tokio.spawn(async move { failures.recv().await.unwrap().reason.to_string() })
         })
         .collect();
-    let props = Props::from_fn(|_, (): ()| Err(Failure::msg("out of paper")));
+    let props = Props::from_fn(|_, (): ()| Err::<(), _>(Failure::msg("out of paper")));
     runtime.spawn("printer", props).unwrap().tell(()).unwrap();
     for task in heard {
         assert!(tokio.block_on(task).unwrap().contains("out of paper"));

@@ -192,7 +192,7 @@ impl<P> JobTable<P> {
     /// Creates an empty table with its own quota and diagnostics stream.
     #[must_use]
     pub fn new(config: &SchedulerConfig, shard: u32, kind: ClockKind) -> Self {
-        Self::with_shared(config, shard, kind, TableShared::new(config))
+        Self::with_shared(config, shard, kind, TableShared::new(config, None))
     }
 
     pub(crate) fn with_shared(

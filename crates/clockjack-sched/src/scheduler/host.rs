@@ -1,7 +1,9 @@
 //! The host of a scheduler: gives it the time, wakes its poller and catches panics.
 
+use alloc::boxed::Box;
 use core::fmt;
 
+use clockjack_observe::Event;
 use clockjack_sync::primitive::hint;
 use clockjack_time::{ClockKind, DriverStatus, Resolution, TimerInstant};
 
@@ -129,7 +131,16 @@ pub trait SchedulerHost: Send + Sync + 'static {
     fn stop_driver(&self) -> Option<DriverStatus> {
         None
     }
+
+    /// The function that records events, if the host has a flight recorder. The scheduler calls it
+    /// while it holds a shard guard: the function MUST NOT wait or call the scheduler.
+    fn recorder(&self) -> Option<EventSink> {
+        None
+    }
 }
+
+/// Records an event.
+pub type EventSink = Box<dyn Fn(Event) + Send + Sync>;
 
 /// How a scheduler is driven, as determined at its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

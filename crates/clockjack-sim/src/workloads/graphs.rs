@@ -19,9 +19,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use clockjack_actor::ActorSystem;
 use clockjack_graph::{
     Clock, CommitLog, Graph, GraphFile, GraphRun, Parallel, RunError, RunOptions, RunReport,
-    compile::Plan,
-    describe::Mode as Keeps,
-    testing::{random_graph, registry},
+    compile::Plan, describe::Mode as Keeps,
 };
 
 use self::{
@@ -35,6 +33,7 @@ use crate::{
     host::any::AnyHost,
     invariant::Invariant,
     random::{Stream, digest},
+    random_graph::{random_graph, registry},
     run::{Description, Workload},
 };
 

@@ -2,8 +2,8 @@
 
 use clockjack_sync::{
     injector::Injector,
-    link::Batch,
-    mpsc::{Boxed, Node, Pop},
+    link::{Batch, Boxed, Node},
+    mpsc::Pop,
     ring::Owner,
 };
 use loom::{sync::Arc, thread};

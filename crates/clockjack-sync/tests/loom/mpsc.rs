@@ -1,31 +1,47 @@
 //! Producers against the consumer of an intrusive queue.
+#![expect(unsafe_code, reason = "each model has one consumer at a time")]
 
-use clockjack_sync::mpsc::{self, BoxConsumer, Pop};
-use loom::thread;
+use alloc::sync::Arc;
+
+use clockjack_sync::{
+    link::{Boxed, Node},
+    mpsc::{IntrusiveQueue, Pop},
+};
+use loom::thread::{self, JoinHandle};
 
 use crate::{
     model_within,
     tracked::{Live, Tracked},
 };
 
-/// Takes what is there within `n` tries, without waiting.
-fn take(consumer: &mut BoxConsumer<Tracked>, tries: usize, into: &mut Vec<u32>) {
-    for _ in 0..tries {
-        if let Pop::Item(item) = consumer.pop_value() {
-            into.push(item.id());
-        }
-    }
+type Shared = Arc<IntrusiveQueue<Boxed<Tracked>>>;
+
+/// A producer that pushes some items.
+fn push<const N: usize>(queue: &Shared, live: &Live, ids: [u32; N]) -> JoinHandle<()> {
+    let (queue, items) = (Arc::clone(queue), ids.map(|id| live.item(id)));
+    thread::spawn(move || items.into_iter().for_each(|item| queue.push(Node::new(item))))
 }
 
-/// Takes everything until the queue is empty; retries while the queue is in the middle of an
-/// operation.
-fn take_all(consumer: &mut BoxConsumer<Tracked>, into: &mut Vec<u32>) {
-    loop {
-        match consumer.pop_value() {
-            Pop::Item(item) => into.push(item.id()),
-            Pop::Empty => break,
-            Pop::Retry => thread::yield_now(),
+/// A consumer that takes what is there within `n` tries, without waiting.
+fn taker(queue: &Shared, tries: usize) -> JoinHandle<Vec<u32>> {
+    let queue = Arc::clone(queue);
+    thread::spawn(move || {
+        let mut seen = Vec::new();
+        for _ in 0..tries {
+            // SAFETY: the model's only consumer at this time.
+            if let Pop::Item(node) = unsafe { queue.pop() } {
+                seen.push(node.into_value().id());
+            }
         }
+        seen
+    })
+}
+
+/// Takes the rest, when all threads are done and no operation is in progress.
+fn take_rest(queue: &Shared, seen: &mut Vec<u32>) {
+    // SAFETY: all other threads are done.
+    while let Pop::Item(node) = unsafe { queue.pop() } {
+        seen.push(node.into_value().id());
     }
 }
 
@@ -33,24 +49,13 @@ fn take_all(consumer: &mut BoxConsumer<Tracked>, into: &mut Vec<u32>) {
 fn two_producers_and_a_consumer_keep_every_item_and_each_producers_order() {
     model_within(2, || {
         let live = Live::default();
-        let (producer, mut consumer) = mpsc::unbounded();
-        let (other, items) = (producer.clone(), [live.item(10), live.item(11)]);
-        let first = thread::spawn(move || {
-            for item in items {
-                assert!(other.push_value(item).is_ok());
-            }
-        });
-        let item = live.item(20);
-        let second = thread::spawn(move || assert!(producer.push_value(item).is_ok()));
-        let taker = thread::spawn(move || {
-            let mut seen = Vec::new();
-            take(&mut consumer, 2, &mut seen);
-            (consumer, seen)
-        });
+        let queue = Shared::default();
+        let (first, second) = (push(&queue, &live, [10, 11]), push(&queue, &live, [20]));
+        let taker = taker(&queue, 2);
         first.join().unwrap();
         second.join().unwrap();
-        let (mut consumer, mut seen) = taker.join().unwrap();
-        take_all(&mut consumer, &mut seen);
+        let mut seen = taker.join().unwrap();
+        take_rest(&queue, &mut seen);
 
         let of_first: Vec<_> = seen.iter().copied().filter(|id| *id < 20).collect();
         assert_eq!(of_first, [10, 11]);
@@ -65,21 +70,14 @@ fn two_producers_and_a_consumer_keep_every_item_and_each_producers_order() {
 fn emptying_the_queue_while_others_push_loses_nothing() {
     model_within(2, || {
         let live = Live::default();
-        let (producer, mut consumer) = mpsc::unbounded();
-        assert!(producer.push_value(live.item(1)).is_ok());
-        let (other, item) = (producer.clone(), live.item(2));
-        let first = thread::spawn(move || assert!(other.push_value(item).is_ok()));
-        let item = live.item(3);
-        let second = thread::spawn(move || assert!(producer.push_value(item).is_ok()));
-        let taker = thread::spawn(move || {
-            let mut seen = Vec::new();
-            take(&mut consumer, 3, &mut seen);
-            (consumer, seen)
-        });
+        let queue = Shared::default();
+        queue.push(Node::new(live.item(1)));
+        let (first, second) = (push(&queue, &live, [2]), push(&queue, &live, [3]));
+        let taker = taker(&queue, 3);
         first.join().unwrap();
         second.join().unwrap();
-        let (mut consumer, mut seen) = taker.join().unwrap();
-        take_all(&mut consumer, &mut seen);
+        let mut seen = taker.join().unwrap();
+        take_rest(&queue, &mut seen);
         assert_eq!(seen[0], 1);
         seen.sort_unstable();
         assert_eq!(seen, [1, 2, 3]);
@@ -90,115 +88,26 @@ fn emptying_the_queue_while_others_push_loses_nothing() {
 fn the_queue_is_emptied_and_filled_again_by_one_producer() {
     loom::model(|| {
         let live = Live::default();
-        let (producer, mut consumer) = mpsc::unbounded();
-        let items = [live.item(1), live.item(2), live.item(3)];
-        let filler = thread::spawn(move || {
-            for item in items {
-                assert!(producer.push_value(item).is_ok());
-            }
-        });
-        let taker = thread::spawn(move || {
-            let mut seen = Vec::new();
-            take(&mut consumer, 3, &mut seen);
-            (consumer, seen)
-        });
+        let queue = Shared::default();
+        let (filler, taker) = (push(&queue, &live, [1, 2, 3]), taker(&queue, 3));
         filler.join().unwrap();
-        let (mut consumer, mut seen) = taker.join().unwrap();
-        take_all(&mut consumer, &mut seen);
+        let mut seen = taker.join().unwrap();
+        take_rest(&queue, &mut seen);
         assert_eq!(seen, [1, 2, 3]);
     });
 }
 
 #[test]
-fn what_is_accepted_before_close_is_seen_and_what_is_not_comes_back() {
-    for bound in [None, Some(2)] {
-        model_within(2, move || {
-            let live = Live::default();
-            let (producer, mut consumer) =
-                bound.map_or_else(mpsc::unbounded, mpsc::bounded::<Tracked>);
-            let push = |id| {
-                let (producer, item) = (producer.clone(), live.item(id));
-                thread::spawn(move || match producer.push_value(item) {
-                    Ok(()) => Some(id),
-                    Err(refused) => {
-                        assert!(refused.is_closed());
-                        assert_eq!(refused.into_inner().id(), id);
-                        None
-                    }
-                })
-            };
-            let (first, second) = (push(1), push(2));
-            let taker = thread::spawn(move || {
-                assert!(consumer.close());
-                let mut seen = Vec::new();
-                take_all(&mut consumer, &mut seen);
-                // The first Empty after the close is final.
-                assert!(matches!(consumer.pop_value(), Pop::Empty | Pop::Retry));
-                seen
-            });
-            let mut accepted: Vec<_> =
-                [first, second].into_iter().filter_map(|p| p.join().unwrap()).collect();
-            let mut seen = taker.join().unwrap();
-            seen.sort_unstable();
-            accepted.sort_unstable();
-            assert_eq!(seen, accepted);
-        });
-    }
-}
-
-#[test]
-fn a_bounded_queue_never_admits_more_than_its_bound() {
+fn dropping_the_queue_drops_what_is_inside_once() {
     loom::model(|| {
         let live = Live::default();
-        let (producer, mut consumer) = mpsc::bounded(1);
-        let push = |id| {
-            let (producer, item) = (producer.clone(), live.item(id));
-            thread::spawn(move || producer.push_value(item).is_ok())
-        };
-        let (first, second) = (push(1), push(2));
-        let accepted = [first, second].map(|p| p.join().unwrap());
-        let accepted = accepted.into_iter().filter(|ok| *ok).count();
-        assert_eq!(accepted, 1);
-        let mut seen = Vec::new();
-        take_all(&mut consumer, &mut seen);
-        assert_eq!(seen.len(), 1);
-    });
-}
-
-#[test]
-fn room_is_given_back_by_a_pop_and_full_is_never_said_with_room_left() {
-    loom::model(|| {
-        let live = Live::default();
-        let (producer, mut consumer) = mpsc::bounded(2);
-        assert!(producer.push_value(live.item(1)).is_ok());
-        // One inside, one pushed, one popped meanwhile: there is room at every moment.
-        let item = live.item(2);
-        let pusher = thread::spawn(move || assert!(producer.push_value(item).is_ok()));
-        let taker = thread::spawn(move || {
-            let mut seen = Vec::new();
-            take(&mut consumer, 2, &mut seen);
-            (consumer, seen)
-        });
-        pusher.join().unwrap();
-        let (mut consumer, mut seen) = taker.join().unwrap();
-        take_all(&mut consumer, &mut seen);
-        assert_eq!(seen, [1, 2]);
-    });
-}
-
-#[test]
-fn dropping_the_handles_drops_what_is_inside_once() {
-    loom::model(|| {
-        let live = Live::default();
-        let (producer, mut consumer) = mpsc::unbounded();
-        let (other, item) = (producer.clone(), live.item(1));
-        let first = thread::spawn(move || drop(other.push_value(item)));
-        let item = live.item(2);
-        let second = thread::spawn(move || drop(producer.push_value(item)));
-        let taker = thread::spawn(move || drop(consumer.pop_value()));
+        let queue = Shared::default();
+        let (first, second) = (push(&queue, &live, [1]), push(&queue, &live, [2]));
+        let taker = taker(&queue, 1);
         first.join().unwrap();
         second.join().unwrap();
         taker.join().unwrap();
+        drop(queue);
         assert_eq!(live.count(), 0);
     });
 }

@@ -57,7 +57,7 @@ impl<M: 'static> Host<M> {
                 Poll::Pending
             }
         });
-        let waits = cx.spawn_local(next, |host, cx, job| {
+        let waits = cx.spawn_local_future(next, |host, cx, job| {
             job(cx);
             host.wait(cx)
         });

@@ -41,7 +41,7 @@ impl<T> Shard<T> {
     /// let refused = shard.remote_insert(Tick::new(5), "pong").unwrap_err();
     /// assert!(refused.is_closed());
     /// assert_eq!(refused.into_inner(), "pong");
-    /// # Ok::<(), clockjack_time::Full<&str>>(())
+    /// # Ok::<(), clockjack_time::InsertError<&str>>(())
     /// ```
     pub fn close(&self, drain: impl FnMut(T)) -> Closed {
         let claimed = self.inbox.close();

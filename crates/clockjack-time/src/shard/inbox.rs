@@ -35,7 +35,7 @@ use clockjack_sync::{
     },
 };
 
-use crate::{Full, timer_state::Generation};
+use crate::{InsertError, timer_state::Generation};
 
 /// From one position to the next; the bit below tells a filled cell from a free one, and in `tail`
 /// whether the inbox is closed.
@@ -117,12 +117,12 @@ impl<T> Inbox<T> {
         deadline: u64,
         value: T,
         arm: impl FnOnce(Reserved),
-    ) -> Result<Reserved, Full<T>> {
+    ) -> Result<Reserved, InsertError<T>> {
         // Relaxed: the exchange below decides.
         let mut position = self.tail.load(Ordering::Relaxed);
         let cell = loop {
             if position & CLOSED != 0 {
-                return Err(Full::closed(value));
+                return Err(InsertError::closed(value));
             }
             let cell = self.cell(position);
             // Acquire pairs with the release in `add_reserved`: the reserved slot is visible.
@@ -131,7 +131,7 @@ impl<T> Inbox<T> {
                 // Relaxed: only tells whether another inserter was faster.
                 let now = self.tail.load(Ordering::Relaxed);
                 if now == position {
-                    return Err(Full::busy(value));
+                    return Err(InsertError::busy(value));
                 }
                 position = now;
                 continue;

@@ -68,7 +68,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// assert_eq!(due.by_ref().map(|timer| timer.value).collect::<Vec<_>>(), ["a", "b"]);
     /// assert!(!due.more());
     /// assert_eq!(wheel.next_deadline(), Some(Tick::new(30)));
-    /// # Ok::<(), clockjack_time::Full<&str>>(())
+    /// # Ok::<(), clockjack_time::InsertError<&str>>(())
     /// ```
     pub fn advance(&mut self, to: Tick, budget: usize) -> Advance<'_, T, S> {
         let to = to.get().max(self.elapsed);

@@ -2,7 +2,7 @@
 //! lowest priority first.
 
 use super::{Storage, TimerId, TimerPriority, Wheel, list};
-use crate::{Full, Tick};
+use crate::{InsertError, Tick};
 
 /// How many entries an insert scans for a timer to evict: bounded, so that an insert into a full
 /// wheel costs at most a few hundred nanoseconds.
@@ -36,7 +36,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// overflow timers count, because only they make room there.
     ///
     /// # Errors
-    /// [`Full`], which holds the value, if no timer of a lower priority was found. Then nothing has
+    /// [`InsertError`], which holds the value, if no timer of a lower priority was found. Then nothing has
     /// changed.
     ///
     /// # Examples
@@ -48,14 +48,14 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// let admitted = wheel.insert_or_evict(Tick::new(5), TimerPriority::High, "watchdog")?;
     /// assert_eq!(admitted.evicted.unwrap().value, "telemetry");
     /// assert!(wheel.insert_or_evict(Tick::new(5), TimerPriority::High, "another").is_err());
-    /// # Ok::<(), clockjack_time::Full<&str>>(())
+    /// # Ok::<(), clockjack_time::InsertError<&str>>(())
     /// ```
     pub fn insert_or_evict(
         &mut self,
         deadline: Tick,
         priority: TimerPriority,
         value: T,
-    ) -> Result<Admitted<T>, Full<T>> {
+    ) -> Result<Admitted<T>, InsertError<T>> {
         let victim = if self.overflow_is_full_for(deadline.get()) {
             self.find_in_overflow_below(priority)
         } else if !self.store.has_slot() {

@@ -18,6 +18,7 @@ const NONE: u32 = u32::MAX;
 /// memory.
 ///
 /// 29 bytes and the value for each of `N`, 24 for each of `OVERFLOW`.
+#[doc(hidden)]
 pub struct Fixed<T, const N: usize, const OVERFLOW: usize = N> {
     records: [Record<T>; N],
     /// Chunks of one entry: with so few timers, memory matters more than locality.

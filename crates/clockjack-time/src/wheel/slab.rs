@@ -18,6 +18,7 @@ use crate::timer_state::Generation;
 /// 12 bytes and the value per timer, 64 per seven entries of a list, 24 per timer in the overflow.
 /// It never shrinks by itself; [`Wheel::shrink`](super::Wheel::shrink) frees the memory of an empty
 /// wheel.
+#[doc(hidden)]
 pub struct Slab<T> {
     records: Vec<Record<T>>,
     /// Free records. Not a list through the records, so that taking one does not wait for a load of

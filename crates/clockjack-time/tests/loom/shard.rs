@@ -316,7 +316,7 @@ fn close_against_arm_under_the_guard_is_busy_or_finds_it() {
             thread::spawn(move || {
                 let mut guard = shard.try_lock()?;
                 let armed = guard.arm(Tick::new(7), TimerPriority::High, (1, token));
-                let why = armed.map(|_| ()).map_err(clockjack_time::Full::discard);
+                let why = armed.map(|_| ()).map_err(clockjack_time::InsertError::discard);
                 assert!(why.as_ref().err().is_none_or(|refused| refused.is_closed()), "{why:?}");
                 Some(why.is_ok())
             })

@@ -28,7 +28,7 @@ impl Actor for Client {
     fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
         match msg {
             Msg::Fetch(id) => {
-                cx.spawn(self.db.ask(|r| Db::Find(id, r), LONG), |_me, cx, host| {
+                cx.spawn_future(self.db.ask(|r| Db::Find(id, r), LONG), |_me, cx, host| {
                     cx.wait(TcpStream::connect(host?), |me, cx, socket| {
                         me.socket = Some(socket?);
                         cx.self_ref().tell(Msg::Flush)?;

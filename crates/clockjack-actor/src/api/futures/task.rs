@@ -24,10 +24,10 @@ use core::{
 
 use clockjack_exec::Failure;
 
-use crate::{Actor, Context, Next};
+use crate::{Actor, Context, IntoNext, Next};
 
 /// A future that has borrowed its actor.
-pub(crate) type LentFuture<'a> = Pin<Box<dyn Future<Output = Result<Next, Failure>> + Send + 'a>>;
+pub(crate) type LentFuture<'a, R> = Pin<Box<dyn Future<Output = R> + Send + 'a>>;
 
 /// Polls a task, and runs its continuation if it is ready.
 pub(super) type PollFn<A> = unsafe fn(
@@ -94,9 +94,10 @@ impl<A: Actor> Task<A> {
     }
 
     /// A future that will borrow the actor.
-    pub(super) fn lent<F>(buffer: &mut TaskBuffer, make: F) -> Self
+    pub(super) fn lent<F, R>(buffer: &mut TaskBuffer, make: F) -> Self
     where
-        F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a> + 'static,
+        F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a, R> + 'static,
+        R: IntoNext + 'static,
     {
         Self::put(buffer, Lent { future: None, make: Some(make) })
     }
@@ -196,16 +197,17 @@ where
 }
 
 /// The function that makes a future which borrows the actor, and that future.
-pub(super) struct Lent<F> {
+pub(super) struct Lent<F, R> {
     /// Dropped before the actor is taken back.
-    future: Option<LentFuture<'static>>,
+    future: Option<LentFuture<'static, R>>,
     make: Option<F>,
 }
 
-impl<A, F> TaskBody<A> for Lent<F>
+impl<A, F, R> TaskBody<A> for Lent<F, R>
 where
     A: Actor,
-    F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a> + 'static,
+    F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a, R> + 'static,
+    R: IntoNext + 'static,
 {
     type Named = F;
 
@@ -233,7 +235,7 @@ where
         let futures = &mut cx.state.rare().futures;
         drop(futures.remove_polled());
         *actor = futures.loan.take_back();
-        Poll::Ready(result)
+        Poll::Ready(result.into_next())
     }
 }
 

@@ -116,7 +116,7 @@ mod tests {
             if is_exclusive {
                 cx.wait(look, |_, _, ()| Ok(Next::Stay))?;
             } else {
-                cx.spawn(look, |_, _, ()| Ok(Next::Stay))?;
+                cx.spawn_future(look, |_, _, ()| Ok(Next::Stay))?;
             }
             Ok(Next::Stay)
         });

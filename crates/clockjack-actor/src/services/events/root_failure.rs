@@ -1,9 +1,9 @@
 //! The numbers of a failure at the root, for recorders and metrics.
 
 use clockjack_exec::Pid;
-use clockjack_observe::{Event, Record, event::ActorId};
+use clockjack_observe::{Event, Record};
 
-use crate::FailureInfo;
+use crate::{FailureInfo, system::actor_id};
 
 /// The numbers of a failure that has reached the root. The value allocates nothing and can be
 /// copied. [`SystemBuilder::observe_root`](crate::SystemBuilder::observe_root) sets an observer for
@@ -42,7 +42,7 @@ impl RootFailure {
     /// identifies actors by their indices, and has no room for restarts and code.
     #[must_use]
     pub fn record(&self) -> Record {
-        let (actor, to) = (ActorId(self.actor.index()), ActorId(self.root.index()));
+        let (actor, to) = (actor_id(self.actor), actor_id(self.root));
         Record::new(self.at_ns, Event::FailureEscalated { actor, to, stage: self.stage })
     }
 }

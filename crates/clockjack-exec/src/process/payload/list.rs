@@ -1,14 +1,9 @@
 //! The arguments of a process: payloads by position, each taken once.
-//!
-//! Most processes take at most two arguments, so up to two are stored without allocating.
 
 use alloc::vec::{self, Vec};
-use core::{any::type_name, array, error::Error, fmt, iter};
+use core::{any::type_name, error::Error, fmt, iter::Flatten};
 
 use super::Payload;
-
-/// How many payloads are stored inline: an input and its options.
-const INLINE_MAX: usize = 2;
 
 /// Arguments by position.
 ///
@@ -27,18 +22,13 @@ const INLINE_MAX: usize = 2;
 /// # Ok::<(), clockjack_exec::payload::TakeError>(())
 /// ```
 #[derive(Default)]
-pub struct Payloads {
-    len: usize,
-    inline: [Option<Payload>; INLINE_MAX],
-    /// The positions from [`INLINE_MAX`] on.
-    rest: Vec<Option<Payload>>,
-}
+pub struct Payloads(Vec<Option<Payload>>);
 
 impl Payloads {
     /// No arguments; allocates nothing.
     #[must_use]
     pub const fn new() -> Self {
-        Self { len: 0, inline: [const { None }; INLINE_MAX], rest: Vec::new() }
+        Self(Vec::new())
     }
 
     /// The same arguments and one more.
@@ -50,32 +40,25 @@ impl Payloads {
 
     /// Appends an argument.
     pub fn push(&mut self, payload: Payload) {
-        match self.inline.get_mut(self.len) {
-            Some(slot) => *slot = Some(payload),
-            None => self.rest.push(Some(payload)),
-        }
-        self.len += 1;
+        self.0.push(Some(payload));
     }
 
     /// How many arguments were given, including those that are taken already.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.len
+        self.0.len()
     }
 
     /// Whether no argument was given.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.0.is_empty()
     }
 
     /// The argument at a position, if there is one that is not taken.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&Payload> {
-        match self.inline.get(index) {
-            Some(slot) => slot.as_ref(),
-            None => self.rest.get(index - INLINE_MAX)?.as_ref(),
-        }
+        self.0.get(index)?.as_ref()
     }
 
     /// Takes the argument at a position, which must be a `T`.
@@ -85,10 +68,7 @@ impl Payloads {
     /// If there is none, or it was taken before, or it is of another type; then it stays.
     pub fn take<T: 'static>(&mut self, index: usize) -> Result<T, TakeError> {
         let missing = TakeError { index, wanted: type_name::<T>(), found: None };
-        let slot = match self.inline.get_mut(index) {
-            Some(slot) => slot,
-            None => self.rest.get_mut(index - INLINE_MAX).ok_or(missing)?,
-        };
+        let slot = self.0.get_mut(index).ok_or(missing)?;
         let payload = slot.take().ok_or(missing)?;
         payload.downcast().map_err(|other| {
             let found = Some(other.type_name());
@@ -114,42 +94,17 @@ impl From<Payload> for Payloads {
 
 impl fmt::Debug for Payloads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries((0..self.len).map(|index| self.get(index))).finish()
+        f.debug_list().entries(&self.0).finish()
     }
 }
 
 /// Iterates over the arguments that are not taken, in their order.
 impl IntoIterator for Payloads {
     type Item = Payload;
-    type IntoIter = IntoIter;
+    type IntoIter = Flatten<vec::IntoIter<Option<Payload>>>;
 
-    fn into_iter(self) -> IntoIter {
-        IntoIter(self.inline.into_iter().chain(self.rest).flatten())
-    }
-}
-
-/// The arguments of a list that were not taken, in their order.
-pub struct IntoIter(Slots);
-
-type Slots = iter::Flatten<
-    iter::Chain<array::IntoIter<Option<Payload>, INLINE_MAX>, vec::IntoIter<Option<Payload>>>,
->;
-
-impl Iterator for IntoIter {
-    type Item = Payload;
-
-    fn next(&mut self) -> Option<Payload> {
-        self.0.next()
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl fmt::Debug for IntoIter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IntoIter").finish_non_exhaustive()
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter().flatten()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::{error::Error, fmt};
 
-use clockjack_time::Full;
+use clockjack_time::InsertError;
 
 /// A timer that was not armed.
 ///
@@ -27,7 +27,7 @@ impl<T> ArmError<T> {
     }
 
     #[cold]
-    pub(super) fn full(full: Full<T>) -> Self {
+    pub(super) fn full(full: InsertError<T>) -> Self {
         let reason = if full.is_busy() { Reason::Busy } else { Reason::Full };
         Self { reason, value: Some(full.into_inner()) }
     }

@@ -1,6 +1,12 @@
 //! Collects the metrics of a run.
 
-use super::metrics::{Metric, MetricKind, Metrics, UserMetric};
+use super::metrics::{
+    Metric, MetricDescriptor, MetricKind, Metrics, UserMetric,
+    table::{
+        ASYNC, CHANNEL, COMPONENT, CONFIG, HEALTH, LIFECYCLE, LOOP, LOOP_RESIDUAL, OBSERVATION,
+        PUBLICATION, SCHEDULER, STATE, TRIGGER,
+    },
+};
 use crate::{
     describe::{EdgeKind, LaneType, Overflow, Priority},
     run::{
@@ -25,40 +31,34 @@ pub(crate) struct LifecycleCounts {
 /// A list of metrics.
 struct List(Vec<Metric>);
 
-/// What a metric describes.
-#[derive(Clone, Copy)]
-enum Subject<'a> {
-    Run,
-    Lane(&'a str),
-    Component(&'a str),
-    Channel(&'a str),
-}
-
 impl List {
-    fn add(&mut self, kind: MetricKind, name: &'static str, of: Subject<'_>, value: f64) {
-        let label = match of {
-            Subject::Run => None,
-            Subject::Lane(id) => Some(("lane", String::from(id))),
-            Subject::Component(id) => Some(("component_id", String::from(id))),
-            Subject::Channel(id) => Some(("channel_id", String::from(id))),
-        };
-        self.0.push(Metric { name, kind, label, value });
+    /// Adds the values of one part of the table, in the order of the table, for the lane, component,
+    /// loop or edge `of`.
+    #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
+    fn add<const N: usize>(
+        &mut self,
+        part: &'static [MetricDescriptor; N],
+        of: &str,
+        values: [u64; N],
+    ) {
+        self.add_f64(part, of, values.map(|value| value as f64));
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
-    fn counters(&mut self, of: Subject<'_>, list: &[(&'static str, u64)]) {
-        for (name, value) in list {
-            self.add(MetricKind::Counter, name, of, *value as f64);
-        }
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
-    fn gauges(&mut self, of: Subject<'_>, list: &[(&'static str, u64)]) {
-        for (name, value) in list {
-            self.add(MetricKind::Gauge, name, of, *value as f64);
+    fn add_f64<const N: usize>(
+        &mut self,
+        part: &'static [MetricDescriptor; N],
+        of: &str,
+        values: [f64; N],
+    ) {
+        for (MetricDescriptor { name, kind, scope, .. }, value) in part.iter().zip(values) {
+            let label = scope.label().map(|label| (label, String::from(of)));
+            self.0.push(Metric { name, kind: *kind, label, value });
         }
     }
 }
+
+/// The subject of the metrics of the whole run, which have no label.
+const RUN: &str = "";
 
 /// All metrics of a run.
 pub(crate) fn collect(
@@ -106,7 +106,6 @@ fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
     for domain in domains {
         for lane in &domain.lanes.list {
             let spec = &shared.plan.lanes[lane.lane].spec;
-            let of = Subject::Lane(&spec.id);
             let mut by_priority = [0_u64; 4];
             let n_starved = domain.progress.n_starvations.get(lane.lane).copied().unwrap_or(0);
             let (mut rejected, mut low_rejected, mut last_ns) = (0, 0, 0);
@@ -134,40 +133,30 @@ fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
             }
             let is_pool = spec.lane_type == LaneType::ThreadPool;
             let capacity = if is_pool { u64::from(spec.queue_capacity) } else { 0 };
-            list.counters(
-                of,
-                &[
-                    ("runtime.scheduler.tick_count", lane.counts.ticks),
-                    ("runtime.scheduler.completed_count", by_priority.iter().sum()),
-                    ("runtime.scheduler.tick_overrun_count", lane.counts.overruns),
-                    ("runtime.scheduler.skipped_tick_count", lane.counts.skipped),
-                    ("runtime.scheduler.rejected_count", rejected),
-                    ("runtime.scheduler.priority_high_count", by_priority[3]),
-                    ("runtime.scheduler.priority_normal_count", by_priority[2]),
-                    ("runtime.scheduler.priority_low_count", by_priority[1]),
-                    ("runtime.scheduler.priority_background_count", by_priority[0]),
-                    ("runtime.scheduler.low_priority_rejected_count", low_rejected),
-                    ("runtime.scheduler.starvation_guard_count", n_starved),
-                ],
-            );
-            list.gauges(
-                of,
-                &[
-                    ("runtime.scheduler.max_lateness_ms", lane.counts.lateness_max_ns / 1_000_000),
-                    ("runtime.scheduler.tick_jitter_ms", lane.counts.jitter_ns / 1_000_000),
-                    (
-                        "runtime.scheduler.blocked_duration_ms",
-                        domain.progress.blocked_ns / 1_000_000,
-                    ),
-                    ("runtime.scheduler.last_callback_duration_ms", last_ns / 1_000_000),
-                    ("runtime.scheduler.queue_capacity", capacity),
-                    ("runtime.scheduler.queue_depth", queued),
-                    (
-                        "runtime.scheduler.worker_count",
-                        if is_pool { spec.max_threads.max(1).into() } else { 0 },
-                    ),
-                    ("runtime.scheduler.active_count", active),
-                    ("runtime.scheduler.in_flight_count", in_flight),
+            list.add(
+                &SCHEDULER,
+                &spec.id,
+                [
+                    lane.counts.ticks,
+                    by_priority.iter().sum(),
+                    lane.counts.overruns,
+                    lane.counts.skipped,
+                    rejected,
+                    by_priority[3],
+                    by_priority[2],
+                    by_priority[1],
+                    by_priority[0],
+                    low_rejected,
+                    n_starved,
+                    lane.counts.lateness_max_ns / 1_000_000,
+                    lane.counts.jitter_ns / 1_000_000,
+                    domain.progress.blocked_ns / 1_000_000,
+                    last_ns / 1_000_000,
+                    capacity,
+                    queued,
+                    if is_pool { spec.max_threads.max(1).into() } else { 0 },
+                    active,
+                    in_flight,
                 ],
             );
         }
@@ -177,50 +166,39 @@ fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
 fn components(list: &mut List, domains: &[Domain]) {
     for region in domains.iter().flat_map(|domain| &domain.state.regions) {
         for node in &region.lock().nodes {
-            let (of, counts) = (Subject::Component(&node.id), &node.counts);
+            let (of, counts) = (&node.id, &node.counts);
             let n_called = counts.executions + counts.errors;
-            list.counters(
+            list.add(
+                &COMPONENT,
                 of,
-                &[
-                    ("runtime.component.execution_count", counts.executions),
-                    ("runtime.component.error_count", counts.errors),
-                    ("runtime.component.budget_overrun_count", counts.budget_overruns),
-                    ("runtime.component.cancellation_requested_count", counts.cancel_requested),
-                    ("runtime.component.cancellation_observed_count", counts.cancel_observed),
-                    ("runtime.component.timeout_budget_exceeded_count", counts.callback_overruns),
+                [
+                    counts.executions,
+                    counts.errors,
+                    counts.budget_overruns,
+                    counts.cancel_requested,
+                    counts.cancel_observed,
+                    counts.callback_overruns,
+                    counts.last_ns,
+                    counts.max_ns,
+                    counts.in_flight_max.max(n_called.min(1)),
                 ],
             );
-            list.gauges(
-                of,
-                &[
-                    ("runtime.component.last_duration_ns", counts.last_ns),
-                    ("runtime.component.max_duration_ns", counts.max_ns),
-                    (
-                        "runtime.component.max_in_flight_count",
-                        counts.in_flight_max.max(n_called.min(1)),
-                    ),
-                ],
-            );
+
             let counts = node.trigger.counters();
-            list.counters(
+            list.add(
+                &TRIGGER,
                 of,
-                &[
-                    ("runtime.trigger.ready_count", counts.ready_count),
-                    ("runtime.trigger.suppressed_count", counts.suppressed_count),
-                    ("runtime.trigger.coalesced_count", counts.coalesced_count),
-                    ("runtime.trigger.timeout_drop_count", counts.timeout_drop_count),
-                    ("runtime.trigger.batch_flush_count", counts.batch_flush_count),
-                    ("runtime.trigger.time_sync_drop_count", counts.time_sync_drop_count),
-                    ("runtime.trigger.late_drop_count", counts.late_drop_count),
-                    ("runtime.trigger.pending_drop_count", counts.pending_drop_count),
-                    (
-                        "runtime.trigger.condition_suppressed_count",
-                        counts.condition_suppressed_count,
-                    ),
-                    (
-                        "runtime.trigger.rate_limit_suppressed_count",
-                        counts.rate_limit_suppressed_count,
-                    ),
+                [
+                    counts.ready_count,
+                    counts.suppressed_count,
+                    counts.coalesced_count,
+                    counts.timeout_drop_count,
+                    counts.batch_flush_count,
+                    counts.time_sync_drop_count,
+                    counts.late_drop_count,
+                    counts.pending_drop_count,
+                    counts.condition_suppressed_count,
+                    counts.rate_limit_suppressed_count,
                 ],
             );
         }
@@ -238,7 +216,7 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
     for region in domains.iter().flat_map(|domain| &domain.state.regions) {
         for channel in &region.lock().channels {
             let edge = &shared.plan.edges[channel.edge() as usize];
-            let (of, counts) = (Subject::Channel(&edge.id), channel.counters());
+            let (of, counts) = (&edge.id, channel.counters());
             if edge.from.0 == OUTSIDE && counts.publish_count == 0 {
                 // An edge that only exists for feeds, and that no feed used.
                 continue;
@@ -249,25 +227,21 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
                 Overflow::DropNewest => (refused, 0),
                 _ => (0, refused),
             };
-            list.counters(
+            list.add(
+                &CHANNEL,
                 of,
-                &[
-                    ("runtime.channel.publish_count", counts.publish_count + dropped),
-                    ("runtime.channel.delivery_count", counts.delivery_count),
-                    ("runtime.channel.drop_count", counts.drop_count + dropped),
-                    ("runtime.channel.deadline_miss_count", counts.deadline_miss_count),
-                    ("runtime.channel.stale_drop_count", counts.stale_drop_count),
-                    ("runtime.channel.reject_count", counts.reject_count + rejected),
-                    ("runtime.channel.overwrite_count", counts.overwrite_count),
-                    ("runtime.channel.health_event_count", counts.health_event_count),
-                    ("runtime.channel.payload_copy_count", counts.payload_copy_count),
-                ],
-            );
-            list.gauges(
-                of,
-                &[
-                    ("runtime.channel.max_depth", counts.max_depth.into()),
-                    ("runtime.channel.message_age_ms", counts.message_age_ms()),
+                [
+                    counts.publish_count + dropped,
+                    counts.delivery_count,
+                    counts.drop_count + dropped,
+                    counts.deadline_miss_count,
+                    counts.stale_drop_count,
+                    counts.reject_count + rejected,
+                    counts.overwrite_count,
+                    counts.health_event_count,
+                    counts.payload_copy_count,
+                    counts.max_depth.into(),
+                    counts.message_age_ms(),
                 ],
             );
         }
@@ -289,17 +263,18 @@ fn publications(list: &mut List, domains: &[Domain]) {
             sum.composite_discarded += one.composite_discarded;
         }
     }
-    list.counters(
-        Subject::Run,
-        &[
-            ("runtime.publication.staged", sum.staged),
-            ("runtime.publication.committed", sum.committed),
-            ("runtime.publication.delayed", sum.delayed),
-            ("runtime.publication.state", sum.state),
-            ("runtime.publication.state_committed", sum.state_committed),
-            ("runtime.publication.async", sum.asynchronous),
-            ("runtime.publication.failed_commit", sum.failed_commit),
-            ("runtime.publication.composite_discarded", sum.composite_discarded),
+    list.add(
+        &PUBLICATION,
+        RUN,
+        [
+            sum.staged,
+            sum.committed,
+            sum.delayed,
+            sum.state,
+            sum.state_committed,
+            sum.asynchronous,
+            sum.failed_commit,
+            sum.composite_discarded,
         ],
     );
 }
@@ -335,23 +310,20 @@ fn asynchronous(list: &mut List, shared: &RunShared, domains: &[Domain]) {
             }
         }
     }
-    list.counters(
-        Subject::Run,
-        &[
-            ("runtime.async.accepted_count", accepted),
-            ("runtime.async.completed_count", completed),
-            ("runtime.async.rejected_count", rejected),
-            ("runtime.async.dropped_count", dropped),
-            ("runtime.async.overwrite_count", evicted),
-            ("runtime.async.cancelled_count", cancelled),
-        ],
-    );
+
     let in_flight = accepted.saturating_sub(completed + evicted + cancelled);
-    list.gauges(
-        Subject::Run,
-        &[
-            ("runtime.async.in_flight_count", in_flight),
-            ("runtime.async.max_in_flight_count", most.max(in_flight)),
+    list.add(
+        &ASYNC,
+        RUN,
+        [
+            accepted,
+            completed,
+            rejected,
+            dropped,
+            evicted,
+            cancelled,
+            in_flight,
+            most.max(in_flight),
         ],
     );
 }
@@ -364,14 +336,8 @@ fn config_and_state(list: &mut List, domains: &[Domain]) {
         health.dropped_count += counts.dropped_count;
         health.coalesced_count += counts.coalesced_count;
     }
-    list.counters(
-        Subject::Run,
-        &[
-            ("runtime.health.event_count", health.event_count),
-            ("runtime.health.dropped_count", health.dropped_count),
-            ("runtime.health.coalesced_count", health.coalesced_count),
-        ],
-    );
+    list.add(&HEALTH, RUN, [health.event_count, health.dropped_count, health.coalesced_count]);
+
     let mut config = ConfigCounts::default();
     let mut state = StateCounts::default();
     for progress in domains.iter().map(|domain| &domain.progress) {
@@ -392,27 +358,29 @@ fn config_and_state(list: &mut List, domains: &[Domain]) {
         }
     }
     let n_values = domains.iter().map(|domain| domain.state.env.blackboard.len() as u64).sum();
-    list.counters(
-        Subject::Run,
-        &[
-            ("runtime.config.staged_update_count", config.staged),
-            ("runtime.config.committed_update_count", config.committed),
-            ("runtime.config.immediate_update_count", 0),
-            ("runtime.config.rejected_update_count", config.rejected),
-            ("runtime.config.rolled_back_update_count", config.rolled_back),
-            ("runtime.config.snapshot_read_count", n_config_reads),
-            ("runtime.state.staged_write_count", state.committed + state.rejected),
-            ("runtime.state.committed_write_count", state.committed),
-            ("runtime.state.rejected_write_count", state.rejected),
-            ("runtime.state.snapshot_read_count", n_state_reads),
+    list.add(
+        &CONFIG,
+        RUN,
+        [
+            config.staged,
+            config.committed,
+            0,
+            config.rejected,
+            config.rolled_back,
+            n_config_reads,
+            config.version,
+            config.transaction,
         ],
     );
-    list.gauges(
-        Subject::Run,
-        &[
-            ("runtime.config.version", config.version),
-            ("runtime.config.last_transaction_id", config.transaction),
-            ("runtime.state.current_value_count", n_values),
+    list.add(
+        &STATE,
+        RUN,
+        [
+            state.committed + state.rejected,
+            state.committed,
+            state.rejected,
+            n_state_reads,
+            n_values,
         ],
     );
 }
@@ -421,38 +389,41 @@ fn loops(list: &mut List, domains: &[Domain]) {
     for region in domains.iter().flat_map(|domain| &domain.state.regions) {
         let region = region.lock();
         let Some(looping) = &region.looping else { continue };
-        let (of, counts) = (Subject::Component(&looping.id), &looping.counts);
-        list.counters(
-            of,
-            &[
-                ("runtime.loop.iterations", counts.iterations),
-                ("runtime.loop.converged", counts.converged),
-                ("runtime.loop.budget_overrun", counts.budget_overrun),
-                ("runtime.loop.max_iterations_hit", counts.max_iterations_hit),
-                ("runtime.loop.error", counts.error),
-                ("runtime.loop.cancellation_requested", counts.cancel_requested),
-                ("runtime.loop.cancellation_observed", counts.cancel_requested),
-                ("runtime.loop.output_discarded", counts.output_discarded),
+        let counts = &looping.counts;
+        list.add(
+            &LOOP,
+            &looping.id,
+            [
+                counts.iterations,
+                counts.converged,
+                counts.budget_overrun,
+                counts.max_iterations_hit,
+                counts.error,
+                counts.cancel_requested,
+                counts.cancel_requested,
+                counts.output_discarded,
             ],
         );
+
         let residual = counts.residual.unwrap_or(0.0);
-        list.add(MetricKind::Gauge, "runtime.loop.residual", of, residual);
+        list.add_f64(&LOOP_RESIDUAL, &looping.id, [residual]);
     }
 }
 
 fn lifecycle_counts(list: &mut List, counts: &LifecycleCounts) {
-    list.counters(
-        Subject::Run,
-        &[
-            ("runtime.lifecycle.reset_count", counts.resets),
-            ("runtime.lifecycle.reset_failure_count", counts.reset_failures),
-            ("runtime.lifecycle.restore_count", counts.restores),
-            ("runtime.lifecycle.restore_failure_count", counts.restore_failures),
-            ("runtime.lifecycle.snapshot_count", counts.snapshots),
-            ("runtime.lifecycle.snapshot_failure_count", counts.snapshot_failures),
+    list.add(
+        &LIFECYCLE,
+        RUN,
+        [
+            counts.resets,
+            counts.reset_failures,
+            counts.restores,
+            counts.restore_failures,
+            counts.snapshots,
+            counts.snapshot_failures,
+            counts.snapshot_bytes,
         ],
     );
-    list.gauges(Subject::Run, &[("runtime.lifecycle.snapshot_size_bytes", counts.snapshot_bytes)]);
 }
 
 fn observation_counts(list: &mut List, domains: &[Domain]) {
@@ -460,12 +431,5 @@ fn observation_counts(list: &mut List, domains: &[Domain]) {
     // All domains write to one log.
     let log = domains.first().and_then(|domain| domain.trace.as_ref());
     let n_dropped = log.map_or(0, super::sinks::TraceLog::n_dropped);
-    list.counters(
-        Subject::Run,
-        &[
-            ("runtime.trace.event_count", n_events),
-            ("runtime.observer.failure_count", 0),
-            ("runtime.observer.dropped_event_count", n_dropped),
-        ],
-    );
+    list.add(&OBSERVATION, RUN, [n_events, 0, n_dropped]);
 }

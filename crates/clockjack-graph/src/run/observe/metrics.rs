@@ -1,11 +1,11 @@
 //! The metrics of a run, by name.
 
-mod table;
+pub(in crate::run::observe) mod table;
 pub mod user;
 
 use std::collections::BTreeMap;
 
-pub use table::{METRICS, MetricDescriptor, MetricScope, MetricStability};
+pub use table::{MetricDescriptor, MetricScope, MetricStability};
 pub use user::{Counter, Histogram, MetricRefused, Summary};
 
 use crate::named::named;

@@ -123,6 +123,9 @@ impl<P> JobTable<P> {
             self.write_log(LogKind::Fire, &data, at, batch.runs.get(), executor);
         }
         self.counts.last_batch = Some((number, batch));
+        if self.shared.recorder.is_tracing() {
+            self.shared.recorder.fired(number, batch);
+        }
         if self.shared.bus.wants(EventKinds::FIRE) {
             let due = data.due;
             self.shared.bus.publish(DiagnosticEvent::Fired {

@@ -6,8 +6,8 @@ use clockjack_sync::Arc;
 use clockjack_time::{Tick, TickSpan};
 
 use crate::{
-    Bus, DiagnosticEvent, EventKinds, ScheduleErrorKind, SchedulerConfig, Warning,
-    jobs::quota::Quota,
+    Bus, DiagnosticEvent, EventKinds, EventSink, ScheduleErrorKind, SchedulerConfig, Warning,
+    diagnostics::recorder::EventRecorder, jobs::quota::Quota,
 };
 
 /// How long the refusal of a dispatcher counts as pressure, if no other refusal follows.
@@ -18,15 +18,17 @@ const REFUSAL_EXPIRY: Duration = Duration::from_secs(1);
 pub(crate) struct TableShared {
     pub(crate) quota: Arc<Quota>,
     pub(crate) bus: Arc<Bus>,
+    pub(crate) recorder: Arc<EventRecorder>,
     /// How long the refusal of a dispatcher counts as pressure.
     refusal_expiry: TickSpan,
 }
 
 impl TableShared {
-    pub(crate) fn new(config: &SchedulerConfig) -> Self {
+    pub(crate) fn new(config: &SchedulerConfig, sink: Option<EventSink>) -> Self {
         let quota = Quota::new(config.quota, config.pressed_quota());
         let refusal_expiry = config.resolution.ticks_ceil(REFUSAL_EXPIRY).unwrap_or(TickSpan::MAX);
-        Self { quota: Arc::new(quota), bus: Arc::new(Bus::new()), refusal_expiry }
+        let (bus, recorder) = (Arc::new(Bus::new()), Arc::new(EventRecorder::new(sink)));
+        Self { quota: Arc::new(quota), bus, recorder, refusal_expiry }
     }
 
     /// Called when no permit was available: tries again if the reason was a pressure that is over.
@@ -58,6 +60,7 @@ impl TableShared {
     }
 
     pub(super) fn warn(&self, warning: Warning) {
+        self.recorder.warn(&warning);
         if self.bus.wants(EventKinds::WARNING) {
             self.bus.publish(DiagnosticEvent::Warned(warning));
         }

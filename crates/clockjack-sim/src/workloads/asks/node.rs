@@ -333,7 +333,7 @@ impl Node {
                 })
                 .map_err(|refused| refused.kind()),
             WaitKind::Outside | WaitKind::Message | WaitKind::Concurrent => {
-                cx.spawn(future, then).map_err(|refused| refused.kind())
+                cx.spawn_future(future, then).map_err(|refused| refused.kind())
             }
         }
     }

@@ -4,14 +4,14 @@
 use core::{cell::RefCell, time::Duration};
 
 use clockjack_exec::Handle;
-use clockjack_graph::{
-    Failure, GraphContext, Stamp,
-    describe::Domain,
-    testing::{Ports, TestComponentConfig, TestLogic, is_multiple, mix, task},
-};
+use clockjack_graph::{Failure, GraphContext, Stamp, describe::Domain};
 
 use super::oracle::{COMMON, RunState, RunningCall};
-use crate::{host::multi_worker::interleave, run::inject_panic};
+use crate::{
+    host::multi_worker::interleave,
+    random_graph::{Ports, TestComponentConfig, TestLogic, is_multiple, mix, task},
+    run::inject_panic,
+};
 
 std::thread_local! {
     /// The run of this thread, and its executor.

@@ -76,34 +76,43 @@ pub struct MetricDescriptor {
 }
 
 impl MetricDescriptor {
+    /// All metrics of a run, part by part. Metrics of components have names of their own.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        PARTS.iter().copied().flatten()
+    }
+
     /// The descriptor of a name.
     #[must_use]
     pub fn of(name: &str) -> Option<&'static Self> {
-        METRICS.iter().find(|one| one.name == name)
+        Self::all().find(|one| one.name == name)
     }
 }
 
 /// Declares the table: for each part of the runtime the scope of its metrics, and for each metric
-/// its kind, the rest of its name, and what it means. The unit is what the name ends in.
+/// its kind, the rest of its name, and what it means. The unit is what the name ends in. The values
+/// of a part are collected in the order of the table.
 macro_rules! metrics {
     (@stability) => { MetricStability::Stable };
     (@stability reserved) => { MetricStability::Reserved };
     ($(
-        $prefix:literal of $scope:ident {
+        $part:ident: $prefix:literal of $scope:ident {
             $( $( [$stability:ident] )? $kind:ident $name:literal: $description:literal; )+
         }
     )+) => {
-        /// All metrics of a run, part by part. Histograms of components have names of their own.
-        pub static METRICS: &[MetricDescriptor] = &[$( $(
-            MetricDescriptor {
-                name: concat!($prefix, $name),
-                kind: MetricKind::$kind,
-                unit: unit_of($name),
-                scope: MetricScope::$scope,
-                stability: metrics!(@stability $( $stability )?),
-                description: $description,
-            },
-        )+ )+];
+        $(
+            pub(in crate::run::observe) static $part: [MetricDescriptor; [$( $name ),+].len()] = [$(
+                MetricDescriptor {
+                    name: concat!($prefix, $name),
+                    kind: MetricKind::$kind,
+                    unit: unit_of($name),
+                    scope: MetricScope::$scope,
+                    stability: metrics!(@stability $( $stability )?),
+                    description: $description,
+                },
+            )+];
+        )+
+
+        static PARTS: &[&[MetricDescriptor]] = &[$( &$part ),+];
     };
 }
 
@@ -118,7 +127,7 @@ const fn unit_of(name: &str) -> &'static str {
 }
 
 metrics! {
-    "runtime.scheduler." of Lane {
+    SCHEDULER: "runtime.scheduler." of Lane {
         Counter "tick_count": "Ticks of a fixed-rate lane.";
         Counter "completed_count": "Successful calls.";
         Counter "tick_overrun_count": "Ticks that took longer than their budget.";
@@ -147,7 +156,7 @@ metrics! {
             "The most invocations of a component that a pool lane ran concurrently.";
         Gauge "in_flight_count": "The most invocations of a component that were active or waiting.";
     }
-    "runtime.component." of Component {
+    COMPONENT: "runtime.component." of Component {
         Counter "execution_count": "Successful calls.";
         Counter "error_count": "Failed calls and tasks.";
         Counter "budget_overrun_count": "Calls that took longer than `budget_ms`.";
@@ -161,7 +170,7 @@ metrics! {
         Gauge "max_duration_ns": "The longest duration of a measured call.";
         Gauge "max_in_flight_count": "The most invocations that were admitted to run concurrently.";
     }
-    "runtime.trigger." of Component {
+    TRIGGER: "runtime.trigger." of Component {
         Counter "ready_count": "Invocations that its trigger made.";
         Counter "suppressed_count":
             "Evaluations with something pending that made no invocation.";
@@ -176,7 +185,7 @@ metrics! {
         Counter "rate_limit_suppressed_count":
             "Evaluations too soon after the last invocation.";
     }
-    "runtime.channel." of Channel {
+    CHANNEL: "runtime.channel." of Channel {
         Counter "publish_count": "Messages that the channel accepted.";
         Counter "delivery_count": "Messages that were read.";
         Counter "drop_count": "Messages that were dropped because the channel was full.";
@@ -190,7 +199,7 @@ metrics! {
         Gauge "max_depth": "The most messages in the channel at the same time.";
         Gauge "message_age_ms": "The age of the last message when it was read.";
     }
-    "runtime.publication." of Run {
+    PUBLICATION: "runtime.publication." of Run {
         Counter "staged": "Published messages, one per edge.";
         Counter "committed": "Messages that became visible.";
         Counter "delayed": "Messages that were published on `delay` edges.";
@@ -201,7 +210,7 @@ metrics! {
             "Messages that a channel refused when they should have become visible.";
         Counter "composite_discarded": "Discarded messages of loops.";
     }
-    "runtime.async." of Run {
+    ASYNC: "runtime.async." of Run {
         Counter "accepted_count": "Messages on `async` edges and tasks that were admitted.";
         Counter "completed_count": "Those that became visible, and tasks that have ended.";
         Counter "rejected_count": "Those that were refused.";
@@ -213,12 +222,12 @@ metrics! {
         Gauge "in_flight_count": "Those that were in flight when the run ended.";
         Gauge "max_in_flight_count": "The most that were in flight at the same time.";
     }
-    "runtime.health." of Run {
+    HEALTH: "runtime.health." of Run {
         Counter "event_count": "Health events.";
         Counter "dropped_count": "Records of health events that were dropped for newer ones.";
         Counter "coalesced_count": "Health events that were merged into an existing record.";
     }
-    "runtime.config." of Run {
+    CONFIG: "runtime.config." of Run {
         Counter "staged_update_count": "Requested changes of a component's settings.";
         Counter "committed_update_count": "Those that are in force.";
         [reserved] Counter "immediate_update_count":
@@ -229,14 +238,14 @@ metrics! {
         Gauge "version": "Transactions that are in force.";
         Gauge "last_transaction_id": "The number of the last transaction.";
     }
-    "runtime.state." of Run {
+    STATE: "runtime.state." of Run {
         Counter "staged_write_count": "Writes to the blackboard.";
         Counter "committed_write_count": "Writes that became visible.";
         Counter "rejected_write_count": "Writes to names of other components.";
         Counter "snapshot_read_count": "Reads of the blackboard.";
         Gauge "current_value_count": "Values on the blackboard.";
     }
-    "runtime.loop." of Loop {
+    LOOP: "runtime.loop." of Loop {
         Counter "iterations": "Iterations in which a member was called.";
         Counter "converged": "Epochs in which it converged.";
         Counter "budget_overrun": "Epochs in which it took longer than its budget.";
@@ -248,9 +257,11 @@ metrics! {
             "Epochs in which it was running when a stop of the run was requested.";
         Counter "cancellation_observed": "Epochs in which it stopped because of that request.";
         Counter "output_discarded": "Discarded messages.";
+    }
+    LOOP_RESIDUAL: "runtime.loop." of Loop {
         Gauge "residual": "The last residual that a member reported.";
     }
-    "runtime.lifecycle." of Run {
+    LIFECYCLE: "runtime.lifecycle." of Run {
         Counter "reset_count": "Components that were reset.";
         Counter "reset_failure_count": "Components that could not be reset.";
         Counter "restore_count": "Components that were restored from a snapshot.";
@@ -259,11 +270,9 @@ metrics! {
         Counter "snapshot_failure_count": "Components that could not make a snapshot.";
         Gauge "snapshot_size_bytes": "The size of all snapshots.";
     }
-    "runtime.trace." of Run {
-        Counter "event_count": "Trace records.";
-    }
-    "runtime.observer." of Run {
-        Counter "failure_count": "Failed calls of observers.";
-        Counter "dropped_event_count": "Dropped trace records and observations.";
+    OBSERVATION: "runtime." of Run {
+        Counter "trace.event_count": "Trace records.";
+        Counter "observer.failure_count": "Failed calls of observers.";
+        Counter "observer.dropped_event_count": "Dropped trace records and observations.";
     }
 }

@@ -1,4 +1,4 @@
-//! Random graphs for the tests of this crate and for the simulation. The same seed gives the same
+//! Random graphs for the simulation and for the tests of `clockjack-graph`. The same seed gives the same
 //! text on every machine. Every graph is valid; interesting behaviour is left to chance and to
 //! large numbers of graphs.
 //!
@@ -15,16 +15,16 @@ mod components;
 
 use core::fmt::Write as _;
 
-use clockjack_sync::splitmix;
-
 pub use components::{
     BehaviorConfig, Ports, TestComponentConfig, TestLogic, is_multiple, registry, task,
 };
 
+use crate::random;
+
 /// The next number of a sequence (SplitMix64).
 #[must_use]
 pub fn mix(state: u64, more: u64) -> u64 {
-    splitmix::mix((state ^ more.rotate_left(29)).wrapping_add(splitmix::STEP))
+    random::mix(state ^ more.rotate_left(29))
 }
 
 /// Appends to a string, which cannot fail.

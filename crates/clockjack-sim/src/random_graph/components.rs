@@ -2,7 +2,7 @@
 
 use core::{future::poll_fn, task::Poll};
 
-use crate::{
+use clockjack_graph::{
     Binder, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor, Execute,
     ExecuteShared, Failure, GraphContext, Input, InputPort, Need, Output, OutputPort, Registry,
 };

@@ -7,7 +7,7 @@ use core::{error::Error, fmt};
 /// Permanent until a timer fires or is cancelled, except for [`is_busy`](Self::is_busy), which is
 /// transient: it ends as soon as the owner of the shard has polled; and for
 /// [`is_closed`](Self::is_closed), which never ends.
-pub struct Full<T> {
+pub struct InsertError<T> {
     kind: Kind,
     value: T,
 }
@@ -20,7 +20,7 @@ enum Kind {
     Closed,
 }
 
-impl<T> Full<T> {
+impl<T> InsertError<T> {
     #[cold]
     pub(crate) const fn store(value: T) -> Self {
         Self { kind: Kind::Store, value }
@@ -76,18 +76,18 @@ impl<T> Full<T> {
     }
 
     /// The same refusal without the value.
-    pub fn discard(self) -> Full<()> {
-        Full { kind: self.kind, value: () }
+    pub fn discard(self) -> InsertError<()> {
+        InsertError { kind: self.kind, value: () }
     }
 }
 
-impl<T> fmt::Debug for Full<T> {
+impl<T> fmt::Debug for InsertError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Full").field("kind", &self.kind).finish_non_exhaustive()
+        f.debug_struct("InsertError").field("kind", &self.kind).finish_non_exhaustive()
     }
 }
 
-impl<T> fmt::Display for Full<T> {
+impl<T> fmt::Display for InsertError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
             Kind::Store => "no room for another timer: the wheel is at its capacity",
@@ -100,4 +100,4 @@ impl<T> fmt::Display for Full<T> {
     }
 }
 
-impl<T> Error for Full<T> {}
+impl<T> Error for InsertError<T> {}
