@@ -1,17 +1,17 @@
 //! The bus: who receives what, what is lost, and that no publisher waits for a taken lock.
 #![cfg(all(feature = "alloc", not(loom)))]
 
-use std::{
+use core::{
     cell::Cell,
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
-    thread,
 };
+use std::thread;
 
 use clockjack_observe::bus::{Bus, CAPACITY_MAX, Cursor, Item, Overflow, Pushed, Queue, Visit};
 use clockjack_sync::Arc;
 
 fn read<E>(queue: &Queue<E>) -> Vec<Item<E>> {
-    std::iter::from_fn(|| queue.pop().0).collect()
+    core::iter::from_fn(|| queue.pop().0).collect()
 }
 
 fn queue<E>(capacity: usize, overflow: Overflow) -> Arc<Queue<E>> {

@@ -22,13 +22,15 @@ use clockjack_sync::{
 
 pub use self::{
     event::{DiagnosticEvent, EventKinds},
-    subscription::{Next, Subscription},
+    subscription::Subscription,
 };
 
 /// The most subscriptions that a stream can have.
+#[doc(hidden)]
 pub const SUBSCRIPTIONS_MAX: usize = if IS_MODEL { 2 } else { 16 };
 
 /// The bus of a scheduler; see the [module](self).
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Bus {
     bus: bus::Bus<Queue<DiagnosticEvent>>,
@@ -141,7 +143,7 @@ impl Default for Bus {
     }
 }
 
-/// A subscription that was refused, because there are [`SUBSCRIPTIONS_MAX`]. Temporary.
+/// A subscription that was refused, because there are 16. Temporary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManySubscriptions {
     _private: (),

@@ -35,18 +35,16 @@
 //! wake-up between poll and sleep has set the flag of rule 1, so the loop does not begin to sleep.
 //! The loop waits for nothing, and neither the driver nor the callers wait for the loop.
 
-mod error;
-
 use core::{fmt, task::Waker, time::Duration};
 
 use clockjack_time::{
     ClockKind, DriverStatus, MonotonicClock, Resolution, Tick, TickDriver, TickSpan, TimerInstant,
 };
 
-pub use self::error::LoopError;
 use crate::{
-    CatchUnwind, CloseReport, HandlerError, RunnerMode, Scheduler, SchedulerConfig, SchedulerHost,
-    Warning, diagnostics::watch::DriverWatch, scheduler::manual::without_catch_unwind,
+    CatchUnwind, CloseReport, HandlerError, ModeError, RunnerMode, Scheduler, SchedulerConfig,
+    SchedulerHost, Warning, diagnostics::watch::DriverWatch,
+    scheduler::manual::without_catch_unwind,
 };
 
 /// How many tokens one poll takes. Bounded, because a driver that is faster than the loop always
@@ -243,9 +241,9 @@ impl RunnerLoop {
         scheduler: Scheduler,
         driver: &'static dyn TickDriver,
         waker: Waker,
-    ) -> Result<Self, LoopError> {
+    ) -> Result<Self, ModeError> {
         if scheduler.metadata().mode == RunnerMode::Manual {
-            return Err(LoopError::MANUAL);
+            return Err(ModeError::MANUAL_LOOP);
         }
         driver.register(waker)?;
         let this = Self { scheduler, driver, watch: None, ticks: 0, is_backpressured: false };
@@ -263,7 +261,7 @@ impl RunnerLoop {
         clock: &'static (dyn MonotonicClock + Sync),
         driver: &'static dyn TickDriver,
         waker: Waker,
-    ) -> Result<Self, LoopError> {
+    ) -> Result<Self, ModeError> {
         let host = HardwareHost::new(clock, driver, waker.clone());
         Self::new(Scheduler::new(config, host)?, driver, waker)
     }

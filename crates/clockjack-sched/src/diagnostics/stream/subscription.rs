@@ -2,8 +2,7 @@
 
 use core::{
     fmt,
-    future::Future,
-    pin::Pin,
+    future::{Future, poll_fn},
     task::{Context, Poll},
 };
 
@@ -61,8 +60,9 @@ impl Subscription {
     /// Waits for the next event; `None` when the bus was closed and everything was read.
     ///
     /// Nothing is lost if the future is dropped.
-    pub const fn next(&mut self) -> Next<'_> {
-        Next(self)
+    #[expect(clippy::should_implement_trait, reason = "a future, as `next` of any stream")]
+    pub fn next(&mut self) -> impl Future<Output = Option<DiagnosticEvent>> + Send + '_ {
+        poll_fn(|cx| self.poll_next(cx))
     }
 
     /// The next event, or the promise to wake when there is one; `None` as for
@@ -134,18 +134,5 @@ impl fmt::Debug for Subscription {
             .field("kinds", &self.kinds)
             .field("dropped", &self.dropped())
             .finish_non_exhaustive()
-    }
-}
-
-/// Waits for the next event; made by [`Subscription::next`].
-#[derive(Debug)]
-#[must_use = "a future does nothing unless it is polled"]
-pub struct Next<'s>(&'s mut Subscription);
-
-impl Future for Next<'_> {
-    type Output = Option<DiagnosticEvent>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.poll_next(cx)
     }
 }
