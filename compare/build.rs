@@ -1,4 +1,4 @@
-//! Hands the version of the compiler to the program, so that its report can name it.
+//! Passes the version of the compiler to the program, which shows it in its report.
 
 use std::env;
 use std::process::Command;

@@ -5,7 +5,7 @@
 
 use core::net::SocketAddr;
 
-use clockjack::{prelude::*, rt::PoolConfig};
+use clockjack::{prelude::*, rt::RuntimeConfig};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -75,12 +75,12 @@ async fn echo(listener: TcpListener) -> Result<u64, Failure> {
 }
 
 fn main() -> Result<(), Failure> {
-    let pool = PoolConfig { tokio: true, ..PoolConfig::DEFAULT };
+    let pool = RuntimeConfig { tokio: true, ..RuntimeConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("net"), pool)?;
 
     let listener = rt.block_on(TcpListener::bind("127.0.0.1:0"))?;
     let address = listener.local_addr()?;
-    let server = rt.pool().spawn(echo(listener)); // a future on the same pool
+    let server = rt.pool().spawn_future(echo(listener)); // a future on the same pool
 
     let directory = rt.spawn("directory", move || Directory { echo: address })?;
     let client = move || Client { directory: directory.clone(), socket: None };

@@ -6,7 +6,7 @@
 use std::sync::mpsc::{self, Sender};
 
 use clockjack::{
-    actor::{Group, Pool, ServiceKey, router_logic::hash_of},
+    actor::{Group, Pool, ServiceKey, router::hash_of},
     prelude::*,
 };
 

@@ -1,10 +1,11 @@
-//! Chooses the board: its memory for the linker, and what it leaves for the heap.
+//! Selects the board: its memory layout for the linker, and the size of its heap.
 //!
-//! A target has a board; the environment variable `CLOCKJACK_BOARD` names another one.
+//! Each target has a default board; the environment variable `CLOCKJACK_BOARD` names another one.
 
 use std::{env, error::Error, fs, path::Path};
 
-/// What is known of a board beside its memory: bytes of its heap, ticks of its timer a millisecond.
+/// Properties of a board in addition to its memory: bytes of its heap, ticks of its timer per
+/// millisecond.
 const BOARDS: [(&str, u32, u32); 4] = [
     ("microbit", 10 * 1024, 16_000),
     ("mps2-an385", 128 * 1024, 25_000),

@@ -1,4 +1,4 @@
-//! The system allocator with a counter for each thread.
+//! The system allocator with a counter per thread.
 #![expect(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
 use core::{
@@ -21,7 +21,7 @@ pub(crate) fn count() -> u64 {
 
 struct Counting;
 
-/// A thread that is past its thread-local storage is no longer measured.
+/// A thread whose thread-local storage is already destroyed is not measured.
 fn add_one() {
     let _ = COUNT.try_with(|count| count.set(count.get() + 1));
 }

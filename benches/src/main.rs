@@ -1,14 +1,15 @@
-//! Hot operations of Clockjack, each run alone so that `cargo xtask counts` can weigh it.
+//! Hot operations of Clockjack, each run in a separate process so that `cargo xtask counts` can
+//! measure it.
 //!
 //! ```text
 //! counts list                       name, tab, iterations in a batch
 //! counts run NAME BATCHES [--plant] sets up, runs the batches, prints the last one's allocations
 //! ```
 //!
-//! To add an operation: three lines in a file under `operations/`, then
-//! `cargo xtask counts --bless`.
+//! To add an operation: add three lines to a file under `operations/`, then run `cargo xtask counts
+//! --bless`.
 #![expect(clippy::print_stdout, reason = "the output is what xtask reads")]
-#![expect(clippy::print_stderr, reason = "a wrong command line is answered in words")]
+#![expect(clippy::print_stderr, reason = "errors of the command line go to standard error")]
 
 mod allocation;
 mod operation;
@@ -41,7 +42,8 @@ fn run(name: &str, batches: &str, is_planted: bool) -> ExitCode {
     let (Some(operation), Ok(batches)) = (operation, batches.parse()) else { return usage() };
     let operation = if is_planted { operations::planted() } else { operation };
     println!("{}", allocations(&operation, batches));
-    // What the batches made is not taken apart: dropping two batches costs more than one.
+    // Exit without dropping what the batches created: the drop of two batches would add to the
+    // measured cost.
     process::exit(0);
 }
 

@@ -1,6 +1,6 @@
-//! What is measured: a name, a batch size, and a setup that returns the batch.
+//! A measured operation: a name, a batch size, and a setup that returns the batch.
 
-/// One batch: runs the operation as many times as it is told.
+/// One batch: runs the operation the given number of times.
 pub(crate) type Batch = Box<dyn FnMut(u32)>;
 
 /// A hot operation.
@@ -9,14 +9,14 @@ pub(crate) struct Operation {
     pub(crate) name: &'static str,
     /// Iterations in a batch.
     pub(crate) n: u32,
-    /// Builds what the batches need, with room for two of them.
+    /// Creates the state of the batches, with room for two of them.
     pub(crate) setup: Box<dyn Fn() -> Batch>,
 }
 
-/// An operation: `setup` is not measured, what it returns is.
+/// An operation: `setup` is not measured, the batch that it returns is.
 ///
-/// A batch is called through a pointer, so that it is compiled once and apart from the harness.
-/// Values that the operation yields go through `core::hint::black_box`.
+/// A batch is called through a pointer, so that it is compiled once and separately from the
+/// harness. Values that the operation returns go through `core::hint::black_box`.
 pub(crate) fn operation<R: FnMut(u32) + 'static>(
     name: &'static str,
     n: u32,

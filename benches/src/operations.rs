@@ -1,4 +1,4 @@
-//! All operations, one file a crate.
+//! All operations, one file per crate.
 
 mod actor;
 mod exec;
@@ -23,7 +23,7 @@ pub(crate) fn all() -> Vec<Operation> {
     all
 }
 
-/// A known cost, on which `cargo xtask counts` tries whether it would see a regression.
+/// An operation of known cost: `cargo xtask counts` uses it to check that it detects a regression.
 fn instrument() -> Operation {
     operation("instrument", 1000, || {
         |n| {
@@ -34,7 +34,7 @@ fn instrument() -> Operation {
     })
 }
 
-/// [`instrument`] with the regression: one allocation more in each iteration.
+/// [`instrument`] with a planted regression: one more allocation per iteration.
 pub(crate) fn planted() -> Operation {
     operation("instrument", 1000, || {
         |n| (0..n).for_each(|i| drop(black_box(Box::new(i.wrapping_mul(black_box(7))))))

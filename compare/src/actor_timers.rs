@@ -75,14 +75,14 @@ use crate::selection::{Effort, Selection};
 /// The name of this suite in JSON.
 pub(crate) const NAME: &str = "actor-timers";
 
-/// What its figures are.
+/// The meaning of its figures.
 pub(crate) const CAPTION: &str = "medians of CPU time of all threads per timer, two workers each";
 
-/// The largest size one may ask for: a million tasks at once are a few hundred megabytes.
+/// The maximum size: a million concurrent tasks need a few hundred megabytes.
 pub(crate) const N_MAX: u32 = 1_000_000;
 
-/// Every subject, in the order of the table. A new one needs its file and its line here; the one
-/// with [`Standing::Ours`](crate::report::Standing::Ours) is what the others are compared with.
+/// Every subject, in the order of the table. To add one, add its file and its line here; the others
+/// are compared with the one that has [`Standing::Ours`](crate::report::Standing::Ours).
 const SUBJECTS: &[Entry<Load, Cost>] = &[
     entry::<actors::clockjack::Clockjack>(),
     entry::<actors::actix::Actix>(),
@@ -95,16 +95,16 @@ const fn entry<S: Subject>() -> Entry<Load, Cost> {
     Entry { facts: S::FACTS, run: measure::run::<S> }
 }
 
-/// The number of timers if none is given.
+/// The default number of timers.
 const fn size(effort: Effort, case: Case) -> u32 {
     match (case, effort) {
         (Case::ArmCancel | Case::ArmFire, Effort::Quick) => 10_000,
-        // Its name says the size.
+        // The name of the case contains the size.
         (Case::Keyed, _) | (_, Effort::Full) => 100_000,
     }
 }
 
-/// Timed rounds. Odd, so that the median is a round that happened.
+/// Timed rounds. An odd number, so that the median is a measured value.
 const fn n_rounds(effort: Effort) -> u32 {
     match effort {
         Effort::Quick => 3,
@@ -112,12 +112,12 @@ const fn n_rounds(effort: Effort) -> u32 {
     }
 }
 
-/// What is known about the subjects, for the head of the table and for `--list`.
+/// The properties of the subjects, for the head of the table and for `--list`.
 pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
     selection.columns(SUBJECTS)
 }
 
-/// Runs what was selected and reports each case as soon as it is known.
+/// Runs the selected cases and reports each as soon as it is finished.
 ///
 /// # Errors
 ///

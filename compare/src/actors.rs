@@ -1,42 +1,45 @@
 //! Suite `actors`: the same actors in every actor crate.
 //!
-//! Figures are CPU time of all threads an operation, because with one thread that is what the crate
-//! costs, whoever else uses the machine; wall time stands beside it, and allocations. On one thread
-//! actors and driver share it; cases that end in `_2t` are the same load on two. A subject is
-//! started anew for each run and stopped behind it, and no two run at once. They take turns as in
-//! the suite `timers`: each round starts at another one, every second goes backwards, round 0
-//! counts allocations and is not timed.
+//! Figures are CPU time of all threads per operation: on one thread this is the cost of the crate,
+//! even if other processes use the machine. Wall time and allocations are reported next to it. On
+//! one thread the actors and the driver share that thread; cases that end in `_2t` are the same
+//! load on two threads. A subject is started for each run and stopped after it, so only one subject
+//! runs at a time. The order is that of the suite `timers`: each round starts with another subject,
+//! every second round goes in reverse order, round 0 counts allocations and is not timed.
 //!
-//! All subjects share one process, in which threads have been started. That matters to crates that
+//! All subjects share one process, which has had several threads. This matters for crates that
 //! allocate: glibc's allocator takes no lock in a process that never had a second thread, and there
-//! actix tells in two thirds of the time it takes here. A program with a thread pays what is shown.
+//! a send of actix takes two thirds of the time shown here. A program with a second thread has the
+//! cost that is shown.
 //!
-//! What the actors do is written once (`parts.rs`), and each crate plays it by the means it has.
-//! Bare tokio tasks with channels stand beside the crates and are never the best peer.
+//! The behaviour of the actors is written once (`parts.rs`), and each crate runs it with its own
+//! means. Plain tokio tasks with channels are shown as a reference and are never the best peer.
 //!
-//! * `ping_pong`: two actors send each other a ball, n (100,000) times there and back; ns a
-//!   message.
-//! * `tell`, `tell_64`: the driver sends n (1,000,000) messages of one word or seven to one actor
-//!   with an unbounded mailbox; ns a message, until the last is handled. Seven words are 64 bytes
-//!   with the tag that a crate needs if it has one type for all messages of an actor.
-//! * `tell_bounded`: the same with one word and a mailbox for 1,000; where that is full, the driver
-//!   waits for room.
-//! * `mpsc4`: four tasks share the n (1,000,000) messages and yield every 64; else as `tell`.
-//! * `ask`: the driver asks one actor n (100,000) questions, each after the last answer; ns an
+//! * `ping_pong`: two actors send each other a ball, n (100,000) round trips; ns per message.
+//! * `tell`, `tell_64`: the driver sends n (1,000,000) messages of one word or of seven words to
+//!   one actor with an unbounded mailbox; ns per message, until the last one is handled. Seven
+//!   words are 64 bytes with the tag that a crate needs if it has one type for all messages of an
+//!   actor.
+//! * `tell_bounded`: the same with one word and a mailbox for 1,000 messages; if the mailbox is
+//!   full, the driver waits for room.
+//! * `mpsc4`: four tasks share the n (1,000,000) messages and yield every 64; otherwise as `tell`.
+//! * `ask`: the driver asks one actor n (100,000) questions, each after the previous answer; ns per
 //!   answer.
-//! * `spawn`: n (100,000) actors are started; ns an actor, until all have begun.
-//! * `stop`: n (100,000) idle actors are stopped; ns an actor, until the state of all is dropped.
-//! * `ring`: a token goes n (1,000) times round 1,000 actors; ns a message.
-//! * `skynet`: each actor starts ten, down to n (1,000,000) leaves that hand up their numbers, and
-//!   goes when it has handed up the sum; ns an actor, of which there are a ninth more than leaves.
+//! * `spawn`: n (100,000) actors are started; ns per actor, until all have started.
+//! * `stop`: n (100,000) idle actors are stopped; ns per actor, until the state of all is dropped.
+//! * `ring`: a token goes n (1,000) times around a ring of 1,000 actors; ns per message.
+//! * `skynet`: each actor starts ten children, down to n (1,000,000) leaves that send their numbers
+//!   up, and stops when it has sent the sum to its parent; ns per actor (there are one ninth more
+//!   actors than leaves).
 //! * `big`: each of 200 actors pings every other one n (10) times, the next one after the pong; ns
-//!   a message.
-//! * `memory`: heap bytes an idle actor with a word of state, after n (100,000) have each answered
-//!   once. The references that the driver holds are not counted.
-//! * `allocs_tell`, `allocs_tell_64`: allocations a message as in `tell_bounded`, of one word or
-//!   seven, after the mailbox was full.
+//!   per message.
+//! * `memory`: heap bytes per idle actor with one word of state, after each of n (100,000) has
+//!   answered once. The references that the driver holds are not counted.
+//! * `allocs_tell`, `allocs_tell_64`: allocations per message as in `tell_bounded`, of one word or
+//!   of seven words, after the mailbox was full.
 
 pub(crate) mod actix;
+pub(crate) mod actor_counts;
 pub(crate) mod clockjack;
 pub(crate) mod kameo;
 mod load;
@@ -45,7 +48,6 @@ mod on_tokio;
 mod part;
 mod parts;
 pub(crate) mod ractor;
-pub(crate) mod roll;
 pub(crate) mod subject;
 pub(crate) mod tokio;
 mod xtra;
@@ -64,13 +66,13 @@ use crate::selection::{Effort, Selection};
 /// The name of this suite in JSON.
 pub(crate) const NAME: &str = "actors";
 
-/// What its figures are.
-pub(crate) const CAPTION: &str = "medians of CPU time an operation, on one thread or on two (_2t)";
+/// The meaning of its figures.
+pub(crate) const CAPTION: &str = "medians of CPU time per operation, on one thread or on two (_2t)";
 
-/// The largest size one may ask for: a million actors at once are a few gigabytes.
+/// The maximum size: a million concurrent actors need a few gigabytes.
 pub(crate) const N_MAX: u32 = 1_000_000;
 
-/// What the project promises of a case.
+/// The target of a case.
 const fn target(case: Case) -> Option<Target> {
     match (case.load, case.threads) {
         (_, Threads::Two) | (Load::Tell64, _) => None,
@@ -83,8 +85,8 @@ const fn target(case: Case) -> Option<Target> {
     }
 }
 
-/// Every subject, in the order of the table. A new one needs its file and its line here; the one
-/// with [`Standing::Ours`](crate::report::Standing::Ours) is what the others are compared with.
+/// Every subject, in the order of the table. To add one, add its file and its line here; the others
+/// are compared with the one that has [`Standing::Ours`](crate::report::Standing::Ours).
 const SUBJECTS: &[Entry] = &[
     Entry::of::<clockjack::Clockjack>(),
     Entry::of::<ractor::Ractor>(),
@@ -94,7 +96,7 @@ const SUBJECTS: &[Entry] = &[
     Entry::of::<tokio::TokioMpsc>(),
 ];
 
-/// The size of a load if none is given.
+/// The default size of a load.
 const fn size(effort: Effort, load: Load) -> u32 {
     match (load, effort) {
         (Load::PingPong | Load::Ask, Effort::Quick) => 10_000,
@@ -112,7 +114,7 @@ const fn size(effort: Effort, load: Load) -> u32 {
     }
 }
 
-/// Timed rounds. Odd, so that the median is a round that happened.
+/// Timed rounds. An odd number, so that the median is a measured value.
 const fn n_rounds(effort: Effort, load: Load) -> u32 {
     match (load, effort) {
         (Load::Skynet, Effort::Full) | (_, Effort::Quick) => 3,
@@ -120,16 +122,16 @@ const fn n_rounds(effort: Effort, load: Load) -> u32 {
     }
 }
 
-/// What is known about the subjects, for the head of the table and for `--list`.
+/// The properties of the subjects, for the head of the table and for `--list`.
 pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
     selection.columns(SUBJECTS)
 }
 
-/// Runs what was selected and reports each case as soon as it is known.
+/// Runs the selected cases and reports each as soon as it is finished.
 ///
 /// # Errors
 ///
-/// If a subject is unknown, cannot be started or loses something of the load, or the report cannot
+/// If a subject is unknown, cannot be started or loses a message or an actor, or the report cannot
 /// be written.
 pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
     let watch = Watch::calibrated(Scope::Process);
@@ -137,7 +139,7 @@ pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> R
     selection.report(&Case::ALL, SUBJECTS, can, reporter, |case, able, reporter| {
         let n = selection.n.unwrap_or_else(|| size(selection.effort, case.load));
         if case.load.is_counted() {
-            // What the allocator counts comes out the same again.
+            // The allocator's counts are the same in every round.
             let counted = rounds(case, n, 0, able, watch, reporter)?;
             return Ok(counted_row(case, n, &counted));
         }
@@ -162,9 +164,9 @@ fn rounds(
     })
 }
 
-/// A row without figures yet.
+/// A row without figures.
 fn row(case: Case, n: u32, n_rounds: u32) -> Row {
-    // A tree has full levels only.
+    // A tree has only full levels.
     let leaves = || u32::try_from(load::n_leaves(n)).expect("at most the size that was asked for");
     Row {
         case: case.name,
@@ -201,7 +203,7 @@ mod tests {
         let watch = Watch::calibrated(Scope::Process);
         for entry in SUBJECTS {
             for case in Case::ALL.into_iter().filter(|case| !entry.lacks.contains(&case.load)) {
-                // More than once round these are only longer.
+                // Several rounds would only take longer.
                 let is_long = matches!(case.load, Load::Ring | Load::Big);
                 let sizes: &[u32] = if is_long { &[1, 2] } else { &[1, 2, 65, 1_030] };
                 for &n in sizes {

@@ -1,4 +1,4 @@
-//! The command line: what may be asked for, and what is printed around the table.
+//! The command line: options, and the text around the table.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use crate::selection::{Effort, Selection};
 use crate::table::Table;
 use crate::{actor_timers, actors, executor, graph, jitter, scheduler, timers};
 
-/// Runs the same loads on Clockjack and on the crates people would use instead.
+/// Runs the same workloads on Clockjack and on competing crates.
 ///
-/// Exit codes: 0 the comparison was made, whatever came out; 1 it could not be made; 2 the call was
-/// wrong.
+/// Exit codes: 0: the comparison was made, whatever the result; 1: it could not be made; 2: wrong
+/// arguments.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct Cli {
@@ -26,41 +26,41 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Suite {
-    /// Timer stores: insert, cancel, fire, churn, bytes a timer.
+    /// Timer stores: insert, cancel, fire, churn, bytes per timer.
     Timers(TimersArgs),
-    /// Executors with two workers: spawn, yield, wake, messages, fork and join, steal, idleness.
+    /// Executors with two workers: spawn, yield, wake, messages, fork and join, steal, idle cost.
     Executor(ExecutorArgs),
-    /// How late a period of one millisecond is.
+    /// The lateness of a periodic timer of one millisecond.
     Jitter(JitterArgs),
     /// One-shots on two workers: schedule and cancel, schedule and fire.
     Scheduler(SchedulerArgs),
-    /// Actors on one thread and on two: messages, questions, starts, stops, bytes an actor.
+    /// Actors on one thread and on two: messages, asks, starts, stops, bytes per actor.
     Actors(ActorsArgs),
     /// Timers of actors on two workers: arm and cancel, arm and fire, keyed timers.
     ActorTimers(ActorTimersArgs),
-    /// Dataflow graphs: time a node, branches at once, compiling, tracing, allocations.
+    /// Dataflow graphs: time per node, parallel branches, compiling, tracing, allocations.
     Graph(GraphArgs),
-    /// Leaves one executor alone in this process; what `executor` starts for its last case.
+    /// Runs one idle executor in this process; `executor` starts this for its last case.
     #[command(hide = true)]
     Idle(IdleArgs),
 }
 
-/// What every suite can be told.
+/// The options of every suite.
 #[derive(Debug, clap::Args)]
 struct CommonArgs {
-    /// Fewer rounds and small sizes: below a minute.
+    /// Use fewer rounds and small sizes: takes less than a minute.
     #[arg(long)]
     quick: bool,
-    /// Also write one line of JSON a case to FILE; `-` is standard output, in place of the table.
+    /// Also write one line of JSON per case to FILE; `-` is standard output, instead of the table.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// So many timed rounds, in place of the usual number.
+    /// The number of timed rounds, instead of the default.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: Option<u32>,
-    /// Only these subjects, by their names in `--list`.
+    /// Run only these subjects, by their names in `--list`.
     #[arg(long, value_name = "SUBJECT", value_delimiter = ',')]
     only: Vec<String>,
-    /// Say which subjects and cases there are, and stop.
+    /// List the subjects and cases, and exit.
     #[arg(long)]
     list: bool,
 }
@@ -69,10 +69,10 @@ struct CommonArgs {
 struct TimersArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// Only this case; may be given more than once.
+    /// Run only this case; may be given more than once.
     #[arg(long = "case", value_name = "NAME")]
     cases: Vec<timers::Case>,
-    /// Only this number of timers, in place of the usual ones.
+    /// The number of timers, instead of the default sizes.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(timers::N_MAX)))]
     n: Option<u32>,
 }
@@ -81,10 +81,10 @@ struct TimersArgs {
 struct ExecutorArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// Only this case; may be given more than once.
+    /// Run only this case; may be given more than once.
     #[arg(long = "case", value_name = "NAME")]
     cases: Vec<executor::Case>,
-    /// This number of operations, or milliseconds of idleness, in place of the usual ones.
+    /// The number of operations, or milliseconds of idle time, instead of the default.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(executor::N_MAX)))]
     n: Option<u32>,
 }
@@ -93,10 +93,10 @@ struct ExecutorArgs {
 struct JitterArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// Only this percentile; may be given more than once.
+    /// Report only this percentile; may be given more than once.
     #[arg(long = "case", value_name = "NAME")]
     cases: Vec<jitter::Case>,
-    /// So many periods in all, in place of the usual number.
+    /// The total number of periods, instead of the default.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(jitter::N_MAX)))]
     n: Option<u32>,
 }
@@ -105,10 +105,10 @@ struct JitterArgs {
 struct SchedulerArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// Only this case; may be given more than once.
+    /// Run only this case; may be given more than once.
     #[arg(long = "case", value_name = "NAME")]
     cases: Vec<scheduler::Case>,
-    /// This number of timers, in place of the usual one.
+    /// The number of timers, instead of the default.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(scheduler::N_MAX)))]
     n: Option<u32>,
 }
@@ -117,10 +117,10 @@ struct SchedulerArgs {
 struct ActorsArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// Only this case; may be given more than once.
+    /// Run only this case; may be given more than once.
     #[arg(long = "case", value_name = "NAME")]
     cases: Vec<actors::Case>,
-    /// This number of messages, actors or rounds, in place of the usual ones.
+    /// The number of messages, actors or rounds, instead of the default.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(actors::N_MAX)))]
     n: Option<u32>,
 }
@@ -129,10 +129,10 @@ struct ActorsArgs {
 struct ActorTimersArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// Only this case; may be given more than once.
+    /// Run only this case; may be given more than once.
     #[arg(long = "case", value_name = "NAME")]
     cases: Vec<actor_timers::Case>,
-    /// This number of timers, in place of the usual ones.
+    /// The number of timers, instead of the default.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(actor_timers::N_MAX)))]
     n: Option<u32>,
 }
@@ -141,10 +141,10 @@ struct ActorTimersArgs {
 struct GraphArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// Only this case; may be given more than once.
+    /// Run only this case; may be given more than once.
     #[arg(long = "case", value_name = "NAME")]
     cases: Vec<graph::Case>,
-    /// This number of epochs, in place of the usual ones.
+    /// The number of epochs, instead of the default.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(graph::N_MAX)))]
     n: Option<u32>,
 }
@@ -155,7 +155,7 @@ struct IdleArgs {
     millis: u32,
 }
 
-/// Does what the command line asks for; the table goes to `out`.
+/// Executes the command line; the table goes to `out`.
 ///
 /// # Errors
 ///
@@ -255,17 +255,18 @@ impl CommonArgs {
     }
 }
 
-/// Further figures that have a table of their own, where a suite has them.
-const BESIDE: [(&str, &str); 6] = [
-    ("cpu", "the CPU time of all threads beside it"),
-    ("wall_time", "the wall time beside it"),
+/// Further figures that have a separate table, if a suite has them.
+const EXTRA_TABLES: [(&str, &str); 7] = [
+    ("cpu", "the CPU time of all threads"),
+    ("wall_time", "the wall time"),
     ("schedule", "the wall time of a call that schedules"),
     ("cancel", "the wall time of a call that cancels"),
     ("efficiency", "time of the static loop / (time x cores), in per cent"),
-    ("load", "of that, to read the file"),
+    ("load", "the part of it that reads the file"),
+    ("load_general", "the same with the general YAML parser alone"),
 ];
 
-/// What is known of a suite before it runs.
+/// The properties of a suite.
 struct Head {
     name: &'static str,
     caption: &'static str,
@@ -273,7 +274,7 @@ struct Head {
     columns: Vec<Column>,
 }
 
-/// Runs a suite and writes what comes out where it was asked for.
+/// Runs a suite and writes its results.
 fn present(
     suite: Head,
     args: &CommonArgs,
@@ -302,7 +303,8 @@ fn present(
         place => {
             let mut file = None;
             if let Some(path) = place {
-                // Before the first minute of work, not behind the last.
+                // Open the file before the first run, so that an error does not waste the
+                // measurement.
                 let shown = path.display().to_string();
                 let opened = File::create(path);
                 let opened = opened.map_err(|source| Failure::output(shown.clone(), source))?;
@@ -333,7 +335,7 @@ fn table(reporter: &Reporter<'_>, out: &mut dyn Write) -> io::Result<()> {
         reporter.suite, reporter.caption
     )?;
     write!(out, "\n{}\n", reporter.table())?;
-    for (extra, caption) in BESIDE {
+    for (extra, caption) in EXTRA_TABLES {
         let rows = reporter.rows_of(extra);
         if !rows.is_empty() {
             let table = Table { columns: &reporter.columns, rows: &rows };

@@ -1,9 +1,10 @@
 //! Two clocks read together: CPU time and wall time.
 //!
-//! CPU time leaves out the moments in which another process had the core, which on a shared machine
-//! is most of the noise. It is that of one thread where a subject works on the thread that measures
-//! it, and that of the process where it has workers of its own. Reading it is a system call, as
-//! long as dozens of timer operations: its own cost is measured once and taken off every interval.
+//! CPU time excludes the time in which another process had the core, which is most of the noise on
+//! a shared machine. It is the time of one thread if a subject works on the measuring thread, and
+//! the time of the process if the subject has workers. Reading it is a system call, which takes as
+//! long as dozens of timer operations: the cost of a reading is measured once and subtracted from
+//! every interval.
 
 use core::time::Duration;
 use std::time::Instant;
@@ -28,12 +29,12 @@ impl Elapsed {
     }
 }
 
-/// Whose CPU time is meant.
+/// Which CPU time is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// That of the thread that asks.
+    /// The CPU time of the calling thread.
     Thread,
-    /// That of all threads of this process together, those that have ended included.
+    /// The CPU time of all threads of this process, including those that have exited.
     Process,
 }
 
@@ -44,13 +45,13 @@ impl Scope {
             Self::Thread => ClockId::ThreadCPUTime,
             Self::Process => ClockId::ProcessCPUTime,
         });
-        let secs = u64::try_from(spent.tv_sec).expect("nobody has used negative time");
+        let secs = u64::try_from(spent.tv_sec).expect("CPU time is not negative");
         let nanos = u32::try_from(spent.tv_nsec).expect("the fraction is below one second");
         Duration::new(secs, nanos)
     }
 }
 
-/// A stopwatch that knows what looking at it costs.
+/// A stopwatch that corrects for the cost of its readings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     scope: Scope,
@@ -58,10 +59,10 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Readings from which the cost of one is taken.
+    /// The number of readings from which the cost of one is computed.
     const N_CALIBRATIONS: usize = 1_001;
 
-    /// Measures what an empty interval costs.
+    /// Measures the cost of an empty interval.
     pub(crate) fn calibrated(scope: Scope) -> Self {
         let blank = Self { scope, overhead: Elapsed::default() };
         let empty: Vec<Elapsed> = (0..Self::N_CALIBRATIONS).map(|_| blank.time(|| ()).1).collect();
@@ -78,15 +79,15 @@ impl Watch {
         }
     }
 
-    /// Begins an interval. A thread's CPU time is ended on the thread that began it.
+    /// Starts an interval. An interval of a thread's CPU time must be stopped on the same thread.
     #[inline]
     pub(crate) fn start(self) -> Started {
-        // Wall time outside, so that it contains what CPU time is taken of.
+        // Wall time outside, so that it includes the interval of the CPU time.
         let wall = Instant::now();
         Started { watch: self, wall, cpu: self.scope.cpu() }
     }
 
-    /// Runs `work` and says how long it took.
+    /// Runs `work` and measures it.
     #[inline]
     pub(crate) fn time<R>(self, work: impl FnOnce() -> R) -> (R, Elapsed) {
         let started = self.start();
@@ -95,7 +96,7 @@ impl Watch {
     }
 }
 
-/// An interval that has begun, for work that is no closure.
+/// A started interval, for work that is not a closure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Started {
     watch: Watch,
@@ -104,7 +105,7 @@ pub(crate) struct Started {
 }
 
 impl Started {
-    /// Ends the interval and says how long it was.
+    /// Stops the interval and returns its length.
     #[inline]
     pub(crate) fn stop(self) -> Elapsed {
         let cpu = self.watch.scope.cpu().saturating_sub(self.cpu);

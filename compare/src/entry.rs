@@ -1,4 +1,4 @@
-//! Subjects that run one load several times over, in the list of their suite.
+//! Subjects that run one load several times, in the list of their suite.
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -10,7 +10,7 @@ use crate::order::{Results, in_turns};
 use crate::report::{Facts, Reporter};
 use crate::selection::{Effort, Listed};
 
-/// How a run over the load `L` is made.
+/// The parameters of a run over the load `L`.
 #[derive(Debug)]
 pub(crate) struct Run<L> {
     pub(crate) load: Arc<L>,
@@ -27,7 +27,7 @@ pub(crate) struct Entry<L, F> {
     pub(crate) run: fn(&Run<L>) -> Result<F, Failure>,
 }
 
-// By hand: an entry is copied whether or not its load is.
+// Implemented by hand, because a derive would require `L: Copy`.
 impl<L, F> Copy for Entry<L, F> {}
 
 impl<L, F> Clone for Entry<L, F> {
@@ -48,7 +48,7 @@ impl<L, F> Listed for Entry<L, F> {
     }
 }
 
-/// How often and how a load is run by each subject.
+/// How often and how each subject runs a load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) effort: Effort,
@@ -62,7 +62,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// The first that a run has; no other run follows it.
+    /// The error of the first run that fails; no further run is made.
     pub(crate) fn run<L, F>(
         self,
         what: &str,
@@ -79,7 +79,7 @@ impl Plan {
     }
 }
 
-/// Runs every subject through every case at each size and hands the figures to `check`.
+/// Runs every subject through every case at each size and passes the figures to `check`.
 #[cfg(test)]
 pub(crate) fn for_each_run<C: Copy, L, F>(
     subjects: &[Entry<L, F>],

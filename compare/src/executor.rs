@@ -1,26 +1,27 @@
 //! Suite `executor`: the same tasks on every runtime, each with two workers.
 //!
-//! Figures are wall time an operation, because what a runtime is for is to be done sooner with two
-//! workers than with one; the CPU time of all threads stands beside it, and allocations by all
-//! threads. A subject is started anew for each run and stopped behind it, and no two run at once.
-//! They take turns as in the suite `timers`: each round starts at another one, every second goes
-//! backwards, round 0 counts allocations and is not timed.
+//! Figures are wall time per operation, because the purpose of a runtime is to finish sooner with
+//! two workers than with one. The CPU time and the allocations of all threads are reported next to
+//! it. A subject is started for each run and stopped after it, so only one subject runs at a time.
+//! The order is that of the suite `timers`: each round starts with another subject, every second
+//! round goes in reverse order, round 0 counts allocations and is not timed.
 //!
-//! * `spawn`: a task spawns n (10,000) empty tasks and awaits all of them; ns a task.
-//! * `yield`: two tasks a worker yield n (10,000) times each, by the runtime's own way; ns a yield.
-//! * `wake`: two tasks wake each other through a flag with a waker, n (10,000) times there and
-//!   back; ns a wake, of which a round trip has two.
+//! * `spawn`: a task spawns n (10,000) empty tasks and awaits all of them; ns per task.
+//! * `yield`: two tasks per worker yield n (10,000) times each, by the runtime's own means; ns per
+//!   yield.
+//! * `wake`: two tasks wake each other through a flag with a waker, n (10,000) round trips; ns per
+//!   wake (a round trip has two).
 //! * `ping_pong`: four pairs of tasks bounce a message n (10,000) times over two unbounded channels
-//!   of `futures-channel`, which belongs to no runtime; ns a round trip of any pair.
+//!   of `futures-channel`, which belongs to no runtime; ns per round trip of any pair.
 //! * `fork_join`: a binary tree with n (1,024) leaves of about one microsecond of arithmetic: one
-//!   half is spawned, the other done, the first awaited; ns a leaf.
+//!   half is spawned, the other is computed, then the first is awaited; ns per leaf.
 //! * `steal`: a task spawns n (10,000) tasks of about 500 ns of arithmetic and awaits all of them:
-//!   work that arises on one worker has to be spread; ns a task.
-//! * `timer_arm_drop`: a task makes the runtime's sleep of one hour, polls it once and drops it, n
-//!   (10,000) times, and yields every 64; ns a sleep.
-//! * `idle_cpu`: one sleep of an hour is armed and the runtime is left alone for n (3,000)
-//!   milliseconds in a process of its own; microseconds of CPU time and voluntary switches of its
-//!   threads, added up. Less than one counts as one in the ratio, so that zero is the best.
+//!   work that is created on one worker must be distributed; ns per task.
+//! * `timer_arm_drop`: a task creates the runtime's sleep of one hour, polls it once and drops it,
+//!   n (10,000) times, and yields every 64; ns per sleep.
+//! * `idle_cpu`: one sleep of an hour is armed and the runtime is left idle for n (3,000)
+//!   milliseconds in a separate process; the sum of microseconds of CPU time and voluntary context
+//!   switches of its threads. A sum below one counts as one in the ratio, so that zero is the best.
 
 mod clockjack;
 mod idle;
@@ -47,14 +48,14 @@ use crate::stats;
 /// The name of this suite in JSON.
 pub(crate) const NAME: &str = "executor";
 
-/// What its figures are.
-pub(crate) const CAPTION: &str = "medians of wall time an operation, two workers each";
+/// The meaning of its figures.
+pub(crate) const CAPTION: &str = "medians of wall time per operation, two workers each";
 
-/// The largest size one may ask for: a million tasks at once are a few hundred megabytes.
+/// The maximum size: a million concurrent tasks need a few hundred megabytes.
 pub(crate) const N_MAX: u32 = 1_000_000;
 
-/// What the project promises of a case: nowhere behind the best rival of the same run, and well
-/// ahead where its design is meant to pay.
+/// The target of a case: never slower than the best rival of the same run, and clearly faster where
+/// the design is meant to be.
 const fn target(case: Case) -> Target {
     match case {
         Case::Yield | Case::TimerArmDrop => Target::RatioAtLeast(1.5),
@@ -62,8 +63,8 @@ const fn target(case: Case) -> Target {
     }
 }
 
-/// Every subject, in the order of the table. A new one needs its file and its line here; the one
-/// with [`Standing::Ours`](crate::report::Standing::Ours) is what the others are compared with.
+/// Every subject, in the order of the table. To add one, add its file and its line here; the others
+/// are compared with the one that has [`Standing::Ours`](crate::report::Standing::Ours).
 const SUBJECTS: &[Entry] = &[
     Entry::of::<clockjack::Pool>(),
     Entry::of::<tokio::MultiThread>(),
@@ -72,7 +73,7 @@ const SUBJECTS: &[Entry] = &[
     Entry::apart(serial::FACTS, serial::CASES, serial::run),
 ];
 
-/// The size of a case if none is given.
+/// The default size of a case.
 const fn size(effort: Effort, case: Case) -> u32 {
     match (case, effort) {
         (Case::ForkJoin, _) => 1_024,
@@ -82,7 +83,7 @@ const fn size(effort: Effort, case: Case) -> u32 {
     }
 }
 
-/// Timed rounds. Odd, so that the median is a round that happened.
+/// Timed rounds. An odd number, so that the median is a measured value.
 const fn n_rounds(effort: Effort, case: Case) -> u32 {
     match (case, effort) {
         (Case::IdleCpu, Effort::Quick) => 1,
@@ -92,17 +93,17 @@ const fn n_rounds(effort: Effort, case: Case) -> u32 {
     }
 }
 
-/// What is known about the subjects, for the head of the table and for `--list`.
+/// The properties of the subjects, for the head of the table and for `--list`.
 pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
     selection.columns(SUBJECTS)
 }
 
-/// Runs what was selected and reports each case as soon as it is known.
+/// Runs the selected cases and reports each as soon as it is finished.
 ///
 /// # Errors
 ///
-/// If a subject is unknown, cannot be started or loses something of the load, or the report cannot
-/// be written.
+/// If a subject is unknown, cannot be started or loses a part of the load, or the report cannot be
+/// written.
 pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
     let watch = Watch::calibrated(Scope::Process);
     let can = |entry: &Entry, case| entry.cases.contains(&case);
@@ -112,7 +113,7 @@ pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> R
     })
 }
 
-/// Leaves the subject called `name` alone in this process for so long.
+/// Runs the subject called `name` idle in this process for this time.
 ///
 /// # Errors
 ///
@@ -167,7 +168,7 @@ fn idle_row(
     let millis = selection.n.unwrap_or_else(|| size(effort, case));
     let n_rounds = selection.n_rounds.unwrap_or_else(|| n_rounds(effort, case));
     let what = format!("{} n={millis}", case.name());
-    // There is nothing to count in a round before the first.
+    // Idle processes have no counted round 0.
     let all = in_turns(&what, n_rounds - 1, subjects, reporter, |_, entry| {
         idle::measure_apart(entry.facts.name, millis)
     })?;

@@ -1,4 +1,5 @@
-//! Why a comparison could not be made. None of these is passing: the same call fails again.
+//! Why a comparison could not be made. None of these errors is temporary: the same call fails
+//! again.
 
 use core::error::Error;
 use core::fmt;
@@ -21,7 +22,7 @@ enum Kind {
 }
 
 impl Failure {
-    /// A subject did not do what the load asked of it, so that its times mean nothing.
+    /// A subject did not do the load correctly, so its times mean nothing.
     pub(crate) const fn miscount(
         subject: &'static str,
         what: &'static str,
@@ -31,7 +32,7 @@ impl Failure {
         Self { kind: Kind::Miscount { subject, what, found, expected } }
     }
 
-    /// The allocator contradicts what is said about a subject.
+    /// The allocator contradicts a property of a subject.
     pub(crate) const fn false_claim(
         subject: &'static str,
         claim: &'static str,
@@ -56,17 +57,17 @@ impl Failure {
         Self { kind: Kind::Start { subject, source } }
     }
 
-    /// The process of its own in which a subject was to be measured did not say what came out.
+    /// The separate process of a subject did not print its result.
     pub(crate) const fn child(subject: &'static str, said: String) -> Self {
         Self { kind: Kind::Child { subject, said } }
     }
 
-    /// True if the call itself was wrong.
+    /// Whether the arguments were wrong.
     pub(crate) const fn is_usage(&self) -> bool {
         matches!(self.kind, Kind::Unknown { .. })
     }
 
-    /// True if the reader of the output went away, which is no fault.
+    /// Whether the reader of the output closed the pipe, which is not an error.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(&self.kind, Kind::Output { source, .. }
             if source.kind() == io::ErrorKind::BrokenPipe)
@@ -81,16 +82,16 @@ impl fmt::Display for Failure {
             }
             Kind::FalseClaim { subject, claim, first, second } => write!(
                 f,
-                "{subject} is said to have {claim}, but held {first:.1} bytes a timer after the \
+                "{subject} claims {claim}, but used {first:.1} bytes per timer after the \
                  first filling and {second:.1} after the second"
             ),
             Kind::Unknown { what, name, known } => {
-                write!(f, "no {what} is called `{name}`; there are {known}")
+                write!(f, "no {what} is called `{name}`; known: {known}")
             }
             Kind::Output { what, .. } => write!(f, "cannot write {what}"),
             Kind::Start { subject, .. } => write!(f, "{subject} cannot be started"),
             Kind::Child { subject, said } => {
-                write!(f, "{subject} could not be measured in a process of its own: {said}")
+                write!(f, "{subject} could not be measured in a separate process: {said}")
             }
         }
     }

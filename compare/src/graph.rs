@@ -1,24 +1,25 @@
-//! Suite `graph`: the same dataflow on Clockjack's graphs, on Taskflow where it is installed, and
-//! in a loop written by hand.
+//! Suite `graph`: the same dataflow on Clockjack's graphs, on Taskflow if it is installed, and in a
+//! hand-written loop.
 //!
-//! Ours runs in virtual time on a runtime with one worker a core, with all metrics, and decides by
-//! itself whether to work on an epoch with several. Figures are CPU time of all threads, with wall
-//! time beside; only of branches that are to run at once wall time is the figure, with CPU time
-//! beside. The subjects take turns as in the suite `timers`; round 0 counts allocations and is not
-//! timed. What the sinks have added up must be the same for all.
+//! Clockjack runs in virtual time on a runtime with one worker per core, with all metrics, and
+//! decides by itself whether several workers execute an epoch. Figures are CPU time of all threads,
+//! with wall time next to it; for parallel branches the figure is wall time, with CPU time next to
+//! it. The order of the subjects is that of the suite `timers`; round 0 counts allocations and is
+//! not timed. The sums of the sinks must be the same for all subjects.
 //!
-//! * `caterpillar`: a head and eight segments of a body and a foot; ns a node, of which there are
-//!   17 here and in the next three. n is the number of epochs, the first 128 not counted.
-//! * `chain`: one behind the other.
-//! * `fan_out`: one that 16 read.
-//! * `fan_in`: one that reads 16, in one call.
-//! * `parallel_10us`, `parallel_1ms`: a source, eight branches with so much arithmetic each, and a
-//!   sink that reads all; microseconds an epoch. Efficiency is the time of the loop by hand divided
-//!   by time and cores, of which no more than eight count.
+//! * `caterpillar`: a head and eight segments of a body and a foot; ns per node. This graph and the
+//!   next three have 17 nodes. n is the number of epochs without the first 128.
+//! * `chain`: 17 nodes in a row.
+//! * `fan_out`: one node with 16 readers.
+//! * `fan_in`: one node that reads 16 others, in one call.
+//! * `parallel_10us`, `parallel_1ms`: a source, eight branches with this much arithmetic each, and
+//!   a sink that reads all of them; microseconds per epoch. Efficiency is the time of the
+//!   hand-written loop divided by the product of time and cores, of which at most eight count.
 //! * `compile_4096`: a file with 4,096 components and 8,192 edges is read, checked and ordered;
 //!   milliseconds.
-//! * `trace`: the caterpillar with a trace of 65,536 records, against itself without; ns a node.
-//! * `allocs`: allocations an epoch of the caterpillar.
+//! * `trace`: the caterpillar with a trace of 65,536 records, against itself without a trace; ns
+//!   per node.
+//! * `allocs`: allocations per epoch of the caterpillar.
 
 mod case;
 mod clockjack;
@@ -48,30 +49,30 @@ use crate::stats;
 /// The name of this suite in JSON.
 pub(crate) const NAME: &str = "graph";
 
-/// What its figures are.
+/// The meaning of its figures.
 pub(crate) const CAPTION: &str =
-    "medians of CPU time of all threads (parallel: of wall time), one worker a core";
+    "medians of CPU time of all threads (parallel: of wall time), one worker per core";
 
-/// The most epochs one may ask for.
+/// The maximum number of epochs.
 pub(crate) const N_MAX: u32 = 1_000_000;
 
-/// The caterpillar of ours without a trace, to which the case `trace` is compared.
+/// Clockjack's caterpillar without a trace, with which the case `trace` is compared.
 const UNTRACED: &str = "untraced";
 
-/// What there is to compare with on this machine.
+/// The rivals that are installed on this machine.
 #[derive(Debug)]
 pub(crate) struct Rivals {
     taskflow: Result<Program, Missing>,
 }
 
 impl Rivals {
-    /// Looks what is installed.
+    /// Searches for installed rivals.
     pub(crate) fn find() -> Self {
         Self { taskflow: Program::compile() }
     }
 }
 
-/// Who takes part.
+/// The subjects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     Clockjack,
@@ -83,7 +84,7 @@ enum Subject {
 impl Subject {
     const ALL: [Self; 4] = [Self::Clockjack, Self::Taskflow, Self::StaticLoop, Self::Untraced];
 
-    /// Whether it has a figure in a case, where it is installed.
+    /// Whether it supports a case, if it is installed.
     const fn can(self, case: Case) -> bool {
         match self {
             Self::Clockjack => true,
@@ -100,7 +101,7 @@ impl Subject {
             }
             Self::Taskflow => {
                 let note = match &rivals.taskflow {
-                    Ok(_) => "`run_n` of one taskflow, one thread; `parallel`: one a core".into(),
+                    Ok(_) => "`run_n` of one taskflow, one thread; `parallel`: one per core".into(),
                     Err(missing) => format!("left out: {missing}"),
                 };
                 (Some("taskflow"), Standing::Rival, note)
@@ -110,7 +111,7 @@ impl Subject {
                 (None, Standing::Reference, note.to_owned())
             }
             Self::Untraced => {
-                let note = "ours without a trace, for the case `trace`";
+                let note = "Clockjack without a trace, for the case `trace`";
                 (Some("clockjack-graph"), Standing::Reference, note.to_owned())
             }
         };
@@ -138,7 +139,7 @@ impl Named for Subject {
     }
 }
 
-/// What is known about the subjects, for the head of the table and for `--list`.
+/// The properties of the subjects, for the head of the table and for `--list`.
 pub(crate) fn columns(
     selection: &Selection<Case>,
     rivals: &Rivals,
@@ -147,7 +148,7 @@ pub(crate) fn columns(
     Ok(subjects.iter().map(|subject| subject.column(rivals)).collect())
 }
 
-/// What the project promises of a case.
+/// The target of a case.
 fn target(case: Case) -> Target {
     // Efficiency is `static / (ours * cores)`.
     let efficient =
@@ -164,13 +165,13 @@ fn target(case: Case) -> Target {
     }
 }
 
-/// The cores that eight branches can use.
+/// The number of cores that eight branches can use.
 fn n_cores() -> usize {
     available_parallelism().map_or(1, |n| n.get().min(8))
 }
 
-/// Turns of arithmetic that take so long: by the fastest of a few tries, since a turn is never
-/// faster than the machine allows.
+/// The number of iterations of arithmetic that take this long: from the fastest of a few
+/// measurements, because noise can only make an iteration slower.
 fn turns_of(length: Duration) -> u32 {
     const N_TURNS: u32 = 200_000;
     let time = |seed: u64| {
@@ -183,12 +184,12 @@ fn turns_of(length: Duration) -> u32 {
     u32::try_from(n_turns).unwrap_or(u32::MAX).max(2)
 }
 
-/// Runs what was selected and reports each case as soon as it is known.
+/// Runs the selected cases and reports each as soon as it is finished.
 ///
 /// # Errors
 ///
-/// If a subject is unknown, cannot be started or loses something of the load, or the report cannot
-/// be written.
+/// If a subject is unknown, cannot be started or loses a part of the load, or the report cannot be
+/// written.
 pub(crate) fn run(
     selection: &Selection<Case>,
     rivals: &Rivals,
@@ -204,7 +205,7 @@ pub(crate) fn run(
     })
 }
 
-/// One case with graphs that run.
+/// One case with running graphs.
 struct Bench<'a> {
     case: Case,
     selection: &'a Selection<Case>,
@@ -229,7 +230,7 @@ impl Bench<'_> {
         let n = selection.n.unwrap_or_else(|| case.size(selection.effort));
         let usual = || case.n_rounds(selection.effort);
         let n_rounds = match case {
-            // What the allocator counts comes out the same again.
+            // The allocator's counts are the same in every round.
             Case::Allocs => 0,
             _ => selection.n_rounds.unwrap_or_else(usual),
         };
@@ -283,21 +284,21 @@ impl Bench<'_> {
     }
 }
 
-/// Fills in what was timed.
+/// Fills in the timed figures.
 fn timed_row(row: Row, case: Case, n_nodes: usize, all: &Results<Figure>) -> Row {
     let scale = if case.is_parallel() { 1e3 } else { n_nodes as f64 };
     let of = |pick: fn(&Cost) -> f64| move |figure: &Figure| Some(pick(&figure.cost) / scale);
     let (cpu, wall) = (of(|cost| cost.cpu_ns), of(|cost| cost.wall_ns));
-    let (main, beside, name) =
+    let (main, second, name) =
         if case.is_parallel() { (wall, cpu, "cpu") } else { (cpu, wall, "wall_time") };
     let allocs = all.each(|name, figures| {
-        // Nobody counts those of another process.
+        // The allocations of another process are not counted.
         let is_here = name != taskflow::NAME;
         figures.first().filter(|_| is_here).map(|counted| counted.cost.n_allocs)
     });
     let figures = all.medians(main);
     let mut extras = vec![
-        Extra::numbers(name, all.medians(beside)),
+        Extra::numbers(name, all.medians(second)),
         Extra::quartiles(all.quartiles(main)),
         Extra::numbers("allocs", allocs),
     ];
@@ -312,7 +313,7 @@ fn timed_row(row: Row, case: Case, n_nodes: usize, all: &Results<Figure>) -> Row
     Row { figures, extras, ..row }
 }
 
-/// How much of the cores everybody makes use of, in per cent.
+/// The efficiency of each subject, in per cent.
 fn efficiency(figures: &BySubject<f64>) -> Extra {
     let alone = figures.iter().find(|(name, _)| *name == static_loop::NAME);
     let alone = alone.and_then(|(_, figure)| *figure);
@@ -357,6 +358,7 @@ fn compile_row(
         extras: vec![
             extra("wall_time", |one| one.wall_ms),
             extra("load", |one| one.load_ms),
+            extra("load_general", |one| one.load_general_ms),
             extra("compile", |one| one.compile_ms),
         ],
     })
@@ -396,7 +398,7 @@ mod tests {
                     assert!(figure.cost.wall_ns > 0.0, "{subject:?} {shape:?} {n}: {figure:?}");
                     assert_eq!(figure.overlap.is_some(), subject != Subject::StaticLoop);
                     let wrong = Run { expected: expected ^ 1, ..run };
-                    let failure = subject.run(&wrong).expect_err("something else comes out");
+                    let failure = subject.run(&wrong).expect_err("the sum differs");
                     assert!(failure.to_string().contains("the sum of all sinks"), "{failure}");
                 }
             }

@@ -1,11 +1,12 @@
-//! Suite `jitter`: how late a period of one millisecond is.
+//! Suite `jitter`: the lateness of a periodic timer of one millisecond.
 //!
-//! Each sleeper is woken once a millisecond, at instants that lie on its own tick, for five seconds
-//! in slices of one; the slices of the sleepers alternate. The figures are percentiles of how long
-//! after its due time the body of a period ran, over all slices together, in microseconds. A period
-//! that comes late does not move the next one; one that is missed counts as late as it is. On an
-//! idle machine lateness is mostly the kernel's way from the timer to the thread, which
-//! `clock_nanosleep` shows alone: `vs_nanosleep` is its figure divided by ours, `vs_tokio` tokio's.
+//! Each sleeper is woken once per millisecond, at instants that lie on its own tick, for five
+//! seconds in slices of one second; the slices of the sleepers alternate. The figures are
+//! percentiles of the time from the due time of a period until its body ran, over all slices, in
+//! microseconds. A late period does not delay the next one; a missed period counts with its
+//! lateness. On an idle machine lateness is mostly the kernel's path from the timer to the thread,
+//! which `clock_nanosleep` shows alone: `vs_nanosleep` is the figure of `clock_nanosleep` divided
+//! by ours, `vs_tokio` that of tokio.
 
 mod clockjack;
 mod nanosleep;
@@ -25,13 +26,13 @@ use crate::stats::percentile;
 /// The name of this suite in JSON.
 pub(crate) const NAME: &str = "jitter";
 
-/// What its figures are.
+/// The meaning of its figures.
 pub(crate) const CAPTION: &str = "lateness of a period of 1 ms, percentiles of all periods";
 
-/// The most periods one may ask for: ten minutes a sleeper.
+/// The maximum number of periods: ten minutes per sleeper.
 pub(crate) const N_MAX: u32 = 600_000;
 
-/// Every sleeper, in the order of the table; what the others are compared with is the one with
+/// Every sleeper, in the order of the table; the others are compared with the one that has
 /// [`Standing::Ours`](crate::report::Standing::Ours).
 const SLEEPERS: &[Sleeper] =
     &[clockjack::SLEEPER, tokio::TIME_ONLY, tokio::WITH_IO, nanosleep::SLEEPER];
@@ -39,13 +40,13 @@ const SLEEPERS: &[Sleeper] =
 /// What is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Case {
-    /// Half of the periods are at most so late.
+    /// Half of the periods are at most this late.
     P50,
-    /// Nine of ten are at most so late.
+    /// Nine of ten periods are at most this late.
     P90,
-    /// All but one of a hundred are at most so late.
+    /// All but one of a hundred periods are at most this late.
     P99,
-    /// None is later.
+    /// The latest period.
     Max,
 }
 
@@ -71,7 +72,7 @@ impl Case {
         }
     }
 
-    /// What the project promises of it.
+    /// The target of this percentile.
     const fn target(self) -> Option<Target> {
         match self {
             Self::P50 => Some(Target::Within(nanosleep::NAME, 1.5)),
@@ -80,12 +81,12 @@ impl Case {
     }
 }
 
-/// What is known about the sleepers, for the head of the table and for `--list`.
+/// The properties of the sleepers, for the head of the table and for `--list`.
 pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
     selection.columns(SLEEPERS)
 }
 
-/// Runs what was selected and reports it.
+/// Runs and reports the selected percentiles.
 ///
 /// # Errors
 ///

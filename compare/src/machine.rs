@@ -1,4 +1,4 @@
-//! On what the figures were taken: they mean nothing on another machine.
+//! The machine of the measurement: the figures mean nothing on another machine.
 
 use std::fs;
 use std::thread::available_parallelism;
@@ -33,8 +33,8 @@ fn cpu_model() -> String {
     model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
 }
 
-/// The processes that wanted to run in the last minute, this one left out or not yet counted: far
-/// above zero at the start, somebody else is working.
+/// The number of runnable processes over the last minute, usually without this one: a value far
+/// above zero at the start means that something else is running.
 fn load_average() -> String {
     let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     loads.split_whitespace().next().unwrap_or("unknown").to_owned()
@@ -48,7 +48,7 @@ fn date_utc(secs: u64) -> String {
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
     };
-    // One turn a year since 1970.
+    // One iteration per year since 1970.
     loop {
         let year_days = if is_leap(year) { 366 } else { 365 };
         if days < year_days {

@@ -1,14 +1,13 @@
-//! The same loads on Clockjack and on the crates people would use instead.
+//! The same workloads on Clockjack and on competing crates.
 //!
-//! `clockjack-compare SUITE` prints a table and, with `--json FILE`, one line of JSON a case:
-//! `{"suite","case","n","unit","ours","peers":{..},"best_peer","ratio"}` and further fields behind
+//! `clockjack-compare SUITE` prints a table and, with `--json FILE`, one line of JSON per case:
+//! `{"suite","case","n","unit","ours","peers":{..},"best_peer","ratio"}` and further fields after
 //! them. Every claim about speed in the project comes from this output.
 
 extern crate alloc;
 
 mod actor_timers;
 mod actors;
-mod bell;
 mod cli;
 mod clock;
 mod entry;
@@ -29,6 +28,7 @@ mod stats;
 mod table;
 mod tally;
 mod timers;
+mod wake_flag;
 
 use core::error::Error;
 use std::io::{self, Write};
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
             if let Some(cause) = failure.source() {
                 message.push_str(&format!(": {cause}"));
             }
-            // Where even this cannot be said, the exit code says it.
+            // If even this message cannot be written, the exit code remains.
             let _said = writeln!(io::stderr(), "{message}");
             ExitCode::from(if failure.is_usage() { 2 } else { 1 })
         }

@@ -1,5 +1,5 @@
-//! What a piece of work took: clocks and allocations read together, the same for every suite whose
-//! subjects have threads of their own.
+//! The cost of a piece of work: clocks and allocations read together, for every suite whose
+//! subjects have threads.
 
 use core::ops::AddAssign;
 
@@ -8,11 +8,11 @@ use crate::order::Results;
 use crate::report::Extra;
 use crate::tally::{CountingAll, Tally};
 
-/// Counting costs time, so a run either counts or is timed.
+/// Counting takes time, so a run either counts or is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Timed,
-    /// Counts allocations and the bytes that stay.
+    /// Counts allocations and the bytes that remain allocated.
     Counted,
 }
 
@@ -23,7 +23,7 @@ impl Mode {
     }
 }
 
-/// A piece of work under way.
+/// A measurement that has started.
 #[derive(Debug)]
 pub(crate) struct Begun {
     counting: Option<CountingAll>,
@@ -31,14 +31,14 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    /// Begins to count, where that is the mode, and then to take the time.
+    /// Starts counting, if that is the mode, and then the clocks.
     #[inline]
     pub(crate) fn new(mode: Mode, watch: Watch) -> Self {
         let counting = (mode == Mode::Counted).then(CountingAll::begin);
         Self { counting, started: watch.start() }
     }
 
-    /// Ends both, the other way round.
+    /// Stops both, in reverse order.
     #[inline]
     pub(crate) fn end(self) -> Spent {
         let elapsed = self.started.stop();
@@ -46,16 +46,16 @@ impl Begun {
     }
 }
 
-/// What work took.
+/// The cost of a piece of work.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spent {
     pub(crate) elapsed: Elapsed,
-    /// All zero where nobody counted.
+    /// All zero in a timed run.
     pub(crate) tally: Tally,
 }
 
 impl Spent {
-    /// The share of one of `n_ops` operations.
+    /// The cost per operation, of `n_ops` operations.
     pub(crate) fn per(self, n_ops: f64) -> Cost {
         Cost {
             cpu_ns: self.elapsed.cpu_ns / n_ops,
@@ -75,14 +75,14 @@ impl AddAssign for Spent {
     }
 }
 
-/// What one operation took.
+/// The cost of one operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     pub(crate) cpu_ns: f64,
     pub(crate) wall_ns: f64,
     /// Allocations; zero in a timed run.
     pub(crate) n_allocs: f64,
-    /// Bytes given out and not given back; zero in a timed run.
+    /// Bytes allocated and not freed; zero in a timed run.
     pub(crate) live_bytes: f64,
 }
 
@@ -92,7 +92,7 @@ impl Cost {
         Some(self.cpu_ns)
     }
 
-    /// What is reported next to the figure of a timed case.
+    /// The further figures of a timed case.
     pub(crate) fn extras(all: &Results<Self>) -> Vec<Extra> {
         vec![
             Extra::numbers("wall_time", all.medians(|cost| Some(cost.wall_ns))),

@@ -1,32 +1,32 @@
-//! Who comes when, and what came out: rounds, the order of the subjects within a round, and the
-//! medians over all rounds, the same for every suite.
+//! Rounds, the order of the subjects within a round, and the medians over all rounds, the same for
+//! every suite.
 
 use crate::failure::Failure;
 use crate::report::Reporter;
 use crate::selection::Named;
 use crate::stats::Quartiles;
 
-/// What came out in each round, by subject: that of round 0 first, then those that were timed.
+/// The results of each round, by subject: round 0 first, then the timed rounds.
 #[derive(Clone, Debug)]
 pub(crate) struct Results<R> {
     all: Vec<(&'static str, Vec<R>)>,
 }
 
-/// Something of each subject, by name.
+/// A value of each subject, by name.
 pub(crate) type BySubject<T> = Vec<(&'static str, Option<T>)>;
 
 impl<R> Results<R> {
-    /// What `pick` makes of all rounds of each subject.
+    /// The value of `pick` for all rounds of each subject.
     pub(crate) fn each<T>(&self, pick: impl Fn(&'static str, &[R]) -> Option<T>) -> BySubject<T> {
         self.all.iter().map(|(name, rounds)| (*name, pick(name, rounds))).collect()
     }
 
-    /// What `pick` finds in round 0.
+    /// The value of `pick` for round 0.
     pub(crate) fn counted(&self, pick: impl Fn(&R) -> Option<f64>) -> BySubject<f64> {
         self.each(|_, rounds| rounds.first().and_then(&pick))
     }
 
-    /// The quartiles of what `pick` finds in the timed rounds.
+    /// The quartiles of the values of `pick` in the timed rounds.
     pub(crate) fn quartiles(&self, pick: impl Fn(&R) -> Option<f64>) -> BySubject<Quartiles> {
         self.each(|_, rounds| {
             let samples: Vec<f64> = rounds.iter().skip(1).filter_map(&pick).collect();
@@ -34,19 +34,19 @@ impl<R> Results<R> {
         })
     }
 
-    /// The medians of what `pick` finds in the timed rounds.
+    /// The medians of the values of `pick` in the timed rounds.
     pub(crate) fn medians(&self, pick: impl Fn(&R) -> Option<f64>) -> BySubject<f64> {
         let median = |(name, cuts): (_, Option<Quartiles>)| (name, cuts.map(|cuts| cuts.median));
         self.quartiles(pick).into_iter().map(median).collect()
     }
 }
 
-/// Runs all subjects interleaved, from round 0 to `n_rounds`; `what` says in the progress line
-/// what is done.
+/// Runs all subjects interleaved, from round 0 to `n_rounds`; `what` describes the work in the
+/// progress line.
 ///
 /// # Errors
 ///
-/// The first that a turn has; no other turn follows it.
+/// The error of the first run that fails; no further run is made.
 pub(crate) fn in_turns<S: Named, R>(
     what: &str,
     n_rounds: u32,
@@ -65,8 +65,8 @@ pub(crate) fn in_turns<S: Named, R>(
     Ok(Results { all })
 }
 
-/// The order of the subjects in a round: each round starts at another one, and every second goes
-/// backwards, so that nobody always runs behind the same neighbour.
+/// The order of the subjects in a round: each round starts with another subject, and every second
+/// round goes in reverse order, so that no subject always follows the same one.
 pub(crate) fn turn_order(round: usize, n_subjects: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n_subjects).collect();
     if n_subjects > 0 {

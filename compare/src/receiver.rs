@@ -1,8 +1,8 @@
-//! A receiver that only counts, so that a pass can see that it is over.
+//! A receiver that only counts, so that a pass can detect its end.
 //!
-//! A timer costs exactly one relaxed addition here, whether it fires or is dropped unfired, and no
-//! reference count: the receiver of a pass is never freed. The timer that brings the counts to the
-//! number of timers wakes the thread that waits, so that no thread polls the counts.
+//! Each timer costs exactly one relaxed addition here, whether it fires or is dropped unfired, and
+//! no reference count: the receiver of a pass is never freed. The timer that completes the counts
+//! wakes the waiting thread, so that no thread polls them.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -29,7 +29,7 @@ pub(crate) struct Receiver {
     waiter: Thread,
 }
 
-/// What became of the timers of a pass.
+/// How many timers of a pass fired and how many were dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
     pub(crate) fired: u32,
@@ -43,7 +43,7 @@ impl Ends {
         Self { fired: half(counts % DROPPED), dropped: half(counts / DROPPED) }
     }
 
-    /// Compares what became of the timers of a subject with what the load asks for.
+    /// Compares the counts of a subject with those that the load requires.
     ///
     /// # Errors
     ///
@@ -63,27 +63,27 @@ impl Ends {
     }
 }
 
-/// How many timers both counts say together.
+/// The sum of both counts.
 const fn total(counts: u64) -> u64 {
     counts % DROPPED + counts / DROPPED
 }
 
 impl Receiver {
-    /// A receiver for `n` timers, for which this thread will wait. It is not freed: there are a few
-    /// hundred in the longest comparison.
+    /// A receiver for `n` timers, for which this thread will wait. It is never freed: the longest
+    /// comparison has a few hundred.
     pub(crate) fn leaked(n: u32) -> &'static Self {
         Self::waited_for_by(n, thread::current())
     }
 
-    /// A receiver for `n` timers for which a thread of its own waits, at most for `patience`: a
-    /// task cannot block its worker, and a timer that is lost must not block the comparison.
+    /// A receiver for `n` timers with a dedicated thread that waits at most `patience`: a task must
+    /// not block its worker, and a lost timer must not block the comparison.
     pub(crate) fn attended(n: u32, patience: Duration) -> (&'static Self, oneshot::Receiver<Ends>) {
         let deadline = Instant::now() + patience;
         let (hand_over, handed_over) = mpsc::channel::<&'static Self>();
         let (report, ends) = oneshot::channel();
         let attendant = thread::spawn(move || {
             if let Ok(receiver) = handed_over.recv() {
-                // A driver that does not ask any more needs no answer.
+                // If the driver no longer waits, the result is not needed.
                 let _unasked = report.send(receiver.wait(deadline));
             }
         });
@@ -96,7 +96,7 @@ impl Receiver {
         Box::leak(Box::new(Self { n, counts: AtomicU64::new(0), waiter }))
     }
 
-    /// What one timer holds.
+    /// The token of one timer.
     #[inline]
     pub(crate) const fn shot(&'static self) -> Shot {
         Shot(Some(self))
@@ -106,7 +106,7 @@ impl Receiver {
     ///
     /// # Panics
     ///
-    /// On another thread than the one that the timers wake.
+    /// If it is called on another thread than the one that the timers wake.
     pub(crate) fn wait(&self, deadline: Instant) -> Ends {
         assert_eq!(thread::current().id(), self.waiter.id(), "this thread is not woken");
         // The last timer or the deadline finishes the loop; a spurious wake-up repeats it once.
@@ -131,8 +131,8 @@ impl Receiver {
     }
 }
 
-/// What one timer holds: fires at most once. The drop of one that never fired counts the timer as
-/// dropped.
+/// The token of one timer: fires at most once. If it is dropped without having fired, it counts the
+/// timer as dropped.
 #[derive(Debug)]
 pub(crate) struct Shot(Option<&'static Receiver>);
 

@@ -1,7 +1,8 @@
-//! A case as it is reported: JSON for programs, one line a case, and a table for people.
+//! The report of a case: one line of JSON for programs, and a table for people.
 //!
-//! `ratio` is the best rival's cost divided by ours, so that above 1 we win. Rivals are the crates
-//! that may be the best peer; references stand beside them and are never compared with.
+//! `ratio` is the cost of the best rival divided by ours, so a ratio above 1 is a win. Rivals are
+//! the crates that may be the best peer; references are shown next to them and are never compared
+//! with.
 
 use std::io::{IsTerminal, Write};
 
@@ -12,15 +13,15 @@ use crate::order::BySubject;
 use crate::stats::Quartiles;
 use crate::table::Table;
 
-/// What is known about a subject before it runs.
+/// The properties of a subject.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     /// The name in tables, in JSON and after `--only`.
     pub(crate) name: &'static str,
-    /// The package it comes from, or the standard library or the system if there is none.
+    /// Its package, or `None` for the standard library or the operating system.
     pub(crate) package: Option<&'static str>,
     pub(crate) standing: Standing,
-    /// What a reader of the figures should know, in one line.
+    /// A remark for the reader of the figures, in one line.
     pub(crate) note: &'static str,
 }
 
@@ -35,13 +36,13 @@ impl Facts {
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
-    /// The package it comes from, or the standard library if there is none.
+    /// Its package, or `None` for the standard library.
     pub(crate) package: Option<&'static str>,
     pub(crate) standing: Standing,
     pub(crate) note: String,
 }
 
-/// How a subject enters the ratio.
+/// The role of a subject in the ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     Ours,
@@ -49,14 +50,14 @@ pub(crate) enum Standing {
     Reference,
 }
 
-/// What is promised of a case.
+/// The target of a case.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Target {
     RatioAtLeast(f64),
     OursAtMost(f64),
-    /// Ours is at most so many times the figure of the subject of this name.
+    /// Our figure is at most this many times the figure of the named subject.
     Within(&'static str, f64),
-    /// Ours is at most so much more than the figure of the subject of this name.
+    /// Our figure is at most this much above the figure of the named subject.
     Over(&'static str, f64),
 }
 
@@ -66,20 +67,20 @@ pub(crate) struct Row {
     pub(crate) case: &'static str,
     pub(crate) n: u32,
     pub(crate) unit: &'static str,
-    /// The figure of each subject, by name; none if it cannot do the case.
+    /// The figure of each subject, by name; `None` if it does not support the case.
     pub(crate) figures: BySubject<f64>,
-    /// From how many rounds the figures are the medians.
+    /// The number of rounds of which the figures are the medians.
     pub(crate) n_rounds: usize,
     pub(crate) target: Option<Target>,
-    /// What is smaller counts as this in a ratio: where a figure may be zero, the least of it that
-    /// means anything. Zero against zero is then 1.
+    /// Smaller figures count as this value in a ratio: the smallest meaningful value where a figure
+    /// may be zero. Zero against zero is then 1.
     pub(crate) least: f64,
-    /// Ratios against single subjects, each with its name in JSON and the subject's.
+    /// Ratios against single subjects, each with its name in JSON and the name of the subject.
     pub(crate) versus: &'static [(&'static str, &'static str)],
     pub(crate) extras: Vec<Extra>,
 }
 
-/// A further figure of each subject, which stands in JSON as `ours_NAME` and `peers_NAME`.
+/// A further figure of each subject, with the JSON names `ours_NAME` and `peers_NAME`.
 #[derive(Clone, Debug)]
 pub(crate) struct Extra {
     name: &'static str,
@@ -87,20 +88,20 @@ pub(crate) struct Extra {
 }
 
 impl Extra {
-    /// One number a subject.
+    /// One number per subject.
     pub(crate) fn numbers(name: &'static str, values: BySubject<f64>) -> Self {
         let number = |(subject, value): (_, Option<f64>)| (subject, value.map(Self::number));
         Self { name, values: values.into_iter().map(number).collect() }
     }
 
-    /// What half of the samples lie between, for each subject.
+    /// The quartiles of each subject.
     pub(crate) fn quartiles(values: BySubject<Quartiles>) -> Self {
         let pair = |cuts: Quartiles| json!([Self::number(cuts.q1), Self::number(cuts.q3)]);
         let pair = |(subject, cuts): (_, Option<Quartiles>)| (subject, cuts.map(pair));
         Self { name: "quartiles", values: values.into_iter().map(pair).collect() }
     }
 
-    /// A number as it is written: three decimals say more than any clock here can.
+    /// A number in JSON: three decimals are more precise than any clock here.
     fn number(value: f64) -> Value {
         json!((value * 1_000.0).round() / 1_000.0)
     }
@@ -115,13 +116,13 @@ impl Extra {
     }
 }
 
-/// What follows from a row once it is known who is who.
+/// The results that follow from a row and the roles of the subjects.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) ours: Option<f64>,
     pub(crate) best_peer: Option<(&'static str, f64)>,
     pub(crate) ratio: Option<f64>,
-    /// Whether the promise is kept; none without a promise or without our own figure.
+    /// Whether the target is met; `None` without a target or without our own figure.
     pub(crate) met: Option<bool>,
 }
 
@@ -161,7 +162,7 @@ impl Row {
         self.versus.iter().map(move |(key, name)| (*key, self.ratio(self.figure(name), ours)))
     }
 
-    /// How much more ours is than the figure of one subject.
+    /// How much our figure is above the figure of one subject.
     fn over(&self, subject: &str, ours: Option<f64>) -> Option<f64> {
         Some(ours? - self.figure(subject)?)
     }
@@ -171,7 +172,7 @@ impl Row {
         (ours > 0.0).then(|| peer / ours)
     }
 
-    /// The row as a JSON object; the fields of the published form come first.
+    /// The row as a JSON object; the published fields come first.
     pub(crate) fn json(&self, suite: &str, columns: &[Column], machine: &str) -> Value {
         let outcome = self.outcome(columns);
         let number = |value: Option<f64>| value.map_or(Value::Null, Extra::number);
@@ -233,21 +234,21 @@ impl Row {
     }
 }
 
-/// Takes rows as they come, writes their JSON at once and keeps them for the table.
+/// Receives rows, writes their JSON immediately and keeps them for the table.
 pub(crate) struct Reporter<'a> {
     pub(crate) suite: &'static str,
-    /// What the figures of the table are.
+    /// The meaning of the figures of the table.
     pub(crate) caption: &'static str,
     pub(crate) columns: Vec<Column>,
     pub(crate) machine: String,
-    /// Where JSON lines go, with the name of the place.
+    /// The destination of JSON lines, with its name.
     pub(crate) json: Option<(&'a mut dyn Write, String)>,
     pub(crate) rows: Vec<Row>,
     pub(crate) progress: Progress,
 }
 
 impl Reporter<'_> {
-    /// Says on the progress line what is going on.
+    /// Shows the current work on the progress line.
     pub(crate) fn progress(&mut self, what: &str) {
         self.progress.show(self.suite, what);
     }
@@ -260,7 +261,7 @@ impl Reporter<'_> {
     pub(crate) fn report(&mut self, row: Row) -> Result<(), Failure> {
         if let Some((out, place)) = &mut self.json {
             let line = row.json(self.suite, &self.columns, &self.machine);
-            // Each line is flushed: a run that is broken off has not lost what it knew.
+            // Each line is flushed, so that an aborted run keeps its finished results.
             writeln!(out, "{line}")
                 .and_then(|()| out.flush())
                 .map_err(|source| Failure::output(place.clone(), source))?;
@@ -274,14 +275,15 @@ impl Reporter<'_> {
         Table { columns: &self.columns, rows: &self.rows }
     }
 
-    /// The rows of all cases that have the further figure `name`, with that as their figure.
+    /// The rows of all cases that have the further figure `name`, with this figure instead of the
+    /// main one.
     pub(crate) fn rows_of(&self, name: &str) -> Vec<Row> {
         let of_extra = |row: &Row| {
             let extra = row.extras.iter().find(|extra| extra.name() == name)?;
             let figure =
                 |&(subject, _): &(&'static str, _)| (subject, extra.value(subject).as_f64());
             let figures: Vec<_> = row.figures.iter().map(figure).collect();
-            // A case in which nobody has it is left out.
+            // A case in which no subject has the figure is omitted.
             figures.iter().find(|(_, figure)| figure.is_some())?;
             Some(Row { figures, target: None, extras: Vec::new(), ..row.clone() })
         };
@@ -289,8 +291,7 @@ impl Reporter<'_> {
     }
 }
 
-/// One line on standard error that is written over; where that is no terminal, a line for each
-/// new case.
+/// One line on standard error that is overwritten; without a terminal, one line per case.
 #[derive(Debug)]
 pub(crate) struct Progress {
     over_write: bool,
@@ -305,7 +306,7 @@ impl Progress {
     fn show(&mut self, suite: &str, what: &str) {
         let mut err = std::io::stderr().lock();
         let case = what.split(':').next().unwrap_or(what);
-        // Progress is a courtesy: where it cannot be shown, the run goes on.
+        // If progress cannot be shown, the run continues.
         let _shown = if self.over_write {
             write!(err, "\r\x1b[K{suite} {what}").and_then(|()| err.flush())
         } else if case != self.last_case {

@@ -1,5 +1,5 @@
-//! What the loads draw, so that every subject and every run sees the same deadlines and the same
-//! order of cancels.
+//! The random values of the loads, so that every subject and every run has the same deadlines and
+//! the same order of cancels.
 
 pub(crate) use clockjack_sync::splitmix::SplitMix as Rng;
 

@@ -1,20 +1,22 @@
-//! Suite `scheduler`: one-shots to a receiver that does nothing, scheduled by a task on a worker.
+//! Suite `scheduler`: one-shot timers with a receiver that only counts, scheduled by a task on a
+//! worker.
 //!
-//! Figures are CPU time of the whole process a timer, from the first call to the moment when the
-//! last timer has fired or let go of what it held: wall time would be the delays, and who does its
-//! work later on another thread has still to do it. Beside it stands the wall time of the calls
-//! alone, which is what the caller waits for. Every runtime has two workers. Subjects are started
-//! anew for each run and take turns as in the suite `executor`: each round starts at another one,
-//! every second goes backwards, round 0 counts allocations and is not timed.
+//! Figures are CPU time of the whole process per timer, from the first call until the last timer
+//! has fired or has dropped its closure: wall time would only show the delays, and work that a
+//! subject defers to another thread still has to be done. The wall time of the calls alone, for
+//! which the caller waits, is reported next to it. Every runtime has two workers. Subjects are
+//! started for each run, in the order of the suite `executor`: each round starts with another
+//! subject, every second round goes in reverse order, round 0 counts allocations and is not timed.
 //!
-//! * `schedule_cancel`: a task schedules n (100,000) one-shots for 30 to 90 s, is left alone for 50
-//!   ms so that all of them are armed, and cancels all in random order; over when the last closure
-//!   is dropped; ns a timer.
-//! * `schedule_fire`: a task schedules n (100,000) one-shots whose delays lie evenly between 100
-//!   and 150 ms and keeps no handle; over when the last has fired; ns a timer. The first 100 ms are
-//!   for scheduling, so that a slow subject does not have fewer of them alive at once.
+//! * `schedule_cancel`: a task schedules n (100,000) one-shots for 30 to 90 s, waits 50 ms so that
+//!   all of them are armed, and cancels all in random order; the case is over when the last closure
+//!   is dropped; ns per timer.
+//! * `schedule_fire`: a task schedules n (100,000) one-shots whose delays are uniformly distributed
+//!   between 100 and 150 ms and keeps no handle; the case is over when the last one has fired; ns
+//!   per timer. The first 100 ms are for scheduling, so that a slow subject does not have fewer
+//!   timers armed at the same time.
 //!
-//! Further fields: `schedule` and `cancel` are the wall time a call in ns, `behind` how many
+//! Further fields: `schedule` and `cancel` are the wall time per call in ns, `behind` is how many
 //! microseconds after the last due time, or after the last call to cancel, the case was over.
 
 mod clockjack;
@@ -41,17 +43,17 @@ use crate::selection::{Effort, Selection};
 /// The name of this suite in JSON.
 pub(crate) const NAME: &str = "scheduler";
 
-/// What its figures are.
-pub(crate) const CAPTION: &str = "medians of CPU time of all threads a timer, two workers each";
+/// The meaning of its figures.
+pub(crate) const CAPTION: &str = "medians of CPU time of all threads per timer, two workers each";
 
-/// The largest size one may ask for: a million tasks at once are a few hundred megabytes.
+/// The maximum size: a million concurrent tasks need a few hundred megabytes.
 pub(crate) const N_MAX: u32 = 1_000_000;
 
-/// What the project promises of both cases.
+/// The target of both cases.
 const TARGET: Target = Target::RatioAtLeast(3.0);
 
-/// Every subject, in the order of the table. A new one needs its file and its line here; the one
-/// with [`Standing::Ours`](crate::report::Standing::Ours) is what the others are compared with.
+/// Every subject, in the order of the table. To add one, add its file and its line here; the others
+/// are compared with the one that has [`Standing::Ours`](crate::report::Standing::Ours).
 const SUBJECTS: &[Entry<Load, Figure>] = &[
     entry::<clockjack::Ours>(),
     entry::<tokio::MultiThread<sleep::SleepTasks>>(),
@@ -63,7 +65,7 @@ const fn entry<S: Subject>() -> Entry<Load, Figure> {
     Entry { facts: S::FACTS, run: measure::run::<S> }
 }
 
-/// The number of timers if none is given.
+/// The default number of timers.
 const fn size(effort: Effort) -> u32 {
     match effort {
         Effort::Quick => 10_000,
@@ -71,7 +73,7 @@ const fn size(effort: Effort) -> u32 {
     }
 }
 
-/// Timed rounds. Odd, so that the median is a round that happened.
+/// Timed rounds. An odd number, so that the median is a measured value.
 const fn n_rounds(effort: Effort) -> u32 {
     match effort {
         Effort::Quick => 5,
@@ -79,12 +81,12 @@ const fn n_rounds(effort: Effort) -> u32 {
     }
 }
 
-/// What is known about the subjects, for the head of the table and for `--list`.
+/// The properties of the subjects, for the head of the table and for `--list`.
 pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
     selection.columns(SUBJECTS)
 }
 
-/// Runs what was selected and reports each case as soon as it is known.
+/// Runs the selected cases and reports each as soon as it is finished.
 ///
 /// # Errors
 ///

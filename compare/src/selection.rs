@@ -1,34 +1,34 @@
-//! What of a suite is run, as the command line says it; the same for every suite.
+//! The selected part of a suite, from the command line; the same for every suite.
 
 use crate::failure::Failure;
 use crate::measure::Mode;
 use crate::report::{Column, Facts, Reporter, Row};
 
-/// What of a suite is run.
+/// The selected part of a suite.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection<C> {
     pub(crate) effort: Effort,
-    /// Timed rounds, in place of the effort's own number.
+    /// Timed rounds, instead of the default.
     pub(crate) n_rounds: Option<u32>,
     /// All cases if empty.
     pub(crate) cases: Vec<C>,
-    /// The usual sizes if none.
+    /// The default sizes if `None`.
     pub(crate) n: Option<u32>,
     /// All subjects if empty.
     pub(crate) only: Vec<String>,
 }
 
-/// How long one is willing to wait.
+/// How long the comparison may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// Below a minute.
+    /// Less than a minute.
     Quick,
     /// Some minutes.
     Full,
 }
 
 impl Effort {
-    /// Passes over the load within a run, where a suite does not know better.
+    /// The default number of passes over the load within a run.
     pub(crate) const fn n_passes(self, mode: Mode) -> u32 {
         match (mode, self) {
             (Mode::Counted, _) | (_, Self::Quick) => 1,
@@ -43,7 +43,7 @@ pub(crate) trait Named: Copy {
     fn name(&self) -> &'static str;
 }
 
-/// A subject of which there are facts, its name among them.
+/// A subject with facts, which include its name.
 pub(crate) trait Listed: Copy {
     fn facts(&self) -> &Facts;
 }
@@ -59,11 +59,11 @@ impl<C: Copy + PartialEq> Selection<C> {
         self.cases.is_empty() || self.cases.contains(case)
     }
 
-    /// Those of `all` subjects that are chosen, in their order.
+    /// The selected subjects of `all`, in their order.
     ///
     /// # Errors
     ///
-    /// If a name is nobody's.
+    /// If a name is unknown.
     pub(crate) fn subjects<S: Named>(&self, all: &[S]) -> Result<Vec<S>, Failure> {
         let matches =
             |subject: &S, wanted: &String| subject.name().eq_ignore_ascii_case(wanted.trim());
@@ -79,21 +79,21 @@ impl<C: Copy + PartialEq> Selection<C> {
         Ok(all.iter().filter(chosen).copied().collect())
     }
 
-    /// What is known about the chosen of `all` subjects.
+    /// The properties of the selected subjects of `all`.
     ///
     /// # Errors
     ///
-    /// If a name is nobody's.
+    /// If a name is unknown.
     pub(crate) fn columns<S: Listed>(&self, all: &[S]) -> Result<Vec<Column>, Failure> {
         Ok(self.subjects(all)?.iter().map(|subject| subject.facts().column()).collect())
     }
 
-    /// Reports the chosen of `cases`, each as soon as it is known: `row` is given a case and those
-    /// of the chosen subjects that can do it.
+    /// Reports the selected `cases`, each as soon as it is finished: `row` receives a case and the
+    /// selected subjects that support it.
     ///
     /// # Errors
     ///
-    /// If a name is nobody's, no row comes out or it cannot be written.
+    /// If a name is unknown, a row fails or cannot be written.
     pub(crate) fn report<S: Named>(
         &self,
         cases: &[C],

@@ -1,5 +1,5 @@
-//! Slots that are used again, and keys that name a slot for one generation: for the subjects that
-//! hold their timers in a heap, where a cancelled one stays until it reaches the top.
+//! Reusable slots, and keys that name a slot for one generation: for the subjects that hold their
+//! timers in a heap, where a cancelled timer stays until it reaches the top.
 
 /// Names a slot for one generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,7 +15,7 @@ pub(crate) struct Slots<T> {
 }
 
 struct Slot<T> {
-    /// Raised when the value is taken, so that all keys to it are stale.
+    /// Incremented when the value is taken, so that all keys to it become stale.
     generation: u32,
     value: T,
 }
@@ -38,7 +38,7 @@ impl<T> Slots<T> {
         SlotKey { slot, generation: 0 }
     }
 
-    /// Frees the slot of `key` and shows what is left in it, or `None` if the key is stale.
+    /// Frees the slot of `key` and returns its value, or `None` if the key is stale.
     pub(crate) fn take(&mut self, key: SlotKey) -> Option<&mut T> {
         let slot = &mut self.all[key.slot as usize];
         if slot.generation != key.generation {
@@ -49,7 +49,7 @@ impl<T> Slots<T> {
         Some(&mut slot.value)
     }
 
-    /// Whether nobody has taken the value of `key` yet.
+    /// Whether the value of `key` has not been taken yet.
     pub(crate) fn has(&self, key: SlotKey) -> bool {
         self.all[key.slot as usize].generation == key.generation
     }

@@ -1,5 +1,5 @@
-//! Order statistics of a few dozen samples: the median is the figure, the quartiles say how much
-//! to believe it. No means: one preempted round would move them.
+//! Order statistics of a few dozen samples: the median is the figure, the quartiles show the
+//! spread. No means: one preempted round would distort them.
 
 /// The three cuts of a sample into quarters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,11 +13,11 @@ impl Quartiles {
     /// The quartiles of `samples`, or `None` if there are none.
     ///
     /// A cut between two samples is interpolated, so that the median of an even number of samples
-    /// is the middle of the two in the middle.
+    /// is the mean of the two in the middle.
     ///
     /// # Panics
     ///
-    /// If a sample is not a finite number: a figure was computed from nothing.
+    /// If a sample is not a finite number.
     pub(crate) fn of(samples: &[f64]) -> Option<Self> {
         for sample in samples {
             assert!(sample.is_finite(), "a sample is {sample}");
@@ -33,9 +33,10 @@ pub(crate) fn median(samples: &[f64]) -> Option<f64> {
     Quartiles::of(samples).map(|quartiles| quartiles.median)
 }
 
-/// The smallest sample that at least `per_cent` of them do not exceed, or `None` if there are none.
+/// The smallest sample that at least `per_cent` of the samples do not exceed, or `None` if there
+/// are none.
 ///
-/// A sample that happened and nothing between two: the tail of a latency is not interpolated.
+/// This is always a measured sample: the tail of a latency is not interpolated.
 pub(crate) fn percentile<T: Copy>(sorted: &[T], per_cent: usize) -> Option<T> {
     let rank = (sorted.len() * per_cent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied()

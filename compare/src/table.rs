@@ -20,7 +20,7 @@ impl Table<'_> {
         of(true).chain(of(false))
     }
 
-    /// The rows of a case together, whatever the order in which they were measured.
+    /// The rows, grouped by case, whatever the order of the measurement.
     fn by_case(&self) -> Vec<&Row> {
         let first = |row: &&Row| self.rows.iter().position(|other| other.case == row.case);
         let mut rows: Vec<&Row> = self.rows.iter().collect();

@@ -1,9 +1,9 @@
-//! The allocator of this program: the system's, with two tallies of what is asked of it.
+//! The allocator of this program: the system's, with two sets of counters.
 //!
-//! One tally belongs to a thread, for subjects that work on the thread that measures them; memory
-//! handed to another thread would be missed. The other one is that of all threads, for subjects
-//! with workers. Both are off unless somebody counts, so that timed runs pay two untaken
-//! branches per allocation, equally for every subject.
+//! One set belongs to a thread, for subjects that work on the measuring thread; memory that moves
+//! to another thread is not counted there. The other set counts all threads, for subjects with
+//! workers. Both are off unless a run counts, so that timed runs pay two untaken branches per
+//! allocation, equally for every subject.
 #![expect(unsafe_code, reason = "a global allocator is an unsafe trait by definition")]
 
 use core::alloc::{GlobalAlloc, Layout};
@@ -11,28 +11,28 @@ use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::alloc::System;
 
-/// What was asked of the allocator while it was counted.
+/// The counted requests to the allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Calls that gave out memory: allocations and reallocations.
+    /// Allocations and reallocations.
     pub(crate) n_allocs: u64,
-    /// Bytes given out and not given back. Negative if memory from before was freed.
+    /// Bytes allocated and not freed. Negative if memory that was allocated earlier was freed.
     pub(crate) live_bytes: i64,
 }
 
 /// Counts on this thread from its construction until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Counting {
-    /// The cells belong to the thread that began to count.
+    /// The cells belong to the thread that started counting.
     _not_send: core::marker::PhantomData<*const ()>,
 }
 
 impl Counting {
-    /// Begins to count on this thread, from zero.
+    /// Starts counting on this thread, from zero.
     ///
     /// # Panics
     ///
-    /// If this thread counts already: the two tallies would be mixed.
+    /// If this thread already counts: the two counts would be mixed.
     pub(crate) fn begin() -> Self {
         assert!(!ACTIVE.get(), "this thread counts its allocations already");
         TALLY.set(Tally::default());
@@ -40,7 +40,7 @@ impl Counting {
         Self { _not_send: core::marker::PhantomData }
     }
 
-    /// The tally so far. Only who counts may ask.
+    /// The counts so far.
     pub(crate) fn tally(&self) -> Tally {
         TALLY.get()
     }
@@ -59,20 +59,20 @@ pub(crate) struct CountingAll {
 }
 
 impl CountingAll {
-    /// Begins to count.
+    /// Starts counting.
     ///
     /// # Panics
     ///
-    /// If somebody counts already: the first to stop would stop both.
+    /// If all threads are already counted: the first to stop would stop both.
     pub(crate) fn begin() -> Self {
-        // Relaxed, here and below: the counts publish nothing. Whoever is measured learns of the
-        // work, and hands back its end, by ways of its own, which order the counts behind them.
+        // Relaxed, here and below: the counts publish nothing. The measured threads receive the
+        // work and return its result through other synchronization, which also orders the counts.
         let was_active = ALL_ACTIVE.swap(true, Ordering::Relaxed);
         assert!(!was_active, "the allocations of all threads are counted already");
         Self { first: Self::totals() }
     }
 
-    /// Ends the count.
+    /// Stops counting.
     pub(crate) fn stop(self) -> Tally {
         let last = Self::totals();
         Tally {
@@ -100,13 +100,13 @@ static ALL_ALLOCS: AtomicU64 = AtomicU64::new(0);
 static ALL_LIVE_BYTES: AtomicI64 = AtomicI64::new(0);
 
 thread_local! {
-    // Constant and without a destructor: reading them never allocates, not even the first time,
-    // and they can be read until the thread is gone.
+    // Constant and without a destructor: reading them never allocates, not even the first time, and
+    // they can be read until the thread exits.
     static ACTIVE: Cell<bool> = const { Cell::new(false) };
     static TALLY: Cell<Tally> = const { Cell::new(Tally { n_allocs: 0, live_bytes: 0 }) };
 }
 
-/// The system's allocator with the tally.
+/// The system's allocator with the counters.
 #[derive(Debug)]
 pub(crate) struct TallyAllocator;
 
@@ -128,8 +128,8 @@ fn note(n_allocs: u64, given: usize, taken: usize) {
 }
 
 // SAFETY: every call is passed on unchanged to `System`, which fulfils the contract of the trait;
-// the tally beside it neither allocates nor unwinds (its sums cannot overflow: a thread would have
-// to allocate 2^63 bytes).
+// the counters neither allocate nor unwind (the sums cannot overflow: a thread would have to
+// allocate 2^63 bytes).
 unsafe impl GlobalAlloc for TallyAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(1, layout.size(), 0);
@@ -195,7 +195,8 @@ mod tests {
         let counting = Counting::begin();
         let before = std::thread::scope(|scope| {
             let other = scope.spawn(|| black_box(vec![0_u8; 1 << 20]).len());
-            // Starting a thread allocates on this one; what the other does must not show.
+            // Starting a thread allocates on this thread; the allocations of the other thread must
+            // not be counted.
             let before = counting.tally();
             assert_eq!(other.join().expect("the thread only allocates"), 1 << 20);
             before
@@ -214,7 +215,7 @@ mod tests {
                 assert_eq!(other.join().expect("the thread only allocates"), 499_500);
             }
         });
-        // Other tests of this process run meanwhile, so that there may be more.
+        // Other tests of this process run concurrently, so there may be more.
         let tally = counting.stop();
         assert!(tally.n_allocs >= 2_000, "{tally:?}");
     }

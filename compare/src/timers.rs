@@ -1,11 +1,11 @@
 //! Suite `timers`: the same timers in every store.
 //!
 //! Random deadlines of up to a minute in ticks of one millisecond are inserted, cancelled in
-//! another random order, fired in one jump and in steps, and put off again and again. All subjects
-//! run in this process, on this thread, one after the other in rounds: each round starts at another
-//! subject and every second one goes backwards, so that a slow minute of the machine, or what one
-//! subject leaves in the caches and the heap, falls on all of them alike. Round 0 counts
-//! allocations and is not timed.
+//! another random order, fired in one jump and in steps, and postponed again and again. All
+//! subjects run in this process, on this thread, one after the other in rounds: each round starts
+//! with another subject, and every second round goes in reverse order, so that a slow minute of the
+//! machine, or the state of the caches and the heap after one subject, affects all of them equally.
+//! Round 0 counts allocations and is not timed.
 
 mod btree;
 mod clockjack;
@@ -35,14 +35,14 @@ use crate::selection::{Effort, Selection};
 /// The name of this suite in JSON.
 pub(crate) const NAME: &str = "timers";
 
-/// What its figures are.
-pub(crate) const CAPTION: &str = "medians of thread CPU time an operation";
+/// The meaning of its figures.
+pub(crate) const CAPTION: &str = "medians of thread CPU time per operation";
 
-/// The largest size one may ask for: ids and churn stay within 32 bits, memory within a few GB.
+/// The maximum size: ids and churn stay within 32 bits, memory within a few GB.
 pub(crate) const N_MAX: u32 = 10_000_000;
 
-/// Every subject, in the order of the table. A new one needs its file and its line here; the one
-/// with [`Role::Ours`] is what the others are compared with.
+/// Every subject, in the order of the table. To add one, add its file and its line here; the others
+/// are compared with the one that has [`Role::Ours`].
 const SUBJECTS: &[Entry] = &[
     Entry::of::<clockjack::Owned>().with_footprint_of::<clockjack::Shared>(),
     Entry::of::<clockjack::Shared>(),
@@ -55,7 +55,7 @@ const SUBJECTS: &[Entry] = &[
 ];
 
 impl Effort {
-    /// Timed rounds at a size. Odd, so that the median is a round that happened.
+    /// Timed rounds at a size. An odd number, so that the median is a measured value.
     const fn n_rounds(self, n: u32) -> u32 {
         match (self, n) {
             (Self::Quick, _) => 5,
@@ -65,7 +65,7 @@ impl Effort {
         }
     }
 
-    /// Repeats within a run: a single pass over few timers is shorter than the clock's own noise.
+    /// Repeats within a run: a single pass over few timers is shorter than the noise of the clock.
     const fn n_repeats(self, group: Group, n: u32) -> u32 {
         let (n_ops, most) = match (self, group) {
             // Sixty thousand steps take milliseconds even with nothing to fire.
@@ -73,7 +73,7 @@ impl Effort {
             (Self::Quick, _) => (50_000, 50),
             (Self::Full, _) => (200_000, 200),
         };
-        // Each repeat of `fire` builds a store, so that few timers must not mean endless repeats.
+        // Each repeat of `fire` builds a store, so few timers must not mean very many repeats.
         match n_ops / n {
             0 => 1,
             n_repeats if n_repeats > most => most,
@@ -90,7 +90,7 @@ impl Effort {
         (u64::from(n) * 3).clamp(most / 10, most)
     }
 
-    /// The sizes at which a case is measured if none is given.
+    /// The default sizes of a case.
     const fn sizes(self, case: Case) -> &'static [u32] {
         match (self, case) {
             (_, Case::Bytes) => &[1_000_000],
@@ -104,7 +104,7 @@ fn sizes(selection: &Selection<Case>, case: Case) -> Vec<u32> {
     selection.n.map_or_else(|| selection.effort.sizes(case).to_vec(), |n| vec![n])
 }
 
-/// What is known about the subjects, for the head of the table and for `--list`.
+/// The properties of the subjects, for the head of the table and for `--list`.
 pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
     let column = |entry: &Entry| Column {
         name: entry.facts.name,
@@ -122,11 +122,11 @@ pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failur
     Ok(selection.subjects(SUBJECTS)?.iter().map(column).collect())
 }
 
-/// Runs what was selected and reports each case as soon as it is known.
+/// Runs the selected cases and reports each as soon as it is finished.
 ///
 /// # Errors
 ///
-/// If a subject is unknown, does not do what the load asks of it, or the report cannot be written.
+/// If a subject is unknown or does not do the load correctly, or the report cannot be written.
 pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
     let subjects = selection.subjects(SUBJECTS)?;
     let watch = Watch::calibrated(Scope::Thread);

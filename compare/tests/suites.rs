@@ -1,7 +1,7 @@
-//! The program as a whole, with few operations: every suite, case and subject, both forms of
-//! output.
+//! The whole program, with few operations: every suite, case and subject, both forms of output.
 //!
-//! One binary for all suites: each one more would be linked and optimised again.
+//! One binary for all suites, because every further binary would be linked and optimised
+//! separately.
 
 #[path = "suites/actor_timers.rs"]
 mod actor_timers;

@@ -1,4 +1,4 @@
-//! Time and sleep: a tick interrupt, a clock and driver in one that it feeds, and a toolbox.
+//! Time and sleep: a tick interrupt, a clock and driver that counts its ticks, and a toolbox.
 
 use core::{
     cell::Cell,
@@ -13,29 +13,30 @@ use crate::arch;
 
 include!(concat!(env!("OUT_DIR"), "/board.rs"));
 
-/// The clock, and the driver of everything that waits: one tick a millisecond.
+/// The clock, and the driver of all timers: one tick per millisecond.
 pub static TICKS: InterruptDriver = InterruptDriver::new(Resolution::MILLI);
 
-/// Called by the interrupt of each tick, after it was counted, with its number.
+/// The interrupt of each tick calls this after it has counted the tick, with the number of the
+/// tick.
 static HOOK: Mutex<Cell<Option<fn(u64)>>> = Mutex::new(Cell::new(None));
-/// The ticks have been started.
+/// Whether the ticks have been started.
 static IS_TICKING: Mutex<Cell<bool>> = Mutex::new(Cell::new(false));
-/// Somebody has ended the sleep that is to begin.
+/// Whether the next sleep has already been ended by a wake-up.
 static IS_WOKEN: Mutex<Cell<bool>> = Mutex::new(Cell::new(false));
 
-/// Starts the ticks: the first is a millisecond away.
+/// Starts the ticks: the first one occurs after a millisecond.
 pub fn start_ticks() {
     arch::start_ticks(CLOCKS_PER_MILLI);
     critical_section::with(|cs| IS_TICKING.borrow(cs).set(true));
 }
 
-/// Which tick it is.
+/// The current tick.
 #[must_use]
 pub fn now() -> u64 {
     TICKS.now().ticks
 }
 
-/// Nanoseconds since the ticks were started, as finely as the timer counts.
+/// Nanoseconds since the start of the ticks, with the precision of the timer.
 #[must_use]
 pub fn nanos() -> u64 {
     if !critical_section::with(|cs| IS_TICKING.borrow(cs).get()) {
@@ -50,27 +51,27 @@ pub fn nanos() -> u64 {
     }
 }
 
-/// The same as an instant: a reading of [`TICKS`], but finer. Delays are counted from it, so that
-/// none is short by the part of a tick that is over.
+/// The same as an instant: a reading of [`TICKS`], but finer. Deadlines are computed from it, so
+/// that a delay is not too short by the elapsed part of the current tick.
 #[must_use]
 pub fn now_fine() -> TimerInstant {
     const NANO: Resolution = Resolution::from_nanos(1).expect("not zero");
     TimerInstant::new(Tick::new(nanos()), NANO)
 }
 
-/// Whether the caller is an interrupt.
+/// Whether the caller is an interrupt handler.
 #[cfg(any(feature = "executor", feature = "scheduler"))]
 #[must_use]
 pub fn is_interrupt() -> bool {
     arch::is_interrupt()
 }
 
-/// Calls this in the interrupt of each tick from now on, with its number.
+/// Sets the function that the interrupt of each tick calls with the number of the tick.
 pub fn on_tick(hook: fn(u64)) {
     critical_section::with(|cs| HOOK.borrow(cs).set(Some(hook)));
 }
 
-/// What the interrupt does.
+/// Called by the tick interrupt.
 pub(crate) fn tick() {
     TICKS.notify_tick();
     if let Some(hook) = critical_section::with(|cs| HOOK.borrow(cs).get()) {
@@ -78,23 +79,24 @@ pub(crate) fn tick() {
     }
 }
 
-/// Sleeps until an interrupt or [`unpark`], whichever was first; an earlier unpark counts.
+/// Sleeps until an interrupt or [`unpark`], whichever is first; returns immediately after an
+/// earlier unpark.
 pub fn park() {
     critical_section::with(|cs| {
-        // Interrupts are held off, so none comes between the look and the sleep, which ends by one
-        // that waits.
+        // Interrupts are disabled, so no handler can set the flag between this check and the sleep;
+        // a pending interrupt ends the sleep.
         if !IS_WOKEN.borrow(cs).replace(false) {
             arch::wait_for_interrupt();
         }
     });
 }
 
-/// Ends a sleep, or the next one.
+/// Ends the current sleep, or prevents the next one.
 pub fn unpark() {
     critical_section::with(|cs| IS_WOKEN.borrow(cs).set(true));
 }
 
-/// Keeps the processor busy for so many ticks.
+/// Keeps the processor busy for this many ticks.
 pub fn spin(ticks: u64) {
     let until = now() + ticks;
     while now() < until {
@@ -102,8 +104,8 @@ pub fn spin(ticks: u64) {
     }
 }
 
-/// Runs a future to its end, and sleeps where it waits. It is asked again after each interrupt,
-/// also if that has woken nobody: so a loop whose driver was stopped goes on.
+/// Runs a future to completion, and sleeps while it is pending. The future is polled again after
+/// each interrupt, even if no waker was called: so a loop whose driver was stopped continues.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = waker();
@@ -116,13 +118,13 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A waker that ends the sleep of the one thread that there is.
+/// A waker that ends the sleep of the only thread.
 #[must_use]
 pub fn waker() -> Waker {
     const TABLE: RawWakerVTable =
         RawWakerVTable::new(|data| RawWaker::new(data, &TABLE), |_| unpark(), |_| unpark(), |_| {});
-    // SAFETY: there is no data, so that all functions of the table are right for any number of
-    // copies, in any context.
+    // SAFETY: the waker has no data, so all functions of the table are correct for any number of
+    // clones, in any context.
     unsafe { Waker::from_raw(RawWaker::new(core::ptr::null(), &TABLE)) }
 }
 
@@ -131,7 +133,7 @@ mod toolbox {
     use clockjack_exec::Toolbox;
     use clockjack_time::{MonotonicClock, Tick, TickDriver, TimerInstant};
 
-    /// What an executor on this board needs.
+    /// The toolbox of an executor on this board.
     #[derive(Clone, Copy, Debug)]
     pub struct Board;
 

@@ -1,4 +1,5 @@
-//! The heap: memory of a fixed size, with books. It can be shut, and then refuses everything.
+//! The heap: memory of a fixed size, with counters. It can be closed, and then refuses every
+//! allocation.
 
 use core::{
     alloc::{GlobalAlloc, Layout},
@@ -24,17 +25,17 @@ static ARENA: Arena = Arena(UnsafeCell::new(MaybeUninit::uninit()));
 #[repr(align(16))]
 struct Arena(UnsafeCell<MaybeUninit<[u8; HEAP_BYTES]>>);
 
-// SAFETY: only the heap touches it, which holds off interrupts meanwhile; there is one core.
+// SAFETY: only the heap accesses it, with interrupts disabled; there is one core.
 unsafe impl Sync for Arena {}
 
-/// What has happened on the heap.
+/// The counters of the heap.
 #[derive(Clone, Copy, Debug)]
 pub struct Books {
-    /// How often memory was handed out.
+    /// The number of allocations.
     pub allocations: usize,
-    /// How often it was not: there was none left, or the heap was shut.
+    /// The number of refused allocations: no memory was left, or the heap was closed.
     pub refused: usize,
-    /// The most that was in use at a time, in bytes.
+    /// The maximum number of bytes in use.
     pub used_max: usize,
 }
 
@@ -44,13 +45,13 @@ struct Counting {
     is_shut: Mutex<Cell<bool>>,
 }
 
-// SAFETY: memory comes from the heap inside, with the caller's layout, and goes back there.
+// SAFETY: memory comes from the inner heap, with the caller's layout, and is freed there.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         critical_section::with(|cs| {
             let block = match self.is_shut.borrow(cs).get() {
                 true => null_mut(),
-                // SAFETY: by the caller's promise.
+                // SAFETY: the caller guarantees the contract of `alloc`.
                 false => unsafe { self.heap.alloc(layout) },
             };
             let books = self.books.borrow(cs);
@@ -67,37 +68,38 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: by the caller's promise; it came from there.
+        // SAFETY: the caller guarantees the contract of `dealloc`; the block came from this heap.
         unsafe { self.heap.dealloc(block, layout) };
     }
 }
 
 /// Gives the heap its memory.
 pub(crate) fn init() {
-    // SAFETY: it is called once, by the start-up code, before anything is allocated; the memory is
-    // the arena's, which nobody else touches.
+    // SAFETY: the start-up code calls this once, before any allocation; no other code accesses the
+    // arena.
     unsafe { HEAP.heap.init(ARENA.0.get() as usize, HEAP_BYTES) };
 }
 
-/// What has happened so far.
+/// The counters so far.
 #[must_use]
 pub fn books() -> Books {
     critical_section::with(|cs| HEAP.books.borrow(cs).get())
 }
 
-/// Writes the size of the heap and the most that was in use as facts.
+/// Prints the size of the heap and the maximum use as facts.
 pub fn report() {
     crate::out::fact("arena", HEAP_BYTES as u64);
     crate::out::fact("heap-max", books().used_max as u64);
 }
 
-/// How many bytes are in use.
+/// The number of bytes in use.
 #[must_use]
 pub fn used() -> usize {
     HEAP.heap.used()
 }
 
-/// From here on all memory is refused, or not any more. Who cannot go on without ends the program.
+/// Closes the heap or opens it again. While it is closed every allocation is refused; code that
+/// cannot handle the refusal stops the program.
 pub fn shut(is_shut: bool) {
     critical_section::with(|cs| HEAP.is_shut.borrow(cs).set(is_shut));
 }

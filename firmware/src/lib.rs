@@ -1,15 +1,15 @@
-//! The board: what a program on bare metal needs below Clockjack.
+//! The board support that a bare-metal program needs below Clockjack.
 //!
-//! | part | what it gives |
+//! | part | contents |
 //! |---|---|
-//! | [`board`] | the tick interrupt, a clock and driver fed by it, sleep, a toolbox, `block_on` |
-//! | [`heap`] | memory of a fixed size that counts, and that can be shut |
-//! | [`stack`] | how deep the stack has been |
-//! | [`out`] | lines to the host by semihosting, and the end of the program |
+//! | [`board`] | the tick interrupt, its clock and driver, sleep, a toolbox, `block_on` |
+//! | [`heap`] | a heap of fixed size with counters, which can be closed |
+//! | [`stack`] | the maximum depth of the stack |
+//! | [`out`] | lines to the host by semihosting, and the exit of the program |
 //!
-//! A program is a function and [`program!`]; `src/bin/station.rs` is one. Everything above this
-//! crate is the same on every board: what differs is in `arch/`, one file for an architecture, and
-//! `boards/`, one file for a memory.
+//! A program is a function and [`program!`], for example `src/bin/station.rs`. Everything above
+//! this crate is the same on every board; `arch/` has one file per architecture, and `boards/` one
+//! file per memory layout.
 #![no_std]
 
 pub mod board;
@@ -26,12 +26,12 @@ mod arch;
 
 use core::panic::PanicInfo;
 
-/// Makes a function the program: it is called with a heap, before the first tick, and its end is
-/// the end of the program.
+/// Declares a function as the program: it is called with a heap, before the first tick; the program
+/// exits when the function returns.
 #[macro_export]
 macro_rules! program {
     ($run:path) => {
-        /// What the start-up code calls.
+        /// The entry point that the start-up code calls.
         #[unsafe(no_mangle)]
         extern "C" fn main() -> ! {
             $crate::start($run)
@@ -39,7 +39,7 @@ macro_rules! program {
     };
 }
 
-/// Gives the program its heap, runs it, and ends with success.
+/// Sets up the heap, runs the program, and exits with success.
 pub fn start(run: fn()) -> ! {
     stack::paint();
     heap::init();
@@ -47,7 +47,7 @@ pub fn start(run: fn()) -> ! {
     out::exit(0)
 }
 
-/// Writes what the program took of the memory as facts.
+/// Prints the memory use of the program as facts.
 pub fn report() {
     heap::report();
     out::fact("stack-max", stack::most() as u64);

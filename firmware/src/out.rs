@@ -1,7 +1,7 @@
-//! Lines to the host, and the end of the program.
+//! Output to the host, and the exit of the program.
 //!
-//! Lines without a mark are the trace, which is compared with a golden file. Those that begin with
-//! `#` are facts that differ from target to target.
+//! Lines without a mark are the trace, which is compared with a golden file. Lines that begin with
+//! `#` are facts, which differ between targets.
 
 use core::fmt;
 
@@ -15,12 +15,12 @@ pub fn fact(name: &str, number: u64) {
     semihosting::println!("# {name} {number}");
 }
 
-/// Ends the program; zero is success.
+/// Exits the program; zero is success.
 pub fn exit(code: i32) -> ! {
     semihosting::process::exit(code)
 }
 
-/// Where a dump can be written to.
+/// A writer for dumps.
 #[derive(Debug)]
 pub struct Out;
 

@@ -1,10 +1,11 @@
 //! The reader of graph files.
 
-use clockjack_graph::{GraphFile, Limits};
+use clockjack_graph::describe::{FileLimits, GraphFile};
 
-/// Loads a graph file. A refusal has at least one fault, and every place it names is in the text.
+/// Loads a graph file. A refusal has at least one error, and every place that it names is in the
+/// text.
 pub fn graph(bytes: &[u8]) {
-    let limits = Limits { diagnostics: 100, ..Limits::DEFAULT };
+    let limits = FileLimits { diagnostics: 100, ..FileLimits::DEFAULT };
     let Err(told) = GraphFile::parse_bytes("fuzz", bytes, &limits) else { return };
     assert!(told.n_errors() > 0, "refused without a fault");
     let text = &told.source.as_ref().expect("a refused text is kept").text;

@@ -1,6 +1,6 @@
-//! Bytes as choices.
+//! Interprets bytes as choices.
 
-/// Hands out choices until the bytes are used up, and zeros then.
+/// Returns choices until the bytes are used up, and zeros after that.
 pub(crate) struct Input<'b>(&'b [u8]);
 
 impl<'b> Input<'b> {
@@ -8,7 +8,7 @@ impl<'b> Input<'b> {
         Self(bytes)
     }
 
-    /// Whether there is nothing left to be chosen.
+    /// Whether all bytes are used up.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -19,13 +19,13 @@ impl<'b> Input<'b> {
         *first
     }
 
-    /// Below `max`, which is at most 256.
+    /// A number below `max`, which is at most 256.
     pub(crate) fn below(&mut self, max: usize) -> usize {
         usize::from(self.byte()) % max
     }
 
-    /// A number of any size, of which small ones and those beside a power of two are frequent: one
-    /// byte chooses the power, one what is added to it or taken away.
+    /// A number of any size; small numbers and those near a power of two are frequent: one byte
+    /// selects the power, one is added to it or subtracted from it.
     pub(crate) fn number(&mut self) -> u64 {
         let (power, beside) = (self.byte(), i64::from(self.byte().cast_signed()));
         let base = 1_u64 << (power % 42);

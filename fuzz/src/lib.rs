@@ -1,11 +1,11 @@
-//! What is fuzzed: one function for each part that bytes can be turned into work for.
+//! The fuzz targets: one function for each part that can be driven by bytes.
 //!
-//! Each takes any bytes, ends soon, and panics only if the part breaks a promise. Two kinds:
-//! *readers* are given the bytes as they are; *machines* are given what the bytes say to do, and
-//! are held to a model that is plain enough to be believed. [`TARGETS`] lists them all.
+//! Each function accepts any bytes, returns quickly, and panics only if the part violates an
+//! invariant. There are two kinds: *readers* parse the bytes; *machines* interpret the bytes as
+//! operations, and are compared with a simple model. [`TARGETS`] lists them all.
 //!
-//! `cargo xtask fuzz` runs them under libFuzzer; `cargo run --release` here runs them on changed
-//! inputs without it; `cargo test` runs the kept corpus once.
+//! `cargo xtask fuzz` runs them under libFuzzer; `cargo run --release` here runs them on mutated
+//! inputs without it; `cargo test` runs the stored corpus once.
 
 extern crate alloc;
 
@@ -27,7 +27,7 @@ pub use wheel::wheel;
 /// A name and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// Everything that is fuzzed; each has a folder of its name in `corpus/`.
+/// All targets; each has a folder of its name in `corpus/`.
 pub const TARGETS: [Target; 6] = [
     ("graph", graph),
     ("mailbox", mailbox),

@@ -9,8 +9,8 @@ mod pair;
 
 const CAPACITIES: [usize; 8] = [1, 2, 3, 16, 17, 100, 130, 1000];
 
-/// Pushes, claims, pops, holds, sleeps and closes. What is accepted comes out once and in order,
-/// what is refused comes back, and who is to be woken is told.
+/// Pushes, claims, pops, holds, goes idle and closes. Accepted messages are popped once and in
+/// order, refused messages are in the error, and a push says whether the consumer must be woken.
 pub fn mailbox(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let capacity = CAPACITIES[input.below(CAPACITIES.len())];
@@ -29,7 +29,7 @@ pub fn mailbox(bytes: &[u8]) {
             7 => Step::Idle,
             8 if input.below(2) == 0 => Step::Release,
             8 => Step::Shrink,
-            // Seldom, for nothing is accepted any more.
+            // Rarely, because nothing is accepted after a close.
             _ if times == 40 => Step::Close,
             _ => continue,
         });

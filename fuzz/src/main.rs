@@ -1,7 +1,6 @@
-//! Runs a target on changed inputs, the same for the same seed, without libFuzzer:
-//! `cargo run --release --manifest-path fuzz/Cargo.toml -- TARGET RUNS SEED [FILE..]`. What is
-//! changed are the files, and else the kept corpus of the target; with zero runs they are only
-//! run, as they are.
+//! Runs a target on mutated inputs, the same for the same seed, without libFuzzer: `cargo run
+//! --release --manifest-path fuzz/Cargo.toml -- TARGET RUNS SEED [FILE..]`. The inputs are the
+//! files, or the stored corpus of the target; with zero runs they are run unchanged.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,7 +9,7 @@ use std::{
 
 use clockjack_testing::Random;
 
-/// What inputs are changed with, beside single bytes.
+/// Pieces that mutations insert, in addition to single bytes.
 const PIECES: &[&str] = &[
     "",
     "\n",
@@ -81,7 +80,7 @@ fn main() -> ExitCode {
     }
     inputs.iter().for_each(|input| run(input));
     for nth in 0..runs {
-        // Each run has a seed of its own, so that one can be repeated alone.
+        // Each run has its own seed, so that it can be repeated alone.
         let mut random = Random::new(seed.wrapping_add(nth));
         let bytes = changed(&inputs, &mut random);
         if std::panic::catch_unwind(|| run(&bytes)).is_err() {
@@ -89,11 +88,11 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    println!("{name}: {runs} changed inputs from seed {seed}, no promise broken");
+    println!("{name}: {runs} mutated inputs from seed {seed}, no invariant violated");
     ExitCode::SUCCESS
 }
 
-/// The kept inputs of a target, in a fixed order.
+/// The stored inputs of a target, in a fixed order.
 fn corpus(name: &str) -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
     let entries = std::fs::read_dir(dir).into_iter().flatten();
@@ -102,7 +101,7 @@ fn corpus(name: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// An input with some pieces cut out, put in, repeated or moved.
+/// An input with some pieces removed, inserted, repeated or moved.
 fn changed(texts: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut bytes = texts[random.index(texts.len())].clone();
     for _ in 0..=random.index(8) {

@@ -1,5 +1,5 @@
-//! Processes on the local executor, and so their state word: who is made ready, stepped, asked to
-//! stop and ended, in any order.
+//! Processes on the local executor, and so their state word: processes become ready, are stepped,
+//! are asked to stop and are terminated, in any order.
 
 use std::{
     cell::RefCell,
@@ -19,14 +19,14 @@ use crate::input::Input;
 
 const PROCESSES_MAX: usize = 6;
 
-/// Starts processes, tells them things, asks them to stop, ends them, and steps them under a seed.
-/// Each hears what was accepted, once and in order, until it ends; it ends once, as it should; and
-/// nothing is alive after the shutdown.
+/// Starts processes, sends to them, asks them to stop, terminates them, and steps them under a
+/// seed. Each process receives the accepted messages, once and in order, until it stops; it stops
+/// once, for the right reason; and no process is alive after the shutdown.
 pub fn process(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let (mut host, clock) = ByHand::new(Resolution::MILLI);
     host.seed = u64::from(input.byte());
-    // A panic is what the fuzzer looks for.
+    // The fuzzer detects panics.
     host.panics = Panics::GoThrough;
     let limits = Limits::SMALL.processes(PROCESSES_MAX);
     let mut executor =
@@ -43,14 +43,14 @@ pub fn process(bytes: &[u8]) {
             _ => {
                 clock.advance_ticks(TickSpan::new(1));
                 executor.run_until_idle();
-                pairs.iter_mut().for_each(Pair::check_settled);
+                pairs.iter_mut().for_each(Pair::check_idle);
             }
         }
         pairs.iter().for_each(Pair::check);
     }
     executor.run_until_idle();
-    pairs.iter_mut().for_each(Pair::check_settled);
-    // Everybody ends when asked.
+    pairs.iter_mut().for_each(Pair::check_idle);
+    // Every process stops when it is asked to.
     let report = executor.shutdown(Duration::ZERO);
     assert!(report.stragglers.is_empty(), "{report:?}");
     for pair in &mut pairs {
@@ -64,22 +64,22 @@ fn start(executor: &LocalExecutor, pairs: &mut Vec<Pair>) {
         Ok(process) => {
             assert!(executor.live_len() <= PROCESSES_MAX, "one too many");
             let join = Some(process.join());
-            pairs.push(Pair { process, join, heard, accepted: Vec::new(), is_told_off: false });
+            pairs.push(Pair { process, join, heard, accepted: Vec::new(), must_stop: false });
         }
         Err(_) => {
-            // One that has ended has its place for as long as somebody may ask for it.
+            // A stopped process keeps its slot as long as a handle may ask for it.
             assert!(pairs.len() >= PROCESSES_MAX, "refused although there is room");
             pairs.retain(|pair| !pair.process.is_finished());
         }
     }
 }
 
-/// What a message says: what to do when it is heard.
+/// The meaning of a message: what the process does when it receives it.
 const END: u8 = 250;
 const FAIL: u8 = 251;
-const GO_ON: u8 = 252;
+const RETURN: u8 = 252;
 
-/// Writes down what it hears.
+/// Records the messages that it receives.
 struct Hearer(Rc<RefCell<Vec<u8>>>);
 
 impl Process for Hearer {
@@ -95,9 +95,9 @@ impl Process for Hearer {
                             out.done(Payload::new(()));
                             return Ok(());
                         }
-                        FAIL => return Err(Failure::msg("as it was told")),
-                        // What is left stays queued, and it is stepped again.
-                        GO_ON => return Ok(()),
+                        FAIL => return Err(Failure::msg("a requested failure")),
+                        // The remaining messages stay queued, and the process is stepped again.
+                        RETURN => return Ok(()),
                         _ => {}
                     }
                 }
@@ -113,14 +113,14 @@ impl Process for Hearer {
     }
 }
 
-/// A process, and what is known of it.
+/// A process, and its expected state.
 struct Pair {
     process: ProcessRef<u8>,
     join: Option<JoinHandle<Payload>>,
     heard: Rc<RefCell<Vec<u8>>>,
     accepted: Vec<u8>,
-    /// It was asked to stop, or ended: what it has not heard by then it need not hear.
-    is_told_off: bool,
+    /// It was asked to stop, or terminated: it need not receive the remaining messages.
+    must_stop: bool,
 }
 
 impl Pair {
@@ -131,32 +131,32 @@ impl Pair {
                 assert!(!was_finished, "a process that has ended took a message");
                 self.accepted.push(what);
             }
-            Err(refused) => assert_eq!(refused.into_inner(), what, "the message comes back"),
+            Err(refused) => assert_eq!(refused.into_inner(), what, "the error has the message"),
         }
     }
 
     fn ask_to_stop(&mut self) {
         self.process.cancel("fuzz");
-        self.is_told_off = true;
+        self.must_stop = true;
     }
 
     fn terminate(&mut self) {
         self.process.terminate();
-        self.is_told_off = true;
+        self.must_stop = true;
     }
 
-    /// Always: it has heard a beginning of what was accepted.
+    /// Holds always: it has received a prefix of the accepted messages.
     fn check(&self) {
         assert!(self.accepted.starts_with(&self.heard.borrow()), "lost, doubled or out of order");
     }
 
-    /// Where nobody has anything to do: it has heard everything, or has ended.
-    fn check_settled(&mut self) {
+    /// Holds when nothing is ready: it has received all messages, or has stopped.
+    fn check_idle(&mut self) {
         self.check();
         let last = self.accepted.iter().position(|what| [END, FAIL].contains(what));
-        let must_end = last.is_some() || self.is_told_off;
+        let must_end = last.is_some() || self.must_stop;
         assert_eq!(self.process.is_finished(), must_end, "it should have ended, or should not");
-        if self.is_told_off {
+        if self.must_stop {
             assert!(self.has_ended());
             return;
         }
@@ -165,7 +165,7 @@ impl Pair {
         assert_eq!(self.has_ended(), must_end);
     }
 
-    /// Whether the joiner was told of the end; it is told once.
+    /// Whether the joiner has been notified of the exit, which happens once.
     fn has_ended(&mut self) -> bool {
         let Some(join) = &mut self.join else { return true };
         let mut cx = Context::from_waker(Waker::noop());

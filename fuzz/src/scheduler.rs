@@ -1,4 +1,5 @@
-//! The scheduler in virtual time, against the judges of its own crate and the books of its close.
+//! The scheduler in virtual time, against the checks of its own crate and the counts of its close
+//! report.
 
 use std::time::Duration;
 
@@ -6,22 +7,22 @@ use clockjack_sched::{CatchUp, JobSpec, Policy, SchedulerConfig, properties::Sch
 
 use crate::input::Input;
 
-/// Few enough that they are reached.
+/// Small enough to be reached.
 const QUOTA: usize = 24;
-/// Periods and steps of time are bounded, so that one input asks for few runs: with a quota of 24
-/// jobs, each at most once a tick, a step is at most a few thousand.
+/// Periods and time steps are bounded, so that one input causes few runs: with a quota of 24 jobs,
+/// each at most once per tick, a step has at most a few thousand runs.
 const STEP_TICKS_MAX: u64 = 64;
 const STEPS_MAX: usize = 64;
 
-/// Schedules jobs of every kind, cancels, stalls and goes on. The log is monotonic, what was
-/// cancelled never runs, rates keep their grid, and the close accounts for every job.
+/// Schedules jobs of every kind, cancels, stalls and continues. The log is monotonic, a cancelled
+/// job never runs, fixed rates keep their grid, and the close report accounts for every job.
 pub fn scheduler(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let catch_up = if input.below(2) == 0 { CatchUp::Individually } else { CatchUp::Folded };
     let policy = Policy::DEFAULT.catch_up(catch_up);
     let config = SchedulerConfig { quota: QUOTA, ..SchedulerConfig::DEFAULT };
     let tick = Duration::from_nanos(u64::from(config.resolution.nanos().get()));
-    let harness = SchedulerHarness::new(config).expect("it is not for production");
+    let harness = SchedulerHarness::new(config).expect("the configuration is for tests");
     let mut jobs = Vec::new();
     for _ in 0..STEPS_MAX {
         if input.is_empty() {
@@ -51,7 +52,7 @@ pub fn scheduler(bytes: &[u8]) {
 }
 
 fn spec(kind: usize, input: &mut Input<'_>, tick: Duration) -> JobSpec {
-    // Delays of any length, also those that are refused.
+    // Delays of any length, including those that are refused.
     let delay = Duration::from_nanos(input.number().saturating_mul(1_000_000));
     // A period need not be whole ticks.
     let period = tick + tick * u32::from(input.byte()) / 16;
@@ -65,6 +66,6 @@ fn spec(kind: usize, input: &mut Input<'_>, tick: Duration) -> JobSpec {
 
 fn ticks(input: &mut Input<'_>, tick: Duration) -> Duration {
     let n = u64::from(input.byte()) % (STEP_TICKS_MAX * 4 + 1);
-    // Quarters of ticks, so that what is left below one adds up.
+    // Quarters of ticks, so that the remainders below one tick add up.
     tick * u32::try_from(n).expect("it is a byte") / 4
 }

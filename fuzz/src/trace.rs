@@ -2,8 +2,8 @@
 
 use clockjack_sched::log::ReplayTrace;
 
-/// Reads a trace. One that is read is written as the same text, and does not part from itself; one
-/// that is refused says where.
+/// Reads a trace. A valid trace is written as the same text and does not diverge from itself; a
+/// refusal names the position.
 pub fn trace(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match ReplayTrace::parse(text) {
@@ -13,6 +13,6 @@ pub fn trace(bytes: &[u8]) {
             assert_eq!(trace.first_divergence(&again), None);
             assert_eq!(written, again.to_string());
         }
-        Err(refused) => assert!(!refused.to_string().is_empty(), "refused without a word"),
+        Err(refused) => assert!(!refused.to_string().is_empty(), "refused without a message"),
     }
 }

@@ -10,7 +10,7 @@ use crate::input::Input;
 mod pair;
 
 /// Arms, cancels and advances. Every timer fires once, not early, in the order of deadline and
-/// arming, unless it was cancelled; a full wheel gives the value back.
+/// arming, unless it was cancelled; a full wheel returns the value.
 pub fn wheel(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let start = Tick::new(STARTS[input.below(STARTS.len())]);

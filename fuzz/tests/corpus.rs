@@ -1,4 +1,5 @@
-//! Every kept input, and some drawn ones, once: what a fuzzer has found stays found.
+//! Runs every stored input, and some random ones, once: an error that the fuzzer has found stays
+//! detected.
 
 use std::{fs, path::Path};
 

@@ -1,15 +1,15 @@
 //! One program of actors for every host.
 //!
 //! [`plant`] is the program: a tree of actors with timers of each kind, a failure with a restart, a
-//! watch, a question, an escalation to the root and the shutdown that follows. It knows no host,
-//! and reads no clock. [`tape`] is what it leaves behind: its *logical* trace, for each actor what
-//! came to it, in order, with the nominal deadline. That is the same on every host, however late or
-//! on how many threads things were done there, and `golden.txt` is what it has to be. The order
-//! *between* actors is one host's own, and is held to `orders.txt` in [`simulation`] only: there it
-//! is the same for a seed, on every processor.
+//! watch, an ask, an escalation to the root and the shutdown that follows. The program does not
+//! know its host and reads no clock. [`tape`] is its output, the *logical* trace: for each actor
+//! the messages and signals that it received, in order, with their nominal deadlines. The logical
+//! trace must equal `golden.txt` on every host, however late the host is and however many threads
+//! it has. The order *between* actors depends on the host; only [`simulation`] compares it with
+//! `orders.txt`: there it is the same for a given seed, on every processor.
 //!
-//! `tests/hosts.rs` runs it in virtual time, on pools of threads, inside tokio and on Embassy, and
-//! `firmware/src/bin/scenario.rs` without an operating system.
+//! `tests/hosts.rs` runs the program in virtual time, on pools of threads, inside tokio and on
+//! Embassy, and `firmware/src/bin/scenario.rs` runs it without an operating system.
 #![no_std]
 
 extern crate alloc;

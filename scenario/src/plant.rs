@@ -1,26 +1,26 @@
-//! The program.
+//! The program: a plant of actors.
 //!
 //! ```text
-//!   /user/plant        restarts a child once; what fails again goes to the root, which ends all
+//!   /user/plant        restarts a child once; a second failure goes to the root, which shuts down
 //!     ├─ gauge         takes samples, fails at the third, is restarted by its own strategy
 //!     ├─ metronome     fixed rate, five times, each a sample for the gauge
 //!     ├─ pump          fixed delay, four times
 //!     ├─ valve         single timers: one cancelled, one replaced; stops by itself, is watched
 //!     ├─ clerk         asks the gauge and waits for the answer
-//!     └─ cell          leaves the failures of its child to who is above
+//!     └─ cell          escalates the failures of its child
 //!         └─ fuse      a single timer, then a failure
 //! ```
 //!
-//! # Why it is the same on every host
+//! # Why the trace is the same on every host
 //!
-//! 1. No actor reads a clock. A time is *nominal*: that at which a timer was due, counted in the
-//!    plant's own milliseconds from its start; it travels with the messages.
-//! 2. To each actor everything comes from one source at a time, or its order does not matter: the
-//!    plant waits for four reports at once, and writes them down in a fixed order when it has all.
-//! 3. What is sent on is sent before it is reported, so that who hears of it by the report finds it
-//!    done.
-//! 4. Delays may stretch as they like. The question has a time-out and the restarts a window, and
-//!    both are an hour.
+//! 1. No actor reads a clock. All times are *nominal*: the deadline of the timer that caused the
+//!    message, in milliseconds since the start of the plant. The messages contain this time.
+//! 2. Each actor receives messages from only one source at a time, or their order does not matter:
+//!    the plant waits for four reports and records them in a fixed order after the last one.
+//! 3. An actor first forwards a message and then reports that it did so: when the report arrives,
+//!    the forwarded message is already in its mailbox.
+//! 4. Delays may be arbitrarily long: the timeout of the ask and the window of the restarts are one
+//!    hour each.
 
 use core::time::Duration;
 
@@ -37,18 +37,18 @@ const STROKE_MS: u32 = 3;
 const STROKES: u32 = 4;
 const OPEN_MS: u32 = 5;
 const CLOSE_MS: u32 = 6;
-/// The delay of the timer that another one replaces.
+/// The delay of the timer that is replaced before it fires.
 const NEVER_MS: u32 = 50;
 const BLOW_MS: u32 = 2;
 /// The sample at which the gauge fails.
 const BAD_SAMPLE: u32 = 3;
-/// Longer than any host takes.
+/// Longer than any host needs.
 const LONG: Duration = Duration::from_secs(3_600);
 
 static BAD: StaticError = StaticError::new(3, "a bad sample");
 static BLOWN: StaticError = StaticError::new(7, "the fuse is blown");
 
-/// The system that the plant stands in; a host may set more.
+/// The builder of the plant's actor system; a host may set more options.
 #[must_use]
 pub fn builder(tape: &Tape) -> SystemBuilder {
     ActorSystem::builder("scenario")
@@ -56,11 +56,11 @@ pub fn builder(tape: &Tape) -> SystemBuilder {
         .escalation(Sink(tape.clone()))
 }
 
-/// Starts the plant. It ends by itself, and the system with it.
+/// Starts the plant. The plant stops by itself and then shuts the system down.
 ///
 /// # Errors
 ///
-/// If the system has no room, or has ended.
+/// If the system has no room or has already shut down.
 pub fn start(system: &ActorSystem, tape: &Tape) -> Result<(), Failure> {
     let last = tape.clone();
     let note = async move {
@@ -75,7 +75,7 @@ pub fn start(system: &ActorSystem, tape: &Tape) -> Result<(), Failure> {
     Ok(())
 }
 
-/// With a mailbox that fits a microcontroller.
+/// Limits the mailbox to the memory of a microcontroller.
 fn small<A: Actor, F: FnMut() -> A>(props: Props<A, F>) -> Props<A, F> {
     props.mailbox(Mailbox::bounded(8))
 }
@@ -84,7 +84,7 @@ const fn ms(ms: u32) -> Duration {
     Duration::from_millis(ms as u64)
 }
 
-/// Notes what every actor is told alike.
+/// Records a signal; all actors handle signals in the same way.
 fn note_signal(tape: &Tape, who: Who, signal: &Signal) -> Next {
     match signal {
         Signal::PreRestart => tape.note(who, "pre-restart"),
@@ -105,7 +105,7 @@ enum PlantMsg {
     Answered { total: u32, at_ms: u32 },
 }
 
-/// The reports that the plant waits for at first.
+/// The reports that the plant waits for first.
 #[derive(Default)]
 struct Reports {
     beaten_ms: Option<u32>,
@@ -116,7 +116,7 @@ struct Reports {
 
 struct Plant {
     tape: Tape,
-    /// None once all have come.
+    /// `None` after all of them have arrived.
     reports: Option<Reports>,
     now_ms: u32,
     clerk: Option<ActorRef<ClerkMsg>>,
@@ -129,7 +129,7 @@ impl Plant {
         Self { tape, reports, now_ms: 0, clerk: None, cell: None }
     }
 
-    /// Goes on if everything is reported.
+    /// Continues if all reports have arrived.
     fn join(&mut self) -> Result<Next, Failure> {
         let Some(Reports {
             beaten_ms: Some(beaten_ms),
@@ -213,7 +213,8 @@ impl Actor for Plant {
             }
             (PlantMsg::CellReady, None) => {
                 self.tape.note(Who::Plant, "cell ready");
-                // It has failed by its timer, so that is how late it is.
+                // The fuse fails when its timer fires, so the nominal time advances by the delay of
+                // that timer.
                 self.now_ms += BLOW_MS;
                 return self.load();
             }
@@ -229,7 +230,7 @@ impl Actor for Plant {
 
 struct Beat;
 
-/// Beats at a fixed rate.
+/// Sends beats at a fixed rate.
 struct Metronome {
     tape: Tape,
     plant: ActorRef<PlantMsg>,
@@ -252,7 +253,7 @@ impl Actor for Metronome {
         self.tape.due_count(Who::Metronome, "beat", number, at_ms);
         self.gauge.tell(GaugeMsg::Sample { number, at_ms })?;
         if number == BEATS {
-            // A host that is late owes more beats: none of them may come.
+            // A late host has more beats pending: after the cancel none of them may arrive.
             let is_cancelled = cx.timers().cancel("beat");
             self.tape.count(Who::Metronome, "cancelled", u32::from(is_cancelled));
             self.plant.tell(PlantMsg::Beaten { at_ms })?;
@@ -270,7 +271,7 @@ enum GaugeMsg {
     Total(ReplyTo<u32>),
 }
 
-/// Counts samples; a bad one is its end, and it begins at zero.
+/// Counts samples; fails at a bad one and restarts at zero.
 struct Gauge {
     tape: Tape,
     total: u32,
@@ -363,8 +364,8 @@ impl Actor for Valve {
         match msg {
             ValveMsg::Open => {
                 self.0.due(Who::Valve, "open", OPEN_MS);
-                // Due at once, so that another thread may have fired it already: even then it must
-                // not arrive.
+                // Already due, so another thread may have fired it before it is cancelled: even
+                // then its message must not arrive.
                 cx.timers().single("too soon", Duration::ZERO, ValveMsg::TooSoon)?;
                 let is_cancelled = cx.timers().cancel("too soon");
                 self.0.count(Who::Valve, "cancelled", u32::from(is_cancelled));
@@ -429,7 +430,7 @@ enum CellMsg {
     Load { at_ms: u32 },
 }
 
-/// Puts its load on a fuse, and does not care for it.
+/// Starts a fuse and escalates its failures.
 struct Cell {
     tape: Tape,
     plant: ActorRef<PlantMsg>,
@@ -466,7 +467,7 @@ enum FuseMsg {
     Blow { at_ms: u32 },
 }
 
-/// Stands a load for a while.
+/// Fails after a delay.
 struct Fuse(Tape);
 
 impl Actor for Fuse {
@@ -497,7 +498,7 @@ impl Actor for Fuse {
     }
 }
 
-/// Writes down what has come up to the root.
+/// Records the failures that were escalated to the root.
 struct Sink(Tape);
 
 impl EscalationSink for Sink {

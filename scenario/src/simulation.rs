@@ -1,8 +1,8 @@
 //! The scenario in virtual time, on any processor.
 //!
-//! Time passes only where nothing else can happen, and then at once; a seed decides who of those
-//! that are ready goes first. So one seed gives one order, and where two processors differ, one of
-//! them is wrong. Needs an allocator and nothing else.
+//! Time advances only if nothing is ready, and then jumps to the next deadline; a seed decides the
+//! order of the ready actors. So one seed gives one order, and a difference between two processors
+//! is an error. Needs only an allocator.
 
 use clockjack_actor::{Failure, RootContext, SystemBuilder, TerminationReport, Toolbox};
 use clockjack_sync::Arc;
@@ -10,14 +10,14 @@ use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick
 
 use crate::{Tape, start};
 
-/// How often time may be moved on: the scenario has some twenty different deadlines.
+/// How often time may advance: the scenario has about twenty different deadlines.
 const JUMPS_MAX: usize = 1_000;
 
-/// Runs the scenario in a system to its end.
+/// Runs the scenario in a system until it has shut down.
 ///
 /// # Errors
 ///
-/// If the system does not start, has no room for the plant, or does not come to its end.
+/// If the system does not start, has no room for the plant, or does not shut down.
 pub fn simulate(
     seed: u64,
     tape: &Tape,
@@ -34,13 +34,15 @@ pub fn simulate(
         if let Some(report) = end.report() {
             return Ok(report);
         }
-        let next = root.next_wake().ok_or_else(|| Failure::msg("nothing is due ever"))?;
+        let next = root
+            .next_wake()
+            .ok_or_else(|| Failure::msg("the scenario waits, but no timer is armed"))?;
         clock.advance_to(next);
     }
-    Err(Failure::msg("it does not come to its end"))
+    Err(Failure::msg("the scenario does not finish"))
 }
 
-/// A host whose time passes by hand.
+/// A host with virtual time, which the caller advances.
 struct Virtual {
     clock: Arc<ManualClock>,
     driver: ManualDriver,

@@ -1,16 +1,16 @@
-//! What the actors of a scenario leave behind.
+//! The trace that the actors of a scenario write.
 
 use alloc::{string::String, vec::Vec};
 use core::fmt::{self, Write as _};
 
 use clockjack_sync::{Arc, spin_lock::SpinLock};
 
-/// How much is reserved at first: about as much as the scenario leaves, so that few hosts grow it.
+/// The initial capacity: about the size of the whole trace, so that it seldom grows.
 const ENTRIES: usize = 96;
 
-/// Who has left an entry, in the order in which they are shown.
+/// Who wrote an entry, in the order of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "each is the actor of that name in the plant, or beside it")]
+#[expect(missing_docs, reason = "each is the actor of that name in the plant, or next to it")]
 pub enum Who {
     Plant,
     Metronome,
@@ -20,9 +20,9 @@ pub enum Who {
     Clerk,
     Cell,
     Fuse,
-    /// What takes failures that have come up to the root.
+    /// The sink of failures that reach the root.
     Sink,
-    /// What the system does at its end.
+    /// The shutdown of the system.
     Shutdown,
 }
 
@@ -57,14 +57,15 @@ impl Who {
     }
 }
 
-/// What came to an actor.
+/// One event of an actor.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     who: Who,
     what: &'static str,
-    /// What the message says, if it says a number.
+    /// The number in the message, if it has one.
     number: Option<u32>,
-    /// When it was due, in milliseconds of the plant's own time; none for what has no time.
+    /// When the event was due, in milliseconds of the plant's nominal time; `None` for events
+    /// without a time.
     due_ms: Option<u32>,
 }
 
@@ -81,33 +82,33 @@ impl fmt::Display for Entry {
     }
 }
 
-/// A trace that all actors write; clones are the same tape.
+/// A trace that all actors write; clones share the same entries.
 #[derive(Clone, Debug)]
 pub struct Tape(Arc<SpinLock<Vec<Entry>>>);
 
 impl Tape {
-    /// An empty one.
+    /// An empty trace.
     #[must_use]
     pub fn new() -> Self {
         Self(Arc::new(SpinLock::new(Vec::with_capacity(ENTRIES))))
     }
 
-    /// Writes down something that has no time and no number.
+    /// Records an event without time and number.
     pub(crate) fn note(&self, who: Who, what: &'static str) {
         self.push(Entry { who, what, number: None, due_ms: None });
     }
 
-    /// Writes down a number.
+    /// Records an event with a number.
     pub(crate) fn count(&self, who: Who, what: &'static str, number: u32) {
         self.push(Entry { who, what, number: Some(number), due_ms: None });
     }
 
-    /// Writes down what was due.
+    /// Records an event with its nominal time.
     pub(crate) fn due(&self, who: Who, what: &'static str, due_ms: u32) {
         self.push(Entry { who, what, number: None, due_ms: Some(due_ms) });
     }
 
-    /// Writes down a number that was due.
+    /// Records an event with its nominal time and a number.
     pub(crate) fn due_count(&self, who: Who, what: &'static str, number: u32, due_ms: u32) {
         self.push(Entry { who, what, number: Some(number), due_ms: Some(due_ms) });
     }
@@ -116,7 +117,7 @@ impl Tape {
         self.0.with(|entries| entries.push(entry));
     }
 
-    /// The logical trace: for each actor what came to it, in order.
+    /// The logical trace: the events of each actor, in order.
     #[must_use]
     pub fn by_actor(&self) -> String {
         let entries = self.entries();
@@ -130,7 +131,7 @@ impl Tape {
         text
     }
 
-    /// Everything in the order in which it was written down.
+    /// All events in the order in which they were recorded.
     #[must_use]
     pub fn in_order(&self) -> String {
         let mut text = String::new();
@@ -152,11 +153,12 @@ impl Default for Tape {
 }
 
 fn line(text: &mut String, what: fmt::Arguments<'_>) {
-    // A `String` takes everything.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(text, "{what}");
 }
 
-/// A number that tells two texts apart at a glance: 64-bit FNV-1a, the same on every processor.
+/// A hash to compare two texts quickly: 64-bit FNV-1a (Fowler, Noll, Vo), the same on every
+/// processor.
 #[must_use]
 pub fn digest(text: &str) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;

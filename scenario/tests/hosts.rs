@@ -1,6 +1,7 @@
-//! The scenario on every host that has a clock and runs here: its logical trace is the golden one.
+//! The scenario on every host with a clock that runs here: its logical trace equals the golden one.
 //!
-//! Time is real, and how late a host is changes nothing; only one that hangs is given up on.
+//! Time is real, and the lateness of a host does not change the trace; only a hanging host fails by
+//! a timeout.
 #![cfg(not(loom))]
 
 #[path = "hosts/embassy.rs"]
@@ -15,7 +16,7 @@ use core::time::Duration;
 use clockjack_actor::TerminationReport;
 use clockjack_scenario::Tape;
 
-/// For how long a host may hang before it counts as hung: the scenario has thirty milliseconds.
+/// The time limit of a host: the scenario itself takes thirty milliseconds.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const GOLDEN: &str = include_str!("../golden.txt");

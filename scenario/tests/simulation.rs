@@ -1,8 +1,8 @@
-//! The scenario in virtual time, under many seeds: the logical trace is always the same, and under
-//! one seed so is the order between the actors, on every processor.
+//! The scenario in virtual time, under many seeds: the logical trace is always the same, and for
+//! one seed the order between the actors is the same on every processor.
 //!
-//! After a change that is meant, `CLOCKJACK_BLESS=1 cargo test -p clockjack-scenario --test
-//! simulation` writes the golden files anew.
+//! After an intended change, `CLOCKJACK_BLESS=1 cargo test -p clockjack-scenario --test simulation`
+//! writes the golden files again.
 #![cfg(not(loom))]
 
 extern crate alloc;
@@ -14,18 +14,18 @@ use std::{env, fs, path::Path};
 use clockjack_scenario::{Tape, builder, simulate, start, tape::digest};
 use clockjack_testkit::ManualTime;
 
-/// As many as show that the seed decides something, and are over at once.
+/// Enough seeds to show that the seed matters; they take only a moment.
 const SEEDS: u64 = 64;
 
-/// Runs it to its end.
+/// Runs the scenario until it has shut down.
 fn run(seed: u64) -> Tape {
     let tape = Tape::new();
-    let report = simulate(seed, &tape, builder(&tape)).expect("it comes to its end");
+    let report = simulate(seed, &tape, builder(&tape)).expect("the scenario finishes");
     assert!(report.is_clean(), "seed {seed}: {report:?}");
     tape
 }
 
-/// The same with the kit that users have for their tests.
+/// The same with the test kit of users.
 fn run_by_kit(seed: u64) -> Tape {
     let tape = Tape::new();
     let time = ManualTime::start_seeded(builder(&tape), seed);
@@ -41,7 +41,7 @@ fn check(name: &str, actual: &str) {
     if env::var_os("CLOCKJACK_BLESS").is_some() {
         fs::write(&path, actual).expect("the golden file can be written");
     }
-    let expected = fs::read_to_string(&path).expect("the golden file is there");
+    let expected = fs::read_to_string(&path).expect("the golden file exists");
     assert_eq!(actual, expected, "{name} differs; if that is meant, run with CLOCKJACK_BLESS=1");
 }
 
@@ -64,7 +64,7 @@ fn a_seed_decides_the_order_between_actors_and_always_the_same() {
         orders.insert(order);
         writeln!(text, "seed {seed}: {order:016x}").expect("writing to a string cannot fail");
     }
-    // If all seeds gave one order, it would not be seeds that are compared.
+    // If all seeds gave the same order, the comparison of orders would prove nothing.
     assert!(orders.len() > 8, "only {} orders of {SEEDS} seeds", orders.len());
     check("orders.txt", &text);
 }

@@ -1,26 +1,27 @@
-//! Random numbers: one stream for each consumer, all from one seed.
+//! Random numbers: one stream per consumer, all from one seed.
 //!
-//! A stream of its own keeps what one consumer draws independent of how often another draws.
+//! With separate streams, the numbers of one consumer do not depend on how often another one draws.
 
 use clockjack_testing::Random;
 
-/// Who draws. New ones are appended, so that the streams of the others stay as they were.
+/// The consumers. New ones are appended, so that the streams of the others do not change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Consumer {
     /// A thread that starts work.
     FirstSubmitter,
-    /// Another.
+    /// A second thread that starts work.
     SecondSubmitter,
-    /// Who changes the number of workers.
+    /// The thread that changes the number of workers.
     Resizer,
 }
 
-/// A stream of numbers.
+/// A stream of pseudo-random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(Random);
 
 impl Dice {
-    /// The stream of a consumer: the seed's own stream seeds the streams, in order.
+    /// The stream of a consumer: the stream of the seed itself produces the seeds of the consumers,
+    /// in order.
     pub(crate) fn of(seed: u64, consumer: Consumer) -> Self {
         let mut seeds = Random::new(seed);
         for _earlier in 0..consumer as usize {
@@ -29,12 +30,12 @@ impl Dice {
         Self(Random::new(seeds.next()))
     }
 
-    /// A stream for something that draws beside this one.
+    /// A separate stream for a second consumer.
     pub(crate) fn split(&mut self) -> Self {
         Self(Random::new(self.0.next()))
     }
 
-    /// A number below `n`, which is not zero. The bias is 2^-32 at most, for `n` below 2^32.
+    /// A number below `n`, which must not be zero. The bias is at most 2^-32 for `n` below 2^32.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0.below(n)
     }

@@ -1,8 +1,9 @@
-//! The books: whatever begins is entered, and leaves them once.
+//! The ledger: every operation that starts gets an entry, which is closed exactly once.
 //!
-//! An [`Entry`] travels with what it stands for: inside the future, the process, the message. It is
-//! closed as *done* by who completes the thing, else as *dropped* by its own drop. At a quiet point
-//! nothing may be open: begun = done + dropped, in every account.
+//! An [`Entry`] is owned by the operation that it counts: by the future, the process or the
+//! message. The code that completes the operation closes the entry as *done*; otherwise its drop
+//! closes it as *dropped*. When the load is idle no entry may be open: begun = done + dropped, for
+//! every kind.
 
 use core::{
     fmt,
@@ -14,13 +15,13 @@ use std::{
     time::Instant,
 };
 
-/// How many broken laws are kept; one is enough to fail.
+/// How many violations are kept; one is enough to fail.
 const FAULTS_MAX: usize = 20;
 
-/// What is counted.
+/// What an entry counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Futures and processes: finished, or ended from outside.
+    /// Futures and processes: finished, or cancelled.
     Task,
     /// Sleeps: fired, or cancelled.
     Timer,
@@ -28,7 +29,7 @@ pub(crate) enum Kind {
     Message,
     /// Closures on blocking threads: run, or dropped.
     Blocking,
-    /// Monitors that were set: told. None may be dropped, for their watchers are not ended.
+    /// Monitors: notified. None may be dropped, because their watchers are never cancelled.
     Watch,
 }
 
@@ -41,7 +42,8 @@ const KINDS: [(Kind, &str); 5] = [
     (Kind::Watch, "watches"),
 ];
 
-/// All accounts. Counts are relaxed: they publish nothing, and a quiet point is asked for again.
+/// The counts of all kinds. They are relaxed: they publish nothing, and the check for an idle load
+/// is repeated.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     accounts: [Account; KINDS.len()],
@@ -56,40 +58,41 @@ struct Account {
 }
 
 impl Ledger {
-    /// Enters something.
+    /// Opens an entry.
     pub(crate) fn begin(self: &Arc<Self>, kind: Kind) -> Entry {
         self.account(kind).begun.fetch_add(1, Relaxed);
         Entry { ledger: Arc::clone(self), kind, is_done: false, due: None }
     }
 
-    /// Enters a timer that must not fire before `after` is over.
+    /// Opens an entry for a timer that must not fire before `after` has elapsed.
     pub(crate) fn arm(self: &Arc<Self>, after: Duration) -> Entry {
         let mut entry = self.begin(Kind::Timer);
         entry.due = Some(Instant::now() + after);
         entry
     }
 
-    /// How many of a kind are open.
+    /// How many entries of a kind are open.
     pub(crate) fn open(&self, kind: Kind) -> u64 {
         let account = self.account(kind);
-        // What was closed is read first: what begins in between makes it more, never negative.
+        // The closed entries are read first: an entry that is opened in between can only increase
+        // the difference, which is therefore never negative.
         let closed = account.done.load(Relaxed) + account.dropped.load(Relaxed);
         account.begun.load(Relaxed).saturating_sub(closed)
     }
 
-    /// Whether nothing is open.
-    pub(crate) fn is_settled(&self) -> bool {
+    /// Whether no entry is open.
+    pub(crate) fn is_balanced(&self) -> bool {
         KINDS.iter().all(|(kind, _)| self.open(*kind) == 0)
     }
 
-    /// The number of entries and closings so far: it stands still only if nothing happens.
+    /// The number of entries opened and closed so far: it is constant only if nothing happens.
     pub(crate) fn events(&self) -> u64 {
         let sum =
             |a: &Account| a.begun.load(Relaxed) + a.done.load(Relaxed) + a.dropped.load(Relaxed);
         self.accounts.iter().map(sum).sum()
     }
 
-    /// Writes down a law that was broken.
+    /// Records a violation.
     pub(crate) fn fault(&self, text: String) {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         if faults.len() < FAULTS_MAX {
@@ -97,7 +100,7 @@ impl Ledger {
         }
     }
 
-    /// The laws of a quiet point; what is broken is written down.
+    /// Checks the invariants of an idle load and records violations.
     pub(crate) fn audit(&self) {
         for ((kind, name), account) in KINDS.iter().zip(&self.accounts) {
             let [begun, done, dropped] = account.read();
@@ -105,12 +108,12 @@ impl Ledger {
                 self.fault(format!("{name}: {begun} begun, {done} done, {dropped} dropped"));
             }
             if *kind == Kind::Watch && dropped > 0 {
-                self.fault(format!("{name}: {dropped} were never told"));
+                self.fault(format!("{name}: {dropped} were never notified"));
             }
         }
     }
 
-    /// What was broken so far.
+    /// The violations so far.
     pub(crate) fn faults(&self) -> Vec<String> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -140,7 +143,7 @@ impl fmt::Display for Ledger {
     }
 }
 
-/// Something that began and has to end.
+/// An operation that has started and must finish.
 #[derive(Debug)]
 pub(crate) struct Entry {
     ledger: Arc<Ledger>,
@@ -150,7 +153,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Closes the entry as done. A timer must not come here early.
+    /// Closes the entry as done, and checks that a timer is not early.
     pub(crate) fn done(mut self) {
         if let Some(due) = self.due
             && let early = due.saturating_duration_since(Instant::now())
@@ -175,20 +178,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_done_or_dropped_leaves_the_books_settled() {
+    fn done_and_dropped_entries_leave_the_ledger_balanced() {
         let ledger = Arc::new(Ledger::default());
         let (one, two) = (ledger.begin(Kind::Task), ledger.begin(Kind::Message));
-        assert_eq!((ledger.open(Kind::Task), ledger.is_settled()), (1, false));
+        assert_eq!((ledger.open(Kind::Task), ledger.is_balanced()), (1, false));
         one.done();
         drop(two);
-        assert!(ledger.is_settled());
+        assert!(ledger.is_balanced());
         assert_eq!(ledger.events(), 4);
         ledger.audit();
         assert_eq!(ledger.faults(), [""; 0]);
     }
 
     #[test]
-    fn what_is_lost_or_closed_twice_breaks_the_law() {
+    fn an_entry_that_is_lost_or_closed_twice_is_a_violation() {
         let ledger = Arc::new(Ledger::default());
         core::mem::forget(ledger.begin(Kind::Task));
         ledger.audit();
@@ -200,15 +203,15 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_that_is_never_told_breaks_the_law() {
+    fn a_watch_that_is_never_notified_is_a_violation() {
         let ledger = Arc::new(Ledger::default());
         drop(ledger.begin(Kind::Watch));
         ledger.audit();
-        assert_eq!(ledger.faults(), ["watches: 1 were never told"]);
+        assert_eq!(ledger.faults(), ["watches: 1 were never notified"]);
     }
 
     #[test]
-    fn an_early_timer_breaks_the_law_and_a_cancelled_one_does_not() {
+    fn an_early_timer_is_a_violation_and_a_cancelled_one_is_not() {
         let ledger = Arc::new(Ledger::default());
         ledger.arm(Duration::ZERO).done();
         drop(ledger.arm(Duration::from_secs(3600)));

@@ -1,5 +1,5 @@
-//! The load: rounds of work by several threads, each ended by a quiet point where the books must
-//! balance; and the watchdog over it.
+//! The load: rounds of work by several threads. After each round the load pauses until it is idle,
+//! and the ledger is checked. A watchdog detects a stall.
 
 use core::{
     fmt,
@@ -14,18 +14,18 @@ use crate::{
     subject::{Operation, Subject},
 };
 
-/// How long work is started before a quiet point.
+/// How long work is started before a pause.
 pub(crate) const ROUND: Duration = Duration::from_secs(10);
-/// How long nothing may happen while something is open.
-const STILL_MAX: Duration = Duration::from_secs(10);
-/// Tasks that may be open; then the submitters wait.
+/// The longest time without any event while entries are open.
+const STALL_MAX: Duration = Duration::from_secs(10);
+/// The maximum number of open tasks; the submitters wait for a free place.
 const OPEN_MAX: u64 = 20_000;
-/// Aborts that a submitter leaves for later.
+/// How many aborts a submitter may postpone.
 const LATER_MAX: usize = 500;
-/// The most workers that the pool is given.
+/// The maximum number of workers of the pool.
 const WORKERS_MAX: u64 = 6;
-/// How often the waiting threads look.
-const LOOK: Duration = Duration::from_millis(2);
+/// The poll interval of the waiting threads.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A run in progress.
 pub(crate) struct Load<'a> {
@@ -36,7 +36,7 @@ pub(crate) struct Load<'a> {
     pub(crate) started: Instant,
 }
 
-/// The streams, which go on from round to round.
+/// The random streams, which continue from round to round.
 pub(crate) struct Streams {
     submitters: [Dice; 2],
     resizer: Dice,
@@ -53,18 +53,18 @@ impl Streams {
     }
 }
 
-/// Nothing happened for too long.
+/// The error of a stalled load.
 #[derive(Debug)]
 pub(crate) struct Stuck;
 
 impl fmt::Display for Stuck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "nothing happened for {} s", STILL_MAX.as_secs())
+        write!(f, "nothing happened for {} s", STALL_MAX.as_secs())
     }
 }
 
 impl Load<'_> {
-    /// One round of work, then a quiet point and the audit.
+    /// One round of work, then a pause until the load is idle, and the check of the ledger.
     pub(crate) fn round(&self, streams: &mut Streams, length: Duration) -> Result<(), Stuck> {
         let end = Instant::now() + length;
         let is_over = || Instant::now() >= end || self.is_interrupted.load(Relaxed);
@@ -74,7 +74,7 @@ impl Load<'_> {
             }
             scope.spawn(|| self.resize(&mut streams.resizer, &is_over));
         });
-        self.settle()?;
+        self.wait_until_idle()?;
         self.ledger.audit();
         Ok(())
     }
@@ -84,7 +84,7 @@ impl Load<'_> {
         while !is_over() {
             while self.ledger.open(Kind::Task) > OPEN_MAX && !is_over() {
                 later.drain(..).for_each(|end: crate::subject::Later| end());
-                thread::sleep(LOOK);
+                thread::sleep(POLL_INTERVAL);
             }
             later.extend(self.subject.start(Operation::draw(dice), dice, &self.ledger));
             if later.len() > LATER_MAX || dice.below(4) == 0 {
@@ -104,35 +104,36 @@ impl Load<'_> {
         }
     }
 
-    /// Waits until nothing is open and the subject's own counts agree.
-    fn settle(&self) -> Result<(), Stuck> {
+    /// Waits until no entry is open and the counts of the subject agree.
+    fn wait_until_idle(&self) -> Result<(), Stuck> {
         let mut seen = (self.ledger.events(), Instant::now());
         loop {
             let counts = self.subject.counts();
-            if self.ledger.is_settled() && counts.spawned == counts.finished {
+            if self.ledger.is_balanced() && counts.spawned == counts.finished {
                 return Ok(());
             }
             let events = self.ledger.events();
             if events != seen.0 {
                 seen = (events, Instant::now());
-            } else if seen.1.elapsed() > STILL_MAX {
+            } else if seen.1.elapsed() > STALL_MAX {
                 return Err(Stuck);
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Ends the process if nothing happens for too long, wherever a thread may hang: the state of
-    /// everything is shown first. Returns when `is_done` says so.
+    /// Aborts the process if nothing happens for too long, no matter which thread hangs; prints the
+    /// state of everything first. Returns when `is_done` is set.
     pub(crate) fn watch(&self, is_done: &AtomicBool, give_up: &dyn Fn()) {
         let mut seen = (self.ledger.events(), Instant::now());
         while !is_done.load(Relaxed) {
-            thread::sleep(LOOK * 50);
+            thread::sleep(POLL_INTERVAL * 50);
             let events = self.ledger.events();
             if events != seen.0 {
                 seen = (events, Instant::now());
-            // A little longer than a quiet point waits: that one has the better words.
-            } else if seen.1.elapsed() > STILL_MAX + STILL_MAX / 2 {
+            // A little longer than the pause after a round waits, because the pause prints a better
+            // message.
+            } else if seen.1.elapsed() > STALL_MAX + STALL_MAX / 2 {
                 return give_up();
             }
         }

@@ -1,12 +1,13 @@
-//! `cargo xtask soak`: hours of mixed load on the worker pool, with books that must balance.
+//! `cargo xtask soak`: hours of mixed load on the worker pool, with a ledger that must balance.
 //!
-//! Spawns, sends, yields, timers, aborts, panics, terminations, joins, blocking work, links and
-//! monitors, while workers come and go. Every ten seconds the load pauses until nothing is open;
-//! then each account must balance, and a line says how it goes. The seed is printed: it repeats
-//! what is started, not how the threads interleave.
+//! The load consists of spawns, sends, yields, timers, aborts, panics, terminations, joins,
+//! blocking work, links and monitors, while workers are added and removed. Every ten seconds the
+//! load pauses until no operation is open. Then the ledger must balance for every kind of
+//! operation, and a line shows the progress. The seed is printed: it repeats the operations, but
+//! not the interleaving of the threads.
 //!
-//! Exit status: 0 if every law held (also after Ctrl-C), 1 if one was broken or nothing moved, 2
-//! for a command line that does not parse.
+//! Exit status: 0 if every invariant held (also after Ctrl-C), 1 if one was violated or the load
+//! stalled, 2 for a command line that does not parse.
 #![expect(clippy::print_stdout, reason = "the output of this program is its product")]
 #![expect(clippy::print_stderr, reason = "errors go to standard error")]
 
@@ -37,17 +38,17 @@ use crate::{
     subject::Subject,
 };
 
-/// Mixed load on the worker pool, with books that must balance.
+/// Mixed load on the worker pool, with a check that nothing is lost or done twice.
 #[derive(Parser)]
 #[command(name = "cargo xtask soak", bin_name = "cargo xtask soak")]
 struct Arguments {
-    /// How long
+    /// The running time in minutes
     #[arg(long, value_name = "N", default_value_t = 2)]
     minutes: u64,
-    /// What is drawn; without it, a seed of the clock's
+    /// The seed of the load; default: from the clock
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Workers at first
+    /// The initial number of workers
     #[arg(long, value_name = "N", default_value_t = 2)]
     workers: usize,
 }
@@ -68,7 +69,7 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments, seed: u64) -> Result<(), String> {
     static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
     ctrlc::set_handler(|| IS_INTERRUPTED.store(true, Relaxed))
-        .map_err(|error| format!("Ctrl-C cannot be watched: {error}"))?;
+        .map_err(|error| format!("cannot listen for Ctrl-C: {error}"))?;
     let ledger = Arc::new(Ledger::default());
     count_panics(&ledger);
     let subject: Box<dyn Subject> = Box::new(Pool::start(arguments.workers, seed)?);
@@ -81,7 +82,7 @@ fn run(arguments: &Arguments, seed: u64) -> Result<(), String> {
     let is_done = AtomicBool::new(false);
     let length = Duration::from_secs(60 * arguments.minutes);
     let give_up = || {
-        eprintln!("error: nothing moves\n{ledger}{}", subject.picture());
+        eprintln!("error: the load has stalled\n{ledger}{}", subject.dump());
         process::exit(1);
     };
     let result = thread::scope(|scope| {
@@ -93,7 +94,7 @@ fn run(arguments: &Arguments, seed: u64) -> Result<(), String> {
     println!("after {:.0} s:\n{ledger}", load.started.elapsed().as_secs_f64());
     if let Err(stuck) = result {
         let faults = ledger.faults().join("\n  ");
-        return Err(format!("{stuck}\n{}\nbroken laws before: {faults}", subject.picture()));
+        return Err(format!("{stuck}\n{}\nearlier violations: {faults}", subject.dump()));
     }
     subject.stop()?;
     verdict(&ledger)
@@ -120,7 +121,7 @@ fn rounds(load: &Load<'_>, seed: u64, length: Duration) -> Result<(), load::Stuc
     Ok(())
 }
 
-/// Runs a round; gives the open tasks and timers half-way through it.
+/// Runs a round and returns the open tasks and timers half-way through it.
 fn watch_peak<E: Send>(
     load: &Load<'_>,
     round: impl FnOnce() -> Result<(), E> + Send,
@@ -137,19 +138,19 @@ fn verdict(ledger: &Ledger) -> Result<(), String> {
     ledger.audit();
     let faults = ledger.faults();
     if faults.is_empty() {
-        println!("every law held");
+        println!("every invariant held");
         return Ok(());
     }
-    Err(format!("broken laws:\n  {}", faults.join("\n  ")))
+    Err(format!("violated invariants:\n  {}", faults.join("\n  ")))
 }
 
-/// Planned panics are silent; any other is a broken law, and shown.
+/// Planned panics are silent; any other panic is a violation and is printed.
 fn count_panics(ledger: &Arc<Ledger>) {
     let show = panic::take_hook();
     let ledger = Arc::clone(ledger);
     panic::set_hook(Box::new(move |info| {
         if !info.payload().is::<Planned>() {
-            ledger.fault(format!("a panic that was not planned: {info}"));
+            ledger.fault(format!("an unplanned panic: {info}"));
             show(info);
         }
     }));
@@ -159,7 +160,7 @@ fn count_panics(ledger: &Arc<Ledger>) {
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,
-    reason = "a rate for people to read"
+    reason = "an approximate rate for display"
 )]
 fn per_second(n: u64, seconds: f64) -> u64 {
     (n as f64 / seconds) as u64
@@ -169,7 +170,7 @@ fn clock_seed() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(1, |now| now.as_secs())
 }
 
-/// Resident memory, where the system tells it.
+/// Resident memory, if the operating system reports it.
 fn resident_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,4 +1,4 @@
-//! The worker pool as the subject.
+//! The worker pool as the tested subject.
 
 use core::time::Duration;
 use std::{panic, sync::Arc};
@@ -9,7 +9,7 @@ use clockjack_rt::{
         Commands, Event, Events, Failure, Payload, Pid, Process, StepOutput, Tag,
         builtin::{self, Monitor},
     },
-    sleep, spawn, yield_now,
+    sleep, spawn_future, yield_now,
 };
 
 use crate::{
@@ -18,16 +18,16 @@ use crate::{
     subject::{Counts, Later, Operation, Subject},
 };
 
-/// How long the pool may take to end when nothing is left to do.
+/// The time limit of the shutdown of an idle pool.
 const STOP_MAX: Duration = Duration::from_secs(10);
-/// The longest sleep that is waited for.
+/// The longest sleep whose completion is awaited.
 const SLEEP_MAX_MS: u64 = 60;
-/// A sleep that nobody waits for.
+/// A sleep that is always cancelled.
 const LONG_SLEEP: Duration = Duration::from_secs(600);
-/// The most messages in one burst.
+/// The maximum number of messages in one burst.
 const BURST_MAX: u64 = 40;
 
-/// The payload of a panic that was planned.
+/// The payload of a planned panic.
 #[derive(Debug)]
 pub(crate) struct Planned;
 
@@ -36,27 +36,27 @@ pub(crate) struct Planned;
 pub(crate) struct Pool(WorkerPool);
 
 impl Pool {
-    /// Starts it.
+    /// Starts the pool.
     pub(crate) fn start(workers: usize, seed: u64) -> Result<Self, String> {
         let config = PoolConfig { workers: Some(workers), seed, ..PoolConfig::DEFAULT };
         let pool = WorkerPool::new(config, Commands::new()).map_err(|error| error.to_string())?;
         Ok(Self(pool))
     }
 
-    /// A process that handles letters until it is asked to stop, or ended from outside.
+    /// A process that handles messages until it is asked to stop, or terminated.
     fn mailbox(
         &self,
         ledger: &Arc<Ledger>,
         n_letters: u64,
-    ) -> Option<clockjack_rt::exec::ProcessRef<Letter>> {
+    ) -> Option<clockjack_rt::exec::ProcessRef<PoolMessage>> {
         let process = self.0.submit(Mailbox(Some(ledger.begin(Kind::Task)))).ok()?;
         for n in 0..n_letters {
-            // What is refused is dropped here, and the books say so.
-            let letter = Letter::Plain(ledger.begin(Kind::Message));
+            // A refused message is dropped here, and the ledger counts it as dropped.
+            let message = PoolMessage::Plain(ledger.begin(Kind::Message));
             let sent = if n % 2 == 0 {
-                process.tell(letter).is_ok()
+                process.tell(message).is_ok()
             } else {
-                self.0.send(process.pid(), Payload::new(letter)).is_ok()
+                self.0.send(process.pid(), Payload::new(message)).is_ok()
             };
             if !sent {
                 break;
@@ -68,24 +68,24 @@ impl Pool {
 
 impl Subject for Pool {
     fn start(&self, operation: Operation, dice: &mut Dice, ledger: &Arc<Ledger>) -> Option<Later> {
-        let books = Arc::clone(ledger);
+        let shared = Arc::clone(ledger);
         let enter = || ledger.begin(Kind::Task);
         match operation {
-            Operation::Yield => drop(self.0.spawn(yields(enter(), books, dice.below(8)))),
-            Operation::Sleep => drop(self.0.spawn(sleeps(enter(), books, millis(dice)))),
+            Operation::Yield => drop(self.0.spawn_future(yields(enter(), shared, dice.below(8)))),
+            Operation::Sleep => drop(self.0.spawn_future(sleeps(enter(), shared, millis(dice)))),
             Operation::Abort => {
-                let join = self.0.spawn(sleeps(enter(), books, LONG_SLEEP));
+                let join = self.0.spawn_future(sleeps(enter(), shared, LONG_SLEEP));
                 return Some(Box::new(move || join.abort()));
             }
             Operation::Panic => {
                 let task = enter();
-                drop(self.0.spawn(async move {
+                drop(self.0.spawn_future(async move {
                     let _task = task;
                     yield_now().await;
                     panic::panic_any(Planned);
                 }));
             }
-            Operation::Join => drop(self.0.spawn(joins(enter(), books, dice.split()))),
+            Operation::Join => drop(self.0.spawn_future(joins(enter(), shared, dice.split()))),
             Operation::Send => {
                 let process = self.mailbox(ledger, dice.below(BURST_MAX))?;
                 return Some(Box::new(move || {
@@ -99,14 +99,18 @@ impl Subject for Pool {
                 }));
             }
             Operation::Block => {
-                let closure = books.begin(Kind::Blocking);
-                // A refused closure is dropped, and its entry with it.
+                let closure = shared.begin(Kind::Blocking);
+                // A refused closure is dropped together with its entry.
                 drop(self.0.spawn_blocking(move || closure.done()));
             }
             Operation::Monitor => {
                 let process = self.mailbox(ledger, dice.below(4))?;
-                let watcher =
-                    Watcher { whom: process.pid(), task: Some(enter()), watch: None, books };
+                let watcher = Watcher {
+                    whom: process.pid(),
+                    task: Some(enter()),
+                    watch: None,
+                    ledger: shared,
+                };
                 drop(self.0.submit(watcher));
                 let is_gentle = dice.below(2) == 0;
                 return Some(Box::new(move || {
@@ -121,10 +125,10 @@ impl Subject for Pool {
                 let process = self.mailbox(ledger, dice.below(4))?;
                 let after = millis(dice);
                 let tied =
-                    Tied { whom: process.pid(), after, task: Some(enter()), is_asked: false };
+                    Linked { whom: process.pid(), after, task: Some(enter()), is_asked: false };
                 drop(self.0.submit(tied));
                 return Some(Box::new(move || {
-                    if process.tell(Letter::Fail).is_err() {
+                    if process.tell(PoolMessage::Fail).is_err() {
                         process.terminate();
                     }
                 }));
@@ -142,7 +146,7 @@ impl Subject for Pool {
         Counts { spawned: stats.spawned, finished: stats.finished }
     }
 
-    fn picture(&self) -> String {
+    fn dump(&self) -> String {
         format!("{:#?}", self.0)
     }
 
@@ -156,17 +160,17 @@ fn millis(dice: &mut Dice) -> Duration {
     Duration::from_millis(dice.below(SLEEP_MAX_MS))
 }
 
-async fn yields(task: Entry, books: Arc<Ledger>, n: u64) {
+async fn yields(task: Entry, ledger: Arc<Ledger>, n: u64) {
     for _ in 0..n {
         yield_now().await;
     }
-    let child = books.begin(Kind::Task);
-    drop(spawn(async move { child.done() }));
+    let child = ledger.begin(Kind::Task);
+    drop(spawn_future(async move { child.done() }));
     task.done();
 }
 
-async fn sleeps(task: Entry, books: Arc<Ledger>, after: Duration) {
-    let timer = books.arm(after);
+async fn sleeps(task: Entry, ledger: Arc<Ledger>, after: Duration) {
+    let timer = ledger.arm(after);
     match sleep(after).await {
         Ok(()) => timer.done(),
         Err(_) => drop(timer),
@@ -174,44 +178,44 @@ async fn sleeps(task: Entry, books: Arc<Ledger>, after: Duration) {
     task.done();
 }
 
-async fn joins(task: Entry, books: Arc<Ledger>, mut dice: Dice) {
+async fn joins(task: Entry, ledger: Arc<Ledger>, mut dice: Dice) {
     let n = dice.below(6);
     let children = (0..n).map(|_| {
-        let child = books.begin(Kind::Task);
-        spawn(sleeps(child, Arc::clone(&books), Duration::from_millis(dice.below(4))))
+        let child = ledger.begin(Kind::Task);
+        spawn_future(sleeps(child, Arc::clone(&ledger), Duration::from_millis(dice.below(4))))
     });
     for child in children.collect::<Vec<_>>() {
         if dice.below(4) == 0 {
             child.abort();
         }
-        // An aborted child is an error, which is as good an end as any here.
+        // The join of an aborted child returns an error, which is expected here.
         drop(child.await);
     }
     task.done();
 }
 
-/// What a [`Mailbox`] gets.
+/// A message to a [`Mailbox`].
 #[derive(Debug)]
-enum Letter {
+enum PoolMessage {
     Plain(Entry),
     Fail,
 }
 
-/// Handles letters until it is asked to stop.
+/// Handles messages until it is asked to stop.
 struct Mailbox(Option<Entry>);
 
 impl Process for Mailbox {
-    type Message = Letter;
+    type Message = PoolMessage;
 
     fn step(
         &mut self,
-        events: &mut Events<'_, Letter>,
+        events: &mut Events<'_, PoolMessage>,
         out: &mut StepOutput,
     ) -> Result<(), Failure> {
         for event in events {
             match event {
-                Event::Message(Letter::Plain(entry)) => entry.done(),
-                Event::Message(Letter::Fail) => panic::panic_any(Planned),
+                Event::Message(PoolMessage::Plain(entry)) => entry.done(),
+                Event::Message(PoolMessage::Fail) => panic::panic_any(Planned),
                 Event::Cancel { .. } => {
                     self.0.take().into_iter().for_each(Entry::done);
                     out.done(Payload::new(()));
@@ -225,12 +229,12 @@ impl Process for Mailbox {
     }
 }
 
-/// Monitors a process and ends when it is told of its end; nobody ends it from outside.
+/// Monitors a process and stops when it is notified of that process's exit; it is never terminated.
 struct Watcher {
     whom: Pid,
     task: Option<Entry>,
     watch: Option<Entry>,
-    books: Arc<Ledger>,
+    ledger: Arc<Ledger>,
 }
 
 impl Process for Watcher {
@@ -240,7 +244,7 @@ impl Process for Watcher {
         out.wait();
         for event in events {
             let is_over = match event {
-                // The other was gone before the monitor was set.
+                // The other process had exited before the monitor was set.
                 Event::YieldComplete { result: Err(_), .. } => true,
                 Event::Exit { pid, .. } if pid == self.whom => {
                     self.watch.take().into_iter().for_each(Entry::done);
@@ -249,7 +253,7 @@ impl Process for Watcher {
                 _ => false,
             };
             if is_over {
-                // A monitor that was refused was not set: there is nothing to be told of.
+                // A refused monitor was never set: there is no exit to wait for.
                 self.watch.take().into_iter().for_each(Entry::done);
                 self.task.take().into_iter().for_each(Entry::done);
                 out.done(Payload::new(()));
@@ -257,22 +261,22 @@ impl Process for Watcher {
             }
         }
         if self.watch.is_none() {
-            self.watch = Some(self.books.begin(Kind::Watch));
+            self.watch = Some(self.ledger.begin(Kind::Watch));
             out.yield_command(Tag(1), Monitor(self.whom));
         }
         Ok(())
     }
 }
 
-/// Linked to a process that fails, or ends after a while.
-struct Tied {
+/// A process that is linked to one that fails, or that stops after a while.
+struct Linked {
     whom: Pid,
     after: Duration,
     task: Option<Entry>,
     is_asked: bool,
 }
 
-impl Process for Tied {
+impl Process for Linked {
     type Message = ();
 
     fn step(&mut self, events: &mut Events<'_, ()>, out: &mut StepOutput) -> Result<(), Failure> {

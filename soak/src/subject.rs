@@ -1,13 +1,13 @@
-//! What is soaked, seen from the load: operations to start, counts to read, an end.
+//! The tested subject, as the load sees it: operations to start, counts to read, a shutdown.
 
 use std::sync::Arc;
 
 use crate::{dice::Dice, ledger::Ledger};
 
-/// Work that is left for later: aborts and terminations of what was started.
+/// Postponed work: aborts and terminations of operations that were started.
 pub(crate) type Later = Box<dyn FnOnce() + Send>;
 
-/// What can be started, and how often of a hundred.
+/// The operations of the mix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
     /// A future that yields a few times and spawns another.
@@ -18,21 +18,21 @@ pub(crate) enum Operation {
     Abort,
     /// A future that panics.
     Panic,
-    /// A future that awaits the ends of others.
+    /// A future that joins others.
     Join,
-    /// A process that gets messages and is asked to stop.
+    /// A process that receives messages and is asked to stop.
     Send,
-    /// A process that gets messages and is terminated.
+    /// A process that receives messages and is terminated.
     Terminate,
     /// A closure on a blocking thread.
     Block,
-    /// A process that monitors another, which ends.
+    /// A process that monitors another one, which stops.
     Monitor,
     /// A process that is linked to another, which fails.
     Link,
 }
 
-/// The mix.
+/// The mix: each operation with its share in percent.
 pub(crate) const MIX: [(Operation, u64); 10] = [
     (Operation::Yield, 25),
     (Operation::Sleep, 20),
@@ -47,7 +47,7 @@ pub(crate) const MIX: [(Operation, u64); 10] = [
 ];
 
 impl Operation {
-    /// Draws from the mix.
+    /// Draws an operation from the mix.
     pub(crate) fn draw(dice: &mut Dice) -> Self {
         let mut left = dice.below(MIX.iter().map(|row| row.1).sum());
         for (operation, weight) in MIX {
@@ -60,28 +60,28 @@ impl Operation {
     }
 }
 
-/// What the subject counted itself.
+/// The subject's own counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) spawned: u64,
     pub(crate) finished: u64,
 }
 
-/// What is soaked.
+/// The tested subject.
 pub(crate) trait Subject: Send + Sync {
-    /// Starts an operation; all of it is entered in the ledger.
+    /// Starts an operation; every part of it opens an entry in the ledger.
     fn start(&self, operation: Operation, dice: &mut Dice, ledger: &Arc<Ledger>) -> Option<Later>;
 
     /// Changes the number of workers.
     fn resize(&self, workers: usize) -> Result<(), String>;
 
-    /// Its own counts.
+    /// The subject's own counts.
     fn counts(&self) -> Counts;
 
-    /// The state of everything, for who has to find out why it stands still.
-    fn picture(&self) -> String;
+    /// A dump of the whole state, for the analysis of a stall.
+    fn dump(&self) -> String;
 
-    /// Ends it; what did not end in time is an error.
+    /// Shuts the subject down; fails if that takes too long.
     fn stop(self: Box<Self>) -> Result<(), String>;
 }
 

@@ -1,8 +1,9 @@
-//! The system's allocator, with counts beside it.
+//! The system's allocator with counters.
 //!
-//! What each thread asks for is counted apart, so that tests beside one another do not disturb;
-//! memory that is handed to another thread is missed there. What all threads have out is counted as
-//! well, the harness of the tests included, for binaries with one test.
+//! The requests of each thread are counted separately, so that concurrent tests do not disturb each
+//! other; memory that moves to another thread is therefore counted on the wrong thread. The live
+//! bytes of all threads, including the test harness, are counted as well, for binaries with one
+//! test.
 #![expect(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
 use core::{
@@ -16,14 +17,14 @@ thread_local! {
     static COUNTS: Cell<Counts> = const { Cell::new(Counts::ZERO) };
 }
 
-/// What was asked of the allocator by one thread.
+/// The allocator requests of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Blocks that were given out. One that changes its size is given out and given back.
+    /// Allocated blocks. A reallocation counts as one allocation and one free.
     pub allocations: u64,
-    /// Blocks that were given back.
+    /// Freed blocks.
     pub frees: u64,
-    /// Bytes given out and not given back. Negative if memory from before was freed.
+    /// Bytes allocated and not freed. Negative if memory that was allocated earlier was freed.
     pub live_bytes: isize,
 }
 
@@ -39,55 +40,55 @@ impl Counts {
     }
 }
 
-/// An allocator that counts. A test that counts makes it the global one of its binary.
+/// An allocator that counts. A test binary that needs counts makes it the global allocator.
 #[derive(Debug)]
 pub struct Counting {
     used: AtomicUsize,
     most: AtomicUsize,
 }
 
-// The counts of all threads publish nothing, so they are relaxed. Who reads them has learnt by ways
-// of its own, which order the counts behind them, that the work is done.
+// The counts of all threads publish nothing, so they are relaxed. A reader knows by other
+// synchronization, which also orders the counts, that the counted work is complete.
 impl Counting {
-    /// Nothing is counted yet.
-    #[expect(clippy::new_without_default, reason = "it is for a static, so it is const")]
+    /// An allocator with all counts zero.
+    #[expect(clippy::new_without_default, reason = "it is for a static, so `new` is const")]
     #[must_use]
     pub const fn new() -> Self {
         Self { used: AtomicUsize::new(0), most: AtomicUsize::new(0) }
     }
 
-    /// What this thread has asked for so far.
+    /// The requests of this thread so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         COUNTS.get()
     }
 
-    /// Blocks that this thread was given so far.
+    /// The allocations of this thread so far.
     #[must_use]
     pub fn allocations(&self) -> u64 {
         self.counts().allocations
     }
 
-    /// What `work` gives, and what it asked for on this thread.
+    /// Calls `work`; returns its result and the requests that it made on this thread.
     pub fn during<R>(&self, work: impl FnOnce() -> R) -> (R, Counts) {
         let before = self.counts();
         let result = work();
         (result, self.counts().since(before))
     }
 
-    /// Bytes that all threads together have out.
+    /// The live bytes of all threads.
     #[must_use]
     pub fn used_bytes(&self) -> usize {
         self.used.load(Relaxed)
     }
 
-    /// The most bytes that were out at once since the last [`forget_most`](Self::forget_most).
+    /// The maximum of the live bytes since the last [`forget_most`](Self::forget_most).
     #[must_use]
     pub fn most_bytes(&self) -> usize {
         self.most.load(Relaxed)
     }
 
-    /// Looks for the most from now on.
+    /// Resets the maximum to the current value.
     pub fn forget_most(&self) {
         self.most.store(self.used_bytes(), Relaxed);
     }
@@ -112,7 +113,7 @@ impl Counting {
     }
 }
 
-/// A thread that is past its thread-local storage is not measured any more.
+/// A thread whose thread-local storage is already destroyed is not counted.
 fn count(change: impl FnOnce(Counts) -> Counts) {
     let _ = COUNTS.try_with(|counts| counts.set(change(counts.get())));
 }
@@ -129,12 +130,12 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         self.take_back(layout.size());
-        // SAFETY: `pointer` came from `System` by one of the other two, with this `layout`.
+        // SAFETY: `pointer` came from `System` by `alloc` or `realloc`, with this `layout`.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // In this order, for both blocks may be out at once.
+        // In this order, because both blocks may be live concurrently.
         self.give_out(size);
         self.take_back(layout.size());
         // SAFETY: `pointer` came from `System` with this `layout`; the caller promises that `size`

@@ -1,11 +1,11 @@
-//! What the tests of several crates share. Nothing here is published, and no crate that is may use
-//! it but for its tests.
+//! Code that the tests of several crates share. It is not published, and published crates may use
+//! it only in their tests.
 //!
-//! * [`allocation`]: the system's allocator with counts beside it;
-//! * [`Patience`]: waiting for other threads, with an end;
-//! * [`post`]: letters that are accounted for;
-//! * [`Random`]: numbers that are the same in every run;
-//! * `toolbox`, with the feature of that name: a host whose time passes by hand.
+//! * [`allocation`]: the system's allocator with counters;
+//! * [`Patience`]: waits for other threads, with a limit;
+//! * [`post`]: tracked messages, each of which must be handled, returned or dropped;
+//! * [`Random`]: pseudo-random numbers that are the same in every run;
+//! * `toolbox`, with the feature of the same name: a host with a manual clock.
 
 extern crate alloc;
 

@@ -1,21 +1,21 @@
-//! Waiting for what another thread is about to do, in tests that have no clock.
+//! Waits for an action of another thread, in tests without a clock.
 
 use std::thread;
 
-/// How often a thread may find nothing to do in a row: far more than any schedule makes it.
+/// How often a thread may find nothing to do in a row: far more often than any schedule causes.
 const IDLE_MAX: u32 = 20_000_000;
 
-/// Waits by yielding, not for ever.
+/// Waits by yielding, with a limit.
 #[derive(Debug, Default)]
 pub struct Patience(u32);
 
 impl Patience {
-    /// Lets others run.
+    /// Yields to other threads.
     ///
     /// # Panics
     ///
-    /// If it was called so often since the last [`renew`](Self::renew) that what is waited for
-    /// will not come.
+    /// If it was called too often since the last [`renew`](Self::renew): then the awaited action is
+    /// lost.
     #[track_caller]
     pub fn wait(&mut self) {
         self.0 += 1;
@@ -23,7 +23,7 @@ impl Patience {
         thread::yield_now();
     }
 
-    /// There was something to do.
+    /// Resets the limit, because there was something to do.
     pub fn renew(&mut self) {
         self.0 = 0;
     }

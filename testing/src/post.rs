@@ -1,9 +1,9 @@
-//! Letters that are accounted for: each is handled, comes back, or is dropped with its receiver.
+//! Tracked messages: each must be handled, returned to its sender, or dropped with its receiver.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// What became of all letters.
+/// Counts the tracked messages by outcome.
 #[derive(Debug, Default)]
 pub struct Post {
     written: AtomicUsize,
@@ -13,23 +13,24 @@ pub struct Post {
 }
 
 impl Post {
-    /// A letter that is on its way.
+    /// Creates a tracked message.
     pub fn write<T>(self: &Arc<Self>, text: T) -> Letter<T> {
         self.written.fetch_add(1, SeqCst);
         Letter { text, post: Arc::clone(self), is_settled: false }
     }
 
-    /// How many were dropped by one who neither handled them nor got them back.
+    /// How many messages were dropped without being handled or returned.
     #[must_use]
     pub fn discarded(&self) -> usize {
         self.discarded.load(SeqCst)
     }
 
-    /// The law, when nobody has any letters any more: so many were written, and each had one end.
+    /// Checks, when no message is left, that this many were created and that each had exactly one
+    /// outcome.
     ///
     /// # Panics
     ///
-    /// If it does not hold.
+    /// If the counts differ.
     #[track_caller]
     pub fn assert_conserved(&self, n_written: usize) {
         assert_eq!(self.written.load(SeqCst), n_written, "letters that were written");
@@ -39,22 +40,22 @@ impl Post {
     }
 }
 
-/// Counts what becomes of it. One that is dropped is discarded.
+/// A tracked message. If it is dropped, it counts as discarded.
 #[derive(Debug)]
 pub struct Letter<T> {
-    /// What it says.
+    /// The contents.
     pub text: T,
     post: Arc<Post>,
     is_settled: bool,
 }
 
 impl<T> Letter<T> {
-    /// Its receiver has done what it says.
+    /// Counts the message as handled by its receiver.
     pub fn handle(self) {
         self.settle(|post| &post.handled);
     }
 
-    /// Its sender has it again.
+    /// Counts the message as returned to its sender.
     pub fn come_back(self) {
         self.settle(|post| &post.returned);
     }

@@ -1,6 +1,6 @@
-//! Numbers out of a seed.
+//! Pseudo-random numbers from a seed.
 
-/// Numbers that are the same in every run (`SplitMix64`, by Steele, Lea and Flood).
+/// Pseudo-random numbers that are the same in every run (`SplitMix64`: Steele, Lea and Flood 2014).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -12,7 +12,7 @@ impl Random {
     }
 
     /// Any number.
-    #[expect(clippy::should_implement_trait, reason = "it has no end, so it is no iterator")]
+    #[expect(clippy::should_implement_trait, reason = "the sequence is infinite")]
     #[inline]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -22,20 +22,21 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which is not zero. The bias is 2^-32 at most, if that is below 2^32.
+    /// A number below `bound`, which must not be zero. The bias is at most 2^-32 for a `bound`
+    /// below 2^32.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
-    /// A place in what has `len` of them, which is not zero.
+    /// An index into a collection of length `len`.
     ///
     /// # Panics
     ///
     /// If `len` is zero.
     #[inline]
     pub fn index(&mut self, len: usize) -> usize {
-        usize::try_from(self.below(len as u64)).expect("it is below a length")
+        usize::try_from(self.below(len as u64)).expect("the index is below a length")
     }
 }
 

@@ -1,4 +1,4 @@
-//! A host for the executor, whose time passes only by hand.
+//! A host for the executor with a manual clock.
 
 use alloc::sync::Arc;
 use core::panic::AssertUnwindSafe;
@@ -7,40 +7,40 @@ use std::panic::catch_unwind;
 use clockjack_exec::{PanicPayload, Toolbox};
 use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
 
-/// What becomes of a panic in a turn.
+/// What happens to a panic in a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Panics {
-    /// The executor is told of it, as by a host with threads.
+    /// The host catches it and reports it to the executor, as a host with threads does.
     AreCaught,
-    /// It ends the test, as it would a program whose host cannot catch it.
+    /// It unwinds through the executor, as on a host that cannot catch it.
     GoThrough,
 }
 
-/// What becomes of an executor that parks.
+/// What happens when the executor parks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parking {
-    /// It comes back at once, and no time has passed.
+    /// The park returns immediately, and no time passes.
     IsIgnored,
-    /// It comes back at once, and it is as late as it wanted to sleep.
+    /// The park returns immediately, and the clock advances to the end of the park.
     MovesTime,
 }
 
-/// A toolbox in virtual time, for one thread.
+/// A toolbox with virtual time, for one thread.
 #[derive(Debug)]
 pub struct ByHand {
     clock: Arc<ManualClock>,
     driver: ManualDriver,
-    /// The seed of every choice that the executor has.
+    /// The seed of every random choice of the executor.
     pub seed: u64,
-    /// What becomes of a panic.
+    /// What happens to a panic.
     pub panics: Panics,
-    /// What becomes of a park.
+    /// What happens to a park.
     pub parking: Parking,
 }
 
 impl ByHand {
-    /// At tick zero, with seed zero; panics are caught, and parking is ignored. The clock is the
-    /// hand.
+    /// At tick zero, with seed zero; panics are caught, and parking is ignored. The test advances
+    /// the returned clock.
     #[must_use]
     pub fn new(resolution: Resolution) -> (Self, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::new(resolution));
@@ -68,7 +68,7 @@ impl Toolbox for ByHand {
         match self.parking {
             Parking::IsIgnored => {}
             Parking::MovesTime => {
-                self.clock.advance_to(until.expect("nobody would end this sleep"));
+                self.clock.advance_to(until.expect("a park without a deadline would never return"));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What is allocated is counted, and nothing else.
+//! Allocations are counted, and nothing else is.
 
 use core::hint::black_box;
 
@@ -39,11 +39,11 @@ fn a_thread_counts_for_itself_and_bytes_are_those_of_all() {
         };
         scope.spawn(large).join().expect("no panic")
     });
-    // The harness and the other tests hold less than a half of it.
+    // The harness and the other tests use less than half of this.
     assert!(COUNTING.used_bytes() > first + LARGE / 2);
     drop(large);
     assert!(COUNTING.used_bytes() < first + LARGE / 2);
     assert!(COUNTING.most_bytes() > first + LARGE / 2);
-    // Starting a thread allocates, but not a large vector on this one.
+    // Starting a thread allocates, but this thread allocates no large vector.
     assert!(COUNTING.allocations() - before < 100);
 }

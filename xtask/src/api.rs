@@ -1,7 +1,8 @@
-//! `cargo xtask api`: the public surface of each crate, kept in `api/` as text, a line an item.
+//! `cargo xtask api`: the public surface of each crate, kept in `api/` as text, one line per item.
 //!
-//! A change of the surface is a change of a file, which a reader of the commit sees. What rustdoc
-//! says as JSON is read; its form changes between compilers, so the one that is read is named.
+//! A change of the surface therefore changes a file, and a reviewer of the commit sees the change.
+//! The items are read from the JSON output of rustdoc. The format of that JSON differs between
+//! compilers, so the command accepts only the version that [`FORMAT`] names.
 
 mod signature;
 mod surface;
@@ -18,17 +19,18 @@ use crate::{
     workspace::{Package, Workspace},
 };
 
-/// What rustdoc of Rust 1.95 writes. Another form may mean other things by the same names.
+/// The JSON format that rustdoc of Rust 1.95 writes. Another version may give the same fields
+/// another meaning.
 const FORMAT: u64 = 57;
-/// Where the files are.
+/// The folder with the stored surfaces.
 const FOLDER: &str = "api";
-/// Lines of a difference that are shown; all of them are in the diff of the file.
+/// How many differing lines are printed; the diff of the file has all of them.
 const SHOWN_MAX: usize = 40;
 
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Write the files anew
+    /// Write the files again, from the current surface
     #[arg(long)]
     bless: bool,
 }
@@ -55,15 +57,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     steps.finish()
 }
 
-/// Whether users get it: what stands beside the crates, as the scenario, promises them nothing.
+/// Whether users get this package: only the packages under `crates/` promise a stable surface.
 fn is_shipped(package: &Package) -> bool {
     let is_crate = package.dir().parent().is_some_and(|dir| dir.ends_with("crates"));
     is_crate && package.dir().join("src/lib.rs").is_file()
 }
 
-/// The surface as it is now.
+/// The current surface, one line per item.
 fn lines_of(workspace: &Workspace, package: &Package, line: &Line) -> Result<Vec<String>> {
-    // Rustdoc's JSON is not stable; the switch lets the compiler that is there write it.
+    // Rustdoc's JSON output is unstable: this variable makes a stable compiler accept the option.
     let cmd = Cmd::cargo().dir(&workspace.root).env("RUSTC_BOOTSTRAP", "1");
     let cmd = cmd.words("rustdoc --lib --all-features --target-dir target/api --package");
     let cmd = cmd.arg(&package.name).words("-- -Zunstable-options --output-format json");
@@ -74,7 +76,7 @@ fn lines_of(workspace: &Workspace, package: &Package, line: &Line) -> Result<Vec
     let json: Value = serde_json::from_str(&text).context("rustdoc wrote no JSON")?;
     let format = json["format_version"].as_u64();
     if format != Some(FORMAT) {
-        bail!("rustdoc writes format {format:?} and {FORMAT} is read: take Rust 1.95");
+        bail!("rustdoc writes format {format:?} but this command reads {FORMAT}: use Rust 1.95");
     }
     Ok(surface::lines(&json))
 }
@@ -87,13 +89,13 @@ fn compare(path: &Path, now: &str) -> Result<()> {
     }
     let shown = lines.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>().join("\n");
     bail!(
-        "{} lines differ from {}; if that is meant: cargo xtask api --bless\n{shown}",
+        "{} lines differ from {}; if this is intended, run cargo xtask api --bless\n{shown}",
         lines.len(),
         path.display()
     );
 }
 
-/// What went and what came, each with its sign.
+/// The removed lines and the added lines, each with its sign.
 fn difference(before: &str, now: &str) -> Vec<String> {
     let went = before.lines().filter(|line| !now.lines().any(|other| other == *line));
     let came = now.lines().filter(|line| !before.lines().any(|other| other == *line));
@@ -106,14 +108,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_went_and_what_came_is_told() {
+    fn removed_and_added_lines_are_reported() {
         let (before, now) = ("pub fn a()\npub fn b()\n", "pub fn b()\npub fn c()\n");
         assert_eq!(difference(before, now), ["- pub fn a()", "+ pub fn c()"]);
         assert!(difference(now, now).is_empty());
     }
 
     #[test]
-    fn a_file_that_is_not_there_differs_by_every_line() {
+    fn a_missing_file_differs_by_every_line() {
         let error = compare(Path::new("no/such/file.txt"), "pub fn a()\n").unwrap_err();
         assert!(error.to_string().contains("+ pub fn a()"), "{error}");
     }

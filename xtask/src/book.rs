@@ -1,7 +1,7 @@
-//! `cargo xtask book`: writes the pages and pictures of the book that say what the commands say.
-//! That they are not stale is a test of the package `clockjack-book`. With `--html` the book is
-//! built for a browser too, by mdBook, which is installed below `target/`; a warning of mdBook's
-//! and a link of the pages that leads nowhere are failures.
+//! `cargo xtask book`: generates the pages and pictures of the book that repeat the output of
+//! commands. A test of the package `clockjack-book` checks that they are up to date. With `--html`
+//! the command also builds the book for a browser with mdBook, which it installs below `target/`; a
+//! warning of mdBook or a broken link is a failure.
 
 mod pages;
 
@@ -15,17 +15,17 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The one that was seen to work.
+/// The version of mdBook that is known to work.
 const MDBOOK: &str = "0.5.4";
-/// Where it is installed, so that nothing outside of the checkout changes.
+/// Where mdBook is installed, so that nothing outside of the checkout changes.
 const TOOLS: &str = "target/tools";
-/// Where `book/book.toml` says that the pages go.
+/// The output folder that `book/book.toml` names.
 const PAGES: &str = "target/book";
 
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Build the book for a browser too, and follow its links
+    /// Also build the book for a browser and check its links
     #[arg(long)]
     html: bool,
 }
@@ -44,8 +44,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         && steps.step("pages", |line| build(&workspace, line))
     {
         steps.step("links", |_| {
-            let n_links = pages::settle(&workspace.root, PAGES)?;
-            Ok(format!("{n_links} links lead somewhere; open {PAGES}/index.html"))
+            let n_links = pages::fix_links(&workspace.root, PAGES)?;
+            Ok(format!("{n_links} links are valid; open {PAGES}/index.html"))
         });
     }
     steps.finish()
@@ -72,7 +72,7 @@ fn build(workspace: &Workspace, line: &Line) -> Result<String> {
     let cmd = mdbook(workspace).dir(&workspace.root).words("build book");
     let output = cmd.run(line, &workspace.log("mdbook.log"))?.output;
     if let Some(warning) = output.lines().find(|line| is_complaint(line)) {
-        bail!("mdBook says: {}", warning.trim());
+        bail!("mdBook reports: {}", warning.trim());
     }
     Ok(PAGES.to_owned())
 }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_warning_is_told_from_news() {
+    fn a_warning_is_distinguished_from_information() {
         assert!(is_complaint("2026-11-16 08:00:00 [WARN] (mdbook::book): no such file"));
         assert!(is_complaint(" WARN unclosed HTML tag `<T>`"));
         assert!(!is_complaint(" INFO Book building has started"));

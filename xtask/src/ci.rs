@@ -1,7 +1,7 @@
 //! `cargo xtask ci` and `cargo xtask deep`: lists of command lines, run in order to the end.
 //!
-//! A failing step does not stop the rest, so one run shows everything that is wrong. What is wrong
-//! is said once more behind everything else: of a record that is cut, the end is what remains.
+//! A failing step does not stop the rest, so one run shows every error. The errors are printed a
+//! second time at the very end, because a truncated log keeps its end.
 
 use std::time::SystemTime;
 
@@ -14,13 +14,13 @@ use crate::{
     workspace::Workspace,
 };
 
-/// One step: a command line with what it needs in its environment.
+/// One step: a command line with its environment variables.
 struct Step {
     name: &'static str,
     /// Arguments of cargo.
     args: &'static str,
     env: Option<(&'static str, &'static str)>,
-    /// Whether its lines are shown as they come: for steps of minutes.
+    /// Whether the output is shown while the step runs: for steps that take minutes.
     is_shown: bool,
 }
 
@@ -76,13 +76,13 @@ const CI: &[Step] = &[
     quiet("fmt firmware", "fmt --manifest-path firmware/Cargo.toml --check"),
     shown("nostd", "xtask nostd"),
     shown("firmware", "xtask firmware"),
-    // The same schedules each time; `deep` draws others.
+    // A fixed seed: the same schedules each time. `deep` uses other seeds.
     shown("shuttle", "xtask shuttle --share --seed 1"),
     shown("sim, 200 seeds", "xtask sim --seeds 200 --twice"),
     shown("mutants", "xtask mutants"),
     shown("counts", "xtask counts"),
-    // Whether it is fast is for `deep` and a quiet machine to say: to optimise all rivals and link
-    // them as one takes minutes.
+    // These steps only show that the comparisons run. `deep`, on an idle machine, measures the
+    // speed: an optimised build of all competitors takes minutes.
     quiet("compare tests", "test --profile smoke -p clockjack-compare"),
     shown("compare timers, smoke", "xtask compare timers --smoke"),
     shown("compare executor, smoke", "xtask compare executor --smoke"),
@@ -90,7 +90,7 @@ const CI: &[Step] = &[
     shown("soak, one minute", "xtask soak --minutes 1"),
 ];
 
-/// What takes long: before a release, and after a change to a protocol.
+/// The long checks: before a release, and after a change to a protocol between threads.
 const DEEP: &[Step] = &[
     shown("loom, full", "xtask loom --full"),
     shown("shuttle, long", "xtask shuttle --iterations 2000000"),
@@ -109,7 +109,7 @@ const DEEP: &[Step] = &[
     shown("nostd, all targets", "xtask nostd --all"),
     shown("firmware, all targets", "xtask firmware --all"),
     shown("foreign processors", "xtask foreign"),
-    shown("fuzz, ten minutes a target", "xtask fuzz --minutes 10"),
+    shown("fuzz, ten minutes per target", "xtask fuzz --minutes 10"),
     shown("counts", "xtask counts"),
     shown("compare timers", "xtask compare timers"),
     shown("compare executor", "xtask compare executor"),
@@ -127,11 +127,11 @@ pub(crate) fn run() -> Result<()> {
     run_list("ci", CI).1
 }
 
-/// Runs `deep` and leaves all output in one dated file.
+/// Runs `deep` and writes all output to one dated file.
 pub(crate) fn run_deep() -> Result<()> {
     let workspace = Workspace::load()?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let date = date(now.context("the clock stands before 1970")?.as_secs());
+    let date = date(now.context("the clock shows a time before 1970")?.as_secs());
     let (output, result) = run_list("deep", DEEP);
     let path = workspace.root.join(format!("target/deep-{date}.log"));
     process::write(&path, &output)?;
@@ -149,8 +149,8 @@ fn run_list(title: &'static str, list: &[Step]) -> (String, Result<()>) {
     let mut steps = Steps::new(title, list.len());
     for (index, step) in list.iter().enumerate() {
         let log = workspace.log(&format!("{title}-{:02}.log", index + 1));
-        // The alias goes through cargo, so that a rebuilt tool is the one that runs.
-        // Nothing is built a second time, so what an increment would need is not written either.
+        // The step calls xtask through cargo, so that cargo rebuilds xtask first if it has changed.
+        // Nothing is built a second time, so incremental data would be of no use.
         let cmd = Cmd::cargo().words(step.args).dir(&workspace.root);
         let mut cmd = cmd.env("CI", "true").env("CARGO_INCREMENTAL", "0");
         if let Some((name, value)) = step.env {
@@ -180,7 +180,8 @@ fn run_list(title: &'static str, list: &[Step]) -> (String, Result<()>) {
     (output, result)
 }
 
-/// What our own commands say at their end: the totals of the tests, or the remark of a last step.
+/// The last line of the output of one of our own commands: the totals of the tests, or the note of
+/// the last step.
 fn note(step: &Step, output: &str) -> String {
     let is_ours = step.args.starts_with("xtask");
     let last = output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `cargo xtask compare`: the same loads on Clockjack and on the crates people would use instead.
+//! `cargo xtask compare`: the same workloads on Clockjack and on competing crates.
 
 use std::path::PathBuf;
 
@@ -7,32 +7,33 @@ use clap::Args;
 
 use crate::{process::Cmd, workspace};
 
-/// Each is a module of `compare/` and a command of its program. They are listed here too, so that a
-/// wrong name is refused before everything is built.
+/// The suites: each is a module of `compare/` and a subcommand of its program. They are listed here
+/// too, so that a wrong name is refused before the program is built.
 const SUITES: [&str; 7] =
     ["timers", "executor", "jitter", "scheduler", "actors", "actor-timers", "graph"];
-/// In which profile a release of everything is built, and one that is soon there.
+/// The profile for measurements, and the profile that builds faster.
 const RELEASE: &str = "release";
 const SMOKE: &str = "smoke";
 
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Which loads
+    /// The suite of workloads to run
     #[arg(value_parser = SUITES)]
     suite: String,
-    /// Small sizes and few rounds, whose figures mean little
+    /// Use small sizes and few rounds; the results are only rough
     #[arg(long)]
     quick: bool,
-    /// As `--quick`, and hardly optimised: is built sooner, and only shows that it runs
+    /// As `--quick`, and almost without optimisation: builds faster, and only shows that the suite
+    /// runs
     #[arg(long)]
     smoke: bool,
-    /// Also write one JSON line a case to this file
+    /// Also write one JSON line per case to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// Runs the command; the table is the program's own.
+/// Runs the command; the comparison program prints the table.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut cmd = Cmd::cargo()
         .words("run --package clockjack-compare --profile")
@@ -44,7 +45,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         cmd = cmd.arg("--quick");
     }
     if let Some(file) = &options.json {
-        // The child runs at the root; the user meant a path from here.
+        // The child runs in the root folder, but the user's path is relative to the current folder.
         cmd = cmd.arg("--json").arg(std::path::absolute(file)?);
     }
     cmd.hand_over()
@@ -60,7 +61,7 @@ mod tests {
     fn every_suite_of_the_program_is_listed_and_no_other() {
         let dir = workspace::root().expect("there is a workspace").join("compare/src");
         let mut found: Vec<String> = fs::read_dir(dir)
-            .expect("it is there")
+            .expect("compare/src exists")
             .filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok())
             .filter_map(|text| {
                 let (_, name) = text.split_once("pub(crate) const NAME: &str = \"")?;
@@ -76,7 +77,7 @@ mod tests {
     #[test]
     fn the_profiles_are_those_of_the_workspace() {
         let path = workspace::root().expect("there is a workspace").join("Cargo.toml");
-        let manifest = fs::read_to_string(path).expect("it is there");
+        let manifest = fs::read_to_string(path).expect("Cargo.toml exists");
         for profile in [RELEASE, SMOKE] {
             assert!(manifest.contains(&format!("[profile.{profile}]")), "{profile}");
         }

@@ -1,9 +1,9 @@
-//! What a command shows: numbered steps with their time, a table at the end.
+//! The output of a command: numbered steps with their time, and a table at the end.
 //!
 //! On a terminal the line of a running step is redrawn with the elapsed time and the last line of
-//! output. Under `CI` or without a terminal nothing but plain lines is written. This is the only
-//! module of the tool that prints. A reader that went away, as `head` does, is no reason to stop
-//! checking.
+//! output. Under `CI` or without a terminal only plain lines are written. This is the only module
+//! of the tool that prints. If the reader of the output closes the pipe, as `head` does, the checks
+//! continue.
 
 use core::{cell::Cell, fmt, time::Duration};
 use std::{
@@ -15,9 +15,9 @@ use anyhow::Result;
 
 use crate::table::Table;
 
-/// Columns that a redrawn line may take; wider terminals gain nothing from more.
+/// The maximum width of a redrawn line.
 const LIVE_COLUMNS: usize = 78;
-/// Columns of the remark behind a step.
+/// The maximum width of the note after a step.
 const NOTE_COLUMNS: usize = 72;
 
 /// The steps of one command, in order.
@@ -53,8 +53,9 @@ impl Steps {
         Self { title, total, started: Instant::now(), rows: Vec::new() }
     }
 
-    /// Runs one step. Its `Ok` text is shown behind the time. A failure is shown at once and
-    /// remembered for [`Steps::finish`]; the value says whether the step passed.
+    /// Runs one step. The text of its `Ok` is shown after the time. A failure is printed
+    /// immediately and remembered for [`Steps::finish`]; the returned value says whether the step
+    /// passed.
     pub(crate) fn step(&mut self, name: &str, work: impl FnOnce(&Line) -> Result<String>) -> bool {
         let line = Line::begin(format!("[{}/{}] {name}", self.rows.len() + 1, self.total));
         let result = work(&line);
@@ -108,7 +109,8 @@ impl Line {
         Self { prefix, live, started: Instant::now(), is_broken: Cell::new(false) }
     }
 
-    /// Redraws the line on a terminal: elapsed time and what is going on. Elsewhere nothing.
+    /// Redraws the line on a terminal with the elapsed time and the current activity. Does nothing
+    /// without a terminal.
     pub(crate) fn tick(&self, doing: &str) {
         if self.live {
             let text = format!(
@@ -122,7 +124,7 @@ impl Line {
         }
     }
 
-    /// Writes a line of its own under the step.
+    /// Writes a separate line below the line of the step.
     pub(crate) fn say(&self, text: &str) {
         if self.live {
             put(format_args!("\r\x1b[K"));
@@ -146,7 +148,7 @@ impl Line {
     }
 }
 
-/// Prints a line of the command's own output.
+/// Prints one line of the command's own output.
 pub(crate) fn say(text: impl fmt::Display) {
     put(format_args!("{text}\n"));
 }
@@ -162,7 +164,7 @@ pub(crate) fn seconds(time: Duration) -> String {
     format!("{:.1}", time.as_secs_f64())
 }
 
-/// Whether a machine runs the command: its record is read only if something is wrong.
+/// Whether the command runs in continuous integration, where the log is read only after a failure.
 pub(crate) fn is_under_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty())
 }
@@ -176,8 +178,8 @@ fn printable(text: &str) -> String {
     text.chars().filter(|char| !char.is_control()).collect()
 }
 
-/// Prints; a test harness captures nothing but what goes by the macro, which panics if there is no
-/// reader.
+/// Prints. Under test the macro is used because the test harness captures only the macro's output;
+/// the macro panics if the reader has closed the pipe.
 #[cfg_attr(test, expect(clippy::print_stdout, reason = "so that a harness captures it"))]
 fn put(text: fmt::Arguments<'_>) {
     #[cfg(test)]

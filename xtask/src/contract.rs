@@ -1,10 +1,10 @@
 //! `cargo xtask contract`: every promise in a contract names a test, and that test ran and passed.
 //!
-//! A contract is a `contract.md` or `requirements.md` in `crates/*/tests`, or a part of one, as
-//! `contract_timers.md`. Its tables whose last column is headed `test` are read: each row names one
-//! or more tests in back quotes, as `path::to::test` or `file.rs::test_name`, or says `planned` and
-//! why. A test of another crate is named with that crate, as `clockjack-actor/file.rs::test_name`.
-//! What ran is taken from the log of `cargo xtask test`.
+//! A contract is a `contract.md` or `requirements.md` in `crates/*/tests`, or a part of one, such
+//! as `contract_timers.md`. The command reads the tables whose last column is headed `test`: each
+//! row names one or more tests in back quotes, as `path::to::test` or `file.rs::test_name`, or says
+//! `planned` and why. A test of another crate is named with that crate, as in
+//! `clockjack-actor/file.rs::test_name`. The log of `cargo xtask test` shows which tests ran.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ struct Row {
     claim: Claim,
 }
 
-/// What the last cell of a row says.
+/// The contents of the last cell of a row.
 #[derive(Debug, PartialEq, Eq)]
 enum Claim {
     Tests(Vec<String>),
@@ -71,13 +71,13 @@ fn check_workspace(workspace: &Workspace) -> Result<String> {
         faults.extend(check(&shown, package, &rows, &records));
     }
     if !faults.is_empty() {
-        bail!("promises that are not kept: {}\n  {}", faults.len(), faults.join("\n  "));
+        bail!("promises without a passing test: {}\n  {}", faults.len(), faults.join("\n  "));
     }
     let n_kept = n_rows - n_planned;
-    Ok(format!("{n_rows} rows, {n_kept} shown by tests, {n_planned} planned"))
+    Ok(format!("{n_rows} rows, {n_kept} covered by tests, {n_planned} planned"))
 }
 
-/// The contracts in a folder of tests, in the order of their names.
+/// The contracts in a folder of tests, sorted by file name.
 fn contracts_in(dir: &Path) -> Result<Vec<PathBuf>> {
     if !dir.is_dir() {
         return Ok(Vec::new());
@@ -101,7 +101,7 @@ fn is_contract(name: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
-/// A log from before the last change says nothing about the code of now.
+/// Refuses a log that is older than the last change of the sources.
 fn check_fresh(log: &Path, crates: &Path) -> Result<()> {
     let logged = fs::metadata(log)?.modified()?;
     if let Some((path, _)) = newest(crates)?.filter(|(_, changed)| *changed > logged) {

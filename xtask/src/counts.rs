@@ -1,11 +1,11 @@
 //! `cargo xtask counts`: instructions and allocations of hot operations, against a stored baseline.
 //!
-//! Nanoseconds depend on the machine and its load; instruction counts under callgrind do not, so
-//! these gate. `benches/` holds the operations. Each runs in a process of its own, once with one
-//! batch of `n` iterations and once with two: the difference over `n` is the cost of an operation,
-//! free of start-up and setup. Allocations are those of the second batch, counted by the binary's
-//! own allocator. Before anything is judged, the instrument itself is: an operation with a planted
-//! regression must be reported.
+//! Nanoseconds depend on the machine and its load. Instruction counts under callgrind do not, so a
+//! difference of them fails the command. `benches/` contains the operations. Each operation runs in
+//! a separate process, once with one batch of `n` iterations and once with two: the difference
+//! divided by `n` is the cost of one operation, without start-up and setup. Allocations are those
+//! of the second batch, counted by the binary's own allocator. First the command checks its own
+//! instrument: it must report an operation with a planted regression.
 
 use core::fmt::Write as _;
 use std::{
@@ -25,9 +25,10 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Allowed difference of instructions, in parts of the baseline.
+/// Allowed difference of instructions, as a fraction of the baseline.
 const TOLERANCE: f64 = 0.03;
-/// Allowed difference of instructions whatever the baseline: start-up is not exact to the last one.
+/// Allowed absolute difference of instructions per operation: the start-up of a process varies
+/// slightly.
 const SLACK: f64 = 0.05;
 /// The operation on which a regression is planted.
 const INSTRUMENT: &str = "instrument";
@@ -35,7 +36,7 @@ const INSTRUMENT: &str = "instrument";
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Write what is measured now to benches/counts.toml, as the new baseline
+    /// Store the measured values in benches/counts.toml as the new baseline
     #[arg(long)]
     bless: bool,
 }
@@ -44,7 +45,7 @@ pub(crate) struct Options {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Baseline {
-    /// The compiler it was taken with.
+    /// The compiler that built the measured binary.
     rustc: String,
     #[serde(default)]
     operation: BTreeMap<String, Count>,
@@ -56,9 +57,9 @@ struct Baseline {
 struct Count {
     /// Iterations in a batch.
     n: u64,
-    /// Per iteration.
+    /// Instructions per iteration.
     instructions: f64,
-    /// In a whole batch.
+    /// Allocations in a whole batch.
     allocations: u64,
 }
 
@@ -113,7 +114,7 @@ fn show(measured: &BTreeMap<String, Count>) -> Table {
     table
 }
 
-/// The comparison must report a regression that is known to be there, of either kind.
+/// The comparison must report a planted regression, of instructions and of allocations.
 fn check_instrument(binary: &Path) -> Result<String> {
     let n = list(binary)?
         .into_iter()
@@ -124,7 +125,7 @@ fn check_instrument(binary: &Path) -> Result<String> {
     let reports = differences(INSTRUMENT, Some(&sound), Some(&planted));
     anyhow::ensure!(
         reports.len() == 2,
-        "a planted regression was measured as {planted:?} after {sound:?} and went unreported"
+        "a planted regression was measured as {planted:?} after {sound:?} and was not reported"
     );
     Ok(format!("{:.1} after {:.1} instructions", planted.instructions, sound.instructions))
 }
@@ -143,7 +144,7 @@ fn measure_all(binary: &Path, line: &Line) -> Result<BTreeMap<String, Count>> {
         .collect()
 }
 
-/// Names and batch sizes, from the binary itself.
+/// Names and batch sizes of the operations, as the binary lists them.
 fn list(binary: &Path) -> Result<Vec<(String, u64)>> {
     let cmd = Cmd::new(binary).arg("list");
     let finished = cmd.capture()?;
@@ -153,7 +154,7 @@ fn list(binary: &Path) -> Result<Vec<(String, u64)>> {
         Some((name.to_owned(), n.parse().ok()?))
     };
     let operations: Option<Vec<_>> = finished.output.lines().map(parse).collect();
-    operations.with_context(|| format!("`{cmd}` printed a line of another shape"))
+    operations.with_context(|| format!("`{cmd}` printed a line that cannot be parsed"))
 }
 
 fn measure(binary: &Path, name: &str, n: u64, extra: &[&str]) -> Result<Count> {
@@ -203,7 +204,8 @@ fn judge(file: &Path, rustc: &str, measured: &BTreeMap<String, Count>) -> Result
         format!("\n(the baseline was taken with {}, this is {rustc})", baseline.rustc)
     };
     bail!(
-        "{}{compiler}\nif this is meant, `cargo xtask counts --bless` and say why in the commit",
+        "{}{compiler}\nif this is intended, run `cargo xtask counts --bless` and give the reason \
+         in the commit message",
         reports.join("\n")
     );
 }
@@ -228,7 +230,7 @@ fn differences(name: &str, before: Option<&Count>, now: Option<&Count>) -> Vec<S
     let change = now.instructions - before.instructions;
     if change.abs() > (before.instructions * TOLERANCE).max(SLACK) {
         reports.push(format!(
-            "{name}: {:.2} instructions an operation, was {:.2} ({:+.1} %)",
+            "{name}: {:.2} instructions per operation, was {:.2} ({:+.1} %)",
             now.instructions,
             before.instructions,
             change / before.instructions.max(1.0) * 100.0
@@ -245,7 +247,7 @@ fn differences(name: &str, before: Option<&Count>, now: Option<&Count>) -> Vec<S
 
 fn render(rustc: &str, measured: &BTreeMap<String, Count>) -> String {
     let mut text = String::from(
-        "# What hot operations cost: instructions of one, allocations of a batch of n.\n\
+        "# Cost of hot operations: instructions per operation, allocations per batch of n.\n\
          # Written by `cargo xtask counts --bless`; `cargo xtask counts` fails on a difference.\n",
     );
     let _ = writeln!(text, "rustc = {rustc:?}");

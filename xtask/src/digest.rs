@@ -1,24 +1,26 @@
-//! What of a long output a reader needs who sees only its end: the lines that tell what is wrong.
+//! Extracts from a long output the lines that say what is wrong, for a reader who sees only the end
+//! of a log.
 //!
-//! A line is told by its words, since the outputs are those of many programs. Each such line is
-//! kept with some that follow it, where the message of a panic and the two sides of a comparison
-//! stand; so are the last lines, whatever they say.
+//! A line is recognised by its words, because the outputs come from many programs. Each such line
+//! is kept together with some lines after it, which contain the message of a panic or the two sides
+//! of a comparison. The last lines of the output are always kept.
 
-/// The lines of one digest.
+/// The maximum number of lines of a digest.
 const LINES: usize = 60;
-/// Of those that are too many, this many stay of the beginning: the first fault causes others.
+/// If there are too many lines, this many of the first ones are kept: the first error often causes
+/// the others.
 const HEAD: usize = 46;
-/// Lines kept behind one that tells of a fault.
+/// Lines that are kept after a line that reports an error.
 const FOLLOWING: usize = 5;
-/// Lines kept behind a step of ours that failed: they are its own report.
+/// Lines that are kept after a failed step of our own commands: they are the report of that step.
 const FOLLOWING_STEP: usize = 30;
-/// Lines of the end, kept in any case.
+/// How many of the last lines are always kept.
 const LAST: usize = 6;
-/// A line is cut behind this many characters.
+/// A line is cut after this many characters.
 const COLUMNS: usize = 200;
 
-/// Words of a line that tells of a fault.
-const FAULTS: [&str; 14] = [
+/// Words that occur in lines that report an error.
+const FAULTS: [&str; 13] = [
     "FAILED",
     "SURVIVED",
     "panicked at",
@@ -26,16 +28,15 @@ const FAULTS: [&str; 14] = [
     "error[",
     "failed",
     "Diff in ",
-    "ended with",
-    "was ended after",
+    "exited with",
+    "was killed after",
     "overflowed its stack",
     "signal: ",
     "cannot ",
-    "not refused",
     "is missing",
 ];
 
-/// The lines of `output` that tell what went wrong, at most [`LINES`].
+/// The lines of `output` that say what went wrong, at most [`LINES`].
 pub(crate) fn digest(output: &str) -> Vec<String> {
     let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
     let mut kept = vec![false; lines.len()];
@@ -62,8 +63,8 @@ pub(crate) fn digest(output: &str) -> Vec<String> {
     found
 }
 
-/// Whether the line only says that one thing of many is as it should be. The names of tests have
-/// all words in them; so these lines are looked for first.
+/// Whether the line only reports a success. Names of tests can contain any word, so these lines are
+/// recognised first.
 fn is_good_news(line: &str) -> bool {
     let text = line.trim();
     let is_test = text.starts_with("test ") && text.ends_with(" ... ok");
@@ -72,7 +73,7 @@ fn is_good_news(line: &str) -> bool {
     is_item(text) || is_test || is_step || is_total
 }
 
-/// Whether the line says that one model or scene of many passed.
+/// Whether the line says that one model or one shuttle test of many passed.
 pub(crate) fn is_item(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     matches!(words[..], [_, _, "ok", seconds] if seconds.ends_with('s'))
@@ -82,13 +83,13 @@ pub(crate) fn is_item(line: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The output of a step with two faults far in front of its end.
+    /// The output of a step with two errors far before its end.
     fn output() -> String {
         let models = |n: usize| "   clockjack-exec   a_failed_step_is_told   ok   0.0s\n".repeat(n);
         format!(
             "test: 5 steps\n[1/5] build tests ... ok 9.9s  error: none\n{}\
              \x20  clockjack-exec   two_wakers   FAILED   0.1s\n\
-             \x20  `loom two_wakers` ended with 101\n\
+             \x20  `loom two_wakers` exited with 101\n\
              \x20  thread 'two_wakers' panicked at tests/loom.rs:1:\n   left: 1\n   right: 2\n{}\
              [5/5] loom ... FAILED 9.9s\n      1 models failed\n7 passed, 1 failed\n",
             models(100),
@@ -101,7 +102,7 @@ mod tests {
         let found = digest(&output());
         let expected = [
             "FAILED   0.1s",
-            "ended with",
+            "exited with",
             "panicked at",
             "left: 1",
             "right: 2",
@@ -109,7 +110,7 @@ mod tests {
             "1 models",
             "1 failed",
         ];
-        // Of the good news, only those among the last lines remain.
+        // Of the lines that report a success, only those among the last lines remain.
         let bad: Vec<&String> = found.iter().filter(|line| !is_good_news(line)).collect();
         assert_eq!(bad.len(), expected.len(), "{found:#?}");
         for (line, part) in bad.iter().zip(expected) {
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_tests_are_no_news() {
+    fn names_of_passed_tests_are_not_errors() {
         for line in [
             "test console::a_failed_step_fails_the_command ... ok",
             "test error: x - should panic ... ok",

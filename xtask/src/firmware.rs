@@ -1,12 +1,13 @@
-//! `cargo xtask firmware`: builds the bare-metal program, runs it in QEMU, checks what it says.
+//! `cargo xtask firmware`: builds the bare-metal programs, runs them in QEMU and checks their
+//! output.
 //!
-//! The program is `firmware/`, a workspace of its own. Debian's compiler builds core and alloc from
-//! its own sources (`-Zbuild-std`), the linker is the one that comes with rustup's, and QEMU counts
-//! time by instructions, so that a run is the same each time and on each target. What the program
-//! prints is compared with a file in `firmware/golden`; lines that begin with `#` are facts and go
-//! into the tables.
+//! The programs are in `firmware/`, a separate workspace. Debian's compiler builds core and alloc
+//! from its own sources (`-Zbuild-std`), the linker is the one of rustup's toolchain, and QEMU
+//! derives time from the instruction count, so that every run is the same, on each target. The
+//! output of a program is compared with a file in `firmware/golden`; lines that begin with `#` are
+//! measurements and go into the tables.
 //!
-//! What a board runs is its [suite](Suite), by the memory that it has.
+//! The memory of a board determines its [suite](Suite).
 
 mod elf;
 
@@ -28,25 +29,25 @@ use crate::{
 /// A target, and the machine that runs its code.
 struct Target {
     triple: &'static str,
-    /// By which name cargo is told of the linker.
+    /// The environment variable that names the linker for cargo.
     linker: &'static str,
-    /// Which board of `firmware/boards` the program is linked for.
+    /// The board of `firmware/boards` that the program is linked for.
     board: &'static str,
     qemu: &'static str,
     package: &'static str,
     machine: &'static str,
     suite: Suite,
-    /// What is said of it in the table.
+    /// The description in the table.
     about: &'static str,
 }
 
-/// What a board has the memory for.
+/// Which programs fit into the memory of a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Suite {
-    /// All programs: the station and the scenario, which have actors, the scheduler that is shared,
-    /// and a table of jobs with one owner.
+    /// All programs: the station and the scenario, which have actors and the shared scheduler, and
+    /// a table of jobs with one owner.
     Whole,
-    /// Of these the last one: 16 KiB.
+    /// Only the table of jobs, for a board with 16 KiB.
     Table,
 }
 
@@ -66,12 +67,12 @@ struct Program {
     golden: Golden,
 }
 
-/// What a trace is compared with.
+/// The expected trace.
 #[derive(Clone, Copy)]
 enum Golden {
     /// A file in `firmware/golden`.
     File(&'static str),
-    /// The files of the scenario, which every host is compared with.
+    /// The files of the scenario, which are the same for every host.
     Scenario,
 }
 
@@ -79,11 +80,11 @@ const PROGRAMS: [Program; 4] = [
     Program { bin: "station", features: "actors", golden: Golden::File("station.txt") },
     Program { bin: "scenario", features: "scenario", golden: Golden::Scenario },
     Program { bin: "jobs", features: "scheduler", golden: Golden::File("jobs.txt") },
-    // The same lines, by other means.
+    // The expected trace is the same as that of the program before.
     Program { bin: "table", features: "scheduler", golden: Golden::File("jobs.txt") },
 ];
 
-/// The first is what every submission is checked on.
+/// The targets. `ci` uses only the first one.
 const TARGETS: [Target; 5] = [
     Target {
         triple: "thumbv7m-none-eabi",
@@ -105,7 +106,8 @@ const TARGETS: [Target; 5] = [
         suite: Suite::Whole,
         about: "Cortex-M4F",
     },
-    // ARMv6-M is a part of ARMv7-M. QEMU's own Cortex-M0 board, the next one, has 16 KiB of memory.
+    // ARMv6-M is a subset of ARMv7-M. QEMU's only Cortex-M0 board, the next entry, has 16 KiB of
+    // memory.
     Target {
         triple: "thumbv6m-none-eabi",
         linker: "CARGO_TARGET_THUMBV6M_NONE_EABI_LINKER",
@@ -138,10 +140,10 @@ const TARGETS: [Target; 5] = [
     },
 ];
 
-/// The target on which timers are counted: its machine has the memory.
+/// The target for the instruction counts of timers: its machine has enough memory.
 const TIMERS_ON: &str = "thumbv7em-none-eabihf";
 
-/// What the program is made of in turn, by features: see `firmware/src/bin/size.rs`.
+/// The parts whose sizes are shown, each added by a feature: see `firmware/src/bin/size.rs`.
 const PARTS: [(&str, &str, &str); 5] = [
     ("start-up, tick, heap, output", "size", ""),
     ("a table of jobs, room for 8", "table", "scheduler"),
@@ -150,33 +152,33 @@ const PARTS: [(&str, &str, &str); 5] = [
     ("with actors, on both", "size", "actors"),
 ];
 
-/// 2 ns an instruction, 500,000 a tick: what is done at a tick is done within it, on every target.
-/// Where the processor sleeps, time passes at once.
+/// 2 ns per instruction, so 500,000 instructions per tick: the work of a tick is finished within
+/// the tick, on every target. While the processor sleeps, virtual time jumps to the next interrupt.
 const BY_TICKS: &str = "-icount shift=1,align=off,sleep=off";
-/// 1 ns an instruction: the clock is their number.
+/// 1 ns per instruction: the clock counts instructions.
 const BY_INSTRUCTIONS: &str = "-icount shift=0,align=off,sleep=off";
 const SEMIHOSTING: &str = "-nographic -semihosting-config enable=on,target=native -kernel";
 
-/// The program ends within a second; this is for a machine that is very busy.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// A program takes less than a second; this limit allows for a very busy machine.
+const RUN_LIMIT: Duration = Duration::from_secs(180);
 
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// A target, or a board, to run on instead of the first
+    /// Run on this target or board instead of the first one
     #[arg(long)]
     target: Option<String>,
-    /// All targets, and the instructions of timers
+    /// Run on all targets, and count the instructions of timers
     #[arg(long)]
     all: bool,
-    /// Write what the program says as what it has to say
+    /// Store the output of the program as the expected output
     #[arg(long)]
     bless: bool,
 }
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let bench = Bench { workspace: Workspace::load()?, linker: linker()? };
+    let bench = Programs { workspace: Workspace::load()?, linker: linker()? };
     let targets = chosen(options)?;
     let counts_timers = targets.iter().any(|target| target.triple == TIMERS_ON);
     let n_programs: usize = targets.iter().map(|target| target.suite.programs().len()).sum();
@@ -222,7 +224,7 @@ fn chosen(options: &Options) -> Result<Vec<&'static Target>> {
     let meant: Vec<_> = TARGETS.iter().filter(is_meant).collect();
     if meant.is_empty() {
         let known: Vec<_> = TARGETS.iter().map(Target::name).collect();
-        bail!("no machine is known for {name}; there are {}", known.join(", "))
+        bail!("no machine is known for {name}; known targets: {}", known.join(", "))
     }
     Ok(meant)
 }
@@ -233,31 +235,31 @@ impl Target {
     }
 }
 
-/// The linker that comes with the compiler that runs this.
+/// The linker of the toolchain that compiled this tool.
 fn linker() -> Result<PathBuf> {
     let sysroot = Cmd::new("rustc").words("--print sysroot").capture()?;
     let host = Cmd::new("rustc").words("--print host-tuple").capture()?;
-    anyhow::ensure!(sysroot.is_success() && host.is_success(), "rustc does not say where it is");
+    anyhow::ensure!(sysroot.is_success() && host.is_success(), "rustc does not print its sysroot");
     let root = PathBuf::from(sysroot.output.trim());
     let linker = root.join("lib/rustlib").join(host.output.trim()).join("bin/rust-lld");
     anyhow::ensure!(linker.is_file(), "there is no linker at {}", linker.display());
     Ok(linker)
 }
 
-/// Where programs are built and run.
-struct Bench {
+/// The workspace and the tools that build and run the programs.
+struct Programs {
     workspace: Workspace,
     linker: PathBuf,
 }
 
-/// What a program said.
-struct Said {
+/// The output of a program.
+struct Printed {
     trace: Vec<String>,
     facts: BTreeMap<String, String>,
 }
 
-impl Bench {
-    /// Builds a program of the firmware with these features; gives the file.
+impl Programs {
+    /// Builds a program of the firmware with these features and returns the path of its file.
     fn build(&self, line: &Line, target: &Target, bin: &str, features: &str) -> Result<PathBuf> {
         let log = self.workspace.log(&format!("firmware-{}-{bin}.log", target.board));
         let cmd = tool::debian("cargo")
@@ -278,8 +280,8 @@ impl Bench {
         Ok(built.join("release").join(bin))
     }
 
-    /// Runs a program, which has to end by itself and with success.
-    fn run(&self, line: &Line, target: &Target, clock: &str, file: &PathBuf) -> Result<Said> {
+    /// Runs a program, which must exit by itself with success.
+    fn run(&self, line: &Line, target: &Target, clock: &str, file: &PathBuf) -> Result<Printed> {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let log = self.workspace.log(&format!("firmware-{}-{name}-run.log", target.board));
         let cmd = Cmd::new(target.qemu)
@@ -287,12 +289,12 @@ impl Bench {
             .words(clock)
             .words(SEMIHOSTING)
             .arg(file)
-            .limit(PATIENCE);
+            .limit(RUN_LIMIT);
         let finished = cmd.run(line, &log)?;
-        Ok(Said::read(&finished.output))
+        Ok(Printed::read(&finished.output))
     }
 
-    /// Runs a program, and compares what it says.
+    /// Runs a program and compares its output.
     fn check(
         &self,
         line: &Line,
@@ -310,7 +312,7 @@ impl Bench {
         Ok(format!("{what}, heap {heap} and stack {stack} bytes at most"))
     }
 
-    fn compare_file(&self, said: &Said, name: &str, bless: bool) -> Result<String> {
+    fn compare_file(&self, said: &Printed, name: &str, bless: bool) -> Result<String> {
         let golden = self.workspace.root.join("firmware/golden").join(name);
         if bless {
             process::write(&golden, &(said.trace.join("\n") + "\n"))?;
@@ -322,9 +324,9 @@ impl Bench {
         Ok(format!("{} lines", said.trace.len()))
     }
 
-    /// The program that runs on every host: its trace is the one that they all leave, and under a
-    /// seed it goes in the order that was written on a server.
-    fn compare_scenario(&self, said: &Said) -> Result<String> {
+    /// Compares the scenario: its trace must equal the one of every other host, and for each seed
+    /// the order must equal the order that was recorded on a server.
+    fn compare_scenario(&self, said: &Printed) -> Result<String> {
         let read = |name: &str| {
             let path = self.workspace.root.join("scenario").join(name);
             std::fs::read_to_string(&path)
@@ -366,24 +368,24 @@ impl Bench {
     }
 }
 
-/// Flash, static memory without the heap, and the most that was used of heap and stack, in bytes.
-fn row(name: &str, file: &PathBuf, said: &Said) -> Result<[String; 5]> {
+/// Flash, static memory without the heap, and the maximum use of heap and stack, in bytes.
+fn row(name: &str, file: &PathBuf, said: &Printed) -> Result<[String; 5]> {
     let image = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let sizes = Sizes::of(&image).with_context(|| format!("in {}", file.display()))?;
-    let arena: u64 = said.fact("arena")?.parse().context("the size of the heap is a number")?;
+    let arena: u64 = said.fact("arena")?.parse().context("the size of the heap is not a number")?;
     let fixed = sizes.ram.saturating_sub(arena);
     let (heap, stack) = (said.fact("heap-max")?, said.fact("stack-max")?);
     let (flash, fixed) = (sizes.flash.to_string(), fixed.to_string());
     Ok([name.to_owned(), flash, fixed, heap.to_owned(), stack.to_owned()])
 }
 
-impl Said {
+impl Printed {
     fn read(output: &str) -> Self {
         let mut said = Self { trace: Vec::new(), facts: BTreeMap::new() };
         for line in output.lines() {
             match line.strip_prefix("# ").and_then(|fact| fact.rsplit_once(' ')) {
                 Some((name, value)) => _ = said.facts.insert(name.to_owned(), value.to_owned()),
-                // QEMU's own remark on a timer that has not been set yet.
+                // QEMU prints this about a timer that has not been set yet.
                 None if line.contains("Timer with period zero") => {}
                 None => said.trace.push(line.trim_end().to_owned()),
             }
@@ -393,17 +395,17 @@ impl Said {
 
     fn fact(&self, name: &str) -> Result<&str> {
         let value = self.facts.get(name).map(String::as_str);
-        value.with_context(|| format!("the program did not say `{name}`"))
+        value.with_context(|| format!("the program did not print `{name}`"))
     }
 }
 
-/// Says the first line that differs.
+/// Reports the first line that differs.
 fn compare(said: &[String], expected: &[&str], golden: &str) -> Result<()> {
     let differs = |at: &usize| said.get(*at).map(String::as_str) != expected.get(*at).copied();
     let Some(at) = (0..said.len().max(expected.len())).find(differs) else { return Ok(()) };
     let none = "nothing more";
     bail!(
-        "line {} of the trace differs from {golden}\n  expected: {}\n  said:     {}",
+        "line {} of the trace differs from {golden}\n  expected: {}\n  printed:  {}",
         at + 1,
         expected.get(at).unwrap_or(&none),
         said.get(at).map_or(none, String::as_str)
@@ -416,8 +418,9 @@ mod tests {
 
     #[test]
     fn facts_are_told_apart_from_the_trace() {
-        let said =
-            Said::read("one\n# heap 12\nTimer with period zero, disabling\n# arm 10 3.5\ntwo \n");
+        let said = Printed::read(
+            "one\n# heap 12\nTimer with period zero, disabling\n# arm 10 3.5\ntwo \n",
+        );
         assert_eq!(said.trace, ["one", "two"]);
         assert_eq!(said.fact("heap").unwrap(), "12");
         assert_eq!(said.fact("arm 10").unwrap(), "3.5");
@@ -433,7 +436,7 @@ mod tests {
         let error = compare(&said, &["a"], "g").unwrap_err().to_string();
         assert!(error.contains("expected: nothing more"), "{error}");
         let error = compare(&said, &["a", "b", "c"], "g").unwrap_err().to_string();
-        assert!(error.contains("said:     nothing more"), "{error}");
+        assert!(error.contains("printed:  nothing more"), "{error}");
     }
 
     #[test]

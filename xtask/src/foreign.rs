@@ -1,10 +1,10 @@
-//! `cargo xtask foreign`: what must be the same on every processor, on other processors.
+//! `cargo xtask foreign`: checks on other processors that results do not depend on the processor.
 //!
-//! The scenario in virtual time and the worlds of the simulation are built for one of 32 bits and
-//! one whose bytes stand the other way round, with Debian's compiler, a std from its sources and a
-//! cross linker, and run under QEMU's user mode. Their golden files were written on x86-64, and
-//! have a digest of the trace of each seed: so a test that passes says that the traces are equal.
-//! QEMU does not show the weak memory of a processor; that is loom's part.
+//! The scenario in virtual time and the workloads of the simulation are built for a 32-bit
+//! processor and for a big-endian one, with Debian's compiler, a std from its sources and a cross
+//! linker, and run under QEMU's user mode. Their golden files were recorded on x86-64 and contain a
+//! digest of the trace of each seed, so a test that passes shows that the traces are equal. QEMU
+//! does not reproduce weak memory ordering; the loom models cover that.
 
 use core::time::Duration;
 
@@ -19,27 +19,27 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What is run: what it is called, a package with a test of it, and the end of the log's name.
+/// The tests: a title, the arguments of cargo, and the last part of the log's file name.
 const TESTS: [(&str, &str, &str); 2] = [
     ("scenario in virtual time", "-p clockjack-scenario --test simulation", "scenario"),
     ("hashes of the simulation", "-p clockjack-sim --test golden", "sim"),
 ];
-/// A cold build of std and of all that a package is tested with, on a busy machine.
+/// Enough for a build of std and all dependencies on a busy machine.
 const LIMIT: Duration = Duration::from_secs(2400);
 
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Only this one, instead of both
+    /// Use only this processor instead of both
     processor: Option<Processor>,
 }
 
-/// What is run on.
+/// An emulated processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Processor {
-    /// ARMv7: words of 32 bits
+    /// ARMv7: 32-bit
     Arm,
-    /// IBM Z: the most significant byte comes first
+    /// IBM Z: big-endian
     S390x,
 }
 
@@ -53,7 +53,7 @@ impl Processor {
         }
     }
 
-    /// What comes before `-gcc`, and where its libraries are, below `/usr`.
+    /// The prefix of the cross compiler's name, and the folder of its libraries below `/usr`.
     const fn prefix(self) -> &'static str {
         match self {
             Self::Arm => "arm-linux-gnueabihf",
@@ -75,7 +75,7 @@ impl Processor {
         }
     }
 
-    /// The variables by which cargo learns of linker and emulator.
+    /// The environment variables that name the linker and the emulator for cargo.
     const fn variables(self) -> [&'static str; 2] {
         match self {
             Self::Arm => [
@@ -105,7 +105,7 @@ impl Processor {
             .env("RUSTC_BOOTSTRAP", "1")
             .env(linker, format!("{prefix}-gcc"))
             .env(runner, format!("{} -L /usr/{prefix}", self.emulator()))
-            // A golden file that the foreign processor wrote would prove nothing.
+            // A golden file that the emulated processor wrote itself would prove nothing.
             .without_env("CLOCKJACK_BLESS")
             .words("test -Zbuild-std --target")
             .arg(self.target())
@@ -138,7 +138,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 let log = workspace.log(&format!("foreign-{target}-{name}.log"));
                 let finished = processor.test(&workspace, test).run(line, &log)?;
                 let totals = libtest::totals(&finished.output);
-                anyhow::ensure!(totals.passed > 0, "no test has run: see {}", log.display());
+                anyhow::ensure!(totals.passed > 0, "no test ran: see {}", log.display());
                 Ok(format!("{} tests passed", totals.passed))
             });
         }

@@ -1,9 +1,10 @@
 //! `cargo xtask fuzz`: the targets of `fuzz/` under libFuzzer.
 //!
-//! libFuzzer comes with `cargo-fuzz`, which is installed below `target/`, and wants a nightly
-//! compiler. A run begins with the kept corpus, writes what it finds below `target/fuzz-corpus`,
-//! and fails with the input if a promise is broken; `--keep` then adds to the kept corpus what
-//! reaches something new. Without libFuzzer, `cargo test` in `fuzz/` runs the kept corpus once.
+//! libFuzzer comes with `cargo-fuzz`, which is installed below `target/` and needs a nightly
+//! compiler. A run starts with the stored corpus and writes new inputs below `target/fuzz-corpus`.
+//! If an input violates an invariant, the run fails and prints that input. `--keep` then adds the
+//! inputs that increase coverage to the stored corpus. Without libFuzzer, `cargo test` in `fuzz/`
+//! runs the stored corpus once.
 
 use core::time::Duration;
 use std::path::Path;
@@ -18,15 +19,15 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Each is a file in `fuzz/fuzz_targets` and a folder in `fuzz/corpus`.
+/// The targets: each is a file in `fuzz/fuzz_targets` and a folder in `fuzz/corpus`.
 const TARGETS: [&str; 6] = ["graph", "mailbox", "process", "scheduler", "trace", "wheel"];
-/// The one that was seen to work.
+/// The version of cargo-fuzz that is known to work.
 const CARGO_FUZZ: &str = "0.13.2";
-/// Where it is installed, so that nothing outside of the checkout changes.
+/// Where cargo-fuzz is installed, so that nothing outside of the checkout changes.
 const TOOLS: &str = "target/tools";
-/// For the build and what a run needs beside its time.
+/// Time for the build and the start of a run, in addition to the time of fuzzing.
 const EXTRA: Duration = Duration::from_secs(1800);
-/// The longest input: enough operations for any fault that a model of some lines can have.
+/// The longest input: enough operations to reach every fault of the small models.
 const LEN_MAX: u32 = 512;
 
 /// Options of the command.
@@ -35,10 +36,10 @@ pub(crate) struct Options {
     /// How long each target runs
     #[arg(long, value_name = "M", default_value_t = 1)]
     minutes: u64,
-    /// Only this target, instead of all
+    /// Run only this target
     #[arg(long, value_name = "T", value_parser = TARGETS)]
     target: Option<String>,
-    /// Add what reaches something new to the kept corpus
+    /// Add inputs that increase coverage to the stored corpus
     #[arg(long)]
     keep: bool,
 }
@@ -61,7 +62,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             fuzz(&workspace, name, options.minutes, line)
         });
         if options.keep && is_clean {
-            steps.step(&format!("{name}, keep what is new"), |line| keep(&workspace, name, line));
+            steps.step(&format!("{name}, keep new inputs"), |line| keep(&workspace, name, line));
         }
     }
     steps.finish()
@@ -75,7 +76,7 @@ fn ensure_nightly(_line: &Line) -> Result<String> {
     }
     let finished = version()?;
     if !finished.is_success() {
-        bail!("there is no nightly: rustup toolchain install nightly --profile minimal");
+        bail!("no nightly compiler: run rustup toolchain install nightly --profile minimal");
     }
     Ok(finished.output.trim().to_owned())
 }
@@ -94,7 +95,7 @@ fn ensure_cargo_fuzz(workspace: &Workspace, line: &Line) -> Result<String> {
     Ok(CARGO_FUZZ.to_owned())
 }
 
-/// `cargo-fuzz run` of a target; corpora and libFuzzer's own options are to follow.
+/// `cargo-fuzz run` of a target; the caller appends corpora and libFuzzer's options.
 fn cargo_fuzz(workspace: &Workspace, name: &str) -> Cmd {
     Cmd::new(workspace.root.join(TOOLS).join("bin/cargo-fuzz"))
         .env("RUSTUP_TOOLCHAIN", "nightly")
@@ -127,13 +128,13 @@ fn fuzz(workspace: &Workspace, name: &str, minutes: u64, line: &Line) -> Result<
         .words("-timeout=20 -print_final_stats=1")
         .limit(time + EXTRA)
         .run(line, &workspace.log(&format!("fuzz-{name}.log")))?;
-    // A run that did nothing is no clean run.
+    // A run that tested no input is not a success.
     let Some(runs) = stat(&finished.output, "stat::number_of_executed_units").filter(|n| *n > 0)
     else {
-        bail!("libFuzzer does not say how many inputs it ran:\n{}", finished.tail());
+        bail!("libFuzzer does not report how many inputs it ran:\n{}", finished.tail());
     };
     let rate = stat(&finished.output, "stat::average_exec_per_sec").unwrap_or(0);
-    Ok(format!("{runs} inputs, {rate}/s, no promise broken"))
+    Ok(format!("{runs} inputs, {rate}/s, no invariant violated"))
 }
 
 fn keep(workspace: &Workspace, name: &str, line: &Line) -> Result<String> {
@@ -153,7 +154,7 @@ fn n_files(dir: &Path) -> usize {
     std::fs::read_dir(dir).map_or(0, Iterator::count)
 }
 
-/// The number behind a name in libFuzzer's last lines.
+/// The number after a name in libFuzzer's statistics.
 fn stat(output: &str, name: &str) -> Option<u64> {
     let line = output.lines().rev().find_map(|line| line.trim().strip_prefix(name))?;
     line.trim_start_matches(':').trim().parse().ok()
@@ -173,7 +174,8 @@ mod tests {
     #[test]
     fn every_target_has_its_file_its_corpus_and_its_function() {
         let root = crate::workspace::root().expect("there is a workspace");
-        let list = std::fs::read_to_string(root.join("fuzz/src/lib.rs")).expect("it is there");
+        let list =
+            std::fs::read_to_string(root.join("fuzz/src/lib.rs")).expect("fuzz/src/lib.rs exists");
         for name in TARGETS {
             assert!(root.join(format!("fuzz/fuzz_targets/{name}.rs")).is_file(), "{name}");
             assert!(n_files(&root.join(kept_dir(name))) > 0, "{name}");

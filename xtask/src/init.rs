@@ -1,8 +1,8 @@
-//! `cargo xtask init`: each project that `clockjack init` writes is formatted, compiles without a
+//! `cargo xtask init`: each project that `clockjack init` creates is formatted, compiles without a
 //! warning and passes its tests, against this checkout.
 //!
-//! The projects share one target directory and begin with the lock file of the workspace: so what
-//! one has fetched and built the next need not fetch and build.
+//! The projects share one target directory and start with the lock file of the workspace, so that
+//! dependencies are fetched and built only once.
 
 use std::{fs, path::Path};
 
@@ -14,14 +14,14 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What `clockjack init --list` must list.
+/// The expected output of `clockjack init --list`.
 const TEMPLATES: [&str; 4] = ["actors", "control-loop", "embedded", "test"];
 
 /// Runs the command.
 pub(crate) fn run() -> Result<()> {
     let workspace = Workspace::load()?;
     let mut steps = Steps::new("init", 1 + TEMPLATES.len());
-    let is_built = steps.step("the command, and its list of templates", |line| {
+    let is_built = steps.step("build the command, list its templates", |line| {
         let cmd = clockjack(&workspace).words("init --list");
         let listed = cmd.run(line, &workspace.log("init-list.log"))?.output;
         let names: Vec<&str> = listed.lines().filter_map(first_word).collect();
@@ -42,14 +42,15 @@ fn clockjack(workspace: &Workspace) -> Cmd {
     Cmd::cargo().dir(&workspace.root).words("run --quiet --package clockjack-cli --")
 }
 
-/// Writes a project anew, and does with it what its user will.
+/// Creates a project, and formats, lints and tests it as a user would.
 fn check(workspace: &Workspace, template: &str, line: &Line) -> Result<String> {
     let home = workspace.root.join("target/init");
     let dir = home.join(format!("a-{template}"));
     if dir.exists() {
         fs::remove_dir_all(&dir).with_context(|| format!("cannot empty {}", dir.display()))?;
     }
-    // As anywhere else: formatted by default, and not by the file at our root.
+    // An empty rustfmt.toml: the project is formatted with rustfmt's defaults, not with the file in
+    // our root folder.
     process::write(&home.join("rustfmt.toml"), "")?;
     let log = workspace.log(&format!("init-{template}.log"));
     let write = clockjack(workspace).arg("init").arg(&dir).arg("--template").arg(template);
@@ -65,7 +66,7 @@ fn check(workspace: &Workspace, template: &str, line: &Line) -> Result<String> {
     Ok(format!("{n_tests} tests passed"))
 }
 
-/// Cargo in a project, in the directory that all of them share.
+/// A cargo command in a project, with the shared target directory.
 fn project(dir: &Path, home: &Path) -> Cmd {
     Cmd::cargo()
         .dir(dir)

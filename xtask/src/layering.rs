@@ -1,7 +1,8 @@
-//! `cargo xtask layering`: the arrows between the crates, against the one table of those allowed.
+//! `cargo xtask layering`: the dependencies between the crates, against a table of the allowed
+//! ones.
 //!
-//! A crate of the table need not exist yet; a crate that exists must be in the table. An arrow
-//! that is not drawn here needs a second reader and a sentence in the commit that draws it.
+//! A crate in the table need not exist yet; a crate that exists must be in the table. A new
+//! dependency needs a second reader and a sentence in the commit message.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -13,20 +14,20 @@ use crate::{
     workspace::{Dependency, Package, Workspace},
 };
 
-/// Where a crate stands.
+/// The layer of a crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tier {
-    /// Below the line: no std, no mandatory outside dependency.
+    /// A core crate: no std, no mandatory outside dependency.
     Core,
-    /// Above the line.
+    /// A crate that uses std.
     Host,
-    /// Not shipped; may use every crate that is.
+    /// A tool that is not published; may use every published crate.
     Tool,
 }
 
 use Tier::{Core, Host, Tool};
 
-/// Every crate with the crates it may use. Those that all may use are in [`FOR_ALL`].
+/// Every crate with the crates it may use. [`FOR_ALL`] may be used by all.
 const CRATES: &[(&str, Tier, &[&str])] = &[
     ("clockjack-sync", Core, &[]),
     ("clockjack-observe", Core, &[]),
@@ -47,14 +48,14 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     ("clockjack-graph", Host, &["clockjack-actor"]),
     ("clockjack-rt", Host, ACTOR_AND_BELOW),
     ("clockjack-sim", Host, GRAPH_AND_CORE),
-    // Not graph, whose own tests run in the virtual time of this one.
+    // Not clockjack-graph, because the tests of clockjack-graph use this crate's virtual time.
     ("clockjack-testkit", Host, ACTOR_AND_BELOW),
     ("clockjack-record", Host, &["clockjack-observe"]),
     ("clockjack-console", Host, &["clockjack-record"]),
     ("clockjack-cli", Host, &["clockjack-console", "clockjack-graph", "clockjack-rt"]),
     ("clockjack", Host, SHIPPED),
     ("clockjack-benches", Tool, SHIPPED),
-    // Its chapters are doc tests of what a user writes, who names the facade.
+    // The chapters are doc tests of user code, which depends on the facade.
     ("clockjack-book", Tool, &["clockjack", "clockjack-cli"]),
     ("clockjack-compare", Tool, SHIPPED),
     ("clockjack-own-components", Tool, SHIPPED),
@@ -94,14 +95,14 @@ const SHIPPED: &[&str] = &[
     "clockjack-cli",
 ];
 
-/// Every crate above it may report through this one.
+/// Every crate above this one may report events through it.
 const FOR_ALL: &str = "clockjack-observe";
 
-/// What tests share: every crate may use it for its tests, the tools also for what they do. Its own
-/// arrows are behind a feature that only crates from the executor upwards switch on.
+/// Shared test code: every crate may use it in its tests, the tools also elsewhere. The
+/// dependencies of this crate are optional; only crates from the executor upwards enable them.
 const FOR_TESTS: &str = "clockjack-testing";
 
-/// Arrows beside the plan, each with its reason.
+/// Further dependencies, each with its reason.
 const EXTRA: &[(&str, &str, &str)] = &[
     (
         "clockjack-observe",
@@ -122,7 +123,7 @@ const EXTRA: &[(&str, &str, &str)] = &[
     (
         "clockjack-graph",
         "clockjack-exec",
-        "an epoch is run by futures on the executor of the system, beside its actors",
+        "an epoch is run by futures on the executor of the system, next to its actors",
     ),
     (
         "clockjack-graph",
@@ -139,7 +140,7 @@ const UPWARDS: &[(&str, &str, &str)] = &[(
     "its tests run the random graphs of the simulation, which the product does not contain",
 )];
 
-/// Outside crates that a core crate takes on some targets, each under exactly this condition.
+/// Outside crates that a core crate uses on some targets, each under exactly this condition.
 const CONDITIONAL: &[(&str, &str, &str)] = &[
     ("clockjack-sync", "loom", "cfg(loom)"),
     ("clockjack-sync", "shuttle", "cfg(shuttle)"),
@@ -147,14 +148,14 @@ const CONDITIONAL: &[(&str, &str, &str)] = &[
     ("clockjack-sync", "portable-atomic", "cfg(not(target_has_atomic = \"64\"))"),
 ];
 
-/// Outside crates that a core crate cannot be without, each with the reason.
+/// Outside crates that a core crate requires, each with the reason.
 const MANDATORY: &[(&str, &str, &str)] = &[(
     "clockjack-embassy",
     "embassy-time",
-    "its clock and alarm are what the crate is glue for; it is no_std, with the board's driver",
+    "the crate connects to its clock and alarm; it is no_std and the board provides its driver",
 )];
 
-/// Crates that Clockjack is measured against, and who else may use one.
+/// Crates that Clockjack is measured against, and the packages that may use them.
 const RIVALS: &[(&str, &[&str])] = &[
     ("actix", &[]),
     ("hierarchical_hash_wheel_timer", &[]),
@@ -168,7 +169,7 @@ const RIVALS: &[(&str, &[&str])] = &[
     ("xtra", &[]),
 ];
 
-/// An arrow that may not be.
+/// A forbidden dependency.
 #[derive(Debug, PartialEq, Eq)]
 struct Fault {
     from: String,
@@ -185,7 +186,7 @@ impl fmt::Display for Fault {
 /// Runs the command.
 pub(crate) fn run() -> Result<()> {
     let mut steps = Steps::new("layering", 1);
-    steps.step("arrows between crates", |_| check_workspace(&Workspace::load()?));
+    steps.step("dependencies between crates", |_| check_workspace(&Workspace::load()?));
     steps.finish()
 }
 
@@ -193,17 +194,17 @@ fn check_workspace(workspace: &Workspace) -> Result<String> {
     let faults = check(&workspace.packages);
     if !faults.is_empty() {
         let lines: Vec<String> = faults.iter().map(|fault| format!("  {fault}")).collect();
-        bail!("arrows that may not be: {}\n{}", faults.len(), lines.join("\n"));
+        bail!("forbidden dependencies: {}\n{}", faults.len(), lines.join("\n"));
     }
-    let n_arrows: usize = workspace
+    let n_dependencies: usize = workspace
         .packages
         .iter()
         .map(|p| p.dependencies.iter().filter(|d| is_ours(d)).count())
         .sum();
-    Ok(format!("{} packages, {n_arrows} arrows", workspace.packages.len()))
+    Ok(format!("{} packages, {n_dependencies} dependencies", workspace.packages.len()))
 }
 
-/// Whether this is a crate below the line.
+/// Whether this is a core crate.
 pub(crate) fn is_core(name: &str) -> bool {
     row(name).is_some_and(|(_, tier, _)| *tier == Core)
 }
@@ -247,17 +248,17 @@ fn check_ours(
     let is_dev = dependency.kind.as_deref() == Some("dev");
     if to == FOR_TESTS {
         let is_allowed = is_dev || row(from).is_some_and(|(_, tier, _)| *tier == Tool);
-        return (!is_allowed).then(|| "a crate that is published uses it in tests only".to_owned());
+        return (!is_allowed).then(|| "a published crate may use it in tests only".to_owned());
     }
     if is_dev {
         let is_at_or_below = heights.get(to) <= heights.get(from) && heights.contains_key(to);
         let is_upwards = UPWARDS.iter().any(|&(a, b, _)| (a, b) == (from, to));
-        let why = "a dev-dependency points to a crate at or below its own height";
+        let why = "a dev-dependency must be on a crate at or below the same height";
         return (!is_at_or_below && !is_upwards).then(|| why.to_owned());
     }
     Some(
-        "not an arrow of xtask/src/layering.rs: use the crate through its upper one, or draw \
-          the arrow there and say why in the commit"
+        "not an allowed dependency in xtask/src/layering.rs: use a crate that re-exports it, or \
+          add the dependency there and give the reason in the commit message"
             .to_owned(),
     )
 }
@@ -269,13 +270,13 @@ fn check_outside(package: &Package, tier: Tier, dependency: &Dependency) -> Opti
         && package.name != "clockjack-compare"
         && !others.contains(&package.name.as_str())
     {
-        return Some("a rival's crate: it belongs in compare/ only".to_owned());
+        return Some("a competing crate: only compare/ may use it".to_owned());
     }
     let target = dependency.target.as_deref();
     for checker in ["loom", "shuttle"] {
         let cfg = format!("cfg({checker})");
         if name == checker && tier != Tool && target != Some(&cfg) {
-            return Some(format!("{checker} stands under [target.'{cfg}'.dependencies] only"));
+            return Some(format!("{checker} is allowed under [target.'{cfg}'.dependencies] only"));
         }
     }
     if tier != Core || dependency.kind.as_deref() == Some("dev") || dependency.optional {
@@ -286,7 +287,7 @@ fn check_outside(package: &Package, tier: Tier, dependency: &Dependency) -> Opti
         .any(|&(from, to, cfg)| (from, to, Some(cfg)) == (package.name.as_str(), name, target));
     let is_mandatory = MANDATORY.iter().any(|&(from, to, _)| (from, to) == (&package.name, name));
     (!is_conditional && !is_mandatory).then(|| {
-        "a core crate has no mandatory outside dependency: make it optional or write it here"
+        "a core crate has no mandatory outside dependency: make it optional or list it here"
             .to_owned()
     })
 }
@@ -307,10 +308,10 @@ fn may_use(from: &str, to: &str) -> bool {
     is_drawn || is_report || is_extra
 }
 
-/// How many arrows the longest way down from each crate has.
+/// The length of the longest dependency path below each crate.
 fn heights() -> BTreeMap<&'static str, usize> {
     let mut heights: BTreeMap<&str, usize> = CRATES.iter().map(|row| (row.0, 0)).collect();
-    // The longest way visits each crate once, so as many rounds settle every height.
+    // A longest path visits each crate at most once, so this many rounds compute every height.
     for _ in CRATES {
         for (from, _, _) in CRATES {
             let below = CRATES.iter().filter(|to| may_use(from, to.0)).map(|to| heights[to.0] + 1);
@@ -346,9 +347,9 @@ mod tests {
         Dependency { target: Some(cfg.to_owned()), ..on(name) }
     }
 
-    /// Checks one arrow: `Ok` or a word that the refusal must contain.
+    /// Checks one dependency: `Ok`, or a word that the refusal must contain.
     #[track_caller]
-    fn arrow(from: &str, to: Dependency, expected: Result<(), &str>) {
+    fn dependency(from: &str, to: Dependency, expected: Result<(), &str>) {
         let faults = check(&[package(from, vec![to.clone()])]);
         match expected {
             Ok(()) => assert_eq!(faults, [], "{from} -> {}", to.name),
@@ -360,23 +361,23 @@ mod tests {
     }
 
     #[test]
-    fn arrows_of_the_plan_are_allowed() {
-        arrow("clockjack-time", on("clockjack-sync"), Ok(()));
-        arrow("clockjack-observe", on("clockjack-sync"), Ok(()));
-        arrow("clockjack-rt", on("clockjack-actor"), Ok(()));
-        arrow("clockjack-rt", on("clockjack-observe"), Ok(()));
-        arrow("clockjack-compare", on("clockjack-time"), Ok(()));
-        arrow("clockjack", on("clockjack-macros"), Ok(()));
+    fn dependencies_of_the_plan_are_allowed() {
+        dependency("clockjack-time", on("clockjack-sync"), Ok(()));
+        dependency("clockjack-observe", on("clockjack-sync"), Ok(()));
+        dependency("clockjack-rt", on("clockjack-actor"), Ok(()));
+        dependency("clockjack-rt", on("clockjack-observe"), Ok(()));
+        dependency("clockjack-compare", on("clockjack-time"), Ok(()));
+        dependency("clockjack", on("clockjack-macros"), Ok(()));
     }
 
     #[test]
-    fn an_arrow_that_is_not_drawn_is_refused() {
-        arrow("clockjack-sync", on("clockjack-observe"), Err("not an arrow"));
-        arrow("clockjack-sync", on("clockjack-time"), Err("not an arrow"));
-        arrow("clockjack-time", on("clockjack-sched"), Err("not an arrow"));
-        arrow("clockjack-graph", on("clockjack-rt"), Err("not an arrow"));
-        arrow("clockjack-sim", on("clockjack-rt"), Err("not an arrow"));
-        arrow("clockjack-time", on("clockjack-novelty"), Err("not an arrow"));
+    fn a_dependency_that_is_not_listed_is_refused() {
+        dependency("clockjack-sync", on("clockjack-observe"), Err("not an allowed dependency"));
+        dependency("clockjack-sync", on("clockjack-time"), Err("not an allowed dependency"));
+        dependency("clockjack-time", on("clockjack-sched"), Err("not an allowed dependency"));
+        dependency("clockjack-graph", on("clockjack-rt"), Err("not an allowed dependency"));
+        dependency("clockjack-sim", on("clockjack-rt"), Err("not an allowed dependency"));
+        dependency("clockjack-time", on("clockjack-novelty"), Err("not an allowed dependency"));
     }
 
     #[test]
@@ -388,74 +389,78 @@ mod tests {
 
     #[test]
     fn dev_dependencies_point_at_or_below_their_own_height() {
-        arrow("clockjack-exec", dev("clockjack-sched"), Ok(()));
-        arrow("clockjack-time", dev("clockjack-observe"), Ok(()));
-        arrow("clockjack-time", dev("clockjack-actor"), Err("at or below"));
-        arrow("clockjack-sync", dev("clockjack-observe"), Err("at or below"));
+        dependency("clockjack-exec", dev("clockjack-sched"), Ok(()));
+        dependency("clockjack-time", dev("clockjack-observe"), Ok(()));
+        dependency("clockjack-time", dev("clockjack-actor"), Err("at or below"));
+        dependency("clockjack-sync", dev("clockjack-observe"), Err("at or below"));
     }
 
     #[test]
     fn what_tests_share_is_for_tests_and_tools() {
-        arrow("clockjack-sync", dev("clockjack-testing"), Ok(()));
-        arrow("clockjack-soak", on("clockjack-testing"), Ok(()));
-        arrow("clockjack-testing", on("clockjack-exec"), Ok(()));
-        arrow("clockjack-sync", on("clockjack-testing"), Err("in tests only"));
-        arrow("clockjack-rt", on("clockjack-testing"), Err("in tests only"));
+        dependency("clockjack-sync", dev("clockjack-testing"), Ok(()));
+        dependency("clockjack-soak", on("clockjack-testing"), Ok(()));
+        dependency("clockjack-testing", on("clockjack-exec"), Ok(()));
+        dependency("clockjack-sync", on("clockjack-testing"), Err("in tests only"));
+        dependency("clockjack-rt", on("clockjack-testing"), Err("in tests only"));
     }
 
     #[test]
     fn a_core_crate_takes_outside_crates_only_optionally() {
-        arrow("clockjack-time", on("libc"), Err("no mandatory outside dependency"));
-        arrow("clockjack-time", Dependency { optional: true, ..on("defmt") }, Ok(()));
-        arrow("clockjack-time", dev("proptest"), Ok(()));
-        arrow("clockjack-rt", on("rustix"), Ok(()));
+        dependency("clockjack-time", on("libc"), Err("no mandatory outside dependency"));
+        dependency("clockjack-time", Dependency { optional: true, ..on("defmt") }, Ok(()));
+        dependency("clockjack-time", dev("proptest"), Ok(()));
+        dependency("clockjack-rt", on("rustix"), Ok(()));
     }
 
     #[test]
     fn glue_may_have_what_it_is_glue_for_and_nobody_else() {
-        arrow("clockjack-embassy", on("embassy-time"), Ok(()));
-        arrow("clockjack-embassy", on("embassy-executor"), Err("no mandatory outside dependency"));
-        arrow("clockjack-actor", on("embassy-time"), Err("no mandatory outside dependency"));
+        dependency("clockjack-embassy", on("embassy-time"), Ok(()));
+        dependency(
+            "clockjack-embassy",
+            on("embassy-executor"),
+            Err("no mandatory outside dependency"),
+        );
+        dependency("clockjack-actor", on("embassy-time"), Err("no mandatory outside dependency"));
     }
 
     #[test]
     fn shuttle_enters_sync_under_its_condition_only() {
-        arrow("clockjack-sync", under("shuttle", "cfg(shuttle)"), Ok(()));
-        arrow("clockjack-sync", on("shuttle"), Err("cfg(shuttle)"));
-        arrow("clockjack-sync", under("shuttle", "cfg(loom)"), Err("cfg(shuttle)"));
-        arrow("clockjack-time", under("shuttle", "cfg(shuttle)"), Err("mandatory"));
+        dependency("clockjack-sync", under("shuttle", "cfg(shuttle)"), Ok(()));
+        dependency("clockjack-sync", on("shuttle"), Err("cfg(shuttle)"));
+        dependency("clockjack-sync", under("shuttle", "cfg(loom)"), Err("cfg(shuttle)"));
+        dependency("clockjack-time", under("shuttle", "cfg(shuttle)"), Err("mandatory"));
         let dev = Dependency { kind: Some("dev".to_owned()), ..under("shuttle", "cfg(shuttle)") };
-        arrow("clockjack-time", dev, Ok(()));
+        dependency("clockjack-time", dev, Ok(()));
     }
 
     #[test]
     fn loom_and_portable_atomic_enter_sync_under_their_condition_only() {
         let no_atomics = "cfg(not(target_has_atomic = \"ptr\"))";
-        arrow("clockjack-sync", under("loom", "cfg(loom)"), Ok(()));
-        arrow("clockjack-sync", under("portable-atomic", no_atomics), Ok(()));
+        dependency("clockjack-sync", under("loom", "cfg(loom)"), Ok(()));
+        dependency("clockjack-sync", under("portable-atomic", no_atomics), Ok(()));
         let no_wide_ones = "cfg(not(target_has_atomic = \"64\"))";
-        arrow("clockjack-sync", under("portable-atomic", no_wide_ones), Ok(()));
-        arrow("clockjack-sync", on("loom"), Err("cfg(loom)"));
-        arrow("clockjack-sync", on("portable-atomic"), Err("mandatory"));
-        arrow("clockjack-time", under("loom", "cfg(loom)"), Err("mandatory"));
-        arrow("clockjack-time", under("portable-atomic", no_atomics), Err("mandatory"));
+        dependency("clockjack-sync", under("portable-atomic", no_wide_ones), Ok(()));
+        dependency("clockjack-sync", on("loom"), Err("cfg(loom)"));
+        dependency("clockjack-sync", on("portable-atomic"), Err("mandatory"));
+        dependency("clockjack-time", under("loom", "cfg(loom)"), Err("mandatory"));
+        dependency("clockjack-time", under("portable-atomic", no_atomics), Err("mandatory"));
         let loom = Dependency { kind: Some("dev".to_owned()), ..under("loom", "cfg(loom)") };
-        arrow("clockjack-time", loom, Ok(()));
-        arrow("clockjack-time", dev("loom"), Err("cfg(loom)"));
+        dependency("clockjack-time", loom, Ok(()));
+        dependency("clockjack-time", dev("loom"), Err("cfg(loom)"));
     }
 
     #[test]
     fn rivals_stay_in_compare() {
-        arrow("clockjack-compare", on("nexus-timer"), Ok(()));
-        arrow("clockjack-compare", on("tokio"), Ok(()));
-        arrow("clockjack-time", dev("nexus-timer"), Err("rival"));
-        arrow("clockjack-benches", on("tokio"), Err("rival"));
-        arrow("clockjack-rt", Dependency { optional: true, ..on("tokio") }, Ok(()));
-        arrow("clockjack", dev("tokio"), Ok(()));
+        dependency("clockjack-compare", on("nexus-timer"), Ok(()));
+        dependency("clockjack-compare", on("tokio"), Ok(()));
+        dependency("clockjack-time", dev("nexus-timer"), Err("competing"));
+        dependency("clockjack-benches", on("tokio"), Err("competing"));
+        dependency("clockjack-rt", Dependency { optional: true, ..on("tokio") }, Ok(()));
+        dependency("clockjack", dev("tokio"), Ok(()));
     }
 
     #[test]
-    fn every_arrow_of_the_table_ends_at_a_row_and_goes_down() {
+    fn every_dependency_of_the_table_has_a_row_and_is_lower() {
         let heights = heights();
         for (from, _, uses) in CRATES {
             for to in *uses {

@@ -1,4 +1,4 @@
-//! What the test harness prints: the tests of a binary, their outcomes, the totals.
+//! Parses the output of the test harness: the tests of a binary, their outcomes, the totals.
 
 /// How a test ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// The harness's word for it.
+    /// The word that the harness prints for this outcome.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Passed => "ok",
@@ -80,7 +80,7 @@ pub(crate) fn listed(output: &str) -> Vec<String> {
     output.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }
 
-/// What failing tests printed, wherever in the output their binary stood; without backtraces.
+/// The output of failing tests of all binaries, without backtraces.
 pub(crate) fn failures(output: &str) -> String {
     let mut shown = String::new();
     let (mut is_inside, mut is_backtrace) = (false, false);
@@ -102,7 +102,8 @@ pub(crate) fn failures(output: &str) -> String {
 
 fn outcome(line: &str) -> Option<(&str, Outcome)> {
     let (name, word) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
-    // A test that must panic is announced as `name - should panic`, a sample as `.. - compile`.
+    // The harness prints `name - should panic` for a test that must panic, and `.. - compile` for a
+    // doc test that is only compiled.
     let name = name.strip_suffix(" - should panic").unwrap_or(name);
     let outcome = match word.split([',', ' ']).next()? {
         "ok" => Outcome::Passed,

@@ -1,9 +1,9 @@
-//! `cargo xtask licences`: whoever takes Clockjack gets no licence that is not named here and no
-//! crate that something is known against, and each crate that can be published can be packed. Needs
-//! no network beyond what `cargo fetch` needs.
+//! `cargo xtask licences`: checks the dependencies that users get: only licences that are listed
+//! here, no crate with a known advisory; and every published crate can be packaged. The command
+//! needs no network beyond that of `cargo fetch`.
 //!
-//! What is looked at is what a program that depends on us would build: the ordinary and the build
-//! dependencies of the crates that can be published, for every platform and with all features.
+//! The command checks the ordinary and the build dependencies of the crates that can be published,
+//! for every platform and with all features: these are the crates that a dependent program builds.
 //! Tools and tests may use more.
 
 mod advisories;
@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use crate::{console::Steps, process::Cmd, workspace::Workspace};
 
-/// Licences that ask for no more than a notice.
+/// Licences that require no more than a notice.
 const ALLOWED: &[&str] = &[
     "0BSD",
     "Apache-2.0",
@@ -36,17 +36,17 @@ const ALLOWED: &[&str] = &[
     "Zlib",
 ];
 
-/// What a manifest must say to be of use to who finds the crate.
+/// The minimum length of a crate's description.
 const DESCRIPTION_LEN_MIN: usize = 20;
-/// What every crate brings along.
+/// Files that every package must contain.
 const PACKED: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
-/// What cargo adds.
+/// Files that cargo adds.
 const ADDED: [&str; 4] = [".cargo_vcs_info.json", "Cargo.lock", "Cargo.toml", "Cargo.toml.orig"];
 
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Build each crate from its package alone, as whoever takes it from a registry would
+    /// Build each crate from its package alone, as a user of the registry would
     #[arg(long)]
     verify: bool,
 }
@@ -70,7 +70,7 @@ struct Package {
     keywords: Vec<String>,
     #[serde(default)]
     categories: Vec<String>,
-    /// `Some([])` if it is never published.
+    /// `Some([])` if the package is never published.
     publish: Option<Vec<String>>,
 }
 
@@ -101,7 +101,7 @@ struct Dep {
 struct DepKind {
     /// `None` for an ordinary dependency.
     kind: Option<String>,
-    /// The platform or `cfg(..)` it is limited to.
+    /// The platform or `cfg(..)` that the dependency is limited to.
     target: Option<String>,
 }
 
@@ -110,22 +110,22 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let workspace = Workspace::load()?;
     let mut metadata = None;
     let mut steps = Steps::new("licences", 5);
-    steps.step("licences of what is depended upon", |_| {
+    steps.step("licences of dependencies", |_| {
         let metadata = metadata.insert(load(&workspace)?);
         check(metadata)
     });
     let Some(metadata) = &metadata else { return steps.finish() };
     let ours = metadata.packages.iter().filter(|one| is_ours(metadata, one));
     let names: Vec<&str> = ours.map(|package| package.name.as_str()).collect();
-    steps.step("advisories of what is depended upon", |_| {
+    steps.step("advisories of dependencies", |_| {
         let path = workspace.root.join(advisories::FILE);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path:?}"))?;
         let known = advisories::parse(&text).context(advisories::FILE)?;
         let foreign = shipped(metadata).into_iter().filter(|one| !is_member(metadata, one));
         known.check(foreign.map(|one| (one.name.as_str(), one.version.as_str())))
     });
-    steps.step("what the manifests say", |_| check_manifests(metadata));
-    steps.step("what each crate brings along", |_| {
+    steps.step("fields of the manifests", |_| check_manifests(metadata));
+    steps.step("files of each package", |_| {
         let mut n_files = 0;
         for name in &names {
             let cmd = Cmd::cargo().dir(&workspace.root);
@@ -137,9 +137,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         Ok(format!("{n_files} files"))
     });
-    steps.step("every crate can be packed", |line| {
-        // All that a build needs is here already. What is packed is not built again unless asked
-        // for: that costs a build of everything, in a place of its own.
+    steps.step("every crate can be packaged", |line| {
+        // All dependencies are already fetched. Packages are built only with `--verify`: this
+        // builds every dependency again, in a separate target directory.
         let cmd = Cmd::cargo().dir(&workspace.root);
         let mut cmd = cmd.words("package --offline --allow-dirty --target-dir target/package");
         if !options.verify {
@@ -152,7 +152,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let packed = output.lines().filter(|line| line.trim_start().starts_with("Packaged "));
         let n_packed = packed.count();
         let n_crates = names.len();
-        anyhow::ensure!(n_packed == n_crates, "{n_packed} of {n_crates} crates were packed");
+        anyhow::ensure!(n_packed == n_crates, "{n_packed} of {n_crates} crates were packaged");
         Ok(format!("{n_packed} crates{}", if options.verify { ", each built alone" } else { "" }))
     });
     steps.finish()
@@ -165,7 +165,7 @@ fn load(workspace: &Workspace) -> Result<Metadata> {
     anyhow::ensure!(finished.is_success(), "{}", cmd.failure(&finished));
     let json = finished.output.lines().find(|line| line.starts_with('{'));
     serde_json::from_str(json.context("cargo metadata printed no JSON")?)
-        .context("cargo metadata printed JSON of another shape")
+        .context("cargo metadata printed JSON that cannot be parsed")
 }
 
 fn is_ours(metadata: &Metadata, package: &Package) -> bool {
@@ -176,7 +176,7 @@ fn is_member(metadata: &Metadata, package: &Package) -> bool {
     metadata.workspace_members.contains(&package.id)
 }
 
-/// Every crate that a user of ours would build.
+/// Every crate that a user of a published crate builds.
 fn shipped(metadata: &Metadata) -> Vec<&Package> {
     let nodes: BTreeMap<&str, &Node> =
         metadata.resolve.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
@@ -193,7 +193,7 @@ fn shipped(metadata: &Metadata) -> Vec<&Package> {
     metadata.packages.iter().filter(|package| seen.contains(package.id.as_str())).collect()
 }
 
-/// Tests are not shipped, nor what models of interleavings are run by.
+/// Whether users build this dependency: dev-dependencies and model checkers are excluded.
 fn is_built_by_users(kind: &DepKind) -> bool {
     let is_model =
         kind.target.as_deref().is_some_and(|target| matches!(target, "cfg(loom)" | "cfg(shuttle)"));
@@ -226,33 +226,37 @@ fn check_manifests(metadata: &Metadata) -> Result<String> {
         let name = &package.name;
         anyhow::ensure!(package.license.is_some(), "{name} names no licence");
         let len = package.description.as_deref().unwrap_or_default().len();
-        anyhow::ensure!(len >= DESCRIPTION_LEN_MIN, "{name} does not say what it is");
-        anyhow::ensure!(package.rust_version.is_some(), "{name} names no version of Rust");
+        anyhow::ensure!(
+            len >= DESCRIPTION_LEN_MIN,
+            "{name} has no description of {DESCRIPTION_LEN_MIN} characters"
+        );
+        anyhow::ensure!(package.rust_version.is_some(), "{name} has no `rust-version`");
         anyhow::ensure!(!package.keywords.is_empty(), "{name} has no keywords");
-        anyhow::ensure!(!package.categories.is_empty(), "{name} is of no category");
+        anyhow::ensure!(!package.categories.is_empty(), "{name} has no category");
         n_crates += 1;
     }
     Ok(format!("{n_crates} crates can be published"))
 }
 
-/// Whether a package has what it must have, and nothing but its sources beside; how many files.
+/// Checks that a package contains the required files and otherwise only sources; returns the number
+/// of files.
 fn check_files(name: &str, listed: &str) -> Result<usize> {
     let files: Vec<&str> = listed.lines().collect();
     for wanted in PACKED {
-        anyhow::ensure!(files.contains(&wanted), "{name} is packed without {wanted}");
+        anyhow::ensure!(files.contains(&wanted), "{name} is packaged without {wanted}");
     }
     let is_known = |file: &str| {
         let is_source = file.starts_with("src/") || file.starts_with("examples/");
         is_source || PACKED.contains(&file) || ADDED.contains(&file)
     };
     if let Some(stray) = files.iter().find(|file| !is_known(file)) {
-        bail!("{name} would be packed with {stray}");
+        bail!("{name} would be packaged with {stray}");
     }
     Ok(files.len())
 }
 
-/// Whether one may choose allowed licences only. `AND` binds closer than `OR`, brackets closest;
-/// the `/` of old manifests is an `OR`.
+/// Whether the user can choose only allowed licences. `AND` binds more tightly than `OR`, brackets
+/// most tightly; the `/` of old manifests is an `OR`.
 fn is_allowed(expression: &str) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -332,7 +336,7 @@ mod tests {
             r#"{{
                 "packages": [
                     {{"id": "ours", "name": "ours", "version": "1", "license": "MIT",
-                      "description": "it is what it is, in words", "publish": null,
+                      "description": "a description that is long enough", "publish": null,
                       "rust_version": "1.95", "keywords": ["it"], "categories": ["no-std"]}},
                     {{"id": "tool", "name": "tool", "version": "1", "license": "MIT",
                       "description": null, "publish": []}},
@@ -348,13 +352,13 @@ mod tests {
                 "workspace_members": ["ours", "tool"]
             }}"#
         );
-        serde_json::from_str(&text).expect("it is of that shape")
+        serde_json::from_str(&text).expect("the JSON is valid")
     }
 
     #[test]
     fn what_users_build_is_looked_at_and_what_tests_and_tools_use_is_not() {
         let error = |kinds| check(&metadata(kinds)).err().map(|error| error.to_string());
-        let told = error(r#"[{"kind": null, "target": null}]"#).expect("it is shipped");
+        let told = error(r#"[{"kind": null, "target": null}]"#).expect("it is published");
         assert!(told.contains("bad 2: `GPL-3.0-only`"), "{told}");
         assert!(error(r#"[{"kind": "build", "target": "cfg(windows)"}]"#).is_some());
         assert_eq!(error(r#"[{"kind": "dev", "target": null}]"#), None);
@@ -384,8 +388,8 @@ mod tests {
         assert_eq!(check_files("a", sound).ok(), Some(5));
         let told = |files: &str| check_files("a", files).err().map(|error| error.to_string());
         let bare = sound.replace("LICENSE-MIT\n", "");
-        assert_eq!(told(&bare).as_deref(), Some("a is packed without LICENSE-MIT"));
+        assert_eq!(told(&bare).as_deref(), Some("a is packaged without LICENSE-MIT"));
         let stray = format!("{sound}notes.txt\n");
-        assert_eq!(told(&stray).as_deref(), Some("a would be packed with notes.txt"));
+        assert_eq!(told(&stray).as_deref(), Some("a would be packaged with notes.txt"));
     }
 }

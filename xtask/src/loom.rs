@@ -1,4 +1,4 @@
-//! `cargo xtask loom`: the models of every crate that has `tests/loom.rs`, one process a model.
+//! `cargo xtask loom`: the models of every crate that has `tests/loom.rs`, one process per model.
 
 use core::time::Duration;
 
@@ -17,28 +17,28 @@ use crate::{
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Preemption bound 3 and half an hour a model, instead of 2 and two minutes
+    /// Preemption bound 3 and half an hour per model, instead of 2 and two minutes
     #[arg(long)]
     full: bool,
-    /// Another preemption bound; 0 is none at all
+    /// Another preemption bound; 0 means unbounded
     #[arg(long, value_name = "N")]
     preemptions: Option<u32>,
-    /// Only models whose name contains this
+    /// Run only models whose name contains this text
     filter: Option<String>,
 }
 
-/// How far a model is explored.
+/// How thoroughly a model is explored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Depth {
     /// `None`: every interleaving.
     preemptions: Option<u32>,
-    /// For one model.
+    /// The time limit of one model.
     limit: Duration,
 }
 
-/// What `cargo xtask test` explores.
+/// The depth of `cargo xtask test`.
 pub(crate) const QUICK: Depth = Depth { preemptions: Some(2), limit: Duration::from_secs(120) };
-/// What `--full` explores.
+/// The depth of `--full`.
 const FULL: Depth = Depth { preemptions: Some(3), limit: Duration::from_secs(1800) };
 
 /// One model: a test of a crate's `tests/loom.rs`.
@@ -80,7 +80,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     steps.finish()
 }
 
-/// Builds the models of all crates in a flavour of loom's and lists them.
+/// Builds the models of all crates in a loom flavour and lists them.
 pub(crate) fn build(workspace: &Workspace, flavour: Flavour, line: &Line) -> Result<Vec<Model>> {
     let packages = workspace.with_file("tests/loom.rs");
     if packages.is_empty() {
@@ -95,7 +95,7 @@ pub(crate) fn build(workspace: &Workspace, flavour: Flavour, line: &Line) -> Res
     Ok(models)
 }
 
-/// Runs the models, as many at a time as there are cores; prints each with its time.
+/// Runs the models, as many concurrently as there are cores, and prints each with its time.
 pub(crate) fn run_models(
     models: &[Model],
     depth: Depth,

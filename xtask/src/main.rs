@@ -1,9 +1,9 @@
 //! Every developer command of Clockjack: `cargo xtask help` lists them.
 //!
-//! `main` parses the command line and calls one function per command; each lives in a module of
-//! its name. A command prints its steps and how long each took. The exit status is 0 if every
-//! step passed, 1 if one failed, 2 for a command line that does not parse; `compare`, `sim` and
-//! `soak` become the program that they build, and end as that does.
+//! `main` parses the command line and calls one function per command, in the module of the same
+//! name. A command prints its steps and how long each took. The exit status is 0 if every step
+//! passed, 1 if one failed, 2 for a command line that does not parse; `compare`, `sim` and `soak`
+//! run the program that they build and return its exit status.
 
 mod api;
 mod book;
@@ -50,49 +50,50 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run unit, integration and doc tests and the quick loom models (needs nothing but cargo)
+    /// Run unit, integration and doc tests and the quick loom models (needs only cargo)
     Test,
-    /// Run everything a submission must pass, beginning with `cargo xtask test`
+    /// Run everything that a submission must pass, beginning with `cargo xtask test`
     Ci,
-    /// Run the long checks (full loom, mutants, sanitizers, compare) and leave a dated log
+    /// Run the long checks (full loom, mutants, sanitizers, compare) and write a dated log
     Deep,
     /// Check the style rules that a program can check
     Tidy,
-    /// Count code, documentation and tests of each crate, public types and words of our own
+    /// Count lines of code, documentation and tests per crate, public types and project-specific
+    /// words
     Size,
-    /// Check the arrows between crates against the one allowed table
+    /// Check the dependencies between crates against the table of allowed ones
     Layering,
-    /// Check licences and advisories of what is depended upon, and that every crate can be packed
+    /// Check licences and advisories of dependencies, and that every crate can be packaged
     Licences(licences::Options),
-    /// Compare the public surface of each crate with `api/`, or write it anew
+    /// Compare the public surface of each crate with `api/`, or update the stored surface
     Api(api::Options),
-    /// Write the generated pages and pictures of the book, and build it for a browser
+    /// Generate the reference pages and pictures of the book, and build it for a browser
     Book(book::Options),
-    /// Write each project of `clockjack init` anew and run its tests
+    /// Create each project of `clockjack init` and run its tests
     Init,
     /// Run the loom models of every crate that has tests/loom.rs
     Loom(loom::Options),
-    /// Run the scenes of every crate that has tests/shuttle.rs under random schedules
+    /// Run the tests of every crate that has tests/shuttle.rs under random schedules
     Shuttle(shuttle::Options),
-    /// Run whole systems in virtual time, each seed with faults of its own, and judge them
+    /// Simulate whole systems in virtual time with injected faults, one run per seed
     Sim(sim::Options),
-    /// Run mixed load on the worker pool, with books that must balance
+    /// Run a mixed load on the worker pool and check that nothing is lost or done twice
     Soak(soak::Options),
-    /// Switch on each planted fault and see its named test fail
+    /// Switch on each planted fault and check that its named test fails
     Mutants(mutants::Options),
     /// Check that every test named in a contract.md or requirements.md exists and ran
     Contract,
     /// Check instructions and allocations of hot operations against benches/counts.toml
     Counts(counts::Options),
-    /// Run the same loads on Clockjack and its rivals
+    /// Run the same workloads on Clockjack and on competing crates
     Compare(compare::Options),
     /// Prove that the core crates link no std, and check them for bare-metal targets
     Nostd(nostd::Options),
-    /// Build the bare-metal program, run it in QEMU and check what it says; tables of its sizes
+    /// Build the bare-metal programs, run them in QEMU, check their output and print their sizes
     Firmware(firmware::Options),
-    /// Run the simulated scenario on 32-bit ARM and big-endian s390x, under QEMU's user mode
+    /// Run the simulated scenario on emulated 32-bit ARM and big-endian s390x processors
     Foreign(foreign::Options),
-    /// Run the fuzz targets under libFuzzer, each for some minutes
+    /// Run the fuzz targets under libFuzzer
     Fuzz(fuzz::Options),
     /// Run the stress tests under ThreadSanitizer and AddressSanitizer
     Sanitize(sanitize::Options),

@@ -25,62 +25,63 @@ pub(crate) use plant::{inject, plant};
 use crate::{
     console::{self, Line, Steps, seconds},
     libtest::Totals,
-    process::{Cmd, Finished, crowded, parallel},
+    process::{Cmd, Finished, parallel, parallel_per_core},
     shuttle::ITERATIONS_VARIABLE,
     table::Table,
     testbin::{self, Flavour, LOOM_MUTANTS, MUTANTS, SHUTTLE_MUTANTS, TestBin},
     workspace::{Package, Workspace},
 };
 
-/// A fault that makes its test hang is caught after this time, or after [`PATIENCE`].
+/// A fault that makes its test hang is caught after this time, or after [`HANG_FACTOR`] times the
+/// time without the fault.
 const MUTANT_LIMIT: Duration = Duration::from_secs(40);
-/// How many times as long as without a fault a test may take before it counts as hanging: a slow
-/// machine must not make a fault that nothing catches look like one that hangs.
-const PATIENCE: u32 = 8;
-/// A test without a fault has this long.
+/// A test counts as hanging if it takes this many times as long as without a fault. On a slow
+/// machine a fault that no test catches must not look like a hang.
+const HANG_FACTOR: u32 = 8;
+/// The time limit of a test without a fault.
 const SOUND_LIMIT: Duration = Duration::from_secs(300);
-/// A test without a fault that takes longer is named: it costs every submission this time.
+/// Tests without a fault that take longer are listed: every submission pays this time.
 const SLOW: Duration = Duration::from_secs(20);
-/// Faults that are tried at a time, for a core. What takes long here are tests on real threads that
-/// wait for what a fault has lost, until their own patience ends; they leave the core to others.
-const CROWD: usize = 3;
-/// The preemption bound of every model here: some faults need a third preemption.
+/// How many faults are tried concurrently per core. The slow tests use real threads and wait for an
+/// event that the fault has lost, until their own timeout; they leave the core idle.
+const RUNS_PER_CORE: usize = 3;
+/// The preemption bound of every model: some faults need a third preemption.
 const PREEMPTIONS: &str = "3";
-/// The schedules of every scene here.
+/// The number of schedules of every shuttle test.
 const ITERATIONS: &str = "20000";
-/// What property tests draw from: that a fault is caught must not be a matter of luck.
+/// A fixed seed for property tests, so that catching a fault does not depend on chance.
 const PROPERTY_SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "1");
 
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Only the fault of this name
+    /// Only the fault with this name
     name: Option<String>,
 }
 
-/// A fault with the binary that holds it.
+/// A fault with the test binary that contains it.
 struct Case {
     mutant: Mutant,
     binary: TestBin,
-    /// How long its test took without the fault; zero until that was tried.
+    /// How long the test takes without the fault; zero until that has been measured.
     sound: Duration,
 }
 
-/// A fault that was switched on.
+/// A fault with the result of its test.
 struct Judged<'a> {
     case: &'a Case,
     verdict: Verdict,
     took: Duration,
 }
 
-/// What became of a fault.
+/// The result of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// Its test failed.
-    PanicPayload,
-    /// Its test did not end.
+    /// The test failed.
+    Caught,
+    /// The test did not return in time.
     Hung,
-    /// Its test ended the process.
+    /// The test aborted the process.
     Crashed,
     Survived,
 }
@@ -113,7 +114,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     steps.finish()
 }
 
-/// What became of the faults: all, or only those that nothing caught and how many there are.
+/// Prints the results: all, or only the faults that no test caught and a summary.
 fn show(judged: &[Judged<'_>], is_brief: bool) {
     let is_shown = |judged: &&Judged<'_>| !is_brief || judged.verdict == Verdict::Survived;
     let shown: Vec<&Judged<'_>> = judged.iter().filter(is_shown).collect();
@@ -139,7 +140,7 @@ fn table(judged: &[&Judged<'_>]) -> Table {
     table
 }
 
-/// A line for each crate.
+/// One line per crate.
 fn summary(judged: &[Judged<'_>]) -> Vec<String> {
     let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for Judged { case, verdict, .. } in judged {
@@ -151,10 +152,11 @@ fn summary(judged: &[Judged<'_>]) -> Vec<String> {
     counts.into_iter().map(line).collect()
 }
 
-/// Builds the named targets, each flavour at once, and finds every fault's binary.
+/// Builds the named targets, one build per flavour, and finds the binary of every fault.
 fn build(workspace: &Workspace, wanted: &[(&Package, Mutant)], line: &Line) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
-    // Those on real threads first: they are the ones that wait, and the others fill the time.
+    // Tests on real threads come first: they mostly wait, and the other tests use the processor in
+    // the meantime.
     for flavour in [MUTANTS, LOOM_MUTANTS, SHUTTLE_MUTANTS] {
         let here: Vec<&(&Package, Mutant)> =
             wanted.iter().filter(|(_, mutant)| mutant.flavour() == flavour).collect();
@@ -179,9 +181,9 @@ fn build(workspace: &Workspace, wanted: &[(&Package, Mutant)], line: &Line) -> R
     Ok(cases)
 }
 
-/// One invocation for all targets of a flavour: cargo compiles them side by side, and the features
-/// of a dependency are the same for all. A target that only some of the packages have is built for
-/// those; where a name is in several, more is built than is run.
+/// One cargo invocation for all targets of a flavour: cargo compiles them concurrently and with the
+/// same features of dependencies. Some targets exist in only some of the packages and are built for
+/// those; if several packages have a target of the same name, all of them are built.
 fn build_flavour(
     workspace: &Workspace,
     flavour: Flavour,
@@ -204,7 +206,7 @@ fn check_sound(cases: &mut [Case], line: &Line) -> Result<String> {
     let mut tests: Vec<&Case> = cases.iter().collect();
     tests.sort_by(|a, b| a.test().cmp(&b.test()));
     tests.dedup_by(|a, b| a.test() == b.test());
-    // Models first: the longest are among them, and the others fill what is left at the end.
+    // Models first: the longest tests are models, and the others fill the remaining time.
     tests.sort_by_key(|case| !case.mutant.loom);
     let check = |case: &&Case| -> Result<Duration> {
         let cmd = case.cmd();
@@ -239,9 +241,10 @@ fn check_sound(cases: &mut [Case], line: &Line) -> Result<String> {
 fn judge<'a>(cases: &'a [Case], judged: &mut Vec<Judged<'a>>, line: &Line) -> Result<String> {
     let run = |case: &Case| -> Result<(Finished, Totals)> {
         let cmd = case.cmd().env("CLOCKJACK_MUTANT", &case.mutant.name);
-        testbin::run_tests(&cmd, MUTANT_LIMIT.max(case.sound * PATIENCE))
+        testbin::run_tests(&cmd, MUTANT_LIMIT.max(case.sound * HANG_FACTOR))
     };
-    let results = crowded(CROWD, cases, run, |case, _| line.tick(&case.mutant.name));
+    let results =
+        parallel_per_core(RUNS_PER_CORE, cases, run, |case, _| line.tick(&case.mutant.name));
     for (case, result) in cases.iter().zip(results) {
         let (finished, totals) = result?;
         judged.push(Judged { case, verdict: verdict(&finished, totals), took: finished.took });
@@ -259,7 +262,7 @@ fn verdict(finished: &Finished, totals: Totals) -> Verdict {
     match finished.status {
         None => Verdict::Hung,
         Some(status) if status.success() => Verdict::Survived,
-        Some(_) if totals.failed > 0 => Verdict::PanicPayload,
+        Some(_) if totals.failed > 0 => Verdict::Caught,
         Some(_) => Verdict::Crashed,
     }
 }
@@ -267,7 +270,7 @@ fn verdict(finished: &Finished, totals: Totals) -> Verdict {
 impl Verdict {
     fn word(self) -> &'static str {
         match self {
-            Self::PanicPayload => "caught",
+            Self::Caught => "caught",
             Self::Hung => "caught (hang)",
             Self::Crashed => "caught (crash)",
             Self::Survived => "SURVIVED",
@@ -276,7 +279,7 @@ impl Verdict {
 }
 
 impl Case {
-    /// The test, whatever the fault.
+    /// The test, which several faults may share.
     fn test(&self) -> (&Path, &str) {
         (&self.binary.path, &self.mutant.filter)
     }
@@ -302,8 +305,8 @@ mod tests {
         let passed = Totals { passed: 1, failed: 0 };
         assert_eq!(verdict_of("version", passed), Verdict::Survived);
         let failed = Totals { passed: 0, failed: 1 };
-        assert_eq!(verdict_of("no-such-command-here", failed), Verdict::PanicPayload);
-        // Aborts before the harness prints its totals are catches too, and are told apart.
+        assert_eq!(verdict_of("no-such-command-here", failed), Verdict::Caught);
+        // A test that aborts before the harness prints its totals also counts, as a crash.
         assert_eq!(verdict_of("no-such-command-here", Totals::default()), Verdict::Crashed);
         let hung = Finished { status: None, output: String::new(), took: MUTANT_LIMIT };
         assert_eq!(verdict(&hung, Totals::default()), Verdict::Hung);
@@ -324,7 +327,7 @@ mod tests {
         };
         let (exec, time) = (case("clockjack-exec"), case("clockjack-time"));
         let judged = [
-            (&exec, Verdict::PanicPayload),
+            (&exec, Verdict::Caught),
             (&exec, Verdict::Survived),
             (&time, Verdict::Crashed),
             (&time, Verdict::Hung),

@@ -1,12 +1,13 @@
-//! `cargo xtask nostd`: the core crates link no std, and are sound code on bare metal.
+//! `cargo xtask nostd`: the core crates link no std and compile for bare metal.
 //!
-//! `proof/nostd` is a binary without std, with its own panic handler, that depends on every core
-//! crate. It passes the check only if none of them links std: std brings a second panic handler,
-//! error E0152. Two plants show that the proof can fail. It cannot show that a target has the
-//! atomics the code asks for; so the crates are also checked for real microcontrollers, with core
-//! and alloc built from source by Debian's toolchain, whose source package matches it. Those of
-//! them that have compare-exchange but no 64-bit atomics must say that they have one core
-//! (`clockjack-sync`, module `primitive`); that one that does not is refused is checked too.
+//! `proof/nostd` is a binary without std that depends on every core crate and has its own panic
+//! handler. The check passes only if none of them links std: std would add a second panic handler,
+//! which is error E0152. Two planted errors show that the proof can fail. The proof cannot show
+//! that a target has the atomics that the code needs, so the crates are also checked for real
+//! microcontrollers, with core and alloc built from source by Debian's toolchain. Targets with
+//! compare-exchange but without 64-bit atomics must declare that they have one core
+//! (`clockjack-sync`, module `primitive`); the command also checks that a target without this
+//! declaration is refused.
 
 use anyhow::Result;
 use clap::Args;
@@ -16,15 +17,15 @@ use crate::{console::Steps, process::Cmd, tool, workspace::Workspace};
 /// Without compare-exchange (Cortex-M0), and with it but without 64-bit atomics.
 const TARGETS: [&str; 3] =
     ["thumbv6m-none-eabi", "thumbv7m-none-eabi", "riscv32imac-unknown-none-elf"];
-/// What `--all` adds: a floating-point unit, and RISC-V without compare-exchange.
+/// Additional targets of `--all`: with a floating-point unit, and RISC-V without compare-exchange.
 const MORE_TARGETS: [&str; 2] = ["thumbv7em-none-eabihf", "riscv32imc-unknown-none-elf"];
-/// The crates whose lack of std is proven; those of the plan that exist.
+/// The core crates that need no alloc.
 const CRATES: [&str; 3] = ["clockjack-sync", "clockjack-time", "clockjack-observe"];
 
-/// Those that cannot be without alloc.
+/// The core crates that need alloc.
 const CRATES_WITH_ALLOC: [&str; 3] = ["clockjack-exec", "clockjack-sched", "clockjack-actor"];
 
-/// What a program for one core says of itself, and to which of the targets that has to be said.
+/// The flag that declares a program for one core, and the targets that need the flag.
 const ONE_CORE: &str = "--cfg portable_atomic_unsafe_assume_single_core";
 const ONE_CORE_FLAGS: [&str; 3] = [
     "CARGO_TARGET_THUMBV7M_NONE_EABI_RUSTFLAGS",
@@ -35,7 +36,7 @@ const ONE_CORE_FLAGS: [&str; 3] = [
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// More targets than the three that every submission is checked for
+    /// Check more targets than the three that `ci` checks
     #[arg(long)]
     all: bool,
 }
@@ -56,8 +57,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         proof(&workspace, "alloc").run(line, &workspace.log("nostd-alloc.log"))?;
         Ok(String::new())
     });
-    steps.step("a planted std is found", |_| must_fail(&proof(&workspace, "plant_std"), "E0152"));
-    steps.step("a planted allocation is found", |_| {
+    steps
+        .step("a planted std is detected", |_| must_fail(&proof(&workspace, "plant_std"), "E0152"));
+    steps.step("a planted allocation is detected", |_| {
         must_fail(&proof(&workspace, "plant_alloc"), "no global memory allocator found")
     });
     steps.step("toolchain for bare metal", tool::ensure_debian_rust);
@@ -80,14 +82,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         Ok(targets.join(", "))
     });
-    steps.step("several cores are not taken for one", |_| {
+    steps.step("a target with several cores is refused", |_| {
         let cmd = bare_metal_check(&workspace, "core").words("-p clockjack-sync --target");
         must_fail(&cmd.arg("thumbv7m-none-eabi"), "unsafe-assume-single-core")
     });
     steps.finish()
 }
 
-/// The check of the proof, which is a workspace of its own: features of others must not leak in.
+/// The check of the proof, which is a separate workspace, so that features of other packages do not
+/// affect it.
 fn proof(workspace: &Workspace, features: &str) -> Cmd {
     let cmd = Cmd::cargo()
         .words("check --manifest-path proof/nostd/Cargo.toml --target-dir target/nostd")
@@ -100,7 +103,7 @@ fn must_fail(cmd: &Cmd, reason: &str) -> Result<String> {
     anyhow::ensure!(!finished.is_success(), "`{cmd}` passed: the proof proves nothing");
     anyhow::ensure!(
         finished.output.lines().any(|line| line.contains(reason)),
-        "not refused for the planted reason, {reason}:\n{}",
+        "failed, but not because of the planted {reason}:\n{}",
         cmd.failure(&finished)
     );
     Ok(format!("refused: {reason}"))
@@ -114,7 +117,8 @@ fn bare_metal_check(workspace: &Workspace, library: &str) -> Cmd {
         .dir(&workspace.root)
 }
 
-/// One target at a time: features of a dependency are those of all targets of a call together.
+/// Checks one target per call: cargo unifies the features of a dependency over all targets of a
+/// call.
 fn bare_metal(workspace: &Workspace, target: &str) -> Cmd {
     let mut cmd = bare_metal_check(workspace, "core,alloc").arg("--target").arg(target);
     for name in ONE_CORE_FLAGS {
@@ -137,7 +141,7 @@ mod tests {
         assert!(error.contains("proves nothing"), "{error}");
         let failing = Cmd::cargo().arg("no-such-command-here");
         let error = must_fail(&failing, "E0152").expect_err("another reason").to_string();
-        assert!(error.contains("planted reason"), "{error}");
+        assert!(error.contains("not because of the planted"), "{error}");
         assert!(must_fail(&failing, "no such command").is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Child processes: started, watched, limited in time, their output kept for the reader.
+//! Child processes: starts them, limits their time and stores their output.
 
 use core::{
     fmt,
@@ -19,9 +19,9 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::console::{Line, seconds};
 
-/// How many lines of a failed command are shown; all of them are in its log.
+/// How many of the last lines of a failed command are printed; its log has all of them.
 const TAIL_LINES: usize = 40;
-/// How often a running child is looked at.
+/// How often a running child is polled.
 const POLL: Duration = Duration::from_millis(15);
 
 /// A command line with its environment, directory and time limit.
@@ -34,19 +34,19 @@ pub(crate) struct Cmd {
     limit: Option<Duration>,
 }
 
-/// What a child left behind.
+/// The result of a child process.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    /// `None` if the time limit ended it.
+    /// `None` if the child was killed at the time limit.
     pub(crate) status: Option<ExitStatus>,
     /// Standard output and standard error, in the order they were written.
     pub(crate) output: String,
-    /// From start to end.
+    /// The running time.
     pub(crate) took: Duration,
 }
 
 impl Finished {
-    /// Whether the child ended by itself with status 0.
+    /// Whether the child exited by itself with status 0.
     pub(crate) fn is_success(&self) -> bool {
         self.status.is_some_and(|status| status.success())
     }
@@ -99,7 +99,7 @@ impl Cmd {
         self
     }
 
-    /// Takes a variable out of the child's environment.
+    /// Removes a variable from the child's environment.
     pub(crate) fn without_env(mut self, name: &'static str) -> Self {
         self.envs.push((name, None));
         self
@@ -111,13 +111,13 @@ impl Cmd {
         self
     }
 
-    /// Ends the child and what it has started after this time.
+    /// Kills the child and its descendants after this time.
     pub(crate) fn limit(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// Runs to the end and returns what it left, whether it succeeded or not.
+    /// Runs the command and returns its result, whether it succeeded or not.
     ///
     /// # Errors
     ///
@@ -126,8 +126,8 @@ impl Cmd {
         self.watch(&|_| (), &mut || ())
     }
 
-    /// Like [`Cmd::capture`], with the step's line kept alive; fails if the child fails, with the
-    /// command and the end of its output. The output goes to `log`.
+    /// Like [`Cmd::capture`], and redraws the line of the step; fails if the child fails, with the
+    /// command and the end of its output. The output is written to `log`.
     pub(crate) fn run(&self, line: &Line, log: &Path) -> Result<Finished> {
         let last = Mutex::new(String::new());
         let finished = self.watch(
@@ -136,12 +136,12 @@ impl Cmd {
         )?;
         write(log, &format!("$ {self}\n{}", finished.output))?;
         if !finished.is_success() {
-            bail!("{}\n(all of it is in {})", self.failure(&finished), log.display());
+            bail!("{}\n(full output: {})", self.failure(&finished), log.display());
         }
         Ok(finished)
     }
 
-    /// Like [`Cmd::run`], with the lines of output that `is_shown` chooses under the step.
+    /// Like [`Cmd::run`], and prints the lines of output that `is_shown` selects below the step.
     pub(crate) fn stream(
         &self,
         line: &Line,
@@ -161,13 +161,13 @@ impl Cmd {
         take().iter().for_each(|text| line.say(text));
         write(log, &format!("$ {self}\n{}", finished.output))?;
         if !finished.is_success() {
-            bail!("{}\n(all of it is in {})", self.outcome(&finished), log.display());
+            bail!("{}\n(full output: {})", self.outcome(&finished), log.display());
         }
         Ok(finished)
     }
 
-    /// Becomes the program: its output, its exit status and its way to end on Ctrl-C are the
-    /// caller's own. Comes back only if it cannot be started.
+    /// Replaces this process by the program, so that output, exit status and Ctrl-C handling are
+    /// those of the program. Returns only if the program cannot be started.
     #[cfg(unix)]
     pub(crate) fn hand_over(&self) -> Result<()> {
         let error = std::os::unix::process::CommandExt::exec(&mut self.command());
@@ -178,19 +178,19 @@ impl Cmd {
     #[cfg(not(unix))]
     pub(crate) fn hand_over(&self) -> Result<()> {
         let status = self.command().status().with_context(|| format!("cannot start `{self}`"))?;
-        anyhow::ensure!(status.success(), "`{self}` ended with {status}");
+        anyhow::ensure!(status.success(), "`{self}` exited with {status}");
         Ok(())
     }
 
-    /// How a child ended, with the end of its output.
+    /// How the child exited, with the end of its output.
     pub(crate) fn failure(&self, finished: &Finished) -> String {
         format!("{}\n{}", self.outcome(finished), finished.tail())
     }
 
     fn outcome(&self, finished: &Finished) -> String {
         match finished.status {
-            Some(status) => format!("`{self}` ended with {status}"),
-            None => format!("`{self}` was ended after {} s", seconds(finished.took)),
+            Some(status) => format!("`{self}` exited with {status}"),
+            None => format!("`{self}` was killed after {} s", seconds(finished.took)),
         }
     }
 
@@ -215,13 +215,13 @@ impl Cmd {
         on_poll: &mut dyn FnMut(),
     ) -> Result<Finished> {
         let started = Instant::now();
-        let (reader, writer) = io::pipe().context("cannot make a pipe")?;
+        let (reader, writer) = io::pipe().context("cannot create a pipe")?;
         let mut command = self.command();
         command.stdin(Stdio::null());
         command.stdout(writer.try_clone().context("cannot share a pipe")?);
         command.stderr(writer);
         let mut child = command.spawn().with_context(|| format!("cannot start `{self}`"))?;
-        // The parent's copies of the writing end go, so that the reader sees the end of file.
+        // Drop the parent's copies of the writing end, so that the reader sees the end of file.
         drop(command);
         thread::scope(|scope| {
             let output = scope.spawn(|| read_lines(reader, on_line));
@@ -257,7 +257,7 @@ fn read_lines(reader: impl io::Read, on_line: &(dyn Fn(&str) + Sync)) -> String 
     let mut all = String::new();
     let mut reader = BufReader::new(reader);
     let mut bytes = Vec::new();
-    // A read error is the end of what can be shown; the exit status still decides.
+    // After a read error no more output can be shown; the exit status still decides.
     while reader.read_until(b'\n', &mut bytes).is_ok_and(|n| n > 0) {
         let text = String::from_utf8_lossy(&bytes);
         on_line(text.trim_end());
@@ -278,10 +278,10 @@ fn wait(
             return Ok(Some(status));
         }
         if limit.is_some_and(|limit| started.elapsed() >= limit) {
-            // Those below it first: without it they could not be told from anybody's. They would
-            // go on, and the output that they share would have no end.
+            // Kill the descendants first: once the child is gone, they have another parent and
+            // cannot be found. They would keep running and keep the output pipe open.
             end(&descendants(child.id()))?;
-            child.kill().context("cannot end a child")?;
+            child.kill().context("cannot kill a child")?;
             child.wait().context("cannot wait for a child")?;
             return Ok(None);
         }
@@ -290,8 +290,7 @@ fn wait(
     }
 }
 
-/// The processes that a process has started, and those that these have; where there is no `/proc`
-/// to read them from, none.
+/// All descendants of a process; empty on systems without `/proc`.
 fn descendants(root: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let parents: Vec<(u32, u32)> = entries
@@ -310,13 +309,13 @@ fn descendants(root: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// The parent in the `stat` of a process: the second field behind the name, which may contain
-/// anything.
+/// The parent in the `stat` file of a process: the second field after the name, which may contain
+/// any character.
 fn parent(stat: &str) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Ends processes by their numbers; one that is gone already is no fault.
+/// Kills processes by their ids; a process that has already exited is not an error.
 fn end(pids: &[u32]) -> Result<()> {
     if pids.is_empty() {
         return Ok(());
@@ -326,26 +325,27 @@ fn end(pids: &[u32]) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file and the folders above it.
+/// Writes a file and creates the folders above it.
 pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {folder:?}"))?;
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {folder:?}"))?;
     }
     std::fs::write(path, text).with_context(|| format!("cannot write {path:?}"))
 }
 
-/// Applies `work` to every item on as many threads as the machine has cores. `on_done` sees each
-/// result as it comes, on the caller's thread; the returned results keep the order of the items.
+/// Applies `work` to every item, on as many threads as the machine has cores. `on_done` receives
+/// each result on the caller's thread as soon as it is available; the returned results keep the
+/// order of the items.
 pub(crate) fn parallel<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> R + Sync,
     on_done: impl FnMut(&T, &R),
 ) -> Vec<R> {
-    crowded(1, items, work, on_done)
+    parallel_per_core(1, items, work, on_done)
 }
 
-/// Like [`parallel`], with so many threads for a core: for work that waits more than it computes.
-pub(crate) fn crowded<T: Sync, R: Send>(
+/// Like [`parallel`], with this many threads per core: for work that waits more than it computes.
+pub(crate) fn parallel_per_core<T: Sync, R: Send>(
     threads_per_core: usize,
     items: &[T],
     work: impl Fn(&T) -> R + Sync,
@@ -362,7 +362,7 @@ pub(crate) fn crowded<T: Sync, R: Send>(
             scope.spawn(|| {
                 let sender = sender;
                 loop {
-                    // Relaxed: the counter hands out indices and publishes nothing else.
+                    // Relaxed: the counter only distributes indices and publishes nothing else.
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(item) = items.get(index) else { return };
                     if sender.send((index, work(item))).is_err() {
@@ -377,7 +377,7 @@ pub(crate) fn crowded<T: Sync, R: Send>(
             results[index] = Some(result);
         }
     });
-    results.into_iter().map(|slot| slot.expect("every index was handed out")).collect()
+    results.into_iter().map(|slot| slot.expect("every index was distributed")).collect()
 }
 
 #[cfg(test)]
@@ -399,7 +399,7 @@ mod tests {
         let finished = cmd.capture().expect("cargo starts");
         assert!(!finished.is_success());
         let report = cmd.failure(&finished);
-        assert!(report.starts_with("`cargo no-such-command-here` ended with exit"), "{report}");
+        assert!(report.starts_with("`cargo no-such-command-here` exited with exit"), "{report}");
         assert!(report.contains("no such command"), "{report}");
     }
 
@@ -418,10 +418,10 @@ mod tests {
         let cmd = Cmd::new("sleep").arg("600").limit(Duration::from_millis(1));
         let finished = cmd.capture().expect("sleep starts");
         assert_eq!(finished.status, None);
-        assert!(cmd.failure(&finished).starts_with("`sleep 600` was ended after"));
+        assert!(cmd.failure(&finished).starts_with("`sleep 600` was killed after"));
     }
 
-    /// Else the limit would be that of the grandchild: it has the other end of the pipe.
+    /// Otherwise `capture` would wait for the grandchild, which holds the writing end of the pipe.
     #[cfg(target_os = "linux")]
     #[test]
     fn what_a_child_over_its_time_limit_has_started_is_ended_too() {
@@ -432,7 +432,7 @@ mod tests {
         let pid = finished.output.trim();
         assert!(pid.parse::<u32>().is_ok(), "{pid}");
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // Nobody may have waited for it yet.
+        // The process may still be a zombie.
         assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
     }
 

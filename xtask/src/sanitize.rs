@@ -1,19 +1,21 @@
 //! `cargo xtask sanitize`: the stress tests under ThreadSanitizer and AddressSanitizer.
 //!
-//! Beside them runs all of the actors: their tests on one thread, where memory is the question, and
-//! those on threads, which have scenes that the stress tests have not.
+//! The tests of the actors run too: those on one thread exercise memory, and those on several
+//! threads cover cases that the stress tests do not.
 //!
-//! Both are built with Debian's compiler and a std built from its sources: over a std without
-//! instrumentation ThreadSanitizer reports races in sound programs. The run-time of the sanitizer
-//! is the archive that comes with rustup's toolchain, since Debian ships none under the name that
-//! its compiler looks for; it is handed to the linker, so nothing goes into the system's folders.
+//! Everything is built with Debian's compiler and a std built from its sources: with an
+//! uninstrumented std, ThreadSanitizer reports races in correct programs. The sanitizer's run-time
+//! library is the archive of rustup's toolchain, because Debian has none under the name that its
+//! compiler expects; the archive is passed to the linker, so no system folder changes.
 //!
-//! `proof/sanitize` comes first. Its planted faults must be reported, its sound program must not:
-//! else the silence of the tests would say nothing. There is no suppression file, and options from
-//! outside, which could name one, are replaced. Any report fails.
+//! `proof/sanitize` runs first. The sanitizer must report its planted faults and must not report
+//! its correct program; otherwise a run without reports would prove nothing. There is no
+//! suppression file, and sanitizer options of the environment, which could name one, are replaced.
+//! Any report is a failure.
 //!
-//! ThreadSanitizer knows no stand-alone fences. Where an order rests on one alone it reports what
-//! is no race; then the code gets an access that carries the order, and the report is not hidden.
+//! ThreadSanitizer does not model stand-alone fences. If an ordering depends on a fence alone, it
+//! reports a false race; then the code gets an access that provides the ordering, and the report is
+//! not suppressed.
 
 use core::{fmt, time::Duration};
 use std::path::{Path, PathBuf};
@@ -30,43 +32,43 @@ use crate::{
     workspace::{Package, Workspace},
 };
 
-/// The tests that are made for it: real threads, and enough of them.
+/// The tests for this command: they use many real threads.
 const TESTS: &str = "tests/stress.rs";
-/// What else runs: a package, and what `cargo test` takes to choose its targets.
+/// Further tests: a package, and the arguments of `cargo test` that select its targets.
 const ALSO: [(&str, &str); 2] =
     [("clockjack-actor", "--tests"), ("clockjack-rt", "--test actors --test actor_laws")];
-/// Tests of what leaves memory behind on purpose: threads that do not end and what those hold; a
-/// panic that went through an executor, which cannot know what it has left; what throws again when
-/// it is dropped.
+/// Tests that leak memory on purpose: threads that never exit and what these threads own; a panic
+/// that unwinds through an executor, which cannot know what it has left behind; values that panic
+/// again when they are dropped.
 const LEAVE: [&str; 3] = [
     "who_does_not_stop_in_time_is_reported_to_all_and_left_behind",
     "what_the_host_does_not_catch_no_strategy_is_asked_about",
     "a_panic_with_something_that_panics_is_survived",
 ];
-/// The target that is empty without its checker.
+/// The test target that is empty without loom.
 const MODELS: &str = "loom";
-/// The only target whose archives are looked for.
+/// The only target whose run-time archives are searched for.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// The planted faults.
+/// The manifest of the planted faults.
 const PROOF: &str = "proof/sanitize/Cargo.toml";
-/// Instrumented code is slow, and so are shared machines; a hang is found all the same.
+/// Instrumented code is slow, and so are shared machines; the limit still detects a hang.
 const LIMIT: Duration = Duration::from_secs(1200);
-/// Lines of a first report that are shown; all of it is in the log.
+/// How many lines of the first report are printed; the log has all of it.
 const REPORT_LINES: usize = 30;
 
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Only this one, instead of both
+    /// Use only this sanitizer instead of both
     sanitizer: Option<Sanitizer>,
 }
 
-/// What watches the run.
+/// A sanitizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Sanitizer {
-    /// Two accesses without an order between them
+    /// Data races
     Thread,
-    /// Memory that is used after it was freed or outside of its bounds, and memory that leaks
+    /// Use after free, access out of bounds, and memory leaks
     Address,
 }
 
@@ -81,7 +83,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         return steps.finish();
     }
     for sanitizer in chosen {
-        let proven = steps.step(&format!("{sanitizer} reports what is planted"), |line| {
+        let proven = steps.step(&format!("{sanitizer} reports the planted faults"), |line| {
             sanitizer.prove(&workspace, line)
         });
         if !proven {
@@ -103,7 +105,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 impl Sanitizer {
-    /// The compiler's word for it.
+    /// The compiler's name of the sanitizer.
     fn word(self) -> &'static str {
         match self {
             Self::Thread => "thread",
@@ -111,7 +113,7 @@ impl Sanitizer {
         }
     }
 
-    /// The rustup archive with its run-time.
+    /// The rustup archive with the sanitizer's run-time.
     fn runtime(self) -> Result<PathBuf> {
         let sysroot = Cmd::new("rustc").words("--print sysroot").capture()?;
         let dir = Path::new(sysroot.output.trim()).join("lib/rustlib").join(TARGET).join("lib");
@@ -123,15 +125,17 @@ impl Sanitizer {
             std::fs::read_dir(&dir).with_context(|| format!("cannot read {}", dir.display()))?;
         let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
         paths.find(|path| path.to_string_lossy().ends_with(end)).with_context(|| {
-            format!("no *{end} in {}: it comes with rustup's toolchains", dir.display())
+            format!("no *{end} in {}: rustup's toolchains contain it", dir.display())
         })
     }
 
-    /// Debian's cargo with a std and flags of this sanitizer; `words` begin with the subcommand.
+    /// Debian's cargo with the std and the flags for this sanitizer; `words` start with the
+    /// subcommand.
     fn cargo(self, workspace: &Workspace, words: &str) -> Result<Cmd> {
         let runtime = self.runtime()?;
-        // All of the archive, for what it intercepts is called by nobody that the linker sees; and
-        // in front, for it needs the system libraries that come last.
+        // Link the whole archive, because the linker sees no reference to the functions that it
+        // intercepts; and link it first, because it needs the system libraries, which are linked
+        // last.
         let flags = format!(
             "-Zsanitizer={} -Zexternal-clangrt \
              -Zpre-link-arg=-Wl,--whole-archive,{},--no-whole-archive",
@@ -154,19 +158,20 @@ impl Sanitizer {
         Path::new("target/sanitize").join(self.word())
     }
 
-    /// A run under the sanitizer's own defaults but for what is named here.
+    /// Sets the options of the sanitizer; all others have their defaults.
     fn watch(self, cmd: Cmd) -> Cmd {
-        // A status of its own, also after tests that passed; an empty list of suppressions.
+        // A distinct exit status, even if all tests pass; an empty list of suppressions.
         let options = "exitcode=66:suppressions=";
         cmd.env("TSAN_OPTIONS", options)
             .env("ASAN_OPTIONS", format!("{options}:detect_leaks=1"))
             .env("LSAN_OPTIONS", options)
-            // To look up the names of a backtrace takes seconds here, and tests panic by the way.
+            // Resolving the names of a backtrace takes seconds here, and some tests panic on
+            // purpose.
             .env("RUST_BACKTRACE", "0")
             .limit(LIMIT)
     }
 
-    /// Builds the proof and runs it: the sound program is silent, each fault is reported.
+    /// Builds and runs the proof: the correct program causes no report, each fault does.
     fn prove(self, workspace: &Workspace, line: &Line) -> Result<String> {
         let build = self.cargo(workspace, &format!("build --manifest-path {PROOF}"))?;
         build.run(line, &workspace.log(&format!("build-{}-proof.log", self.word())))?;
@@ -183,7 +188,7 @@ impl Sanitizer {
         let (cmd, sound) = run("sound")?;
         anyhow::ensure!(
             sound.is_success() && report(&sound.output).is_none(),
-            "a sound program is reported: {}",
+            "a correct program was reported: {}",
             cmd.failure(&sound)
         );
         let faults: &[(&str, &str)] = match self {
@@ -197,7 +202,7 @@ impl Sanitizer {
             let found = report(&planted.output).filter(|report| report.contains(words));
             anyhow::ensure!(
                 found.is_some() && !planted.is_success(),
-                "the planted {fault} is not reported: {}",
+                "the planted {fault} was not reported: {}",
                 cmd.failure(&planted)
             );
         }
@@ -223,7 +228,7 @@ impl Sanitizer {
         Ok(tests)
     }
 
-    /// Runs one binary after the other: each has threads of its own for every core.
+    /// Runs one binary after the other: each uses threads for every core.
     fn run_tests(self, workspace: &Workspace, tests: &[TestBin], line: &Line) -> Result<String> {
         let mut sum = Totals::default();
         let mut faults = Vec::new();
@@ -241,7 +246,7 @@ impl Sanitizer {
             sum += totals;
             match (report(&output), outcome) {
                 (Some(report), _) => {
-                    faults.push(format!("{name}: {report}(all in {})", log.display()));
+                    faults.push(format!("{name}: {report}(full output: {})", log.display()));
                 }
                 (None, Err(error)) => faults.push(format!("{name}: {error:#}")),
                 (None, Ok(_)) if totals.passed == 0 => {
@@ -266,7 +271,7 @@ impl fmt::Display for Sanitizer {
     }
 }
 
-/// How many reports an output has, and the beginning of the first.
+/// The number of reports in an output, and the beginning of the first.
 fn report(output: &str) -> Option<String> {
     let is_head = |text: &str| {
         ["WARNING: ", "ERROR: ", "FATAL: "].iter().any(|word| {

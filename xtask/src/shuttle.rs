@@ -1,9 +1,10 @@
-//! `cargo xtask shuttle`: the scenes of every crate that has `tests/shuttle.rs`, under schedules
-//! drawn at random, half of them by changes of priority.
+//! `cargo xtask shuttle`: the tests of every crate that has `tests/shuttle.rs`, under random
+//! schedules; half of the schedules use probabilistic concurrency testing (PCT: Burckhardt et al.
+//! 2010).
 //!
-//! A scene asks `clockjack_sync::primitive::explore` for its schedules; how many and which is
-//! handed to it by the environment. The seed is printed, so that a run can be repeated; what
-//! shuttle prints at a failure repeats the one schedule.
+//! A test calls `clockjack_sync::primitive::explore`, which reads the number of schedules and the
+//! seed from the environment. The seed is printed, so that a run can be repeated; the text that
+//! shuttle prints after a failure repeats the one schedule.
 
 use core::time::Duration;
 use std::time::SystemTime;
@@ -19,34 +20,34 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Schedules of a scene in a submission: some seconds each.
+/// Schedules per test in `ci`: a few seconds each.
 const ITERATIONS: u32 = 20_000;
-/// What a scene may take for a thousand schedules; a hang is found by shuttle's own count of steps.
+/// The time limit of a test per thousand schedules; shuttle's own step limit detects a hang.
 const LIMIT_PER_THOUSAND: Duration = Duration::from_secs(5);
-/// What it may take beside that.
+/// Additional time per test.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The variables that `explore` reads.
+/// The environment variables that `explore` reads.
 pub(crate) const ITERATIONS_VARIABLE: &str = "CLOCKJACK_SHUTTLE_ITERATIONS";
 const SEED_VARIABLE: &str = "CLOCKJACK_SHUTTLE_SEED";
 
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Schedules of each scene
+    /// Schedules per test
     #[arg(long, value_name = "N", default_value_t = ITERATIONS)]
     iterations: u32,
-    /// The seed of all schedules; without it, one of the clock's
+    /// The seed of all schedules; default: from the clock
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Take the build of `mutants`, with its faults off, instead of one without them
+    /// Use the build of `mutants` with all faults off, instead of a separate build
     #[arg(long)]
     share: bool,
-    /// Only scenes whose name contains this
+    /// Run only tests whose name contains this text
     filter: Option<String>,
 }
 
-/// One scene: a test of a crate's `tests/shuttle.rs`.
-struct Scene {
+/// One shuttle test: a test of a crate's `tests/shuttle.rs`.
+struct ShuttleTest {
     binary: TestBin,
     test: String,
 }
@@ -59,41 +60,46 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         None => clock_seed()?,
     };
     let mut steps = Steps::new("shuttle", 2);
-    let mut scenes = Vec::new();
-    let built = steps.step("build scenes", |line| {
+    let mut tests = Vec::new();
+    let built = steps.step("build tests", |line| {
         let flavour = if options.share { SHUTTLE_MUTANTS } else { SHUTTLE };
-        scenes = build(&workspace, flavour, options.filter.as_deref().unwrap_or(""), line)?;
-        Ok(format!("{} scenes", scenes.len()))
+        tests = build(&workspace, flavour, options.filter.as_deref().unwrap_or(""), line)?;
+        Ok(format!("{} tests", tests.len()))
     });
     if built {
-        let name = format!("{} schedules a scene, seed {seed}", options.iterations);
-        steps.step(&name, |line| run_scenes(&scenes, options.iterations, seed, line));
+        let name = format!("{} schedules per test, seed {seed}", options.iterations);
+        steps.step(&name, |line| run_tests(&tests, options.iterations, seed, line));
     }
     steps.finish()
 }
 
-/// A seed that the next run does not have.
+/// A seed from the clock, different in each run.
 fn clock_seed() -> Result<u64> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    Ok(now.context("the clock stands before 1970")?.as_secs())
+    Ok(now.context("the clock shows a time before 1970")?.as_secs())
 }
 
-fn build(workspace: &Workspace, flavour: Flavour, filter: &str, line: &Line) -> Result<Vec<Scene>> {
+fn build(
+    workspace: &Workspace,
+    flavour: Flavour,
+    filter: &str,
+    line: &Line,
+) -> Result<Vec<ShuttleTest>> {
     let packages = workspace.with_file("tests/shuttle.rs");
-    let mut scenes = Vec::new();
+    let mut tests = Vec::new();
     for binary in testbin::build(workspace, flavour, &packages, "--test shuttle", line)? {
-        let tests = binary.list()?.into_iter().filter(|test| test.contains(filter));
-        scenes.extend(tests.map(|test| Scene { binary: binary.clone(), test }));
+        let found = binary.list()?.into_iter().filter(|test| test.contains(filter));
+        tests.extend(found.map(|test| ShuttleTest { binary: binary.clone(), test }));
     }
-    anyhow::ensure!(!scenes.is_empty(), "no scene's name contains `{filter}`");
-    Ok(scenes)
+    anyhow::ensure!(!tests.is_empty(), "no test's name contains `{filter}`");
+    Ok(tests)
 }
 
-/// Runs the scenes, as many at a time as there are cores; prints each with its time.
-fn run_scenes(scenes: &[Scene], iterations: u32, seed: u64, line: &Line) -> Result<String> {
-    let run = |scene: &Scene| scene.run(iterations, seed);
-    let width = scenes.iter().map(|scene| scene.test.len()).max().unwrap_or(0);
-    let results = parallel(scenes, run, |Scene { binary, test }, result| {
+/// Runs the tests, as many concurrently as there are cores, and prints each with its time.
+fn run_tests(tests: &[ShuttleTest], iterations: u32, seed: u64, line: &Line) -> Result<String> {
+    let run = |test: &ShuttleTest| test.run(iterations, seed);
+    let width = tests.iter().map(|test| test.test.len()).max().unwrap_or(0);
+    let results = parallel(tests, run, |ShuttleTest { binary, test }, result| {
         let (word, took) = match result {
             Ok(took) => ("ok", seconds(*took)),
             Err(_) => ("FAILED", String::new()),
@@ -105,13 +111,13 @@ fn run_scenes(scenes: &[Scene], iterations: u32, seed: u64, line: &Line) -> Resu
     });
     let n_failed = results.iter().filter(|result| result.is_err()).count();
     if n_failed > 0 {
-        bail!("{n_failed} of {} scenes failed", scenes.len());
+        bail!("{n_failed} of {} tests failed", tests.len());
     }
-    Ok(format!("{} passed", scenes.len()))
+    Ok(format!("{} passed", tests.len()))
 }
 
-impl Scene {
-    /// How long it took.
+impl ShuttleTest {
+    /// Runs the test and returns how long it took.
     fn run(&self, iterations: u32, seed: u64) -> Result<Duration> {
         let cmd: Cmd = self
             .binary

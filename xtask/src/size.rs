@@ -1,5 +1,5 @@
-//! `cargo xtask size`: how much code, documentation and test code each crate has, how many public
-//! types, and how many words have a meaning only in this project.
+//! `cargo xtask size`: lines of code, documentation and tests per crate, the number of public
+//! types, and the number of project-specific words.
 
 use std::{fs, path::Path};
 
@@ -12,7 +12,7 @@ use crate::{
     workspace::{Workspace, root},
 };
 
-/// The crate that tests the others: its code does not count as the library's.
+/// The crate that tests the others: its code does not count as library code.
 const SIMULATION: &str = "clockjack-sim";
 
 /// The lines of one crate, or of several.
@@ -75,7 +75,7 @@ pub(crate) fn run() -> Result<()> {
     let document = root.join("ARCHITECTURE.md");
     let document = fs::read_to_string(&document).context("cannot read ARCHITECTURE.md")?;
     let n_words = listed(&document).len();
-    console::say(format_args!("words of our own: {n_words} of at most {WORDS_MAX}"));
+    console::say(format_args!("project-specific words: {n_words} of at most {WORDS_MAX}"));
     Ok(())
 }
 
@@ -100,7 +100,7 @@ fn of(source: &Source) -> Lines {
     lines
 }
 
-/// Where the items behind `#[cfg(test)]` begin and end.
+/// The ranges of the items with `#[cfg(test)]`.
 fn tests_in(code: &str) -> Vec<(usize, usize)> {
     let end_of = |at: usize| {
         let rest = &code[at..];

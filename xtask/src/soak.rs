@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: mixed load on the worker pool, with books that must balance.
+//! `cargo xtask soak`: a mixed load on the worker pool, with a check that nothing is lost or done
+//! twice.
 
 use anyhow::Result;
 use clap::Args;
@@ -8,10 +9,10 @@ use crate::{process::Cmd, workspace};
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// How long
+    /// The running time in minutes
     #[arg(long, value_name = "N", default_value_t = 2)]
     minutes: u64,
-    /// What is drawn; without it, a seed of the clock's, which is printed
+    /// The seed of the load; default: from the clock. The seed is printed
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
 }

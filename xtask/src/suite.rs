@@ -1,7 +1,7 @@
-//! `cargo xtask test`: what a fresh machine runs to trust a checkout. Needs nothing but cargo.
+//! `cargo xtask test`: the tests that a new checkout runs. The command needs only cargo.
 //!
-//! It leaves `target/xtask/tests.log`, one line a test: package, target, test, outcome, separated
-//! by tabs. `cargo xtask contract` reads it.
+//! It writes `target/xtask/tests.log`, one line per test: package, target, test, outcome, separated
+//! by tabs. `cargo xtask contract` reads this log.
 
 use std::path::Path;
 
@@ -16,9 +16,10 @@ use crate::{
     workspace::{Package, Workspace},
 };
 
-/// Where the outcomes of the last run are, under `target/xtask`.
+/// The log with the outcomes of the last run, under `target/xtask`.
 pub(crate) const LOG: &str = "tests.log";
-/// Tested beside the default members: the tools that judge the rest, and the book's code.
+/// Packages that are tested in addition to the default members: the tools, and the code of the
+/// book.
 const TOOLS: [&str; 3] = ["clockjack-benches", "clockjack-book", "xtask"];
 
 /// One line of the log.
@@ -62,7 +63,8 @@ pub(crate) fn run() -> Result<()> {
     });
     let mut models = Vec::new();
     steps.step("build loom models", |line| {
-        // `mutants` needs this build too. Its faults are off; `cargo xtask loom` has none at all.
+        // This build is shared with `mutants`; its faults are off. `cargo xtask loom` builds
+        // without faults.
         models = loom::build(&workspace, LOOM_MUTANTS, line)?;
         Ok(format!("{} models", models.len()))
     });
@@ -82,13 +84,13 @@ pub(crate) fn run() -> Result<()> {
     result
 }
 
-/// `cargo test` for these packages. The libraries without doc tests do not mind `--doc`.
+/// `cargo test` for these packages. Libraries without doc tests accept `--doc`.
 fn cargo_test(workspace: &Workspace, packages: &[&Package]) -> Cmd {
     let cmd = PLAIN.cargo_test(workspace, workspace);
     packages.iter().fold(cmd, |cmd, package| cmd.arg("-p").arg(&package.name))
 }
 
-/// Runs `cargo test`. What ran is counted and returned whether it passed or not.
+/// Runs `cargo test`. The tests that ran are counted and returned, whether they passed or not.
 fn run_tests(cmd: &Cmd, log: &Path, line: &Line, totals: &mut Totals) -> (String, Result<String>) {
     let result = cmd.run(line, log);
     let output = std::fs::read_to_string(log).unwrap_or_default();
@@ -96,9 +98,9 @@ fn run_tests(cmd: &Cmd, log: &Path, line: &Line, totals: &mut Totals) -> (String
     *totals += sum;
     let result = match result {
         Ok(_) => Ok(format!("{} passed", sum.passed)),
-        // The tests that failed may stand far in front of the end of the output.
+        // The failed tests may be far before the end of the output.
         Err(_) if sum.failed > 0 => Err(anyhow!(
-            "`{cmd}`\n{}{} failed (all output is in {})",
+            "`{cmd}`\n{}{} failed (full output: {})",
             libtest::failures(&output),
             sum.failed,
             log.display()
@@ -108,7 +110,7 @@ fn run_tests(cmd: &Cmd, log: &Path, line: &Line, totals: &mut Totals) -> (String
     (output, result)
 }
 
-/// Gives each test of an output its package and target, by the binary that cargo announced.
+/// Assigns each test of an output to its package and target, by the binary that cargo announced.
 fn attribute(binaries: &[TestBin], output: &str) -> Vec<Record> {
     let record = |ran: &libtest::Ran<'_>| {
         let binary = binaries.iter().find(|binary| binary.path.ends_with(ran.origin));
@@ -127,7 +129,7 @@ fn render(records: &[Record]) -> String {
     records.iter().map(line).collect()
 }
 
-/// Reads the log back; lines of another shape are left out.
+/// Parses the log; malformed lines are skipped.
 pub(crate) fn parse(log: &str) -> Vec<Record> {
     log.lines()
         .filter_map(|line| {

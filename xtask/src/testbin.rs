@@ -14,14 +14,14 @@ use crate::{
     workspace::{Package, Workspace},
 };
 
-/// A way to build: compiler flags, profile, a target directory of its own.
+/// A build configuration: compiler flags, profile and a separate target directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flavour {
-    /// Names the logs.
+    /// The name in the logs.
     pub(crate) name: &'static str,
     /// `RUSTFLAGS` for every crate of the build.
     pub(crate) rustflags: &'static str,
-    /// Relative to the root; flags differ, so caches must.
+    /// Relative to the root. Each flavour has its own directory because the flags differ.
     pub(crate) target_dir: &'static str,
     /// The cargo profile.
     pub(crate) profile: &'static str,
@@ -96,13 +96,13 @@ impl Flavour {
     }
 }
 
-/// A built test binary and where it came from.
+/// A built test binary with its package and target.
 #[derive(Clone, Debug)]
 pub(crate) struct TestBin {
     pub(crate) package: String,
     /// `lib` for the unit tests of a library, else the name of the test target.
     pub(crate) target: String,
-    /// The folder the tests run in, as under cargo.
+    /// The working directory of the tests, as under cargo.
     pub(crate) dir: PathBuf,
     pub(crate) path: PathBuf,
 }
@@ -116,7 +116,7 @@ impl TestBin {
         Ok(libtest::listed(&finished.output))
     }
 
-    /// A run of this binary, in its package's folder.
+    /// A command that runs this binary in the folder of its package.
     pub(crate) fn cmd(&self) -> Cmd {
         Cmd::new(&self.path)
             .dir(&self.dir)
@@ -125,14 +125,15 @@ impl TestBin {
     }
 }
 
-/// Runs the tests of a binary that match, under a time limit; also how many passed and failed.
+/// Runs the matching tests of a binary, with a time limit; also returns how many passed and failed.
 pub(crate) fn run_tests(cmd: &Cmd, limit: Duration) -> Result<(Finished, Totals)> {
     let finished = cmd.clone().limit(limit).capture()?;
     let totals = libtest::totals(&finished.output);
     Ok((finished, totals))
 }
 
-/// Builds test targets of packages. `selection` is what `cargo test` takes to choose targets.
+/// Builds test targets of packages. `selection` contains the arguments of `cargo test` that select
+/// targets.
 pub(crate) fn build(
     workspace: &Workspace,
     flavour: Flavour,
@@ -147,7 +148,7 @@ pub(crate) fn build(
     build_by(tree, cmd, &log, packages, selection, line)
 }
 
-/// Like [`build`], by a `cargo test` of the caller's in the given tree.
+/// Like [`build`], with a given `cargo test` command in the given tree.
 pub(crate) fn build_by(
     tree: &Workspace,
     cargo_test: Cmd,
@@ -187,7 +188,7 @@ fn artifacts(workspace: &Workspace, output: &str) -> Result<Vec<TestBin>> {
     let mut found = Vec::new();
     for json in output.lines().filter(|line| line.starts_with("{\"reason\"")) {
         let message: Message =
-            serde_json::from_str(json).context("cargo printed JSON of another shape")?;
+            serde_json::from_str(json).context("cargo printed JSON that cannot be parsed")?;
         let (Some(target), Some(path), Some(id)) =
             (message.target, message.executable, message.package_id)
         else {

@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: the rules of style that a program can check.
+//! `cargo xtask tidy`: the style rules that a program can check.
 //!
-//! A rule is a small function over one file, or over all files of the tree, and says for each
-//! fault the place and what to do. Exceptions are listed here, each with its reason.
+//! A rule is a small function over one file, or over all files of the tree. For each fault it
+//! reports the place and what to do. Exceptions are listed here, each with its reason.
 
 mod code;
 mod guards;
@@ -68,13 +68,13 @@ const TREE_RULES: &[TreeRule] = &[
     words::house_words,
 ];
 
-/// Files that a rule of [`text`] leaves alone: path prefix and reason.
+/// Files that the rules of [`text`] and [`words`] skip: path prefix and reason.
 const EXEMPT: &[(&str, &str)] =
     &[("xtask/src/tidy/", "the rules and their tests spell what they forbid")];
 
-/// Folders that hold nothing of ours.
+/// Folders that contain no sources of the project.
 const SKIPPED: &[&str] = &["target", "results", "node_modules"];
-/// Folders with a leading dot that are read all the same.
+/// Folders with a leading dot that are read nevertheless.
 const DOTTED: &[&str] = &[".ci", ".cargo", ".config"];
 /// Endings of the files that are read.
 const ENDINGS: &[&str] = &["rs", "md", "toml", "sh", "yaml", "yml"];
@@ -93,7 +93,7 @@ fn check_tree(root: &Path) -> Result<String> {
     let faults = check(&sources);
     if !faults.is_empty() {
         let lines: Vec<String> = faults.iter().map(|fault| format!("  {fault}")).collect();
-        bail!("faults of style: {}\n{}", faults.len(), lines.join("\n"));
+        bail!("style errors: {}\n{}", faults.len(), lines.join("\n"));
     }
     let n_rules = FILE_RULES.len() + TREE_RULES.len();
     Ok(format!("{} files, {n_rules} rules", sources.len()))

@@ -1,4 +1,4 @@
-//! Tools beside cargo: found, or installed by name, or asked for in exact words.
+//! External tools: finds them, or installs them, or prints the command that installs them.
 
 use std::path::Path;
 
@@ -6,23 +6,23 @@ use anyhow::{Result, bail};
 
 use crate::{console::Line, process::Cmd, workspace};
 
-/// A compiler whose library sources are at hand.
+/// A compiler with the sources of its library.
 const RUST_PACKAGES: &str = "rustc-web cargo-web rust-web-src";
-/// Where [`RUST_PACKAGES`] put the sources.
+/// Where [`RUST_PACKAGES`] install the sources.
 const RUST_SOURCE: &str = "/usr/lib/rustlib/src/rust/library/core/Cargo.toml";
 
-/// How often an installation is tried: a mirror may be in the middle of a change, or out of reach
-/// for a moment.
+/// How often an installation is tried: a mirror may be inconsistent or unreachable for a moment.
 const ATTEMPTS: u32 = 3;
-/// For apt itself: again per file, patience with another apt, and none with a server that is mute.
+/// Options of apt: retry each file, wait for another apt process, and give a server that does not
+/// answer a short timeout.
 const APT_OPTIONS: &str =
     "-o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 -o Acquire::http::Timeout=30";
 
-/// Makes sure that `tool` is there; installs the Debian `packages` if it is not.
+/// Checks that `tool` is available; installs the Debian `packages` if it is not.
 ///
 /// # Errors
 ///
-/// If it still is not there; the message is the command to type.
+/// If the tool is still missing; the message contains the command to type.
 pub(crate) fn ensure_apt(
     line: &Line,
     tool: &str,
@@ -57,7 +57,7 @@ pub(crate) fn starts(program: &str) -> bool {
     Cmd::new(program).arg("--version").capture().is_ok_and(|finished| finished.is_success())
 }
 
-/// Makes sure that Debian's compiler and the sources of its library are there; says its version.
+/// Checks that Debian's compiler and the sources of its library are available; returns the version.
 ///
 /// # Errors
 ///
@@ -70,7 +70,8 @@ pub(crate) fn ensure_debian_rust(line: &Line) -> Result<String> {
     Ok(version.output.trim().to_owned())
 }
 
-/// A program of Debian's toolchain, free of what the running cargo put into the environment.
+/// A program of Debian's toolchain, without the environment variables that the running cargo has
+/// set.
 pub(crate) fn debian(program: &str) -> Cmd {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut cmd = Cmd::new(Path::new("/usr/bin").join(program))

@@ -1,4 +1,4 @@
-//! The workspace as cargo sees it: where it is, its packages, their arrows.
+//! The workspace as cargo describes it: its root, its packages and their dependencies.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +7,12 @@ use serde::Deserialize;
 
 use crate::process::Cmd;
 
-/// What `cargo metadata --no-deps` says.
+/// The parsed output of `cargo metadata --no-deps`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Workspace {
     #[serde(rename = "workspace_root")]
     pub(crate) root: PathBuf,
-    /// Where cargo builds, unless a command says otherwise.
+    /// The target directory of cargo, unless a command sets another one.
     #[serde(rename = "target_directory")]
     pub(crate) target: PathBuf,
     pub(crate) packages: Vec<Package>,
@@ -36,31 +36,31 @@ pub(crate) struct Dependency {
     /// `None` for an ordinary dependency, else `dev` or `build`.
     pub(crate) kind: Option<String>,
     pub(crate) optional: bool,
-    /// The platform or `cfg(..)` it is limited to.
+    /// The platform or `cfg(..)` that the dependency is limited to.
     pub(crate) target: Option<String>,
 }
 
 impl Package {
     /// The package's folder.
     pub(crate) fn dir(&self) -> &Path {
-        self.manifest_path.parent().expect("a manifest stands in a folder")
+        self.manifest_path.parent().expect("a manifest is in a folder")
     }
 }
 
 impl Workspace {
-    /// Asks cargo about the workspace around the current directory.
+    /// Loads the workspace around the current directory, from cargo.
     pub(crate) fn load() -> Result<Self> {
         Self::load_at(&root()?)
     }
 
-    /// Asks cargo about the workspace with this root.
+    /// Loads the workspace with this root, from cargo.
     pub(crate) fn load_at(root: &Path) -> Result<Self> {
         let cmd = Cmd::cargo().words("metadata --no-deps --format-version 1").dir(root);
         let finished = cmd.capture()?;
         anyhow::ensure!(finished.is_success(), "{}", cmd.failure(&finished));
         let json = finished.output.lines().find(|line| line.starts_with('{'));
         serde_json::from_str(json.context("cargo metadata printed no JSON")?)
-            .context("cargo metadata printed JSON of another shape")
+            .context("cargo metadata printed JSON that cannot be parsed")
     }
 
     /// The package with this id or name.
@@ -81,7 +81,7 @@ impl Workspace {
         packages
     }
 
-    /// Where the logs of the commands go.
+    /// The path of a command's log.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.root.join("target/xtask").join(name)
     }

@@ -1,5 +1,5 @@
-//! The program as a stranger calls it: what is wrong is refused at once and in words, wherever it
-//! is called from and whoever reads.
+//! The command line: wrong arguments are refused immediately with a clear message, from any folder,
+//! and a closed pipe does not stop the command.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -14,7 +14,7 @@ fn xtask() -> Command {
 }
 
 fn call(args: &str) -> Output {
-    xtask().args(args.split_whitespace()).output().expect("it starts")
+    xtask().args(args.split_whitespace()).output().expect("xtask starts")
 }
 
 fn said(output: &Output) -> String {
@@ -25,7 +25,7 @@ fn said(output: &Output) -> String {
 #[test]
 fn every_command_of_the_help_has_a_help_of_its_own() {
     let help = said(&call("help"));
-    let list = help.split_once("Commands:\n").expect("it lists them").1;
+    let list = help.split_once("Commands:\n").expect("the help lists the commands").1;
     let names: Vec<&str> = list
         .lines()
         .take_while(|line| !line.is_empty())
@@ -39,7 +39,7 @@ fn every_command_of_the_help_has_a_help_of_its_own() {
     }
 }
 
-/// A release of everything would be built for nothing.
+/// Otherwise an optimised build would run first, which takes minutes.
 #[test]
 fn a_wrong_name_is_refused_with_2_before_anything_is_built() {
     for (args, known) in [
@@ -58,8 +58,8 @@ fn a_wrong_name_is_refused_with_2_before_anything_is_built() {
 }
 
 #[test]
-fn outside_of_a_checkout_is_told_in_words() {
-    let output = xtask().arg("layering").current_dir("/").output().expect("it starts");
+fn a_call_outside_of_a_checkout_is_refused_with_a_message() {
+    let output = xtask().arg("layering").current_dir("/").output().expect("xtask starts");
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("/ is not inside a checkout of Clockjack"), "{}", said(&output));
 }
@@ -67,24 +67,24 @@ fn outside_of_a_checkout_is_told_in_words() {
 #[test]
 fn it_works_from_a_folder_below_the_root() {
     let below = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let output = xtask().arg("layering").current_dir(below).output().expect("it starts");
+    let output = xtask().arg("layering").current_dir(below).output().expect("xtask starts");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
 }
 
-/// `cargo xtask layering | head -1` must not end in a panic.
+/// `cargo xtask layering | head -1` must not panic.
 #[test]
-fn a_reader_that_goes_away_does_not_end_the_command() {
+fn a_reader_that_closes_the_pipe_does_not_stop_the_command() {
     let mut child = xtask()
         .arg("layering")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("it starts");
+        .expect("xtask starts");
     let mut first = String::new();
-    let mut reader = BufReader::new(child.stdout.take().expect("it is piped"));
-    reader.read_line(&mut first).expect("it says something");
+    let mut reader = BufReader::new(child.stdout.take().expect("the output is piped"));
+    reader.read_line(&mut first).expect("the command prints a line");
     drop(reader);
-    let output = child.wait_with_output().expect("it ends");
+    let output = child.wait_with_output().expect("the command exits");
     assert!(first.starts_with("layering: "), "{first}");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
 }

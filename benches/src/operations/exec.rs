@@ -16,7 +16,7 @@ pub(crate) fn all() -> Vec<Operation> {
             let mut executor = start();
             move |n| {
                 (0..n).for_each(|i| {
-                    drop(executor.spawn(async move { black_box(i) }));
+                    drop(executor.spawn_future(async move { black_box(i) }));
                     executor.run_until_idle();
                 });
             }

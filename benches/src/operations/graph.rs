@@ -34,7 +34,7 @@ fn step(time: &ManualTime, run: &GraphRun) {
     time.settle();
 }
 
-/// One epoch of many that follow each other: next to nothing but the calls of all components.
+/// One epoch of many consecutive ones: almost only the calls of all components.
 fn epochs(
     name: &'static str,
     shape: fn(&mut GraphBuilder),
@@ -53,13 +53,13 @@ fn traced() -> RunOptions {
     RunOptions::until_stopped().trace(&TraceLog::new(1024))
 }
 
-/// A graph that is called when the host says so. It has made so many steps that nothing grows any
-/// more.
+/// A graph that steps only when the host calls it. It has already made so many steps that its
+/// buffers no longer grow.
 fn start(shape: fn(&mut GraphBuilder), options: RunOptions) -> (ManualTime, GraphRun) {
     let mut graph = Graph::builder("graph");
     graph.lane("main", Lane::manual_step());
     shape(&mut graph);
-    let graph = graph.build().expect("it is a graph");
+    let graph = graph.build().expect("the graph is valid");
     let time = ManualTime::start();
     let run = graph.start(time.system(), options).expect("it starts");
     time.settle();
@@ -95,7 +95,7 @@ fn caterpillar(graph: &mut GraphBuilder) {
     }
 }
 
-/// One behind the other.
+/// 17 components in a row.
 fn chain(graph: &mut GraphBuilder) {
     let mut last = add_head(graph, "head");
     for segment in 0..15 {
@@ -104,7 +104,7 @@ fn chain(graph: &mut GraphBuilder) {
     add_foot(graph, "foot", last);
 }
 
-/// One that 16 read.
+/// One component with 16 readers.
 fn fan_out(graph: &mut GraphBuilder) {
     let head = add_head(graph, "head");
     for foot in 0..16 {
@@ -112,7 +112,7 @@ fn fan_out(graph: &mut GraphBuilder) {
     }
 }
 
-/// One that reads 16, in one call.
+/// One component that reads 16 inputs in one call.
 fn fan_in(graph: &mut GraphBuilder) {
     let wide = graph.add("wide", Wide::default(), Setup::on("main").trigger(Trigger::AllInputs));
     for (head, port) in Wide::inputs().into_iter().enumerate() {
@@ -121,7 +121,7 @@ fn fan_in(graph: &mut GraphBuilder) {
     }
 }
 
-/// Counts.
+/// A source that counts.
 #[derive(Component, Default)]
 #[component(type = "head")]
 struct Head {
@@ -138,7 +138,7 @@ impl Execute for Head {
     }
 }
 
-/// Passes on.
+/// Forwards its input.
 #[derive(Component, Default)]
 #[component(type = "body")]
 struct Body {
@@ -157,7 +157,7 @@ impl Execute for Body {
     }
 }
 
-/// Adds up.
+/// Sums its input.
 #[derive(Component, Default)]
 #[component(type = "foot")]
 struct Foot {
@@ -175,7 +175,7 @@ impl Execute for Foot {
     }
 }
 
-/// Adds up what comes at 16 inputs.
+/// Sums its 16 inputs.
 #[derive(Default)]
 struct Wide {
     from: Vec<Input<u64>>,

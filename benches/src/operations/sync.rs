@@ -23,7 +23,7 @@ pub(crate) fn all() -> Vec<Operation> {
     all
 }
 
-/// How many indices the return stack is drained of at a time.
+/// How many indices one drain of the index stack takes.
 const RETURNS: u32 = 64;
 
 struct Slots([AtomicU32; RETURNS as usize]);
@@ -39,7 +39,7 @@ impl Links for Slots {
     }
 }
 
-/// An item in and an item out; the nodes are used again, so that nothing is allocated.
+/// One push and one pop per iteration; the nodes are reused, so that nothing is allocated.
 fn queues() -> Vec<Operation> {
     vec![
         operation("sync/ring/push_pop", 1000, || {
@@ -58,7 +58,7 @@ fn queues() -> Vec<Operation> {
             let mut free = Some(Node::new(1_u32));
             move |n| {
                 (0..n).for_each(|_| {
-                    queue.push(free.take().expect("one goes in, one comes out"));
+                    queue.push(free.take().expect("each iteration pushes one node and pops one"));
                     // SAFETY: the operation is the only consumer.
                     free = unsafe { queue.pop() }.item();
                 });
@@ -70,7 +70,7 @@ fn queues() -> Vec<Operation> {
             let mut free = Some(Node::new(1));
             move |n| {
                 (0..n).for_each(|_| {
-                    let node = free.take().expect("one goes in, one comes out");
+                    let node = free.take().expect("each iteration pushes one node and pops one");
                     injector.push(node).expect("open");
                     free = injector.pop().item();
                 });
@@ -93,7 +93,7 @@ fn queues() -> Vec<Operation> {
     ]
 }
 
-/// Single words.
+/// Single atomic words.
 fn words() -> Vec<Operation> {
     vec![
         operation("sync/counter/add", 1000, || {
@@ -104,7 +104,7 @@ fn words() -> Vec<Operation> {
             let mut counter = Padded(0_u64);
             move |n| (0..n).for_each(|_| *counter = black_box(*counter + 1))
         }),
-        // Relaxed: one thread counts, nothing is published.
+        // Relaxed: only one thread counts, nothing is published.
         operation("sync/prim/fetch_add", 1000, || {
             let counter = Padded(AtomicUsize::new(0));
             move |n| {
@@ -113,10 +113,11 @@ fn words() -> Vec<Operation> {
                 });
             }
         }),
-        // Relaxed: one thread counts, nothing is published.
+        // Relaxed: only one thread counts, nothing is published.
         operation("sync/prim/compare_exchange", 1000, || {
             let word = Padded(AtomicUsize::new(0));
-            // A constant: what a closure keeps, the optimiser may look at in each round.
+            // A constant, because the ordering in a closure's capture would be read in each
+            // iteration.
             const ORDER: Ordering = Ordering::Relaxed;
             let mut value = 0;
             move |n| {

@@ -1,7 +1,7 @@
 //! Operations of `clockjack-time`.
 //!
-//! Timers lie at random within a minute of milliseconds, as time-outs do. Every store has held more
-//! timers than the batches make before they begin, so that what is weighed is the steady state.
+//! Deadlines are random within one minute of milliseconds, like those of time-outs. Every store has
+//! already contained more timers than the batches create, so that the steady state is measured.
 
 use core::hint::black_box;
 
@@ -11,9 +11,9 @@ use crate::operation::{Operation, operation};
 
 /// Iterations in a batch.
 const N: u32 = 1000;
-/// Timers that two batches make, and some more.
+/// More timers than two batches create.
 const ROOM: u32 = 4 * N;
-/// How far ahead a deadline lies at the most.
+/// The latest deadline, in ticks from now.
 const SPREAD: u64 = 60_000;
 
 /// Every operation of the crate.
@@ -24,7 +24,7 @@ pub(crate) fn all() -> Vec<Operation> {
     all
 }
 
-/// Numbers that are the same in every run (`SplitMix64`, by Steele, Lea and Flood).
+/// Pseudo-random numbers that are the same in every run (`SplitMix64`: Steele, Lea and Flood 2014).
 struct Random(u64);
 
 impl Random {
@@ -44,7 +44,7 @@ impl Random {
         (0..ROOM).map(|_| self.deadline()).collect()
     }
 
-    /// In an order that has nothing to do with the one they were made in.
+    /// Shuffles, so that the order is independent of the order of creation.
     fn shuffle(&mut self, ids: &mut [TimerId]) {
         for last in (1..ids.len()).rev() {
             let other = usize::try_from(self.next() % (last as u64 + 1)).unwrap_or(0);
@@ -53,7 +53,7 @@ impl Random {
     }
 }
 
-/// A wheel that has had [`ROOM`] timers at once; it is empty.
+/// An empty wheel that has already contained [`ROOM`] timers.
 fn warmed_up() -> GrowingWheel<u32> {
     let mut wheel = GrowingWheel::new(WheelConfig::DEFAULT);
     let ids = fill(&mut wheel);
@@ -63,7 +63,7 @@ fn warmed_up() -> GrowingWheel<u32> {
     wheel
 }
 
-/// Arms [`ROOM`] timers; their ids come back in another order.
+/// Arms [`ROOM`] timers and returns their ids in random order.
 fn fill(wheel: &mut GrowingWheel<u32>) -> Vec<TimerId> {
     let mut random = Random(1);
     let deadlines = random.deadlines();
@@ -129,7 +129,8 @@ fn wheel() -> Vec<Operation> {
     ]
 }
 
-/// Timers in several spans of one length, as many in each: a batch goes through one of them.
+/// Timers in several spans of the same length, the same number in each: a batch advances through
+/// one span.
 fn spans(length: u64) -> GrowingWheel<u32> {
     let mut wheel = warmed_up();
     let mut random = Random(5);
@@ -144,7 +145,7 @@ fn spans(length: u64) -> GrowingWheel<u32> {
 
 fn advance() -> Vec<Operation> {
     vec![
-        // All that fell due in a minute, in one jump: the cost of a timer.
+        // All timers of a minute become due in one jump: the cost per timer.
         operation("time/wheel/fire", N, || {
             let mut wheel = spans(SPREAD);
             let mut now = 0;
@@ -155,8 +156,8 @@ fn advance() -> Vec<Operation> {
                 });
             }
         }),
-        // A second in steps of a millisecond, with a timer due in each on average: the cost of a
-        // step and a timer.
+        // One second in steps of a millisecond, with one timer due per step on average: the cost of
+        // one step and one timer.
         operation("time/wheel/step", N, || {
             let mut wheel = spans(u64::from(N));
             let mut now = 0;
@@ -172,7 +173,7 @@ fn advance() -> Vec<Operation> {
     ]
 }
 
-/// A shard that has had [`ROOM`] timers at once; it is empty.
+/// An empty shard that has already contained [`ROOM`] timers.
 fn warmed_up_shard() -> Shard<u32> {
     let shard = Shard::new(ShardConfig::DEFAULT);
     fill_shard(&shard).into_iter().for_each(|id| {
@@ -193,7 +194,7 @@ fn fill_shard(shard: &Shard<u32>) -> Vec<TimerId> {
 
 fn shard() -> Vec<Operation> {
     vec![
-        // By the owner: the lease, the timer, the lease back.
+        // By the owner: take the guard, insert the timer, release the guard.
         operation("time/shard/arm_local", N, || {
             let shard = warmed_up_shard();
             let mut deadlines = Random(7).deadlines().into_iter();
@@ -204,7 +205,8 @@ fn shard() -> Vec<Operation> {
                 });
             }
         }),
-        // By somebody else: the word, the return stack, and every sixty-fourth time the freeing.
+        // By another thread: the state word, the index stack, and freeing on every sixty-fourth
+        // call.
         operation("time/shard/cancel_remote", N, || {
             let shard = warmed_up_shard();
             let mut ids = fill_shard(&shard).into_iter();

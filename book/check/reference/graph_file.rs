@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 pub(super) fn text(schema: &Value) -> String {
     let mut out = String::from(
         "# Graph files\n\nA graph file is YAML. `clockjack schema` prints the JSON Schema that \
-         this page is made from, for editors. An unknown key is a fault, and so is a missing one \
-         that is required; what a graph must mean beyond that is told by the [codes](codes.md), \
-         and what a component takes under `config` by the [components](components.md).\n\n\
+         this page is generated from, for editors. An unknown key or a missing required key is an \
+         error. The [codes](codes.md) list the further rules, and the \
+         [components](components.md) their settings under `config`.\n\n\
          ## The file\n",
     );
     out.push_str(&table(schema));

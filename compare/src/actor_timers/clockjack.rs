@@ -57,7 +57,7 @@ impl Subject for Clockjack {
 
     async fn start(&self, user: TimerUser, _: Side) -> ActorRef<Mail> {
         let started = self.with_name(|system, name| system.spawn(name, factory(Host(user))).ok());
-        started.expect("the name is free and there is room")
+        started.expect("the name is unused and there is room")
     }
 
     async fn send(to: &ActorRef<Mail>, mail: Mail) {

@@ -11,9 +11,9 @@ use crate::rng::Rng;
 /// The seed of all delays. Another seed gives other delays and, within noise, equal figures.
 const SEED: u64 = 42;
 
-/// Keys of the one actor of `arm-cancel`: as many timers are armed before they are cancelled.
+/// Keys of the one actor of `arm-cancel`: this many timers are armed before they are cancelled.
 const N_KEYS_ARM_CANCEL: u32 = 64;
-/// Actors of `arm-fire`, each with one timer at a time.
+/// Actors of `arm-fire`; each has at most one armed timer.
 const N_ACTORS_ARM_FIRE: u32 = 1_000;
 /// Keys of each actor of `keyed-100k`.
 const N_KEYS_KEYED: u32 = 100;
@@ -24,7 +24,7 @@ const REPLACED: Keys = Keys { first: 0, step: 2, end: N_KEYS_KEYED };
 const CANCELLED: Keys = Keys { first: 1, step: 4, end: N_KEYS_KEYED };
 const KEPT: Keys = Keys { first: 3, step: 4, end: N_KEYS_KEYED };
 
-/// Different delays of a load, after which they repeat.
+/// The number of different delays of a load, after which they repeat.
 const N_FRACTIONS: usize = 4_096;
 
 /// Keys of one actor: from `first` to below `end`, each `step`-th.
@@ -40,7 +40,7 @@ impl Keys {
         Self { first: 0, step: 1, end }
     }
 
-    /// Those that an actor with `n_keys` keys has.
+    /// The keys of an actor with `n_keys` keys.
     pub(crate) fn of(self, n_keys: u32) -> impl Iterator<Item = u32> {
         (self.first..self.end.min(n_keys)).step_by(self.step as usize)
     }
@@ -49,7 +49,7 @@ impl Keys {
 /// When timers are due.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Horizon {
-    /// After 30 to 90 s: no pass runs for so long.
+    /// After 30 to 90 s: longer than any pass.
     Far,
     /// After 150 to 250 ms, so that every subject has armed all of its timers before.
     Soon,
@@ -82,26 +82,26 @@ pub(crate) enum Command {
 pub(crate) enum Step {
     /// Sends a command to all actors and waits until each has carried it out.
     Send(Command),
-    /// Leaves the subject alone, so that a subject whose timer is a task has run that task.
+    /// Waits, so that a subject whose timer is a task has run that task.
     Pause,
 }
 
-/// What the actors of a case do with `n` timers.
+/// The work of the actors of a case with `n` timers.
 #[derive(Debug)]
 pub(crate) struct Load {
     pub(crate) case: Case,
     pub(crate) n: u32,
     pub(crate) n_actors: u32,
     pub(crate) steps: Vec<Step>,
-    /// Parts of 65536 by which the delays differ.
+    /// The variation of the delays, in parts of 65536.
     fractions: Vec<u32>,
 }
 
-/// What of a load one actor does.
+/// The part of a load that one actor does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     pub(crate) n_keys: u32,
-    /// Timers that the actor arms one after the other, each when the one before has fired.
+    /// Timers that the actor arms one after the other, each when the previous one has fired.
     pub(crate) n_chained: u32,
 }
 
@@ -117,7 +117,7 @@ impl Load {
         Self { case, n, n_actors, steps: steps(case, n), fractions }
     }
 
-    /// What the actor of this index does.
+    /// The part of the actor with this index.
     pub(crate) const fn share(&self, index: u32) -> Share {
         let n_rest = self.n % self.n_actors;
         let n_own = self.n / self.n_actors + if index < n_rest { 1 } else { 0 };
@@ -128,13 +128,14 @@ impl Load {
         }
     }
 
-    /// The delay at this place in the sequence of delays.
+    /// The delay at this position in the sequence of delays.
     pub(crate) fn delay(&self, horizon: Horizon, place: usize) -> Duration {
         let (shortest, spread) = horizon.range();
         shortest + spread * self.fractions[place % N_FRACTIONS] / (1 << 16)
     }
 
-    /// What must become of the timers; the sum is the number of calls that arm one.
+    /// How many timers must fire and how many must be dropped; the sum is the number of calls that
+    /// arm one.
     pub(crate) fn expected(&self) -> Ends {
         match self.case {
             Case::ArmCancel => Ends { fired: 0, dropped: self.n },
@@ -207,7 +208,7 @@ mod tests {
                 let (n_armed, n_cancelled) = calls(&load);
                 let Ends { fired, dropped } = load.expected();
                 assert_eq!(fired + dropped, n_armed, "{case:?} {n}");
-                // A key is armed again once, so that what is beyond n replaces.
+                // A replaced key is armed twice, so the calls beyond n are replacements.
                 assert_eq!(dropped, n_cancelled + (n_armed - n), "{case:?} {n}");
                 assert_eq!(fired + n_cancelled, n, "{case:?} {n}");
             }

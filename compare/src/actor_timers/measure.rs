@@ -14,23 +14,23 @@ use futures_channel::oneshot;
 use super::load::{Load, Step};
 use super::subject::{Mail, Subject};
 use super::user::{PassShared, TimerUser};
-use crate::actors::roll::Roll;
+use crate::actors::actor_counts::ActorCounts;
 use crate::actors::subject::{Side, Threads};
 use crate::entry::Run;
 use crate::failure::Failure;
 use crate::measure::{Begun, Cost, Mode, Spent};
 use crate::receiver::{Ends, Receiver};
 
-/// How long a pass may take. Beyond, timers are lost.
+/// The time limit of a pass. After it, timers count as lost.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long [`Step::Pause`] takes.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// After so many messages the driver yields, so that it does not keep a worker from the actors.
+/// The driver yields after this many messages, so that it does not keep a worker from the actors.
 const N_BETWEEN_YIELDS: usize = 64;
 
-/// What one pass came to.
+/// The result of one pass.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     spent: Spent,
@@ -42,7 +42,7 @@ struct Outcome {
 ///
 /// # Errors
 ///
-/// If the subject cannot be started, loses a timer, or fires a timer early or that was cancelled.
+/// If the subject cannot be started, loses a timer, fires a timer early or fires a cancelled one.
 pub(crate) fn run<S: Subject>(run: &Run<Load>) -> Result<Cost, Failure> {
     let name = S::FACTS.name;
     let Run { n_passes, mode, watch, .. } = *run;
@@ -72,7 +72,7 @@ pub(crate) fn run<S: Subject>(run: &Run<Load>) -> Result<Cost, Failure> {
     Ok(total.per(n_ops))
 }
 
-/// Runs the load once, measured by what `begin` begins.
+/// Runs the load once; `begin` starts the measurement.
 async fn pass<S: Subject>(
     subject: &S,
     load: &Arc<Load>,
@@ -84,19 +84,19 @@ async fn pass<S: Subject>(
     let n_early = AtomicU32::new(0);
     let shared = Arc::new(PassShared { load: Arc::clone(load), receiver, detects_early, n_early });
     let n_actors = u64::from(load.n_actors);
-    let roll = Roll::new(n_actors, n_actors);
+    let counts = ActorCounts::new(n_actors, n_actors);
     let mut actors = Vec::new();
     for index in 0..load.n_actors {
-        let user = TimerUser::new(&shared, &roll, index);
+        let user = TimerUser::new(&shared, &counts, index);
         actors.push(subject.start(user, Side::alternating(u64::from(index))).await);
     }
-    roll.all_started().await;
+    counts.all_started().await;
     let begun = begin();
     for &step in &load.steps {
         match step {
             Step::Send(command) => {
                 send_all::<S>(&actors, || Mail::Command(command)).await;
-                roll.all_finished().await;
+                counts.all_finished().await;
                 // A subject whose timer is a task runs these tasks first.
                 S::yield_now().await;
             }
@@ -107,8 +107,8 @@ async fn pass<S: Subject>(
     let spent = begun.end();
     send_all::<S>(&actors, || Mail::Stop).await;
     drop(actors);
-    roll.all_left().await;
-    // Relaxed: the roll orders this after the last message of every actor.
+    counts.all_left().await;
+    // Relaxed: the actor counts order this load after the last message of every actor.
     Outcome { spent, ends, n_early: shared.n_early.load(Ordering::Relaxed) }
 }
 
@@ -121,7 +121,7 @@ async fn send_all<S: Subject>(actors: &[S::Ref], mail: impl Fn() -> Mail) {
     }
 }
 
-/// Waits without a timer of the subject, whose timers are what is measured.
+/// Waits without a timer of the subject, because the subject's timers are measured.
 async fn pause() {
     let (wake, woken) = oneshot::channel();
     let sleeper = thread::spawn(move || {

@@ -1,32 +1,33 @@
-//! What an actor crate must offer to be measured: actors whose handlers arm and cancel timers.
+//! The interface of a measured actor crate: actors whose handlers arm and cancel timers.
 //!
-//! What the tasks of a subject run on is the [`Ground`] of the suite `actors`.
+//! The tasks of a subject run on the [`ActorRuntime`] of the suite `actors`.
 
 use core::future::Future;
 use core::time::Duration;
 
 use super::load::Command;
 use super::user::TimerUser;
-use crate::actors::subject::{Ground, Side};
+use crate::actors::subject::{ActorRuntime, Side};
 use crate::receiver::Shot;
 use crate::report::Facts;
 
 /// An actor crate under measurement.
-pub(crate) trait Subject: Ground {
-    /// What is known about this subject before it runs.
+pub(crate) trait Subject: ActorRuntime {
+    /// The properties of this subject.
     const FACTS: Facts;
 
-    /// What the driver needs to send to an actor.
+    /// The handle by which the driver sends to an actor.
     type Ref: Send + Sync + 'static;
 
-    /// Starts an actor with an unbounded or the usual mailbox. The actor may not have begun yet.
+    /// Starts an actor with an unbounded or the default mailbox. The actor may not have started yet
+    /// when this returns.
     fn start(&self, user: TimerUser, side: Side) -> impl Future<Output = Self::Ref> + Send;
 
     /// Sends to an actor; never waits for room.
     fn send(to: &Self::Ref, mail: Mail) -> impl Future<Output = ()> + Send;
 }
 
-/// What an actor receives.
+/// A message to an actor.
 #[derive(Debug)]
 pub(crate) enum Mail {
     /// From the driver.
@@ -49,7 +50,7 @@ pub(crate) trait Timers {
     fn fired(&mut self, key: u32);
 }
 
-/// What is measured. The definitions are those of the suite.
+/// The cases. The documentation of the suite defines them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Case {
     /// Arm far timers and cancel all of them.

@@ -1,4 +1,4 @@
-//! Timers of crates that have none with keys: the actor keeps the handle of each timer.
+//! Timers of crates that have no keyed timers: the actor keeps the handle of each timer.
 //!
 //! The keys of the load are small numbers, so the handles are in a `Vec`. A user with other keys
 //! needs a map, which costs more.
@@ -36,7 +36,7 @@ impl<H> Handles<H> {
     }
 }
 
-/// A reference to an actor by which a tokio task sends to it after a delay.
+/// A reference to an actor through which a tokio task sends a message after a delay.
 pub(crate) trait SendAfter {
     /// What the task returns.
     type Output;
@@ -45,7 +45,7 @@ pub(crate) trait SendAfter {
     fn send_after(&self, delay: Duration, mail: Mail) -> JoinHandle<Self::Output>;
 }
 
-/// The timers of an actor whose timer is a task each, which is aborted to cancel the timer.
+/// The timers of an actor, each of which is a task that is aborted to cancel the timer.
 pub(crate) struct TaskTimers<'a, R: SendAfter> {
     /// The actor itself.
     pub(crate) own: &'a R,

@@ -1,5 +1,5 @@
-//! Actors by hand: a tokio task each with an unbounded channel; a timer is a task that sleeps and
-//! sends, cancelled by its `JoinHandle`.
+//! Hand-written actors: one tokio task with an unbounded channel per actor; a timer is a task that
+//! sleeps and sends, cancelled by its `JoinHandle`.
 
 use core::time::Duration;
 

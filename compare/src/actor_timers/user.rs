@@ -1,5 +1,5 @@
-//! What an actor does, written once and hosted by every crate: it arms and cancels timers as the
-//! driver commands, and counts the timers that fire.
+//! The behaviour of the actors, written once for every crate: an actor arms and cancels timers as
+//! the driver commands, and counts the timers that fire.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use super::load::{Command, Horizon, Load};
 use super::subject::{Mail, Timers};
-use crate::actors::roll::{Member, Roll};
+use crate::actors::actor_counts::{ActorCounts, Member};
 use crate::receiver::Receiver;
 
-/// Neighbours begin so far apart in the sequence of delays; prime, so that they share none soon.
+/// The distance between the start positions of two neighbours in the sequence of delays; a prime,
+/// so that they do not overlap soon.
 const N_PLACES_APART: usize = 61;
 
 /// What the actors of one pass share.
@@ -18,8 +19,8 @@ const N_PLACES_APART: usize = 61;
 pub(crate) struct PassShared {
     pub(crate) load: Arc<Load>,
     pub(crate) receiver: &'static Receiver,
-    /// Whether the actors read the clock to detect timers that fire early. The clock costs as much
-    /// as some timers do, so that a pass that is timed does without.
+    /// Whether the actors read the clock to detect timers that fire early. Reading the clock costs
+    /// as much as some timers, so timed passes do not do it.
     pub(crate) detects_early: bool,
     pub(crate) n_early: AtomicU32,
 }
@@ -30,15 +31,16 @@ pub(crate) struct TimerUser {
     member: Member,
     pass: Arc<PassShared>,
     n_keys: u32,
-    /// Timers to arm when others have fired.
+    /// How many timers are still to be armed after others have fired.
     n_chained: u32,
-    /// Where the actor is in the sequence of delays.
+    /// The actor's position in the sequence of delays.
     place: usize,
-    /// By key, before which instant no timer may fire; empty if nothing is detected.
+    /// The earliest instant at which the timer of each key may fire; empty if early timers are not
+    /// detected.
     not_before: Vec<Instant>,
 }
 
-/// Whether an actor goes on.
+/// Whether an actor continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     Stay,
@@ -46,12 +48,12 @@ pub(crate) enum After {
 }
 
 impl TimerUser {
-    /// The actor of this index in the load.
-    pub(crate) fn new(pass: &Arc<PassShared>, roll: &Arc<Roll>, index: u32) -> Self {
+    /// The actor with this index in the load.
+    pub(crate) fn new(pass: &Arc<PassShared>, counts: &Arc<ActorCounts>, index: u32) -> Self {
         let share = pass.load.share(index);
         let n_detected = if pass.detects_early { share.n_keys as usize } else { 0 };
         Self {
-            member: Member::of(roll),
+            member: Member::of(counts),
             pass: Arc::clone(pass),
             n_keys: share.n_keys,
             n_chained: share.n_chained,
@@ -109,15 +111,15 @@ impl TimerUser {
 
 #[cfg(test)]
 mod tests {
+    use super::{ActorCounts, Receiver, Timers};
     use super::{After, Arc, AtomicU32, Load, Mail, Ordering, PassShared, TimerUser};
-    use super::{Receiver, Roll, Timers};
     use crate::actor_timers::load::Step;
     use crate::actor_timers::subject::Case;
     use crate::receiver::Ends;
     use core::time::Duration;
     use std::time::Instant;
 
-    /// Keeps what is armed, in order.
+    /// Records the armed timers, in order.
     #[derive(Default)]
     struct Armed(Vec<(u32, Mail)>);
 
@@ -134,7 +136,7 @@ mod tests {
         fn fired(&mut self, _: u32) {}
     }
 
-    /// An actor with all `n` timers of a case that has carried out its commands.
+    /// An actor with all `n` timers of a case, after its commands.
     fn commanded(case: Case, n: u32) -> (TimerUser, Armed, Arc<PassShared>) {
         let load = Arc::new(Load::new(case, n));
         assert_eq!(load.n_actors, 1, "a load for one actor");
@@ -143,7 +145,7 @@ mod tests {
         let n_early = AtomicU32::new(0);
         let pass = PassShared { load: Arc::clone(&load), receiver, detects_early: true, n_early };
         let pass = Arc::new(pass);
-        let mut user = TimerUser::new(&pass, &Roll::new(1, 1), 0);
+        let mut user = TimerUser::new(&pass, &ActorCounts::new(1, 1), 0);
         let mut armed = Armed::default();
         for step in &load.steps {
             if let Step::Send(command) = *step {

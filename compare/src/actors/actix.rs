@@ -1,4 +1,4 @@
-//! actix: actors that stay on the thread that started them, here that of the system or, with two
+//! actix: actors stay on the thread that started them: here that of the system or, with two
 //! threads, also that of one arbiter.
 
 use core::cell::RefCell;
@@ -10,29 +10,29 @@ use actix::prelude::{
 };
 
 use super::part::{Next, Part};
-use super::subject::{Ground, Mailbox, Side, Subject, Threads};
+use super::subject::{ActorRuntime, Mailbox, Side, Subject, Threads};
 use crate::report::{Facts, Standing};
 
 thread_local! {
-    /// On the thread of the driver the arbiter beside it, if there is one.
+    /// On the driver's thread: the second arbiter, if there is one.
     static THERE: RefCell<Option<ArbiterHandle>> = const { RefCell::new(None) };
 }
 
 #[derive(Clone, Copy)]
 pub(crate) struct Actix;
 
-/// The actor that plays a part.
+/// The actor that runs a part.
 pub(crate) struct Host<P>(P);
 
-struct Told<M>(M);
-struct Asked<Q>(Q);
+struct TellMsg<M>(M);
+struct AskMsg<Q>(Q);
 struct Stop;
 
-impl<M: 'static> Message for Told<M> {
+impl<M: 'static> Message for TellMsg<M> {
     type Result = ();
 }
 
-impl<Q: 'static> Message for Asked<Q> {
+impl<Q: 'static> Message for AskMsg<Q> {
     type Result = u64;
 }
 
@@ -48,16 +48,16 @@ impl<P: Part<Actix>> Actor for Host<P> {
     }
 }
 
-impl<P: Part<Actix>> Handler<Told<P::Message>> for Host<P> {
+impl<P: Part<Actix>> Handler<TellMsg<P::Message>> for Host<P> {
     type Result = ();
 
-    fn handle(&mut self, message: Told<P::Message>, context: &mut Context<Self>) {
+    fn handle(&mut self, message: TellMsg<P::Message>, context: &mut Context<Self>) {
         let part = &mut self.0;
         match part.receive(message.0) {
             Next::Stay => {}
-            Next::Tell(to, message) => to.do_send(Told(message)),
+            Next::Tell(to, message) => to.do_send(TellMsg(message)),
             Next::TellAndLeave(to, message) => {
-                to.do_send(Told(message));
+                to.do_send(TellMsg(message));
                 context.stop();
             }
             Next::Leave => context.stop(),
@@ -65,17 +65,17 @@ impl<P: Part<Actix>> Handler<Told<P::Message>> for Host<P> {
                 for index in 0..n_children {
                     let (child, side) = part.child(index);
                     let child = start(child, Mailbox::Usual, side);
-                    child.do_send(Told(part.greeting(&child)));
+                    child.do_send(TellMsg(part.greeting(&child)));
                 }
             }
         }
     }
 }
 
-impl<P: Part<Actix>> Handler<Asked<P::Question>> for Host<P> {
+impl<P: Part<Actix>> Handler<AskMsg<P::Question>> for Host<P> {
     type Result = u64;
 
-    fn handle(&mut self, asked: Asked<P::Question>, _: &mut Context<Self>) -> u64 {
+    fn handle(&mut self, asked: AskMsg<P::Question>, _: &mut Context<Self>) -> u64 {
         self.0.answer(asked.0)
     }
 }
@@ -88,7 +88,7 @@ impl<P: Part<Actix>> Handler<Stop> for Host<P> {
     }
 }
 
-/// The arbiter for this side, or none if that is the thread that asks.
+/// The arbiter of this side, or `None` if that is the calling thread.
 fn arbiter(side: Side) -> Option<ArbiterHandle> {
     match side {
         Side::Here => None,
@@ -98,7 +98,7 @@ fn arbiter(side: Side) -> Option<ArbiterHandle> {
 
 fn start<P: Part<Actix>>(part: P, mailbox: Mailbox, side: Side) -> Addr<Host<P>> {
     let host = move |context: &mut Context<Host<P>>| {
-        // `do_send` does not look at the bound.
+        // `do_send` ignores the bound.
         if let Mailbox::Bounded(most) = mailbox {
             context.set_mailbox_capacity(most);
         }
@@ -107,7 +107,7 @@ fn start<P: Part<Actix>>(part: P, mailbox: Mailbox, side: Side) -> Addr<Host<P>>
     start_on(side, host)
 }
 
-/// Starts the actor that `make` makes on the thread of this side.
+/// Starts the actor that `make` creates on the thread of this side.
 pub(crate) fn start_on<A: Actor<Context = Context<A>>>(
     side: Side,
     make: impl FnOnce(&mut Context<A>) -> A + Send + 'static,
@@ -134,17 +134,17 @@ impl Subject for Actix {
     }
 
     async fn tell<P: Part<Self>>(to: &Addr<Host<P>>, message: P::Message) {
-        to.do_send(Told(message));
+        to.do_send(TellMsg(message));
     }
 
     async fn send<P: Part<Self>>(to: &Addr<Host<P>>, message: P::Message) {
-        let mut message = Told(message);
+        let mut message = TellMsg(message);
         loop {
             match to.try_send(message) {
                 Ok(()) => return,
                 Err(SendError::Full(back)) => message = back,
                 Err(SendError::Closed(_)) => {
-                    panic!("nobody is told anything after it has stopped")
+                    panic!("no message is sent to a stopped actor")
                 }
             }
             tokio::task::yield_now().await;
@@ -152,7 +152,7 @@ impl Subject for Actix {
     }
 
     async fn ask<P: Part<Self>>(to: &Addr<Host<P>>, question: P::Question) -> u64 {
-        to.send(Asked(question)).await.expect("nobody is asked anything after it has stopped")
+        to.send(AskMsg(question)).await.expect("no question is sent to a stopped actor")
     }
 
     async fn stop<P: Part<Self>>(&self, all: Vec<Addr<Host<P>>>) {
@@ -162,7 +162,7 @@ impl Subject for Actix {
     }
 }
 
-impl Ground for Actix {
+impl ActorRuntime for Actix {
     fn run<F>(
         threads: Threads,
         root: impl FnOnce(Self) -> F + Send + 'static,

@@ -10,22 +10,22 @@ use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Context, Failure as ActorFailure, Limits, Next as After, Props,
     ReplyTo,
 };
-use clockjack_rt::{PoolConfig, Runtime};
+use clockjack_rt::{Runtime, RuntimeConfig};
 
 use super::part::{Next, Part};
-use super::subject::{Ground, Mailbox, Side, Subject, Threads};
+use super::subject::{ActorRuntime, Mailbox, Side, Subject, Threads};
 use crate::report::{Facts, Standing};
 
-/// Every load waits for the end of its actors, so that this is never waited for.
+/// Every load waits until its actors have stopped, so this deadline is never reached.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 
-/// What an application would choose. Every question is answered, so it never passes.
+/// A typical value. Every question is answered, so the time-out never expires.
 const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A tree of a million leaves fits, and so do a million messages in one mailbox.
+/// Room for a tree of a million leaves and for a million messages in one mailbox.
 const LIMITS: Limits = Limits::DEFAULT.processes(1 << 21).messages(1 << 21);
 
-/// What the children of an actor are called.
+/// The names of the children of an actor.
 const CHILD_NAMES: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
 #[derive(Clone)]
@@ -35,12 +35,12 @@ pub(crate) struct Clockjack {
     n_named: Arc<AtomicU64>,
 }
 
-/// The actor that plays a part.
+/// The actor that runs a part.
 struct Host<P>(P);
 
 pub(crate) enum Mail<P: Part<Clockjack>> {
-    Told(P::Message),
-    Asked(P::Question, ReplyTo<u64>),
+    Tell(P::Message),
+    Ask(P::Question, ReplyTo<u64>),
 }
 
 impl<P: Part<Clockjack>> Actor for Host<P> {
@@ -58,8 +58,8 @@ impl<P: Part<Clockjack>> Actor for Host<P> {
     ) -> Result<After, ActorFailure> {
         let part = &mut self.0;
         let message = match mail {
-            Mail::Told(message) => message,
-            Mail::Asked(question, reply_to) => {
+            Mail::Tell(message) => message,
+            Mail::Ask(question, reply_to) => {
                 reply_to.reply(part.answer(question));
                 return Ok(After::Stay);
             }
@@ -88,13 +88,13 @@ impl<P: Part<Clockjack>> Actor for Host<P> {
 /// The factory of an actor that is never restarted.
 pub(crate) fn factory<A: Send + 'static>(actor: A) -> impl FnMut() -> A + Send + 'static {
     let mut actor = Some(actor);
-    move || actor.take().expect("no actor fails, so that none is made again")
+    move || actor.take().expect("no actor fails, so none is restarted")
 }
 
 impl Clockjack {
-    /// Calls `spawn` with a name that no actor has yet.
+    /// Calls `spawn` with an unused name.
     pub(crate) fn with_name<R>(&self, spawn: impl FnOnce(&ActorSystem, &str) -> R) -> R {
-        // Relaxed: only the numbers have to differ.
+        // Relaxed: the numbers only have to be distinct.
         let number = self.n_named.fetch_add(1, Ordering::Relaxed);
         let mut room = [0; 16];
         let mut rest = &mut room[..];
@@ -106,8 +106,8 @@ impl Clockjack {
 }
 
 fn tell<P: Part<Clockjack>>(to: &ActorRef<Mail<P>>, message: P::Message) {
-    let told = to.tell(Mail::Told(message));
-    assert!(told.is_ok(), "nobody is told anything after it has stopped");
+    let sent = to.tell(Mail::Tell(message));
+    assert!(sent.is_ok(), "no message is sent to a stopped actor");
 }
 
 impl Subject for Clockjack {
@@ -133,7 +133,7 @@ impl Subject for Clockjack {
                 system.spawn(name, Props::new(factory).mailbox(mailbox)).ok()
             }
         });
-        spawned.expect("the name is free and there is room")
+        spawned.expect("the name is unused and there is room")
     }
 
     async fn tell<P: Part<Self>>(to: &ActorRef<Mail<P>>, message: P::Message) {
@@ -141,13 +141,13 @@ impl Subject for Clockjack {
     }
 
     async fn send<P: Part<Self>>(to: &ActorRef<Mail<P>>, message: P::Message) {
-        let sent = to.send(Mail::Told(message)).await;
-        assert!(sent.is_ok(), "nobody is told anything after it has stopped");
+        let sent = to.send(Mail::Tell(message)).await;
+        assert!(sent.is_ok(), "no message is sent to a stopped actor");
     }
 
     async fn ask<P: Part<Self>>(to: &ActorRef<Mail<P>>, question: P::Question) -> u64 {
-        let answer = to.ask(|reply_to| Mail::Asked(question, reply_to), ASK_TIMEOUT).await;
-        answer.expect("nobody is asked anything after it has stopped")
+        let answer = to.ask(|reply_to| Mail::Ask(question, reply_to), ASK_TIMEOUT).await;
+        answer.expect("no question is sent to a stopped actor")
     }
 
     async fn stop<P: Part<Self>>(&self, all: Vec<ActorRef<Mail<P>>>) {
@@ -157,7 +157,7 @@ impl Subject for Clockjack {
     }
 }
 
-impl Ground for Clockjack {
+impl ActorRuntime for Clockjack {
     fn run<F>(
         threads: Threads,
         root: impl FnOnce(Self) -> F + Send + 'static,
@@ -169,17 +169,17 @@ impl Ground for Clockjack {
             Threads::One => 1,
             Threads::Two => 2,
         };
-        let config = PoolConfig { workers: Some(n_workers), ..PoolConfig::DEFAULT };
+        let config = RuntimeConfig { workers: Some(n_workers), ..RuntimeConfig::DEFAULT };
         let runtime = Runtime::start_with(ActorSystem::builder("compare").limits(LIMITS), config);
         let runtime = runtime.map_err(io::Error::other)?;
         let subject = Self { system: runtime.system().clone(), n_named: Arc::default() };
-        let joined = runtime.block_on(runtime.pool().spawn(root(subject)));
+        let joined = runtime.block_on(runtime.pool().spawn_future(root(subject)));
         runtime.shutdown(STOP_DEADLINE);
         Ok(joined.expect("no load panics or is cancelled"))
     }
 
     fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static, _: Side) {
-        drop(clockjack_rt::spawn(task));
+        drop(clockjack_rt::spawn_future(task));
     }
 
     fn yield_now() -> impl Future<Output = ()> + Send {

@@ -16,11 +16,11 @@ impl OnTokio for Kameo {
     const SELF: Self = Self;
 }
 
-/// The actor that plays a part.
+/// The actor that runs a part.
 pub(crate) struct Host<P>(P);
 
-struct Told<M>(M);
-struct Asked<Q>(Q);
+struct TellMsg<M>(M);
+struct AskMsg<Q>(Q);
 
 impl<P: Part<Kameo>> Actor for Host<P> {
     type Args = Self;
@@ -32,10 +32,10 @@ impl<P: Part<Kameo>> Actor for Host<P> {
     }
 }
 
-impl<P: Part<Kameo>> Message<Told<P::Message>> for Host<P> {
+impl<P: Part<Kameo>> Message<TellMsg<P::Message>> for Host<P> {
     type Reply = ();
 
-    async fn handle(&mut self, message: Told<P::Message>, context: &mut Context<Self, ()>) {
+    async fn handle(&mut self, message: TellMsg<P::Message>, context: &mut Context<Self, ()>) {
         let part = &mut self.0;
         match part.receive(message.0) {
             Next::Stay => {}
@@ -56,10 +56,10 @@ impl<P: Part<Kameo>> Message<Told<P::Message>> for Host<P> {
     }
 }
 
-impl<P: Part<Kameo>> Message<Asked<P::Question>> for Host<P> {
+impl<P: Part<Kameo>> Message<AskMsg<P::Question>> for Host<P> {
     type Reply = u64;
 
-    async fn handle(&mut self, asked: Asked<P::Question>, _: &mut Context<Self, u64>) -> u64 {
+    async fn handle(&mut self, asked: AskMsg<P::Question>, _: &mut Context<Self, u64>) -> u64 {
         self.0.answer(asked.0)
     }
 }
@@ -77,7 +77,7 @@ impl Subject for Kameo {
         name: "kameo",
         package: Some("kameo"),
         standing: Standing::Rival,
-        note: "without its feature `tracing`; told by `tell(..).await`, which boxes a future",
+        note: "without its feature `tracing`; `tell(..).await` boxes a future",
     };
 
     type Ref<P: Part<Self>> = ActorRef<Host<P>>;
@@ -87,8 +87,8 @@ impl Subject for Kameo {
     }
 
     async fn tell<P: Part<Self>>(to: &ActorRef<Host<P>>, message: P::Message) {
-        let told = to.tell(Told(message)).await;
-        assert!(told.is_ok(), "nobody is told anything after it has stopped");
+        let sent = to.tell(TellMsg(message)).await;
+        assert!(sent.is_ok(), "no message is sent to a stopped actor");
     }
 
     async fn send<P: Part<Self>>(to: &ActorRef<Host<P>>, message: P::Message) {
@@ -96,8 +96,8 @@ impl Subject for Kameo {
     }
 
     async fn ask<P: Part<Self>>(to: &ActorRef<Host<P>>, question: P::Question) -> u64 {
-        let answer = to.ask(Asked(question)).await.ok();
-        answer.expect("nobody is asked anything after it has stopped")
+        let answer = to.ask(AskMsg(question)).await.ok();
+        answer.expect("no question is sent to a stopped actor")
     }
 
     async fn stop<P: Part<Self>>(&self, all: Vec<ActorRef<Host<P>>>) {

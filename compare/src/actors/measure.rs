@@ -1,8 +1,9 @@
-//! One subject under one load, once, freshly started. What repeats, rotates and takes medians is
-//! the suite.
+//! One run of one subject under one load, newly started. The suite repeats runs, rotates subjects
+//! and takes medians.
 //!
-//! The clocks are read by the driver, within the subject: to start and stop it is nobody's
-//! operation. The first pass of each run is not measured; it warms the subject and the allocator.
+//! The driver reads the clocks inside the subject, so that the start and the stop of the subject
+//! are not measured. The first pass of each run is not measured; it warms up the subject and the
+//! allocator.
 
 use super::load;
 use super::subject::{Case, Load, Subject};
@@ -12,7 +13,7 @@ use crate::measure::{Begun, Cost, Mode};
 use crate::report::Facts;
 use crate::selection::Listed;
 
-/// How a run is made.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) case: Case,
@@ -29,7 +30,7 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// Begins what is measured of a pass.
+    /// Starts the measured part of a pass.
     pub(crate) fn begin(self) -> Begun {
         Begun::new(self.mode, self.watch)
     }
@@ -39,11 +40,11 @@ impl Pass {
 ///
 /// # Errors
 ///
-/// If it cannot be started, or lost something of the load.
+/// If it cannot be started, or lost a part of the load.
 pub(crate) fn run<S: Subject>(run: &Run) -> Result<Cost, Failure> {
     let Run { case, n, mode, watch } = *run;
     let passes = S::run(case.threads, move |subject| async move {
-        // Nobody asks what warming up took.
+        // The cost of warming up is not used.
         let warmed = load::pass(&subject, case.load, n, Pass { mode: Mode::Timed, watch }).await;
         [warmed, load::pass(&subject, case.load, n, Pass { mode, watch }).await]
     });
@@ -59,11 +60,11 @@ pub(crate) fn run<S: Subject>(run: &Run) -> Result<Cost, Failure> {
     Ok(spent.per(load::n_ops(case.load, n) as f64))
 }
 
-/// A subject whose type is forgotten, so that all of them stand in one list.
+/// A subject without its type, so that all subjects are in one list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) facts: Facts,
-    /// The loads it cannot do.
+    /// The loads that it does not support.
     pub(crate) lacks: &'static [Load],
     pub(crate) run: fn(&Run) -> Result<Cost, Failure>,
 }

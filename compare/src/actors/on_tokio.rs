@@ -1,4 +1,4 @@
-//! tokio's runtimes, on which bare tasks and three of the crates stand.
+//! tokio's runtimes, which plain tasks and three of the crates use.
 
 use core::future::Future;
 use std::io;
@@ -6,16 +6,16 @@ use std::io;
 use tokio::runtime::Builder;
 use tokio::task;
 
-use super::subject::{Ground, Side, Threads};
+use super::subject::{ActorRuntime, Side, Threads};
 
-/// A subject that runs on tokio and of which the driver holds nothing.
+/// A subject that runs on tokio and of which the driver needs no value.
 pub(crate) trait OnTokio: Copy + Send + Sync + 'static {
     /// The subject itself.
     const SELF: Self;
 }
 
-impl<S: OnTokio> Ground for S {
-    /// With everything enabled, as `#[tokio::main]` does it.
+impl<S: OnTokio> ActorRuntime for S {
+    /// With everything enabled, as in `#[tokio::main]`.
     fn run<F>(
         threads: Threads,
         root: impl FnOnce(Self) -> F + Send + 'static,

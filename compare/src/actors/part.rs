@@ -1,18 +1,18 @@
-//! What an actor does in a load, written once and played by every crate.
+//! The behaviour of an actor in a load, written once and run by every crate.
 //!
-//! Each crate has one generic actor, its host, which owns a part and does what the part says next:
-//! the state, the messages and the decisions are the same everywhere, and what is left to the crate
-//! is what it is measured for.
+//! Each crate has one generic actor, its host, which owns a part and does what the part returns:
+//! state, messages and decisions are the same everywhere, and only the crate's own mechanisms
+//! differ.
 
-use super::roll::Member;
+use super::actor_counts::Member;
 use super::subject::{Side, Subject};
 
-/// The state of an actor and what it does with a message.
+/// The state of an actor and its reaction to a message.
 pub(crate) trait Part<S: Subject>: Sized + Send + Unpin + 'static {
     type Message: Send + 'static;
     type Question: Send + 'static;
 
-    /// By what the part is on the roll of its load.
+    /// The entry of this actor in the counts of its load.
     fn member(&self) -> &Member;
 
     fn receive(&mut self, message: Self::Message) -> Next<'_, S, Self>;
@@ -24,22 +24,22 @@ pub(crate) trait Part<S: Subject>: Sized + Send + Unpin + 'static {
         unreachable!("child {index} of a part that has none")
     }
 
-    /// What a child is told first.
+    /// The first message to a child.
     fn greeting(&self, _child: &S::Ref<Self>) -> Self::Message {
         unreachable!("a part without children greets nobody")
     }
 }
 
-/// What an actor does after a message. At most one message goes out for one that came in, so that
-/// crates with waiting and without waiting sends can do the same.
+/// The action of an actor after a message. Each message causes at most one further message, so that
+/// crates with and without waiting sends can do the same.
 pub(crate) enum Next<'a, S: Subject, P: Part<S>> {
     /// Waits for the next message.
     Stay,
     Tell(&'a S::Ref<P>, P::Message),
-    /// Tells, then stops.
+    /// Sends a message, then stops.
     TellAndLeave(&'a S::Ref<P>, P::Message),
     /// Stops.
     Leave,
-    /// Starts so many children, and greets each of them.
+    /// Starts this many children and sends the first message to each.
     Spawn(u64),
 }

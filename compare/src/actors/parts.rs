@@ -2,11 +2,11 @@
 
 use alloc::sync::Arc;
 
+use super::actor_counts::{ActorCounts, Member};
 use super::part::{Next, Part};
-use super::roll::{Member, Roll};
 use super::subject::{Side, Subject};
 
-/// Adds up the first words of messages of so many words, and is finished after `goal` of them.
+/// Sums the first words of messages of `WORDS` words, and is finished after `goal` of them.
 #[derive(Debug)]
 pub(crate) struct Counter<const WORDS: usize> {
     member: Member,
@@ -16,8 +16,8 @@ pub(crate) struct Counter<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Counter<WORDS> {
-    pub(crate) fn new(roll: &Arc<Roll>, goal: u64) -> Self {
-        Self { member: Member::of(roll), n_seen: 0, goal, sum: 0 }
+    pub(crate) fn new(counts: &Arc<ActorCounts>, goal: u64) -> Self {
+        Self { member: Member::of(counts), n_seen: 0, goal, sum: 0 }
     }
 }
 
@@ -44,15 +44,15 @@ impl<S: Subject, const WORDS: usize> Part<S> for Counter<WORDS> {
     }
 }
 
-/// Does nothing but exist: one word of state.
+/// An idle actor with one word of state.
 #[derive(Debug)]
 pub(crate) struct Idler {
     member: Member,
 }
 
 impl Idler {
-    pub(crate) fn new(roll: &Arc<Roll>) -> Self {
-        Self { member: Member::of(roll) }
+    pub(crate) fn new(counts: &Arc<ActorCounts>) -> Self {
+        Self { member: Member::of(counts) }
     }
 }
 
@@ -73,7 +73,7 @@ impl<S: Subject> Part<S> for Idler {
     }
 }
 
-/// Passes a ball on to its neighbour, until it was passed `goal` times.
+/// Passes a ball on to its neighbour, until the ball was passed `goal` times.
 pub(crate) struct Player<S: Subject> {
     member: Member,
     neighbour: Option<S::Ref<Self>>,
@@ -81,24 +81,24 @@ pub(crate) struct Player<S: Subject> {
     n_seen: u64,
 }
 
-/// What a player is told.
+/// A message to a player.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ball {
-    /// The ball, with how often it was passed.
+    /// The ball, with the number of passes so far.
     Pass(u64),
     Quit,
 }
 
 impl<S: Subject> Player<S> {
-    pub(crate) fn new(roll: &Arc<Roll>, goal: u64) -> Self {
-        Self { member: Member::of(roll), neighbour: None, goal, n_seen: 0 }
+    pub(crate) fn new(counts: &Arc<ActorCounts>, goal: u64) -> Self {
+        Self { member: Member::of(counts), neighbour: None, goal, n_seen: 0 }
     }
 }
 
 impl<S: Subject> Part<S> for Player<S> {
     type Message = Ball;
-    /// The neighbour, or nobody if only the number of passes seen is asked for, which is the
-    /// answer to both.
+    /// The neighbour, or `None` to ask only for the number of passes seen, which is the answer in
+    /// both cases.
     type Question = Option<S::Ref<Self>>;
 
     fn member(&self) -> &Member {
@@ -128,36 +128,36 @@ impl<S: Subject> Part<S> for Player<S> {
     }
 }
 
-/// One of a crowd: pings each of the others in turn, the next one after the answer of the last.
+/// An actor of `big`: pings each of the others in turn, the next one after the answer of the last.
 pub(crate) struct Chatter<S: Subject> {
     member: Member,
     index: u32,
     crowd: Option<Arc<[S::Ref<Self>]>>,
-    /// Pings still to be sent.
+    /// The number of pings that are still to be sent.
     n_left: u64,
     n_seen: u64,
 }
 
-/// What one of a crowd is told.
+/// A message to an actor of `big`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Chat {
     Start,
-    /// With the index of who pings.
+    /// With the index of the sender.
     Ping(u32),
     Pong,
     Quit,
 }
 
 impl<S: Subject> Chatter<S> {
-    pub(crate) fn new(roll: &Arc<Roll>, index: u32, n_pings: u64) -> Self {
-        Self { member: Member::of(roll), index, crowd: None, n_left: n_pings, n_seen: 0 }
+    pub(crate) fn new(counts: &Arc<ActorCounts>, index: u32, n_pings: u64) -> Self {
+        Self { member: Member::of(counts), index, crowd: None, n_left: n_pings, n_seen: 0 }
     }
 }
 
 impl<S: Subject> Part<S> for Chatter<S> {
     type Message = Chat;
-    /// All of the crowd, or nobody if only the number of pings and pongs seen is asked for, which
-    /// is the answer to both.
+    /// All actors, or `None` to ask only for the number of pings and pongs seen, which is the
+    /// answer in both cases.
     type Question = Option<Arc<[S::Ref<Self>]>>;
 
     fn member(&self) -> &Member {
@@ -180,7 +180,7 @@ impl<S: Subject> Part<S> for Chatter<S> {
             return Next::Stay;
         }
         self.n_left -= 1;
-        // From one's own neighbour round to the one before oneself, and from there anew.
+        // From the next neighbour around to the previous one, and then again.
         let n_others = crowd.len() - 1;
         let step = 1 + usize::try_from(self.n_left).expect("a few thousand pings") % n_others;
         let whom = (self.index as usize + step) % crowd.len();
@@ -210,24 +210,24 @@ pub(crate) struct Node<S: Subject> {
     sum: u64,
 }
 
-/// What a node is told.
+/// A message to a node.
 pub(crate) enum Growth<R> {
-    /// Grow, with the node's own reference.
+    /// Start, with the node's own reference.
     Go(R),
     /// The sum of a child.
     Sum(u64),
 }
 
 impl<S: Subject> Node<S> {
-    pub(crate) fn root(roll: &Arc<Roll>, n_leaves: u64) -> Self {
-        Self::new(Member::of(roll), None, 0, n_leaves)
+    pub(crate) fn root(counts: &Arc<ActorCounts>, n_leaves: u64) -> Self {
+        Self::new(Member::of(counts), None, 0, n_leaves)
     }
 
     const fn new(member: Member, parent: Option<S::Ref<Self>>, first: u64, n_leaves: u64) -> Self {
         Self { member, parent, own: None, first, n_leaves, n_missing: N_BRANCHES, sum: 0 }
     }
 
-    /// Hands the sum up, and goes.
+    /// Sends the sum to the parent and stops.
     fn hand_up(&self, sum: u64) -> Next<'_, S, Self> {
         match &self.parent {
             Some(parent) => Next::TellAndLeave(parent, Growth::Sum(sum)),
@@ -270,10 +270,10 @@ impl<S: Subject> Part<S> for Node<S> {
     }
 
     fn child(&mut self, index: u64) -> (Self, Side) {
-        // The root shares its branches between the threads, and below it they stay together.
+        // The root distributes its branches over the threads; each branch stays on one thread.
         let side = if self.parent.is_none() { Side::alternating(index) } else { Side::Here };
         let n_leaves = self.n_leaves / N_BRANCHES;
-        let member = Member::of(self.member.roll());
+        let member = Member::of(self.member.counts());
         let first = self.first + index * n_leaves;
         (Self::new(member, self.own.clone(), first, n_leaves), side)
     }

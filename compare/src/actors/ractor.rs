@@ -17,12 +17,12 @@ impl OnTokio for Ractor {
     const SELF: Self = Self;
 }
 
-/// The actor that plays a part; the part is its state.
+/// The actor that runs a part; the part is its state.
 struct Host<P>(PhantomData<fn() -> P>);
 
 pub(crate) enum Mail<P: Part<Ractor>> {
-    Told(P::Message),
-    Asked(P::Question, RpcReplyPort<u64>),
+    Tell(P::Message),
+    Ask(P::Question, RpcReplyPort<u64>),
 }
 
 impl<P: Part<Ractor>> Actor for Host<P> {
@@ -42,9 +42,9 @@ impl<P: Part<Ractor>> Actor for Host<P> {
         part: &mut P,
     ) -> Result<(), ActorProcessingErr> {
         let message = match mail {
-            Mail::Told(message) => message,
-            Mail::Asked(question, port) => {
-                port.send(part.answer(question)).expect("who asks waits for the answer");
+            Mail::Tell(message) => message,
+            Mail::Ask(question, port) => {
+                port.send(part.answer(question)).expect("the asking task waits for the answer");
                 return Ok(());
             }
         };
@@ -59,7 +59,7 @@ impl<P: Part<Ractor>> Actor for Host<P> {
             Next::Spawn(n_children) => {
                 for index in 0..n_children {
                     let (child, side) = part.child(index);
-                    // Boxed, since a future cannot hold itself.
+                    // Boxed, because a future cannot contain itself.
                     let child = Box::pin(Ractor.spawn(child, Mailbox::Usual, side)).await;
                     cast::<P>(&child, part.greeting(&child));
                 }
@@ -70,8 +70,8 @@ impl<P: Part<Ractor>> Actor for Host<P> {
 }
 
 fn cast<P: Part<Ractor>>(to: &ActorRef<Mail<P>>, message: P::Message) {
-    let cast = to.cast(Mail::Told(message));
-    assert!(cast.is_ok(), "nobody is told anything after it has stopped");
+    let cast = to.cast(Mail::Tell(message));
+    assert!(cast.is_ok(), "no message is sent to a stopped actor");
 }
 
 impl Subject for Ractor {
@@ -100,9 +100,9 @@ impl Subject for Ractor {
     }
 
     async fn ask<P: Part<Self>>(to: &ActorRef<Mail<P>>, question: P::Question) -> u64 {
-        match to.call(|port| Mail::Asked(question, port), None).await {
+        match to.call(|port| Mail::Ask(question, port), None).await {
             Ok(CallResult::Success(answer)) => answer,
-            _ => panic!("nobody is asked anything after it has stopped"),
+            _ => panic!("no question is sent to a stopped actor"),
         }
     }
 

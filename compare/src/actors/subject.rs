@@ -1,7 +1,7 @@
-//! What an actor crate must offer to be measured, and what is said about it beside the figures.
+//! The interface of a measured actor crate, and its description in the report.
 //!
-//! A subject is started anew for each run, on one thread that also runs the driver or on two, and
-//! is stopped behind it. The driver is a task of the subject, no actor.
+//! A subject is started for each run, on one thread that also runs the driver or on two, and is
+//! stopped after the run. The driver is a task of the subject, not an actor.
 
 use core::future::Future;
 use std::io;
@@ -9,18 +9,18 @@ use std::io;
 use super::part::Part;
 use crate::report::Facts;
 
-/// An actor crate under measurement; a value of it is what the driver holds of a running one.
-pub(crate) trait Subject: Ground {
-    /// What is known about this subject before it runs.
+/// An actor crate under measurement; the driver owns a value of this type while the subject runs.
+pub(crate) trait Subject: ActorRuntime {
+    /// The properties of this subject.
     const FACTS: Facts;
 
-    /// The loads it cannot do.
+    /// The loads that it does not support.
     const LACKS: &'static [Load] = &[];
 
-    /// What one needs to talk to an actor that plays `P`.
+    /// A reference to an actor that runs `P`.
     type Ref<P: Part<Self>>: Clone + Send + Sync + Unpin + 'static;
 
-    /// Starts an actor. It may not have begun yet.
+    /// Starts an actor. The actor may not have started yet when this returns.
     fn spawn<P: Part<Self>>(
         &self,
         part: P,
@@ -28,13 +28,13 @@ pub(crate) trait Subject: Ground {
         side: Side,
     ) -> impl Future<Output = Self::Ref<P>> + Send;
 
-    /// Tells an actor with an unbounded mailbox; never waits.
+    /// Sends to an actor with an unbounded mailbox; never waits.
     fn tell<P: Part<Self>>(
         to: &Self::Ref<P>,
         message: P::Message,
     ) -> impl Future<Output = ()> + Send;
 
-    /// Tells an actor with a bounded mailbox, and waits for room where it is full.
+    /// Sends to an actor with a bounded mailbox, and waits for room if it is full.
     fn send<P: Part<Self>>(
         to: &Self::Ref<P>,
         message: P::Message,
@@ -46,18 +46,19 @@ pub(crate) trait Subject: Ground {
         question: P::Question,
     ) -> impl Future<Output = u64> + Send;
 
-    /// Stops all of them the way the crate has for it and forgets them. They may not be gone yet.
+    /// Stops all of them in the crate's own way and drops the references. They may not have stopped
+    /// yet when this returns.
     fn stop<P: Part<Self>>(&self, all: Vec<Self::Ref<P>>) -> impl Future<Output = ()> + Send;
 }
 
-/// What the tasks and actors of a subject run on.
-pub(crate) trait Ground: Clone + Send + Sync + 'static {
-    /// Starts the subject, runs the driver that `root` makes and stops it again. With two threads
-    /// the driver is on one of those that run the actors.
+/// The runtime of the tasks and actors of a subject.
+pub(crate) trait ActorRuntime: Clone + Send + Sync + 'static {
+    /// Starts the subject, runs the driver that `root` creates and stops the subject. With two
+    /// threads the driver is on one of those that run the actors.
     ///
     /// # Errors
     ///
-    /// If the system refuses a thread or what else it needs.
+    /// If the operating system refuses a thread or another resource.
     fn run<F>(
         threads: Threads,
         root: impl FnOnce(Self) -> F + Send + 'static,
@@ -68,44 +69,44 @@ pub(crate) trait Ground: Clone + Send + Sync + 'static {
     /// Starts a plain task, for loads with more than one driver.
     fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static, side: Side);
 
-    /// Lets the others go first.
+    /// Yields to other tasks.
     fn yield_now() -> impl Future<Output = ()> + Send;
 }
 
-/// How many threads run actors and driver.
+/// The number of threads that run the actors and the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Threads {
     One,
     Two,
 }
 
-/// Where to start an actor, for crates whose actors do not move: a hint by which two threads share
-/// the load as a user would share it. With one thread both are the same.
+/// Where to start an actor, for crates whose actors stay on one thread: a hint to divide the load
+/// between two threads as a user would. With one thread both are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// On the thread that starts it.
     Here,
-    /// On the one that does not run the driver.
+    /// On the thread that does not run the driver.
     There,
 }
 
 impl Side {
-    /// Every second one there.
+    /// Every second one on the other thread.
     pub(crate) const fn alternating(index: u64) -> Self {
         if index.is_multiple_of(2) { Self::Here } else { Self::There }
     }
 }
 
-/// How much a mailbox holds.
+/// The capacity of a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mailbox {
-    /// What one writes without a thought: none is asked for, or an unbounded one where one must be.
+    /// The default mailbox, or an unbounded one if the crate requires a choice.
     Usual,
     Unbounded,
     Bounded(usize),
 }
 
-/// What is done. The definitions are those of the suite.
+/// The loads. The documentation of the suite defines them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
     PingPong,
@@ -184,7 +185,7 @@ impl Load {
         }
     }
 
-    /// True if its figure is what the allocator counts, and not a time.
+    /// Whether the figure is a count of the allocator and not a time.
     pub(crate) const fn is_counted(self) -> bool {
         matches!(self, Self::Memory | Self::AllocsTell | Self::AllocsTell64)
     }

@@ -1,4 +1,4 @@
-//! Actors by hand: a tokio task each and a channel of tokio's.
+//! Hand-written actors: one tokio task with a tokio channel per actor.
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -15,8 +15,8 @@ impl OnTokio for TokioMpsc {
 }
 
 pub(crate) enum Mail<P: Part<TokioMpsc>> {
-    Told(P::Message),
-    Asked(P::Question, oneshot::Sender<u64>),
+    Tell(P::Message),
+    Ask(P::Question, oneshot::Sender<u64>),
 }
 
 /// The sending end of either channel.
@@ -40,7 +40,7 @@ impl<T> Sender<T> {
             Self::Unbounded(sender) => sender.send(mail).is_ok(),
             Self::Bounded(sender) => sender.try_send(mail).is_ok(),
         };
-        assert!(sent, "nobody is told anything after it has stopped");
+        assert!(sent, "no message is sent to a stopped actor");
     }
 
     async fn send(&self, mail: T) {
@@ -48,11 +48,11 @@ impl<T> Sender<T> {
             Self::Unbounded(sender) => sender.send(mail).is_ok(),
             Self::Bounded(sender) => sender.send(mail).await.is_ok(),
         };
-        assert!(sent, "nobody is told anything after it has stopped");
+        assert!(sent, "no message is sent to a stopped actor");
     }
 }
 
-/// Whether an actor goes on.
+/// Whether an actor continues.
 enum After {
     Stay,
     Leave,
@@ -60,17 +60,17 @@ enum After {
 
 fn handle<P: Part<TokioMpsc>>(part: &mut P, mail: Mail<P>) -> After {
     let message = match mail {
-        Mail::Told(message) => message,
-        Mail::Asked(question, reply_to) => {
-            reply_to.send(part.answer(question)).expect("who asks waits for the answer");
+        Mail::Tell(message) => message,
+        Mail::Ask(question, reply_to) => {
+            reply_to.send(part.answer(question)).expect("the asking task waits for the answer");
             return After::Stay;
         }
     };
     match part.receive(message) {
         Next::Stay => {}
-        Next::Tell(to, message) => to.tell(Mail::Told(message)),
+        Next::Tell(to, message) => to.tell(Mail::Tell(message)),
         Next::TellAndLeave(to, message) => {
-            to.tell(Mail::Told(message));
+            to.tell(Mail::Tell(message));
             return After::Leave;
         }
         Next::Leave => return After::Leave,
@@ -78,7 +78,7 @@ fn handle<P: Part<TokioMpsc>>(part: &mut P, mail: Mail<P>) -> After {
             for index in 0..n_children {
                 let (child, _) = part.child(index);
                 let child = start(child, Mailbox::Usual);
-                child.tell(Mail::Told(part.greeting(&child)));
+                child.tell(Mail::Tell(part.greeting(&child)));
             }
         }
     }
@@ -119,7 +119,7 @@ impl Subject for TokioMpsc {
         name: "tokio-mpsc",
         package: Some("tokio"),
         standing: Standing::Reference,
-        note: "no actor crate: a task and a channel an actor, `oneshot` to answer",
+        note: "no actor crate: a task and a channel per actor, `oneshot` for answers",
     };
 
     type Ref<P: Part<Self>> = Sender<Mail<P>>;
@@ -129,21 +129,21 @@ impl Subject for TokioMpsc {
     }
 
     async fn tell<P: Part<Self>>(to: &Sender<Mail<P>>, message: P::Message) {
-        to.tell(Mail::Told(message));
+        to.tell(Mail::Tell(message));
     }
 
     async fn send<P: Part<Self>>(to: &Sender<Mail<P>>, message: P::Message) {
-        to.send(Mail::Told(message)).await;
+        to.send(Mail::Tell(message)).await;
     }
 
     async fn ask<P: Part<Self>>(to: &Sender<Mail<P>>, question: P::Question) -> u64 {
         let (reply_to, answer) = oneshot::channel();
-        to.send(Mail::Asked(question, reply_to)).await;
-        answer.await.expect("nobody is asked anything after it has stopped")
+        to.send(Mail::Ask(question, reply_to)).await;
+        answer.await.expect("no question is sent to a stopped actor")
     }
 
     async fn stop<P: Part<Self>>(&self, all: Vec<Sender<Mail<P>>>) {
-        // An actor stops when nobody can reach it any more.
+        // An actor stops when its last sender is dropped.
         drop(all);
     }
 }

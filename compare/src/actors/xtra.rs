@@ -14,11 +14,11 @@ impl OnTokio for Xtra {
     const SELF: Self = Self;
 }
 
-/// The actor that plays a part.
+/// The actor that runs a part.
 pub(crate) struct Host<P>(P);
 
-struct Told<M>(M);
-struct Asked<Q>(Q);
+struct TellMsg<M>(M);
+struct AskMsg<Q>(Q);
 
 impl<P: Part<Xtra>> Actor for Host<P> {
     type Stop = ();
@@ -31,10 +31,10 @@ impl<P: Part<Xtra>> Actor for Host<P> {
     async fn stopped(self) {}
 }
 
-impl<P: Part<Xtra>> Handler<Told<P::Message>> for Host<P> {
+impl<P: Part<Xtra>> Handler<TellMsg<P::Message>> for Host<P> {
     type Return = ();
 
-    async fn handle(&mut self, message: Told<P::Message>, context: &mut Context<Self>) {
+    async fn handle(&mut self, message: TellMsg<P::Message>, context: &mut Context<Self>) {
         let part = &mut self.0;
         match part.receive(message.0) {
             Next::Stay => {}
@@ -55,10 +55,10 @@ impl<P: Part<Xtra>> Handler<Told<P::Message>> for Host<P> {
     }
 }
 
-impl<P: Part<Xtra>> Handler<Asked<P::Question>> for Host<P> {
+impl<P: Part<Xtra>> Handler<AskMsg<P::Question>> for Host<P> {
     type Return = u64;
 
-    async fn handle(&mut self, asked: Asked<P::Question>, _: &mut Context<Self>) -> u64 {
+    async fn handle(&mut self, asked: AskMsg<P::Question>, _: &mut Context<Self>) -> u64 {
         self.0.answer(asked.0)
     }
 }
@@ -76,7 +76,7 @@ impl Subject for Xtra {
         name: "xtra",
         package: Some("xtra"),
         standing: Standing::Rival,
-        note: "does not keep the order of messages: its mailbox is a heap without numbers",
+        note: "does not keep the order of messages: its mailbox is a heap without sequence numbers",
     };
 
     type Ref<P: Part<Self>> = Address<Host<P>>;
@@ -86,8 +86,8 @@ impl Subject for Xtra {
     }
 
     async fn tell<P: Part<Self>>(to: &Address<Host<P>>, message: P::Message) {
-        let told = to.send(Told(message)).detach().await;
-        assert!(told.is_ok(), "nobody is told anything after it has stopped");
+        let sent = to.send(TellMsg(message)).detach().await;
+        assert!(sent.is_ok(), "no message is sent to a stopped actor");
     }
 
     async fn send<P: Part<Self>>(to: &Address<Host<P>>, message: P::Message) {
@@ -95,11 +95,11 @@ impl Subject for Xtra {
     }
 
     async fn ask<P: Part<Self>>(to: &Address<Host<P>>, question: P::Question) -> u64 {
-        to.send(Asked(question)).await.expect("nobody is asked anything after it has stopped")
+        to.send(AskMsg(question)).await.expect("no question is sent to a stopped actor")
     }
 
     async fn stop<P: Part<Self>>(&self, all: Vec<Address<Host<P>>>) {
-        // An actor stops when nobody can reach it any more.
+        // An actor stops when its last address is dropped.
         drop(all);
     }
 }

@@ -13,7 +13,7 @@ use super::subject::{N_WORKERS, Subject};
 use crate::failure::Failure;
 use crate::report::{Facts, Standing};
 
-/// No task is left when a pool is stopped, so that this is never waited for.
+/// No task is left when a pool is stopped, so this deadline is never reached.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Pool {
@@ -40,14 +40,14 @@ impl Subject for Pool {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        self.pool.block_on(Join(self.pool.spawn(root)))
+        self.pool.block_on(Join(self.pool.spawn_future(root)))
     }
 
     fn spawn<F>(task: F) -> Join<F::Output>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        Join(clockjack_rt::spawn(task))
+        Join(clockjack_rt::spawn_future(task))
     }
 
     fn yield_now() -> impl Future<Output = ()> + Send {

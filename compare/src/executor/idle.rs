@@ -1,9 +1,9 @@
-//! What an executor costs that has nothing to do.
+//! The cost of an idle executor.
 //!
-//! Each subject is left alone in a process of its own, a copy of this program: threads that another
-//! subject left behind, such as those of its timers, would be counted too. The thread that measures
-//! is not counted, neither its CPU time nor the switch by which it goes to sleep, so that a runtime
-//! which sleeps comes out as zero exactly.
+//! Each subject is left idle in a separate process, a copy of this program: threads that another
+//! subject has left, such as timer threads, would be counted too. The measuring thread is not
+//! counted, neither its CPU time nor the context switch when it goes to sleep, so that a runtime
+//! that only sleeps has exactly zero.
 
 use core::fmt;
 use core::time::Duration;
@@ -15,10 +15,10 @@ use super::load::HOUR;
 use super::subject::Subject;
 use crate::failure::Failure;
 
-/// How long a started runtime may still be busy with itself.
+/// How long a newly started runtime may still be busy.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// What was used although there was nothing to do. It is shown as the two numbers that
+/// The resources that an idle executor used. Its text consists of the two numbers that
 /// [`Idleness::parse`] reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Idleness {
@@ -27,7 +27,8 @@ pub(crate) struct Idleness {
 }
 
 impl Idleness {
-    /// Both in one figure, where each stands for about the same: a switch takes a microsecond.
+    /// Both in one figure; they have about the same weight, because a context switch takes about a
+    /// microsecond.
     pub(crate) fn figure(self) -> f64 {
         self.cpu_us + self.n_switches as f64
     }
@@ -44,55 +45,57 @@ impl fmt::Display for Idleness {
     }
 }
 
-/// Leaves a subject alone in this process, with one sleep of an hour armed.
+/// Leaves a subject idle in this process, with one sleep of an hour armed.
 ///
 /// # Errors
 ///
-/// If it cannot be started, or this system does not say how often its threads went to sleep.
+/// If it cannot be started, or the operating system does not report the context switches of
+/// threads.
 pub(crate) fn measure<S: Subject>(millis: u32) -> Result<Idleness, Failure> {
     let refused = |source| Failure::start(S::FACTS.name, source);
     let subject = S::start()?;
-    // In an array, because it is handed out and not awaited.
+    // In an array, so that the handle is returned and not awaited.
     let sleeper = subject.block_on(async { [S::spawn(S::sleep(HOUR))] });
     thread::sleep(SETTLE);
     let before = used_elsewhere().map_err(refused)?;
     thread::sleep(Duration::from_millis(u64::from(millis)));
     let after = used_elsewhere().map_err(refused)?;
-    // The process ends now; to stop the subject would only wait for the sleeper.
+    // The process exits now; stopping the subject would only wait for the sleeper.
     core::mem::forget((subject, sleeper));
-    // A thread that ended meanwhile took its account with it.
+    // The counters of a thread that has exited meanwhile are gone.
     let cpu_ns = after.cpu_ns.saturating_sub(before.cpu_ns);
     let n_switches = after.n_switches.saturating_sub(before.n_switches);
     Ok(Idleness { cpu_us: cpu_ns as f64 / 1_000.0, n_switches })
 }
 
-/// Has a subject measured in a process of its own.
+/// Measures a subject in a separate process.
 ///
 /// # Errors
 ///
-/// If that cannot be started or says something else than its two numbers.
+/// If the process cannot be started or prints anything but the two numbers.
 pub(crate) fn measure_apart(name: &'static str, millis: u32) -> Result<Idleness, Failure> {
     let refused = |source| Failure::start(name, source);
     let program = env::current_exe().map_err(refused)?;
     let mut command = Command::new(program);
     let output = command.args(["idle", name, &millis.to_string()]).output();
     let output = output.map_err(refused)?;
-    let told = String::from_utf8_lossy(&output.stdout);
-    let parsed = Idleness::parse(&told).filter(|_| output.status.success());
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let parsed = Idleness::parse(&printed).filter(|_| output.status.success());
     parsed.ok_or_else(|| {
-        let said = format!("{}, {told}{}", output.status, String::from_utf8_lossy(&output.stderr));
+        let said =
+            format!("{}, {printed}{}", output.status, String::from_utf8_lossy(&output.stderr));
         Failure::child(name, said)
     })
 }
 
-/// The accounts of threads, added up.
+/// The counters of threads, summed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Used {
     cpu_ns: u64,
     n_switches: u64,
 }
 
-/// What the threads of this process have used, but the first, which is the one that asks.
+/// The counters of all threads of this process except the first, which is the measuring one.
 fn used_elsewhere() -> io::Result<Used> {
     let first = process::id().to_string();
     let mut used = Used::default();
@@ -108,7 +111,7 @@ fn used_elsewhere() -> io::Result<Used> {
     Ok(used)
 }
 
-/// The account of the thread with this folder; nothing if it has ended since.
+/// The counters of the thread with this folder; zero if it has exited.
 fn used_by(thread: &Path) -> Used {
     let read = |file| fs::read_to_string(thread.join(file)).unwrap_or_default();
     Used { cpu_ns: cpu_ns(&read("schedstat")), n_switches: n_voluntary(&read("status")) }
@@ -146,7 +149,7 @@ mod tests {
         let before = used();
         let start = Scope::Thread.cpu();
         while Scope::Thread.cpu() < start + Duration::from_millis(40) {}
-        // The account of a thread that runs is only brought up to date now and then.
+        // The kernel updates the counters of a running thread only now and then.
         let grown = used() - before;
         assert!(grown >= 10_000_000, "{grown} ns");
         assert_eq!(cpu_ns("1234 567 8\n"), 1_234);

@@ -1,7 +1,7 @@
-//! The loads: what the tasks of each case do, the same code for every subject.
+//! The loads: the tasks of each case, the same code for every subject.
 //!
-//! Each load returns a sum that [`expected`] knows beforehand, so that a subject which lost a task,
-//! a wake or a message is found out.
+//! Each load returns a sum that [`expected`] knows in advance, so that a lost task, wake or message
+//! is detected.
 
 use alloc::sync::Arc;
 use core::future::{Future, poll_fn};
@@ -13,29 +13,30 @@ use core::time::Duration;
 use futures_channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 
 use super::subject::{Case, N_WORKERS, Subject};
-use crate::bell::Bell;
+use crate::wake_flag::WakeFlag;
 
-/// Tasks of `yield`: more than workers, so that there is somebody to yield to.
+/// Tasks of `yield`: more than workers, so that there is another task to yield to.
 pub(crate) const N_YIELDERS: u32 = 4;
 const _: () = assert!(N_YIELDERS as usize == 2 * N_WORKERS, "two a worker");
 
 /// Pairs of `ping_pong`.
 pub(crate) const N_PAIRS: u32 = 4;
 
-/// A time-out that no run lives to see.
+/// A time-out that is longer than any run.
 pub(crate) const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A leaf of `fork_join`: about one microsecond at 3 GHz, six dependent operations a step.
+/// A leaf of `fork_join`: about one microsecond at 3 GHz, six dependent operations per step.
 const LEAF_STEPS: u32 = 500;
 
 /// A task of `steal`: about 500 ns.
 const TASK_STEPS: u32 = 250;
 
-/// After so many sleeps the task yields. tokio lets a task poll 128 of its own futures in one go
-/// and then answers `Pending` without arming anything; a task that never yields would measure that.
+/// The task yields after this many sleeps. tokio lets a task poll 128 of its futures in one poll
+/// and then returns `Pending` without arming anything; without yielding the case would measure
+/// that.
 const N_ARMS_A_TURN: u32 = 64;
 
-/// How many operations a pass over a load of size `n` has.
+/// The number of operations of a pass over a load of size `n`.
 pub(crate) fn n_ops(case: Case, n: u32) -> u64 {
     let n = u64::from(n);
     match case {
@@ -47,7 +48,7 @@ pub(crate) fn n_ops(case: Case, n: u32) -> u64 {
     }
 }
 
-/// What the load of a case returns if nothing was lost.
+/// The sum that the load of a case returns if nothing was lost.
 pub(crate) fn expected(case: Case, n: u32) -> u64 {
     match case {
         Case::Spawn => sum_below(n),
@@ -79,15 +80,15 @@ pub(crate) async fn yields<S: Subject>(n: u32) -> u64 {
 
 /// `wake`.
 pub(crate) async fn wake<S: Subject>(n: u32) -> u64 {
-    let there = Arc::new(Bell::default());
-    let back = Arc::new(Bell::default());
+    let there = Arc::new(WakeFlag::default());
+    let back = Arc::new(WakeFlag::default());
     let caller = {
         let (there, back) = (Arc::clone(&there), Arc::clone(&back));
         async move {
             let mut n_wakes = 0;
             for _ in 0..n {
-                there.ring();
-                back.rung().await;
+                there.set();
+                back.wait().await;
                 n_wakes += 1;
             }
             n_wakes
@@ -96,8 +97,8 @@ pub(crate) async fn wake<S: Subject>(n: u32) -> u64 {
     let answerer = async move {
         let mut n_wakes = 0;
         for _ in 0..n {
-            there.rung().await;
-            back.ring();
+            there.wait().await;
+            back.set();
             n_wakes += 1;
         }
         n_wakes
@@ -178,7 +179,7 @@ fn work(seed: u64, n_steps: u32) -> u64 {
     state
 }
 
-/// One half is spawned, the other is done here. Boxed, because a future cannot contain itself.
+/// Spawns one half and computes the other. Boxed, because a future cannot contain itself.
 fn fork<S: Subject>(first: u64, depth: u32) -> Pin<Box<dyn Future<Output = u64> + Send>> {
     Box::pin(async move {
         let Some(below) = depth.checked_sub(1) else { return leaf_work(first) };

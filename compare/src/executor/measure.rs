@@ -1,9 +1,9 @@
-//! One subject under one load, once, freshly started. What repeats, rotates and takes medians is
-//! the suite.
+//! One run of one subject under one load, newly started. The suite repeats runs, rotates subjects
+//! and takes medians.
 //!
-//! The clocks are read within the root task, on a worker: to start and stop a runtime and to wake
-//! the thread that waits is nobody's operation. The first pass of each run is not measured; it
-//! warms the runtime.
+//! The clocks are read within the root task, on a worker, so that starting and stopping a runtime
+//! and waking the waiting thread are not measured. The first pass of each run is not measured; it
+//! warms up the runtime.
 
 use core::future::Future;
 
@@ -16,7 +16,7 @@ use crate::measure::{Begun, Cost, Mode, Spent};
 use crate::report::Facts;
 use crate::selection::Listed;
 
-/// How a run is made.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) case: Case,
@@ -28,7 +28,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// One pass to warm up and then those that are measured.
+    /// One pass to warm up, then the measured ones.
     pub(crate) fn passes(&self) -> impl Iterator<Item = Pass> + use<> {
         let (mode, watch) = (self.mode, self.watch);
         (0..=self.n_passes).map(move |index| Pass { is_warm_up: index == 0, mode, watch })
@@ -44,7 +44,7 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// Measures work that blocks, and gives its sum as well.
+    /// Measures work that blocks, and returns its sum as well.
     pub(crate) fn measure(self, work: impl FnOnce() -> u64) -> (u64, Spent) {
         let begun = self.begin();
         let sum = work();
@@ -58,12 +58,12 @@ impl Pass {
     }
 
     fn begin(self) -> Begun {
-        // What warming up takes is nobody's.
+        // The cost of warming up is not used.
         Begun::new(if self.is_warm_up { Mode::Timed } else { self.mode }, self.watch)
     }
 }
 
-/// Adds up the passes of a run.
+/// Sums the passes of a run.
 #[derive(Debug)]
 pub(crate) struct Meter {
     subject: &'static str,
@@ -82,11 +82,11 @@ impl Meter {
         }
     }
 
-    /// Checks what a pass did and, unless it was there to warm up, adds what it took.
+    /// Checks the sum of a pass and, unless it was for warming up, adds its cost.
     ///
     /// # Errors
     ///
-    /// If something of the load was lost.
+    /// If a part of the load was lost.
     pub(crate) fn note(&mut self, pass: Pass, (sum, spent): (u64, Spent)) -> Result<(), Failure> {
         if sum != self.expected {
             let what = "the sum over all tasks";
@@ -107,7 +107,7 @@ impl Meter {
 ///
 /// # Errors
 ///
-/// If it cannot be started, or lost something of the load.
+/// If it cannot be started, or lost a part of the load.
 pub(crate) fn run<S: Subject>(run: &Run) -> Result<Cost, Failure> {
     let subject = S::start()?;
     let mut meter = Meter::new(S::FACTS.name, run);
@@ -132,14 +132,14 @@ fn one_pass<S: Subject>(subject: &S, run: &Run, pass: Pass) -> (u64, Spent) {
     }
 }
 
-/// A subject whose type is forgotten, so that all of them stand in one list.
+/// A subject without its type, so that all subjects are in one list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) facts: Facts,
-    /// The cases it can do.
+    /// The cases that it supports.
     pub(crate) cases: &'static [Case],
     pub(crate) run: fn(&Run) -> Result<Cost, Failure>,
-    /// None if it cannot sleep.
+    /// `None` if it has no timers.
     pub(crate) idle: Option<fn(u32) -> Result<Idleness, Failure>>,
 }
 
@@ -149,7 +149,7 @@ impl Entry {
         Self { facts: S::FACTS, cases: &Case::ALL, run: run::<S>, idle: Some(idle) }
     }
 
-    /// One that is no executor of tasks and brings its own runner.
+    /// A subject that is not an executor of tasks and has its own runner.
     pub(crate) const fn apart(
         facts: Facts,
         cases: &'static [Case],

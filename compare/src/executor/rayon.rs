@@ -1,4 +1,4 @@
-//! rayon, which knows no tasks that wait: it forks and joins.
+//! rayon, which has no tasks that wait: it forks and joins.
 
 use rayon::ThreadPoolBuilder;
 
@@ -13,10 +13,10 @@ pub(crate) const FACTS: Facts = Facts {
     name: "rayon",
     package: Some("rayon"),
     standing: Standing::Rival,
-    note: "`rayon::join` in a pool of its own; nothing is spawned, boxed or awaited",
+    note: "`rayon::join` in a separate pool; nothing is spawned, boxed or awaited",
 };
 
-/// The cases it can do.
+/// The cases that it supports.
 pub(crate) const CASES: &[Case] = &[Case::ForkJoin];
 
 /// Runs the case.

@@ -1,5 +1,5 @@
-//! The work of a case without any executor, on one thread: half of it is what two workers could
-//! reach at best.
+//! The work of a case without any executor, on one thread: two workers can take half of this time
+//! at best.
 
 use super::load;
 use super::measure::{Meter, Run};
@@ -15,7 +15,7 @@ pub(crate) const FACTS: Facts = Facts {
     note: "the arithmetic alone on one thread",
 };
 
-/// The cases it can do.
+/// The cases that it supports.
 pub(crate) const CASES: &[Case] = &[Case::ForkJoin, Case::Steal];
 
 /// Runs the case.

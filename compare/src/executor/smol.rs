@@ -1,6 +1,6 @@
-//! smol's executor, run by threads of our own.
+//! smol's executor, run by our own threads.
 //!
-//! The executor is a static, as smol's documentation has it, and each of the threads runs it within
+//! The executor is a static, as in smol's documentation, and each thread runs it within
 //! `smol::block_on`, as smol's own global threads do: a thread without tasks drives the timers.
 
 use core::future::Future;
@@ -19,7 +19,7 @@ use crate::report::{Facts, Standing};
 static EXECUTOR: Executor<'static> = Executor::new();
 
 pub(crate) struct TwoThreads {
-    /// The threads run until this is gone.
+    /// The threads run until this is dropped.
     alive: Sender<()>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -29,8 +29,8 @@ impl Subject for TwoThreads {
         name: "smol",
         package: Some("smol"),
         standing: Standing::Rival,
-        note: "a static `smol::Executor` run by two threads in `smol::block_on`; its timers have \
-               a thread of their own besides",
+        note: "a static `smol::Executor` run by two threads in `smol::block_on`; its timers use \
+               a separate thread",
     };
 
     type Join<T: Send + 'static> = Task<T>;
@@ -76,7 +76,7 @@ impl Subject for TwoThreads {
     fn stop(self) {
         drop(self.alive);
         for thread in self.threads {
-            thread.join().expect("a thread of the executor only ends by the channel");
+            thread.join().expect("a thread of the executor only exits by the channel");
         }
     }
 }

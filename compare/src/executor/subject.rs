@@ -1,7 +1,7 @@
-//! What an executor must offer to be measured, and what is said about it beside the figures.
+//! The interface of a measured executor, and its description in the report.
 //!
-//! A subject is started anew for each run, with [`N_WORKERS`] threads that run its tasks, and is
-//! stopped behind it. Its timers are its own. The thread that measures only waits.
+//! A subject is started for each run, with [`N_WORKERS`] threads that run its tasks, and is stopped
+//! after the run. It uses its own timers. The measuring thread only waits.
 
 use core::future::Future;
 use core::time::Duration;
@@ -9,26 +9,26 @@ use core::time::Duration;
 use crate::failure::Failure;
 use crate::report::Facts;
 
-/// How many threads run the tasks of a subject.
+/// The number of threads that run the tasks of a subject.
 pub(crate) const N_WORKERS: usize = 2;
 
-/// An executor under measurement. All but `start`, `block_on` and `stop` is called within a task.
+/// An executor under measurement. All functions but `start`, `block_on` and `stop` are called
+/// within a task.
 pub(crate) trait Subject: Sized + 'static {
-    /// What is known about this subject before it runs.
+    /// The properties of this subject.
     const FACTS: Facts;
 
-    /// The output of a spawned task. The loads await it, nobody drops it before.
+    /// The output of a spawned task. The loads always await it before they drop it.
     type Join<T: Send + 'static>: Future<Output = T> + Send + 'static;
 
     /// Starts the workers.
     ///
     /// # Errors
     ///
-    /// If the system refuses a thread or what else it needs.
+    /// If the operating system refuses a thread or another resource.
     fn start() -> Result<Self, Failure>;
 
-    /// Runs `root` as a task on a worker. The calling thread waits for its output and helps with
-    /// nothing.
+    /// Runs `root` as a task on a worker. The calling thread only waits for its output.
     fn block_on<F>(&self, root: F) -> F::Output
     where
         F: Future<Output: Send + 'static> + Send + 'static;
@@ -38,7 +38,7 @@ pub(crate) trait Subject: Sized + 'static {
     where
         F: Future<Output: Send + 'static> + Send + 'static;
 
-    /// Lets the others go first.
+    /// Yields to other tasks.
     fn yield_now() -> impl Future<Output = ()> + Send;
 
     /// Waits on the subject's own timers.
@@ -48,14 +48,14 @@ pub(crate) trait Subject: Sized + 'static {
     fn stop(self);
 }
 
-/// What is measured. The definitions are those of the suite.
+/// The cases. The documentation of the suite defines them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Case {
-    /// A task spawns n empty ones and awaits them.
+    /// A task spawns n empty tasks and awaits them.
     Spawn,
-    /// Two tasks a worker yield n times each.
+    /// Two tasks per worker yield n times each.
     Yield,
-    /// Two tasks wake each other, n times there and back.
+    /// Two tasks wake each other, n round trips.
     Wake,
     /// Four pairs of tasks bounce a message n times.
     #[value(name = "ping_pong")]
@@ -63,12 +63,12 @@ pub(crate) enum Case {
     /// A binary tree of tasks with n leaves of about one microsecond.
     #[value(name = "fork_join")]
     ForkJoin,
-    /// One task spawns n of about 500 ns and awaits them.
+    /// One task spawns n tasks of about 500 ns and awaits them.
     Steal,
     /// A sleep of one hour is polled once and dropped, n times.
     #[value(name = "timer_arm_drop")]
     TimerArmDrop,
-    /// Nothing to do for n milliseconds.
+    /// Idle for n milliseconds.
     #[value(name = "idle_cpu")]
     IdleCpu,
 }

@@ -1,18 +1,18 @@
-//! What the suite measures: names, units and sizes. The definitions are those of the suite.
+//! The cases of the suite: names, units and sizes. The documentation of the suite defines them.
 
 use crate::selection::Effort;
 
-/// What is measured.
+/// A case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Case {
     /// A head and eight segments of a body and a foot.
     Caterpillar,
-    /// One node behind the other.
+    /// Nodes in a row.
     Chain,
-    /// One node that 16 read.
+    /// One node with 16 readers.
     #[value(name = "fan_out")]
     FanOut,
-    /// One node that reads 16.
+    /// One node that reads 16 others.
     #[value(name = "fan_in")]
     FanIn,
     /// Eight branches with 10 microseconds of work each.
@@ -26,7 +26,7 @@ pub(crate) enum Case {
     Compile4096,
     /// The caterpillar with a trace.
     Trace,
-    /// Allocations an epoch.
+    /// Allocations per epoch.
     Allocs,
 }
 
@@ -68,17 +68,17 @@ impl Case {
         }
     }
 
-    /// Whether branches are to run at once.
+    /// Whether branches run in parallel.
     pub(crate) const fn is_parallel(self) -> bool {
         matches!(self, Self::Parallel10us | Self::Parallel1ms)
     }
 
-    /// Whether others than we do it.
+    /// Whether other subjects than Clockjack support it.
     pub(crate) const fn is_compared(self) -> bool {
         !matches!(self, Self::Compile4096 | Self::Trace | Self::Allocs)
     }
 
-    /// Epochs if no number is given.
+    /// The default number of epochs.
     pub(crate) const fn size(self, effort: Effort) -> u32 {
         match (self, effort) {
             (Self::Parallel10us, Effort::Quick) => 200,
@@ -90,8 +90,8 @@ impl Case {
         }
     }
 
-    /// Epochs before those: more than it takes to learn how long calls are, and until every queue
-    /// has grown as far as it will.
+    /// Warm-up epochs: enough to learn the duration of calls and until every queue has its final
+    /// size.
     pub(crate) const fn n_warm_up(self) -> u64 {
         match self {
             Self::Parallel1ms => 8,
@@ -99,7 +99,7 @@ impl Case {
         }
     }
 
-    /// Timed rounds. Odd, so that the median is a round that happened.
+    /// Timed rounds. An odd number, so that the median is a measured value.
     pub(crate) const fn n_rounds(self, effort: Effort) -> u32 {
         match (self, effort) {
             (Self::Compile4096, Effort::Quick) => 3,

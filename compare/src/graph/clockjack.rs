@@ -1,4 +1,4 @@
-//! Clockjack's own graphs: built in code, run in virtual time on a runtime with one worker a core,
+//! Clockjack's graphs: built in code, run in virtual time on a runtime with one worker per core,
 //! with all metrics.
 
 use alloc::sync::Arc;
@@ -19,13 +19,13 @@ use crate::failure::Failure;
 
 pub(crate) const NAME: &str = "clockjack";
 
-/// Records that a trace keeps.
+/// The number of records in a trace.
 const TRACE_CAPACITY: usize = 1 << 16;
 
-/// A call of more turns than this is worth being done beside others.
+/// A call with more iterations than this is worth running in parallel.
 const N_TURNS_SHORT: u32 = 1;
 
-/// Gives the number of the epoch. The first of a graph has the gauge.
+/// Returns the number of the epoch. The first source of a graph has the gauge.
 #[derive(Component)]
 #[component(type = "source", role = "input")]
 struct Source {
@@ -46,7 +46,7 @@ impl Execute for Source {
     }
 }
 
-/// Mixes what it reads.
+/// Mixes its input.
 #[derive(Component)]
 #[component(type = "mix")]
 struct Mix {
@@ -66,7 +66,7 @@ impl Execute for Mix {
     }
 }
 
-/// Adds up what it reads, and hands the sum over when it ends.
+/// Sums its input, and publishes the sum when it stops.
 #[derive(Component)]
 #[component(type = "sink", role = "output")]
 struct Sink {
@@ -91,7 +91,7 @@ impl Execute for Sink {
     }
 }
 
-/// A sink with several inputs; the derive knows no lists of ports.
+/// A sink with several inputs; the derive macro does not support lists of ports.
 struct WideSink {
     from: Vec<Input<u64>>,
     sum: u64,
@@ -149,7 +149,7 @@ impl Execute for WideSink {
 ///
 /// # Errors
 ///
-/// If it cannot be started, or something else comes out than must.
+/// If it cannot be started, or the sum is wrong.
 pub(crate) fn run(run: &Run<'_>) -> Result<Figure, Failure> {
     let start = |what: String| Failure::start(NAME, io::Error::other(what));
     let runtime = Runtime::new("compare").map_err(|error| start(error.to_string()))?;
@@ -167,7 +167,7 @@ pub(crate) fn run(run: &Run<'_>) -> Result<Figure, Failure> {
     Ok(Figure { overlap: Some(report.overlap_max), ..figure })
 }
 
-/// The graph of a shape: short calls on one lane, long ones on a lane with workers.
+/// The graph of a shape: short calls on one lane, long calls on a lane with workers.
 fn build(shape: &Shape, gauge: Gauge, total: &Arc<AtomicU64>) -> Result<Graph, String> {
     let mut graph = Graph::builder("compare");
     graph.lane("main", Lane::event_loop());
@@ -211,6 +211,6 @@ fn build(shape: &Shape, gauge: Gauge, total: &Arc<AtomicU64>) -> Result<Graph, S
 }
 
 fn connect(graph: &mut GraphBuilder, outs: &[Option<Out<u64>>], from: usize, to: In<u64>) {
-    let from = outs[from].clone().expect("nobody reads a sink");
+    let from = outs[from].clone().expect("no node reads a sink");
     graph.connect(from, to, Edge::immediate());
 }

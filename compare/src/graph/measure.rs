@@ -1,8 +1,9 @@
-//! One subject, one graph, once. What repeats, rotates and takes medians is the suite.
+//! One run of one subject with one graph. The suite repeats runs, rotates subjects and takes
+//! medians.
 //!
-//! The clocks are read within the run, by whoever comes first in an epoch, so that neither start
-//! nor end of a run count, nor its first epochs, in which queues grow and the runtime learns how
-//! long calls take.
+//! The first component of an epoch reads the clocks, within the run, so that neither start nor stop
+//! of a run count, nor its first epochs, in which queues grow and the runtime learns the duration
+//! of calls.
 
 use alloc::sync::Arc;
 use std::sync::OnceLock;
@@ -13,37 +14,38 @@ use crate::clock::Watch;
 use crate::failure::Failure;
 use crate::measure::{Begun, Cost, Mode, Spent};
 
-/// How a run is made.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run<'a> {
     pub(crate) shape: &'a Shape,
-    /// Epochs that are measured.
+    /// Measured epochs.
     pub(crate) n: u32,
-    /// Epochs before those.
+    /// Warm-up epochs.
     pub(crate) n_warm_up: u64,
-    /// What the sums of all sinks must come to.
+    /// The expected sum of all sinks.
     pub(crate) expected: u64,
     pub(crate) mode: Mode,
-    /// Whether ours writes down what happens when.
+    /// Whether Clockjack records a trace.
     pub(crate) traces: bool,
-    /// How many threads others than ours may use; ours has one a core.
+    /// The number of threads of the other subjects; Clockjack has one per core.
     pub(crate) n_threads: usize,
     pub(crate) watch: Watch,
-    /// What was compiled of the rival in C++, where it is installed.
+    /// The compiled program of the C++ rival, if it is installed.
     pub(crate) taskflow: Option<&'a Program>,
 }
 
 impl Run<'_> {
-    /// Epochs of the whole run. The measure ends when the one behind the last begins.
+    /// All epochs of the run. The measurement stops when the epoch after the last measured one
+    /// starts.
     pub(crate) fn n_epochs(&self) -> u64 {
         self.n_warm_up + u64::from(self.n) + 1
     }
 
-    /// What an epoch came to.
+    /// The figures per epoch.
     ///
     /// # Errors
     ///
-    /// If the sum of all sinks is not what it must be, or the run ended before its measure.
+    /// If the sum of all sinks is wrong, or the run stopped before the end of the measurement.
     pub(crate) fn figure(
         &self,
         subject: &'static str,
@@ -61,15 +63,15 @@ impl Run<'_> {
     }
 }
 
-/// What an epoch takes.
+/// The cost of an epoch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figure {
     pub(crate) cost: Cost,
-    /// The most nodes that were seen at work at once, where somebody looks.
+    /// The maximum number of nodes that ran concurrently, if it was observed.
     pub(crate) overlap: Option<usize>,
 }
 
-/// Reads the clocks at the first and behind the last of the measured epochs.
+/// Reads the clocks at the start of the first measured epoch and after the last.
 #[derive(Debug)]
 pub(crate) struct Gauge {
     first: u64,
@@ -81,7 +83,7 @@ pub(crate) struct Gauge {
 }
 
 impl Gauge {
-    /// A gauge, and where its reading will be.
+    /// A gauge, and the place of its result.
     pub(crate) fn new(run: &Run<'_>) -> (Self, Arc<OnceLock<Spent>>) {
         let spent = Arc::new(OnceLock::new());
         let first = run.n_warm_up + 1;
@@ -96,7 +98,7 @@ impl Gauge {
         (gauge, spent)
     }
 
-    /// This epoch, counted from one, begins.
+    /// Called at the start of this epoch, counted from one.
     #[inline]
     pub(crate) fn at(&mut self, epoch: u64) {
         if epoch == self.first {
@@ -110,7 +112,7 @@ impl Gauge {
     fn end(&mut self) {
         if let Some(begun) = self.begun.take() {
             let spent = begun.end();
-            // There is one end, and so nothing there yet.
+            // The measurement stops once, so the cell is empty.
             let _first = self.spent.set(spent);
         }
     }

@@ -1,8 +1,7 @@
-//! The graphs of the suite, for everybody the same: which nodes there are, who reads whom, and what
-//! must come out. Nothing about how they are run.
+//! The graphs of the suite, the same for every subject: the nodes, the edges and the expected sum,
+//! independent of how they are run.
 //!
-//! Nodes stand in an order in which each comes behind those that it reads, so that whoever calls
-//! them one after the other is right.
+//! The nodes are in topological order, so a subject may simply call them one after the other.
 
 /// A graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,7 +9,7 @@ pub(crate) struct Shape {
     pub(crate) nodes: Vec<Node>,
 }
 
-/// A node, and whose values it reads.
+/// A node, and the nodes whose values it reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) kind: Kind,
@@ -20,24 +19,25 @@ pub(crate) struct Node {
 /// What a node does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Gives the number of the epoch, from one.
+    /// Returns the number of the epoch, from one.
     Source,
-    /// Gives what it reads, mixed so many times.
+    /// Returns its input, mixed this many times.
     Mix(u32),
-    /// Adds all that it reads to a sum of its own. The sums of all sinks are what comes out.
+    /// Adds all its inputs to a sum. The result is the sum of all sinks.
     Sink,
 }
 
-/// As many as a sink can read.
+/// The maximum number of inputs of a sink.
 pub(crate) const INPUTS_MAX: usize = 16;
 
-/// One turn of arithmetic: too short to measure, too odd for a compiler to foresee.
+/// One iteration of arithmetic: too short to measure, and too irregular for the compiler to
+/// predict.
 #[inline]
 pub(crate) const fn mix(x: u64) -> u64 {
     (x ^ (x >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x2545_f491)
 }
 
-/// So many turns, each waiting for the one before.
+/// This many iterations, each of which depends on the previous one.
 #[inline]
 pub(crate) fn mix_times(mut x: u64, n_turns: u32) -> u64 {
     for _ in 0..n_turns {
@@ -47,8 +47,8 @@ pub(crate) fn mix_times(mut x: u64, n_turns: u32) -> u64 {
 }
 
 impl Shape {
-    /// A head, and eight segments of a body and a foot: 17 nodes. Each body passes on what it got,
-    /// to its foot and to the next body.
+    /// A head, and eight segments of a body and a foot: 17 nodes. Each body forwards its input to
+    /// its foot and to the next body.
     pub(crate) fn caterpillar() -> Self {
         let mut shape = Self { nodes: Vec::new() };
         let mut last = shape.add(Kind::Source, &[]);
@@ -59,7 +59,7 @@ impl Shape {
         shape
     }
 
-    /// 17 nodes, one behind the other.
+    /// 17 nodes in a row.
     pub(crate) fn chain() -> Self {
         let mut shape = Self { nodes: Vec::new() };
         let mut last = shape.add(Kind::Source, &[]);
@@ -70,7 +70,7 @@ impl Shape {
         shape
     }
 
-    /// One node that 16 others read.
+    /// One node with 16 readers.
     pub(crate) fn fan_out() -> Self {
         let mut shape = Self { nodes: Vec::new() };
         let source = shape.add(Kind::Source, &[]);
@@ -88,7 +88,7 @@ impl Shape {
         shape
     }
 
-    /// A source, eight branches with work of so many turns, and a sink that reads all of them.
+    /// A source, eight branches with this many iterations each, and a sink that reads all of them.
     pub(crate) fn branches(n_turns: u32) -> Self {
         let mut shape = Self { nodes: Vec::new() };
         let source = shape.add(Kind::Source, &[]);
@@ -102,7 +102,7 @@ impl Shape {
         self.nodes.len() - 1
     }
 
-    /// What the sums of all sinks come to after so many epochs.
+    /// The sum of all sinks after this many epochs.
     pub(crate) fn expected(&self, n_epochs: u64) -> u64 {
         let mut values = vec![0_u64; self.nodes.len()];
         let mut total = 0_u64;
@@ -123,7 +123,8 @@ impl Shape {
         total
     }
 
-    /// The graph in words: of each node its kind, and behind a colon the numbers of those it reads.
+    /// The graph as text: for each node its kind, then a colon and the numbers of the nodes it
+    /// reads.
     pub(crate) fn words(&self) -> Vec<String> {
         let word = |node: &Node| {
             let inputs: Vec<String> = node.inputs.iter().map(usize::to_string).collect();
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_can_be_told_in_words() {
+    fn a_shape_can_be_written_as_text() {
         let words = Shape::branches(7).words();
         assert_eq!(words[..2], ["source:", "mix7:0"]);
         assert_eq!(words[9], "sink:1,2,3,4,5,6,7,8");

@@ -1,8 +1,8 @@
-//! What one would write by hand: a `Vec` of boxed trait objects, called one after the other, which
-//! read and write slots of one slice by number. No metrics, no failures, no trigger, no messages.
+//! A hand-written loop: a `Vec` of boxed trait objects, called one after the other, which read and
+//! write slots of one slice by index. No metrics, no failures, no trigger, no messages.
 //!
-//! Boxed, because a loop over components of several types that does not know them has to do at
-//! least that; plain code of which the compiler sees everything would be no loop any more.
+//! Boxed, because a loop over components of several types needs at least dynamic dispatch; with
+//! static types the compiler would inline everything, and no loop would remain.
 
 use core::hint::black_box;
 
@@ -12,11 +12,11 @@ use crate::failure::Failure;
 
 pub(crate) const NAME: &str = "static_loop";
 
-/// A node as a hand-written loop sees it.
+/// A node of the loop.
 trait Call {
     fn call(&mut self, slots: &mut [u64]);
 
-    /// What it has added up.
+    /// Its sum.
     fn sum(&self) -> u64 {
         0
     }
@@ -63,11 +63,11 @@ impl Call for Sink {
     }
 }
 
-/// Runs a shape by hand.
+/// Runs a shape in a loop.
 ///
 /// # Errors
 ///
-/// If something else comes out than must.
+/// If the sum is wrong.
 pub(crate) fn run(run: &Run<'_>) -> Result<Figure, Failure> {
     let mut nodes = nodes(run.shape);
     let mut slots = vec![0_u64; nodes.len()];

@@ -1,8 +1,9 @@
-//! Taskflow, where a C++ compiler finds its header: a small program is compiled and run as a
-//! process of its own for each run, and says what it measured. Where there is no such compiler or
-//! header, it has no figures, and the report says why.
+//! Taskflow, if a C++ compiler finds its header: a small program is compiled, runs as a separate
+//! process for each run and prints its measurement. Without such a compiler or header there are no
+//! figures, and the report gives the reason.
 //!
-//! Its values go through memory that the tasks share; it has no messages, triggers or metrics.
+//! The values of Taskflow go through memory that the tasks share; it has no messages, triggers or
+//! metrics.
 
 use core::fmt;
 use std::env;
@@ -21,7 +22,7 @@ pub(crate) const NAME: &str = "taskflow";
 
 const SOURCE: &str = include_str!("taskflow.cpp");
 
-/// The compiled program. Its folder goes with it.
+/// The compiled program. Its drop removes the folder.
 #[derive(Debug)]
 pub(crate) struct Program {
     folder: PathBuf,
@@ -37,18 +38,18 @@ pub(crate) enum Missing {
 }
 
 impl Program {
-    /// Compiles the program, if there is what it takes.
+    /// Compiles the program.
     ///
     /// # Errors
     ///
-    /// [`Missing`], if there is not.
+    /// [`Missing`], if the compiler or the header is missing.
     pub(crate) fn compile() -> Result<Self, Missing> {
         if !has_header()? {
             return Err(Missing::Header);
         }
         let folder = env::temp_dir().join(format!("clockjack-compare-{}", process::id()));
         fs::create_dir_all(&folder).map_err(Missing::Folder)?;
-        // From here on the folder is taken away whatever happens.
+        // From here on the drop removes the folder.
         let program = Self { folder };
         let source = program.folder.join("taskflow.cpp");
         fs::write(&source, SOURCE).map_err(Missing::Folder)?;
@@ -74,7 +75,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // What is left in a folder for temporary files is no reason to fail.
+        // A leftover in the folder for temporary files is not an error.
         let _gone = fs::remove_dir_all(&self.folder);
     }
 }
@@ -117,10 +118,10 @@ impl fmt::Display for Missing {
 ///
 /// # Errors
 ///
-/// If the program fails, or something else comes out than must.
+/// If the program fails, or the sum is wrong.
 pub(crate) fn run(run: &Run<'_>) -> Result<Figure, Failure> {
     let failed = |said: String| Failure::child(NAME, said);
-    let program = run.taskflow.ok_or_else(|| failed("it was not compiled".to_owned()))?;
+    let program = run.taskflow.ok_or_else(|| failed("the program was not compiled".to_owned()))?;
     let output = Command::new(program.path())
         .arg(run.n_threads.to_string())
         .arg(run.n_warm_up.to_string())
@@ -132,8 +133,7 @@ pub(crate) fn run(run: &Run<'_>) -> Result<Figure, Failure> {
     let numbers: Option<Vec<u64>> = said.split_whitespace().map(|word| word.parse().ok()).collect();
     match numbers.as_deref() {
         Some(&[total, cpu_ns, wall_ns]) if output.status.success() => {
-            // One epoch behind the last that is measured, as for all others. Its allocations are
-            // not counted.
+            // One epoch more than is measured, as for all others. Its allocations are not counted.
             let elapsed = Elapsed { cpu_ns: cpu_ns as f64, wall_ns: wall_ns as f64 };
             run.figure(NAME, total, Some(Spent { elapsed, tally: Tally::default() }))
         }

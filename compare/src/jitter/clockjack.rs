@@ -1,10 +1,10 @@
-//! Clockjack's own interval, on a worker of its pool.
+//! Clockjack's interval, on a worker of its pool.
 //!
-//! Its timers tick in milliseconds since the pool was made, and say at which tick they were due, so
-//! that lateness is measured from that instant by the clock that the pool itself sleeps by. Times
-//! that have passed already are left out by our interval, where tokio's makes up for them one after
-//! the other. They count here as late as the one that came in their place: otherwise the longest
-//! delays would be one sample each for us and many for the others.
+//! The timers of the pool tick in milliseconds since the pool was created and report the tick at
+//! which they were due, so lateness is measured from that instant by the clock that the pool itself
+//! uses. Our interval skips deadlines that have already passed, whereas tokio's catches up on them
+//! one after the other. A skipped deadline counts here as late as the one that replaced it:
+//! otherwise a long delay would be one sample for us and many samples for the others.
 
 use core::time::Duration;
 use std::io;
@@ -23,7 +23,7 @@ const N_WORKERS: usize = 2;
 /// The tick of the pool, which is the period.
 const RESOLUTION: Resolution = Resolution::MILLI;
 
-/// No task is left when the pool is stopped, so that this is never waited for.
+/// No task is left when the pool is stopped, so this deadline is never reached.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 
 pub(crate) const SLEEPER: Sleeper = Sleeper {
@@ -43,10 +43,10 @@ fn run(n_ticks: u32) -> Result<Vec<Duration>, Failure> {
     let config = PoolConfig { workers, resolution: RESOLUTION, ..PoolConfig::DEFAULT };
     let refused = |source| Failure::start(NAME, io::Error::other(source));
     let pool = WorkerPool::new(config, Commands::new()).map_err(refused)?;
-    let ticked = pool.block_on(pool.spawn(tick(pool.clock(), n_ticks)));
+    let ticked = pool.block_on(pool.spawn_future(tick(pool.clock(), n_ticks)));
     let report = pool.shutdown(STOP_DEADLINE);
     assert!(report.stragglers.is_empty(), "the only task has ended");
-    Ok(ticked.expect("the task only ticks and nobody cancels it"))
+    Ok(ticked.expect("the task only ticks and is never cancelled"))
 }
 
 async fn tick(clock: OsClock, n_ticks: u32) -> Vec<Duration> {
@@ -62,8 +62,8 @@ async fn tick(clock: OsClock, n_ticks: u32) -> Vec<Duration> {
     late
 }
 
-/// How late at `now` all periods from `next` to `due` are, of which the last is here. A period is a
-/// tick.
+/// The lateness at `now` of all periods from `next` to `due`; the last one has just arrived. A
+/// period is one tick.
 fn late_by(
     clock: &OsClock,
     next: Tick,

@@ -1,5 +1,5 @@
-//! A thread that does nothing else and asks the kernel to be woken at each due time: what the
-//! machine can do at best without spinning.
+//! A dedicated thread that asks the kernel to be woken at each due time: the best that the machine
+//! can do without spinning.
 
 use core::num::NonZeroU64;
 use core::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) const SLEEPER: Sleeper = Sleeper {
         name: NAME,
         package: None,
         standing: Standing::Reference,
-        note: "a thread of its own, absolute times, timer slack of 1 ns",
+        note: "a dedicated thread, absolute times, timer slack of 1 ns",
     },
     run,
 };
@@ -26,7 +26,7 @@ pub(crate) const SLEEPER: Sleeper = Sleeper {
 pub(crate) const NAME: &str = "clock_nanosleep";
 
 fn run(n_ticks: u32) -> Result<Vec<Duration>, Failure> {
-    // A thread of its own, because the slack stays with the thread.
+    // A dedicated thread, because the timer slack is a property of the thread.
     let slept = thread::scope(|scope| {
         let sleeper = thread::Builder::new().name("nanosleep".to_owned());
         let sleeper = sleeper.spawn_scoped(scope, || sleep(n_ticks))?;
@@ -41,7 +41,7 @@ fn sleep(n_ticks: u32) -> io::Result<Vec<Duration>> {
     let mut due = now() + PERIOD;
     for _ in 0..n_ticks {
         let until = Timespec::try_from(due).map_err(io::Error::other)?;
-        // A signal may wake it early, any number of times.
+        // A signal may wake the thread early, any number of times.
         while let Err(errno) = clock_nanosleep_absolute(ClockId::Monotonic, &until) {
             if errno != Errno::INTR {
                 return Err(errno.into());

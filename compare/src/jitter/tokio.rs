@@ -1,8 +1,9 @@
 //! tokio's interval, on a worker of its multi-threaded runtime.
 //!
-//! Its timers tick in milliseconds since the runtime was made, and a deadline between two ticks is
-//! put off to the later one. So the interval is aligned to the instant just before the runtime was
-//! made: what is left of the rounding is the time from there to the first line of its clock.
+//! Its timers tick in milliseconds since the runtime was created, and a deadline between two ticks
+//! is rounded up to the later one. So the interval is aligned to the instant just before the
+//! runtime was created: the remaining rounding error is the time from there until the runtime reads
+//! its clock.
 
 use core::time::Duration;
 use std::time::Instant;
@@ -17,7 +18,7 @@ use crate::report::{Facts, Standing};
 /// Two workers, as in the suite `executor`.
 const N_WORKERS: usize = 2;
 
-/// Periods between the start and the first due time, which the runtime has for its start.
+/// Periods between the start and the first due time, for the start of the runtime.
 const N_LEAD: u32 = 20;
 
 pub(crate) const TIME_ONLY: Sleeper = Sleeper {
@@ -59,5 +60,5 @@ fn run(n_ticks: u32, enable: fn(&mut Builder) -> &mut Builder) -> Result<Vec<Dur
         late
     };
     let ticked = runtime.block_on(runtime.spawn(task));
-    Ok(ticked.expect("the task only ticks and nobody cancels it"))
+    Ok(ticked.expect("the task only ticks and is never cancelled"))
 }

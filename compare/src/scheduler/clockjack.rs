@@ -15,14 +15,14 @@ use crate::failure::Failure;
 use crate::receiver::Shot;
 use crate::report::{Facts, Standing};
 
-/// No timer is left when a pool is stopped, so that this is never waited for.
+/// No timer is left when a pool is stopped, so this deadline is never reached.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Ours {
     pool: WorkerPool,
 }
 
-/// What schedules on the pool.
+/// Schedules on the pool.
 pub(crate) struct OnPool(Scheduler);
 
 impl Timers for OnPool {
@@ -43,7 +43,7 @@ impl Subject for Ours {
         name: "clockjack",
         package: Some("clockjack-rt"),
         standing: Standing::Ours,
-        note: "a closure a timer on the scheduler of a `WorkerPool`, cancelled by its handle",
+        note: "one closure per timer on the scheduler of a `WorkerPool`, cancelled by its handle",
     };
 
     type Timers = OnPool;
@@ -62,7 +62,7 @@ impl Subject for Ours {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        let joined = self.pool.block_on(self.pool.spawn(root));
+        let joined = self.pool.block_on(self.pool.spawn_future(root));
         joined.expect("no task of a load panics or is cancelled")
     }
 

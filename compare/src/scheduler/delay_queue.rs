@@ -1,9 +1,9 @@
-//! One tokio task around a `DelayQueue`, which is told by a channel what to insert and to remove.
+//! One tokio task that owns a `DelayQueue` and receives its commands over a channel.
 //!
 //! A key of the queue is only known to the task, and may name another timer as soon as its own has
 //! fired. So a one-shot has a slot that the caller and the queue share: the task keeps the key in
-//! it while the timer is armed. Commands are taken in batches and whatever is due is fired in one
-//! go, which is less than `select!` in a loop would cost.
+//! it while the timer is armed. Commands are taken in batches and all due timers are fired in one
+//! poll, which costs less than `select!` in a loop.
 
 use alloc::sync::Arc;
 use core::future::poll_fn;
@@ -22,20 +22,20 @@ use crate::report::{Facts, Standing};
 
 pub(crate) const NAME: &str = "DelayQueue";
 
-/// So many commands are taken from the channel at once.
+/// The maximum number of commands in a batch.
 const N_COMMANDS_AT_ONCE: usize = 128;
 
 pub(crate) struct QueueTask {
     commands: UnboundedSender<Command>,
 }
 
-/// The key of a timer while it is armed. Only the task locks it, so that nobody ever waits.
+/// The key of a timer while it is armed. Only the task locks it, so no thread ever waits.
 #[derive(Clone)]
 pub(crate) struct Slot(Arc<Mutex<Option<delay_queue::Key>>>);
 
 impl Slot {
     fn replace(&self, key: Option<delay_queue::Key>) -> Option<delay_queue::Key> {
-        // A key is whole whatever happened to who held the lock.
+        // A key is valid even after a panic of the thread that held the lock.
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         core::mem::replace(&mut held, key)
     }
@@ -46,7 +46,7 @@ pub(crate) enum Command {
     Remove(Slot),
 }
 
-/// What the queue holds of a timer.
+/// An armed timer in the queue.
 pub(crate) struct Armed {
     slot: Slot,
     shot: Shot,
@@ -57,7 +57,7 @@ impl Guest for QueueTask {
         name: NAME,
         package: Some("tokio-util"),
         standing: Standing::Rival,
-        note: "one task around it in tokio's multi_thread, fed by an unbounded channel in batches",
+        note: "owned by one task in tokio's multi_thread, commands in batches over a channel",
     };
 
     type Timers = UnboundedSender<Command>;
@@ -90,7 +90,7 @@ impl Timers for UnboundedSender<Command> {
     }
 }
 
-/// The task: ends when the last sender is gone.
+/// The task: returns when the last sender is dropped.
 async fn serve(mut commands: UnboundedReceiver<Command>) {
     let mut queue = DelayQueue::new();
     let mut batch = Vec::with_capacity(N_COMMANDS_AT_ONCE);
@@ -103,7 +103,7 @@ fn poll_serve(
     queue: &mut DelayQueue<Armed>,
     cx: &mut Context<'_>,
 ) -> Poll<()> {
-    // tokio makes either of them wait when the task has done enough for one turn.
+    // Both return `Pending` when tokio's budget for one poll of the task is used up.
     while let Poll::Ready(n) = commands.poll_recv_many(cx, batch, N_COMMANDS_AT_ONCE) {
         if n == 0 {
             return Poll::Ready(());

@@ -1,8 +1,8 @@
-//! A thread with a `BinaryHeap` behind a lock: what one would write by hand.
+//! A thread with a `BinaryHeap` behind a lock: a typical hand-written timer thread.
 //!
-//! A cancel takes the shot out of its slot and leaves the entry in the heap; when more than half of
-//! the entries are such, all of them are thrown out at once, so that memory comes back. A caller
-//! wakes the thread only if its timer is the earliest of all.
+//! A cancel takes the token out of its slot and leaves the entry in the heap; when more than half
+//! of the entries are stale, all of them are removed, so that the memory is reused. A caller wakes
+//! the thread only if its timer is the earliest of all.
 
 use alloc::collections::BinaryHeap;
 use alloc::sync::Arc;
@@ -29,16 +29,16 @@ pub(crate) struct HeapThread {
 #[derive(Default)]
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// There is an earlier timer, or the end.
+    /// Signals an earlier timer or the shutdown.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     entries: BinaryHeap<Reverse<Entry>>,
-    /// The shots of the timers that are armed.
+    /// The tokens of the armed timers.
     shots: Slots<Option<Shot>>,
-    /// Entries whose timer was cancelled.
+    /// The number of entries whose timer was cancelled.
     n_stale: usize,
     is_over: bool,
 }
@@ -50,7 +50,7 @@ struct Entry {
 }
 
 impl State {
-    /// True if the new timer is the earliest.
+    /// Also returns whether the new timer is the earliest.
     fn insert(&mut self, due: Instant, shot: Shot) -> (SlotKey, bool) {
         let key = self.shots.insert(Some(shot));
         let is_earliest = self.entries.peek().is_none_or(|Reverse(first)| due < first.due);
@@ -58,7 +58,7 @@ impl State {
         (key, is_earliest)
     }
 
-    /// Gives the shot of `key`, or `None` if it has fired or was cancelled.
+    /// Takes the token of `key`, or `None` if it has fired or was cancelled.
     fn take(&mut self, key: SlotKey) -> Option<Shot> {
         self.shots.take(key)?.take()
     }
@@ -90,11 +90,11 @@ impl State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing of the user's runs under the lock, so that nobody panics with half of a change.
+        // No user code runs under the lock, so no thread panics in the middle of a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The thread: fires what is due, outside the lock, and sleeps until the next.
+    /// The thread: fires due timers outside of the lock, and sleeps until the next deadline.
     fn serve(&self) {
         let mut due = Vec::new();
         let mut state = self.lock();
@@ -149,7 +149,7 @@ impl Subject for HeapThread {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        // There are no workers: the caller is a thread like any other.
+        // There are no workers: the caller is an ordinary thread.
         smol::future::block_on(root)
     }
 
@@ -177,7 +177,7 @@ impl Timers for Arc<Shared> {
     }
 
     fn cancel(&self, key: SlotKey) {
-        // By a name of its own, so that the lock is gone when the shot is dropped.
+        // A separate variable, so that the lock is released before the token is dropped.
         let shot = self.lock().cancel(key);
         drop(shot);
     }

@@ -1,5 +1,5 @@
-//! The load: which delays, which order of cancels, and the tasks that schedule and cancel. The same
-//! for every subject and every run.
+//! The load: the delays, the order of cancels, and the tasks that schedule and cancel. The same for
+//! every subject and every run.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -9,21 +9,22 @@ use super::subject::{Case, Subject, Timers};
 use crate::receiver::Receiver;
 use crate::rng::{Rng, permutation};
 
-/// The seed of all loads. Another one gives other delays and, within noise, equal figures.
+/// The seed of all loads. Another seed gives other delays and, within noise, equal figures.
 const SEED: u64 = 42;
 
-/// Time-outs that are cancelled: the shortest, which no pass lives to see, and how far the longest
-/// lies behind it.
+/// Timers that are cancelled: the shortest delay, which is longer than any pass, and the spread of
+/// the delays.
 const TIMEOUT_MIN: Duration = Duration::from_secs(30);
 const TIMEOUT_SPREAD: Duration = Duration::from_secs(60);
 
-/// Timers that fire: the shortest delay, in which a hundred thousand can be scheduled, and the time
-/// over which they are spread.
+/// Timers that fire: the shortest delay, in which a hundred thousand timers can be scheduled, and
+/// the spread of the delays.
 const FIRE_MIN: Duration = Duration::from_millis(100);
 const FIRE_SPREAD: Duration = Duration::from_millis(50);
 
-/// After so many calls a task yields. One that went on for milliseconds would be a bad neighbour,
-/// and tokio's queue of a worker, which holds 256, would overflow all the time.
+/// A task yields after this many calls. A task that runs for milliseconds would keep others
+/// waiting, and the local queue of a tokio worker, which holds 256 tasks, would overflow
+/// permanently.
 const N_CALLS_A_TURN: usize = 64;
 
 /// Delays and order of cancels for `n` timers.
@@ -32,7 +33,7 @@ pub(crate) struct Load {
     pub(crate) case: Case,
     pub(crate) n: u32,
     delays: Vec<Duration>,
-    /// The timers, by the order in which they were scheduled, as they are cancelled.
+    /// The indices of the timers in the order of the cancels.
     cancels: Vec<u32>,
 }
 
@@ -43,7 +44,7 @@ impl Load {
             Case::ScheduleCancel => (TIMEOUT_MIN, TIMEOUT_SPREAD),
             Case::ScheduleFire => (FIRE_MIN, FIRE_SPREAD),
         };
-        let spread_us = u32::try_from(spread.as_micros()).expect("it is a minute at most");
+        let spread_us = u32::try_from(spread.as_micros()).expect("the spread is at most a minute");
         let mut delay = || min + Duration::from_micros(u64::from(rng.below(spread_us + 1)));
         let delays = (0..n).map(|_| delay()).collect();
         Self { case, n, delays, cancels: permutation(&mut rng, n) }
@@ -53,17 +54,17 @@ impl Load {
 /// The keys of scheduled timers, in order.
 pub(crate) type Keys<S> = Vec<Option<<<S as Subject>::Timers as Timers>::Key>>;
 
-/// What came of scheduling.
+/// The result of scheduling.
 pub(crate) struct Scheduled<S: Subject> {
-    /// Empty if the case cancels nothing: the keys were dropped at once.
+    /// Empty if the case cancels nothing: the keys were dropped immediately.
     pub(crate) keys: Keys<S>,
     /// Wall time within the calls.
     pub(crate) in_calls: Duration,
-    /// When the last timer is due, at the earliest.
+    /// The due time of the last timer.
     pub(crate) last_due: Instant,
 }
 
-/// Schedules all timers of the load; `keys` is empty and has room for all that are kept.
+/// Schedules all timers of the load; `keys` is empty and has room for all keys that are kept.
 pub(crate) async fn schedule_all<S: Subject>(
     timers: S::Timers,
     load: Arc<Load>,
@@ -89,7 +90,7 @@ pub(crate) async fn schedule_all<S: Subject>(
     Scheduled { keys, in_calls, last_due }
 }
 
-/// What came of cancelling.
+/// The result of cancelling.
 pub(crate) struct Cancelled {
     /// Wall time within the calls.
     pub(crate) in_calls: Duration,

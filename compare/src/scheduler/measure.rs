@@ -1,10 +1,10 @@
-//! One subject under one load, once, freshly started. What repeats, rotates and takes medians is
-//! the suite.
+//! One run of one subject under one load, newly started. The suite repeats runs, rotates subjects
+//! and takes medians.
 //!
-//! The clocks are read on the thread that waits, since a case is over when its last timer is, and
-//! not when a task ends: to hand two tasks to the workers is the same for all and, with a hundred
-//! thousand timers, less than a nanosecond of each. The first pass of each run is not measured; it
-//! warms the runtime.
+//! The waiting thread reads the clocks, because a case is over with its last timer and not with a
+//! task. Sending two tasks to the workers costs the same for all subjects and, with a hundred
+//! thousand timers, less than a nanosecond per timer. The first pass of each run is not measured;
+//! it warms up the runtime.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -17,29 +17,29 @@ use crate::failure::Failure;
 use crate::measure::{Begun, Mode, Spent};
 use crate::receiver::{Ends, Receiver};
 
-/// How long scheduled timers are left alone before they are cancelled. Who arms a timer by a task
-/// that must run first has done so by then; who has not is spared the work.
+/// The pause between scheduling and cancelling. A subject that arms a timer in a task has run that
+/// task by then; otherwise it would be spared the work.
 const SETTLING: Duration = Duration::from_millis(50);
 
-/// How long behind its time a pass may end. Beyond, timers are lost.
+/// The time limit of a pass after its last due time. After it, timers count as lost.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a run says about its case.
+/// The figures of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figure {
-    /// CPU time of all threads together, a timer.
+    /// CPU time of all threads per timer.
     pub(crate) cpu_ns: f64,
-    /// Wall time of a call that schedules.
+    /// Wall time per call that schedules.
     pub(crate) schedule_ns: f64,
-    /// Wall time of a call that cancels, if there are any.
+    /// Wall time per call that cancels, if there are any.
     pub(crate) cancel_ns: Option<f64>,
-    /// How long after its time a pass was over.
+    /// How long after the last due time a pass was over.
     pub(crate) behind_us: f64,
-    /// Allocations a timer; zero in a timed run.
+    /// Allocations per timer; zero in a timed run.
     pub(crate) n_allocs: f64,
 }
 
-/// What passes came to.
+/// The sums over passes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Course {
     spent: Spent,
@@ -81,7 +81,7 @@ fn one_pass<S: Subject>(subject: &S, run: &Run<Load>, mode: Mode) -> Result<Cour
     let Load { case, n, .. } = *run.load;
     let load = || Arc::clone(&run.load);
     let receiver = Receiver::leaked(n);
-    // The keys are the user's and not part of the cost.
+    // The vector of keys belongs to the user and is not part of the cost.
     let keys = Vec::with_capacity(if case == Case::ScheduleCancel { n as usize } else { 0 });
     let begun = Begun::new(mode, run.watch);
     let scheduled =

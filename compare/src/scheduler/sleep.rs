@@ -1,4 +1,4 @@
-//! A tokio task for each one-shot, which sleeps and fires; a cancel aborts it.
+//! One tokio task per one-shot, which sleeps and fires; a cancel aborts it.
 
 use core::time::Duration;
 
@@ -14,7 +14,7 @@ pub(crate) const NAME: &str = "tokio-sleep";
 
 pub(crate) struct SleepTasks;
 
-/// The tasks find their runtime by the worker they are spawned on.
+/// Spawns on the runtime of the current worker.
 pub(crate) struct Here;
 
 impl Guest for SleepTasks {
@@ -22,7 +22,7 @@ impl Guest for SleepTasks {
         name: NAME,
         package: Some("tokio"),
         standing: Standing::Rival,
-        note: "a task with `sleep` a timer in multi_thread without I/O, cancelled by its \
+        note: "one task with `sleep` per timer in multi_thread without I/O, cancelled by its \
                `JoinHandle`",
     };
 

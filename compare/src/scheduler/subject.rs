@@ -1,7 +1,7 @@
-//! What a scheduler must offer to be measured, and what is said about it beside the figures.
+//! The interface of a measured scheduler, and its description in the report.
 //!
-//! A subject is started anew for each run, with [`N_WORKERS`] threads where it has workers, and is
-//! stopped behind it. The thread that measures only waits.
+//! A subject is started for each run, with [`N_WORKERS`] threads if it has workers, and is stopped
+//! after the run. The measuring thread only waits.
 
 use core::future::Future;
 use core::time::Duration;
@@ -10,34 +10,34 @@ use crate::failure::Failure;
 use crate::receiver::Shot;
 use crate::report::Facts;
 
-/// How many threads run the tasks of a subject that has any.
+/// The number of threads that run the tasks of a subject that has workers.
 pub(crate) const N_WORKERS: usize = 2;
 
-/// A scheduler under measurement, with whatever it runs on.
+/// A scheduler under measurement, with its runtime.
 pub(crate) trait Subject: Sized + 'static {
-    /// What is known about this subject before it runs.
+    /// The properties of this subject.
     const FACTS: Facts;
 
-    /// What a task of the user holds to schedule by.
+    /// The handle by which a user's task schedules.
     type Timers: Timers;
 
     /// Starts the workers.
     ///
     /// # Errors
     ///
-    /// If the system refuses a thread or what else it needs.
+    /// If the operating system refuses a thread or another resource.
     fn start() -> Result<Self, Failure>;
 
-    /// What schedules on it.
+    /// A handle to schedule by.
     fn timers(&self) -> Self::Timers;
 
-    /// Runs `root` where a user of this scheduler would call it: as a task on a worker, if it has
-    /// workers. The calling thread waits for its output.
+    /// Runs `root` where a user of this scheduler would: as a task on a worker, if it has workers.
+    /// The calling thread waits for its output.
     fn block_on<F>(&self, root: F) -> F::Output
     where
         F: Future<Output: Send + 'static> + Send + 'static;
 
-    /// Lets the others go first; called within `block_on`.
+    /// Yields to other tasks; called within `block_on`.
     fn yield_now() -> impl Future<Output = ()> + Send;
 
     /// Stops the workers; no timer is left.
@@ -46,17 +46,17 @@ pub(crate) trait Subject: Sized + 'static {
 
 /// The calls that are measured.
 pub(crate) trait Timers: Send + 'static {
-    /// What `schedule` gives out and `cancel` takes. Dropping it cancels nothing.
+    /// The key that `schedule` returns and `cancel` takes. Dropping it cancels nothing.
     type Key: Send + 'static;
 
     /// Fires `shot` once, `delay` from now.
     fn schedule(&self, delay: Duration, shot: Shot) -> Self::Key;
 
-    /// Cancels a one-shot that has not fired: it will not, and its shot is dropped soon.
+    /// Cancels a one-shot that has not fired: it never fires, and its token is dropped soon.
     fn cancel(&self, key: Self::Key);
 }
 
-/// What is measured. The definitions are those of the suite.
+/// The cases. The documentation of the suite defines them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Case {
     /// Schedule n one-shots and cancel all of them.

@@ -1,4 +1,4 @@
-//! tokio's multi-threaded runtime, on which both of its subjects stand.
+//! tokio's multi-threaded runtime, which both of its subjects use.
 
 use core::future::Future;
 
@@ -8,22 +8,22 @@ use super::subject::{N_WORKERS, Subject, Timers};
 use crate::failure::Failure;
 use crate::report::Facts;
 
-/// A way to schedule that needs this runtime.
+/// A subject that runs on this runtime.
 pub(crate) trait Guest: 'static {
-    /// What is known about the subject before it runs.
+    /// The properties of this subject.
     const FACTS: Facts;
 
-    /// What a task of the user holds to schedule by.
+    /// The handle by which a user's task schedules.
     type Timers: Timers;
 
-    /// Starts what it has beside the workers.
+    /// Starts the tasks of the subject.
     fn start(runtime: &Runtime) -> Self;
 
-    /// What schedules on it.
+    /// A handle to schedule by.
     fn timers(&self) -> Self::Timers;
 }
 
-/// The runtime and its guest. With timers and without I/O, which would cost it a system call now
+/// The runtime and its subject. With timers and without I/O, which would cost it a system call now
 /// and then.
 pub(crate) struct MultiThread<G> {
     guest: G,

@@ -1,4 +1,4 @@
-//! A `BTreeMap` from deadline and id: what one writes first, and always in exact order.
+//! A `BTreeMap` from deadline and id: the simplest store, always in exact order.
 
 use alloc::collections::BTreeMap;
 

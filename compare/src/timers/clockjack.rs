@@ -1,4 +1,4 @@
-//! Clockjack's own stores: the wheel of one owner, and the shard that several threads share.
+//! Clockjack's stores: the wheel of one owner, and the shard that several threads share.
 
 use clockjack_time::{
     Expired, GrowingWheel, Shard, ShardConfig, Tick, TimerId, Wheel, WheelConfig,
@@ -6,10 +6,11 @@ use clockjack_time::{
 
 use super::subject::{Cancel, Facts, Fired, Ids, Role, Subject};
 
-/// The most timers that the suite asks for, and what a shard keeps back for other threads.
+/// The maximum number of timers of the suite, and the slots that a shard reserves for other
+/// threads.
 const CAPACITY: usize = 10_000_000 + 64;
 
-/// A wheel that its owner holds, as a worker does between two tasks.
+/// A wheel owned by one thread, as a worker owns it between two tasks.
 pub(crate) struct Owned {
     wheel: GrowingWheel<u32>,
 }
@@ -51,7 +52,7 @@ impl Subject for Owned {
     }
 }
 
-/// The same behind a lease that is taken for every single operation.
+/// The same behind a guard that every operation takes.
 pub(crate) struct Shared {
     shard: Shard<u32>,
 }
@@ -63,7 +64,7 @@ impl Subject for Shared {
         role: Role::Reference,
         cancel: Cancel::Frees,
         ids: Ids::HandedBack,
-        note: "the same wheel behind a guard that every operation takes anew",
+        note: "the same wheel behind a guard that every operation takes again",
     };
 
     type Key = TimerId;

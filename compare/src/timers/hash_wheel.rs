@@ -36,7 +36,7 @@ impl Subject for HashWheel {
         role: Role::Crate,
         cancel: Cancel::Lazy,
         ids: Ids::HandedBack,
-        note: "cancellable quad wheel with overflow; a cancelled entry stays until its slot comes",
+        note: "quad wheel with overflow; a cancelled entry stays until its slot is reached",
     };
 
     type Key = u32;
@@ -47,7 +47,7 @@ impl Subject for HashWheel {
 
     fn insert(&mut self, deadline_ms: u64, id: u32) -> Self::Key {
         let delay = Duration::from_millis(deadline_ms - self.now_ms);
-        self.wheel.insert(IdOnlyTimerEntry { id, delay }).expect("the deadline lies ahead");
+        self.wheel.insert(IdOnlyTimerEntry { id, delay }).expect("the deadline is in the future");
         id
     }
 
@@ -55,7 +55,7 @@ impl Subject for HashWheel {
         self.wheel.cancel(&key).expect("the timer has not fired");
     }
 
-    /// It knows no jump: a host skips what `can_skip` allows and ticks otherwise.
+    /// It has no jump: a host skips the ticks that `can_skip` allows and ticks otherwise.
     fn jump(&mut self, to_ms: u64) -> Fired {
         let mut fired = Fired::default();
         while self.now_ms < to_ms {

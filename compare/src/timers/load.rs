@@ -1,22 +1,22 @@
-//! The load: which deadlines, which order of cancels. The same for every subject and every run.
+//! The load: the deadlines and the order of cancels. The same for every subject and every run.
 
 use super::subject::{Facts, Fired, Ids};
 use crate::failure::Failure;
 use crate::rng::{Rng, permutation};
 
-/// The seed of all loads. Another one gives other deadlines and, within noise, equal figures.
+/// The seed of all loads. Another seed gives other deadlines and, within noise, equal figures.
 const SEED: u64 = 42;
 
 /// Deadlines lie in `1..DEADLINES_END_MS`.
 const DEADLINES_END_MS: u32 = 60_000;
 
-/// From here on every deadline of a load has passed.
+/// At this time every deadline of a load has passed.
 pub(crate) const ALL_DUE_MS: u64 = 60_001;
 
 /// The length of a resident time-out in `churn`.
 pub(crate) const CHURN_TIMEOUT_MS: u64 = 30_000;
 
-/// After so many operations of `churn` the clock moves by one millisecond.
+/// The clock advances by one millisecond after this many operations of `churn`.
 pub(crate) const CHURN_OPS_PER_MS: u64 = 1_000;
 
 /// Deadlines and order of cancels for `n` timers.
@@ -37,12 +37,12 @@ impl Load {
         Self { n, deadlines_ms, cancels }
     }
 
-    /// A source for the victims of `churn`, the same each time.
+    /// The random source for the timers that `churn` cancels, the same each time.
     pub(crate) const fn victims(&self) -> Rng {
         Rng::new(SEED + self.n as u64)
     }
 
-    /// What fires if all timers with the ids `ids` fire.
+    /// The expected result if all timers with the ids `ids` fire.
     pub(crate) fn fires(ids: impl Iterator<Item = u32>) -> Fired {
         let mut fired = Fired::default();
         ids.for_each(|id| fired.note(id));
@@ -50,11 +50,11 @@ impl Load {
     }
 }
 
-/// Fails unless a subject fired exactly what it should have.
+/// Checks that a subject fired exactly the expected timers.
 ///
 /// # Errors
 ///
-/// A miscount, naming the subject.
+/// A miscount, with the name of the subject.
 pub(crate) fn check_fired(facts: &Facts, found: Fired, expected: Fired) -> Result<(), Failure> {
     if found.count != expected.count {
         return Err(Failure::miscount(

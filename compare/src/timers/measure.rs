@@ -45,7 +45,7 @@ pub(crate) struct Run<'a> {
     pub(crate) watch: Watch,
 }
 
-/// What a run says about a case, for one operation.
+/// The figures of a run for a case, per operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figure {
     pub(crate) case: Case,
@@ -56,16 +56,16 @@ pub(crate) struct Figure {
     pub(crate) scattered_ns: Option<f64>,
 }
 
-/// The memory a subject holds, in bytes a timer.
+/// The memory of a subject, in bytes per timer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Footprint {
     /// With all timers armed.
     pub(crate) live: f64,
     /// With all of them cancelled.
     pub(crate) after_cancel: f64,
-    /// With all of them armed once more, while the clock stood still.
+    /// With all of them armed once more, without advancing the clock.
     pub(crate) refilled: f64,
-    /// The size of the key that the user holds, beside the memory of the store.
+    /// The size of the key that the user holds; not part of the memory of the store.
     pub(crate) key_len: usize,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Footprint {
 ///
 /// # Errors
 ///
-/// If it did not fire what it should have.
+/// If it fired the wrong timers.
 pub(crate) fn run<S: Subject>(run: &Run<'_>) -> Result<Vec<Figure>, Failure> {
     match run.group {
         Group::InsertCancel => insert_cancel::<S>(run),
@@ -83,16 +83,16 @@ pub(crate) fn run<S: Subject>(run: &Run<'_>) -> Result<Vec<Figure>, Failure> {
     }
 }
 
-/// Measures the memory of a subject and checks by it what is said about its cancel.
+/// Measures the memory of a subject and checks the property of its cancel.
 ///
 /// # Errors
 ///
-/// If a cancel that is said to free does not, or the other way round.
+/// If a cancel that should free does not, or the other way round.
 pub(crate) fn footprint<S: Subject>(load: &Load) -> Result<Footprint, Failure> {
-    /// A store that reuses what was freed needs no more than this for the second filling; one
-    /// that does not needs about twice the memory of the first.
+    /// A store that reuses freed memory needs at most this factor for the second filling; one that
+    /// does not needs about twice the memory of the first.
     const REUSED: f64 = 1.25;
-    /// With fewer timers the fixed part of a store hides what a timer needs.
+    /// With fewer timers the fixed part of a store hides the memory per timer.
     const N_TELLING: u32 = 1_000;
 
     let mut keys = Vec::with_capacity(load.n as usize);
@@ -127,11 +127,11 @@ pub(crate) fn footprint<S: Subject>(load: &Load) -> Result<Footprint, Failure> {
 
 /// Inserts into, and cancels from, a store that was filled and emptied once.
 ///
-/// Where an entry lands matters as much as what is done to it: a store that was emptied in
-/// random order hands out its memory in random order. So three fillings are measured. The first
-/// grows the store. It is emptied last in, first out, so that the second, which is `insert`,
-/// finds warm memory in order and shows the work itself. Then everything is cancelled in random
-/// order, which is `cancel`, and the third filling lands wherever that left room.
+/// The position of an entry in memory matters as much as the operation: a store that was emptied in
+/// random order reuses its memory in random order. So three fillings are measured. The first grows
+/// the store. It is emptied last in, first out, so that the second, which is `insert`, finds warm
+/// memory in order and shows the operation itself. Then everything is cancelled in random order,
+/// which is `cancel`, and the third filling reuses memory in that order.
 fn insert_cancel<S: Subject>(run: &Run<'_>) -> Result<Vec<Figure>, Failure> {
     let Run { load, .. } = *run;
     let mut keys = Vec::with_capacity(load.n as usize);
@@ -142,8 +142,8 @@ fn insert_cancel<S: Subject>(run: &Run<'_>) -> Result<Vec<Figure>, Failure> {
     for _ in 0..run.n_repeats {
         let mut subject = S::new();
         let mut now_ms = 0;
-        // Whoever keeps cancelled entries gets rid of them before the next filling, unmeasured:
-        // otherwise its store would not be empty when the others' are.
+        // A store that keeps cancelled entries removes them before the next filling, unmeasured:
+        // otherwise its store would not be empty like the others.
         let settle = |subject: &mut S, now_ms| match S::FACTS.cancel {
             Cancel::Lazy => silence(subject, now_ms),
             Cancel::Frees => Ok(now_ms),
@@ -197,7 +197,7 @@ fn fire<S: Subject>(
     Ok(vec![fires.figure(case, n_ops)])
 }
 
-/// Resident time-outs that are put off again and again and never fire, as those of connections.
+/// Resident time-outs that are postponed again and again and never fire, like those of connections.
 fn churn<S: Subject>(run: &Run<'_>) -> Result<Vec<Figure>, Failure> {
     let Run { load, n_churn_ops, .. } = *run;
     let end_ms = n_churn_ops / CHURN_OPS_PER_MS;
@@ -213,7 +213,7 @@ fn churn<S: Subject>(run: &Run<'_>) -> Result<Vec<Figure>, Failure> {
     let early = turns.time(|| churn_all(&mut subject, load, n_ids, &mut keys));
     check_fired(&S::FACTS, early, Fired::default())?;
 
-    // Who holds which timer now is worked out apart, so that the last jump can be checked.
+    // Which timers are armed is computed separately, so that the last jump can be checked.
     let mut victims = load.victims();
     for id in load.n..n_ids {
         owners[victims.below(load.n) as usize] = id;
@@ -286,7 +286,7 @@ fn retire_all<S: Subject>(subject: &mut S, keys: &mut Vec<Option<S::Key>>) {
     }
 }
 
-/// Adds up what the timed parts of a run took.
+/// Sums the timed parts of a run.
 struct Meter {
     watch: Watch,
     mode: Mode,
@@ -315,7 +315,7 @@ impl Meter {
     }
 }
 
-/// A subject whose type is forgotten, so that all of them stand in one list.
+/// A subject without its type, so that all subjects are in one list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) facts: Facts,
@@ -328,7 +328,7 @@ impl Entry {
         Self { facts: S::FACTS, run: run::<S>, footprint: footprint::<S> }
     }
 
-    /// The same, with the memory of another form of it: one that can do more and holds more.
+    /// The same, with the memory of another form of the store: one that can do more and needs more.
     pub(crate) const fn with_footprint_of<S: Subject>(self) -> Self {
         Self { footprint: footprint::<S>, ..self }
     }

@@ -61,9 +61,10 @@ impl Subject for NexusTimer {
         fired
     }
 
-    /// A handle may not simply be dropped: in a debug build that panics, and in a release build
-    /// the slot of its entry, which a fired timer keeps as long as its handle lives, is lost until
-    /// the wheel is dropped. `free` gives up both a fired timer's slot and a pending one's handle.
+    /// A handle must not simply be dropped: in a debug build that panics, and in a release build
+    /// the slot of its entry, which a fired timer keeps as long as its handle exists, is lost until
+    /// the wheel is dropped. `free` releases the slot of a fired timer and the handle of a pending
+    /// one.
     fn retire(&mut self, key: Self::Key) {
         self.wheel.free(key);
     }

@@ -1,5 +1,4 @@
-//! A tokio runtime on the calling thread whose clock stands still until it is moved, and the two
-//! subjects that live inside it.
+//! A tokio runtime on the calling thread with a paused clock, and the two subjects that use it.
 
 use alloc::rc::Rc;
 use core::time::Duration;
@@ -9,12 +8,12 @@ use tokio::time::Instant;
 
 use super::subject::{Facts, Fired, Subject};
 
-/// A timer store that lives inside the runtime.
+/// A timer store inside the runtime.
 pub(crate) trait Guest {
-    /// What is known about the subject before it runs.
+    /// The properties of this subject.
     const FACTS: Facts;
 
-    /// What `insert` gives out and `cancel` takes.
+    /// The key that `insert` returns and `cancel` takes.
     type Key;
 
     /// An empty store; called within the runtime.
@@ -26,13 +25,13 @@ pub(crate) trait Guest {
     /// Cancels a timer that has not fired; called within the runtime.
     fn cancel(&mut self, key: Self::Key);
 
-    /// Moves the clock of the runtime to `to_ms` and fires what is due on the way.
+    /// Advances the clock of the runtime to `to_ms` and fires the timers that become due.
     fn advance(&mut self, runtime: &mut PausedRuntime, to_ms: u64, step: Step) -> Fired;
 }
 
-/// The runtime and its guest.
+/// The runtime and its store.
 pub(crate) struct InTokio<G> {
-    // Before the runtime, so that it is dropped while its timer can still be deregistered.
+    // Before the runtime, so that the store is dropped while its timer can still be deregistered.
     guest: G,
     runtime: PausedRuntime,
 }
@@ -101,10 +100,10 @@ impl PausedRuntime {
         self.start + Duration::from_millis(at_ms)
     }
 
-    /// Moves the clock to `to_ms`, a step at a time, and calls `after` behind each step.
+    /// Advances the clock to `to_ms`, step by step, and calls `after` after each step.
     ///
-    /// Without constraint: a task's budget would make tokio's timers pretend to be pending after
-    /// some polls.
+    /// Without cooperative budgeting: the budget of a task would make tokio's timers return pending
+    /// after some polls.
     pub(crate) fn advance(&mut self, to_ms: u64, step: Step, mut after: impl FnMut()) {
         let whole_ms = to_ms - self.now_ms;
         let (n_steps, step_ms) = match step {
@@ -121,7 +120,7 @@ impl PausedRuntime {
     }
 }
 
-/// How far the clock moves at a time.
+/// How far the clock advances per step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Whole,

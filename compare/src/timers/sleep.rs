@@ -1,4 +1,4 @@
-//! `tokio::time::Sleep`, boxed and polled once, as a future waiting for a time-out holds it.
+//! `tokio::time::Sleep`, boxed and polled once, as in a future that waits for a time-out.
 
 use alloc::sync::Arc;
 use alloc::task::Wake;
@@ -38,7 +38,7 @@ impl Guest for TokioSleep {
     fn insert(&mut self, deadline: Instant, _id: u32) -> Self::Key {
         let mut sleep = Box::pin(sleep_until(deadline));
         let mut context = Context::from_waker(&self.waker);
-        // The first poll puts it into tokio's wheel.
+        // The first poll inserts it into tokio's wheel.
         assert!(sleep.as_mut().poll(&mut context).is_pending(), "the deadline lies ahead");
         sleep
     }
@@ -47,7 +47,7 @@ impl Guest for TokioSleep {
         drop(key);
     }
 
-    /// A fire is the wake of the timer's task; polling the future afterwards is left out.
+    /// A fire is the wake of the timer's task; the poll of the future afterwards is not included.
     fn advance(&mut self, runtime: &mut PausedRuntime, to_ms: u64, step: Step) -> Fired {
         let before = self.wakes.count();
         runtime.advance(to_ms, step, || ());

@@ -1,31 +1,32 @@
-//! What a timer store must offer to be measured, and what is said about it beside the figures.
+//! The interface of a measured timer store, and its description in the report.
 //!
-//! A subject is told the time, in milliseconds since its construction, and never reads a clock of
-//! its own. It is not told how many timers will come: all of them start small and grow.
+//! A subject receives the time, in milliseconds since its construction, and never reads a clock. It
+//! does not know how many timers it will get: all subjects start small and grow.
 
 use core::ops::AddAssign;
 
 /// A timer store under measurement.
 pub(crate) trait Subject: Sized {
-    /// What is known about this subject before it runs.
+    /// The properties of this subject.
     const FACTS: Facts;
 
-    /// What `insert` gives out and `cancel` takes.
+    /// The key that `insert` returns and `cancel` takes.
     type Key;
 
     /// An empty store at time 0, with a tick of one millisecond.
     fn new() -> Self;
 
-    /// Arms a timer for `deadline_ms`, which lies ahead. No two ids alive at once are equal.
+    /// Arms a timer for `deadline_ms`, which is in the future. The ids of armed timers are
+    /// distinct.
     fn insert(&mut self, deadline_ms: u64, id: u32) -> Self::Key;
 
     /// Cancels a timer that has not fired.
     fn cancel(&mut self, key: Self::Key);
 
-    /// Moves the clock to `to_ms` in one go and fires what is due on the way.
+    /// Advances the clock to `to_ms` in one jump and fires the timers that become due.
     fn jump(&mut self, to_ms: u64) -> Fired;
 
-    /// Moves the clock from 0 to `to_ms` millisecond by millisecond, as a running program does.
+    /// Advances the clock from 0 to `to_ms` millisecond by millisecond, as a running program does.
     fn steps(&mut self, to_ms: u64) -> Fired {
         let mut fired = Fired::default();
         for at_ms in 1..=to_ms {
@@ -34,69 +35,69 @@ pub(crate) trait Subject: Sized {
         fired
     }
 
-    /// Takes back a key that is not needed any more, whether or not its timer fired. Not timed.
+    /// Takes a key that is no longer needed, whether or not its timer fired. Not timed.
     fn retire(&mut self, key: Self::Key) {
         drop(key);
     }
 
-    /// Runs a batch of operations with whatever must surround them, such as being inside a
-    /// runtime. It is entered once a batch, as in a program that lives there.
+    /// Runs a batch of operations in the environment that they need, such as a runtime, which is
+    /// entered once per batch.
     fn within<R>(&mut self, batch: impl FnOnce(&mut Self) -> R) -> R {
         batch(self)
     }
 }
 
-/// What is known about a subject before it runs.
+/// The properties of a subject.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     /// The name in tables, in JSON and after `--only`.
     pub(crate) name: &'static str,
-    /// The package it comes from, or the standard library if there is none.
+    /// Its package, or `None` for the standard library.
     pub(crate) package: Option<&'static str>,
     pub(crate) role: Role,
     pub(crate) cancel: Cancel,
     /// Whether `Fired::id_sum` is filled in.
     pub(crate) ids: Ids,
-    /// What a reader of the figures should know, in one line.
+    /// A remark for the reader of the figures, in one line.
     pub(crate) note: &'static str,
 }
 
 impl Facts {
-    /// True if the subject may be the best peer: a crate one could use instead, whose cancel
-    /// frees its entry. Who leaves cancelled entries lying about has not yet paid for the cancel.
+    /// Whether the subject may be the best peer: a competing crate whose cancel frees its entry. A
+    /// store that leaves cancelled entries in place has not paid the whole cost of the cancel.
     pub(crate) fn is_rival(&self) -> bool {
         self.role == Role::Crate && self.cancel == Cancel::Frees
     }
 }
 
-/// In which line of the report a subject stands.
+/// The role of a subject in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Clockjack's own store.
     Ours,
     /// A published crate.
     Crate,
-    /// A collection of the standard library: what one would write by hand.
+    /// A collection of the standard library: a hand-written store.
     Reference,
 }
 
-/// What becomes of the memory of a cancelled timer.
+/// What happens to the memory of a cancelled timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cancel {
     /// The next insert can use it.
     Frees,
-    /// It is held until the deadline passes. The claim is checked by the allocator in `bytes`.
+    /// It is kept until the deadline passes. The case `bytes` checks this with the allocator.
     Lazy,
 }
 
-/// Whether a subject says which timers fired, or only how many.
+/// Whether a subject reports which timers fired, or only how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ids {
     HandedBack,
     Lost,
 }
 
-/// What is measured.
+/// The cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Case {
     /// Arm n timers in a store that was filled and emptied once.
@@ -108,9 +109,9 @@ pub(crate) enum Case {
     /// Fire n timers in steps of one millisecond.
     #[value(name = "fire_1ms")]
     Fire1ms,
-    /// With n timeouts of 30 s resident: cancel a random one and arm it anew.
+    /// With n timeouts of 30 s resident: cancel a random one and arm it again.
     Churn,
-    /// Live heap bytes a timer after n inserts.
+    /// Live heap bytes per timer after n inserts.
     Bytes,
 }
 
@@ -139,17 +140,17 @@ impl Case {
     }
 }
 
-/// What a move of the clock brought.
+/// The timers that fired in a move of the clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fired {
     /// How many timers fired.
     pub(crate) count: u64,
-    /// The sum of their ids. Summing makes every subject really hand its values over.
+    /// The sum of their ids. Summing forces every subject to return its values.
     pub(crate) id_sum: u64,
 }
 
 impl Fired {
-    /// Notes that the timer `id` fired.
+    /// Records that the timer `id` fired.
     #[inline]
     pub(crate) fn note(&mut self, id: u32) {
         self.count += 1;

@@ -1,9 +1,9 @@
-//! What the project promises of its timers, against the best rival in the same run.
+//! The targets of the timer stores, against the best rival in the same run.
 
 use super::subject::Case;
 use crate::report::Target;
 
-/// The promise for a case at a size, if there is one.
+/// The target of a case at a size, if there is one.
 pub(crate) const fn target(case: Case, n: u32) -> Option<Target> {
     match (case, n) {
         (Case::Insert | Case::Cancel | Case::Fire1ms | Case::Churn, 1_000_000) => {

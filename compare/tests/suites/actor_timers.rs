@@ -1,5 +1,5 @@
-//! The suite `actor-timers` as a whole, with few timers: every case, every subject. The timers run
-//! by the clock of the system.
+//! The whole suite `actor-timers`, with few timers: every case, every subject. The timers use the
+//! real clock.
 
 use super::program::{compare, lines, refused, stdout, with_figure};
 

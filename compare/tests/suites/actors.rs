@@ -1,4 +1,4 @@
-//! The suite `actors` as a whole, with few operations: every case, every subject.
+//! The whole suite `actors`, with few operations: every case, every subject.
 
 use super::program::{compare, lines, refused, stdout, with_figure};
 
@@ -40,7 +40,7 @@ fn the_suite_writes_one_complete_line_a_case() {
         assert_eq!(line["suite"], "actors");
         assert_eq!(line["references"], serde_json::json!(["tokio-mpsc"]));
         let mut able = CRATES.to_vec();
-        // A bounded mailbox is what ractor has not.
+        // ractor has no bounded mailbox.
         able.retain(|name| *name != "ractor" || !case.starts_with("tell_bounded"));
         let best = line["best_peer"].as_str().expect("there are rivals");
         assert!(able.contains(&best), "{case}: {best}");
@@ -70,7 +70,8 @@ fn bytes_and_allocations_are_those_of_the_actors_and_come_out_the_same_again() {
             let off = (figures[0] - figures[1]).abs();
             assert!(off <= 0.02 * figures[0].max(1.0), "{name} {}: {figures:?}", line["case"]);
             if line["case"] == "memory" {
-                // Less than a channel and a task is a miscount, and so is what no actor needs.
+                // Less than a channel and a task would be a wrong count, and so would be far too
+                // much.
                 assert!((200.0..20_000.0).contains(&figures[0]), "{name}: {figures:?}");
             }
         }

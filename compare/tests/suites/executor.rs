@@ -1,11 +1,11 @@
-//! The suite `executor` as a whole, with few operations: every case, every subject.
+//! The whole suite `executor`, with few operations: every case, every subject.
 
 use super::program::{compare, lines, refused, stdout};
 
 const CASES: [&str; 8] =
     ["spawn", "yield", "wake", "ping_pong", "fork_join", "steal", "timer_arm_drop", "idle_cpu"];
 
-/// Who has a figure in a case, beside us.
+/// The other subjects that have a figure in a case.
 fn able(case: &str) -> &'static [&'static str] {
     match case {
         "fork_join" => &["tokio", "smol", "rayon", "serial"],
@@ -41,7 +41,7 @@ fn the_quick_suite_writes_one_complete_line_a_case() {
         let best = line["best_peer"].as_str().expect("there are rivals");
         assert!(able(case).contains(&best) && best != "serial", "{case}: {best}");
     }
-    // A task is at least one allocation, wherever it is made.
+    // A task is at least one allocation.
     let spawn = &lines[0]["peers_allocs"];
     for name in able("spawn") {
         assert!(spawn[*name].as_f64() >= Some(1.0), "{name}: {spawn}");

@@ -1,4 +1,4 @@
-//! The suite `graph` as a whole, with few epochs: every case, every subject that is there.
+//! The whole suite `graph`, with few epochs: every case, every installed subject.
 
 use std::path::Path;
 use std::process::Command;
@@ -58,11 +58,11 @@ fn a_millisecond_of_work_is_done_by_several_where_there_are_cores() {
     let args = ["graph", "--rounds", "1", "--n", "5", "--case", "parallel_1ms", "--json", "-"];
     let lines = lines(&args);
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let overlap = lines[0]["ours_overlap"].as_f64().expect("ours says it");
+    let overlap = lines[0]["ours_overlap"].as_f64().expect("our figure is present");
     assert!(overlap >= cores.min(2) as f64, "{}", lines[0]);
 }
 
-/// The stand-in calls tasks in the order in which they were made. It shows that the program
+/// The stand-in header calls tasks in the order of their creation. The test shows that the program
 /// compiles and understands the shapes, and nothing about Taskflow.
 #[test]
 fn a_header_that_is_found_gives_its_subject_figures() {
@@ -73,7 +73,7 @@ fn a_header_that_is_found_gives_its_subject_figures() {
     }
     let args = ["graph", "--quick", "--rounds", "1", "--n", "20", "--json", "-"];
     let output = program().args(args).env("CPLUS_INCLUDE_PATH", &include).output();
-    for line in parse(&stdout(&output.expect("the program was built beside this test"))) {
+    for line in parse(&stdout(&output.expect("the program was built with this test"))) {
         let case = line["case"].as_str().expect("a case has a name");
         let is_alone = ["compile_4096", "trace", "allocs"].contains(&case);
         assert_eq!(line["peers"]["taskflow"].is_number(), !is_alone, "{line}");
@@ -88,7 +88,7 @@ fn who_is_not_installed_is_left_out_with_the_reason() {
         .args(["graph", "--quick", "--rounds", "1", "--n", "5", "--case", "chain"])
         .env("CXX", "no-such-compiler")
         .output()
-        .expect("the program was built beside this test");
+        .expect("the program was built with this test");
     let table = stdout(&output);
     assert!(table.contains("left out: no C++ compiler"), "{table}");
     assert!(table.contains("static_loop*") && table.contains("<=static_loop+30"), "{table}");

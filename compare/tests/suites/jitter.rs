@@ -1,4 +1,4 @@
-//! The suite `jitter` as a whole, with few periods. The clock of the system is its subject.
+//! The whole suite `jitter`, with few periods, on the real clock.
 
 use super::program::{compare, lines, stdout};
 

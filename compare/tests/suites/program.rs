@@ -1,10 +1,10 @@
-//! Calls of the program, and what it says.
+//! Calls of the program, and its output.
 
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// The program, ready for arguments. What is installed here must not decide how a test ends.
+/// The program, ready for arguments. Software that is installed here must not influence a test.
 pub(super) fn program() -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_clockjack-compare"));
     program.env_remove("CPLUS_INCLUDE_PATH");
@@ -12,7 +12,7 @@ pub(super) fn program() -> Command {
 }
 
 pub(super) fn compare(args: &[&str]) -> Output {
-    program().args(args).output().expect("the program was built beside this test")
+    program().args(args).output().expect("the program was built with this test")
 }
 
 /// What it printed; it must have gone well.

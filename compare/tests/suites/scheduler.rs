@@ -28,7 +28,7 @@ fn the_quick_suite_writes_one_complete_line_a_case() {
         assert_eq!(with_figure(line, "peers_cancel"), cancels, "{line}");
         let best = line["best_peer"].as_str().expect("there are rivals");
         assert!(PEERS[..2].contains(&best), "{best}");
-        // A task is at least one allocation, and so is a slot beside a queue.
+        // A task is at least one allocation, and so is a slot next to a queue.
         for name in &PEERS[..2] {
             assert!(line["peers_allocs"][*name].as_f64() >= Some(1.0), "{name}: {line}");
         }

@@ -16,14 +16,23 @@
 //!
 //! A poll that finds nothing to do returns the [`ParkMode`] in which the actor waits. The poll does
 //! not park the cell itself: the executor calls [`Cell::park`] after the poll has returned and no
-//! longer borrows the body. `park` tries to move the mailbox word from "running" to "idle" by one
-//! compare-and-swap. The compare-and-swap fails if a message arrived or a waker ran since the poll
-//! saw the empty mailbox; then the executor polls the cell again. So a wake-up that happens between
-//! the last check of the poll and the parking is never lost.
+//! longer borrows the body. There are two modes:
 //!
-//! A waker performs two steps, in this order: (1) it sets the flag of its cause, and WOKEN, in the
-//! flag word; (2) it notifies the mailbox word. The runner may clear the flags between the two
-//! steps. See `restore_woken` for why this is safe.
+//! * [`ParkMode::Idle`]: the actor waits for a message or a wake-up. `park` sets the bit *idle* of
+//!   the mailbox word by one compare-and-swap from the word that the poll saw when it found the
+//!   mailbox empty. A message that arrived since then, or a waker that ran since then, has changed
+//!   the word, so the compare-and-swap fails and the executor polls the cell again.
+//! * [`ParkMode::Wait`]: the actor waits for a wake-up only, for example while it is suspended.
+//!   `park` sets the bit *parked*, also if messages arrive, but not if the word is *notified*.
+//!
+//! Both modes and all wakers change the same word, so the changes have an order: a wake-up between
+//! the last check of the poll and the parking makes the parking fail, and a wake-up after the
+//! parking finds the bit *idle* or *parked*. No wake-up is lost.
+//!
+//! A waker performs three steps, in this order: (1) it sets the flag of its cause, and WOKEN, in
+//! the flag word; (2) it notifies the mailbox word, which sets *notified* and clears *idle* and
+//! *parked*; (3) if one of these two bits was set, it enqueues the cell. The runner may clear the
+//! flags between steps 1 and 2. See `restore_woken` for why this is safe.
 //!
 //! # Stages
 //!
@@ -487,7 +496,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> CustomTask for Cell<A, F> {
         shared.mail.is_asleep()
     }
 
-    fn messages_taken(shared: &ActorShared<A::Msg>) -> u64 {
+    fn messages_taken(shared: &ActorShared<A::Msg>) -> usize {
         shared.mail.taken()
     }
 

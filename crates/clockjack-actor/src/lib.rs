@@ -114,7 +114,7 @@ pub use api::{
     system_message, timers,
 };
 pub use mailbox::send;
-pub use services::{events, receptionist, router, router_logic, scheduler};
+pub use services::{events, receptionist, router, scheduler};
 pub use supervision::{escalation, failure_info, hub, strategy, stuck};
 
 pub use actor::{Actor, FnActor, Next, Signal};
@@ -127,14 +127,13 @@ pub use clockjack_sched::{
     Cancellable, DispatcherId, ExecutionBatch, ScheduleError, TaskRunPriority,
 };
 pub use context::Context;
-pub use error::{LookupError, NotAChild, SpawnError, SpawnErrorKind, StashFull, WatchError};
+pub use error::{ActorError, LookupError, SpawnError};
 pub use escalation::EscalationSink;
 pub use events::{
     AskCycle, DeadLetter, DeadLetterReason, EventKinds, EventStream, Lifecycle, LifecycleStep,
     RootFailure, SystemEvent, Unhandled,
 };
 pub use failure_info::{EscalationStage, FailureInfo, FailureReport, RestartStats};
-pub use futures::{FutureRefused, FutureRefusedKind};
 pub use generated::IntoNext;
 pub use hub::FailureEventHub;
 pub use path::ActorPath;

@@ -3,22 +3,18 @@
 
 use alloc::boxed::Box;
 use core::{
-    convert::Infallible,
-    fmt,
-    future::poll_fn,
-    marker::PhantomData,
-    task::{Poll, Waker},
-    time::Duration,
+    convert::Infallible, fmt, future::poll_fn, marker::PhantomData, task::Poll, time::Duration,
 };
 
 use clockjack_exec::{LocalExecutor, PanicPayload, StartError, Toolbox};
-use clockjack_sched::{HandlerError, Scheduler, SchedulerHost};
+use clockjack_sched::{Scheduler, SchedulerHost};
 use clockjack_sync::{Arc, waker::AtomicWaker};
 use clockjack_time::{ClockKind, MonotonicClock, Tick, TickDriver, TimerInstant};
 
 use crate::{
-    ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SpawnErrorKind, SystemBuilder,
+    ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SystemBuilder,
     cell::spawn::{self, Placement},
+    error::SpawnErrorKind,
     system::{FailedStart, HostParts, TerminationReport},
 };
 
@@ -37,7 +33,7 @@ const STEPS_PER_CLOCK_READ: usize = 4;
 pub struct RootContext {
     executor: LocalExecutor,
     system: ActorSystem,
-    host: Box<dyn RootHost>,
+    toolbox: SharedToolbox,
     /// Whether the tick driver wakes the task that drives this context.
     is_driver_registered: bool,
     /// The clock is advanced by hand, so there is no point in waiting for it.
@@ -46,51 +42,18 @@ pub struct RootContext {
     _here: PhantomData<*const ()>,
 }
 
-/// The toolbox of the platform, which the executor and the scheduler share.
-struct SharedToolbox<B>(Arc<Inner<B>>);
+/// The toolbox of the platform, which the context, the executor and the scheduler share.
+#[derive(Clone)]
+struct SharedToolbox(Arc<Inner>);
 
 /// The toolbox, and a waker that is woken together with its thread.
-struct Inner<B> {
-    toolbox: B,
+struct Inner {
+    toolbox: Box<dyn Toolbox + Send>,
     /// The waker of the task that awaits [`RootContext::dispatch_next`], if one does.
     dispatch_waker: AtomicWaker,
 }
 
-impl<B: Toolbox> Inner<B> {
-    fn unpark(&self) {
-        self.toolbox.unpark();
-        self.dispatch_waker.wake();
-    }
-}
-
-/// What a root context needs from its host, independent of the host's type.
-trait RootHost {
-    fn now(&self) -> Tick;
-    fn park(&self, until: Option<Tick>);
-    /// Registers a waker, which is woken once when there is something to do.
-    fn register_waker(&self, waker: &Waker);
-    fn driver(&self) -> &dyn TickDriver;
-}
-
-impl<B: Toolbox + Send> RootHost for SharedToolbox<B> {
-    fn now(&self) -> Tick {
-        self.0.toolbox.clock().now().tick()
-    }
-
-    fn park(&self, until: Option<Tick>) {
-        self.0.toolbox.park(until);
-    }
-
-    fn register_waker(&self, waker: &Waker) {
-        self.0.dispatch_waker.register(waker);
-    }
-
-    fn driver(&self) -> &dyn TickDriver {
-        self.0.toolbox.driver()
-    }
-}
-
-impl<B: Toolbox + Send> Toolbox for SharedToolbox<B> {
+impl Toolbox for SharedToolbox {
     fn clock(&self) -> &dyn MonotonicClock {
         self.0.toolbox.clock()
     }
@@ -104,7 +67,8 @@ impl<B: Toolbox + Send> Toolbox for SharedToolbox<B> {
     }
 
     fn unpark(&self) {
-        self.0.unpark();
+        self.0.toolbox.unpark();
+        self.0.dispatch_waker.wake();
     }
 
     fn current_worker(&self) -> Option<u16> {
@@ -124,7 +88,7 @@ impl<B: Toolbox + Send> Toolbox for SharedToolbox<B> {
     }
 }
 
-impl<B: Toolbox + Send + 'static> SchedulerHost for SharedToolbox<B> {
+impl SchedulerHost for SharedToolbox {
     fn now(&self) -> TimerInstant {
         self.0.toolbox.now()
     }
@@ -138,14 +102,11 @@ impl<B: Toolbox + Send + 'static> SchedulerHost for SharedToolbox<B> {
     }
 
     fn wake_poller(&self, _shard: usize) {
-        self.0.unpark();
+        self.unpark();
     }
 
-    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-        self.0
-            .toolbox
-            .catch_unwind(call)
-            .map_err(|caught| HandlerError::panic(alloc::string::String::from(caught.message())))
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
+        self.0.toolbox.catch_unwind(call)
     }
 }
 
@@ -160,16 +121,16 @@ impl RootContext {
         toolbox: impl Toolbox + Send + 'static,
         mut builder: SystemBuilder,
     ) -> Result<Self, StartError> {
-        let (limits, mut config, commands) = builder.host_config();
+        let (limits, mut config, commands) = builder.host_config()?;
         let seed = toolbox.seed();
         config.resolution = toolbox.clock().resolution();
         config.start = toolbox.clock().now().tick();
         config.shards = 1;
         let is_manual = toolbox.clock().kind() == ClockKind::Deterministic;
-        let inner = Inner { toolbox, dispatch_waker: AtomicWaker::new() };
-        let toolbox = Arc::new(inner);
-        let executor = LocalExecutor::new(SharedToolbox(toolbox.clone()), limits, commands)?;
-        let scheduler = Scheduler::new(config, SharedToolbox(toolbox.clone()))
+        let inner = Inner { toolbox: Box::new(toolbox), dispatch_waker: AtomicWaker::new() };
+        let toolbox = SharedToolbox(Arc::new(inner));
+        let executor = LocalExecutor::new(toolbox.clone(), limits, commands)?;
+        let scheduler = Scheduler::new(config, toolbox.clone())
             .map_err(|refused| StartError::thread(&refused))?;
         let host = HostParts {
             executor: executor.handle(),
@@ -183,11 +144,10 @@ impl RootContext {
             Err(FailedStart { error, system: None }) => return Err(error),
             Err(FailedStart { error, system: Some(system) }) => (system, Some(error)),
         };
-        let host = Box::new(SharedToolbox(toolbox));
         let root = Self {
             executor,
             system,
-            host,
+            toolbox,
             is_driver_registered: false,
             is_manual,
             _here: PhantomData,
@@ -259,7 +219,7 @@ impl RootContext {
 
     /// Runs due jobs and timers, then ready actors, up to the limits of one round.
     fn run_round(&mut self) -> Round {
-        let jobs = self.system.scheduler().poll_shard(0, 0, JOBS_PER_ROUND);
+        let jobs = self.system.scheduler().jobs().poll_shard(0, 0, JOBS_PER_ROUND);
         let fired = self.executor.fire_due();
         let stepped = self.step_actors();
         let next_wake = match (jobs.next_wake, self.executor.next_wake()) {
@@ -273,7 +233,7 @@ impl RootContext {
     /// Runs actors until none is ready or the time of the round is over. The faster the actors are,
     /// the more rarely the clock is read; a slow actor is noticed after a few steps at the latest.
     fn step_actors(&mut self) -> usize {
-        let clock = self.system.scheduler();
+        let clock = self.system.scheduler().jobs();
         let begun = clock.now();
         let (mut steps, mut until_clock_read) = (0, 1);
         while steps < STEPS_PER_ROUND {
@@ -296,7 +256,7 @@ impl RootContext {
     pub fn next_wake(&mut self) -> Option<Tick> {
         let round = self.run_round();
         if round.is_ready {
-            return Some(self.host.now());
+            return Some(self.toolbox.clock().now().tick());
         }
         round.next_wake
     }
@@ -312,9 +272,9 @@ impl RootContext {
         poll_fn(|cx| {
             // Register the waker before checking for work, so that work that arrives after the
             // check wakes the task.
-            self.host.register_waker(cx.waker());
+            self.toolbox.0.dispatch_waker.register(cx.waker());
             self.is_driver_registered = self.is_driver_registered || self.register_with_driver();
-            while self.is_driver_registered && self.host.driver().poll_tick().is_some() {}
+            while self.is_driver_registered && self.toolbox.driver().poll_tick().is_some() {}
             if self.system.when_terminated().report().is_some() {
                 return Poll::Ready(false);
             }
@@ -333,7 +293,7 @@ impl RootContext {
     /// Registers this context with the driver, whose ticks then wake the awaiting task. Returns
     /// false if the driver already serves another consumer.
     fn register_with_driver(&self) -> bool {
-        self.host.driver().register(self.executor.waker()).is_ok()
+        self.toolbox.driver().register(self.executor.waker()).is_ok()
     }
 
     /// Runs until `stop` returns true or the system has terminated.
@@ -356,7 +316,7 @@ impl RootContext {
         while !stop() && self.system.when_terminated().report().is_none() {
             let round = self.run_round();
             if round.steps == 0 && !round.is_ready {
-                self.host.park(round.next_wake);
+                self.toolbox.park(round.next_wake);
             }
         }
     }
@@ -372,7 +332,7 @@ impl RootContext {
             }
             let round = self.run_round();
             if round.steps == 0 && !round.is_ready {
-                self.host.park(round.next_wake);
+                self.toolbox.park(round.next_wake);
             }
         }
     }
@@ -381,7 +341,7 @@ impl RootContext {
     /// deadline, the actors that are still alive are reported and stopped by force. With a clock
     /// that is advanced by hand there is no waiting: the system runs until it is idle.
     pub fn shutdown(mut self, deadline: Duration) -> TerminationReport {
-        let end = self.system.terminate();
+        let end = self.system.shutdown();
         let executor = self.executor.handle();
         let host = executor.executor().toolbox();
         let until = host.deadline_after(deadline);
@@ -396,7 +356,7 @@ impl RootContext {
                 return self.system.forced_report();
             }
             if is_idle {
-                self.host.park(Some(round.next_wake.map_or(until, |wake| wake.min(until))));
+                self.toolbox.park(Some(round.next_wake.map_or(until, |wake| wake.min(until))));
             }
         }
     }
@@ -409,9 +369,9 @@ impl Drop for RootContext {
         if self.is_driver_registered {
             // Breaks a reference cycle: the driver holds the waker, the waker holds the executor,
             // and the executor holds the driver.
-            self.host.driver().unregister();
+            self.toolbox.driver().unregister();
         }
-        self.system.scheduler().shutdown();
+        self.system.scheduler().jobs().shutdown();
     }
 }
 

@@ -3,5 +3,4 @@
 pub mod events;
 pub mod receptionist;
 pub mod router;
-pub mod router_logic;
 pub mod scheduler;

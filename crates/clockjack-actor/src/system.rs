@@ -45,13 +45,14 @@ pub use self::{
     termination::{Termination, TerminationReport},
 };
 use crate::{
-    ActorPath, ActorRef, Directive, EventKinds, FailureEventHub, FailureInfo, IntoProps,
-    LookupError, MsgOf, NotAChild, Receptionist, Scheduler, SpawnError,
+    ActorError, ActorPath, ActorRef, Directive, EventKinds, FailureEventHub, FailureInfo,
+    IntoProps, LookupError, MsgOf, Receptionist, Scheduler, SpawnError,
     ask::{pool::SlotPool, waiting::Asks},
     cell::{
         header::{ActorHeader, AnyActor, PREPARE, STOP, SystemSend},
         spawn,
     },
+    error::{ActorErrorKind, LookupErrorKind, SpawnErrorKind},
     escalation::Escalations,
     events::{
         DeadLetter, DeadLetterReason, EventStream, Lifecycle, LifecycleStep, RootFailure,
@@ -163,7 +164,7 @@ impl ActorSystem {
     {
         match self.0.user() {
             Some(user) => spawn::spawn_send(&user, true, name, props),
-            None => Err(SpawnError::new(crate::SpawnErrorKind::Stopping, props)),
+            None => Err(SpawnError::new(SpawnErrorKind::Stopping, props)),
         }
     }
 
@@ -181,7 +182,7 @@ impl ActorSystem {
     {
         match self.0.user() {
             Some(user) => spawn::spawn_anonymous(&user, true, props),
-            None => Err(SpawnError::new(crate::SpawnErrorKind::Stopping, props)),
+            None => Err(SpawnError::new(SpawnErrorKind::Stopping, props)),
         }
     }
 
@@ -189,15 +190,15 @@ impl ActorSystem {
     ///
     /// # Errors
     ///
-    /// [`NotAChild`], if the actor is not a direct child of `/user`.
-    pub fn stop<M: 'static>(&self, top_level: &ActorRef<M>) -> Result<(), NotAChild> {
+    /// If the actor is not a direct child of `/user`.
+    pub fn stop<M: 'static>(&self, top_level: &ActorRef<M>) -> Result<(), ActorError<()>> {
         let actor = top_level.any();
         let is_below = |user: &AnyActor| actor.parent.as_ref().is_some_and(|up| up.ptr_eq(user));
         let is_child =
             self.0.guardians.with(|all| all.as_ref().map(|guardians| is_below(&guardians.user)));
         let Some(is_child) = is_child else { return Ok(()) };
         if !is_child {
-            return Err(NotAChild { path: actor.path.clone() });
+            return Err(ActorError::new(ActorErrorKind::NotAChild(actor.path.clone()), ()));
         }
         actor.wake_with(STOP);
         Ok(())
@@ -213,11 +214,11 @@ impl ActorSystem {
         let names = path.strip_prefix('/').map(|rest| rest.split('/').collect::<Vec<_>>());
         let names = match names {
             Some(names) if names.iter().all(|name| !name.is_empty()) => names,
-            _ => return Err(LookupError::NotAPath(path.to_string())),
+            _ => return Err(LookupError::new(LookupErrorKind::NotAPath, path)),
         };
         let found = self.0.guardians().and_then(|guardians| spawn::find(&guardians.root, &names));
-        let found = found.ok_or_else(|| LookupError::NotFound(path.to_string()))?;
-        let other = || LookupError::OtherMessages(found.path.clone());
+        let found = found.ok_or_else(|| LookupError::new(LookupErrorKind::NotFound, path))?;
+        let other = || LookupError::new(LookupErrorKind::OtherMessages, path);
         spawn::typed(&found).ok_or_else(other)
     }
 
@@ -307,7 +308,7 @@ impl ActorSystem {
     {
         match self.0.guardians() {
             Some(guardians) => spawn::spawn_send(&guardians.system, true, name, props),
-            None => Err(SpawnError::new(crate::SpawnErrorKind::Stopping, props)),
+            None => Err(SpawnError::new(SpawnErrorKind::Stopping, props)),
         }
     }
 
@@ -347,7 +348,7 @@ impl SystemInner {
 
     /// The scheduler without the part that sends messages.
     pub(crate) fn jobs(&self) -> &clockjack_sched::Scheduler {
-        &self.scheduler
+        self.scheduler.jobs()
     }
 
     /// The executor of a dispatcher other than the default one.
@@ -618,7 +619,7 @@ impl SystemInner {
             let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
             self.now_nanos().saturating_add(nanos)
         });
-        let job = self.scheduler.schedule_once_fn(part, DispatcherId::DEFAULT, send).ok()?;
+        let job = self.jobs().schedule_once_fn(part, DispatcherId::DEFAULT, send).ok()?;
         Some(Delay { job, until_nanos })
     }
 
@@ -630,7 +631,7 @@ impl SystemInner {
 
     /// The longest delay that a job may have.
     pub(crate) fn delay_max(&self) -> Duration {
-        self.scheduler.resolution().duration(TickSpan::new(DELAY_TICKS_MAX))
+        self.jobs().resolution().duration(TickSpan::new(DELAY_TICKS_MAX))
     }
 
     /// The `n`th number of the pseudo-random sequence that belongs to a path.

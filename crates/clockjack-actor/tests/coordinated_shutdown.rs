@@ -76,7 +76,7 @@ fn terminate_runs_the_phases_in_order_and_then_stops_the_actors() {
     system.on_shutdown(Phase::SERVICE_UNBIND, "unbind", task(&log, "unbind")).unwrap();
     system.on_shutdown(Phase::SERVICE_STOP, "stop", task(&log, "stop")).unwrap();
     root.run_until_idle();
-    let end = system.terminate();
+    let end = system.shutdown();
     root.run_until_idle();
     assert_eq!(log.take(), ["unbind", "stop", "last", "a stopped"]);
     let report = end.report().unwrap();
@@ -95,13 +95,13 @@ fn it_runs_once_and_the_first_reason_stays() {
     let log = Log::default();
     let system = root.system().clone();
     system.on_shutdown(Phase::SERVICE_STOP, "x", task(&log, "x")).unwrap();
-    let first = system.run_shutdown(Reason::new("closing time"), None).unwrap();
-    let second = system.terminate();
+    let first = system.shutdown_with(Reason::new("closing time"), None).unwrap();
+    let second = system.shutdown();
     root.run_until_idle();
     assert_eq!(log.take(), ["x"]);
     assert_eq!(first.report(), second.report());
     assert_eq!(second.report().unwrap().reason, "closing time");
-    assert_eq!(system.terminate().report(), first.report());
+    assert_eq!(system.shutdown().report(), first.report());
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_phase_waits_for_its_tasks_and_goes_on_after_its_time() {
     let system = root.system().clone();
     system.on_shutdown(Phase::SERVICE_UNBIND, "never", pending()).unwrap();
     system.on_shutdown(Phase::SERVICE_STOP, "after", task(&log, "after")).unwrap();
-    let end = system.terminate();
+    let end = system.shutdown();
     pass(&mut root, &clock, 4_900);
     assert!(log.take().is_empty());
     assert!(end.report().is_none());
@@ -133,7 +133,7 @@ fn a_task_that_panics_has_failed_and_the_rest_goes_on() {
     let system = root.system().clone();
     system.on_shutdown(Phase::SERVICE_UNBIND, "bad", async { panic!("no") }).unwrap();
     system.on_shutdown(Phase::SERVICE_UNBIND, "good", task(&log, "good")).unwrap();
-    let end = system.terminate();
+    let end = system.shutdown();
     root.run_until_idle();
     assert_eq!(log.take(), ["good"]);
     let phases = end.report().unwrap().shutdown.unwrap();
@@ -154,7 +154,7 @@ fn an_aborted_shutdown_leaves_out_phases_but_stops_the_actors() {
     system.on_shutdown(Phase::SERVICE_UNBIND, "bad", bad).unwrap();
     system.on_shutdown(Phase::SERVICE_STOP, "later", task(&log, "later")).unwrap();
     root.run_until_idle();
-    let end = system.terminate();
+    let end = system.shutdown();
     root.run_until_idle();
     assert_eq!(log.take(), ["a stopped"]);
     let report = end.report().unwrap();
@@ -208,7 +208,7 @@ fn actors_alive_at_the_end_of_the_last_phase_are_reported_as_stragglers() {
         let slow = slow.unwrap();
         root.run_until_idle();
         let last = root.system().tree().into_iter().max_by_key(ActorPath::depth).unwrap();
-        let end = root.system().terminate();
+        let end = root.system().shutdown();
         root.run_until_idle();
         let report = end.report().unwrap();
         for path in [slow.path(), slow.path().parent().unwrap().clone(), ActorPath::root()] {
@@ -232,8 +232,11 @@ fn it_may_begin_with_a_later_phase() {
     let system = root.system().clone();
     system.on_shutdown(Phase::SERVICE_UNBIND, "early", task(&log, "early")).unwrap();
     system.on_shutdown(Phase::SERVICE_STOP, "late", task(&log, "late")).unwrap();
-    assert!(system.terminate_from(Phase::named("none")).is_err());
-    let end = system.terminate_from(Phase::SERVICE_STOP).unwrap();
+    assert!(
+        system.shutdown_with(Reason::ACTOR_SYSTEM_TERMINATE, Some(Phase::named("none"))).is_err()
+    );
+    let end =
+        system.shutdown_with(Reason::ACTOR_SYSTEM_TERMINATE, Some(Phase::SERVICE_STOP)).unwrap();
     root.run_until_idle();
     assert_eq!(log.take(), ["late"]);
     let phases = end.report().unwrap().shutdown.unwrap();
@@ -250,8 +253,7 @@ fn tasks_are_refused_cancelled_and_added_late() {
     assert!(refused.is_unnamed());
     let refused = system.on_shutdown(Phase::named("none"), "x", task(&log, "x")).unwrap_err();
     assert!(refused.is_unknown_phase());
-    let cancelled =
-        system.add_shutdown_task(Phase::SERVICE_STOP, "x", task(&log, "cancelled")).unwrap();
+    let cancelled = system.on_shutdown(Phase::SERVICE_STOP, "x", task(&log, "cancelled")).unwrap();
     assert!(cancelled.cancel());
     assert!(!cancelled.cancel());
     let (adds, to) = (system.clone(), log.clone());
@@ -263,7 +265,7 @@ fn tasks_are_refused_cancelled_and_added_late() {
         Ok(())
     };
     system.on_shutdown(Phase::SERVICE_UNBIND, "adds", add).unwrap();
-    let end = system.terminate();
+    let end = system.shutdown();
     root.run_until_idle();
     assert_eq!(log.take(), ["service-stop"]);
     assert!(end.report().unwrap().is_clean());
@@ -286,7 +288,7 @@ fn a_termination_task_stops_an_actor_and_waits_for_it() {
     system.on_shutdown(Phase::SERVICE_STOP, "after", task(&log, "after")).unwrap();
     // Without a message it only waits, here in vain.
     system.on_shutdown_await(Phase::BEFORE_ACTOR_SYSTEM_TERMINATE, "b", &b, None).unwrap();
-    let end = system.terminate();
+    let end = system.shutdown();
     root.run_until_idle();
     assert_eq!(log.take(), ["a got stop", "a stopped", "after"]);
     assert!(end.report().is_none());
@@ -310,7 +312,7 @@ fn the_stop_message_of_a_termination_task_comes_behind_what_was_sent_before() {
     for _ in 0..200 {
         a.tell("x").unwrap();
     }
-    let end = system.terminate();
+    let end = system.shutdown();
     root.run_until_idle();
     let told = log.take();
     assert_eq!(told.iter().filter(|line| *line == "a got x").count(), 200);
@@ -341,7 +343,7 @@ fn without_run_by_terminate_the_actors_are_stopped_at_once() {
     named(&mut root, "a", &log);
     root.system().on_shutdown(Phase::SERVICE_STOP, "x", task(&log, "x")).unwrap();
     root.run_until_idle();
-    let end = root.system().terminate();
+    let end = root.system().shutdown();
     root.run_until_idle();
     assert_eq!(log.take(), ["a stopped"]);
     assert_eq!(end.report().unwrap().shutdown, None);
@@ -349,12 +351,12 @@ fn without_run_by_terminate_the_actors_are_stopped_at_once() {
     let config = ShutdownConfig { terminate_actor_system: false, ..config };
     let (mut root, _) = start(ActorSystem::builder("t").shutdown(config));
     root.system().on_shutdown(Phase::SERVICE_STOP, "x", task(&log, "x")).unwrap();
-    let end = root.system().run_shutdown(Reason::UNKNOWN, None).unwrap();
+    let end = root.system().shutdown_with(Reason::UNKNOWN, None).unwrap();
     root.run_until_idle();
     assert_eq!(log.take(), ["x"]);
     assert!(end.report().is_none());
     assert!(root.system().shutdown_so_far().unwrap().is_clean());
-    drop(root.system().terminate());
+    drop(root.system().shutdown());
     root.run_until_idle();
     assert!(end.report().unwrap().is_clean());
 }
@@ -378,7 +380,7 @@ fn hooks_are_told_of_the_end_also_if_it_was_before() {
     let to = log.clone();
     system.on_terminated(move |_| to.add("another"));
     assert!(log.take().is_empty());
-    drop(system.terminate());
+    drop(system.shutdown());
     root.run_until_idle();
     assert_eq!(log.take(), ["ended: actor system terminate", "another"]);
     let to = log.clone();
@@ -425,7 +427,7 @@ fn full(counter: &Arc<()>) -> RootContext {
         let _ = (&with, &keeps, &to);
     };
     let dispatcher = clockjack_actor::DispatcherId::DEFAULT;
-    drop(system.scheduler().schedule_once_fn(Duration::from_secs(9), dispatcher, job));
+    drop(system.scheduler().jobs().schedule_once_fn(Duration::from_secs(9), dispatcher, job));
     let keeps = system.clone();
     let task = async move {
         let _ = (&held, &keeps);
@@ -487,7 +489,7 @@ fn wakers_that_panic_hinder_nobody_who_waits_for_an_end() {
     leave_bad_waker(end.as_mut());
     let to = log.clone();
     system.on_terminated(move |_| to.add("the end"));
-    drop(system.terminate());
+    drop(system.shutdown());
     root.run_until_idle();
     assert_eq!(log.take(), ["the end"]);
 }
@@ -536,7 +538,7 @@ fn a_task_that_is_never_run_and_panics_when_it_is_dropped_hinders_no_end() {
     }
     let to = log.clone();
     root.system().on_terminated(move |_| to.add("the end"));
-    drop(root.system().terminate());
+    drop(root.system().shutdown());
     root.run_until_idle();
     assert_eq!(log.take(), ["dropped", "dropped", "the end"]);
 }

@@ -59,7 +59,7 @@ fn a_message_to_the_dead_letters_is_dropped_and_need_not_be_send() {
 fn the_address_outlives_the_system_and_refuses() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let system = root.system().clone();
-    drop(system.terminate());
+    drop(system.shutdown());
     root.run_until_idle();
     let dead = system.dead_letters::<u32>();
     assert!(dead.is_stopped());

@@ -228,7 +228,11 @@ fn warnings_of_the_scheduler_come_through_while_somebody_wants_them() {
         // A jump past a job's time causes a warning on a clock that is advanced by hand.
         let scheduler = root.system().scheduler();
         let wait = Duration::from_millis(5);
-        drop(scheduler.schedule_once_fn(wait, clockjack_actor::DispatcherId::DEFAULT, |_| {}));
+        drop(scheduler.jobs().schedule_once_fn(
+            wait,
+            clockjack_actor::DispatcherId::DEFAULT,
+            |_| {},
+        ));
         root.run_until_idle();
         clock.advance(Duration::from_secs(100));
         root.run_until_idle();
@@ -286,7 +290,7 @@ fn metrics_count_lives_restarts_and_failures() {
 
 /// Runs until the system is idle, but not forever.
 fn come_to_rest(root: &mut RootContext) {
-    let now = root.system().scheduler().now().tick();
+    let now = root.system().scheduler().jobs().now().tick();
     let rests = (0..1_000).any(|_| root.next_wake().is_none_or(|at| at > now));
     assert!(rests, "one event makes the next");
 }

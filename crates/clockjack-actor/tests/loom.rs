@@ -6,7 +6,7 @@
 
 extern crate alloc;
 
-use clockjack_actor::router_logic;
+use clockjack_actor::router;
 
 #[path = "loom/alarm.rs"]
 mod alarm;

@@ -14,8 +14,8 @@ use core::time::Duration;
 
 use bench::start;
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Context, DispatcherId, Failure, Mailbox, Next, Props,
-    RootContext, Scope, Signal, StaticError, Strategy,
+    Actor, ActorRef, ActorSystem, Context, Failure, Mailbox, Next, Props, RootContext, Scope,
+    Signal, StaticError, Strategy,
 };
 use clockjack_testing::allocation::Counting;
 
@@ -121,11 +121,10 @@ fn an_actor_that_comes_after_another_has_gone_allocates_nothing() {
 fn a_message_that_is_scheduled_allocates_nothing() {
     let (mut root, clock) = start(ActorSystem::builder("t"));
     let (office, _) = office(&mut root, Strategy::stop());
-    let any = DispatcherId::DEFAULT;
     let sent = allocations(|| {
         let jobs = root.system().scheduler();
-        jobs.schedule_once(MS, &office, Paper::Tick, any, None).unwrap();
-        jobs.schedule_once(5 * MS, &office, Paper::Tick, any, None).unwrap().cancel();
+        jobs.schedule_once(MS, &office, Paper::Tick).unwrap();
+        jobs.schedule_once(5 * MS, &office, Paper::Tick).unwrap().cancel();
         clock.advance(2 * MS);
         root.run_until_idle();
         office.tell(Paper::Heard(1)).unwrap();
@@ -139,11 +138,10 @@ fn a_message_that_is_scheduled_allocates_nothing() {
 fn messages_that_are_scheduled_repeatedly_allocate_nothing() {
     let (mut root, clock) = start(ActorSystem::builder("t"));
     let printer = root.spawn("printer", || Printer).unwrap();
-    let any = DispatcherId::DEFAULT;
     let sent = allocations(|| {
         let jobs = root.system().scheduler();
-        let rate = jobs.schedule_at_fixed_rate(MS, MS, &printer, 0, any, None).unwrap();
-        let delay = jobs.schedule_with_fixed_delay(MS, MS, &printer, 0, any, None).unwrap();
+        let rate = jobs.schedule_at_fixed_rate(MS, MS, &printer, 0).unwrap();
+        let delay = jobs.schedule_with_fixed_delay(MS, MS, &printer, 0).unwrap();
         for _ in 0..5 {
             clock.advance(MS);
             root.run_until_idle();

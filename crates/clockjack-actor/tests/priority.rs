@@ -16,8 +16,7 @@ use std::sync::Mutex;
 use bench::{Log, start};
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Ask, Backoff, Context, DeadLetterReason, EventKinds, Failure,
-    Mailbox, Next, Overflow, Props, ReplyTo, RootContext, Signal, SpawnErrorKind, Strategy,
-    SystemEvent,
+    Mailbox, Next, Overflow, Props, ReplyTo, RootContext, Signal, Strategy, SystemEvent,
 };
 
 type Msg = (u8, u32);
@@ -112,7 +111,7 @@ fn a_mailbox_that_evicts_has_no_priorities() {
     let props = Props::from_fn(|_cx, _: Msg| Ok(Next::Stay));
     let mailbox = Mailbox::bounded(1).overflow(Overflow::DropOldest);
     let refused = root.spawn("clerk", props.mailbox(mailbox).priority(|msg| msg.0));
-    assert!(matches!(refused.unwrap_err().kind(), SpawnErrorKind::InvalidProps(_)));
+    assert!(refused.unwrap_err().is_invalid_props());
 }
 
 #[test]

@@ -212,7 +212,7 @@ fn after_the_end_of_the_system_nothing_is_listed() {
     let system = root.system().clone();
     let a = worker(&mut root, "a");
     system.receptionist().register(&key(), &a).unwrap();
-    drop(system.terminate());
+    drop(system.shutdown());
     root.run_until_idle();
     assert!(system.receptionist().find(&key()).services().is_empty());
     assert!(system.receptionist().register(&key(), &a).is_err());

@@ -10,7 +10,7 @@ use core::time::Duration;
 use bench::{Log, start};
 use clockjack_actor::{
     ActorRef, ActorSystem, DispatcherId, EventKinds, Next, Props, RootContext, ServiceKey,
-    SpawnErrorKind, SystemEvent, shutdown::Phase,
+    SystemEvent, shutdown::Phase,
 };
 use clockjack_sched::ScheduleErrorKind;
 
@@ -58,7 +58,7 @@ fn a_sealed_system_takes_no_subscribers_tasks_or_hooks_and_says_so() {
     let told = log.clone();
     assert!(!system.on_terminated(move |_| told.add("never")));
     let refused = root.spawn("late", Props::from_fn(|_, (): ()| Ok(Next::Stay))).unwrap_err();
-    assert_eq!(*refused.kind(), SpawnErrorKind::Sealed);
+    assert!(refused.is_sealed());
 
     // Everything that exists continues, including timers.
     blinker.tell(2).unwrap();
@@ -67,7 +67,7 @@ fn a_sealed_system_takes_no_subscribers_tasks_or_hooks_and_says_so() {
         clock.advance(Duration::from_millis(1));
     }
     assert_eq!(log.take(), ["2 left", "1 left", "0 left"]);
-    let end = system.terminate();
+    let end = system.shutdown();
     root.run_until_idle();
     assert!(end.report().unwrap().is_clean(), "a sealed system can be ended");
     let told = log.clone();
@@ -85,7 +85,7 @@ fn a_system_that_has_ended_takes_nothing_any_more_and_says_so() {
     assert!(system.events().subscribe(EventKinds::LIFECYCLE, gone.clone()));
     root.run_until_idle();
     log.take();
-    let end = system.terminate();
+    let end = system.shutdown();
     root.run_until_idle();
     assert!(end.report().is_some());
     log.take();
@@ -99,19 +99,19 @@ fn a_system_that_has_ended_takes_nothing_any_more_and_says_so() {
     let refused = system.on_shutdown_await(Phase::SERVICE_STOP, "late", &gone, None).unwrap_err();
     assert!(refused.is_late(), "{refused}");
     let props = || Props::from_fn(|_, (): ()| Ok(Next::Stay));
-    assert_eq!(*system.spawn("late", props()).unwrap_err().kind(), SpawnErrorKind::Stopping);
-    assert_eq!(*system.spawn_system("late", props()).unwrap_err().kind(), SpawnErrorKind::Stopping);
-    assert_eq!(*root.spawn("late", props()).unwrap_err().kind(), SpawnErrorKind::Stopping);
+    assert!(system.spawn("late", props()).unwrap_err().is_stopping());
+    assert!(system.spawn_system("late", props()).unwrap_err().is_stopping());
+    assert!(root.spawn("late", props()).unwrap_err().is_stopping());
     assert!(system.lookup::<SystemEvent>("/user/listener").is_err());
     let (jobs, ms, any) = (system.scheduler(), Duration::from_millis(1), DispatcherId::DEFAULT);
     let event = SystemEvent::EventsDropped(1);
-    let refused = jobs.schedule_once(ms, &gone, event, any, None).unwrap_err();
+    let refused = jobs.schedule_once(ms, &gone, event).unwrap_err();
     assert!(matches!(refused.kind(), ScheduleErrorKind::ReceiverGone), "{refused}");
     root.block_on(system.when_stopped(&gone));
     // Closures run until their host shuts down the scheduler, which happens after the root has
     // stopped.
     drop(root);
-    let refused = jobs.schedule_once_fn(ms, any, |_| ()).unwrap_err();
+    let refused = jobs.jobs().schedule_once_fn(ms, any, |_| ()).unwrap_err();
     assert!(matches!(refused.kind(), ScheduleErrorKind::Closed), "{refused}");
     assert!(log.take().is_empty());
 }

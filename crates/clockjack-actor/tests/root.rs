@@ -19,6 +19,7 @@ use clockjack_actor::{
     Actor, ActorSystem, Context, EventKinds, Failure, Mailbox, Next, Overflow, Props, RootContext,
     SystemEvent, Toolbox,
 };
+use clockjack_sched::SchedulerConfig;
 use clockjack_time::{InterruptDriver, MonotonicClock, Resolution, Tick, TickDriver};
 
 /// A board whose interrupt the test calls.
@@ -114,7 +115,7 @@ fn a_dispatch_of_a_system_that_has_terminated_is_none() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let mut cx = TaskContext::from_waker(Waker::noop());
     drain(&mut root, &mut cx);
-    let _end = root.system().terminate();
+    let _end = root.system().shutdown();
     drain(&mut root, &mut cx);
     assert_eq!(pin!(root.dispatch_next()).poll(&mut cx), Poll::Ready(false));
 }
@@ -178,4 +179,23 @@ fn what_a_bounded_turn_leaves_is_due_now_and_not_at_the_next_timer() {
     assert_eq!(root.next_wake(), Some(ticks.now().tick()));
     root.run_until_idle();
     assert_eq!((log.take().len(), root.next_wake()), (200, timer));
+}
+
+#[test]
+fn a_setting_of_the_scheduler_that_only_the_host_can_make_is_refused() {
+    let default = SchedulerConfig::DEFAULT;
+    let refused = [
+        SchedulerConfig { shards: 2, ..default.clone() },
+        SchedulerConfig { start: Tick::new(7), ..default.clone() },
+        SchedulerConfig { resolution: Resolution::MICRO, ..default.clone() },
+    ];
+    let start = |config| {
+        let board = Board(Arc::new(InterruptDriver::new(Resolution::MILLI)));
+        RootContext::new(board, ActorSystem::builder("board").scheduler(config))
+    };
+    for config in refused {
+        let error = start(config).expect_err("the setting would have no effect");
+        assert!(error.to_string().contains("the host determines"), "{error}");
+    }
+    assert!(start(SchedulerConfig { quota: 5, ..default }).is_ok());
 }

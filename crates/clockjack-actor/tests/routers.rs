@@ -12,8 +12,8 @@ use std::thread;
 use bench::{Log, start};
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Backoff, Context, DeadLetterReason, EventKinds, Failure, Group,
-    Mailbox, Next, Overflow, Pool, Props, RootContext, ServiceKey, SpawnErrorKind, Strategy,
-    SystemEvent, router_logic::Resizer,
+    Mailbox, Next, Overflow, Pool, Props, RootContext, ServiceKey, Strategy, SystemEvent,
+    router::Resizer,
 };
 use clockjack_time::ManualClock;
 
@@ -297,10 +297,10 @@ fn pools_that_cannot_be_are_refused() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();
     let refused = root.spawn("pool", Pool::round_robin(0, worker(&log))).unwrap_err();
-    assert!(matches!(refused.kind(), SpawnErrorKind::InvalidProps(_)));
+    assert!(refused.is_invalid_props());
     let resizer = Resizer { step: 0, ..Resizer::DEFAULT };
     let refused = root.spawn("pool", Pool::round_robin(1, worker(&log)).resizer(resizer));
-    assert!(matches!(refused.unwrap_err().kind(), SpawnErrorKind::InvalidProps(_)));
+    assert!(refused.unwrap_err().is_invalid_props());
 }
 
 #[test]
@@ -472,7 +472,7 @@ impl Actor for Slow {
     type Msg = u64;
 
     fn receive(&mut self, cx: &mut Context<'_, Self>, n: u64) -> Result<Next, Failure> {
-        let delay = cx.system().scheduler().delays().delay(Duration::from_secs(1));
+        let delay = cx.system().scheduler().jobs().delays().delay(Duration::from_secs(1));
         cx.wait(delay, move |me, cx, _| {
             me.0.add(format!("{} {n}", cx.path().name()));
             Ok(Next::Stay)

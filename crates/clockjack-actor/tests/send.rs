@@ -234,7 +234,7 @@ fn who_waits_for_an_actor_that_is_gone_with_its_system_gets_its_message_back() {
     let waiting = actor.send(2);
     // The phases of the shutdown would let the actor handle its messages.
     root.system().stop(&actor).unwrap();
-    let _end = root.system().terminate();
+    let _end = root.system().shutdown();
     root.run_until_idle();
     drop((root, actor));
     assert_eq!(waiting.into_refused(), Some(2));

@@ -153,7 +153,7 @@ fn a_system_terminates_and_says_so() {
     root.spawn("a", move || Node { log: to.clone(), below: vec!["x"] }).unwrap();
     root.run_until_idle();
     log.take();
-    let end = root.system().terminate();
+    let end = root.system().shutdown();
     assert!(end.report().is_none());
     root.run_until_idle();
     assert!(end.report().unwrap().is_clean());

@@ -23,7 +23,8 @@ use clockjack_graph::{
     compile::Plan,
     run::{ComponentLog, RunError, RunReport, TraceLog},
 };
-use clockjack_rt::{PoolConfig, Runtime, actor::ActorSystem};
+use clockjack_observe::timeline::Timeline;
+use clockjack_rt::{FlightRecording, Runtime, RuntimeConfig, actor::ActorSystem};
 
 use crate::{failure::Failure, interrupt::Interrupt};
 
@@ -108,6 +109,26 @@ pub(crate) struct RunResult {
     pub(crate) wall: Duration,
     /// The metrics of the runtime.
     pub(crate) host: Vec<host::RuntimeMetric>,
+    /// What the workers did, if the run was traced by the wall clock.
+    pub(crate) workers: Option<WorkerTrace>,
+}
+
+/// What the workers of the runtime did during a run.
+#[derive(Debug)]
+pub(crate) struct WorkerTrace {
+    recording: FlightRecording,
+    /// When the run began, in nanoseconds since the start of the runtime.
+    began_ns: u64,
+}
+
+impl WorkerTrace {
+    /// The number of events that are kept for each worker: 6 MiB.
+    const RECORDS: usize = 1 << 18;
+
+    /// Adds one track per worker to the timeline of the graph.
+    pub(crate) fn add_to(&self, timeline: &mut Timeline) {
+        self.recording.add_to(timeline, self.began_ns);
+    }
 }
 
 /// Runs a graph until it stops. `observer` is called at intervals during the run, and once after
@@ -129,17 +150,27 @@ pub(crate) fn run_with_interval(
     interval: Duration,
     mut observer: impl FnMut(&Stopper),
 ) -> Result<RunResult, Failure> {
-    let config = PoolConfig { workers: settings.workers, ..PoolConfig::DEFAULT };
+    // A run in virtual time is reproducible, and so is its trace; what the workers do is not.
+    let traces_workers = settings.trace.is_some() && settings.clock == Clock::Wall;
+    let mut config = RuntimeConfig { workers: settings.workers, ..RuntimeConfig::DEFAULT };
+    if traces_workers {
+        config.flight_records = WorkerTrace::RECORDS;
+    }
     let system = ActorSystem::builder("clockjack");
     let runtime = Runtime::start_with(system, config)
         .map_err(|error| Failure::no_runtime(error.to_string()))?;
-    let began = Instant::now();
+    runtime.set_tracing(traces_workers);
+    let (began, began_ns) = (Instant::now(), runtime.pool().handle().nanos());
     let (outcome, was_interrupted) = match graph.start(runtime.system(), settings.options()) {
         Ok(run) => wait(run, interrupt, interval, &mut observer),
         Err(error) => (Err(error), false),
     };
     let wall = began.elapsed();
     let host = host::counts(&runtime);
+    let workers = traces_workers.then(|| {
+        let recording = runtime.flight_recording(Duration::MAX);
+        WorkerTrace { recording, began_ns }
+    });
     drop(runtime.shutdown(SHUTDOWN_DEADLINE));
     let (report, error) = match outcome {
         Ok(report) => (Some(report), None),
@@ -154,12 +185,12 @@ pub(crate) fn run_with_interval(
             (report, Some(error.to_string()))
         }
     };
-    Ok(RunResult { report, error, was_interrupted, wall, host })
+    Ok(RunResult { report, error, was_interrupted, wall, host, workers })
 }
 
 /// Tries the thread settings of each lane on this machine. Nothing is run.
 pub(crate) fn probe_lane_settings(plan: &mut Plan) -> Result<(), Failure> {
-    let config = PoolConfig { workers: Some(1), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(1), ..RuntimeConfig::DEFAULT };
     let runtime = Runtime::start_with(ActorSystem::builder("clockjack"), config)
         .map_err(|error| Failure::no_runtime(error.to_string()))?;
     plan.try_on(runtime.system());

@@ -369,6 +369,29 @@ fn a_run_writes_its_trace_and_its_metrics() {
 }
 
 #[test]
+fn a_trace_by_the_wall_clock_also_shows_the_workers() {
+    let cell = file("cell.yaml");
+    let args = ["trace", &cell, "--steps", "5", "--workers", "2", "--format", "chrome"];
+    let traced = |clock: &str| -> (Vec<String>, usize) {
+        let ran = clockjack(&[&args[..], &["--clock", clock]].concat());
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let trace: Value = serde_json::from_str(&ran.out).expect("JSON");
+        let events = trace["traceEvents"].as_array().expect("a list");
+        let names = events.iter().flat_map(|event| [&event["name"], &event["args"]["name"]]);
+        let n_polls = events.iter().filter(|event| event["args"]["messages"].is_u64()).count();
+        (names.filter_map(|name| name.as_str().map(str::to_owned)).collect(), n_polls)
+    };
+    let (names, n_polls) = traced("wall");
+    for name in ["epochs", "worker 0", "task_spawned"] {
+        assert!(names.iter().any(|other| other == name), "no {name} in {names:?}");
+    }
+    assert!(n_polls > 0, "no poll of a task in {names:?}");
+    let (names, n_polls) = traced("virtual");
+    assert!(!names.iter().any(|name| name.starts_with("worker")), "{names:?}");
+    assert_eq!(n_polls, 0, "a run in virtual time is reproducible, and so is its trace");
+}
+
+#[test]
 fn a_trace_has_every_name_of_a_span_and_its_ids() {
     let records = lines(&["trace", &file("cell.yaml"), "--steps", "3", "--format", "ndjson"]);
     for name in ["component_execute", "component_execute_begin", "component_execute_end"] {

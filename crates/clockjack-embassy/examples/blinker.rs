@@ -46,7 +46,7 @@ impl Actor for Lamp {
             }
             Msg::Button => {
                 println!("button");
-                drop(cx.system().terminate());
+                drop(cx.system().shutdown());
                 Ok(Next::Stay)
             }
         }

@@ -156,7 +156,7 @@ impl EmbassySystem {
     /// Shuts the system down and runs until it has terminated. At the deadline, the report lists
     /// the live actors, and they are stopped by force. Works also with a stopped driver.
     pub async fn shutdown(mut self, deadline: Duration) -> TerminationReport {
-        let end = self.system().terminate();
+        let end = self.system().shutdown();
         let clock = self.toolbox.alarm().clock();
         // One tick more, because the current tick has partly elapsed.
         let until = (clock.now() + deadline).tick().saturating_add(TickSpan::ONE);

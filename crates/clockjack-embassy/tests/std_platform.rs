@@ -1,7 +1,7 @@
 //! A system of actors, and the tick driver alone, as tasks on Embassy's std platform.
 //!
-//! The clock is the subject here, so it is the real one. What is asserted of it holds however slow
-//! the machine is: that nothing comes before its time, and that nothing is missing after it.
+//! These tests are about the clock, so they use the real one. Their assertions hold on a machine of
+//! any speed: nothing happens before its time, and nothing is missing after it.
 #![cfg(not(loom))]
 
 extern crate alloc;
@@ -20,5 +20,5 @@ mod system;
 #[test]
 fn the_example_blinks_fails_is_restarted_and_ends() {
     let report = platform::run(async |spawner| blinker::blink(spawner).await);
-    assert!(report.expect("nobody stops the driver").is_clean());
+    assert!(report.expect("the driver is not stopped").is_clean());
 }

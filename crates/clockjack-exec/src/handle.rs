@@ -41,7 +41,7 @@ impl Handle {
     }
 
     /// Runs a future. If it cannot be started, the [`JoinHandle`] returns the reason.
-    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,

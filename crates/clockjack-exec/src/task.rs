@@ -124,7 +124,7 @@ pub(crate) struct CustomVTable {
     pub(crate) unpark: unsafe fn(&Header) -> bool,
     pub(crate) is_parked: unsafe fn(&Header) -> bool,
     /// How many messages it has taken out of its mailbox; for traces.
-    pub(crate) messages_taken: unsafe fn(&Header) -> u64,
+    pub(crate) messages_taken: unsafe fn(&Header) -> usize,
 }
 
 /// What the executor does with a task after a poll.
@@ -166,7 +166,7 @@ impl TaskResult {
 
 impl Header {
     /// How many messages the task has taken out of its mailbox, if it is a custom task.
-    pub(crate) fn messages_taken(&self) -> u64 {
+    pub(crate) fn messages_taken(&self) -> usize {
         // SAFETY: the vtable is that of the cell.
         self.vtable.custom.map_or(0, |custom| unsafe { (custom.messages_taken)(self) })
     }

@@ -70,10 +70,10 @@ impl Door {
 fn what_the_last_step_of_a_worker_wakes_runs_on_another() {
     let handle = stage(2);
     let door = Arc::new(Door::default());
-    let waiting = handle.spawn(Arc::clone(&door).pass());
+    let waiting = handle.spawn_future(Arc::clone(&door).pass());
     work(&handle, 0, Vec::new());
     assert!(!waiting.is_finished());
-    let opener = handle.spawn(async move {
+    let opener = handle.spawn_future(async move {
         door.open();
         dismiss(0);
     });
@@ -122,7 +122,7 @@ fn a_sleep_wakes_who_polled_it_last() {
 fn a_join_wakes_who_polled_it_last() {
     let (mut executor, _clock) = bench();
     let door = Arc::new(Door::default());
-    let mut join = executor.spawn(Arc::clone(&door).pass());
+    let mut join = executor.spawn_future(Arc::clone(&door).pass());
     executor.run_until_idle();
     let ((first, first_waker), (second, second_waker)) = (Woken::new(), Woken::new());
     assert!(poll(&mut join, &first_waker).is_pending());
@@ -316,7 +316,7 @@ fn a_clock_that_steps_back_stops_no_worker_and_fires_nothing_early() {
     let (woken, waker) = Woken::new();
     let mut timer = handle.timer();
     let rounds = Arc::new(AtomicUsize::new(0));
-    let spinner = handle.spawn({
+    let spinner = handle.spawn_future({
         let (handle, rounds) = (handle.clone(), Arc::clone(&rounds));
         async move {
             timer.arm(ticks(10), waker).unwrap();
@@ -392,12 +392,13 @@ fn two_that_wake_each_other_do_not_starve_a_third() {
             if rounds == ROUNDS { Poll::Ready(()) } else { Poll::Pending }
         })
     };
-    let players = [handle.spawn(player(0)), handle.spawn(player(1))];
-    let third = handle.spawn({
+    let players = [handle.spawn_future(player(0)), handle.spawn_future(player(1))];
+    let third = handle.spawn_future({
         let (handle, steps, third_at) = (handle.clone(), Arc::clone(&steps), Arc::clone(&third_at));
         async move {
             // Queued on the worker itself, behind the slot.
-            let queued = handle.spawn(async move { third_at.store(steps.load(SeqCst), SeqCst) });
+            let queued =
+                handle.spawn_future(async move { third_at.store(steps.load(SeqCst), SeqCst) });
             queued.await.unwrap();
         }
     });
@@ -455,15 +456,15 @@ impl Drop for Last {
 fn what_is_woken_by_what_a_leaving_worker_ends_is_ended_too() {
     let handle = stage(1);
     let [woken, first, second] = [(); 3].map(|()| Arc::new(Door::default()));
-    let late = handle.spawn(Arc::clone(&woken).pass());
-    let wakes = handle.spawn({
+    let late = handle.spawn_future(Arc::clone(&woken).pass());
+    let wakes = handle.spawn_future({
         let (last, first) = (Last(woken), Arc::clone(&first));
         async move {
             first.pass().await;
             drop(last);
         }
     });
-    let other = handle.spawn(Arc::clone(&second).pass());
+    let other = handle.spawn_future(Arc::clone(&second).pass());
     let executor = handle.clone();
     let leave_at_the_end = move || {
         executor.executor().close_run_queue();

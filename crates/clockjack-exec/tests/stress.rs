@@ -168,7 +168,7 @@ fn a_wake_from_another_thread_leads_to_a_turn() {
                 gates.iter().skip(number).step_by(THREADS).map(Arc::clone).collect();
             let joins: Vec<JoinHandle<usize>> = mine
                 .iter()
-                .map(|gate| handle.spawn(reaches(Arc::clone(gate), STEPS * THREADS)))
+                .map(|gate| handle.spawn_future(reaches(Arc::clone(gate), STEPS * THREADS)))
                 .collect();
             let at_work = &at_work;
             let all = &gates;
@@ -441,7 +441,7 @@ fn an_executor_that_sleeps_is_woken_by_whoever_has_work_for_it() {
         executor.block_on(async {
             for round in 1..=ROUNDS {
                 let (there, back) = (Arc::clone(&there), Arc::clone(&back));
-                let join = handle.spawn(async move {
+                let join = handle.spawn_future(async move {
                     reaches(there, round).await;
                     back.step();
                 });

@@ -31,14 +31,14 @@ fn a_worker_that_is_free_takes_over_what_a_blocked_one_is_late_for() {
     let model = Model::new(2);
     let log: Log<(Option<usize>, u64)> = Log::default();
     let handle = model.handle();
-    drop(handle.spawn({
+    drop(handle.spawn_future({
         let (model, log) = (Arc::clone(&model), Arc::clone(&log));
         async move {
             clockjack_exec::sleep(ms(10)).await.unwrap();
             log.lock().unwrap().push((worker(), model.now()));
         }
     }));
-    let blocked = handle.spawn({
+    let blocked = handle.spawn_future({
         let (model, log) = (Arc::clone(&model), Arc::clone(&log));
         async move {
             // The worker is in this step from now on; another one begins to work.
@@ -64,7 +64,7 @@ fn a_worker_takes_over_everything_that_is_overdue_before_it_sleeps() {
     const N: usize = 1_000;
     let model = Model::new(2);
     let woken = Arc::new(AtomicUsize::new(0));
-    let step = model.handle().spawn({
+    let step = model.handle().spawn_future({
         let (model, woken) = (Arc::clone(&model), Arc::clone(&woken));
         async move {
             let _timers: Vec<Timer> = (0..N)
@@ -95,7 +95,7 @@ fn what_a_timer_wakes_while_its_worker_searches_is_not_slept_on() {
         let model = Model::new(2);
         model.advance_at_yields(TICK);
         let done = Arc::new(AtomicBool::new(false));
-        drop(model.handle().spawn({
+        drop(model.handle().spawn_future({
             let (handle, done) = (model.handle().clone(), Arc::clone(&done));
             async move {
                 Wrapped(handle.sleep(ms(after))).await.unwrap();
@@ -112,14 +112,14 @@ fn what_a_timer_wakes_while_its_worker_searches_is_not_slept_on() {
 fn what_a_taken_over_timer_wakes_is_not_slept_on() {
     let model = Model::new(2);
     let done = Arc::new(AtomicBool::new(false));
-    drop(model.handle().spawn({
+    drop(model.handle().spawn_future({
         let (handle, done) = (model.handle().clone(), Arc::clone(&done));
         async move {
             Wrapped(handle.sleep(ms(1))).await.unwrap();
             done.store(true, SeqCst);
         }
     }));
-    let blocked = model.handle().spawn({
+    let blocked = model.handle().spawn_future({
         let (model, done) = (Arc::clone(&model), Arc::clone(&done));
         async move {
             model.advance(TICK);
@@ -146,7 +146,7 @@ fn timers_outlive_their_workers_and_keep_their_time() {
             let due = model.now() + after * TICK;
             let state = Arc::clone(&model);
             let note = waker(move || log.lock().unwrap().push((due, state.now())));
-            drop(handle.spawn(async move {
+            drop(handle.spawn_future(async move {
                 timer.arm(ms(after), note).unwrap();
                 core::future::pending::<()>().await;
                 drop(timer);
@@ -179,11 +179,11 @@ fn timers_outlive_their_workers_and_keep_their_time() {
 fn a_shard_of_a_worker_that_left_is_reassigned_to_one_that_stays() {
     let model = Model::new(2);
     let fired = Arc::new(AtomicUsize::new(0));
-    let step = model.handle().spawn({
+    let step = model.handle().spawn_future({
         let (model, fired) = (Arc::clone(&model), Arc::clone(&fired));
         async move {
             // Another worker comes, arms a timer, and goes.
-            drop(model.handle().spawn({
+            drop(model.handle().spawn_future({
                 let fired = Arc::clone(&fired);
                 async move {
                     clockjack_exec::sleep(ms(50)).await.unwrap();
@@ -219,7 +219,7 @@ fn a_clock_that_stands_still_fires_nothing_and_one_that_jumps_only_what_is_due()
     }
     let busy = || {
         // Many polls, so that the worker polls its timers often.
-        drop(model.handle().spawn(async {
+        drop(model.handle().spawn_future(async {
             for _ in 0..1_000 {
                 clockjack_exec::yield_now().await;
             }
@@ -245,7 +245,7 @@ fn a_clock_that_stands_still_fires_nothing_and_one_that_jumps_only_what_is_due()
 fn a_delay_counts_from_the_arm_and_not_from_the_turn_that_it_is_armed_in() {
     let model = Model::new(1);
     let at = Arc::new(Mutex::new(None));
-    drop(model.handle().spawn({
+    drop(model.handle().spawn_future({
         let (model, at) = (Arc::clone(&model), Arc::clone(&at));
         async move {
             // The worker read the clock before; since then it was held up.
@@ -263,7 +263,7 @@ fn a_delay_counts_from_the_arm_and_not_from_the_turn_that_it_is_armed_in() {
 fn a_clock_that_is_held_up_after_an_arm_makes_late_and_never_early() {
     let model = Model::new(1);
     let at: Log<(u64, u64)> = Log::default();
-    drop(model.handle().spawn({
+    drop(model.handle().spawn_future({
         let (model, at) = (Arc::clone(&model), Arc::clone(&at));
         async move {
             for after in [10, 1, 0, 200] {
@@ -295,7 +295,7 @@ fn ten_thousand_timers_of_one_tick_fire_in_order_while_others_go_on() {
         })
         .collect();
     let progress: Log<(usize, usize)> = Log::default();
-    let other = model.handle().spawn({
+    let other = model.handle().spawn_future({
         let (log, turns, progress) = (Arc::clone(&log), Arc::clone(&turns), Arc::clone(&progress));
         async move {
             while log.lock().unwrap().len() < N {
@@ -322,7 +322,7 @@ fn ten_thousand_timers_of_one_tick_fire_in_order_while_others_go_on() {
 fn an_interval_does_not_drift_and_counts_what_it_left_out() {
     let model = Model::new(1);
     let ticks: Log<(u64, u64, u64)> = Log::default();
-    drop(model.handle().spawn({
+    drop(model.handle().spawn_future({
         let (model, ticks) = (Arc::clone(&model), Arc::clone(&ticks));
         async move {
             let mut interval = Interval::new(model.handle().clone(), ms(10));
@@ -344,7 +344,7 @@ fn an_interval_does_not_drift_and_counts_what_it_left_out() {
 fn an_interval_that_is_given_up_forgets_nothing_that_it_left_out() {
     let model = Model::new(1);
     let missed = Arc::new(Mutex::new(None));
-    let taker = model.handle().spawn({
+    let taker = model.handle().spawn_future({
         let (model, missed) = (Arc::clone(&model), Arc::clone(&missed));
         async move {
             let mut interval = Interval::new(model.handle().clone(), ms(10));

@@ -67,7 +67,7 @@ fn a_step_that_takes_long_is_reported_once_though_nothing_is_armed() {
     look_until_quiet(&model, 10 * STUCK_AFTER);
     assert_eq!(model.look().0, None);
     let reports = Arc::new(Mutex::new(Vec::new()));
-    let step = model.handle().spawn({
+    let step = model.handle().spawn_future({
         let (model, reports) = (Arc::clone(&model), Arc::clone(&reports));
         async move {
             for _ in 0..2 {
@@ -96,7 +96,7 @@ fn a_step_that_takes_long_is_reported_once_though_nothing_is_armed() {
 #[test]
 fn steps_that_are_short_are_not_reported() {
     let model = Model::new(1);
-    let step = model.handle().spawn({
+    let step = model.handle().spawn_future({
         let model = Arc::clone(&model);
         async move {
             for _ in 0..100 {
@@ -116,14 +116,14 @@ fn what_a_blocked_worker_has_put_first_runs_elsewhere_after_two_looks() {
     let model = Model::new(2);
     let ran_on: Arc<Mutex<Option<usize>>> = Arc::default();
     let (sender, receiver) = channel();
-    drop(model.handle().spawn({
+    drop(model.handle().spawn_future({
         let ran_on = Arc::clone(&ran_on);
         async move {
             receiver.await;
             *ran_on.lock().unwrap() = worker();
         }
     }));
-    let blocked = model.handle().spawn({
+    let blocked = model.handle().spawn_future({
         let (model, ran_on) = (Arc::clone(&model), Arc::clone(&ran_on));
         async move {
             sender.send();
@@ -147,12 +147,12 @@ fn what_a_blocked_worker_has_put_first_runs_elsewhere_after_two_looks() {
 fn what_a_blocked_worker_has_in_its_ring_runs_elsewhere_at_once() {
     let model = Model::new(2);
     let ran = Arc::new(AtomicUsize::new(0));
-    let blocked = model.handle().spawn({
+    let blocked = model.handle().spawn_future({
         let (model, ran) = (Arc::clone(&model), Arc::clone(&ran));
         async move {
             for _ in 0..10 {
                 let ran = Arc::clone(&ran);
-                drop(model.handle().spawn(async move {
+                drop(model.handle().spawn_future(async move {
                     assert_eq!(worker(), Some(1));
                     ran.fetch_add(1, SeqCst);
                 }));
@@ -170,7 +170,7 @@ fn what_a_blocked_worker_has_in_its_ring_runs_elsewhere_at_once() {
 #[test]
 fn a_watch_for_what_was_put_first_ends_when_all_sleep() {
     let model = Model::new(1);
-    let woken = model.handle().spawn({
+    let woken = model.handle().spawn_future({
         let handle = model.handle().clone();
         async move {
             for _ in 0..1_000 {

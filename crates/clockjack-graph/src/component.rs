@@ -1,8 +1,8 @@
 //! Components: their traits, ports and settings.
 
-pub mod config;
-pub mod descriptor;
-pub mod port;
+pub(crate) mod config;
+mod descriptor;
+pub(crate) mod port;
 
 use clockjack_exec::Failure;
 

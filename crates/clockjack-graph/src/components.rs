@@ -20,11 +20,11 @@
 //! Values are `f64` unless the type says otherwise. If there is only one input, it is called `in`;
 //! if there is only one output, it is called `out`.
 
-pub mod boundary;
-pub mod buffers;
-pub mod control;
-pub mod plain;
-pub mod sources;
+mod boundary;
+mod buffers;
+mod control;
+mod plain;
+mod sources;
 mod state;
 #[cfg(test)]
 mod tests;

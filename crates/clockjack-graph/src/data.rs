@@ -1,17 +1,19 @@
 //! Payloads: typed values that can be encoded.
 
 mod array;
-pub mod blob;
-pub mod frame;
-pub mod pool;
-pub mod value;
-
-use core::fmt;
+mod blob;
+mod error;
+mod frame;
+mod pool;
+pub(crate) mod value;
 
 pub use blob::Blob;
-pub use frame::{Frame, FrameError, PixelFormat};
-pub use pool::{BufferPool, Loan, PoolError, PoolStats};
-pub use value::{Small, Value};
+pub use error::DataError;
+pub use frame::{Frame, PixelFormat};
+pub use pool::{BufferLoan, BufferPool, PoolStats};
+#[doc(hidden)]
+pub use value::Small;
+pub(crate) use value::Value;
 
 /// A payload. Commit logs and loops compare the bytes of [`encode`](Self::encode), so equal values
 /// must have equal bytes on every machine.
@@ -26,8 +28,8 @@ pub trait Data: Send + Sync + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`], if the bytes are not an encoded value.
-    fn decode(bytes: &[u8]) -> Result<Self, DecodeError>;
+    /// [`DataError`], if the bytes are not an encoded value.
+    fn decode(bytes: &[u8]) -> Result<Self, DataError>;
 
     /// The value as an inline number, if it is one: inline numbers are copied instead of shared.
     ///
@@ -41,23 +43,6 @@ pub trait Data: Send + Sync + Sized + 'static {
     }
 }
 
-/// The bytes are not an encoded value of the type.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DecodeError {
-    /// The expected type.
-    pub schema: &'static str,
-    /// The reason.
-    pub reason: &'static str,
-}
-
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not a value of `{}`: {}", self.schema, self.reason)
-    }
-}
-
-impl core::error::Error for DecodeError {}
-
 macro_rules! numbers {
     ($( $type:ty, $schema:literal, $small:ident; )+) => { $(
         impl Data for $type {
@@ -67,11 +52,8 @@ macro_rules! numbers {
                 out.extend_from_slice(&self.to_le_bytes());
             }
 
-            fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-                let bytes = bytes.try_into().map_err(|_| DecodeError {
-                    schema: $schema,
-                    reason: "wrong length",
-                })?;
+            fn decode(bytes: &[u8]) -> Result<Self, DataError> {
+                let bytes = bytes.try_into().map_err(|_| DataError::new($schema, "wrong length"))?;
                 Ok(Self::from_le_bytes(bytes))
             }
 
@@ -99,11 +81,11 @@ impl Data for bool {
         out.push(u8::from(*self));
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn decode(bytes: &[u8]) -> Result<Self, DataError> {
         match bytes {
             [0] => Ok(false),
             [1] => Ok(true),
-            _ => Err(DecodeError { schema: Self::SCHEMA, reason: "neither 0 nor 1" }),
+            _ => Err(DataError::new(Self::SCHEMA, "neither 0 nor 1")),
         }
     }
 
@@ -117,12 +99,8 @@ impl Data for () {
 
     fn encode(&self, _out: &mut Vec<u8>) {}
 
-    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        if bytes.is_empty() {
-            Ok(())
-        } else {
-            Err(DecodeError { schema: Self::SCHEMA, reason: "not empty" })
-        }
+    fn decode(bytes: &[u8]) -> Result<Self, DataError> {
+        if bytes.is_empty() { Ok(()) } else { Err(DataError::new(Self::SCHEMA, "not empty")) }
     }
 
     fn into_small(self) -> Result<Small, Self> {
@@ -137,10 +115,10 @@ impl Data for String {
         out.extend_from_slice(self.as_bytes());
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn decode(bytes: &[u8]) -> Result<Self, DataError> {
         core::str::from_utf8(bytes)
             .map(Self::from)
-            .map_err(|_| DecodeError { schema: Self::SCHEMA, reason: "not UTF-8" })
+            .map_err(|_| DataError::new(Self::SCHEMA, "not UTF-8"))
     }
 }
 
@@ -151,7 +129,7 @@ impl Data for Vec<u8> {
         out.extend_from_slice(self);
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn decode(bytes: &[u8]) -> Result<Self, DataError> {
         Ok(bytes.to_vec())
     }
 }
@@ -165,12 +143,12 @@ impl Data for Vec<f64> {
         }
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn decode(bytes: &[u8]) -> Result<Self, DataError> {
         let (whole, rest) = bytes.as_chunks::<8>();
         if rest.is_empty() {
             Ok(whole.iter().map(|one| f64::from_le_bytes(*one)).collect())
         } else {
-            Err(DecodeError { schema: Self::SCHEMA, reason: "not a multiple of eight bytes" })
+            Err(DataError::new(Self::SCHEMA, "not a multiple of eight bytes"))
         }
     }
 }

@@ -1,24 +1,29 @@
 //! The description of a graph before it is checked: read from a file or built in code.
 
-pub mod builder;
+mod builder;
 mod decode;
 mod fields;
-pub mod file;
-pub mod limits;
+mod file;
+mod limits;
 mod reader;
 mod scalar;
 mod schema;
-pub mod spec;
+mod spec;
 mod tree;
 
 pub use builder::{Added, Edge, GraphBuilder, In, Lane, Loop, Out, Setup, Trigger};
 pub use file::{GraphFile, ReadError};
-pub use limits::Limits;
+pub use limits::FileLimits;
 pub use schema::json_schema;
 pub use spec::{
-    BoundaryRole, BoundarySpec, ComponentSpec, Condition, ConfigMap, ConfigValue, Convergence,
-    CopyPolicy, Domain, EdgeKind, EdgePolicy, EdgeSpec, ErrorPolicy, ErrorPolicySpec,
-    EventSourceSpec, ExecutionSpec, FieldSpans, GraphKind, GraphSpec, HierarchyEntry, LaneOverflow,
-    LaneSpec, LaneType, LoopMode, LoopSpec, LoopType, Mode, OnPolicyError, Overflow, OverrunPolicy,
-    Owner, PartialSuccess, Priority, Readers, Source, SourceType, Span, TriggerSpec, TriggerType,
+    BoundaryRole, ClockDomain, ComponentPriority, Condition, ConfigValue, Convergence, CopyPolicy,
+    EdgeMode, EdgeOverflow, ErrorPolicy, LaneOverflow, LoopMode, LoopType, OnPolicyError,
+    OverrunPolicy, PartialSuccess, PayloadOwner, SourceText, Span,
+};
+// The description as data, for the command `clockjack` and for tests. A program uses the builder.
+#[doc(hidden)]
+pub use spec::{
+    BoundarySpec, ComponentSpec, ConfigMap, EdgeKind, EdgePolicy, EdgeSpec, ErrorPolicySpec,
+    EventSourceSpec, ExecutionSpec, FieldSpans, GraphKind, GraphSpec, HierarchyEntry, LaneSpec,
+    LaneType, LoopSpec, Readers, SourceType, TriggerSpec, TriggerType,
 };

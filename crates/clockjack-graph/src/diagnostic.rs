@@ -1,14 +1,16 @@
 //! Diagnostics: errors, warnings and advice about a graph, each with its location in the text.
 
-pub mod code;
+mod code;
+#[doc(hidden)]
 pub mod explain;
+#[doc(hidden)]
 pub mod json;
-pub mod render;
+mod render;
 mod sarif;
 
 use std::sync::Arc;
 
-use crate::describe::{Source, Span};
+use crate::describe::{SourceText, Span};
 pub use code::{Category, Code, Severity};
 pub use render::{Paint, Renderer};
 
@@ -121,7 +123,7 @@ impl Diagnostic {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diagnostics {
     /// The text that the spans refer to.
-    pub source: Option<Arc<Source>>,
+    pub source: Option<Arc<SourceText>>,
     /// The diagnostics.
     pub list: Vec<Diagnostic>,
 }

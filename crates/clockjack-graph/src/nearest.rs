@@ -1,5 +1,8 @@
 //! Finds the name that was probably meant, for suggestions in reports.
 //!
+//! The sources are Damerau ("A technique for computer detection and correction of spelling errors",
+//! 1964) and Ukkonen ("Algorithms for approximate string matching", 1985).
+//!
 //! The distance is the optimal string alignment distance (Damerau-Levenshtein without repeated
 //! edits of a substring), computed only in a diagonal band (Ukkonen). The band bounds the cost, so
 //! that a hostile file cannot waste much time with long names.

@@ -12,30 +12,38 @@ pub(crate) mod flow;
 pub(crate) mod observe;
 pub(crate) mod setup;
 
-pub use engine::context::{self, GraphContext, LoopIteration, PublishError};
+pub use engine::{
+    context::{GraphContext, LoopIteration, PublishError},
+    context_error::ContextError,
+};
 pub use flow::{
-    blackboard::{self, StateRefused},
-    feed::{self, Feed, FeedRefused},
+    feed::{Feed, FeedRefused},
     message::Stamp,
-    reconfigure::{self, Committing, ConfigRefused, Reconfigure},
-    tasks::{self, ShutdownPolicy, TaskRefused},
+    reconfigure::{Committing, ConfigRefused, Reconfigure},
+    tasks::ShutdownPolicy,
 };
 pub use observe::{
-    commit_log,
-    component_log::{self, ComponentLog, Level, LogRecord},
-    health::{self, HealthEvent, HealthKind},
+    component_log::{ComponentLog, LogLevel, LogRecord},
+    health::{HealthEvent, HealthKind},
     live::LiveLane,
-    metrics::{
-        self, Counter, Histogram, Metric, MetricDescriptor, MetricKind, MetricRefused, MetricScope,
-        Metrics, Summary, UserMetric,
+    metrics::{HistogramSummary, Metric, MetricKind, Metrics, UserCounter, UserHistogram},
+    observer::{MemoryObserver, Observation, Observed, Observer},
+    report::{
+        ComponentCounts, EdgeCounts, Fault, LoopResult, RunError, RunPhase, RunReport,
+        RunStopReason,
     },
-    observer::{self, MemoryObserver, Observation, Observed, Observer},
-    report::{self, Fault, LoopResult, Phase, RunError, RunReport, StopReason},
-    sinks::{self, CommitLog, TraceLog},
-    timeline,
-    trace::{self, TraceName, TraceRecord},
+    sinks::{CommitLog, TraceLog},
+    trace::{TraceName, TraceRecord},
+};
+// For the command `clockjack` and for tests: the table of all metrics, and the formats of logs and
+// traces.
+#[doc(hidden)]
+pub use observe::{
+    commit_log,
+    metrics::{MetricDescriptor, MetricScope},
+    timeline, trace,
 };
 pub use setup::{
-    options::{self, Clock, Parallel, RunOptions},
-    threads::{self, LaneAdvice, LaneReport},
+    options::{Clock, Parallel, RunOptions},
+    threads::{LaneAdvice, LaneReport},
 };

@@ -3,9 +3,10 @@
 use core::time::Duration;
 
 use clockjack_graph::{
-    Code, Component, Edge, Execute, Failure, Graph, GraphContext, Input, InputPort, Lane, Output,
-    Setup, Trigger,
-    describe::{ErrorPolicy, OverrunPolicy, Priority},
+    Component, Edge, Execute, Failure, Graph, GraphContext, Input, InputPort, Lane, Output, Setup,
+    Trigger,
+    describe::{ComponentPriority, ErrorPolicy, OverrunPolicy},
+    diagnostic::Code,
 };
 
 /// Doubles its input.
@@ -52,7 +53,7 @@ fn edges_without_an_id_have_different_ones() {
     let mut g = Graph::builder("three");
     g.lane("main", Lane::event_loop());
     let a = g.add("a", Gain::default(), Setup::on("main"));
-    let b = g.add("b", Gain::default(), Setup::on("main").priority(Priority::Low));
+    let b = g.add("b", Gain::default(), Setup::on("main").priority(ComponentPriority::Low));
     g.connect(a.out(Gain::Y), b.input(Gain::X), Edge::delay());
     g.connect(b.out(Gain::Y), a.input(Gain::X), Edge::delay().id("back"));
     let graph = g.build().expect("it is right");

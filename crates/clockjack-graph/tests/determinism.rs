@@ -15,11 +15,11 @@ use std::env;
 
 use clockjack_actor::ActorSystem;
 use clockjack_graph::{
-    Clock, CommitLog, Graph, Parallel, RunError, RunOptions, RunReport, StopReason,
+    Clock, CommitLog, Graph, Parallel, RunError, RunOptions, RunReport, RunStopReason,
     compile::Plan,
     describe::{GraphFile, LaneType},
 };
-use clockjack_rt::{PoolConfig, Runtime};
+use clockjack_rt::{Runtime, RuntimeConfig};
 use clockjack_sim::random_graph::{mix, random_graph, registry};
 use clockjack_testkit::ManualTime;
 
@@ -92,7 +92,7 @@ fn ran(log: &CommitLog, result: Result<RunReport, RunError>) -> Ran {
 
 /// All of a report that threads must not change.
 fn facts(report: &RunReport) -> String {
-    assert_eq!(report.stop, StopReason::TickBound);
+    assert_eq!(report.stop, RunStopReason::TickBound);
     let (epochs, executions, elapsed) = (report.epochs, report.executions, report.elapsed_ns);
     let mut text = format!("{epochs} {executions} {elapsed} {:#?}", report.faults);
     text.push_str(&format!("{:#?}", report.loops));
@@ -189,7 +189,7 @@ fn check(runtime: &Runtime, seed: u64, tally: &mut Tally) {
 }
 
 fn runtime() -> Runtime {
-    let config = PoolConfig { workers: Some(8), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(8), ..RuntimeConfig::DEFAULT };
     Runtime::start_with(ActorSystem::builder("graphs"), config).unwrap()
 }
 

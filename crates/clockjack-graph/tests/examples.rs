@@ -16,10 +16,10 @@ use std::{
 use clockjack_actor::ActorSystem;
 use clockjack_graph::{
     Clock, CommitLog, GraphFile, Parallel, Registry, RunOptions, RunReport,
-    describe::{EdgeKind, ErrorPolicy, GraphSpec, LaneType, LoopType, Mode, TriggerType},
+    describe::{EdgeKind, EdgeMode, ErrorPolicy, GraphSpec, LaneType, LoopType, TriggerType},
     run::MetricKind,
 };
-use clockjack_rt::{PoolConfig, Runtime};
+use clockjack_rt::{Runtime, RuntimeConfig};
 use clockjack_testkit::ManualTime;
 
 /// Epochs per run.
@@ -88,14 +88,14 @@ fn digest(path: &Path) -> String {
     let ms = report.elapsed_ns / 1_000_000;
     let mut text = format!("{} after {} epochs, {ms} ms\n", report.stop, report.epochs);
     for one in &report.metrics.list {
-        if let ("runtime.component.execution_count", Some((_, who))) = (one.name, &one.label) {
+        if let ("runtime.component.execution_count", Some((_, who))) = (&*one.name, &one.label) {
             writeln!(text, "{who} {}", one.value).expect("a string takes everything");
         }
     }
     let mut names: Vec<&str> = vec![];
     for one in report.metrics.list.iter().filter(|one| one.kind == MetricKind::Counter) {
-        if !names.contains(&one.name) {
-            names.push(one.name);
+        if !names.contains(&&*one.name) {
+            names.push(&*one.name);
         }
     }
     // All metrics of channels, including zeros; of the others, only those that are not zero.
@@ -176,7 +176,7 @@ fn an_example_gives_the_same_log_each_time() {
 
 #[test]
 fn an_example_gives_the_same_log_on_four_workers() {
-    let config = PoolConfig { workers: Some(4), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(4), ..RuntimeConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("pool"), config).expect("it starts");
     for path in files() {
         let file = read(&path);
@@ -210,7 +210,7 @@ fn every_edge_kind_has_a_file_that_uses_it() {
 
 #[test]
 fn every_channel_mode_has_a_file_that_uses_it() {
-    for mode in Mode::ALL {
+    for mode in EdgeMode::ALL {
         let spec = spec_of("modes", mode.name());
         assert!(spec.edges.iter().any(|edge| edge.policy.mode == *mode), "{mode}");
     }

@@ -1,9 +1,12 @@
 //! Checks the pages that explain codes against the loader and the compiler.
 
 use clockjack_graph::{
-    Code, Registry, Severity, compile,
+    Registry, compile,
     describe::GraphFile,
-    diagnostic::explain::{Page, all},
+    diagnostic::{
+        Code, Severity,
+        explain::{Page, all},
+    },
 };
 
 /// The distinct codes that a file produces.

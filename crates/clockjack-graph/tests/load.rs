@@ -12,9 +12,10 @@ mod limits;
 mod texts;
 
 use clockjack_graph::describe::{
-    ConfigValue, Convergence, CopyPolicy, Domain, EdgeKind, ErrorPolicy, GraphFile, GraphKind,
-    LaneOverflow, LaneType, LoopMode, LoopType, Mode, OnPolicyError, Overflow, OverrunPolicy,
-    Owner, PartialSuccess, Priority, ReadError, Readers, SourceType, TriggerType, json_schema,
+    ClockDomain, ComponentPriority, ConfigValue, Convergence, CopyPolicy, EdgeKind, EdgeMode,
+    EdgeOverflow, ErrorPolicy, GraphFile, GraphKind, LaneOverflow, LaneType, LoopMode, LoopType,
+    OnPolicyError, OverrunPolicy, PartialSuccess, PayloadOwner, ReadError, Readers, SourceType,
+    TriggerType, json_schema,
 };
 
 use texts::{EVERYTHING, MINIMAL};
@@ -74,7 +75,10 @@ fn every_field_of_a_component_is_read() {
     assert!(trigger.coalesce);
     let execution = &one.execution;
     assert_eq!((execution.lane.as_str(), execution.reentrant), ("fast", true));
-    assert_eq!((execution.priority, execution.budget_ms, execution.burst), (Priority::High, 6, 2));
+    assert_eq!(
+        (execution.priority, execution.budget_ms, execution.burst),
+        (ComponentPriority::High, 6, 2)
+    );
     let on_error = execution.on_error;
     assert_eq!((on_error.policy, on_error.max_restarts), (ErrorPolicy::Restart, 4));
     assert_eq!((on_error.within_ms, on_error.backoff_ms, on_error.backoff_max_ms), (100, 10, 80));
@@ -95,15 +99,18 @@ fn every_field_of_a_component_is_read() {
 fn every_field_of_an_edge_and_a_loop_is_read() {
     let file = GraphFile::parse("everything", EVERYTHING).expect("it is right");
     let graph = file.spec();
-    assert_eq!((graph.kind, graph.event_domain), (GraphKind::InternalTest, Domain::Device));
+    assert_eq!((graph.kind, graph.event_domain), (GraphKind::InternalTest, ClockDomain::Device));
     assert_eq!(graph.config.get("emit_health_events"), Some(&ConfigValue::Bool(false)));
     let policy = &graph.edges[0].policy;
-    assert_eq!((policy.mode, policy.capacity, policy.overflow), (Mode::Queue, 8, Overflow::Block));
+    assert_eq!(
+        (policy.mode, policy.capacity, policy.overflow),
+        (EdgeMode::Queue, 8, EdgeOverflow::Block)
+    );
     assert_eq!((policy.lifespan_ms, policy.deadline_ms, policy.max_inflight), (70, 60, 5));
     assert!(!policy.preserve_order && !policy.allow_drop && !policy.emit_health_events);
-    assert_eq!(policy.timestamp_domain, Domain::External);
+    assert_eq!(policy.timestamp_domain, ClockDomain::External);
     assert_eq!(policy.copy_policy, CopyPolicy::SharedView);
-    assert_eq!((policy.owner, policy.readers), (Owner::Producer, Readers::Multi));
+    assert_eq!((policy.owner, policy.readers), (PayloadOwner::Producer, Readers::Multi));
     let one = &graph.loops[0];
     assert_eq!((one.id.as_str(), one.loop_type), ("loop", LoopType::SolverIteration));
     assert_eq!((&one.components, &one.order), (&vec!["a".into(), "b".into()], &vec!["b".into()]));

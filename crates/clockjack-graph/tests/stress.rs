@@ -13,9 +13,9 @@ use std::{
 use clockjack_actor::ActorSystem;
 use clockjack_graph::{
     Clock, CommitLog, Component, Execute, ExecuteShared, Failure, Graph, GraphContext, Input,
-    Output, Parallel, Registry, RunOptions, StopReason, TraceLog, describe::GraphFile,
+    Output, Parallel, Registry, RunOptions, RunStopReason, TraceLog, describe::GraphFile,
 };
-use clockjack_rt::{PoolConfig, Runtime};
+use clockjack_rt::{Runtime, RuntimeConfig};
 
 /// What came to each component, in order.
 type Received = Arc<Mutex<BTreeMap<String, Vec<f64>>>>;
@@ -85,7 +85,7 @@ impl Execute for Keep {
 }
 
 fn runtime() -> Runtime {
-    let config = PoolConfig { workers: Some(3), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(3), ..RuntimeConfig::DEFAULT };
     Runtime::start_with(ActorSystem::builder("stress"), config).expect("a few threads start")
 }
 
@@ -210,7 +210,7 @@ fn values_from_many_threads_are_taken_once_or_refused_while_the_run_is_stopped()
             feeders.into_iter().map(|one| one.join().expect("it ends")).collect()
         });
         let report = rt.block_on(run).expect("nobody fails");
-        assert_eq!(report.stop, StopReason::StopRequested);
+        assert_eq!(report.stop, RunStopReason::StopRequested);
         let received = lock(&received);
         let got = received.get("dst").map_or(&[][..], Vec::as_slice);
         for (number, taken) in (1..=THREADS).zip(&taken) {
@@ -293,7 +293,7 @@ fn runs_beside_each_other_end_however_they_are_stopped() {
         });
         for run in runs {
             let report = rt.block_on(run).expect("nobody fails");
-            assert_eq!(report.stop, StopReason::StopRequested);
+            assert_eq!(report.stop, RunStopReason::StopRequested);
         }
     }
 }

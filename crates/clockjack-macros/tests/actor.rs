@@ -1,4 +1,4 @@
-//! `#[actor]` on blocks that it takes; what it refuses is in `ui`.
+//! `#[actor]` on valid blocks; `ui` has the blocks that it refuses.
 
 extern crate alloc;
 

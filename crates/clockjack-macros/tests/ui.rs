@@ -1,7 +1,7 @@
-//! What `#[actor]` and `#[derive(Component)]` refuse, with what the compiler then says.
+//! Blocks that `#[actor]` and `#[derive(Component)]` refuse, with the messages of the compiler.
 //!
-//! After a change of a message `TRYBUILD=overwrite cargo test -p clockjack-macros --test ui` writes
-//! the new texts; read them as a newcomer would before they are kept.
+//! After a change of a message, `TRYBUILD=overwrite cargo test -p clockjack-macros --test ui`
+//! writes the new texts; read them as a newcomer would before you commit them.
 
 #[test]
 fn what_is_refused_is_explained() {

@@ -4,12 +4,11 @@
 #![expect(clippy::print_stdout, reason = "an example that prints its result")]
 #![expect(clippy::disallowed_methods, reason = "a stopwatch; nothing depends on the time it shows")]
 
-use core::{fmt, hint::black_box};
+use core::hint::black_box;
 use std::time::Instant;
 
 use clockjack_observe::{
-    Counter, Histogram, SingleWriter, Snapshot,
-    dump::{Chart, write_histogram},
+    Counter, Histogram, SingleWriter,
     event::{Event, ShardId, WorkerId},
     recorder::{Ring, Writer},
 };
@@ -40,7 +39,7 @@ fn spread(n: u64) -> u64 {
     n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (32 + n % 24)
 }
 
-fn main() -> fmt::Result {
+fn main() {
     measure("empty loop", |n| {
         black_box(n);
     });
@@ -63,11 +62,4 @@ fn main() -> fmt::Result {
         black_box(reader.read());
     });
     assert_eq!(SHARED.get() as u64, u64::from(OPERATIONS * ROUNDS));
-
-    let mut snapshot: Snapshot<16> = SHARED_HISTOGRAM.snapshot();
-    snapshot.merge(&SOLE_HISTOGRAM.snapshot());
-    let mut text = String::new();
-    write_histogram(&mut text, &snapshot, Chart::DEFAULT)?;
-    println!("\n{text}");
-    Ok(())
 }

@@ -30,8 +30,7 @@ use core::{fmt, marker::PhantomData};
 
 use clockjack_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
 
-pub(crate) use bucket::Layout;
-use bucket::ROWS;
+use bucket::{Layout, ROWS};
 pub use quantile::Quantile;
 use snapshot::LiveTotals;
 pub use snapshot::{Bucket, Snapshot, Summary};

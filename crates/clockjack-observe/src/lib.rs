@@ -1,48 +1,19 @@
-//! Observability of a running Clockjack system: events, counters, gauges, histograms, a flight
-//! recorder, text dumps and exporters.
+//! Observability of a running Clockjack system: events, counters, histograms, a flight recorder and
+//! exporters.
 //!
 //! ```
-//! use clockjack_observe::dump::{self, Chart, Line, Unit};
-//! use clockjack_observe::event::{Event, ShardId, WorkerId};
-//! # #[cfg(feature = "alloc")]
-//! use clockjack_observe::recorder::{Ring, Writer};
-//! use clockjack_observe::{Counter, Histogram, SingleWriter};
+//! use clockjack_observe::{Counter, Histogram, Quantile, SingleWriter};
 //!
 //! // Metrics can be a `static`; they do not allocate.
-//! static FIRED: Counter<SingleWriter> = Counter::new();
+//! static FIRED: Counter = Counter::new();
 //! static LATENESS: Histogram<16, SingleWriter> = Histogram::new();
-//! # #[cfg(not(feature = "alloc"))] fn main() {}
-//! # #[cfg(feature = "alloc")]
-//! # fn main() -> Result<(), core::fmt::Error> {
-//! let ring = Ring::new(64);
-//!
-//! // The one writer: a worker, an interrupt handler, a simulation.
-//! let mut writer = Writer::claim(&ring).expect("nobody else writes");
-//! let (shard, worker) = (ShardId(0), WorkerId(0));
-//! for n in 0..100_u32 {
-//!     let late_ticks = n % 3;
+//! for n in 0..100 {
 //!     FIRED.increment();
-//!     LATENESS.record(u64::from(late_ticks));
-//!     let event = Event::TimersFired { shard, worker, timers: n, late_ticks };
-//!     writer.write(u64::from(n) * 1_000_000, event);
+//!     LATENESS.record(n % 3);
 //! }
-//!
 //! // Readers, on any thread, at any time.
-//! let mut text = String::new();
-//! let lateness = LATENESS.snapshot();
-//! dump::write_metrics(
-//!     &mut text,
-//!     &[
-//!         Line::counter("clockjack_timers_fired_total", FIRED.get()),
-//!         Line::histogram("clockjack_timer_lateness_ticks", Unit::Ticks, lateness.summary()),
-//!     ],
-//! )?;
-//! dump::write_histogram(&mut text, &lateness, Chart { unit: Unit::Ticks, ..Chart::DEFAULT })?;
-//! dump::write_records(&mut text, ring.reader())?;
-//! assert!(text.contains(" timers=99 late_ticks=0"));
-//! assert_eq!(ring.reader().count(), 63, "a ring keeps one record less than it has slots");
-//! # Ok(())
-//! # }
+//! assert_eq!(FIRED.get(), 100);
+//! assert_eq!(LATENESS.snapshot().quantile(Quantile::P99), Some(2));
 //! ```
 //!
 //! # The model
@@ -53,8 +24,8 @@
 //!
 //! There are two ways to report, and most code uses both:
 //!
-//! * A **metric** that is always available: a [`Counter`] for events, a [`Gauge`] for levels, a
-//!   [`Histogram`] for durations or amounts. Each consists of a few `usize` cells. A cell has a
+//! * A **metric** that is always available: a [`Counter`] for events, a [`Histogram`] for
+//!   durations or amounts. Each consists of a few `usize` cells. A cell has a
 //!   *mode*: [`SingleWriter`] for one writer at a time (a load and a store), and [`Shared`] for
 //!   many writers (an atomic read-modify-write). Any thread may read.
 //! * A **record** of one [`Event`] with its time, in a ring that keeps the last few thousand: the
@@ -69,11 +40,10 @@
 //! | module | contents |
 //! |---|---|
 //! | [`event`] | [`Event`], its kinds and fields, the sixteen-byte form, [`Record`] |
-//! | [`counter`], [`gauge`] | one-cell numbers |
+//! | [`counter`] | a number in one cell |
 //! | [`histogram`] | [`Histogram`] (log-linear, as HdrHistogram), its [`Snapshot`], [`Quantile`] |
 //! | [`mode`] | [`SingleWriter`] and [`Shared`] |
-//! | [`dump`] | aligned tables and bar charts through `core::fmt::Write` |
-//! | `recorder` | the ring with its `Writer` and `Reader`, a seqlock-like protocol; the rings of an executor |
+//! | `recorder` | the ring with its `Writer` and `Reader`, like a seqlock; the rings of an executor |
 //! | `timeline` | tracks, spans, counters and flows, built from records |
 //! | `chrome`, `perfetto` | a timeline as Chrome JSON and as Perfetto protobuf |
 //! | `bus` | publish/subscribe: a list of subscribers, and bounded queues that count losses |
@@ -109,9 +79,7 @@ pub mod chrome;
 #[cfg_attr(not(loom), path = "construct/native.rs")]
 mod construct;
 pub mod counter;
-pub mod dump;
 pub mod event;
-pub mod gauge;
 pub mod histogram;
 pub mod mode;
 #[cfg(feature = "alloc")]
@@ -127,6 +95,5 @@ pub mod timeline;
 
 pub use counter::Counter;
 pub use event::{Event, Record};
-pub use gauge::Gauge;
 pub use histogram::{Histogram, Quantile, Snapshot};
 pub use mode::{Shared, SingleWriter};

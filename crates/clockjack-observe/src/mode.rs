@@ -1,6 +1,6 @@
 //! The two modes of a cell: one writer with load and store, or many with read-modify-writes.
 //!
-//! A counter, gauge or histogram has the same data in both modes. The mode is a type parameter, so
+//! A counter or histogram has the same data in both modes. The mode is a type parameter, so
 //! the declaration of a cell chooses its cost.
 
 use clockjack_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};

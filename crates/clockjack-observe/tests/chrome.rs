@@ -1,4 +1,5 @@
-//! Chrome traces as a JSON reader sees them: events sorted, spans nested, flows bound, texts whole.
+//! Chrome traces as a JSON reader sees them: events sorted, spans nested, flows bound, texts
+//! complete.
 #![cfg(all(feature = "alloc", not(loom)))]
 
 extern crate alloc;

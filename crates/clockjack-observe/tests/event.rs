@@ -1,4 +1,4 @@
-//! Events and their sixteen bytes: total and one-to-one.
+//! Events and their encoding in sixteen bytes: total and one-to-one.
 #![cfg(not(loom))]
 
 extern crate alloc;
@@ -10,7 +10,7 @@ use clockjack_observe::event::{
 };
 use proptest::prelude::*;
 
-/// Lays field numbers behind one another as the documentation says.
+/// Packs field values one after the other, as the documentation specifies.
 fn compose(kind: Kind, raw: &[u64]) -> Encoded {
     let mut word = u128::from(kind.code());
     let mut at = 8;
@@ -130,7 +130,7 @@ fn names_are_unique_snake_case_and_codes_rise() {
     }
 }
 
-/// The binary form is a promise to recordings: these bytes may never change.
+/// Recordings depend on the binary form: these bytes must never change.
 #[test]
 fn the_layout_of_known_events_is_fixed() {
     let check = |event: Event, bytes: [u8; 16], text: &str| {

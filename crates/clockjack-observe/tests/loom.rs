@@ -1,6 +1,6 @@
 //! The recorder under every interleaving and every stale load that the memory model allows.
 //!
-//! Rings have two slots, so that the writer overtakes the reader at once.
+//! Rings have two slots, so that the writer overtakes the reader immediately.
 #![cfg(loom)]
 
 #[cfg(feature = "alloc")]
@@ -14,7 +14,7 @@ use clockjack_observe::{
 };
 use loom::{sync::Arc, thread};
 
-/// A record in which each word tells the number, so that a mix of two shows.
+/// A record in which each word contains the number, so that a mix of two records is detected.
 fn numbered(n: u64) -> Record {
     Record::new(n, Event::TaskPolled { task: TaskId(0), messages: 0, ran_ns: n << 56 })
 }
@@ -24,7 +24,8 @@ fn write(writer: &mut Writer<Arc<Ring>>, n: u64) {
     writer.write(at_ns, event);
 }
 
-/// Reads until nothing is there; checks that records are whole and rise. Returns how many.
+/// Reads until the ring is empty; checks that records are complete and their numbers increase.
+/// Returns how many.
 fn read_all(reader: &mut Reader<'_>, next: &mut u64) -> u64 {
     let mut read = 0;
     while let Some(record) = reader.read() {
@@ -58,7 +59,7 @@ fn a_reader_gets_whole_records_in_order_and_counts_the_rest() {
 
 #[test]
 fn a_reader_survives_two_laps_of_the_writer() {
-    // Without a bound this one takes minutes; three records, above, are explored in full.
+    // Without a bound this model takes minutes; the model above explores three records completely.
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     check_conservation(&model, 4);
@@ -66,7 +67,10 @@ fn a_reader_survives_two_laps_of_the_writer() {
 
 #[test]
 fn a_late_reader_starts_at_a_record_that_was_written() {
-    loom::model(|| {
+    // Without a bound this one takes minutes, too.
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
         let ring = Arc::new(Ring::new(2));
         let mut writer = Writer::claim(Arc::clone(&ring)).unwrap();
         let thread = thread::spawn(move || (1..=3).for_each(|n| write(&mut writer, n)));

@@ -56,7 +56,7 @@ clockjack_runtime_component_last_duration_seconds{component_id=\"pid\"} -2
     assert_eq!(text(&[]), "");
 }
 
-/// Its habit is to end the name of a counter in `_total`, behind the unit.
+/// By convention the name of a counter ends in `_total`, after the unit.
 #[test]
 fn a_counter_of_time_is_in_seconds_with_total_in_its_name_and_without() {
     for name in ["blocked_ms", "blocked_ms_total", "clockjack_blocked_ms_total"] {

@@ -1,4 +1,4 @@
-//! The ring recorder without a model checker: edges, and a conservation law under load.
+//! The ring recorder without a model checker: edge cases, and conservation of records under load.
 #![cfg(all(feature = "alloc", not(loom)))]
 
 use std::thread;
@@ -13,7 +13,7 @@ use clockjack_sync::{
     primitive::atomic::{AtomicBool, Ordering},
 };
 
-/// A record in which each word tells the number, so that a mix of two shows.
+/// A record in which each word contains the number, so that a mix of two records is detected.
 fn numbered(n: u64) -> Record {
     let task = TaskId(u32::try_from(n % (1 << 32)).unwrap());
     Record::new(n, Event::TaskPolled { task, messages: 0, ran_ns: !n })
@@ -102,12 +102,12 @@ fn the_number_of_slots_is_rounded_up() {
     }
 }
 
-/// One writer and two readers at full speed. Each reader sees rising numbers, whole records, and
-/// read + lost = written.
+/// One writer and two readers at full speed. Each reader sees increasing numbers and complete
+/// records, and read + lost = written.
 fn stress(n_slots: usize, written: u64) {
     let done = AtomicBool::new(false);
     let ring = Ring::new(n_slots);
-    let mut writer = Writer::claim(&ring).expect("nobody else writes");
+    let mut writer = Writer::claim(&ring).expect("there is no other writer");
     let readers: Vec<_> = (0..2).map(|_| ring.reader()).collect();
     thread::scope(|scope| {
         let done = &done;

@@ -1,4 +1,4 @@
-//! Records of the flight recorder, seen in a trace that was made of them.
+//! Traces that are made from records of the flight recorder.
 #![cfg(all(feature = "alloc", not(loom)))]
 
 extern crate alloc;
@@ -84,7 +84,7 @@ fn causes_point_to_what_they_caused_also_from_ring_to_ring() {
 #[test]
 fn a_live_ring_becomes_a_trace() {
     let ring = Ring::new(64);
-    let mut writer = Writer::claim(&ring).expect("nobody else writes");
+    let mut writer = Writer::claim(&ring).expect("there is no other writer");
     for n in 0..200 {
         for Record { at_ns, event } in [woken(n * 10), polled(n * 10 + 5, 4)] {
             writer.write(at_ns, event);

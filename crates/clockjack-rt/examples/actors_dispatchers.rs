@@ -44,7 +44,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let rt = Runtime::new("dispatchers")?;
     let (sender, receiver) = mpsc::channel();
 
-    let screen = rt.system().pinned("screen")?;
+    let screen = rt.system().create_pinned("screen")?;
     let make = move || Display { pixels: Rc::default(), sender: sender.clone() };
     let display = rt.system().spawn_pinned(&screen, "display", make)?;
 

@@ -29,7 +29,7 @@ async fn beat() -> Result<u64, TimerError> {
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let pool = WorkerPool::new(PoolConfig::DEFAULT, Commands::new())?;
-    assert!(pool.block_on(pool.spawn(beat()))?? >= 5);
+    assert!(pool.block_on(pool.spawn_future(beat()))?? >= 5);
 
     // Never early: at least five milliseconds of the pool's own clock.
     let clock = pool.clock();
@@ -45,7 +45,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     assert!(timer.cancel() && !timer.cancel());
 
     // A task that sleeps is dropped where it waits, and its timer with it.
-    let nap = pool.spawn(sleep(HOUR));
+    let nap = pool.spawn_future(sleep(HOUR));
     nap.cancel();
     let exit = pool.block_on(nap).err().ok_or("an hour has passed")?;
     println!("{exit}");

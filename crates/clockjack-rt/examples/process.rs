@@ -51,7 +51,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let sum = pool.submit(Sum::default())?;
     sum.tell([1, 2])?;
     let len = pool.block_on(sum.join())?.downcast::<usize>().map_err(|_| "no length")?;
-    let answer = pool.block_on(pool.spawn(async { 6 * 7 }))?;
+    let answer = pool.block_on(pool.spawn_future(async { 6 * 7 }))?;
     pool.resize(4)?;
     println!("{len} bytes, {answer}, {} workers", pool.workers());
     assert_eq!((len, answer, pool.workers()), ("value 1value 2".len(), 42, 4));

@@ -52,7 +52,7 @@ fn leave_timer(pool: &Handle, report: Report) -> Option<Timer> {
 /// Starts a process on this worker.
 fn leave_started(_: &Handle, report: Report) -> Option<Timer> {
     let due = OsInstant::now();
-    drop(clockjack_rt::spawn(async move {
+    drop(clockjack_rt::spawn_future(async move {
         report.send(OsInstant::now().saturating_since(due)).expect("it is waited for");
     }));
     None
@@ -62,7 +62,7 @@ fn leave_started(_: &Handle, report: Report) -> Option<Timer> {
 fn leave_woken(_: &Handle, report: Report) -> Option<Timer> {
     let (waits, is_waiting) = mpsc::channel::<Waker>();
     let (wake, woken) = mpsc::channel::<OsInstant>();
-    drop(clockjack_rt::spawn(async move {
+    drop(clockjack_rt::spawn_future(async move {
         let mut waits = Some(waits);
         let due = core::future::poll_fn(move |cx| match woken.try_recv() {
             Ok(due) => core::task::Poll::Ready(due),
@@ -100,7 +100,7 @@ fn main() {
             .map(|_| {
                 let (report, late) = mpsc::channel();
                 let handle = pool.handle();
-                let blocked = pool.spawn(async move {
+                let blocked = pool.spawn_future(async move {
                     let timer = leave(&handle, report);
                     thread::sleep(block);
                     timer

@@ -45,7 +45,8 @@ use std::{
     time::Instant,
 };
 
-pub use config::{BlockingConfig, InvalidConfig};
+use clockjack_exec::StartError;
+pub use config::BlockingConfig;
 pub use handle::BlockingHandle;
 use handle::JobWithHandle;
 use state::{BlockingJob, IdleSlot, Job, Refusal, State};
@@ -133,9 +134,9 @@ impl BlockingPool {
     ///
     /// # Errors
     ///
-    /// See [`BlockingConfig::validate`].
-    pub fn new(config: BlockingConfig) -> Result<Self, InvalidConfig> {
-        config.validate()?;
+    /// If `threads_max` is zero, or the name has a zero byte.
+    pub fn new(config: BlockingConfig) -> Result<Self, StartError> {
+        config.check()?;
         let state = Mutex::new(State::default());
         Ok(Self { shared: Arc::new(Shared { config, state, thread_exited: Condvar::new() }) })
     }
@@ -156,7 +157,7 @@ impl BlockingPool {
     /// # Errors
     ///
     /// [`Rejected`], which returns the closure to the caller.
-    pub fn spawn<F, T>(&self, work: F) -> Result<BlockingHandle<T>, Rejected<F>>
+    pub fn spawn_blocking<F, T>(&self, work: F) -> Result<BlockingHandle<T>, Rejected<F>>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,

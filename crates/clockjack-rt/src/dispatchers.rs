@@ -4,8 +4,8 @@
 //! |---|---|---|---|
 //! | default | the runtime | the workers of its pool | actors that do not block |
 //! | [`BLOCKING_DISPATCHER`] | the first actor on it | one per actor | handlers that block |
-//! | `ActorSystem::dispatcher` | the user | as many as requested | isolating loads |
-//! | `ActorSystem::pinned` | the user | one | actors that are not `Send` |
+//! | `ActorSystem::create_dispatcher` | the user | as many as requested | isolating loads |
+//! | `ActorSystem::create_pinned` | the user | one | actors that are not `Send` |
 //! | `ActorSystem::own_thread` | a graph | one | a lane, as long as it runs |
 //!
 //! The user can also declare dispatchers in the `SystemBuilder`; those are created before the first

@@ -86,7 +86,7 @@
 //! * **Blocking work** runs on separate threads: see [`WorkerPool::spawn_blocking`], and the
 //!   command [`Blocking`] for processes.
 //!
-//! [`spawn`], [`sleep`] and [`interval`] use the current pool: the pool whose worker calls them,
+//! [`spawn_future`], [`sleep`] and [`interval`] use the current pool: the pool whose worker calls them,
 //! or the pool in whose [`block_on`](WorkerPool::block_on) they are called.
 //!
 //! # Map
@@ -94,16 +94,14 @@
 //! | item | description |
 //! |---|---|
 //! | [`WorkerPool`], [`PoolConfig`] | the pool and its configuration |
-//! | [`Runtime`] | a pool with an actor system |
+//! | [`Runtime`], [`RuntimeConfig`] | a pool with an actor system, and its configuration |
 //! | [`ShutdownReport`], [`Straggler`] | what happened to the processes during the shutdown |
 //! | [`RuntimeReport`], [`ExecutorReport`] | what happened to all parts of a runtime |
-//! | [`spawn`], [`sleep`], [`interval`], [`yield_now`] | functions for futures on a pool |
+//! | [`spawn_future`], [`sleep`], [`interval`], [`yield_now`] | functions for futures on a pool |
 //! | [`exec`] | processes, commands, handles, timers: `clockjack-exec` |
 //! | [`sched`] | jobs: once, at a fixed rate, with a fixed delay: `clockjack-sched` |
 //! | [`scheduler`] | drivers for those jobs: a pool, a [`ThreadScheduler`], a `TokioScheduler` |
-//! | [`clock`] | [`OsClock`]: ticks of the monotonic system clock |
-//! | [`parker`] | [`Parker`]: lets one thread sleep until an unpark or a deadline |
-//! | [`thread`] | named threads, precise sleeping, CPU affinity |
+//! | [`OsClock`], [`OsInstant`] | ticks of the monotonic system clock |
 //! | [`blocking`] | [`BlockingPool`]: threads for closures that block |
 //! | `TracingBridge` | forwards a system's events to `tracing`; feature `tracing` |
 //! | `TokioExecutor`, `TokioSystem` | processes or actors inside tokio; feature `tokio` |
@@ -184,6 +182,7 @@
 
 pub mod blocking;
 mod dispatchers;
+mod panic;
 mod platform;
 mod pool;
 mod runtime;
@@ -199,30 +198,36 @@ pub use blocking::{
     BlockingConfig, BlockingHandle, BlockingPool, BlockingReport, BlockingStats, Rejected,
     command::Blocking,
 };
-pub use clock::{OsClock, OsInstant};
 pub use clockjack_actor as actor;
 pub use clockjack_exec as exec;
 pub use clockjack_exec::yield_now;
 pub use clockjack_sched as sched;
-pub use parker::Parked;
+pub use panic::catch_panic;
 #[cfg(all(target_os = "linux", not(loom)))]
+#[doc(hidden)]
 pub use parker_futex::Parker;
 #[cfg(not(all(target_os = "linux", not(loom))))]
+#[doc(hidden)]
 pub use parker_portable::Parker;
+pub use platform::clock::{OsClock, OsInstant};
 #[cfg(all(target_os = "linux", not(loom)))]
 #[doc(hidden)]
 pub use platform::parker_futex;
 #[doc(hidden)]
 pub use platform::parker_portable;
-pub use platform::{clock, parker, thread};
+#[doc(hidden)]
+pub use platform::{
+    clock,
+    parker::{self, Parked},
+    thread,
+};
 pub use pool::{
     PoolConfig, ShutdownReport, Straggler, WorkerPool,
-    current::{interval, sleep, spawn},
+    current::{interval, sleep, spawn_future},
 };
-pub use runtime::{ExecutorReport, FlightRecording, Runtime, RuntimeReport};
+pub use runtime::{ExecutorReport, FlightRecording, Runtime, RuntimeConfig, RuntimeReport};
 pub use scheduler::{
     BLOCKING_DISPATCHER, PoolSchedulerConfig, RunnerStats, ThreadScheduler, TimerTopology,
-    catch_panic,
 };
 #[cfg(all(feature = "tokio", not(loom)))]
 pub use tokio_integration::{
@@ -232,4 +237,4 @@ pub use tokio_integration::{
 #[cfg(all(feature = "tokio", not(loom)))]
 pub use tokio_scheduler::TokioScheduler;
 #[cfg(feature = "tracing")]
-pub use tracing_bridge::{InstallError, TracingBridge};
+pub use tracing_bridge::TracingBridge;

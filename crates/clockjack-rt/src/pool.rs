@@ -195,12 +195,12 @@ impl WorkerPool {
     }
 
     /// Runs a future as a task. If the task cannot be started, the join returns the reason.
-    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.handle.spawn(future)
+        self.handle.spawn_future(future)
     }
 
     /// Starts a process.
@@ -272,11 +272,11 @@ impl WorkerPool {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.inner.blocking.spawn(work)
+        self.inner.blocking.spawn_blocking(work)
     }
 
     /// Runs a future on this thread and blocks until it completes. [`sleep`](crate::sleep) and
-    /// [`spawn`](crate::spawn) in the future use this pool.
+    /// [`spawn_future`](crate::spawn_future) in the future use this pool.
     ///
     /// # Panics
     ///

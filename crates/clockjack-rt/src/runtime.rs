@@ -17,6 +17,7 @@
 //! thread that runs actors of the runtime would wait for itself: there, the shutdown starts a
 //! thread that does the work, and does not wait.
 
+mod config;
 mod ctrl_c;
 mod report;
 mod trace;
@@ -34,22 +35,21 @@ use clockjack_exec::{JoinHandle, StartError};
 use self::ctrl_c::CtrlCListener;
 pub(crate) use self::trace::TraceSource;
 pub use self::{
+    config::RuntimeConfig,
     report::{ExecutorReport, RuntimeReport},
     trace::FlightRecording,
 };
 use crate::{
-    BlockingHandle, OsInstant, PoolConfig, Rejected, WorkerPool,
+    BlockingHandle, OsInstant, Rejected, WorkerPool,
     dispatchers::{Dispatchers, RtDispatcherHost},
     pool::{block_on::block_on_until, host},
     thread::{self, ThreadConfig},
 };
 
-/// How long a runtime waits for its actors when it is dropped or interrupted by Ctrl-C.
-const DROP_DEADLINE: Duration = Duration::from_secs(10);
-
 /// A worker pool, a clock and one actor system.
 ///
-/// Dropping a runtime shuts it down in order and waits at most ten seconds. A panic in an actor is
+/// Dropping a runtime shuts it down in order and waits at most
+/// [ten seconds](RuntimeConfig::drop_timeout). A panic in an actor is
 /// a failure of that actor, and its thread survives; with `panic = "abort"` it aborts the program.
 ///
 /// # Examples
@@ -70,6 +70,7 @@ const DROP_DEADLINE: Duration = Duration::from_secs(10);
 /// ```
 pub struct Runtime {
     system: ActorSystem,
+    drop_timeout: Duration,
     /// `None` after the shutdown has taken it.
     threads: Option<AllThreads>,
 }
@@ -96,23 +97,21 @@ impl Runtime {
     ///
     /// As [`new`](Self::new); also if two commands have the same number, or if a start hook fails.
     pub fn start(system: SystemBuilder) -> Result<Self, StartError> {
-        Self::start_with(system, PoolConfig::DEFAULT)
+        Self::start_with(system, RuntimeConfig::DEFAULT)
     }
 
-    /// Creates a runtime with this system and this pool configuration. Limits and scheduler
-    /// settings are those of the system.
+    /// Creates a runtime with this system and this configuration.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start), and if the pool configuration is invalid.
+    /// As [`start`](Self::start), and if the configuration is invalid.
     pub fn start_with(
         mut system: SystemBuilder,
-        mut config: PoolConfig,
+        config: RuntimeConfig,
     ) -> Result<Self, StartError> {
-        let (limits, scheduler, commands) = system.host_config();
-        config.limits = limits;
-        config.scheduler.settings = scheduler;
-        let seed = config.seed;
+        let (limits, scheduler, commands) = system.host_config()?;
+        let (seed, drop_timeout) = (config.seed, config.drop_timeout);
+        let config = config.into_pool(limits, scheduler);
         let pool = WorkerPool::new(config.clone(), commands)?;
         let dispatchers = Dispatchers::new(config, &pool);
         pool.run_jobs_on(&dispatchers);
@@ -126,13 +125,15 @@ impl Runtime {
         match system.start_on(host) {
             Ok(system) => {
                 dispatchers.report_stuck_to(&system);
-                Ok(Self { system, threads: Some(AllThreads { pool, dispatchers }) })
+                let threads = Some(AllThreads { pool, dispatchers });
+                Ok(Self { system, drop_timeout, threads })
             }
             Err(FailedStart { error, system }) => {
                 match system {
                     // Earlier start hooks may have started actors: shut down in order.
                     Some(system) => {
-                        drop(Self { system, threads: Some(AllThreads { pool, dispatchers }) });
+                        let threads = Some(AllThreads { pool, dispatchers });
+                        drop(Self { system, drop_timeout, threads });
                     }
                     None => dispatchers.shutdown(OsInstant::now(), &mut RuntimeReport::default()),
                 }
@@ -191,7 +192,7 @@ impl Runtime {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.pool().spawn(future)
+        self.pool().spawn_future(future)
     }
 
     /// Runs a closure that blocks on a separate thread; see [`WorkerPool::spawn_blocking`].
@@ -229,7 +230,7 @@ impl Runtime {
     }
 
     /// Waits until the system has terminated. Ctrl-C terminates the system; its actors then have
-    /// ten seconds to stop. A second Ctrl-C exits the program at once.
+    /// the [drop time-out](RuntimeConfig::drop_timeout) to stop. A second Ctrl-C exits the program at once.
     ///
     /// Ctrl-C is handled by one handler for the whole program. The handler remains installed when
     /// this method returns; from then on, Ctrl-C exits the program as it would without the
@@ -251,9 +252,9 @@ impl Runtime {
             listener.poll(cx).map(|()| true)
         }));
         if is_interrupted {
-            drop(self.system.terminate_for(Reason::new("Ctrl-C")));
+            drop(self.system.shutdown_for(Reason::new("Ctrl-C")));
         }
-        self.stop(DROP_DEADLINE)
+        self.stop(self.drop_timeout)
     }
 
     /// Terminates the system by the phases of its coordinated shutdown, waits for it, and then
@@ -276,7 +277,7 @@ impl Runtime {
         if !host::is_worker() {
             return threads.shutdown(&system, deadline);
         }
-        let end = system.terminate();
+        let end = system.shutdown();
         let mut so_far = TerminationReport::default();
         so_far.reason = "shut down by a thread that it waits for".into();
         so_far.stragglers = system.tree().into_iter().filter(|path| path.depth() > 1).collect();
@@ -295,7 +296,7 @@ impl AllThreads {
     fn shutdown(self, system: &ActorSystem, deadline: Duration) -> RuntimeReport {
         let Self { pool, dispatchers } = self;
         let until = OsInstant::now().saturating_add(deadline);
-        let end = block_on_until(system.terminate(), until);
+        let end = block_on_until(system.shutdown(), until);
         // Collect the actors that are alive now, before they are stopped by force.
         let termination = end.unwrap_or_else(|| system.force_termination());
         let mut report = RuntimeReport { termination, is_final: true, ..RuntimeReport::default() };
@@ -312,7 +313,7 @@ impl AllThreads {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        self.stop(DROP_DEADLINE);
+        self.stop(self.drop_timeout);
     }
 }
 

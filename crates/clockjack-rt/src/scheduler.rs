@@ -63,10 +63,7 @@ mod pool;
 mod thread;
 pub(crate) mod watchdog;
 
-use core::{any::Any, panic::AssertUnwindSafe};
-use std::{borrow::Cow, panic::catch_unwind};
-
-use clockjack_sched::{DispatcherId, HandlerError};
+use clockjack_sched::DispatcherId;
 use clockjack_time::{Resolution, Tick, TimerInstant};
 
 pub(crate) use self::pool::{DriverTimeoutCheck, Executors, PoolScheduler};
@@ -75,7 +72,7 @@ pub use self::{
     pool::RunnerStats,
     thread::ThreadScheduler,
 };
-use crate::{OsClock, OsInstant, blocking};
+use crate::{OsClock, OsInstant};
 
 /// The dispatcher that runs handlers on threads for blocking work: those of the pool, or tokio's.
 pub const BLOCKING_DISPATCHER: DispatcherId = DispatcherId(1);
@@ -84,30 +81,6 @@ pub const BLOCKING_DISPATCHER: DispatcherId = DispatcherId(1);
 const POLL_BUDGET: usize = 64;
 
 const NANO: Resolution = Resolution::from_nanos(1).expect("not zero");
-
-/// Calls a function and converts its panic into a handler error. This is a
-/// [`CatchUnwind`](crate::sched::CatchUnwind) for a [`ManualRunner`](crate::sched::ManualRunner)
-/// on a platform with unwinding.
-///
-/// # Errors
-///
-/// The text of the panic.
-pub fn catch_panic(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-    // `AssertUnwindSafe`: a panic can break only the handler's own state, and the scheduler drops
-    // that handler.
-    catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
-        let error = HandlerError::panic(panic_text(&*payload));
-        blocking::drop_panic_payload(payload);
-        error
-    })
-}
-
-fn panic_text(payload: &(dyn Any + Send)) -> Cow<'static, str> {
-    if let Some(text) = payload.downcast_ref::<&'static str>() {
-        return Cow::Borrowed(text);
-    }
-    payload.downcast_ref::<String>().map_or("no text".into(), |text| text.clone().into())
-}
 
 /// Converts between the clock and the ticks of a scheduler. Time is in nanoseconds; the clock's
 /// anchor corresponds to the scheduler's start tick.
@@ -147,23 +120,6 @@ impl Timebase {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Bomb;
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            std::panic::panic_any(Self);
-        }
-    }
-
-    #[test]
-    fn a_panic_is_an_error_with_its_text_whatever_was_thrown() {
-        assert_eq!(catch_panic(&mut || ()), Ok(()));
-        let text = |call: &mut dyn FnMut()| catch_panic(call).unwrap_err().text().to_owned();
-        assert_eq!(text(&mut || panic!("plain")), "plain");
-        assert_eq!(text(&mut || panic!("made of {}", 2)), "made of 2");
-        assert_eq!(text(&mut || std::panic::panic_any(7)), "no text");
-        assert_eq!(text(&mut || std::panic::panic_any(Bomb)), "no text");
-    }
 
     #[test]
     fn a_tick_begins_where_the_clock_reads_it() {

@@ -8,14 +8,13 @@
 //! *Why there is no feedback loop*: events about that actor are not written. Otherwise a
 //! subscriber that panics would cause an event about its own panic, without end.
 
-use core::{error::Error, fmt};
+use core::fmt;
 use std::borrow::Cow;
 
 use clockjack_actor::{
     Actor, ActorPath, ActorRef, ActorSystem, Context, EscalationStage, EventKinds, EventStream,
-    Failure, FailureInfo, LifecycleStep, Next, Props, SpawnErrorKind, Strategy, SystemEvent,
-    SystemMessage,
-    hub::{HubFull, Subscription},
+    Failure, FailureInfo, LifecycleStep, Next, Props, StartError, Strategy, SystemEvent,
+    SystemMessage, hub::Subscription,
 };
 use tracing::{debug, error, warn};
 
@@ -77,7 +76,7 @@ impl TracingBridge {
     ///
     /// If there is a bridge already, if the failure hub has too many subscribers, or if the system
     /// is terminating or sealed.
-    pub fn install(system: &ActorSystem) -> Result<Self, InstallError> {
+    pub fn install(system: &ActorSystem) -> Result<Self, StartError> {
         let without = EventKinds::SUPPRESSED_DEAD_LETTER;
         Self::install_kinds(system, EventKinds::ALL.without(without))
     }
@@ -91,21 +90,23 @@ impl TracingBridge {
     /// # Errors
     ///
     /// As [`install`](Self::install).
-    pub fn install_kinds(system: &ActorSystem, kinds: EventKinds) -> Result<Self, InstallError> {
+    pub fn install_kinds(system: &ActorSystem, kinds: EventKinds) -> Result<Self, StartError> {
         let name: Box<str> = system.name().into();
         let at_root = move |info: &FailureInfo| write_root_failure(&name, info);
-        let mut at_root = Some(system.failure_hub().subscribe(at_root).map_err(InstallError::Hub)?);
+        let mut at_root =
+            Some(system.failure_hub().subscribe(at_root).map_err(|full| not_installed(&full))?);
         let name: Box<str> = system.name().into();
         let make = move || Writer { system: name.clone(), _at_root: at_root.take() };
         // If the `tracing` subscriber panics, only the current event is lost.
         let props = Props::new(make).supervise(Strategy::resume());
-        let refused = |kind| InstallError::Actor(kind);
-        let spawned = system.spawn_system(NAME, props);
-        let writer = spawned.map_err(|error| refused(error.kind().clone()))?;
+        let writer = system.spawn_system(NAME, props).map_err(|refused| {
+            let is_taken = refused.is_name_taken();
+            if is_taken { StartError::name_taken(NAME) } else { not_installed(&refused) }
+        })?;
         let bridge = Self { writer, events: system.events().clone() };
         if !bridge.events.subscribe(kinds, bridge.writer.clone()) {
             bridge.uninstall();
-            return Err(refused(SpawnErrorKind::Stopping));
+            return Err(StartError::stopped());
         }
         Ok(bridge)
     }
@@ -118,26 +119,9 @@ impl TracingBridge {
     }
 }
 
-/// The bridge was not installed.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum InstallError {
-    /// The failure hub accepts no more subscribers.
-    Hub(HubFull),
-    /// The writing actor was not started; if its name is taken, there is a bridge already.
-    Actor(SpawnErrorKind),
+fn not_installed(why: &dyn fmt::Display) -> StartError {
+    StartError::thread(&format_args!("cannot install the tracing bridge: {why}"))
 }
-
-impl fmt::Display for InstallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Hub(full) => write!(f, "cannot install the tracing bridge: {full}"),
-            Self::Actor(kind) => write!(f, "cannot install the tracing bridge: {kind}"),
-        }
-    }
-}
-
-impl Error for InstallError {}
 
 /// The actor that writes the events it receives.
 struct Writer {

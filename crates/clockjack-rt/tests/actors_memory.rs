@@ -12,7 +12,7 @@ use core::{
 use std::sync::Arc;
 
 use clockjack_rt::{
-    PoolConfig, Runtime,
+    Runtime, RuntimeConfig,
     actor::{Actor, ActorRef, ActorSystem, Context, Failure, Mailbox, Next, Props, Signal},
 };
 use clockjack_testing::allocation::Counting;
@@ -115,7 +115,7 @@ fn round(runtime: &Runtime) -> usize {
 
 #[test]
 fn a_hundred_thousand_actors_that_stop_at_once_give_back_what_they_took() {
-    let config = PoolConfig { workers: Some(2), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(2), ..RuntimeConfig::DEFAULT };
     let runtime = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
     let before = COUNTING.used_bytes();
     let mut left = [0; 3];

@@ -44,7 +44,7 @@ fn pool(workers: usize) -> WorkerPool {
 /// The only worker is still there, and everything has ended.
 #[track_caller]
 fn assert_well(pool: &WorkerPool) {
-    let still = pool.spawn(async { 42 });
+    let still = pool.spawn_future(async { 42 });
     eventually("the pool still runs things", || still.is_finished());
     assert_eq!(pool.block_on(still).unwrap(), 42);
     eventually("all has ended", || {
@@ -169,18 +169,20 @@ impl Future for Doomed {
 #[test]
 fn no_panic_of_a_future_its_output_or_a_foreign_waker_takes_the_worker_with_it() {
     let pool = pool(1);
-    assert!(pool.block_on(pool.spawn(async { panic!("a fault") })).map(|(): ()| ()).is_err());
+    assert!(
+        pool.block_on(pool.spawn_future(async { panic!("a fault") })).map(|(): ()| ()).is_err()
+    );
     assert_well(&pool);
-    drop(pool.spawn(async { Bomb }));
+    drop(pool.spawn_future(async { Bomb }));
     assert_well(&pool);
-    let doomed = pool.spawn(Doomed(Bomb));
+    let doomed = pool.spawn_future(Doomed(Bomb));
     doomed.abort();
     assert!(pool.block_on(doomed).unwrap_err().is_terminated());
     assert_well(&pool);
 
     let waker = Waker::from(Arc::new(Alarm));
     let (go, gone) = mpsc::channel();
-    let mut join = pool.spawn(async move { gone.recv_timeout(LONG).unwrap() });
+    let mut join = pool.spawn_future(async move { gone.recv_timeout(LONG).unwrap() });
     assert!(Pin::new(&mut join).poll(&mut Context::from_waker(&waker)).is_pending());
     go.send(5).unwrap();
     assert_well(&pool);
@@ -234,7 +236,8 @@ fn a_waker_whose_drop_panics_hits_nobody_who_only_touched_the_same_timers() {
 fn block_on_on_a_worker_panics_with_a_reason_and_ends_that_future_only() {
     let pool = Arc::new(pool(1));
     let theirs = Arc::clone(&pool);
-    let exit = pool.block_on(pool.spawn(async move { theirs.block_on(async {}) })).unwrap_err();
+    let exit =
+        pool.block_on(pool.spawn_future(async move { theirs.block_on(async {}) })).unwrap_err();
     assert!(exit.panic_message().unwrap().contains("block_on was called on a worker"));
     assert_well(&pool);
 }
@@ -307,7 +310,7 @@ fn after_the_shutdown_everything_is_refused_and_comes_back() {
     let refused = handle.submit(Faulty { place: "", has_asked: false, bomb: None }).unwrap_err();
     assert!(refused.is_stopped());
     assert!(refused.into_inner().is_some());
-    let mut join = handle.spawn(async {});
+    let mut join = handle.spawn_future(async {});
     match Pin::new(&mut join).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(Err(exit)) => assert!(exit.is_refused()),
         other => panic!("not refused but {other:?}"),
@@ -321,13 +324,13 @@ fn a_process_too_many_is_refused_until_one_ends() {
     let limits = Limits::DEFAULT.processes(1);
     let config = PoolConfig { workers: Some(1), limits, ..PoolConfig::DEFAULT };
     let pool = pool_of(config, Commands::new());
-    let first = pool.spawn(pending::<()>());
+    let first = pool.spawn_future(pending::<()>());
     let refused = pool.submit(Faulty { place: "", has_asked: false, bomb: None }).unwrap_err();
     assert!(refused.is_full());
-    assert!(pool.block_on(pool.spawn(async {})).unwrap_err().is_refused());
+    assert!(pool.block_on(pool.spawn_future(async {})).unwrap_err().is_refused());
     first.abort();
     assert!(pool.block_on(first).unwrap_err().is_terminated());
-    eventually("there is room again", || pool.block_on(pool.spawn(async {})).is_ok());
+    eventually("there is room again", || pool.block_on(pool.spawn_future(async {})).is_ok());
 }
 
 /// Counts its drops.
@@ -356,7 +359,7 @@ fn a_pool_dropped_by_one_of_its_futures_ends_everything_and_leaves_no_thread() {
         let waiting: Vec<_> = (0..10)
             .map(|n| {
                 let counted = Counted(Arc::clone(&drops));
-                pool.spawn(async move {
+                pool.spawn_future(async move {
                     let _counted = counted;
                     if n % 2 == 0 {
                         clockjack_rt::sleep(LONG).await.unwrap();
@@ -368,7 +371,7 @@ fn a_pool_dropped_by_one_of_its_futures_ends_everything_and_leaves_no_thread() {
         let slot = Arc::new(Mutex::new(Some(pool)));
         let theirs = Arc::clone(&slot);
         let counted = Counted(Arc::clone(&drops));
-        let dropper = handle.spawn(async move {
+        let dropper = handle.spawn_future(async move {
             let _counted = counted;
             clockjack_rt::yield_now().await;
             drop(theirs.lock().unwrap().take());
@@ -407,7 +410,7 @@ fn a_pool_that_goes_with_the_thread_of_its_own_worker_does_not_wait_for_that() {
     let both_are_held = Arc::new(Barrier::new(2));
     for _ in 0..2 {
         let (place, both_are_held) = (Arc::clone(&place), Arc::clone(&both_are_held));
-        drop(handle.spawn(async move {
+        drop(handle.spawn_future(async move {
             both_are_held.wait();
             if thread::current().name().is_some_and(|name| name.ends_with("-1")) {
                 let end = place.lock().unwrap().take().unwrap();
@@ -454,7 +457,7 @@ fn a_pool_shut_down_on_its_worker_drops_blocking_work_that_has_not_begun() {
     let never = pool.spawn_blocking(move || counted.0.load(SeqCst)).unwrap();
     let (give, given) = mpsc::channel::<WorkerPool>();
     let (sender, receiver) = mpsc::channel();
-    drop(pool.spawn(async move {
+    drop(pool.spawn_future(async move {
         let pool = given.recv().unwrap();
         sender.send(pool.shutdown(LONG).blocking).unwrap();
     }));
@@ -498,7 +501,7 @@ fn a_pool_dropped_on_the_worker_of_another_waits_for_its_processes() {
     let (outer, inner) = (pool(1), pool(1));
     let tidied = Arc::new(AtomicUsize::new(0));
     drop(inner.submit(Tidy(Arc::clone(&tidied))).unwrap());
-    let report = outer.block_on(outer.spawn(async move { inner.shutdown(LONG) })).unwrap();
+    let report = outer.block_on(outer.spawn_future(async move { inner.shutdown(LONG) })).unwrap();
     assert!(report.is_clean());
     assert_eq!((report.completed, tidied.load(SeqCst)), (1, 1));
     assert_well(&outer);
@@ -513,7 +516,7 @@ fn whatever_is_started_beside_a_shutdown_ends_or_is_refused() {
         let starter = thread::spawn(move || {
             let mut joins = Vec::new();
             loop {
-                let join = handle.spawn(pending::<()>());
+                let join = handle.spawn_future(pending::<()>());
                 let is_refused = join.pid().is_none();
                 joins.push(join);
                 if joins.len() == 10 {

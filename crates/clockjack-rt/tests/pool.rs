@@ -68,7 +68,7 @@ fn a_process_a_future_a_resize_and_a_shutdown() {
     let pool = WorkerPool::new(PoolConfig::DEFAULT, commands).unwrap();
     let fetcher = pool.submit(Fetcher::default()).unwrap();
     fetcher.tell([1, 2]).unwrap();
-    assert_eq!(pool.block_on(pool.spawn(async { 6 * 7 })).unwrap(), 42);
+    assert_eq!(pool.block_on(pool.spawn_future(async { 6 * 7 })).unwrap(), 42);
     pool.resize(8).unwrap();
     assert_eq!(pool.workers(), 8);
     let result = fetcher.join();
@@ -86,13 +86,13 @@ fn a_process_a_future_a_resize_and_a_shutdown() {
 fn many_futures_on_few_workers_all_end() {
     let pool = pool(2);
     let done = Arc::new(AtomicUsize::new(0));
-    let all = pool.spawn({
+    let all = pool.spawn_future({
         let done = Arc::clone(&done);
         async move {
             let joins: Vec<_> = (0..10_000)
                 .map(|_| {
                     let done = Arc::clone(&done);
-                    clockjack_rt::spawn(async move {
+                    clockjack_rt::spawn_future(async move {
                         clockjack_rt::yield_now().await;
                         done.fetch_add(1, SeqCst);
                     })
@@ -114,7 +114,7 @@ fn many_futures_on_few_workers_all_end() {
 fn a_sleep_lasts_at_least_as_long_as_asked() {
     let pool = pool(2);
     let begun = Instant::now();
-    pool.block_on(pool.spawn(async {
+    pool.block_on(pool.spawn_future(async {
         clockjack_rt::sleep(Duration::from_millis(20)).await.unwrap();
     }))
     .unwrap();
@@ -140,16 +140,16 @@ fn a_sleep_that_is_made_on_one_pool_and_awaited_on_another_is_not_early() {
     // Ticks of one are no ticks of the other: three here are over at once there.
     let (coarse, fine) = (of(Resolution::TEN_MILLIS), of(Resolution::MICRO));
     let delay = Duration::from_millis(30);
-    let make = coarse.spawn(async move { (Instant::now(), clockjack_rt::sleep(delay)) });
+    let make = coarse.spawn_future(async move { (Instant::now(), clockjack_rt::sleep(delay)) });
     let (begun, sleep) = coarse.block_on(make).unwrap();
-    fine.block_on(fine.spawn(sleep)).unwrap().unwrap();
+    fine.block_on(fine.spawn_future(sleep)).unwrap().unwrap();
     assert!(begun.elapsed() >= delay, "{:?}", begun.elapsed());
 }
 
 #[test]
 fn statistics_tell_what_became_of_timers() {
     let pool = pool(1);
-    pool.block_on(pool.spawn(async {
+    pool.block_on(pool.spawn_future(async {
         clockjack_rt::sleep(Duration::from_millis(2)).await.unwrap();
     }))
     .unwrap();
@@ -183,10 +183,11 @@ fn a_pool_has_a_worker_for_each_cpu_unless_it_is_told_otherwise() {
 #[test]
 fn a_panic_ends_its_future_and_nothing_else() {
     let pool = pool(1);
-    let exit = pool.block_on(pool.spawn(async { panic!("boom") })).map(|(): ()| ()).unwrap_err();
+    let exit =
+        pool.block_on(pool.spawn_future(async { panic!("boom") })).map(|(): ()| ()).unwrap_err();
     assert!(exit.is_panicked());
     assert_eq!(exit.panic_message(), Some("boom"));
-    assert_eq!(pool.block_on(pool.spawn(async { 1 })).unwrap(), 1);
+    assert_eq!(pool.block_on(pool.spawn_future(async { 1 })).unwrap(), 1);
 }
 
 /// Runs something on another pool when it is dropped.
@@ -205,10 +206,10 @@ fn a_future_that_is_refused_may_enter_another_pool_when_it_is_dropped() {
     let config = PoolConfig { workers: Some(1), limits, ..PoolConfig::DEFAULT };
     let full = WorkerPool::new(config, Commands::new()).unwrap();
     let (other, dropped) = (Arc::new(pool(1)), Arc::new(AtomicUsize::new(0)));
-    let only = full.spawn(pending::<()>());
+    let only = full.spawn_future(pending::<()>());
     let waits = Waits(Arc::clone(&other), Arc::clone(&dropped));
     let refused = full.block_on(async {
-        clockjack_rt::spawn(async move {
+        clockjack_rt::spawn_future(async move {
             pending::<()>().await;
             drop(waits);
         })

@@ -27,7 +27,7 @@ use clockjack_rt::{
         Process, SHUTDOWN, StepOutput, Tag,
         builtin::{Exec, SleepFor, Spawn},
     },
-    spawn, yield_now,
+    spawn_future, yield_now,
 };
 use eventually::eventually;
 
@@ -90,7 +90,7 @@ impl Held {
         let workers = [(); 2].map(|()| Arc::new(Gate::default()));
         for gate in &workers {
             let gate = Arc::clone(gate);
-            drop(pool.spawn(async move { gate.hold() }));
+            drop(pool.spawn_future(async move { gate.hold() }));
         }
         workers.iter().for_each(|gate| gate.wait_until_held());
         let stolen_before = pool.stats().stolen;
@@ -98,7 +98,7 @@ impl Held {
         let (begun, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         for _ in 0..n_futures {
             let (begun, done, firsts) = (Arc::clone(&begun), Arc::clone(&done), firsts.clone());
-            drop(pool.spawn(async move {
+            drop(pool.spawn_future(async move {
                 if let Some(gate) = firsts.get(begun.fetch_add(1, SeqCst)) {
                     gate.hold();
                 }
@@ -162,7 +162,7 @@ fn workers_without_work_stop_to_spin_and_park_and_are_woken_for_work() {
     assert_eq!(pool.stats().steps, 0);
     for n in 0..20 {
         let parked = pool.stats().parked;
-        assert_eq!(pool.block_on(pool.spawn(async move { n })).unwrap(), n);
+        assert_eq!(pool.block_on(pool.spawn_future(async move { n })).unwrap(), n);
         eventually("who worked has parked again", || pool.stats().parked > parked);
     }
 }
@@ -176,7 +176,7 @@ fn two_that_wake_each_other_leave_the_others_their_turns() {
     let (run, run_max) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     for me in 0..2 {
         let (wakers, run) = (Arc::clone(&wakers), Arc::clone(&run));
-        drop(pool.spawn(core::future::poll_fn(move |cx| -> Poll<()> {
+        drop(pool.spawn_future(core::future::poll_fn(move |cx| -> Poll<()> {
             run.fetch_add(1, SeqCst);
             let mut wakers = wakers.lock().unwrap();
             wakers[me] = Some(cx.waker().clone());
@@ -186,7 +186,7 @@ fn two_that_wake_each_other_leave_the_others_their_turns() {
             Poll::Pending
         })));
     }
-    let third = pool.spawn({
+    let third = pool.spawn_future({
         let (run, run_max) = (Arc::clone(&run), Arc::clone(&run_max));
         async move {
             let mut sum = 0;
@@ -221,17 +221,17 @@ impl Wake for Tell {
 fn what_a_held_worker_has_is_done_by_another() {
     let pool = pool(2);
     let handle = pool.handle();
-    let held = pool.spawn(async move {
+    let held = pool.spawn_future(async move {
         let said = |receiver: &mpsc::Receiver<&'static str>| receiver.recv_timeout(LONG).unwrap();
         // In its ring.
         let (sender, receiver) = mpsc::channel();
-        drop(spawn(async move { sender.send("spawned").unwrap() }));
+        drop(spawn_future(async move { sender.send("spawned").unwrap() }));
         assert_eq!(said(&receiver), "spawned");
         // In its LIFO slot.
         let (sender, receiver) = mpsc::channel();
         let waker = Arc::new(Mutex::new(None));
         let theirs = Arc::clone(&waker);
-        drop(spawn(core::future::poll_fn(move |cx| {
+        drop(spawn_future(core::future::poll_fn(move |cx| {
             if theirs.lock().unwrap().replace(cx.waker().clone()).is_none() {
                 sender.send("waits").unwrap();
                 return Poll::Pending;
@@ -429,14 +429,14 @@ fn endless_processes_share_one_worker_fairly_and_starve_nobody() {
         drop(pool.submit(Endless(Arc::clone(count))).unwrap());
     }
     // Timers, and what comes from outside.
-    let slept = pool.spawn(async {
+    let slept = pool.spawn_future(async {
         for _ in 0..10 {
             clockjack_rt::sleep(Duration::from_millis(1)).await.unwrap();
         }
     });
     pool.block_on(slept).unwrap();
     for n in 0..100 {
-        assert_eq!(pool.block_on(pool.spawn(async move { n })).unwrap(), n);
+        assert_eq!(pool.block_on(pool.spawn_future(async move { n })).unwrap(), n);
     }
     eventually("both go on", || counts.iter().all(|count| count.load(Relaxed) > 10_000));
     assert!(pool.shutdown(LONG).is_clean());
@@ -545,7 +545,7 @@ fn blocking_work_is_done_elsewhere_and_answered() {
     let (sender, receiver) = mpsc::channel();
     // It holds its thread until the only worker has done something else.
     let it = pool.submit(Blocks(Some(Blocking::new(move || Ok(receiver.recv_timeout(LONG)?)))));
-    pool.block_on(pool.spawn(async move { sender.send(5_u32).unwrap() })).unwrap();
+    pool.block_on(pool.spawn_future(async move { sender.send(5_u32).unwrap() })).unwrap();
     let five = pool.block_on(it.unwrap().join()).unwrap();
     assert_eq!(five.downcast::<u32>().unwrap(), 5);
 

@@ -74,11 +74,11 @@ fn none_of_a_hundred_thousand_timers_is_lost_or_early_when_seven_of_eight_worker
     // From inside, so that every worker arms in its own shard.
     for worker in 0..8 {
         let tally = Arc::clone(&tally);
-        drop(pool.spawn(async move {
+        drop(pool.spawn_future(async move {
             for i in 0..N / 8 {
                 let after = 10 + (i * 7 + worker * 61) % 490;
                 let after = Duration::from_millis(after as u64);
-                drop(clockjack_rt::spawn(Arc::clone(&tally).sleep(after)));
+                drop(clockjack_rt::spawn_future(Arc::clone(&tally).sleep(after)));
                 if i % 64 == 0 {
                     clockjack_rt::yield_now().await;
                 }
@@ -110,14 +110,14 @@ fn timers_survive_workers_that_come_and_go_while_others_arm_and_cancel() {
                 while !is_over.load(SeqCst) {
                     round = round.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     let after = Duration::from_millis((round >> 32) % 40);
-                    let join = pool.spawn(Arc::clone(tally).sleep(after));
+                    let join = pool.spawn_future(Arc::clone(tally).sleep(after));
                     n_started.fetch_add(1, SeqCst);
                     // Some that are armed for long and given up.
-                    let given_up = pool.spawn(clockjack_rt::exec::sleep(LONG));
+                    let given_up = pool.spawn_future(clockjack_rt::exec::sleep(LONG));
                     given_up.abort();
                     drop((join, given_up));
                     if round % 8 == 0 {
-                        let _ = pool.block_on(pool.spawn(clockjack_rt::yield_now()));
+                        let _ = pool.block_on(pool.spawn_future(clockjack_rt::yield_now()));
                     }
                 }
             });
@@ -157,7 +157,7 @@ fn a_pool_has_as_many_workers_as_it_was_last_told() {
     let joins: Vec<_> = (0..4)
         .map(|_| {
             let barrier = Arc::clone(&barrier);
-            pool.spawn(async move {
+            pool.spawn_future(async move {
                 barrier.wait();
             })
         })
@@ -175,7 +175,7 @@ fn a_worker_that_cannot_leave_its_step_is_kept_when_it_is_wanted_again() {
     let barrier = Arc::new(Barrier::new(3));
     let block = || {
         let barrier = Arc::clone(&barrier);
-        pool.spawn(async move {
+        pool.spawn_future(async move {
             barrier.wait();
             barrier.wait();
         })
@@ -221,7 +221,7 @@ fn who_asks_how_many_workers_there_are_is_told_of_all_that_stay() {
     let busy: Vec<_> = (0..4)
         .map(|_| {
             let (all_are_busy, may_end) = (Arc::clone(&all_are_busy), Arc::clone(&may_end));
-            pool.spawn(async move {
+            pool.spawn_future(async move {
                 all_are_busy.wait();
                 may_end.wait();
             })

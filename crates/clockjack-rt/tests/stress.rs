@@ -125,18 +125,18 @@ fn blocking(pool: &WorkerPool, guard: Guard) {
 fn one_future(pool: &WorkerPool, kind: u64, drops: &Arc<AtomicUsize>) -> u64 {
     let guard = Guard(Arc::clone(drops));
     let result = match kind {
-        0 => pool.block_on(pool.spawn(async move {
+        0 => pool.block_on(pool.spawn_future(async move {
             let _guard = guard;
             kind
         })),
-        1 => pool.block_on(pool.spawn(async move {
+        1 => pool.block_on(pool.spawn_future(async move {
             let _guard = guard;
             for _ in 0..5 {
                 clockjack_rt::yield_now().await;
             }
             kind
         })),
-        2 => pool.block_on(pool.spawn(async move {
+        2 => pool.block_on(pool.spawn_future(async move {
             let _guard = guard;
             // A sleep is refused only after the pool has stopped, or if its shard is busy.
             match clockjack_rt::sleep(Duration::from_micros(700)).await {
@@ -144,16 +144,16 @@ fn one_future(pool: &WorkerPool, kind: u64, drops: &Arc<AtomicUsize>) -> u64 {
                 _ => kind,
             }
         })),
-        3 => pool.block_on(pool.spawn(async move {
+        3 => pool.block_on(pool.spawn_future(async move {
             let _guard = guard;
-            let child = clockjack_rt::spawn(async move {
+            let child = clockjack_rt::spawn_future(async move {
                 clockjack_rt::yield_now().await;
                 kind
             });
             child.await.unwrap_or(0)
         })),
         4 => {
-            let exit = pool.block_on(pool.spawn(async move {
+            let exit = pool.block_on(pool.spawn_future(async move {
                 let _guard = guard;
                 resume_unwind(Box::new("on purpose"))
             }));
@@ -161,7 +161,7 @@ fn one_future(pool: &WorkerPool, kind: u64, drops: &Arc<AtomicUsize>) -> u64 {
             return 1;
         }
         5 => {
-            let join = pool.spawn(async move {
+            let join = pool.spawn_future(async move {
                 let _guard = guard;
                 clockjack_rt::yield_now().await;
                 kind
@@ -173,7 +173,7 @@ fn one_future(pool: &WorkerPool, kind: u64, drops: &Arc<AtomicUsize>) -> u64 {
         }
         6 => {
             // Detached, and aborted while it sleeps.
-            let join = pool.spawn(async move {
+            let join = pool.spawn_future(async move {
                 let _guard = guard;
                 let _ = clockjack_rt::sleep(LONG).await;
             });
@@ -471,7 +471,7 @@ fn a_shutdown_in_the_middle_of_everything_leaves_nothing_behind() {
                     let (mut n_started, mut n_made) = (0_usize, 0_usize);
                     while !is_over.load(SeqCst) && n_made < 1_500 {
                         let guard = Guard(Arc::clone(&drops));
-                        let join = handle.spawn(async move {
+                        let join = handle.spawn_future(async move {
                             let _guard = guard;
                             let _ = clockjack_rt::sleep(LONG).await;
                         });

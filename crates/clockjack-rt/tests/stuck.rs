@@ -47,7 +47,7 @@ fn trials(
     let trial = |_| {
         let late = Late::default();
         let (leave, to) = (leave.clone(), Arc::clone(&late));
-        let blocked = pool.spawn(async move {
+        let blocked = pool.spawn_future(async move {
             let left = leave(Arc::clone(&to));
             eventually("it is done elsewhere", || to.load(SeqCst) != 0);
             left
@@ -104,7 +104,7 @@ fn what_a_worker_that_blocks_has_woken_runs_elsewhere() {
                 core::task::Poll::Pending
             }
         });
-        drop(clockjack_rt::spawn(async move { note(&late, waits.await) }));
+        drop(clockjack_rt::spawn_future(async move { note(&late, waits.await) }));
         // Another worker has taken it and it waits; so that it is this one that wakes it.
         let waker = woken.recv().unwrap();
         *due.lock().unwrap() = Some(OsInstant::now());
@@ -120,7 +120,7 @@ fn what_a_worker_that_blocks_has_started_runs_elsewhere() {
     let pool = pool(2);
     let lates = trials(&pool, |late| {
         let due = OsInstant::now();
-        drop(clockjack_rt::spawn(async move { note(&late, due) }));
+        drop(clockjack_rt::spawn_future(async move { note(&late, due) }));
         Box::new(())
     });
     assert_prompt(&lates);
@@ -142,7 +142,7 @@ fn each_step_that_is_stuck_is_reported_once_with_its_process_and_how_long() {
     let mut pids = Vec::new();
     for _ in 0..3 {
         let n_before = REPORTS.lock().unwrap().len();
-        let stuck = pool.spawn(async move {
+        let stuck = pool.spawn_future(async move {
             while REPORTS.lock().unwrap().len() == n_before {
                 thread::yield_now();
             }
@@ -188,7 +188,7 @@ fn a_report_that_panics_does_not_end_the_watch() {
     let pool = WorkerPool::new(config, Commands::new()).unwrap();
     for n in 1..=3 {
         // Each is reported, though the report before it has failed.
-        let stuck = pool.spawn(async move {
+        let stuck = pool.spawn_future(async move {
             while PANICS.load(SeqCst) < n {
                 thread::yield_now();
             }
@@ -224,7 +224,7 @@ fn a_report_that_drops_the_pool_does_not_wait_for_its_own_thread() {
     let handle = pool.handle();
     *OWNED.lock().unwrap() = Some(pool);
     let theirs = handle.clone();
-    drop(handle.spawn(async move {
+    drop(handle.spawn_future(async move {
         while !theirs.is_stopping() {
             thread::yield_now();
         }

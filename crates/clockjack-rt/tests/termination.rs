@@ -31,7 +31,7 @@ fn a_shutdown_runs_the_phases_and_stops_the_actors() {
 fn run_ends_when_an_actor_terminates_the_system() {
     let rt = Runtime::new("t").unwrap();
     let actor = Props::from_fn(|cx, _: u8| {
-        drop(cx.system().terminate());
+        drop(cx.system().shutdown());
         Ok(Next::Stay)
     });
     rt.spawn("a", actor).unwrap().tell(0).unwrap();

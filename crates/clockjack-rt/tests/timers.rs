@@ -71,7 +71,7 @@ fn a_timer_is_armed_reset_and_disarmed_by_any_thread() {
         reset.join().unwrap()
     });
     let mut timer = pool
-        .block_on(pool.spawn(async move {
+        .block_on(pool.spawn_future(async move {
             assert!(timer.is_armed() && timer.cancel() && !timer.cancel());
             assert!(timer.reset(ms(2)).unwrap(), "it still has its waker");
             timer
@@ -100,7 +100,7 @@ fn a_sleep_wakes_who_polled_it_last_and_is_never_early() {
     assert_eq!(first.0.0.load(SeqCst), 0);
 
     // From one process to another, in the middle.
-    let sleep = pool.spawn(async {
+    let sleep = pool.spawn_future(async {
         let mut sleep = clockjack_rt::sleep(ms(20));
         core::future::poll_fn(|cx| {
             assert!(Pin::new(&mut sleep).poll(cx).is_pending());
@@ -110,7 +110,7 @@ fn a_sleep_wakes_who_polled_it_last_and_is_never_early() {
         (sleep, OsInstant::now())
     });
     let (sleep, begun) = pool.block_on(sleep).unwrap();
-    pool.block_on(pool.spawn(sleep)).unwrap().unwrap();
+    pool.block_on(pool.spawn_future(sleep)).unwrap().unwrap();
     assert!(OsInstant::now().saturating_since(begun) <= LONG);
     assert!(pool.shutdown(LONG).is_clean());
 }
@@ -148,7 +148,7 @@ fn sleeps_are_awaited_in_block_on_by_name_and_by_handle() {
 fn an_interval_keeps_its_period_and_counts_what_it_left_out() {
     const PERIOD: u64 = 5;
     let pool = pool(1);
-    let ticks = pool.spawn(async {
+    let ticks = pool.spawn_future(async {
         let mut interval = clockjack_rt::interval(ms(PERIOD));
         let first = interval.due();
         let mut periods = 0;
@@ -195,7 +195,7 @@ fn ten_thousand_timers_of_one_tick_all_fire_while_others_go_on() {
     const N: usize = 10_000;
     let pool = pool(2);
     let (count, waker) = counter();
-    let other = pool.spawn({
+    let other = pool.spawn_future({
         let count = Arc::clone(&count);
         async move {
             let mut turns = 0_u64;

@@ -48,7 +48,7 @@ fn a_million_timers_cancelled_by_others_take_the_memory_of_those_that_are_armed(
         let armers: Vec<_> = (0..2)
             .map(|_| {
                 let (send, handle) = (send.clone(), pool.handle());
-                pool.spawn(async move {
+                pool.spawn_future(async move {
                     for _ in 0..N / 2 / BATCH {
                         let armed = |_| {
                             let mut timer = handle.timer();

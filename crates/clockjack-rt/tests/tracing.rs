@@ -12,10 +12,10 @@ use std::{
 };
 
 use clockjack_rt::{
-    InstallError, Runtime, TracingBridge,
+    Runtime, TracingBridge,
     actor::{
-        ActorSystem, EventKinds, Failure, Next, Props, Scope, SpawnErrorKind, StaticError,
-        Strategy, SystemBuilder, SystemEvent,
+        ActorSystem, EventKinds, Failure, Next, Props, Scope, StaticError, Strategy, SystemBuilder,
+        SystemEvent,
     },
     sched::Warning,
 };
@@ -166,7 +166,7 @@ fn a_failure_at_the_root_is_not_written_once_more_as_a_warning() {
     let book = Book::open();
     let builder = builder("once")
         .supervise_users(Scope::OneForOne, Strategy::escalate())
-        .terminate_on_escalation(false);
+        .shutdown_on_escalation(false);
     let runtime = Runtime::start(builder).unwrap();
     let props = Props::from_fn(|_, (): ()| Err::<(), _>(OUT_OF_PAPER.failure()));
     runtime.spawn("printer", props).unwrap().tell(()).unwrap();
@@ -250,7 +250,7 @@ fn a_system_has_one_bridge_until_that_is_taken_away() {
     let system = runtime.system();
     let first = TracingBridge::install(system).unwrap();
     let refused = TracingBridge::install(system).unwrap_err();
-    assert!(matches!(refused, InstallError::Actor(SpawnErrorKind::NameTaken(_))), "{refused}");
+    assert!(refused.is_name_taken(), "{refused}");
     // The one that was refused has left nothing behind.
     assert_eq!(system.failure_hub().n_subscribers(), 1);
     first.uninstall();

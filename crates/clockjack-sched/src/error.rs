@@ -6,7 +6,7 @@ use alloc::{
 };
 use core::fmt;
 
-use clockjack_sync::Arc;
+use clockjack_sync::{Arc, panic::PanicPayload};
 
 /// Why a job was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -140,6 +140,13 @@ impl HandlerError {
     #[must_use]
     pub fn panic(text: impl Into<Cow<'static, str>>) -> Self {
         Self { text: Text::new(text.into()), is_panic: true }
+    }
+
+    pub(crate) fn from_panic(payload: &PanicPayload) -> Self {
+        match payload.static_message() {
+            Some(text) => Self::panic(text),
+            None => Self::panic(payload.message().to_string()),
+        }
     }
 
     /// Whether the handler panicked; otherwise it returned an error.

@@ -147,3 +147,4 @@ pub use self::{
     },
     scheduler::close_tasks::{CloseTask, CloseTasks},
 };
+pub use clockjack_sync::panic::PanicPayload;

@@ -522,7 +522,7 @@ impl SchedulerShared {
     /// shutdown: catches a panic of a waker, if the host can, and wakes the other readers.
     pub(crate) fn wake_readers(&self) {
         // The loop terminates: a waker is removed before it is woken.
-        while self.host.catch_unwind(&mut || self.bus().wake_readers()).is_err() {}
+        while self.catch_unwind(&mut || self.bus().wake_readers()).is_err() {}
     }
 
     pub(crate) fn warn(&self, warning: Warning) {
@@ -539,13 +539,22 @@ impl SchedulerShared {
         }
     }
 
-    /// Calls user code. A panic becomes an error.
+    /// Calls what may be user code. A panic becomes an error, whose text is that of the panic.
+    pub(crate) fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+        self.host.catch_unwind(call).map_err(|payload| {
+            let error = HandlerError::from_panic(&payload);
+            payload.drop_caught(|call| self.host.catch_unwind(call));
+            error
+        })
+    }
+
+    /// Calls a handler. A panic becomes an error.
     pub(crate) fn call(
         &self,
         f: &mut dyn FnMut() -> Result<(), HandlerError>,
     ) -> Result<(), HandlerError> {
         let mut outcome = Ok(());
-        self.host.catch_unwind(&mut || outcome = f())?;
+        self.catch_unwind(&mut || outcome = f())?;
         outcome
     }
 
@@ -553,7 +562,7 @@ impl SchedulerShared {
     pub(crate) fn discard<T>(&self, value: T) {
         let mut value = Some(value);
         // There is nobody to report this panic to.
-        drop(self.host.catch_unwind(&mut || drop(value.take())));
+        drop(self.catch_unwind(&mut || drop(value.take())));
     }
 }
 

@@ -1,5 +1,8 @@
 //! A Treiber stack of indices: many threads push, and one swap drains the whole stack.
 //!
+//! The algorithm is that of R. K. Treiber ("Systems programming: coping with parallelism", IBM RJ
+//! 5118, 1986). No thread pops a single element, so the ABA problem of a pop does not arise.
+//!
 //! The stack owns no memory besides its head: the links live with the user, one `u32` per element,
 //! reached through [`Links`]. It returns elements to their owner, such as the slots of timers that
 //! another thread has cancelled.

@@ -28,9 +28,9 @@
 //!
 //! Hidden modules hold what only the crates of Clockjack use: `primitive` (the one module that
 //! knows which atomics the target has), `arc` (exists also where `alloc::sync::Arc` does not),
-//! `counter` (a striped counter for statistics), `pad`, `spin_lock` (held for a few instructions),
-//! `splitmix` and `waker`. Hidden items may change in any release; the crates of Clockjack pin each
-//! other with `=`.
+//! `counter` (a striped counter for statistics), `pad`, `panic` (the payload of a caught panic),
+//! `spin_lock` (held for a few instructions), `splitmix` and `waker`. Hidden items may change in
+//! any release; the crates of Clockjack pin each other with `=`.
 //!
 //! # Example
 //!
@@ -121,6 +121,9 @@ mod mail_word;
 pub mod mpsc;
 #[doc(hidden)]
 pub mod pad;
+#[cfg(feature = "alloc")]
+#[doc(hidden)]
+pub mod panic;
 #[doc(hidden)]
 pub mod primitive;
 mod push_error;

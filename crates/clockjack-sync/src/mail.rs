@@ -1,6 +1,11 @@
 //! The queue of an actor's mailbox: multi-producer, single-consumer, one read-modify-write per
 //! push.
 //!
+//! The design resembles the block list of tokio's mpsc channel (`sync/mpsc/list.rs`, `block.rs`): a
+//! producer claims a position in one shared word, writes its slot, and then marks the slot as
+//! written. Here a directory finds the blocks instead of a linked list, and the claim also decides
+//! about the bound, the close and the wake-up.
+//!
 //! A push reports whether its caller has to wake the consumer. The mailbox is bounded, can be
 //! closed, and keeps its values in blocks that are recycled: after the mailbox has once been as
 //! full as it gets, it allocates nothing. An idle mailbox has no heap memory at all if the consumer
@@ -151,7 +156,7 @@ use tail::{Tail, ahead};
 pub use crate::mpsc::Pop;
 use crate::{
     const_unless_loom,
-    mail_word::{AtomicWord, Word},
+    mail_word::{AtomicWord, Word, low},
     primitive::{
         UnsafeCell,
         atomic::{
@@ -310,9 +315,9 @@ impl<T> Mailbox<T> {
     /// How many values the consumer has taken so far, with wrap-around; values whose room is held
     /// are not counted yet.
     #[must_use]
-    pub fn taken(&self) -> u64 {
+    pub fn taken(&self) -> usize {
         // Relaxed: a number for display.
-        (self.freed.load(Relaxed) / tail::ONE) as u64
+        low(self.freed.load(Relaxed) / tail::ONE)
     }
 
     /// Whether [`len`](Self::len) is zero.

@@ -1,5 +1,8 @@
 //! A bounded first-in-first-out work-stealing ring: one owner, thieves that steal half.
 //!
+//! Work stealing is described by Blumofe and Leiserson ("Scheduling multithreaded computations by
+//! work stealing", 1999).
+//!
 //! The owner pushes and pops. A thief takes half of the waiting items by one claim, keeps the
 //! oldest item and puts the rest into a ring of its own. A full ring hands half of its items to an
 //! overflow hook. The two-part head is that of tokio's run queue (`multi_thread/queue.rs`), whose

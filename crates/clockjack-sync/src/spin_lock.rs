@@ -1,5 +1,8 @@
 //! A spin lock (test-and-test-and-set) for short critical sections without user code.
 //!
+//! Test-and-test-and-set is from Rudolph and Segall ("Dynamic decentralized cache schemes for MIMD
+//! parallel processors", 1984).
+//!
 //! Roles: any number of threads. One byte: false is unlocked, true is locked.
 //!
 //! 1. A thread exchanges false for true, and then has exclusive access to the value.

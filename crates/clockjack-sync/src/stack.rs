@@ -1,5 +1,8 @@
 //! A closable, intrusive Treiber stack: many threads push, and one swap drains the whole stack.
 //!
+//! The algorithm is that of R. K. Treiber ("Systems programming: coping with parallelism", IBM RJ
+//! 5118, 1986). No thread pops a single node, so the ABA problem of a pop does not arise.
+//!
 //! The stack is one word. The links live in the nodes ([`Linked`]), so nothing here allocates. It
 //! suits a queue that most owners never use, such as the signals of a process.
 //!

@@ -1,10 +1,11 @@
-//! Every interleaving of the lock-free parts, in small: run with `cargo xtask loom`.
+//! Every interleaving of the lock-free parts, in small models: run with `cargo xtask loom`.
 //!
 //! How these models are written: for each object loom remembers only the *last* access when it
 //! looks for steps to reorder, so a thread that loads a word and then changes it hides an earlier
-//! load by someone else. Hence the threads start in the order "writers, then readers" and the main
-//! thread only joins them: the plain run then has something to read, and reordering starts from
-//! there. Whether a model sees enough is shown by the mutants that must fail it.
+//! load by another thread. Hence the threads start in the order "writers, then readers" and the
+//! main thread only joins them: then the readers have something to read in the first execution, and
+//! reordering starts from there. The mutants, which must fail, show whether a model explores
+//! enough.
 #![cfg(loom)]
 
 extern crate alloc;
@@ -32,7 +33,7 @@ mod tracked;
 #[path = "loom/waker.rs"]
 mod waker;
 
-/// Explores `f` with at most so many preemptions, or fewer if the environment says so. For models
+/// Explores `f` with at most this many preemptions, or fewer if the environment says so. For models
 /// that would take minutes without a bound; two preemptions find nearly all faults, as the mutants
 /// show.
 fn model_within(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {

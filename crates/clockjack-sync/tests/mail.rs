@@ -1,5 +1,5 @@
-//! Mailboxes on one thread against a deque, on real threads against a law of conservation, and
-//! what they cost in memory.
+//! Mailboxes on one thread against a deque, on real threads with a conservation check, and their
+//! memory use.
 #![cfg(not(any(loom, shuttle)))]
 #![cfg(feature = "alloc")]
 #![expect(unsafe_code, reason = "the tests are the only consumer")]
@@ -24,7 +24,7 @@ use clockjack_testing::{Patience, allocation::Counting};
 use pair::{Consumer, Pair, Step};
 use proptest::prelude::*;
 
-/// Divides the work where an interpreter does it.
+/// Divides the amount of work under an interpreter (Miri).
 const SHARE: usize = if cfg!(miri) { 500 } else { 1 };
 /// How often a box is filled and drained: enough for positions to pass several blocks.
 const ROUNDS: usize = if cfg!(miri) { 20 } else { 100 };
@@ -32,7 +32,7 @@ const ROUNDS: usize = if cfg!(miri) { 20 } else { 100 };
 #[global_allocator]
 static COUNTING: Counting = Counting::new();
 
-/// What `f` allocates on this thread: how often, and how many bytes more are left than before.
+/// The allocations of `f` on this thread: how many, and by how many bytes the live memory grows.
 fn allocated(f: impl FnOnce()) -> (u64, isize) {
     let ((), counts) = COUNTING.during(f);
     (counts.allocations, counts.live_bytes)
@@ -101,7 +101,7 @@ fn values_that_come_one_at_a_time_need_no_heap() {
         }
     });
     assert_eq!(alone, (0, 0));
-    // What is given up leaves the place to the next one.
+    // An abandoned claim leaves its room to the next one.
     drop(mailbox.claim().unwrap());
     assert_eq!(Consumer(&mailbox).pop(), Pop::Empty);
     assert!(Consumer(&mailbox).try_idle());
@@ -166,7 +166,7 @@ fn filling_and_draining_allocates_only_in_the_first_round() {
         let n = *n;
         let mailbox = Mailbox::new(1000);
         fill_and_drain(&mailbox, n);
-        // The first rounds of a box that is seldom deep bring its second block.
+        // The first rounds of a mailbox that is seldom deep allocate its second block.
         (0..ROUNDS).for_each(|_| fill_and_drain(&mailbox, n));
         let (count, bytes) = allocated(|| {
             (0..ROUNDS).for_each(|_| fill_and_drain(&mailbox, n));
@@ -190,7 +190,7 @@ fn a_shallow_box_goes_round_in_two_blocks() {
 #[test]
 fn a_box_whose_memory_was_reserved_allocates_nothing_more_at_any_depth() {
     for capacity in [1, 2, 15, 16, 17, 33, 100, RESERVE_MAX] {
-        // From each place in a block, and over the wrap-around of positions.
+        // From each position in a block, and across the wrap-around of positions.
         for start in -20..20 {
             let mailbox = Mailbox::with_start(capacity, start);
             // SAFETY: this thread is the only consumer.
@@ -199,7 +199,7 @@ fn a_box_whose_memory_was_reserved_allocates_nothing_more_at_any_depth() {
                 for depth in (1..=capacity).chain([capacity; 20]) {
                     fill_and_drain(&mailbox, depth);
                 }
-                // Never empty, and over every edge of a block.
+                // Never empty, and across every edge of a block.
                 (1..capacity).for_each(|n| _ = mailbox.push(n).unwrap());
                 for n in 0..5 * capacity {
                     mailbox.push(n).map(|_| ()).unwrap();
@@ -264,7 +264,7 @@ fn shrinking_leaves_one_block_and_releasing_none() {
     assert_eq!(count, 0);
     let block = (16 * (size_of::<usize>() + 1)).cast_signed();
     assert!(full + less <= block + 300, "{} bytes left", full + less);
-    // One block is there: sixteen pushes need no more, whatever the position.
+    // There is one block: sixteen pushes need no more, whatever the position.
     let (count, _) = allocated(|| fill_and_drain(&mailbox, 1));
     assert_eq!(count, 0);
     let (_, rest) = allocated(|| assert!(Consumer(&mailbox).release()));
@@ -341,11 +341,11 @@ fn an_evicting_box_gives_the_oldest_for_the_newest() {
     }
     assert!(consumer.release());
     assert!(consumer.try_idle());
-    // What is not yet written cannot be evicted.
+    // A value that is not yet written cannot be evicted.
     let permits = [(); 3].map(|()| mailbox.claim().unwrap());
     assert!(mailbox.push_or_evict(1, |_| unreachable!()).unwrap_err().is_full());
     drop(permits);
-    // Marks of abandoned claims make room, and are not reported.
+    // Abandoned claims make room, and are not reported.
     assert!(mailbox.push_or_evict(1, |_| unreachable!()).is_ok());
     mailbox.close();
     assert!(mailbox.push_or_evict(1, |_| unreachable!()).unwrap_err().is_closed());
@@ -358,7 +358,7 @@ fn a_value_that_panics_in_its_drop_takes_no_other_along() {
         fn drop(&mut self) {
             self.0.set(self.0.get() + 1);
             if self.1 {
-                // Without a message, whose making allocates.
+                // Without a message, because creating one allocates.
                 resume_unwind(Box::new(()));
             }
         }
@@ -377,8 +377,8 @@ fn a_value_that_panics_in_its_drop_takes_no_other_along() {
     assert_eq!(bytes, 0);
 }
 
-/// Four threads push numbers, the consumer checks each one's order; it sleeps by the idle protocol
-/// and counts who has to wake it.
+/// Four threads push numbers, and the consumer checks the order of each; it sleeps by the idle
+/// protocol and counts how often a producer has to wake it.
 fn stress(mailbox: &Mailbox<(usize, usize)>, n_each: usize, mut now_and_then: impl FnMut()) {
     const N_PRODUCERS: usize = 4;
     let woken = AtomicUsize::new(0);
@@ -449,7 +449,7 @@ fn memory_given_back_under_four_threads_loses_nothing() {
         let mut round = 0;
         stress(&mailbox, 50_000 / SHARE, || {
             round += 1;
-            // The consumer calls this between its own calls.
+            // The eviction runs between the consumer's own calls.
             let mut consumer = Consumer(&mailbox);
             if round % 2 == 0 {
                 consumer.shrink()

@@ -46,7 +46,7 @@ fn batch(items: Vec<u32>) -> Batch<Boxed<u32>> {
     items.into_iter().map(Node::new).collect()
 }
 
-/// A step on two rings and what spilled.
+/// A step on two rings and their overflow.
 #[derive(Clone, Copy, Debug)]
 enum RingStep {
     Push,
@@ -244,7 +244,7 @@ impl Drop for Bomb {
     }
 }
 
-/// Puts four items into something, of which the second panics when dropped, and drops it.
+/// Puts four items into a collection, of which the second panics when dropped, and drops it.
 fn drops_all<C>(collect: impl FnOnce(Vec<Bomb>) -> C) {
     let drops = Rc::new(Cell::new(0));
     let bombs = (0..4).map(|i| Bomb { drops: Rc::clone(&drops), armed: i == 1 }).collect();

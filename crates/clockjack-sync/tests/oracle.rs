@@ -52,8 +52,9 @@ proptest! {
                     let mut spilled = Vec::new();
                     ring.push(item, |items| spilled.extend(items));
                     worker.push(item);
-                    // The peer has no bound: what ours spills it gives up by guard, but the new
-                    // item is at its other end, so it is spilled in order of age.
+                    // The other deque has no bound: it releases the items that our ring has spilled
+                    // by stealing, but the new item is at its other end, so items are spilled in
+                    // order of age.
                     if !spilled.is_empty() {
                         prop_assert_eq!(spilled.len(), N / 2 + 1);
                         let (oldest, newest) = spilled.split_at(N / 2);
@@ -85,7 +86,7 @@ proptest! {
     }
 }
 
-/// What the harness needs of an owner and of a thief.
+/// The operations that the harness needs of an owner and of a thief.
 trait Queue: Send {
     type Thief: Sync;
     fn thief(&self) -> Self::Thief;
@@ -137,7 +138,7 @@ impl Queue for Worker<usize> {
     }
 }
 
-/// Three workers, of which the first makes all items; gives how often each item was seen.
+/// Three workers, of which the first creates all items; returns how often each item was seen.
 fn run<Q: Queue>(n_items: usize, make: impl Fn() -> Q) -> Vec<usize> {
     let queues: Vec<_> = (0..3).map(|_| make()).collect();
     let thieves: Vec<_> = queues.iter().map(Queue::thief).collect();

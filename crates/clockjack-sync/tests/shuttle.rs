@@ -1,4 +1,4 @@
-//! Scenes too large for loom, in schedules drawn at random: run with `cargo xtask shuttle`.
+//! Tests that are too large for loom, under random schedules: run with `cargo xtask shuttle`.
 #![cfg(shuttle)]
 #![cfg(feature = "alloc")]
 
@@ -17,9 +17,9 @@ use shuttle::thread;
 
 /// Small enough to overflow, large enough that half of it is a batch.
 const CAPACITY: usize = 8;
-/// What the submitter pushes from outside.
+/// The number of items that the submitter pushes.
 const N_SUBMITTED: u32 = 12;
-/// What the first worker pushes into its own ring: more than the ring holds.
+/// The number of items that the first worker pushes into its own ring: more than the ring holds.
 const N_OWN: u32 = 14;
 const N_ITEMS: usize = (N_SUBMITTED + N_OWN) as usize;
 
@@ -27,8 +27,8 @@ type Shared = Arc<Injector<Boxed<u32>>>;
 type Ring = Owner<Box<Node<u32>>, CAPACITY>;
 type Victim = Thief<Box<Node<u32>>, CAPACITY>;
 
-/// One worker: pushes its own items in bursts, takes from ring, injector and the other worker until
-/// all items of the scene are taken. Gives what it took.
+/// One worker: pushes its own items in bursts, and takes from its ring, the injector and the other
+/// worker until all items are taken. Returns the items that it took.
 fn work(
     mut ring: Ring,
     victim: &Victim,
@@ -38,7 +38,7 @@ fn work(
 ) -> Vec<u32> {
     let mut own = own.peekable();
     let mut seen = Vec::new();
-    // Relaxed, and not an atomic of shuttle's: it ends the scene and is no part of it.
+    // Relaxed, and not an atomic of shuttle: it only stops the test and is not part of it.
     while own.peek().is_some() || n_taken.load(Relaxed) < N_ITEMS {
         for item in own.by_ref().take(CAPACITY + 1) {
             ring.push(Node::new(item), |rest| {

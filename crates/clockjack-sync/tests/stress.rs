@@ -1,7 +1,7 @@
-//! Real threads, real hardware: what goes in comes out, each item once.
+//! Real threads on real hardware: every item that goes in is taken exactly once.
 //!
-//! Bounded work, no clock: a test ends when everything is accounted for, or when a thread has
-//! waited so often that something must be lost.
+//! Bounded work, no clock: a test ends when every item is accounted for, or when a thread has
+//! waited so often that an item must be lost.
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
 
@@ -21,7 +21,7 @@ use clockjack_sync::{
 };
 use clockjack_testing::Patience;
 
-/// Divides the work where an interpreter does it.
+/// Divides the amount of work under an interpreter (Miri).
 const SHARE: usize = if cfg!(miri) { 200 } else { 1 };
 
 /// Counts how often each item was seen, and all together.
@@ -36,7 +36,7 @@ impl Ledger {
     }
 
     fn see(&self, item: usize) {
-        // Not asserted here, for then the other threads would wait for ever.
+        // Not asserted here, because the other threads would then wait forever.
         self.seen[item].fetch_add(1, Relaxed);
         self.total.fetch_add(1, Release);
     }
@@ -164,7 +164,7 @@ fn an_injector_under_four_threads_conserves_items() {
     ledger.assert_each_once();
 }
 
-/// The links of a return stack, and for each element whether it is out.
+/// The links of an index stack, and for each element whether it is outside.
 struct Slots {
     links: Vec<AtomicU32>,
     out: Vec<AtomicBool>,

@@ -441,7 +441,7 @@ impl Inner {
     }
 
     fn shutdown(&self) -> TerminationReport {
-        let end = self.system.terminate();
+        let end = self.system.shutdown();
         for _ in 0..JUMPS_MAX {
             self.settle();
             if let Some(report) = end.report() {

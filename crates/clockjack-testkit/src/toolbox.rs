@@ -1,6 +1,6 @@
 //! The toolbox of a system whose clock is advanced by hand.
 
-use core::{any::Any, panic::AssertUnwindSafe};
+use core::panic::AssertUnwindSafe;
 use std::{panic::catch_unwind, sync::Arc};
 
 use clockjack_actor::Toolbox;
@@ -41,7 +41,6 @@ impl Toolbox for ManualToolbox {
     }
 
     fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
-        catch_unwind(AssertUnwindSafe(call))
-            .map_err(|payload: Box<dyn Any + Send>| PanicPayload::new(payload))
+        catch_unwind(AssertUnwindSafe(call)).map_err(PanicPayload::new)
     }
 }

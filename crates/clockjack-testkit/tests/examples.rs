@@ -1,4 +1,4 @@
-//! The examples do what they promise.
+//! The examples run and produce the documented output.
 
 #[path = "../examples/thermostat.rs"]
 mod thermostat;

@@ -151,7 +151,7 @@ fn time_jumps_to_what_is_due_next() {
 #[test]
 fn a_future_gets_the_time_that_it_waits_for() {
     let time = ManualTime::start();
-    let delay = time.system().scheduler().delays().delay(90 * SECOND);
+    let delay = time.system().scheduler().jobs().delays().delay(90 * SECOND);
     assert!(time.block_on(delay).is_ok());
     assert_eq!(time.elapsed(), 90 * SECOND);
 }
@@ -270,7 +270,7 @@ fn the_end_stops_all_actors() {
 fn the_end_takes_the_time_that_its_tasks_need() {
     let time = ManualTime::start();
     let system = time.system().clone();
-    let delay = system.scheduler().delays().delay(3 * SECOND);
+    let delay = system.scheduler().jobs().delays().delay(3 * SECOND);
     let task = async move { delay.await.map_err(|_| Failure::msg("no delay")) };
     assert!(system.on_shutdown(Phase::SERVICE_STOP, "slow", task).is_ok());
     drop(time);

@@ -1,4 +1,8 @@
 //! A shard: one timer wheel that several threads share, behind a try-lock.
+//!
+//! A thread that does not hold the lock leaves its operation for the holder, as in flat combining
+//! (Hendler, Incze, Shavit and Tzafrir, "Flat combining and the synchronization-parallelism
+//! tradeoff", 2010).
 #![doc = include_str!("shard.md")]
 #![expect(unsafe_code, reason = "the wheel stands in a cell that the guard guards")]
 

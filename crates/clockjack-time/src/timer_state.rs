@@ -1,5 +1,8 @@
 //! The atomic timer state: the one word on which firing, cancelling and moving a timer are decided.
 //!
+//! The generation is a tag in the compare-exchanged word, the classic remedy for the ABA problem
+//! (IBM System/370 Principles of Operation, 1983).
+//!
 //! With two separate words, one for the state and one for the generation, `cancel()` could return
 //! true and the timer could still fire. Here both are exchanged together. There are two forms with
 //! the same interface: `timer_state/state_64.rs` (one 64-bit atomic) and `timer_state/state_32.rs`
@@ -39,6 +42,9 @@
 //!   [`end_migration`](AtomicState::end_migration).
 //! * The **taker** is the thread that received the due timer. It calls [`take`](AtomicState::take),
 //!   and, if it has won, [`complete`](AtomicState::complete) or [`rearm`](AtomicState::rearm).
+//! * The **mover** is an owner that moves the timer to another place, between
+//!   [`begin_migration`](AtomicState::begin_migration) and
+//!   [`end_migration`](AtomicState::end_migration).
 //! * **Any thread** that has the timer's key may call [`cancel`](AtomicState::cancel), at any time,
 //!   also long after the slot has served other timers.
 //!
@@ -55,11 +61,13 @@
 //!    of the move (it may have interrupted the mover on the mover's own thread). The mover learns
 //!    of the cancel from `end_migration`, which returns false: it has the entry and frees it.
 //! 5. [`CancelledFrom`] says who frees the slot after a won cancel: the mover for `Migrating`;
-//!    otherwise the owner, once the winner has returned the slot to it. Until then the owner leaves
-//!    the slot alone even if it reaches the timer, because the winner may still write the link
-//!    (rule 6).
+//!    otherwise the owner, once the winner has returned the slot to it. The winner returns the
+//!    slot by pushing it onto the shard's [index stack](clockjack_sync::index_stack). Until then
+//!    the owner leaves the slot alone even if it reaches the timer, because the winner may still
+//!    write the link (rule 6).
 //! 6. In Cancelled the generation has no use any more, since every comparison fails on the state.
-//!    Its bits may hold a link, which only the winner of the cancel writes.
+//!    Its bits may hold the *link*, that is, the next slot on the index stack. Only the winner of
+//!    the cancel writes the link.
 //! 7. Data of the slot that is written before `arm` is visible to every thread that wins a
 //!    transition afterwards, and what a winner did is visible to the next winner and to the next
 //!    `arm`: transitions acquire and release.

@@ -1,4 +1,7 @@
 //! The timer wheel: a hierarchical timing wheel with one owner.
+//!
+//! Hierarchical timing wheels are from Varghese and Lauck ("Hashed and hierarchical timing wheels",
+//! 1987).
 #![doc = include_str!("wheel.md")]
 
 mod advance;

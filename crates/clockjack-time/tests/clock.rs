@@ -28,9 +28,9 @@ fn advancing_to_an_earlier_tick_changes_nothing() {
     clock.advance(Duration::from_micros(900));
     assert_eq!(clock.advance_to(Tick::new(10)).ticks, 10);
     assert_eq!(clock.advance_to(Tick::new(3)).ticks, 10);
-    // The fraction that was kept is still there.
+    // The kept fraction still counts.
     assert_eq!(clock.advance(Duration::from_micros(100)).ticks, 11);
-    // A jump ends on the edge of its tick: the fraction has passed with it.
+    // A jump ends on the edge of its tick: the fraction is gone.
     clock.advance(Duration::from_micros(900));
     assert_eq!(clock.advance_to(Tick::new(20)).ticks, 20);
     assert_eq!(clock.advance(Duration::from_micros(900)).ticks, 20);

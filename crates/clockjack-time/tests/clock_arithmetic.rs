@@ -9,7 +9,7 @@ use std::collections::hash_map::DefaultHasher;
 use clockjack_time::{Resolution, Tick, TickSpan, TimerInstant};
 use proptest::prelude::*;
 
-/// Counts crowd where something happens: at zero, at word edges, at the end.
+/// Counts near the interesting values: zero, the edges of words, the maximum.
 fn count() -> impl Strategy<Value = u64> {
     prop_oneof![
         0..1_000_u64,

@@ -163,7 +163,7 @@ fn injected_ticks_arrive_at_once_across_every_edge_of_the_count() {
         assert_eq!(driver.poll_tick(), token(edge + 4, 4));
         driver.inject(TickSpan::ZERO);
         assert_eq!(driver.poll_tick(), None);
-        // A jump of the width of `TakenTicks32` is a tick like any other on this host.
+        // A jump of the width of `TakenTicks32` is an ordinary jump on this host.
         driver.inject(TickSpan::new(1 << 31));
         assert_eq!(driver.poll_tick(), token(edge + 4 + (1 << 31), (1 << 31) - 1));
     }
@@ -189,7 +189,7 @@ fn catch_up_saturates() {
     assert_eq!(driver.poll_tick(), token(1 << 40, u32::MAX));
 }
 
-/// A waker that calls back into the driver in every way.
+/// A waker that calls every function of the driver.
 struct Meddler {
     driver: &'static ManualDriver,
     injected: AtomicBool,
@@ -219,9 +219,9 @@ fn a_waker_may_poll_inject_and_unregister_while_it_is_woken() {
     DRIVER.register(meddler.clone().into()).expect("first registration");
     DRIVER.inject(TickSpan::new(1));
     assert!(meddler.injected.load(Ordering::Relaxed));
-    // The waker was left in the slot, for it was in use; the next registrar drops it.
+    // The waker was left in the slot, because it was in use; the next registrar drops it.
     assert_eq!(Arc::strong_count(&meddler), 2);
-    DRIVER.register(Waker::noop().clone()).expect("nobody is inside any more");
+    DRIVER.register(Waker::noop().clone()).expect("no notifier is inside");
     assert_eq!(Arc::strong_count(&meddler), 1);
 }
 
@@ -243,7 +243,7 @@ fn a_waker_that_panics_leaves_the_driver_usable() {
     let caught = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| driver.notify_tick()));
     assert!(caught.is_err());
     driver.unregister();
-    assert_eq!(Arc::strong_count(&faulty), 1, "nobody counts as inside any more");
+    assert_eq!(Arc::strong_count(&faulty), 1, "no notifier counts as inside");
     assert_eq!(driver.poll_tick(), token(1, 0), "the tick was counted before");
 }
 
@@ -260,8 +260,8 @@ impl Wake for Unpark {
     }
 }
 
-/// A source, a loop that really sleeps when there is nothing, and a stop from a third thread: the
-/// loop sees every tick, in order, and the books balance.
+/// A source, a loop that really sleeps when there are no ticks, and a stop from a third thread: the
+/// loop sees every tick, in order, and the counts agree.
 #[test]
 fn a_sleeping_loop_gets_every_tick_under_real_threads() {
     const TICKS: u64 = 20_000;

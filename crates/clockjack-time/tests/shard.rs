@@ -1,5 +1,5 @@
-//! What a shard promises, seen from one thread: the holder of the guard and the other threads are
-//! both this test. The races are in `loom/shard.rs` and `stress.rs`.
+//! The guarantees of a shard, on one thread: this test plays both the holder of the guard and the
+//! other threads. The races are in `loom/shard.rs` and `stress.rs`.
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
 
@@ -23,10 +23,10 @@ fn shard<T>(capacity: usize) -> Shard<T> {
     Shard::new(ShardConfig { capacity, ..DEFAULT })
 }
 
-/// What fires up to a tick, while no other thread uses the shard.
+/// The timers that fire up to a tick, while no other thread uses the shard.
 fn poll<T>(shard: &Shard<T>, now: u64) -> Vec<T> {
     let mut fired = Vec::new();
-    let mut guard = shard.try_lock().expect("nobody else has it");
+    let mut guard = shard.try_lock().expect("the shard is unlocked");
     let more = guard.poll(tick(now), usize::MAX, |timer| {
         assert!(timer.deadline <= timer.now, "early");
         fired.push(timer.value);
@@ -36,7 +36,7 @@ fn poll<T>(shard: &Shard<T>, now: u64) -> Vec<T> {
 }
 
 fn len<T>(shard: &Shard<T>) -> usize {
-    shard.try_lock().expect("nobody else has it").len()
+    shard.try_lock().expect("the shard is unlocked").len()
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_remote_insert_with_the_shard_unlocked_enters_the_wheel_at_once() {
 #[test]
 fn the_guard_is_had_by_one_at_a_time_and_never_waited_for() {
     let shard = shard::<()>(16);
-    let guard = shard.try_lock().expect("nobody has it");
+    let guard = shard.try_lock().expect("the shard is unlocked");
     assert!(shard.try_lock().is_none());
     drop(guard);
     assert!(shard.try_lock().is_some());
@@ -61,7 +61,7 @@ fn the_guard_is_had_by_one_at_a_time_and_never_waited_for() {
 #[test]
 fn a_remote_insert_with_the_shard_locked_goes_through_the_inbox() {
     let shard = shard(16);
-    let mut guard = shard.try_lock().expect("nobody else has it");
+    let mut guard = shard.try_lock().expect("the shard is unlocked");
     let id = shard.remote_insert(tick(5), "inserted").expect("the inbox has room");
     assert!(shard.is_armed(id), "armed as soon as it is inserted");
     assert_eq!(guard.len(), 0, "the wheel has not been touched");
@@ -76,7 +76,7 @@ fn remote_and_local_timers_of_one_tick_fire_in_the_order_of_their_arming() {
     for deadline in [0, 7, 100, 10_000, 1 << 25] {
         let shard = shard(64);
         shard.remote_insert(tick(deadline), 0).expect("room");
-        let mut guard = shard.try_lock().expect("nobody else has it");
+        let mut guard = shard.try_lock().expect("the shard is unlocked");
         guard.insert(tick(deadline), 1).expect("room");
         shard.remote_insert(tick(deadline), 2).expect("room in the inbox");
         shard.remote_insert(tick(deadline), 3).expect("room in the inbox");
@@ -94,7 +94,7 @@ fn what_the_callback_inserts_is_armed_and_fires_at_the_next_poll() {
     let shard = shard(64);
     shard.remote_insert(tick(5), 0).expect("room");
     let mut fired = Vec::new();
-    let mut guard = shard.try_lock().expect("nobody else has it");
+    let mut guard = shard.try_lock().expect("the shard is unlocked");
     guard.poll(tick(5), usize::MAX, |timer| {
         fired.push(timer.value);
         shard.remote_insert(tick(3), timer.value + 1).expect("room in the inbox");
@@ -108,7 +108,7 @@ fn what_the_callback_inserts_is_armed_and_fires_at_the_next_poll() {
 #[test]
 fn a_full_inbox_gives_the_value_back_and_recovers_with_the_next_guard() {
     let shard = shard(1 << 10);
-    let guard = shard.try_lock().expect("nobody else has it");
+    let guard = shard.try_lock().expect("the shard is unlocked");
     let mut inserted = 0;
     let refused = loop {
         match shard.remote_insert(tick(5), inserted) {
@@ -121,7 +121,7 @@ fn a_full_inbox_gives_the_value_back_and_recovers_with_the_next_guard() {
     assert_eq!(refused.into_inner(), inserted);
     drop(guard);
     drop(shard.try_lock());
-    let guard = shard.try_lock().expect("nobody else has it");
+    let guard = shard.try_lock().expect("the shard is unlocked");
     shard.remote_insert(tick(5), inserted).expect("the inbox was emptied and stocked again");
     drop(guard);
     assert_eq!(poll(&shard, 5), (0..=inserted).collect::<Vec<_>>());
@@ -132,7 +132,7 @@ fn the_inbox_serves_for_ever() {
     let shard = shard(256);
     let mut expected = Vec::new();
     for round in 0..1_000_u64 {
-        let guard = shard.try_lock().expect("nobody else has it");
+        let guard = shard.try_lock().expect("the shard is unlocked");
         for nth in 0..=round % 64 {
             expected.push((round, nth));
             shard.remote_insert(tick(round), (round, nth)).expect("room in the inbox");
@@ -151,7 +151,7 @@ fn a_cancel_from_outside_disarms_at_once_and_the_next_guard_frees() {
     assert!(shard.cancel(id));
     assert!(!shard.is_armed(id));
     assert!(!shard.cancel(id), "true once");
-    let guard = shard.try_lock().expect("nobody else has it");
+    let guard = shard.try_lock().expect("the shard is unlocked");
     assert!(guard.is_empty());
     assert_eq!(Rc::strong_count(&token), 2, "nothing of the user's is dropped under the guard");
     drop(guard);
@@ -163,7 +163,7 @@ fn a_cancel_from_outside_disarms_at_once_and_the_next_guard_frees() {
 fn a_cancel_while_the_timer_is_in_the_inbox_frees_it_too() {
     let token = Rc::new(());
     let shard = shard(16);
-    let mut guard = shard.try_lock().expect("nobody else has it");
+    let mut guard = shard.try_lock().expect("the shard is unlocked");
     let ids: Vec<_> =
         (0..4).map(|_| shard.remote_insert(tick(5), Rc::clone(&token)).expect("room")).collect();
     assert!(shard.cancel(ids[0]) && shard.cancel(ids[2]));
@@ -181,13 +181,13 @@ fn a_shard_that_keeps_garbage_drops_nothing_by_itself_and_gives_it_out_once() {
     let value = Rc::new(());
     let ids =
         [tick(5), tick(500)].map(|at| shard.remote_insert(at, Rc::clone(&value)).expect("room"));
-    assert!(shard.cancel(ids[0]) && !shard.has_stale_values(), "nobody has freed it");
-    // Freed by this, and kept.
+    assert!(shard.cancel(ids[0]) && !shard.has_stale_values(), "the slot is not freed yet");
+    // This call frees the slot and keeps it.
     assert_eq!(len(&shard), 1);
     assert!(shard.has_stale_values());
     assert_eq!(Rc::strong_count(&value), 3);
 
-    let guard = shard.try_lock().expect("nobody else has it");
+    let guard = shard.try_lock().expect("the shard is unlocked");
     assert!(shard.take_stale_values().is_empty(), "it is for who holds the guard");
     drop(guard);
     assert!(shard.has_stale_values());
@@ -197,7 +197,7 @@ fn a_shard_that_keeps_garbage_drops_nothing_by_itself_and_gives_it_out_once() {
 
     assert!(shard.cancel(ids[1]));
     drop(shard);
-    assert_eq!(Rc::strong_count(&value), 1, "what nobody took goes with the shard");
+    assert_eq!(Rc::strong_count(&value), 1, "the remaining value is dropped with the shard");
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn the_holders_cancel_gives_the_value_back_and_loses_against_one_from_outside() 
         shard.remote_insert(tick(5), 1).expect("room"),
         shard.remote_insert(tick(5), 2).expect("room"),
     );
-    let mut guard = shard.try_lock().expect("nobody else has it");
+    let mut guard = shard.try_lock().expect("the shard is unlocked");
     assert_eq!(guard.cancel(one), Some(1));
     assert!(!shard.cancel(one), "it is decided");
     assert!(shard.cancel(two));
@@ -221,7 +221,7 @@ fn the_holders_cancel_gives_the_value_back_and_loses_against_one_from_outside() 
 fn a_timer_cancelled_from_outside_does_not_fire_even_if_the_holder_meets_it_first() {
     let shard = shard(16);
     let ids: Vec<_> = (0..3).map(|n| shard.remote_insert(tick(5), n).expect("room")).collect();
-    let mut guard = shard.try_lock().expect("nobody else has it");
+    let mut guard = shard.try_lock().expect("the shard is unlocked");
     let mut fired = Vec::new();
     guard.poll(tick(5), usize::MAX, |timer| {
         fired.push(timer.value);
@@ -258,12 +258,12 @@ fn cancels_beside_a_holder_are_freed_when_it_is_gone() {
     let ids: Vec<_> = (0..2_000)
         .map(|_| shard.remote_insert(tick(1 << 30), Rc::clone(&token)).expect("room"))
         .collect();
-    let guard = shard.try_lock().expect("nobody else has it");
+    let guard = shard.try_lock().expect("the shard is unlocked");
     for id in &ids {
         assert!(shard.cancel(*id));
     }
     drop(guard);
-    // One guard frees a bounded number: a few of them free all.
+    // One guard frees a bounded number: several guards free all.
     for _ in 0..10 {
         drop(shard.try_lock());
     }
@@ -296,7 +296,7 @@ fn next_wake_follows_what_is_armed() {
 fn a_remote_insert_next_to_a_holder_tells_whether_a_sleeper_must_be_woken() {
     let shard = shard(16);
     shard.remote_insert(tick(50), 0).expect("room");
-    let guard = shard.try_lock().expect("nobody else has it");
+    let guard = shard.try_lock().expect("the shard is unlocked");
     assert!(!shard.arm(tick(60), 1).expect("room").is_earliest);
     assert!(shard.arm(tick(20), 2).expect("room").is_earliest);
     assert_eq!(shard.next_wake(), Some(tick(20)), "known before the holder looks");
@@ -313,7 +313,7 @@ fn a_poll_that_runs_out_of_budget_leaves_the_shard_overdue() {
     }
     let mut fired = Vec::new();
     let more = {
-        let mut guard = shard.try_lock().expect("nobody else has it");
+        let mut guard = shard.try_lock().expect("the shard is unlocked");
         guard.poll(tick(9), 4, |timer| fired.push(timer.value))
     };
     assert!(more);
@@ -325,12 +325,12 @@ fn a_poll_that_runs_out_of_budget_leaves_the_shard_overdue() {
 #[test]
 fn what_is_done_to_the_wheel_itself_is_published_when_the_guard_is_dropped() {
     let shard = shard(16);
-    let mut guard = shard.try_lock().expect("nobody else has it");
+    let mut guard = shard.try_lock().expect("the shard is unlocked");
     let wheel = &mut *guard;
     let id = wheel.insert(tick(30), "direct").expect("room");
     drop(guard);
     assert_eq!(shard.next_wake(), Some(tick(30)));
-    let mut guard = shard.try_lock().expect("nobody else has it");
+    let mut guard = shard.try_lock().expect("the shard is unlocked");
     let id = (*guard).rearm(id, tick(70)).expect("room").expect("armed");
     drop(guard);
     assert_eq!(shard.next_wake(), Some(tick(70)));
@@ -341,10 +341,10 @@ fn what_is_done_to_the_wheel_itself_is_published_when_the_guard_is_dropped() {
 
 #[test]
 fn the_capacity_counts_what_is_kept_back_for_remote_inserts() {
-    // Up to a quarter is kept back, a power of two, 64 at the most.
+    // Up to a quarter of the slots is reserved, a power of two, at most 64.
     for (capacity, kept) in [(8, 2), (16, 4), (100, 16), (256, 64), (1_000, 64)] {
         let shard = shard(capacity);
-        let mut guard = shard.try_lock().expect("nobody else has it");
+        let mut guard = shard.try_lock().expect("the shard is unlocked");
         let local = (0..).take_while(|n| guard.insert(tick(9), *n).is_ok()).count();
         assert_eq!(local, capacity - kept, "of {capacity}");
         let refused = guard.insert(tick(9), 7_777).expect_err("full");
@@ -376,7 +376,7 @@ fn a_full_shard_has_room_again_after_cancels_from_outside() {
 #[test]
 fn overflow_timers_need_no_room_of_their_own() {
     let shard = shard(16);
-    let mut guard = shard.try_lock().expect("nobody else has it");
+    let mut guard = shard.try_lock().expect("the shard is unlocked");
     for n in 0..12 {
         guard.insert(tick((1 << 40) + n), n).expect("room");
     }
@@ -396,7 +396,7 @@ fn an_id_of_another_shard_is_refused() {
     let in_two = two.remote_insert(tick(5), 2).expect("room");
     assert_eq!((one.id(), in_one.shard(), in_two.shard()), (1, 1, 2));
     assert!(!one.cancel(in_two) && !one.is_armed(in_two));
-    assert_eq!(one.try_lock().expect("nobody else has it").cancel(in_two), None);
+    assert_eq!(one.try_lock().expect("the shard is unlocked").cancel(in_two), None);
     // A slot that the other shard never had.
     let strange =
         (0..5_000).map(|n| two.remote_insert(tick(9), n).expect("room")).last().expect("many");
@@ -413,7 +413,7 @@ fn a_stale_id_names_nothing_when_its_slot_is_used_again() {
         assert_eq!(poll(&shard, round), [round]);
         let cancelled = shard.remote_insert(tick(round + 9), round).expect("room");
         assert!(shard.cancel(cancelled));
-        let guard = shard.try_lock().expect("nobody else has it");
+        let guard = shard.try_lock().expect("the shard is unlocked");
         let inserted = shard.remote_insert(tick(round + 9), round).expect("room in the inbox");
         drop(guard);
         assert!(shard.cancel(inserted));
@@ -436,7 +436,7 @@ fn into_values_hands_out_what_is_armed_and_nothing_else() {
     }
     assert_eq!(poll(&shard, 0), []);
     assert!(shard.cancel(cancelled));
-    let guard = shard.try_lock().expect("nobody else has it");
+    let guard = shard.try_lock().expect("the shard is unlocked");
     shard.remote_insert(tick(5), 5).expect("room in the inbox");
     let cancelled = shard.remote_insert(tick(5), 6).expect("room in the inbox");
     assert!(shard.cancel(cancelled));
@@ -447,9 +447,9 @@ fn into_values_hands_out_what_is_armed_and_nothing_else() {
 }
 
 /// Counts its drops.
-struct Arc(Rc<Cell<u32>>);
+struct DropCounter(Rc<Cell<u32>>);
 
-impl Drop for Arc {
+impl Drop for DropCounter {
     fn drop(&mut self) {
         self.0.set(self.0.get() + 1);
     }
@@ -458,13 +458,13 @@ impl Drop for Arc {
 #[test]
 fn a_dropped_shard_drops_each_value_once_wherever_it_is() {
     let drops = Rc::new(Cell::new(0));
-    let value = || Arc(Rc::clone(&drops));
+    let value = || DropCounter(Rc::clone(&drops));
     let shard = shard(64);
     for deadline in [5, 500, 50_000, 1 << 40] {
         assert!(shard.remote_insert(tick(deadline), value()).is_ok());
     }
     let in_wheel = shard.remote_insert(tick(9), value()).map_err(|_| ()).expect("room");
-    let guard = shard.try_lock().expect("nobody else has it");
+    let guard = shard.try_lock().expect("the shard is unlocked");
     assert!(shard.remote_insert(tick(5), value()).is_ok());
     let in_inbox = shard.remote_insert(tick(5), value()).map_err(|_| ()).expect("room");
     assert!(shard.cancel(in_wheel) && shard.cancel(in_inbox));
@@ -482,7 +482,7 @@ fn a_panic_in_the_callback_unlocks_the_shard() {
         shard.remote_insert(tick(5), n).expect("room");
     }
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| {
-        let mut guard = shard.try_lock().expect("nobody else has it");
+        let mut guard = shard.try_lock().expect("the shard is unlocked");
         guard.poll(tick(5), usize::MAX, |timer| assert_ne!(timer.value, 2, "the user's fault"));
     }));
     assert!(outcome.is_err());
@@ -514,7 +514,7 @@ fn no_code_of_the_users_runs_while_the_shard_is_locked() {
     drop(shard.try_lock());
     let ids: Vec<_> = (0..RETURNS_MAX).map(|_| post()).collect();
     assert!(ids.into_iter().all(|id| shard.cancel(id)));
-    let guard = shard.try_lock().expect("nobody else has it");
+    let guard = shard.try_lock().expect("the shard is unlocked");
     let id = post();
     assert!(shard.cancel(id));
     drop(guard);
@@ -525,7 +525,7 @@ fn no_code_of_the_users_runs_while_the_shard_is_locked() {
 #[test]
 fn the_smallest_shard_takes_timers_from_both_sides_once_each() {
     let shard = Shard::new(ShardConfig { capacity: 1, ..ShardConfig::DEFAULT });
-    let mut guard = shard.try_lock().expect("nobody else has it");
+    let mut guard = shard.try_lock().expect("the shard is unlocked");
     guard.insert(tick(9), 100).expect("room for the holder");
     let inserted = (0..10).take_while(|n| shard.remote_insert(tick(9), *n).is_ok()).count();
     assert_eq!(inserted, 2, "the two cells of the inbox");
@@ -533,7 +533,7 @@ fn the_smallest_shard_takes_timers_from_both_sides_once_each() {
     assert_eq!(shard.try_lock().expect("open").len(), 3);
 }
 
-/// What a close hands out, in order of the values, and whether it was all.
+/// The values that a close returns, sorted, and whether they were all.
 fn close<T: Ord>(shard: &Shard<T>) -> (Vec<T>, Closed) {
     let mut values = Vec::new();
     let closed = shard.close(|value| {
@@ -554,7 +554,7 @@ fn a_close_hands_out_what_is_armed_wherever_it_is_and_nothing_else() {
     assert_eq!(poll(&shard, 10), [0, 1]);
     assert!(!shard.cancel(cancelled));
     let cancelled = shard.remote_insert(tick(77), 7).expect("room");
-    let guard = shard.try_lock().expect("nobody else has it");
+    let guard = shard.try_lock().expect("the shard is unlocked");
     let inserted = shard.remote_insert(tick(5), 5).expect("room in the inbox");
     let other = shard.remote_insert(tick(5), 6).expect("room in the inbox");
     assert!(shard.cancel(cancelled) && shard.cancel(other));
@@ -599,15 +599,15 @@ fn a_close_beside_a_holder_is_busy_and_refuses_all_the_same() {
     let shard = shard(64);
     shard.remote_insert(tick(5), 1).expect("room");
     shard.remote_insert(tick(9), 2).expect("room");
-    let mut guard = shard.try_lock().expect("nobody else has it");
+    let mut guard = shard.try_lock().expect("the shard is unlocked");
     shard.remote_insert(tick(9), 3).expect("room in the inbox");
-    assert_eq!(shard.close(|_| panic!("handed out beside a holder")), Closed::Busy);
+    assert_eq!(shard.close(|_| panic!("returned although the shard is locked")), Closed::Busy);
     assert!(guard.insert(tick(5), 4).expect_err("closed").is_closed());
     assert!(shard.remote_insert(tick(5), 4).expect_err("closed").is_closed());
     let mut fired = Vec::new();
     guard.poll(tick(5), 10, |timer| fired.push(timer.value));
     assert_eq!(fired, [1], "who holds the guard may go on");
-    // By the wheel itself, which does not know yet.
+    // By the wheel itself, which does not know about the close yet.
     let by_wheel = (*guard).insert(tick(5), 5).is_ok();
     drop(guard);
     let expected = if by_wheel { vec![2, 3, 5] } else { vec![2, 3] };
@@ -650,7 +650,7 @@ fn the_statistics_tell_what_became_of_every_timer() {
     expected = ShardStats { fired: 2, pending: 8, ..expected };
     assert_eq!(stats(&shard), expected);
 
-    let mut guard = shard.try_lock().expect("nobody else has it");
+    let mut guard = shard.try_lock().expect("the shard is unlocked");
     assert!(guard.cancel(ids[2]).is_some() && guard.cancel(ids[2]).is_none());
     let wheel = &mut *guard;
     wheel.rearm(ids[3], tick(90)).expect("room").expect("armed");
@@ -674,7 +674,7 @@ fn the_statistics_tell_what_became_of_every_timer() {
 #[test]
 fn the_statistics_count_what_came_by_the_inbox_when_it_is_entered() {
     let shard = shard(64);
-    let guard = shard.try_lock().expect("nobody else has it");
+    let guard = shard.try_lock().expect("the shard is unlocked");
     let ids: Vec<_> = (0..4).map(|n| shard.remote_insert(tick(10), n).expect("room")).collect();
     assert!(shard.cancel(ids[1]));
     let beside = shard.stats();
@@ -690,12 +690,12 @@ fn the_statistics_beside_a_holder_are_those_of_the_last_poll() {
     let shard = shard(64);
     shard.remote_insert(tick(5), 0).expect("room");
     assert_eq!(poll(&shard, 4), []);
-    let mut guard = shard.try_lock().expect("nobody else has it");
+    let mut guard = shard.try_lock().expect("the shard is unlocked");
     guard.insert(tick(5), 1).expect("room");
     assert_eq!((shard.stats().armed, shard.stats().fired), (1, 0));
     guard.poll(tick(9), 100, |_| {});
     drop(guard);
-    let guard = shard.try_lock().expect("nobody else has it");
-    assert_eq!((shard.stats().armed, shard.stats().fired), (2, 2), "told when it left");
+    let guard = shard.try_lock().expect("the shard is unlocked");
+    assert_eq!((shard.stats().armed, shard.stats().fired), (2, 2), "published by the unlock");
     drop(guard);
 }

@@ -1,7 +1,7 @@
-//! A shard under real threads: every timer that was accepted fires or is cancelled, once.
+//! A shard under real threads: every accepted timer fires or is cancelled, once.
 //!
-//! Bounded work and a virtual clock: a test ends when everything is accounted for, or when a thread
-//! has waited so often that something must be lost.
+//! Bounded work and a virtual clock: a test ends when every timer is accounted for, or when a
+//! thread has waited so often that a timer must be lost.
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
 
@@ -16,7 +16,7 @@ use clockjack_time::{
     Closed, Expired, Shard, ShardConfig, ShardGuard, Tick, TimerId, TimerPriority,
 };
 
-/// What became of one timer.
+/// The outcome of one timer.
 #[derive(Default)]
 struct Entry {
     id: OnceLock<TimerId>,
@@ -25,7 +25,8 @@ struct Entry {
     dropped: AtomicU8,
 }
 
-/// What became of all. Nothing is asserted while threads run, for then others would wait for ever.
+/// The outcomes of all timers. Nothing is asserted while threads run, because the others would then
+/// wait forever.
 struct Ledger {
     entries: Vec<Entry>,
     clock: AtomicU64,
@@ -60,7 +61,7 @@ impl Ledger {
         self.settled.fetch_add(1, Release);
     }
 
-    /// Cancels a timer that somebody has armed, if it is armed.
+    /// Cancels a timer if it is armed.
     fn cancel(&self, shard: &Shard<Value<'_>>, number: usize) {
         let entry = &self.entries[number];
         if entry.id.get().is_some_and(|id| shard.cancel(*id)) {
@@ -73,7 +74,7 @@ impl Ledger {
         self.settled.load(Acquire) >= self.entries.len()
     }
 
-    /// The law, when all threads are gone and the shard is dropped.
+    /// Checks the outcomes when all threads are done and the shard is dropped.
     fn assert_conserved(&self) -> (usize, usize) {
         assert_eq!(self.early.load(Relaxed), 0, "early, or with another deadline");
         let (mut fired, mut cancelled) = (0, 0);
@@ -101,7 +102,7 @@ impl Drop for Value<'_> {
     }
 }
 
-/// Posts a timer, however often it is refused.
+/// Inserts a timer remotely, and tries again while it is refused.
 fn post<'l>(shard: &Shard<Value<'l>>, ledger: &'l Ledger, number: usize, deadline: Tick) {
     let mut value = ledger.value(number, deadline);
     let mut patience = Patience::default();
@@ -177,7 +178,7 @@ fn inserters_cancellers_and_pollers_lose_and_repeat_nothing() {
                 let mut random = Random::new(100 + canceller);
                 let mut patience = Patience::default();
                 while !ledger_ref.is_settled() {
-                    // Two of three timers are never cancelled, so that both ends are reached.
+                    // Two of three timers are never cancelled, so that both outcomes occur.
                     let number = random.index(ledger_ref.entries.len()) / 3 * 3;
                     ledger_ref.cancel(shard_ref, number);
                     patience.wait();
@@ -203,8 +204,8 @@ fn inserters_cancellers_and_pollers_lose_and_repeat_nothing() {
                                 id.set(inserted.id).expect("armed once");
                                 local += 1;
                             }
-                            // The same number comes again with another value: take this one's
-                            // drop out of the books.
+                            // The same number comes again with another value: do not count the drop
+                            // of this one.
                             Err(refused) => core::mem::forget(refused.into_inner()),
                         }
                     }
@@ -256,8 +257,8 @@ fn a_host_that_polls_only_when_next_wake_says_so_fires_everything() {
     assert_eq!(ledger.assert_conserved(), (POSTERS * EACH, 0));
 }
 
-/// Timers of an hour, armed and cancelled by other threads than the one that polls: a slot that was
-/// not freed would be missed soon, since there are few. So memory is bounded by the capacity.
+/// Timers of an hour, armed and cancelled by other threads than the polling one: there are few
+/// slots, so a slot that is not freed is soon missed. Memory is therefore bounded by the capacity.
 #[test]
 fn remote_cancels_of_long_timers_leave_nothing_behind() {
     const CANCELLERS: usize = 3;
@@ -299,7 +300,7 @@ fn remote_cancels_of_long_timers_leave_nothing_behind() {
         });
     });
     assert_eq!(fired.load(Relaxed), 0, "none was due");
-    // The next holder of the lock frees what the last ones left.
+    // The next holder of the lock frees what the earlier ones left.
     for _ in 0..CAPACITY {
         drop(shard.try_lock());
     }

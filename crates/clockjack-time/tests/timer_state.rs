@@ -1,5 +1,5 @@
-//! The timer state, both forms: every short history against a plain model, and real threads
-//! against a conservation law. The races themselves are in `loom.rs`.
+//! The timer state, both forms: every short sequence of calls against a simple model, and real
+//! threads with a conservation check. The races themselves are in `loom.rs`.
 #![cfg(not(loom))]
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use clockjack_time::{
     timer_state_64::TimerState64,
 };
 
-/// What the state should do, written as plainly as possible.
+/// The expected behaviour of the state, as simple as possible.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Model {
     state: State,
@@ -51,8 +51,8 @@ impl Model {
     }
 }
 
-/// Makes one call on both and compares what it says and what is there afterwards. Calls that the
-/// contract forbids in this state are left out.
+/// Makes one call on both and compares its result and the state afterwards. Calls that the contract
+/// forbids in this state are skipped.
 fn step<R: RawTimerState>(
     state: &AtomicState<R>,
     model: &mut Model,
@@ -74,7 +74,7 @@ fn step<R: RawTimerState>(
             return assert_eq!(state.state(), (model.state, model.generation));
         }
         Link => {
-            // A link with the very bits of a generation must not revive it.
+            // A link with the same bits as a generation must not be mistaken for it.
             let link = u32::try_from(generation.get() & u64::from(AtomicState::<R>::LINK_MAX));
             state.set_link(link.expect("masked"));
             assert_eq!(state.link(), link.expect("masked"));
@@ -116,7 +116,7 @@ fn step<R: RawTimerState>(
     );
 }
 
-/// Every history of `depth` calls with keys of two neighbouring generations, from each state.
+/// Every sequence of `depth` calls with keys of two neighbouring generations, from each state.
 fn every_history<R: RawTimerState>(first: Generation, depth: u32) {
     let moves = CALLS.len() * 2;
     for opening in [&[][..], &[Arm], &[Arm, Expire, Take], &[Arm, Begin], &[Arm, Cancel, Link]] {
@@ -136,8 +136,8 @@ fn every_history<R: RawTimerState>(first: Generation, depth: u32) {
     }
 }
 
-/// Where something carries: the first, the last of the low part of the 32-bit state, the last of
-/// all.
+/// Generations at which a part carries: the first, the last of the low part of the 32-bit state,
+/// the last of all.
 fn edges() -> [Generation; 4] {
     let low_end = (1 << 29) - 1;
     [
@@ -212,7 +212,7 @@ fn a_link_too_large_for_the_32_bit_state_is_refused() {
 }
 
 /// One owner runs periodic timers in one slot while two threads cancel whatever is current: each
-/// use of the slot ends once, and every cancel that said true is one that the owner saw.
+/// use of the slot ends once, and the owner sees every cancel that returned true.
 fn uses_end_once<R: RawTimerState>(first: Generation) {
     const USES: u64 = 20_000;
     let state = AtomicState::<R>::default();
@@ -245,10 +245,10 @@ fn uses_end_once<R: RawTimerState>(first: Generation) {
                 ran += 1;
                 let next = generation.next();
                 if ran % 2 == 0 {
-                    assert!(state.rearm(generation, next), "nobody else leaves Executing");
+                    assert!(state.rearm(generation, next), "only this thread leaves Executing");
                     scheduled = true;
                 } else {
-                    assert!(state.complete(generation), "nobody else leaves Executing");
+                    assert!(state.complete(generation), "only this thread leaves Executing");
                 }
                 generation = next;
                 continue;

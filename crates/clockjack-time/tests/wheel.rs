@@ -1,6 +1,6 @@
-//! What a wheel promises, behaviour by behaviour; `wheel_model.rs` has the random walk.
+//! The guarantees of a wheel, behaviour by behaviour; `wheel_model.rs` has random sequences.
 //!
-//! Where a promise does not depend on the store, it is checked on the growing and the fixed one.
+//! A guarantee that does not depend on the store is checked on the growing and the fixed one.
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
 

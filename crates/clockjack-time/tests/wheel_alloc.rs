@@ -1,5 +1,5 @@
-//! Memory: the fixed wheel allocates nothing, the growing one nothing in the steady state, and what
-//! it has taken stays within what the docs say.
+//! Memory: the fixed wheel allocates nothing, the growing one nothing in the steady state, and its
+//! memory stays within the documented limits.
 //!
 //! Counted per thread, so that concurrent tests do not disturb each other.
 #![cfg(not(loom))]
@@ -87,7 +87,7 @@ fn a_fixed_wheel_allocates_nothing_in_a_long_run() {
     assert!(reached.iter().all(|count| *count > 500), "not everything was tried: {reached:?}");
 }
 
-/// A growing wheel that has had `n` timers at all distances, now empty and standing where it stood.
+/// An empty growing wheel that has contained `n` timers at all distances, at its original tick.
 fn warmed_up(n: u64) -> GrowingWheel<u32> {
     let mut wheel = GrowingWheel::new(WheelConfig::DEFAULT);
     let mut random = Random::new(2);
@@ -159,9 +159,9 @@ fn after_cancelling_all_and_shrinking_memory_is_that_of_an_empty_wheel() {
     assert_eq!(live_bytes(), before, "and nothing outlives the wheel");
 }
 
-/// The most that the docs allow for `n` timers of four bytes at once: for each 12 bytes and the
-/// value, a chunk of 64 bytes if it is alone in one, 24 in the overflow and a free mark for its
-/// slot and for its chunk, all in tables that double; and a chunk in hand for a cascade.
+/// The documented maximum for `n` timers of four bytes: for each 12 bytes and the value, a chunk of
+/// 64 bytes if it is alone in one, 24 in the overflow, and a free mark for its slot and for its
+/// chunk, all in tables that double; and a spare chunk for a cascade.
 const fn bytes_max(n: i64) -> i64 {
     2 * (n + 8) * (16 + 64 + 24 + 8)
 }
@@ -180,7 +180,7 @@ fn a_million_operations_with_a_thousand_resident_stay_within_bounds() {
     }
     for operation in 0..1_000_000_u64 {
         let at = usize::try_from(random.next()).unwrap_or(0) % RESIDENT;
-        // What has fired is replaced, what has not is cancelled and replaced.
+        // A timer that has fired is replaced, one that has not is cancelled and replaced.
         let _fired_before = wheel.cancel(ids[at]);
         let now = wheel.elapsed().get();
         ids[at] = wheel.insert(tick(now + distance(&mut random)), 0).expect("room");
@@ -213,7 +213,7 @@ fn a_timer_costs_at_most_thirty_two_bytes_at_a_hundred_thousand() {
 fn a_shard_that_is_cancelled_from_outside_does_not_grow() {
     let shard = Shard::new(ShardConfig { capacity: 1 << 16, ..ShardConfig::DEFAULT });
     let hour = tick(3_600_000);
-    // As deep as the return stack gets, and once around the inbox.
+    // As deep as the index stack gets, and once around the inbox.
     for value in 0..1_000_u32 {
         let id = shard.remote_insert(hour, value).expect("room");
         assert!(shard.cancel(id));
@@ -224,7 +224,7 @@ fn a_shard_that_is_cancelled_from_outside_does_not_grow() {
         assert!(shard.cancel(id));
     }
     assert_eq!(live_bytes(), before, "a million timers of an hour, armed and cancelled");
-    assert!(shard.try_lock().expect("nobody else is there").is_empty());
+    assert!(shard.try_lock().expect("the shard is unlocked").is_empty());
 }
 
 /// One hour in milliseconds: beyond the wheel's range, in the overflow.
@@ -264,7 +264,7 @@ fn cancels_beside_a_holder_take_no_memory_and_what_they_leave_serves_again() {
     ids.extend(fill());
     let (full, before) = (live_bytes(), allocations());
     for round in 0..5 {
-        let guard = shard.try_lock().expect("nobody else has it");
+        let guard = shard.try_lock().expect("the shard is unlocked");
         assert!(ids.drain(..).all(|id| shard.cancel(id)));
         if round == 0 {
             assert_eq!(allocations(), before, "a cancel allocates nothing");
@@ -276,7 +276,7 @@ fn cancels_beside_a_holder_take_no_memory_and_what_they_leave_serves_again() {
         }
         assert_eq!((shard.stats().stale, shard.stats().pending), (0, 0));
         ids.extend(fill());
-        // The list of free slots has been made meanwhile.
+        // The list of free slots has been allocated meanwhile.
         let more = live_bytes() - full;
         assert!(more <= i64::from(2 * N) * 4, "{more} bytes more in round {round}");
     }
@@ -294,7 +294,7 @@ fn chunks_of_which_one_timer_is_left_are_joined_by_the_polls() {
         ids.rotate_left(n as usize % 7);
         assert!(ids[1..].iter().all(|id| shard.cancel(*id)));
         if n % 32 == 0 {
-            let mut guard = shard.try_lock().expect("nobody else has it");
+            let mut guard = shard.try_lock().expect("the shard is unlocked");
             assert!(!guard.poll(Tick::new(1), 100, |_| panic!("early")));
         }
     }
@@ -306,7 +306,7 @@ fn chunks_of_which_one_timer_is_left_are_joined_by_the_polls() {
     assert!(bytes < i64::from(N_KEPT) * (16 + 8 + 8 + 34), "{bytes} bytes");
     assert!(stats.compacted > N_KEPT as usize / 3 && stats.scanned_lists > 0, "{stats:?}");
     let mut fired = 0;
-    let mut guard = shard.try_lock().expect("nobody else has it");
+    let mut guard = shard.try_lock().expect("the shard is unlocked");
     guard.poll(Tick::new(TEN_MINUTES), usize::MAX, |timer| {
         assert_eq!(timer.value, fired, "in order");
         fired += 1;
@@ -329,7 +329,7 @@ fn a_wheel_whose_room_is_reserved_allocates_nothing_in_a_long_run_nor_after_a_sh
             ids.push(id);
         }
         assert_eq!(wheel.len(), N);
-        // Most go, so that many chunks have one entry.
+        // Most timers are cancelled, so that many chunks have one entry.
         for id in ids.drain(..) {
             if random.below(7) > 0 {
                 assert!(wheel.cancel(id).is_some());

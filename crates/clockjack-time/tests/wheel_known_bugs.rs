@@ -1,7 +1,7 @@
 //! Bugs that timer wheels have had, each as the behaviour that it broke.
 //!
-//! Named after the project in which the bug was met; the wheels there were built otherwise, so what
-//! is repeated here is the situation, not the code.
+//! Each test is named after the project in which the bug occurred; the wheels there are built
+//! differently, so the test repeats the situation, not the code.
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
 
@@ -16,8 +16,8 @@ use clockjack_testing::Random;
 use clockjack_time::{FixedWheel, GrowingWheel, Tick};
 use wheels::{RANGE, at, fire, tick};
 
-/// tokio 8334: a timer nearly a whole lap of the top level ahead shares the slot of the present,
-/// and was taken for due, or kept for another lap.
+/// tokio 8334: a timer nearly a whole lap of the top level ahead shares the slot of the current
+/// tick, and fired immediately, or was kept for another lap.
 #[test]
 fn a_timer_in_the_top_levels_own_slot_waits_for_its_lap() {
     let top = RANGE / 4;
@@ -43,8 +43,8 @@ fn a_timer_in_the_top_levels_own_slot_waits_for_its_lap() {
     }
 }
 
-/// tokio-timer: 2^36 ms, about two years, was the end of its wheel: beyond it timers panicked or
-/// fired at once.
+/// tokio-timer: 2^36 ms, about two years, was the range of its wheel: beyond it timers panicked or
+/// fired immediately.
 #[test]
 fn two_to_the_thirty_six_is_a_delay_like_any_other() {
     for around in [36, 30, 42, 48] {
@@ -115,8 +115,8 @@ fn a_delay_longer_than_the_wheel_does_not_fire_a_lap_early() {
     }
 }
 
-/// Akka's scheduler: after its thread overslept, a timer armed in the meantime was put by where the
-/// wheel stood and not by what time it was, and fired early by as much.
+/// Akka's scheduler: after its thread overslept, a timer armed in the meantime was placed relative
+/// to the wheel's tick and not to the current time, and fired early by the difference.
 #[test]
 fn a_timer_armed_after_a_late_poll_is_not_early_by_the_delay() {
     for overslept in [1, 2, 63, 64, 100, 4_097, 300_000, RANGE + 1, 1 << 30] {
@@ -133,8 +133,8 @@ fn a_timer_armed_after_a_late_poll_is_not_early_by_the_delay() {
     }
 }
 
-/// tokio 3229 and Netty: a timer cancelled in the very tick in which it is due, when some of that
-/// tick have fired, must not be fired, and must not take the others along.
+/// tokio 3229 and Netty: a timer is cancelled in the very tick in which it is due, after some
+/// timers of that tick have fired: it must not fire, and the others must.
 #[test]
 fn a_cancel_in_the_tick_that_is_firing_hits_only_its_timer() {
     for fired_before in 0..10 {
@@ -153,7 +153,7 @@ fn a_cancel_in_the_tick_that_is_firing_hits_only_its_timer() {
     }
 }
 
-/// Erlang, Ratas and others: a jump over many turns fires everything, in order of deadline and not
+/// Erlang, Ratas and others: a jump over many laps fires everything, in order of deadline and not
 /// of slot.
 #[test]
 fn a_jump_over_many_laps_fires_in_order_of_deadline() {
@@ -171,9 +171,9 @@ fn a_jump_over_many_laps_fires_in_order_of_deadline() {
 /// Ten thousand years in milliseconds.
 const MILLENNIA: u64 = 10_000 * 31_556_952_000;
 
-/// A host that lives through ten thousand years, sleeping until `next_deadline`, mostly exactly,
-/// sometimes shorter or longer. Each timer that fires arms another; distances are of every size, so
-/// that every digit of the time wraps often while timers are armed.
+/// A host that simulates ten thousand years, sleeping until `next_deadline`, mostly exactly,
+/// sometimes shorter or longer. Each timer that fires arms another one; distances are of every
+/// size, so that every digit of the time wraps often while timers are armed.
 struct Traveller {
     wheel: GrowingWheel<u64>,
     /// The deadline of each live timer, by its number.
@@ -186,7 +186,7 @@ struct Traveller {
 
 impl Traveller {
     fn arm(&mut self, now: u64) {
-        // Short ones most often; now and then decades, which carry the walk.
+        // Mostly short distances; now and then decades, which advance the simulation.
         let bits = match self.random.next() % 16 {
             0..=5 => 1 + self.random.next() % 12,
             6..=11 => 1 + self.random.next() % 21,
@@ -204,7 +204,7 @@ impl Traveller {
         }
     }
 
-    /// Sleeps and fires; says what time it is then.
+    /// Sleeps and fires; returns the time after that.
     fn live(&mut self, now: u64) -> u64 {
         let earliest = *self.expected.values().min().expect("some are always armed");
         let wake = self.wheel.next_deadline().expect("some are always armed").get();

@@ -1,6 +1,6 @@
 //! The wheel against a sorted map: random arming, cancelling, re-arming and advancing, with every
-//! timer's place in the order checked. What would make this fail: a timer early, late, lost, twice,
-//! or out of order; an id that names a later timer; a value that is dropped or kept wrongly.
+//! timer's place in the order checked. The test fails if a timer is early, late, lost, fired twice,
+//! or out of order; if an id names a later timer; or if a value is dropped or kept wrongly.
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
 
@@ -13,8 +13,8 @@ use clockjack_time::{Fixed, Slab, Storage, Tick, Wheel, WheelConfig};
 use pair::{Pair, STARTS};
 use proptest::prelude::*;
 
-/// Ticks after the start at which timers crowd: first ticks of slots of every level, ticks inside
-/// them, and both sides of the wheel's range.
+/// Ticks after the start at which many timers are due: first ticks of slots of every level, ticks
+/// inside them, and both sides of the wheel's range.
 const CROWDED: [u64; 12] = [
     64,
     70,
@@ -57,7 +57,7 @@ enum Op {
         by: u64,
         budget: usize,
     },
-    /// Advances to exactly what `next_deadline` says, as a host does that sleeps until then.
+    /// Advances to exactly `next_deadline`, as a host that sleeps until then does.
     Sleep,
 }
 
@@ -94,13 +94,14 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What the wheel says of itself.
+/// Checks the wheel's own counts.
 fn check<S: Storage<u64>>(pair: &Pair<S>) {
     assert_eq!(pair.wheel.len(), pair.model.live.len());
     match (pair.wheel.next_deadline(), pair.model.earliest()) {
         (None, None) => {}
         (Some(said), Some(true_one)) => {
-            // Late is wrong. Early is a wasted wake-up, which the docs allow for one case.
+            // Too late is an error. Too early is a wasted wake-up, which the documentation allows
+            // in one case.
             let latest = true_one.max(pair.wheel.elapsed().get());
             assert!(said.get() <= latest, "said {said:?}, but {true_one} is due");
             if pair.model.live.len() <= 64 && pair.wheel.elapsed() < said {

@@ -3,7 +3,10 @@
 //!
 //! ```
 //! # #[cfg(feature = "testkit")] {
-//! use clockjack::graph::*;
+//! use clockjack::graph::{
+//!     Clock, Component, Execute, Failure, GraphContext, GraphFile, Input, Output, Registry,
+//!     RunOptions,
+//! };
 //! use clockjack::testkit::ManualTime;
 //!
 //! /// Multiplies. The derive generates the ports, the settings and the schema for graph files.
@@ -55,7 +58,7 @@
 //! let time = ManualTime::start(); // one second of the graph takes no real time
 //! let run = graph.start(time.system(), RunOptions::steps(100).clock(Clock::Virtual))?;
 //! let report = time.block_on(run)?;
-//! assert_eq!(report.metrics.get("runtime.component.execution_count", "out"), Some(100.0));
+//! assert_eq!(report.component("out").map(|out| out.executions), Some(100));
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -65,7 +68,22 @@
 //! renames this crate, set the path: `#[component(type = "gain", crate = ::jack::graph)]`.
 
 #[doc(no_inline)]
-pub use clockjack_graph::*;
-// Next to the trait of this name; it takes precedence over the derive of the glob import above.
+pub use clockjack_graph::component::Component;
+#[doc(hidden)]
+pub use clockjack_graph::generated;
+#[doc(no_inline)]
+pub use clockjack_graph::{
+    ActorCall, Binder, Blob, BufferPool, Clock, CommitLog, ComponentLog, Config, ConfigError,
+    ConfigField, ConfigKind, ContextError, Data, DataError, Descriptor, Diagnostic, Diagnostics,
+    Edge, Execute, ExecuteShared, Failure, Feed, FeedError, FeedRefused, Frame, Graph,
+    GraphBuilder, GraphContext, GraphFile, GraphRun, Input, InputPort, Lane, LogLevel, Loop,
+    LoopIteration, MemoryObserver, Need, Observation, Observer, OnRefused, Output, OutputPort,
+    OwnedRun, Parallel, PixelFormat, Plan, PortDescriptor, PublishError, ReadError, Registry,
+    RunError, RunOptions, RunReport, RunStopReason, Setup, ShutdownPolicy, Snapshot, Stamp,
+    Stopper, TraceLog, Trigger,
+};
+#[doc(no_inline)]
+pub use clockjack_graph::{component, components, data, describe, diagnostic, run};
+// The derive next to the trait of this name: its code refers to this module.
 #[doc(inline)]
 pub use clockjack_macros::FacadeComponent as Component;

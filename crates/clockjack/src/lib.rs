@@ -114,7 +114,7 @@
 //!   [`Context::ask`](actor::Context::ask); the asked actor gets a [`ReplyTo`](actor::ReplyTo).
 //! * **Wait for something slow**: [`Context::spawn_future`](actor::Context::spawn_future) for a future; for
 //!   one blocking call, [`Runtime::spawn_blocking`](rt::Runtime::spawn_blocking); for an actor that
-//!   blocks, [`ActorSystem::dispatcher`](actor::ActorSystem::dispatcher) and
+//!   blocks, [`ActorSystem::create_dispatcher`](actor::ActorSystem::create_dispatcher) and
 //!   [`Props::dispatcher`](actor::Props::dispatcher).
 //! * **Slow down a fast sender**: [`Mailbox::bounded`](actor::Mailbox::bounded). `tell` returns a
 //!   message that does not fit, [`ActorRef::send`](actor::ActorRef::send) waits for room.

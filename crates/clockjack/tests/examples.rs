@@ -61,19 +61,19 @@ fn stem(path: &Path) -> String {
 fn build() -> PathBuf {
     let test = current_exe().expect("a test knows its file");
     // `target/debug/deps/examples-0123`, or with the name of a platform behind `target`.
-    let built = test.ancestors().nth(2).expect("it stands in a directory of a profile");
+    let built = test.ancestors().nth(2).expect("the test is in the directory of a profile");
     let profile = match stem(built).as_str() {
         "debug" => "dev".to_owned(),
         other => other.to_owned(),
     };
-    let above = built.parent().expect("it stands in a target directory");
+    let above = built.parent().expect("the profile is in a target directory");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(root()).args(["build", "--quiet", "--package", "clockjack"]);
     cargo.args(["--examples", "--all-features", "--profile", &profile]);
     if above.join(".rustc_info.json").exists() {
         cargo.arg("--target-dir").arg(above);
     } else {
-        let target = above.parent().expect("a platform's directory stands in the target directory");
+        let target = above.parent().expect("a platform's directory is in the target directory");
         cargo.arg("--target").arg(stem(above)).arg("--target-dir").arg(target);
     }
     assert!(cargo.status().expect("cargo starts").success(), "{cargo:?}");

@@ -1,4 +1,4 @@
-//! The samples of the API description: they compile unchanged and do what they say.
+//! The samples of the API description: they compile unchanged and behave as described.
 #![cfg(not(loom))]
 
 // A test sees the dependencies of its package, but a user of the facade does not. These lines

@@ -6,10 +6,9 @@
 
 use std::io::{self, Write as _};
 
-use clockjack_graph::describe::Domain;
-use clockjack_graph::run::Level;
 use clockjack_graph::{
-    Component, Config, ConfigError, Execute, Failure, GraphContext, Input, Output, Registry, Stamp,
+    Component, Config, ConfigError, Execute, Failure, GraphContext, Input, LogLevel, Output,
+    Registry, Stamp, describe::ClockDomain,
 };
 
 /// The standard components and the components of this package.
@@ -46,7 +45,7 @@ impl Execute for Thermometer {
         let now_ns = u64::try_from(cx.now().as_nanos())?;
         let is_late = self.late_every > 0 && u64::from(self.n).is_multiple_of(self.late_every);
         let age_ns = if is_late { self.late_ms * 1_000_000 } else { 0 };
-        let stamp = Stamp { domain: Domain::Device, ns: now_ns.saturating_sub(age_ns) };
+        let stamp = Stamp { domain: ClockDomain::Device, ns: now_ns.saturating_sub(age_ns) };
         cx.publish_stamped(self.degrees, degrees, stamp)?;
         Ok(())
     }
@@ -82,7 +81,7 @@ impl Execute for Thermostat {
         if self.is_on != was_on {
             let heat = if self.is_on == Some(true) { 1.0 } else { 0.0 };
             // `run --log info` prints this. Without the option nothing is formatted.
-            cx.log(Level::Info, format_args!("{degrees:.1} degrees"));
+            cx.log(LogLevel::Info, format_args!("{degrees:.1} degrees"));
             cx.publish(self.heat, heat)?;
         }
         Ok(())

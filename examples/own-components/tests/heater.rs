@@ -31,15 +31,16 @@ fn late_values_are_left_out_and_changes_are_told_once() {
     let report = run(&heater());
     let metrics = &report.metrics;
     assert_eq!(metrics.get("runtime.trigger.late_drop_count", "smooth"), Some(7.0));
-    assert_eq!(metrics.get("runtime.component.execution_count", "switch"), Some(42.0));
+    let executions = |id| report.component(id).map(|one| one.executions);
+    assert_eq!(executions("switch"), Some(42));
     // On at the first value, off when the room is warm; the room never cools down.
-    assert_eq!(metrics.get("runtime.component.execution_count", "heater"), Some(2.0));
+    assert_eq!(executions("heater"), Some(2));
 }
 
 #[test]
 fn a_thermometer_that_is_never_late_loses_nothing() {
     let report = run(&heater().replace("late_every: 7", "late_every: 0"));
-    assert_eq!(report.metrics.get("runtime.component.execution_count", "switch"), Some(49.0));
+    assert_eq!(report.component("switch").map(|one| one.executions), Some(49));
 }
 
 #[test]

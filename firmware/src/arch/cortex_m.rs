@@ -14,18 +14,18 @@ pub(crate) fn start_ticks(clocks_per_tick: u32) {
     syst.enable_interrupt();
 }
 
-/// How far the tick has come that was counted last: to its end, if the next one waits to be.
+/// How much of the last counted tick has elapsed: all of it, if the next tick interrupt is pending.
 pub(crate) fn clocks_in_tick(clocks_per_tick: u32) -> u32 {
     let left = SYST::get_current();
     match (SCB::is_pendst_pending(), left) {
         (true, _) => clocks_per_tick - 1,
-        // It has been started, and has not been loaded yet.
+        // The timer has been started, but has not been loaded yet.
         (false, 0) => 0,
         (false, left) => clocks_per_tick - 1 - left,
     }
 }
 
-/// The processor's handler of SysTick, by its name in the table of vectors.
+/// The handler of SysTick, named as in the vector table.
 #[cortex_m_rt::exception]
 fn SysTick() {
     crate::board::tick();

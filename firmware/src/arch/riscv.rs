@@ -9,29 +9,30 @@ use riscv::{interrupt::Interrupt, register::mie};
 const MTIMECMP: *mut u32 = 0x0200_4000 as *mut u32;
 const MTIME: *const u32 = 0x0200_BFF8 as *const u32;
 
-/// When the next tick is due, and how far they are apart.
+/// When the next tick is due, and the distance between two ticks.
 static NEXT: Mutex<Cell<(u64, u32)>> = Mutex::new(Cell::new((0, 0)));
-/// Whether the interrupt runs.
+/// Whether the interrupt handler is running.
 static IS_INSIDE: Mutex<Cell<bool>> = Mutex::new(Cell::new(false));
 
 pub(crate) fn start_ticks(clocks_per_tick: u32) {
     let first = time() + u64::from(clocks_per_tick);
     critical_section::with(|cs| NEXT.borrow(cs).set((first, clocks_per_tick)));
     set_alarm(first);
-    // SAFETY: the handler below is ready.
+    // SAFETY: the handler below is defined.
     unsafe { mie::set_mtimer() };
-    // SAFETY: no critical section is open: the program has just begun.
+    // SAFETY: no critical section is open, because the program has just started.
     unsafe { riscv::interrupt::enable() };
 }
 
-/// How far the tick has come that was counted last: to its end, if the next one waits to be.
+/// How much of the last counted tick has elapsed: all of it, if the next tick interrupt is pending.
 pub(crate) fn clocks_in_tick(_: u32) -> u32 {
     let (next, apart) = critical_section::with(|cs| NEXT.borrow(cs).get());
     let begun = next - u64::from(apart);
     u32::try_from(time() - begun).unwrap_or(apart).min(apart - 1)
 }
 
-/// Time counts from one alarm to the next, not from when the handler came to it: none is lost.
+/// The next alarm is computed from the previous one, not from the time at which the handler runs,
+/// so that no tick is lost.
 #[riscv_rt::core_interrupt(Interrupt::MachineTimer)]
 fn machine_timer() {
     critical_section::with(|cs| {
@@ -57,9 +58,10 @@ fn time() -> u64 {
     }
 }
 
-/// In an order by which the alarm is never earlier than both the old and the new.
+/// Writes the two halves in an order in which the alarm is never earlier than both the old and the
+/// new one.
 fn set_alarm(at: u64) {
-    // SAFETY: the registers of the timer's alarm; nobody else writes them.
+    // SAFETY: the registers of the timer's alarm; no other code writes them.
     unsafe {
         MTIMECMP.write_volatile(u32::MAX);
         MTIMECMP.add(1).write_volatile((at >> 32) as u32);

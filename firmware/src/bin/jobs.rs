@@ -1,8 +1,8 @@
 //! The scheduler without actors, for boards with as little as 16 KiB of memory: jobs of every kind,
-//! and every fault that it can meet there. What it prints is compared with `golden/jobs.txt`.
+//! and every fault that can occur there. The output is compared with `golden/jobs.txt`.
 //!
-//! Times are ticks of a millisecond, counted from the start. With `-icount` the machine is exact,
-//! so that the lines are the same in each run and on each target.
+//! Times are ticks of a millisecond since the start. With `-icount` the machine is exact, so the
+//! lines are the same in each run and on each target.
 #![no_std]
 #![no_main]
 
@@ -25,16 +25,17 @@ use critical_section::Mutex;
 program!(run);
 
 const HERE: DispatcherId = DispatcherId::DEFAULT;
-/// Jobs that may live at a time.
+/// The maximum number of jobs.
 const JOBS: usize = 8;
-/// Delays that are measured by the board's finest clock, each begun in another part of a tick.
+/// The number of delays that are measured with the board's finest clock, each started in another
+/// part of a tick.
 const DELAYS: u32 = 16;
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// Is cancelled by the tick interrupt.
+/// The tick interrupt cancels this job.
 static DOOMED: Mutex<RefCell<Option<Cancellable>>> = Mutex::new(RefCell::new(None));
 /// When the last delay was over, in nanoseconds; zero until then.
 static OVER: Mutex<Cell<u64>> = Mutex::new(Cell::new(0));
@@ -67,7 +68,7 @@ fn run() {
     runner.poll();
     out::fact("heap-sealed", heap::used() as u64);
     let made = heap::books().allocations;
-    // From here on any allocation ends the program.
+    // From here on any allocation stops the program.
     heap::shut(true);
 
     board::on_tick(on_tick);
@@ -99,7 +100,7 @@ fn run() {
     out::fact("heap-left", heap::used() as u64);
 }
 
-/// Polls, and sleeps where there is nothing to do.
+/// Polls, and sleeps while there is nothing to do.
 fn until(runner: &mut RunnerLoop, is_over: impl Fn() -> bool) {
     while !is_over() {
         if !runner.poll().is_more {
@@ -108,7 +109,7 @@ fn until(runner: &mut RunnerLoop, is_over: impl Fn() -> bool) {
     }
 }
 
-/// One job of each kind, and one that an interrupt cancels. Gives those that repeat.
+/// Schedules one job of each kind, and one that an interrupt cancels. Returns the periodic ones.
 fn begin(scheduler: &Scheduler) -> [Cancellable; 2] {
     let mut n = 0;
     let rate = move |fire: &FireContext| {
@@ -129,7 +130,7 @@ fn begin(scheduler: &Scheduler) -> [Cancellable; 2] {
     [rate.ok(), slow.ok()].map(|job| job.expect("there is room"))
 }
 
-/// Makes jobs until one is refused, and cancels them.
+/// Schedules jobs until one is refused, and cancels them.
 fn fill(scheduler: &Scheduler) {
     let mut jobs = [const { None::<Cancellable> }; JOBS];
     for (n, place) in jobs.iter_mut().enumerate() {
@@ -145,8 +146,8 @@ fn fill(scheduler: &Scheduler) {
     line!("{:>4} cancelled: {cancelled}", board::now());
 }
 
-/// By the finest clock there is no delay is short, wherever in a tick it begins, and none is longer
-/// by more than the rest of a tick and what the loop takes.
+/// Checks with the finest clock that no delay is too short, at whichever part of a tick it starts,
+/// and that none is longer by more than the rest of a tick and the time of the loop.
 fn never_early(runner: &mut RunnerLoop) {
     let mut longest = 0;
     for n in 0..DELAYS {

@@ -1,6 +1,6 @@
-//! The scenario of `scenario/` on bare metal: first in the time of the tick interrupt, then in
-//! virtual time under some seeds. Its logical trace is compared with `scenario/golden.txt`, the
-//! digests of its orders with those of `scenario/orders.txt`, which a server wrote.
+//! The scenario of `scenario/` on bare metal: first with the tick interrupt, then in virtual time
+//! with some seeds. Its logical trace is compared with `scenario/golden.txt`, the digests of its
+//! orders with those of `scenario/orders.txt`, which were recorded on a server.
 #![no_std]
 #![no_main]
 
@@ -11,7 +11,7 @@ use clockjack_sched::SchedulerConfig;
 
 program!(run);
 
-/// The seeds that are simulated: enough to see that the seed decides something.
+/// The simulated seeds: enough to see that the seed matters.
 const SEEDS: u64 = 8;
 
 fn run() {
@@ -25,8 +25,8 @@ fn run() {
     report();
 }
 
-/// By the ticks of the board. Nothing of it is left for the next one: the heap has room for one
-/// system at a time.
+/// With the ticks of the board. Everything is dropped before the next run: the heap has room for
+/// only one system.
 fn in_real_time() {
     board::start_ticks();
     let tape = Tape::new();
@@ -38,7 +38,7 @@ fn in_real_time() {
     tape.by_actor().lines().for_each(|text| line!("{text}"));
 }
 
-/// A system as small as the plant allows.
+/// A system with the smallest limits that the plant allows.
 fn small(tape: &Tape) -> SystemBuilder {
     let scheduler =
         SchedulerConfig { quota: 16, capacity: 16, overflow_capacity: 8, ..SchedulerConfig::SMALL };

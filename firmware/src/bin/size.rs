@@ -1,4 +1,4 @@
-//! What each part costs: the same small program with more and more of Clockjack, by features.
+//! The size of each part: the same small program with more and more of Clockjack, by features.
 //!
 //! | features | the program |
 //! |---|---|
@@ -39,7 +39,7 @@ fn part() {
 
     let limits = Limits::SMALL.processes(8).timers(16);
     let mut executor = LocalExecutor::new(board::Board, limits, Commands::new()).expect("it fits");
-    let sleeper = executor.spawn(async {
+    let sleeper = executor.spawn_future(async {
         let mut naps = 0;
         while clockjack_exec::sleep(Duration::from_millis(4)).await.is_ok() && naps < 3 {
             naps += 1;

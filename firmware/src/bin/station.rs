@@ -1,17 +1,17 @@
 //! A weather station: supervised actors, timers, a failure, an interrupt that sends, and every
-//! fault that a board can meet. What it prints is compared with `golden/station.txt`.
+//! fault that can occur on a board. The output is compared with `golden/station.txt`.
 //!
 //! The tree:
 //!
 //! ```text
-//! /user ── station ─┬─ sensor    samples at a fixed rate; its third sample fails: made again
+//! /user ── station ─┬─ sensor    samples at a fixed rate; its third sample fails: restart
 //!                   ├─ log       writes with a fixed delay; a write takes three ticks
 //!                   └─ lamp      is stopped by its parent, which watches it
-//!       └─ button                is told by the tick interrupt
+//!       └─ button                receives from the tick interrupt
 //! ```
 //!
-//! Times are ticks of a millisecond, counted from the start. With `-icount` the machine is exact,
-//! so that the lines are the same in each run and on each target.
+//! Times are ticks of a millisecond since the start. With `-icount` the machine is exact, so the
+//! lines are the same in each run and on each target.
 #![no_std]
 #![no_main]
 
@@ -24,9 +24,8 @@ use core::{
 };
 
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Cancellable, Context, DispatcherId, Failure, Limits, Mailbox,
+    Actor, ActorRef, ActorSystem, Cancellable, Context, Failure, Limits, Mailbox,
     Next, Props, RootContext, Scope, Signal, StaticError, Strategy,
-    observe::dump::{self, Line, Unit},
 };
 use clockjack_firmware::{
     board::{self, Board, TICKS},
@@ -40,11 +39,11 @@ use critical_section::Mutex;
 
 program!(run);
 
-/// Processes: the three guardians, five actors, and room for what the end needs.
+/// Processes: the three guardians, five actors, and room for the shutdown.
 const LIMITS: Limits = Limits::SMALL.processes(16).timers(16);
-/// Jobs: three timers, and some to run into the bound.
+/// Jobs: three timers, and a few more to reach the limit.
 const JOBS: usize = 8;
-/// What the button's mailbox holds.
+/// The capacity of the button's mailbox.
 const PRESSES: usize = 4;
 
 const fn ms(n: u64) -> Duration {
@@ -55,7 +54,7 @@ static SILENT: StaticError = StaticError::new(7, "sensor silent");
 
 // -------------------------------------------------------------------------------------- actors
 
-/// Says what an actor does, and when.
+/// Prints what an actor does, and when.
 fn say<A: Actor>(cx: &Context<'_, A>, what: core::fmt::Arguments<'_>) {
     line!("{:>4} {} {what}", board::now(), cx.path());
 }
@@ -139,7 +138,7 @@ impl Actor for Sensor {
     }
 }
 
-/// Writes with a fixed delay, and is slow: the delay counts from the end of a write.
+/// Writes with a fixed delay, and slowly: the delay starts at the end of a write.
 struct Log;
 
 impl Actor for Log {
@@ -175,7 +174,7 @@ impl Actor for Lamp {
     }
 }
 
-/// Is told by an interrupt.
+/// Receives messages from an interrupt.
 struct Button;
 
 impl Actor for Button {
@@ -221,7 +220,8 @@ static REFUSED: Count = Count::new();
 static HEARD: Count = Count::new();
 static IS_MENDED: Flag = Flag(Mutex::new(Cell::new(false)));
 
-/// In the interrupt of each tick: one press at tick 25, more than there is room for at 45.
+/// In the interrupt of each tick: one press at tick 25, more presses than there is room for at tick
+/// 45.
 fn on_tick(tick: u64) {
     let presses = match tick {
         25 => 1,
@@ -234,7 +234,7 @@ fn on_tick(tick: u64) {
         for press in 1..=presses {
             match button.tell(press) {
                 Ok(()) => ACCEPTED.add(1),
-                // What is refused comes back.
+                // The refused message is in the error.
                 Err(refused) if refused.is_full() => {
                     REFUSED.add(u32::from(refused.into_inner() == press));
                 }
@@ -270,7 +270,7 @@ fn run() {
     root.run_until_idle();
     out::fact("heap-sealed", heap::used() as u64);
     let made = heap::books().allocations;
-    // From here on any allocation ends the program.
+    // From here on any allocation stops the program.
     heap::shut(true);
 
     board::on_tick(on_tick);
@@ -294,7 +294,7 @@ fn run() {
     board::block_on(root.run_until(until(145)));
     line!("{:>4} driver: {:?}", board::now(), TICKS.current_status());
 
-    // So that some ticks wait to be taken when it stops.
+    // Some ticks must be pending when the driver stops.
     board::spin(3);
     line!("{:>4} the driver stops: {:?}", board::now(), TICKS.stop_and_flush());
     board::block_on(root.run_until(until(165)));
@@ -307,7 +307,8 @@ fn run() {
     show(&system);
     critical_section::with(|cs| BUTTON.take(cs));
     drop(system);
-    // How long a dump takes depends on the processor; the end begins with a tick on each of them.
+    // The duration of a dump depends on the processor; the shutdown starts at the same tick on all
+    // of them.
     board::spin(183 - board::now());
     let report = root.shutdown(ms(100));
     line!("{:>4} the end is clean: {}", board::now(), report.is_clean());
@@ -317,7 +318,7 @@ fn run() {
     out::fact("allocations", heap::books().allocations as u64);
 }
 
-/// What there is no room for is refused, and comes back.
+/// Requests without room are refused, and the error contains the value.
 fn refusals(root: &mut RootContext) {
     let now = board::now();
     let again = TICKS.register(board::waker()).expect_err("the loop has registered");
@@ -329,22 +330,16 @@ fn refusals(root: &mut RootContext) {
     line!("{now:>4} {empty}");
 }
 
-/// Makes jobs until one is refused, and cancels them. Before the system is sealed: what such a job
-/// is to send takes memory.
+/// Schedules jobs until one is refused, and cancels them. This must precede the sealing of the
+/// system, because the message of such a job is allocated.
 fn fill_with_jobs(system: &ActorSystem) {
     let button = critical_section::with(|cs| BUTTON.borrow_ref(cs).clone()).expect("it is there");
     let mut jobs = [const { None::<Cancellable> }; JOBS];
     for (n, place) in (0..).zip(&mut jobs) {
-        let job = system.scheduler().schedule_once(
-            Duration::from_secs(1),
-            &button,
-            n,
-            DispatcherId::DEFAULT,
-            None,
-        );
+        let job = system.scheduler().schedule_once(Duration::from_secs(1), &button, n);
         match job {
             Ok(job) => *place = Some(job),
-            // The message has come back.
+            // The error contains the message.
             Err(refused) => {
                 line!("{:>4} after {n} more jobs: {refused}", board::now());
                 assert_eq!(refused.into_inner(), n);
@@ -356,22 +351,24 @@ fn fill_with_jobs(system: &ActorSystem) {
     line!("{:>4} cancelled: {cancelled}", board::now());
 }
 
-/// The tree, the numbers and the jobs.
+/// Prints the tree, the metrics and the jobs.
 fn show(system: &ActorSystem) {
     line!("tree:");
     for path in system.tree() {
         line!("  {path}");
     }
     let metrics = system.metrics();
-    let lines = [
-        Line::gauge("actors", Unit::Count, metrics.live),
-        Line::counter("started", metrics.started),
-        Line::counter("restarts", metrics.restarts),
-        Line::counter("failures", metrics.failures),
-        Line::counter("dead letters", metrics.dead_letters_total()),
+    let numbers = [
+        ("actors", metrics.live),
+        ("started", metrics.started),
+        ("restarts", metrics.restarts),
+        ("failures", metrics.failures),
+        ("dead letters", metrics.dead_letters_total()),
     ];
     line!("numbers:");
-    dump::write_metrics(&mut Out, &lines).expect("lines can be written");
+    for (name, number) in numbers {
+        line!("{name:12}  {number}");
+    }
     line!("jobs:");
-    system.scheduler().dump(DumpFormat::Text, &mut Out).expect("lines can be written");
+    system.scheduler().jobs().dump(DumpFormat::Text, &mut Out).expect("lines can be written");
 }

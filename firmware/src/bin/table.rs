@@ -1,6 +1,6 @@
-//! The trace of `jobs.rs` in 16 KiB of memory: the same jobs in a [`JobTable`] over a wheel that is
-//! a static, moved by a loop of the program's own. That is the scheduler without the handles, locks
-//! and shards by which others share it, for boards on which nobody does.
+//! The trace of `jobs.rs` in 16 KiB of memory: the same jobs in a [`JobTable`] on a wheel in a
+//! static, advanced by the program's own loop. This is the scheduler without the handles, locks and
+//! shards that sharing needs, for boards that need no sharing.
 #![no_std]
 #![no_main]
 
@@ -16,11 +16,12 @@ use critical_section::Mutex;
 
 program!(run);
 
-/// Jobs that may live at a time.
+/// The maximum number of jobs.
 const JOBS: usize = 8;
-/// Of those that may lie further ahead than the wheel reaches.
+/// How many of them may have a deadline beyond the range of the wheel.
 const FAR: usize = 2;
-/// Delays that are measured by the board's finest clock, each begun in another part of a tick.
+/// The number of delays that are measured with the board's finest clock, each started in another
+/// part of a tick.
 const DELAYS: u32 = 16;
 
 const CONFIG: SchedulerConfig = {
@@ -40,7 +41,7 @@ const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// What a job is for.
+/// The purpose of a job.
 #[derive(Clone, Copy)]
 enum What {
     Rate,
@@ -48,21 +49,21 @@ enum What {
     Once,
     Doomed,
     Filler,
-    /// A delay that is measured.
+    /// A measured delay.
     Measured,
 }
 
-/// The jobs, and what their handlers remember.
+/// The jobs, and the state of their handlers.
 struct Jobs {
     table: JobTable<What>,
     runs: u32,
-    /// When the delay that is measured was over, in nanoseconds.
+    /// When the measured delay was over, in nanoseconds.
     over: Option<u64>,
 }
 
 impl Jobs {
-    /// With the wheel. Nothing of the user's is called meanwhile, and no interrupt is kept waiting
-    /// for longer than a step takes.
+    /// Runs a step with the wheel, in a critical section. No user code runs in it, so interrupts
+    /// are delayed only for the length of one step.
     fn with<R>(&mut self, step: impl FnOnce(&mut JobTable<What>, &mut Wheel) -> R) -> R {
         critical_section::with(|cs| step(&mut self.table, &mut WHEEL.borrow_ref_mut(cs)))
     }
@@ -82,7 +83,7 @@ impl Jobs {
         self.with(|table, wheel| table.cancel(wheel, job))
     }
 
-    /// Runs what is due: one run of each job at the most. False if nothing is.
+    /// Runs the due jobs, each at most once. False if none is due.
     fn turn(&mut self) -> bool {
         let (now, mut due, mut n) = (board::now_fine(), [None; JOBS], 0);
         self.with(|table, wheel| {
@@ -121,7 +122,7 @@ impl Jobs {
         }
     }
 
-    /// Takes up ticks, runs what is due, and sleeps where there is nothing to do.
+    /// Takes ticks, runs due jobs, and sleeps while there is nothing to do.
     fn until(&mut self, is_over: impl Fn(&Self) -> bool) {
         while !is_over(self) {
             while TICKS.poll_tick().is_some() {}
@@ -153,7 +154,7 @@ fn run() {
     line!("{:>4} cancelled: {cancelled}", board::now());
     out::fact("heap-sealed", heap::used() as u64);
     let made = heap::books().allocations;
-    // From here on any allocation ends the program.
+    // From here on any allocation stops the program.
     heap::shut(true);
 
     board::start_ticks();

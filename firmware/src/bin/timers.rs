@@ -1,7 +1,7 @@
-//! What timers cost on the processor: instructions for one of 1,000 and of 10,000.
+//! The cost of timers: instructions per timer, with 1,000 and with 10,000 timers.
 //!
-//! For a machine that counts time by instructions (`-icount shift=0`: one is a nanosecond) and has
-//! the memory. The tick's own interrupt is one of the instructions counted, once in a millisecond.
+//! For a machine whose time counts instructions (`-icount shift=0`: one instruction is a
+//! nanosecond) and which has enough memory. The tick interrupt is included, once per millisecond.
 #![no_std]
 #![no_main]
 
@@ -20,7 +20,7 @@ fn run() {
     for n in [1_000, 10_000] {
         let costs = measure(n);
         for (name, nanos) in ["arm", "cancel", "fire"].into_iter().zip(costs) {
-            // Two decimals, by hand: formatting of fractions is large.
+            // Two decimals without floating point, whose formatting code is large.
             let hundredths = nanos * 100 / u64::from(n);
             clockjack_firmware::line!("# {name} {n} {}.{:02}", hundredths / 100, hundredths % 100);
         }
@@ -28,7 +28,7 @@ fn run() {
     out::fact("ticks", board::now());
 }
 
-/// Nanoseconds for arming, for cancelling, and for firing them all.
+/// Nanoseconds for arming, for cancelling, and for firing all timers.
 fn measure(n: u32) -> [u64; 3] {
     let config = WheelConfig { capacity: n as usize, ..WheelConfig::DEFAULT };
     let mut wheel: GrowingWheel<u32> = GrowingWheel::new(config);
@@ -65,14 +65,14 @@ fn measure(n: u32) -> [u64; 3] {
     [armed, cancelled, fire]
 }
 
-/// Deadlines in the next second, in no order, the same each time.
+/// Random deadlines in the next second, the same in each run.
 struct Deadlines(u32);
 
 impl Deadlines {
     const MAX: u64 = 1_000;
 
     fn next(&mut self) -> Tick {
-        // The generator of Park and Miller.
+        // The generator of Park and Miller (1988), with the multiplier of 1993.
         self.0 = (u64::from(self.0) * 48_271 % 0x7FFF_FFFF) as u32;
         Tick::new(1 + u64::from(self.0) % Self::MAX)
     }

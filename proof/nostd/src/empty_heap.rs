@@ -1,4 +1,4 @@
-//! A heap without memory: what allocates compiles and is refused at run time.
+//! A heap without memory: code that allocates compiles and is refused at run time.
 
 use core::{
     alloc::{GlobalAlloc, Layout},

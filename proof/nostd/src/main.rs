@@ -1,7 +1,7 @@
-//! Compiles only if no core crate links std, and, without `alloc`, none asks for an allocator.
+//! Compiles only if no core crate links std, and, without `alloc`, none needs an allocator.
 //!
-//! `cargo xtask nostd` checks it three ways: as it is, with `alloc`, and with each plant, which
-//! must be refused.
+//! `cargo xtask nostd` checks it in three ways: without features, with `alloc`, and with each
+//! planted error, which must be refused.
 #![no_std]
 #![no_main]
 

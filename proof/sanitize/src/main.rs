@@ -1,11 +1,12 @@
-//! Shows that a sanitizer reports: `race`, `use-after-free` and `leak` are faults, `sound` is not.
+//! Shows that a sanitizer reports errors: `race`, `use-after-free` and `leak` are faults, `sound`
+//! is correct.
 //!
-//! `cargo xtask sanitize` builds it like the tests of the crates and runs it first. A build that
-//! lost its instrumentation, or a run-time that says nothing, would pass every test. `sound` uses
-//! the parts of std that a build without std's own instrumentation gives false reports for.
+//! `cargo xtask sanitize` builds it like the tests of the crates and runs it first. A build
+//! without instrumentation, or a run-time that reports nothing, would pass every test. `sound` uses
+//! the parts of std for which a build with an uninstrumented std gives false reports.
 #![expect(unsafe_code, reason = "the planted faults are what unsafe code can do wrong")]
 #![expect(clippy::print_stderr, reason = "a program of the command line")]
-#![expect(clippy::disallowed_methods, reason = "a detached thread ends as std likes it")]
+#![expect(clippy::disallowed_methods, reason = "the detached thread is deliberate")]
 
 use core::{cell::UnsafeCell, hint::black_box};
 use std::{

@@ -16,7 +16,7 @@ fn a_task_of_embassy_leaves_the_golden_trace() {
         let toolbox = EmbassyToolbox::new(Resolution::MILLI);
         let mut system = toolbox.system(builder(&tape)).expect("there is room");
         start(system.system(), &tape).expect("there is room");
-        let report = system.run().await.expect("nobody stops the driver");
+        let report = system.run().await.expect("the driver is not stopped");
         (tape, report)
     });
     check(&tape, &report);

@@ -2,14 +2,14 @@
 
 use std::sync::mpsc;
 
-use clockjack_rt::{PoolConfig, Runtime};
+use clockjack_rt::{Runtime, RuntimeConfig};
 use clockjack_scenario::{Tape, builder, start};
 
 use crate::{PATIENCE, check};
 
 fn run(workers: usize) {
     let tape = Tape::new();
-    let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(workers), ..RuntimeConfig::DEFAULT };
     let runtime = Runtime::start_with(builder(&tape), config).expect("the pool starts");
     let (told, heard) = mpsc::channel();
     let is_alive = runtime.system().on_terminated(move |report| {
@@ -17,7 +17,7 @@ fn run(workers: usize) {
     });
     assert!(is_alive, "it has not even begun");
     start(runtime.system(), &tape).expect("there is room");
-    let report = heard.recv_timeout(PATIENCE).expect("it ends by itself");
+    let report = heard.recv_timeout(PATIENCE).expect("the scenario shuts the system down");
     drop(runtime);
     check(&tape, &report);
 }

@@ -15,6 +15,6 @@ fn a_task_of_tokio_leaves_the_golden_trace() {
         let mut system = toolbox.system(builder(&tape)).expect("there is room");
         start(system.system(), &tape).expect("there is room");
         let report = tokio::time::timeout(PATIENCE, system.run()).await;
-        check(&tape, &report.expect("it ends by itself"));
+        check(&tape, &report.expect("the scenario shuts the system down"));
     });
 }

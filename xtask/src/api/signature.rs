@@ -1,20 +1,20 @@
-//! Types, generics and functions of rustdoc's JSON, written as Rust writes them.
+//! Types, generics and functions of rustdoc's JSON, written in Rust syntax.
 //!
-//! What is not known is written as the JSON that it is: a change of it is still seen.
+//! An unknown form is written as its JSON, so that a change of it is still visible.
 
 use serde_json::Value;
 
-/// A list of values; none if it is none.
+/// A list of values; empty if the value is not a list.
 pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A text; empty if it is none.
+/// A text; empty if the value is not a string.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// The one member of an object that has one, with its name.
+/// The name and the value of the only member of an object, if it has exactly one.
 pub(super) fn only(value: &Value) -> Option<(&str, &Value)> {
     let (name, inner) = value.as_object()?.iter().next()?;
     Some((name, inner))
@@ -105,7 +105,7 @@ fn generic_args(args: &Value) -> String {
     }
 }
 
-/// What may stand between angle brackets, or behind an equals sign.
+/// A generic argument, or the right side of an associated type.
 fn term(value: &Value) -> String {
     match only(value) {
         Some(("type", inner)) => type_of(inner),
@@ -140,7 +140,7 @@ fn higher_ranked(value: &Value) -> String {
     format!("for<{}> ", joined(params, ", ", |param| text(&param["name"]).to_owned()))
 }
 
-/// `<'a, T: Send = u8, const N: usize>`, without those that `impl Trait` has made.
+/// `<'a, T: Send = u8, const N: usize>`, without the parameters that `impl Trait` creates.
 pub(super) fn generics(value: &Value) -> String {
     let written = list(&value["params"]).iter().filter_map(|param| {
         let name = text(&param["name"]);

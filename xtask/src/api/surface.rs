@@ -1,9 +1,10 @@
-//! The public items of a crate, a line each, from rustdoc's JSON.
+//! The public items of a crate, one line each, from rustdoc's JSON.
 //!
-//! An item is told in full where its path is shortest; at its other paths it is told to be there
-//! too. What is hidden from the documentation is not part of the surface, nor are implementations
-//! that the compiler or a blanket gives; but where a type is not `Send` or not `Sync`, or only if
-//! its parameters are, that is told: it changes with a private field, and nobody would see it.
+//! An item is listed in full at its shortest path; its other paths are listed as re-exports. Items
+//! that are hidden from the documentation are not part of the surface, nor are blanket
+//! implementations or those that the compiler derives. An exception is a type that is not `Send` or
+//! not `Sync`, or only if its parameters are: a private field can change this, and nobody would
+//! notice.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,9 +14,9 @@ use super::signature::{
     bounds, function, generics, list, only, path, text, type_of, where_clause, with_colon,
 };
 
-/// Implementations that say nothing: the compiler's own.
-const SILENT: [&str; 1] = ["StructuralPartialEq"];
-/// Those of the compiler's that users rely on.
+/// Implementations of the compiler that mean nothing to a user.
+const MEANINGLESS: [&str; 1] = ["StructuralPartialEq"];
+/// Auto traits that users rely on.
 const RELIED_UPON: [&str; 2] = ["Send", "Sync"];
 
 /// The lines of a crate's surface, sorted.
@@ -33,7 +34,7 @@ pub(super) fn lines(json: &Value) -> Vec<String> {
 
 struct Surface<'j> {
     index: &'j Value,
-    /// Where an item was told in full.
+    /// The path at which an item is listed in full.
     seen: BTreeMap<String, String>,
     out: BTreeSet<String>,
 }
@@ -64,7 +65,7 @@ impl<'j> Surface<'j> {
         }
     }
 
-    /// Something of ours under another path, or something of another crate.
+    /// A re-export: of one of our own items at another path, or of an item of another crate.
     fn reexport(&mut self, at: &str, what: &'j Value, open: &mut Open<'j>) {
         let (source, item) = (text(&what["source"]), self.item(&what["id"]));
         if what["is_glob"].as_bool() == Some(true) {
@@ -128,7 +129,7 @@ impl<'j> Surface<'j> {
         }
     }
 
-    /// Public fields. Those that are private stand in the list as nothing.
+    /// The public fields. Private fields are omitted.
     fn fields(&mut self, at: &str, ids: &Value) {
         for id in list(ids) {
             let field = self.item(id);
@@ -158,14 +159,14 @@ impl<'j> Surface<'j> {
         self.say(format!("pub {name}{shape}"));
     }
 
-    /// Methods of its own, and the traits that it has.
+    /// The inherent methods and the implemented traits.
     fn implementations(&mut self, at: &str, inner: &'j Value) {
         for item in self.items(&inner["impls"]) {
             let block = &item["inner"]["impl"];
             if block.is_null() || !block["blanket_impl"].is_null() {
                 continue;
             }
-            if block["is_synthetic"].as_bool() == Some(true) && !is_telling(block) {
+            if block["is_synthetic"].as_bool() == Some(true) && !is_conditional_or_negative(block) {
                 continue;
             }
             if block["trait"].is_null() {
@@ -174,7 +175,7 @@ impl<'j> Surface<'j> {
                         self.member(at, member);
                     }
                 }
-            } else if !SILENT.contains(&text(&block["trait"]["path"])) {
+            } else if !MEANINGLESS.contains(&text(&block["trait"]["path"])) {
                 let (of, what) = (&block["generics"], path(&block["trait"]));
                 let negative = if block["is_negative"].as_bool() == Some(true) { "!" } else { "" };
                 let (params, bound) = (generics(of), where_clause(of));
@@ -203,14 +204,14 @@ impl<'j> Surface<'j> {
     }
 }
 
-/// Whether what the compiler has found out is to be told: only what does not simply hold.
-fn is_telling(block: &Value) -> bool {
+/// Whether an auto trait implementation is listed: only if the trait does not hold unconditionally.
+fn is_conditional_or_negative(block: &Value) -> bool {
     let is_conditional = !list(&block["generics"]["where_predicates"]).is_empty();
     let is_negative = block["is_negative"].as_bool() == Some(true);
     RELIED_UPON.contains(&text(&block["trait"]["path"])) && (is_negative || is_conditional)
 }
 
-/// Whether more may be added to an item without breaking its users.
+/// Whether fields or variants may be added without breaking users (`non_exhaustive`).
 fn openness(item: &Value) -> &'static str {
     let is_open = list(&item["attrs"]).iter().any(|attribute| attribute == "non_exhaustive");
     if is_open { ", non-exhaustive" } else { "" }
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_told_in_full_at_its_shortest_path() {
+    fn an_item_is_listed_in_full_at_its_shortest_path() {
         let of = json!({ "generics": {}, "kind": { "tuple": [] }, "impls": [] });
         let again = json!({ "use": { "source": "inner::Tick", "name": "Tick", "id": 2,
             "is_glob": false } });
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_grow_and_what_may_not_be_sent_is_told() {
+    fn non_exhaustive_and_not_send_are_listed() {
         let auto = |name: &str, is_negative: bool, bounds: Value| {
             json!({ "impl": { "is_synthetic": true, "is_negative": is_negative, "items": [],
                 "blanket_impl": null, "generics": { "params": [], "where_predicates": bounds },

@@ -1,8 +1,9 @@
 //! The links of built pages: each leads to a page, a heading or a file of the repository.
 //!
-//! mdBook takes every link that ends in `.md` for one to a chapter and writes `.html` instead, also
-//! where the document is not a chapter. Such a link is put right: the pages stand as deep below the
-//! root as the chapters do, so what leads out of the book leads to the document in the checkout.
+//! mdBook assumes that every link that ends in `.md` leads to a chapter and replaces the ending by
+//! `.html`, even if the document is not a chapter. [`fix_links`] restores such a link. The built
+//! pages are as deep below the root of the repository as the chapters, so a relative link out of
+//! the book leads to the document in the checkout.
 
 use std::{
     fs,
@@ -11,17 +12,18 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-/// Marks of a link in a page.
+/// The start of a link in a page.
 const MARKS: [&str; 2] = ["href=\"", "src=\""];
-/// Shown for addresses that do not exist: where its links lead depends on the address.
+/// The page for addresses that do not exist; the targets of its links depend on the address, so it
+/// is not checked.
 const NOT_FOUND: &str = "404.html";
 
-/// Puts links to documents right, and follows all of them; how many there are.
+/// Fixes links to documents and checks all links; returns how many links there are.
 ///
 /// # Errors
 ///
-/// If a page cannot be read or written, or a link leads nowhere.
-pub(super) fn settle(root: &Path, folder: &str) -> Result<usize> {
+/// If a page cannot be read or written, or if a link is broken.
+pub(super) fn fix_links(root: &Path, folder: &str) -> Result<usize> {
     let base = root.join(folder);
     let mut n_links = 0;
     let mut faults = Vec::new();
@@ -30,47 +32,47 @@ pub(super) fn settle(root: &Path, folder: &str) -> Result<usize> {
             continue;
         }
         let text = read(&path)?;
-        let mut settled = text.clone();
+        let mut fixed = text.clone();
         for link in links(&text) {
             n_links += 1;
             match follow(&base, &path, link) {
-                Leads::Somewhere => (),
-                Leads::To(document) => {
+                LinkTarget::Valid => (),
+                LinkTarget::Document(document) => {
                     for mark in MARKS {
                         let (old, new) = (format!("{mark}{link}\""), format!("{mark}{document}\""));
-                        settled = settled.replace(&old, &new);
+                        fixed = fixed.replace(&old, &new);
                     }
                 }
-                Leads::Nowhere => {
+                LinkTarget::Broken => {
                     let page = path.strip_prefix(&base).unwrap_or(&path).display();
                     faults.push(format!("  {page}: `{link}`"));
                 }
             }
         }
-        if settled != text {
-            fs::write(&path, settled).with_context(|| format!("cannot write {path:?}"))?;
+        if fixed != text {
+            fs::write(&path, fixed).with_context(|| format!("cannot write {path:?}"))?;
         }
     }
     if !faults.is_empty() {
-        bail!("links that lead nowhere: {}\n{}", faults.len(), faults.join("\n"));
+        bail!("broken links: {}\n{}", faults.len(), faults.join("\n"));
     }
     Ok(n_links)
 }
 
-/// Where a link leads.
+/// The target of a link.
 #[derive(Debug, PartialEq, Eq)]
-enum Leads {
-    /// To what is there, or out of the checkout.
-    Somewhere,
-    /// To a document that is no chapter, if written so.
-    To(String),
-    Nowhere,
+enum LinkTarget {
+    /// An existing page, or an address outside of the checkout.
+    Valid,
+    /// A document that is not a chapter, with the corrected link.
+    Document(String),
+    Broken,
 }
 
-fn follow(base: &Path, page: &Path, link: &str) -> Leads {
+fn follow(base: &Path, page: &Path, link: &str) -> LinkTarget {
     let is_elsewhere = ["http:", "https:", "mailto:", "data:", "javascript:"];
     if link.is_empty() || is_elsewhere.iter().any(|begin| link.starts_with(begin)) {
-        return Leads::Somewhere;
+        return LinkTarget::Valid;
     }
     let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
     let file = file.split('?').next().unwrap_or(file);
@@ -82,7 +84,7 @@ fn follow(base: &Path, page: &Path, link: &str) -> Leads {
         && to.with_extension("md").is_file()
     {
         let anchor = if anchor.is_empty() { String::new() } else { format!("#{anchor}") };
-        return Leads::To(format!("{stem}.md{anchor}"));
+        return LinkTarget::Document(format!("{stem}.md{anchor}"));
     }
     let has_anchor = || {
         let is_page = to.starts_with(base) && to.extension().is_some_and(|end| end == "html");
@@ -90,9 +92,9 @@ fn follow(base: &Path, page: &Path, link: &str) -> Leads {
         !is_page || fs::read_to_string(&to).is_ok_and(|text| text.contains(&id))
     };
     if to.exists() && (anchor.is_empty() || has_anchor()) {
-        Leads::Somewhere
+        LinkTarget::Valid
     } else {
-        Leads::Nowhere
+        LinkTarget::Broken
     }
 }
 
@@ -108,7 +110,7 @@ fn links(text: &str) -> Vec<&str> {
     found
 }
 
-/// The path without `..`, which need not exist.
+/// The path without `..` components; it need not exist.
 fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -151,21 +153,22 @@ mod tests {
     fn repository(name: &str, page: &str) -> PathBuf {
         let root = std::env::temp_dir().join(format!("clockjack-{name}-{}", std::process::id()));
         let pages = root.join("target/book/how-to");
-        fs::create_dir_all(&pages).expect("a folder can be made");
-        let write = |path: PathBuf, text: &str| fs::write(path, text).expect("it can be written");
+        fs::create_dir_all(&pages).expect("a folder can be created");
+        let write =
+            |path: PathBuf, text: &str| fs::write(path, text).expect("the file can be written");
         write(root.join("README.md"), "# R\n");
         write(root.join("target/book/index.html"), "<h2 id=\"begin\">B</h2>");
         write(pages.join("ask.html"), page);
         root
     }
 
-    /// What comes of a page with this link: the page, or what is told.
+    /// Checks a page with this link: the resulting page, or the error.
     fn check(name: &str, link: &str) -> Result<String, String> {
         let root = repository(name, &format!("<h1 id=\"top\"><a href=\"{link}\">x</a>"));
-        let settled = settle(&root, "target/book").map_err(|error| error.to_string());
-        let page = read(&root.join("target/book/how-to/ask.html")).expect("it is there");
-        fs::remove_dir_all(&root).expect("it was made above");
-        settled.map(|n_links| {
+        let fixed = fix_links(&root, "target/book").map_err(|error| error.to_string());
+        let page = read(&root.join("target/book/how-to/ask.html")).expect("the page exists");
+        fs::remove_dir_all(&root).expect("the folder was created above");
+        fixed.map(|n_links| {
             assert_eq!(n_links, 1);
             page
         })
@@ -174,21 +177,21 @@ mod tests {
     #[test]
     fn links_to_pages_headings_and_other_sites_stay_as_they_are() {
         for link in ["../index.html", "../index.html#begin", "#top", "https://docs.rs/x", ""] {
-            let page = check("stay", link).expect("it leads somewhere");
+            let page = check("stay", link).expect("the link is valid");
             assert!(page.contains(&format!("href=\"{link}\"")), "{link}: {page}");
         }
     }
 
     #[test]
     fn a_link_to_a_document_of_the_repository_leads_there() {
-        let page = check("document", "../../../README.html#speed").expect("it leads somewhere");
+        let page = check("document", "../../../README.html#speed").expect("the link is valid");
         assert!(page.contains("href=\"../../../README.md#speed\""), "{page}");
     }
 
     #[test]
-    fn a_link_that_leads_nowhere_is_told_with_its_page() {
+    fn a_broken_link_is_reported_with_its_page() {
         for link in ["gone.html", "../index.html#end", "#bottom", "../../../GONE.html"] {
-            let told = check("nowhere", link).expect_err("it leads nowhere");
+            let told = check("nowhere", link).expect_err("the link is broken");
             assert!(told.contains(&format!("how-to/ask.html: `{link}`")), "{told}");
         }
     }

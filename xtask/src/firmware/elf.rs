@@ -1,31 +1,30 @@
-//! What a program takes of a chip's memories, read from its file.
+//! The flash and RAM that a program needs, read from its ELF file.
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Bytes of a 32-bit program, little end first.
+/// Sizes in bytes of a 32-bit little-endian program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sizes {
-    /// What is written to the flash: code, constants, first values of variables.
+    /// The contents of the flash: code, constants, initial values of variables.
     pub(super) flash: u64,
-    /// What is taken of the memory from the start on: variables. Not the stack, for which some
-    /// linker scripts claim all that is left: what of it is used is measured.
+    /// Static RAM: variables. The stack is not included, because some linker scripts assign all
+    /// remaining RAM to it; the used part is measured.
     pub(super) ram: u64,
 }
 
-/// Sections that the program has at run time, those of them that can be written, and the kind that
-/// is nothing but room.
+/// ELF flags of sections: loaded at run time, writable; and the type of sections without contents.
 const ALLOC: u32 = 2;
 const WRITE: u32 = 1;
 const NOBITS: u32 = 8;
-/// An entry of the table of sections.
+/// The length of an entry of the section table.
 const HEADER_LEN: usize = 40;
-/// The section by which a linker script claims room for the stack.
+/// The section with which a linker script reserves the stack.
 const STACK: &[u8] = b".stack";
 
 impl Sizes {
-    /// Adds up the sections of a program.
+    /// Sums the sections of a program.
     pub(super) fn of(image: &[u8]) -> Result<Self> {
-        ensure!(image.starts_with(b"\x7fELF\x01\x01"), "not a 32-bit program, little end first");
+        ensure!(image.starts_with(b"\x7fELF\x01\x01"), "not a 32-bit little-endian program");
         let table = word(image, 32)? as usize;
         let (len, n) = (half(image, 46)?, half(image, 48)?);
         ensure!(len == HEADER_LEN, "the table of sections has entries of {len} bytes");
@@ -64,15 +63,15 @@ fn half(image: &[u8], at: usize) -> Result<usize> {
 /// The bytes from here to the next zero.
 fn text(image: &[u8], at: usize) -> Result<&[u8]> {
     let rest = image.get(at..).context("the file is too short")?;
-    rest.split(|&byte| byte == 0).next().context("a name has no end")
+    rest.split(|&byte| byte == 0).next().context("a name has no final zero byte")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A file with nothing but sections: name, kind, flags and size of each. The first one of the
-    /// file has their names.
+    /// An ELF file that contains only sections: name, type, flags and size of each. The first
+    /// section contains the names.
     fn image(sections: &[(&str, u32, u32, u32)]) -> Vec<u8> {
         let n = sections.len() + 1;
         let mut image = vec![0; 52];
@@ -118,7 +117,7 @@ mod tests {
         let sections = [(".bss", NOBITS, room, 300), (".stack", NOBITS, room, 131_072)];
         let sizes = Sizes::of(&image(&sections)).unwrap();
         assert_eq!(sizes, Sizes { flash: 0, ram: 300 });
-        // A variable that is only called after one counts.
+        // A section whose name only begins like that of the stack is counted.
         let sections = [(".stack_guard", NOBITS, room, 4)];
         assert_eq!(Sizes::of(&image(&sections)).unwrap().ram, 4);
     }

@@ -1,8 +1,8 @@
-//! What is known against the crates that are depended upon, looked up once and kept as a file: so
-//! that it is checked without a network, and the same everywhere.
+//! Known advisories against dependencies, stored in a file: the check needs no network and gives
+//! the same result everywhere.
 //!
-//! The file cannot know what was found since. It names the crates that were looked up; one that is
-//! new fails until somebody has looked.
+//! The file does not contain advisories that were published later. It names the crates that were
+//! looked up; a new dependency fails until somebody has looked it up.
 
 use core::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -10,16 +10,16 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
-/// Where the list is, from the root.
+/// The path of the list, relative to the root.
 pub(super) const FILE: &str = "xtask/advisories.toml";
 
 /// The contents of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Known {
-    /// The day of the newest entry of the database that was looked into.
+    /// The date of the newest entry of the database when the crates were looked up.
     until: String,
-    /// Every crate that was looked up, also those that nothing is known against.
+    /// Every crate that was looked up, including those without an advisory.
     looked_up: BTreeSet<String>,
     #[serde(default)]
     advisory: Vec<Advisory>,
@@ -31,8 +31,9 @@ pub(super) struct Known {
 struct Advisory {
     id: String,
     package: String,
-    /// Ranges of versions that it does not concern, mended or never affected. A version must be in
-    /// one of them; a range is a list of bounds, as `>= 1.8.4, < 1.9.0`.
+    /// Ranges of versions that are not affected, because they are fixed or older than the defect. A
+    /// version must be in one of the ranges; a range is a list of bounds, such as `>= 1.8.4, <
+    /// 1.9.0`.
     sound: Vec<String>,
 }
 
@@ -40,7 +41,7 @@ struct Advisory {
 ///
 /// # Errors
 ///
-/// If it is of another shape, or tells of a crate that it does not list.
+/// If the file is malformed, or has an advisory against a crate that it does not list.
 pub(super) fn parse(text: &str) -> Result<Known> {
     let known: Known = toml::from_str(text)?;
     for Advisory { id, package, sound } in &known.advisory {
@@ -57,7 +58,7 @@ impl Known {
     ///
     /// # Errors
     ///
-    /// All that nobody has looked up and all that something is known against.
+    /// Lists every crate that was not looked up and every crate that an advisory affects.
     pub(super) fn check<'a>(
         &self,
         packages: impl Iterator<Item = (&'a str, &'a str)>,
@@ -77,7 +78,7 @@ impl Known {
             for advisory in self.advisory.iter().filter(|advisory| advisory.package == name) {
                 if !advisory.is_sound(parsed)? {
                     faults.push(format!(
-                        "  {name} {version}: {id}; not affected are {sound}",
+                        "  {name} {version}: {id}; unaffected versions: {sound}",
                         id = advisory.id,
                         sound = advisory.sound.join(" or ")
                     ));
@@ -85,7 +86,11 @@ impl Known {
             }
         }
         if !faults.is_empty() {
-            bail!("known against what is depended upon: {}\n{}", faults.len(), faults.join("\n"));
+            bail!(
+                "dependencies with advisories or not looked up: {}\n{}",
+                faults.len(),
+                faults.join("\n")
+            );
         }
         let n_known = self.advisory.len();
         Ok(format!("{n_crates} crates, {n_known} advisories, until {}", self.until))
@@ -103,7 +108,7 @@ impl Advisory {
     }
 }
 
-/// Three numbers, and whether it is a release: what comes before a release is less than it.
+/// Three numbers, and whether it is a release: a pre-release is less than its release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Version([u64; 3], bool);
 
@@ -147,7 +152,7 @@ fn parse_bound(text: &str) -> Result<Bound> {
         let version = Version::parse(text.strip_prefix(operator)?)?;
         Some(Bound { allowed, version })
     });
-    found.with_context(|| format!("`{text}` is no bound as `>= 1.2.3`"))
+    found.with_context(|| format!("`{text}` is not a bound such as `>= 1.2.3`"))
 }
 
 #[cfg(test)]
@@ -199,14 +204,14 @@ mod tests {
         assert!(told.contains("bytes is not in `looked_up`"), "{told}");
         for bound in ["^1.11.1", ">= 1.11", "1.11.1", ">= 1.11.1.1", ""] {
             let told = refused(">= 1.11.1", bound);
-            assert!(told.contains("RUSTSEC-2026-0007") && told.contains("no bound"), "{told}");
+            assert!(told.contains("RUSTSEC-2026-0007") && told.contains("not a bound"), "{told}");
         }
     }
 
     #[test]
     fn the_list_of_this_project_is_well_formed_and_in_order() {
         let root = crate::workspace::root().expect("there is a workspace");
-        let text = std::fs::read_to_string(root.join(FILE)).expect("it is there");
+        let text = std::fs::read_to_string(root.join(FILE)).expect("the file exists");
         let known = parse(&text).expect("well formed");
         assert!(known.advisory.is_sorted_by_key(|one| (&one.package, &one.id)));
         assert!(!known.looked_up.is_empty());

@@ -1,4 +1,4 @@
-//! Rules about Rust code. They look at code only: what a comment or a string says is free.
+//! Rules about Rust code. They skip comments and string literals.
 
 use super::{
     Fault,
@@ -21,17 +21,17 @@ const CONDITIONAL_FILES: &[(&str, &str)] = &[
     ("/unix.rs", "named for a platform"),
 ];
 
-/// The words of conditions that any file may ask: they choose tests and models, not platforms.
+/// The words of conditions that any file may use: they select tests and models, not platforms.
 const TEST_CONDITIONS: [&str; 7] = ["test", "loom", "miri", "shuttle", "any", "all", "not"];
 
-/// The words of conditions by which a core crate chooses modules: its heap, and what atomics the
-/// target has. No operating system and no architecture is among them.
+/// The words of conditions by which a core crate selects modules: the heap and the atomics of the
+/// target. Operating systems and architectures are not among them.
 const CORE_CONDITIONS: [&str; 6] = ["feature", "alloc", "target_has_atomic", "ptr", "32", "64"];
 
-/// Items that wire modules: these may be chosen where they are declared.
+/// Items that connect modules: a `cfg` may select these where they are declared.
 const WIRING: [&str; 6] = ["mod ", "pub mod ", "pub(crate) mod ", "use ", "pub use ", "extern "];
 
-/// A file says what it is before anything else. Attributes of the crate may stand first.
+/// A file starts with `//!`. Only attributes of the crate may precede it.
 pub(super) fn opening(source: &Source) -> Vec<Fault> {
     if !source.is_rust() {
         return Vec::new();
@@ -41,21 +41,22 @@ pub(super) fn opening(source: &Source) -> Vec<Fault> {
     if first.is_some_and(|line| line.starts_with("//!")) {
         return Vec::new();
     }
-    vec![source.fault(0, "does not open with `//!`: say what the file is and what it keeps")]
+    let what = "does not open with `//!`: say what the file is and which invariant it keeps";
+    vec![source.fault(0, what)]
 }
 
-/// An exception that is no longer needed must say so.
+/// An exception uses `expect`, so that the compiler reports when it is no longer needed.
 pub(super) fn allow_attributes(source: &Source) -> Vec<Fault> {
-    let what = "`allow`: write `#[expect(lint, reason = \"..\")]`, which ends when it can";
+    let what = "`allow`: write `#[expect(lint, reason = \"..\")]`, which warns when unneeded";
     ["#[allow(", "#![allow("].iter().flat_map(|mark| found(source, mark, what)).collect()
 }
 
-/// A test that does not run is not a test.
+/// No test is ignored.
 pub(super) fn ignored_tests(source: &Source) -> Vec<Fault> {
-    found(source, "#[ignore", "`#[ignore]`: make the test fit for every run, or remove it")
+    found(source, "#[ignore", "`#[ignore]`: make the test run everywhere, or remove it")
 }
 
-/// Macros that are for an afternoon, not for a commit.
+/// No debugging macro is committed.
 pub(super) fn forbidden_macros(source: &Source) -> Vec<Fault> {
     ["dbg!", "todo!", "unimplemented!"]
         .iter()
@@ -63,7 +64,7 @@ pub(super) fn forbidden_macros(source: &Source) -> Vec<Fault> {
         .collect()
 }
 
-/// A value that must be there says why.
+/// A value that must exist says why.
 pub(super) fn unwraps(source: &Source) -> Vec<Fault> {
     let is_ours = ["crates/", "xtask/", "benches/", "soak/", "testing/"]
         .iter()
@@ -71,31 +72,31 @@ pub(super) fn unwraps(source: &Source) -> Vec<Fault> {
     if !is_ours || source.is_test_file() {
         return Vec::new();
     }
-    let what = "`unwrap()`: `expect(\"why this cannot fail\")`, or return the error";
+    let what = "`unwrap()`: write `expect(\"why this cannot fail\")`, or return the error";
     let tests_at = source.tests_at();
     let places = words(&source.code, ".unwrap()").filter(|at| *at < tests_at);
     if source.is_rust() { places.map(|at| source.fault(at, what)).collect() } else { Vec::new() }
 }
 
-/// Below the host nothing sleeps, tests included: time is handed in.
+/// Core crates never sleep, not even in tests: a clock is passed in.
 pub(super) fn sleeps(source: &Source) -> Vec<Fault> {
     if !is_core(source) {
         return Vec::new();
     }
-    found(source, "thread::sleep", "`thread::sleep`: take time from a clock that is handed in")
+    found(source, "thread::sleep", "`thread::sleep`: read time from a clock that is passed in")
 }
 
-/// Below the host there is no std to switch on.
+/// Core crates have no feature `std`.
 pub(super) fn std_features(source: &Source) -> Vec<Fault> {
     if !is_core(source) {
         return Vec::new();
     }
-    let what = "`feature = \"std\"` below the host: let the host hand in what differs";
+    let what = "`feature = \"std\"` in a core crate: let the host pass in what differs";
     let is_std = |condition: &&Condition| condition.text.contains("feature = \"std\"");
     conditions_in(source).iter().filter(is_std).map(|c| source.fault(c.at, what)).collect()
 }
 
-/// What differs by platform or feature stands in few, known files.
+/// Code that depends on the platform or a feature is in few, known files.
 pub(super) fn conditions(source: &Source) -> Vec<Fault> {
     let is_known = CONDITIONAL_FILES.iter().any(|(end, _)| source.path.ends_with(end));
     if source.crate_name().is_none() || is_known {
@@ -119,7 +120,7 @@ pub(super) fn conditions(source: &Source) -> Vec<Fault> {
     conditions_in(source).into_iter().filter(|condition| !is_free(condition)).map(fault).collect()
 }
 
-/// A `cfg`: what stands between its brackets, and what comes behind it.
+/// A `cfg`: its condition, and the text after it.
 struct Condition {
     at: usize,
     text: String,
@@ -153,7 +154,7 @@ fn conditions_in(source: &Source) -> Vec<Condition> {
     found
 }
 
-/// Where the bracket that was opened before `open` closes, or the comma after a first argument.
+/// Where the bracket before `open` closes, or the comma after a first argument.
 fn closing(code: &str, open: usize, ends_at_comma: bool) -> usize {
     let mut depth = 0_usize;
     for (at, char) in code[open..].char_indices() {
@@ -226,8 +227,8 @@ mod tests {
     #[test]
     fn nothing_sleeps_below_the_host() {
         let text = "std::thread::sleep(a);\n";
-        planted(sleeps, PATH, text, &[(1, "handed in")]);
-        planted(sleeps, "crates/clockjack-time/tests/a.rs", text, &[(1, "handed in")]);
+        planted(sleeps, PATH, text, &[(1, "passed in")]);
+        planted(sleeps, "crates/clockjack-time/tests/a.rs", text, &[(1, "passed in")]);
         planted(sleeps, "crates/clockjack-rt/src/park.rs", text, &[]);
     }
 

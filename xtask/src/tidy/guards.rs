@@ -1,7 +1,8 @@
-//! Rules about `ARCHITECTURE.md`: tests, planted faults, files and functions it names are there.
+//! Rules about `ARCHITECTURE.md`: the tests, planted faults, files and functions that it names
+//! exist.
 //!
 //! It has a table of the laws with the tests that guard each and the faults that are planted
-//! against it. That a named fault makes its test fail is shown by `cargo xtask mutants`.
+//! against it. `cargo xtask mutants` shows that a named fault makes its test fail.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +14,11 @@ use crate::mutants::{self, Mutant};
 
 /// The document with the table.
 const DOCUMENT: &str = "ARCHITECTURE.md";
-/// What stands above the table.
+/// The heading above the table.
 const HEADING: &str = "### Who guards them";
 /// How many laws there are.
 const N_LAWS: usize = 14;
-/// Behind a model under which no fault is planted.
+/// Follows the name of a model for which no fault is planted.
 const UNPLANTED: char = '°';
 
 /// Each law has a row with tests and planted faults, and all of them exist: the tests in the crate
@@ -50,7 +51,7 @@ pub(super) fn laws(sources: &[Source]) -> Vec<Fault> {
     faults
 }
 
-/// A file or a function that the map names is there: files by the end of their path, functions as
+/// A file or a function that the map names exists: files by the end of their path, functions as
 /// `Type::name`.
 pub(super) fn map(sources: &[Source]) -> Vec<Fault> {
     let tree = Tree::of(sources);
@@ -74,7 +75,7 @@ pub(super) fn map(sources: &[Source]) -> Vec<Fault> {
     gone.map(|(at, name)| document.fault(at, format!("there is no `{name}`"))).collect()
 }
 
-/// What stands between back quotes on a line, and where.
+/// The texts between back quotes on a line, each with its position.
 fn quoted(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut begin = 0;
@@ -91,7 +92,7 @@ fn quoted(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// What can be named.
+/// The names that exist in the tree.
 struct Tree<'s> {
     sources: &'s [Source],
     /// By crate; modules are here too.
@@ -119,7 +120,7 @@ impl<'s> Tree<'s> {
         Self { sources, functions, mutants }
     }
 
-    /// What is wrong with a cell of guards: `time loom`, then names in back quotes.
+    /// The errors in a cell of guards: `time loom`, then names in back quotes.
     fn guards(&self, cell: &str) -> Vec<String> {
         let (mut package, mut is_loom, mut n_tests) = (String::new(), false, 0);
         let mut faults = Vec::new();
@@ -156,7 +157,7 @@ impl<'s> Tree<'s> {
         faults
     }
 
-    /// What is wrong with a cell of planted faults.
+    /// The errors in a cell of planted faults.
     fn plants(&self, cell: &str) -> Vec<String> {
         let names: Vec<&str> = quoted(cell).into_iter().map(|(_, name)| name).collect();
         if names.is_empty() {
@@ -178,7 +179,7 @@ impl<'s> Tree<'s> {
         self.functions.iter().any(|(package, _)| package.strip_prefix("clockjack-") == Some(name))
     }
 
-    /// Whether a file, a module or a test is where its path says: `file.rs::module::test`.
+    /// Whether a file, a module or a test exists at its path: `file.rs::module::test`.
     fn is_there(&self, package: &str, name: &str) -> bool {
         let last = name.rsplit("::").next().unwrap_or(name);
         let is_file = |file: &str| {

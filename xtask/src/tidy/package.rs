@@ -1,4 +1,4 @@
-//! Rules about packages: what their manifests inherit, their documentation, their planted faults.
+//! Rules about packages: inherited fields of manifests, documentation, planted faults.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::{
 };
 use crate::mutants::{self, Edit, Mutant};
 
-/// What every package of the workspace takes from it.
+/// The fields that every package inherits from the workspace.
 const INHERITED: [&str; 4] = ["version", "edition", "rust-version", "license"];
 
-/// A manifest inherits lints and what must be equal everywhere.
+/// A manifest inherits the lints and the fields that must be equal everywhere.
 pub(super) fn manifest(source: &Source) -> Vec<Fault> {
     let is_member = source.crate_name().is_some()
         || ["benches/", "compare/", "scenario/", "soak/", "testing/", "xtask/"]
@@ -43,9 +43,8 @@ pub(super) fn manifest(source: &Source) -> Vec<Fault> {
     faults
 }
 
-/// Every planted fault can be written into the code, no name is used twice (the switch is one
-/// variable for all crates), a second test names a fault that is there, and the product contains no
-/// switch.
+/// Every planted fault can be written into the code, no name is used twice (all crates share one
+/// switch variable), a second test names an existing fault, and the product contains no switch.
 pub(super) fn planted_faults(sources: &[Source]) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut owner: BTreeMap<String, String> = BTreeMap::new();
@@ -106,8 +105,9 @@ fn not_planted(sources: &[Source], list: &Source, mutants: &[Mutant]) -> Vec<Fau
     faults
 }
 
-/// One of the packages that cargo takes at the root says that its program is the one to run: with
-/// two programs and no such word, the first command of the README would only ask which is meant.
+/// One of the default members names its program in `default-run`: with two programs and no
+/// `default-run`, `cargo run`, the first command of the README, would only ask which program is
+/// meant.
 pub(super) fn default_run(sources: &[Source]) -> Vec<Fault> {
     let parsed = |path: &str| {
         let source = sources.iter().find(|source| source.path == path)?;
@@ -128,7 +128,7 @@ pub(super) fn default_run(sources: &[Source]) -> Vec<Fault> {
     vec![root.fault(0, what)]
 }
 
-/// Every crate says what it is, in a README or at the head of its root.
+/// Every crate is described in a README or at the head of its root.
 pub(super) fn crate_docs(sources: &[Source]) -> Vec<Fault> {
     let manifests = sources.iter().filter(|source| source.file_name() == "Cargo.toml");
     let mut faults = Vec::new();
@@ -140,7 +140,7 @@ pub(super) fn crate_docs(sources: &[Source]) -> Vec<Fault> {
             found.is_some_and(|source| !source.is_rust() || source.text.starts_with("//!"))
         });
         if !is_told {
-            let what = "the crate says nowhere what it is: open lib.rs with `//!`";
+            let what = "the crate has no description: open lib.rs with `//!`";
             faults.push(manifest.fault(0, what));
         }
     }
@@ -221,6 +221,10 @@ mod tests {
         let path = "crates/a/Cargo.toml";
         check(crate_docs, &[(path, ""), ("crates/a/src/lib.rs", "//! A.\n")], &[]);
         check(crate_docs, &[(path, ""), ("crates/a/README.md", "# A\n")], &[]);
-        check(crate_docs, &[(path, ""), ("crates/a/src/lib.rs", "mod b;\n")], &["says nowhere"]);
+        check(
+            crate_docs,
+            &[(path, ""), ("crates/a/src/lib.rs", "mod b;\n")],
+            &["has no description"],
+        );
     }
 }

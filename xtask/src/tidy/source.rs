@@ -2,10 +2,10 @@
 
 use super::Fault;
 
-/// A file as the rules see it.
+/// A file, prepared for the rules.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// From the root, with `/`.
+    /// The path relative to the root, with `/`.
     pub(crate) path: String,
     pub(crate) text: String,
     /// The text with comments blanked; every byte keeps its place.
@@ -100,7 +100,7 @@ fn erase(bytes: &mut [u8]) {
 
 enum Kind {
     Comment,
-    /// What opens the literal is `quote` bytes long.
+    /// The opening of the literal is `quote` bytes long.
     Literal {
         quote: usize,
     },
@@ -148,7 +148,7 @@ fn block_comment(rest: &str) -> usize {
     rest.len()
 }
 
-/// The length of what opens a raw string here, and what closes it.
+/// The length of the opening of a raw string at this position, and its closing text.
 fn raw_string(text: &str, at: usize) -> Option<(usize, String)> {
     let before = text[..at].chars().next_back();
     if before.is_some_and(|char| char.is_alphanumeric() || char == '_') {
@@ -176,7 +176,7 @@ fn quoted(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// Tells a character from a lifetime.
+/// Whether this is a character literal and not a lifetime.
 fn is_character(rest: &str) -> bool {
     let mut chars = rest.chars().skip(1);
     match chars.next() {

@@ -9,7 +9,7 @@ const COLUMNS_MAX: usize = 100;
 const LINES_MAX: usize = 800;
 const UNFINISHED: [&str; 3] = ["TODO", "FIXME", "XXX"];
 const NO_NAMES: [&str; 4] = ["utils", "util", "common", "helpers"];
-/// Where such a name says something: the tasks that help the coordinator of an epoch.
+/// Files for which such a name is meaningful: the tasks that help the coordinator of an epoch.
 const NAMED: [&str; 2] =
     ["crates/clockjack-graph/src/run/engine/helpers", "crates/clockjack-graph/tests/loom/helpers"];
 const MACHINE_PATHS: [&str; 4] = ["/home", "/Users", "/root", "/mnt"];
@@ -18,7 +18,7 @@ fn is_exempt(source: &Source) -> bool {
     EXEMPT.iter().any(|(prefix, _)| source.path.starts_with(prefix))
 }
 
-/// A module is named for what it holds.
+/// A module is named after its contents.
 pub(super) fn file_names(source: &Source) -> Vec<Fault> {
     if !source.is_rust() {
         return Vec::new();
@@ -26,17 +26,19 @@ pub(super) fn file_names(source: &Source) -> Vec<Fault> {
     let stem = source.file_name().trim_end_matches(".rs");
     let mut faults = Vec::new();
     if stem == "mod" {
-        faults.push(source.fault(0, "`mod.rs`: name the file for the module, beside its folder"));
+        let what = "`mod.rs`: name the file after the module, next to its folder";
+        faults.push(source.fault(0, what));
     }
     let folders = source.path.split('/').rev().skip(1);
     let is_named = NAMED.iter().any(|start| source.path.starts_with(start));
     if !is_named && let Some(name) = folders.chain([stem]).find(|part| NO_NAMES.contains(part)) {
-        faults.push(source.fault(0, format!("`{name}` says nothing: name it for what it holds")));
+        let what = format!("`{name}` says nothing: name the file after its contents");
+        faults.push(source.fault(0, what));
     }
     faults
 }
 
-/// A line fits beside another.
+/// A line is short enough to show two files next to each other.
 pub(super) fn columns(source: &Source) -> Vec<Fault> {
     if !source.is_rust() {
         return Vec::new();
@@ -68,18 +70,19 @@ pub(super) fn line_ends(source: &Source) -> Vec<Fault> {
     faults
 }
 
-/// Work that is not finished is an issue, not a comment.
+/// Unfinished work belongs into an issue, not into a comment.
 pub(super) fn unfinished_work(source: &Source) -> Vec<Fault> {
     if is_exempt(source) {
         return Vec::new();
     }
     let fault = |word: &str, at| {
-        source.fault(at, format!("`{word}`: finish it, or write an issue and leave no mark here"))
+        let what = format!("`{word}`: finish the work, or write an issue and remove the comment");
+        source.fault(at, what)
     };
     UNFINISHED.iter().flat_map(|word| words(&source.text, word).map(|at| fault(word, at))).collect()
 }
 
-/// The tree means the same on every machine.
+/// No file names a path of one machine.
 pub(super) fn machine_paths(source: &Source) -> Vec<Fault> {
     if is_exempt(source) {
         return Vec::new();
@@ -89,7 +92,8 @@ pub(super) fn machine_paths(source: &Source) -> Vec<Fault> {
         !before.is_some_and(|char| char.is_alphanumeric() || "_-./*}>)".contains(char))
     };
     let fault = |path: &str, at| {
-        source.fault(at, format!("`{path}` is a path of one machine: write one from the root"))
+        let what = format!("`{path}` is a path of one machine: write one relative to the root");
+        source.fault(at, what)
     };
     let ends = |path: &str, at: &usize| {
         let after = source.text[at + path.len()..].chars().next();
@@ -104,13 +108,13 @@ pub(super) fn machine_paths(source: &Source) -> Vec<Fault> {
         .collect()
 }
 
-/// A file that needs more is two.
+/// A file that needs more lines is split.
 pub(super) fn length(source: &Source) -> Vec<Fault> {
     if !source.is_rust() || source.is_test_file() {
         return Vec::new();
     }
     let n_lines = source.text[..source.tests_at()].lines().count();
-    let what = || format!("{n_lines} lines beside tests, {LINES_MAX} allowed: split by concept");
+    let what = || format!("{n_lines} lines without tests, {LINES_MAX} allowed: split by concept");
     if n_lines > LINES_MAX { vec![source.fault(0, what())] } else { Vec::new() }
 }
 

@@ -1,5 +1,5 @@
-//! Rules about the project's own vocabulary: `xtask/words.toml` lists what is retired, the section
-//! "Words" of ARCHITECTURE.md what remains.
+//! Rules about project-specific words: `xtask/words.toml` lists the retired ones, the section
+//! "Words" of ARCHITECTURE.md those that remain.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -17,9 +17,28 @@ const HEADING: &str = "## Words";
 pub(crate) const WORDS_MAX: usize = 100;
 /// The keywords before the names of types and modules.
 const DEFINITIONS: [&str; 6] = ["struct ", "enum ", "union ", "trait ", "type ", "mod "];
-/// Documents whose sentences follow the list of phrases, by the start of their path.
-const PROSE: [&str; 6] =
+/// Documents that are checked for phrases, by the start of their path.
+const DOCUMENTS: [&str; 6] =
     ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "STYLE.md", "book/src/", "examples/"];
+/// Packages next to `crates/`: tools, comparisons, firmware and shared test code.
+const TOOLS: [&str; 9] = [
+    "benches/",
+    "compare/",
+    "firmware/",
+    "fuzz/",
+    "proof/",
+    "scenario/",
+    "soak/",
+    "testing/",
+    "xtask/",
+];
+/// Tools whose types may have retired names: prefix and reason.
+const FREE_NAMES: [(&str, &str); 2] = [
+    ("scenario/", "its golden trace records the names of its actors, such as `metronome`"),
+    ("firmware/src/bin/station.rs", "the station is an actor of this program"),
+];
+/// Files that spell the retired words.
+const LISTS: [&str; 2] = ["xtask/words.toml", "xtask/src/tidy/"];
 
 /// The contents of `xtask/words.toml`.
 #[derive(Debug, Deserialize)]
@@ -35,30 +54,44 @@ static RETIRED: LazyLock<Retired> = LazyLock::new(|| {
     toml::from_str(include_str!("../../words.toml")).expect("xtask/words.toml is well formed")
 });
 
-/// No type and no module has a retired name.
+/// No type and no module has a retired name. The tools follow the list for all crates.
 pub(super) fn retired_names(source: &Source) -> Vec<Fault> {
-    let Some(name) = source.crate_name() else { return Vec::new() };
-    if !source.is_rust() || !source.path.contains("/src/") {
+    let is_tool = starts_with(source, &TOOLS)
+        && !starts_with(source, &LISTS)
+        && !FREE_NAMES.iter().any(|(start, _)| source.path.starts_with(start));
+    if !source.is_rust() || !(is_product(source) || is_tool) {
         return Vec::new();
     }
-    let lists = ["*", name].into_iter().filter_map(|key| RETIRED.names.get(key));
+    let name = source.crate_name().unwrap_or_default();
+    let lists = ["*", name].map(|key| RETIRED.names.get(key));
+    let defined = DEFINITIONS.iter().flat_map(|definition| defined(&source.code, definition));
     let mut faults = Vec::new();
-    for (retired, instead) in lists.flatten() {
-        for definition in DEFINITIONS {
-            let text = format!("{definition}{retired}");
-            let fault = |at| source.fault(at, format!("`{retired}` is retired: use `{instead}`"));
-            faults.extend(words(&source.code, &text).map(fault));
+    for (at, name) in defined {
+        if let Some(instead) = lists.iter().flatten().find_map(|list| list.get(name)) {
+            faults.push(source.fault(at, format!("`{name}` is retired: use `{instead}`")));
         }
     }
     faults
 }
 
-/// No comment of the product and no document uses a retired phrase.
+/// The names that follow a keyword, each with its place.
+fn defined<'a>(code: &'a str, keyword: &'a str) -> impl Iterator<Item = (usize, &'a str)> + 'a {
+    words(code, keyword).map(move |at| {
+        let name = &code[at + keyword.len()..];
+        let is_part = |char: char| char.is_alphanumeric() || char == '_';
+        (at, &name[..name.find(|char| !is_part(char)).unwrap_or(name.len())])
+    })
+}
+
+/// No comment, no string literal and no document uses a retired phrase. Literals of tests are free,
+/// and the folders `crates/*/tests` are not checked.
 pub(super) fn retired_phrases(source: &Source) -> Vec<Fault> {
-    let is_product = source.crate_name().is_some() && source.path.contains("/src/");
-    let text = if is_product && source.is_rust() {
-        comments(source)
-    } else if is_product || PROSE.iter().any(|start| source.path.starts_with(start)) {
+    let is_checked = is_product(source) || starts_with(source, &TOOLS);
+    let text = if starts_with(source, &LISTS) {
+        return Vec::new();
+    } else if is_checked && source.is_rust() {
+        prose(source)
+    } else if is_checked || starts_with(source, &DOCUMENTS) {
         source.text.to_lowercase()
     } else {
         return Vec::new();
@@ -71,15 +104,26 @@ pub(super) fn retired_phrases(source: &Source) -> Vec<Fault> {
     faults
 }
 
-/// The comments of a Rust file in lower case, everything else blank; every byte keeps its place.
-fn comments(source: &Source) -> String {
-    let bytes = source.text.bytes().zip(source.bare.bytes());
-    let comment = bytes.map(|(text, bare)| match (text, bare) {
+/// Whether the file is part of a crate's product.
+fn is_product(source: &Source) -> bool {
+    source.crate_name().is_some() && source.path.contains("/src/")
+}
+
+fn starts_with(source: &Source, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| source.path.starts_with(prefix))
+}
+
+/// The comments of a Rust file and, unless it is a test, its string literals, in lower case;
+/// everything else is blank, and every byte keeps its place.
+fn prose(source: &Source) -> String {
+    let code = if source.is_test_file() { &source.bare } else { &source.code };
+    let bytes = source.text.bytes().zip(code.bytes());
+    let prose = bytes.map(|(text, code)| match (text, code) {
         (b'\n', _) => b'\n',
-        (text, bare) if text != bare => text.to_ascii_lowercase(),
+        (text, code) if text != code => text.to_ascii_lowercase(),
         _ => b' ',
     });
-    String::from_utf8_lossy(&comment.collect::<Vec<u8>>()).into_owned()
+    String::from_utf8_lossy(&prose.collect::<Vec<u8>>()).into_owned()
 }
 
 /// The document lists at most a hundred words, and every one of them is in use.
@@ -93,13 +137,12 @@ pub(super) fn house_words(sources: &[Source]) -> Vec<Fault> {
         faults.push(document.fault(0, format!("no table of words under `{HEADING}`")));
     }
     if list.len() > WORDS_MAX {
-        let what = format!("{} words of our own, {WORDS_MAX} allowed: rename some", list.len());
+        let what =
+            format!("{} project-specific words, {WORDS_MAX} allowed: rename some", list.len());
         faults.push(document.fault(list[0].0, what));
     }
-    let is_product =
-        |source: &&Source| source.crate_name().is_some() && source.path.contains("/src/");
-    let product: Vec<String> =
-        sources.iter().filter(is_product).map(|source| source.text.to_lowercase()).collect();
+    let product = sources.iter().filter(|source| is_product(source));
+    let product: Vec<String> = product.map(|source| source.text.to_lowercase()).collect();
     for (at, word) in list {
         let word = word.to_lowercase();
         let joined = word.replace(' ', "");
@@ -151,16 +194,31 @@ mod tests {
     }
 
     #[test]
-    fn a_retired_phrase_is_refused_in_comments_and_documents() {
-        let text = "//! Whoever reads this.\nlet whoever = \"whoever\"; // Made anew.\n";
-        let expected = [(2, "\"anew\""), (1, "\"whoever\"")];
+    fn a_retired_phrase_is_refused_in_comments_texts_and_documents() {
+        let text = "//! Whoever reads this.\nlet whoever = 1; // Made anew.\nf(\"as whoever\");\n";
+        let expected = [(2, "\"anew\""), (1, "\"whoever\""), (3, "\"whoever\"")];
         planted(retired_phrases, "crates/clockjack-time/src/a.rs", text, &expected);
         planted(retired_phrases, "crates/clockjack-time/tests/a.rs", text, &[]);
         planted(retired_phrases, "README.md", "# A\n\nBuilt anew.\n", &[(3, "write \"again\"")]);
     }
 
     #[test]
-    fn every_word_of_our_own_is_in_use_and_there_are_not_too_many() {
+    fn a_retired_phrase_or_name_is_refused_in_tools_too() {
+        let help = "//! F.\n/// Write the files anew\nbless: bool,\n";
+        let path = "xtask/src/api.rs";
+        planted(retired_phrases, path, help, &[(2, "\"anew\" is retired: write \"again\"")]);
+        let message = "//! F.\nbail!(\"{n} letters never came back\");\n";
+        planted(retired_phrases, "compare/src/a.rs", message, &[(2, "\"came back\"")]);
+        let document = "# F\n\nA lock beside a queue.\n";
+        planted(retired_phrases, "firmware/README.md", document, &[(3, "\"beside\"")]);
+        planted(retired_phrases, "xtask/words.toml", "[phrases]\nanew = 'again'\n", &[]);
+        let name = "//! F.\nstruct Bell;\n";
+        planted(retired_names, "compare/src/bell.rs", name, &[(2, "use `WakeFlag`")]);
+        planted(retired_names, "scenario/src/plant.rs", "//! F.\nstruct Metronome;\n", &[]);
+    }
+
+    #[test]
+    fn every_listed_word_is_in_use_and_there_are_not_too_many() {
         let source =
             Source::new("crates/clockjack-graph/src/a.rs", "//! A lane.\nstruct DropPolicy;\n");
         let table = |rows: &str| {
@@ -178,6 +236,6 @@ mod tests {
         );
         assert_eq!(check(""), ["no table of words under `## Words`"]);
         let many: String = (0..=WORDS_MAX).map(|_| "| lane | decides |\n").collect();
-        assert_eq!(check(&many), ["101 words of our own, 100 allowed: rename some"]);
+        assert_eq!(check(&many), ["101 project-specific words, 100 allowed: rename some"]);
     }
 }

@@ -8,13 +8,13 @@ use clockjack_sched::ExecutionBatch;
 use clockjack_time::TimerInstant;
 
 use crate::{
-    Actor, ActorPath, ActorRef, ActorSystem, IntoProps, MsgOf, NotAChild, SpawnError, StashFull,
-    Timers, WatchError,
+    Actor, ActorError, ActorPath, ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, Timers,
     cell::{
         CellState, PollOf, any,
         header::{STOP, SystemSend},
         spawn,
     },
+    error::ActorErrorKind,
     testing::Effect,
 };
 
@@ -158,13 +158,13 @@ impl<'c, A: Actor> Context<'c, A> {
     ///
     /// # Errors
     ///
-    /// [`NotAChild`], if the actor is not a child of this one. Only its parent and the actor
+    /// If the actor is not a child of this one. Only its parent and the actor
     /// [itself](Self::stop_self) can stop an actor.
-    pub fn stop_child<M: 'static>(&mut self, child: &ActorRef<M>) -> Result<(), NotAChild> {
+    pub fn stop_child<M: 'static>(&mut self, child: &ActorRef<M>) -> Result<(), ActorError<()>> {
         let child = child.any();
         let is_mine = child.parent.as_ref().is_some_and(|parent| parent.pid() == self.pid());
         if !is_mine {
-            return Err(NotAChild { path: child.path.clone() });
+            return Err(ActorError::new(ActorErrorKind::NotAChild(child.path.clone()), ()));
         }
         child.wake_with(STOP);
         self.state.record(|| Effect::Stopped(child.path.clone()));
@@ -196,8 +196,8 @@ impl<'c, A: Actor> Context<'c, A> {
     /// # Errors
     ///
     /// If the actor is already watched by [`watch_with`](Self::watch_with).
-    pub fn watch<M: 'static>(&mut self, who: &ActorRef<M>) -> Result<(), WatchError<()>> {
-        self.state.watch(&any(self.poll), who.any(), None).map_err(WatchError::discard)?;
+    pub fn watch<M: 'static>(&mut self, who: &ActorRef<M>) -> Result<(), ActorError<()>> {
+        self.state.watch(&any(self.poll), who.any(), None).map_err(ActorError::discard)?;
         self.state.record(|| Effect::Watched(who.path()));
         Ok(())
     }
@@ -212,10 +212,9 @@ impl<'c, A: Actor> Context<'c, A> {
         &mut self,
         who: &ActorRef<M>,
         msg: A::Msg,
-    ) -> Result<(), WatchError<A::Msg>> {
-        self.state.watch(&any(self.poll), who.any(), Some(msg)).map_err(|refused| WatchError {
-            path: refused.path,
-            message: refused.message.expect("a message was given"),
+    ) -> Result<(), ActorError<A::Msg>> {
+        self.state.watch(&any(self.poll), who.any(), Some(msg)).map_err(|refused| {
+            ActorError::new(refused.kind, refused.given.expect("a message was given"))
         })?;
         self.state.record(|| Effect::WatchedWith(who.path()));
         Ok(())
@@ -250,10 +249,10 @@ impl<'c, A: Actor> Context<'c, A> {
     /// # Errors
     ///
     /// Returns the message to the caller if the stash is full.
-    pub fn stash(&mut self, msg: A::Msg) -> Result<(), StashFull<A::Msg>> {
+    pub fn stash(&mut self, msg: A::Msg) -> Result<(), ActorError<A::Msg>> {
         let capacity = self.state.settings.as_ref().map_or(0, |settings| settings.stash);
         if self.stash_len() >= capacity {
-            return Err(StashFull { capacity, message: msg });
+            return Err(ActorError::new(ActorErrorKind::StashFull { capacity }, msg));
         }
         let envelope = self.state.put_aside(self.poll, msg);
         self.state.rare().stash.push_back(envelope);

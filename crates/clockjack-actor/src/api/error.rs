@@ -1,12 +1,12 @@
-//! The errors of this crate.
+//! The errors of this crate: one per family of operations.
 //!
 //! An error contains what was refused, returns it to the caller, never prints it, and needs no
-//! trait of its type.
+//! trait of its type. Its reason is private and is asked for by `is_*`.
 
 use alloc::string::String;
 use core::{error::Error, fmt};
 
-use crate::{ActorPath, path::InvalidName};
+use crate::ActorPath;
 
 /// An actor was not started; the error contains the props.
 pub struct SpawnError<P> {
@@ -16,23 +16,14 @@ pub struct SpawnError<P> {
 
 /// Why an actor was not started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SpawnErrorKind {
-    /// Another child has this name and has not stopped yet. Permanent until it has.
+pub(crate) enum SpawnErrorKind {
     NameTaken(ActorPath),
-    /// The text is not a valid name. Permanent.
-    InvalidName(InvalidName),
-    /// The props are not valid. Permanent.
+    InvalidName { name: String, reason: &'static str },
     InvalidProps(String),
-    /// The maximal number of actors is reached. Transient.
     Full,
-    /// The parent or the system is stopping. Permanent.
     Stopping,
-    /// There is no such dispatcher, or it cannot run this actor. Permanent.
     NoDispatcher,
-    /// The actor is not `Send`, and this is not a thread that it could stay on. Permanent.
     NotLocal,
-    /// The system is sealed and allocates no more. Permanent.
     Sealed,
 }
 
@@ -41,10 +32,52 @@ impl<P> SpawnError<P> {
         Self { kind, props }
     }
 
-    /// The reason.
+    /// Whether another child has this name and has not stopped yet. Permanent until it has.
     #[must_use]
-    pub fn kind(&self) -> &SpawnErrorKind {
-        &self.kind
+    pub fn is_name_taken(&self) -> bool {
+        matches!(self.kind, SpawnErrorKind::NameTaken(_))
+    }
+
+    /// Whether the text is not a valid name. Permanent.
+    #[must_use]
+    pub fn is_invalid_name(&self) -> bool {
+        matches!(self.kind, SpawnErrorKind::InvalidName { .. })
+    }
+
+    /// Whether the props contradict each other. Permanent.
+    #[must_use]
+    pub fn is_invalid_props(&self) -> bool {
+        matches!(self.kind, SpawnErrorKind::InvalidProps(_))
+    }
+
+    /// Whether the maximal number of actors is reached. Transient.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.kind == SpawnErrorKind::Full
+    }
+
+    /// Whether the parent or the system is stopping. Permanent.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.kind == SpawnErrorKind::Stopping
+    }
+
+    /// Whether there is no such dispatcher, or it cannot run this actor. Permanent.
+    #[must_use]
+    pub fn is_no_dispatcher(&self) -> bool {
+        self.kind == SpawnErrorKind::NoDispatcher
+    }
+
+    /// Whether the actor is not `Send`, and this is not a thread that it could stay on. Permanent.
+    #[must_use]
+    pub fn is_not_local(&self) -> bool {
+        self.kind == SpawnErrorKind::NotLocal
+    }
+
+    /// Whether the system is sealed and allocates no more. Permanent.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.kind == SpawnErrorKind::Sealed
     }
 
     /// The props of the actor.
@@ -60,26 +93,23 @@ impl<P> SpawnError<P> {
     }
 }
 
-impl fmt::Display for SpawnErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NameTaken(path) => write!(f, "there is already an actor at {path}"),
-            Self::InvalidName(invalid) => invalid.fmt(f),
-            Self::InvalidProps(why) => write!(f, "the props are not valid: {why}"),
-            Self::Full => f.write_str("the maximal number of actors is reached"),
-            Self::Stopping => f.write_str("the parent is stopping"),
-            Self::NoDispatcher => f.write_str("there is no such dispatcher"),
-            Self::NotLocal => {
-                f.write_str("an actor that is not `Send` needs a thread that it stays on")
-            }
-            Self::Sealed => f.write_str("the system is sealed and allocates no more"),
-        }
-    }
-}
-
 impl<P> fmt::Display for SpawnError<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the actor was not started: {}", self.kind)
+        f.write_str("the actor was not started: ")?;
+        match &self.kind {
+            SpawnErrorKind::NameTaken(path) => write!(f, "there is already an actor at {path}"),
+            SpawnErrorKind::InvalidName { name, reason } => {
+                write!(f, "`{name}` is not a valid name: {reason}")
+            }
+            SpawnErrorKind::InvalidProps(why) => write!(f, "the props are not valid: {why}"),
+            SpawnErrorKind::Full => f.write_str("the maximal number of actors is reached"),
+            SpawnErrorKind::Stopping => f.write_str("the parent is stopping"),
+            SpawnErrorKind::NoDispatcher => f.write_str("there is no such dispatcher"),
+            SpawnErrorKind::NotLocal => {
+                f.write_str("an actor that is not `Send` needs a thread that it stays on")
+            }
+            SpawnErrorKind::Sealed => f.write_str("the system is sealed and allocates no more"),
+        }
     }
 }
 
@@ -91,109 +121,184 @@ impl<P> fmt::Debug for SpawnError<P> {
 
 impl<P> Error for SpawnError<P> {}
 
-/// The actor is not a child of the actor that tried to stop it.
+/// A request of an actor, or one about an actor, was refused; the error contains what was given:
+/// the message of a stash or a watch, the future and its continuation, or nothing.
+pub struct ActorError<T> {
+    pub(crate) kind: ActorErrorKind,
+    pub(crate) given: T,
+}
+
+/// Why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotAChild {
-    pub(crate) path: ActorPath,
+pub(crate) enum ActorErrorKind {
+    NotAChild(ActorPath),
+    AlreadyWatched(ActorPath),
+    StashFull { capacity: usize },
+    TooManyFutures,
+    AlreadyWaiting,
+    NotLocal,
+    Stopping,
+    Sealed,
 }
 
-impl fmt::Display for NotAChild {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not a child of this actor: only its parent may stop it", self.path)
+impl<T> ActorError<T> {
+    pub(crate) fn new(kind: ActorErrorKind, given: T) -> Self {
+        Self { kind, given }
     }
-}
 
-impl Error for NotAChild {}
-
-/// A watch was refused; the error contains the message.
-pub struct WatchError<M> {
-    pub(crate) path: ActorPath,
-    pub(crate) message: M,
-}
-
-impl<M> WatchError<M> {
-    /// The message that was to be sent on termination.
+    /// Whether the actor is not a child of the actor that tried to stop it. Permanent.
     #[must_use]
-    pub fn into_inner(self) -> M {
-        self.message
+    pub fn is_not_a_child(&self) -> bool {
+        matches!(self.kind, ActorErrorKind::NotAChild(_))
     }
 
-    /// The error without the message.
+    /// Whether the other actor is already watched in another way. Permanent until it is unwatched.
     #[must_use]
-    pub fn discard(self) -> WatchError<()> {
-        WatchError { path: self.path, message: () }
+    pub fn is_already_watched(&self) -> bool {
+        matches!(self.kind, ActorErrorKind::AlreadyWatched(_))
     }
-}
 
-impl<M> fmt::Display for WatchError<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is already watched in another way: `unwatch` it first", self.path)
-    }
-}
-
-impl<M> fmt::Debug for WatchError<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WatchError").field("path", &self.path).finish_non_exhaustive()
-    }
-}
-
-impl<M> Error for WatchError<M> {}
-
-/// The stash has no room for the message; the error contains the message.
-pub struct StashFull<M> {
-    pub(crate) capacity: usize,
-    pub(crate) message: M,
-}
-
-impl<M> StashFull<M> {
-    /// The message.
+    /// Whether the stash has no room. Transient.
     #[must_use]
-    pub fn into_inner(self) -> M {
-        self.message
+    pub fn is_stash_full(&self) -> bool {
+        matches!(self.kind, ActorErrorKind::StashFull { .. })
     }
 
-    /// The error without the message.
+    /// Whether as many futures are running as [`Props::futures`](crate::Props::futures) allows.
+    /// Transient.
     #[must_use]
-    pub fn discard(self) -> StashFull<()> {
-        StashFull { capacity: self.capacity, message: () }
+    pub fn is_too_many_futures(&self) -> bool {
+        self.kind == ActorErrorKind::TooManyFutures
+    }
+
+    /// Whether the actor already waits for another future. Transient.
+    #[must_use]
+    pub fn is_already_waiting(&self) -> bool {
+        self.kind == ActorErrorKind::AlreadyWaiting
+    }
+
+    /// Whether the future is not `Send`, and the actor may change threads. Permanent.
+    #[must_use]
+    pub fn is_not_local(&self) -> bool {
+        self.kind == ActorErrorKind::NotLocal
+    }
+
+    /// Whether the actor stops or restarts. Permanent.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.kind == ActorErrorKind::Stopping
+    }
+
+    /// Whether the future does not fit into the buffer of the actor, and the system is sealed and
+    /// allocates no more. Permanent.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.kind == ActorErrorKind::Sealed
+    }
+
+    /// What was given: a message, or a future and its continuation.
+    #[must_use]
+    pub fn into_inner(self) -> T {
+        self.given
+    }
+
+    /// The error without what was given.
+    #[must_use]
+    pub fn discard(self) -> ActorError<()> {
+        ActorError { kind: self.kind, given: () }
     }
 }
 
-impl<M> fmt::Display for StashFull<M> {
+impl<T> fmt::Display for ActorError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.capacity {
-            0 => f.write_str("the actor has no stash: give it one by `Props::stash`"),
-            capacity => write!(f, "the stash has no room: it holds {capacity} messages"),
+        match &self.kind {
+            ActorErrorKind::NotAChild(path) => {
+                write!(f, "{path} is not a child of this actor: only its parent may stop it")
+            }
+            ActorErrorKind::AlreadyWatched(path) => {
+                write!(f, "{path} is already watched in another way: `unwatch` it first")
+            }
+            ActorErrorKind::StashFull { capacity: 0 } => {
+                f.write_str("the actor has no stash: give it one by `Props::stash`")
+            }
+            ActorErrorKind::StashFull { capacity } => {
+                write!(f, "the stash has no room: it holds {capacity} messages")
+            }
+            ActorErrorKind::TooManyFutures => {
+                f.write_str("the future was not started: the actor has reached its limit")
+            }
+            ActorErrorKind::AlreadyWaiting => {
+                f.write_str("the future was not started: the actor already waits for another one")
+            }
+            ActorErrorKind::NotLocal => f.write_str(
+                "the future was not started: one that is not `Send` needs an actor that stays on \
+                 its thread",
+            ),
+            ActorErrorKind::Stopping => {
+                f.write_str("the future was not started: the actor is stopping")
+            }
+            ActorErrorKind::Sealed => f.write_str(
+                "the future was not started: it does not fit into the buffer of the actor, and \
+                 the system is sealed",
+            ),
         }
     }
 }
 
-impl<M> fmt::Debug for StashFull<M> {
+impl<T> fmt::Debug for ActorError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StashFull").field("capacity", &self.capacity).finish_non_exhaustive()
+        f.debug_struct("ActorError").field("kind", &self.kind).finish_non_exhaustive()
     }
 }
 
-impl<M> Error for StashFull<M> {}
+impl<T> Error for ActorError<T> {}
 
-/// No actor was found.
+/// No actor was found at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LookupError {
-    /// The text is not a path: it does not begin with `/`, or contains an empty name.
-    NotAPath(String),
-    /// There is no such actor.
-    NotFound(String),
-    /// There is one, but it accepts messages of another type.
-    OtherMessages(ActorPath),
+pub struct LookupError {
+    kind: LookupErrorKind,
+    path: String,
+}
+
+/// Why no actor was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LookupErrorKind {
+    NotAPath,
+    NotFound,
+    OtherMessages,
+}
+
+impl LookupError {
+    pub(crate) fn new(kind: LookupErrorKind, path: &str) -> Self {
+        Self { kind, path: path.into() }
+    }
+
+    /// Whether the text is not a path: it does not begin with `/`, or contains an empty name.
+    #[must_use]
+    pub fn is_not_a_path(&self) -> bool {
+        self.kind == LookupErrorKind::NotAPath
+    }
+
+    /// Whether there is no such actor.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.kind == LookupErrorKind::NotFound
+    }
+
+    /// Whether there is one, but it accepts messages of another type.
+    #[must_use]
+    pub fn is_other_messages(&self) -> bool {
+        self.kind == LookupErrorKind::OtherMessages
+    }
 }
 
 impl fmt::Display for LookupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAPath(text) => write!(f, "`{text}` is not a path"),
-            Self::NotFound(text) => write!(f, "there is no actor at {text}"),
-            Self::OtherMessages(path) => write!(f, "{path} takes messages of another type"),
+        let path = &self.path;
+        match self.kind {
+            LookupErrorKind::NotAPath => write!(f, "`{path}` is not a path"),
+            LookupErrorKind::NotFound => write!(f, "there is no actor at {path}"),
+            LookupErrorKind::OtherMessages => write!(f, "{path} takes messages of another type"),
         }
     }
 }

@@ -48,93 +48,18 @@ mod task;
 pub(crate) mod wake;
 pub(crate) mod waker;
 
-use core::{error::Error, fmt};
-
-use clockjack_exec::Failure;
-
 use self::{
     slots::Exclusivity,
     task::{Lent, Task, Then},
 };
 pub(crate) use self::{slots::Futures, task::LentFuture};
 use crate::{
-    Actor, Context, IntoNext, Next,
+    Actor, ActorError, Context, Failure, IntoNext, Next,
     cell::{PENDING, Stage},
+    error::ActorErrorKind,
     props::FUTURES_MAX,
     testing::Effect,
 };
-
-/// A future was not started; the error contains the future and its continuation.
-pub struct FutureRefused<F, T> {
-    kind: FutureRefusedKind,
-    future: F,
-    then: T,
-}
-
-/// Why a future was not started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FutureRefusedKind {
-    /// As many futures are running as [`Props::futures`](crate::Props::futures) allows. Transient.
-    TooMany,
-    /// The actor already waits for another future. Transient.
-    AlreadyWaiting,
-    /// The future is not `Send`, and the actor may change threads. Permanent.
-    NotLocal,
-    /// The actor stops or restarts. Permanent.
-    Stopping,
-    /// The future does not fit into the buffer of the actor, and the system is sealed and allocates
-    /// no more. Permanent.
-    Sealed,
-}
-
-impl<F, T> FutureRefused<F, T> {
-    /// The reason.
-    #[must_use]
-    pub fn kind(&self) -> FutureRefusedKind {
-        self.kind
-    }
-
-    /// The future and its continuation.
-    #[must_use]
-    pub fn into_inner(self) -> (F, T) {
-        (self.future, self.then)
-    }
-
-    /// The error without the future.
-    #[must_use]
-    pub fn discard(self) -> FutureRefused<(), ()> {
-        FutureRefused { kind: self.kind, future: (), then: () }
-    }
-}
-
-impl fmt::Display for FutureRefusedKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TooMany => "the actor has reached its limit of running futures",
-            Self::AlreadyWaiting => "the actor already waits for another future",
-            Self::NotLocal => "a future that is not `Send` needs an actor that stays on its thread",
-            Self::Stopping => "the actor is stopping",
-            Self::Sealed => {
-                "it does not fit into the buffer of the actor, and the system is sealed"
-            }
-        })
-    }
-}
-
-impl<F, T> fmt::Display for FutureRefused<F, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the future was not started: {}", self.kind)
-    }
-}
-
-impl<F, T> fmt::Debug for FutureRefused<F, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FutureRefused").field("kind", &self.kind).finish_non_exhaustive()
-    }
-}
-
-impl<F, T> Error for FutureRefused<F, T> {}
 
 impl<A: Actor> Context<'_, A> {
     /// Starts a future; the actor continues with other messages in the meantime. `then` is called
@@ -165,7 +90,7 @@ impl<A: Actor> Context<'_, A> {
     /// }
     /// # }
     /// ```
-    pub fn spawn_future<F, T, R>(&mut self, future: F, then: T) -> Result<(), FutureRefused<F, T>>
+    pub fn spawn_future<F, T, R>(&mut self, future: F, then: T) -> Result<(), ActorError<(F, T)>>
     where
         F: Future + Send + 'static,
         T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> R + Send + 'static,
@@ -184,14 +109,14 @@ impl<A: Actor> Context<'_, A> {
         &mut self,
         future: F,
         then: T,
-    ) -> Result<(), FutureRefused<F, T>>
+    ) -> Result<(), ActorError<(F, T)>>
     where
         F: Future + 'static,
         T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> R + 'static,
         R: IntoNext,
     {
         if !self.poll.handle().is_local() {
-            return Err(FutureRefused { kind: FutureRefusedKind::NotLocal, future, then });
+            return Err(ActorError::new(ActorErrorKind::NotLocal, (future, then)));
         }
         self.begin(future, then, Exclusivity::Shared)
     }
@@ -202,7 +127,7 @@ impl<A: Actor> Context<'_, A> {
     /// # Errors
     ///
     /// As [`spawn_future`](Self::spawn_future); also if the actor already waits for another future.
-    pub fn wait<F, T, R>(&mut self, future: F, then: T) -> Result<(), FutureRefused<F, T>>
+    pub fn wait<F, T, R>(&mut self, future: F, then: T) -> Result<(), ActorError<(F, T)>>
     where
         F: Future + Send + 'static,
         T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> R + Send + 'static,
@@ -239,13 +164,13 @@ impl<A: Actor> Context<'_, A> {
     /// }
     /// # }
     /// ```
-    pub fn wait_mut<F, R>(&mut self, f: F) -> Result<(), FutureRefused<F, ()>>
+    pub fn wait_mut<F, R>(&mut self, f: F) -> Result<(), ActorError<F>>
     where
         F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a, R> + Send + 'static,
         R: IntoNext + 'static,
     {
         if let Some(kind) = self.refusal::<Lent<F, R>>(Exclusivity::Lent) {
-            return Err(FutureRefused { kind, future: f, then: () });
+            return Err(ActorError::new(kind, f));
         }
         let task = Task::lent(&mut self.state.rare().futures.buffer, f);
         self.insert(task, Exclusivity::Lent);
@@ -257,7 +182,7 @@ impl<A: Actor> Context<'_, A> {
         future: F,
         then: T,
         exclusivity: Exclusivity,
-    ) -> Result<(), FutureRefused<F, T>>
+    ) -> Result<(), ActorError<(F, T)>>
     where
         F: Future + 'static,
         T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> R + 'static,
@@ -265,7 +190,7 @@ impl<A: Actor> Context<'_, A> {
     {
         // The closure below has the layout of `then`.
         if let Some(kind) = self.refusal::<Then<F, T>>(exclusivity) {
-            return Err(FutureRefused { kind, future, then });
+            return Err(ActorError::new(kind, (future, then)));
         }
         let then =
             move |me: &mut A, cx: &mut Context<'_, A>, output| then(me, cx, output).into_next();
@@ -284,23 +209,23 @@ impl<A: Actor> Context<'_, A> {
     }
 
     /// Why a task of this type cannot start now, if it cannot.
-    fn refusal<B>(&mut self, exclusivity: Exclusivity) -> Option<FutureRefusedKind> {
+    fn refusal<B>(&mut self, exclusivity: Exclusivity) -> Option<ActorErrorKind> {
         if self.state.stage != Stage::Running {
-            return Some(FutureRefusedKind::Stopping);
+            return Some(ActorErrorKind::Stopping);
         }
         let settings = self.state.settings.as_ref();
         let max = settings.map_or(FUTURES_MAX, |settings| settings.futures.0);
         let is_sealed = self.poll.shared().header.system().is_sealed();
         let futures = &self.state.rare().futures;
         if exclusivity != Exclusivity::Shared && futures.is_waiting() {
-            return Some(FutureRefusedKind::AlreadyWaiting);
+            return Some(ActorErrorKind::AlreadyWaiting);
         }
         if futures.len() >= usize::from(max) {
-            return Some(FutureRefusedKind::TooMany);
+            return Some(ActorErrorKind::TooManyFutures);
         }
         let needs_no_memory = futures.buffer.fits::<B>()
             && (exclusivity != Exclusivity::Lent || futures.loan.has_place());
-        (is_sealed && !needs_no_memory).then_some(FutureRefusedKind::Sealed)
+        (is_sealed && !needs_no_memory).then_some(ActorErrorKind::Sealed)
     }
 
     fn insert(&mut self, task: Task<A>, exclusivity: Exclusivity) {

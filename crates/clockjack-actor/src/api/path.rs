@@ -8,7 +8,7 @@
 
 #![expect(unsafe_code, reason = "reference-counted nodes, and names that are known to be UTF-8")]
 
-use alloc::{boxed::Box, string::String, vec::Vec};
+use alloc::{boxed::Box, vec::Vec};
 use core::{fmt, hash, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
 
 use clockjack_exec::memory::{self, Memory};
@@ -296,7 +296,7 @@ impl fmt::Debug for ActorPath {
 
 /// Checks the name of an actor.
 #[inline]
-pub(crate) fn check_name(name: &str) -> Result<(), InvalidName> {
+pub(crate) fn check_name(name: &str) -> Result<(), &'static str> {
     // Fast path: nearly all names consist of these characters, which are always valid.
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let len = name.len();
@@ -307,7 +307,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), InvalidName> {
 }
 
 #[cold]
-fn check_any_name(name: &str) -> Result<(), InvalidName> {
+fn check_any_name(name: &str) -> Result<(), &'static str> {
     let reason = if name.is_empty() {
         "the name is empty"
     } else if name.len() > NAME_LEN_MAX {
@@ -319,27 +319,15 @@ fn check_any_name(name: &str) -> Result<(), InvalidName> {
     } else {
         return Ok(());
     };
-    Err(InvalidName { name: name.chars().take(NAME_LEN_MAX).collect(), reason })
+    Err(reason)
 }
-
-/// The error for an invalid name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidName {
-    name: String,
-    reason: &'static str,
-}
-
-impl fmt::Display for InvalidName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not a valid actor name: {}", self.name, self.reason)
-    }
-}
-
-impl core::error::Error for InvalidName {}
 
 #[cfg(test)]
 mod tests {
-    use alloc::{format, string::ToString as _};
+    use alloc::{
+        format,
+        string::{String, ToString as _},
+    };
 
     use super::*;
 

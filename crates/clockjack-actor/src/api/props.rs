@@ -330,7 +330,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> IntoProps for Props<A, F> {
                 .iter()
                 .chain(settings.children.iter().map(|(_, strategy)| strategy))
                 .find_map(|strategy| strategy.check().err())
-                .map(|invalid| invalid.to_string())
+                .map(str::to_string)
         };
         Some(SettingsRef { dispatcher: settings.dispatcher, invalid })
     }

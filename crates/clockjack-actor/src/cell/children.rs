@@ -1,5 +1,7 @@
 //! The children of an actor: by name, and in the order in which they were started.
 //!
+//! Linear probing is analysed by Knuth ("The Art of Computer Programming", volume 3, section 6.4).
+//!
 //! A hash table with open addressing (linear probing, tombstones) of indices into a slab of
 //! entries, which are linked in start order. The name is in the child's path, so an entry has no
 //! copy of it.

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A producer performs three steps: it stores its data (a node in a queue, a command in the parent
-//! link), then sets the flag by a read-modify-write, then wakes the cell. The task state of the
-//! cell publishes the first two steps. The runner clears the one-shot flags by one
+//! link), then sets the flag by a read-modify-write, then wakes the cell by notifying its
+//! mailbox word, which publishes the first two steps. The runner clears the one-shot flags by one
 //! read-modify-write *before* it reads the data that they announce. So a producer that stores data
 //! after the runner has read it also sets its flag after the runner has cleared it, and the next
 //! poll sees the flag.

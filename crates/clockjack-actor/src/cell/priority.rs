@@ -1,5 +1,7 @@
 //! Mailboxes in which messages of a higher priority are handled first.
 //!
+//! Binary heaps are from Williams ("Algorithm 232: heapsort", 1964).
+//!
 //! Before each message the runner moves all messages from the mailbox into a binary heap of its
 //! own. A message in the heap still occupies its room in the mailbox until it is handled, so the
 //! bound of the mailbox counts all waiting messages. Messages that arrive while a restart is

@@ -12,13 +12,14 @@ use clockjack_sched::DispatcherId;
 use clockjack_sync::{Arc, mail::CAPACITY_MAX, spin_lock::SpinLock};
 
 use crate::{
-    Actor, ActorRef, IntoProps, MsgOf, SpawnError, SpawnErrorKind,
+    Actor, ActorRef, IntoProps, MsgOf, SpawnError,
     cell::{
         Cell,
         children::{Children, NotReserved},
         header::{ActorHeader, AnyActor, STOP, SystemSend},
         shared::ActorShared,
     },
+    error::SpawnErrorKind,
     escalation::{ESCALATIONS_MAX, Escalations},
     mailbox::system_queue::InternalMessage,
     path, props,
@@ -94,8 +95,9 @@ pub(crate) unsafe fn spawn<P: IntoProps>(
     name: &str,
     props: P,
 ) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>> {
-    if let Err(invalid) = path::check_name(name) {
-        return Err(SpawnError::new(SpawnErrorKind::InvalidName(invalid), props));
+    if let Err(reason) = path::check_name(name) {
+        let name = name.chars().take(path::NAME_LEN_MAX).collect();
+        return Err(SpawnError::new(SpawnErrorKind::InvalidName { name, reason }, props));
     }
     // SAFETY: by the contract.
     unsafe { spawn_named(parent, supervises, placement, name, props) }

@@ -10,8 +10,9 @@ use super::{
     lifecycle::drop_reported,
 };
 use crate::{
-    Actor, ActorPath, Signal, Terminated, WatchError,
+    Actor, ActorError, ActorPath, Signal, Terminated,
     cell::header::{AnyActor, SystemSend},
+    error::ActorErrorKind,
     mailbox::system_queue::{InternalMessage, ParentLink, PreallocatedNode},
 };
 
@@ -33,17 +34,18 @@ impl<A: Actor> CellState<A> {
         poll: &AnyPoll<'_>,
         who: &AnyActor,
         message: Option<A::Msg>,
-    ) -> Result<(), WatchError<Option<A::Msg>>> {
+    ) -> Result<(), ActorError<Option<A::Msg>>> {
         self.rare();
         let Self { status, rare: Some(rare), .. } = self else { return Ok(()) };
         match message {
-            Some(message) if rare.is_watching(who) => {
-                Err(WatchError { path: who.path.clone(), message: Some(message) })
-            }
+            Some(message) if rare.is_watching(who) => Err(ActorError::new(
+                ActorErrorKind::AlreadyWatched(who.path.clone()),
+                Some(message),
+            )),
             message => {
                 let message = message.map(|message| -> Box<dyn Any> { Box::new(message) });
                 let refused = rare.watch(status, poll, who, message);
-                refused.map_err(|path| WatchError { path, message: None })
+                refused.map_err(|path| ActorError::new(ActorErrorKind::AlreadyWatched(path), None))
             }
         }
     }

@@ -18,20 +18,20 @@
 //! * If there is no routee, the message becomes a dead letter: [`DeadLetterReason::NoReceiver`].
 
 mod group;
+mod logic;
 mod pool;
 mod shared;
 
 use alloc::vec::Vec;
 
+use self::logic::{HashRing, Random, RoundRobin, SmallestMailbox};
 pub use self::{
-    group::{Group, GroupRouter},
-    pool::{MESSAGES_PER_LOAD_CHECK, Pool, PoolRouter},
+    group::Group,
+    logic::{Resizer, hash_of},
+    pool::{MESSAGES_PER_LOAD_CHECK, Pool},
     shared::PoolHandle,
 };
-use crate::{
-    ActorRef, DeadLetterReason,
-    router_logic::{HashRing, Random, RoundRobin, SmallestMailbox, VIRTUAL_NODES_DEFAULT},
-};
+use crate::{ActorRef, DeadLetterReason};
 
 /// The routing logic: which routee gets a message.
 pub(crate) enum Logic<M> {
@@ -73,8 +73,7 @@ pub(crate) struct Undelivered {
 
 impl<M: 'static> Routing<M> {
     pub(crate) fn new(logic: Logic<M>) -> Self {
-        let ring = HashRing::new(VIRTUAL_NODES_DEFAULT);
-        Self { logic, routees: Vec::new(), ring, numbers: Vec::new() }
+        Self { logic, routees: Vec::new(), ring: HashRing::new(&[]), numbers: Vec::new() }
     }
 
     pub(crate) fn routees(&self) -> &[ActorRef<M>] {
@@ -87,8 +86,7 @@ impl<M: 'static> Routing<M> {
         if let Logic::Hash(_) = self.logic {
             let numbers: Vec<_> = (0..self.routees.len()).map(number).collect();
             if numbers != self.numbers {
-                self.ring = HashRing::new(VIRTUAL_NODES_DEFAULT);
-                numbers.iter().for_each(|number| _ = self.ring.insert(*number));
+                self.ring = HashRing::new(&numbers);
                 self.numbers = numbers;
             }
         }

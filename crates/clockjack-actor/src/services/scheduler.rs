@@ -19,11 +19,11 @@
 //!    silently. A receiver that is known to have stopped is refused at once.
 //! 5. A restart of the receiver changes nothing: a scheduled message belongs to its sender.
 //!
-//! The given dispatcher, together with the receiver's guardian, selects the policy; the actor runs
-//! on its own dispatcher.
+//! The dispatcher of the scheduler, together with the receiver's guardian, selects the policy; the
+//! actor runs on its own dispatcher.
 
 use alloc::borrow::Cow;
-use core::{fmt, mem, ops::Deref, time::Duration};
+use core::{fmt, mem, time::Duration};
 
 use clockjack_exec::Pid;
 use clockjack_sched::{
@@ -45,9 +45,9 @@ use crate::{
 
 /// The scheduler of a system; cheap to clone.
 ///
-/// This type has the methods that send messages to actors, with the parameters in Pekko's order. It
-/// dereferences to [`clockjack_sched::Scheduler`], which has those for closures and tasks, and all
-/// others.
+/// Its methods send messages to actors, with the parameters in Pekko's order.
+/// [`jobs`](Self::jobs) is the scheduler for closures and tasks, with delays, metrics and
+/// diagnostics.
 ///
 /// # Examples
 ///
@@ -57,25 +57,57 @@ use crate::{
 /// #[derive(Clone)]
 /// struct Ping;
 ///
-/// fn jobs(system: &ActorSystem, pong: &ActorRef<Ping>) -> Result<(), Failure> {
-///     let (jobs, ms, any) = (system.scheduler(), Duration::from_millis, DispatcherId::DEFAULT);
-///     let once = jobs.schedule_once(ms(300), pong, Ping, any, None)?;
-///     jobs.schedule_at_fixed_rate(Duration::ZERO, ms(50), pong, Ping, any, Some(pong.pid()))?;
-///     jobs.schedule_once_fn(ms(10), any, |fire| println!("{:?} late", fire.late()))?;
+/// fn schedule(system: &ActorSystem, pong: &ActorRef<Ping>) -> Result<(), Failure> {
+///     let (scheduler, ms) = (system.scheduler(), Duration::from_millis);
+///     let once = scheduler.schedule_once(ms(300), pong, Ping)?;
+///     scheduler
+///         .with_sender(pong.pid())
+///         .schedule_at_fixed_rate(Duration::ZERO, ms(50), pong, Ping)?;
+///     let jobs = scheduler.jobs();
+///     jobs.schedule_once_fn(ms(10), DispatcherId::DEFAULT, |fire| println!("{:?} late", fire.late()))?;
 ///     assert!(once.cancel() && once.is_cancelled() && !once.cancel());
 ///     Ok(())
 /// }
 /// ```
 #[derive(Clone)]
-pub struct Scheduler(Jobs);
+pub struct Scheduler {
+    jobs: Jobs,
+    origin: Origin,
+}
+
+/// On whose behalf a job sends its message.
+#[derive(Clone, Copy)]
+struct Origin {
+    dispatcher: DispatcherId,
+    sender: Option<Pid>,
+}
 
 impl Scheduler {
     pub(crate) fn new(jobs: Jobs) -> Self {
-        Self(jobs)
+        Self { jobs, origin: Origin { dispatcher: DispatcherId::DEFAULT, sender: None } }
     }
 
-    /// Sends `message` once, after `delay`, or at once if the delay is zero. `sender` is what
-    /// [`Context::sender_pid`] returns to the receiver.
+    /// The scheduler of jobs that are closures or tasks.
+    #[must_use]
+    pub fn jobs(&self) -> &Jobs {
+        &self.jobs
+    }
+
+    /// A scheduler whose jobs have the policy of this dispatcher. The receiver of a message runs on
+    /// its own dispatcher. Without this setting, jobs have the policy of the default dispatcher.
+    #[must_use]
+    pub fn with_dispatcher(&self, dispatcher: DispatcherId) -> Self {
+        Self { jobs: self.jobs.clone(), origin: Origin { dispatcher, ..self.origin } }
+    }
+
+    /// A scheduler that sends messages on behalf of this actor: [`Context::sender_pid`] returns the
+    /// pid to the receiver.
+    #[must_use]
+    pub fn with_sender(&self, sender: Pid) -> Self {
+        Self { jobs: self.jobs.clone(), origin: Origin { sender: Some(sender), ..self.origin } }
+    }
+
+    /// Sends `message` once, after `delay`, or at once if the delay is zero.
     ///
     /// # Errors
     ///
@@ -86,18 +118,8 @@ impl Scheduler {
         delay: Duration,
         receiver: &ActorRef<M>,
         message: M,
-        dispatcher: DispatcherId,
-        sender: Option<Pid>,
     ) -> Result<Cancellable, ScheduleError<M>> {
-        let spec = match self.spec(JobSpec::once(delay), receiver, dispatcher) {
-            Ok(spec) => spec,
-            Err(kind) => return Err(ScheduleError::new(kind, message)),
-        };
-        let message = SpinLock::new(Some(message));
-        let task = SendOnce(PoolBox::new(SendData { receiver: receiver.clone(), message, sender }));
-        self.0.schedule_delivery(spec, task).map_err(|refused| {
-            refused.map(|task| task.0.message.with(mem::take).expect("it was not sent"))
-        })
+        self.send_once(delay, receiver, message, self.origin)
     }
 
     /// Sends clones of `message` at a fixed rate, the first one after `initial_delay`.
@@ -111,11 +133,8 @@ impl Scheduler {
         interval: Duration,
         receiver: &ActorRef<M>,
         message: M,
-        dispatcher: DispatcherId,
-        sender: Option<Pid>,
     ) -> Result<Cancellable, ScheduleError<M>> {
-        let spec = JobSpec::fixed_rate(initial_delay, interval);
-        self.schedule_every(spec, receiver, message, dispatcher, sender)
+        self.send_periodic(JobSpec::fixed_rate(initial_delay, interval), receiver, message)
     }
 
     /// Sends clones of `message`: the first one after `initial_delay`, and each further one `delay`
@@ -130,28 +149,41 @@ impl Scheduler {
         delay: Duration,
         receiver: &ActorRef<M>,
         message: M,
-        dispatcher: DispatcherId,
-        sender: Option<Pid>,
     ) -> Result<Cancellable, ScheduleError<M>> {
-        let spec = JobSpec::fixed_delay(initial_delay, delay);
-        self.schedule_every(spec, receiver, message, dispatcher, sender)
+        self.send_periodic(JobSpec::fixed_delay(initial_delay, delay), receiver, message)
     }
 
-    fn schedule_every<M: Clone + Send + 'static>(
+    fn send_once<M: Send + 'static>(
+        &self,
+        delay: Duration,
+        receiver: &ActorRef<M>,
+        message: M,
+        origin: Origin,
+    ) -> Result<Cancellable, ScheduleError<M>> {
+        let spec = match self.spec(JobSpec::once(delay), receiver, origin) {
+            Ok(spec) => spec,
+            Err(kind) => return Err(ScheduleError::new(kind, message)),
+        };
+        let (receiver, message) = (receiver.clone(), SpinLock::new(Some(message)));
+        let task = SendOnce(PoolBox::new(SendData { receiver, message, sender: origin.sender }));
+        self.jobs.schedule_delivery(spec, task).map_err(|refused| {
+            refused.map(|task| task.0.message.with(mem::take).expect("it was not sent"))
+        })
+    }
+
+    fn send_periodic<M: Clone + Send + 'static>(
         &self,
         spec: JobSpec,
         receiver: &ActorRef<M>,
         message: M,
-        dispatcher: DispatcherId,
-        sender: Option<Pid>,
     ) -> Result<Cancellable, ScheduleError<M>> {
-        let spec = match self.spec(spec, receiver, dispatcher) {
+        let spec = match self.spec(spec, receiver, self.origin) {
             Ok(spec) => spec,
             Err(kind) => return Err(ScheduleError::new(kind, message)),
         };
-        let task =
-            SendPeriodic(PoolBox::new(SendData { receiver: receiver.clone(), message, sender }));
-        self.0
+        let (receiver, sender) = (receiver.clone(), self.origin.sender);
+        let task = SendPeriodic(PoolBox::new(SendData { receiver, message, sender }));
+        self.jobs
             .schedule_delivery(spec, task)
             .map_err(|refused| refused.map(|task| task.0.into_inner().message))
     }
@@ -160,13 +192,13 @@ impl Scheduler {
         &self,
         spec: JobSpec,
         receiver: &ActorRef<M>,
-        dispatcher: DispatcherId,
+        origin: Origin,
     ) -> Result<JobSpec, ScheduleErrorKind> {
         let receiver = receiver.any();
         if receiver.is_stopped() {
             return Err(ScheduleErrorKind::ReceiverGone);
         }
-        Ok(spec.policy(policy(&self.0, dispatcher, &receiver.path, receiver.name())))
+        Ok(spec.policy(policy(&self.jobs, origin.dispatcher, &receiver.path, receiver.name())))
     }
 }
 
@@ -190,17 +222,9 @@ pub(crate) fn policy(
     ])
 }
 
-impl Deref for Scheduler {
-    type Target = Jobs;
-
-    fn deref(&self) -> &Jobs {
-        &self.0
-    }
-}
-
 impl fmt::Debug for Scheduler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
+        fmt::Debug::fmt(&self.jobs, f)
     }
 }
 
@@ -298,9 +322,8 @@ impl<A: Actor> Context<'_, A> {
         receiver: &ActorRef<M>,
         message: M,
     ) -> Result<Cancellable, ScheduleError<M>> {
-        let (dispatcher, sender) = (self.state.dispatcher(), Some(self.pid()));
-        let jobs = self.system().scheduler();
-        let job = jobs.schedule_once(delay, receiver, message, dispatcher, sender)?;
+        let origin = Origin { dispatcher: self.state.dispatcher(), sender: Some(self.pid()) };
+        let job = self.system().scheduler().send_once(delay, receiver, message, origin)?;
         self.state
             .record(|| crate::testing::Effect::Scheduled { delay, receiver: receiver.path() });
         Ok(job)

@@ -1,5 +1,8 @@
 //! The configuration of a shutdown: phases, their dependencies and their time-outs.
 //!
+//! The sort repeatedly takes a phase without pending dependencies (Kahn, "Topological sorting of
+//! large networks", 1962).
+//!
 //! The order is a topological order of the dependencies, and always the same one: of the phases
 //! that could run next, the one that was defined first runs next. Only `actor-system-terminate`
 //! runs after all other phases that could run, because there is no system left after it.

@@ -10,7 +10,7 @@ use super::Phase;
 pub struct Reason(Cow<'static, str>);
 
 impl Reason {
-    /// `ActorSystem::terminate` was called.
+    /// `ActorSystem::shutdown` was called.
     pub const ACTOR_SYSTEM_TERMINATE: Self = Self(Cow::Borrowed("actor system terminate"));
     /// The process is about to exit.
     pub const PROCESS_EXIT: Self = Self(Cow::Borrowed("process exit"));

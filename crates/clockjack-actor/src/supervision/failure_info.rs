@@ -31,8 +31,8 @@ pub use report::{FailureReport, Panicked, TEXT_LEN_MAX};
 /// use clockjack_actor::{ActorPath, Failure, FailureInfo, FailureReport, Pid};
 /// use clockjack_actor::failure_info::EscalationStage;
 ///
-/// let boss: Pid = "{1|1.1}".parse()?;
-/// let worker: Pid = "{1|2.1}".parse()?;
+/// let boss = Pid::new(1, 1, core::num::NonZeroU64::MIN);
+/// let worker = Pid::new(1, 2, core::num::NonZeroU64::MIN);
 /// let path = ActorPath::root().child("user").child("boss").child("worker");
 ///
 /// let failed = FailureInfo::new(worker, path, FailureReport::new("out of paper"));

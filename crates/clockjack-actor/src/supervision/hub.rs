@@ -31,14 +31,15 @@ const KIND: u32 = 1;
 /// # Examples
 ///
 /// ```
-/// use clockjack_actor::{ActorPath, FailureInfo, FailureReport, hub::FailureEventHub};
+/// use clockjack_actor::{ActorPath, FailureInfo, FailureReport, Pid, hub::FailureEventHub};
 ///
 /// let hub = FailureEventHub::new();
 /// let printer = hub.subscribe(|info| println!("{info}"))?;
 /// let queue = hub.subscribe_queue(16)?;
 ///
 /// let path = ActorPath::root().child("user").child("worker");
-/// let info = FailureInfo::new("{1|2.1}".parse()?, path, FailureReport::new("out of paper"));
+/// let worker = Pid::new(1, 2, core::num::NonZeroU64::MIN);
+/// let info = FailureInfo::new(worker, path, FailureReport::new("out of paper"));
 /// assert_eq!(hub.publish(&info), 2);
 ///
 /// drop(printer);

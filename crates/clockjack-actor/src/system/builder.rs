@@ -107,7 +107,8 @@ impl SystemBuilder {
         Self { limits, ..self }
     }
 
-    /// Sets the configuration of the scheduler. Its resolution is always that of the host's clock.
+    /// Sets the configuration of the scheduler. The host determines `resolution`, `start` and
+    /// `shards`: the start fails if one of them is not the default.
     #[must_use]
     pub fn scheduler(self, scheduler: SchedulerConfig) -> Self {
         Self { scheduler, ..self }
@@ -168,12 +169,11 @@ impl SystemBuilder {
     /// ```
     /// use clockjack_actor::{
     ///     ActorSystem,
-    ///     observe::recorder::{Recorder, Writer},
+    ///     observe::recorder::{Ring, Writer},
     /// };
     ///
-    /// static FLIGHT: Recorder<64> = Recorder::new();
-    ///
-    /// let mut writer = Writer::claim(&FLIGHT).expect("nobody else writes");
+    /// let flight: &'static Ring = Box::leak(Box::new(Ring::new(64)));
+    /// let mut writer = Writer::claim(flight).expect("nobody else writes");
     /// let builder = ActorSystem::builder("plane").observe_root(move |failure| {
     ///     let record = failure.record();
     ///     writer.write(record.at_ns, record.event);
@@ -215,7 +215,7 @@ impl SystemBuilder {
 
     /// Sets whether a failure that has reached the root terminates the system. The default is true.
     #[must_use]
-    pub fn terminate_on_escalation(self, terminates: bool) -> Self {
+    pub fn shutdown_on_escalation(self, terminates: bool) -> Self {
         Self { terminates_on_escalation: terminates, ..self }
     }
 
@@ -254,11 +254,20 @@ impl SystemBuilder {
     }
 
     /// The settings that hosts need.
+    ///
+    /// # Errors
+    ///
+    /// If the scheduler has settings that only a host can make.
     #[doc(hidden)]
-    #[must_use]
-    pub fn host_config(&mut self) -> (Limits, SchedulerConfig, Commands) {
+    pub fn host_config(&mut self) -> Result<(Limits, SchedulerConfig, Commands), StartError> {
+        let SchedulerConfig { resolution, start, shards, .. } = SchedulerConfig::DEFAULT;
+        let given = &self.scheduler;
+        if (given.resolution, given.start, given.shards) != (resolution, start, shards) {
+            let text = "the host determines `resolution`, `start` and `shards` of the scheduler";
+            return Err(StartError::thread(&text));
+        }
         let commands = core::mem::replace(&mut self.commands, Commands::new());
-        (self.limits, self.scheduler.clone(), commands)
+        Ok((self.limits, self.scheduler.clone(), commands))
     }
 
     /// Starts the system on a host.
@@ -323,7 +332,7 @@ impl SystemBuilder {
         start_guardians(&system, self.users)?;
         for start in self.on_start {
             if let Err(failure) = start(&system) {
-                drop(system.terminate());
+                drop(system.shutdown());
                 let error = StartError::thread(&failure);
                 return Err(FailedStart { error, system: Some(system) });
             }

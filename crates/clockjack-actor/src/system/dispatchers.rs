@@ -19,8 +19,9 @@ use super::{
     own_thread::{OwnThread, ThreadPolicy},
 };
 use crate::{
-    ActorRef, IntoProps, MsgOf, SpawnError, SpawnErrorKind,
+    ActorRef, IntoProps, MsgOf, SpawnError,
     cell::spawn::{self, Placement},
+    error::SpawnErrorKind,
 };
 
 /// Smaller ids have meanings that the host defines.
@@ -40,12 +41,12 @@ pub struct DispatcherConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DispatcherKind {
-    /// A pool of threads that share their actors, as [`ActorSystem::dispatcher`] creates it.
+    /// A pool of threads that share their actors, as [`ActorSystem::create_dispatcher`] creates it.
     Pool {
         /// The number of threads, at least one.
         workers: usize,
     },
-    /// One thread for actors that stay on it, as [`ActorSystem::pinned`] creates it.
+    /// One thread for actors that stay on it, as [`ActorSystem::create_pinned`] creates it.
     Pinned,
 }
 
@@ -235,7 +236,11 @@ impl ActorSystem {
     ///
     /// If the host has no threads, if the name is taken, if the number of threads is 0 or too
     /// large, or if the system has terminated.
-    pub fn dispatcher(&self, name: &str, threads: usize) -> Result<DispatcherId, StartError> {
+    pub fn create_dispatcher(
+        &self,
+        name: &str,
+        threads: usize,
+    ) -> Result<DispatcherId, StartError> {
         self.check_alive()?;
         let kind = DispatcherKind::Pool { workers: threads };
         self.inner().dispatchers.make(name, kind).map(|(id, _)| id)
@@ -248,14 +253,14 @@ impl ActorSystem {
     ///
     /// If the host has no threads, if the name is taken, if the operating system cannot start a
     /// thread, or if the system has terminated.
-    pub fn pinned(&self, name: &str) -> Result<Pinned, StartError> {
+    pub fn create_pinned(&self, name: &str) -> Result<Pinned, StartError> {
         self.check_alive()?;
         let made = self.inner().dispatchers.make(name, DispatcherKind::Pinned);
         made.map(|(id, handle)| Pinned { id, handle })
     }
 
     /// The id of the dispatcher with this name, whether it was created by
-    /// [`dispatcher`](Self::dispatcher), by [`pinned`](Self::pinned), or by the
+    /// [`create_dispatcher`](Self::create_dispatcher), by [`create_pinned`](Self::create_pinned), or by the
     /// [builder](crate::SystemBuilder::dispatcher).
     #[must_use]
     pub fn dispatcher_id(&self, name: &str) -> Option<DispatcherId> {

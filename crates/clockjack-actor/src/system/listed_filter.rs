@@ -1,6 +1,9 @@
 //! A filter that says whether an actor may be listed in one of the system's tables (a Bloom filter
 //! with one hash function), so that stopping an actor that was never listed searches no table.
 //!
+//! Bloom filters are from Bloom ("Space/time trade-offs in hash coding with allowable errors",
+//! 1970).
+//!
 //! Each pid maps to one of a few hundred bits; bits are set and never cleared. Threads: the
 //! *listers*, which add an actor to a table, and the *runner*, the worker that runs the actor's
 //! last poll.
@@ -25,7 +28,7 @@ use clockjack_sync::primitive::atomic::{
     fence,
 };
 
-use crate::router_logic::hash_of;
+use crate::router::hash_of;
 
 const WORDS: usize = 8;
 const BITS: usize = usize::BITS as usize;

@@ -7,7 +7,7 @@ use clockjack_observe::Counter;
 use clockjack_sync::pad::Padded;
 
 use super::ActorSystem;
-use crate::{DeadLetterReason, LifecycleStep, router_logic::hash_of};
+use crate::{DeadLetterReason, LifecycleStep, router::hash_of};
 
 /// The number of stripes of counters; the pid of an actor selects its stripe.
 const STRIPES: usize = 8;

@@ -92,25 +92,16 @@ impl fmt::Debug for ShutdownTask {
 }
 
 impl ActorSystem {
-    /// Terminates the system: runs the phases of its coordinated shutdown, the last of which stops
+    /// Shuts the system down: runs the phases of its coordinated shutdown, the last of which stops
     /// all actors. The first call decides; all callers get the same report.
     ///
     /// If a phase fails and is not configured to recover, the later phases are skipped, but the
     /// actors are stopped all the same, and [`TerminationReport::aborted`] gives the reason. If the
-    /// configuration says that `terminate` does not run the phases, the actors are stopped at once,
+    /// configuration says that `shutdown` does not run the phases, the actors are stopped at once,
     /// and the shutdown tasks are dropped.
-    pub fn terminate(&self) -> Termination {
+    pub fn shutdown(&self) -> Termination {
         self.0.terminate(Reason::ACTOR_SYSTEM_TERMINATE);
         self.when_terminated()
-    }
-
-    /// As [`terminate`](Self::terminate), but begins with the given phase.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such phase, and no shutdown was requested before.
-    pub fn terminate_from(&self, phase: Phase) -> Result<Termination, UnknownPhase> {
-        self.run_shutdown(Reason::ACTOR_SYSTEM_TERMINATE, Some(phase))
     }
 
     /// Runs the phases of the shutdown for this reason, either all of them or from the given phase
@@ -119,8 +110,8 @@ impl ActorSystem {
     ///
     /// # Errors
     ///
-    /// As [`terminate_from`](Self::terminate_from).
-    pub fn run_shutdown(
+    /// If there is no such phase, and no shutdown was requested before.
+    pub fn shutdown_with(
         &self,
         reason: Reason,
         from: Option<Phase>,
@@ -136,27 +127,13 @@ impl ActorSystem {
     }
 
     /// Adds a task to a phase of the shutdown. Several tasks may have the same name. A task of an
-    /// earlier phase may call this function.
+    /// earlier phase may call this function. The returned handle cancels the task.
     ///
     /// # Errors
     ///
     /// Returns the task to the caller if the name is empty, if there is no such phase, if the phase
     /// has begun or will not run any more, if there are too many tasks, or if the system is sealed.
     pub fn on_shutdown(
-        &self,
-        phase: Phase,
-        name: &str,
-        task: impl Future<Output = Result<(), Failure>> + Send + 'static,
-    ) -> Result<(), ShutdownTaskError> {
-        self.add_shutdown_task(phase, name, task).map(drop)
-    }
-
-    /// As [`on_shutdown`](Self::on_shutdown), but returns a handle to cancel the task.
-    ///
-    /// # Errors
-    ///
-    /// As [`on_shutdown`](Self::on_shutdown).
-    pub fn add_shutdown_task(
         &self,
         phase: Phase,
         name: &str,
@@ -214,9 +191,9 @@ impl ActorSystem {
         true
     }
 
-    /// As [`terminate`](Self::terminate), for a reason that the host gives.
+    /// As [`shutdown`](Self::shutdown), for a reason that the host gives.
     #[doc(hidden)]
-    pub fn terminate_for(&self, reason: Reason) -> Termination {
+    pub fn shutdown_for(&self, reason: Reason) -> Termination {
         self.0.terminate(reason);
         self.when_terminated()
     }
@@ -279,7 +256,7 @@ impl SystemInner {
             // spawned below. If there are too many tasks, the driver itself stops the root.
             drop(shutdown.phases.add_task(phase, "stop all actors", task));
         }
-        drop(self.default.spawn(drive(Driver { system, is_done: false })));
+        drop(self.default.spawn_future(drive(Driver { system, is_done: false })));
         Ok(())
     }
 

@@ -89,7 +89,7 @@ fn a_crank_is_turned_until_it_is_told_to_stop() {
 #[test]
 fn a_crank_stops_with_its_system_but_for_the_one_that_never_does() {
     let (mut root, _) = start(ActorSystem::builder("t"));
-    let end = root.system().terminate();
+    let end = root.system().shutdown();
     let mut cx = TaskContext::from_waker(Waker::noop());
     assert!(pin!(root.run_until(|| false)).poll(&mut cx).is_ready());
     assert!(end.report().is_some());
@@ -123,13 +123,13 @@ fn hooks_of_the_start_have_the_scheduler_and_may_start_system_actors() {
                 closed.add("closed");
                 Ok(())
             };
-            system.scheduler().register_on_close(close, TaskRunPriority::User)?;
+            system.scheduler().jobs().register_on_close(close, TaskRunPriority::User)?;
             Ok(())
         })
         .on_start(move |system| {
             let scheduler = system.scheduler().clone();
             let props = Props::from_fn(move |_, text: &'static str| {
-                told.add(format!("{text} {}", scheduler.max_frequency()));
+                told.add(format!("{text} {}", scheduler.jobs().max_frequency()));
                 Ok(Next::Stay)
             });
             system.spawn_system("own", props).map_err(clockjack_actor::SpawnError::discard)?;
@@ -138,7 +138,7 @@ fn hooks_of_the_start_have_the_scheduler_and_may_start_system_actors() {
     let (mut root, _) = start(builder);
     root.system().lookup("/system/own").unwrap().tell("has it:").unwrap();
     root.run_until_idle();
-    root.system().scheduler().shutdown();
+    root.system().scheduler().jobs().shutdown();
     assert_eq!(log.take(), ["has it: 1000", "closed"]);
 }
 

@@ -7,8 +7,8 @@ use core::{
 };
 
 use clockjack_actor::{
-    ActorRef, ActorSystem, DispatcherId, EventKinds, Limits, Mailbox, Next, Overflow, Props, Scope,
-    Strategy, SystemMessage, Terminated,
+    ActorRef, ActorSystem, EventKinds, Limits, Mailbox, Next, Overflow, Props, Scope, Strategy,
+    SystemMessage, Terminated,
 };
 
 use crate::{
@@ -224,7 +224,7 @@ fn a_message_that_is_evicted_and_was_cancelled_before_is_no_dead_letter() {
     a.try_send_system(SystemMessage::Suspend).unwrap();
     let (jobs, second) = (root.system().scheduler().clone(), Duration::from_secs(1));
     let msg = Msg::Say("must not come");
-    let job = jobs.schedule_once(second, &a, msg, DispatcherId::DEFAULT, None).unwrap();
+    let job = jobs.schedule_once(second, &a, msg).unwrap();
     clock.advance(second);
     root.run_until_idle();
     assert!(job.cancel());

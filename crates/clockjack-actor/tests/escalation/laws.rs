@@ -135,7 +135,7 @@ fn a_child_has_the_sink_of_its_parent_unless_it_has_its_own() {
 #[test]
 fn what_a_sink_refuses_is_offered_again_until_it_is_taken() {
     let sunk = Log::default();
-    let builder = escalating().terminate_on_escalation(false).escalation(reluctant(&sunk, 2));
+    let builder = escalating().shutdown_on_escalation(false).escalation(reluctant(&sunk, 2));
     let (mut root, clock) = start(builder);
     let log = Log::default();
     let own = Log::default();
@@ -159,13 +159,13 @@ fn what_a_sink_refuses_is_offered_again_until_it_is_taken() {
     clock.advance(Duration::from_millis(100));
     root.run_until_idle();
     assert_eq!(own.take(), ["took /user/b/x Initial"]);
-    assert_eq!(root.system().scheduler().metrics().active_total, 0, "nobody tries on");
+    assert_eq!(root.system().scheduler().jobs().metrics().active_total, 0, "nobody tries on");
 }
 
 #[test]
 fn the_next_failure_brings_the_one_before_along() {
     let sunk = Log::default();
-    let builder = escalating().terminate_on_escalation(false).escalation(reluctant(&sunk, 1));
+    let builder = escalating().shutdown_on_escalation(false).escalation(reluctant(&sunk, 1));
     let (mut root, _) = start(builder);
     let log = Log::default();
     for name in ["a", "b"] {
@@ -186,7 +186,7 @@ fn a_sink_has_a_last_chance_when_the_system_ends() {
 
 #[test]
 fn without_a_sink_escalations_wait_to_be_taken() {
-    let (mut root, clock) = start(escalating().terminate_on_escalation(false));
+    let (mut root, clock) = start(escalating().shutdown_on_escalation(false));
     for name in ["a", "b"] {
         root.spawn(name, props(&Log::default())).unwrap().tell(Msg::Fail).unwrap();
         root.run_until_idle();
@@ -200,7 +200,7 @@ fn without_a_sink_escalations_wait_to_be_taken() {
 
 #[test]
 fn a_system_that_goes_on_stops_what_failed_and_lets_the_others_go_on() {
-    let (mut root, _) = start(escalating().terminate_on_escalation(false));
+    let (mut root, _) = start(escalating().shutdown_on_escalation(false));
     let log = Log::default();
     let [a, x] = line(&mut root, &log);
     let b = root.spawn("b", props(&log)).unwrap();
@@ -225,7 +225,7 @@ fn listeners_and_sinks_may_panic_and_cause_failures_themselves() {
     let log = Log::default();
     let heard = log.clone();
     let builder = escalating()
-        .terminate_on_escalation(false)
+        .shutdown_on_escalation(false)
         .on_escalation(|_| panic!("a listener"))
         .on_escalation(move |info| heard.add(format!("heard of {}", info.origin().1)));
     let other: Arc<Mutex<Option<ActorRef<Msg>>>> = Arc::default();
@@ -258,7 +258,7 @@ fn each_failure_at_the_root_is_published_to_all_subscribers_before_anybody_acts_
     let log = Log::default();
     let (listens, sinks) = (log.clone(), log.clone());
     let builder = escalating()
-        .terminate_on_escalation(false)
+        .shutdown_on_escalation(false)
         .on_escalation(move |info| listens.add(format!("listener {}", info.origin().1)))
         .escalation(Custom::new(move |info: FailureInfo| {
             sinks.add(format!("sink {}", info.origin().1));
@@ -366,7 +366,7 @@ fn failures_go_up_as_typed_signals_without_unwinding() {
 #[test]
 fn those_that_were_suspended_on_the_way_up_handle_what_has_come_meanwhile() {
     let builder = ActorSystem::builder("t")
-        .terminate_on_escalation(false)
+        .shutdown_on_escalation(false)
         .supervise_users(Scope::OneForOne, Strategy::restart());
     let (mut root, _) = start(builder);
     let log = Log::default();
@@ -384,7 +384,7 @@ fn those_that_were_suspended_on_the_way_up_handle_what_has_come_meanwhile() {
 #[test]
 fn a_child_may_fail_before_its_guardian_has_had_a_turn() {
     for seed in 1..30 {
-        let (mut root, _) = start_seeded(escalating().terminate_on_escalation(false), seed);
+        let (mut root, _) = start_seeded(escalating().shutdown_on_escalation(false), seed);
         let log = Log::default();
         let a = root.spawn("a", props(&log)).unwrap();
         a.tell(Msg::Fail).unwrap();

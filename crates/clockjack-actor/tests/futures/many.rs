@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
-use clockjack_actor::{ActorSystem, FutureRefusedKind, Next, Props};
+use clockjack_actor::{ActorSystem, Next, Props};
 
 use super::{
     bench::{Log, start},
@@ -24,7 +24,7 @@ fn more_than_the_bound_are_refused_and_come_back() {
             cx.spawn_future(one, |_, _, _| Ok(Next::Stay)).unwrap();
             cx.wait(two, |_, _, _| Ok(Next::Stay)).unwrap();
             let refused = cx.spawn_future(three, |_, _, _| Ok(Next::Stay)).unwrap_err();
-            assert_eq!(refused.kind(), FutureRefusedKind::TooMany);
+            assert!(refused.is_too_many_futures());
             me.log.add("refused");
             drop(refused.into_inner());
         }))

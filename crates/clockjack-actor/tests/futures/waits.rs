@@ -3,7 +3,7 @@
 use alloc::rc::Rc;
 use core::time::Duration;
 
-use clockjack_actor::{ActorSystem, FutureRefusedKind, Next};
+use clockjack_actor::{ActorSystem, Next};
 
 use super::{
     bench::{Log, start},
@@ -152,7 +152,7 @@ fn a_second_wait_is_refused_and_both_parts_come_back() {
         .tell(order(move |me, cx| {
             cx.wait(one, |_, _, _| Ok(Next::Stay)).unwrap();
             let refused = cx.wait(two, |_, _, _| Ok(Next::Stop)).unwrap_err();
-            assert_eq!(refused.kind(), FutureRefusedKind::AlreadyWaiting);
+            assert!(refused.is_already_waiting());
             assert!(cx.wait_mut(|_| Box::pin(async { Ok(Next::Stop) })).is_err());
             let (future, then) = refused.into_inner();
             cx.spawn_future(future, then).unwrap();
@@ -168,7 +168,7 @@ fn an_actor_waits_from_its_start_and_for_the_time_of_the_scheduler() {
     let (mut root, clock) = start(ActorSystem::builder("t"));
     let log = Log::default();
     let actor = root.spawn("a", scripted_actor(&log)).unwrap();
-    let delay = root.system().scheduler().delays().delay(Duration::from_millis(5));
+    let delay = root.system().scheduler().jobs().delays().delay(Duration::from_millis(5));
     actor
         .tell(order(move |_, cx| {
             cx.wait(delay, |me, _, result| {

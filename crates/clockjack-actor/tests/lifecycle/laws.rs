@@ -1,6 +1,6 @@
 //! How an actor starts and stops.
 
-use clockjack_actor::{ActorRef, ActorSystem, EventKinds, Next, Signal, SpawnErrorKind};
+use clockjack_actor::{ActorRef, ActorSystem, EventKinds, Next, Signal};
 
 use crate::{
     bench::{Log, start},
@@ -142,7 +142,7 @@ fn a_name_is_free_when_the_end_of_its_holder_was_seen() {
         let child = cx.spawn_child("x", props(&to))?;
         cx.stop_child(&child)?;
         let taken = cx.spawn_child("x", props(&to)).unwrap_err();
-        assert!(matches!(taken.kind(), SpawnErrorKind::NameTaken(_)));
+        assert!(taken.is_name_taken());
         Ok(Next::Stay)
     });
     let to = log.clone();
@@ -206,12 +206,12 @@ fn a_system_that_terminates_stops_all_in_reverse_order() {
     }
     root.run_until_idle();
     log.take();
-    let end = root.system().terminate();
+    let end = root.system().shutdown();
     root.run_until_idle();
     assert!(end.report().unwrap().is_clean());
     assert_eq!(log.take(), ["c PostStop", "b PostStop", "a PostStop"]);
     let refused = root.spawn("d", props(&log)).unwrap_err();
-    assert_eq!(*refused.kind(), SpawnErrorKind::Stopping);
+    assert!(refused.is_stopping());
 }
 
 /// The smallest possible actor.
@@ -240,7 +240,7 @@ fn many_actors_stop_at_once() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let refs: Vec<_> = (0..MANY).map(|n| root.spawn(&format!("n{n}"), || Leaf).unwrap()).collect();
     root.run_until_idle();
-    let end = root.system().terminate();
+    let end = root.system().shutdown();
     root.run_until_idle();
     assert!(end.report().unwrap().is_clean());
     assert!(refs.iter().all(ActorRef::is_stopped));
@@ -262,7 +262,7 @@ fn end_a_long_line() {
     let deepest = root.system().tree().pop().unwrap();
     assert_eq!(deepest.depth(), DEPTH as usize + 2);
     let last: ActorRef<u32> = root.system().lookup(&deepest.to_string()).unwrap();
-    let end = root.system().terminate();
+    let end = root.system().shutdown();
     root.run_until_idle();
     assert!(end.report().unwrap().is_clean());
     drop((end, top, root));

@@ -508,7 +508,7 @@ fn a_first_child_that_meets_the_stop_of_its_parent_is_refused_or_stops_too() {
         model(move || {
             let scene = Scene::empty();
             let system = scene.root.system().clone();
-            let end = system.terminate();
+            let end = system.shutdown();
             run(&scene.handle, turns);
             let started = scene.beside_a_turn(0, move || system.spawn("first", || Idle).ok());
             assert!(end.report().is_some_and(|report| report.is_clean()));

@@ -325,7 +325,7 @@ struct Outcome {
 /// Executes a plan; the caller checks the records.
 fn carry_out(plans: &[NodePlan], users: u8, deeds: &[Deed], seed: u64) -> Outcome {
     let world = World { books: Arc::default(), plans: Arc::new(plans.to_vec()) };
-    let mut builder = ActorSystem::builder("t").terminate_on_escalation(false);
+    let mut builder = ActorSystem::builder("t").shutdown_on_escalation(false);
     if let Some(strategy) = strategy(users % 8) {
         builder = builder.supervise_users(Scope::OneForOne, strategy);
     }
@@ -411,7 +411,7 @@ fn wind_up(
         }
     }
     root.run_until_idle();
-    let end = root.system().terminate();
+    let end = root.system().shutdown();
     root.run_until_idle();
     assert!(end.report().is_some(), "it has ended");
     unanswered

@@ -156,7 +156,7 @@ fn a_child_whose_first_start_fails_follows_the_laws_of_a_first_start() {
         (Strategy::restart().limit(1, SECOND), 1),
         (Strategy::restart().limit(2, SECOND), 3),
     ] {
-        let (mut root, _) = start(ActorSystem::builder("t").terminate_on_escalation(false));
+        let (mut root, _) = start(ActorSystem::builder("t").shutdown_on_escalation(false));
         let log = Log::default();
         let props = props(&log).supervise_children(Scope::OneForOne, strategy);
         let a = root.spawn("a", props).unwrap();
@@ -291,7 +291,7 @@ fn children_that_were_kept_through_the_restart_of_their_parent_go_on_and_the_fai
 
 #[test]
 fn children_are_let_go_exactly_as_often_as_they_were_suspended() {
-    let (mut root, _) = start(ActorSystem::builder("t").terminate_on_escalation(false));
+    let (mut root, _) = start(ActorSystem::builder("t").shutdown_on_escalation(false));
     let log = Log::default();
     let [_, _, x, y] = line(&mut root, &log, Strategy::resume());
     // Another suspension of the child stays.

@@ -141,9 +141,9 @@ fn a_panic_in_the_drop_of_what_a_scheduled_message_was_cancelled_with_is_told() 
     events(&mut root, EventKinds::FAILURE, &told);
     let a = holder(&mut root, Strategy::stop());
     root.run_until_idle();
-    let (jobs, any) = (root.system().scheduler().clone(), clockjack_actor::DispatcherId::DEFAULT);
+    let jobs = root.system().scheduler().clone();
     let msg = Order::Message(Bomb("a cancelled message"));
-    let job = jobs.schedule_once(SECOND, &a, msg, any, None).unwrap();
+    let job = jobs.schedule_once(SECOND, &a, msg).unwrap();
     // It is in the mailbox by then, and is not taken out.
     a.try_send_system(SystemMessage::Suspend).unwrap();
     clock.advance(SECOND);

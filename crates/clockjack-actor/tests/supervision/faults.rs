@@ -120,7 +120,7 @@ fn a_panic_in_the_drop_of_an_actor_is_told_and_changes_nothing() {
         assert_eq!(a.is_stopped(), !is_restart);
         told_of(&told, "the actor's drop");
         assert_well(&mut root);
-        drop(root.system().terminate());
+        drop(root.system().shutdown());
         root.run_until_idle();
     }
 }

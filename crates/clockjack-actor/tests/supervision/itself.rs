@@ -4,7 +4,7 @@ use core::{num::ParseIntError, time::Duration};
 
 use clockjack_actor::{
     ActorPath, ActorSystem, Backoff, Directive, EventKinds, Failure, Next, Props, RestartStats,
-    SpawnErrorKind, Strategy, SupervisorStrategy,
+    Strategy, SupervisorStrategy,
 };
 
 use crate::{
@@ -291,7 +291,7 @@ fn an_actor_that_cannot_be_made_again_is_stopped_instead() {
     root.run_until_idle();
     assert!(a.is_stopped());
     let refused = root.spawn("b", once(&log).supervise(Strategy::restart())).unwrap_err();
-    assert!(matches!(refused.kind(), SpawnErrorKind::InvalidProps(_)));
+    assert!(refused.is_invalid_props());
 }
 
 #[test]

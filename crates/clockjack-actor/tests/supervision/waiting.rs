@@ -262,12 +262,16 @@ fn a_stop_in_a_pause_ends_it_without_a_word_to_the_value_that_is_no_more() {
     a.tell(Msg::Fail).unwrap();
     a.tell(Msg::Say("kept")).unwrap();
     root.run_until_idle();
-    let jobs = root.system().scheduler().metrics().active_total;
+    let jobs = root.system().scheduler().jobs().metrics().active_total;
     assert_eq!(jobs, 1, "the pause has its timer");
     root.system().stop(&a).unwrap();
     root.run_until_idle();
     assert!(a.is_stopped());
-    assert_eq!(root.system().scheduler().metrics().active_total, 0, "the timer is cancelled");
+    assert_eq!(
+        root.system().scheduler().jobs().metrics().active_total,
+        0,
+        "the timer is cancelled"
+    );
     assert_eq!(log.take(), ["a started", "a PreRestart"]);
     assert_eq!(told.take(), ["dead letter for /user/a: its receiver has stopped"]);
     pass(&mut root, &clock, 10 * SECOND);

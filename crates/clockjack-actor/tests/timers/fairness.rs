@@ -183,9 +183,8 @@ fn a_message_of_the_scheduler_to_another_actor_is_in_time() {
             Ok(Next::Stay)
         });
         let ear = flood.root.spawn("ear", props).unwrap();
-        let any = DispatcherId::DEFAULT;
         let jobs = flood.root.system().scheduler();
-        jobs.schedule_once(ms(10), &ear, (), any, None).unwrap();
+        jobs.schedule_once(ms(10), &ear, ()).unwrap();
         flood.run(1_000, |_| came.load(Relaxed));
         assert!(flood.now() <= at + 10 + 20, "{} ms late", flood.now() - at - 10);
     });
@@ -209,7 +208,7 @@ fn many_actors_that_are_ready_do_not_hold_up_jobs() {
         to.add(format!("{}", time.now().ticks - fire.due().get()));
     };
     let jobs = root.system().scheduler();
-    jobs.schedule_at_fixed_rate_fn(ms(10), ms(10), DispatcherId::DEFAULT, note).unwrap();
+    jobs.jobs().schedule_at_fixed_rate_fn(ms(10), ms(10), DispatcherId::DEFAULT, note).unwrap();
     let mut cx = TaskContext::from_waker(Waker::noop());
     while clock.now().ticks < 1_000 {
         let _ = pin!(root.dispatch_next()).poll(&mut cx);

@@ -85,7 +85,7 @@ fn second_while_first(deed: fn(&mut Context<'_, ScriptedActor>)) -> Vec<String> 
         Ok(Next::Stay)
     });
     stage.pass(30);
-    assert_eq!(stage.root.system().scheduler().metrics().discarded_total, 1);
+    assert_eq!(stage.root.system().scheduler().jobs().metrics().discarded_total, 1);
     stage.heard()
 }
 
@@ -336,7 +336,7 @@ fn a_stop_cancels_all_timers_before_the_hook_and_makes_no_dead_letters() {
         Ok(Next::Stay)
     });
     stage.pass(10);
-    let metrics = stage.root.system().scheduler().metrics();
+    let metrics = stage.root.system().scheduler().jobs().metrics();
     assert_eq!(metrics.active_total, 0, "{metrics:?}");
     stage.hears_in(40, &["10 PostStop"]);
     assert!(stage.dead.take().is_empty());
@@ -472,7 +472,7 @@ fn the_shutdown_of_the_scheduler_ends_timers() {
         Ok(Next::Stay)
     });
     stage.pass(10);
-    stage.root.system().scheduler().shutdown();
+    stage.root.system().scheduler().jobs().shutdown();
     stage.act(&a, |cx| {
         assert!(!cx.timers().is_active("k") && !cx.timers().cancel("k"));
         let refused = cx.timers().single("k", ms(1), Msg::Say("late")).unwrap_err();

@@ -25,7 +25,7 @@ fn set(a: &ActorRef<Msg>, after: Duration) {
 }
 
 fn timers_fired(stage: &Stage) -> u64 {
-    stage.root.system().scheduler().metrics().fired_total
+    stage.root.system().scheduler().jobs().metrics().fired_total
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_busy_actor_has_one_job_for_each_time_out_and_not_for_each_message() {
 }
 
 fn accepted(stage: &Stage) -> u64 {
-    stage.root.system().scheduler().metrics().accepted_total
+    stage.root.system().scheduler().jobs().metrics().accepted_total
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn a_stop_cancels_it_and_nothing_is_a_dead_letter() {
     stage.tell(&a, Msg::Stop);
     stage.hears_in(50, &["0 PostStop"]);
     assert!(stage.dead.take().is_empty());
-    assert_eq!(stage.root.system().scheduler().metrics().active_total, 0);
+    assert_eq!(stage.root.system().scheduler().jobs().metrics().active_total, 0);
 }
 
 #[test]

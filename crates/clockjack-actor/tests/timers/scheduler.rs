@@ -5,7 +5,7 @@ use crate::scripted_actor::{Msg, Stage, ms};
 use alloc::sync::Arc;
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Backoff, Cancellable, Context, DispatcherId, Failure, Mailbox,
-    Next, Overflow, Pid, Props, ScheduleError, Scheduler, Scope, Strategy,
+    Next, Overflow, Props, ScheduleError, Scheduler, Scope, Strategy,
 };
 use clockjack_sched::{
     Affinity, CatchUp, FireContext, Policy, PolicyRegistry, ScheduleErrorKind, TaskRunPriority,
@@ -72,21 +72,19 @@ type Periodic = fn(
     Duration,
     &ActorRef<Word>,
     Word,
-    Option<Pid>,
 ) -> Result<Cancellable, ScheduleError<Word>>;
 
-const RATE: Periodic = |jobs, initial, every, to, word, sender| {
-    jobs.schedule_at_fixed_rate(initial, every, to, word, ANY, sender)
-};
-const DELAY: Periodic = |jobs, initial, every, to, word, sender| {
-    jobs.schedule_with_fixed_delay(initial, every, to, word, ANY, sender)
-};
+const RATE: Periodic =
+    |jobs, initial, every, to, word| jobs.schedule_at_fixed_rate(initial, every, to, word);
+const DELAY: Periodic =
+    |jobs, initial, every, to, word| jobs.schedule_with_fixed_delay(initial, every, to, word);
 
 #[test]
 fn a_message_that_is_scheduled_once_comes_once() {
     let mut stage = Stage::new();
     let ear = ear(&mut stage, 0);
-    let job = jobs(&stage).schedule_once(ms(300), &ear, Say("once"), ANY, Some(ear.pid())).unwrap();
+    let job =
+        jobs(&stage).with_sender(ear.pid()).schedule_once(ms(300), &ear, Say("once")).unwrap();
     stage.pass(299);
     assert!(stage.heard().is_empty() && !job.is_completed());
     stage.pass(1_000);
@@ -99,7 +97,7 @@ fn a_delay_of_zero_goes_through_the_mailbox_at_once() {
     let mut stage = Stage::new();
     let ear = ear(&mut stage, 0);
     ear.tell(Say("told")).unwrap();
-    jobs(&stage).schedule_once(Duration::ZERO, &ear, Say("at once"), ANY, None).unwrap();
+    jobs(&stage).schedule_once(Duration::ZERO, &ear, Say("at once")).unwrap();
     assert!(stage.heard().is_empty(), "the scheduler never runs an actor");
     stage.root.run_until_idle();
     assert_eq!(stage.heard(), ["0 told x0", "0 at once x1"]);
@@ -110,7 +108,7 @@ fn messages_of_one_tick_come_in_the_order_of_their_jobs_behind_what_waits() {
     let mut stage = Stage::new();
     let ear = ear(&mut stage, 0);
     for word in ["a", "b", "c"] {
-        jobs(&stage).schedule_once(ms(5), &ear, Say(word), ANY, None).unwrap();
+        jobs(&stage).schedule_once(ms(5), &ear, Say(word)).unwrap();
     }
     ear.tell(Say("told")).unwrap();
     stage.clock.advance(ms(5));
@@ -124,7 +122,7 @@ fn a_message_that_comes_due_while_its_receiver_fails_waits_for_what_becomes_of_i
     let pause = Strategy::restart().backoff(Backoff::new(ms(100), ms(100)));
     let ear = stage.root.spawn("ear", ear_props(&stage, 0).supervise(pause)).unwrap();
     stage.root.run_until_idle();
-    jobs(&stage).schedule_once(ms(10), &ear, Say("due"), ANY, None).unwrap();
+    jobs(&stage).schedule_once(ms(10), &ear, Say("due")).unwrap();
     ear.tell(Word::Fail).unwrap();
     stage.root.run_until_idle();
     stage.pass(99);
@@ -137,14 +135,14 @@ fn periodic_messages_repeat_to_an_actor_and_as_a_closure() {
     for periodic in [RATE, DELAY] {
         let mut stage = Stage::new();
         let ear = ear(&mut stage, 0);
-        periodic(&jobs(&stage), Duration::ZERO, ms(50), &ear, Say("tick"), None).unwrap();
+        periodic(&jobs(&stage), Duration::ZERO, ms(50), &ear, Say("tick")).unwrap();
         for name in ["rate", "delay"] {
             let log = stage.log.clone();
             let f = move |_: &FireContext| log.add(name);
             let (s, initial) = (jobs(&stage), Duration::ZERO);
             match name {
-                "rate" => s.schedule_at_fixed_rate_fn(initial, ms(50), ANY, f).unwrap(),
-                _ => s.schedule_with_fixed_delay_fn(initial, ms(50), ANY, f).unwrap(),
+                "rate" => s.jobs().schedule_at_fixed_rate_fn(initial, ms(50), ANY, f).unwrap(),
+                _ => s.jobs().schedule_with_fixed_delay_fn(initial, ms(50), ANY, f).unwrap(),
             };
         }
         stage.root.run_until_idle();
@@ -162,8 +160,7 @@ fn a_periodic_job_ends_quietly_when_its_receiver_has_stopped() {
     for periodic in [RATE, DELAY] {
         let mut stage = Stage::new();
         let ear = ear(&mut stage, 0);
-        let job =
-            periodic(&jobs(&stage), Duration::ZERO, ms(100), &ear, Say("tick"), None).unwrap();
+        let job = periodic(&jobs(&stage), Duration::ZERO, ms(100), &ear, Say("tick")).unwrap();
         stage.root.run_until_idle();
         stage.pass(150);
         assert_eq!(stage.heard().len(), 2);
@@ -173,7 +170,7 @@ fn a_periodic_job_ends_quietly_when_its_receiver_has_stopped() {
         stage.pass(500);
         assert!(stage.heard().is_empty() && stage.dead.take().is_empty());
         assert!(job.is_completed() && !job.is_cancelled());
-        assert_eq!(jobs(&stage).metrics().active_total, 0);
+        assert_eq!(jobs(&stage).jobs().metrics().active_total, 0);
     }
 }
 
@@ -181,7 +178,7 @@ fn a_periodic_job_ends_quietly_when_its_receiver_has_stopped() {
 fn a_message_that_finds_its_receiver_stopped_is_a_dead_letter() {
     let mut stage = Stage::new();
     let ear = ear(&mut stage, 0);
-    let job = jobs(&stage).schedule_once(ms(10), &ear, Say("late"), ANY, None).unwrap();
+    let job = jobs(&stage).schedule_once(ms(10), &ear, Say("late")).unwrap();
     ear.tell(Word::Stop).unwrap();
     stage.root.run_until_idle();
     stage.pass(10);
@@ -195,15 +192,15 @@ fn a_receiver_that_is_known_to_have_stopped_is_refused() {
     let ear = ear(&mut stage, 0);
     ear.tell(Word::Stop).unwrap();
     stage.root.run_until_idle();
-    let refused = jobs(&stage).schedule_once(ms(1), &ear, Say("a"), ANY, None).unwrap_err();
+    let refused = jobs(&stage).schedule_once(ms(1), &ear, Say("a")).unwrap_err();
     assert_eq!(refused.kind(), ScheduleErrorKind::ReceiverGone);
     assert_eq!(refused.into_inner(), Say("a"));
     for periodic in [RATE, DELAY] {
-        let refused = periodic(&jobs(&stage), ms(1), ms(1), &ear, Say("b"), None).unwrap_err();
+        let refused = periodic(&jobs(&stage), ms(1), ms(1), &ear, Say("b")).unwrap_err();
         assert_eq!(refused.kind(), ScheduleErrorKind::ReceiverGone);
         assert_eq!(refused.into_inner(), Say("b"));
     }
-    assert_eq!(jobs(&stage).metrics().accepted_total, 0);
+    assert_eq!(jobs(&stage).jobs().metrics().accepted_total, 0);
 }
 
 #[test]
@@ -211,15 +208,15 @@ fn a_refused_message_comes_back() {
     let mut stage = Stage::new();
     let ear = ear(&mut stage, 0);
     let s = jobs(&stage);
-    let refused = s.schedule_once(Duration::MAX, &ear, Say("a"), ANY, None).unwrap_err();
+    let refused = s.schedule_once(Duration::MAX, &ear, Say("a")).unwrap_err();
     assert_eq!(refused.kind(), ScheduleErrorKind::InvalidDelay);
     assert_eq!(refused.into_inner(), Say("a"));
     for periodic in [RATE, DELAY] {
-        let refused = periodic(&s, ms(1), Duration::ZERO, &ear, Say("b"), None).unwrap_err();
+        let refused = periodic(&s, ms(1), Duration::ZERO, &ear, Say("b")).unwrap_err();
         assert_eq!(refused.into_inner(), Say("b"));
     }
-    s.shutdown();
-    let refused = s.schedule_once(Duration::ZERO, &ear, Say("a"), ANY, None).unwrap_err();
+    s.jobs().shutdown();
+    let refused = s.schedule_once(Duration::ZERO, &ear, Say("a")).unwrap_err();
     assert_eq!(refused.kind(), ScheduleErrorKind::Closed);
 }
 
@@ -228,18 +225,18 @@ fn a_cancel_wins_until_the_message_is_taken_out_of_the_mailbox() {
     let mut stage = Stage::new();
     let ear = ear(&mut stage, 0);
     let s = jobs(&stage);
-    let once = s.schedule_once(ms(5), &ear, Say("once"), ANY, None).unwrap();
-    let every = RATE(&s, ms(5), ms(5), &ear, Say("every"), None).unwrap();
-    let kept = s.schedule_once(ms(5), &ear, Say("kept"), ANY, None).unwrap();
+    let once = s.schedule_once(ms(5), &ear, Say("once")).unwrap();
+    let every = RATE(&s, ms(5), ms(5), &ear, Say("every")).unwrap();
+    let kept = s.schedule_once(ms(5), &ear, Say("kept")).unwrap();
     // The messages are in the mailbox, because the scheduler was polled and the actor was not.
     stage.clock.advance(ms(5));
-    s.poll_shard(0, 0, 10);
-    assert_eq!(s.metrics().fired_total, 3);
+    s.jobs().poll_shard(0, 0, 10);
+    assert_eq!(s.jobs().metrics().fired_total, 3);
     assert!(once.cancel() && every.cancel());
     stage.root.run_until_idle();
     stage.hears_in(20, &["5 kept x1"]);
     assert!(once.is_cancelled() && every.is_cancelled() && kept.is_completed());
-    assert_eq!(s.metrics().discarded_total, 2);
+    assert_eq!(s.jobs().metrics().discarded_total, 2);
     assert!(stage.dead.take().is_empty());
 }
 
@@ -249,10 +246,10 @@ fn a_cancelled_message_in_the_mailbox_of_an_actor_that_stops_is_no_dead_letter()
     let ear = ear(&mut stage, 0);
     let s = jobs(&stage);
     ear.tell(Word::Stop).unwrap();
-    let cancelled = s.schedule_once(ms(5), &ear, Say("cancelled"), ANY, None).unwrap();
-    s.schedule_once(ms(5), &ear, Say("lost"), ANY, None).unwrap();
+    let cancelled = s.schedule_once(ms(5), &ear, Say("cancelled")).unwrap();
+    s.schedule_once(ms(5), &ear, Say("lost")).unwrap();
     stage.clock.advance(ms(5));
-    s.poll_shard(0, 0, 10);
+    s.jobs().poll_shard(0, 0, 10);
     assert!(cancelled.cancel());
     stage.root.run_until_idle();
     assert_eq!(stage.dead.take(), ["stopped"]);
@@ -262,11 +259,11 @@ fn a_cancelled_message_in_the_mailbox_of_an_actor_that_stops_is_no_dead_letter()
 fn a_fixed_delay_counts_from_the_return_of_the_handler_and_a_rate_keeps_its_grid() {
     let mut stage = Stage::new();
     let ear = ear(&mut stage, 100);
-    let job = DELAY(&jobs(&stage), ms(125), ms(125), &ear, Say("d"), None).unwrap();
+    let job = DELAY(&jobs(&stage), ms(125), ms(125), &ear, Say("d")).unwrap();
     stage.hears_in(450, &["125 d x1", "350 d x1", "575 d x1"]);
     job.cancel();
     let at = stage.clock.now().ticks;
-    RATE(&jobs(&stage), ms(225), ms(225), &ear, Say("r"), None).unwrap();
+    RATE(&jobs(&stage), ms(225), ms(225), &ear, Say("r")).unwrap();
     stage.pass(500);
     assert_eq!(stage.heard(), [225, 450, 675].map(|n| format!("{} r x1", at + n)));
 }
@@ -278,10 +275,10 @@ fn one_message_of_a_job_is_in_the_mailbox_and_what_is_missed_is_told() {
     let props = ear_props(&stage, 0).mailbox(Mailbox::bounded(2));
     let ear = stage.root.spawn("ear", props).unwrap();
     stage.root.run_until_idle();
-    RATE(&jobs(&stage), ms(10), ms(10), &ear, Say("tick"), None).unwrap();
+    RATE(&jobs(&stage), ms(10), ms(10), &ear, Say("tick")).unwrap();
     for _ in 0..5 {
         stage.clock.advance(ms(10));
-        jobs(&stage).poll_shard(0, 0, 10);
+        jobs(&stage).jobs().poll_shard(0, 0, 10);
     }
     assert!(ear.tell(Say("there is room")).is_ok());
     stage.root.run_until_idle();
@@ -296,10 +293,10 @@ fn what_the_mailbox_has_no_room_for_is_a_dead_letter_and_does_not_end_the_job() 
         let props = ear_props(&stage, 0).mailbox(Mailbox::bounded(1).overflow(overflow));
         let ear = stage.root.spawn("ear", props).unwrap();
         stage.root.run_until_idle();
-        RATE(&jobs(&stage), ms(10), ms(10), &ear, Say("tick"), None).unwrap();
+        RATE(&jobs(&stage), ms(10), ms(10), &ear, Say("tick")).unwrap();
         ear.tell(Say("full")).unwrap();
         stage.clock.advance(ms(10));
-        jobs(&stage).poll_shard(0, 0, 10);
+        jobs(&stage).jobs().poll_shard(0, 0, 10);
         stage.root.run_until_idle();
         assert_eq!(stage.dead.take(), ["full"]);
         stage.hears_in(10, &["10 full x0", "20 tick x1"]);
@@ -312,9 +309,9 @@ fn an_evicted_message_completes_its_run() {
     let props = ear_props(&stage, 0).mailbox(Mailbox::bounded(1).overflow(Overflow::DropOldest));
     let ear = stage.root.spawn("ear", props).unwrap();
     stage.root.run_until_idle();
-    DELAY(&jobs(&stage), ms(10), ms(10), &ear, Say("tick"), None).unwrap();
+    DELAY(&jobs(&stage), ms(10), ms(10), &ear, Say("tick")).unwrap();
     stage.clock.advance(ms(10));
-    jobs(&stage).poll_shard(0, 0, 10);
+    jobs(&stage).jobs().poll_shard(0, 0, 10);
     ear.tell(Say("newer")).unwrap();
     stage.hears_in(10, &["11 newer x0", "20 tick x1"]);
     assert_eq!(stage.dead.take(), ["other"]);
@@ -326,14 +323,9 @@ fn a_mapped_ref_makes_each_message() {
     let ear = ear(&mut stage, 0);
     let each: ActorRef<()> = ear.map(|()| Say("made"));
     let s = jobs(&stage);
-    s.schedule_at_fixed_rate(ms(1), ms(1), &each, (), ANY, None).unwrap();
-    let once = s.schedule_once(
-        ms(2),
-        &ear.map(|n: u8| [Say("0"), Say("1")][n as usize].clone()),
-        1,
-        ANY,
-        None,
-    );
+    s.schedule_at_fixed_rate(ms(1), ms(1), &each, ()).unwrap();
+    let once =
+        s.schedule_once(ms(2), &ear.map(|n: u8| [Say("0"), Say("1")][n as usize].clone()), 1);
     stage.hears_in(2, &["1 made x1", "2 1 x1", "2 made x1"]);
     assert!(once.unwrap().is_completed());
 }
@@ -345,7 +337,7 @@ fn periodic_messages_survive_a_restart_of_their_receiver() {
         let mut stage =
             Stage::with(ActorSystem::builder("t").supervise_users(Scope::AllForOne, users));
         let ear = ear(&mut stage, 0);
-        periodic(&jobs(&stage), ms(500), ms(500), &ear, Say("ping"), None).unwrap();
+        periodic(&jobs(&stage), ms(500), ms(500), &ear, Say("ping")).unwrap();
         stage.pass(1_000);
         ear.tell(Word::Fail).unwrap();
         stage.root.run_until_idle();
@@ -361,9 +353,9 @@ fn a_handler_that_fails_by_its_own_message_does_not_end_the_job() {
     let props = ear_props(&stage, 0).supervise(Strategy::restart());
     let ear = stage.root.spawn("ear", props).unwrap();
     stage.root.run_until_idle();
-    let job = DELAY(&jobs(&stage), ms(10), ms(10), &ear, Word::Fail, None).unwrap();
+    let job = DELAY(&jobs(&stage), ms(10), ms(10), &ear, Word::Fail).unwrap();
     stage.pass(100);
-    assert_eq!(jobs(&stage).metrics().fired_total, 10);
+    assert_eq!(jobs(&stage).jobs().metrics().fired_total, 10);
     assert!(!job.is_completed() && !ear.is_stopped());
 }
 
@@ -392,7 +384,7 @@ fn a_stashed_message_keeps_its_batch_and_is_no_parcel_any_more() {
         cx.stash(Msg::Say("stashed")).map_err(|_| Failure::msg("full"))?;
         Ok(Next::Stay)
     }));
-    let job = jobs(&stage).schedule_once(ms(1), &a, deed, ANY, None).unwrap();
+    let job = jobs(&stage).schedule_once(ms(1), &a, deed).unwrap();
     stage.pass(1);
     assert!(job.is_completed());
     stage.tell(
@@ -419,7 +411,7 @@ fn policies_are_found_by_dispatcher_guardian_and_class() {
             .set(affinity, folded);
         let mut stage = Stage::with(ActorSystem::builder("t").policies(policies));
         let ear = ear(&mut stage, 0);
-        RATE(&jobs(&stage), ms(10), ms(10), &ear, Say("tick"), None).unwrap();
+        RATE(&jobs(&stage), ms(10), ms(10), &ear, Say("tick")).unwrap();
         stage.clock.advance(ms(30));
         stage.root.run_until_idle();
         assert_eq!(stage.heard(), ["30 tick x3"]);
@@ -435,10 +427,10 @@ fn everything_else_of_the_scheduler_is_there_too() {
         log.add("closed");
         Ok(())
     };
-    s.register_on_close(note, TaskRunPriority::User).unwrap();
-    assert_eq!(s.max_frequency(), 1_000);
-    assert!(!s.is_closed());
-    let report = s.shutdown();
+    s.jobs().register_on_close(note, TaskRunPriority::User).unwrap();
+    assert_eq!(s.jobs().max_frequency(), 1_000);
+    assert!(!s.jobs().is_closed());
+    let report = s.jobs().shutdown();
     assert_eq!(report.accepted, report.executed + report.cancelled);
     assert_eq!(stage.heard(), ["closed"]);
 }

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use alloc::sync::Arc;
 
-use clockjack_actor::{Actor, ActorRef, Context, DispatcherId, Failure, Next, Props, Strategy};
+use clockjack_actor::{Actor, ActorRef, Context, Failure, Next, Props, Strategy};
 use clockjack_time::{ManualClock, MonotonicClock};
 
 use crate::{
@@ -38,7 +38,8 @@ impl Actor for Waiter {
     type Msg = Msg;
 
     fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
-        let sleep = |cx: &Context<'_, Self>, n| cx.system().scheduler().delays().delay(ms(n));
+        let sleep =
+            |cx: &Context<'_, Self>, n| cx.system().scheduler().jobs().delays().delay(ms(n));
         match msg {
             Msg::Timer(n) => {
                 self.note(cx, "begins");
@@ -91,8 +92,7 @@ fn waiter(stage: &mut Stage) -> ActorRef<Msg> {
 
 fn every(stage: &Stage, delay: Duration, to: &ActorRef<Msg>, msg: Msg) {
     let jobs = stage.root.system().scheduler();
-    let any = DispatcherId::DEFAULT;
-    jobs.schedule_with_fixed_delay(delay, delay, to, msg, any, None).unwrap();
+    jobs.schedule_with_fixed_delay(delay, delay, to, msg).unwrap();
 }
 
 #[test]

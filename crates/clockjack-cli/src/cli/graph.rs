@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use clockjack_graph::{Registry, describe::Limits};
+use clockjack_graph::{Registry, describe::FileLimits};
 
 use super::{
     Streams, exit_codes,
@@ -33,7 +33,7 @@ pub(super) struct Environment<'r> {
 /// Reads these files in order.
 fn read_all<'p>(
     paths: impl IntoIterator<Item = &'p PathBuf>,
-    limits: Limits,
+    limits: FileLimits,
 ) -> Result<Vec<Source>, Failure> {
     let mut is_stdin_read = false;
     let read = |path: &'p PathBuf| {

@@ -20,7 +20,7 @@ use super::{
     Streams, exit_codes,
     graph::Environment,
     options::{GraphArgs, load_or_report},
-    run::{NOTE, RECORDS_MAX, RunBounds, chrome_text, compile, exit_with, metrics_text},
+    run::{NOTE, RECORDS_MAX, RunBounds, chrome_text, compile, draw, exit_with, metrics_text},
 };
 use crate::{
     exit_code,
@@ -477,7 +477,7 @@ fn write_recording(
     let trace: String =
         expand(plan, records).iter().map(|record| line(&events::event(plan, record))).collect();
     artifact.put("trace.ndjson", "the trace, one record per line", trace)?;
-    let drawn = chrome_text(plan, records)?;
+    let drawn = chrome_text(&draw(plan, records, result))?;
     artifact.put("trace.chrome.json", "the trace, for chrome://tracing and Perfetto", drawn)?;
     artifact.finish(about)
 }

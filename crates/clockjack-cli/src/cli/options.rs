@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use clockjack_graph::{
-    describe::Limits,
+    describe::FileLimits,
     diagnostic::{Paint, Renderer},
 };
 
@@ -152,45 +152,45 @@ pub(super) fn load_or_report(
 #[command(next_help_heading = "Limits of graph files")]
 pub(super) struct LimitArgs {
     /// Maximum size of the file in bytes.
-    #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.text_bytes)]
+    #[arg(long, value_name = "N", default_value_t = FileLimits::DEFAULT.text_bytes)]
     max_graph_input_bytes: usize,
 
     /// Maximum number of lanes.
-    #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.lanes)]
+    #[arg(long, value_name = "N", default_value_t = FileLimits::DEFAULT.lanes)]
     max_lanes: usize,
 
     /// Maximum number of components, including those of subgraphs and templates.
-    #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.components)]
+    #[arg(long, value_name = "N", default_value_t = FileLimits::DEFAULT.components)]
     max_components: usize,
 
     /// Maximum number of edges, including those of subgraphs and templates.
-    #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.edges)]
+    #[arg(long, value_name = "N", default_value_t = FileLimits::DEFAULT.edges)]
     max_edges: usize,
 
     /// Maximum number of loops, including those of subgraphs and templates.
-    #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.loops)]
+    #[arg(long, value_name = "N", default_value_t = FileLimits::DEFAULT.loops)]
     max_composite_loops: usize,
 
     /// Maximum length of an id in bytes.
-    #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.identifier_bytes)]
+    #[arg(long, value_name = "N", default_value_t = FileLimits::DEFAULT.identifier_bytes)]
     max_identifier_bytes: usize,
 
     /// Maximum nesting depth of lists and maps in `config`.
-    #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.config_depth)]
+    #[arg(long, value_name = "N", default_value_t = FileLimits::DEFAULT.config_depth)]
     max_config_depth: usize,
 
     /// Maximum size of a value in `config` in bytes.
-    #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.config_value_bytes)]
+    #[arg(long, value_name = "N", default_value_t = FileLimits::DEFAULT.config_value_bytes)]
     max_config_value_bytes: usize,
 
     /// Maximum length of any other string in bytes.
-    #[arg(long, value_name = "N", default_value_t = Limits::DEFAULT.string_bytes)]
+    #[arg(long, value_name = "N", default_value_t = FileLimits::DEFAULT.string_bytes)]
     max_string_bytes: usize,
 }
 
 impl LimitArgs {
-    pub(super) const fn limits(&self) -> Limits {
-        Limits {
+    pub(super) const fn limits(&self) -> FileLimits {
+        FileLimits {
             text_bytes: self.max_graph_input_bytes,
             lanes: self.max_lanes,
             components: self.max_components,
@@ -200,7 +200,7 @@ impl LimitArgs {
             config_depth: self.max_config_depth,
             config_value_bytes: self.max_config_value_bytes,
             string_bytes: self.max_string_bytes,
-            ..Limits::DEFAULT
+            ..FileLimits::DEFAULT
         }
     }
 }

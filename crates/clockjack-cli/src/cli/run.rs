@@ -13,9 +13,11 @@ use clockjack_graph::{
     Clock, CommitLog, Graph, Registry,
     compile::Plan,
     describe::GraphFile,
-    run::{ComponentLog, Level, Metrics, TraceLog, TraceRecord, timeline::timeline, trace::expand},
+    run::{
+        ComponentLog, LogLevel, Metrics, TraceLog, TraceRecord, timeline::timeline, trace::expand,
+    },
 };
-use clockjack_observe::{chrome, perfetto};
+use clockjack_observe::{chrome, perfetto, timeline::Timeline};
 use serde_json::Value;
 
 use super::{
@@ -123,7 +125,7 @@ pub(super) struct RunArgs {
     commit_log: Option<PathBuf>,
 
     /// Write a trace to this file: in Perfetto format if the name ends in .pftrace, otherwise in
-    /// Chrome format.
+    /// Chrome format. With `--clock wall`, the trace also shows what each worker thread did.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
@@ -140,7 +142,7 @@ pub(super) struct RunArgs {
     /// Print the log messages of components from this level on to standard error, during the run;
     /// this turns the progress line off.
     #[arg(long, value_enum, value_name = "LEVEL")]
-    log: Option<LogLevel>,
+    log: Option<LogOption>,
 
     /// Exit with code 7 if more than this many ticks were late.
     #[arg(long, value_name = "N")]
@@ -181,7 +183,7 @@ impl RunArgs {
         if self.trace.is_some() {
             settings.trace = Some(TraceLog::new(self.trace_capacity as usize));
         }
-        settings.journal = self.log.map(LogLevel::journal);
+        settings.journal = self.log.map(LogOption::journal);
         let plan = loaded.plan.clone();
         let result = run_with_progress(loaded, env.registry, &settings, self.progress, streams)?;
         let written_files = self.write_files(&files, &plan, &result, &settings);
@@ -212,7 +214,7 @@ impl RunArgs {
             _ => Ok(()),
         };
         let traced = match (&files.trace, &settings.trace) {
-            (Some(file), Some(log)) => write_trace(file, plan, log),
+            (Some(file), Some(log)) => write_trace(file, plan, log, result),
             _ => Ok(()),
         };
         let counted = match (&files.metrics, &result.report) {
@@ -227,7 +229,7 @@ impl RunArgs {
 
 /// The least severe level of component log messages that is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum LogLevel {
+enum LogOption {
     /// Something failed.
     Error,
     /// Something is unusual.
@@ -240,17 +242,17 @@ enum LogLevel {
     Trace,
 }
 
-impl LogLevel {
+impl LogOption {
     /// The maximum number of lines between two polls of the log; lost lines are counted.
     const LINES_MAX: usize = 1 << 16;
 
     fn journal(self) -> ComponentLog {
         let least = match self {
-            Self::Error => Level::Error,
-            Self::Warn => Level::Warn,
-            Self::Info => Level::Info,
-            Self::Debug => Level::Debug,
-            Self::Trace => Level::Trace,
+            Self::Error => LogLevel::Error,
+            Self::Warn => LogLevel::Warn,
+            Self::Info => LogLevel::Info,
+            Self::Debug => LogLevel::Debug,
+            Self::Trace => LogLevel::Trace,
         };
         ComponentLog::new(Self::LINES_MAX).least(least)
     }
@@ -324,18 +326,32 @@ pub(super) fn metrics_text(metrics: &Metrics, host: &[RuntimeMetric]) -> Result<
 }
 
 /// Writes a trace in the format that the file name selects.
-fn write_trace(file: &OutputFile, plan: &Plan, log: &TraceLog) -> Result<(), Failure> {
-    let records = log.take();
+fn write_trace(
+    file: &OutputFile,
+    plan: &Plan,
+    log: &TraceLog,
+    result: &RunResult,
+) -> Result<(), Failure> {
+    let drawn = draw(plan, &log.take(), result);
     if file.path().extension().is_some_and(|ending| ending == "pftrace") {
-        return file.write(perfetto::encode(&timeline(plan, &records)));
+        return file.write(perfetto::encode(&drawn));
     }
-    file.write(chrome_text(plan, &records)?)
+    file.write(chrome_text(&drawn)?)
+}
+
+/// Draws the graph of a run and, if they were traced, the workers below it.
+pub(super) fn draw(plan: &Plan, records: &[TraceRecord], result: &RunResult) -> Timeline {
+    let mut drawn = timeline(plan, records);
+    if let Some(workers) = &result.workers {
+        workers.add_to(&mut drawn);
+    }
+    drawn
 }
 
 /// A trace in Chrome format.
-pub(super) fn chrome_text(plan: &Plan, records: &[TraceRecord]) -> Result<String, Failure> {
+pub(super) fn chrome_text(drawn: &Timeline) -> Result<String, Failure> {
     let mut text = String::new();
-    let written = chrome::write(&mut text, &timeline(plan, records));
+    let written = chrome::write(&mut text, drawn);
     written.map_err(|_| Failure::no_export("the trace could not be formatted".into()))?;
     Ok(text)
 }
@@ -350,7 +366,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(&format!("{NOTE}\n\n{TRACE_EXAMPLES}"), &[0, 2, 3, 5, 130]))]
 pub(super) struct TraceArgs {
-    /// Output format.
+    /// Output format. With `--clock wall`, chrome and perfetto also show what each worker thread
+    /// did: polls of tasks and actors, timers, steals, sleeps.
     #[arg(long, value_enum, default_value_t = TraceFormat::Human)]
     format: TraceFormat,
 
@@ -430,9 +447,9 @@ impl TraceArgs {
                 format!("{value}\n")
             }
             TraceFormat::Ndjson => all().map(|event| format!("{event}\n")).collect(),
-            TraceFormat::Chrome => chrome_text(plan, &records)?,
+            TraceFormat::Chrome => chrome_text(&draw(plan, &records, result))?,
             TraceFormat::Perfetto => {
-                return Ok(perfetto::encode(&timeline(plan, &records)));
+                return Ok(perfetto::encode(&draw(plan, &records, result)));
             }
         };
         Ok(text.into_bytes())

@@ -4,7 +4,9 @@
 use core::fmt::Write as _;
 
 use clockjack_graph::{
-    Code, Registry, describe::Limits, diagnostic::json::SCHEMA_VERSION as DIAGNOSTICS_VERSION,
+    Registry,
+    describe::FileLimits,
+    diagnostic::{Code, json::SCHEMA_VERSION as DIAGNOSTICS_VERSION},
 };
 use serde_json::{Value, json};
 
@@ -15,7 +17,7 @@ const CONTRACT_VERSION: &str = "0.2";
 
 /// The report as JSON.
 pub(crate) fn json(registry: &Registry) -> Value {
-    let limits = Limits::DEFAULT;
+    let limits = FileLimits::DEFAULT;
     let threads = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
     json!({
         "version": env!("CARGO_PKG_VERSION"),

@@ -1,8 +1,8 @@
 //! `clockjack explain`: the explanations of diagnostic codes in every output format.
 
-use clockjack_graph::{
+use clockjack_graph::diagnostic::{
     Code,
-    diagnostic::explain::{self, Page},
+    explain::{self, Page},
 };
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@ use std::{
 use clockjack_graph::{
     Registry,
     compile::{self, Plan},
-    describe::{GraphFile, Limits},
+    describe::{FileLimits, GraphFile},
     diagnostic::{Diagnostics, Renderer},
 };
 
@@ -38,7 +38,7 @@ pub(crate) struct Source {
     /// The name of the source in reports.
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
-    limits: Limits,
+    limits: FileLimits,
 }
 
 /// A graph that can run.
@@ -55,7 +55,7 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
 
 impl Source {
     /// Reads a file or standard input, up to the limit.
-    pub(crate) fn read(path: &Path, limits: Limits) -> Result<Self, Failure> {
+    pub(crate) fn read(path: &Path, limits: FileLimits) -> Result<Self, Failure> {
         // One byte more than the limit, so that the loader detects a file that is too large.
         let most = limits.text_bytes.min(BYTES_MAX) as u64 + 1;
         let mut bytes = Vec::new();

@@ -7,8 +7,8 @@ use clockjack_graph::{
         LaneCapabilities, Plan, PlanComponent, PlanEdge, PlanLane, PlanLoop, PlanPort, PlanRegion,
     },
     describe::{
-        BoundarySpec, ComponentSpec, ConfigMap, EdgePolicy, FieldSpans, GraphKind, HierarchyEntry,
-        LaneSpec, LaneType, LoopSpec, LoopType, Mode,
+        BoundarySpec, ComponentSpec, ConfigMap, EdgeMode, EdgePolicy, FieldSpans, GraphKind,
+        HierarchyEntry, LaneSpec, LaneType, LoopSpec, LoopType,
     },
 };
 
@@ -39,7 +39,7 @@ fn component(id: &str, component_type: &str, role: BoundaryRole) -> PlanComponen
     }
 }
 
-fn edge(id: &str, kind: EdgeKind, mode: Mode, from: usize, to: usize) -> PlanEdge {
+fn edge(id: &str, kind: EdgeKind, mode: EdgeMode, from: usize, to: usize) -> PlanEdge {
     PlanEdge {
         id: id.into(),
         kind,
@@ -126,11 +126,11 @@ fn cell() -> Plan {
         component("arm.actuator", "actuator", BoundaryRole::Output),
     ];
     let edges = vec![
-        edge("sense", EdgeKind::Immediate, Mode::Latest, 0, 1),
-        edge("state", EdgeKind::Immediate, Mode::Latest, 1, 2),
-        edge("residual", EdgeKind::Immediate, Mode::Latest, 2, 1),
-        edge("command", EdgeKind::Immediate, Mode::Queue, 2, 3),
-        edge("position", EdgeKind::Delay, Mode::PreviousTick, 3, 1),
+        edge("sense", EdgeKind::Immediate, EdgeMode::Latest, 0, 1),
+        edge("state", EdgeKind::Immediate, EdgeMode::Latest, 1, 2),
+        edge("residual", EdgeKind::Immediate, EdgeMode::Latest, 2, 1),
+        edge("command", EdgeKind::Immediate, EdgeMode::Queue, 2, 3),
+        edge("position", EdgeKind::Delay, EdgeMode::PreviousTick, 3, 1),
     ];
     let mut plan = plan(components, edges, &[&[0], &[1, 2], &[3]]);
     plan.hierarchy.push(HierarchyEntry {
@@ -165,7 +165,7 @@ fn no_name_breaks_the_language_of_a_form() {
         component("end", "subgraph", BoundaryRole::Processing),
     ];
     let plan =
-        plan(nodes, vec![edge(evil, EdgeKind::Immediate, Mode::Latest, 0, 1)], &[&[0], &[1]]);
+        plan(nodes, vec![edge(evil, EdgeKind::Immediate, EdgeMode::Latest, 0, 1)], &[&[0], &[1]]);
     let svg = draw(&plan, Form::Svg);
     assert!(!svg.contains("<script") && svg.contains("&lt;script&gt;"), "{svg}");
     let mermaid = draw(&plan, Form::Mermaid);
@@ -186,7 +186,7 @@ fn every_edge_is_in_every_picture_however_many_there_are() {
         (0..n).map(|i| component(&format!("c{i}"), "identity", BoundaryRole::Processing)).collect();
     // All edges are long, so that there are more edges than rails.
     let edges = (0..n / 2)
-        .map(|i| edge(&format!("edge{i}x"), EdgeKind::Immediate, Mode::Latest, i, n - 1 - i));
+        .map(|i| edge(&format!("edge{i}x"), EdgeKind::Immediate, EdgeMode::Latest, i, n - 1 - i));
     let regions: Vec<Vec<usize>> = (0..n).map(|i| vec![i]).collect();
     let regions: Vec<&[usize]> = regions.iter().map(Vec::as_slice).collect();
     let plan = plan(nodes, edges.collect(), &regions);

@@ -360,8 +360,7 @@ impl Assertion {
         let metric = match &self.label {
             Some(label) => metrics.get(name, label),
             None => {
-                let exists = metrics.list.iter().any(|one| one.name == name)
-                    || metrics.user.iter().any(|one| one.name == name);
+                let exists = metrics.iter().any(|one| one.name == name);
                 exists.then(|| metrics.total(name))
             }
         };
@@ -409,7 +408,7 @@ assertions:
         let mut checker = assertions.checker();
         events.iter().for_each(|event| checker.event(event));
         let kind = clockjack_graph::run::MetricKind::Counter;
-        let name = "runtime.trace.event_count";
+        let name = "runtime.trace.event_count".into();
         let metric = clockjack_graph::run::Metric { name, kind, label: None, value: 3.0 };
         let metrics = Metrics { list: vec![metric], ..Metrics::default() };
         let (ok, records) = checker.results(&metrics, is_partial);
@@ -462,10 +461,10 @@ assertions:
 ";
         let assertions =
             Assertions::parse(text).expect("metrics of components are unknown before the run");
-        let metric = clockjack_graph::run::UserMetric {
+        let metric = clockjack_graph::run::Metric {
             name: "solve_ms.p95".into(),
             kind: clockjack_graph::run::MetricKind::Gauge,
-            component: "ctl".into(),
+            label: Some(("component_id", "ctl".into())),
             value: 1.5,
         };
         let metrics = Metrics { user: vec![metric], ..Metrics::default() };

@@ -33,7 +33,7 @@ const fn gauge(name: &'static str, help: &'static str, value: u64) -> RuntimeMet
 pub(crate) fn counts(runtime: &Runtime) -> Vec<RuntimeMetric> {
     let system = runtime.system();
     let mut all = executor(&runtime.pool().stats());
-    all.extend(scheduler(&system.scheduler().metrics()));
+    all.extend(scheduler(&system.scheduler().jobs().metrics()));
     all.extend(actors(&system.metrics()));
     all
 }

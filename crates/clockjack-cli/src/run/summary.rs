@@ -6,7 +6,6 @@ use clockjack_graph::{
     compile::Plan,
     run::{
         LaneAdvice, LaneReport, LiveLane, Metric, MetricDescriptor, MetricKind, Metrics, RunReport,
-        UserMetric,
     },
 };
 use clockjack_observe::{
@@ -133,8 +132,7 @@ fn seconds(nanos: u128) -> String {
 pub(crate) fn json(plan: &Plan, result: &RunResult) -> Value {
     let mut value = head(plan, result);
     if let Some(report) = &result.report {
-        let user = report.metrics.user.iter().map(user_metric);
-        let metrics: Vec<Value> = report.metrics.list.iter().map(metric).chain(user).collect();
+        let metrics: Vec<Value> = report.metrics.iter().map(metric).collect();
         value["metrics"] = metrics.into();
         value["faults"] = faults(result).into();
         value["loops"] = loops(result).into();
@@ -151,8 +149,7 @@ pub(crate) fn lines(plan: &Plan, result: &RunResult) -> String {
         push_line(&mut out, format_args!("{value}"));
     };
     if let Some(report) = &result.report {
-        report.metrics.list.iter().for_each(|one| put("metric", metric(one)));
-        report.metrics.user.iter().for_each(|one| put("metric", user_metric(one)));
+        report.metrics.iter().for_each(|one| put("metric", metric(one)));
         report.lanes.iter().for_each(|one| put("lane", lane(one)));
     }
     faults(result).into_iter().for_each(|one| put("fault", one));
@@ -202,16 +199,9 @@ fn loops(result: &RunResult) -> Vec<Value> {
     loops.map(|one| json!({"id": one.id, "residual": one.residual, "reason": one.reason})).collect()
 }
 
-fn user_metric(one: &UserMetric) -> Value {
-    let UserMetric { name, kind, component, value } = one;
-    let labels = json!({"component_id": component});
-    json!({"name": name, "kind": kind.name(), "value": value, "labels": labels})
-}
-
 /// All metrics as one JSON object.
 pub(crate) fn metrics_json(metrics: &Metrics) -> Value {
-    let user = metrics.user.iter().map(user_metric);
-    let list: Vec<Value> = metrics.list.iter().map(metric).chain(user).collect();
+    let list: Vec<Value> = metrics.iter().map(metric).collect();
     json!({"result_schema_version": SCHEMA_VERSION, "metrics": list})
 }
 
@@ -266,28 +256,20 @@ pub(crate) fn prometheus(
     host: &[RuntimeMetric],
 ) -> Result<String, prometheus::ExportError> {
     let labels: Vec<Vec<(&str, &str)>> = metrics
-        .list
         .iter()
         .map(|one| one.label.iter().map(|(name, whose)| (*name, whose.as_str())).collect())
         .collect();
-    let of_user: Vec<[(&str, &str); 1]> =
-        metrics.user.iter().map(|one| [("component_id", one.component.as_str())]).collect();
     let reading = |kind: MetricKind, value: f64| match kind {
         MetricKind::Counter => Reading::Counter(value as u64),
         MetricKind::Gauge => Reading::GaugeFloat(value),
     };
-    let user = metrics.user.iter().zip(&of_user);
-    let user = user
-        .map(|(one, labels)| Sample::new(&one.name, reading(one.kind, one.value)).labels(labels));
     let samples: Vec<Sample<'_>> = metrics
-        .list
         .iter()
         .zip(&labels)
         .map(|(one, labels)| {
-            let help = MetricDescriptor::of(one.name).map_or("", |known| known.description);
-            Sample::new(one.name, reading(one.kind, one.value)).labels(labels).help(help)
+            let help = MetricDescriptor::of(&one.name).map_or("", |known| known.description);
+            Sample::new(&one.name, reading(one.kind, one.value)).labels(labels).help(help)
         })
-        .chain(user)
         .chain(host.iter().map(RuntimeMetric::sample))
         .collect();
     let mut out = String::new();
@@ -310,16 +292,17 @@ pub(crate) fn live(lanes: &[LiveLane], wall_ms: u128) -> Vec<String> {
 mod tests {
     use core::time::Duration;
 
-    use clockjack_graph::run::StopReason;
+    use clockjack_graph::run::RunStopReason;
 
     use super::*;
 
     fn result(overruns: f64) -> RunResult {
         let name = "runtime.scheduler.tick_overrun_count";
         let label = Some(("lane", String::from("main")));
-        let metric = Metric { name, kind: MetricKind::Counter, label, value: overruns };
+        let metric =
+            Metric { name: name.into(), kind: MetricKind::Counter, label, value: overruns };
         let report = RunReport {
-            stop: StopReason::TickBound,
+            stop: RunStopReason::TickBound,
             epochs: 7,
             executions: 9,
             elapsed_ns: 1_500_000_000,
@@ -339,6 +322,7 @@ mod tests {
             was_interrupted: false,
             wall,
             host: Vec::new(),
+            workers: None,
         }
     }
 
@@ -346,15 +330,15 @@ mod tests {
     fn numbers_of_components_own_are_written_with_those_of_the_runtime() {
         let mut result = result(3.0);
         let report = result.report.as_mut().expect("the run has a report");
-        report.metrics.user.push(UserMetric {
+        report.metrics.user.push(Metric {
             name: "solve_ms.p95".into(),
             kind: MetricKind::Gauge,
-            component: "ctl".into(),
+            label: Some(("component_id", "ctl".into())),
             value: 1.5,
         });
         let text = prometheus(&report.metrics, &[]).expect("the names are valid");
         assert!(text.contains("{component_id=\"ctl\"} "), "{text}");
-        let value = user_metric(&report.metrics.user[0]);
+        let value = metric(&report.metrics.user[0]);
         assert_eq!(value["labels"]["component_id"], "ctl");
         assert_eq!(value["name"], "solve_ms.p95");
     }

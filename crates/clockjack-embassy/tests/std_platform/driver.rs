@@ -32,7 +32,7 @@ fn who_is_registered_is_woken_by_the_alarm_and_never_before_its_tick() {
         let driver = leaked();
         platform::start(spawner, driver.serve());
         let ticks = core::future::poll_fn(|cx| {
-            // Registered again each time: a wake-up is for the first tick only.
+            // Registered again each time: a registration is woken by the first tick only.
             driver.unregister();
             match driver.poll_tick() {
                 Some(token) if token.up_to >= Tick::new(5) => Poll::Ready(token.up_to),
@@ -54,7 +54,7 @@ fn a_driver_that_nobody_is_registered_with_is_served_without_an_alarm() {
         let driver = leaked();
         platform::start(spawner, driver.serve());
         Timer::after_millis(5).await;
-        // No thread has read the clock, so nothing has arrived, and a sleep is no backpressure.
+        // No thread has read the clock, so no tick has arrived, and a sleep is not backpressure.
         assert_eq!(driver.current_status(), DriverStatus::Ok);
         let count = Arc::new(Count::default());
         driver.register(Waker::from(Arc::clone(&count))).expect("there is no other");
@@ -107,7 +107,7 @@ fn a_stop_ends_the_service_accounts_for_every_tick_and_refuses_from_then_on() {
 #[test]
 fn every_tick_arrives_once_whoever_looks() {
     const LOOKS: usize = 50_000;
-    // So short that every reading finds some.
+    // The resolution is so fine that every reading finds new ticks.
     let driver = AlarmDriver::new(Resolution::from_nanos(1).expect("not zero"));
     let looks = || {
         let tokens = (0..LOOKS).filter_map(|_| driver.poll_tick());

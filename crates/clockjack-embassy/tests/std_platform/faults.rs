@@ -28,10 +28,10 @@ fn a_stopped_driver_ends_the_run_of_a_system_that_sleeps() {
         let error = system.run().await.expect_err("the driver was stopped");
         assert!(error.is_stopped(), "{error}");
         assert_eq!(system.driver().current_status(), DriverStatus::Suspended);
-        // From now on it is reported at once.
+        // From now on the stop is reported immediately.
         assert!(system.run().await.is_err_and(|error| error.is_stopped()));
 
-        // What was accepted, also after that, is handled before the end.
+        // Messages that were accepted, also after the stop, are handled before the system stops.
         actor.tell_control(7).expect("it is there");
         let report = system.shutdown(Duration::from_secs(30)).await;
         assert!(report.is_clean(), "{report:?}");
@@ -59,7 +59,7 @@ fn a_driver_that_serves_somebody_else_is_a_typed_error_of_the_run() {
         let mut system = toolbox.system(ActorSystem::builder("t")).expect("there is room");
         let error = system.run_until(|| false).await.expect_err("there is another");
         assert!(error.is_already_registered(), "{error}");
-        // It is only in the way for as long as it is there.
+        // The other registration is refused only as long as this one exists.
         other.driver().unregister();
         system.drive(Timer::after_millis(1)).await.expect("the driver is free");
     });
@@ -96,18 +96,19 @@ fn a_storm_of_ticks_that_came_while_a_task_held_the_executor_loses_no_run() {
         let (counted, at) = (Rc::clone(&count), Rc::clone(&armed));
         let props = Props::new(move || Beats { count: counted.clone(), armed: at.clone() });
         system.spawn("beats", props).expect("there is room");
-        // A task that does not yield, and with it the executor, for a hundred ticks.
+        // A task that does not yield blocks the executor for a hundred ticks.
         platform::start(spawner, async {
             Timer::after_millis(5).await;
             let until = Instant::now() + embassy_time::Duration::from_millis(100);
             while Instant::now() < until {}
         });
-        system.drive(Timer::after_millis(110)).await.expect("nobody stops the driver");
+        system.drive(Timer::after_millis(110)).await.expect("the driver is not stopped");
         let [before, after] = armed.take().expect("it was started");
-        // Whatever is due by now comes, but for the tick that a first run may have to wait.
+        // All beats that are due by now arrive, except for the tick that a first run may have to
+        // wait.
         let due = after.elapsed().as_millis() - 1;
-        system.run_until(|| *count.borrow() >= due).await.expect("nobody stops the driver");
-        // And nothing comes before it is due.
+        system.run_until(|| *count.borrow() >= due).await.expect("the driver is not stopped");
+        // No beat arrives before it is due.
         let (n, passed) = (*count.borrow(), before.elapsed().as_millis());
         assert!(n <= passed, "{n} beats of a millisecond in {passed} ms");
         assert_eq!(system.driver().current_status(), DriverStatus::Ok);

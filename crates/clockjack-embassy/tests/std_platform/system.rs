@@ -1,4 +1,4 @@
-//! What a system does as a task: timers, messages from outside, fairness, its end.
+//! The behaviour of a system as a task: timers, messages from other threads, fairness, shutdown.
 
 use alloc::rc::Rc;
 use core::{cell::RefCell, time::Duration};
@@ -13,7 +13,7 @@ use embassy_time::{Instant, Timer};
 
 use crate::platform;
 
-/// A system of small size, whose clock begins now.
+/// A small system whose clock starts now.
 pub(crate) fn small() -> EmbassySystem {
     with(ActorSystem::builder("t").limits(Limits::SMALL))
 }
@@ -22,11 +22,11 @@ fn with(builder: SystemBuilder) -> EmbassySystem {
     EmbassyToolbox::new(Resolution::MILLI).system(builder).expect("there is room")
 }
 
-/// Delays of which each needs its own tick, and ones that are none.
+/// Delays that each end in another tick, and delays shorter than a tick.
 const DELAYS_US: [u64; 12] = [0, 1, 400, 999, 1_000, 1_001, 2_000, 3_500, 7_000, 9, 20_000, 1_500];
 
 struct Sleeper {
-    /// When the clock of its system began, or a little before.
+    /// When the clock of its system started, or slightly earlier.
     begun: Instant,
     fired: Rc<RefCell<Vec<(u64, u64)>>>,
 }
@@ -35,10 +35,10 @@ impl Actor for Sleeper {
     type Msg = (u64, Instant);
 
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
-        // In the middle of a tick: at its beginning, a coarse reading would do no harm.
+        // Wait for the middle of a tick: at its beginning, a coarse reading would not be detected.
         while !(600..900).contains(&(self.begun.elapsed().as_micros() % 1_000)) {}
         for delay_us in DELAYS_US {
-            // Read before the arming: what is late from here on is late.
+            // Read before the arming, so that the measured lateness is an upper bound.
             let armed = (delay_us, Instant::now());
             cx.timers().single(delay_us, Duration::from_micros(delay_us), armed)?;
         }
@@ -58,7 +58,7 @@ impl Actor for Sleeper {
 #[test]
 fn no_timer_is_early_by_embassys_clock_and_none_is_missing() {
     platform::run(async |_| {
-        // Often: where the machine is busy, most timers are late for other reasons.
+        // Many repetitions: on a busy machine most timers are late for other reasons.
         for _ in 0..20 {
             let fired = Rc::new(RefCell::new(Vec::new()));
             let begun = Instant::now();
@@ -67,7 +67,7 @@ fn no_timer_is_early_by_embassys_clock_and_none_is_missing() {
             let props = Props::new(move || Sleeper { begun, fired: Rc::clone(&seen) });
             system.spawn("sleeper", props).expect("there is room");
             let run = system.run_until(|| fired.borrow().len() == DELAYS_US.len());
-            run.await.expect("nobody stops the driver");
+            run.await.expect("the driver is not stopped");
             for (delay_us, after_us) in fired.take() {
                 assert!(after_us >= delay_us, "{delay_us} us were over after {after_us} us");
             }
@@ -105,7 +105,7 @@ fn another_task_wakes_a_system_that_sleeps() {
                 actor.tell(()).expect("it is there");
             }
         });
-        system.run_until(|| *count.borrow() == 20).await.expect("nobody stops the driver");
+        system.run_until(|| *count.borrow() == 20).await.expect("the driver is not stopped");
     });
 }
 
@@ -120,10 +120,10 @@ fn another_thread_wakes_a_system_that_sleeps() {
                 actor.tell(()).expect("it is there");
             }
         });
-        // One at a time, so that each finds the system asleep or about to be.
+        // One at a time, so that each message finds the system asleep or about to sleep.
         for n in 1..=1_000 {
             told.send(()).expect("the thread is there");
-            system.run_until(|| *count.borrow() == n).await.expect("nobody stops the driver");
+            system.run_until(|| *count.borrow() == n).await.expect("the driver is not stopped");
         }
         drop(told);
         thread.join().expect("it does not panic");
@@ -137,14 +137,13 @@ fn a_timer_that_another_task_arms_is_heard_by_a_system_that_sleeps_for_longer() 
         let (actor, count) = counter(&mut system);
         let jobs = system.system().clone();
         let far = Duration::from_secs(3_600);
-        let default = clockjack_actor::DispatcherId::DEFAULT;
-        jobs.scheduler().schedule_once(far, &actor, (), default, None).expect("there is room");
+        jobs.scheduler().schedule_once(far, &actor, ()).expect("there is room");
         platform::start(spawner, async move {
             Timer::after_millis(3).await;
             let soon = Duration::from_millis(2);
-            jobs.scheduler().schedule_once(soon, &actor, (), default, None).expect("there is room");
+            jobs.scheduler().schedule_once(soon, &actor, ()).expect("there is room");
         });
-        system.run_until(|| *count.borrow() == 1).await.expect("nobody stops the driver");
+        system.run_until(|| *count.borrow() == 1).await.expect("the driver is not stopped");
     });
 }
 
@@ -166,7 +165,7 @@ fn an_actor_that_is_never_idle_leaves_other_tasks_their_turns() {
             told.send(()).expect("the test waits");
         });
         let run = system.run_until(|| heard.try_recv().is_ok());
-        run.await.expect("nobody stops the driver");
+        run.await.expect("the driver is not stopped");
     });
 }
 
@@ -180,10 +179,10 @@ fn a_future_is_driven_to_its_output_beside_the_actors() {
         });
         let actor = system.spawn("answer", answer).expect("there is room");
         let ask = actor.ask(|to| to, Duration::from_secs(30));
-        let answer = system.drive(ask).await.expect("nobody stops the driver");
+        let answer = system.drive(ask).await.expect("the driver is not stopped");
         assert_eq!(answer.expect("it answers"), 42);
-        // Embassy's own futures as well, while the system has nothing to do.
-        system.drive(Timer::after_millis(2)).await.expect("nobody stops the driver");
+        // Embassy's own futures run as well, while the system has nothing to do.
+        system.drive(Timer::after_millis(2)).await.expect("the driver is not stopped");
     });
 }
 
@@ -253,12 +252,12 @@ fn a_system_that_terminates_by_itself_ends_its_run() {
         let other = system.system().clone();
         platform::start(spawner, async move {
             Timer::after_millis(2).await;
-            drop(other.terminate());
+            drop(other.shutdown());
         });
-        let report = system.run().await.expect("nobody stops the driver");
+        let report = system.run().await.expect("the driver is not stopped");
         assert!(report.is_clean(), "{report:?}");
-        // It is over, so a second run ends at once.
-        system.run().await.expect("nobody stops the driver");
+        // The system has shut down, so a second run returns immediately.
+        system.run().await.expect("the driver is not stopped");
         assert_ne!(system.driver().current_status(), clockjack_time::DriverStatus::Suspended);
     });
 }

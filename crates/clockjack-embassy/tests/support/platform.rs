@@ -1,4 +1,4 @@
-//! Embassy's std platform for a test: an executor on a thread of its own, which never stops.
+//! Embassy's std platform for a test: an executor on a dedicated thread, which never stops.
 
 use core::{pin::Pin, time::Duration};
 use std::{
@@ -8,7 +8,7 @@ use std::{
 
 use embassy_executor::{Executor, Spawner};
 
-/// For how long a test may hang before it counts as hung.
+/// The time limit of a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A task of any kind.
@@ -19,12 +19,12 @@ async fn any(task: Task) {
     task.await;
 }
 
-/// Starts a task of Embassy's.
+/// Starts an Embassy task.
 pub(crate) fn start(spawner: Spawner, task: impl Future<Output = ()> + 'static) {
     spawner.spawn(any(Box::pin(task))).expect("there are not so many");
 }
 
-/// Runs a body in a task of Embassy's, and returns its output.
+/// Runs a body in an Embassy task, and returns its output.
 #[track_caller]
 pub(crate) fn run<T: Send + 'static>(body: impl AsyncFnOnce(Spawner) -> T + Send + 'static) -> T {
     let (told, heard) = mpsc::channel();
@@ -32,7 +32,7 @@ pub(crate) fn run<T: Send + 'static>(body: impl AsyncFnOnce(Spawner) -> T + Send
         let executor = Box::leak(Box::new(Executor::new()));
         executor.run(|spawner| {
             start(spawner, async move {
-                // The receiver is gone if the test has timed out.
+                // The receiver has been dropped if the test has timed out.
                 drop(told.send(body(spawner).await));
             });
         });

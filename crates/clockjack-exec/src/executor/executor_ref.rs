@@ -1,6 +1,10 @@
 //! A counted pointer to an executor; a biased reference count, by which workers clone and drop the
 //! pointer without touching the shared count.
 //!
+//! The scheme is a sloppy counter (Boyd-Wickizer and others, "An analysis of Linux scalability to
+//! many cores", 2010); biased reference counting (Choi, Shull and Torrellas, 2018) has the same
+//! purpose.
+//!
 //! Every task holds its executor, so each start and each end of a task changes the count. With one
 //! count for all workers, its cache line would move between the workers with every task. So each
 //! worker has a *reference cache*: references that are counted in advance and that no pointer uses

@@ -29,11 +29,7 @@ impl ExecutorShared {
 
     /// Drops the payload of a panic, which may panic again.
     pub(crate) fn drop_panic_payload(&self, payload: PanicPayload) {
-        let mut payload = Some(payload);
-        if let Err(again) = self.toolbox().catch_unwind(&mut || drop(payload.take())) {
-            // Nobody knows what the second payload does when it is dropped, so it is leaked.
-            core::mem::forget(again);
-        }
+        payload.drop_caught(|call| self.toolbox().catch_unwind(call));
     }
 
     /// The exit reason that other processes get. The text of a failure is user code.

@@ -327,7 +327,7 @@ impl Exec {
             };
         // If the future is refused or panics, dropping the completer completes the command with a
         // failure.
-        drop(handle.spawn(async move { completer.complete(work.await) }));
+        drop(handle.spawn_future(async move { completer.complete(work.await) }));
     }
 }
 

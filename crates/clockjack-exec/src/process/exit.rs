@@ -9,9 +9,10 @@ use alloc::{
     boxed::Box,
     string::{String, ToString as _},
 };
-use core::{any::Any, error::Error, fmt};
+use core::{error::Error, fmt};
 
 use clockjack_sync::Arc;
+pub use clockjack_sync::panic::PanicPayload;
 
 use crate::{failure::Failure, pid::Pid};
 
@@ -220,7 +221,7 @@ impl JoinError {
     pub fn reason(&self) -> ExitReason {
         match &self.0 {
             Kind::Failed(failure) => ExitReason::Failed(failure.to_string().into()),
-            Kind::Panicked(payload) => ExitReason::Panicked(payload.text()),
+            Kind::Panicked(payload) => ExitReason::Panicked(payload.into()),
             Kind::Terminated | Kind::ExecutorGone => ExitReason::Terminated,
             Kind::Cancelled(reason) => ExitReason::Cancelled(reason),
             Kind::LinkDown(..) => ExitReason::Failed(self.to_string().into()),
@@ -261,50 +262,6 @@ impl Error for JoinError {
     /// caller that prints the whole chain should not print it twice.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.failure()?.as_error().source()
-    }
-}
-
-/// The payload of a payload panic.
-pub struct PanicPayload(Box<dyn Any + Send>);
-
-impl PanicPayload {
-    const NO_TEXT: &str = "a panic whose payload is not a text";
-
-    /// From the result of `catch_unwind`.
-    #[must_use]
-    pub fn new(payload: Box<dyn Any + Send>) -> Self {
-        Self(payload)
-    }
-
-    /// The message of the panic, or a text that says that there is none.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        if let Some(text) = self.0.downcast_ref::<&'static str>() {
-            text
-        } else if let Some(text) = self.0.downcast_ref::<String>() {
-            text
-        } else {
-            Self::NO_TEXT
-        }
-    }
-
-    /// The payload, for `resume_unwind`.
-    #[must_use]
-    pub fn into_inner(self) -> Box<dyn Any + Send> {
-        self.0
-    }
-
-    fn text(&self) -> Text {
-        match self.0.downcast_ref::<String>() {
-            Some(text) => text.clone().into(),
-            None => self.0.downcast_ref::<&'static str>().map_or(Self::NO_TEXT, |text| text).into(),
-        }
-    }
-}
-
-impl fmt::Debug for PanicPayload {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PanicPayload").field(&self.message()).finish()
     }
 }
 
@@ -377,6 +334,15 @@ impl From<&'static str> for Text {
 impl From<String> for Text {
     fn from(text: String) -> Self {
         Self(Source::Shared(Arc::new(text.into_boxed_str())))
+    }
+}
+
+impl From<&PanicPayload> for Text {
+    fn from(payload: &PanicPayload) -> Self {
+        match payload.static_message() {
+            Some(text) => text.into(),
+            None => String::from(payload.message()).into(),
+        }
     }
 }
 

@@ -90,7 +90,7 @@ pub trait CustomTask: Sized + 'static {
     fn is_parked(shared: &Self::Shared) -> bool;
 
     /// How many messages were taken out of the mailbox so far, with wrap-around; for traces.
-    fn messages_taken(shared: &Self::Shared) -> u64 {
+    fn messages_taken(shared: &Self::Shared) -> usize {
         let _ = shared;
         0
     }
@@ -570,7 +570,7 @@ unsafe fn is_parked<B: CustomTask>(header: &Header) -> bool {
     B::is_parked(unsafe { shared_of::<B>(header) })
 }
 
-unsafe fn messages_taken<B: CustomTask>(header: &Header) -> u64 {
+unsafe fn messages_taken<B: CustomTask>(header: &Header) -> usize {
     // SAFETY: the vtable is that of the cell.
     B::messages_taken(unsafe { shared_of::<B>(header) })
 }

@@ -1,5 +1,8 @@
 //! A free-list allocator for the cells of tasks, with size classes.
 //!
+//! Such allocators are called segregated free lists (Wilson and others, "Dynamic storage
+//! allocation: a survey and critical review", 1995).
+//!
 //! The size classes are sixteen bytes apart. Each has a few free lists, each under a spin lock. A
 //! thread tries the lists in order and skips one whose lock is held, so it never waits; if no list
 //! has a block, or none has room, it uses the global allocator. Behaviour does not depend on which

@@ -1,6 +1,10 @@
 //! The registry of tasks: maps the index and the generation of a pid to the task, safely even while
 //! the task ends.
 //!
+//! The scheme is a slot map with generational indices, in type-stable memory (Greenwald and
+//! Cheriton, "The synergy between non-blocking synchronization and operating system structure",
+//! 1996).
+//!
 //! A slab of slots, which are freed only with the registry. The reference count of a task is in its
 //! slot and not in the task, so that a look-up touches only memory that exists, whatever became of
 //! the task. The registry does not know what a value is, how it is freed, or which node a pid

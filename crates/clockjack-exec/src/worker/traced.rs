@@ -12,7 +12,7 @@ use crate::task::{Runnable, TaskRef};
 pub(super) struct TracedPoll {
     /// Keeps the task alive until its messages are counted.
     task: TaskRef,
-    taken_before: u64,
+    taken_before: usize,
     started_at: u64,
 }
 

@@ -66,7 +66,7 @@ impl Run {
     /// Nothing was lost: all that was started has ended, and the executor still runs things.
     #[track_caller]
     pub(crate) fn assert_well(&mut self) {
-        let join = self.exec.spawn(async { 41 + 1 });
+        let join = self.exec.spawn_future(async { 41 + 1 });
         self.idle();
         assert!(join.is_finished(), "the executor runs nothing any more");
         assert_eq!(self.exec.block_on(join).expect("it ends with its output"), 42);

@@ -417,7 +417,7 @@ fn the_timers_of_commands_and_of_futures_are_of_one_clock() {
     let log = Log::default();
     asked(&mut run, &log, |out| out.yield_command(Tag(1), SleepFor(millis(3))));
     let theirs = log.clone();
-    drop(run.exec.spawn(async move {
+    drop(run.exec.spawn_future(async move {
         sleep(millis(2)).await.unwrap();
         theirs.say("future at 2");
         sleep(millis(2)).await.unwrap();

@@ -197,7 +197,7 @@ fn an_endless_process_leaves_others_and_timers_their_turns() {
         drop(run.exec.submit(endless).unwrap());
     }
     let sleeper = run.handle();
-    let slept = run.exec.spawn(async move {
+    let slept = run.exec.spawn_future(async move {
         for _ in 0..10 {
             sleeper.sleep(millis(1)).await.unwrap();
         }
@@ -345,7 +345,7 @@ fn a_message_that_cannot_be_sent_comes_back() {
     let wrong = handle.send(it.pid(), Payload::new("text")).unwrap_err();
     assert!(wrong.is_wrong_type());
     assert_eq!(wrong.into_inner().downcast::<&str>().unwrap(), "text");
-    let task = run.exec.spawn(core::future::pending::<()>());
+    let task = run.exec.spawn_future(core::future::pending::<()>());
     let to_a_future = handle.send(task.pid().unwrap(), Payload::new(1_u32)).unwrap_err();
     assert!(to_a_future.is_wrong_type());
 

@@ -114,7 +114,7 @@ fn a_result_that_nobody_takes_and_that_panics_when_dropped_is_counted() {
 #[test]
 fn the_output_of_a_future_that_nobody_takes_is_guarded_too() {
     let mut run = Run::new();
-    drop(run.exec.spawn(async { Bomb("output") }));
+    drop(run.exec.spawn_future(async { Bomb("output") }));
     run.idle();
     assert_eq!(run.handle().stats().drop_panics, 1);
     run.assert_well();
@@ -134,9 +134,9 @@ impl Future for Doomed {
 #[test]
 fn a_future_that_panics_when_dropped_ends_by_it() {
     let mut run = Run::new();
-    let join = run.exec.spawn(Doomed(Bomb("future"), true));
+    let join = run.exec.spawn_future(Doomed(Bomb("future"), true));
     assert!(run.exec.block_on(join).unwrap_err().is_panicked());
-    let join = run.exec.spawn(Doomed(Bomb("future"), false));
+    let join = run.exec.spawn_future(Doomed(Bomb("future"), false));
     run.idle();
     join.abort();
     assert!(run.exec.block_on(join).unwrap_err().is_terminated());
@@ -317,7 +317,7 @@ fn what_is_thrown_may_itself_panic_when_dropped() {
     it.terminate();
     drop(run.exec.submit(process::<u32, _>(|_, _| throw())).unwrap());
     run.idle();
-    drop(run.exec.spawn(async { throw() }));
+    drop(run.exec.spawn_future(async { throw() }));
     run.idle();
     run.assert_well();
 }
@@ -374,7 +374,7 @@ impl Wake for CommandTimer {
 fn a_foreign_waker_that_panics_harms_neither_the_end_nor_the_timers() {
     let mut run = Run::new();
     let waker = Waker::from(Arc::new(CommandTimer));
-    let mut join = run.exec.spawn(async { 7 });
+    let mut join = run.exec.spawn_future(async { 7 });
     let polled = Pin::new(&mut join).poll(&mut Context::from_waker(&waker));
     assert!(polled.is_pending());
     run.idle();
@@ -411,7 +411,7 @@ fn what_comes_after_the_stop_is_refused_and_comes_back() {
     let refused = handle.submit(Mortal).unwrap_err();
     assert!(refused.is_stopped());
     assert!(refused.into_inner().is_some());
-    let join = handle.spawn(async { 1 });
+    let join = handle.spawn_future(async { 1 });
     assert!(join.is_finished() && join.pid().is_none());
     let mut run = Run::new();
     assert!(run.exec.block_on(join).unwrap_err().is_refused());
@@ -448,11 +448,11 @@ fn a_process_that_is_started_while_the_executor_stops_is_refused_by_the_same_wor
 fn a_process_too_many_is_refused_and_comes_back_until_one_ends() {
     let mut run = Run::of(Limits::DEFAULT.processes(2), Commands::new(), 0);
     let first = run.exec.submit(Mortal).unwrap();
-    let task = run.exec.spawn(pending::<()>());
+    let task = run.exec.spawn_future(pending::<()>());
     let refused = run.exec.submit(Mortal).unwrap_err();
     assert!(refused.is_full());
     assert!(refused.into_inner().is_some());
-    let join = run.exec.spawn(async {});
+    let join = run.exec.spawn_future(async {});
     assert!(run.exec.block_on(join).unwrap_err().is_refused());
     first.terminate();
     task.abort();
@@ -467,7 +467,7 @@ fn an_aborted_future_is_dropped_and_says_so_once() {
     let mut run = Run::new();
     let log = Log::default();
     let held = Dropped(log.clone(), "future");
-    let mut join = run.exec.spawn(async move {
+    let mut join = run.exec.spawn_future(async move {
         pending::<()>().await;
         drop(held);
     });

@@ -87,9 +87,9 @@ fn odd(habit: Habit) -> (LocalExecutor, Arc<AtomicBool>) {
 fn an_executor_that_catches_nothing_is_dropped_after_a_panic_with_all_that_can_end() {
     let (mut executor, _) = odd(Habit::Bare);
     let log = Log::default();
-    drop(executor.spawn(async { panic!("through the executor") }));
+    drop(executor.spawn_future(async { panic!("through the executor") }));
     let waits = Dropped(log.clone(), "what waits");
-    drop(executor.spawn(async move {
+    drop(executor.spawn_future(async move {
         pending::<()>().await;
         drop(waits);
     }));
@@ -148,7 +148,7 @@ fn a_process_whose_end_was_cut_short_by_a_panic_is_dropped_on_no_other_thread() 
 fn a_toolbox_that_calls_twice_what_it_guards_has_it_done_once() {
     let (mut executor, _) = odd(Habit::Twice);
     let polls = Rc::new(Cell::new(0));
-    let join = executor.spawn({
+    let join = executor.spawn_future({
         let polls = Rc::clone(&polls);
         poll_fn(move |_| {
             polls.set(polls.get() + 1);
@@ -163,7 +163,7 @@ fn a_toolbox_that_calls_twice_what_it_guards_has_it_done_once() {
 #[test]
 fn a_panic_that_a_toolbox_keeps_to_itself_still_ends_its_process() {
     let (mut executor, _) = odd(Habit::Silent);
-    let join = executor.spawn(async { panic!("kept") });
+    let join = executor.spawn_future(async { panic!("kept") });
     executor.run_until_idle();
     let exit: Result<(), _> = executor.block_on(join);
     assert!(exit.unwrap_err().is_panicked());
@@ -174,7 +174,7 @@ fn a_panic_that_a_toolbox_keeps_to_itself_still_ends_its_process() {
 #[should_panic(expected = "the toolbox did not call the closure")]
 fn a_toolbox_that_does_not_call_what_it_guards_is_told() {
     let (mut executor, _) = odd(Habit::Never);
-    drop(executor.spawn(async {}));
+    drop(executor.spawn_future(async {}));
     executor.run_until_idle();
 }
 
@@ -183,7 +183,7 @@ fn what_must_stay_on_its_thread_is_not_ended_by_another() {
     let (mut executor, _) = odd(Habit::Bare);
     let log = Log::default();
     let guest = Homebound::new(&log);
-    drop(executor.spawn(async move { drop(guest) }));
+    drop(executor.spawn_future(async move { drop(guest) }));
     let handle = executor.handle();
     thread::scope(|scope| scope.spawn(move || handle.executor().close_run_queue()).join().unwrap());
     executor.run_until_idle();
@@ -196,7 +196,7 @@ fn a_sleep_that_goes_to_another_executor_wakes_who_polls_it_there() {
     let (mut here, mut there) = (Run::new(), Run::new());
     let moving = Arc::new(Mutex::new(Some(Box::pin(here.handle().sleep(millis(5))))));
     let theirs = Arc::clone(&moving);
-    let first = here.exec.spawn(poll_fn(move |cx| {
+    let first = here.exec.spawn_future(poll_fn(move |cx| {
         let mut moving = theirs.lock().unwrap();
         let Some(sleep) = moving.as_mut() else { return Poll::Ready(()) };
         assert!(Pin::new(sleep).poll(cx).is_pending());
@@ -204,7 +204,7 @@ fn a_sleep_that_goes_to_another_executor_wakes_who_polls_it_there() {
     }));
     here.idle();
     let sleep = moving.lock().unwrap().take().unwrap();
-    let second = there.exec.spawn(sleep);
+    let second = there.exec.spawn_future(sleep);
     there.idle();
     assert_eq!(first.pid(), second.pid());
     here.run_for(5);
@@ -216,9 +216,9 @@ fn a_sleep_that_goes_to_another_executor_wakes_who_polls_it_there() {
 fn another_executor_that_cannot_be_woken_harms_neither_the_end_nor_the_timers() {
     let mut run = Run::new();
     let (mut deaf, is_deaf) = odd(Habit::Bare);
-    let task = run.exec.spawn(async { sleep(millis(1)).await });
-    let joins = deaf.spawn(async move { task.await.unwrap().unwrap() });
-    let sleeps = deaf.spawn(run.handle().sleep(millis(2)));
+    let task = run.exec.spawn_future(async { sleep(millis(1)).await });
+    let joins = deaf.spawn_future(async move { task.await.unwrap().unwrap() });
+    let sleeps = deaf.spawn_future(run.handle().sleep(millis(2)));
     run.idle();
     deaf.run_until_idle();
     is_deaf.store(true, SeqCst);

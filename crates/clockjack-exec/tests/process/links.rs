@@ -55,7 +55,7 @@ fn a_monitor_is_told_of_every_end_once() {
 fn a_monitor_of_a_future_is_told_too() {
     let mut run = Run::new();
     let log = Log::default();
-    let task = run.exec.spawn(core::future::pending::<()>());
+    let task = run.exec.spawn_future(core::future::pending::<()>());
     let pid = task.pid().unwrap();
     drop(run.exec.submit(asker(&log, move |out| out.yield_command(Tag(1), Monitor(pid)))));
     run.idle();

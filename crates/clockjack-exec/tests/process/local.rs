@@ -24,7 +24,7 @@ fn step_one_steps_one_process_and_no_timer() {
     let log = Log::default();
     for n in 0..2 {
         let log = log.clone();
-        drop(run.exec.spawn(async move {
+        drop(run.exec.spawn_future(async move {
             log.say(format!("{n} begins"));
             sleep(millis(1)).await.unwrap();
             log.say(format!("{n} ends"));
@@ -46,7 +46,7 @@ fn step_one_steps_one_process_and_no_timer() {
 #[test]
 fn statistics_of_one_thread_count_its_steps_its_timers_and_its_sleeps() {
     let mut run = Run::new();
-    let two = run.exec.spawn(async {
+    let two = run.exec.spawn_future(async {
         sleep(millis(5)).await.unwrap();
         sleep(millis(5)).await.unwrap();
     });
@@ -85,14 +85,14 @@ fn a_turn_fires_what_is_due_and_steps_each_ready_process_once() {
     let steps = Rc::new(Cell::new(0));
     for _ in 0..3 {
         let steps = Rc::clone(&steps);
-        drop(run.exec.spawn(async move {
+        drop(run.exec.spawn_future(async move {
             loop {
                 steps.set(steps.get() + 1);
                 yield_now().await;
             }
         }));
     }
-    drop(run.exec.spawn(async {
+    drop(run.exec.spawn_future(async {
         sleep(millis(5)).await.unwrap();
     }));
     let turn = run.exec.turn();
@@ -121,7 +121,7 @@ fn order_of(seed: u64, looks_idly: bool) -> Vec<u32> {
     let order = Rc::new(RefCell::new(Vec::new()));
     for n in 0..20 {
         let order = Rc::clone(&order);
-        drop(run.exec.spawn(async move { order.borrow_mut().push(n) }));
+        drop(run.exec.spawn_future(async move { order.borrow_mut().push(n) }));
     }
     run.idle();
     order.take()
@@ -162,7 +162,7 @@ fn no_seed_changes_the_order_inside_a_mailbox() {
                 run.exec.submit(receiver).unwrap()
             })
             .collect();
-        drop(run.exec.spawn(async move {
+        drop(run.exec.spawn_future(async move {
             for n in 0..10 {
                 receivers.iter().for_each(|to| to.tell(n).unwrap());
                 yield_now().await;
@@ -191,7 +191,7 @@ fn what_is_not_send_dies_on_its_thread_though_a_waker_lives_on_elsewhere() {
     let drops = Rc::new(Cell::new(0));
     let mut run = Run::new();
     let (here, theirs) = (Here(Rc::clone(&drops), thread::current().id()), Arc::clone(&waker));
-    let join = run.exec.spawn(async move {
+    let join = run.exec.spawn_future(async move {
         let _here = here;
         poll_fn(move |cx| {
             theirs.lock().unwrap().replace(cx.waker().clone());
@@ -226,7 +226,7 @@ fn an_executor_that_is_dropped_drops_every_body_once() {
     let run = Run::new();
     let log = Log::default();
     let held = Dropped(log.clone(), "future");
-    let join = run.exec.spawn(async move {
+    let join = run.exec.spawn_future(async move {
         let _held = held;
         pending::<()>().await;
     });
@@ -267,14 +267,14 @@ fn what_dies_with_the_executor_may_still_use_its_handle() {
     impl Drop for Late {
         fn drop(&mut self) {
             let refused = self.0.submit(Mortal).is_err_and(|refused| refused.is_stopped());
-            drop(self.0.spawn(async {}));
+            drop(self.0.spawn_future(async {}));
             self.1.say(if refused { "refused" } else { "started" });
         }
     }
     let run = Run::new();
     let log = Log::default();
     let late = Late(run.handle(), log.clone());
-    drop(run.exec.spawn(async move {
+    drop(run.exec.spawn_future(async move {
         let _late = late;
         pending::<()>().await;
     }));
@@ -287,7 +287,7 @@ fn a_shutdown_reports_who_ended_and_who_had_to_be_ended() {
     let run = Run::new();
     let log = Log::default();
     let polite = run.exec.submit(asker(&log, |_| {})).unwrap();
-    let future = run.exec.spawn(pending::<()>());
+    let future = run.exec.spawn_future(pending::<()>());
     let deaf = run.exec.submit(process::<u32, _>(|events, out| {
         events.for_each(drop);
         out.idle();
@@ -335,7 +335,7 @@ fn other_threads_start_processes_by_a_handle() {
                 scope.spawn(move || {
                     let it = handle.submit(Mortal).unwrap();
                     it.tell(0).unwrap();
-                    (handle.spawn(async move { n }), it.join())
+                    (handle.spawn_future(async move { n }), it.join())
                 })
             })
             .collect();

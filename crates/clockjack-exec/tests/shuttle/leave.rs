@@ -22,10 +22,10 @@ fn a_worker_that_leaves_hands_on_its_processes_and_its_timers() {
         let mut executor = ModelExecutor::of_two();
         executor.start_watchdog();
         let handle = executor.handle();
-        let root = executor.handle().spawn(async move {
+        let root = executor.handle().spawn_future(async move {
             let sleeper = handle.clone();
-            let sleeps = handle.spawn(async move { sleeper.sleep(TICK).await });
-            let yields = handle.spawn(yield_now());
+            let sleeps = handle.spawn_future(async move { sleeper.sleep(TICK).await });
+            let yields = handle.spawn_future(yield_now());
             yields.await.unwrap();
             sleeps.await.unwrap().unwrap();
         });
@@ -40,7 +40,7 @@ fn a_worker_that_leaves_hands_on_its_processes_and_its_timers() {
 fn a_worker_is_dismissed_as_soon_as_it_sits() {
     explore(|| {
         let mut executor = ModelExecutor::of_two();
-        let yields = executor.handle().spawn(yield_now());
+        let yields = executor.handle().spawn_future(yield_now());
         executor.stop_worker(1);
         executor.start(1);
         executor.stop_worker(0);
@@ -54,7 +54,7 @@ fn start_endless(handle: &Handle, n: usize, left: &Arc<AtomicUsize>) -> Vec<Join
     let endless = |_| {
         let token = Token::new(left);
         let sleep = handle.sleep(1000 * TICK);
-        handle.spawn(async move {
+        handle.spawn_future(async move {
             let _token = token;
             let _ = sleep.await;
             future::pending().await
@@ -79,7 +79,7 @@ fn a_stop_reaches_everything_that_is_started_meanwhile() {
             let exit = block_on(join).unwrap_err();
             assert!(is_stopped(&exit), "{exit}");
         }
-        assert!(block_on(executor.handle().spawn(async {})).unwrap_err().is_refused());
+        assert!(block_on(executor.handle().spawn_future(async {})).unwrap_err().is_refused());
         executor.executor.terminate_all(|_| {});
         executor.end();
         assert_eq!(left.load(Relaxed), 0);
@@ -92,7 +92,7 @@ fn a_close_of_the_timers_reaches_every_sleeper() {
     explore(|| {
         let executor = ModelExecutor::of_two();
         let (inside, outside) = (executor.handle().sleep(TICK), executor.handle().sleep(TICK));
-        let inside = executor.handle().spawn(inside);
+        let inside = executor.handle().spawn_future(inside);
         let outside = thread::spawn(move || block_on(outside));
         executor.executor.close_timers();
         let results = [block_on(inside).unwrap(), outside.join().unwrap()];

@@ -32,7 +32,7 @@ fn tasks_of_two_submitters_end_and_are_joined() {
             let joins: Vec<_> = range
                 .clone()
                 .map(|n| {
-                    handle.spawn(async move {
+                    handle.spawn_future(async move {
                         yield_now().await;
                         n
                     })
@@ -65,15 +65,17 @@ fn tasks_that_block_for_each_other_get_a_worker_each() {
                 barrier.wait();
             }
         };
-        let joins =
-            [executor.handle().spawn(meet(&barrier)), executor.handle().spawn(meet(&barrier))];
+        let joins = [
+            executor.handle().spawn_future(meet(&barrier)),
+            executor.handle().spawn_future(meet(&barrier)),
+        ];
         for join in joins {
             block_on(join).unwrap();
         }
         // And once more from a worker, which spawns into its own ring.
         let (handle, other) = (executor.handle(), meet(&barrier));
-        let first = executor.handle().spawn(async move {
-            let join = handle.spawn(other);
+        let first = executor.handle().spawn_future(async move {
+            let join = handle.spawn_future(other);
             barrier.wait();
             join.await.unwrap();
         });
@@ -89,14 +91,14 @@ fn a_result_is_had_or_dropped_once_whoever_joins_drops_and_aborts() {
         let executor = ModelExecutor::of_two();
         let left = Arc::new(AtomicUsize::new(0));
         let (body, output) = (Token::new(&left), Token::new(&left));
-        let join = executor.handle().spawn(async move {
+        let join = executor.handle().spawn_future(async move {
             let _body = body;
             yield_now().await;
             output
         });
         let given_up = {
             let output = Token::new(&left);
-            executor.handle().spawn(async move {
+            executor.handle().spawn_future(async move {
                 yield_now().await;
                 output
             })

@@ -36,12 +36,12 @@ fn a_timer_fires_or_is_cancelled_never_both_and_never_neither() {
         executor.start_watchdog();
         let bell = Arc::new(Bell::default());
         let (handle, waker) = (executor.handle(), Waker::from(Arc::clone(&bell)));
-        let armed = executor.handle().spawn(async move {
+        let armed = executor.handle().spawn_future(async move {
             let mut timer = handle.timer();
             timer.arm(TICK, waker).unwrap();
             timer
         });
-        let cancelled = executor.handle().spawn(async move {
+        let cancelled = executor.handle().spawn_future(async move {
             let mut timer = armed.await.unwrap();
             timer.cancel()
         });
@@ -64,7 +64,7 @@ fn a_sleep_that_moves_to_another_task_ends_there() {
         let mut executor = ModelExecutor::of_two();
         executor.start_watchdog();
         let handle = executor.handle();
-        let first = executor.handle().spawn(async move {
+        let first = executor.handle().spawn_future(async move {
             let mut sleep = Some(handle.sleep(TICK));
             poll_fn(|cx| {
                 let polled = sleep.as_mut().map(|sleep| Pin::new(sleep).poll(cx));
@@ -73,7 +73,7 @@ fn a_sleep_that_moves_to_another_task_ends_there() {
             })
             .await
         });
-        let second = executor.handle().spawn(async move {
+        let second = executor.handle().spawn_future(async move {
             let sleep: Option<Sleep> = first.await.unwrap();
             sleep.unwrap().await.unwrap();
         });
@@ -89,7 +89,7 @@ fn a_timer_of_a_worker_that_is_blocked_is_taken_over() {
         let mut executor = ModelExecutor::of_two();
         executor.start_watchdog();
         let (bell, handle) = (Arc::new(Bell::default()), executor.handle());
-        let blocked = executor.handle().spawn(async move {
+        let blocked = executor.handle().spawn_future(async move {
             let mut timer = handle.timer();
             timer.arm(TICK, Waker::from(Arc::clone(&bell))).unwrap();
             bell.gate.wait();
@@ -110,7 +110,7 @@ fn what_a_blocked_worker_has_put_first_is_taken_from_it() {
         executor.start_watchdog();
         let (left, gate) = (Arc::new(Mutex::new(None)), Arc::new(Gate::default()));
         let woken = woken_by(&executor.handle(), Arc::clone(&left), Arc::clone(&gate));
-        let blocker = executor.handle().spawn(poll_fn(move |cx| {
+        let blocker = executor.handle().spawn_future(poll_fn(move |cx| {
             let waker: Option<Waker> = left.lock().unwrap().take();
             let Some(waker) = waker else {
                 thread::yield_now();
@@ -134,7 +134,7 @@ fn woken_by(
     gate: Arc<Gate>,
 ) -> clockjack_exec::JoinHandle<()> {
     let mut has_left = false;
-    handle.spawn(poll_fn(move |cx| {
+    handle.spawn_future(poll_fn(move |cx| {
         if !has_left {
             has_left = true;
             *left.lock().unwrap() = Some(cx.waker().clone());

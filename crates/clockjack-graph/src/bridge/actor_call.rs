@@ -20,7 +20,7 @@ use crate::{
     run::{
         GraphContext,
         flow::tasks::{ResultOrder, TaskStart, Work},
-        observe::metrics::Counter,
+        observe::metrics::UserCounter,
     },
 };
 
@@ -56,10 +56,10 @@ pub struct ActorCall<M, Q, R> {
 /// The outcomes of requests. Each request that is asked ends in exactly one of the other counters.
 #[derive(Clone)]
 struct Counts {
-    asked: Counter,
-    answered: Counter,
-    refused: Counter,
-    failed: Counter,
+    asked: UserCounter,
+    answered: UserCounter,
+    refused: UserCounter,
+    failed: UserCounter,
 }
 
 impl Counts {

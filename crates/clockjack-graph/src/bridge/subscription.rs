@@ -19,7 +19,7 @@ use crate::{
     describe::{BoundaryRole, EdgeSpec},
     graph::ComponentSource,
     registry::node::{ErasedComponent, ErasedNode},
-    run::{GraphContext, RunError, observe::metrics::Counter},
+    run::{GraphContext, RunError, observe::metrics::UserCounter},
 };
 
 /// A subscription, as given in the options of a run.
@@ -132,7 +132,7 @@ struct ActorTap<T> {
     on_refused: OnRefused,
     seen: Vec<T>,
     /// The counters of sent and of refused messages.
-    counts: Option<(Counter, Counter)>,
+    counts: Option<(UserCounter, UserCounter)>,
 }
 
 impl<T: Data + Clone> Tap for ActorTap<T> {

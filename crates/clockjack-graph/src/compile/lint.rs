@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::{
-    describe::{CopyPolicy, EdgeKind, EdgeSpec, GraphSpec, LaneSpec, LaneType, Overflow, Owner},
+    describe::{
+        CopyPolicy, EdgeKind, EdgeOverflow, EdgeSpec, GraphSpec, LaneSpec, LaneType, PayloadOwner,
+    },
     diagnostic::{Code, Diagnostic, Severity},
 };
 
@@ -106,7 +108,7 @@ fn lint_edge(edge: &EdgeSpec, lane: Option<&LaneSpec>, findings: &mut Vec<Findin
         add(Severity::Warning, "suspicious_capacity", text);
     }
     let is_event_loop = lane.is_some_and(|lane| lane.lane_type == LaneType::EventLoop);
-    if policy.overflow == Overflow::Block && is_event_loop {
+    if policy.overflow == EdgeOverflow::Block && is_event_loop {
         let text = format!("a full channel blocks `{}` on an event loop", edge.from);
         add(Severity::Warning, "blocking_overflow_event_loop", text);
     }
@@ -122,7 +124,7 @@ fn lint_edge(edge: &EdgeSpec, lane: Option<&LaneSpec>, findings: &mut Vec<Findin
         let text = "a slow reader among several loses messages";
         add(Severity::Info, "slow_reader_drop_risk", text.into());
     }
-    if policy.copy_policy == CopyPolicy::LoanedView && policy.owner != Owner::Producer {
+    if policy.copy_policy == CopyPolicy::LoanedView && policy.owner != PayloadOwner::Producer {
         let text =
             format!("a loaned payload is owned by the {}, not by the producer", policy.owner);
         add(Severity::Warning, "loaned_view_without_pool_owner", text);

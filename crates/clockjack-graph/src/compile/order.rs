@@ -1,5 +1,8 @@
 //! Orders of regions, of loop members and of activation. Each order depends only on the indices of
 //! components, never on their names or on the order of edges, so that renaming changes nothing.
+//!
+//! The order of regions is a topological sort (Kahn, "Topological sorting of large networks",
+//! 1962).
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -10,7 +13,7 @@ use super::{
 };
 use crate::diagnostic::{Code, Diagnostic};
 
-/// The number of ranks, which is that of `Priority`.
+/// The number of ranks, which is that of `ComponentPriority`.
 const N_RANKS: usize = 4;
 
 /// The order of regions (Kahn, "Topological sorting of large networks", 1962): among the ready

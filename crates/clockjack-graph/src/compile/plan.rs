@@ -14,34 +14,45 @@ use crate::{
     diagnostic::Diagnostic,
 };
 
-/// A compiled graph that can run.
+/// The plan of a compiled graph: its regions in the order in which their results are committed.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The name of the graph.
     pub name: String,
     /// Whether it runs by itself.
+    #[doc(hidden)]
     pub kind: GraphKind,
     /// The lanes, in the order of the description.
+    #[doc(hidden)]
     pub lanes: Vec<PlanLane>,
     /// The components, in the order of the description.
+    #[doc(hidden)]
     pub components: Vec<PlanComponent>,
     /// The edges, in the order of the description.
+    #[doc(hidden)]
     pub edges: Vec<PlanEdge>,
     /// The regions, in compiled order: the order in which their results are committed.
+    #[doc(hidden)]
     pub regions: Vec<PlanRegion>,
     /// The strongly connected components of the immediate edges, in the order in which they were
     /// found.
+    #[doc(hidden)]
     pub immediate_sccs: Vec<Vec<usize>>,
     /// The components in the order of their activation. Deactivation uses the reverse order.
+    #[doc(hidden)]
     pub lifecycle: Vec<usize>,
     /// The number of epoch domains if each wall-clock lane has its own. Domain zero contains all
     /// other lanes.
+    #[doc(hidden)]
     pub n_domains: usize,
     /// The expanded subgraphs and instances.
+    #[doc(hidden)]
     pub hierarchy: Vec<HierarchyEntry>,
     /// Warnings and advice.
+    #[doc(hidden)]
     pub diagnostics: Vec<Diagnostic>,
     /// The settings of the graph.
+    #[doc(hidden)]
     pub config: crate::describe::ConfigMap,
 }
 

@@ -1,7 +1,7 @@
 //! Collects the diagnostics of the checks, and limits the cost of suggestions.
 
 use crate::{
-    describe::{Source, Span},
+    describe::{SourceText, Span},
     diagnostic::{Code, Diagnostic},
     nearest::nearest,
 };
@@ -14,12 +14,12 @@ const SEARCHES_MAX: u32 = 32;
 #[derive(Debug)]
 pub(super) struct Report<'a> {
     list: Vec<Diagnostic>,
-    source: Option<&'a Source>,
+    source: Option<&'a SourceText>,
     searches_left: u32,
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(source: Option<&'a Source>) -> Self {
+    pub(super) fn new(source: Option<&'a SourceText>) -> Self {
         Self { list: Vec::new(), source, searches_left: SEARCHES_MAX }
     }
 

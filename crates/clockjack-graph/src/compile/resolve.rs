@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{TypeCatalog, report::Report};
 use crate::{
-    component::{Descriptor, Need, PortDescriptor, descriptor::Multiplicity},
+    component::{Descriptor, Multiplicity, Need, PortDescriptor},
     describe::{BoundaryRole, ComponentSpec, EdgeSpec, GraphSpec, Span},
     diagnostic::{Code, Diagnostic},
 };

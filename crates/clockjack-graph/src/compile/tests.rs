@@ -10,9 +10,7 @@ use std::sync::Arc;
 
 use super::{Plan, TypeCatalog, compile};
 use crate::{
-    component::{
-        ConfigField, ConfigKind, Descriptor, Need, PortDescriptor, descriptor::Multiplicity,
-    },
+    component::{ConfigField, ConfigKind, Descriptor, Multiplicity, Need, PortDescriptor},
     describe::{
         BoundaryRole, ComponentSpec, ConfigMap, ConfigValue, EdgeKind, EdgePolicy, EdgeSpec,
         EventSourceSpec, FieldSpans, GraphSpec, LaneSpec, LaneType, LoopSpec, LoopType, SourceType,

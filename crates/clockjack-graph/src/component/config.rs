@@ -30,6 +30,7 @@ impl Config {
     }
 
     /// The settings as a map.
+    #[doc(hidden)]
     #[must_use]
     pub fn map(&self) -> &ConfigMap {
         &self.map

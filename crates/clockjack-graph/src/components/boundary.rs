@@ -19,7 +19,7 @@ use crate::{
 /// and `none` publishes nothing.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "input", title = "Input", role = "input")]
-pub struct FeedInput {
+pub(super) struct FeedInput {
     /// The values from outside.
     #[input(optional)]
     feed: Input<f64>,
@@ -69,27 +69,15 @@ impl Execute for FeedInput {
 /// snapshot.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "output", title = "Output", role = "output")]
-pub struct CountOutput {
+pub(super) struct CountOutput {
     /// The values that leave the graph. Any number of edges may end here.
     #[input(multiple)]
     r#in: Input<f64>,
-    count: u64,
-    last: f64,
+    pub(super) count: u64,
+    pub(super) last: f64,
 }
 
 impl CountOutput {
-    /// How many values have arrived so far.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The last value.
-    #[must_use]
-    pub fn last(&self) -> Option<f64> {
-        (self.count > 0).then_some(self.last)
-    }
-
     pub(super) fn take(&mut self, value: f64) {
         self.count += 1;
         self.last = value;

@@ -1,5 +1,8 @@
 //! Simple components of a control loop: sensor, estimator, controller and actuator.
 //!
+//! The estimator is exponential smoothing (Brown, 1956); the controller is a PI controller with a
+//! clamped integral against windup (Åström and Hägglund, "Advanced PID Control", 2006).
+//!
 //! A step is one invocation, and the setting `dt` is its nominal length. A loop therefore computes
 //! the same results in virtual time, at any speed, and on a machine that is late.
 
@@ -20,7 +23,7 @@ use crate::{
 /// Before the first value arrives it measures 0, so that a closed loop can start.
 #[derive(Component, Clone, Copy, Debug, Default)]
 #[component(type = "sensor", title = "Sensor")]
-pub struct Sensor {
+pub(super) struct Sensor {
     /// The actual value.
     #[input(optional)]
     r#in: Input<f64>,
@@ -61,7 +64,7 @@ impl Execute for Sensor {
 /// effect.
 #[derive(Component, Clone, Copy, Debug, Default)]
 #[component(type = "estimator", title = "Estimator")]
-pub struct Estimator {
+pub(super) struct Estimator {
     /// The measured value.
     #[input]
     r#in: Input<f64>,
@@ -123,7 +126,7 @@ impl Execute for Estimator {
 /// The target is the latest value of `target`, or the setting `setpoint` before the first one.
 #[derive(Component, Clone, Copy, Debug, Default)]
 #[component(type = "controller", title = "PI controller")]
-pub struct Controller {
+pub(super) struct Controller {
     /// The actual value.
     #[input]
     r#in: Input<f64>,
@@ -197,7 +200,7 @@ impl Execute for Controller {
 /// not finite is ignored.
 #[derive(Component, Clone, Copy, Debug, Default)]
 #[component(type = "actuator", title = "Actuator", role = "output")]
-pub struct Actuator {
+pub(super) struct Actuator {
     /// The command.
     #[input]
     r#in: Input<f64>,

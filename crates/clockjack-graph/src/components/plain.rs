@@ -21,7 +21,7 @@ use crate::{
 /// `identity`: publishes its input unchanged. Its invocations may overlap.
 #[derive(Component, Clone, Copy, Debug, Default)]
 #[component(type = "identity", title = "Identity")]
-pub struct Identity {
+pub(super) struct Identity {
     /// The input.
     #[input]
     r#in: Input<f64>,
@@ -42,7 +42,7 @@ impl ExecuteShared for Identity {
 /// `join`: the sum of the latest values of both inputs, once both inputs have a value.
 #[derive(Component, Clone, Copy, Debug, Default)]
 #[component(type = "join", title = "Sum")]
-pub struct Join {
+pub(super) struct Join {
     /// The first summand.
     #[input]
     a: Input<f64>,
@@ -68,7 +68,7 @@ impl Execute for Join {
 /// others and to NaN: `drop` them, `clamp` them to the nearest bound (NaN is dropped), or `fail`.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "validator", title = "Range check")]
-pub struct Validator {
+pub(super) struct Validator {
     /// The input.
     #[input]
     r#in: Input<f64>,
@@ -156,7 +156,7 @@ pub(super) fn check_min_max(min: f64, max: f64) -> Result<(), ConfigError> {
 /// `initial`, if that is set.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "delay", title = "Delay")]
-pub struct Delay {
+pub(super) struct Delay {
     /// The input.
     #[input]
     r#in: Input<f64>,
@@ -217,7 +217,7 @@ impl Execute for Delay {
 /// later epoch. The task completes at its `polls`-th poll.
 #[derive(Component, Clone, Copy, Debug, Default)]
 #[component(type = "async_worker", title = "Asynchronous worker")]
-pub struct AsyncWorker {
+pub(super) struct AsyncWorker {
     /// The input.
     #[input]
     r#in: Input<f64>,
@@ -258,7 +258,7 @@ pub(super) async fn product(gain: f64, value: f64, polls: u64) -> Result<f64, Fa
 /// most once per `window_ms`: at the first value after the end of the window.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "rate_probe", title = "Rate probe")]
-pub struct RateProbe {
+pub(super) struct RateProbe {
     /// The values to count. Any number of edges may end here.
     #[input(multiple)]
     r#in: Input<f64>,

@@ -16,7 +16,7 @@ use crate::{
 /// `constant`: publishes the same number at each invocation.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "constant", title = "Constant")]
-pub struct Constant {
+pub(super) struct Constant {
     /// The number.
     #[output]
     out: Output<f64>,
@@ -34,7 +34,7 @@ impl Execute for Constant {
 /// `counter`: publishes `start`, `start + step`, `start + 2 * step`, ..
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "counter", title = "Counter")]
-pub struct Counter {
+pub(super) struct Counter {
     /// The current count.
     #[output]
     out: Output<f64>,
@@ -69,7 +69,7 @@ impl Execute for Counter {
 /// for the other half; `step` is 0 for the first `period` epochs and 1 afterwards.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "source", title = "Wave")]
-pub struct Source {
+pub(super) struct Source {
     /// The wave.
     #[output]
     out: Output<f64>,
@@ -141,7 +141,7 @@ pub(super) fn sine(turn: f64) -> f64 {
 /// the same sequence; the seed of the run is added to the component's own.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "noise", title = "Noise")]
-pub struct Noise {
+pub(super) struct Noise {
     /// The noise.
     #[output]
     out: Output<f64>,

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     component::{Binder, Component, Config, Descriptor},
     data::{Blob, Data, Frame, Value},
-    describe::{ConfigMap, ConfigValue, CopyPolicy, Overflow, Span},
+    describe::{ConfigMap, ConfigValue, CopyPolicy, EdgeOverflow, Span},
     registry::node::{ErasedComponent, ErasedNode},
     run::{
         engine::{
@@ -134,7 +134,7 @@ impl Bench {
         };
         let mut messages: Vec<_> = given.iter().map(arrival).collect();
         let edge =
-            |at: usize| (u32::try_from(at).unwrap(), Overflow::Reject, CopyPolicy::SharedView);
+            |at: usize| (u32::try_from(at).unwrap(), EdgeOverflow::Reject, CopyPolicy::SharedView);
         let n_outputs = self.descriptor.outputs.len();
         let mut outbox = Outbox::new(&(0..n_outputs).map(|at| vec![edge(at)]).collect::<Vec<_>>());
         let iteration = self.iteration;
@@ -225,7 +225,7 @@ fn an_output_counts_and_keeps_the_last() {
     let snapshot = output.node().snapshot().unwrap().unwrap();
     let mut again = boundary::CountOutput::default();
     crate::component::Execute::restore(&mut again, &snapshot).unwrap();
-    assert_eq!((again.count(), again.last()), (3, Some(-1.5)));
+    assert_eq!((again.count, again.last), (3, -1.5));
 }
 
 #[test]

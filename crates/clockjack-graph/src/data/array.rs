@@ -4,7 +4,7 @@
 //! A group is encoded as the concatenation of its parts, so all values of a type have the same
 //! length.
 
-use super::{Data, DecodeError};
+use super::{Data, DataError};
 
 macro_rules! arrays {
     ($( $n:literal, $schema:literal; )+) => { $(
@@ -17,8 +17,8 @@ macro_rules! arrays {
                 }
             }
 
-            fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-                let wrong = DecodeError { schema: $schema, reason: "wrong length" };
+            fn decode(bytes: &[u8]) -> Result<Self, DataError> {
+                let wrong = DataError::new($schema, "wrong length");
                 let (parts, rest) = bytes.as_chunks::<8>();
                 let parts: &[[u8; 8]; $n] = parts.try_into().map_err(|_| wrong.clone())?;
                 if rest.is_empty() { Ok(parts.map(f64::from_le_bytes)) } else { Err(wrong) }
@@ -43,8 +43,8 @@ macro_rules! pairs {
                 self.1.encode(out);
             }
 
-            fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-                let wrong = DecodeError { schema: $schema, reason: "wrong length" };
+            fn decode(bytes: &[u8]) -> Result<Self, DataError> {
+                let wrong = DataError::new($schema, "wrong length");
                 let (first, second) =
                     bytes.split_at_checked(size_of::<$first>()).ok_or(wrong.clone())?;
                 let second = <$second>::decode(second).map_err(|_| wrong)?;

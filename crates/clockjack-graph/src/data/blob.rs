@@ -1,4 +1,4 @@
-//! An immutable range of a shared buffer. To write bytes, use a [`Loan`](super::pool::Loan), or a
+//! An immutable range of a shared buffer. To write bytes, use a [`BufferLoan`](super::pool::BufferLoan), or a
 //! `Vec<u8>` that is then converted.
 //!
 //! The bytes of a buffer do not change while a [`Blob`] of it exists. When the last blob of a
@@ -11,7 +11,7 @@ use core::{
 };
 use std::sync::{Arc, Weak};
 
-use super::{Data, DecodeError, pool::PoolShared};
+use super::{Data, DataError, pool::PoolShared};
 
 /// Bytes, with the pool to which they return.
 pub(super) struct Buffer {
@@ -202,7 +202,7 @@ impl Data for Blob {
         out.extend_from_slice(self);
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn decode(bytes: &[u8]) -> Result<Self, DataError> {
         Ok(Self::from(bytes.to_vec()))
     }
 }

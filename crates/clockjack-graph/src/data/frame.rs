@@ -2,9 +2,7 @@
 //!
 //! Invariant: all rows of a [`Frame`] are within its buffer, which is checked on creation.
 
-use core::fmt;
-
-use super::{Data, DecodeError, blob::Blob};
+use super::{Data, DataError, blob::Blob, error::Kind};
 use crate::named::named;
 
 named! {
@@ -47,63 +45,28 @@ pub struct Frame {
     format: PixelFormat,
 }
 
-/// Why bytes are not an image of the given size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FrameError {
-    /// A row is longer than the stride.
-    Stride {
-        /// The bytes from one row to the next.
-        stride: u32,
-        /// The bytes of a row.
-        needed: u64,
-    },
-    /// There are too few bytes for all rows.
-    Bytes {
-        /// The number of bytes.
-        len: usize,
-        /// The number of bytes that are needed.
-        needed: u64,
-    },
-}
-
-impl fmt::Display for FrameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stride { stride, needed } => {
-                write!(f, "a row has {needed} bytes, but the stride is {stride}")
-            }
-            Self::Bytes { len, needed } => {
-                write!(f, "{needed} bytes are needed, but there are {len}")
-            }
-        }
-    }
-}
-
-impl core::error::Error for FrameError {}
-
 impl Frame {
     /// Creates an image from bytes, with `stride` bytes from one row to the next. Bytes after the
     /// last row are ignored.
     ///
     /// # Errors
     ///
-    /// [`FrameError`], if the rows do not fit.
+    /// [`DataError`], if the rows do not fit.
     pub fn new(
         pixels: &Blob,
         (width, height): (u32, u32),
         stride: u32,
         format: PixelFormat,
-    ) -> Result<Self, FrameError> {
+    ) -> Result<Self, DataError> {
         let row = u64::from(width) * format.bytes_per_pixel() as u64;
         if u64::from(stride) < row {
-            return Err(FrameError::Stride { stride, needed: row });
+            return Err(DataError(Kind::Stride { stride, needed: row }));
         }
         let needed = u64::from(stride) * u64::from(height);
         let pixels = usize::try_from(needed)
             .ok()
             .and_then(|needed| pixels.slice(..needed))
-            .ok_or(FrameError::Bytes { len: pixels.len(), needed })?;
+            .ok_or(DataError(Kind::Bytes { len: pixels.len(), needed }))?;
         Ok(Self { pixels, width, height, stride, format })
     }
 
@@ -157,8 +120,8 @@ impl Data for Frame {
         out.extend_from_slice(&self.pixels);
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let wrong = |reason| DecodeError { schema: Self::SCHEMA, reason };
+    fn decode(bytes: &[u8]) -> Result<Self, DataError> {
+        let wrong = |reason| DataError::new(Self::SCHEMA, reason);
         let (head, pixels) = bytes.split_at_checked(13).ok_or(wrong("too short"))?;
         let number = |at: usize| u32::decode(&head[at..at + 4]);
         let (width, height, stride) = (number(0)?, number(4)?, number(8)?);
@@ -226,9 +189,9 @@ mod tests {
     fn rows_that_do_not_fit_are_refused() {
         let bytes = Blob::from(vec![0; 11]);
         let new = |size, stride| Frame::new(&bytes, size, stride, PixelFormat::Rgb8).unwrap_err();
-        assert_eq!(new((2, 1), 5), FrameError::Stride { stride: 5, needed: 6 });
-        assert_eq!(new((1, 4), 3), FrameError::Bytes { len: 11, needed: 12 });
+        assert_eq!(new((2, 1), 5), DataError(Kind::Stride { stride: 5, needed: 6 }));
+        assert_eq!(new((1, 4), 3), DataError(Kind::Bytes { len: 11, needed: 12 }));
         let huge = u64::from(u32::MAX) * u64::from(u32::MAX);
-        assert_eq!(new((0, u32::MAX), u32::MAX), FrameError::Bytes { len: 11, needed: huge });
+        assert_eq!(new((0, u32::MAX), u32::MAX), DataError(Kind::Bytes { len: 11, needed: huge }));
     }
 }

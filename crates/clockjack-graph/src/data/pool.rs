@@ -14,7 +14,10 @@ use core::{
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::blob::{Blob, Buffer};
+use super::{
+    blob::{Blob, Buffer},
+    error::{DataError, Kind},
+};
 
 /// A pool of reusable buffers of fixed sizes. Clones refer to the same pool.
 #[derive(Clone)]
@@ -61,43 +64,6 @@ pub struct PoolStats {
     pub high_water: usize,
 }
 
-/// Why a loan was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PoolError {
-    /// The pool has reached its limit, and all its buffers are lent.
-    Exhausted {
-        /// The requested bytes.
-        wanted: usize,
-        /// The bytes that are lent.
-        lent: usize,
-        /// The limit of the pool.
-        max: usize,
-    },
-    /// The pool has no buffers of that size.
-    TooLarge {
-        /// The requested bytes.
-        wanted: usize,
-        /// The size of the largest buffers.
-        largest: usize,
-    },
-}
-
-impl fmt::Display for PoolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exhausted { wanted, lent, max } => {
-                write!(f, "pool exhausted: {wanted} bytes requested, {lent} of {max} are lent")
-            }
-            Self::TooLarge { wanted, largest } => {
-                write!(f, "{wanted} bytes requested, but the largest buffer has {largest}")
-            }
-        }
-    }
-}
-
-impl core::error::Error for PoolError {}
-
 impl BufferPool {
     /// Creates a pool of buffers of one size, with a limit on their total bytes.
     #[must_use]
@@ -136,12 +102,12 @@ impl BufferPool {
     ///
     /// # Errors
     ///
-    /// [`PoolError`], if the pool has no buffers of this size, or if its limit is reached.
-    pub fn loan(&self, len: usize) -> Result<Loan, PoolError> {
+    /// [`DataError`], if the pool has no buffers of this size, or if its limit is reached.
+    pub fn loan(&self, len: usize) -> Result<BufferLoan, DataError> {
         let mut buffer = self.shared.take(len)?;
         let bytes = Arc::get_mut(&mut buffer).expect("a buffer of the pool has no views");
         bytes.aligned_mut()[..len].fill(0);
-        Ok(Loan { blob: Blob::view(buffer, len) })
+        Ok(BufferLoan { blob: Blob::view(buffer, len) })
     }
 
     /// The statistics of the pool.
@@ -173,10 +139,10 @@ impl PoolShared {
         self.sizes[bucket].saturating_add(self.align - 1)
     }
 
-    fn take(self: &Arc<Self>, len: usize) -> Result<Arc<Buffer>, PoolError> {
+    fn take(self: &Arc<Self>, len: usize) -> Result<Arc<Buffer>, DataError> {
         let Some(bucket) = self.sizes.iter().position(|size| *size >= len) else {
             let largest = self.sizes.last().copied().unwrap_or(0);
-            return Err(PoolError::TooLarge { wanted: len, largest });
+            return Err(DataError(Kind::TooLarge { wanted: len, largest }));
         };
         let cost = self.cost(bucket);
         let mut state = self.lock();
@@ -187,7 +153,7 @@ impl PoolShared {
             if !self.make_room(&mut state, cost) {
                 state.stats.exhausted += 1;
                 let lent = state.stats.bytes_lent;
-                return Err(PoolError::Exhausted { wanted: len, lent, max: self.max_bytes });
+                return Err(DataError(Kind::Exhausted { wanted: len, lent, max: self.max_bytes }));
             }
             state.stats.allocated += 1;
             state.stats.bytes += cost;
@@ -240,12 +206,12 @@ impl PoolShared {
 }
 
 /// Bytes of a pool that are being written. Dropping it returns them to the pool.
-pub struct Loan {
+pub struct BufferLoan {
     /// The only view of the buffer until the loan is frozen.
     blob: Blob,
 }
 
-impl Loan {
+impl BufferLoan {
     /// Ends the writing: from now on the bytes can be shared and do not change.
     #[must_use]
     pub fn freeze(self) -> Blob {
@@ -258,7 +224,7 @@ impl Loan {
     }
 }
 
-impl Deref for Loan {
+impl Deref for BufferLoan {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -266,13 +232,13 @@ impl Deref for Loan {
     }
 }
 
-impl DerefMut for Loan {
+impl DerefMut for BufferLoan {
     fn deref_mut(&mut self) -> &mut [u8] {
         self.blob.only_view_mut().expect("a loan is the only view of its buffer")
     }
 }
 
-impl fmt::Debug for Loan {
+impl fmt::Debug for BufferLoan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Loan({} bytes)", self.blob.len())
     }

@@ -70,7 +70,7 @@ impl<T: Data> AnyData for T {
 /// A value of any payload type.
 ///
 /// A number is stored inline. Anything else is shared, and immutable while it has several owners.
-pub struct Value(Inner);
+pub(crate) struct Value(Inner);
 
 /// One word, so that a value has two words: values are moved often.
 type SharedPayload = Arc<Payload>;
@@ -147,7 +147,7 @@ impl Value {
 
     /// Creates a value that may be shared.
     #[must_use]
-    pub fn new<T: Data>(value: T) -> Self {
+    pub(crate) fn new<T: Data>(value: T) -> Self {
         match value.into_small() {
             Ok(small) => Self(Inner::Small(small)),
             Err(value) => Self(Inner::Shared(Arc::new(Payload::new(value)))),
@@ -157,7 +157,7 @@ impl Value {
     /// Creates a value with a single reader, who may [take](Self::take) it.
     #[must_use]
     #[inline]
-    pub fn owned<T: Data>(value: T) -> Self {
+    pub(crate) fn owned<T: Data>(value: T) -> Self {
         match value.into_small() {
             Ok(small) => Self(Inner::Small(small)),
             Err(value) => Self(Inner::Owned(Box::new(Payload::new(value)))),
@@ -168,7 +168,7 @@ impl Value {
     /// owners.
     #[must_use]
     #[inline]
-    pub fn recycled<T: Data>(value: T, cache: &mut PayloadCache) -> Self {
+    pub(crate) fn recycled<T: Data>(value: T, cache: &mut PayloadCache) -> Self {
         match value.into_small() {
             Ok(small) => Self(Inner::Small(small)),
             Err(value) => Self(Inner::Shared(cache.put(value))),
@@ -178,7 +178,7 @@ impl Value {
     /// The value, if it has this type.
     #[must_use]
     #[inline]
-    pub fn get<T: Data>(&self) -> Option<&T> {
+    pub(crate) fn get<T: Data>(&self) -> Option<&T> {
         match &self.0 {
             Inner::Small(small) => each_small!(small, one => (one as &dyn Any).downcast_ref()),
             Inner::Shared(shared) => shared.get(),
@@ -192,7 +192,7 @@ impl Value {
     /// # Errors
     ///
     /// The value itself is returned.
-    pub fn take<T: Data>(self) -> Result<T, Self> {
+    pub(crate) fn take<T: Data>(self) -> Result<T, Self> {
         if self.get::<T>().is_none() {
             return Err(self);
         }
@@ -214,7 +214,7 @@ impl Value {
 
     /// The name of the payload type.
     #[must_use]
-    pub fn schema(&self) -> &'static str {
+    pub(crate) fn schema(&self) -> &'static str {
         match &self.0 {
             Inner::Small(small) => each_small!(small, one => AnyData::schema(one)),
             Inner::Shared(shared) => shared.schema(),
@@ -223,7 +223,7 @@ impl Value {
     }
 
     /// Appends the encoded value.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         match &self.0 {
             Inner::Small(small) => each_small!(small, one => Data::encode(one, out)),
             Inner::Shared(shared) => shared.encode(out),
@@ -243,7 +243,7 @@ impl Value {
     /// value with a single reader.
     #[must_use]
     #[inline]
-    pub fn share(&self) -> Option<Self> {
+    pub(crate) fn share(&self) -> Option<Self> {
         match &self.0 {
             Inner::Small(small) => Some(Self(Inner::Small(*small))),
             Inner::Shared(shared) => Some(Self(Inner::Shared(Arc::clone(shared)))),
@@ -264,7 +264,7 @@ impl fmt::Debug for Value {
 /// Allocations of shared values, reused once their values have no other owners. A port that
 /// publishes the same type repeatedly allocates only as many as are in flight.
 #[derive(Default)]
-pub struct PayloadCache {
+pub(crate) struct PayloadCache {
     cache: Vec<SharedPayload>,
     next: usize,
 }

@@ -15,7 +15,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     reader::is_identifier,
-    spec::{ComponentSpec, ConfigValue, Domain, EdgeSpec, GraphKind, GraphSpec, Span},
+    spec::{ClockDomain, ComponentSpec, ConfigValue, EdgeSpec, GraphSpec, Span},
 };
 use crate::{
     compile::{self, TypeCatalog},
@@ -121,14 +121,8 @@ impl Graph {
 }
 
 impl GraphBuilder {
-    /// Sets the kind of the graph.
-    pub fn kind(&mut self, kind: GraphKind) -> &mut Self {
-        self.spec.kind = kind;
-        self
-    }
-
     /// Sets the clock domain of event timestamps.
-    pub fn event_domain(&mut self, domain: Domain) -> &mut Self {
+    pub fn event_domain(&mut self, domain: ClockDomain) -> &mut Self {
         self.spec.event_domain = domain;
         self
     }

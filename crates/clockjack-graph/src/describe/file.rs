@@ -11,9 +11,9 @@ use std::{
 
 use super::{
     decode,
-    limits::Limits,
+    limits::FileLimits,
     reader::Reader,
-    spec::{GraphSpec, Source, Span},
+    spec::{GraphSpec, SourceText, Span},
     tree,
 };
 use crate::{
@@ -29,13 +29,13 @@ pub struct GraphFile {
 }
 
 impl GraphFile {
-    /// Reads a file within [`Limits::DEFAULT`].
+    /// Reads a file within [`FileLimits::DEFAULT`].
     ///
     /// # Errors
     ///
     /// [`ReadError`], if the file cannot be read or is not a graph file.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ReadError> {
-        Self::read_with(path, &Limits::DEFAULT)
+        Self::read_with(path, &FileLimits::DEFAULT)
     }
 
     /// Reads a file. Reads at most as many bytes as the limit allows, however long the file is.
@@ -43,7 +43,7 @@ impl GraphFile {
     /// # Errors
     ///
     /// [`ReadError`], if the file cannot be read or is not a graph file.
-    pub fn read_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self, ReadError> {
+    pub fn read_with(path: impl AsRef<Path>, limits: &FileLimits) -> Result<Self, ReadError> {
         let path = path.as_ref();
         let name = path.to_string_lossy();
         let bytes = read_up_to(path, limits.text_bytes())
@@ -51,13 +51,13 @@ impl GraphFile {
         Self::parse_bytes(&name, &bytes, limits).map_err(ReadError::Invalid)
     }
 
-    /// Parses a text within [`Limits::DEFAULT`]. Reports refer to the text by `name`.
+    /// Parses a text within [`FileLimits::DEFAULT`]. Reports refer to the text by `name`.
     ///
     /// # Errors
     ///
     /// [`Diagnostics`]: all errors of the text.
     pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
-        Self::parse_with(name, text, &Limits::DEFAULT)
+        Self::parse_with(name, text, &FileLimits::DEFAULT)
     }
 
     /// Parses a text.
@@ -65,7 +65,7 @@ impl GraphFile {
     /// # Errors
     ///
     /// [`Diagnostics`]: all errors of the text.
-    pub fn parse_with(name: &str, text: &str, limits: &Limits) -> Result<Self, Diagnostics> {
+    pub fn parse_with(name: &str, text: &str, limits: &FileLimits) -> Result<Self, Diagnostics> {
         Self::parse_bytes(name, text.as_bytes(), limits)
     }
 
@@ -74,7 +74,7 @@ impl GraphFile {
     /// # Errors
     ///
     /// [`Diagnostics`]: all errors of the text.
-    pub fn parse_bytes(name: &str, bytes: &[u8], limits: &Limits) -> Result<Self, Diagnostics> {
+    pub fn parse_bytes(name: &str, bytes: &[u8], limits: &FileLimits) -> Result<Self, Diagnostics> {
         let loaded = load(name, bytes, limits);
         if loaded.diagnostics.n_errors() == 0 {
             Ok(Self { spec: loaded.spec })
@@ -86,7 +86,12 @@ impl GraphFile {
     /// Reports all errors and advice about a graph file: those of
     /// [`parse_bytes`](Self::parse_bytes), and those of compiling as much as could be read.
     #[must_use]
-    pub fn examine(name: &str, bytes: &[u8], limits: &Limits, registry: &Registry) -> Diagnostics {
+    pub fn examine(
+        name: &str,
+        bytes: &[u8],
+        limits: &FileLimits,
+        registry: &Registry,
+    ) -> Diagnostics {
         let Loaded { spec, mut diagnostics, is_complete } = load(name, bytes, limits);
         if is_complete {
             diagnostics.list.extend(compile::check(&spec, registry).1.list);
@@ -96,6 +101,7 @@ impl GraphFile {
     }
 
     /// The description of the graph.
+    #[doc(hidden)]
     #[must_use]
     pub fn spec(&self) -> &GraphSpec {
         &self.spec
@@ -122,9 +128,9 @@ pub(crate) struct Loaded {
 }
 
 /// Reads as much as can be read.
-pub(crate) fn load(name: &str, bytes: &[u8], limits: &Limits) -> Loaded {
+pub(crate) fn load(name: &str, bytes: &[u8], limits: &FileLimits) -> Loaded {
     let (text, diagnostic) = text_of(bytes, limits);
-    let source = Arc::new(Source { name: name.into(), text: text.into_owned() });
+    let source = Arc::new(SourceText { name: name.into(), text: text.into_owned() });
     let mut diagnostics = Vec::from_iter(diagnostic);
     let mut spec = GraphSpec::default();
     let mut is_complete = false;
@@ -157,7 +163,7 @@ pub(crate) fn load(name: &str, bytes: &[u8], limits: &Limits) -> Loaded {
 }
 
 /// The bytes as text; after an encoding error, the valid part and the diagnostic.
-fn text_of<'b>(bytes: &'b [u8], limits: &Limits) -> (Cow<'b, str>, Option<Diagnostic>) {
+fn text_of<'b>(bytes: &'b [u8], limits: &FileLimits) -> (Cow<'b, str>, Option<Diagnostic>) {
     let max = limits.text_bytes();
     if bytes.len() > max {
         let text = String::from_utf8_lossy(&bytes[..max]);

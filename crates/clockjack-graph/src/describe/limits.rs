@@ -3,10 +3,10 @@
 //! Each limit is checked before the memory or time that it guards is spent, so that a hostile file
 //! costs no more than a large one.
 
-/// Limits on the size of a graph file. Override single limits like this: `Limits { lanes: 8,
+/// FileLimits on the size of a graph file. Override single limits like this: `FileLimits { lanes: 8,
 /// ..Limits::DEFAULT }`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct FileLimits {
     /// Bytes of the text. At most 1 GiB, even if a larger value is set.
     pub text_bytes: usize,
     /// Nesting depth of lists and maps.
@@ -35,7 +35,7 @@ pub struct Limits {
     pub diagnostics: usize,
 }
 
-impl Limits {
+impl FileLimits {
     /// The limits of schema version 1.
     pub const DEFAULT: Self = Self {
         text_bytes: 1 << 20,
@@ -67,7 +67,7 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for FileLimits {
     fn default() -> Self {
         Self::DEFAULT
     }

@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     fields::{Field, Section},
-    limits::Limits,
+    limits::FileLimits,
     spec::{FieldSpans, Span},
     tree::{Tree, YamlKind, YamlNode},
 };
@@ -44,15 +44,20 @@ pub(super) struct Namespace<'t> {
     pub(super) bindings: Option<Bindings<'t>>,
 }
 
+/// Stores the value of a field.
+pub(super) type SetFn<'t, T> = fn(&mut T, &mut Reader<'t>, &'static Field, &'t YamlNode<'t>);
+
 /// Walks a tree.
 pub(super) struct Reader<'t> {
     pub(super) tree: &'t Tree<'t>,
-    pub(super) limits: &'t Limits,
+    pub(super) limits: &'t FileLimits,
     pub(super) namespace: Option<Namespace<'t>>,
     /// Bytes that template instances may still expand to.
     pub(super) expanded_bytes_left: usize,
     /// Whether an item was left out: references to that item are then not reported as errors.
     pub(super) has_omissions: bool,
+    /// The locations of the fields of the current item, including those of its nested sections.
+    pub(super) spans: Vec<(&'static str, Span)>,
     path: Vec<PathStep<'t>>,
     diagnostics: Vec<Diagnostic>,
     n_suppressed: usize,
@@ -61,13 +66,14 @@ pub(super) struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    pub(super) fn new(tree: &'t Tree<'t>, limits: &'t Limits) -> Self {
+    pub(super) fn new(tree: &'t Tree<'t>, limits: &'t FileLimits) -> Self {
         Self {
             tree,
             limits,
             namespace: None,
             expanded_bytes_left: limits.expanded_bytes,
             has_omissions: false,
+            spans: Vec::new(),
             path: Vec::new(),
             diagnostics: Vec::new(),
             n_suppressed: 0,
@@ -153,14 +159,29 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Passes each known field of a map to `take`; reports unknown, repeated and missing fields.
-    /// Returns `false` if the value is not a map.
-    pub(super) fn section(
+    /// Reads an item with locations of its own: its fields into `one`, and where they are. `None` if
+    /// the value is not a map.
+    pub(super) fn item<T>(
         &mut self,
         section: &'static Section,
         node: &'t YamlNode<'t>,
-        spans: &mut FieldSpans,
-        mut take: impl FnMut(&mut Self, &'static Field, &'t YamlNode<'t>),
+        one: &mut T,
+        set: SetFn<'t, T>,
+    ) -> Option<FieldSpans> {
+        let outer = core::mem::take(&mut self.spans);
+        let is_map = self.section(section, node, one, set);
+        let fields = core::mem::replace(&mut self.spans, outer);
+        is_map.then_some(FieldSpans { item: node.span, fields })
+    }
+
+    /// Passes each known field of a map to `set` and keeps its location; reports unknown, repeated
+    /// and missing fields. Returns `false` if the value is not a map.
+    pub(super) fn section<T>(
+        &mut self,
+        section: &'static Section,
+        node: &'t YamlNode<'t>,
+        one: &mut T,
+        set: SetFn<'t, T>,
     ) -> bool {
         if !matches!(node.kind, YamlKind::Map { .. }) {
             self.wrong_type(node, "a map");
@@ -168,7 +189,7 @@ impl<'t> Reader<'t> {
         }
         let tree = self.tree;
         let pairs = tree.pairs(node);
-        spans.fields.reserve(pairs.len().min(section.fields.len()));
+        self.spans.reserve(pairs.len().min(section.fields.len()));
         let mut seen = 0u32;
         let mut has_others = false;
         for [key, value] in pairs {
@@ -181,9 +202,9 @@ impl<'t> Reader<'t> {
                 continue;
             }
             seen |= 1 << index;
-            spans.fields.push((field.span_key, value.span));
+            self.spans.push((field.span_key, value.span));
             self.path.push(PathStep::Field(field.name));
-            take(self, field, value);
+            set(one, self, field, value);
             self.path.pop();
         }
         if has_others {

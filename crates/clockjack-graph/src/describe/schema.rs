@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     fields::{Field, FieldKind, ROOT, Section},
-    limits::Limits,
+    limits::FileLimits,
 };
 
 /// The version of the graph semantics, as opposed to the version of the file format.
@@ -65,14 +65,14 @@ fn property(field: &'static Field, sections: &mut Map<String, Value>) -> Value {
 }
 
 fn shape(kind: FieldKind, sections: &mut Map<String, Value>) -> Value {
-    let limits = &Limits::DEFAULT;
+    let limits = &FileLimits::DEFAULT;
     let id = json!({
         "type": "string", "pattern": ID_PATTERN, "minLength": 1,
         "maxLength": limits.identifier_bytes,
     });
     match kind {
         FieldKind::Version => json!({ "const": 1 }),
-        FieldKind::Id => id,
+        FieldKind::Id | FieldKind::QualifiedId => id,
         FieldKind::Label => {
             json!({ "type": "string", "minLength": 1, "maxLength": limits.identifier_bytes })
         }
@@ -83,7 +83,7 @@ fn shape(kind: FieldKind, sections: &mut Map<String, Value>) -> Value {
             json!({ "type": "integer", "minimum": min, "maximum": max })
         }
         FieldKind::Number => json!({ "type": "number", "minimum": 0 }),
-        FieldKind::Ids { min } => {
+        FieldKind::Ids { min } | FieldKind::QualifiedIds { min } => {
             json!({ "type": "array", "items": id, "minItems": min, "uniqueItems": true })
         }
         FieldKind::Wholes => json!({

@@ -7,7 +7,7 @@ mod span;
 use std::sync::Arc;
 
 use crate::named::named;
-pub use span::{ConfigMap, ConfigValue, FieldSpans, Source, Span};
+pub use span::{ConfigMap, ConfigValue, FieldSpans, SourceText, Span};
 
 named! {
     /// Whether a graph runs by itself.
@@ -24,7 +24,7 @@ named! {
 named! {
     /// The clock domain of a timestamp.
     #[derive(Default)]
-    pub enum Domain {
+    pub enum ClockDomain {
         /// The runtime's monotonic clock.
         #[default]
         Steady = "steady",
@@ -310,7 +310,7 @@ pub struct TriggerSpec {
 named! {
     /// Which ready component is executed first.
     #[derive(Default)]
-    pub enum Priority {
+    pub enum ComponentPriority {
         /// Before all others.
         High = "high",
         /// The default.
@@ -323,7 +323,7 @@ named! {
     }
 }
 
-impl Priority {
+impl ComponentPriority {
     /// The rank; a higher rank goes first.
     #[must_use]
     pub const fn rank(self) -> u8 {
@@ -387,7 +387,7 @@ pub struct ExecutionSpec {
     /// Whether its invocations may overlap.
     pub reentrant: bool,
     /// Which ready component goes first.
-    pub priority: Priority,
+    pub priority: ComponentPriority,
     /// Longer invocations are reported; zero means none.
     pub budget_ms: u64,
     /// What a failure does.
@@ -462,7 +462,7 @@ named! {
 named! {
     /// Which messages a channel keeps.
     #[derive(Default)]
-    pub enum Mode {
+    pub enum EdgeMode {
         /// The newest message.
         #[default]
         Latest = "latest",
@@ -482,7 +482,7 @@ named! {
 named! {
     /// What a full channel does.
     #[derive(Default)]
-    pub enum Overflow {
+    pub enum EdgeOverflow {
         /// Drops the oldest message.
         #[default]
         Overwrite = "overwrite",
@@ -518,7 +518,7 @@ named! {
 named! {
     /// Who owns a payload.
     #[derive(Default)]
-    pub enum Owner {
+    pub enum PayloadOwner {
         /// The producer.
         Producer = "producer",
         /// The runtime.
@@ -547,11 +547,11 @@ named! {
 #[derive(Clone, Debug, PartialEq)]
 pub struct EdgePolicy {
     /// Which messages the channel keeps.
-    pub mode: Mode,
+    pub mode: EdgeMode,
     /// How many messages it keeps.
     pub capacity: u32,
     /// What a full channel does.
-    pub overflow: Overflow,
+    pub overflow: EdgeOverflow,
     /// Older messages are dropped before they are delivered; zero means none.
     pub lifespan_ms: u64,
     /// Older messages are delivered with a flag; zero means none.
@@ -565,11 +565,11 @@ pub struct EdgePolicy {
     /// Whether the channel emits health events.
     pub emit_health_events: bool,
     /// The clock domain of the timestamps.
-    pub timestamp_domain: Domain,
+    pub timestamp_domain: ClockDomain,
     /// How a payload reaches several readers.
     pub copy_policy: CopyPolicy,
     /// The owner of a payload.
-    pub owner: Owner,
+    pub owner: PayloadOwner,
     /// The number of readers.
     pub readers: Readers,
 }
@@ -577,18 +577,18 @@ pub struct EdgePolicy {
 impl Default for EdgePolicy {
     fn default() -> Self {
         Self {
-            mode: Mode::default(),
+            mode: EdgeMode::default(),
             capacity: 1,
-            overflow: Overflow::default(),
+            overflow: EdgeOverflow::default(),
             lifespan_ms: 0,
             deadline_ms: 0,
             max_inflight: 0,
             preserve_order: true,
             allow_drop: true,
             emit_health_events: true,
-            timestamp_domain: Domain::default(),
+            timestamp_domain: ClockDomain::default(),
             copy_policy: CopyPolicy::default(),
-            owner: Owner::default(),
+            owner: PayloadOwner::default(),
             readers: Readers::default(),
         }
     }
@@ -756,7 +756,7 @@ pub struct GraphSpec {
     /// The settings of the graph.
     pub config: ConfigMap,
     /// The clock domain of event timestamps.
-    pub event_domain: Domain,
+    pub event_domain: ClockDomain,
     /// The lanes, in the order of the file.
     pub lanes: Vec<LaneSpec>,
     /// The components, in the order of the file, followed by those of subgraphs and instances.
@@ -770,5 +770,5 @@ pub struct GraphSpec {
     /// The location of `graph`, `graph.name` and so on.
     pub spans: FieldSpans,
     /// The text from which the graph was read.
-    pub source: Option<Arc<Source>>,
+    pub source: Option<Arc<SourceText>>,
 }

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StructureStyle};
 
-use super::{limits::Limits, spec::Span};
+use super::{limits::FileLimits, spec::Span};
 use crate::diagnostic::{Code, Diagnostic};
 
 /// A value with its location.
@@ -78,7 +78,7 @@ impl<'t> Tree<'t> {
 /// is no tree, the last diagnostic gives the reason.
 pub(super) fn parse<'t>(
     text: &'t str,
-    limits: &Limits,
+    limits: &FileLimits,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Tree<'t>> {
     read_plain(text, limits, diagnostics).or_else(|| read_events(text, limits, diagnostics))
@@ -87,7 +87,7 @@ pub(super) fn parse<'t>(
 /// The fast path. It reports nothing: the parser reads whatever the fast path does not support.
 fn read_plain<'t>(
     text: &'t str,
-    limits: &Limits,
+    limits: &FileLimits,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Tree<'t>> {
     let mut builder = Builder::new(text, limits, diagnostics);
@@ -99,7 +99,7 @@ fn read_plain<'t>(
 /// The general path, based on the parser's events.
 fn read_events<'t>(
     text: &'t str,
-    limits: &Limits,
+    limits: &FileLimits,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Tree<'t>> {
     let options = granit_parser::options! {
@@ -143,7 +143,7 @@ struct OpenCollection {
 
 struct Builder<'a, 't> {
     text: &'t str,
-    limits: &'a Limits,
+    limits: &'a FileLimits,
     diagnostics: &'a mut Vec<Diagnostic>,
     nodes: Vec<YamlNode<'t>>,
     /// Values whose list or map is still open.
@@ -153,7 +153,7 @@ struct Builder<'a, 't> {
 }
 
 impl<'a, 't> Builder<'a, 't> {
-    fn new(text: &'t str, limits: &'a Limits, diagnostics: &'a mut Vec<Diagnostic>) -> Self {
+    fn new(text: &'t str, limits: &'a FileLimits, diagnostics: &'a mut Vec<Diagnostic>) -> Self {
         let (nodes, done, open) = (Vec::new(), Vec::new(), Vec::new());
         Self { text, limits, diagnostics, nodes, done, open, n_documents: 0 }
     }
@@ -278,7 +278,7 @@ fn span_of(span: granit_parser::Span) -> Span {
     Span { start: offset(bytes.start), end: offset(bytes.end) }
 }
 
-fn too_deep(span: Span, limits: &Limits) -> Diagnostic {
+fn too_deep(span: Span, limits: &FileLimits) -> Diagnostic {
     Diagnostic::new(
         Code::LimitExceeded,
         "",

@@ -76,7 +76,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{describe::Source, diagnostic::Code};
+    use crate::{describe::SourceText, diagnostic::Code};
 
     fn report() -> Diagnostics {
         let text = "edges:\n  - id: ä1\n    to: snik.in\n";
@@ -88,7 +88,7 @@ mod tests {
             .related_at(Span { start: 15, end: 18 }, "this edge")
             .help("did you mean `sink`?")
             .fix(span, "sink.in");
-        let source = Arc::new(Source { name: "a.yaml".into(), text: text.into() });
+        let source = Arc::new(SourceText { name: "a.yaml".into(), text: text.into() });
         Diagnostics { source: Some(source), list: vec![one] }
     }
 

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Patch, Snippet};
 
 use super::{Diagnostic, Diagnostics, Severity};
-use crate::describe::{Source, Span};
+use crate::describe::{SourceText, Span};
 use annotate_snippets as annotate;
 use lines::Lines;
 
@@ -56,7 +56,12 @@ impl Renderer {
         out
     }
 
-    fn push_one(&self, out: &mut String, one: &Diagnostic, text: Option<&(&Source, Lines<'_>)>) {
+    fn push_one(
+        &self,
+        out: &mut String,
+        one: &Diagnostic,
+        text: Option<&(&SourceText, Lines<'_>)>,
+    ) {
         let mut group = level(one.severity)
             .primary_title(escaped(&one.message).into_owned())
             .id(one.code.name())
@@ -123,7 +128,7 @@ fn escaped(text: &str) -> Cow<'_, str> {
 /// location.
 fn snippets<'a>(
     one: &'a Diagnostic,
-    source: &'a Source,
+    source: &'a SourceText,
     lines: &Lines<'a>,
 ) -> Vec<annotate::Element<'a>> {
     if one.span.is_none() {
@@ -145,7 +150,7 @@ fn snippets<'a>(
 type Range = (usize, usize);
 
 fn snippet<'a>(
-    source: &'a Source,
+    source: &'a SourceText,
     lines: &Lines<'a>,
     main: Option<Range>,
     notes: Vec<(Range, &'a str)>,
@@ -182,7 +187,11 @@ fn snippet<'a>(
 }
 
 /// The text after the suggested change, unless it is too long to read.
-fn suggestion<'a>(fix: &'a super::Fix, source: &'a Source, lines: &Lines<'a>) -> Option<Group<'a>> {
+fn suggestion<'a>(
+    fix: &'a super::Fix,
+    source: &'a SourceText,
+    lines: &Lines<'a>,
+) -> Option<Group<'a>> {
     let (from, to) = lines.range(fix.span);
     let (start, end, first) = lines.around(from, to, 0);
     let text = &source.text[start..end];

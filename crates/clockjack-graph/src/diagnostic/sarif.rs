@@ -9,7 +9,7 @@ use super::{
     Code, Diagnostic, Diagnostics, Severity, explain,
     render::{line_column, lines::Lines},
 };
-use crate::describe::{Source, Span};
+use crate::describe::{SourceText, Span};
 
 impl Diagnostics {
     /// The report as a SARIF log with one run.
@@ -54,7 +54,7 @@ fn rule(code: Code) -> Value {
     })
 }
 
-fn result(one: &Diagnostic, codes: &[Code], text: Option<&(&Source, Lines<'_>)>) -> Value {
+fn result(one: &Diagnostic, codes: &[Code], text: Option<&(&SourceText, Lines<'_>)>) -> Value {
     let message = match &one.help {
         Some(help) => format!("{} ({help})", one.message),
         None => one.message.clone(),
@@ -95,7 +95,7 @@ fn result(one: &Diagnostic, codes: &[Code], text: Option<&(&Source, Lines<'_>)>)
     out
 }
 
-fn physical(source: &Source, lines: &Lines<'_>, span: Span) -> Option<Value> {
+fn physical(source: &SourceText, lines: &Lines<'_>, span: Span) -> Option<Value> {
     let region = region(lines, span)?;
     Some(json!({"artifactLocation": {"uri": uri(&source.name)}, "region": region}))
 }
@@ -144,7 +144,7 @@ mod tests {
             .at(Span { start: 15, end: 18 })
             .related_at(span, "read here");
         let third = Diagnostic::new(Code::UnknownComponent, "graph", "in no text");
-        let source = Arc::new(Source { name: "my graphs/a.yaml".into(), text: text.into() });
+        let source = Arc::new(SourceText { name: "my graphs/a.yaml".into(), text: text.into() });
         Diagnostics { source: Some(source), list: vec![first, second, third] }.to_sarif()
     }
 

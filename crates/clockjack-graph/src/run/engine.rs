@@ -2,7 +2,8 @@
 //! epoch commits; a [`region`] calls components; [`helpers`] run regions in parallel.
 
 pub(crate) mod batch;
-pub mod context;
+pub(crate) mod context;
+pub(crate) mod context_error;
 pub(crate) mod current_position;
 pub(crate) mod domain;
 pub(crate) mod env;

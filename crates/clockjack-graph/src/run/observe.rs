@@ -3,12 +3,12 @@
 
 pub(crate) mod collect;
 pub mod commit_log;
-pub mod component_log;
-pub mod health;
+pub(crate) mod component_log;
+pub(crate) mod health;
 pub(crate) mod live;
-pub mod metrics;
-pub mod observer;
-pub mod report;
-pub mod sinks;
+pub(crate) mod metrics;
+pub(crate) mod observer;
+pub(crate) mod report;
+pub(crate) mod sinks;
 pub mod timeline;
 pub mod trace;

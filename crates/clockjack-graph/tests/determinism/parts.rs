@@ -7,7 +7,7 @@ use core::{
 };
 use std::{panic::resume_unwind, thread::yield_now};
 
-use clockjack_graph::{Failure, GraphContext, Stamp, describe::Domain};
+use clockjack_graph::{Failure, GraphContext, Stamp, describe::ClockDomain};
 use clockjack_sim::random_graph::{Ports, TestComponentConfig, TestLogic, is_multiple, mix, task};
 
 /// What the delays of a run are drawn from: the results must not depend on it.
@@ -85,7 +85,7 @@ fn act(
         let value = if behavior.halves { halved } else { mix(digest, nth) };
         let refused = if is_multiple(digest, 2) {
             let ns = cx.epoch() * 1_000_000 + digest % 5_000_000;
-            let stamp = Stamp { domain: Domain::Steady, ns };
+            let stamp = Stamp { domain: ClockDomain::Steady, ns };
             cx.publish_stamped(ports.out, value, stamp).is_err()
         } else {
             cx.publish(ports.out, value).is_err()

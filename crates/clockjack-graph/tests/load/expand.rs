@@ -1,8 +1,9 @@
 //! Subgraphs, templates and instances: what they expand to, and their errors.
 
 use clockjack_graph::{
-    Code, GraphFile, Limits,
-    describe::{ConfigValue, EdgeSpec, GraphSpec},
+    GraphFile,
+    describe::{ConfigValue, EdgeSpec, FileLimits, GraphSpec},
+    diagnostic::Code,
 };
 
 const HEAD: &str = "\
@@ -248,7 +249,7 @@ edges: []
 
 #[test]
 fn instances_cannot_come_to_more_than_the_limits() {
-    let limits = |limits: Limits, rest: &str| {
+    let limits = |limits: FileLimits, rest: &str| {
         let text = format!("{HEAD}{rest}");
         GraphFile::parse_with("text", &text, &limits).expect_err("it is too much").list
     };
@@ -259,11 +260,11 @@ fn instances_cannot_come_to_more_than_the_limits() {
             .join(", ")
     );
     for (set, what) in [
-        (Limits { components: 5, ..Limits::DEFAULT }, "6 components"),
-        (Limits { edges: 2, ..Limits::DEFAULT }, "3 edges"),
-        (Limits { loops: 2, ..Limits::DEFAULT }, "3 composite_loops"),
-        (Limits { expanded_bytes: 1000, ..Limits::DEFAULT }, "more than 1000 bytes"),
-        (Limits { groups: 2, ..Limits::DEFAULT }, "3 template_instances"),
+        (FileLimits { components: 5, ..FileLimits::DEFAULT }, "6 components"),
+        (FileLimits { edges: 2, ..FileLimits::DEFAULT }, "3 edges"),
+        (FileLimits { loops: 2, ..FileLimits::DEFAULT }, "3 composite_loops"),
+        (FileLimits { expanded_bytes: 1000, ..FileLimits::DEFAULT }, "more than 1000 bytes"),
+        (FileLimits { groups: 2, ..FileLimits::DEFAULT }, "3 template_instances"),
     ] {
         let reported = limits(set, &three);
         assert_eq!(reported.len(), 1, "{reported:#?}");

@@ -1,6 +1,6 @@
 //! Every error that the loader can report, and the part of the text that it points at.
 
-use clockjack_graph::{Code, Diagnostics, GraphFile};
+use clockjack_graph::{Diagnostics, GraphFile, diagnostic::Code};
 
 use super::texts::MINIMAL;
 
@@ -259,7 +259,7 @@ fn what_is_no_map_is_told() {
 
 #[test]
 fn bytes_that_are_no_text_are_told_where_they_are() {
-    let limits = clockjack_graph::Limits::DEFAULT;
+    let limits = clockjack_graph::describe::FileLimits::DEFAULT;
     let reported =
         GraphFile::parse_bytes("bytes", b"graph: \xff\xfe", &limits).expect_err("no text");
     assert_eq!(reported.list[0].code, Code::InvalidEncoding);
@@ -271,7 +271,7 @@ fn bytes_that_are_no_text_are_told_where_they_are() {
 fn an_examination_tells_what_the_compiler_finds_too() {
     let examine = |text: &str| {
         let registry = clockjack_graph::Registry::new();
-        let limits = clockjack_graph::Limits::DEFAULT;
+        let limits = clockjack_graph::describe::FileLimits::DEFAULT;
         let reported = GraphFile::examine("text", text.as_bytes(), &limits, &registry);
         reported.list.into_iter().map(|one| one.code).collect::<Vec<Code>>()
     };

@@ -1,13 +1,13 @@
 //! Hostile input: the loader finishes quickly and reports what is wrong.
 
-use clockjack_graph::{GraphFile, Limits};
+use clockjack_graph::describe::{FileLimits, GraphFile};
 use proptest::prelude::*;
 
 use super::texts::{EVERYTHING, MINIMAL};
 
 /// Loads arbitrary bytes: the entry point of the fuzzer.
 fn load(bytes: &[u8]) {
-    let limits = Limits { diagnostics: 50, ..Limits::DEFAULT };
+    let limits = FileLimits { diagnostics: 50, ..FileLimits::DEFAULT };
     if let Err(reported) = GraphFile::parse_bytes("bytes", bytes, &limits) {
         assert!(reported.n_errors() > 0);
         let text = &reported.source.as_ref().expect("there is a text").text;

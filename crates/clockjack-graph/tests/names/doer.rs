@@ -13,10 +13,10 @@ use clockjack_graph::{
     Parallel, Registry, RunError, RunOptions, RunReport, Stamp, Stopper,
     compile::Plan,
     component::Snapshot,
-    describe::{Domain, GraphFile},
+    describe::{ClockDomain, GraphFile},
     run::{TraceLog, TraceRecord},
 };
-use clockjack_rt::{PoolConfig, Runtime};
+use clockjack_rt::{Runtime, RuntimeConfig};
 use clockjack_testkit::ManualTime;
 
 /// The handle that stops the run, if there is one.
@@ -70,7 +70,7 @@ impl Doer {
             if let Some(at_ms) = orders.stamp_ms {
                 let at_ms = at_ms + orders.stamp_step_ms * i64::try_from(cx.epoch()).expect("few");
                 let ns = u64::try_from(at_ms).expect("after the beginning") * 1_000_000;
-                let stamp = Stamp { domain: Domain::Device, ns };
+                let stamp = Stamp { domain: ClockDomain::Device, ns };
                 let _ = cx.publish_stamped(self.out, value, stamp);
             } else {
                 let _ = cx.publish(self.out, value);
@@ -304,7 +304,7 @@ pub(crate) fn alone_keeping(capacity: usize, text: &str, options: RunOptions) ->
 
 /// Runs a text on a pool, by the wall clock if the options say so.
 pub(crate) fn by(workers: usize, text: &str, options: RunOptions) -> Done {
-    let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(workers), ..RuntimeConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("names"), config).expect("it starts");
     let options = options.workers(workers).parallel(Parallel::Always);
     start(rt.system(), text, (options, RECORDS_MAX), |_| (), |run| rt.block_on(run))

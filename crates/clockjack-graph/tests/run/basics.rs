@@ -1,6 +1,6 @@
 //! Kinds of edges, triggers, failures.
 
-use clockjack_graph::{RunOptions, StopReason};
+use clockjack_graph::{RunOptions, RunStopReason};
 
 use crate::parts::run;
 
@@ -33,7 +33,7 @@ fn an_immediate_edge_is_seen_in_its_epoch() {
     assert_eq!(ran.at("out"), [(1, 2.0), (2, 4.0), (3, 6.0)]);
     let report = ran.result.expect("nothing fails");
     assert_eq!((report.epochs, report.executions), (3, 9));
-    assert_eq!(report.stop, StopReason::TickBound);
+    assert_eq!(report.stop, RunStopReason::TickBound);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use clockjack_actor::{
 };
 use clockjack_graph::{
     Clock, CommitLog, Feed, Graph, OnRefused, Parallel, Registry, RunError, RunOptions, RunReport,
-    StopReason,
+    RunStopReason,
 };
 use clockjack_rt::Runtime;
 use clockjack_testkit::ManualTime;
@@ -279,7 +279,7 @@ fn answers_are_seen_in_the_order_of_their_requests_unless_they_need_not() {
 enum Owner {
     In(f64),
     Out(f64),
-    Ended(StopReason),
+    Ended(RunStopReason),
     Fail,
 }
 
@@ -287,7 +287,7 @@ enum Owner {
 #[derive(Debug, PartialEq)]
 enum Said {
     Out(f64),
-    Ended(StopReason),
+    Ended(RunStopReason),
 }
 
 /// An actor that owns a graph and sends its messages through it.
@@ -366,7 +366,7 @@ fn an_actor_feeds_the_graph_it_owns_and_is_told_its_outputs() {
     }
     assert_eq!(probe.receive_n(3), [Said::Out(10.0), Said::Out(20.0), Said::Out(30.0)]);
     owner.tell(Owner::In(13.0)).expect("there is room");
-    probe.expect_eq(Said::Ended(StopReason::Error));
+    probe.expect_eq(Said::Ended(RunStopReason::Error));
 }
 
 #[test]

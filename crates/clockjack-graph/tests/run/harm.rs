@@ -4,9 +4,9 @@ use core::task::{Context, Waker};
 use std::{sync::Arc, task::Wake};
 
 use clockjack_graph::{
-    Binder, Clock, Component, Config, ConfigError, Data, DecodeError, Descriptor, Execute, Failure,
-    GraphContext, Output, Registry, RunError, RunOptions, RunReport, Snapshot, StopReason,
-    run::Phase,
+    Binder, Clock, Component, Config, ConfigError, Data, DataError, Descriptor, Execute, Failure,
+    GraphContext, Output, Registry, RunError, RunOptions, RunReport, RunStopReason, Snapshot,
+    run::RunPhase,
 };
 use clockjack_testkit::ManualTime;
 
@@ -90,11 +90,11 @@ fn run(hook: &'static str) -> Result<RunReport, RunError> {
 #[test]
 fn a_panic_before_the_first_call_refuses_the_run() {
     for (hook, phase) in [
-        ("make", Phase::Configure),
-        ("bind", Phase::Configure),
-        ("configure", Phase::Configure),
-        ("activate", Phase::Activate),
-        ("reset", Phase::Reset),
+        ("make", RunPhase::Configure),
+        ("bind", RunPhase::Configure),
+        ("configure", RunPhase::Configure),
+        ("activate", RunPhase::Activate),
+        ("reset", RunPhase::Reset),
     ] {
         let error = run(hook).expect_err("it panics");
         let fault = error.fault().expect("of a component");
@@ -106,9 +106,9 @@ fn a_panic_before_the_first_call_refuses_the_run() {
 #[test]
 fn a_panic_after_the_last_call_is_told_for_each() {
     for (hook, phase) in [
-        ("snapshot", Phase::Snapshot),
-        ("deactivate", Phase::Deactivate),
-        ("drop", Phase::Deactivate),
+        ("snapshot", RunPhase::Snapshot),
+        ("deactivate", RunPhase::Deactivate),
+        ("drop", RunPhase::Deactivate),
     ] {
         let report = run(hook).expect("its work was done");
         let told: Vec<_> = report.faults.iter().map(|one| (one.phase, &*one.component)).collect();
@@ -152,7 +152,7 @@ fn a_waker_of_somebody_who_feeds_or_changes_settings_may_panic() {
     time.settle();
     run.stop();
     let report = time.block_on(run).expect("nothing fails");
-    assert_eq!((report.stop, report.executions), (StopReason::StopRequested, 2));
+    assert_eq!((report.stop, report.executions), (RunStopReason::StopRequested, 2));
 }
 
 /// A value that panics when it is dropped.
@@ -163,7 +163,7 @@ impl Data for PanickingDrop {
 
     fn encode(&self, _out: &mut Vec<u8>) {}
 
-    fn decode(_bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn decode(_bytes: &[u8]) -> Result<Self, DataError> {
         Ok(Self)
     }
 }

@@ -1,6 +1,6 @@
 //! The invariants of the runtime, on one thread: what is visible when, and what is counted where.
 
-use clockjack_graph::{RunOptions, StopReason};
+use clockjack_graph::{RunOptions, RunStopReason};
 
 use crate::teller::{Said, Told, graph, reader, source, tell_alone};
 
@@ -289,7 +289,7 @@ fn a_stop_is_seen_between_regions_and_between_epochs() {
         &[],
     );
     let told = tell_alone(&text, RunOptions::steps(9));
-    assert_eq!(told.result.as_ref().unwrap().stop, StopReason::StopRequested);
+    assert_eq!(told.result.as_ref().unwrap().stop, RunStopReason::StopRequested);
     assert_eq!(told.began(1), ["a", "b", "c"]);
     assert_eq!(told.began(2), ["a", "b"], "what is at work ends, nothing else begins");
     assert_eq!(told.report().epochs, 2);

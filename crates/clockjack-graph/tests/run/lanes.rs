@@ -2,7 +2,7 @@
 //! a pool lane admits.
 
 use clockjack_graph::{
-    Clock, CommitLog, RunOptions, StopReason, TraceLog,
+    Clock, CommitLog, RunOptions, RunStopReason, TraceLog,
     describe::{LaneOverflow, OverrunPolicy},
     run::{HealthKind, TraceName},
 };
@@ -126,7 +126,7 @@ fn who_looks_sees_that_the_run_is_to_stop_and_who_does_not_goes_on() {
         let takes_ms = [2, 50].into();
         let diary = Diary { takes_ms, stops_in: Some(2), is_attentive, ..Diary::default() };
         let ran = run(&text, RunOptions::steps(9), diary);
-        assert_eq!(ran.report().stop, StopReason::StopRequested);
+        assert_eq!(ran.report().stop, RunStopReason::StopRequested);
         let ended_ms = if is_attentive { 3 } else { 52 };
         assert_eq!(ran.diary.calls, [(0, 2), (2, ended_ms)], "nobody is cut short");
         let n_seen = ran.metric("runtime.component.cancellation_observed_count", "s");

@@ -5,8 +5,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use clockjack_graph::{
-    Clock, CommitLog, ComponentLog, Failure, Level, MemoryObserver, Observation, Observer,
-    Parallel, Registry, RunError, RunOptions, RunReport, StopReason, TraceLog, run::Observed,
+    Clock, CommitLog, ComponentLog, Failure, LogLevel, MemoryObserver, Observation, Observer,
+    Parallel, Registry, RunError, RunOptions, RunReport, RunStopReason, TraceLog, run::Observed,
 };
 use clockjack_testkit::ManualTime;
 
@@ -35,7 +35,7 @@ fn an_observer_is_shown_traces_metrics_errors_and_at_last_the_result() {
     let options = RunOptions::steps(3).observer(observer.clone()).trace(&trace);
     let report = run(options).expect("it goes on");
     let seen = observer.take();
-    assert_eq!(seen.last(), Some(&Observed::Result(StopReason::TickBound, 3)));
+    assert_eq!(seen.last(), Some(&Observed::Result(RunStopReason::TickBound, 3)));
     let errors: Vec<String> = seen
         .iter()
         .filter_map(|one| if let Observed::Error(fault) = one { Some(fault) } else { None })
@@ -68,7 +68,7 @@ fn the_error_that_ended_a_run_is_shown_last_of_all_errors() {
         panic!("{:?}", seen.last());
     };
     assert!(fault.is_fatal);
-    assert_eq!(*stop, StopReason::Error);
+    assert_eq!(*stop, RunStopReason::Error);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn an_observer_of_256_keeps_the_newest_and_counts_what_it_has_lost() {
     assert_eq!(observer.with(|kept| kept.len()), 256);
     let n_lost = report.metrics.total("runtime.observer.dropped_event_count");
     assert!(n_lost > 0.0);
-    assert_eq!(observer.take().last(), Some(&Observed::Result(StopReason::TickBound, 50)));
+    assert_eq!(observer.take().last(), Some(&Observed::Result(RunStopReason::TickBound, 50)));
 }
 
 /// Fails or panics at each observation.
@@ -118,7 +118,7 @@ fn an_observer_that_fails_or_panics_harms_nobody_and_is_counted() {
             assert_eq!(n_called, 1, "who has panicked is not called again");
             assert!(n_lost > 0.0);
         }
-        assert_eq!(after.take().last(), Some(&Observed::Result(StopReason::TickBound, 3)));
+        assert_eq!(after.take().last(), Some(&Observed::Result(RunStopReason::TickBound, 3)));
     }
 }
 
@@ -129,8 +129,8 @@ fn telling() -> Act {
         let epoch = cx.epoch() as f64;
         cx.histogram("epoch")?.record(epoch);
         let (graph, id) = (cx.graph_name().to_owned(), cx.component_id().to_owned());
-        cx.log(Level::Info, format_args!("{id} of {graph} is called"));
-        cx.log(Level::Debug, "and says so twice");
+        cx.log(LogLevel::Info, format_args!("{id} of {graph} is called"));
+        cx.log(LogLevel::Debug, "and says so twice");
         if cx.counter("runtime.mine").is_err() && cx.histogram("calls").is_err() {
             cx.counter("refusals")?.add(2);
         }
@@ -174,7 +174,8 @@ fn numbers_of_a_components_own_are_in_the_report_by_name_and_component() {
         }
     }
     assert_eq!(metrics.total("calls"), 10.0);
-    let ids: Vec<&str> = metrics.user.iter().map(|one| one.component.as_str()).collect();
+    let ids: Vec<&str> =
+        metrics.user.iter().map(|one| one.label.as_ref().expect("it has one").1.as_str()).collect();
     assert!(ids.is_sorted_by(|a, b| a >= b), "in the order of the description: {ids:?}");
 }
 

@@ -8,10 +8,10 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use clockjack_graph::{
     Binder, Clock, CommitLog, Component, ComponentLog, Config, ConfigError, ConfigField,
-    ConfigKind, Data, DecodeError, Descriptor, Execute, ExecuteShared, Failure, GraphContext,
-    Input, InputPort, Level, Need, Output, OutputPort, Parallel, Registry, RunOptions,
+    ConfigKind, Data, DataError, Descriptor, Execute, ExecuteShared, Failure, GraphContext, Input,
+    InputPort, LogLevel, Need, Output, OutputPort, Parallel, Registry, RunOptions,
     describe::GraphFile,
-    run::{Phase, UserMetric},
+    run::{Metric, RunPhase},
 };
 use clockjack_rt::Runtime;
 use clockjack_testkit::ManualTime;
@@ -74,7 +74,7 @@ impl Execute for LogWriter {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         #[expect(clippy::cast_precision_loss, reason = "it is small")]
         let value = cx.epoch() as f64 / 10.0;
-        cx.log(Level::Info, format_args!("{} is at work", cx.component_id()));
+        cx.log(LogLevel::Info, format_args!("{} is at work", cx.component_id()));
         cx.counter("calls")?.add(1);
         cx.histogram("values")?.record(value);
         if cx.epoch() < LAST {
@@ -101,7 +101,7 @@ impl Execute for LogWriter {
 struct RunRecord {
     lines: Vec<String>,
     n_dropped: u64,
-    counted: Vec<UserMetric>,
+    counted: Vec<Metric>,
     n_tasks: f64,
 }
 
@@ -254,7 +254,7 @@ impl ExecuteShared for SampleRecorder {
             last = LAST_ONE_CAME.wait_timeout_while(last, PAUSE, is_first).unwrap().0;
             last.1 += usize::from(last.0 > before);
         }
-        cx.log(Level::Info, value);
+        cx.log(LogLevel::Info, value);
         cx.counter("weighed")?.add(1);
         cx.histogram("weights")?.record(value);
         if value == TRIPLE[2] {
@@ -313,7 +313,7 @@ impl Data for PanickingValue {
         out.extend(self.epoch.to_le_bytes());
     }
 
-    fn decode(_bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn decode(_bytes: &[u8]) -> Result<Self, DataError> {
         Ok(Self { epoch: 0, is_lit: false })
     }
 }
@@ -438,7 +438,7 @@ fn a_panic_while_a_value_is_written_down_ends_the_run_whoever_works() {
         // The fault belongs to no component: none was called.
         let error = result.expect_err("it panics");
         let fault = error.fault().expect("it tells");
-        assert_eq!((fault.phase, fault.component.as_str()), (Phase::Runtime, ""), "{workers}");
+        assert_eq!((fault.phase, fault.component.as_str()), (RunPhase::Runtime, ""), "{workers}");
         assert!(error.report().is_some(), "and all were taken down");
     }
 }

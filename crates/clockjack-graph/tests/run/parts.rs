@@ -9,7 +9,7 @@ use clockjack_graph::{
     RunError, RunOptions, RunReport,
     describe::{BoundaryRole, GraphFile},
 };
-use clockjack_rt::{PoolConfig, Runtime};
+use clockjack_rt::{Runtime, RuntimeConfig};
 use clockjack_testkit::ManualTime;
 
 /// Publishes 1, 2, 3 and so on.
@@ -176,7 +176,7 @@ pub(crate) fn run(text: &str, options: RunOptions) -> Ran {
 /// Runs a text in virtual time on a pool, always shared.
 pub(crate) fn run_on_pool(text: &str, options: RunOptions, workers: usize) -> Ran {
     let (seen, log) = (Seen::default(), CommitLog::in_memory());
-    let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(workers), ..RuntimeConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("pool"), config).expect("it starts");
     let file = GraphFile::parse("test.yaml", text).expect("it is right");
     let graph = file.compile(&registry(&seen)).expect("it is right");

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use clockjack_graph::{
     Binder, Clock, Component, Config, ConfigError, Descriptor, Execute, Failure, GraphContext,
-    Registry, RunError, RunOptions, RunReport, run::Phase,
+    Registry, RunError, RunOptions, RunReport, run::RunPhase,
 };
 use clockjack_testkit::ManualTime;
 
@@ -151,7 +151,7 @@ fn settings_are_looked_at_before_anything_is_activated() {
     let graph = compile(&text, &Registry::standard());
     let error = graph.start(time.system(), RunOptions::steps(1)).expect_err("min is above max");
     let fault = error.fault().expect("of a component");
-    assert_eq!((fault.phase, fault.component.as_str()), (Phase::Configure, "c"));
+    assert_eq!((fault.phase, fault.component.as_str()), (RunPhase::Configure, "c"));
     assert!(fault.message.contains("less than `min`"), "{fault}");
 }
 

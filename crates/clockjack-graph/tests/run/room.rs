@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clockjack_graph::{
     Binder, Clock, Component, Config, ConfigError, Descriptor, Execute, ExecuteShared, Failure,
-    GraphContext, Input, InputPort, Need, Output, OutputPort, Registry, RunOptions, StopReason,
+    GraphContext, Input, InputPort, Need, Output, OutputPort, Registry, RunOptions, RunStopReason,
 };
 use clockjack_testkit::ManualTime;
 
@@ -207,7 +207,7 @@ fn what_waits_for_a_reader_that_pauses_does_not_hold_up_time() {
     // A reader that never reads again does not block the run.
     let (seen, report) = tasks(&reader("isolate"), options());
     assert!(seen.is_empty());
-    assert_eq!(report.stop, StopReason::DurationBound);
+    assert_eq!(report.stop, RunStopReason::DurationBound);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use clockjack_graph::{
     Clock, CommitLog, GraphRun, RunError, RunOptions, RunReport,
     describe::{ConfigValue, GraphFile},
-    run::{Reconfigure, commit_log::MAGIC, reconfigure::ConfigRefused},
+    run::{ConfigRefused, Reconfigure, commit_log::MAGIC},
 };
 use clockjack_testkit::ManualTime;
 

@@ -48,7 +48,7 @@ fn ended(
     let time = ManualTime::start();
     let (alive, begun) = (Arc::new(()), Arc::new(Mutex::new(vec![])));
     let (token, noted) = (Arc::clone(&alive), Arc::clone(&begun));
-    let delays = time.system().scheduler().delays();
+    let delays = time.system().scheduler().jobs().delays();
     let act: Act = Arc::new(move |cx, _, out| {
         let (token, noted, number) = (Arc::clone(&token), Arc::clone(&noted), cx.epoch());
         let (delays, waits) = (delays.clone(), waits(number));

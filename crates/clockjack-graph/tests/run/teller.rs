@@ -12,7 +12,7 @@ use clockjack_graph::{
     Execute, ExecuteShared, Failure, Graph, GraphContext, Input, InputPort, Need, Output,
     OutputPort, Parallel, Registry, RunError, RunOptions, RunReport, Stopper, describe::GraphFile,
 };
-use clockjack_rt::{PoolConfig, Runtime};
+use clockjack_rt::{Runtime, RuntimeConfig};
 use clockjack_testkit::ManualTime;
 
 /// What a component has reported.
@@ -318,7 +318,7 @@ pub(crate) fn tell_by(runtime: &Runtime, text: &str, options: RunOptions, worker
 
 /// Eight workers.
 pub(crate) fn runtime() -> Runtime {
-    let config = PoolConfig { workers: Some(8), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(8), ..RuntimeConfig::DEFAULT };
     Runtime::start_with(ActorSystem::builder("laws"), config).unwrap()
 }
 

@@ -13,11 +13,11 @@ use std::{
 use clockjack_actor::ActorSystem;
 use clockjack_graph::{
     Clock, CommitLog, Component, Execute, Failure, Graph, GraphContext, Input, Output, Registry,
-    RunError, RunOptions, RunReport, StopReason,
+    RunError, RunOptions, RunReport, RunStopReason,
     describe::GraphFile,
     run::{LaneReport, commit_log::MAGIC},
 };
-use clockjack_rt::{PoolConfig, Runtime};
+use clockjack_rt::{Runtime, RuntimeConfig};
 use clockjack_testkit::ManualTime;
 
 use crate::teller::graph;
@@ -111,7 +111,7 @@ pub(crate) fn compile(text: &str, log: &Shared) -> Graph {
 }
 
 pub(crate) fn runtime() -> Runtime {
-    let config = PoolConfig { workers: Some(2), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(2), ..RuntimeConfig::DEFAULT };
     Runtime::start_with(ActorSystem::builder("lanes"), config).unwrap()
 }
 
@@ -216,7 +216,7 @@ fn a_bounded_run_ends_with_its_lanes_though_others_wait() {
         let (log, options) = (Shared::default(), RunOptions::steps(5).clock(Clock::Wall));
         let run = compile(&text, &log).start(rt.system(), options).unwrap();
         let report = rt.block_on(run).unwrap();
-        assert_eq!((report.stop, report.epochs), (StopReason::TickBound, 5 + 1));
+        assert_eq!((report.stop, report.epochs), (RunStopReason::TickBound, 5 + 1));
     }
 }
 
@@ -229,7 +229,7 @@ fn a_run_for_some_time_ends_though_nothing_comes() {
     let before = time.now();
     let run = compile(&text, &log).start(time.system(), options).unwrap();
     let report = time.block_on(run).unwrap();
-    assert_eq!((report.stop, report.epochs), (StopReason::DurationBound, 1));
+    assert_eq!((report.stop, report.epochs), (RunStopReason::DurationBound, 1));
     assert_eq!(time.now().since(before), Duration::from_millis(5));
 }
 

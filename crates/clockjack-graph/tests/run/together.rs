@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use clockjack_graph::{RunOptions, StopReason};
+use clockjack_graph::{RunOptions, RunStopReason};
 
 use crate::teller::{Said, Told, graph, reader, runtime, source, tell_alone, tell_by};
 
@@ -190,7 +190,7 @@ fn a_stop_is_seen_between_regions_by_all_who_work() {
     let text = graph(&pool(4), &parts, &edges);
     for workers in WORKERS {
         let told = tell_by(&runtime, &text, RunOptions::steps(50), workers);
-        assert_eq!(told.result.as_ref().unwrap().stop, StopReason::StopRequested);
+        assert_eq!(told.result.as_ref().unwrap().stop, RunStopReason::StopRequested);
         assert_eq!(told.began(3), ["stops"], "{workers}: all others wait for it");
         assert_eq!(told.report().epochs, 3);
     }

@@ -1,4 +1,4 @@
-//! Actors with parameters: the enum and the trait carry them all.
+//! Actors with type parameters: the generated enum and trait have all of them.
 
 use core::{fmt::Display, time::Duration};
 
@@ -12,7 +12,7 @@ struct Cache<K, V, const N: usize> {
     entries: Vec<(K, V)>,
 }
 
-// The messages carry the private type itself.
+// The messages contain the private type itself.
 #[actor(crate = crate::stub, vis = "")]
 impl<K, V: Clone + Send + 'static, const N: usize> Cache<K, V, N>
 where
@@ -44,7 +44,7 @@ where
     }
 }
 
-/// Its messages mention neither parameter.
+/// No message mentions a parameter.
 struct Printer<T, F> {
     value: T,
     format: F,
@@ -69,7 +69,7 @@ where
     }
 }
 
-/// One block for one choice of the parameter.
+/// One block for one value of the parameter.
 struct Meter<T>(Vec<T>);
 
 #[actor(crate = crate::stub, msg = "Metre", api = "Metering", vis = "pub(crate)")]
@@ -133,7 +133,7 @@ fn names_and_visibility_can_be_chosen() {
     assert_eq!(mean.answer(), Some(Some(1.5)));
 }
 
-/// Its message is called like the parameter that it does not mention.
+/// The message has the name of a parameter that it does not mention.
 struct Named<T> {
     _value: T,
     n_calls: u32,

@@ -1,4 +1,4 @@
-//! Names at the place of use: none is needed, and none gets in the way.
+//! Names in the surrounding code: generated code needs none of them, and none disturbs it.
 
 #![no_implicit_prelude]
 
@@ -7,7 +7,7 @@ use ::core::{
     option::Option::{None, Some},
 };
 
-/// What generated code must not take for the real ones.
+/// Items with names that generated code must not resolve to.
 mod decoys {
     #![expect(dead_code, reason = "they are there to be met, not to be used")]
 
@@ -29,7 +29,7 @@ struct Odd {
 
 #[::clockjack_macros::actor(crate = crate::stub)]
 impl Odd {
-    // Parameters called like what generated code calls its own.
+    // Parameters with the names of variables in the generated code.
     #[ask]
     fn all(&mut self, cx: u32, msg: u32, timeout: u32, answer: u32, answer_to: u32) -> u32 {
         self.sum += cx + msg + timeout + answer + answer_to;
@@ -47,7 +47,7 @@ impl Odd {
         self.sum = r#move;
     }
 
-    // Called like the methods of `Actor`, whose receiver would fit better than this one.
+    // Methods with the names of methods of `Actor`, whose receiver would match better.
     #[msg]
     fn receive(&self, by: u32) -> crate::stub::Next {
         if by == self.sum { crate::stub::Next::Stop } else { crate::stub::Next::Stay }
@@ -63,7 +63,7 @@ impl Odd {
         self.seen = "signal";
     }
 
-    // Conditions on a method hold for its message too.
+    // `cfg` attributes of a method apply to its message too.
     #[cfg(any())]
     #[msg]
     fn absent(&mut self, nothing: NoSuchType) {}

@@ -1,4 +1,4 @@
-//! What `#[actor]` writes, at work: each form of method is sent, handled and answered.
+//! The code that `#[actor]` generates: each form of method is sent, handled and answered.
 
 use core::{future::ready, time::Duration};
 
@@ -23,7 +23,7 @@ impl Counter {
         Counter { n: n.min(Self::LIMIT), ..Self::default() }
     }
 
-    /// Counts on.
+    /// Increments the count.
     #[msg]
     fn inc(&mut self, by: u32) {
         self.n += u64::from(by);
@@ -41,7 +41,7 @@ impl Counter {
         self.log.push("urgent");
     }
 
-    // No warning here: handling it is no use. Sending is, below.
+    // No unused warning here: the result of handling is not used. Sending is tested below.
     #[msg]
     #[deprecated(note = "it was never fast")]
     fn faster(&mut self) {
@@ -72,7 +72,7 @@ impl Counter {
         }
     }
 
-    /// How far it has counted.
+    /// The count.
     #[ask]
     fn get(&self) -> u64 {
         self.n

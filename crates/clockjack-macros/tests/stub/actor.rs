@@ -1,7 +1,8 @@
-//! A stand-in for `clockjack-actor`: the types that generated code names, and a [`Stage`] that is
-//! driven by hand. It has two lanes and one future at a time, and nothing else of the real one.
+//! A stand-in for `clockjack-actor`: the types that generated code names, and a [`Stage`] that the
+//! test drives. It has two message kinds and one future at a time, and nothing else of the real
+//! crate.
 
-#![expect(unreachable_pub, reason = "it stands for a crate")]
+#![expect(unreachable_pub, reason = "this module replaces a crate")]
 
 use core::{
     fmt,
@@ -15,7 +16,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// What handles messages.
+/// Handles messages.
 pub trait Actor: Sized + 'static {
     /// Its messages.
     type Msg: 'static;
@@ -37,11 +38,11 @@ pub trait Actor: Sized + 'static {
 /// What an actor does next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It lives on.
+    /// It continues.
     Stay,
     /// It stops.
     Stop,
-    /// It did not know what to do.
+    /// It did not handle the message.
     Unhandled,
 }
 
@@ -65,7 +66,7 @@ impl From<Refused> for Failure {
 type Lent<'a> = Pin<Box<dyn Future<Output = Result<Next, Failure>> + Send + 'a>>;
 type Waiting<A> = Box<dyn for<'a> FnOnce(&'a mut A) -> Lent<'a> + Send>;
 
-/// What an actor may do while it handles a message.
+/// The operations of an actor while it handles a message.
 pub struct Context<'a, A: Actor> {
     waiting: &'a mut Option<Waiting<A>>,
     target: &'a ActorRef<A::Msg>,
@@ -90,11 +91,11 @@ impl<A: Actor> Context<'_, A> {
     }
 }
 
-/// There is a future already.
+/// The actor already has a future.
 #[derive(Debug)]
 pub struct Refused;
 
-/// Where messages go.
+/// The address of an actor.
 pub struct ActorRef<M> {
     lanes: Arc<Mutex<Lanes<M>>>,
 }
@@ -122,7 +123,7 @@ impl<M: 'static> ActorRef<M> {
         Ok(())
     }
 
-    /// Sends a message that goes before all others.
+    /// Sends a message that is handled before all others.
     pub fn tell_control(&self, msg: M) -> Result<(), SendError<M>> {
         let mut lanes = self.lanes.lock().unwrap();
         if lanes.is_stopped {
@@ -136,13 +137,13 @@ impl<M: 'static> ActorRef<M> {
     pub fn ask<R, F: FnOnce(ReplyTo<R>) -> M>(&self, request: F, timeout: Duration) -> Ask<R> {
         let slot = Arc::new(Mutex::new(None));
         let msg = request(ReplyTo { slot: Arc::clone(&slot) });
-        // Refused or not, a dropped message drops its `ReplyTo`, which is how the asker learns.
+        // Refused or not, a dropped message drops its `ReplyTo`, which notifies the asker.
         drop(self.tell(msg));
         Ask { slot, timeout }
     }
 }
 
-/// The message comes back.
+/// The error contains the message.
 pub struct SendError<M>(pub M);
 
 impl<M> fmt::Debug for SendError<M> {
@@ -151,55 +152,55 @@ impl<M> fmt::Debug for SendError<M> {
     }
 }
 
-/// Where an answer goes.
+/// The address of an answer.
 pub struct ReplyTo<R> {
     slot: Arc<Mutex<Option<R>>>,
 }
 
 impl<R> ReplyTo<R> {
-    /// Answers.
+    /// Sends the answer.
     pub fn reply(self, answer: R) {
         *self.slot.lock().unwrap() = Some(answer);
     }
 }
 
-/// An answer to come.
+/// A future answer.
 #[must_use]
 pub struct Ask<R> {
     slot: Arc<Mutex<Option<R>>>,
-    /// As it was given.
+    /// The timeout of the call.
     pub timeout: Duration,
 }
 
 impl<R> Ask<R> {
-    /// The answer, if it is there.
+    /// The answer, if it has arrived.
     pub fn answer(&self) -> Option<R> {
         self.slot.lock().unwrap().take()
     }
 
-    /// Whether nobody can answer any more.
+    /// Whether no answer can arrive any more.
     pub fn is_abandoned(&self) -> bool {
         Arc::strong_count(&self.slot) == 1
     }
 }
 
-/// What generated code needs beside the public types: that of the real one.
+/// The support code of generated code: the file of the real crate.
 #[path = "../../../clockjack-actor/src/generated.rs"]
 pub mod generated;
 
 /// Polls of one future, before it counts as stuck.
 const POLLS_MAX: usize = 100;
 
-/// An actor and its mailbox, driven by hand.
+/// An actor and its mailbox, driven by the test.
 pub struct Stage<A: Actor> {
-    /// The actor, to look at.
+    /// The actor.
     pub actor: A,
     /// Its ref.
     pub target: ActorRef<A::Msg>,
 }
 
 impl<A: Actor> Stage<A> {
-    /// Puts an actor on stage; it has not started.
+    /// An actor that has not started.
     pub fn new(actor: A) -> Self {
         let lanes = Lanes { control: VecDeque::new(), user: VecDeque::new(), is_stopped: false };
         Stage { actor, target: ActorRef { lanes: Arc::new(Mutex::new(lanes)) } }

@@ -1,4 +1,4 @@
-//! An answer where nobody asked.
+//! An answer to a message that is not an ask.
 
 use clockjack_macros::actor;
 

@@ -1,4 +1,4 @@
-//! Asks that cannot be answered, or not by what they carry.
+//! Asks that cannot be answered, or whose answer type does not match.
 
 use clockjack_macros::actor;
 

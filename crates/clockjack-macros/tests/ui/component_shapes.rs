@@ -1,4 +1,4 @@
-//! What is no struct with named fields, or borrows.
+//! Types that are not structs with named fields, or that borrow.
 
 use clockjack_macros::Component;
 

@@ -1,4 +1,4 @@
-//! Hooks that are there twice, take too much or too little, or wait.
+//! Hooks that occur twice, have too many or too few parameters, or are async.
 
 use clockjack_macros::actor;
 

@@ -1,4 +1,4 @@
-//! Names that give no variant, give one twice, or are the ref's own.
+//! Names that give no variant, give one twice, or are those of methods of the ref.
 
 use clockjack_macros::actor;
 

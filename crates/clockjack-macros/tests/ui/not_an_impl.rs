@@ -1,4 +1,4 @@
-//! The attribute on what is no `impl` block.
+//! The attribute on an item that is not an `impl` block.
 
 use clockjack_macros::actor;
 

@@ -1,4 +1,4 @@
-//! A `reply_to` that is none, or one under another name.
+//! A `reply_to` of another type, or one under another name.
 
 use clockjack_macros::actor;
 

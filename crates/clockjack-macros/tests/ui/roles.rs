@@ -1,4 +1,4 @@
-//! Marks that do not go together, or stand where they mean nothing.
+//! Attributes that contradict each other, or occur where they mean nothing.
 
 use clockjack_macros::actor;
 

@@ -32,6 +32,7 @@ impl<const SUB: usize> Layout<SUB> {
     };
 
     /// The number of buckets in use.
+    #[cfg(test)]
     pub(crate) const BUCKETS: usize = (ROWS - Self::SUB_BITS as usize + 1) * SUB;
 
     /// The bucket of a value.

@@ -215,11 +215,6 @@ impl<const SUB: usize> Snapshot<SUB> {
             },
         )
     }
-
-    /// The count of one bucket by its index, for charts.
-    pub(crate) fn bucket_count(&self, index: usize) -> u64 {
-        self.counts.as_flattened()[index]
-    }
 }
 
 impl<const SUB: usize> Default for Snapshot<SUB> {

@@ -1,10 +1,10 @@
-//! Opens a Perfetto trace as its readers do, and says what is wrong with it.
+//! Opens a Perfetto trace as its readers do, and reports what is wrong with it.
 //!
 //! The messages are declared for `prost` from the public definitions (github.com/google/perfetto,
-//! `protos/perfetto/trace/`), not from the exporter's table, so a wrong number in either shows.
-//! [`open`] follows the rules of `trace_processor`: interned names by sequence, slices as a stack
-//! a track, flows from `flow_ids` to `terminating_flow_ids`. To check the traces of another crate,
-//! copy this file and the `prost` line of the manifest.
+//! `protos/perfetto/trace/`), not from the exporter's table, so a wrong number in either is
+//! detected. [`open`] follows the rules of `trace_processor`: interned names by sequence, slices as
+//! a stack per track, flows from `flow_ids` to `terminating_flow_ids`. To check the traces of
+//! another crate, copy this file and the `prost` line of the manifest.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -155,7 +155,7 @@ pub(crate) struct Slice {
 /// Decodes and imports a trace.
 pub(crate) fn open(bytes: &[u8]) -> Result<Opened, String> {
     let trace = Trace::decode(bytes).map_err(|error| error.to_string())?;
-    // What is not declared above is skipped in decoding and would be missing here.
+    // Undeclared fields are skipped in decoding, so the encoded length would be shorter.
     if trace.encoded_len() != bytes.len() {
         return Err("the trace has fields that the definitions do not have".into());
     }

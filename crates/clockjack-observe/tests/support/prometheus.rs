@@ -1,7 +1,8 @@
 //! A strict reader of Prometheus' text format, version 0.0.4.
 //!
-//! It takes less than Prometheus does: every family has a type before its samples and stands in one
-//! piece, counters end in `_total`, summaries have `_sum` and `_count`, nothing stands there twice.
+//! It accepts less than Prometheus does: every family has a type before its samples and is
+//! contiguous, counters end in `_total`, summaries have `_sum` and `_count`, and nothing occurs
+//! twice.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ pub(crate) struct Series {
     pub(crate) value: f64,
 }
 
-/// Everything that a text says.
+/// The parsed text.
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
     pub(crate) series: Vec<Series>,
@@ -184,7 +185,7 @@ fn closing_quote(text: &str) -> Option<usize> {
     })
 }
 
-/// Takes out the escapes; `known` are the characters that a backslash may stand before.
+/// Removes the escapes; `known` are the characters that a backslash may precede.
 fn unescape(text: &str, known: &str) -> Result<String, String> {
     let mut out = String::new();
     let mut chars = text.chars();

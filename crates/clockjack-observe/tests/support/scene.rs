@@ -1,4 +1,4 @@
-//! Random timelines, and what a reader must find in their traces.
+//! Random timelines, and the expected contents of their traces.
 //!
 //! Times are few and small, so that spans often touch, cross or coincide.
 
@@ -14,7 +14,7 @@ pub(crate) struct Added {
     pub(crate) duration_ns: Option<u64>,
 }
 
-/// A timeline with what was put into it.
+/// A timeline with the events that were added to it.
 #[derive(Debug)]
 pub(crate) struct Scene {
     pub(crate) timeline: Timeline,
@@ -70,7 +70,8 @@ fn build(
         }
         let (from, to) = (one.index(events.len()), other.index(events.len()));
         let end_ns = |index: usize| events[index].1 + events[index].2.unwrap_or(0);
-        // Of two that begin together, the later one in the order of a track could be the source.
+        // If both begin at the same time, the later one in the order of a track could be the
+        // source.
         let goes_on = events[from].1 < events[to].1;
         let follows = events[from].1 == events[to].1 && end_ns(from) == end_ns(to) && from < to;
         if goes_on || follows {

@@ -1,7 +1,9 @@
 //! The configuration of a pool for blocking work.
 
-use core::{error::Error, fmt, time::Duration};
+use core::time::Duration;
 use std::borrow::Cow;
+
+use clockjack_exec::StartError;
 
 /// The configuration of a [`BlockingPool`](crate::BlockingPool).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,17 +30,13 @@ impl BlockingConfig {
         name: Cow::Borrowed("cj-blocking"),
     };
 
-    /// Checks whether the configuration is valid.
-    ///
-    /// # Errors
-    ///
-    /// If `threads_max` is zero, or if `name` contains a zero byte.
-    pub fn validate(&self) -> Result<(), InvalidConfig> {
+    /// Refuses a configuration with which no thread could be started.
+    pub(super) fn check(&self) -> Result<(), StartError> {
         if self.threads_max == 0 {
-            return Err(InvalidConfig { reason: InvalidReason::NoThreads });
+            return Err(StartError::zero_workers());
         }
         if self.name.contains('\0') {
-            return Err(InvalidConfig { reason: InvalidReason::Name });
+            return Err(StartError::thread(&"the name of the blocking threads has a zero byte"));
         }
         Ok(())
     }
@@ -49,42 +47,3 @@ impl Default for BlockingConfig {
         Self::DEFAULT
     }
 }
-
-/// An invalid configuration. Retrying does not help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidConfig {
-    reason: InvalidReason,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum InvalidReason {
-    NoThreads,
-    Name,
-}
-
-impl InvalidConfig {
-    /// Whether `threads_max` is zero.
-    #[must_use]
-    pub const fn is_no_threads(&self) -> bool {
-        matches!(self.reason, InvalidReason::NoThreads)
-    }
-
-    /// Whether `name` is not a valid thread name.
-    #[must_use]
-    pub const fn is_name(&self) -> bool {
-        matches!(self.reason, InvalidReason::Name)
-    }
-}
-
-impl fmt::Display for InvalidConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.reason {
-            InvalidReason::NoThreads => {
-                "invalid pool for blocking work: threads_max is 0, but must be at least 1"
-            }
-            InvalidReason::Name => "invalid pool for blocking work: the name contains a zero byte",
-        })
-    }
-}
-
-impl Error for InvalidConfig {}

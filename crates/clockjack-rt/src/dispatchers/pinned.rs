@@ -16,7 +16,6 @@
 
 use core::{
     future::poll_fn,
-    panic::AssertUnwindSafe,
     sync::atomic::{
         AtomicBool, AtomicU64,
         Ordering::{Acquire, Relaxed, Release},
@@ -25,7 +24,6 @@ use core::{
 };
 use std::{
     borrow::Cow,
-    panic::catch_unwind,
     sync::{Arc, mpsc},
     thread::JoinHandle,
 };
@@ -38,7 +36,7 @@ use clockjack_time::{ManualDriver, MonotonicClock, Tick, TickDriver};
 
 use super::{JOIN_TIMEOUT, thread_watchdog::Heartbeat};
 use crate::{
-    ExecutorReport, OsClock, OsInstant, Parker, PoolConfig, Straggler,
+    ExecutorReport, OsClock, OsInstant, Parker, PoolConfig, Straggler, catch_panic,
     pool::{current::Entered, host},
     thread::{self, ThreadConfig, policy},
     tokio_integration::reactor,
@@ -92,9 +90,7 @@ impl Toolbox for PinnedToolbox {
     }
 
     fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
-        // As in a pool: the executor does not touch its own state while user code runs.
-        let call = AssertUnwindSafe(call);
-        self.0.heartbeat.in_step(|| catch_unwind(call)).map_err(PanicPayload::new)
+        self.0.heartbeat.in_step(|| catch_panic(call))
     }
 }
 

@@ -50,14 +50,14 @@ const OUTSIDE: &str =
 /// # Panics
 ///
 /// If there is no current pool.
-pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+pub fn spawn_future<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
     // Clone the handle instead of borrowing it: a refused future is dropped inside the call, and
     // its destructor may enter another pool.
-    handle().expect(OUTSIDE).spawn(future)
+    handle().expect(OUTSIDE).spawn_future(future)
 }
 
 /// Waits for a duration, on the current pool; the time starts now. If there is no current pool,

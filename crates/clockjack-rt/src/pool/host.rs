@@ -3,11 +3,10 @@
 
 use core::{
     cell::{Cell, RefCell},
-    panic::AssertUnwindSafe,
     ptr,
     time::Duration,
 };
-use std::{panic::catch_unwind, sync::Arc};
+use std::sync::Arc;
 
 use clockjack_exec::{
     ExecutorToolbox, PanicPayload, executor::ExecutorShared, worker::WorkerLocal,
@@ -19,11 +18,14 @@ use clockjack_observe::{
 };
 use clockjack_time::{MonotonicClock as _, Tick};
 
-use crate::{OsClock, Parker, PoolConfig};
+use crate::{OsClock, Parker, PoolConfig, catch_panic};
+
+/// The writer of a worker's own ring.
+type OwnWriter = Writer<clockjack_sync::Arc<Ring>>;
 
 thread_local! {
     /// The writer of the ring of the worker that runs on this thread.
-    static WRITER: RefCell<Option<Writer<clockjack_sync::Arc<Ring>>>> = const { RefCell::new(None) };
+    static WRITER: RefCell<Option<OwnWriter>> = const { RefCell::new(None) };
 }
 
 thread_local! {
@@ -109,7 +111,7 @@ pub(crate) fn worker_index_of(executor: &ExecutorShared) -> Option<usize> {
 
 /// Writes into the ring of this worker; false if it has none, or not any more.
 fn write_own(at_nanos: u64, event: Event) -> bool {
-    let write = |place: &RefCell<Option<Writer<_>>>| match &mut *place.borrow_mut() {
+    let write = |place: &RefCell<Option<OwnWriter>>| match &mut *place.borrow_mut() {
         Some(writer) => {
             writer.write(at_nanos, event);
             true
@@ -139,9 +141,7 @@ unsafe impl ExecutorToolbox for ThreadHost {
 
     #[inline]
     fn catch_unwind(&self, turn: &mut dyn FnMut()) -> Result<(), PanicPayload> {
-        // A panic leaves no inconsistent state of the executor behind: the executor does not touch
-        // its own state while user code runs, and the user's state is dropped.
-        catch_unwind(AssertUnwindSafe(turn)).map_err(PanicPayload::new)
+        catch_panic(turn)
     }
 
     #[inline]

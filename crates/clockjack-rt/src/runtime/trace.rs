@@ -42,8 +42,8 @@ impl Runtime {
     /// Switches tracing on or off, on the pool and on the pools of all dispatchers that exist.
     ///
     /// The flight recorder always records what is rare: sleeps and steals of workers, late timers
-    /// and jobs, stuck handlers, starts, stops, failures and restarts of actors, dead letters. While
-    /// tracing is on, it also records every poll, every wake-up by a worker, every fire of timers
+    /// and jobs, stuck handlers, starts, stops, failures and restarts of actors, dead letters.
+    /// While tracing is on, it also records every poll, every wake-up by a worker, every fire of timers
     /// and jobs, and the start and end of every task. That costs about 100 ns per poll; while
     /// tracing is off, it costs nothing.
     pub fn set_tracing(&self, is_on: bool) {
@@ -54,7 +54,7 @@ impl Runtime {
     }
 
     /// What the flight recorder has recorded within the last `last`, as far as the rings reach
-    /// back: [`PoolConfig::flight_records`](crate::PoolConfig::flight_records) sets their size.
+    /// back: [`RuntimeConfig::flight_records`](crate::RuntimeConfig::flight_records) sets their size.
     #[must_use]
     pub fn flight_recording(&self, last: Duration) -> FlightRecording {
         let sources = self.trace_sources();

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use clockjack_exec::StartError;
 use clockjack_sched::{
-    DispatchedRun, DispatcherId, HandlerError, Scheduler, SchedulerConfig, SchedulerHost,
+    DispatchedRun, DispatcherId, PanicPayload, Scheduler, SchedulerConfig, SchedulerHost,
 };
 use clockjack_time::{ClockKind, TimerInstant};
 
 use super::{Timebase, poll_all, watchdog::DriverWatchdog};
-use crate::{OsClock, blocking};
+use crate::{OsClock, blocking, catch_panic};
 
 /// How to wake a driver, and where else its handlers can run.
 pub(crate) trait DriverBackend: Send + Sync + 'static {
@@ -115,8 +115,8 @@ impl<B: DriverBackend> SchedulerHost for DriverHost<B> {
         std::thread::yield_now();
     }
 
-    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-        super::catch_panic(call)
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
+        catch_panic(call)
     }
 
     fn has_dispatcher(&self, dispatcher: DispatcherId) -> bool {

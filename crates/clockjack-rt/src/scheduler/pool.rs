@@ -25,7 +25,7 @@ use clockjack_exec::{
     Events, Failure, Handle, Payload, Process, Sleep, StepOutput, SubmitError, Timer,
 };
 use clockjack_sched::{
-    CloseReport, DispatchedRun, DispatcherId, EventSink, HandlerError, PollResult, Scheduler,
+    CloseReport, DispatchedRun, DispatcherId, EventSink, PanicPayload, PollResult, Scheduler,
     SchedulerConfig, SchedulerHost,
 };
 use clockjack_sync::waker::AtomicWaker;
@@ -33,7 +33,7 @@ use clockjack_time::{ClockKind, MonotonicClock as _, Tick, TimerInstant};
 
 use super::{BLOCKING_DISPATCHER, POLL_BUDGET, PoolSchedulerConfig, Timebase, TimerTopology};
 use crate::{
-    BlockingPool, OsInstant, blocking,
+    BlockingPool, OsInstant, blocking, catch_panic,
     dispatchers::Dispatchers,
     pool::{host, host::Threads},
 };
@@ -237,7 +237,7 @@ impl PoolSchedulerShared {
             };
             // If the pool refuses the runner, its drop leaves the slot vacant, so the next call
             // tries again.
-            drop(self.handle.spawn(runner));
+            drop(self.handle.spawn_future(runner));
         }
         won.is_ok()
     }
@@ -300,8 +300,8 @@ impl SchedulerHost for PoolHost {
         Some(Box::new(move |event| executor.record(event)))
     }
 
-    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-        super::catch_panic(call)
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
+        catch_panic(call)
     }
 
     fn has_dispatcher(&self, dispatcher: DispatcherId) -> bool {

@@ -120,7 +120,7 @@ impl TokioScheduler {
 fn check_timer(runtime: &runtime::Handle) -> Result<(), StartError> {
     let _entered = runtime.enter();
     let mut make = || drop(tokio::time::sleep(Duration::ZERO));
-    catch_panic(&mut make).map_err(|refused| StartError::thread(&refused))
+    catch_panic(&mut make).map_err(|refused| StartError::thread(&refused.message()))
 }
 
 /// Polls the scheduler. When it is dropped with its runtime, it shuts the scheduler down, because

@@ -33,13 +33,12 @@ use core::{
     cell::Cell,
     fmt,
     future::poll_fn,
-    panic::AssertUnwindSafe,
     pin::pin,
     ptr,
     task::{Context, Poll},
     time::Duration,
 };
-use std::{panic::catch_unwind, sync::Arc};
+use std::sync::Arc;
 
 use clockjack_actor::SystemBuilder;
 use clockjack_exec::{
@@ -51,7 +50,7 @@ use tokio::sync::Notify;
 
 use self::driver::ClockDriver;
 pub use self::system::TokioSystem;
-use crate::{OsClock, OsInstant, pool::current::Entered};
+use crate::{OsClock, OsInstant, catch_panic, pool::current::Entered};
 
 /// How many steps a slice makes before it yields to tokio: about ten microseconds of short steps.
 const STEPS_PER_SLICE: usize = 64;
@@ -154,8 +153,7 @@ impl Toolbox for TokioToolbox {
     }
 
     fn catch_unwind(&self, turn: &mut dyn FnMut()) -> Result<(), PanicPayload> {
-        // As in a pool: the executor does not touch its own state while user code runs.
-        catch_unwind(AssertUnwindSafe(turn)).map_err(PanicPayload::new)
+        catch_panic(turn)
     }
 }
 
@@ -210,12 +208,12 @@ impl TokioExecutor {
     }
 
     /// Runs a future as a task of this executor.
-    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
     {
-        self.local.spawn(future)
+        self.local.spawn_future(future)
     }
 
     /// Starts a process.
@@ -239,7 +237,7 @@ impl TokioExecutor {
     ///
     /// A slice is at most 64 steps, or, if timers are due, one step per ready process. A step that
     /// does not return blocks tokio's thread, as does any tokio task that does not await.
-    /// [`sleep`](crate::sleep) and [`spawn`](crate::spawn) in the future, and in tasks of this
+    /// [`sleep`](crate::sleep) and [`spawn_future`](crate::spawn_future) in the future, and in tasks of this
     /// executor, use this executor. Dropping the returned future early is safe: driving can
     /// continue later.
     ///
@@ -395,7 +393,7 @@ mod tests {
         let executor = toolbox.executor(Limits::SMALL, Commands::new());
         let mut executor = executor.expect("no handler is there twice");
         assert_eq!(same.current_worker(), None);
-        let seen = executor.spawn(async move {
+        let seen = executor.spawn_future(async move {
             let elsewhere = std::thread::scope(|scope| {
                 let elsewhere = scope.spawn(|| same.current_worker());
                 elsewhere.join().expect("a look does not panic")

@@ -10,7 +10,7 @@ use std::{
 };
 
 use clockjack_rt::{
-    PoolConfig, Runtime,
+    Runtime, RuntimeConfig,
     actor::{Actor, ActorRef, ActorSystem, Context, Failure, Next, Props, ReplyTo},
 };
 
@@ -74,7 +74,7 @@ impl Actor for Child {
 
 #[test]
 fn children_that_ask_their_stopping_parent_hold_nobody_up() {
-    let config = PoolConfig { workers: Some(2), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(2), ..RuntimeConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
     for round in 0..300 {
         let asked = Arc::new(AtomicUsize::new(0));
@@ -97,7 +97,7 @@ enum Maybe {
 
 #[test]
 fn a_time_out_is_neither_early_nor_lost_behind_asks_with_other_time_outs() {
-    let config = PoolConfig { workers: Some(1), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(1), ..RuntimeConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
     let kept = Arc::new(Mutex::new(Vec::new()));
     let sometimes = Props::from_fn(move |_, question: Maybe| {
@@ -108,7 +108,7 @@ fn a_time_out_is_neither_early_nor_lost_behind_asks_with_other_time_outs() {
         Ok(Next::Stay)
     });
     let asked = rt.spawn("sometimes", sometimes).unwrap();
-    let asks = rt.pool().spawn(async move {
+    let asks = rt.pool().spawn_future(async move {
         let (short, middle) = (Duration::from_millis(3), Duration::from_millis(10));
         // The asks before leave timers for later than the next wants, and for earlier.
         for before in [LONG, middle, short] {

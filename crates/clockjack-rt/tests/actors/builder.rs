@@ -69,8 +69,8 @@ fn dispatchers_of_a_builder_are_there_when_the_first_hook_of_the_start_runs() {
     assert_eq!(system.dispatcher_id("reports"), Some(reports));
     assert_eq!(system.dispatcher_id("till"), Some(till));
     // Those that are made later have other names and numbers.
-    assert!(system.dispatcher("till", 1).unwrap_err().is_name_taken());
-    let later = system.dispatcher("later", 1).unwrap();
+    assert!(system.create_dispatcher("till", 1).unwrap_err().is_name_taken());
+    let later = system.create_dispatcher("later", 1).unwrap();
     assert!(later != reports && later != till);
     assert_eq!(system.dispatcher_id("later"), Some(later));
 }
@@ -139,7 +139,7 @@ static OUT_OF_PAPER: StaticError = StaticError::new(7, "out of paper");
 fn escalating() -> SystemBuilder {
     ActorSystem::builder("t")
         .supervise_users(Scope::OneForOne, Strategy::escalate())
-        .terminate_on_escalation(false)
+        .shutdown_on_escalation(false)
 }
 
 #[test]

@@ -12,8 +12,8 @@ use std::{
 };
 
 use clockjack_rt::{
-    BLOCKING_DISPATCHER, BlockingConfig, PoolConfig, Runtime,
-    actor::{Actor, ActorSystem, Context, Failure, Next, Props, Signal, SpawnErrorKind},
+    BLOCKING_DISPATCHER, BlockingConfig, Runtime, RuntimeConfig,
+    actor::{Actor, ActorSystem, Context, Failure, Next, Props, Signal},
     sched::{DispatcherId, ScheduleErrorKind},
 };
 
@@ -78,7 +78,7 @@ impl Drop for Local {
 #[test]
 fn an_actor_that_is_not_send_lives_and_dies_on_its_thread_and_so_do_its_children() {
     let runtime = start(2);
-    let pinned = runtime.system().pinned("pinned").unwrap();
+    let pinned = runtime.system().create_pinned("pinned").unwrap();
     let (sender, receiver) = mpsc::channel();
     let make = move || Local::new(sender.clone());
     let local = runtime.system().spawn_pinned(&pinned, "local", make).unwrap();
@@ -120,11 +120,11 @@ fn what_is_not_send_is_refused_where_threads_change() {
             Empty
         });
         let refused = cx.spawn_local_child("below", props).map(drop);
-        sender.send(refused.unwrap_err().kind().clone())?;
+        sender.send(refused.unwrap_err().is_not_local())?;
         Ok(Next::Stay)
     });
     runtime.spawn("a", props).unwrap().tell(()).unwrap();
-    assert_eq!(receiver.recv_timeout(LONG).unwrap(), SpawnErrorKind::NotLocal);
+    assert!(receiver.recv_timeout(LONG).unwrap());
 }
 
 struct Empty;
@@ -141,27 +141,28 @@ impl Actor for Empty {
 fn a_dispatcher_has_a_name_of_its_own_threads_and_a_system() {
     let runtime = start(1);
     let system = runtime.system();
-    let first = system.dispatcher("first", 2).unwrap();
-    assert!(system.dispatcher("first", 2).unwrap_err().is_name_taken());
-    assert!(system.pinned("first").unwrap_err().is_name_taken());
-    assert!(system.dispatcher("none", 0).unwrap_err().is_zero_workers());
-    assert!(system.dispatcher("many", 5000).unwrap_err().is_too_many_workers());
+    let first = system.create_dispatcher("first", 2).unwrap();
+    assert!(system.create_dispatcher("first", 2).unwrap_err().is_name_taken());
+    assert!(system.create_pinned("first").unwrap_err().is_name_taken());
+    assert!(system.create_dispatcher("none", 0).unwrap_err().is_zero_workers());
+    assert!(system.create_dispatcher("many", 5000).unwrap_err().is_too_many_workers());
     // What could not be made has not taken its name.
-    assert_ne!(system.dispatcher("none", 1).unwrap(), first);
+    assert_ne!(system.create_dispatcher("none", 1).unwrap(), first);
     let unknown = Props::new(|| Empty).dispatcher(DispatcherId(999));
-    assert_eq!(*runtime.spawn("a", unknown).unwrap_err().kind(), SpawnErrorKind::NoDispatcher);
+    assert!(runtime.spawn("a", unknown).unwrap_err().is_no_dispatcher());
     let other = start(1);
-    let foreign = other.system().pinned("foreign").unwrap();
+    let foreign = other.system().create_pinned("foreign").unwrap();
     let refused = system.spawn_pinned(&foreign, "a", || Empty).unwrap_err();
-    assert_eq!(*refused.kind(), SpawnErrorKind::NoDispatcher);
+    assert!(refused.is_no_dispatcher());
 }
 
 #[test]
 fn pids_of_all_dispatchers_differ() {
     let runtime = start(1);
     let system = runtime.system();
-    let (a, b) = (system.dispatcher("a", 1).unwrap(), system.dispatcher("b", 1).unwrap());
-    let pinned = system.pinned("p").unwrap().id();
+    let (a, b) =
+        (system.create_dispatcher("a", 1).unwrap(), system.create_dispatcher("b", 1).unwrap());
+    let pinned = system.create_pinned("p").unwrap().id();
     let all = [DispatcherId::DEFAULT, BLOCKING_DISPATCHER, a, b, pinned];
     let mut pids = Vec::new();
     for (n, dispatcher) in all.into_iter().enumerate() {
@@ -206,7 +207,7 @@ fn handlers_that_wait_for_each_other_all_run_on_the_blocking_dispatcher() {
 #[test]
 fn beyond_its_bound_the_blocking_dispatcher_shares_its_threads() {
     let blocking = BlockingConfig { threads_max: 2, ..BlockingConfig::DEFAULT };
-    let config = PoolConfig { workers: Some(1), blocking, ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(1), blocking, ..RuntimeConfig::DEFAULT };
     let runtime = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
     let (sender, receiver) = mpsc::channel();
     for n in 0..20 {
@@ -232,7 +233,7 @@ fn beyond_its_bound_the_blocking_dispatcher_shares_its_threads() {
 fn thread_of_job(runtime: &Runtime, dispatcher: DispatcherId) -> String {
     let (sender, receiver) = mpsc::channel();
     let jobs = runtime.system().scheduler();
-    let job = jobs.schedule_once_fn(Duration::from_millis(1), dispatcher, move |_| {
+    let job = jobs.jobs().schedule_once_fn(Duration::from_millis(1), dispatcher, move |_| {
         sender.send(thread::current().name().unwrap_or_default().to_owned())
     });
     job.unwrap();
@@ -243,8 +244,8 @@ fn thread_of_job(runtime: &Runtime, dispatcher: DispatcherId) -> String {
 fn jobs_of_the_scheduler_run_on_the_dispatcher_that_they_name() {
     let runtime = start(2);
     let system = runtime.system();
-    let apart = system.dispatcher("apart", 2).unwrap();
-    let pinned = system.pinned("pinned").unwrap().id();
+    let apart = system.create_dispatcher("apart", 2).unwrap();
+    let pinned = system.create_pinned("pinned").unwrap().id();
     assert!(thread_of_job(&runtime, apart).starts_with("apart-"));
     assert_eq!(thread_of_job(&runtime, pinned), "pinned");
     assert!(thread_of_job(&runtime, DispatcherId::DEFAULT).starts_with("cj-worker-"));
@@ -255,12 +256,13 @@ fn jobs_of_the_scheduler_run_on_the_dispatcher_that_they_name() {
     for dispatcher in [apart, pinned] {
         let (sender, receiver) = mpsc::channel();
         let (at_once, ms) = (Arc::new(AtomicUsize::new(0)), Duration::from_millis(1));
-        let beat = system.scheduler().schedule_at_fixed_rate_fn(ms, ms, dispatcher, move |_| {
-            assert_eq!(at_once.fetch_add(1, SeqCst), 0);
-            let sent = sender.send(thread::current().id());
-            at_once.fetch_sub(1, SeqCst);
-            sent
-        });
+        let beat =
+            system.scheduler().jobs().schedule_at_fixed_rate_fn(ms, ms, dispatcher, move |_| {
+                assert_eq!(at_once.fetch_add(1, SeqCst), 0);
+                let sent = sender.send(thread::current().id());
+                at_once.fetch_sub(1, SeqCst);
+                sent
+            });
         let beat = beat.unwrap();
         assert_eq!(receiver.iter().take(20).count(), 20);
         assert!(beat.cancel());
@@ -274,12 +276,12 @@ fn jobs_of_the_scheduler_run_on_the_dispatcher_that_they_name() {
 fn a_job_for_a_dispatcher_that_there_is_not_is_refused() {
     let runtime = start(1);
     let (scheduler, ms) = (runtime.system().scheduler().clone(), Duration::from_millis(1));
-    let refused = scheduler.schedule_once_fn(ms, DispatcherId(999), |_| ()).unwrap_err();
+    let refused = scheduler.jobs().schedule_once_fn(ms, DispatcherId(999), |_| ()).unwrap_err();
     assert!(matches!(refused.kind(), ScheduleErrorKind::ReceiverGone), "{refused}");
-    let apart = runtime.system().dispatcher("apart", 1).unwrap();
-    scheduler.schedule_once_fn(ms, apart, |_| ()).unwrap();
+    let apart = runtime.system().create_dispatcher("apart", 1).unwrap();
+    scheduler.jobs().schedule_once_fn(ms, apart, |_| ()).unwrap();
     assert!(runtime.shutdown(LONG).is_clean());
-    let refused = scheduler.schedule_once_fn(ms, apart, |_| ()).unwrap_err();
+    let refused = scheduler.jobs().schedule_once_fn(ms, apart, |_| ()).unwrap_err();
     assert!(matches!(refused.kind(), ScheduleErrorKind::Closed), "{refused}");
 }
 
@@ -287,12 +289,12 @@ fn a_job_for_a_dispatcher_that_there_is_not_is_refused() {
 fn a_job_that_runs_on_a_dispatcher_is_waited_for_at_the_end_and_may_panic() {
     let runtime = start(2);
     let system = runtime.system();
-    let (apart, ms) = (system.dispatcher("apart", 1).unwrap(), Duration::from_millis(1));
-    system.scheduler().schedule_once_fn(ms, apart, |_| -> () { panic!("a job") }).unwrap();
+    let (apart, ms) = (system.create_dispatcher("apart", 1).unwrap(), Duration::from_millis(1));
+    system.scheduler().jobs().schedule_once_fn(ms, apart, |_| -> () { panic!("a job") }).unwrap();
     let (sender, receiver) = mpsc::channel();
     let is_done = Arc::new(AtomicUsize::new(0));
     let (done, end) = (Arc::clone(&is_done), system.when_terminated());
-    let job = system.scheduler().schedule_once_fn(ms, apart, move |_| {
+    let job = system.scheduler().jobs().schedule_once_fn(ms, apart, move |_| {
         sender.send(()).unwrap();
         // The actors are gone before the scheduler is closed.
         while end.report().is_none() {

@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::{sync::mpsc, time::Instant};
 
 use clockjack_rt::{
-    PoolConfig, Runtime,
+    Runtime, RuntimeConfig,
     actor::{Actor, ActorSystem, Context, Failure, Next},
 };
 
@@ -63,7 +63,7 @@ impl Actor for Timed {
 
 #[test]
 fn a_flooded_actor_holds_up_neither_timers_nor_its_stop() {
-    let config = PoolConfig { workers: Some(1), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(1), ..RuntimeConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
     let (sender, receiver) = mpsc::channel();
     let to = sender.clone();

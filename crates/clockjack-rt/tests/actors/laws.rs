@@ -10,7 +10,7 @@ use std::{
 };
 
 use clockjack_rt::{
-    PoolConfig, Runtime,
+    Runtime, RuntimeConfig,
     actor::{
         Actor, ActorRef, ActorSystem, Context, EventKinds, Failure, Limits, Mailbox, Next, Props,
         Scope, Signal, Strategy, SystemBuilder, SystemEvent,
@@ -24,7 +24,7 @@ use crate::{
 };
 
 fn runtime(system: SystemBuilder, workers: usize) -> Runtime {
-    let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(workers), ..RuntimeConfig::DEFAULT };
     Runtime::start_with(system.shutdown(patient()), config).expect("a pool of a few threads starts")
 }
 
@@ -258,7 +258,7 @@ fn actors_that_are_started_while_the_system_ends_end_too() {
                     }
                 });
             }
-            drop(rt.system().terminate());
+            drop(rt.system().shutdown());
         });
         let report = rt.shutdown(LONG);
         assert!(report.is_clean(), "{report:?}");

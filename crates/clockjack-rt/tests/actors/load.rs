@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::{sync::Arc, thread};
 
 use clockjack_rt::{
-    BLOCKING_DISPATCHER, PoolConfig, Runtime,
+    BLOCKING_DISPATCHER, Runtime, RuntimeConfig,
     actor::{
         Actor, ActorRef, ActorSystem, Context, Failure, Mailbox, Next, Overflow, Props, Signal,
         Strategy,
@@ -23,7 +23,7 @@ const SENDERS: usize = 4;
 const EACH: usize = 250_000;
 
 fn start(workers: usize) -> Runtime {
-    let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(workers), ..RuntimeConfig::DEFAULT };
     Runtime::start_with(ActorSystem::builder("t").shutdown(patient()), config).expect("it starts")
 }
 
@@ -359,7 +359,7 @@ fn a_spawn_beside_the_end_is_refused_or_ends_with_the_rest() {
     for round in 0..200 {
         let runtime = start(2);
         let system = runtime.system().clone();
-        let pinned = system.pinned("p").expect("it starts");
+        let pinned = system.create_pinned("p").expect("it starts");
         let dropped = Arc::new(AtomicUsize::new(0));
         let n_made = Arc::new(AtomicUsize::new(0));
         thread::scope(|scope| {
@@ -424,9 +424,9 @@ fn all_kinds(runtime: &Runtime) -> [DispatcherId; 5] {
     let system = runtime.system();
     [
         DispatcherId::DEFAULT,
-        system.pinned("p1").expect("it starts").id(),
-        system.dispatcher("d", 2).expect("it starts"),
-        system.pinned("p2").expect("it starts").id(),
+        system.create_pinned("p1").expect("it starts").id(),
+        system.create_dispatcher("d", 2).expect("it starts"),
+        system.create_pinned("p2").expect("it starts").id(),
         BLOCKING_DISPATCHER,
     ]
 }

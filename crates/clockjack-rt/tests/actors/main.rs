@@ -16,14 +16,14 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clockjack_rt::{
-    PoolConfig, Runtime,
+    Runtime, RuntimeConfig,
     actor::{ActorSystem, SystemBuilder},
 };
 
 const LONG: Duration = Duration::from_secs(60);
 
 fn start_with(builder: SystemBuilder, workers: usize) -> Runtime {
-    let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(workers), ..RuntimeConfig::DEFAULT };
     Runtime::start_with(builder, config).expect("a few threads start")
 }
 

@@ -104,8 +104,8 @@ fn the_same_actors_do_the_same_on_threads_and_on_one_thread() {
 fn one_thread_has_no_dispatchers_and_says_so() {
     let (bench, _clock) = ByHand::new(Resolution::MILLI);
     let root = RootContext::new(bench, ActorSystem::builder("t")).unwrap();
-    assert!(root.system().pinned("p").unwrap_err().is_unsupported());
-    let refused = root.system().dispatcher("d", 1).unwrap_err();
+    assert!(root.system().create_pinned("p").unwrap_err().is_unsupported());
+    let refused = root.system().create_dispatcher("d", 1).unwrap_err();
     assert!(refused.is_unsupported());
     assert!(refused.to_string().ends_with("this platform has no threads for d"), "{refused}");
 }

@@ -6,8 +6,8 @@ use std::sync::mpsc;
 use clockjack_rt::{
     BLOCKING_DISPATCHER, PoolConfig, Runtime, RuntimeReport, WorkerPool,
     actor::{
-        Actor, ActorSystem, Context, Failure, Next, Props, Scope, Signal, SpawnErrorKind, Strategy,
-        Termination, TerminationReport,
+        Actor, ActorSystem, Context, Failure, Next, Props, Scope, Signal, Strategy, Termination,
+        TerminationReport,
     },
     exec::Commands,
 };
@@ -54,8 +54,8 @@ fn wait(end: Termination) -> TerminationReport {
 fn children_end_before_parents_on_whatever_thread_they_are() {
     let runtime = start(2);
     let log = Log::default();
-    let other = runtime.system().dispatcher("other", 2).unwrap();
-    let pinned = runtime.system().pinned("pinned").unwrap();
+    let other = runtime.system().create_dispatcher("other", 2).unwrap();
+    let pinned = runtime.system().create_pinned("pinned").unwrap();
     let to = log.clone();
     let below = vec![
         ("a", clockjack_rt::sched::DispatcherId::DEFAULT),
@@ -96,7 +96,7 @@ fn who_does_not_stop_in_time_is_reported_to_all_and_left_behind() {
         let mut stuck = Some(Stuck(held, sender));
         let props = Props::new(move || stuck.take().expect("it is made once"));
         let actor = if on_pinned {
-            let pinned = runtime.system().pinned("pinned").unwrap();
+            let pinned = runtime.system().create_pinned("pinned").unwrap();
             runtime.system().spawn_pinned(&pinned, "stuck", props)
         } else {
             runtime.spawn("stuck", props)
@@ -149,7 +149,7 @@ fn a_runtime_that_is_shut_down_or_dropped_by_its_own_actor_ends_all_the_same() {
         let (sender, receiver) = mpsc::channel();
         let make = move || Owner { drops, sender: sender.clone() };
         let owner = if on_pinned {
-            let pinned = runtime.system().pinned("pinned").unwrap();
+            let pinned = runtime.system().create_pinned("pinned").unwrap();
             runtime.system().spawn_pinned(&pinned, "owner", make)
         } else {
             runtime.spawn("owner", make)
@@ -184,25 +184,25 @@ fn a_failure_that_comes_up_to_the_root_ends_the_run() {
 #[test]
 fn after_the_end_everything_is_refused() {
     let runtime = start(1);
-    let pinned = runtime.system().pinned("pinned").unwrap();
+    let pinned = runtime.system().create_pinned("pinned").unwrap();
     let system = runtime.system().clone();
     assert!(runtime.shutdown(LONG).is_clean());
     let node = || Node { log: Log::default(), below: Vec::new() };
-    assert_eq!(*system.spawn("a", node).unwrap_err().kind(), SpawnErrorKind::Stopping);
+    assert!(system.spawn("a", node).unwrap_err().is_stopping());
     let refused = system.spawn_pinned(&pinned, "a", node).unwrap_err();
-    assert_eq!(*refused.kind(), SpawnErrorKind::Stopping);
-    assert!(system.pinned("again").unwrap_err().is_stopped());
-    assert!(system.dispatcher("more", 1).unwrap_err().is_stopped());
+    assert!(refused.is_stopping());
+    assert!(system.create_pinned("again").unwrap_err().is_stopped());
+    assert!(system.create_dispatcher("more", 1).unwrap_err().is_stopped());
 }
 
 #[test]
 fn a_system_that_has_terminated_gets_no_threads_while_its_runtime_is_there() {
     let runtime = start(1);
     let system = runtime.system();
-    system.dispatcher("before", 1).unwrap();
-    runtime.block_on(system.terminate());
-    assert!(system.pinned("again").unwrap_err().is_stopped());
-    assert!(system.dispatcher("more", 1).unwrap_err().is_stopped());
+    system.create_dispatcher("before", 1).unwrap();
+    runtime.block_on(system.shutdown());
+    assert!(system.create_pinned("again").unwrap_err().is_stopped());
+    assert!(system.create_dispatcher("more", 1).unwrap_err().is_stopped());
     assert!(runtime.shutdown(LONG).is_clean());
 }
 
@@ -210,7 +210,7 @@ fn a_system_that_has_terminated_gets_no_threads_while_its_runtime_is_there() {
 fn a_hook_of_the_start_that_fails_leaves_no_runtime_behind() {
     let start = || {
         let builder = ActorSystem::builder("t").on_start(|system| {
-            system.pinned("pinned")?;
+            system.create_pinned("pinned")?;
             Err(Failure::msg("no licence"))
         });
         Runtime::start(builder).unwrap_err()
@@ -219,6 +219,6 @@ fn a_hook_of_the_start_that_fails_leaves_no_runtime_behind() {
     assert!(refused.to_string().contains("no licence"), "{refused}");
     // Where nobody may wait for its end it is the same.
     let pool = WorkerPool::new(PoolConfig::DEFAULT, Commands::new()).unwrap();
-    let refused = pool.block_on(pool.spawn(async move { start() })).unwrap();
+    let refused = pool.block_on(pool.spawn_future(async move { start() })).unwrap();
     assert!(refused.to_string().contains("no licence"), "{refused}");
 }

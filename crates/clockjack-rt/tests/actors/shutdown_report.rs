@@ -4,7 +4,7 @@ use core::{fmt, time::Duration};
 use std::sync::{Arc, Mutex, mpsc};
 
 use clockjack_rt::{
-    BLOCKING_DISPATCHER, BlockingConfig, PoolConfig, Runtime, RuntimeReport,
+    BLOCKING_DISPATCHER, BlockingConfig, Runtime, RuntimeConfig, RuntimeReport,
     actor::{ActorSystem, Next, Props},
     sched::{CloseReport, DispatcherId, TaskRunPriority},
 };
@@ -47,7 +47,7 @@ fn blocking_work_that_does_not_return_is_reported() {
 #[test]
 fn blocking_work_that_was_never_started_is_reported() {
     let blocking = BlockingConfig { threads_max: 1, ..BlockingConfig::DEFAULT };
-    let config = PoolConfig { workers: Some(1), blocking, ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(1), blocking, ..RuntimeConfig::DEFAULT };
     let runtime = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
     let (_hold, block, begun) = blocker();
     drop(runtime.spawn_blocking(block));
@@ -80,7 +80,7 @@ fn a_worker_that_does_not_return_is_reported() {
 #[test]
 fn a_thread_of_another_dispatcher_that_does_not_return_is_reported() {
     let runtime = start(1);
-    let other = runtime.system().dispatcher("other", 1).unwrap();
+    let other = runtime.system().create_dispatcher("other", 1).unwrap();
     let (_hold, block, begun) = blocker();
     let block = Arc::new(Mutex::new(block));
     let props = Props::from_fn(move |_, (): ()| {
@@ -148,8 +148,8 @@ fn a_close_task_that_fails_is_reported() {
 #[test]
 fn a_clean_report_covers_every_executor_and_is_one_line() {
     let runtime = start(1);
-    runtime.system().dispatcher("other", 1).unwrap();
-    runtime.system().pinned("pinned").unwrap();
+    runtime.system().create_dispatcher("other", 1).unwrap();
+    runtime.system().create_pinned("pinned").unwrap();
     let report = runtime.shutdown(LONG);
     assert!(report.is_clean(), "{report}");
     let names: Vec<_> = report.executors.iter().map(|executor| &*executor.name).collect();

@@ -11,7 +11,7 @@ use core::{
 use std::{sync::Arc, thread};
 
 use clockjack_rt::{
-    PoolConfig, Runtime,
+    Runtime, RuntimeConfig,
     actor::{
         Actor, ActorRef, ActorSystem, Context, Failure, Mailbox, Next, Pool, Props, ReplyTo,
         ServiceKey, Signal, Strategy,
@@ -25,7 +25,7 @@ const LONG: Duration = Duration::from_secs(60);
 const THREADS: u64 = 3;
 
 fn start() -> Runtime {
-    let config = PoolConfig { workers: Some(2), ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(2), ..RuntimeConfig::DEFAULT };
     Runtime::start_with(ActorSystem::builder("t"), config).expect("a few threads start")
 }
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use clockjack_rt::{
-    BLOCKING_DISPATCHER, PoolConfig, Runtime,
+    BLOCKING_DISPATCHER, Runtime, RuntimeConfig,
     actor::{
         Actor, ActorRef, ActorSystem, Context, EventKinds, Failure, Next, Props, Stuck, SystemEvent,
     },
@@ -22,7 +22,7 @@ const STUCK_AFTER: Duration = Duration::from_millis(50);
 
 /// A runtime, and what it says about handlers that do not return.
 fn start(stuck_after: Duration) -> (Runtime, mpsc::Receiver<Stuck>) {
-    let config = PoolConfig { workers: Some(2), stuck_after, ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(2), stuck_after, ..RuntimeConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
     let (sender, receiver) = mpsc::channel::<Stuck>();
     let listener = Props::from_fn(move |_, event: SystemEvent| {
@@ -96,8 +96,8 @@ fn a_handler_that_does_not_return_is_reported_once_with_its_actor() {
 fn a_handler_that_does_not_return_is_reported_on_every_kind_of_dispatcher() {
     let (rt, receiver) = start(STUCK_AFTER);
     let system = rt.system();
-    let pinned = system.pinned("pinned").unwrap();
-    let kinds = [system.dispatcher("apart", 2).unwrap(), BLOCKING_DISPATCHER, pinned.id()];
+    let pinned = system.create_pinned("pinned").unwrap();
+    let kinds = [system.create_dispatcher("apart", 2).unwrap(), BLOCKING_DISPATCHER, pinned.id()];
     // Twice: who looks has slept between the two.
     for round in 0..2 {
         for (n, dispatcher) in kinds.into_iter().enumerate() {
@@ -146,7 +146,7 @@ impl Pulse {
 fn handlers_on_pinned_threads_that_return_are_not_reported_however_many_there_are() {
     let limit = 10 * STUCK_AFTER;
     let (rt, receiver) = start(limit);
-    let pinned = rt.system().pinned("pinned").unwrap();
+    let pinned = rt.system().create_pinned("pinned").unwrap();
     let (sender, ended) = mpsc::channel();
     let pulse = Pulse::new();
     // One actor after another has its turn, for several times what one handler may take; each by

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex, mpsc};
 
 use clockjack_rt::{
-    OsInstant, Parker, PoolConfig, Runtime,
+    OsInstant, Parker, Runtime, RuntimeConfig,
     actor::{
         ActorSystem, EventKinds, Next, Props, SystemEvent,
         system::{PolicyAnswer, RealtimeClass, ThreadPolicy},
@@ -27,8 +27,8 @@ fn pause(time: Duration) {
 fn the_threads_of_dispatchers_end_with_the_runtime() {
     let runtime = Runtime::new("t").unwrap();
     let system = runtime.system();
-    system.dispatcher("cjt-apart", 3).unwrap();
-    let pinned = system.pinned("cjt-pin").unwrap();
+    system.create_dispatcher("cjt-apart", 3).unwrap();
+    let pinned = system.create_pinned("cjt-pin").unwrap();
     system.spawn_pinned(&pinned, "a", Props::from_fn(|_, (): ()| Ok(Next::Stay))).unwrap();
     let count = || (n_threads("cjt-apart").unwrap(), n_threads("cjt-pin").unwrap());
     assert_eq!(count(), (3, 1));
@@ -43,9 +43,9 @@ fn the_threads_of_dispatchers_end_with_the_runtime() {
 /// Not a test of its own: the threads that look have one name in all runtimes.
 fn who_looks_at_pinned_threads_sleeps_with_them_and_is_called_when_one_wakes() {
     let stuck_after = Duration::from_millis(40);
-    let config = PoolConfig { workers: Some(1), stuck_after, ..PoolConfig::DEFAULT };
+    let config = RuntimeConfig { workers: Some(1), stuck_after, ..RuntimeConfig::DEFAULT };
     let runtime = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
-    let pinned = runtime.system().pinned("cjt-idle").unwrap();
+    let pinned = runtime.system().create_pinned("cjt-idle").unwrap();
     let (sender, receiver) = mpsc::channel();
     let listener = Props::from_fn(move |_, event: SystemEvent| {
         if let SystemEvent::Stuck(stuck) = event {
@@ -86,11 +86,11 @@ fn a_thread_for_one_task_ends_with_it_and_nobody_looks_at_it_any_more() {
     let own_thread = || runtime.system().own_thread(NAME, &ThreadPolicy::default()).unwrap();
     let name = || async { std::thread::current().name().map(str::to_owned) };
     let own = own_thread();
-    let task = own.executor().spawn(name());
+    let task = own.executor().spawn_future(name());
     assert_eq!(runtime.block_on(task).unwrap().as_deref(), Some(NAME));
     // Dropped by a task of its own, it does not wait for itself.
     let thread = own.executor().clone();
-    drop(thread.spawn(async move { drop(own) }));
+    drop(thread.spawn_future(async move { drop(own) }));
     eventually("it ends", || n_threads(NAME).unwrap() == 0);
     for _ in 0..MANY {
         drop(own_thread());
@@ -127,7 +127,7 @@ fn what_a_thread_asks_for_is_answered_one_by_one() {
     assert_eq!(answers.niceness, PolicyAnswer::Applied);
     let PolicyAnswer::Refused(says) = &answers.realtime else { panic!("{answers:?}") };
     assert!(says.starts_with("Invalid argument"), "{says}");
-    let niceness = some.executor().spawn(async {
+    let niceness = some.executor().spawn_future(async {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
         let behind_name = stat.rsplit_once(')').unwrap().1;
         behind_name.split_whitespace().nth(19 - 3).unwrap().to_owned()

@@ -41,10 +41,10 @@ fn work(pool: &WorkerPool) {
     // What is woken in a step is put first, for which the watchdog watches.
     let busy: Vec<_> = (0..100)
         .map(|_| {
-            pool.spawn(async {
+            pool.spawn_future(async {
                 for _ in 0..100 {
                     clockjack_rt::yield_now().await;
-                    clockjack_rt::spawn(async {}).await.unwrap();
+                    clockjack_rt::spawn_future(async {}).await.unwrap();
                 }
                 clockjack_rt::sleep(Duration::from_millis(2)).await.unwrap();
             })
@@ -67,7 +67,7 @@ fn the_threads_of_a_pool_without_work_are_not_switched_on() {
         work(pool);
     }
     let hour = Duration::from_secs(3_600);
-    let sleeper = timer.spawn(clockjack_rt::exec::sleep(hour));
+    let sleeper = timer.spawn_future(clockjack_rt::exec::sleep(hour));
     let (sender, receiver) = std::sync::mpsc::channel();
     let (scheduler, soon) = (job.scheduler(), Duration::from_millis(2));
     scheduler.schedule_once_fn(soon, DispatcherId::DEFAULT, move |_| sender.send(())).unwrap();

@@ -26,7 +26,7 @@ fn allowed_of(pool: &WorkerPool) -> Vec<Vec<usize>> {
     let looks: Vec<_> = (0..n_workers)
         .map(|_| {
             let all_are_held = Arc::clone(&all_are_held);
-            pool.spawn(async move {
+            pool.spawn_future(async move {
                 all_are_held.wait();
                 allowed()
             })
@@ -63,7 +63,7 @@ fn a_pool_that_a_bound_worker_makes_larger_uses_the_other_cpus_too() {
     let n_workers = cpus.len().min(4);
     let pool = Arc::new(pool(1));
     let theirs = Arc::clone(&pool);
-    pool.block_on(pool.spawn(async move { theirs.resize(n_workers) })).unwrap().unwrap();
+    pool.block_on(pool.spawn_future(async move { theirs.resize(n_workers) })).unwrap().unwrap();
     let each: Vec<_> = cpus.iter().take(n_workers).map(|cpu| vec![*cpu]).collect();
     assert_eq!(allowed_of(&pool), each);
 }

@@ -80,7 +80,7 @@ fn r3_6_close_tasks_run_before_the_workers_go() {
     let handle = pool.handle();
     let task = move || {
         let (told, heard) = mpsc::channel();
-        drop(handle.spawn(async move { told.send(()).unwrap() }));
+        drop(handle.spawn_future(async move { told.send(()).unwrap() }));
         heard.recv_timeout(LONG).map_err(Into::into)
     };
     pool.scheduler().register_on_close(task, TaskRunPriority::User).unwrap();

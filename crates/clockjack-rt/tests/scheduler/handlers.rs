@@ -152,7 +152,7 @@ fn a_panic_ends_its_job_and_is_told_once_and_nothing_else_ends() {
     });
     let mut texts: Vec<_> = failures.map(|error| error.to_string()).collect();
     texts.sort();
-    assert_eq!(texts, ["panicked: no text", "panicked: plain"]);
+    assert_eq!(texts, ["panicked: a panic whose payload is not a text", "panicked: plain"]);
     assert!(pool.shutdown(LONG).is_clean());
 }
 
@@ -167,7 +167,7 @@ fn a_handler_schedules_spawns_cancels_itself_and_resizes() {
         let sender = sender.clone();
         let more = sender.clone();
         scheduler.schedule_once_fn(ms(0), ANY, move |_| more.send("once")).unwrap();
-        drop(clockjack_rt::spawn(async move { sender.send("spawned").unwrap() }));
+        drop(clockjack_rt::spawn_future(async move { sender.send("spawned").unwrap() }));
         weak.upgrade().unwrap().resize(3).unwrap();
         let own = known.wait();
         (own.cancel() && own.is_cancelled() && !own.cancel()).then_some(()).ok_or("not once")
@@ -325,7 +325,7 @@ fn a_job_runs_also_if_the_pool_has_no_room_for_a_timer() {
         timer.arm(LONG, Waker::noop().clone()).map(|()| timer)
     };
     let timers: Vec<_> = core::iter::from_fn(|| arm().ok()).collect();
-    let full = pool.spawn(clockjack_rt::exec::sleep(LONG));
+    let full = pool.spawn_future(clockjack_rt::exec::sleep(LONG));
     assert!(pool.block_on(full).unwrap().unwrap_err().is_full());
     let (sender, receiver) = mpsc::channel();
     let begun = Instant::now();

@@ -66,7 +66,7 @@ fn timers_of_both_kinds_fire_beside_a_process_that_never_rests() {
     within(&one_thread(), async {
         let mut executor = executor();
         executor.submit(Restless { steps: Rc::default(), is_polite: true }).unwrap();
-        let both = executor.spawn(async {
+        let both = executor.spawn_future(async {
             clockjack_rt::sleep(Duration::from_millis(3)).await.unwrap();
             tokio::time::sleep(Duration::from_millis(3)).await;
         });
@@ -79,7 +79,7 @@ fn a_timer_fires_in_an_executor_that_has_nothing_else_to_do() {
     within(&one_thread(), async {
         let mut executor = executor();
         let begun = tokio::time::Instant::now();
-        let naps = executor.spawn(async {
+        let naps = executor.spawn_future(async {
             for _ in 0..3 {
                 clockjack_rt::sleep(Duration::from_millis(4)).await.unwrap();
             }
@@ -104,7 +104,7 @@ fn another_thread_ends_the_wait_of_an_idle_executor() {
             // After so many turns the executor sleeps.
             many_turns().await;
             tokio::task::spawn_blocking(move || {
-                let spawned = handle.spawn(async move {
+                let spawned = handle.spawn_future(async move {
                     // Armed on an executor that slept without a deadline.
                     clockjack_rt::sleep(Duration::from_millis(1)).await.unwrap();
                     report.send(thread::current().id()).unwrap();
@@ -129,7 +129,7 @@ fn an_executor_is_driven_in_a_local_set_of_a_runtime_with_threads() {
             let driven = tokio::task::spawn_local(async {
                 let mut executor = executor();
                 let not_send = Rc::new(Cell::new(1));
-                let spawned = executor.spawn({
+                let spawned = executor.spawn_future({
                     let not_send = Rc::clone(&not_send);
                     async move {
                         // A task that any thread of tokio's may run.
@@ -151,7 +151,7 @@ fn a_burst_of_ready_futures_lets_tokio_run_in_between() {
         let done = Rc::new(Cell::new(0));
         for _ in 0..200 {
             let done = Rc::clone(&done);
-            drop(executor.spawn(async move { done.set(done.get() + 1) }));
+            drop(executor.spawn_future(async move { done.set(done.get() + 1) }));
         }
         // The other task runs after the first slice, when most of the burst is still to be done.
         let (look, looked) = oneshot::channel();
@@ -171,7 +171,7 @@ fn driving_can_be_given_up_and_taken_up_again() {
     within(&one_thread(), async {
         let mut executor = executor();
         let (ask, asked) = oneshot::channel::<u32>();
-        let answer = executor.spawn(async move { asked.await.unwrap() + 1 });
+        let answer = executor.spawn_future(async move { asked.await.unwrap() + 1 });
         let given_up = timeout(Duration::from_millis(3), executor.drive(pending::<()>())).await;
         assert!(given_up.is_err());
         // It rings while nobody waits for the bell.
@@ -184,8 +184,8 @@ fn driving_can_be_given_up_and_taken_up_again() {
 fn a_panic_ends_its_process_and_nothing_else() {
     within(&one_thread(), async {
         let mut executor = executor();
-        let bad = executor.spawn(async { panic!("boom") });
-        let good = executor.spawn(async { 1 });
+        let bad = executor.spawn_future(async { panic!("boom") });
+        let good = executor.spawn_future(async { 1 });
         let exit = executor.drive(bad).await.map(|(): ()| ()).unwrap_err();
         assert_eq!(exit.panic_message(), Some("boom"));
         assert_eq!(executor.drive(good).await.unwrap(), 1);
@@ -212,7 +212,7 @@ fn a_shutdown_asks_waits_and_reports_while_tokio_goes_on() {
 fn a_shutdown_ends_as_soon_as_nobody_lives() {
     within(&one_thread(), async {
         let executor = executor();
-        let sleeps = executor.spawn(async { clockjack_rt::sleep(LONG * 100).await });
+        let sleeps = executor.spawn_future(async { clockjack_rt::sleep(LONG * 100).await });
         executor.submit(Restless { steps: Rc::default(), is_polite: true }).unwrap();
         // Longer than the test may take.
         let report = executor.shutdown(LONG * 2).await;

@@ -16,7 +16,8 @@ use crate::LONG;
 
 fn info(n: usize) -> FailureInfo {
     let path = ActorPath::root().child("user").child("a");
-    FailureInfo::new("{1|2.1}".parse().unwrap(), path, FailureReport::new(&n.to_string()))
+    let worker = clockjack_rt::exec::Pid::new(1, 2, core::num::NonZeroU64::MIN);
+    FailureInfo::new(worker, path, FailureReport::new(&n.to_string()))
 }
 
 #[test]

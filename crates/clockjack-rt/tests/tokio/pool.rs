@@ -37,10 +37,10 @@ async fn echo_once(listener: TcpListener) -> std::io::Result<()> {
 #[test]
 fn futures_of_a_pool_talk_over_sockets() {
     let pool = pool(true);
-    let talk = pool.spawn(async {
+    let talk = pool.spawn_future(async {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
-        let server = clockjack_rt::spawn(echo_once(listener));
+        let server = clockjack_rt::spawn_future(echo_once(listener));
         let mut stream = TcpStream::connect(address).await?;
         stream.write_all(b"hello").await?;
         let mut answer = String::new();
@@ -59,7 +59,7 @@ fn a_thread_that_waits_for_a_future_has_the_reactor_meanwhile() {
     let pool = pool(true);
     let listener = pool.block_on(TcpListener::bind(("127.0.0.1", 0))).unwrap();
     let address = listener.local_addr().unwrap();
-    let server = pool.spawn(echo_once(listener));
+    let server = pool.spawn_future(echo_once(listener));
     let mut answer = [0; 5];
     pool.block_on(async {
         let mut stream = TcpStream::connect(address).await?;
@@ -101,7 +101,7 @@ fn a_process_opens_a_socket_that_others_wait_for() {
     opens.tell(()).unwrap();
     let listener = pool.block_on(socket).unwrap().downcast::<TcpListener>().unwrap();
     let address = listener.local_addr().unwrap();
-    let server = pool.spawn(echo_once(listener));
+    let server = pool.spawn_future(echo_once(listener));
     // A runtime of the caller's own is at the other end.
     let answer = one_thread().block_on(async {
         let mut stream = TcpStream::connect(address).await?;
@@ -117,7 +117,7 @@ fn a_process_opens_a_socket_that_others_wait_for() {
 #[test]
 fn a_tokio_sleep_in_a_pool_ends_and_not_early() {
     let pool = pool(true);
-    let slept = pool.spawn(async {
+    let slept = pool.spawn_future(async {
         let begun = Instant::now();
         tokio::time::sleep(Duration::from_millis(5)).await;
         begun.elapsed()
@@ -128,7 +128,8 @@ fn a_tokio_sleep_in_a_pool_ends_and_not_early() {
 #[test]
 fn a_tokio_task_runs_on_the_reactor_thread_and_is_awaited_by_a_future() {
     let pool = pool(true);
-    let names = pool.spawn(async { (tokio::spawn(async { here() }).await.unwrap(), here()) });
+    let names =
+        pool.spawn_future(async { (tokio::spawn(async { here() }).await.unwrap(), here()) });
     let (task, future) = pool.block_on(names).unwrap();
     assert_eq!(task, "cj-tokio");
     assert!(future.starts_with("cj-worker"), "it ran on {future}");
@@ -140,7 +141,7 @@ fn workers_that_come_later_have_the_reactor_too() {
     pool.resize(1).unwrap();
     pool.resize(4).unwrap();
     let joins: Vec<JoinHandle<bool>> =
-        (0..64).map(|_| pool.spawn(async { Handle::try_current().is_ok() })).collect();
+        (0..64).map(|_| pool.spawn_future(async { Handle::try_current().is_ok() })).collect();
     for join in joins {
         assert!(pool.block_on(join).unwrap());
     }
@@ -149,13 +150,13 @@ fn workers_that_come_later_have_the_reactor_too() {
 #[test]
 fn a_pool_that_did_not_ask_has_no_reactor() {
     let pool = pool(false);
-    assert!(pool.block_on(pool.spawn(async { Handle::try_current().is_err() })).unwrap());
+    assert!(pool.block_on(pool.spawn_future(async { Handle::try_current().is_err() })).unwrap());
 }
 
 #[test]
 fn a_join_is_awaited_by_a_tokio_task() {
     let pool = pool(false);
-    let join = pool.spawn(async {
+    let join = pool.spawn_future(async {
         clockjack_rt::sleep(Duration::from_millis(2)).await.unwrap();
         42
     });
@@ -169,7 +170,7 @@ fn a_pool_is_made_used_and_dropped_inside_a_runtime() {
         let used = runtime.block_on(async {
             let task = tokio::spawn(async {
                 let pool = pool(true);
-                let nap = pool.spawn(async {
+                let nap = pool.spawn_future(async {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                     here()
                 });
@@ -186,7 +187,7 @@ fn a_pool_is_made_used_and_dropped_inside_a_runtime() {
 /// Starts a task on the pool's reactor that never ends; who receives learns of its drop.
 fn endless_task(pool: &WorkerPool) -> mpsc::Receiver<()> {
     let (alive, dropped) = mpsc::channel();
-    let spawned = pool.spawn(async move {
+    let spawned = pool.spawn_future(async move {
         tokio::spawn(async move {
             let _alive: mpsc::Sender<()> = alive;
             core::future::pending::<()>().await;
@@ -224,7 +225,7 @@ fn a_task_of_the_reactor_may_drop_the_pool_that_it_belongs_to() {
     let dropped = endless_task(&pool);
     let (give, take) = oneshot::channel::<WorkerPool>();
     let (report, reported) = mpsc::channel();
-    let spawned = pool.spawn(async move {
+    let spawned = pool.spawn_future(async move {
         tokio::spawn(async move {
             drop(take.await);
             report.send(here()).unwrap();
@@ -248,7 +249,7 @@ fn a_future_that_cleans_up_at_the_end_still_has_its_reactor() {
     let pool = pool(true);
     let (report, reported) = mpsc::channel();
     let (begin, begun) = oneshot::channel();
-    let waits = pool.spawn(async move {
+    let waits = pool.spawn_future(async move {
         let _cleans_up = CleansUp(report);
         begin.send(()).unwrap();
         core::future::pending::<()>().await;

@@ -170,7 +170,7 @@ fn addresses_go_to_tasks_on_other_threads_of_tokio() {
                     yield_now().await;
                 }
                 let total = actor.ask(Msg::Get, LONG).await;
-                drop(actors.terminate());
+                drop(actors.shutdown());
                 total
             });
             let report = tokio::task::spawn_local(async move { system.run().await });

@@ -1,5 +1,8 @@
 //! Drift: whether runs are systematically late, and the tick rate of the wheel.
 //!
+//! Taking the least late of a window filters out delays that are not systematic, as the clock
+//! filter of NTP does (Mills, "Internet time synchronization: the network time protocol", 1991).
+//!
 //! One run may be late because its thread was delayed, so one late run means nothing. But if the
 //! *least* late of many successive runs is late, then the ticks themselves come late. The jitter
 //! that the driver has reported is subtracted. With a manual clock, any drift is reported.

@@ -40,10 +40,8 @@ impl EventRecorder {
 
     #[cold]
     pub(crate) fn warn(&self, warning: &Warning) {
-        if let Some(sink) = &self.sink {
-            if let Some(event) = event_of(warning) {
-                sink(event);
-            }
+        if let (Some(sink), Some(event)) = (&self.sink, event_of(warning)) {
+            sink(event);
         }
     }
 }
@@ -81,7 +79,7 @@ fn event_of(warning: &Warning) -> Option<Event> {
         }
         Warning::HandlerFailed { job, .. } => (SchedulerWarning::HandlerFailed, job.number),
         Warning::TaskRunFailed { task, .. } => (SchedulerWarning::TaskRunFailed, *task),
-        // Concerns one subscription, which is told itself.
+        // Concerns one subscription, which gets the warning itself.
         Warning::DiagnosticsDropped { .. } => return None,
         Warning::ClockJump { by } => (SchedulerWarning::ClockJump, nanos(*by)),
     };

@@ -1,5 +1,9 @@
 //! The limit of live jobs, and how it shrinks under pressure: a semaphore with cached permits.
 //!
+//! Semaphores are from Dijkstra ("Cooperating sequential processes", 1965); the caches make this
+//! one a sloppy counter (Boyd-Wickizer and others, "An analysis of Linux scalability to many
+//! cores", 2010).
+//!
 //! # Roles
 //!
 //! All shards share one [`Quota`]. Each shard has a [`PermitCache`], which only the holder of the

@@ -1,5 +1,8 @@
 //! The slots of one shard's jobs: a slab with stable addresses, in segments of doubling size.
 //!
+//! Segments of doubling size, so that elements never move, are from Dechev, Pirkelbauer and
+//! Stroustrup ("Lock-free dynamically resizable arrays", 2006).
+//!
 //! # Who touches what
 //!
 //! The thread that holds the shard guard allocates and frees segments, and takes and returns slots.

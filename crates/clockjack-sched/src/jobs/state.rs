@@ -17,8 +17,12 @@
 //!
 //! # Rules
 //!
-//! 1. One compare-exchange on this word decides between a run and a cancel. It is the linearization
-//!    point of both. A thread that loses it leaves the job to the winner.
+//! 1. One compare-exchange on this word decides between a run and a cancel: the poller exchanges
+//!    Queued for Executing (or for Sent), the canceller exchanges Scheduled, Queued or Sent for
+//!    Cancelled. It is the linearization point of both. The poller that loses finds Cancelled and
+//!    does not run the job; the canceller that loses finds Executing or later and reports that it
+//!    is too late. A periodic job can also be cancelled while it executes: the current run is
+//!    finished, and none follows.
 //! 2. The *handle count* keeps the slot from being reused. The table counts as one handle while the
 //!    job is live, and each [`Cancellable`](crate::Cancellable) counts as one. A slot is free when
 //!    its handle count is zero and REMOTE_OP is clear.

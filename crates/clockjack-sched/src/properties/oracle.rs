@@ -1,8 +1,8 @@
 //! The oracle for jobs: what a scheduler must do, computed from the definitions alone.
 //!
-//! The oracle keeps a sorted list of due times. It is told what was scheduled and cancelled, and
-//! which runs begin and end, and compares each run with that list. It asks the scheduler nothing,
-//! so a scheduler whose own data are wrong is found out too.
+//! The oracle keeps a sorted list of due times. Its caller reports what was scheduled and cancelled,
+//! and which runs begin and end, and the oracle compares each run with that list. It asks the
+//! scheduler nothing, so wrong data of the scheduler are detected too.
 
 use alloc::{collections::BTreeSet, vec::Vec};
 use core::time::Duration;

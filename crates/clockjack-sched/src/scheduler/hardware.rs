@@ -37,14 +37,14 @@
 
 use core::{fmt, task::Waker, time::Duration};
 
+use clockjack_sync::panic::PanicPayload;
 use clockjack_time::{
     ClockKind, DriverStatus, MonotonicClock, Resolution, Tick, TickDriver, TickSpan, TimerInstant,
 };
 
 use crate::{
-    CatchUnwind, CloseReport, HandlerError, ModeError, RunnerMode, Scheduler, SchedulerConfig,
-    SchedulerHost, Warning, diagnostics::watch::DriverWatch,
-    scheduler::manual::without_catch_unwind,
+    CatchUnwind, CloseReport, ModeError, RunnerMode, Scheduler, SchedulerConfig, SchedulerHost,
+    Warning, diagnostics::watch::DriverWatch, scheduler::manual::without_catch_unwind,
 };
 
 /// How many tokens one poll takes. Bounded, because a driver that is faster than the loop always
@@ -149,7 +149,7 @@ impl SchedulerHost for HardwareHost {
         !(self.is_interrupt)()
     }
 
-    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
         (self.catch_unwind)(call)
     }
 

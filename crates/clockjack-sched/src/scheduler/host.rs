@@ -4,10 +4,10 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use clockjack_observe::Event;
-use clockjack_sync::primitive::hint;
+use clockjack_sync::{panic::PanicPayload, primitive::hint};
 use clockjack_time::{ClockKind, DriverStatus, Resolution, TimerInstant};
 
-use crate::{DispatchedRun, DispatcherId, HandlerError};
+use crate::{DispatchedRun, DispatcherId};
 
 /// What makes the time of a scheduler advance. It follows from the kind of its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,8 +105,8 @@ pub trait SchedulerHost: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The panic, as [`HandlerError::panic`].
-    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+    /// The panic that was caught. A host that cannot catch panics never returns an error.
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
         call();
         Ok(())
     }

@@ -2,10 +2,10 @@
 
 use core::{fmt, time::Duration};
 
-use clockjack_sync::Arc;
+use clockjack_sync::{Arc, panic::PanicPayload};
 use clockjack_time::{ClockKind, ManualClock, MonotonicClock, Tick, TickSpan, TimerInstant};
 
-use crate::{HandlerError, ModeError, Scheduler, SchedulerConfig, SchedulerHost};
+use crate::{ModeError, Scheduler, SchedulerConfig, SchedulerHost};
 
 /// A scheduler in virtual time, with the clock that the caller advances.
 ///
@@ -37,7 +37,7 @@ pub struct ManualRunner {
 }
 
 /// Calls user code and catches its panics. A host with unwinding provides this function.
-pub type CatchUnwind = fn(&mut dyn FnMut()) -> Result<(), HandlerError>;
+pub type CatchUnwind = fn(&mut dyn FnMut()) -> Result<(), PanicPayload>;
 
 struct ManualHost {
     clock: Arc<ManualClock>,
@@ -59,12 +59,12 @@ impl SchedulerHost for ManualHost {
 
     fn wake_poller(&self, _shard: usize) {}
 
-    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
         (self.catch_unwind)(call)
     }
 }
 
-pub(crate) fn without_catch_unwind(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+pub(crate) fn without_catch_unwind(call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
     call();
     Ok(())
 }

@@ -247,7 +247,7 @@ fn not_early(
 
 /// Notifies a cancelled job, and drops it.
 fn notify_cancelled(shared: &SchedulerShared, mut item: JobPayload) {
-    drop(shared.host.catch_unwind(&mut || item.task.cancelled()));
+    drop(shared.catch_unwind(&mut || item.task.cancelled()));
     shared.discard(item);
 }
 
@@ -270,7 +270,7 @@ fn send(shard: &Arc<SchedulerShard>, run: Run<JobPayload>, folds: bool) {
     let shared = &*shard.shared;
     let (job, batch, deliver) = (run.number, run.batch, run.payload.task.deliver());
     let mut delivery = Some(PendingDelivery::new(shard.clone(), run, folds));
-    let sent = shared.host.catch_unwind(&mut || {
+    let sent = shared.catch_unwind(&mut || {
         if let (Some(deliver), Some(delivery)) = (deliver, delivery.take()) {
             deliver(delivery);
         }

@@ -10,7 +10,7 @@ use core::{
 use std::sync::Mutex;
 
 use clockjack_sched::{
-    CatchUp, HandlerError, HardwareHost, JobSpec, Policy, PolicyRegistry, RunnerLoop,
+    CatchUp, HardwareHost, JobSpec, PanicPayload, Policy, PolicyRegistry, RunnerLoop,
     ScheduleErrorKind, Scheduler, SchedulerConfig, Task, TimerPriority, Warning,
 };
 use clockjack_time::{
@@ -398,9 +398,8 @@ fn a_handler_may_shut_down_and_the_driver_stops_with_it() {
 
 #[test]
 fn a_panic_is_caught_where_the_host_can_and_the_loop_goes_on() {
-    fn guard(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-        std::panic::catch_unwind(core::panic::AssertUnwindSafe(call))
-            .map_err(|_| HandlerError::panic("caught"))
+    fn guard(call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
+        std::panic::catch_unwind(core::panic::AssertUnwindSafe(call)).map_err(PanicPayload::new)
     }
     let ticks = leak(InterruptDriver::new(Resolution::MILLI));
     let host = HardwareHost::new(ticks, ticks, Waker::noop().clone()).with_catch_unwind(guard);

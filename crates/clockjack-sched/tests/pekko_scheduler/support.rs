@@ -6,7 +6,7 @@ use std::{panic::catch_unwind, sync::Mutex};
 
 use clockjack_sched::{
     Cancellable, DiagnosticEvent, DispatcherId, EventKinds, FireContext, HandlerError,
-    ManualRunner, Outcome, SchedulerConfig, SchedulerTask, Subscription, Warning,
+    ManualRunner, Outcome, PanicPayload, SchedulerConfig, SchedulerTask, Subscription, Warning,
 };
 use clockjack_time::{MonotonicClock, Resolution};
 
@@ -198,10 +198,6 @@ fn now(runner: &ManualRunner) -> u64 {
     now.ticks * u64::from(now.resolution_ns) / 1_000_000
 }
 
-fn guard(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-    let caught = catch_unwind(AssertUnwindSafe(call));
-    caught.map_err(|panic| {
-        let text = panic.downcast_ref::<&str>().copied().unwrap_or("of another type");
-        HandlerError::panic(text.to_owned())
-    })
+fn guard(call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(PanicPayload::new)
 }

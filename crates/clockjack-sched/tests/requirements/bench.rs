@@ -1,6 +1,6 @@
 //! What the tests of promises share: virtual time, a diary of what ran, and a host of their own.
 
-use alloc::{borrow::ToOwned as _, format, string::String, sync::Arc, vec::Vec};
+use alloc::{format, string::String, sync::Arc, vec::Vec};
 use core::{
     panic::AssertUnwindSafe,
     sync::atomic::{
@@ -15,8 +15,8 @@ use std::{
 };
 
 use clockjack_sched::{
-    DiagnosticEvent, DispatchedRun, DispatcherId, EventKinds, FireContext, HandlerError,
-    ManualRunner, Scheduler, SchedulerConfig, SchedulerHost, SchedulerMetrics, Subscription,
+    DiagnosticEvent, DispatchedRun, DispatcherId, EventKinds, FireContext, ManualRunner,
+    PanicPayload, Scheduler, SchedulerConfig, SchedulerHost, SchedulerMetrics, Subscription,
     Warning,
 };
 use clockjack_time::{ClockKind, ManualClock, MonotonicClock as _, Resolution, TimerInstant};
@@ -44,11 +44,8 @@ pub(crate) fn plain() -> ManualRunner {
 }
 
 /// Catches a panic, as a host with unwinding does.
-pub(crate) fn guard(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
-        let text = panic.downcast_ref::<&str>().copied().unwrap_or("something");
-        HandlerError::panic(text.to_owned())
-    })
+pub(crate) fn guard(call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(PanicPayload::new)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -196,7 +193,7 @@ impl SchedulerHost for Host {
         self.0.calls.fetch_add(1, SeqCst);
     }
 
-    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
         guard(call)
     }
 

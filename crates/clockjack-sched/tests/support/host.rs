@@ -10,7 +10,7 @@ use core::{
 };
 use std::{panic::catch_unwind, sync::Mutex};
 
-use clockjack_sched::{DispatchedRun, DispatcherId, HandlerError, SchedulerHost};
+use clockjack_sched::{DispatchedRun, DispatcherId, PanicPayload, SchedulerHost};
 use clockjack_time::{ClockKind, Resolution, Tick, TimerInstant};
 
 #[cfg(loom)]
@@ -71,7 +71,7 @@ impl SchedulerHost for Host {
         !self.is_interrupt.load(SeqCst)
     }
 
-    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
         if self.is_guarding {
             return guard(call);
         }
@@ -94,7 +94,7 @@ impl SchedulerHost for Host {
     }
 }
 
-/// Catches a panic, and calls it an error of the handler.
-pub(crate) fn guard(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-    catch_unwind(AssertUnwindSafe(call)).map_err(|_| HandlerError::panic("caught"))
+/// Catches a panic.
+pub(crate) fn guard(call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(PanicPayload::new)
 }

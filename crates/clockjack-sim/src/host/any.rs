@@ -77,7 +77,7 @@ impl AnyHost {
 
     /// Shuts the system down and checks the result.
     pub(crate) fn shutdown(&mut self, sim: &SimContext) {
-        let end = self.system().terminate();
+        let end = self.system().shutdown();
         sim.record("terminate", &[sim.now()]);
         for _ in 0..SHUTDOWN_POLLS {
             self.deliver_ticks();

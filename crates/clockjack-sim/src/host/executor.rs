@@ -3,14 +3,12 @@
 #![expect(unsafe_code, reason = "promises which worker this thread is")]
 
 use core::{
-    any::Any,
     cell::Cell,
-    panic::AssertUnwindSafe,
     ptr,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::Duration,
 };
-use std::{panic::catch_unwind, sync::Arc};
+use std::sync::Arc;
 
 use clockjack_exec::{
     ExecutorToolbox, PanicPayload,
@@ -101,8 +99,7 @@ unsafe impl ExecutorToolbox for ExecutorHost {
     }
 
     fn catch_unwind(&self, turn: &mut dyn FnMut()) -> Result<(), PanicPayload> {
-        catch_unwind(AssertUnwindSafe(turn))
-            .map_err(|payload: Box<dyn Any + Send>| PanicPayload::new(payload))
+        super::catch_panic(turn)
     }
 
     fn worker_local(&self) -> *const WorkerLocal {

@@ -87,7 +87,7 @@ impl MultiWorkerHost {
         mut builder: SystemBuilder,
         n_workers: usize,
     ) -> Result<Self, StartError> {
-        let (limits, mut config, commands) = builder.host_config();
+        let (limits, mut config, commands) = builder.host_config()?;
         config.resolution = RESOLUTION;
         config.start = sim.clock().now().tick();
         config.shards = 1;

@@ -2,14 +2,12 @@
 //! or a tick has arrived.
 
 use core::{
-    any::Any,
     fmt,
-    panic::AssertUnwindSafe,
     pin::pin,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     task::{Context, Poll, Waker},
 };
-use std::{panic::catch_unwind, sync::Arc, task::Wake};
+use std::{sync::Arc, task::Wake};
 
 use clockjack_actor::{ActorSystem, RootContext, StartError, SystemBuilder, Toolbox, testing};
 use clockjack_exec::PanicPayload;
@@ -217,7 +215,6 @@ impl Toolbox for SimToolbox {
     }
 
     fn catch_unwind(&self, turn: &mut dyn FnMut()) -> Result<(), PanicPayload> {
-        catch_unwind(AssertUnwindSafe(turn))
-            .map_err(|payload: Box<dyn Any + Send>| PanicPayload::new(payload))
+        super::catch_panic(turn)
     }
 }

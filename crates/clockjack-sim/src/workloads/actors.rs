@@ -58,7 +58,7 @@ impl Workload for Actors {
 
     fn run(&self, sim: &SimContext) {
         let shared = Shared::new(sim, plan::draw(sim));
-        let builder = ActorSystem::builder("actors").terminate_on_escalation(false);
+        let builder = ActorSystem::builder("actors").shutdown_on_escalation(false);
         match SingleThreadHost::start(sim, builder) {
             Ok(host) => WorkloadRun::new(sim, shared.clone(), host).execute(),
             Err(error) => sim.check(Invariant::M1, false, || format!("start failed: {error}")),
@@ -354,7 +354,7 @@ impl Phases for WorkloadRun {
         for index in 0..self.n_nodes() {
             self.shared.oracle().exempt(index);
         }
-        let end = self.host.system().terminate();
+        let end = self.host.system().shutdown();
         self.sim.record("terminate", &[self.sim.now()]);
         let Some(report) = self.wait_for_end(&end) else {
             return self.sim.check(Invariant::S2, false, || "the system does not shut down".into());
@@ -365,7 +365,7 @@ impl Phases for WorkloadRun {
         }
         self.finish();
         self.check_end();
-        let again = self.host.system().terminate().report();
+        let again = self.host.system().shutdown().report();
         self.sim.check(Invariant::S2, again.as_ref() == Some(&report), || {
             "a second shutdown has a different result".into()
         });

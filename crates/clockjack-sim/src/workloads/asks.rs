@@ -54,7 +54,7 @@ impl Workload for Asks {
     fn run(&self, sim: &SimContext) {
         let n_workers = usize::try_from(sim.setting("seats", 0, 4)).unwrap_or(0);
         let run_state = RunState::new(sim, sim.setting("futures", 1, 6));
-        let builder = ActorSystem::builder("asks").terminate_on_escalation(false);
+        let builder = ActorSystem::builder("asks").shutdown_on_escalation(false);
         match AnyHost::start(sim, builder, n_workers) {
             Ok(host) => WorkloadRun::new(sim, run_state.clone(), host).execute(),
             Err(error) => sim.check(Invariant::M1, false, || format!("start failed: {error}")),
@@ -149,7 +149,7 @@ impl WorkloadRun {
             let answer = ask.await;
             guard.ends(End::of(&answer));
         };
-        self.joins.push(self.host.system().executor().spawn(future));
+        self.joins.push(self.host.system().executor().spawn_future(future));
     }
 
     fn disturb(&mut self) {

@@ -19,7 +19,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use clockjack_actor::ActorSystem;
 use clockjack_graph::{
     Clock, CommitLog, Graph, GraphFile, GraphRun, Parallel, RunError, RunOptions, RunReport,
-    compile::Plan, describe::Mode as Keeps,
+    compile::Plan, describe::EdgeMode as Keeps,
 };
 
 use self::{

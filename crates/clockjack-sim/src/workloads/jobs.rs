@@ -7,9 +7,9 @@
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use clockjack_actor::{ActorSystem, Cancellable, DispatcherId, Scheduler, TaskRunPriority};
+use clockjack_actor::{ActorSystem, Cancellable, DispatcherId, TaskRunPriority};
 use clockjack_sched::{
-    FireContext, JobState, PressureReason, Repeat, ScheduleErrorKind, SchedulerConfig,
+    FireContext, JobState, PressureReason, Repeat, ScheduleErrorKind, Scheduler, SchedulerConfig,
     properties::{JobOracle, Property, PropertyError, Run},
 };
 use clockjack_time::{Resolution, Tick};
@@ -301,7 +301,7 @@ impl WorkloadRun {
         let run_state = RunState {
             sim: self.sim.clone(),
             expected: Arc::new(Mutex::new(expected)),
-            jobs: host.system().scheduler().clone(),
+            jobs: host.system().scheduler().jobs().clone(),
         };
         self.host = Some(host);
         self.run_state = Some(run_state.clone());

@@ -355,7 +355,7 @@ impl WorkloadRun {
             let mut oracle = self.shared.oracle();
             (core::mem::take(&mut oracle.joins), core::mem::take(&mut oracle.refs))
         };
-        let refused = self.shared.handle.spawn(async {});
+        let refused = self.shared.handle.spawn_future(async {});
         self.sim.check(Invariant::S2, refused.pid().is_none(), || {
             "a task was accepted after shutdown".into()
         });

@@ -98,7 +98,8 @@ fn a_drained_element_may_be_pushed_again_while_others_push() {
         let drainer = thread::spawn(move || {
             let mut seen = [0; N];
             other.drain_into(&mut seen);
-            // The head may go 0, 1, NIL, 0: a pusher that remembers the first 0 must be right.
+            // The head may be 0, 1, NIL, 0: a pusher that has loaded the first 0 must still be
+            // correct.
             assert_eq!(seen[0], 1);
             other.give_back(0);
             other.drain_into(&mut seen);

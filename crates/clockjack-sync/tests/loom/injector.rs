@@ -141,6 +141,6 @@ fn a_worker_that_parks_by_the_rules_does_not_sleep_on_an_item() {
         });
         let pusher_wakes = pusher.join().unwrap();
         let worker_stays = worker.join().unwrap();
-        assert!(pusher_wakes || worker_stays, "the worker sleeps and nobody wakes it");
+        assert!(pusher_wakes || worker_stays, "the worker sleeps and is not woken");
     });
 }

@@ -18,7 +18,7 @@ use crate::{
 
 type Shared = Arc<Mailbox<Tracked>>;
 
-/// A producer that pushes some items; it gives the ids that were accepted and how often it has to
+/// A producer that pushes some items; returns the ids that were accepted and how often it had to
 /// wake the consumer.
 fn push(mailbox: &Shared, live: &Live, ids: &'static [u32]) -> JoinHandle<(Vec<u32>, u32)> {
     let mailbox = Arc::clone(mailbox);
@@ -43,7 +43,7 @@ fn fill(mailbox: &Shared, live: &Live, ids: impl IntoIterator<Item = u32>) {
     }
 }
 
-/// Takes what is there within `tries`, without waiting.
+/// Takes what is inside within `tries`, without waiting.
 fn take(mailbox: &Shared, tries: usize) -> Vec<u32> {
     let mut seen = Vec::new();
     for _ in 0..tries {
@@ -55,7 +55,7 @@ fn take(mailbox: &Shared, tries: usize) -> Vec<u32> {
     seen
 }
 
-/// A consumer that takes what is there within `tries`.
+/// A consumer that takes what is inside within `tries`.
 fn taker(mailbox: &Shared, tries: usize) -> JoinHandle<Vec<u32>> {
     let mailbox = Arc::clone(mailbox);
     thread::spawn(move || take(&mailbox, tries))
@@ -126,7 +126,7 @@ fn a_consumer_that_goes_idle_is_woken_by_exactly_one_or_has_seen_the_item() {
         take_rest(&mailbox, &mut seen);
         assert_eq!(seen.len(), 2);
         if idle {
-            // Either all was seen before, or one of those who came later wakes.
+            // Either the consumer saw everything before, or one of the later producers wakes it.
             assert_eq!(wakes, u32::from(!mailbox.is_idle()));
         } else {
             assert_eq!(wakes, 0);
@@ -155,8 +155,8 @@ fn an_idle_consumer_that_nobody_wakes_misses_nothing() {
     });
 }
 
-/// Work is left next to the mailbox and the consumer is notified: a sleeping consumer is woken, and
-/// one that is not has seen it.
+/// Work is left outside of the mailbox and the consumer is notified: a sleeping consumer is woken,
+/// and a consumer that does not sleep has seen the work.
 #[test]
 fn a_notification_is_seen_before_the_sleep_or_wakes_the_sleeper() {
     for is_parking in [false, true] {
@@ -180,12 +180,12 @@ fn a_notification_is_seen_before_the_sleep_or_wakes_the_sleeper() {
                     // SAFETY: as above.
                     unsafe { consumer.try_idle() }
                 };
-                // A consumer that was notified meanwhile checks again, and sees it.
+                // A consumer that was notified meanwhile checks again, and sees the work.
                 if slept { (seen, true) } else { (looking.load(Relaxed), false) }
             });
             let wakes = caller.join().unwrap();
             let (seen, slept) = sleeper.join().unwrap();
-            // What it saw before its sleep need not wake it; what it did not see must.
+            // Work that the consumer saw before its sleep need not wake it; other work must.
             assert!(seen == 7 || (slept && wakes), "seen {seen}, slept {slept}, woken {wakes}");
             assert_eq!(mailbox.is_asleep(), slept && !wakes);
         });
@@ -263,7 +263,7 @@ fn a_consumer_does_not_sleep_while_somebody_waits_for_room() {
     });
 }
 
-/// A push and a call meet a consumer that is idle: one of the two wakes it.
+/// A push and a notification meet an idle consumer: one of the two wakes it.
 #[test]
 fn of_a_push_and_a_notification_one_wakes_an_idle_consumer() {
     loom::model(|| {
@@ -445,7 +445,7 @@ fn memory_given_back_against_pushers_loses_nothing() {
         model_within(2, move || {
             let live = Live::default();
             let mailbox = Arc::new(Mailbox::new(3));
-            // Two blocks are there, and the position is inside the second.
+            // There are two blocks, and the position is inside the second.
             fill(&mailbox, &live, 0..3);
             assert_eq!(take(&mailbox, 3), [0, 1, 2]);
             let (first, second) = (push(&mailbox, &live, &[10]), push(&mailbox, &live, &[20]));

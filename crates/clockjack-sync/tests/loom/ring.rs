@@ -8,7 +8,7 @@ use loom::thread;
 
 use crate::{chase_lev, model_within, tracked::Live};
 
-/// What the model needs of a queue with an owner and thieves.
+/// The operations that the model needs of a queue with an owner and thieves.
 pub(crate) trait Stealing: 'static {
     type Owner: Send + 'static;
     type Thief: Send + 'static;
@@ -117,7 +117,7 @@ fn a_chase_lev_deque_with_one_exchange_batch_steal_fails_the_same_model() {
     conserves::<chase_lev::Deque>(3, 4, POPS_AND_A_PUSH, 1);
 }
 
-/// And it is the batch that is at fault: stealing one item by one exchange is sound.
+/// The fault is in the batch: stealing one item by one exchange is correct.
 #[test]
 fn a_chase_lev_deque_that_steals_single_items_passes_the_same_model() {
     conserves::<chase_lev::SingleSteal>(2, 4, POPS_AND_A_PUSH, 1);

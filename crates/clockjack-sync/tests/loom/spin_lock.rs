@@ -1,4 +1,4 @@
-//! Entrants of the spin lock.
+//! Threads that take the spin lock.
 
 use alloc::sync::Arc;
 

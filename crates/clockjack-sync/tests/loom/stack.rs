@@ -81,7 +81,8 @@ fn a_stack_that_is_drained_while_two_push_keeps_every_node_in_order() {
     });
 }
 
-/// The head may be a, then null, then a again: a producer that has loaded the first a is right.
+/// The head may be a, then null, then a again: a producer that has loaded the first a must still be
+/// correct.
 #[test]
 fn a_drained_node_may_be_pushed_again_while_another_pushes() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! A task that registers and waits, against those who wake it. A lost wake is a deadlock, which
+//! A task that registers and waits, and threads that wake it. A lost wake-up is a deadlock, which
 //! loom reports.
 
 use alloc::{sync::Arc as Plain, task::Wake};
@@ -16,9 +16,9 @@ use loom::{
 use crate::model_within;
 
 /// Wakes a thread of the model.
-struct Bell(Thread);
+struct UnparkWaker(Thread);
 
-impl Wake for Bell {
+impl Wake for UnparkWaker {
     fn wake(self: Plain<Self>) {
         self.0.unpark();
     }
@@ -48,25 +48,25 @@ impl Scene {
         })
     }
 
-    /// Polls until the first `n` flags are set, with a waker of its own for each poll, or one for
-    /// all. Gives the bell of the first.
-    fn wait(&self, n: usize, is_one_waker: bool) -> Plain<Bell> {
-        let bell = Plain::new(Bell(thread::current()));
-        let mut waker = Waker::from(Plain::clone(&bell));
+    /// Polls until the first `n` flags are set, with a new waker for each poll, or one for all.
+    /// Returns the first waker.
+    fn wait(&self, n: usize, is_one_waker: bool) -> Plain<UnparkWaker> {
+        let unpark = Plain::new(UnparkWaker(thread::current()));
+        let mut waker = Waker::from(Plain::clone(&unpark));
         loop {
             self.slot.register(&waker);
             if self.flags[..n].iter().all(|flag| flag.load(Relaxed)) {
                 break;
             }
             thread::park();
-            // A registrar that meets a notifier has woken itself; let that one go on.
+            // A registrar that meets a notifier has woken itself; let the notifier continue.
             thread::yield_now();
             if !is_one_waker {
-                waker = Waker::from(Plain::new(Bell(thread::current())));
+                waker = Waker::from(Plain::new(UnparkWaker(thread::current())));
             }
         }
         drop(self.slot.take());
-        bell
+        unpark
     }
 }
 
@@ -79,8 +79,8 @@ fn a_task_that_registers_and_looks_is_woken_by_who_acts_and_wakes() {
             let other = Arc::clone(&scene);
             let task = thread::spawn(move || other.wait(1, is_one_waker));
             notifier.join().unwrap();
-            let bell = task.join().unwrap();
-            assert_eq!(Plain::strong_count(&bell), 1, "a waker was not dropped, or twice");
+            let unpark = task.join().unwrap();
+            assert_eq!(Plain::strong_count(&unpark), 1, "a waker was not dropped, or twice");
         });
     }
 }
@@ -93,8 +93,8 @@ fn a_notifier_that_finds_another_at_the_cell_is_waked_for() {
         let other = Arc::clone(&scene);
         let task = thread::spawn(move || other.wait(2, true));
         notifiers.into_iter().for_each(|notifier| notifier.join().unwrap());
-        let bell = task.join().unwrap();
-        assert_eq!(Plain::strong_count(&bell), 1, "a waker was not dropped, or twice");
+        let unpark = task.join().unwrap();
+        assert_eq!(Plain::strong_count(&unpark), 1, "a waker was not dropped, or twice");
     });
 }
 
@@ -102,26 +102,26 @@ fn a_notifier_that_finds_another_at_the_cell_is_waked_for() {
 fn of_two_registrars_each_is_registered_or_woken() {
     model_within(3, || {
         let slot = Arc::new(AtomicWaker::new());
-        let rung = Plain::new(Rung::default());
+        let wakes = Plain::new(WakeCounter::default());
         let register = || {
-            let (slot, rung) = (Arc::clone(&slot), Plain::clone(&rung));
-            thread::spawn(move || slot.register(&Waker::from(rung)))
+            let (slot, wakes) = (Arc::clone(&slot), Plain::clone(&wakes));
+            thread::spawn(move || slot.register(&Waker::from(wakes)))
         };
         let (one, two) = (register(), register());
         one.join().unwrap();
         two.join().unwrap();
         let is_registered = slot.take().is_some();
-        let n_rung = rung.0.load(core::sync::atomic::Ordering::SeqCst);
-        assert!(is_registered || n_rung > 0, "nobody is told");
-        assert_eq!(Plain::strong_count(&rung), 1, "a waker was not dropped, or twice");
+        let n_wakes = wakes.0.load(core::sync::atomic::Ordering::SeqCst);
+        assert!(is_registered || n_wakes > 0, "neither registered nor woken");
+        assert_eq!(Plain::strong_count(&wakes), 1, "a waker was not dropped, or twice");
     });
 }
 
 /// Counts, in a word that orders nothing in the model.
 #[derive(Default)]
-struct Rung(core::sync::atomic::AtomicUsize);
+struct WakeCounter(core::sync::atomic::AtomicUsize);
 
-impl Wake for Rung {
+impl Wake for WakeCounter {
     fn wake(self: Plain<Self>) {
         self.0.fetch_add(1, core::sync::atomic::Ordering::SeqCst);
     }

@@ -1,5 +1,5 @@
-//! A mailbox next to a deque, which is its oracle. What random steps and the bytes of a
-//! fuzzer are turned against.
+//! A mailbox next to a deque, which is its oracle. Random steps and the bytes of a fuzzer drive
+//! both.
 #![expect(unsafe_code, reason = "the consumer's side of a mailbox wants a promise")]
 
 use alloc::{collections::VecDeque, rc::Rc};
@@ -41,7 +41,7 @@ impl<T> Consumer<'_, T> {
     }
 }
 
-/// What may be done with a mailbox.
+/// An operation on a mailbox.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Push(usize),
@@ -84,7 +84,7 @@ impl Pair {
     }
 
     fn pushed(&mut self, wake: bool) {
-        assert_eq!(wake, self.idle, "who sleeps is woken, and nobody else");
+        assert_eq!(wake, self.idle, "exactly a sleeping consumer is woken");
         self.idle = false;
     }
 
@@ -100,7 +100,7 @@ impl Pair {
             Err(refused) => {
                 assert_eq!(refused.is_closed(), self.closed);
                 assert_eq!(refused.is_full(), !self.closed && self.room() == 0);
-                assert_eq!(refused.into_inner(), value, "the refused value comes back");
+                assert_eq!(refused.into_inner(), value, "the error contains the refused value");
             }
         }
     }
@@ -121,7 +121,7 @@ impl Pair {
         self.model.push_back(entered);
     }
 
-    /// What a pop should give; marks of claims that were given up go with it.
+    /// The expected result of a pop; also removes the marks of abandoned claims.
     fn expected(&mut self) -> Pop<Rc<u32>> {
         while let Some(front) = self.model.pop_front() {
             if let Some(value) = front {
@@ -175,7 +175,7 @@ impl Pair {
         assert_eq!(self.mailbox.is_closed(), self.closed);
     }
 
-    /// What is left is dropped with the mailbox, each once.
+    /// The remaining values are dropped with the mailbox, each once.
     pub(crate) fn finish(self) {
         let Self { mailbox, model, .. } = self;
         drop(mailbox);

@@ -1,5 +1,8 @@
 //! The 32-bit form of the monotonic tick count: three 32-bit words, loads and stores only.
 //!
+//! Writing the same value before and after the data, and reading in the opposite order, is from
+//! Lamport ("Concurrent reading and writing", 1977).
+//!
 //! For targets without 64-bit atomics, where an interrupt would have to wait for a lock. The read
 //! is like that of a seqlock, but does not repeat. The upper half is stored twice, `before` and
 //! `after` the lower half. Rules:

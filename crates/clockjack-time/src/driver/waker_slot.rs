@@ -1,5 +1,8 @@
 //! The waker slot: one registered waker that an interrupt may wake while a thread replaces it.
 //!
+//! The Dekker pattern below is named after T. J. Dekker's mutual exclusion (Dijkstra, "Cooperating
+//! sequential processes", 1965): each side writes its own flag and then reads the other's.
+//!
 //! Roles: *registrars* put a waker in and take it out, in ordinary code; *notifiers* wake it, also
 //! in interrupts. One word of state:
 //!

@@ -1,5 +1,7 @@
 //! Lists of timers in order of registration: unrolled linked lists, made of chunks.
 //!
+//! Unrolled linked lists are from Shao, Reppy and Appel ("Unrolling lists", 1994).
+//!
 //! A chunk is a header and a few consecutive entries: seven on one cache line in the growing
 //! stores, one in the fixed store. Firing and cascading read entries one after another instead of
 //! following a pointer for each. A timer knows its cell, a chunk knows its list: nothing is

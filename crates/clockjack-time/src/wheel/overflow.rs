@@ -1,5 +1,8 @@
 //! The overflow: an indexed 4-ary heap of the timers beyond the wheel's range.
 //!
+//! Heaps with more than two children per node are from Johnson ("Priority queues with update and
+//! finding minimum spanning trees", 1975).
+//!
 //! Ordered by deadline, then by registration, so that equal deadlines keep their order. The
 //! location of a timer is its position in the heap: a cancel finds it at once and takes it out in
 //! O(log n); nothing stays behind.

@@ -8,8 +8,8 @@ use clockjack_time::{
 };
 use loom::{sync::Arc, thread};
 
-/// Two readers, one of which has heard of the other's reading; the writer passes an edge of the
-/// low half, once step by step and once in a jump.
+/// Two readers, one of which knows the other's reading; the writer passes an edge of the low half,
+/// once step by step and once in a jump.
 fn readings_only_rise<C: MonotonicCount + Send + 'static>(count: fn(u64) -> C, steps: [u64; 2]) {
     const EDGE: u64 = 1 << 32;
     loom::model(move || {

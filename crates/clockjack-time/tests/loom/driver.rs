@@ -1,4 +1,4 @@
-//! The buffer of ticks: arrival against poll, stop, registration and their opposites.
+//! The tick buffer: arrival against poll, stop, register and unregister.
 //!
 //! Run with both widths of count and taken ticks; the 32-bit ones start where both their halves
 //! carry.
@@ -53,19 +53,19 @@ impl Twin for Bits32 {
 }
 
 /// Counts wake-ups.
-struct Bell(AtomicU32);
+struct WakeCounter(AtomicU32);
 
-impl Bell {
+impl WakeCounter {
     fn new() -> alloc::sync::Arc<Self> {
         alloc::sync::Arc::new(Self(AtomicU32::new(0)))
     }
 
-    fn rings(&self) -> u32 {
+    fn count(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-impl Wake for Bell {
+impl Wake for WakeCounter {
     fn wake(self: alloc::sync::Arc<Self>) {
         self.wake_by_ref();
     }
@@ -94,7 +94,7 @@ fn poll_all<C: MonotonicCount, G: TakenTicks>(buffer: &TickBuffer<C, G>, last: &
     ticks
 }
 
-/// Two ticks arrive, on a thread of their own.
+/// Two ticks arrive, on a separate thread.
 fn two_ticks<C: MonotonicCount + 'static, G: TakenTicks + 'static>(
     buffer: &Arc<TickBuffer<C, G>>,
 ) -> JoinHandle<()> {
@@ -150,34 +150,35 @@ fn two_polls_share_the_ticks<T: Twin>() {
     });
 }
 
-/// A loop that polls until `None` and then sleeps: whatever is left has rung the bell since.
+/// A loop that polls until `None` and then sleeps: if a tick is left, the waker was called after
+/// that poll.
 fn no_wake_up_is_lost_between_poll_and_notify<T: Twin>() {
     loom::model(|| {
         let buffer = T::buffer();
-        let bell = Bell::new();
-        buffer.register(Waker::from(bell.clone())).expect("first registration");
+        let wakes = WakeCounter::new();
+        buffer.register(Waker::from(wakes.clone())).expect("first registration");
         let source = two_ticks(&buffer);
-        let (mut last, heard) = (START, bell.rings());
+        let (mut last, heard) = (START, wakes.count());
         let mut ticks = poll_all(&buffer, &mut last);
         source.join().expect("no panic");
         if buffer.count() > last {
-            assert!(bell.rings() > heard, "the loop sleeps over a tick");
+            assert!(wakes.count() > heard, "the loop sleeps over a tick");
         }
         ticks += poll_all(&buffer, &mut last);
         assert_eq!((ticks, last), (2, START + 2));
-        assert!(bell.rings() <= 2);
+        assert!(wakes.count() <= 2);
         buffer.unregister();
     });
 }
 
-/// After a token, the wake-ups heard so far are used up: the loop polls once more and sleeps.
+/// After a token, the earlier wake-ups are used up: the loop polls once more and sleeps.
 fn no_wake_up_is_lost_after_a_token<T: Twin>() {
     loom::model(|| {
         let buffer = T::buffer();
-        let bell = Bell::new();
-        buffer.register(Waker::from(bell.clone())).expect("first registration");
+        let wakes = WakeCounter::new();
+        buffer.register(Waker::from(wakes.clone())).expect("first registration");
         buffer.add_and_wake(1);
-        assert_eq!(bell.rings(), 1);
+        assert_eq!(wakes.count(), 1);
         let source = {
             let buffer = buffer.clone();
             thread::spawn(move || buffer.add_and_wake(1))
@@ -186,7 +187,7 @@ fn no_wake_up_is_lost_after_a_token<T: Twin>() {
         poll_all(&buffer, &mut last);
         source.join().expect("no panic");
         if buffer.count() > last {
-            assert_eq!(bell.rings(), 2, "the loop sleeps over a tick");
+            assert_eq!(wakes.count(), 2, "the loop sleeps over a tick");
         }
         buffer.unregister();
     });
@@ -195,27 +196,27 @@ fn no_wake_up_is_lost_after_a_token<T: Twin>() {
 fn no_wake_up_is_lost_between_register_and_notify<T: Twin>() {
     loom::model(|| {
         let buffer = T::buffer();
-        let bell = Bell::new();
+        let wakes = WakeCounter::new();
         let source = {
             let buffer = buffer.clone();
             thread::spawn(move || buffer.add_and_wake(1))
         };
-        buffer.register(Waker::from(bell.clone())).expect("first registration");
-        let refused = buffer.register(Waker::from(bell.clone()));
+        buffer.register(Waker::from(wakes.clone())).expect("first registration");
+        let refused = buffer.register(Waker::from(wakes.clone()));
         assert!(refused.expect_err("a second one").is_already_registered());
         source.join().expect("no panic");
-        assert!(bell.rings() > 0, "registered, and a tick came, and nobody rang");
+        assert!(wakes.count() > 0, "registered, and a tick arrived, but no wake-up");
         buffer.unregister();
-        assert_eq!(alloc::sync::Arc::strong_count(&bell), 1, "the waker was not dropped");
+        assert_eq!(alloc::sync::Arc::strong_count(&wakes), 1, "the waker was not dropped");
     });
 }
 
-/// The waker is never dropped or replaced under a notifier, and is gone when all is over.
+/// The waker is never dropped or replaced while a notifier uses it, and is dropped in the end.
 fn unregister_against_notify<T: Twin>() {
     loom::model(|| {
         let buffer = T::buffer();
-        let (bell, next) = (Bell::new(), Bell::new());
-        buffer.register(Waker::from(bell.clone())).expect("first registration");
+        let (wakes, next) = (WakeCounter::new(), WakeCounter::new());
+        buffer.register(Waker::from(wakes.clone())).expect("first registration");
         let source = {
             let buffer = buffer.clone();
             thread::spawn(move || buffer.add_and_wake(1))
@@ -225,13 +226,13 @@ fn unregister_against_notify<T: Twin>() {
         source.join().expect("no panic");
         match renewed {
             Ok(()) => {
-                assert_eq!(alloc::sync::Arc::strong_count(&bell), 1);
-                assert!(next.rings() + bell.rings() > 0, "a tick came and nobody rang");
+                assert_eq!(alloc::sync::Arc::strong_count(&wakes), 1);
+                assert!(next.count() + wakes.count() > 0, "a tick arrived, but no wake-up");
             }
             Err(refused) => assert!(refused.is_busy(), "{refused}"),
         }
         buffer.unregister();
-        assert_eq!(alloc::sync::Arc::strong_count(&bell), 1, "the waker was not dropped");
+        assert_eq!(alloc::sync::Arc::strong_count(&wakes), 1, "the waker was not dropped");
         assert_eq!(alloc::sync::Arc::strong_count(&next), 1, "the waker was not dropped");
     });
 }
@@ -239,17 +240,17 @@ fn unregister_against_notify<T: Twin>() {
 fn register_against_stop<T: Twin>() {
     loom::model(|| {
         let buffer = T::buffer();
-        let bell = Bell::new();
+        let wakes = WakeCounter::new();
         let stopper = {
             let buffer = buffer.clone();
             thread::spawn(move || flushed(buffer.stop()))
         };
-        if let Err(refused) = buffer.register(Waker::from(bell.clone())) {
+        if let Err(refused) = buffer.register(Waker::from(wakes.clone())) {
             assert!(refused.is_stopped(), "{refused}");
         }
         assert_eq!(stopper.join().expect("no panic"), (0, 0));
-        assert_eq!(alloc::sync::Arc::strong_count(&bell), 1, "a waker outlived the stop");
-        let late = buffer.register(Waker::from(bell.clone()));
+        assert_eq!(alloc::sync::Arc::strong_count(&wakes), 1, "a waker outlived the stop");
+        let late = buffer.register(Waker::from(wakes.clone()));
         assert!(late.expect_err("stopped").is_stopped());
     });
 }

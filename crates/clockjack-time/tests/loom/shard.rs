@@ -1,8 +1,8 @@
 //! The shard: holder, remote insert, remote cancel and takeover, in every order.
 //!
-//! The law: of every timer that was accepted, either its cancel said true or it fired, once; and
-//! nothing is left in the end. loom itself reports two threads in the wheel at a time, and a value
-//! that is leaked or dropped twice (values are counted by an `Arc`).
+//! The invariant: for every accepted timer, either its cancel returned true or it fired, once; and
+//! nothing is left in the end. loom itself reports two threads in the wheel concurrently, and a
+//! value that is leaked or dropped twice (values are counted by an `Arc`).
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -16,7 +16,7 @@ fn shard(capacity: usize) -> Arc<Shard<Value>> {
     Arc::new(Shard::new(ShardConfig { capacity, ..ShardConfig::DEFAULT }))
 }
 
-/// What fired up to `now`, if the shard could be locked.
+/// The timers that fired up to `now`, if the shard could be locked.
 fn poll(shard: &Shard<Value>, now: u64) -> Vec<u32> {
     let mut fired = Vec::new();
     if let Some(mut guard) = shard.try_lock() {
@@ -28,7 +28,7 @@ fn poll(shard: &Shard<Value>, now: u64) -> Vec<u32> {
     fired
 }
 
-/// Polls everything out and checks that each of `timers` fired or was cancelled, once.
+/// Polls until nothing is left and checks that each of `timers` fired or was cancelled, once.
 fn poll_and_check(shard: &Arc<Shard<Value>>, mut fired: Vec<u32>, timers: &[(u32, bool)]) {
     fired.extend(poll(shard, 1_000));
     for (number, cancelled) in timers {
@@ -98,9 +98,9 @@ fn a_slot_that_is_returned_before_its_cell_is_reached_is_freed_once() {
     loom::model(|| {
         let token = Arc::new(());
         let shard = shard(16);
-        let mut guard = shard.try_lock().expect("nobody else is there");
+        let mut guard = shard.try_lock().expect("the shard is unlocked");
         // The first inserter may stop between claiming its cell and filling it; then the holder
-        // cannot get past it to the second, whose slot it meets on the return stack.
+        // cannot get past it to the second, whose slot it finds on the index stack.
         let first = {
             let (shard, token) = (shard.clone(), token.clone());
             thread::spawn(move || shard.remote_insert(Tick::new(7), (1, token)).is_ok())
@@ -119,7 +119,7 @@ fn a_slot_that_is_returned_before_its_cell_is_reached_is_freed_once() {
         let cancelled = second.join().expect("no panic");
         poll_and_check(&shard, fired, &[(1, false), (2, cancelled)]);
         assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
-        // Its slot serves again: as many timers fit as before.
+        // The slot is free again: as many timers fit as before.
         let room =
             core::iter::repeat_with(|| shard.remote_insert(Tick::new(2_000), (9, token.clone())));
         assert_eq!(room.take_while(Result::is_ok).count(), 14, "two of 16 wait in the inbox");
@@ -207,12 +207,12 @@ fn a_flood_of_cancels_is_freed_by_the_cancellers() {
 
 #[test]
 fn one_threads_inserts_of_one_tick_keep_their_order() {
-    // The first inserter may claim a cell and fill it last: then the second's first insert is
-    // hidden behind it, and its second must not find a way past. With two cells it is refused
-    // instead.
+    // The first inserter may claim a cell and fill it last: then the first insert of the second
+    // thread is hidden behind it, and its second insert must not overtake. With two cells it is
+    // refused instead.
     loom::model(|| {
         let shard = Arc::new(Shard::new(ShardConfig { capacity: 16, ..ShardConfig::DEFAULT }));
-        let guard = shard.try_lock().expect("nobody else is there");
+        let guard = shard.try_lock().expect("the shard is unlocked");
         let first = {
             let shard = shard.clone();
             thread::spawn(move || drop(shard.remote_insert(Tick::new(7), 1)))
@@ -240,7 +240,7 @@ fn one_threads_inserts_of_one_tick_keep_their_order() {
 fn next_wake_is_no_later_than_a_timer_behind_an_unfilled_cell() {
     loom::model(|| {
         let shard = Arc::new(Shard::new(ShardConfig { capacity: 16, ..ShardConfig::DEFAULT }));
-        let mut guard = shard.try_lock().expect("nobody else is there");
+        let mut guard = shard.try_lock().expect("the shard is unlocked");
         let post = |deadline: u64| {
             let shard = shard.clone();
             thread::spawn(move || {
@@ -260,10 +260,10 @@ fn next_wake_is_no_later_than_a_timer_behind_an_unfilled_cell() {
     });
 }
 
-/// One more close, when all others are gone; checks that every one of `accepted` was handed out
+/// One more close, when all other threads are done; checks that each of `accepted` was returned
 /// once, counting `fired` as well, and nothing else.
 fn settle_closed(shard: &Shard<Value>, mut out: Vec<u32>, accepted: &[(u32, bool)]) {
-    assert_eq!(shard.close(|value| out.push(value.0)), Closed::Done, "nobody else is there");
+    assert_eq!(shard.close(|value| out.push(value.0)), Closed::Done, "no other thread is left");
     out.sort_unstable();
     let expected = accepted.iter().filter(|(_, accepted)| *accepted).map(|(number, _)| *number);
     assert_eq!(out, expected.collect::<Vec<_>>());
@@ -272,7 +272,7 @@ fn settle_closed(shard: &Shard<Value>, mut out: Vec<u32>, accepted: &[(u32, bool
     assert!(refused.is_closed());
 }
 
-/// Closes once, and says what was handed out and whether that was all.
+/// Closes once; returns the values and whether they were all.
 fn close(shard: &Shard<Value>) -> (Vec<u32>, Closed) {
     let mut out = Vec::new();
     let closed = shard.close(|value| out.push(value.0));
@@ -382,7 +382,7 @@ fn cancel_against_insert_never_enters_a_cancelled_timer() {
     loom::model(|| {
         let token = Arc::new(());
         let shard = shard(16);
-        let mut guard = shard.try_lock().expect("nobody else is there");
+        let mut guard = shard.try_lock().expect("the shard is unlocked");
         // By the inbox, because the shard is locked.
         let id = shard.remote_insert(Tick::new(7), (1, token.clone())).expect("room");
         let canceller = {
@@ -390,7 +390,7 @@ fn cancel_against_insert_never_enters_a_cancelled_timer() {
             thread::spawn(move || shard.cancel(id))
         };
         let mut fired = Vec::new();
-        // Enters the timer, or what the canceller has left of it, and fires what is armed.
+        // Inserts the timer, or frees what the canceller has left of it, and fires what is armed.
         assert!(!guard.poll(Tick::new(9), 100, |timer| fired.push(timer.value.0)));
         drop(guard);
         let cancelled = canceller.join().expect("no panic");
@@ -406,14 +406,14 @@ fn a_cancel_under_the_guard_leaves_a_timer_that_is_still_in_the_inbox() {
     loom::model(|| {
         let token = Arc::new(());
         let shard = shard(16);
-        let guard = shard.try_lock().expect("nobody else is there");
+        let guard = shard.try_lock().expect("the shard is unlocked");
         let post = |number| {
             let (shard, token) = (shard.clone(), token.clone());
             thread::spawn(move || {
                 shard.remote_insert(Tick::new(7), (number, token)).expect("a cell")
             })
         };
-        // Two cells are filled in any order: the second may be behind one that is not.
+        // Two cells are filled in any order: the second may be behind an unfilled one.
         let (first, second) = (post(1), post(2));
         drop(guard);
         let second = second.join().expect("no panic");
@@ -421,7 +421,7 @@ fn a_cancel_under_the_guard_leaves_a_timer_that_is_still_in_the_inbox() {
             Some(mut guard) => guard.cancel(second).is_some(),
             None => false,
         };
-        // What the holder did not have is decided by the timer state alone.
+        // A timer that the holder did not see is decided by the timer state alone.
         assert!(cancelled || shard.cancel(second), "the timer is lost");
         first.join().expect("no panic");
         poll_and_check(&shard, poll(&shard, 9), &[(1, false), (2, true)]);
@@ -436,14 +436,14 @@ fn takeover_against_owner_fires_each_timer_once_and_in_order() {
         for number in 0..4_u32 {
             shard.remote_insert(Tick::new(5), number).expect("room");
         }
-        // Where both hand over to, in the order in which they do. A lock, as a run queue has one.
+        // The common destination of both, in order: a lock, like that of a run queue.
         let handed = Arc::new(loom::sync::Mutex::new(Vec::new()));
         let poll = |shard: &Shard<u32>, handed: &loom::sync::Mutex<Vec<u32>>| {
             if !shard.is_overdue(Tick::new(9)) {
                 return;
             }
             let Some(mut guard) = shard.try_lock() else { return };
-            // Two at a time: the other may come between.
+            // Two at a time: the other thread may come in between.
             guard.poll(Tick::new(9), 2, |timer| {
                 handed.lock().expect("no panic").push(timer.value);
             });
@@ -470,7 +470,7 @@ fn adoption_against_remote_cancel_keeps_ids_good_and_loses_nothing() {
         let shard = shard(16);
         let first = shard.remote_insert(Tick::new(5), (1, token.clone())).expect("room");
         let left = Arc::new(AtomicBool::new(false));
-        // The worker that leaves: fires nothing, arms one more, and gives the shard away.
+        // The worker that leaves: fires nothing, arms one more, and unlocks the shard.
         let leaver = {
             let (shard, left, token) = (shard.clone(), left.clone(), token.clone());
             thread::spawn(move || {
@@ -481,7 +481,7 @@ fn adoption_against_remote_cancel_keeps_ids_good_and_loses_nothing() {
                 left.store(true, Ordering::Release);
             })
         };
-        // The one that adopts it, if it is there already: polls, and arms one more.
+        // The worker that takes over, if it runs already: polls, and arms one more.
         let adopter = {
             let (shard, left, token) = (shard.clone(), left.clone(), token.clone());
             thread::spawn(move || {

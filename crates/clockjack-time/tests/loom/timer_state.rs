@@ -1,7 +1,7 @@
 //! The timer state: every race of cancel, expiry, take, re-arm and migration, in both forms.
 //!
-//! The value of a slot is a loom cell. Whoever wins the right to touch it does so, and loom fails
-//! the model if two accesses are not ordered.
+//! The value of a slot is a loom cell. The thread that wins the right to access the value does so,
+//! and loom fails the model if two accesses are not ordered.
 
 use clockjack_sync::primitive::{UnsafeCell, atomic::AtomicU32};
 use clockjack_time::{
@@ -62,7 +62,7 @@ impl<R: RawTimerState> Slot<R> {
     }
 }
 
-/// The last generation of an epoch of the low part of the 32-bit state: the next one carries.
+/// The last generation before the low part of the 32-bit state carries.
 fn low_end() -> Generation {
     Generation::new((2 << 29) - 1).expect("in range")
 }
@@ -75,7 +75,7 @@ fn cancel_against_expiry_and_take<R: RawTimerState + 'static>() {
             let slot = slot.clone();
             thread::spawn(move || slot.cancel(generation).is_some())
         };
-        // Owner and taker are different threads: the handover is a message of its own.
+        // Owner and taker are different threads: the handover is a separate message.
         let taker = {
             let slot = slot.clone();
             thread::spawn(move || slot.take(generation))
@@ -85,7 +85,7 @@ fn cancel_against_expiry_and_take<R: RawTimerState + 'static>() {
             (canceller.join().expect("no panic"), taker.join().expect("no panic"));
         assert!(!(cancelled && taken), "cancel said true and the handler ran");
         assert!(expired || cancelled, "expiry fails only against a cancel");
-        // The taker may have come before the expiry; then the timer is still there to be taken.
+        // The taker may have run before the expiry; then the timer can still be taken.
         let taken_late = !taken && slot.take(generation);
         assert!(cancelled != (taken || taken_late), "ended not exactly once");
     });
@@ -137,7 +137,7 @@ fn a_stale_cancel_never_hits_the_next_generation<R: RawTimerState + 'static>(fir
         let taken = slot.expire_and_take(first);
         if taken {
             slot.touch();
-            assert!(slot.state.rearm(first, next), "nobody else leaves Executing");
+            assert!(slot.state.rearm(first, next), "only this thread leaves Executing");
         }
         let cancelled = stale.join().expect("no panic");
         assert!(taken != cancelled, "first use ended not exactly once");
@@ -147,8 +147,8 @@ fn a_stale_cancel_never_hits_the_next_generation<R: RawTimerState + 'static>(fir
     });
 }
 
-/// The owner of a shard and a thread that reads an entry late: the expiry that it carries out is
-/// for the generation it was told, never for the one that is in the slot by then.
+/// The owner of a shard and a thread that reads an entry late: its expiry is for the generation
+/// that it has read, never for the one that is in the slot by then.
 fn a_stale_expiry_never_queues_the_next_generation<R: RawTimerState + 'static>() {
     loom::model(|| {
         let (first, next) = (Generation::FIRST, Generation::FIRST.next());
@@ -158,7 +158,7 @@ fn a_stale_expiry_never_queues_the_next_generation<R: RawTimerState + 'static>()
             thread::spawn(move || slot.state.expire(first))
         };
         // A cancel wins, the slot is freed and armed again, while the expiry is on its way.
-        let from = slot.cancel(first).expect("nobody takes it");
+        let from = slot.cancel(first).expect("no thread takes it");
         if from == CancelledFrom::Scheduled {
             slot.state.release();
             slot.arm(next);
@@ -173,8 +173,8 @@ fn a_stale_expiry_never_queues_the_next_generation<R: RawTimerState + 'static>()
     });
 }
 
-/// A key from 2^29 uses ago has the same low part as the use that begins: its cancel must lose at
-/// every moment of a re-arm that carries into the high part.
+/// A key from 2^29 uses ago has the same low part as the new use: its cancel must lose at every
+/// moment of a re-arm that carries into the high part.
 fn an_ancient_key_loses_while_the_high_part_changes<R: RawTimerState + 'static>() {
     loom::model(|| {
         let (last, next) = (low_end(), low_end().next());
@@ -192,7 +192,7 @@ fn an_ancient_key_loses_while_the_high_part_changes<R: RawTimerState + 'static>(
     });
 }
 
-/// A thread that reads the state sees a generation that it has had, also while both halves change.
+/// A thread that reads the state sees a generation that existed, even while both halves change.
 fn a_reading_is_never_of_two_generations<R: RawTimerState + 'static>() {
     loom::model(|| {
         let (last, next) = (low_end(), low_end().next());
@@ -231,8 +231,8 @@ fn a_cancel_that_meets_a_migration_is_neither_lost_nor_late<R: RawTimerState + '
     });
 }
 
-/// The winner of a cancel hands the slot over by a list whose head publishes the link; the owner
-/// then frees the slot and arms it again.
+/// The winner of a cancel returns the slot by a list whose head publishes the link; the owner then
+/// frees the slot and arms it again.
 fn the_link_travels_with_the_head_of_the_list<R: RawTimerState + 'static>() {
     loom::model(|| {
         let (first, next) = (Generation::FIRST, Generation::FIRST.next());
@@ -241,7 +241,7 @@ fn the_link_travels_with_the_head_of_the_list<R: RawTimerState + 'static>() {
         let canceller = {
             let (slot, head) = (slot.clone(), head.clone());
             thread::spawn(move || {
-                slot.cancel(first).expect("nobody else ends it");
+                slot.cancel(first).expect("no other thread cancels it");
                 slot.state.set_link(77);
                 head.store(1, Ordering::Release);
             })
@@ -253,7 +253,7 @@ fn the_link_travels_with_the_head_of_the_list<R: RawTimerState + 'static>() {
         }
         assert!(drained);
         assert_eq!(slot.state.link(), 77);
-        assert_eq!(slot.state.cancel(first), None, "a second cancel won while the link stands");
+        assert_eq!(slot.state.cancel(first), None, "a second cancel won while the link is set");
         slot.state.release();
         slot.arm(next);
         assert_eq!(slot.state.state(), (State::Scheduled, Some(next)));

@@ -1,4 +1,4 @@
-//! Helpers that make a wheel at a tick, and collect what fires.
+//! Helpers that create a wheel at a tick, and collect the timers that fire.
 
 use clockjack_time::{GrowingWheel, Storage, Tick, Wheel, WheelConfig};
 
@@ -14,7 +14,7 @@ pub(crate) fn at<T>(start: u64) -> GrowingWheel<T> {
     Wheel::new(WheelConfig { start: tick(start), ..WheelConfig::DEFAULT })
 }
 
-/// Deadlines and values of all that fires up to a tick.
+/// Deadlines and values of all timers that fire up to a tick.
 pub(crate) fn fire<T, S: Storage<T>>(wheel: &mut Wheel<T, S>, to: u64) -> Vec<(u64, T)> {
     let mut due = wheel.advance(tick(to), usize::MAX);
     let fired = due.by_ref().map(|timer| (timer.deadline.get(), timer.value)).collect();

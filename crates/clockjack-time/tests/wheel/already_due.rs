@@ -7,7 +7,7 @@ use crate::{RANGE, at, fire, tick};
 fn past_ones_come_first<S: Storage<u32>>(mut wheel: Wheel<u32, S>) {
     assert_eq!(wheel.elapsed(), tick(100));
     wheel.insert(tick(101), 9).expect("room");
-    // Now, long ago, never, a moment ago, now: all of these are past.
+    // Now, long ago, never, a moment ago, now: all of these deadlines have passed.
     for (value, deadline) in [100, 3, 0, 99, 100].into_iter().enumerate() {
         wheel.insert(tick(deadline), u32::try_from(value).expect("five")).expect("room");
     }
@@ -58,7 +58,7 @@ fn past_timers_keep_their_order_under_a_budget_with_arming_in_between() {
         let mut due = wheel.advance(tick(200), 1);
         fired.extend(due.by_ref().map(|timer| timer.value));
         assert!(due.more(), "ten were waiting");
-        // Time has not moved: this is past, too, and is behind the others.
+        // Time has not advanced: this deadline has passed, too, and the timer is behind the others.
         wheel.insert(tick(5), value).expect("room");
     }
     fired.extend(fire(&mut wheel, 200).into_iter().map(|(_, value)| value));
@@ -76,7 +76,7 @@ fn a_timer_for_the_tick_that_is_firing_joins_it() {
     assert_eq!((wheel.elapsed(), wheel.open_tick()), (tick(5), tick(5)));
     wheel.insert(tick(5), 4).expect("room");
     wheel.insert(tick(4), 50).expect("room");
-    // The one for tick 4 is past and goes first; the one for tick 5 goes where it belongs.
+    // The timer for tick 4 is already due and fires first; the one for tick 5 fires in its order.
     let expected = [(4, 50), (5, 2), (5, 3), (5, 4), (6, 100)];
     assert_eq!(fire(&mut wheel, 9), expected);
     assert_eq!((wheel.elapsed(), wheel.open_tick()), (tick(9), tick(10)));
@@ -98,7 +98,7 @@ fn a_very_old_deadline_is_remembered_for_two_to_the_thirty_ticks() {
             if deadline > oldest {
                 assert_eq!(timer.deadline.get(), deadline, "seen from {start}");
             } else {
-                // Never earlier than it was, at most cut to what the docs promise.
+                // Never earlier than its deadline, and at most clamped as documented.
                 assert!((oldest..=oldest + 1).contains(&timer.deadline.get()), "{timer:?}");
             }
         }
@@ -114,5 +114,5 @@ fn past_timers_can_be_cancelled_and_re_armed_like_others() {
     assert_eq!(wheel.cancel(first), Some("first"));
     let second = wheel.rearm(second, tick(4)).expect("room").expect("armed");
     assert_eq!(wheel.get(second), Some(&"second"));
-    assert_eq!(fire(&mut wheel, 50), [(3, "third"), (4, "second")], "armed anew counts as new");
+    assert_eq!(fire(&mut wheel, 50), [(3, "third"), (4, "second")], "armed again counts as new");
 }

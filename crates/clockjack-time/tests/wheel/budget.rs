@@ -1,11 +1,11 @@
-//! `advance` in pieces: bounded work a call, and the same order as in one.
+//! `advance` in pieces: bounded work per call, and the same order as in one call.
 
 use clockjack_time::{FixedWheel, GrowingWheel, Storage, Wheel};
 
 use crate::{RANGE, at, tick};
 
-/// Advances in calls of one budget until there is no more; says what fired and how many calls it
-/// took.
+/// Advances in calls with one budget until nothing is left; returns what fired and the number of
+/// calls.
 fn fire_in_pieces<T, S: Storage<T>>(
     wheel: &mut Wheel<T, S>,
     to: u64,
@@ -168,7 +168,7 @@ fn dropping_the_iterator_at_any_point_loses_nothing() {
             wheel.advance(tick(2 * RANGE), usize::MAX).take(stop).map(|t| t.value).collect();
         assert_eq!(fired.len(), stop);
         assert_eq!(wheel.len(), deadlines.len() - stop);
-        // The host may also change its mind about how far to go.
+        // The host may also advance further than it first intended.
         fired.extend(wheel.advance(tick(71), usize::MAX).map(|timer| timer.value));
         fired.extend(wheel.advance(tick(2 * RANGE), usize::MAX).map(|timer| timer.value));
         assert_eq!(fired, (0..deadlines.len()).collect::<Vec<_>>(), "dropped after {stop}");

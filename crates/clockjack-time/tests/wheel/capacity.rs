@@ -1,4 +1,4 @@
-//! Limits: who is refused, that nothing changes by it, and when there is room again.
+//! Limits: which insert is refused, that a refusal changes nothing, and when there is room again.
 
 use clockjack_time::{FixedWheel, GrowingWheel, Storage, Wheel, WheelConfig};
 

@@ -1,4 +1,4 @@
-//! The ends of time, clocks that step back, long delays, odd values and statics.
+//! The first and last ticks, clocks that step back, long delays, unusual values and statics.
 
 use std::sync::Mutex;
 
@@ -115,7 +115,7 @@ fn a_clock_that_steps_back_fires_nothing_early_and_loses_nothing() {
         assert_eq!(wheel.elapsed(), tick(1_002), "the wheel does not go back");
         assert_eq!(wheel.next_deadline(), Some(tick(1_005)));
     }
-    // What is armed while the clock is behind is compared with the tick of the wheel.
+    // A timer that is armed while the clock is behind is compared with the tick of the wheel.
     wheel.insert(tick(1_001), 7).expect("room");
     let due: Vec<_> = wheel.advance(tick(500), 10).collect();
     assert_eq!(due.len(), 1);
@@ -170,7 +170,7 @@ static ALARMS: Mutex<FixedWheel<&str, 8, 2>> = Mutex::new(FixedWheel::fixed(Tick
 
 #[test]
 fn a_fixed_wheel_is_a_constant_that_a_static_can_start_with() {
-    let mut alarms = ALARMS.lock().expect("nobody panicked");
+    let mut alarms = ALARMS.lock().expect("no thread panicked");
     assert_eq!((alarms.capacity(), alarms.overflow_capacity()), (8, 2));
     alarms.insert(tick(5_000), "tea").expect("room");
     alarms.insert(tick(RANGE + 1), "cake").expect("room");

@@ -15,7 +15,7 @@ fn names_nothing<S: Storage<u32>>(wheel: &mut Wheel<u32, S>, id: TimerId) {
     assert!(wheel.rearm(id, tick(7)).expect("no refusal").is_none());
     assert!(wheel.rearm(id, tick(u64::MAX)).expect("no refusal").is_none());
     assert_eq!(wheel.cancel(id), None);
-    assert_eq!(wheel.len(), before, "nobody else was hit");
+    assert_eq!(wheel.len(), before, "no other timer was cancelled");
 }
 
 fn stale_ids_name_nothing<S: Storage<u32>>(mut wheel: Wheel<u32, S>) {

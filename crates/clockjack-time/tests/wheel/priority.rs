@@ -1,4 +1,4 @@
-//! Classes of importance: who is displaced, by whom, and in which order saturation drops.
+//! Timer priorities: which timer is evicted by which, and in which order load shedding drops.
 
 use clockjack_time::{
     FixedWheel, GrowingWheel, Storage, TimerId, TimerPriority, Wheel, WheelConfig,
@@ -22,7 +22,7 @@ fn fill<S: Storage<u32>>(
     armed.collect()
 }
 
-/// A full wheel with the given timers, numbered from 0: who goes for number 100?
+/// A full wheel with the given timers, numbered from 0: which one does number 100 evict?
 #[track_caller]
 fn check(timers: &[(u64, TimerPriority)], new: (u64, TimerPriority), goes: Option<u32>) {
     let mut growing = wheel(timers.len(), timers.len());
@@ -58,12 +58,12 @@ fn check_in<S: Storage<u32>>(
         Err(refused) => {
             assert_eq!(goes, None, "somebody should have gone");
             assert_eq!(refused.into_inner(), 100);
-            assert!(ids.iter().all(|id| wheel.contains(*id)), "nobody goes for a refusal");
+            assert!(ids.iter().all(|id| wheel.contains(*id)), "a refusal evicts no timer");
             let classes = TimerPriority::ALL.map(|priority| wheel.len_of(priority));
             assert_eq!((wheel.len(), wheel.overflow_len(), classes), before);
         }
     }
-    // One goes by hand, so that the rest fires from a wheel with room.
+    // One is cancelled, so that the rest fires from a wheel with room.
     let kept = ids.iter().copied().find(|id| wheel.contains(*id)).expect("two at least are left");
     wheel.cancel(kept).expect("armed");
     let fired = fire(wheel, u64::MAX);
@@ -147,7 +147,7 @@ fn shedding_takes_low_then_normal_then_high_until_nothing_is_left() {
     assert_eq!(wheel.next_deadline(), None);
 }
 
-/// How many bounded scans it takes to find the one.
+/// How many bounded scans find the one timer of low priority.
 fn looks_for_one_low(scan_max: usize, place: u32) -> usize {
     let mut wheel = wheel(20_000, 20_000);
     for value in 0..10_000 {
@@ -173,7 +173,7 @@ fn looks_for_one_low(scan_max: usize, place: u32) -> usize {
 fn one_low_timer_among_ten_thousand_is_found_by_repeated_bounded_looks() {
     for place in [0, 1, 4_999, 9_998, 9_999] {
         assert_eq!(looks_for_one_low(usize::MAX, place), 1);
-        // Holes are looked at too: there are never more cells than eight for each timer.
+        // Holes are scanned too: there are never more than eight cells per timer.
         let looks = looks_for_one_low(256, place);
         assert!(looks <= 8 * 10_000 / 256 + 1, "{looks} looks of 256");
     }

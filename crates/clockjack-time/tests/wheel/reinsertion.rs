@@ -1,4 +1,4 @@
-//! The way back from the overflow: on time and in order, whatever the limit a tick.
+//! Timers that return from the overflow: on time and in order, whatever the limit per tick.
 
 use clockjack_time::{GrowingWheel, Wheel, WheelConfig};
 
@@ -21,7 +21,7 @@ fn all_overflow_timers_of_one_tick_fire_in_it_whatever_the_limit() {
                 wheel.insert(tick(deadline), value).expect("room");
             }
             assert_eq!(wheel.overflow_len(), 250);
-            // Time comes near in a few strides, so that some return early and some do not.
+            // Time advances in a few large steps, so that some timers return early and some do not.
             for step in 0..steps {
                 assert_eq!(fire(&mut wheel, (deadline - 1) * step / steps), []);
             }

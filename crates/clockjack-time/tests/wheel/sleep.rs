@@ -1,10 +1,10 @@
-//! `next_deadline`: a host that sleeps until then wakes in time and seldom in vain.
+//! `next_deadline`: a host that sleeps until then wakes in time and rarely too early.
 
 use clockjack_time::{GrowingWheel, Storage, Wheel};
 
 use crate::{RANGE, at, fire, tick};
 
-/// Sleeps until `next_deadline` again and again; says when it woke and what fired then.
+/// Sleeps until `next_deadline` repeatedly; returns when it woke and what fired then.
 fn sleep_through<T, S: Storage<T>>(wheel: &mut Wheel<T, S>) -> Vec<(u64, Vec<(u64, T)>)> {
     let mut wakes = Vec::new();
     while let Some(wake) = wheel.next_deadline() {
@@ -103,7 +103,7 @@ fn the_earlier_of_wheel_and_overflow_counts() {
     wheel.insert(tick(7), "near").expect("room");
     assert_eq!(wheel.next_deadline(), Some(tick(7)));
     let past = wheel.insert(tick(0), "past").expect("room");
-    assert_eq!(wheel.next_deadline(), Some(tick(0)), "at once: where the wheel stands");
+    assert_eq!(wheel.next_deadline(), Some(tick(0)), "immediately: the current tick of the wheel");
     wheel.cancel(past).expect("armed");
     assert_eq!(fire(&mut wheel, 7), [(7, "near")]);
     assert_eq!(wheel.next_deadline(), Some(tick(RANGE + 9)));

@@ -1,4 +1,4 @@
-//! What becomes of the values: each is returned or dropped, exactly once, whatever panics.
+//! The values: each is returned or dropped, exactly once, whatever panics.
 
 use alloc::rc::Rc;
 use core::{cell::Cell, panic::AssertUnwindSafe};
@@ -8,16 +8,16 @@ use clockjack_time::{FixedWheel, Storage, Wheel};
 
 use crate::{RANGE, at, fire, fire_values, tick};
 
-/// One place for each: past, every level, the overflow.
+/// One deadline for each place: already due, every level, the overflow.
 const PLACES: [u64; 7] = [0, 101, 170, 5_000, 300_000, RANGE + 200, u64::MAX];
 
-/// Counts its drops, and panics in the drop if told so.
-struct Arc {
+/// Counts its drops, and panics in its drop if requested.
+struct DropCounter {
     drops: Rc<Cell<u32>>,
     panics: bool,
 }
 
-impl Drop for Arc {
+impl Drop for DropCounter {
     fn drop(&mut self) {
         self.drops.set(self.drops.get() + 1);
         assert!(!self.panics, "a drop that panics");
@@ -95,10 +95,10 @@ fn a_panic_in_the_consumers_loop_leaves_the_wheel_usable() {
     }
 }
 
-fn a_panicking_drop_spares_the_others<S: Storage<Arc>>(mut wheel: Wheel<Arc, S>) {
+fn a_panicking_drop_spares_the_others<S: Storage<DropCounter>>(mut wheel: Wheel<DropCounter, S>) {
     let drops = Rc::new(Cell::new(0));
     for (deadline, number) in PLACES.into_iter().zip(0..) {
-        let value = Arc { drops: Rc::clone(&drops), panics: number == 3 };
+        let value = DropCounter { drops: Rc::clone(&drops), panics: number == 3 };
         assert!(wheel.insert(tick(deadline), value).is_ok());
     }
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| drop(wheel)));
@@ -117,7 +117,7 @@ fn a_value_whose_drop_panics_when_it_fires_leaves_the_wheel_usable() {
     let drops = Rc::new(Cell::new(0));
     let mut wheel = at(0);
     for number in 0..5 {
-        let value = Arc { drops: Rc::clone(&drops), panics: number == 2 };
+        let value = DropCounter { drops: Rc::clone(&drops), panics: number == 2 };
         assert!(wheel.insert(tick(5_000), value).is_ok());
     }
     let outcome =
@@ -138,6 +138,6 @@ fn shrinking_keeps_what_is_armed() {
     assert_eq!(fire(&mut wheel, 5).len(), 1);
     wheel.shrink();
     wheel.insert(tick(9), Rc::clone(&token)).expect("a shrunk wheel takes timers");
-    assert_eq!(wheel.elapsed(), tick(5), "and stands where it stood");
+    assert_eq!(wheel.elapsed(), tick(5), "time has not advanced");
     assert_eq!(fire(&mut wheel, 9).len(), 1);
 }

@@ -1,5 +1,5 @@
-//! A wheel next to a sorted map, which is its oracle. What random steps and the bytes of a
-//! fuzzer are turned against.
+//! A wheel next to a sorted map, which is its oracle. Random steps and the bytes of a fuzzer drive
+//! both.
 
 use alloc::collections::{BTreeMap, VecDeque};
 
@@ -17,7 +17,7 @@ pub(crate) const STARTS: [u64; 8] = [
     u64::MAX - 3000,
 ];
 
-/// What the wheel must do, in the plainest way.
+/// The expected behaviour of the wheel, as simple as possible.
 #[derive(Default)]
 pub(crate) struct Model {
     at_once: VecDeque<(u64, u64)>,
@@ -100,12 +100,12 @@ impl<S: Storage<u64>> Pair<S> {
         match self.wheel.insert(Tick::new(deadline), number) {
             Ok(id) => {
                 assert!(!was_full, "a full wheel took a timer");
-                assert!(!self.model.dead.contains(&id), "an id came back");
+                assert!(!self.model.dead.contains(&id), "an id was reused");
                 assert_eq!(self.model.arm(id, deadline, at), number);
             }
             Err(refused) => {
                 assert!(was_full, "refused although there was room: {refused}");
-                assert_eq!(refused.into_inner(), number, "the refused value comes back");
+                assert_eq!(refused.into_inner(), number, "the error contains the refused value");
             }
         }
     }
@@ -132,7 +132,7 @@ impl<S: Storage<u64>> Pair<S> {
         let number = self.model.arm(new, deadline, at);
         // The value stays what it was; the registration is new.
         assert_eq!(self.wheel.cancel(old), None, "the old id names nothing");
-        *self.wheel.get_mut(new).expect("armed anew") = number;
+        *self.wheel.get_mut(new).expect("armed again") = number;
         assert_ne!(number, value);
     }
 

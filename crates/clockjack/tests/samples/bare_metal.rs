@@ -1,4 +1,4 @@
-//! Bare metal: any actor, unchanged; the board is one that stands still.
+//! Bare metal: any actor, unchanged; the clock of the board is advanced by the test.
 
 use clockjack::{
     actor::RootContext,

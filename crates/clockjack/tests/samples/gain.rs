@@ -1,8 +1,15 @@
-//! Graphs: a component by hand and derived, in code, from a file, the whole command.
+//! Graphs: a hand-written and a derived component, in code, from a file, and the whole command.
 
 use std::{fs, path::Path};
 
-use clockjack::{graph::*, prelude::*};
+use clockjack::{
+    graph::{
+        Binder, Clock, CommitLog, Component, Config, ConfigError, ConfigField, ConfigKind,
+        Descriptor, Edge, Execute, Failure, Graph, GraphContext, GraphFile, Input, InputPort, Lane,
+        Need, Output, OutputPort, Registry, RunOptions, RunStopReason, Setup, Trigger,
+    },
+    prelude::*,
+};
 
 #[derive(Default)]
 struct Gain {
@@ -20,7 +27,7 @@ impl Execute for Gain {
     }
 }
 
-// What the derive would write.
+// The code that the derive would generate.
 impl Gain {
     const X: InputPort<f64> = InputPort::new("x");
     const Y: OutputPort<f64> = OutputPort::new("y");
@@ -72,7 +79,7 @@ fn registry() -> Registry {
     Registry::standard().register::<Gain>().register::<DerivedGain>()
 }
 
-/// Two amplifiers behind each other, on a lane of this kind.
+/// Two amplifiers in a row, on a lane of this kind.
 fn cell(lane: &str) -> String {
     format!(
         "schema_version: 1
@@ -111,15 +118,11 @@ edges:
     )
 }
 
-/// A place for a file of this name.
+/// Writes a file of this name and returns its path.
 fn written(name: &str, text: &str) -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::write(&path, text).expect("the file can be written");
     path.to_str().expect("a path of text").to_owned()
-}
-
-fn n_calls(report: &RunReport, component: &str) -> Option<f64> {
-    report.metrics.get("runtime.component.execution_count", component)
 }
 
 #[test]
@@ -132,7 +135,7 @@ fn a_graph_in_code_runs_on_the_threads_of_a_runtime() -> Result<(), Box<dyn core
     g.connect(a.out(Gain::Y), tick.input(DerivedGain::X), Edge::delay());
     g.connect(tick.out(DerivedGain::Y), a.input(Gain::X), Edge::immediate());
     let report = rt.block_on(g.build()?.start(rt.system(), RunOptions::steps(1000))?)?;
-    assert_eq!((report.stop, report.epochs), (StopReason::TickBound, 1000));
+    assert_eq!((report.stop, report.epochs), (RunStopReason::TickBound, 1000));
     Ok(())
 }
 
@@ -146,7 +149,7 @@ fn a_graph_from_a_file_is_fed_from_outside_and_stopped() -> Result<(), Box<dyn c
     run.feed::<f64>("a.x")?.publish(1.0)?;
     assert!(run.feed::<i64>("a.x").is_err(), "it carries another type");
     run.stop();
-    assert_eq!(rt.block_on(run)?.stop, StopReason::StopRequested);
+    assert_eq!(rt.block_on(run)?.stop, RunStopReason::StopRequested);
     Ok(())
 }
 
@@ -158,7 +161,7 @@ fn a_graph_from_a_file_runs_in_virtual_time() -> Result<(), Box<dyn core::error:
     let log = CommitLog::in_memory();
     let options = RunOptions::steps(100).clock(Clock::Virtual).commit_log(&log);
     let report = time.block_on(graph.start(time.system(), options)?)?;
-    assert_eq!(n_calls(&report, "out"), Some(100.0));
+    assert_eq!(report.component("out").map(|out| out.executions), Some(100));
     let has = |number: f64| log.bytes().windows(8).any(|bytes| bytes == number.to_le_bytes());
     assert!(has(14.0) && has(42.0), "2 * 7 and 3 * 14 are in the log");
     Ok(())

@@ -24,20 +24,21 @@ fn jobs(
     odd: &ActorRef<Odd>,
 ) -> Result<(), Box<dyn core::error::Error>> {
     let (s, ms) = (rt.system().scheduler(), Duration::from_millis);
-    let once = s.schedule_once(ms(300_000), pong, Ping, ANY, None)?;
-    s.schedule_at_fixed_rate(Duration::ZERO, ms(50), pong, Ping, ANY, Some(pong.pid()))?;
-    s.schedule_at_fixed_rate(ms(1), ms(1), &odd.map(|()| Odd::Tick), (), ANY, None)?;
-    let guard = s.schedule_with_fixed_delay(ms(90), ms(500), pong, Ping, ANY, None)?;
+    let once = s.schedule_once(ms(300_000), pong, Ping)?;
+    s.with_sender(pong.pid()).schedule_at_fixed_rate(Duration::ZERO, ms(50), pong, Ping)?;
+    s.schedule_at_fixed_rate(ms(1), ms(1), &odd.map(|()| Odd::Tick), ())?;
+    let guard = s.schedule_with_fixed_delay(ms(90), ms(500), pong, Ping)?;
     let guard = guard.cancel_on_drop();
     let (told, heard) = mpsc::channel();
-    s.schedule_at_fixed_rate_fn(ms(25), ms(25), ANY, move |fire| {
+    s.jobs().schedule_at_fixed_rate_fn(ms(25), ms(25), ANY, move |fire| {
         told.send((fire.late(), fire.batch().missed_runs))
     })?;
-    s.schedule_once_fn(ms(10), ANY, |_| Err(Failure::msg("ends the job, reported once")))?
+    s.jobs()
+        .schedule_once_fn(ms(10), ANY, |_| Err(Failure::msg("ends the job, reported once")))?
         .run_on_close();
     assert!(once.cancel() && once.is_cancelled() && !once.cancel());
-    s.register_on_close(|| Ok(()), TaskRunPriority::User)?;
-    rt.block_on(s.delays().delay(ms(20)))?;
+    s.jobs().register_on_close(|| Ok(()), TaskRunPriority::User)?;
+    rt.block_on(s.jobs().delays().delay(ms(20)))?;
     drop(guard);
     heard.recv()?;
     Ok(())

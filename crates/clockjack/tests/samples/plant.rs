@@ -13,7 +13,7 @@ enum Msg {
 }
 
 struct Boss {
-    /// Each failure that it was told of.
+    /// Receives each failure that the parent was notified of.
     noticed: mpsc::Sender<String>,
 }
 
@@ -58,7 +58,7 @@ impl Actor for Boss {
 impl EscalationSink for Pager {
     fn handle(&mut self, info: FailureInfo) -> Result<(), FailureInfo> {
         let (_, path) = info.origin();
-        // Whoever listens does so until the end.
+        // The receiver exists until the end of the test.
         drop(self.paged.send(format!("{path}: {}", info.reason)));
         Ok(())
     }
@@ -77,7 +77,7 @@ fn what_nobody_settles_reaches_the_sink_and_ends_the_system()
     let report = rt.run();
     assert!(report.termination.reason.contains("no worker left"), "{}", report.termination.reason);
     assert_eq!(pages.iter().collect::<Vec<_>>(), ["/user/boss: no worker left"]);
-    // The end of the worker may overtake what is noticed last, but not what is first.
+    // The stop of the worker may overtake the last notice, but not the first.
     assert!(notices.iter().next().is_none_or(|first| first.contains("invalid digit")));
     Ok(())
 }

@@ -13,7 +13,7 @@ impl Command for Fetch {
     type Reply = String;
 }
 
-/// Adds up how long what it fetches is, and says so when it is cancelled.
+/// Sums the lengths of what it fetches, and reports the sum when it is cancelled.
 #[derive(Default)]
 struct Sum {
     len: usize,
@@ -63,7 +63,7 @@ fn a_process_has_its_commands_carried_out_and_a_pool_runs_futures_beside_it()
     let pool = WorkerPool::new(PoolConfig::DEFAULT, Commands::new().handle(fetch))?;
     let sum = pool.submit(Sum::default())?;
     sum.tell((1, 23))?;
-    assert_eq!(pool.block_on(pool.spawn(async { 6 * 7 }))?, 42);
+    assert_eq!(pool.block_on(pool.spawn_future(async { 6 * 7 }))?, 42);
     pool.resize(8)?;
     let len = pool.block_on(sum.join())?.downcast::<usize>();
     assert_eq!(len.ok(), Some("value 1".len() + "value 23".len()));

@@ -75,7 +75,7 @@ fn a_login_after_five_seconds_is_refused() {
     time.expect_no_failures();
 }
 
-/// As above, with a time-out that beats do not put off.
+/// As above, with a timeout that beats do not postpone.
 fn session(time: &ManualTime) -> (TestProbe<Reply>, ActorRef<Msg>) {
     let out = time.probe::<Reply>();
     let to = out.actor_ref();

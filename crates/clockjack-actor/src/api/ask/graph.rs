@@ -1,5 +1,8 @@
 //! The wait-for graph of the asks in flight, for deadlock detection.
 //!
+//! Finding deadlocks as cycles of such a graph is described by Coffman, Elphick and Shoshani
+//! ("System deadlocks", 1971).
+//!
 //! An edge leads from an actor that waits for an answer to the actor that is to give it. The edge
 //! exists as long as the ask is pending, but it counts only as long as there is no answer: the
 //! answer may be stored before the asker has seen it. Adding an edge searches for a path back,

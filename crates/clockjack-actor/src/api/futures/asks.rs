@@ -21,9 +21,9 @@ use core::{
 
 use clockjack_exec::Failure;
 
-use super::{FutureRefused, slots::Exclusivity, task::Then};
+use super::{slots::Exclusivity, task::Then};
 use crate::{
-    Actor, ActorRef, Ask, AskError, AskWithStatus, Context, Next, ReplyTo,
+    Actor, ActorError, ActorRef, Ask, AskError, AskWithStatus, Context, Next, ReplyTo,
     events::DeadLetterReason, send::Enqueued,
 };
 
@@ -41,7 +41,8 @@ impl<A: Actor> Context<'_, A> {
     /// itself.
     ///
     /// To get a callback with the answer instead, or if the answer is not `Send`, pass
-    /// [`ActorRef::ask`] to [`spawn`](Self::spawn) or [`spawn_local`](Self::spawn_local).
+    /// [`ActorRef::ask`] to [`spawn_future`](Self::spawn_future) or
+    /// [`spawn_local_future`](Self::spawn_local_future).
     ///
     /// # Errors
     ///
@@ -90,7 +91,7 @@ impl<A: Actor> Context<'_, A> {
         request: F,
         timeout: Duration,
         map: T,
-    ) -> Result<(), FutureRefused<(), T>>
+    ) -> Result<(), ActorError<T>>
     where
         M: 'static,
         R: Send + 'static,
@@ -113,7 +114,7 @@ impl<A: Actor> Context<'_, A> {
         request: F,
         timeout: Duration,
         map: T,
-    ) -> Result<(), FutureRefused<(), T>>
+    ) -> Result<(), ActorError<T>>
     where
         M: 'static,
         R: Send + 'static,
@@ -129,7 +130,7 @@ impl<A: Actor> Context<'_, A> {
         request: F,
         map: T,
         ask: impl FnOnce(F) -> Q,
-    ) -> Result<(), FutureRefused<(), T>>
+    ) -> Result<(), ActorError<T>>
     where
         Q: Asking + 'static,
         T: FnOnce(&mut A, Q::Output) -> Result<A::Msg, Failure> + 'static,
@@ -137,7 +138,7 @@ impl<A: Actor> Context<'_, A> {
         if let Some(kind) =
             self.refusal::<Then<Mapped<Q, T>, Deliver<A, Q, T>>>(Exclusivity::Shared)
         {
-            return Err(FutureRefused { kind, future: (), then: map });
+            return Err(ActorError::new(kind, map));
         }
         let deliver: Deliver<A, Q, T> = deliver::<A, Q, T>;
         let future = Mapped { ask: ask(request), was_polled: false, answer: None, map: Some(map) };

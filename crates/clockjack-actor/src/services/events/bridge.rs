@@ -51,7 +51,7 @@ impl Bridge {
         if let Ok(warnings) = stream.scheduler.diagnostics().subscribe(Kinds::WARNING, WARNINGS_MAX)
         {
             // If the executor has no room, the next subscription tries again.
-            drop(executor.spawn(read(slot, warnings)));
+            drop(executor.spawn_future(read(slot, warnings)));
         }
     }
 }

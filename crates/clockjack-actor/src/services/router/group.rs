@@ -3,12 +3,13 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use super::{Logic, Routing, Undelivered};
+use super::{
+    Logic, Routing, Undelivered,
+    logic::{Random, RoundRobin, SmallestMailbox, hash_of},
+};
 use crate::{
-    Actor, Context, Failure, IntoProps, Mailbox, Next, Props, ServiceKey,
-    props::SettingsRef,
+    Actor, Context, Failure, IntoProps, Mailbox, Next, Props, ServiceKey, props::SettingsRef,
     receptionist::View,
-    router_logic::{Random, RoundRobin, SmallestMailbox, hash_of},
 };
 
 /// A router for the actors that are registered under a key with the receptionist at the time a

@@ -6,13 +6,13 @@ use core::fmt;
 use clockjack_sync::Arc;
 
 use super::{
-    Logic, Routing, Undelivered,
+    Logic, Resizer, Routing, Undelivered,
+    logic::{Load, Random, RoundRobin, SmallestMailbox},
     shared::{Adjust as _, PoolHandle, PoolShared},
 };
 use crate::{
     Actor, Context, DispatcherId, Failure, IntoProps, Mailbox, Next, Props, Scope, Strategy,
     props::SettingsRef,
-    router_logic::{Load, Random, Resize, Resizer, RoundRobin, SmallestMailbox},
 };
 
 /// The number of messages after which a pool with a resizer checks its load.
@@ -165,7 +165,7 @@ where
         let resizer = self.shared.config.with(|config| config.resizer);
         let invalid = if self.shared.wanted() == 0 {
             Some("a pool has at least one routee".to_string())
-        } else if let Some(Err(fault)) = resizer.map(|resizer| resizer.validate()) {
+        } else if let Some(Err(fault)) = resizer.map(|resizer| resizer.check()) {
             Some(fault.to_string())
         } else {
             let strategy = self.strategy.as_ref().map(|(_, strategy)| strategy.check());
@@ -208,12 +208,10 @@ where
             let is_busy = mailbox_len > 0 || super::shared::is_busy(routee.any());
             Load { mailbox_len, is_busy }
         });
-        let n = routees.len();
-        let wanted = match resizer.decide(loads) {
-            Resize::Stay => return,
-            Resize::Grow(more) => n + more,
-            Resize::Shrink(fewer) => n - fewer,
-        };
+        let wanted = resizer.wanted(loads);
+        if wanted == routees.len() {
+            return;
+        }
         // If there is no room, the number stays until the next check.
         let _ = self.shared.resize(wanted);
         self.refresh();

@@ -11,7 +11,7 @@
 //!    was stored last.
 //! 3. A surplus routee is removed from the list. A timer checks repeatedly until the router has
 //!    either renewed its copy or is idle, in which case it will renew it before the next message.
-//!    After that, no further message can reach the routee, and it is told to retire: it stops by
+//!    After that, no further message can reach the routee, and it is asked to retire: it stops by
 //!    itself once it has handled its messages and has no pending future.
 
 use alloc::{boxed::Box, format, vec::Vec};
@@ -28,13 +28,13 @@ use clockjack_sync::{
     spin_lock::SpinLock,
 };
 
+use super::Resizer;
 use crate::{
-    Actor, ActorRef, Props, SpawnErrorKind,
+    Actor, ActorRef, Props, SpawnError,
     cell::{
         header::{AnyActor, STOP, STOP_WHEN_IDLE, STOPPED, SystemSend as _},
         spawn::{self, Placement},
     },
-    router_logic::Resizer,
 };
 
 /// See the [module](self).
@@ -139,7 +139,7 @@ where
         &self,
         router: &AnyActor,
         nth: u64,
-    ) -> Result<ActorRef<A::Msg>, SpawnErrorKind> {
+    ) -> Result<ActorRef<A::Msg>, SpawnError<()>> {
         let (shape, is_supervised) =
             self.config.with(|config| (config.shape, config.is_supervised));
         let props = Props::new(self.factory.clone());
@@ -150,7 +150,7 @@ where
         let made = unsafe {
             spawn::spawn_named(router, is_supervised, Placement::Dispatcher, &name, props)
         };
-        made.map_err(|refused| refused.kind().clone())
+        made.map_err(SpawnError::discard)
     }
 
     /// Starts a new routee in place of one that has stopped. `None` if no routee can be started, or
@@ -177,9 +177,9 @@ where
 /// Operations that need the counted pointer to the shared state.
 pub(super) trait Adjust {
     /// Sets the number of routees (at least one) and adjusts the list.
-    fn resize(&self, n: usize) -> Result<(), SpawnErrorKind>;
+    fn resize(&self, n: usize) -> Result<(), SpawnError<()>>;
     /// Adjusts the list to the number that was set, if there is a router.
-    fn adjust(&self) -> Result<(), SpawnErrorKind>;
+    fn adjust(&self) -> Result<(), SpawnError<()>>;
 }
 
 /// The next change of the list.
@@ -195,13 +195,13 @@ where
     A::Msg: Send,
     F: FnMut() -> A + Clone + Send + Sync + 'static,
 {
-    fn resize(&self, n: usize) -> Result<(), SpawnErrorKind> {
+    fn resize(&self, n: usize) -> Result<(), SpawnError<()>> {
         // Relaxed: as in `wanted`.
         self.wanted.store(n.max(1), Relaxed);
         self.adjust()
     }
 
-    fn adjust(&self) -> Result<(), SpawnErrorKind> {
+    fn adjust(&self) -> Result<(), SpawnError<()>> {
         loop {
             let adjustment = self.list.with(|list| list.next_adjustment(self));
             match adjustment {
@@ -290,7 +290,7 @@ fn retire<A, F>(
         }
     };
     let after = crate::events::RETRY;
-    if scheduler.schedule_once_fn(after, DispatcherId::DEFAULT, check).is_err() {
+    if scheduler.jobs().schedule_once_fn(after, DispatcherId::DEFAULT, check).is_err() {
         // The scheduler is shut down, so the system is terminating anyway.
         last.any().wake_with(STOP);
     }
@@ -302,7 +302,7 @@ pub struct PoolHandle<M> {
 }
 
 trait PoolControl<M>: Send + Sync {
-    fn resize(&self, n: usize) -> Result<(), SpawnErrorKind>;
+    fn resize(&self, n: usize) -> Result<(), SpawnError<()>>;
     fn len(&self) -> usize;
     fn wanted(&self) -> usize;
 }
@@ -313,7 +313,7 @@ where
     A::Msg: Send,
     F: FnMut() -> A + Clone + Send + Sync + 'static,
 {
-    fn resize(&self, n: usize) -> Result<(), SpawnErrorKind> {
+    fn resize(&self, n: usize) -> Result<(), SpawnError<()>> {
         Adjust::resize(self, n)
     }
 
@@ -343,7 +343,7 @@ impl<M> PoolHandle<M> {
     /// # Errors
     ///
     /// If a routee could not be started. The pool continues with the routees that it has.
-    pub fn resize(&self, n: usize) -> Result<(), SpawnErrorKind> {
+    pub fn resize(&self, n: usize) -> Result<(), SpawnError<()>> {
         self.pool.resize(n)
     }
 

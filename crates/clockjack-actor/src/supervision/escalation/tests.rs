@@ -260,7 +260,7 @@ fn a_sink_that_panics_has_not_taken_it_and_holds_up_nobody() {
 }
 
 proptest! {
-    /// Nothing is lost, nothing is doubled: what was offered was taken, waits, or came back.
+    /// Nothing is lost or duplicated: each offered failure was taken, waits, or was returned.
     #[test]
     fn the_books_of_the_queue_balance(
         refusals in proptest::collection::vec(any::<bool>(), 0..100),

@@ -1,11 +1,14 @@
 //! Exponential back-off: the pause before a restart, which doubles from one restart to the next.
 //!
+//! Exponential back-off is from Ethernet (Metcalfe and Boggs, "Ethernet: distributed packet
+//! switching for local computer networks", 1976).
+//!
 //! The pause is computed in integers (nanoseconds and thousandths), so that the result is the same
 //! on a board without floating point as on a server. Overflow saturates.
 
 use core::time::Duration;
 
-use super::{InvalidStrategy, nanos};
+use super::nanos;
 
 /// The pauses before restarts: `min`, doubled each time, up to `max`.
 ///
@@ -55,7 +58,7 @@ impl Backoff {
         self
     }
 
-    pub(super) fn check(&self) -> Result<(), InvalidStrategy> {
+    pub(super) fn check(&self) -> Result<(), &'static str> {
         let reason = if self.min.is_zero() {
             "the first pause of a back-off must be longer than zero"
         } else if self.max < self.min {
@@ -65,7 +68,7 @@ impl Backoff {
         } else {
             return Ok(());
         };
-        Err(InvalidStrategy { reason })
+        Err(reason)
     }
 
     /// The pause after `count` earlier ones.

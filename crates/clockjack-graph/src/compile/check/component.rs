@@ -2,8 +2,8 @@
 
 use crate::{
     compile::{TypeCatalog, report::Report, resolve::NameResolver},
-    component::{Need, descriptor::Multiplicity},
-    describe::{ErrorPolicy, ErrorPolicySpec, LaneType, Overflow},
+    component::{Multiplicity, Need},
+    describe::{EdgeOverflow, ErrorPolicy, ErrorPolicySpec, LaneType},
     diagnostic::{Code, Diagnostic},
 };
 
@@ -144,7 +144,7 @@ fn burst(resolved: &NameResolver<'_>, at: usize, report: &mut Report<'_>) {
     let mut has_blocking = false;
     for edge in resolved.at_outputs[at].iter().flatten() {
         let edge = &resolved.spec.edges[*edge];
-        if edge.policy.overflow != Overflow::Block {
+        if edge.policy.overflow != EdgeOverflow::Block {
             continue;
         }
         has_blocking = true;

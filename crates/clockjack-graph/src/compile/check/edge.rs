@@ -10,7 +10,8 @@ use crate::{
         scc::{self, Arcs},
     },
     describe::{
-        CopyPolicy, Domain, EdgeKind, EdgePolicy, EdgeSpec, Mode, Overflow, Owner, Readers,
+        ClockDomain, CopyPolicy, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy, EdgeSpec,
+        PayloadOwner, Readers,
     },
     diagnostic::{Code, Diagnostic},
 };
@@ -19,8 +20,8 @@ use crate::{
 const DEPTH_WITHOUT_WARNING_MAX: u32 = 256;
 
 /// Whether a channel with this mode holds at most one message.
-fn is_slot(mode: Mode) -> bool {
-    matches!(mode, Mode::Latest | Mode::Latched | Mode::PreviousTick)
+fn is_slot(mode: EdgeMode) -> bool {
+    matches!(mode, EdgeMode::Latest | EdgeMode::Latched | EdgeMode::PreviousTick)
 }
 
 /// Whether a message that was accepted can be lost without being read.
@@ -29,14 +30,14 @@ fn can_drop(policy: &EdgePolicy) -> bool {
         || policy.lifespan_ms > 0
         || matches!(
             policy.overflow,
-            Overflow::Overwrite | Overflow::DropOldest | Overflow::DropNewest
+            EdgeOverflow::Overwrite | EdgeOverflow::DropOldest | EdgeOverflow::DropNewest
         )
 }
 
 /// Whether a slow reader among several loses messages.
 pub(in crate::compile) fn is_slow_reader_drop_risk(policy: &EdgePolicy) -> bool {
     policy.readers != Readers::Single
-        && matches!(policy.overflow, Overflow::Overwrite | Overflow::DropOldest)
+        && matches!(policy.overflow, EdgeOverflow::Overwrite | EdgeOverflow::DropOldest)
 }
 
 /// The fields of an edge that are set but have no effect, with the reason.
@@ -51,10 +52,10 @@ pub(in crate::compile) fn advice(policy: &EdgePolicy) -> Vec<(&'static str, &'st
     if policy.copy_policy == CopyPolicy::LoanedView {
         found.push(("copy_policy", "a pooled payload is shared like any other"));
     }
-    if policy.owner == Owner::Consumer {
+    if policy.owner == PayloadOwner::Consumer {
         found.push(("owner", "a payload is freed when its last reader drops it"));
     }
-    if policy.timestamp_domain != Domain::default() {
+    if policy.timestamp_domain != ClockDomain::default() {
         found.push(("timestamp_domain", "each timestamp carries its own clock domain"));
     }
     found
@@ -91,7 +92,9 @@ fn policy(edge: &EdgeSpec, report: &mut Report<'_>) {
     if policy.capacity == 0 {
         report.push(wrong("capacity", "the capacity is zero".into(), "set it to 1 or more"));
     }
-    if is_slot(policy.mode) && matches!(policy.overflow, Overflow::DropNewest | Overflow::Block) {
+    if is_slot(policy.mode)
+        && matches!(policy.overflow, EdgeOverflow::DropNewest | EdgeOverflow::Block)
+    {
         let text = format!(
             "`overflow: {}` cannot be combined with `mode: {}`",
             policy.overflow, policy.mode
@@ -137,14 +140,14 @@ fn policy(edge: &EdgeSpec, report: &mut Report<'_>) {
 
 fn risks(edge: &EdgeSpec, report: &mut Report<'_>) {
     let policy = &edge.policy;
-    if policy.overflow == Overflow::Block && !is_slot(policy.mode) {
+    if policy.overflow == EdgeOverflow::Block && !is_slot(policy.mode) {
         let text = "a slow reader blocks its producer";
         report.push(at_policy(Code::BackpressureRisk, edge, "overflow", text));
     } else if is_slow_reader_drop_risk(policy) {
         let text = "a slow reader among several loses messages";
         report.push(at_policy(Code::BackpressureRisk, edge, "readers", text));
     }
-    if matches!(policy.mode, Mode::Queue | Mode::RingBuffer)
+    if matches!(policy.mode, EdgeMode::Queue | EdgeMode::RingBuffer)
         && policy.capacity > DEPTH_WITHOUT_WARNING_MAX
     {
         let text = format!("up to {} messages may be queued", policy.capacity);
@@ -248,7 +251,7 @@ pub(super) fn check_endpoints(resolved: &NameResolver<'_>, report: &mut Report<'
                 );
             }
         }
-        if edge.policy.owner == Owner::Producer {
+        if edge.policy.owner == PayloadOwner::Producer {
             let first = *owned.entry(&edge.from).or_insert(at);
             if first != at {
                 let text = format!("two edges of `{}` set `owner: producer`", edge.from);
@@ -281,7 +284,7 @@ pub(super) fn check_endpoints(resolved: &NameResolver<'_>, report: &mut Report<'
 pub(super) fn check_blocking_cycles(resolved: &NameResolver<'_>, report: &mut Report<'_>) {
     let edges = &resolved.spec.edges;
     let blocking: Vec<(usize, usize, usize)> = (0..edges.len())
-        .filter(|at| edges[*at].policy.overflow == Overflow::Block)
+        .filter(|at| edges[*at].policy.overflow == EdgeOverflow::Block)
         .filter(|at| !is_slot(edges[*at].policy.mode))
         .filter_map(|at| match resolved.ends[at] {
             (Some(from), Some(to)) => Some((from.component, to.component, at)),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::{
-    describe::{CopyPolicy, ErrorPolicy, GraphKind, Mode, Overflow, Readers, TriggerType},
+    describe::{CopyPolicy, EdgeMode, EdgeOverflow, ErrorPolicy, GraphKind, Readers, TriggerType},
     diagnostic::Severity,
 };
 
@@ -82,8 +82,8 @@ const CASES: &[(Code, Change)] = &[
         *graph = ring(&["a", "b"]);
         for edge in &mut graph.edges {
             edge.kind = EdgeKind::Delay;
-            edge.policy.mode = Mode::Queue;
-            edge.policy.overflow = Overflow::Block;
+            edge.policy.mode = EdgeMode::Queue;
+            edge.policy.overflow = EdgeOverflow::Block;
         }
     }),
     (Code::ImmediateEdgeCrossesDomains, |graph| {
@@ -122,7 +122,7 @@ const CASES: &[(Code, Change)] = &[
     (Code::AdvisoryExecutionFieldIgnored, |graph| graph.components[0].execution.burst = 2),
     (Code::BackpressureRisk, |graph| graph.edges[0].policy.readers = Readers::Multi),
     (Code::HighQueueDepthLatencyRisk, |graph| {
-        graph.edges[0].policy.mode = Mode::Queue;
+        graph.edges[0].policy.mode = EdgeMode::Queue;
         graph.edges[0].policy.capacity = 257;
     }),
     (Code::LargePayloadCopy, |graph| {

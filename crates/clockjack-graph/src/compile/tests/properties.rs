@@ -5,7 +5,7 @@ use proptest::{collection::vec, prelude::*};
 use super::*;
 use crate::{
     compile::lint::lint,
-    describe::{Mode, Overflow, Priority, TriggerType},
+    describe::{ComponentPriority, EdgeMode, EdgeOverflow, TriggerType},
 };
 
 const N: usize = 9;
@@ -15,7 +15,7 @@ fn graph(priorities: &[u8], pairs: &[(usize, usize)]) -> GraphSpec {
     let mut graph = empty();
     for (at, priority) in priorities.iter().enumerate() {
         let one = graph.add(&format!("c{at}"), "mid");
-        one.execution.priority = Priority::ALL[usize::from(*priority)];
+        one.execution.priority = ComponentPriority::ALL[usize::from(*priority)];
     }
     for (at, (from, to)) in pairs.iter().enumerate() {
         let (from, to) = (format!("c{from}.out"), format!("c{to}.in"));
@@ -65,7 +65,7 @@ fn by_the_book(priorities: &[u8], pairs: &[(usize, usize)]) -> Vec<usize> {
                 ready.push(at);
             }
         }
-        // `Priority::ALL` starts with the highest.
+        // `ComponentPriority::ALL` starts with the highest.
         ready.sort_by_key(|at| priorities[*at]);
         if ready.is_empty() {
             return done;
@@ -214,7 +214,7 @@ proptest! {
             let (from, to) = (format!("{}.out", ids[from]), format!("{}.in", ids[to]));
             let id = format!("e{kind}{mode}");
             let policy = &mut graph.edge(&id, EdgeKind::ALL[kind], &from, &to).policy;
-            (policy.mode, policy.overflow) = (Mode::ALL[mode], Overflow::ALL[overflow]);
+            (policy.mode, policy.overflow) = (EdgeMode::ALL[mode], EdgeOverflow::ALL[overflow]);
         }
         graph.own("l", &members.iter().map(|at| ids[*at]).collect::<Vec<_>>());
         let list = findings(&graph);

@@ -1,7 +1,7 @@
 //! Regions, their owners and their order, on small graphs.
 
 use super::*;
-use crate::describe::Priority;
+use crate::describe::ComponentPriority;
 
 /// `a.out -> b.in` for each word `ab`.
 fn chain(ids: &[&str], edges: &[&str]) -> GraphSpec {
@@ -17,7 +17,7 @@ fn chain(ids: &[&str], edges: &[&str]) -> GraphSpec {
     graph
 }
 
-fn prioritise(graph: &mut GraphSpec, id: &str, priority: Priority) {
+fn prioritise(graph: &mut GraphSpec, id: &str, priority: ComponentPriority) {
     let one = graph.components.iter_mut().find(|one| one.id == id).unwrap();
     one.execution.priority = priority;
 }
@@ -42,9 +42,9 @@ fn regions_of_one_rank_keep_the_order_in_which_they_are_ready() {
 #[test]
 fn a_higher_rank_goes_first_but_never_before_its_producer() {
     let mut graph = chain(&["a", "b", "c", "d"], &["ad"]);
-    prioritise(&mut graph, "d", Priority::High);
-    prioritise(&mut graph, "a", Priority::Background);
-    prioritise(&mut graph, "c", Priority::High);
+    prioritise(&mut graph, "d", ComponentPriority::High);
+    prioritise(&mut graph, "a", ComponentPriority::Background);
+    prioritise(&mut graph, "c", ComponentPriority::High);
     assert_eq!(order(&planned(&graph)), ["c", "b", "a", "d"]);
 }
 

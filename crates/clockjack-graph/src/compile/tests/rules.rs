@@ -4,8 +4,8 @@
 use super::*;
 use crate::{
     describe::{
-        Condition, CopyPolicy, Domain, ErrorPolicy, Mode, OnPolicyError, Overflow, OverrunPolicy,
-        Owner, PartialSuccess, Source, TriggerType,
+        ClockDomain, Condition, CopyPolicy, EdgeMode, EdgeOverflow, ErrorPolicy, OnPolicyError,
+        OverrunPolicy, PartialSuccess, PayloadOwner, SourceText, TriggerType,
     },
     diagnostic::Fix,
 };
@@ -15,11 +15,11 @@ type Change = fn(&mut GraphSpec);
 /// An error of the smallest graph: its code, its location, and the change of the graph.
 const FAULTS: &[(Code, &str, Change)] = &[
     (Code::InvalidChannelPolicy, "edges.e.policy.overflow", |graph| {
-        graph.edges[0].policy.overflow = Overflow::DropNewest;
+        graph.edges[0].policy.overflow = EdgeOverflow::DropNewest;
     }),
     (Code::InvalidChannelPolicy, "edges.e.policy.overflow", |graph| {
-        graph.edges[0].policy.mode = Mode::PreviousTick;
-        graph.edges[0].policy.overflow = Overflow::Block;
+        graph.edges[0].policy.mode = EdgeMode::PreviousTick;
+        graph.edges[0].policy.overflow = EdgeOverflow::Block;
     }),
     (Code::InvalidChannelPolicy, "edges.e.policy.max_inflight", |graph| {
         graph.edges[0].policy.max_inflight = 1;
@@ -30,20 +30,22 @@ const FAULTS: &[(Code, &str, Change)] = &[
     (Code::InvalidChannelPolicy, "edges.e.policy.allow_drop", |graph| {
         let policy = &mut graph.edges[0].policy;
         (policy.allow_drop, policy.mode, policy.overflow) =
-            (false, Mode::Queue, Overflow::DropNewest);
+            (false, EdgeMode::Queue, EdgeOverflow::DropNewest);
     }),
     (Code::InvalidChannelPolicy, "edges.e.policy.allow_drop", |graph| {
         let policy = &mut graph.edges[0].policy;
-        (policy.allow_drop, policy.mode, policy.overflow) = (false, Mode::Queue, Overflow::Reject);
+        (policy.allow_drop, policy.mode, policy.overflow) =
+            (false, EdgeMode::Queue, EdgeOverflow::Reject);
         policy.lifespan_ms = 5;
     }),
     (Code::InvalidChannelPolicy, "edges.f.policy.owner", |graph| {
-        graph.edges[0].policy.owner = Owner::Producer;
-        graph.edge("f", EdgeKind::Delay, "source.out", "sink.in").policy.owner = Owner::Producer;
+        graph.edges[0].policy.owner = PayloadOwner::Producer;
+        graph.edge("f", EdgeKind::Delay, "source.out", "sink.in").policy.owner =
+            PayloadOwner::Producer;
     }),
     (Code::InvalidChannelPolicy, "edges.e.policy.capacity", |graph| {
         let policy = &mut graph.edges[0].policy;
-        (policy.capacity, policy.mode, policy.overflow) = (2, Mode::Queue, Overflow::Block);
+        (policy.capacity, policy.mode, policy.overflow) = (2, EdgeMode::Queue, EdgeOverflow::Block);
         graph.components[0].execution.burst = 3;
     }),
     (Code::InvalidMoveOnlyMultireader, "edges.e.policy.copy_policy", |graph| {
@@ -53,7 +55,7 @@ const FAULTS: &[(Code, &str, Change)] = &[
     (Code::BlockingCycle, "edges.s.policy.overflow", |graph| {
         graph.add("m", "mid");
         let policy = &mut graph.edge("s", EdgeKind::Async, "m.out", "m.in").policy;
-        (policy.mode, policy.overflow) = (Mode::Queue, Overflow::Block);
+        (policy.mode, policy.overflow) = (EdgeMode::Queue, EdgeOverflow::Block);
     }),
     (Code::InvalidLanePolicy, "lanes.main.hz", |graph| {
         (graph.lanes[0].lane_type, graph.lanes[0].hz) = (LaneType::FixedRate, -1.0);
@@ -218,9 +220,9 @@ const ADVICE: &[(&str, Change)] = &[
     ("edges.e.policy.copy_policy", |graph| {
         graph.edges[0].policy.copy_policy = CopyPolicy::LoanedView;
     }),
-    ("edges.e.policy.owner", |graph| graph.edges[0].policy.owner = Owner::Consumer),
+    ("edges.e.policy.owner", |graph| graph.edges[0].policy.owner = PayloadOwner::Consumer),
     ("edges.e.policy.timestamp_domain", |graph| {
-        graph.edges[0].policy.timestamp_domain = Domain::Device;
+        graph.edges[0].policy.timestamp_domain = ClockDomain::Device;
     }),
     ("components.source.execution.on_error", |graph| {
         graph.components[0].execution.on_error.backoff_ms = 1;
@@ -364,7 +366,7 @@ fn domains_apart_may_be_joined_by_edges_that_wait_for_the_next_epoch() {
 fn a_slip_is_repaired_where_the_text_has_it_and_only_there() {
     let text = "to: sinc.in";
     let mut graph = pair();
-    graph.source = Some(Arc::new(Source { name: "g".into(), text: text.into() }));
+    graph.source = Some(Arc::new(SourceText { name: "g".into(), text: text.into() }));
     graph.edges[0].to = "sinc.in".into();
     graph.edges[0].spans.fields = vec![("to", Span { start: 4, end: 11 })];
     let span = Span { start: 4, end: 11 };

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::*;
 use crate::{
     compile::{diff::PlanDiff, lint::lint},
-    describe::{CopyPolicy, HierarchyEntry, Mode, Overflow, Readers},
+    describe::{CopyPolicy, EdgeMode, EdgeOverflow, HierarchyEntry, Readers},
     diagnostic::Severity,
 };
 
@@ -103,11 +103,11 @@ type Change = fn(&mut GraphSpec);
 
 const LINTS: &[(&str, Severity, &str, Change)] = &[
     ("suspicious_capacity", Severity::Warning, "e", |graph| {
-        (graph.edges[0].policy.mode, graph.edges[0].policy.capacity) = (Mode::Queue, 1025);
+        (graph.edges[0].policy.mode, graph.edges[0].policy.capacity) = (EdgeMode::Queue, 1025);
     }),
     ("blocking_overflow_event_loop", Severity::Warning, "e", |graph| {
         let policy = &mut graph.edges[0].policy;
-        (policy.mode, policy.overflow) = (Mode::Queue, Overflow::Block);
+        (policy.mode, policy.overflow) = (EdgeMode::Queue, EdgeOverflow::Block);
     }),
     ("async_capacity", Severity::Info, "e", |graph| graph.edges[0].kind = EdgeKind::Async),
     ("delay_epoch_boundary", Severity::Info, "e", |graph| graph.edges[0].kind = EdgeKind::Delay),

@@ -42,7 +42,7 @@ fn a_loan_that_is_dropped_goes_back() {
 fn no_more_bytes_are_held_than_allowed() {
     let pool = BufferPool::blocks(100, 250);
     let both = [pool.loan(1).unwrap(), pool.loan(100).unwrap()];
-    let refused = PoolError::Exhausted { wanted: 50, lent: 200, max: 250 };
+    let refused = DataError(Kind::Exhausted { wanted: 50, lent: 200, max: 250 });
     assert_eq!(pool.loan(50).unwrap_err(), refused);
     assert_eq!(pool.stats().exhausted, 1);
     drop(both);
@@ -55,7 +55,7 @@ fn a_loan_gets_the_smallest_buffer_that_is_large_enough() {
     let pool = BufferPool::buckets(&[1000, 10, 100], 10_000);
     let loans = [pool.loan(10).unwrap(), pool.loan(11).unwrap(), pool.loan(0).unwrap()];
     assert_eq!(pool.stats().bytes, 120);
-    let refused = PoolError::TooLarge { wanted: 1001, largest: 1000 };
+    let refused = DataError(Kind::TooLarge { wanted: 1001, largest: 1000 });
     assert_eq!(pool.loan(1001).unwrap_err(), refused);
     drop(loans);
 }
@@ -66,7 +66,7 @@ fn what_waits_in_another_size_makes_room() {
     drop(pool.loan(100).unwrap());
     let small = pool.loan(10).unwrap();
     assert_eq!(pool.stats().bytes, 10);
-    assert!(matches!(pool.loan(100), Err(PoolError::Exhausted { lent: 10, .. })));
+    assert!(matches!(pool.loan(100), Err(DataError(Kind::Exhausted { lent: 10, .. }))));
     drop(small);
     assert!(pool.loan(100).is_ok());
 }
@@ -106,7 +106,7 @@ fn views_outlive_their_pool() {
 fn buffers_begin_where_they_are_asked_to() {
     for align in [1, 2, 16, 64, 4096] {
         let pool = BufferPool::aligned(&[100], 100_000, align);
-        let loans: Vec<Loan> = (0..5).map(|_| pool.loan(100).unwrap()).collect();
+        let loans: Vec<BufferLoan> = (0..5).map(|_| pool.loan(100).unwrap()).collect();
         for loan in &loans {
             assert_eq!(loan.as_ptr().align_offset(align), 0, "{align}");
             assert_eq!(loan.len(), 100);

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use super::{Added, millis};
 use crate::describe::spec::{
-    Convergence, CopyPolicy, Domain, EdgeKind, EdgePolicy, LoopMode, LoopSpec, LoopType, Mode,
-    Overflow, Owner, PartialSuccess, Readers,
+    ClockDomain, Convergence, CopyPolicy, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy, LoopMode,
+    LoopSpec, LoopType, PartialSuccess, PayloadOwner, Readers,
 };
 
 /// The kind and policy of an edge.
@@ -57,7 +57,7 @@ impl Edge {
 
     /// Sets which messages the channel keeps, and its capacity.
     #[must_use]
-    pub fn mode(mut self, mode: Mode, capacity: u32) -> Self {
+    pub fn mode(mut self, mode: EdgeMode, capacity: u32) -> Self {
         self.policy.mode = mode;
         self.policy.capacity = capacity;
         self
@@ -66,12 +66,12 @@ impl Edge {
     /// Keeps all messages in order, up to `capacity`.
     #[must_use]
     pub fn queue(self, capacity: u32) -> Self {
-        self.mode(Mode::Queue, capacity)
+        self.mode(EdgeMode::Queue, capacity)
     }
 
     /// Sets what a full channel does.
     #[must_use]
-    pub fn overflow(mut self, overflow: Overflow) -> Self {
+    pub fn overflow(mut self, overflow: EdgeOverflow) -> Self {
         self.policy.overflow = overflow;
         self
     }
@@ -120,7 +120,7 @@ impl Edge {
 
     /// Sets the clock domain of the timestamps.
     #[must_use]
-    pub fn timestamp_domain(mut self, domain: Domain) -> Self {
+    pub fn timestamp_domain(mut self, domain: ClockDomain) -> Self {
         self.policy.timestamp_domain = domain;
         self
     }
@@ -134,15 +134,15 @@ impl Edge {
 
     /// Sets the owner of a payload.
     #[must_use]
-    pub fn owner(mut self, owner: Owner) -> Self {
+    pub fn owner(mut self, owner: PayloadOwner) -> Self {
         self.policy.owner = owner;
         self
     }
 
-    /// Sets the number of readers.
+    /// Declares that the channel has several readers.
     #[must_use]
-    pub fn readers(mut self, readers: Readers) -> Self {
-        self.policy.readers = readers;
+    pub fn several_readers(mut self) -> Self {
+        self.policy.readers = Readers::Multi;
         self
     }
 }

@@ -7,8 +7,8 @@ use crate::{
     component::InputPort,
     data::Data,
     describe::spec::{
-        BoundaryRole, ComponentSpec, Condition, ConfigValue, ErrorPolicy, ErrorPolicySpec,
-        EventSourceSpec, Priority, SourceType, Span, TriggerSpec, TriggerType,
+        BoundaryRole, ComponentPriority, ComponentSpec, Condition, ConfigValue, ErrorPolicy,
+        ErrorPolicySpec, EventSourceSpec, SourceType, Span, TriggerSpec, TriggerType,
     },
 };
 
@@ -175,7 +175,7 @@ impl Setup {
 
     /// Sets which ready component is executed first.
     #[must_use]
-    pub fn priority(mut self, priority: Priority) -> Self {
+    pub fn priority(mut self, priority: ComponentPriority) -> Self {
         self.spec.execution.priority = priority;
         self
     }

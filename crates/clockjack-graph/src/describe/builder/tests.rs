@@ -9,8 +9,8 @@ use crate::{
     describe::{
         GraphFile,
         spec::{
-            BoundaryRole, Condition, ErrorPolicy, FieldSpans, LoopMode, Mode, Overflow,
-            OverrunPolicy, Priority,
+            BoundaryRole, ComponentPriority, Condition, EdgeMode, EdgeOverflow, ErrorPolicy,
+            FieldSpans, LoopMode, OverrunPolicy,
         },
     },
     run::GraphContext,
@@ -57,7 +57,7 @@ impl Execute for Piece {
 
 const TEXT: &str = "\
 schema_version: 1
-graph: {name: both, kind: internal_test, config: {n: 3}, clock: {event_domain: device}}
+graph: {name: both, config: {n: 3}, clock: {event_domain: device}}
 lanes:
   fast: {type: fixed_rate, period_ms: 10, tick_budget_ms: 8, wall_clock_enabled: true,
          overrun_policy: skip_next}
@@ -103,7 +103,7 @@ composite_loops:
 fn built() -> GraphBuilder {
     let ms = Duration::from_millis;
     let mut g = Graph::builder("both");
-    g.kind(GraphKind::InternalTest).event_domain(Domain::Device).config("n", 3);
+    g.event_domain(ClockDomain::Device).config("n", 3);
     let fast = Lane::fixed_rate(ms(10)).tick_budget(ms(8)).wall_clock();
     g.lane("fast", fast.overrun(OverrunPolicy::SkipNext));
     let pool = Lane::thread_pool(4).queue_capacity(2);
@@ -114,7 +114,7 @@ fn built() -> GraphBuilder {
         Piece::default(),
         Setup::on("fast")
             .every_from(ms(5), ms(1))
-            .priority(Priority::High)
+            .priority(ComponentPriority::High)
             .budget(ms(2))
             .boundary(BoundaryRole::Input)
             .config("gain", 0.5)
@@ -128,7 +128,7 @@ fn built() -> GraphBuilder {
     let gate = Setup::on("fast").trigger(Trigger::Condition(Condition::AnyInputReady));
     let gate = g.add("gate", Piece::default(), gate.coalesce().input(Piece::B));
     g.connect(source.out(Piece::OUT), join.input(Piece::A), Edge::immediate());
-    let back = Edge::delay().id("back").mode(Mode::Queue, 8).overflow(Overflow::Block);
+    let back = Edge::delay().id("back").mode(EdgeMode::Queue, 8).overflow(EdgeOverflow::Block);
     g.connect(join.out(Piece::OUT), join.input(Piece::B), back.deadline(ms(6)).no_drop());
     let notice = Edge::asynchronous().max_inflight(2);
     g.connect(join.out(Piece::OUT), batch.input(Piece::B), notice);

@@ -10,12 +10,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use super::{component, decode_each, edge, unhandled};
 use crate::{
     describe::{
-        fields::{self, Field, Section},
-        reader::{Bindings, Namespace, PathStep, Reader, key_text, truncated},
-        spec::{FieldSpans, GraphSpec, HierarchyEntry, Span},
+        fields::{self, Section},
+        reader::{Bindings, Namespace, PathStep, Reader, SetFn, key_text, truncated},
+        spec::{GraphSpec, HierarchyEntry, Span},
         tree::{YamlKind, YamlNode},
     },
     diagnostic::Code,
@@ -24,10 +23,18 @@ use crate::{
 
 /// What is to be expanded.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Groups<'t> {
-    pub(super) subgraphs: &'t [YamlNode<'t>],
-    pub(super) templates: &'t [YamlNode<'t>],
-    pub(super) instances: &'t [YamlNode<'t>],
+pub(in crate::describe) struct Groups<'t> {
+    pub(in crate::describe) subgraphs: &'t [YamlNode<'t>],
+    pub(in crate::describe) templates: &'t [YamlNode<'t>],
+    pub(in crate::describe) instances: &'t [YamlNode<'t>],
+}
+
+/// An instance of a template while it is read.
+#[derive(Default)]
+pub(in crate::describe) struct InstanceDraft<'t> {
+    pub(in crate::describe) id: Option<&'t str>,
+    pub(in crate::describe) template: Option<&'t str>,
+    pub(in crate::describe) arguments: Option<&'t YamlNode<'t>>,
 }
 
 /// A template that can be instantiated.
@@ -106,7 +113,7 @@ fn subgraph<'t>(
         return;
     }
     reader.namespace = Some(Namespace { prefix: id, instance: Span::NONE, bindings: None });
-    let entry = decode_group(reader, &fields::SUBGRAPH, node, graph);
+    let entry = decode_group(reader, (&fields::SUBGRAPH, fields::set_subgraph), node, graph);
     reader.namespace = None;
     if let Some(id) = id {
         graph.hierarchy.push(HierarchyEntry { id: id.to_owned(), template: None, ..entry });
@@ -131,7 +138,8 @@ fn template<'t>(
     let bindings = Some(Bindings::Declared(parameters.clone()));
     reader.namespace = Some(Namespace { prefix: None, instance: Span::NONE, bindings });
     // The contents are discarded: only the diagnostics are needed.
-    decode_group(reader, &fields::TEMPLATE, node, &mut GraphSpec::default());
+    let template = (&fields::TEMPLATE, fields::set_template as SetFn<'t, GraphSpec>);
+    decode_group(reader, template, node, &mut GraphSpec::default());
     reader.namespace = None;
     let Some((id, name)) = id.and_then(|id| Some((id, key_text(id)?))) else { return };
     if let Some(first) = templates.get(name) {
@@ -150,14 +158,10 @@ fn instance<'t>(
     names: &mut BTreeMap<String, Span>,
     graph: &mut GraphSpec,
 ) {
-    let (mut id, mut template, mut arguments) = (None, None, None);
-    let mut spans = FieldSpans::default();
-    reader.section(&fields::INSTANCE, node, &mut spans, |reader, field, value| match field.name {
-        "id" => id = reader.id(value).and(key_text(value)),
-        "template" => template = reader.id(value).and(key_text(value)),
-        "parameters" => arguments = Some(value),
-        _ => unhandled(field),
-    });
+    let mut one = InstanceDraft::default();
+    let spans = reader.item(&fields::INSTANCE, node, &mut one, fields::set_instance);
+    let InstanceDraft { id, template, arguments } = one;
+    let spans = spans.unwrap_or_default();
     let found = template.and_then(|name| {
         let found = templates.get(name);
         if found.is_none() {
@@ -186,7 +190,10 @@ fn instance<'t>(
     reader.namespace = Some(Namespace { prefix: Some(id), instance: span, bindings });
     let entry = reader.with_path(
         [PathStep::Field("templates"), PathStep::Item(found.index, found.node)],
-        |reader| decode_group(reader, &fields::TEMPLATE, found.node, graph),
+        |reader| {
+            let section = (&fields::TEMPLATE, fields::set_template as SetFn<'t, GraphSpec>);
+            decode_group(reader, section, found.node, graph)
+        },
     );
     reader.namespace = None;
     let template = template.map(ToOwned::to_owned);
@@ -289,30 +296,12 @@ fn fits_limits<'t>(
 /// Adds the items of a group and returns their ids.
 fn decode_group<'t>(
     reader: &mut Reader<'t>,
-    section: &'static Section,
+    (section, set): (&'static Section, SetFn<'t, GraphSpec>),
     node: &'t YamlNode<'t>,
     graph: &mut GraphSpec,
 ) -> HierarchyEntry {
     let begins = (graph.components.len(), graph.edges.len(), graph.loops.len());
-    let mut spans = FieldSpans::default();
-    reader.section(section, node, &mut spans, |reader, field: &'static Field, value| {
-        match field.name {
-            "id" => {
-                reader.id(value);
-            }
-            "parameters" => {
-                reader.ids(field, value);
-            }
-            "components" => {
-                decode_each(reader, field, value, &mut graph.components, component::component)
-            }
-            "edges" => decode_each(reader, field, value, &mut graph.edges, edge::edge),
-            "composite_loops" => {
-                decode_each(reader, field, value, &mut graph.loops, edge::composite_loop)
-            }
-            _ => unhandled(field),
-        }
-    });
+    reader.item(section, node, graph, set);
     HierarchyEntry {
         id: String::new(),
         template: None,

@@ -246,7 +246,7 @@ impl<'t> Reader<'t> {
         field: &'static Field,
         node: &'t YamlNode<'t>,
     ) -> Vec<Cow<'t, str>> {
-        let FieldKind::Ids { min } = field.kind else {
+        let (FieldKind::Ids { min } | FieldKind::QualifiedIds { min }) = field.kind else {
             panic!("`{}` is not a list of ids", field.name)
         };
         let items = self.list(node, min, usize::MAX, "identifiers");

@@ -22,7 +22,7 @@ impl Span {
 
 /// A text and its name in reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceText {
     /// The name of the file, or a substitute.
     pub name: String,
     /// The text.

@@ -4,6 +4,10 @@
 //! It produces the same tree as the general parser, or returns `None` without a report; then the
 //! general parser reads the text. It need not detect errors, only recognise what it supports. A
 //! test compares both parsers.
+//!
+//! It exists for its speed: a file of 4,096 components and 8,192 edges must be compiled within
+//! 50 ms, and takes 29 ms with this parser and 139 ms with the general one. `compare graph` reports
+//! both, as `load` and `load_general` of the case `compile_4096`.
 
 use std::borrow::Cow;
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn both(text: &str) -> (Option<Tree<'_>>, Option<Tree<'_>>) {
-    let limits = Limits::DEFAULT;
+    let limits = FileLimits::DEFAULT;
     let mut diagnostics = Vec::new();
     let fast = read_plain(text, &limits, &mut diagnostics);
     assert_eq!(diagnostics, Vec::new(), "the fast parser reports nothing");

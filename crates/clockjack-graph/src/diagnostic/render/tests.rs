@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    describe::{Source, Span},
+    describe::{SourceText, Span},
     diagnostic::Code,
 };
 
@@ -28,8 +28,8 @@ fn span_of(token: &str) -> Span {
     Span { start: at(start), end: at(start + token.len()) }
 }
 
-fn source(text: &str) -> Option<Arc<Source>> {
-    Some(Arc::new(Source { name: "cell.yaml".into(), text: text.into() }))
+fn source(text: &str) -> Option<Arc<SourceText>> {
+    Some(Arc::new(SourceText { name: "cell.yaml".into(), text: text.into() }))
 }
 
 fn report() -> Diagnostics {
@@ -86,7 +86,7 @@ fn what_a_file_says_commands_no_terminal() {
         .related_at(Span { start: 4, end: 5 }, evil)
         .help(evil)
         .fix(Span { start: 0, end: 4 }, evil);
-    let source = Some(Arc::new(Source { name: evil.into(), text: evil.into() }));
+    let source = Some(Arc::new(SourceText { name: evil.into(), text: evil.into() }));
     let text = Diagnostics { source, list: vec![one] }.to_text();
     let harmful = |letter: char| letter.is_control() && letter != '\n';
     assert!(!text.chars().any(harmful), "{text:?}");

@@ -5,20 +5,23 @@ use std::sync::Arc;
 
 use clockjack_exec::Failure;
 
-use super::env::Env;
+use super::{
+    context_error::{ContextError, Refusal},
+    env::Env,
+};
 use crate::{
     component::{Input, Output},
     data::{Data, Value},
     run::{
         flow::{
-            blackboard::{StateRefused, Write},
+            blackboard::Write,
             message::{Message, MessageId, Meta, Stamp},
             outbox::{Outbox, Refused},
-            tasks::{TaskRefused, TaskStart},
+            tasks::TaskStart,
         },
         observe::{
-            component_log::Level,
-            metrics::{Counter, Histogram, MetricRefused},
+            component_log::LogLevel,
+            metrics::{UserCounter, UserHistogram},
         },
     },
 };
@@ -205,8 +208,8 @@ impl GraphContext<'_> {
     ///
     /// # Errors
     ///
-    /// [`TaskRefused`], if as many tasks are running as the run allows.
-    pub fn submit_task<T, F>(&mut self, port: Output<T>, work: F) -> Result<(), TaskRefused>
+    /// [`ContextError`], if as many tasks are running as the run allows.
+    pub fn submit_task<T, F>(&mut self, port: Output<T>, work: F) -> Result<(), ContextError>
     where
         T: Data,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
@@ -221,8 +224,8 @@ impl GraphContext<'_> {
         &mut self,
         port: Output<T>,
         begin: TaskStart,
-    ) -> Result<(), TaskRefused> {
-        let Some(port) = port.index() else { return Err(TaskRefused::unbound()) };
+    ) -> Result<(), ContextError> {
+        let Some(port) = port.index() else { return Err(ContextError(Refusal::ForeignOutput)) };
         let from = (self.call.component, self.call.info.invocation);
         self.call.env.tasks.submit(from, port, self.correlation(), begin)
     }
@@ -239,11 +242,11 @@ impl GraphContext<'_> {
     ///
     /// # Errors
     ///
-    /// [`StateRefused`], if another component owns the name.
-    pub fn write_state<T: Data>(&mut self, key: &str, value: T) -> Result<(), StateRefused> {
+    /// [`ContextError`], if another component owns the name.
+    pub fn write_state<T: Data>(&mut self, key: &str, value: T) -> Result<(), ContextError> {
         let writer = self.call.component;
         if self.call.env.blackboard.get(key).is_some_and(|entry| entry.writer != writer) {
-            return Err(StateRefused { key: key.into() });
+            return Err(ContextError(Refusal::ForeignState { key: key.into() }));
         }
         let value = Value::new(value);
         self.outbox.writes.push(Write { key: key.into(), value, writer });
@@ -303,8 +306,8 @@ impl GraphContext<'_> {
     ///
     /// # Errors
     ///
-    /// [`MetricRefused`], if the name is invalid, belongs to a histogram, or is one too many.
-    pub fn counter(&self, name: &str) -> Result<Counter, MetricRefused> {
+    /// [`ContextError`], if the name is invalid, belongs to a histogram, or is one too many.
+    pub fn counter(&self, name: &str) -> Result<UserCounter, ContextError> {
         self.call.env.user.counter(self.call.component, name)
     }
 
@@ -312,14 +315,14 @@ impl GraphContext<'_> {
     ///
     /// # Errors
     ///
-    /// [`MetricRefused`], if the name is invalid, belongs to a counter, or is one too many.
-    pub fn histogram(&self, name: &str) -> Result<Histogram, MetricRefused> {
+    /// [`ContextError`], if the name is invalid, belongs to a counter, or is one too many.
+    pub fn histogram(&self, name: &str) -> Result<UserHistogram, ContextError> {
         self.call.env.user.histogram(self.call.component, name)
     }
 
     /// Writes a line to the [component log](crate::run::component_log) of the run, with the epoch
     /// and the component. Without a component log nothing is formatted.
-    pub fn log(&self, level: Level, line: impl fmt::Display) {
+    pub fn log(&self, level: LogLevel, line: impl fmt::Display) {
         if let Some(component_log) = &self.call.env.component_log {
             let Call { env, component, id, .. } = &self.call;
             component_log.write(

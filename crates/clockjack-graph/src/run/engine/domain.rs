@@ -49,7 +49,7 @@ use crate::run::{
         health::{
             Health, HealthKey, HealthKind, HealthSink, {self},
         },
-        report::{Fault, Phase, StopReason},
+        report::{Fault, RunPhase, RunStopReason},
         sinks::{LogPart, TraceLog},
         trace::{EpochStart, TraceName, TraceRecord},
     },
@@ -191,12 +191,12 @@ enum NextAction {
     /// Sleeps until something comes in.
     Wait,
     /// Ends.
-    End(StopReason),
+    End(RunStopReason),
 }
 
 impl Domain {
     /// Runs until the domain ends.
-    pub(crate) async fn run(mut self) -> (Self, StopReason, Option<Fault>) {
+    pub(crate) async fn run(mut self) -> (Self, RunStopReason, Option<Fault>) {
         let ended = self.run_to_end().await;
         if self.index > 0 {
             self.shared.lane_ended();
@@ -220,7 +220,7 @@ impl Domain {
 
     /// Runs one epoch after the other. A panic outside of component calls, for example while a
     /// value is encoded, ends the run like a fault.
-    async fn run_to_end(&mut self) -> (StopReason, Option<Fault>) {
+    async fn run_to_end(&mut self) -> (RunStopReason, Option<Fault>) {
         let ended = {
             let mut epochs = pin!(self.run_epochs());
             let poll = |cx: &mut Context<'_>| {
@@ -231,11 +231,11 @@ impl Domain {
         };
         ended.unwrap_or_else(|failure| {
             let fault = Self::runtime_fault(&format!("{failure}"));
-            (StopReason::Error, Some(Fault { epoch: self.state.env.epoch, ..fault }))
+            (RunStopReason::Error, Some(Fault { epoch: self.state.env.epoch, ..fault }))
         })
     }
 
-    async fn run_epochs(&mut self) -> (StopReason, Option<Fault>) {
+    async fn run_epochs(&mut self) -> (RunStopReason, Option<Fault>) {
         if let Some(log) = &self.commit_log {
             let mut head = Vec::new();
             let own = self.lanes.list.first().filter(|_| self.index > 0);
@@ -246,7 +246,7 @@ impl Domain {
         let mut n_since_yield = 0;
         loop {
             if self.state.env.is_stopping() {
-                break (StopReason::StopRequested, None);
+                break (RunStopReason::StopRequested, None);
             }
             match self.next_action() {
                 NextAction::End(reason) => break (reason, None),
@@ -254,7 +254,7 @@ impl Domain {
                 NextAction::SleepUntil(until_ns) => self.sleep(Some(until_ns)).await,
                 NextAction::At(now_ns) => {
                     if let Some(fault) = self.epoch(now_ns).await {
-                        break (StopReason::Error, Some(fault));
+                        break (RunStopReason::Error, Some(fault));
                     }
                     n_since_yield += self.progress.last_called.max(1);
                     if n_since_yield >= CALLS_BEFORE_YIELD {
@@ -271,10 +271,10 @@ impl Domain {
         let (epoch, now_ns) = (self.state.env.epoch, self.state.env.now_ns);
         if self.state.regions.is_empty() && self.inboxes.len() > 1 {
             // All lanes are domains of their own.
-            return NextAction::End(StopReason::CustomStartError);
+            return NextAction::End(RunStopReason::CustomStartError);
         }
         if self.bounds.steps.is_some_and(|steps| epoch >= steps) {
-            return NextAction::End(StopReason::TickBound);
+            return NextAction::End(RunStopReason::TickBound);
         }
         let called = self.shared.is_step_requested(self.index);
         let next = match self.pace {
@@ -283,20 +283,23 @@ impl Domain {
         };
         match (next, self.bounds.duration_ns) {
             (NextAction::Wait, bound) if self.has_nothing_left() => {
-                let reason =
-                    if bound.is_some() { StopReason::DurationBound } else { StopReason::TickBound };
+                let reason = if bound.is_some() {
+                    RunStopReason::DurationBound
+                } else {
+                    RunStopReason::TickBound
+                };
                 NextAction::End(reason)
             }
             (NextAction::Wait, Some(bound)) if self.pace == Pace::System => {
                 // Something may come in until then.
                 if self.state.env.since_start() >= bound {
-                    NextAction::End(StopReason::DurationBound)
+                    NextAction::End(RunStopReason::DurationBound)
                 } else {
                     NextAction::SleepUntil(bound)
                 }
             }
             (NextAction::At(at) | NextAction::SleepUntil(at), Some(bound)) if at >= bound => {
-                NextAction::End(StopReason::DurationBound)
+                NextAction::End(RunStopReason::DurationBound)
             }
             (next, _) => next,
         }
@@ -325,7 +328,7 @@ impl Domain {
             let next = earlier(tick, other);
             return match next {
                 Some(next_ns) => NextAction::At(next_ns.max(now_ns)),
-                None if self.bounds.until_idle => NextAction::End(StopReason::Idle),
+                None if self.bounds.until_idle => NextAction::End(RunStopReason::Idle),
                 None if self.bounds.steps.is_some() => NextAction::At(now_ns),
                 None => NextAction::Wait,
             };
@@ -348,7 +351,9 @@ impl Domain {
         match next {
             Some(next_ns) if next_ns <= now_ns => NextAction::At(now_ns),
             Some(next_ns) => NextAction::SleepUntil(next_ns),
-            None if self.bounds.until_idle && !self.has_more() => NextAction::End(StopReason::Idle),
+            None if self.bounds.until_idle && !self.has_more() => {
+                NextAction::End(RunStopReason::Idle)
+            }
             None => NextAction::Wait,
         }
     }
@@ -597,7 +602,7 @@ impl Domain {
     /// A fault of the run itself.
     pub(crate) fn runtime_fault(message: &str) -> Fault {
         Fault {
-            phase: Phase::Runtime,
+            phase: RunPhase::Runtime,
             component: String::new(),
             lane: String::new(),
             message: message.into(),

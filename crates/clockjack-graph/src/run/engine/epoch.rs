@@ -9,7 +9,8 @@
 //!    call fails, everything that the call has staged is discarded.
 //! 2. **Commit immediate edges.** After a successful call, the region moves the staged values of
 //!    its immediate edges into the channels of the readers. The readers are later in *compiled
-//!    order* (the topological order of the plan), so they run in the same epoch and see the values.
+//!    order* (the topological order of the plan): they run in the same epoch, after this region has
+//!    finished, and see the values.
 //!    A composite loop holds the values for other regions until the loop has ended; invocations
 //!    that overlap commit together, in the order of the invocations.
 //! 3. **Defer the other edges.** Values on `delay`, `state` and `async` edges, values for other

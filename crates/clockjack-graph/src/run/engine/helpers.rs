@@ -138,7 +138,7 @@ impl EpochHandle for Arc<DomainState> {
 
 impl Spawn for Handle {
     fn spawn(&self, helper: impl Future<Output = ()> + Send + 'static) {
-        drop(Self::spawn(self, helper));
+        drop(Self::spawn_future(self, helper));
     }
 }
 
@@ -209,7 +209,7 @@ impl Helpers {
         let shared = Arc::new(shared);
         for (number, (lane, thread)) in isolated.iter().enumerate() {
             let worker = u16::try_from(n_helpers + number + 1).unwrap_or(u16::MAX);
-            drop(thread.spawn(run_lane_helper(Arc::clone(&shared), *lane, worker)));
+            drop(thread.spawn_future(run_lane_helper(Arc::clone(&shared), *lane, worker)));
         }
         Self { shared, parallel, is_required, call_ns: 0 }
     }

@@ -33,7 +33,7 @@ use crate::{
         flow::{message::Message, outbox::Mark},
         observe::{
             commit_log,
-            report::{Fault, Phase},
+            report::{Fault, RunPhase},
             trace::TraceName,
         },
         setup::wiring,
@@ -256,7 +256,7 @@ impl Rollback {
                 && let Err(failure) = node.with_body(|node| node.restore(&snapshot))
             {
                 let text = format!("{failure}");
-                let fault = node.fault(Phase::Restore, text, env.epoch, false);
+                let fault = node.fault(RunPhase::Restore, text, env.epoch, false);
                 region.faults.push(fault);
                 env.note_fault();
             }
@@ -433,7 +433,7 @@ fn end(
             let text = format!("the loop did not converge: {}", {
                 region.looping.as_ref().map_or("", |state| state.counts.reason)
             });
-            let mut fault = first.fault(Phase::Execute, text, env.epoch, true);
+            let mut fault = first.fault(RunPhase::Execute, text, env.epoch, true);
             fault.component = (*region.looping.as_ref().expect("it is a loop").id).into();
             return Err(fault);
         }

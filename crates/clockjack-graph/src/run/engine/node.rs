@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     component::{Binder, Config, Descriptor},
-    describe::{EdgeKind, ErrorPolicy, ErrorPolicySpec, Priority},
+    describe::{ComponentPriority, EdgeKind, ErrorPolicy, ErrorPolicySpec},
     registry::{
         Factory,
         node::{ErasedComponent, ErasedNode},
@@ -25,7 +25,7 @@ use crate::{
             trigger::{Invocations, Trigger},
         },
         observe::{
-            report::{Fault, Phase},
+            report::{Fault, RunPhase},
             trace::{Recorder, TraceName},
         },
     },
@@ -57,7 +57,7 @@ pub(crate) struct NodeState {
     pub(crate) routes: Vec<Route>,
     /// All routes are immediate and lead to other regions.
     pub(crate) is_fast: bool,
-    pub(crate) priority: Priority,
+    pub(crate) priority: ComponentPriority,
     /// The admission control of a pool lane; `None` on other lanes.
     pub(crate) admission: Option<Admission>,
     pub(crate) on_error: ErrorPolicySpec,
@@ -347,12 +347,12 @@ impl NodeState {
                 }
             },
         };
-        self.fault(Phase::Execute, message, epoch, is_fatal)
+        self.fault(RunPhase::Execute, message, epoch, is_fatal)
     }
 
     pub(crate) fn fault(
         &self,
-        phase: Phase,
+        phase: RunPhase,
         message: impl Into<String>,
         epoch: u64,
         is_fatal: bool,
@@ -369,7 +369,7 @@ impl NodeState {
 
     /// The fault of an edge with `fail_fast` that refused a publication.
     pub(crate) fn full_edge(&self, epoch: u64) -> Fault {
-        self.fault(Phase::Execute, "an edge with overflow `fail_fast` was full", epoch, true)
+        self.fault(RunPhase::Execute, "an edge with overflow `fail_fast` was full", epoch, true)
     }
 
     /// How long to wait before the next restart; `None` if there were too many.
@@ -487,7 +487,7 @@ impl NodeState {
     }
 
     pub(crate) fn config_fault(&self, failure: &Failure, epoch: u64) -> Fault {
-        self.fault(Phase::Configure, format!("{failure}"), epoch, true)
+        self.fault(RunPhase::Configure, format!("{failure}"), epoch, true)
     }
 
     /// Calls `work` with the component, while no invocation runs.

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     data::Value,
-    describe::{EdgeKind, LaneOverflow, Overflow},
+    describe::{EdgeKind, EdgeOverflow, LaneOverflow},
     run::{
         flow::{
             blackboard,
@@ -452,7 +452,7 @@ impl Region {
         node.counts.rejected += n_over as u64;
         match admission.overflow {
             LaneOverflow::FailFast => {
-                let phase = report::Phase::Runtime;
+                let phase = report::RunPhase::Runtime;
                 let text = format!(
                     "{n_ready} invocations are ready, but the lane admits only {}",
                     admission.capacity
@@ -493,7 +493,7 @@ impl Region {
                 };
                 self.nodes[at].outbox.set_room(index, room);
             }
-            if overflow == Overflow::Block {
+            if overflow == EdgeOverflow::Block {
                 let n_calls = room / self.nodes[at].burst;
                 limit = limit.min(n_calls as usize);
             }

@@ -6,6 +6,17 @@
 //! steps do exactly what [`Region::step_general`] does for such a component, and fall back to it
 //! whenever something is unusual.
 //!
+//! Each specialised step pays for itself. Instructions per epoch of 17 components (`cargo xtask
+//! counts`), with all of them and without one:
+//!
+//! | operation | all | without | |
+//! |---|--:|--:|---|
+//! | `graph/fan_in/epoch` | 6,607 | 8,629 | [`StepKind::AllInputs`] |
+//! | `graph/fan_in/epoch` | 6,607 | 17,843 | [`StepKind::PerEpoch`] |
+//! | `graph/fan_out/epoch` | 5,106 | 7,158 | [`StepKind::PerEpoch`] |
+//! | `graph/chain/epoch` | 5,895 | 20,606 | all of `StepKind` |
+//! | `graph/caterpillar/epoch` | 5,622 | 6,237 | [`Downstream::IS_UNOBSERVED`] |
+//!
 //! A message is written twice: where its publisher stages it, and where its reader sees it. There
 //! it stays as the last message of its input, while the next one is written to another place: the
 //! other slot of the channel, or, if several inputs are read together, the other one of two lists

@@ -4,7 +4,6 @@
 //! coordinator commits them at the next epoch, in compiled order. A name belongs to the first
 //! component that writes it.
 
-use core::fmt;
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::data::Value;
@@ -72,17 +71,3 @@ pub(crate) fn commit(
         }
     }
 }
-
-/// A value that was refused, because its name belongs to another component.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StateRefused {
-    pub(crate) key: String,
-}
-
-impl fmt::Display for StateRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "state `{}` is written by another component", self.key)
-    }
-}
-
-impl core::error::Error for StateRefused {}

@@ -47,7 +47,7 @@ use super::{
 };
 use crate::{
     data::Value,
-    describe::{EdgePolicy, Mode, Overflow},
+    describe::{EdgeMode, EdgeOverflow, EdgePolicy},
     run::observe::health::{HealthKey, HealthKind, HealthSink, Notes},
 };
 
@@ -128,7 +128,7 @@ pub(crate) struct Channel {
     capacity: u32,
     edge: u32,
     storage: Storage,
-    overflow: Overflow,
+    overflow: EdgeOverflow,
     /// The reader has seen the message in the slot, so it is counted as delivered.
     is_seen: bool,
     /// A popped message stays in the slot and can be read again.
@@ -172,10 +172,10 @@ impl Channel {
     /// allocated here.
     pub(crate) fn new(edge: u32, policy: &EdgePolicy) -> Self {
         let storage = match policy.mode {
-            Mode::Latest | Mode::Latched => Storage::Slot,
-            Mode::Queue | Mode::RingBuffer => Storage::Fifo,
-            Mode::Barrier => Storage::Barrier,
-            Mode::PreviousTick => Storage::LaterSlot,
+            EdgeMode::Latest | EdgeMode::Latched => Storage::Slot,
+            EdgeMode::Queue | EdgeMode::RingBuffer => Storage::Fifo,
+            EdgeMode::Barrier => Storage::Barrier,
+            EdgeMode::PreviousTick => Storage::LaterSlot,
         };
         let is_slot = matches!(storage, Storage::Slot | Storage::LaterSlot);
         let capacity = if is_slot { 1 } else { policy.capacity.max(1) };
@@ -291,7 +291,7 @@ impl Channel {
     #[inline]
     pub(crate) fn room(&self) -> u32 {
         match self.overflow {
-            Overflow::Overwrite | Overflow::DropOldest => u32::MAX,
+            EdgeOverflow::Overwrite | EdgeOverflow::DropOldest => u32::MAX,
             _ if self.is_abandoned => u32::MAX,
             _ => self.free(),
         }
@@ -332,7 +332,7 @@ impl Channel {
         let mut n_evicted = 0;
         if self.free() == 0 {
             match self.overflow {
-                Overflow::Overwrite | Overflow::DropOldest => {
+                EdgeOverflow::Overwrite | EdgeOverflow::DropOldest => {
                     self.evict(now_ns);
                     n_evicted = 1;
                 }
@@ -435,10 +435,12 @@ impl Channel {
     #[cold]
     pub(crate) fn refuse(&mut self, now_ns: u64) -> Refusal {
         let refusal = match self.overflow {
-            Overflow::DropNewest => Refusal::DroppedNewest,
-            Overflow::Block => Refusal::WouldBlock,
-            Overflow::FailFast => Refusal::FailFast,
-            Overflow::Overwrite | Overflow::DropOldest | Overflow::Reject => Refusal::Rejected,
+            EdgeOverflow::DropNewest => Refusal::DroppedNewest,
+            EdgeOverflow::Block => Refusal::WouldBlock,
+            EdgeOverflow::FailFast => Refusal::FailFast,
+            EdgeOverflow::Overwrite | EdgeOverflow::DropOldest | EdgeOverflow::Reject => {
+                Refusal::Rejected
+            }
         };
         if refusal == Refusal::DroppedNewest {
             self.counters.publish_count += 1;
@@ -468,7 +470,7 @@ impl Channel {
     }
 
     fn count_evicted(&mut self) {
-        if self.overflow == Overflow::DropOldest {
+        if self.overflow == EdgeOverflow::DropOldest {
             self.counters.drop_count += 1;
         } else {
             self.counters.overwrite_count += 1;

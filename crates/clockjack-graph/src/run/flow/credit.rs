@@ -1,5 +1,8 @@
 //! Credit-based flow control on blocking edges between domains.
 //!
+//! The scheme is that of Kung, Blackwell and Chapman ("Credit-based flow control for ATM networks",
+//! 1994).
+//!
 //! A producer cannot inspect a channel of another domain. So the producer counts what it has sent,
 //! and the reader's domain reports after each of its epochs how many of these messages have left
 //! the channel. The difference is on its way or in the channel, and must not exceed the capacity of
@@ -9,7 +12,7 @@
 mod edge;
 
 use self::edge::Credit;
-use crate::{compile::Plan, describe::Overflow};
+use crate::{compile::Plan, describe::EdgeOverflow};
 
 /// The credits of a run, by edge of its plan.
 #[derive(Default)]
@@ -21,7 +24,7 @@ impl Credits {
         let domain = |component: usize| Some(domain_of[plan.components.get(component)?.lane]);
         let credits = plan.edges.iter().map(|edge| {
             let (from, to) = (domain(edge.from.0)?, domain(edge.to.0)?);
-            let is_held = from != to && edge.policy.overflow == Overflow::Block;
+            let is_held = from != to && edge.policy.overflow == EdgeOverflow::Block;
             is_held.then(|| Credit::new(edge.policy.capacity))
         });
         Self(credits.collect())

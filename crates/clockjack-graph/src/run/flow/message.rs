@@ -1,6 +1,6 @@
 //! A message in a channel: a value with its metadata.
 
-use crate::{data::Value, describe::Domain};
+use crate::{data::Value, describe::ClockDomain};
 
 /// A value with its metadata.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Meta {
     pub(crate) correlation: MessageId,
     /// The timestamp, as two fields: an `Option<Stamp>` would take eight bytes more.
     pub(crate) stamp_ns: u64,
-    pub(crate) stamp_domain: Option<Domain>,
+    pub(crate) stamp_domain: Option<ClockDomain>,
     /// It was older than the edge's deadline when it was read.
     pub(crate) is_late: bool,
 }
@@ -96,7 +96,7 @@ impl MessageId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// Which clock.
-    pub domain: Domain,
+    pub domain: ClockDomain,
     /// Nanoseconds.
     pub ns: u64,
 }

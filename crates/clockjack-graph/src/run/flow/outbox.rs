@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     data::{Data, Value, value::PayloadCache},
-    describe::{CopyPolicy, Overflow},
+    describe::{CopyPolicy, EdgeOverflow},
 };
 
 /// The outputs of one component, with what is staged.
@@ -43,7 +43,7 @@ struct OutPort {
 #[derive(Debug)]
 pub(crate) struct OutEdge {
     pub(crate) edge: u32,
-    pub(crate) overflow: Overflow,
+    pub(crate) overflow: EdgeOverflow,
     /// How many more may be published on it; [`Self::ANY`] if it never refuses.
     pub(crate) room: u32,
     /// How many publications it refused.
@@ -56,7 +56,7 @@ impl OutEdge {
 
     /// Whether a full edge evicts its oldest message.
     fn evicts(&self) -> bool {
-        matches!(self.overflow, Overflow::Overwrite | Overflow::DropOldest)
+        matches!(self.overflow, EdgeOverflow::Overwrite | EdgeOverflow::DropOldest)
     }
 }
 
@@ -173,7 +173,7 @@ pub(crate) enum Refused {
 
 impl Outbox {
     /// `ports`: the edges of each output, and how they treat what they carry.
-    pub(crate) fn new(ports: &[Vec<(u32, Overflow, CopyPolicy)>]) -> Self {
+    pub(crate) fn new(ports: &[Vec<(u32, EdgeOverflow, CopyPolicy)>]) -> Self {
         let mut outbox = Self {
             ports: Vec::with_capacity(ports.len()),
             edges: Vec::new(),
@@ -322,7 +322,7 @@ impl Outbox {
 fn take_room(edges: &mut [OutEdge], is_fatal: &mut bool) -> bool {
     if let Some(full) = edges.iter_mut().find(|edge| edge.room == 0 && !edge.evicts()) {
         full.n_refused += 1;
-        *is_fatal |= full.overflow == Overflow::FailFast;
+        *is_fatal |= full.overflow == EdgeOverflow::FailFast;
         return false;
     }
     for edge in edges.iter_mut().filter(|edge| edge.room != OutEdge::ANY) {

@@ -17,7 +17,6 @@
 //! in which a component could see their results.
 
 use core::{
-    fmt,
     future::poll_fn,
     pin::{Pin, pin},
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -31,7 +30,14 @@ use std::{
 use clockjack_exec::{Failure, Handle, JoinHandle};
 
 use super::message::MessageId;
-use crate::{data::Value, named::named, run::engine::node::catch_panic};
+use crate::{
+    data::Value,
+    named::named,
+    run::engine::{
+        context_error::{ContextError, Refusal},
+        node::catch_panic,
+    },
+};
 
 named! {
     /// What happens to the running tasks when a run ends.
@@ -138,7 +144,7 @@ impl Tasks {
         port: usize,
         correlation: MessageId,
         begin: TaskStart,
-    ) -> Result<(), TaskRefused> {
+    ) -> Result<(), ContextError> {
         let order = match &begin {
             TaskStart::Now(_) => ResultOrder::ByCompletion,
             TaskStart::Deferred(_, order) => *order,
@@ -150,7 +156,7 @@ impl Tasks {
         let n_own = state.submitted.iter().filter(is_own).count();
         if state.n_open + n_own >= state.n_open_max {
             state.n_rejected += 1;
-            return Err(TaskRefused { limit: Some(state.n_open_max) });
+            return Err(ContextError(Refusal::TasksFull { limit: state.n_open_max }));
         }
         state.submitted.push(Submitted { from, invocation, begin });
         // Relaxed: the coordinator reads it after all workers of the epoch are done.
@@ -238,7 +244,7 @@ impl RunningTasks {
     ) {
         let has_begun = Arc::new(AtomicBool::new(false));
         let begun = Arc::clone(&has_begun);
-        let join = executor.spawn(async move {
+        let join = executor.spawn_future(async move {
             // Relaxed: the flag publishes no other data.
             begun.store(true, Ordering::Relaxed);
             task.await;
@@ -303,32 +309,3 @@ pub(crate) struct EndCounts {
     /// They were cancelled.
     pub(crate) cancelled: u64,
 }
-
-/// A task that was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskRefused {
-    limit: Option<usize>,
-}
-
-impl TaskRefused {
-    pub(crate) fn unbound() -> Self {
-        Self { limit: None }
-    }
-
-    /// Whether as many tasks are running as the run allows. A later attempt may succeed.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.limit.is_some()
-    }
-}
-
-impl fmt::Display for TaskRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.limit {
-            Some(limit) => write!(f, "{limit} tasks are already running"),
-            None => f.write_str("the output is not one of this component"),
-        }
-    }
-}
-
-impl core::error::Error for TaskRefused {}

@@ -40,7 +40,7 @@ use super::{
     message::{Message, Meta},
     pending::Pending,
 };
-use crate::{data::Value, describe::Domain};
+use crate::{data::Value, describe::ClockDomain};
 
 /// The counters, by the names of `runtime.trigger.*`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub(crate) struct Trigger {
     /// Only for a `watermark` trigger.
     lateness_ns: Option<u64>,
     /// The greatest timestamp of each clock.
-    watermarks: [u64; Domain::ALL.len()],
+    watermarks: [u64; ClockDomain::ALL.len()],
     /// When it was last evaluated.
     seen_ns: u64,
     /// In declared order.

@@ -1,14 +1,14 @@
 //! Collects the metrics of a run.
 
 use super::metrics::{
-    Metric, MetricDescriptor, MetricKind, Metrics, UserMetric,
+    Metric, MetricDescriptor, MetricKind, Metrics,
     table::{
         ASYNC, CHANNEL, COMPONENT, CONFIG, HEALTH, LIFECYCLE, LOOP, LOOP_RESIDUAL, OBSERVATION,
         PUBLICATION, SCHEDULER, STATE, TRIGGER,
     },
 };
 use crate::{
-    describe::{EdgeKind, LaneType, Overflow, Priority},
+    describe::{ComponentPriority, EdgeKind, EdgeOverflow, LaneType},
     run::{
         engine::{domain::Domain, epoch::RegionCell, region},
         flow::{blackboard::StateCounts, reconfigure::ConfigCounts},
@@ -52,7 +52,7 @@ impl List {
     ) {
         for (MetricDescriptor { name, kind, scope, .. }, value) in part.iter().zip(values) {
             let label = scope.label().map(|label| (label, String::from(of)));
-            self.0.push(Metric { name, kind: *kind, label, value });
+            self.0.push(Metric { name: (*name).into(), kind: *kind, label, value });
         }
     }
 }
@@ -89,15 +89,14 @@ pub(crate) fn collect_set_up(lifecycle: &LifecycleCounts) -> Metrics {
 }
 
 /// The number of restarts of each component that was restarted.
-fn restarts(list: &mut Vec<UserMetric>, domains: &[Domain]) {
+fn restarts(list: &mut Vec<Metric>, domains: &[Domain]) {
     for region in domains.iter().flat_map(|domain| &domain.state.regions) {
         let region = region.lock();
         for node in region.nodes.iter().filter(|node| node.counts.restarts > 0) {
             #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
             let value = node.counts.restarts as f64;
-            let name = String::from("runtime.component.restart_count");
-            let (kind, component) = (MetricKind::Counter, String::from(&*node.id));
-            list.push(UserMetric { name, kind, component, value });
+            let (name, kind) = ("runtime.component.restart_count", MetricKind::Counter);
+            list.push(Metric::of_component(name, kind, &node.id, value));
         }
     }
 }
@@ -120,7 +119,10 @@ fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
                 for node in &region.nodes {
                     by_priority[usize::from(node.priority.rank())] += node.counts.executions;
                     rejected += node.counts.rejected;
-                    if matches!(node.priority, Priority::Low | Priority::Background) {
+                    if matches!(
+                        node.priority,
+                        ComponentPriority::Low | ComponentPriority::Background
+                    ) {
                         low_rejected += node.counts.rejected;
                     }
                     let (n_active, n_queued) = (node.counts.in_flight_max, node.counts.queued_max);
@@ -224,7 +226,7 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
             let refused = refused[channel.edge() as usize];
             // Counted as the channel would have done.
             let (dropped, rejected) = match edge.policy.overflow {
-                Overflow::DropNewest => (refused, 0),
+                EdgeOverflow::DropNewest => (refused, 0),
                 _ => (0, refused),
             };
             list.add(
@@ -301,7 +303,7 @@ fn asynchronous(list: &mut List, shared: &RunShared, domains: &[Domain]) {
             cancelled += counts.async_discarded;
             for edge in region.nodes.iter().flat_map(|node| node.outbox.edges()) {
                 match shared.plan.edges[edge.edge as usize].kind {
-                    EdgeKind::Async if edge.overflow == Overflow::DropNewest => {
+                    EdgeKind::Async if edge.overflow == EdgeOverflow::DropNewest => {
                         dropped += edge.n_refused;
                     }
                     EdgeKind::Async => rejected += edge.n_refused,

@@ -20,7 +20,7 @@ const LINE_LEN_MAX: usize = 1024;
 
 named! {
     /// How important a line is.
-    pub enum Level {
+    pub enum LogLevel {
         /// Something failed.
         Error = "error",
         /// Something is suspicious.
@@ -38,7 +38,7 @@ named! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRecord {
     /// How important it is.
-    pub level: Level,
+    pub level: LogLevel,
     /// The epoch.
     pub epoch: u64,
     /// Nanoseconds of the run's time.
@@ -67,7 +67,7 @@ pub struct ComponentLog(Arc<Mutex<ComponentLogInner>>);
 struct ComponentLogInner {
     records: Vec<LogRecord>,
     capacity: usize,
-    least: Level,
+    least: LogLevel,
     n_dropped: u64,
 }
 
@@ -75,14 +75,18 @@ impl ComponentLog {
     /// A log for `capacity` lines of all levels.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        let state =
-            ComponentLogInner { records: Vec::new(), capacity, least: Level::Trace, n_dropped: 0 };
+        let state = ComponentLogInner {
+            records: Vec::new(),
+            capacity,
+            least: LogLevel::Trace,
+            n_dropped: 0,
+        };
         Self(Arc::new(Mutex::new(state)))
     }
 
     /// Ignores lines below this level from now on, without counting them.
     #[must_use]
-    pub fn least(self, level: Level) -> Self {
+    pub fn least(self, level: LogLevel) -> Self {
         self.lock().least = level;
         self
     }
@@ -105,7 +109,7 @@ impl ComponentLog {
     /// Formats a line, if its level is high enough.
     fn record(
         &self,
-        level: Level,
+        level: LogLevel,
         (epoch, now_ns): (u64, u64),
         (number, component): (usize, &str),
         graph: &Arc<str>,
@@ -173,7 +177,7 @@ impl ComponentLogWriter {
 
     pub(crate) fn write(
         &self,
-        level: Level,
+        level: LogLevel,
         times: (u64, u64),
         who: (usize, &str),
         graph: &Arc<str>,
@@ -244,7 +248,7 @@ impl fmt::Write for TruncatedLine {
 mod tests {
     use super::*;
 
-    fn say(log: &ComponentLog, level: Level, epoch: u64, number: usize, line: &str) {
+    fn say(log: &ComponentLog, level: LogLevel, epoch: u64, number: usize, line: &str) {
         let writer = ComponentLogWriter::new(log.clone());
         writer.write(level, (epoch, 0), (number, "c"), &Arc::from("g"), &line);
     }
@@ -259,7 +263,7 @@ mod tests {
             let _guard = CurrentPosition::of_region(position).enter(&has_buffered_counts);
             for line in ["first", "second"] {
                 let line = format!("{line} of {position}");
-                writer.write(Level::Info, (1, 0), (0, "c"), &Arc::from("g"), &line);
+                writer.write(LogLevel::Info, (1, 0), (0, "c"), &Arc::from("g"), &line);
             }
         }
         assert!(log.take().is_empty(), "the epoch is not over");
@@ -271,11 +275,11 @@ mod tests {
 
     #[test]
     fn lines_come_in_the_order_of_epochs_then_components() {
-        let log = ComponentLog::new(8).least(Level::Info);
+        let log = ComponentLog::new(8).least(LogLevel::Info);
         for (epoch, number, line) in [(2, 0, "d"), (1, 1, "b"), (1, 1, "c"), (1, 0, "a")] {
-            say(&log, Level::Info, epoch, number, line);
+            say(&log, LogLevel::Info, epoch, number, line);
         }
-        say(&log, Level::Debug, 1, 0, "left out");
+        say(&log, LogLevel::Debug, 1, 0, "left out");
         let lines: Vec<String> = log.take().into_iter().map(|one| one.line).collect();
         assert_eq!(lines, ["a", "b", "c", "d"]);
         assert!(log.take().is_empty());
@@ -284,8 +288,8 @@ mod tests {
     #[test]
     fn what_there_is_no_room_for_is_counted_and_a_long_line_is_cut() {
         let log = ComponentLog::new(1);
-        say(&log, Level::Warn, 1, 0, &"ä".repeat(LINE_LEN_MAX));
-        say(&log, Level::Warn, 1, 0, "one too many");
+        say(&log, LogLevel::Warn, 1, 0, &"ä".repeat(LINE_LEN_MAX));
+        say(&log, LogLevel::Warn, 1, 0, "one too many");
         assert_eq!(log.n_dropped(), 1);
         assert_eq!(log.take()[0].line.len(), LINE_LEN_MAX);
     }

@@ -1,12 +1,12 @@
 //! The metrics of a run, by name.
 
 pub(in crate::run::observe) mod table;
-pub mod user;
+pub(crate) mod user;
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
-pub use table::{MetricDescriptor, MetricScope, MetricStability};
-pub use user::{Counter, Histogram, MetricRefused, Summary};
+pub use table::{MetricDescriptor, MetricScope};
+pub use user::{HistogramSummary, UserCounter, UserHistogram};
 
 use crate::named::named;
 
@@ -20,11 +20,12 @@ named! {
     }
 }
 
-/// One value of a metric of the runtime.
+/// One value of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name, for example `runtime.scheduler.tick_count`.
-    pub name: &'static str,
+    /// Its name, for example `runtime.scheduler.tick_count`. A histogram of a component has several
+    /// metrics, whose names end in `.count`, `.min`, `.max`, `.avg`, `.p50`, `.p95` and `.p99`.
+    pub name: Cow<'static, str>,
     /// How it changes.
     pub kind: MetricKind,
     /// The label: `lane`, `component_id`, `channel_id`, or none.
@@ -33,36 +34,57 @@ pub struct Metric {
     pub value: f64,
 }
 
-/// One value of a component's own metric.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UserMetric {
-    /// Its name; for a histogram with `.count`, `.min`, `.max`, `.avg`, `.p50`, `.p95` or `.p99`.
-    pub name: String,
-    /// How it changes.
-    pub kind: MetricKind,
-    /// The component.
-    pub component: String,
-    /// The value.
-    pub value: f64,
+impl Metric {
+    /// A metric of a component.
+    pub(crate) fn of_component(
+        name: impl Into<Cow<'static, str>>,
+        kind: MetricKind,
+        component: &str,
+        value: f64,
+    ) -> Self {
+        let label = Some(("component_id", component.to_owned()));
+        Self { name: name.into(), kind, label, value }
+    }
 }
 
-/// All metrics of a run.
+/// All metrics of a run, by name, for exporters. [`RunReport`](super::report::RunReport) has typed
+/// counts of components and edges.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
     /// In a fixed order: by part of the runtime, then by index in the plan.
     pub list: Vec<Metric>,
     /// The components' own metrics, in the order of components, then of names; and the number of
     /// restarts of each component that was restarted, `runtime.component.restart_count`.
-    pub user: Vec<UserMetric>,
+    pub user: Vec<Metric>,
 }
 
 impl Metrics {
+    /// All metrics: those of the runtime, then those of components.
+    pub fn iter(&self) -> impl Iterator<Item = &Metric> {
+        self.list.iter().chain(&self.user)
+    }
+
     /// The sum of all values of this name.
     #[must_use]
     pub fn total(&self, name: &str) -> f64 {
-        let own = self.list.iter().filter(|one| one.name == name).map(|one| one.value);
-        let user = self.user.iter().filter(|one| one.name == name).map(|one| one.value);
-        own.chain(user).sum()
+        self.iter().filter(|one| one.name == name).map(|one| one.value).sum()
+    }
+
+    /// The value of this name and label.
+    #[must_use]
+    pub fn get(&self, name: &str, of: &str) -> Option<f64> {
+        let is_of = |one: &Metric| one.label.as_ref().is_some_and(|(_, whose)| whose == of);
+        self.iter().find(|one| one.name == name && is_of(one)).map(|one| one.value)
+    }
+
+    /// The value of this name and label, as a whole number.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the cast saturates, and the counts of the runtime are whole numbers"
+    )]
+    pub(crate) fn count(&self, name: &str, of: &str) -> Option<u64> {
+        self.get(name, of).map(|value| value as u64)
     }
 
     /// Adds the metrics of another part of the run. Values of equal name and label are summed.
@@ -71,7 +93,7 @@ impl Metrics {
             self.list.clone_from(&other.list);
             return;
         }
-        let key = |one: &Metric| (one.name, one.label.clone());
+        let key = |one: &Metric| (one.name.clone(), one.label.clone());
         let places = self.list.iter().enumerate().map(|(at, one)| (key(one), at));
         let places: BTreeMap<_, usize> = places.collect();
         for one in &other.list {
@@ -80,16 +102,5 @@ impl Metrics {
                 None => self.list.push(one.clone()),
             }
         }
-    }
-
-    /// The value of this name and label.
-    #[must_use]
-    pub fn get(&self, name: &str, of: &str) -> Option<f64> {
-        let is_it = |one: &&Metric| {
-            one.name == name && one.label.as_ref().is_some_and(|(_, whose)| whose == of)
-        };
-        let is_user = |one: &&UserMetric| one.name == name && one.component == of;
-        let user = || self.user.iter().find(is_user).map(|one| one.value);
-        self.list.iter().find(is_it).map(|one| one.value).or_else(user)
     }
 }

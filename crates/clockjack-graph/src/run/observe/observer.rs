@@ -20,14 +20,14 @@ use clockjack_exec::Failure;
 
 use super::{
     health::HealthEvent,
-    metrics::{Metric, MetricKind, UserMetric},
-    report::{Fault, RunReport, StopReason},
+    metrics::{Metric, MetricKind},
+    report::{Fault, RunReport, RunStopReason},
     sinks::TraceLog,
     trace::TraceRecord,
 };
 
 /// How many observations a [`MemoryObserver`] keeps by default.
-pub const MEMORY_CAPACITY: usize = 256;
+pub(crate) const MEMORY_CAPACITY: usize = 256;
 
 /// Something about a run that has ended.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ pub enum Observation<'a> {
     /// A metric of the runtime.
     Metric(&'a Metric),
     /// A metric of a component.
-    UserMetric(&'a UserMetric),
+    UserMetric(&'a Metric),
     /// A health event.
     Health(&'a HealthEvent),
     /// A fault. The one that has ended the run comes last.
@@ -137,6 +137,7 @@ pub(crate) fn notify(
             Some(counted) => counted.value += value,
             None => {
                 let kind = MetricKind::Counter;
+                let name = name.into();
                 report.metrics.list.push(Metric { name, kind, label: None, value });
             }
         }
@@ -152,13 +153,13 @@ pub enum Observed {
     /// A metric of the runtime.
     Metric(Metric),
     /// A metric of a component.
-    UserMetric(UserMetric),
+    UserMetric(Metric),
     /// A health event.
     Health(HealthEvent),
     /// A fault.
     Error(Fault),
     /// Why the run ended, after how many epochs.
-    Result(StopReason, u64),
+    Result(RunStopReason, u64),
 }
 
 /// Keeps the newest observations. Clones are the same observer.

@@ -1,13 +1,13 @@
 //! The result of a run.
 
-use core::fmt;
+use core::{fmt, time::Duration};
 
 use crate::{component::Snapshot, named::named, run::setup::threads};
 
 named! {
     /// Why a run ended.
     #[non_exhaustive]
-    pub enum StopReason {
+    pub enum RunStopReason {
         /// It did not start.
         CustomStartError = "not_started",
         /// It has run the given number of epochs.
@@ -25,7 +25,7 @@ named! {
 
 named! {
     /// What the run was doing when something failed.
-    pub enum Phase {
+    pub enum RunPhase {
         /// A component applied its settings.
         Configure = "configure",
         /// A component was activated.
@@ -53,7 +53,7 @@ named! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// What the run was doing.
-    pub phase: Phase,
+    pub phase: RunPhase,
     /// The component.
     pub component: String,
     /// Its lane.
@@ -81,7 +81,7 @@ impl fmt::Display for Fault {
 #[derive(Clone, Debug)]
 pub struct RunReport {
     /// Why it ended.
-    pub stop: StopReason,
+    pub stop: RunStopReason,
     /// Epochs, of all domains.
     pub epochs: u64,
     /// Invocations that have succeeded.
@@ -104,6 +104,67 @@ pub struct RunReport {
     pub health: Vec<super::health::HealthEvent>,
     /// All metrics.
     pub metrics: super::metrics::Metrics,
+}
+
+impl RunReport {
+    /// What a component did; `None` if there is no component of this id.
+    #[must_use]
+    pub fn component(&self, id: &str) -> Option<ComponentCounts> {
+        let count = |name: &str| self.metrics.count(name, id);
+        Some(ComponentCounts {
+            executions: count("runtime.component.execution_count")?,
+            errors: count("runtime.component.error_count")?,
+            budget_overruns: count("runtime.component.budget_overrun_count")?,
+            restarts: count("runtime.component.restart_count").unwrap_or(0),
+            longest: Duration::from_nanos(count("runtime.component.max_duration_ns")?),
+        })
+    }
+
+    /// What happened on an edge; `None` if there is no edge of this id.
+    #[must_use]
+    pub fn edge(&self, id: &str) -> Option<EdgeCounts> {
+        let count = |name: &str| self.metrics.count(name, id);
+        Some(EdgeCounts {
+            published: count("runtime.channel.publish_count")?,
+            delivered: count("runtime.channel.delivery_count")?,
+            dropped: count("runtime.channel.drop_count")?,
+            overwritten: count("runtime.channel.overwrite_count")?,
+            rejected: count("runtime.channel.reject_count")?,
+            depth_max: count("runtime.channel.max_depth")?,
+        })
+    }
+}
+
+/// What a component did in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ComponentCounts {
+    /// Successful calls.
+    pub executions: u64,
+    /// Failed calls and tasks.
+    pub errors: u64,
+    /// Calls that took longer than their budget.
+    pub budget_overruns: u64,
+    /// How often it was recreated after a failure.
+    pub restarts: u64,
+    /// The longest duration of a measured call.
+    pub longest: Duration,
+}
+
+/// What happened on an edge in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EdgeCounts {
+    /// Messages that its channel accepted.
+    pub published: u64,
+    /// Messages that were read.
+    pub delivered: u64,
+    /// Messages that were dropped because the channel was full.
+    pub dropped: u64,
+    /// Unread messages that a newer one replaced.
+    pub overwritten: u64,
+    /// Messages that were refused.
+    pub rejected: u64,
+    /// The most messages in the channel at the same time.
+    pub depth_max: u64,
 }
 
 /// How a loop ended the last time.

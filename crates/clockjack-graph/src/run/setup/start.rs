@@ -49,7 +49,7 @@ use crate::{
             health::HealthEvent,
             live::Live,
             metrics, observer,
-            report::{Fault, LoopResult, Phase, RunError, RunReport, StopReason},
+            report::{Fault, LoopResult, RunError, RunPhase, RunReport, RunStopReason},
             sinks::{CommitLog, LogPart},
         },
     },
@@ -74,7 +74,7 @@ impl Future for Ended {
     }
 }
 
-type DomainEnd = (Domain, StopReason, Option<Fault>);
+type DomainEnd = (Domain, RunStopReason, Option<Fault>);
 
 /// Starts a run.
 pub(crate) fn start(
@@ -137,7 +137,7 @@ pub(crate) fn start(
         };
         let own = domain_of.iter().position(|of| *of == index && index > 0);
         let thread = own.and_then(|lane| threads.executor(lane)).unwrap_or(&executor);
-        joins.push(thread.spawn(domain.run()));
+        joins.push(thread.spawn_future(domain.run()));
     }
     let end = async move {
         let ended = finish(joins, shared_by_end, inboxes_of_end, options, counts).await;
@@ -145,7 +145,7 @@ pub(crate) fn start(
         drop(threads);
         ended
     };
-    let ended = Ended(executor.spawn(end));
+    let ended = Ended(executor.spawn_future(end));
     Ok(Started { shared, inboxes, ended })
 }
 
@@ -290,7 +290,7 @@ fn make_all(plan: &Plan, made: Vec<ComponentSource>) -> Result<Vec<Parts>, RunEr
             let fault = Domain::runtime_fault(&format!("the component was not created: {failure}"));
             let (component, lane) = (&planned.spec.id, &plan.lanes[planned.lane].spec.id);
             let (component, lane) = (component.clone(), lane.clone());
-            RunError::failed(Fault { component, lane, phase: Phase::Configure, ..fault }, None)
+            RunError::failed(Fault { component, lane, phase: RunPhase::Configure, ..fault }, None)
         })
     };
     made.into_iter().enumerate().map(one).collect()
@@ -312,7 +312,7 @@ fn set_up(
             let _ = node_of(wired, *component).deactivate();
         }
         let metrics = collect::collect_set_up(&counts);
-        let report = RunReport { metrics, ..nothing_done(StopReason::CustomStartError) };
+        let report = RunReport { metrics, ..nothing_done(RunStopReason::CustomStartError) };
         return Err(RunError::failed(fault, Some(report)));
     }
     Ok(counts)
@@ -328,12 +328,12 @@ fn set_up_until(
     for component in &plan.lifecycle {
         let node = node_of(wired, *component);
         let configured = node.bind_and_configure();
-        configured.map_err(|failure| fault_of(node, Phase::Configure, &failure))?;
+        configured.map_err(|failure| fault_of(node, RunPhase::Configure, &failure))?;
     }
     for component in &plan.lifecycle {
         let node = node_of(wired, *component);
         let activated = node.activate();
-        activated.map_err(|failure| fault_of(node, Phase::Activate, &failure))?;
+        activated.map_err(|failure| fault_of(node, RunPhase::Activate, &failure))?;
         *n_active += 1;
     }
     for (id, snapshot) in &options.restore {
@@ -349,14 +349,14 @@ fn set_up_until(
             Err(Failure::msg(format!("the snapshot belongs to a component of type `{of}`")))
         };
         tally(&restored, &mut counts.restores, &mut counts.restore_failures);
-        restored.map_err(|failure| fault_of(node, Phase::Restore, &failure))?;
+        restored.map_err(|failure| fault_of(node, RunPhase::Restore, &failure))?;
     }
     if options.reset {
         for component in &plan.lifecycle {
             let node = node_of(wired, *component);
             let reset = node.with_body(|node| node.reset());
             tally(&reset, &mut counts.resets, &mut counts.reset_failures);
-            reset.map_err(|failure| fault_of(node, Phase::Reset, &failure))?;
+            reset.map_err(|failure| fault_of(node, RunPhase::Reset, &failure))?;
         }
     }
     Ok(())
@@ -372,7 +372,7 @@ fn node_of(wired: &mut Wired, component: usize) -> &mut NodeState {
     &mut wired.domains[domain as usize][region as usize].1.nodes[at as usize]
 }
 
-fn fault_of(node: &NodeState, phase: Phase, failure: &Failure) -> Fault {
+fn fault_of(node: &NodeState, phase: RunPhase, failure: &Failure) -> Fault {
     node.fault(phase, format!("{failure}"), 0, true)
 }
 
@@ -399,7 +399,7 @@ async fn finish(
         domains.push(domain);
     }
     drop(inboxes);
-    let stop = stop.unwrap_or(StopReason::CustomStartError);
+    let stop = stop.unwrap_or(RunStopReason::CustomStartError);
     let mut report = take_down(&shared, domains, stop, options.snapshots, lifecycle);
     observer::notify(&options.observers, &mut report, fault.as_ref(), options.trace.as_ref());
     match fault {
@@ -409,11 +409,11 @@ async fn finish(
 }
 
 /// The report gives the most severe reason of all domains.
-fn severity(reason: StopReason) -> u8 {
+fn severity(reason: RunStopReason) -> u8 {
     match reason {
-        StopReason::Error => 3,
-        StopReason::StopRequested => 2,
-        StopReason::CustomStartError => 0,
+        RunStopReason::Error => 3,
+        RunStopReason::StopRequested => 2,
+        RunStopReason::CustomStartError => 0,
         _ => 1,
     }
 }
@@ -421,7 +421,7 @@ fn severity(reason: StopReason) -> u8 {
 fn take_down(
     shared: &RunShared,
     mut domains: Vec<Domain>,
-    stop: StopReason,
+    stop: RunStopReason,
     wants_snapshots: bool,
     mut lifecycle: LifecycleCounts,
 ) -> RunReport {
@@ -464,17 +464,17 @@ fn take_down(
                 Err(failure) => {
                     lifecycle.snapshot_failures += 1;
                     let text = format!("{failure}");
-                    report.faults.push(node.fault(Phase::Snapshot, text, 0, false));
+                    report.faults.push(node.fault(RunPhase::Snapshot, text, 0, false));
                 }
             }
         }
         if let Err(failure) = node.deactivate() {
             let text = format!("{failure}");
-            report.faults.push(node.fault(Phase::Deactivate, text, 0, false));
+            report.faults.push(node.fault(RunPhase::Deactivate, text, 0, false));
         }
         if let Err(failure) = node.replace_body(ErasedComponent::Removed) {
             let text = format!("its drop {failure}");
-            report.faults.push(node.fault(Phase::Deactivate, text, 0, false));
+            report.faults.push(node.fault(RunPhase::Deactivate, text, 0, false));
         }
     }
     report.metrics = collect::collect(shared, &domains, &lifecycle);
@@ -482,7 +482,7 @@ fn take_down(
 }
 
 /// An empty report.
-fn nothing_done(stop: StopReason) -> RunReport {
+fn nothing_done(stop: RunStopReason) -> RunReport {
     RunReport {
         stop,
         epochs: 0,

@@ -6,8 +6,8 @@ use crate::{
     compile::{Plan, PlanComponent, PlanEdge},
     component::Config,
     describe::{
-        BoundaryRole, CopyPolicy, EdgeKind, EdgePolicy, LaneSpec, LaneType, LoopType, Mode,
-        Overflow,
+        BoundaryRole, CopyPolicy, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy, LaneSpec, LaneType,
+        LoopType,
     },
     registry::{Factory, node::ErasedComponent},
     run::{
@@ -104,9 +104,9 @@ pub(crate) fn with_feeds(plan: &Arc<Plan>, feed_max: usize) -> Arc<Plan> {
             id: format!("feed:{}.{}", planned.spec.id, planned.inputs[input].name),
             kind: EdgeKind::Delay,
             policy: EdgePolicy {
-                mode: Mode::Queue,
+                mode: EdgeMode::Queue,
                 capacity: u32::try_from(feed_max).unwrap_or(u32::MAX).max(1),
-                overflow: Overflow::Block,
+                overflow: EdgeOverflow::Block,
                 copy_policy: if is_shared { CopyPolicy::SharedView } else { CopyPolicy::MoveOnly },
                 ..EdgePolicy::default()
             },
@@ -230,7 +230,7 @@ fn node(
             }
             let policy = &plan.edges[*edge].policy;
             let mut channel = Channel::new(count(*edge), policy);
-            if policy.mode != Mode::Latched {
+            if policy.mode != EdgeMode::Latched {
                 // The node keeps the last messages.
                 channel.forget_read();
             }
@@ -254,7 +254,7 @@ fn node(
         is_one_by_one: admission.is_none()
             && trigger.makes_several()
             && NodeState::may_stop_on_error(on_error.policy),
-        waits_for_room: outbox.edges().iter().any(|edge| edge.overflow == Overflow::Block),
+        waits_for_room: outbox.edges().iter().any(|edge| edge.overflow == EdgeOverflow::Block),
         trigger,
         channels: first..region.channels.len(),
         untriggered,
@@ -338,7 +338,8 @@ fn to(wired: &Wired, component: usize, edge: usize) -> Target {
 
 fn may_refuse(plan: &Plan, route: &Route) -> bool {
     let overflow = plan.edges[route.edge as usize].policy.overflow;
-    route.max_inflight > 0 || !matches!(overflow, Overflow::Overwrite | Overflow::DropOldest)
+    route.max_inflight > 0
+        || !matches!(overflow, EdgeOverflow::Overwrite | EdgeOverflow::DropOldest)
 }
 
 fn add_special_edges(
@@ -353,7 +354,7 @@ fn add_special_edges(
     let is_paced = is_paced(&plan.lanes[planned.lane].spec);
     for (port, input) in planned.inputs.iter().enumerate() {
         let mode = |edge: &&usize| plan.edges[**edge].policy.mode;
-        for edge in input.edges.iter().filter(|edge| mode(edge) == Mode::PreviousTick) {
+        for edge in input.edges.iter().filter(|edge| mode(edge) == EdgeMode::PreviousTick) {
             let SpecialEdges { previous_tick, triggering, .. } = &mut wired.special_edges[domain];
             let place = (position, wired.channel_locations[*edge].channel);
             previous_tick.push(place);
@@ -364,7 +365,7 @@ fn add_special_edges(
     }
     for route in &node.routes {
         if let Target::Domain(to) = route.to
-            && plan.edges[route.edge as usize].policy.overflow == Overflow::Block
+            && plan.edges[route.edge as usize].policy.overflow == EdgeOverflow::Block
         {
             wired.special_edges[to as usize].credited.push((route.edge, count(domain)));
         }

@@ -1,5 +1,8 @@
 //! Sleeping on a futex (Linux).
 //!
+//! Futexes are from Franke, Russell and Kirkwood ("Fuss, futexes and furwocks: fast userlevel
+//! locking in Linux", 2002).
+//!
 //! `FUTEX_WAIT_BITSET` takes an absolute deadline of `CLOCK_MONOTONIC`, so an interrupted sleep
 //! continues to the same deadline, and nothing is computed between reading a clock and sleeping.
 //! The kernel compares the word under the lock of its queue, which a wake takes, too: rule 4 of

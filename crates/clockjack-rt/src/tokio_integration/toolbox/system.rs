@@ -156,7 +156,7 @@ impl TokioSystem {
     /// future is polled in this task, after each batch of work, and tokio runs meanwhile.
     ///
     /// A batch is bounded, but a handler that does not return blocks tokio's thread, as does any
-    /// tokio task that does not await. [`sleep`](crate::sleep) and [`spawn`](crate::spawn) in the
+    /// tokio task that does not await. [`sleep`](crate::sleep) and [`spawn_future`](crate::spawn_future) in the
     /// future use this system. Dropping the returned future early is safe: driving can continue
     /// later.
     ///
@@ -211,7 +211,7 @@ impl TokioSystem {
     ///
     /// Outside a tokio runtime, or in a runtime without timers.
     pub async fn shutdown(mut self, deadline: Duration) -> TerminationReport {
-        let end = self.system().terminate();
+        let end = self.system().shutdown();
         match tokio::time::timeout(deadline, self.drive(end)).await {
             Ok(report) => report,
             Err(_late) => self.root.shutdown(Duration::ZERO),

@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use clockjack_actor::{
-    Actor, ActorRef, Backoff, Context, Failure, FutureRefusedKind, Mailbox, Next, Overflow, Props,
-    Signal, Strategy,
+    Actor, ActorError, ActorRef, Backoff, Context, Failure, Mailbox, Next, Overflow, Props, Signal,
+    Strategy,
 };
 
 use super::run_state::{End, RunState, TrackedRequest, WaitKind};
@@ -290,7 +290,7 @@ impl Node {
                 guard.ends(End::of(&answer));
                 Ok(Msg::Heard)
             })
-            .map_err(|refused| refused.kind())
+            .map_err(ActorError::discard)
         } else {
             let ask = target.ask(request, after);
             let future = async move {
@@ -320,10 +320,10 @@ impl Node {
         cx: &mut Context<'_, Self>,
         future: impl Future<Output = ()> + Send + 'static,
         how: WaitKind,
-    ) -> Result<(), FutureRefusedKind> {
+    ) -> Result<(), ActorError<()>> {
         let then = |me: &mut Self, _: &mut Context<'_, Self>, ()| me.continuation();
         match how {
-            WaitKind::Exclusive => cx.wait(future, then).map_err(|refused| refused.kind()),
+            WaitKind::Exclusive => cx.wait(future, then).map_err(ActorError::discard),
             WaitKind::Borrowed => cx
                 .wait_mut(move |me: &mut Self| {
                     Box::pin(async move {
@@ -331,17 +331,17 @@ impl Node {
                         me.continuation()
                     })
                 })
-                .map_err(|refused| refused.kind()),
+                .map_err(ActorError::discard),
             WaitKind::Outside | WaitKind::Message | WaitKind::Concurrent => {
-                cx.spawn_future(future, then).map_err(|refused| refused.kind())
+                cx.spawn_future(future, then).map_err(ActorError::discard)
             }
         }
     }
 
-    fn report_start(&self, begun: Result<(), FutureRefusedKind>) {
+    fn report_start(&self, begun: Result<(), ActorError<()>>) {
         match begun {
             Ok(()) => self.run_state.is_taken(self.value),
-            Err(kind) => self.run_state.is_refused(self.value, kind),
+            Err(refused) => self.run_state.is_refused(self.value, &refused),
         }
     }
 

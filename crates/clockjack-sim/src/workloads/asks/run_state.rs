@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use clockjack_actor::{ActorRef, AskError, FutureRefusedKind, ReplyTo};
+use clockjack_actor::{ActorError, ActorRef, AskError, ReplyTo};
 
 use super::node::Msg;
 use crate::{
@@ -190,19 +190,16 @@ impl RunState {
     }
 
     /// The last future of a value was rejected.
-    pub(super) fn is_refused(&self, value: u64, kind: FutureRefusedKind) {
+    pub(super) fn is_refused(&self, value: u64, refused: &ActorError<()>) {
         let oracle = self.oracle();
         let n_open = Self::n_open(&oracle, value);
         let is_waiting = Self::is_waiting(&oracle, value).is_some();
         drop(oracle);
         self.sim.record("refused", &[value, n_open]);
-        let is_right = match kind {
-            FutureRefusedKind::TooMany => n_open >= self.futures_max,
-            FutureRefusedKind::AlreadyWaiting => is_waiting,
-            _ => false,
-        };
+        let is_right = refused.is_too_many_futures() && n_open >= self.futures_max
+            || refused.is_already_waiting() && is_waiting;
         self.check(Invariant::M1, is_right, || {
-            format!("{kind:?} with {n_open} futures, waiting {is_waiting}")
+            format!("{refused} with {n_open} futures, waiting {is_waiting}")
         });
     }
 

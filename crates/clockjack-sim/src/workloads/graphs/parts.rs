@@ -4,7 +4,7 @@
 use core::{cell::RefCell, time::Duration};
 
 use clockjack_exec::Handle;
-use clockjack_graph::{Failure, GraphContext, Stamp, describe::Domain};
+use clockjack_graph::{Failure, GraphContext, Stamp, describe::ClockDomain};
 
 use super::oracle::{COMMON, RunState, RunningCall};
 use crate::{
@@ -74,7 +74,7 @@ fn act(
         running.publishes("out", value);
         let published = if is_multiple(digest, 2) {
             let ns = epoch * 1_000_000 + digest % 5_000_000;
-            cx.publish_stamped(ports.out, value, Stamp { domain: Domain::Steady, ns })
+            cx.publish_stamped(ports.out, value, Stamp { domain: ClockDomain::Steady, ns })
         } else {
             cx.publish(ports.out, value)
         };

@@ -88,7 +88,7 @@ impl Shared {
         };
         self.sim.record("spawn", &[index as u64]);
         let test_future = TestFuture { shared: self.clone(), index, sleep: None };
-        let join = self.handle.spawn(test_future);
+        let join = self.handle.spawn_future(test_future);
         if join.pid().is_none() {
             self.oracle().n_spawned -= 1;
             self.oracle().n_ended -= 1;

@@ -1,5 +1,5 @@
 //! The boundary at the beginning of an epoch: commits what was deferred to this epoch, in compiled
-//! order, and then what came from outside, in the order of item.
+//! order, and then what came from outside, in the order of arrival.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::{
         },
         observe::{
             commit_log,
-            report::{Fault, Phase},
+            report::{Fault, RunPhase},
             trace::{
                 TraceName, TraceRecord, {self},
             },
@@ -199,7 +199,7 @@ impl Domain {
                     let epoch = state.env.epoch;
                     let node = node_of(state, &self.shared.nodes, origin.component);
                     node.counts.errors += 1;
-                    let fault = node.fault(Phase::Execute, text, epoch, false);
+                    let fault = node.fault(RunPhase::Execute, text, epoch, false);
                     self.progress.note_fault(fault);
                 }
             }

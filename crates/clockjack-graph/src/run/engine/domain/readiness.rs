@@ -3,7 +3,7 @@
 
 use super::Domain;
 use crate::{
-    describe::Overflow,
+    describe::EdgeOverflow,
     run::{
         engine::{
             epoch::RegionCell,
@@ -57,7 +57,7 @@ impl Domain {
             let region = region.lock();
             let node = &region.nodes[at];
             let edge = &node.outbox.edges()[index];
-            if edge.overflow != Overflow::Block {
+            if edge.overflow != EdgeOverflow::Block {
                 return true;
             }
             let is_it = |one: &&Deferred| one.message.meta.edge == edge.edge;
@@ -133,7 +133,7 @@ impl Domain {
     fn is_full(&self, edge: u32) -> bool {
         let place = self.channel_locations[edge as usize];
         let overflow = self.shared.plan.edges[edge as usize].policy.overflow;
-        if overflow != Overflow::Block {
+        if overflow != EdgeOverflow::Block {
             return false;
         }
         if place.domain as usize != self.index {

@@ -8,7 +8,7 @@ use super::{
     Channel, Pushed, Refusal,
     tests::{message, number},
 };
-use crate::describe::{EdgePolicy, Mode, Overflow};
+use crate::describe::{EdgeMode, EdgeOverflow, EdgePolicy};
 
 const MS: u64 = 1_000_000;
 
@@ -35,8 +35,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn policies() -> impl Strategy<Value = EdgePolicy> {
-    let modes = prop::sample::select(Mode::ALL);
-    let overflows = prop::sample::select(Overflow::ALL);
+    let modes = prop::sample::select(EdgeMode::ALL);
+    let overflows = prop::sample::select(EdgeOverflow::ALL);
     (modes, overflows, 1_u32..4, 0_u64..5, 0_u64..5).prop_map(
         |(mode, overflow, capacity, lifespan_ms, deadline_ms)| EdgePolicy {
             mode,
@@ -77,7 +77,7 @@ struct Model {
 
 impl Model {
     fn is_slot(&self) -> bool {
-        matches!(self.policy.mode, Mode::Latest | Mode::Latched | Mode::PreviousTick)
+        matches!(self.policy.mode, EdgeMode::Latest | EdgeMode::Latched | EdgeMode::PreviousTick)
     }
 
     fn all(&self, wanted: &[Fate]) -> Vec<usize> {
@@ -92,22 +92,26 @@ impl Model {
     }
 
     fn evicted(&self) -> Fate {
-        if self.policy.overflow == Overflow::DropOldest { Fate::Dropped } else { Fate::Overwritten }
+        if self.policy.overflow == EdgeOverflow::DropOldest {
+            Fate::Dropped
+        } else {
+            Fate::Overwritten
+        }
     }
 
     fn push(&mut self, now_ns: u64) -> Fate {
         let mode = self.policy.mode;
         let unread = match mode {
-            Mode::PreviousTick => self.all(&[Fate::Later]),
+            EdgeMode::PreviousTick => self.all(&[Fate::Later]),
             _ => self.all(&[Fate::Ready, Fate::Closed]),
         };
         let capacity = if self.is_slot() { 1 } else { self.policy.capacity as usize };
         if unread.len() == capacity {
             match self.policy.overflow {
-                Overflow::Overwrite | Overflow::DropOldest => {
+                EdgeOverflow::Overwrite | EdgeOverflow::DropOldest => {
                     self.set(&unread[..1], self.evicted());
                 }
-                Overflow::DropNewest => {
+                EdgeOverflow::DropNewest => {
                     self.fates.push((now_ns, Fate::Dropped));
                     return Fate::Dropped;
                 }
@@ -117,17 +121,17 @@ impl Model {
                 }
             }
         }
-        if matches!(mode, Mode::Latest | Mode::Latched) {
+        if matches!(mode, EdgeMode::Latest | EdgeMode::Latched) {
             self.replace_slot();
         }
         let fate = match mode {
-            Mode::PreviousTick => Fate::Later,
-            Mode::Barrier => Fate::Closed,
+            EdgeMode::PreviousTick => Fate::Later,
+            EdgeMode::Barrier => Fate::Closed,
             _ => Fate::Ready,
         };
         self.fates.push((now_ns, fate));
         let inside = self.all(&[Fate::Ready, Fate::Closed]);
-        if mode == Mode::Barrier && inside.len() == capacity {
+        if mode == EdgeMode::Barrier && inside.len() == capacity {
             self.set(&inside, Fate::Ready);
         }
         fate

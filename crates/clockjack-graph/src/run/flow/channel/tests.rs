@@ -3,7 +3,7 @@
 use super::{Channel, Pushed, Refusal};
 use crate::{
     data::Value,
-    describe::{EdgePolicy, Mode, Overflow},
+    describe::{EdgeMode, EdgeOverflow, EdgePolicy},
     run::{
         flow::message::{Message, Meta},
         observe::health::{HealthKind, HealthSink},
@@ -20,11 +20,11 @@ pub(super) fn number(message: &Message) -> u64 {
     *message.value.get::<u64>().expect("the tests send numbers")
 }
 
-fn policy(mode: Mode, capacity: u32, overflow: Overflow) -> EdgePolicy {
+fn policy(mode: EdgeMode, capacity: u32, overflow: EdgeOverflow) -> EdgePolicy {
     EdgePolicy { mode, capacity, overflow, ..EdgePolicy::default() }
 }
 
-fn channel(mode: Mode, capacity: u32, overflow: Overflow) -> Channel {
+fn channel(mode: EdgeMode, capacity: u32, overflow: EdgeOverflow) -> Channel {
     Channel::new(5, &policy(mode, capacity, overflow))
 }
 
@@ -50,8 +50,8 @@ fn outcome(pushed: &Pushed) -> char {
 /// The messages 1 to 4 into a channel of two places, then all that can be read after an epoch.
 #[test]
 fn each_mode_with_each_overflow_keeps_what_the_table_says() {
-    use Mode::{Barrier, Latched, Latest, PreviousTick, Queue, RingBuffer};
-    use Overflow::{Block, DropNewest, DropOldest, FailFast, Overwrite, Reject};
+    use EdgeMode::{Barrier, Latched, Latest, PreviousTick, Queue, RingBuffer};
+    use EdgeOverflow::{Block, DropNewest, DropOldest, FailFast, Overwrite, Reject};
     // mode, overflow, outcomes, read, (drop, overwrite, reject)
     let mut table = Vec::new();
     for mode in [Queue, RingBuffer, Barrier] {
@@ -87,11 +87,11 @@ fn each_mode_with_each_overflow_keeps_what_the_table_says() {
 
 #[test]
 fn room_is_what_fits_before_a_refusal_and_endless_where_the_oldest_goes() {
-    let mut queue = channel(Mode::Queue, 3, Overflow::Block);
+    let mut queue = channel(EdgeMode::Queue, 3, EdgeOverflow::Block);
     assert_eq!(queue.room(), 3);
     assert_eq!(outcome(&queue.push(0, message(1, 0))), '+');
     assert_eq!(queue.room(), 2);
-    let mut latest = channel(Mode::Latest, 3, Overflow::Reject);
+    let mut latest = channel(EdgeMode::Latest, 3, EdgeOverflow::Reject);
     assert_eq!(latest.room(), 1);
     assert_eq!(outcome(&latest.push(0, message(1, 0))), '+');
     assert_eq!(latest.room(), 0);
@@ -99,14 +99,14 @@ fn room_is_what_fits_before_a_refusal_and_endless_where_the_oldest_goes() {
     assert!(latest.pop(0).is_some());
     assert_eq!(latest.room(), 1);
     assert_eq!(latest.counters().reject_count, 1);
-    for overflow in [Overflow::Overwrite, Overflow::DropOldest] {
-        assert_eq!(channel(Mode::Queue, 1, overflow).room(), u32::MAX);
+    for overflow in [EdgeOverflow::Overwrite, EdgeOverflow::DropOldest] {
+        assert_eq!(channel(EdgeMode::Queue, 1, overflow).room(), u32::MAX);
     }
 }
 
 #[test]
 fn a_message_gets_its_number_its_edge_and_when_it_came() {
-    let mut channel = channel(Mode::Queue, 2, Overflow::Reject);
+    let mut channel = channel(EdgeMode::Queue, 2, EdgeOverflow::Reject);
     for (n, now_ns) in [(7, 10), (8, 20), (9, 30)] {
         let _ = channel.push(now_ns, message(n, 1));
     }
@@ -121,7 +121,7 @@ fn a_message_gets_its_number_its_edge_and_when_it_came() {
 
 #[test]
 fn latest_never_backlogs_whatever_its_capacity() {
-    let mut channel = channel(Mode::Latest, 8, Overflow::Overwrite);
+    let mut channel = channel(EdgeMode::Latest, 8, EdgeOverflow::Overwrite);
     for n in 1..=5 {
         let _ = channel.push(0, message(n, 0));
     }
@@ -131,7 +131,7 @@ fn latest_never_backlogs_whatever_its_capacity() {
 
 #[test]
 fn latest_counts_an_overwrite_only_for_a_value_nobody_read() {
-    let mut channel = channel(Mode::Latest, 1, Overflow::Overwrite);
+    let mut channel = channel(EdgeMode::Latest, 1, EdgeOverflow::Overwrite);
     let _ = channel.push(0, message(1, 0));
     assert_eq!(all(&mut channel, 0), [1]);
     assert_eq!(outcome(&channel.push(0, message(2, 0))), '+');
@@ -146,8 +146,8 @@ fn latest_counts_an_overwrite_only_for_a_value_nobody_read() {
 
 #[test]
 fn what_was_read_from_a_slot_can_be_looked_at_and_is_no_update() {
-    for mode in [Mode::Latest, Mode::Latched, Mode::PreviousTick] {
-        let mut channel = channel(mode, 1, Overflow::Overwrite);
+    for mode in [EdgeMode::Latest, EdgeMode::Latched, EdgeMode::PreviousTick] {
+        let mut channel = channel(mode, 1, EdgeOverflow::Overwrite);
         let _ = channel.push(0, message(1, 0));
         channel.advance(0);
         assert!(channel.has_update());
@@ -163,12 +163,12 @@ fn what_was_read_from_a_slot_can_be_looked_at_and_is_no_update() {
 
 #[test]
 fn a_slot_that_forgets_and_one_with_a_value_for_one_reader_keep_nothing() {
-    let mut forgetful = channel(Mode::Latest, 1, Overflow::Overwrite);
+    let mut forgetful = channel(EdgeMode::Latest, 1, EdgeOverflow::Overwrite);
     forgetful.forget_read();
     let _ = forgetful.push(0, message(1, 0));
     assert!(forgetful.pop(0).is_some());
     assert!(forgetful.newest(0).is_none());
-    let mut moving = channel(Mode::Latest, 1, Overflow::Overwrite);
+    let mut moving = channel(EdgeMode::Latest, 1, EdgeOverflow::Overwrite);
     let text = Message { value: Value::owned(String::from("one")), meta: Meta::default() };
     let _ = moving.push(0, text);
     let taken = moving.pop(0).expect("it was pushed").value.take::<String>();
@@ -187,7 +187,7 @@ fn put_and_open(channel: &mut Channel, n: u64) -> (u64, Option<u64>) {
 }
 
 fn that_keeps_the_last() -> Channel {
-    let mut channel = channel(Mode::Latest, 1, Overflow::Overwrite);
+    let mut channel = channel(EdgeMode::Latest, 1, EdgeOverflow::Overwrite);
     channel.forget_read();
     channel.keep_last();
     channel
@@ -232,7 +232,7 @@ fn the_last_one_can_be_lent_whether_or_not_there_is_a_next() {
 
 #[test]
 fn the_newest_of_a_queue_is_its_last_and_stays() {
-    let mut channel = channel(Mode::Queue, 3, Overflow::Reject);
+    let mut channel = channel(EdgeMode::Queue, 3, EdgeOverflow::Reject);
     assert!(channel.newest(0).is_none());
     let _ = channel.push(0, message(1, 0));
     let _ = channel.push(0, message(2, 0));
@@ -244,7 +244,7 @@ fn the_newest_of_a_queue_is_its_last_and_stays() {
 
 #[test]
 fn previous_tick_shows_the_newest_of_the_epoch_before_and_wakes_once() {
-    let mut channel = channel(Mode::PreviousTick, 1, Overflow::Overwrite);
+    let mut channel = channel(EdgeMode::PreviousTick, 1, EdgeOverflow::Overwrite);
     let _ = channel.push(0, message(1, 0));
     let _ = channel.push(0, message(2, 0));
     assert!(!channel.has_update(), "not in the epoch in which it was published");
@@ -268,7 +268,7 @@ fn previous_tick_shows_the_newest_of_the_epoch_before_and_wakes_once() {
 
 #[test]
 fn a_barrier_opens_when_it_is_full_and_then_for_all() {
-    let mut channel = channel(Mode::Barrier, 3, Overflow::Reject);
+    let mut channel = channel(EdgeMode::Barrier, 3, EdgeOverflow::Reject);
     for n in 1..=2 {
         let _ = channel.push(0, message(n, 0));
         assert!(!channel.has_update());
@@ -289,8 +289,8 @@ fn a_barrier_opens_when_it_is_full_and_then_for_all() {
 
 #[test]
 fn what_is_older_than_its_lifespan_is_dropped_before_delivery() {
-    for mode in [Mode::Queue, Mode::Latest, Mode::PreviousTick] {
-        let policy = EdgePolicy { lifespan_ms: 5, ..policy(mode, 4, Overflow::Overwrite) };
+    for mode in [EdgeMode::Queue, EdgeMode::Latest, EdgeMode::PreviousTick] {
+        let policy = EdgePolicy { lifespan_ms: 5, ..policy(mode, 4, EdgeOverflow::Overwrite) };
         let mut channel = Channel::new(0, &policy);
         let _ = channel.push(0, message(1, 0));
         channel.advance(0);
@@ -307,7 +307,7 @@ fn what_is_older_than_its_lifespan_is_dropped_before_delivery() {
 
 #[test]
 fn a_stale_message_makes_way_for_the_fresh_one_behind_it() {
-    let policy = EdgePolicy { lifespan_ms: 5, ..policy(Mode::Queue, 4, Overflow::Reject) };
+    let policy = EdgePolicy { lifespan_ms: 5, ..policy(EdgeMode::Queue, 4, EdgeOverflow::Reject) };
     let mut channel = Channel::new(0, &policy);
     let _ = channel.push(0, message(1, 0));
     let _ = channel.push(4 * MS, message(2, 4 * MS));
@@ -317,7 +317,8 @@ fn a_stale_message_makes_way_for_the_fresh_one_behind_it() {
 
 #[test]
 fn a_value_that_was_read_is_forgotten_after_its_lifespan_without_being_counted() {
-    let policy = EdgePolicy { lifespan_ms: 5, ..policy(Mode::Latched, 1, Overflow::Overwrite) };
+    let policy =
+        EdgePolicy { lifespan_ms: 5, ..policy(EdgeMode::Latched, 1, EdgeOverflow::Overwrite) };
     let mut channel = Channel::new(0, &policy);
     let _ = channel.push(0, message(1, 0));
     assert!(channel.pop(0).is_some());
@@ -328,7 +329,7 @@ fn a_value_that_was_read_is_forgotten_after_its_lifespan_without_being_counted()
 
 #[test]
 fn what_is_older_than_its_deadline_is_delivered_with_a_flag_and_counted() {
-    let policy = EdgePolicy { deadline_ms: 2, ..policy(Mode::Queue, 4, Overflow::Reject) };
+    let policy = EdgePolicy { deadline_ms: 2, ..policy(EdgeMode::Queue, 4, EdgeOverflow::Reject) };
     let mut channel = Channel::new(0, &policy);
     for n in 1..=2 {
         let _ = channel.push(0, message(n, 0));
@@ -346,7 +347,7 @@ fn health_events_tell_of_each_loss_and_of_the_first_time_a_queue_fills() {
     let policy = EdgePolicy {
         lifespan_ms: 5,
         deadline_ms: 2,
-        ..policy(Mode::Queue, 2, Overflow::DropOldest)
+        ..policy(EdgeMode::Queue, 2, EdgeOverflow::DropOldest)
     };
     let mut channel = Channel::new(3, &policy);
     for n in 1..=4 {
@@ -379,8 +380,10 @@ fn health_events_tell_of_each_loss_and_of_the_first_time_a_queue_fills() {
 
 #[test]
 fn a_muted_edge_counts_its_losses_and_makes_no_events() {
-    let policy =
-        EdgePolicy { emit_health_events: false, ..policy(Mode::Queue, 1, Overflow::Reject) };
+    let policy = EdgePolicy {
+        emit_health_events: false,
+        ..policy(EdgeMode::Queue, 1, EdgeOverflow::Reject)
+    };
     let mut channel = Channel::new(0, &policy);
     for n in 1..=3 {
         let _ = channel.push(0, message(n, 0));

@@ -14,7 +14,7 @@
 use super::{EventKind, Timer, Trigger, TriggerCounters, TriggerInput};
 use crate::{
     compile::plan::{PlanComponent, PlanEdge},
-    describe::{Condition, Domain, EventSourceSpec, SourceType, TriggerSpec, TriggerType},
+    describe::{ClockDomain, Condition, EventSourceSpec, SourceType, TriggerSpec, TriggerType},
     run::flow::pending::{
         Pending, {self},
     },
@@ -146,7 +146,7 @@ impl Trigger {
             max_latency_ns: spec.max_latency_ms.saturating_mul(NS_PER_MS),
             lateness_ns: is_watermark
                 .then_some(spec.watermark_lateness_ms.saturating_mul(NS_PER_MS)),
-            watermarks: [0; Domain::ALL.len()],
+            watermarks: [0; ClockDomain::ALL.len()],
             seen_ns: 0,
             inputs,
             by_name,

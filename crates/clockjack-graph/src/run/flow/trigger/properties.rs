@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use super::tests::{Bench, MS, queue, source};
 use crate::{
     describe::{
-        Condition, Domain, EdgePolicy, EventSourceSpec, Mode, Overflow, SourceType, TriggerSpec,
-        TriggerType,
+        ClockDomain, Condition, EdgeMode, EdgeOverflow, EdgePolicy, EventSourceSpec, SourceType,
+        TriggerSpec, TriggerType,
     },
     run::flow::channel::Channel,
 };
@@ -53,12 +53,11 @@ fn specs() -> impl Strategy<Value = TriggerSpec> {
 }
 
 fn policies() -> impl Strategy<Value = Vec<EdgePolicy>> {
-    let modes =
-        prop_oneof![3 => Just(Mode::Queue), 1 => Just(Mode::Latest), 1 => Just(Mode::Barrier)];
+    let modes = prop_oneof![3 => Just(EdgeMode::Queue), 1 => Just(EdgeMode::Latest), 1 => Just(EdgeMode::Barrier)];
     let policy = (modes, 1_u32..4, 0_u64..4).prop_map(|(mode, capacity, lifespan_ms)| EdgePolicy {
         mode,
         lifespan_ms,
-        overflow: Overflow::Reject,
+        overflow: EdgeOverflow::Reject,
         ..queue(capacity)
     });
     prop::collection::vec(policy, 3)
@@ -90,7 +89,7 @@ fn check(spec: TriggerSpec, policies: &[EdgePolicy], steps: &[Step]) -> Result<(
     for step in steps {
         match *step {
             Step::Put(channel, ms) => {
-                let stamp = ms.map(|ms| (Domain::Device, ms * MS));
+                let stamp = ms.map(|ms| (ClockDomain::Device, ms * MS));
                 bench.put_in(channel, now_ns, number, stamp);
                 number += 1;
             }

@@ -11,8 +11,8 @@ use crate::{
     component::Descriptor,
     data::Value,
     describe::{
-        ComponentSpec, Domain, EdgeKind, EdgePolicy, EventSourceSpec, Mode, Overflow, SourceType,
-        TriggerSpec, TriggerType,
+        ClockDomain, ComponentSpec, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy, EventSourceSpec,
+        SourceType, TriggerSpec, TriggerType,
     },
     run::flow::{
         channel::{Channel, Pushed},
@@ -24,7 +24,12 @@ pub(super) const MS: u64 = 1_000_000;
 
 /// A queue that refuses what it has no room for.
 pub(super) fn queue(capacity: u32) -> EdgePolicy {
-    EdgePolicy { mode: Mode::Queue, capacity, overflow: Overflow::Reject, ..EdgePolicy::default() }
+    EdgePolicy {
+        mode: EdgeMode::Queue,
+        capacity,
+        overflow: EdgeOverflow::Reject,
+        ..EdgePolicy::default()
+    }
 }
 
 pub(super) fn source(source_type: SourceType, inputs: &[&str]) -> EventSourceSpec {
@@ -117,7 +122,7 @@ impl Bench {
         port: &str,
         now_ns: u64,
         number: u64,
-        stamp: Option<(Domain, u64)>,
+        stamp: Option<(ClockDomain, u64)>,
     ) {
         let is_port = |end: &usize| self.ports[*end] == port;
         let channel = self.ends.iter().position(is_port).expect("the input is there");
@@ -130,7 +135,7 @@ impl Bench {
         channel: usize,
         now_ns: u64,
         number: u64,
-        stamp: Option<(Domain, u64)>,
+        stamp: Option<(ClockDomain, u64)>,
     ) -> bool {
         let stamp = stamp.map(|(domain, ns)| Stamp { domain, ns });
         let meta = Meta { published_ns: now_ns, ..Meta::default() }.stamped(stamp);

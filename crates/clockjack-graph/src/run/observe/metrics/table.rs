@@ -48,16 +48,6 @@ impl MetricScope {
     }
 }
 
-named! {
-    /// How stable a metric is.
-    pub enum MetricStability {
-        /// Its name and its meaning do not change.
-        Stable = "stable",
-        /// Its name does not change; what it counts cannot happen in this version.
-        Reserved = "reserved",
-    }
-}
-
 /// The description of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricDescriptor {
@@ -69,8 +59,8 @@ pub struct MetricDescriptor {
     pub unit: &'static str,
     /// What it describes.
     pub scope: MetricScope,
-    /// How stable it is.
-    pub stability: MetricStability,
+    /// Whether it is always zero: what it counts cannot happen in this version.
+    pub is_reserved: bool,
     /// One sentence about it.
     pub description: &'static str,
 }
@@ -92,11 +82,10 @@ impl MetricDescriptor {
 /// its kind, the rest of its name, and what it means. The unit is what the name ends in. The values
 /// of a part are collected in the order of the table.
 macro_rules! metrics {
-    (@stability) => { MetricStability::Stable };
-    (@stability reserved) => { MetricStability::Reserved };
+    (@reserved) => { true };
     ($(
         $part:ident: $prefix:literal of $scope:ident {
-            $( $( [$stability:ident] )? $kind:ident $name:literal: $description:literal; )+
+            $( $( [$reserved:ident] )? $kind:ident $name:literal: $description:literal; )+
         }
     )+) => {
         $(
@@ -106,7 +95,7 @@ macro_rules! metrics {
                     kind: MetricKind::$kind,
                     unit: unit_of($name),
                     scope: MetricScope::$scope,
-                    stability: metrics!(@stability $( $stability )?),
+                    is_reserved: false $( || metrics!(@$reserved) )?,
                     description: $description,
                 },
             )+];

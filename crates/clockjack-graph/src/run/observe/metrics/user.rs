@@ -10,28 +10,30 @@
 //! in the order of one thread, so that their sum is the same to the last digit.
 
 use core::{
-    fmt,
     mem::discriminant,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicUsize, Ordering},
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{MetricKind, UserMetric};
+use clockjack_observe::{Counter, SingleWriter};
+
+use super::{Metric, MetricKind};
 use crate::{
     compile::Plan,
-    run::engine::current_position::{
-        CurrentPosition, {self},
+    run::engine::{
+        context_error::{ContextError, Refusal},
+        current_position::{self, CurrentPosition},
     },
 };
 
 /// Names that one component may have.
-pub const NAMES_MAX: usize = 64;
+pub(crate) const NAMES_MAX: usize = 64;
 
 /// The longest name, in bytes.
 const NAME_LEN_MAX: usize = 128;
 
 /// The quantiles of a histogram are computed from this number of newest values.
-pub const SAMPLES_MAX: usize = 1024;
+pub(crate) const SAMPLES_MAX: usize = 1024;
 
 /// How many values a histogram buffers in a parallel epoch; further ones are recorded at once.
 const STAGED_MAX: usize = 0x1_0000;
@@ -41,42 +43,43 @@ const RESERVED: &str = "runtime.";
 
 /// A count that never decreases. Clones are the same counter.
 #[derive(Clone, Debug, Default)]
-pub struct Counter(Arc<Count>);
+pub struct UserCounter(Arc<Count>);
 
 #[derive(Debug, Default)]
 struct Count {
-    all: AtomicU64,
-    /// The part of `all` that was counted in this parallel epoch, and may have to be taken back.
-    buffered: AtomicU64,
+    all: Counter,
+    /// The part of `all` that was counted in parallel epochs.
+    parallel: Counter,
+    /// The value of `parallel` at the end of the last epoch. Only the coordinator uses it.
+    parallel_before: AtomicUsize,
+    /// The part of `all` that does not count.
+    revoked: Counter<SingleWriter>,
 }
 
-impl Counter {
+impl UserCounter {
     /// Adds `n`.
-    pub fn add(&self, n: u64) {
-        // Relaxed: a count that publishes no other data.
-        self.0.all.fetch_add(n, Ordering::Relaxed);
+    pub fn add(&self, n: usize) {
+        self.0.all.add(n);
         if current_position::note_count() {
-            // Relaxed: the coordinator reads it after all workers of the epoch are done.
-            self.0.buffered.fetch_add(n, Ordering::Relaxed);
+            // The coordinator reads it after all workers of the epoch are done.
+            self.0.parallel.add(n);
         }
     }
 
     /// The count.
     #[must_use]
     pub fn value(&self) -> u64 {
-        // Relaxed: as above.
-        self.0.all.load(Ordering::Relaxed)
+        self.0.all.since(self.0.revoked.get()) as u64
     }
 
     /// The epoch is over; `is_kept`: whether its counts are kept.
     fn apply_buffered(&self, is_kept: bool) {
-        // Relaxed: as in `add`.
-        if self.0.buffered.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        let n = self.0.buffered.swap(0, Ordering::Relaxed);
+        // Relaxed: only the coordinator uses it.
+        let before = self.0.parallel_before.load(Ordering::Relaxed);
+        let n = self.0.parallel.since(before);
+        self.0.parallel_before.store(before.wrapping_add(n), Ordering::Relaxed);
         if !is_kept {
-            self.0.all.fetch_sub(n, Ordering::Relaxed);
+            self.0.revoked.add(n);
         }
     }
 }
@@ -85,7 +88,7 @@ impl Counter {
 ///
 /// Count, minimum, maximum and mean cover all values; quantiles cover the newest [`SAMPLES_MAX`].
 #[derive(Clone, Debug)]
-pub struct Histogram(Arc<Mutex<Samples>>);
+pub struct UserHistogram(Arc<Mutex<Samples>>);
 
 #[derive(Clone, Debug)]
 struct Samples {
@@ -130,7 +133,7 @@ impl Samples {
 
 /// A histogram summarised in seven numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
+pub struct HistogramSummary {
     /// The number of values.
     pub count: u64,
     /// The minimum.
@@ -147,7 +150,7 @@ pub struct Summary {
     pub p99: f64,
 }
 
-impl Histogram {
+impl UserHistogram {
     fn new() -> Self {
         let newest = Vec::with_capacity(SAMPLES_MAX);
         let staged = Vec::new();
@@ -175,14 +178,14 @@ impl Histogram {
     /// The current summary; all zero before the first value.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> HistogramSummary {
         let mut samples = lock(&self.0).clone();
         samples.apply_buffered(|_| true);
         let Samples { count, min, max, sum, newest: mut sorted, .. } = samples;
         sorted.sort_unstable_by(f64::total_cmp);
         let at = |part| quantile(&sorted, part);
         let avg = if count == 0 { 0.0 } else { sum / count as f64 };
-        Summary { count, min, max, avg, p50: at(0.5), p95: at(0.95), p99: at(0.99) }
+        HistogramSummary { count, min, max, avg, p50: at(0.5), p95: at(0.95), p99: at(0.99) }
     }
 }
 
@@ -214,8 +217,8 @@ struct Entry {
 }
 
 enum What {
-    Counter(Counter),
-    Histogram(Histogram),
+    Counter(UserCounter),
+    Histogram(UserHistogram),
 }
 
 impl Registry {
@@ -223,16 +226,16 @@ impl Registry {
         Self(Arc::new(Mutex::new((0..n_components).map(|_| Vec::new()).collect())))
     }
 
-    pub(crate) fn counter(&self, of: usize, name: &str) -> Result<Counter, MetricRefused> {
-        let made = || What::Counter(Counter::default());
+    pub(crate) fn counter(&self, of: usize, name: &str) -> Result<UserCounter, ContextError> {
+        let made = || What::Counter(UserCounter::default());
         self.find(of, name, made, |what| match what {
             What::Counter(counter) => Some(counter.clone()),
             What::Histogram(_) => None,
         })
     }
 
-    pub(crate) fn histogram(&self, of: usize, name: &str) -> Result<Histogram, MetricRefused> {
-        let made = || What::Histogram(Histogram::new());
+    pub(crate) fn histogram(&self, of: usize, name: &str) -> Result<UserHistogram, ContextError> {
+        let made = || What::Histogram(UserHistogram::new());
         self.find(of, name, made, |what| match what {
             What::Histogram(histogram) => Some(histogram.clone()),
             What::Counter(_) => None,
@@ -245,25 +248,28 @@ impl Registry {
         name: &str,
         make: impl FnOnce() -> What,
         take: impl FnOnce(&What) -> Option<R>,
-    ) -> Result<R, MetricRefused> {
-        let refuse = |why| MetricRefused { name: name.into(), why };
+    ) -> Result<R, ContextError> {
+        let other_kind = || ContextError(Refusal::MetricKind { name: name.into() });
         let mut all = lock(&self.0);
         if let Some(entry) = all[of].iter().find(|entry| entry.name == name) {
-            return take(&entry.what).ok_or_else(|| refuse(Why::OtherKind));
+            return take(&entry.what).ok_or_else(other_kind);
         }
         if !is_name(name) {
-            return Err(refuse(Why::Name));
+            let (name, reserved) = (name.into(), RESERVED);
+            let len_max = NAME_LEN_MAX;
+            return Err(ContextError(Refusal::MetricName { name, reserved, len_max }));
         }
         if all[of].len() >= NAMES_MAX {
-            return Err(refuse(Why::Full));
+            let (name, limit) = (name.into(), NAMES_MAX);
+            return Err(ContextError(Refusal::MetricsFull { name, limit }));
         }
         let made = make();
         let is_other =
             |entry: &Entry| entry.name == name && discriminant(&entry.what) != discriminant(&made);
         if all.iter().flatten().any(is_other) {
-            return Err(refuse(Why::OtherKind));
+            return Err(other_kind());
         }
-        let taken = take(&made).ok_or_else(|| refuse(Why::OtherKind));
+        let taken = take(&made).ok_or_else(other_kind);
         let made_in = CurrentPosition::current().filter(|_| current_position::note_count());
         all[of].push(Entry { name: name.into(), what: made, made_in });
         taken
@@ -289,7 +295,7 @@ impl Registry {
     }
 
     /// All metrics, in the order of components, then of names.
-    pub(crate) fn collect(&self, plan: &Plan) -> Vec<UserMetric> {
+    pub(crate) fn collect(&self, plan: &Plan) -> Vec<Metric> {
         let mut all = lock(&self.0);
         let mut list = Vec::new();
         for (entries, planned) in all.iter_mut().zip(&plan.components) {
@@ -297,7 +303,7 @@ impl Registry {
             entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
             for Entry { name, what, .. } in entries.iter() {
                 let mut add = |name: String, kind, value| {
-                    list.push(UserMetric { name, kind, component: planned.spec.id.clone(), value });
+                    list.push(Metric::of_component(name, kind, &planned.spec.id, value));
                 };
                 match what {
                     What::Counter(counter) => {
@@ -307,7 +313,7 @@ impl Registry {
                         let summary = histogram.summary();
                         let count = as_f64(summary.count);
                         add(format!("{name}.count"), MetricKind::Counter, count);
-                        let Summary { min, max, avg, p50, p95, p99, .. } = summary;
+                        let HistogramSummary { min, max, avg, p50, p95, p99, .. } = summary;
                         let rest = [
                             ("min", min),
                             ("max", max),
@@ -340,61 +346,6 @@ fn as_f64(n: u64) -> f64 {
     n as f64
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
-    Name,
-    Full,
-    OtherKind,
-}
-
-/// A metric that was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MetricRefused {
-    name: String,
-    why: Why,
-}
-
-impl MetricRefused {
-    /// Whether the component has the largest number of names. Permanent.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.why == Why::Full
-    }
-
-    /// Whether the name exists with the other kind, counter or histogram, for this component or
-    /// another one.
-    #[must_use]
-    pub fn is_of_other_kind(&self) -> bool {
-        self.why == Why::OtherKind
-    }
-
-    /// Whether the name is invalid: it has other characters than letters, digits, `_` and `.`, is
-    /// too long, or is reserved for the runtime.
-    #[must_use]
-    pub fn is_no_name(&self) -> bool {
-        self.why == Why::Name
-    }
-}
-
-impl fmt::Display for MetricRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = &self.name;
-        match self.why {
-            Why::Name => write!(
-                f,
-                "`{name}` is not a valid name: a name begins with a letter, not with \
-                 `{RESERVED}`, and has at most {NAME_LEN_MAX} letters, digits, `_` and `.`"
-            ),
-            Why::Full => {
-                write!(f, "`{name}` exceeds the limit of {NAMES_MAX} metrics per component")
-            }
-            Why::OtherKind => write!(f, "`{name}` already exists with another kind"),
-        }
-    }
-}
-
-impl core::error::Error for MetricRefused {}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -405,7 +356,7 @@ mod tests {
 
     #[test]
     fn quantiles_lie_between_values_in_proportion() {
-        let histogram = Histogram::new();
+        let histogram = UserHistogram::new();
         for value in [40.0, 10.0, 30.0, 20.0] {
             histogram.record(value);
         }
@@ -418,13 +369,13 @@ mod tests {
 
     #[test]
     fn a_histogram_without_values_is_all_zero() {
-        let summary = Histogram::new().summary();
+        let summary = UserHistogram::new().summary();
         assert_eq!((summary.count, summary.avg, summary.p99), (0, 0.0, 0.0));
     }
 
     #[test]
     fn quantiles_are_of_the_newest_and_the_rest_of_all() {
-        let histogram = Histogram::new();
+        let histogram = UserHistogram::new();
         histogram.record(-1e9);
         histogram.record(f64::NAN);
         for _ in 0..SAMPLES_MAX {
@@ -451,7 +402,7 @@ mod tests {
         assert!(registry.histogram(0, "n0").expect_err("it counts").is_of_other_kind());
         assert!(registry.histogram(1, "n0").expect_err("there, too").is_of_other_kind());
         for wrong in ["", "runtime.x", "7up", "a b", &"x".repeat(NAME_LEN_MAX + 1)] {
-            assert!(registry.counter(1, wrong).expect_err(wrong).is_no_name());
+            assert!(registry.counter(1, wrong).expect_err(wrong).is_invalid_name());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Bench, MS, queue, source, trigger};
 use crate::{
-    describe::{Condition, Domain, EdgePolicy, SourceType, TriggerSpec, TriggerType},
+    describe::{ClockDomain, Condition, EdgePolicy, SourceType, TriggerSpec, TriggerType},
     run::flow::{channel::Channel, trigger::EventKind},
 };
 
@@ -205,7 +205,7 @@ fn an_input_keeps_what_its_channels_hold_and_one() {
 fn time_sync_drops_the_oldest_until_the_timestamps_are_close() {
     let spec = TriggerSpec { sync_slop_ms: 2, ..trigger(TriggerType::TimeSync) };
     let mut bench = Bench::messages(spec, &["b", "a"], 8);
-    let at = |ms: u64| Some((Domain::Device, ms * MS));
+    let at = |ms: u64| Some((ClockDomain::Device, ms * MS));
     for (number, ms) in [(1, 0), (2, 3), (3, 10)] {
         bench.put_stamped("b", 0, number, at(ms));
     }
@@ -225,9 +225,9 @@ fn time_sync_drops_the_oldest_until_the_timestamps_are_close() {
 fn time_sync_is_all_inputs_where_timestamps_cannot_be_compared() {
     let stamp = |domain, ms: u64| Some((domain, ms * MS));
     let table = [
-        (2, None, stamp(Domain::Steady, 50)),
-        (2, stamp(Domain::Device, 0), stamp(Domain::Steady, 50)),
-        (0, stamp(Domain::Steady, 0), stamp(Domain::Steady, 50)),
+        (2, None, stamp(ClockDomain::Steady, 50)),
+        (2, stamp(ClockDomain::Device, 0), stamp(ClockDomain::Steady, 50)),
+        (0, stamp(ClockDomain::Steady, 0), stamp(ClockDomain::Steady, 50)),
     ];
     for (sync_slop_ms, first, second) in table {
         let spec = TriggerSpec { sync_slop_ms, ..trigger(TriggerType::TimeSync) };
@@ -243,20 +243,20 @@ fn watermark_drops_what_is_too_far_behind_in_its_own_domain() {
     let spec = TriggerSpec { watermark_lateness_ms: 5, ..trigger(TriggerType::Watermark) };
     let mut bench = Bench::messages(spec, &["a"], 8);
     let stamped = [
-        (1, Some((Domain::Device, 100 * MS))),
-        (2, Some((Domain::Device, 95 * MS))),
-        (3, Some((Domain::Device, 94 * MS))),
+        (1, Some((ClockDomain::Device, 100 * MS))),
+        (2, Some((ClockDomain::Device, 95 * MS))),
+        (3, Some((ClockDomain::Device, 94 * MS))),
         (4, None),
-        (5, Some((Domain::External, MS))),
-        (6, Some((Domain::Device, 103 * MS))),
-        (7, Some((Domain::Device, 97 * MS))),
+        (5, Some((ClockDomain::External, MS))),
+        (6, Some((ClockDomain::Device, 103 * MS))),
+        (7, Some((ClockDomain::Device, 97 * MS))),
     ];
     for (number, stamp) in stamped {
         bench.put_stamped("a", 0, number, stamp);
     }
     assert_eq!(bench.collect(0), ["a1", "a2", "a4", "a5", "a6"]);
     assert_eq!(bench.trigger.counters().late_drop_count, 2);
-    bench.put_stamped("a", 0, 8, Some((Domain::Device, 90 * MS)));
+    bench.put_stamped("a", 0, 8, Some((ClockDomain::Device, 90 * MS)));
     assert_eq!(bench.collect(0), NOTHING, "the watermark stays");
 }
 
@@ -277,7 +277,7 @@ fn the_condition_on_timestamps_drops_what_has_none_and_waits_for_all() {
     let condition = Condition::EventTimestampPresent;
     let spec = TriggerSpec { condition, ..trigger(TriggerType::Condition) };
     let mut bench = Bench::messages(spec, &["b", "a"], 4);
-    let stamp = Some((Domain::System, 1));
+    let stamp = Some((ClockDomain::System, 1));
     for (port, number, stamp) in
         [("b", 1, None), ("b", 2, stamp), ("b", 3, None), ("a", 4, None), ("a", 5, None)]
     {

@@ -1,14 +1,15 @@
-//! A flag with a waker: the least by which one task wakes another, the same for every subject.
+//! A flag with a waker: the simplest way for one task to wake another, the same for every subject.
 //!
-//! One side rings, the other waits; a ring that nobody waits for is kept, two are one. The lock is
-//! held for a few instructions and never while a waker runs, so that what is measured is the wake.
+//! One side sets the flag, the other waits for it. A flag that is set while no task waits stays
+//! set; setting it twice is the same as once. The lock is held for a few instructions and never
+//! while a waker runs, so that the wake itself is measured.
 
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Default)]
-pub(crate) struct Bell {
+pub(crate) struct WakeFlag {
     state: Mutex<State>,
 }
 
@@ -18,9 +19,9 @@ struct State {
     waiter: Option<Waker>,
 }
 
-impl Bell {
-    /// Rings, and wakes who waits.
-    pub(crate) fn ring(&self) {
+impl WakeFlag {
+    /// Sets the flag and wakes the waiting task.
+    pub(crate) fn set(&self) {
         let waiter = {
             let mut state = self.lock();
             state.is_rung = true;
@@ -31,10 +32,10 @@ impl Bell {
         }
     }
 
-    /// Waits for a ring and takes it.
-    pub(crate) async fn rung(&self) {
+    /// Waits until the flag is set and clears it.
+    pub(crate) async fn wait(&self) {
         poll_fn(|context| {
-            // Cloned and dropped outside of the lock: both are the subject's code.
+            // Clone and drop the waker outside of the lock: both run code of the subject.
             let waker = context.waker().clone();
             let (poll, _old) = {
                 let mut state = self.lock();
@@ -50,28 +51,28 @@ impl Bell {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics under the lock, so a poisoned state is as good as any.
+        // Nothing panics under the lock, so a poisoned state is still valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Bell;
+    use super::WakeFlag;
     use core::future::Future;
     use core::pin::pin;
     use core::task::{Context, Waker};
 
     #[test]
     fn a_ring_is_kept_for_who_comes_later_and_taken_once() {
-        let bell = Bell::default();
+        let flag = WakeFlag::default();
         let mut context = Context::from_waker(Waker::noop());
-        bell.ring();
-        bell.ring();
-        assert!(pin!(bell.rung()).poll(&mut context).is_ready());
-        let mut second = pin!(bell.rung());
+        flag.set();
+        flag.set();
+        assert!(pin!(flag.wait()).poll(&mut context).is_ready());
+        let mut second = pin!(flag.wait());
         assert!(second.as_mut().poll(&mut context).is_pending());
-        bell.ring();
+        flag.set();
         assert!(second.as_mut().poll(&mut context).is_ready());
     }
 }
