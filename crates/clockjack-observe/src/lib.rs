@@ -46,6 +46,7 @@
 //! | `recorder` | the ring with its `Writer` and `Reader`, a seqlock; the rings of an executor |
 //! | `timeline` | tracks, spans, counters and flows, built from records |
 //! | `chrome`, `perfetto` | a timeline as Chrome JSON and as Perfetto protobuf |
+//! | `bus` | publish/subscribe: a list of subscribers, and bounded queues that count losses |
 //! | `samples`, `prometheus` | samples with unit and labels, and Prometheus' text format |
 //!
 //! # What is not supported
@@ -60,7 +61,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `alloc` | `recorder`, `timeline`, `samples` and the exporters |
+//! | `alloc` | `recorder`, `timeline`, `samples`, the exporters and `bus` |
 //!
 //! Without features the crate needs neither std nor an allocator. On targets without 64-bit atomics
 //! it uses 32-bit words; on targets without compare-exchange, [`SingleWriter`] cells and the
@@ -70,6 +71,8 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
+#[cfg(feature = "alloc")]
+pub mod bus;
 #[cfg(feature = "alloc")]
 pub mod chrome;
 #[cfg_attr(loom, path = "construct/model.rs")]

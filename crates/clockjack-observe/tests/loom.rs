@@ -3,6 +3,10 @@
 //! Rings have two slots, so that the writer overtakes the reader immediately.
 #![cfg(loom)]
 
+#[cfg(feature = "alloc")]
+#[path = "loom/bus.rs"]
+mod bus;
+
 use clockjack_observe::{
     Counter, Event, Histogram, Record, SingleWriter,
     event::{TaskId, WorkerId},

@@ -108,7 +108,7 @@ impl<'s> Diagnostics<'s> {
     pub fn inject_tick(&self, clock: &ManualClock, up_to: Tick) -> Result<usize, ModeError> {
         use clockjack_time::MonotonicClock as _;
         if self.scheduler.metadata().mode != RunnerMode::Manual {
-            return Err(ModeError::NotManual);
+            return Err(ModeError::NOT_MANUAL);
         }
         clock.advance_ticks(up_to.saturating_since(clock.now().tick()));
         Ok(self.scheduler.run_due())

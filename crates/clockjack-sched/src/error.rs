@@ -1,9 +1,12 @@
 //! Why a request was refused, and why a handler failed.
 
-use alloc::{borrow::Cow, string::ToString};
+use alloc::{
+    borrow::Cow,
+    string::{String, ToString},
+};
 use core::fmt;
 
-use clockjack_sync::panic::PanicPayload;
+use clockjack_sync::{Arc, panic::PanicPayload};
 
 /// Why a job was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,18 +101,33 @@ impl<T> fmt::Display for ScheduleError<T> {
 
 impl<T> core::error::Error for ScheduleError<T> {}
 
-/// Why a handler failed, as text, because many readers may receive it.
-#[derive(Clone, PartialEq, Eq)]
+/// Why a handler failed, as text, because many readers may receive it. A clone allocates nothing.
+#[derive(Clone)]
 pub struct HandlerError {
-    text: Cow<'static, str>,
+    text: Text,
     is_panic: bool,
+}
+
+#[derive(Clone)]
+enum Text {
+    Static(&'static str),
+    Shared(Arc<String>),
+}
+
+impl Text {
+    fn new(text: Cow<'static, str>) -> Self {
+        match text {
+            Cow::Borrowed(text) => Self::Static(text),
+            Cow::Owned(text) => Self::Shared(Arc::new(text)),
+        }
+    }
 }
 
 impl HandlerError {
     /// Creates a failure with this text.
     #[must_use]
     pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
-        Self { text: text.into(), is_panic: false }
+        Self { text: Text::new(text.into()), is_panic: false }
     }
 
     /// Creates a failure with the text of an error.
@@ -121,7 +139,7 @@ impl HandlerError {
     /// Creates a failure for a panic that the host has caught.
     #[must_use]
     pub fn panic(text: impl Into<Cow<'static, str>>) -> Self {
-        Self { text: text.into(), is_panic: true }
+        Self { text: Text::new(text.into()), is_panic: true }
     }
 
     pub(crate) fn from_panic(payload: &PanicPayload) -> Self {
@@ -140,14 +158,25 @@ impl HandlerError {
     /// The text.
     #[must_use]
     pub fn text(&self) -> &str {
-        &self.text
+        match &self.text {
+            Text::Static(text) => text,
+            Text::Shared(text) => text,
+        }
     }
 }
+
+impl PartialEq for HandlerError {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_panic == other.is_panic && self.text() == other.text()
+    }
+}
+
+impl Eq for HandlerError {}
 
 impl fmt::Debug for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HandlerError")
-            .field("text", &self.text)
+            .field("text", &self.text())
             .field("is_panic", &self.is_panic)
             .finish()
     }
@@ -155,7 +184,11 @@ impl fmt::Debug for HandlerError {
 
 impl fmt::Display for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_panic { write!(f, "panicked: {}", self.text) } else { f.write_str(&self.text) }
+        if self.is_panic {
+            write!(f, "panicked: {}", self.text())
+        } else {
+            f.write_str(self.text())
+        }
     }
 }
 

@@ -37,7 +37,7 @@
 //!   ([`CatchUp`]).
 //! * A fixed delay counts from the **end** of a run. (In Pekko it counts from the end for closures
 //!   and from the send for messages. Here it counts for messages too from the end of the handler
-//!   that receives them: the drop of their [`PendingDelivery`].)
+//!   that receives them.)
 //! * A message that was sent can be cancelled until its receiver takes it out of the mailbox, and a
 //!   periodic job has at most one message out.
 //! * A refused request leaves no trace, and returns the payload.
@@ -52,11 +52,9 @@
 //!
 //! | part | purpose |
 //! |---|---|
-//! | [`JobTable`] | the jobs of one shard over a wheel that you pass in: no clock, no threads |
 //! | [`Scheduler`] | shards that threads share, quota, policies, close tasks |
 //! | [`SchedulerHost`] | the platform: gives the time, polls shards, catches panics |
 //! | [`ManualRunner`] | the host for tests and for virtual time |
-//! | [`PendingDelivery`] | a run in a mailbox, which can be cancelled until it is accepted |
 //! | [`DelayProvider`] | futures that complete after a delay |
 //! | [`Diagnostics`] | the stream of events, the log with its replay trace, dumps, hooks |
 //! | [`properties`] | properties of every run, for your own fuzzers |
@@ -85,8 +83,7 @@
 //!
 //! # What is not here
 //!
-//! * Messages to actors: `clockjack-actor` implements them as [deliveries](PendingDelivery) of the
-//!   same jobs.
+//! * Messages to actors: `clockjack-actor` implements them, with the same jobs.
 //! * Threads and a clock: see `clockjack-rt`.
 //! * Calendars and time zones. Time is a monotonic count; the wall clock is never read.
 //!
@@ -109,42 +106,45 @@ mod scheduler;
 
 pub use self::{
     diagnostics::{
-        Diagnostics, drift,
+        Diagnostics,
         dump::{self, DumpFormat, JobDump, SchedulerDump, ShardDump},
-        log::{self, LogKind, LogRecord, ReplayTrace, SchedulerLog},
+        log::{self, LogKind, LogRecord, ReplayTrace},
         metrics::SchedulerMetrics,
-        stream::{self, Bus, DiagnosticEvent, EventKinds, Subscription, TooManySubscriptions},
+        stream::{self, DiagnosticEvent, EventKinds, Subscription, TooManySubscriptions},
         warning::{PressureReason, Warning},
-        watch::{DriverWatch, Failover, FailoverClock},
     },
     error::{HandlerError, ScheduleError, ScheduleErrorKind},
     jobs::{
         batch::{BatchMode, ExecutionBatch},
         delay::{DelayError, DelayFuture, DelayProvider},
-        delivery::{AcceptedDelivery, DeliverySink, DeliveryTask, PendingDelivery},
         policy::{Affinity, CatchUp, DispatcherId, Policy, PolicyRegistry, TimerPriority},
-        quota::{BackpressureLink, PressureChange},
-        spec::{DELAY_TICKS_MAX, JobId, JobNumber, JobSpec, Repeat},
+        spec::{DELAY_TICKS_MAX, JobNumber, JobSpec, Repeat},
         state::JobState,
-        table::{Delivery, Fire, JobTable},
         task::{FireContext, Outcome, SchedulerTask},
     },
     scheduler::{
         DispatchedRun, PollResult, Scheduler,
-        close_tasks::{CloseReport, CloseTask, TaskRunHandle, TaskRunPriority, TaskRunReport},
+        close_tasks::{CloseReport, TaskRunHandle, TaskRunPriority, TaskRunReport},
         config::SchedulerConfig,
         handle::{CancelOnDrop, Cancellable},
-        hardware::{HardwareHost, LoopError, LoopPollResult, RunnerLoop},
-        host::{DriverMetadata, EventSink, ModeError, RunnerMode, SchedulerHost},
+        hardware::{HardwareHost, LoopPollResult, RunnerLoop},
+        host::{DriverMetadata, EventSink, RunnerMode, SchedulerHost},
         manual::{CatchUnwind, ManualRunner},
+        mode_error::ModeError,
     },
 };
+/// Parts that `clockjack-actor` builds its deliveries on, and that tests and small programs without
+/// a scheduler use. Not for users: they may change in any release.
 #[doc(hidden)]
 pub use self::{
+    diagnostics::{drift, log::SchedulerLog, stream::Bus},
     jobs::{
-        quota::{PermitCache, Quota},
+        delivery::{AcceptedDelivery, DeliverySink, DeliveryTask, PendingDelivery},
+        quota::{BackpressureLink, PermitCache, PressureChange, Quota},
+        spec::JobId,
+        table::{Delivery, Fire, JobTable},
         task::Task,
     },
-    scheduler::close_tasks::CloseTasks,
+    scheduler::close_tasks::{CloseTask, CloseTasks},
 };
 pub use clockjack_sync::panic::PanicPayload;

@@ -8,6 +8,7 @@ pub(crate) mod handle;
 pub(crate) mod hardware;
 pub(crate) mod host;
 pub(crate) mod manual;
+pub(crate) mod mode_error;
 pub(crate) mod poll;
 mod shutdown;
 
@@ -125,10 +126,10 @@ impl Scheduler {
         let metadata =
             DriverMetadata { mode: RunnerMode::of(kind), clock: kind, driver: host.name() };
         if config.is_production && metadata.mode == RunnerMode::Manual {
-            return Err(ModeError::ManualInProduction);
+            return Err(ModeError::MANUAL_IN_PRODUCTION);
         }
         if !(1..=SHARDS_MAX).contains(&config.shards) {
-            return Err(ModeError::Shards);
+            return Err(ModeError::SHARDS);
         }
         let tables = TableShared::new(&config, host.recorder());
         let shared = Arc::new(SchedulerShared {

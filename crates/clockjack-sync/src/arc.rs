@@ -56,6 +56,15 @@ impl<T> Arc<T> {
         this.block == other.block
     }
 
+    /// Whether this is the only pointer to the value. If no other thread can clone this pointer
+    /// meanwhile, the answer true stays true.
+    #[must_use]
+    pub fn is_unique(this: &Self) -> bool {
+        // Acquire: pairs with the release of a pointer that was dropped; its uses of the value are
+        // over.
+        this.block().count.load(Acquire) == 1
+    }
+
     /// The address of the value, which keeps its count until [`from_raw`](Self::from_raw).
     #[must_use]
     pub fn into_raw(this: Self) -> NonNull<T> {

@@ -1,35 +1,21 @@
 //! Broadcasts failures to subscribers.
 //!
-//! The list of subscribers is copy-on-write, as `CopyOnWriteArrayList` of Java: a publisher
-//! iterates over the list that it has read, while others replace the list.
-//!
-//! # Protocol
-//!
-//! Roles: *publishers* and *subscribers*, any number, on any thread. The hub holds a copy-on-write
-//! list behind a lock: a list is never changed, only replaced.
-//!
-//! 1. Subscribing replaces the list by a copy with one more entry, unsubscribing by a copy with one
-//!    entry less. The old list is dropped outside of the lock, because closures may be dropped with
-//!    it.
-//! 2. Publishing copies the pointer to the list under the lock, and iterates over that list outside
-//!    of it. So a subscriber may itself publish, subscribe and unsubscribe.
-//! 3. A subscriber that has unsubscribed does not receive later failures. A publication that is in
-//!    progress on another thread may still call it once.
-//! 4. A full queue drops its oldest failure and counts it.
-//!
-//! *Why it cannot hang*: each thread takes one lock at a time, and no foreign code runs under a
-//! lock.
+//! The hub is a [`clockjack_observe::bus`] whose subscribers are closures and queues. A publication
+//! calls each subscriber outside of the lock, so a subscriber may itself publish, subscribe and
+//! unsubscribe. A subscriber that has unsubscribed does not receive later failures; a publication
+//! that is in progress on another thread may still call it once. Publishers wait for the lock, which
+//! its holders keep for a few instructions: the hub is for threads, not for interrupts.
 
-use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
+use alloc::{boxed::Box, vec::Vec};
 use core::{error::Error, fmt};
 
+use clockjack_observe::bus::{Bus, Cursor, Item, Overflow, Queue};
 use clockjack_sync::{
     Arc,
     primitive::atomic::{
         AtomicBool,
         Ordering::{Acquire, Release},
     },
-    spin_lock::SpinLock,
 };
 
 use crate::failure_info::FailureInfo;
@@ -37,8 +23,8 @@ use crate::failure_info::FailureInfo;
 /// The default limit of subscribers of a hub.
 pub const SUBSCRIBERS_MAX: usize = 64;
 
-/// The most failures for which the memory of a queue is allocated in advance.
-const PREPARED_MAX: usize = 1_024;
+/// All failures are of one kind.
+const KIND: u32 = 1;
 
 /// Broadcasts failures to subscribers. Clones refer to the same hub.
 ///
@@ -65,18 +51,15 @@ const PREPARED_MAX: usize = 1_024;
 pub struct FailureEventHub(Arc<Shared>);
 
 struct Shared {
-    list: SpinLock<List>,
+    bus: Bus<Subscriber>,
     subscribers_max: usize,
     /// A system that uses the hub is sealed and allocates no more memory.
     is_sealed: AtomicBool,
 }
 
-/// Copy-on-write: never changed, only replaced.
-type List = Arc<Vec<Arc<Subscriber>>>;
-
 enum Subscriber {
     Call(Box<dyn Fn(&FailureInfo) + Send + Sync>),
-    Queue(Arc<BoundedQueue>),
+    Queue(Arc<Queue<FailureInfo>>),
 }
 
 impl FailureEventHub {
@@ -89,9 +72,8 @@ impl FailureEventHub {
     /// A hub for at most this many subscribers.
     #[must_use]
     pub fn with_capacity(subscribers_max: usize) -> Self {
-        let list = SpinLock::new(Arc::new(Vec::new()));
         let is_sealed = AtomicBool::new(false);
-        Self(Arc::new(Shared { list, subscribers_max, is_sealed }))
+        Self(Arc::new(Shared { bus: Bus::new(), subscribers_max, is_sealed }))
     }
 
     /// Calls `listener` for each failure from now on, on the thread that publishes the failure,
@@ -108,14 +90,15 @@ impl FailureEventHub {
         self.add(Subscriber::Call(Box::new(listener)))
     }
 
-    /// Keeps the newest `capacity` failures from now on (at least one), until they are taken.
+    /// Keeps the newest `capacity` failures from now on, until they are taken: at least one, at most
+    /// [`CAPACITY_MAX`](clockjack_observe::bus::CAPACITY_MAX).
     ///
     /// # Errors
     ///
     /// As [`subscribe`](Self::subscribe).
     pub fn subscribe_queue(&self, capacity: usize) -> Result<FailureQueue, HubFull> {
         self.check_open()?;
-        let queue = Arc::new(BoundedQueue::new(capacity.max(1)));
+        let queue = Arc::new(Queue::new(capacity, Overflow::DropOldest));
         let subscription = self.add(Subscriber::Queue(queue.clone()))?;
         Ok(FailureQueue { queue, _subscription: subscription })
     }
@@ -136,20 +119,28 @@ impl FailureEventHub {
         info: &FailureInfo,
         mut catch_unwind: impl FnMut(&mut dyn FnMut()),
     ) -> usize {
-        let list = self.0.list.with(|list| list.clone());
-        for subscriber in &*list {
-            match &**subscriber {
+        let (mut cursor, mut n_reached) = (Cursor::default(), 0);
+        loop {
+            let mut next = None;
+            self.0.bus.visit_waiting(KIND, &mut cursor, |subscriber| {
+                next = Some(subscriber.clone());
+                false
+            });
+            let Some(subscriber) = next else { break };
+            n_reached += 1;
+            match &*subscriber {
                 Subscriber::Call(listener) => catch_unwind(&mut || listener(info)),
-                Subscriber::Queue(queue) => queue.push(info.clone()),
+                Subscriber::Queue(queue) => drop(queue.push(info.clone())),
             }
         }
-        list.len()
+        self.0.bus.sweep();
+        n_reached
     }
 
     /// The number of subscribers.
     #[must_use]
     pub fn n_subscribers(&self) -> usize {
-        self.0.list.with(|list| list.len())
+        self.0.bus.n_subscribers()
     }
 
     /// Refuses further subscribers, because a system that uses the hub is sealed.
@@ -166,29 +157,11 @@ impl FailureEventHub {
     }
 
     fn add(&self, subscriber: Subscriber) -> Result<Subscription, HubFull> {
-        let entry = Arc::new(subscriber);
         let n_max = self.0.subscribers_max;
-        // The replaced list, or the refused entry, is dropped after the lock is released.
-        let replaced = self.0.list.with(|list| {
-            let has_room = list.len() < n_max;
-            has_room.then(|| {
-                let next = list.iter().chain([&entry]).cloned().collect();
-                core::mem::replace(list, Arc::new(next))
-            })
-        });
-        match replaced {
-            Some(_old) => Ok(Subscription { hub: self.clone(), entry }),
-            None => Err(HubFull { n_max, is_sealed: false }),
+        match self.0.bus.subscribe(KIND, n_max, Arc::new(subscriber)) {
+            Ok(id) => Ok(Subscription { hub: self.clone(), id }),
+            Err(_) => Err(HubFull { n_max, is_sealed: false }),
         }
-    }
-
-    fn remove(&self, entry: &Arc<Subscriber>) {
-        let replaced = self.0.list.with(|list| {
-            let others = list.iter().filter(|other| !Arc::ptr_eq(other, entry));
-            let next = others.cloned().collect();
-            core::mem::replace(list, Arc::new(next))
-        });
-        drop(replaced);
     }
 }
 
@@ -210,12 +183,12 @@ impl fmt::Debug for FailureEventHub {
 #[must_use = "the subscription ends when this is dropped"]
 pub struct Subscription {
     hub: FailureEventHub,
-    entry: Arc<Subscriber>,
+    id: usize,
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.hub.remove(&self.entry);
+        self.hub.0.bus.unsubscribe(self.id);
     }
 }
 
@@ -228,7 +201,7 @@ impl fmt::Debug for Subscription {
 /// A subscription with a queue of failures; dropping it unsubscribes.
 #[must_use = "the subscription ends when this is dropped"]
 pub struct FailureQueue {
-    queue: Arc<BoundedQueue>,
+    queue: Arc<Queue<FailureInfo>>,
     _subscription: Subscription,
 }
 
@@ -236,61 +209,30 @@ impl FailureQueue {
     /// Takes the oldest failure.
     #[must_use]
     pub fn pop(&self) -> Option<FailureInfo> {
-        self.queue.state.with(|state| state.infos.pop_front())
+        loop {
+            match self.queue.pop().0? {
+                Item::Event(info) => return Some(info),
+                Item::Lost(_) => {}
+            }
+        }
     }
 
     /// Takes all failures, the oldest first.
     #[must_use]
     pub fn drain(&self) -> Vec<FailureInfo> {
-        // The new buffer is allocated outside of the lock, and stays with the queue.
-        let room = VecDeque::with_capacity(self.queue.capacity.min(PREPARED_MAX));
-        let infos = self.queue.state.with(|state| core::mem::replace(&mut state.infos, room));
-        infos.into()
+        core::iter::from_fn(|| self.pop()).collect()
     }
 
     /// The number of failures that were dropped because the queue was full. Wraps.
     #[must_use]
     pub fn n_dropped(&self) -> usize {
-        self.queue.state.with(|state| state.n_dropped)
+        self.queue.lost_total()
     }
 }
 
 impl fmt::Debug for FailureQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FailureQueue")
-            .field("capacity", &self.queue.capacity)
-            .field("n_dropped", &self.n_dropped())
-            .finish_non_exhaustive()
-    }
-}
-
-/// The queue of one subscriber.
-struct BoundedQueue {
-    capacity: usize,
-    state: SpinLock<QueueState>,
-}
-
-struct QueueState {
-    infos: VecDeque<FailureInfo>,
-    n_dropped: usize,
-}
-
-impl BoundedQueue {
-    fn new(capacity: usize) -> Self {
-        let infos = VecDeque::with_capacity(capacity.min(PREPARED_MAX));
-        let state = QueueState { infos, n_dropped: 0 };
-        Self { capacity, state: SpinLock::new(state) }
-    }
-
-    fn push(&self, info: FailureInfo) {
-        let oldest = self.state.with(|state| {
-            let is_full = state.infos.len() >= self.capacity;
-            let oldest = if is_full { state.infos.pop_front() } else { None };
-            state.n_dropped = state.n_dropped.wrapping_add(usize::from(is_full));
-            state.infos.push_back(info);
-            oldest
-        });
-        drop(oldest);
+        f.debug_struct("FailureQueue").field("n_dropped", &self.n_dropped()).finish_non_exhaustive()
     }
 }
 
@@ -331,6 +273,8 @@ mod tests {
     };
     use core::panic::AssertUnwindSafe;
     use std::{panic::catch_unwind, sync::Mutex, thread};
+
+    use clockjack_observe::bus::CAPACITY_MAX;
 
     use super::*;
     use crate::{ActorPath, failure_info::FailureReport};
@@ -386,13 +330,14 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_without_a_bound_takes_no_more_memory_than_it_needs() {
+    fn a_queue_has_a_bound_whatever_is_asked_for() {
         let hub = FailureEventHub::new();
         let queue = hub.subscribe_queue(usize::MAX).unwrap();
-        for n in 0..2 * PREPARED_MAX {
-            hub.publish(&info(n));
+        let info = info("again");
+        for _ in 0..=CAPACITY_MAX {
+            hub.publish(&info);
         }
-        assert_eq!((queue.drain().len(), queue.n_dropped()), (2 * PREPARED_MAX, 0));
+        assert_eq!((queue.drain().len(), queue.n_dropped()), (CAPACITY_MAX, 1));
     }
 
     #[test]

@@ -1,58 +1,158 @@
 //! The diagnostics stream: publishes what the scheduler does to its subscribers.
 //!
-//! A [`Bus`] has room for [`SUBSCRIPTIONS_MAX`] subscriptions, each with its own bounded queue.
-//! Publishing never waits and calls no user code. Events that find a queue full are counted, and
-//! the reader receives the count in their place. Without subscribers, publishing costs one load.
-//!
-//! # Protocol
-//!
-//! Roles: *publishers* are any threads, perhaps with a shard guard; the same threads *wake readers*
-//! later, without a guard; *subscribers* come and go.
-//!
-//! ```text
-//!   subscriber_counts  [ closed | .. | tick rate | warning | cancel | fire | schedule ]
-//!                        5 bits per count
-//!   slot               [ active publishers .. | kinds | zero | WRITING | ACTIVE | FILLED ]
-//!                        next to the channel
-//!   wake_mask          [ a bit per slot whose reader must be woken ]
-//! ```
-//!
-//! 1. A subscriber takes a slot by setting WRITING. It does so only if the slot is not ACTIVE and
-//!    no publisher reads it: it is empty, or FILLED without active publishers. The subscriber puts
-//!    its channel there, and then makes the slot ACTIVE with the kinds that it wants. After that it
-//!    adds itself to `subscriber_counts`.
-//! 2. A publisher reads `subscriber_counts`, and then visits the slots that want the event: it adds
-//!    itself to the active publishers, and touches the channel only if the slot was ACTIVE and not
-//!    WRITING at that moment. Then it removes itself.
-//! 3. The drop of a subscription removes it from `subscriber_counts` and then clears ACTIVE.
-//!    Without active publishers it takes the channel out, under WRITING. With active publishers it
-//!    leaves the channel, FILLED, for the next subscriber or the drop of the bus. It closes and
-//!    empties its queue, so that what is left behind is small.
-//! 4. A publisher marks the slot in `wake_mask` after its push, or after it has counted a loss. A
-//!    thread that wakes readers takes all marks and wakes those readers, which see what was pushed
-//!    before the marks.
-//! 5. A reader that finds nothing registers its waker and looks again. A reader that finds the
-//!    queue busy has nothing either: the publisher that keeps it busy has yet to mark the slot and
-//!    to wake the reader.
-//! 6. An event that a full queue refuses is counted in `lost`. A publisher takes that count along
-//!    with its next event, or returns it if that event is refused too. A reader that finds the
-//!    queue empty takes the count itself. So each loss is reported once, before later events.
-//! 7. Closing sets a bit of `subscriber_counts` and then closes the channels of all ACTIVE slots. A
-//!    subscriber that finds the bit when it adds itself closes its own channel. One word orders the
-//!    two, so at least one of them closes the channel.
-//!
-//! *Why no thread hangs*: no thread waits for another; the loops at a slot repeat only if a
-//! publisher came or went. *Why no wake-up is lost*: the push comes before the mark, the mark
-//! before the wake-up, and the rest is the protocol of
-//! [`AtomicWaker`](clockjack_sync::waker::AtomicWaker). This requires that each publish is followed
-//! by `wake_readers`, on the same thread or on one that the publish happens before.
+//! The stream is a [`clockjack_observe::bus`] whose subscribers are queues of events. Publishing
+//! never waits for long, allocates nothing and calls no user code, so a publisher may hold a shard
+//! guard; afterwards, without the guard, it wakes the readers. Events that find a queue full are
+//! counted, and the reader receives the count in their place. Without subscribers, publishing costs
+//! one load.
 
-mod bus;
-mod channel;
 mod event;
-mod slot;
 mod subscription;
 
-pub use bus::{Bus, SUBSCRIPTIONS_MAX, TooManySubscriptions};
-pub use event::{DiagnosticEvent, EventKinds};
-pub use subscription::{Next, Subscription};
+use core::fmt;
+
+use clockjack_observe::bus::{self, Cursor, Overflow, Pushed, Queue};
+use clockjack_sync::{
+    Arc, const_unless_loom,
+    primitive::{
+        IS_MODEL,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+pub use self::{
+    event::{DiagnosticEvent, EventKinds},
+    subscription::Subscription,
+};
+
+/// The most subscriptions that a stream can have.
+#[doc(hidden)]
+pub const SUBSCRIPTIONS_MAX: usize = if IS_MODEL { 2 } else { 16 };
+
+/// The bus of a scheduler; see the [module](self).
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Bus {
+    bus: bus::Bus<Queue<DiagnosticEvent>>,
+    /// Events that a reader has lost, for all readers.
+    dropped: AtomicUsize,
+}
+
+impl Bus {
+    const_unless_loom! {
+        /// Creates a bus without subscribers.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self { bus: bus::Bus::new(), dropped: AtomicUsize::new(0) }
+        }
+    }
+
+    /// Whether a subscriber wants an event of these kinds. One load; ask before you create an
+    /// event.
+    #[inline(always)]
+    pub fn wants(&self, kinds: EventKinds) -> bool {
+        self.bus.wants(kinds.bits())
+    }
+
+    /// Queues an event for all subscribers that want it. After releasing its guards, the caller
+    /// calls [`wake_readers`](Self::wake_readers).
+    pub fn publish(&self, event: DiagnosticEvent) {
+        let kind = event.kind();
+        if !self.wants(kind) {
+            return;
+        }
+        let (mut n_lost, mut n_reached) = (0, 0);
+        self.bus.visit(kind.bits(), &mut Cursor::default(), |queue| {
+            let pushed = queue.push(event.clone());
+            n_lost += usize::from(pushed == Pushed::Lost);
+            n_reached += usize::from(pushed != Pushed::Closed);
+            true
+        });
+        if n_lost > 0 {
+            // Relaxed: a count.
+            self.dropped.fetch_add(n_lost, Relaxed);
+        }
+        if n_reached > 0 {
+            self.bus.mark_for_wake();
+        }
+    }
+
+    /// Wakes the readers of published events. Calls their wakers, so the caller must hold no guard
+    /// and no lock. One load if there is none to wake.
+    #[inline]
+    pub fn wake_readers(&self) {
+        self.bus.wake_readers();
+    }
+
+    /// Whether a reader must be woken.
+    pub(crate) fn has_pending_wakes(&self) -> bool {
+        self.bus.has_pending_wakes()
+    }
+
+    /// How many events were dropped, for all readers; wraps around.
+    #[must_use]
+    pub fn dropped(&self) -> usize {
+        // Relaxed: a count.
+        self.dropped.load(Relaxed).wrapping_add(self.bus.missed())
+    }
+
+    /// Closes the bus: readers get the queued events, and then `None`. Call
+    /// [`wake_readers`](Self::wake_readers) afterwards.
+    pub fn close(&self) {
+        self.bus.close(Queue::close);
+        self.bus.mark_for_wake();
+    }
+
+    /// Whether [`close`](Self::close) was called.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.bus.is_closed()
+    }
+
+    /// Subscribes to events of these kinds, with a queue of `capacity`, at least one and at most
+    /// [`CAPACITY_MAX`](bus::CAPACITY_MAX). If the queue is full, events are dropped, and the reader
+    /// gets their number in their place.
+    ///
+    /// # Errors
+    ///
+    /// If there are [`SUBSCRIPTIONS_MAX`] subscriptions. Temporary.
+    pub fn subscribe(
+        this: &Arc<Self>,
+        kinds: EventKinds,
+        capacity: usize,
+    ) -> Result<Subscription, TooManySubscriptions> {
+        let queue = Arc::new(Queue::new(capacity, Overflow::DropNewest));
+        let missed = this.bus.missed();
+        let subscribed = this.bus.subscribe(kinds.bits(), SUBSCRIPTIONS_MAX, queue.clone());
+        this.wake_readers();
+        let id = match subscribed {
+            Ok(id) => Some(id),
+            Err(refused) if refused.is_closed => {
+                queue.close();
+                None
+            }
+            Err(_) => return Err(TooManySubscriptions { _private: () }),
+        };
+        Ok(Subscription::new(this.clone(), id, kinds, queue, missed))
+    }
+}
+
+impl Default for Bus {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A subscription that was refused, because there are 16. Temporary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManySubscriptions {
+    _private: (),
+}
+
+impl fmt::Display for TooManySubscriptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not subscribed: {SUBSCRIPTIONS_MAX} subscriptions exist")
+    }
+}
+
+impl core::error::Error for TooManySubscriptions {}

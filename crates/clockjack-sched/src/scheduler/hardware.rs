@@ -35,20 +35,16 @@
 //! wake-up between poll and sleep has set the flag of rule 1, so the loop does not begin to sleep.
 //! The loop waits for nothing, and neither the driver nor the callers wait for the loop.
 
-mod error;
-
-use core::{fmt, task::Waker};
+use core::{fmt, task::Waker, time::Duration};
 
 use clockjack_sync::panic::PanicPayload;
 use clockjack_time::{
     ClockKind, DriverStatus, MonotonicClock, Resolution, Tick, TickDriver, TickSpan, TimerInstant,
 };
 
-pub use self::error::LoopError;
 use crate::{
-    CatchUnwind, CloseReport, RunnerMode, Scheduler, SchedulerConfig, SchedulerHost, Warning,
-    diagnostics::watch::{DriverWatch, Failover},
-    scheduler::manual::without_catch_unwind,
+    CatchUnwind, CloseReport, ModeError, RunnerMode, Scheduler, SchedulerConfig, SchedulerHost,
+    Warning, diagnostics::watch::DriverWatch, scheduler::manual::without_catch_unwind,
 };
 
 /// How many tokens one poll takes. Bounded, because a driver that is faster than the loop always
@@ -245,9 +241,9 @@ impl RunnerLoop {
         scheduler: Scheduler,
         driver: &'static dyn TickDriver,
         waker: Waker,
-    ) -> Result<Self, LoopError> {
+    ) -> Result<Self, ModeError> {
         if scheduler.metadata().mode == RunnerMode::Manual {
-            return Err(LoopError::MANUAL);
+            return Err(ModeError::MANUAL_LOOP);
         }
         driver.register(waker)?;
         let this = Self { scheduler, driver, watch: None, ticks: 0, is_backpressured: false };
@@ -265,23 +261,28 @@ impl RunnerLoop {
         clock: &'static (dyn MonotonicClock + Sync),
         driver: &'static dyn TickDriver,
         waker: Waker,
-    ) -> Result<Self, LoopError> {
+    ) -> Result<Self, ModeError> {
         let host = HardwareHost::new(clock, driver, waker.clone());
         Self::new(Scheduler::new(config, host)?, driver, waker)
     }
 
-    /// Watches from now on whether the driver supplies ticks. The timeout is
-    /// [`driver_timeout`](SchedulerConfig::driver_timeout), but at least two ticks. See
-    /// [`DriverWatch`] for what the board must do for it.
+    /// Watches from now on whether the driver supplies ticks, with the help of `reference`, a clock
+    /// that does not depend on the driver. The timeout is
+    /// [`driver_timeout`](SchedulerConfig::driver_timeout), but at least two ticks.
     ///
-    /// # Errors
-    ///
-    /// If the clock of [`Failover::UseReference`] has another watch.
-    pub fn watch(&mut self, failover: Failover) -> Result<(), LoopError> {
+    /// Each timeout is reported once, as [`Warning::DriverSilent`], and `fallback` is called with
+    /// the length of the silence: it starts what the board has for this case, for instance restarts
+    /// the timer, or makes the clock of the scheduler follow another counter. The loop checks
+    /// whenever it is polled, so the board must poll it also without the driver: by the interrupt of
+    /// a watchdog, or by a limit to its sleep.
+    pub fn watch(
+        &mut self,
+        reference: &'static (dyn MonotonicClock + Sync),
+        fallback: fn(Duration),
+    ) {
         let two_ticks = self.driver_tick().duration(TickSpan::new(2));
-        let silence = self.scheduler.inner().shared.driver_timeout.max(two_ticks);
-        self.watch = Some(DriverWatch::new(silence, failover)?);
-        Ok(())
+        let timeout = self.scheduler.inner().shared.driver_timeout.max(two_ticks);
+        self.watch = Some(DriverWatch::new(timeout, reference, fallback));
     }
 
     /// The scheduler.
@@ -368,8 +369,9 @@ impl RunnerLoop {
             return;
         }
         let Some(watch) = &mut self.watch else { return };
-        if let Some(silent_for) = watch.observe(self.ticks) {
+        if let Some((silent_for, fallback)) = watch.observe(self.ticks) {
             self.scheduler.inner().shared.warn(Warning::DriverSilent { silent_for });
+            fallback(silent_for);
         }
     }
 

@@ -154,27 +154,3 @@ pub struct DriverMetadata {
     /// The name of the driver.
     pub driver: &'static str,
 }
-
-/// Why a scheduler cannot be driven in the requested way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ModeError {
-    /// The configuration is for production, but the clock is a manual one.
-    ManualInProduction,
-    /// The call needs a scheduler with a manual clock, and this one has another.
-    NotManual,
-    /// The number of shards is zero or too large.
-    Shards,
-}
-
-impl fmt::Display for ModeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ManualInProduction => "a manual clock is refused in production",
-            Self::NotManual => "the scheduler has no manual clock",
-            Self::Shards => "a scheduler has from 1 to 1024 shards",
-        })
-    }
-}
-
-impl core::error::Error for ModeError {}

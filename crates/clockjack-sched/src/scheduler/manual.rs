@@ -76,7 +76,7 @@ impl ManualRunner {
     ///
     /// # Errors
     ///
-    /// [`ModeError::ManualInProduction`], if the configuration is for production.
+    /// If the configuration is for production.
     pub fn new(config: SchedulerConfig) -> Result<Self, ModeError> {
         Self::with_catch_unwind(config, without_catch_unwind)
     }

@@ -52,8 +52,8 @@ fn an_error_of_the_start_says_why() {
     let config = SchedulerConfig { shards: 0, ..MILLIS };
     let error = RunnerLoop::start(config, driver, driver, Waker::noop().clone());
     let error = error.expect_err("no shards");
-    assert_eq!(error.mode(), Some(clockjack_sched::ModeError::Shards));
-    assert_eq!((error.driver(), error.is_manual(), error.is_watched()), (None, false, false));
+    assert!(error.is_shards() && error.to_string().contains("1024"), "{error}");
+    assert_eq!((error.driver(), error.is_manual_loop()), (None, false));
 }
 
 /// A board that can tell how far a tick has come.

@@ -10,8 +10,8 @@ use std::{
     thread::{self, Thread},
 };
 
-use clockjack_sched::{Failover, FailoverClock, RunnerLoop, Scheduler};
-use clockjack_time::{InterruptDriver, ManualClock, MonotonicClock, Resolution};
+use clockjack_sched::{RunnerLoop, Scheduler};
+use clockjack_time::{InterruptDriver, Resolution};
 
 use crate::support::{DEFAULT, MILLIS, leak, ms};
 
@@ -106,45 +106,4 @@ fn threads_that_schedule_and_cancel_beside_the_loop_lose_nothing() {
     assert_eq!(report.accepted, u64::from(2 * JOBS));
     assert_eq!(report.executed, u64::from(ran.load(SeqCst)));
     assert_eq!(report.cancelled, u64::from(cancelled.load(SeqCst)));
-}
-
-#[test]
-fn readers_of_a_failover_clock_see_it_neither_go_back_nor_run_ahead() {
-    let driver = leak(InterruptDriver::new(Resolution::MILLI));
-    let reference = leak(ManualClock::new(Resolution::MILLI));
-    let clock = leak(FailoverClock::new(driver, reference));
-    let started = RunnerLoop::start(MILLIS, clock, driver, Waker::noop().clone());
-    let mut runner = started.expect("a fresh driver");
-    runner.watch(Failover::UseReference(clock)).expect("the first watch");
-    let is_over = AtomicBool::new(false);
-    let read = || {
-        let mut last = 0;
-        while !is_over.load(SeqCst) {
-            let now = clock.now().ticks;
-            assert!(now >= last, "back from {last} to {now}");
-            let real = reference.now().ticks;
-            assert!(now <= real, "{now} at {real}");
-            last = now;
-        }
-    };
-    let mut leaps = 0;
-    thread::scope(|scope| {
-        scope.spawn(read);
-        scope.spawn(read);
-        for round in 0..3_000_u64 {
-            let is_masked = round % 15 < 3;
-            for _ in 0..500 {
-                // Real time first, then the tick that it makes.
-                reference.advance(ms(1));
-                if !is_masked {
-                    driver.notify_tick();
-                }
-            }
-            let before = clock.now();
-            runner.poll();
-            leaps += u32::from(before < clock.now());
-        }
-        is_over.store(true, SeqCst);
-    });
-    assert!(leaps >= 200, "it has fallen back {leaps} times");
 }

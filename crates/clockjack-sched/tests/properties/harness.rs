@@ -96,9 +96,9 @@ fn other_seeds_give_other_logs() {
 #[test]
 fn random_steps_reach_everything() {
     let harness = harness();
-    let ran = harness.run_random(7, 2000);
+    let ran = harness.run_random(7, 500);
     let metrics = harness.scheduler().metrics();
-    assert!(metrics.accepted_total > 500 && metrics.cancelled_total > 50 && ran > 500);
+    assert!(metrics.accepted_total > 150 && metrics.cancelled_total > 15 && ran > 500);
     assert!(metrics.lateness.max > 0, "time has stalled");
     assert!(harness.scheduler().diagnostics().dump().shards[0].overflow > 0, "the overflow too");
 }

@@ -50,6 +50,13 @@ impl<T> Backlog<T> {
         }
     }
 
+    /// As [`new`](Self::new), with all its memory from the beginning: a push does not allocate.
+    pub(crate) fn prepared(capacity: usize) -> Self {
+        let mut backlog = Self::new(capacity);
+        backlog.waiting.reserve_exact(backlog.capacity);
+        backlog
+    }
+
     /// Appends an item. Returns the item that was dropped for it, so that the caller drops it
     /// outside of the lock.
     pub(crate) fn push(&mut self, item: T) -> Option<T> {

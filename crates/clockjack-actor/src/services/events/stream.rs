@@ -1,14 +1,16 @@
 //! [`EventStream`]: delivers events to actors that have subscribed to them.
 
-use alloc::vec::Vec;
 use core::{fmt, time::Duration};
 
 use clockjack_exec::{Handle, Pid};
-use clockjack_observe::Counter;
+use clockjack_observe::{
+    Counter,
+    bus::{Bus, CAPACITY_MAX, Cursor, Visit, with_bounded_wait},
+};
 use clockjack_sched::{DispatcherId, FireContext, Scheduler};
 use clockjack_sync::{
     Arc,
-    primitive::atomic::{AtomicU32, Ordering::Relaxed},
+    primitive::atomic::{AtomicUsize, Ordering::Relaxed},
     spin_lock::SpinLock,
 };
 
@@ -41,33 +43,27 @@ pub(crate) const RETRY: Duration = Duration::from_millis(10);
 pub struct EventStream(Arc<Inner>);
 
 pub(super) struct Inner {
-    /// The kinds that have a subscriber; a publisher of another kind looks no further.
-    wanted: AtomicU32,
-    list: SpinLock<List>,
+    bus: Bus<Subscriber>,
     dropped: Counter,
     executor: Handle,
     pub(super) scheduler: Scheduler,
     pub(super) bridge: Bridge,
 }
 
-#[derive(Default)]
-struct List {
-    subscribers: Vec<Arc<Subscriber>>,
-    /// No further subscriptions are accepted.
-    is_closed: bool,
-}
-
 struct Subscriber {
-    kinds: EventKinds,
     to: ActorRef<SystemEvent>,
     backlog: SpinLock<Backlog<SystemEvent>>,
+    /// Events that were lost because the lock of the backlog was taken, and not reported yet.
+    lost_aside: AtomicUsize,
 }
+
+/// How many subscribers a publisher serves before it looks at the list again.
+const BATCH: usize = 8;
 
 impl EventStream {
     pub(crate) fn new(executor: Handle, scheduler: Scheduler) -> Self {
         Self(Arc::new(Inner {
-            wanted: AtomicU32::new(0),
-            list: SpinLock::new(List::default()),
+            bus: Bus::new(),
             dropped: Counter::new(),
             executor,
             scheduler,
@@ -96,22 +92,12 @@ impl EventStream {
         }
         let listed = actor.system().listed_filter();
         listed.insert(actor.pid());
-        let backlog = SpinLock::new(Backlog::new(waiting_max));
-        let new = Arc::new(Subscriber { kinds, to, backlog });
-        let mut is_listed = true;
-        let old = self.0.list.with(|list| {
-            if list.is_closed {
-                is_listed = false;
-                return Some(new);
-            }
-            let subscribers = &mut list.subscribers;
-            let at = subscribers.iter().position(|one| one.to == new.to);
-            let old = at.map(|at| subscribers.remove(at));
-            subscribers.push(new);
-            self.0.update_wanted(subscribers);
-            old
-        });
-        drop(old);
+        let backlog = SpinLock::new(Backlog::prepared(waiting_max.min(CAPACITY_MAX)));
+        let lost_aside = AtomicUsize::new(0);
+        let new = Arc::new(Subscriber { to: to.clone(), backlog, lost_aside });
+        let subscribed = self.0.bus.replace(kinds.0, usize::MAX, new, |one| one.to == to);
+        let mut is_listed = subscribed.is_ok();
+        drop(subscribed);
         if actor.is_stopped() {
             self.remove_actor(actor.pid());
             is_listed = false;
@@ -131,26 +117,17 @@ impl EventStream {
     }
 
     fn remove(&self, is_it: impl Fn(&Subscriber) -> bool) -> bool {
-        let old = self.0.list.with(|list| {
-            let at = list.subscribers.iter().position(|one| is_it(one))?;
-            let old = list.subscribers.remove(at);
-            self.0.update_wanted(&list.subscribers);
-            Some(old)
-        });
-        if old.is_some() {
+        let is_removed = self.0.bus.remove(is_it);
+        if is_removed {
             self.0.bridge.update(&self.0, &self.0.executor);
         }
-        old.is_some()
+        is_removed
     }
 
     /// Closes the stream of a system that has terminated: removes all subscribers.
     pub(crate) fn close(&self) {
-        let old = self.0.list.with(|list| {
-            list.is_closed = true;
-            self.0.update_wanted(&[]);
-            core::mem::take(&mut list.subscribers)
-        });
-        drop(old);
+        self.0.bus.close(|_| ());
+        self.0.bus.remove_all();
         self.0.bridge.update(&self.0, &self.0.executor);
     }
 
@@ -165,38 +142,40 @@ impl EventStream {
         self.0.publish(event);
     }
 
-    /// The number of events that were dropped because a subscriber had no room.
+    /// The number of events that were dropped because a subscriber had no room, or could not be
+    /// reached without waiting.
     #[must_use]
     pub fn dropped(&self) -> usize {
-        self.0.dropped.get()
+        self.0.dropped.get().wrapping_add(self.0.bus.missed())
     }
 
     /// The number of dropped events of this subscriber; `None` if the actor is not subscribed.
     #[must_use]
     pub fn dropped_by(&self, subscriber: &ActorRef<SystemEvent>) -> Option<u64> {
-        let is_it = |one: &&Arc<Subscriber>| one.to == *subscriber;
-        let found = self.0.list.with(|list| list.subscribers.iter().find(is_it).cloned())?;
-        Some(found.backlog.with(|backlog| backlog.lost_total()))
+        let mut found = None;
+        self.0.bus.visit_waiting(u32::MAX, &mut Cursor::default(), |one| {
+            let is_it = one.to == *subscriber;
+            found = is_it.then(|| one.clone());
+            !is_it
+        });
+        let found = found?;
+        let n_lost = found.backlog.with(|backlog| backlog.lost_total());
+        // A publisher that has found the lock taken has left the delivery to this thread.
+        deliver(&self.0, &found);
+        Some(n_lost)
     }
 
     /// The number of subscribers.
     #[must_use]
     pub fn subscribers(&self) -> usize {
-        self.0.list.with(|list| list.subscribers.len())
+        self.0.bus.n_subscribers()
     }
 }
 
 impl Inner {
-    fn update_wanted(&self, list: &[Arc<Subscriber>]) {
-        let wanted = list.iter().fold(0, |wanted, one| wanted | one.kinds.0);
-        // Relaxed: no order is promised between a subscription and a concurrent publication.
-        self.wanted.store(wanted, Relaxed);
-    }
-
     #[inline]
     pub(super) fn wants(&self, kind: EventKinds) -> bool {
-        // Relaxed: as in `count`.
-        self.wanted.load(Relaxed) & kind.0 != 0
+        self.bus.wants(kind.0)
     }
 }
 
@@ -211,23 +190,47 @@ impl Publish for Arc<Inner> {
         if !self.wants(kind) {
             return;
         }
-        let list = self.list.with(|list| list.subscribers.clone());
         if let Some((kinds, path)) = feedback_loop(event) {
-            let is_its =
-                |one: &Arc<Subscriber>| one.kinds.intersects(kinds) && *one.to.any().path == *path;
-            if list.iter().any(is_its) {
+            let mut is_loop = false;
+            let visit = self.bus.visit(kinds.0, &mut Cursor::default(), |one| {
+                is_loop = *one.to.any().path == *path;
+                !is_loop
+            });
+            if is_loop || visit == Visit::Missed {
                 return;
             }
         }
-        for subscriber in list.iter().filter(|one| one.kinds.intersects(kind)) {
-            let event = event.clone();
-            let evicted = subscriber.backlog.with(|backlog| backlog.push(event));
-            if evicted.is_some() {
-                self.dropped.increment();
+        let mut cursor = Cursor::default();
+        loop {
+            let (mut batch, mut len) = ([const { None }; BATCH], 0);
+            let visit = self.bus.visit(kind.0, &mut cursor, |one| {
+                batch[len] = Some(one.clone());
+                len += 1;
+                len < BATCH
+            });
+            for subscriber in batch.into_iter().flatten() {
+                push(self, &subscriber, event.clone());
+                deliver(self, &subscriber);
             }
-            drop(evicted);
-            deliver(self, subscriber);
+            if visit != Visit::Stopped {
+                return;
+            }
         }
+    }
+}
+
+/// Appends an event to the backlog of a subscriber, without waiting and without an allocation.
+fn push(stream: &Arc<Inner>, subscriber: &Subscriber, event: SystemEvent) {
+    let mut event = Some(event);
+    let pushed = with_bounded_wait(&subscriber.backlog, |backlog| {
+        event.take().and_then(|event| backlog.push(event))
+    });
+    if !matches!(pushed, Some(None)) {
+        stream.dropped.increment();
+    }
+    if pushed.is_none() {
+        // Relaxed: a count.
+        subscriber.lost_aside.fetch_add(1, Relaxed);
     }
 }
 
@@ -245,8 +248,19 @@ fn feedback_loop(event: &SystemEvent) -> Option<(EventKinds, &ActorPath)> {
 }
 
 /// Sends a subscriber the events of its backlog.
+///
+/// The caller may have interrupted the holder of the backlog's lock, and then returns: that thread
+/// pushes or drains, and sends what is there afterwards. A caller that has become the drainer has
+/// not interrupted a holder, and waits for other threads only.
 fn deliver(stream: &Arc<Inner>, subscriber: &Arc<Subscriber>) {
-    if !subscriber.backlog.with(Backlog::begin_drain) {
+    let begins = with_bounded_wait(&subscriber.backlog, |backlog| {
+        // Relaxed: a count.
+        if subscriber.lost_aside.load(Relaxed) > 0 {
+            backlog.count_lost(subscriber.lost_aside.swap(0, Relaxed) as u64);
+        }
+        backlog.begin_drain()
+    });
+    if begins != Some(true) {
         return;
     }
     // If the function of a mapped ref panics and the host cannot catch that, the guard ends the
@@ -273,10 +287,8 @@ fn deliver(stream: &Arc<Inner>, subscriber: &Arc<Subscriber>) {
                 core::mem::forget(guard);
                 return put_back(stream, subscriber, refused.into_inner());
             }
-            Err(_) => {
-                EventStream(stream.clone()).remove_actor(subscriber.to.pid());
-                return;
-            }
+            // It has stopped, and is removed as any actor that has stopped.
+            Err(_) => return,
             Ok(()) if has_returned => {}
             Ok(()) => {
                 // The function of a mapped ref has panicked.
@@ -311,6 +323,7 @@ fn put_back(stream: &Arc<Inner>, subscriber: &Arc<Subscriber>, event: SystemEven
     let job = move |_: &FireContext| {
         to.backlog.with(Backlog::timer_fired);
         deliver(&again, &to);
+        again.bus.sweep();
     };
     if stream.scheduler.schedule_once_fn(RETRY, DispatcherId::DEFAULT, job).is_err() {
         // The next event drains the backlog.

@@ -254,12 +254,6 @@ impl TraceError {
         self.line
     }
 
-    /// What is wrong with the line.
-    #[must_use]
-    pub const fn kind(&self) -> TraceErrorKind {
-        self.kind
-    }
-
     const fn because(self, kind: TraceErrorKind) -> Self {
         Self { kind, ..self }
     }
@@ -267,8 +261,7 @@ impl TraceError {
 
 /// What is wrong with a line of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TraceErrorKind {
+enum TraceErrorKind {
     /// The text does not begin like a trace.
     NotATrace,
     /// The version is not supported.

@@ -93,7 +93,7 @@ impl fmt::Display for DiagnosticEvent {
 /// # Examples
 ///
 /// ```
-/// use clockjack_sched::stream::EventKinds;
+/// use clockjack_sched::EventKinds;
 ///
 /// let kinds = EventKinds::FIRE | EventKinds::CANCEL;
 /// assert!(kinds.contains(EventKinds::FIRE));
@@ -103,9 +103,6 @@ impl fmt::Display for DiagnosticEvent {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EventKinds(u8);
-
-/// The bits of one count in `subscriber_counts`.
-const FIELD_BITS: u32 = 5;
 
 impl EventKinds {
     /// No kind.
@@ -165,27 +162,7 @@ impl EventKinds {
     pub(super) const fn bits(self) -> u32 {
         self.0 as u32
     }
-
-    /// One in the count of each of these kinds.
-    pub(super) const fn ones(self) -> u32 {
-        let mut ones = 0;
-        let mut kind = 0;
-        while kind < Self::NAMES.len() {
-            ones |= (self.bits() >> kind & 1) << (FIELD_BITS as usize * kind);
-            kind += 1;
-        }
-        ones
-    }
-
-    /// All bits of the counts of these kinds.
-    pub(super) const fn fields(self) -> u32 {
-        self.ones() * ((1 << FIELD_BITS) - 1)
-    }
 }
-
-// Each count can hold every subscription, and the highest bit is left for the close.
-const _: () = assert!(super::SUBSCRIPTIONS_MAX < 1 << FIELD_BITS);
-const _: () = assert!(EventKinds::ALL.fields() < 1 << 31);
 
 impl BitOr for EventKinds {
     type Output = Self;

@@ -1,33 +1,33 @@
-//! The reader of a stream. Rules 3, 5 and 6 of the [protocol](super).
-#![expect(unsafe_code, reason = "the subscription is the only consumer of its channel")]
+//! The reader of a stream.
 
 use core::{
     fmt,
-    future::Future,
-    pin::Pin,
+    future::{Future, poll_fn},
     task::{Context, Poll},
 };
 
-use clockjack_sync::{Arc, mail::Pop};
+use clockjack_observe::bus::{Item, Queue};
+use clockjack_sync::Arc;
 
-use super::{
-    Bus, DiagnosticEvent, EventKinds,
-    channel::{Channel, QueuedEvent},
-};
+use super::{Bus, DiagnosticEvent, EventKinds};
 use crate::Warning;
 
-/// Reads the events of a [`Bus`]; unsubscribes on drop.
+/// Reads the events of a scheduler; unsubscribes on drop.
 ///
-/// If events were dropped because the queue was full, then a
-/// [`DiagnosticsDropped`](Warning::DiagnosticsDropped) comes in their place, whatever kinds were
-/// asked for.
+/// If events were dropped, then a [`DiagnosticsDropped`](Warning::DiagnosticsDropped) comes in their
+/// place, whatever kinds were asked for. Events are dropped if the queue is full, or if publishers
+/// could not reach it; of the latter the reader learns when it has read everything, and their number
+/// includes those of other kinds.
 pub struct Subscription {
     bus: Arc<Bus>,
-    slot: usize,
+    /// `None` if the bus was already closed.
+    id: Option<usize>,
     kinds: EventKinds,
-    channel: Arc<Channel>,
-    /// The event after a loss that was just reported.
-    held: Option<DiagnosticEvent>,
+    /// Always there before the drop.
+    queue: Option<Arc<Queue<DiagnosticEvent>>>,
+    /// The count of missed events at the time of the subscription, and when it was last read.
+    missed_first: usize,
+    missed_read: usize,
 }
 
 /// The result of reading the queue.
@@ -38,13 +38,15 @@ enum ReadResult {
 }
 
 impl Subscription {
-    pub(super) fn new(
+    pub(super) const fn new(
         bus: Arc<Bus>,
-        slot: usize,
+        id: Option<usize>,
         kinds: EventKinds,
-        channel: Arc<Channel>,
+        queue: Arc<Queue<DiagnosticEvent>>,
+        missed: usize,
     ) -> Self {
-        Self { bus, slot, kinds, channel, held: None }
+        let queue = Some(queue);
+        Self { bus, id, kinds, queue, missed_first: missed, missed_read: missed }
     }
 
     /// The next event, if there is one now.
@@ -58,8 +60,9 @@ impl Subscription {
     /// Waits for the next event; `None` when the bus was closed and everything was read.
     ///
     /// Nothing is lost if the future is dropped.
-    pub const fn next(&mut self) -> Next<'_> {
-        Next(self)
+    #[expect(clippy::should_implement_trait, reason = "a future, as `next` of any stream")]
+    pub fn next(&mut self) -> impl Future<Output = Option<DiagnosticEvent>> + Send + '_ {
+        poll_fn(|cx| self.poll_next(cx))
     }
 
     /// The next event, or the promise to wake when there is one; `None` as for
@@ -68,7 +71,9 @@ impl Subscription {
         if let ReadResult::Event(event) = self.read() {
             return Poll::Ready(Some(event));
         }
-        self.channel.waker.register(cx.waker());
+        if let Some(queue) = &self.queue {
+            queue.register(cx.waker());
+        }
         match self.read() {
             ReadResult::Event(event) => Poll::Ready(Some(event)),
             ReadResult::Nothing => Poll::Pending,
@@ -79,7 +84,8 @@ impl Subscription {
     /// How many events it has lost since the beginning; wraps around.
     #[must_use]
     pub fn dropped(&self) -> usize {
-        self.channel.lost_total()
+        let full = self.queue.as_ref().map_or(0, |queue| queue.lost_total());
+        full.wrapping_add(self.bus.bus.missed().wrapping_sub(self.missed_first))
     }
 
     /// The kinds it was made for.
@@ -88,29 +94,19 @@ impl Subscription {
         self.kinds
     }
 
-    fn pop(&mut self) -> Pop<QueuedEvent> {
-        // SAFETY: a channel has one subscription, which is borrowed exclusively.
-        unsafe { self.channel.pop() }
-    }
-
     fn read(&mut self) -> ReadResult {
-        if let Some(event) = self.held.take() {
-            return ReadResult::Event(event);
+        let Some(queue) = &self.queue else { return ReadResult::End };
+        let (item, is_end) = queue.pop();
+        match item {
+            Some(Item::Event(event)) => return ReadResult::Event(event),
+            Some(Item::Lost(n)) => return ReadResult::Event(dropped(n)),
+            None => {}
         }
-        // Before the pop: an empty queue is final only if it was closed before.
-        let is_closed = self.channel.is_closed();
-        match self.pop() {
-            Pop::Item(QueuedEvent { lost_before: 0, event }) => ReadResult::Event(event),
-            Pop::Item(QueuedEvent { lost_before, event }) => {
-                self.held = Some(event);
-                ReadResult::Event(dropped(lost_before))
-            }
-            Pop::Retry => ReadResult::Nothing,
-            Pop::Empty => match self.channel.take_lost() {
-                0 if is_closed => ReadResult::End,
-                0 => ReadResult::Nothing,
-                n => ReadResult::Event(dropped(n)),
-            },
+        let missed = self.bus.bus.missed();
+        match missed.wrapping_sub(core::mem::replace(&mut self.missed_read, missed)) {
+            0 if is_end => ReadResult::End,
+            0 => ReadResult::Nothing,
+            n => ReadResult::Event(dropped(n)),
         }
     }
 }
@@ -122,13 +118,13 @@ const fn dropped(n: usize) -> DiagnosticEvent {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.bus.unsubscribe(self.slot, self.kinds);
-        // A publisher may keep the channel alive in its slot: what it holds goes now.
-        self.channel.close();
-        while let Pop::Item(entry) = self.pop() {
-            drop(entry);
+        if let Some(queue) = self.queue.take() {
+            queue.abandon();
         }
-        drop(self.channel.waker.take());
+        if let Some(id) = self.id {
+            self.bus.bus.unsubscribe(id);
+            self.bus.wake_readers();
+        }
     }
 }
 
@@ -136,21 +132,7 @@ impl fmt::Debug for Subscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subscription")
             .field("kinds", &self.kinds)
-            .field("len", &self.channel.len())
             .field("dropped", &self.dropped())
             .finish_non_exhaustive()
-    }
-}
-
-/// Waits for the next event; made by [`Subscription::next`].
-#[derive(Debug)]
-#[must_use = "a future does nothing unless it is polled"]
-pub struct Next<'s>(&'s mut Subscription);
-
-impl Future for Next<'_> {
-    type Output = Option<DiagnosticEvent>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.poll_next(cx)
     }
 }
