@@ -16,7 +16,8 @@
 //! # Conventions
 //!
 //! * The result goes to standard output and everything else to standard error. If the reader closes
-//!   the pipe early (`clockjack demo timers | head -3`), this is not a failure and does not hide one.
+//!   the pipe early (`clockjack demo timers | head -3`), this is not a failure and does not hide
+//!   one.
 //! * A file is written completely or not at all, and an unwritable file is reported before the run.
 //!   Logs are the exception: they grow during a run.
 //! * Where a command reads a graph file, `-` means standard input.

@@ -1,8 +1,8 @@
 //! The oracle for jobs: what a scheduler must do, computed from the definitions alone.
 //!
-//! The oracle keeps a sorted list of due times. Its caller reports what was scheduled and cancelled,
-//! and which runs begin and end, and the oracle compares each run with that list. It asks the
-//! scheduler nothing, so wrong data of the scheduler are detected too.
+//! The oracle keeps a sorted list of due times. Its caller reports what was scheduled and
+//! cancelled, and which runs begin and end, and the oracle compares each run with that list. It
+//! asks the scheduler nothing, so wrong data of the scheduler are detected too.
 
 use alloc::{collections::BTreeSet, vec::Vec};
 use core::time::Duration;
@@ -212,8 +212,8 @@ impl JobOracle {
     ///
     /// # Errors
     ///
-    /// If the answer is wrong: a cancel succeeds once, unless the job has completed or is a one-shot
-    /// that runs.
+    /// If the answer is wrong: a cancel succeeds once, unless the job has completed or is a
+    /// one-shot that runs.
     pub fn cancel(&mut self, job: usize, won: bool) -> Result<(), PropertyError> {
         let Job { state, repeat, due, .. } = self.jobs[job];
         let is_expected = match state {
