@@ -293,8 +293,8 @@ impl<S> Bus<S> {
     }
 
     /// Calls `f` for the subscribers that want an event of these kinds (`u32::MAX`: for all), under
-    /// the lock, until `f` returns false; the next call with the same cursor continues. Subscribers that came after the
-    /// first call are not visited.
+    /// the lock, until `f` returns false; the next call with the same cursor continues. Subscribers
+    /// that came after the first call are not visited.
     ///
     /// `f` must not allocate or call foreign code. If the lock is taken for long, the subscribers
     /// that were not visited yet miss the event, which is [counted](Self::missed).
@@ -386,8 +386,8 @@ impl<S: Reader> Bus<S> {
         let mut n_failed = 0;
         while n_failed < 2 {
             let found = with_bounded_wait(&self.list, |list| {
-                // Cleared only under the lock: whoever fails to take the lock leaves it set (rule
-                // 5). Acquire: pairs with the marks (rule 4).
+                // Cleared only under the lock: a waker that fails to take the lock leaves it set
+                // (rule 5). Acquire: pairs with the marks (rule 4).
                 self.wake_pending.swap(false, AcqRel);
                 list.iter().find_map(|entry| entry.subscriber.take_waker())
             });
@@ -647,8 +647,8 @@ impl<E> Queue<E> {
 
 impl<E> Reader for Queue<E> {
     fn take_waker(&self) -> Option<Waker> {
-        // Relaxed load: avoids a useless write; the mark of this thread is seen. Acquire: pairs with
-        // the push, so the woken reader sees the event.
+        // Relaxed load: avoids a useless write; the mark of this thread is seen. Acquire: pairs
+        // with the push, so the woken reader sees the event.
         let is_marked = self.is_marked.load(Relaxed) && self.is_marked.swap(false, AcqRel);
         if is_marked { self.waker.take() } else { None }
     }

@@ -3,8 +3,8 @@
 //! The hub is a [`clockjack_observe::bus`] whose subscribers are closures and queues. A publication
 //! calls each subscriber outside of the lock, so a subscriber may itself publish, subscribe and
 //! unsubscribe. A subscriber that has unsubscribed does not receive later failures; a publication
-//! that is in progress on another thread may still call it once. Publishers wait for the lock, which
-//! its holders keep for a few instructions: the hub is for threads, not for interrupts.
+//! that is in progress on another thread may still call it once. Publishers wait for the lock,
+//! which its holders keep for a few instructions: the hub is for threads, not for interrupts.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{error::Error, fmt};
@@ -90,8 +90,8 @@ impl FailureEventHub {
         self.add(Subscriber::Call(Box::new(listener)))
     }
 
-    /// Keeps the newest `capacity` failures from now on, until they are taken: at least one, at most
-    /// [`CAPACITY_MAX`](clockjack_observe::bus::CAPACITY_MAX).
+    /// Keeps the newest `capacity` failures from now on, until they are taken: at least one, at
+    /// most [`CAPACITY_MAX`](clockjack_observe::bus::CAPACITY_MAX).
     ///
     /// # Errors
     ///

@@ -110,8 +110,8 @@ impl Bus {
     }
 
     /// Subscribes to events of these kinds, with a queue of `capacity`, at least one and at most
-    /// [`CAPACITY_MAX`](bus::CAPACITY_MAX). If the queue is full, events are dropped, and the reader
-    /// gets their number in their place.
+    /// [`CAPACITY_MAX`](bus::CAPACITY_MAX). If the queue is full, events are dropped, and the
+    /// reader gets their number in their place.
     ///
     /// # Errors
     ///

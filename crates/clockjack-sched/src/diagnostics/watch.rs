@@ -7,9 +7,9 @@
 //!
 //! A watch does not wait and has no interrupt: it checks when [`observe`](DriverWatch::observe) is
 //! called. A timeout is reported at the first check at which no tick has come for longer than
-//! `timeout`, as far as the reference can tell: with a check every `p`, at the latest `timeout`, two
-//! ticks of the reference and 2 `p` after the last tick. A loop that did not poll for long does not
-//! cause a timeout, because it finds the ticks of that time.
+//! `timeout`, as far as the reference can tell: with a check every `p`, at the latest `timeout`,
+//! two ticks of the reference and 2 `p` after the last tick. A loop that did not poll for long does
+//! not cause a timeout, because it finds the ticks of that time.
 
 use core::{fmt, time::Duration};
 

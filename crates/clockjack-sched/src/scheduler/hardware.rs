@@ -273,8 +273,8 @@ impl RunnerLoop {
     /// Each timeout is reported once, as [`Warning::DriverSilent`], and `fallback` is called with
     /// the length of the silence: it starts what the board has for this case, for instance restarts
     /// the timer, or makes the clock of the scheduler follow another counter. The loop checks
-    /// whenever it is polled, so the board must poll it also without the driver: by the interrupt of
-    /// a watchdog, or by a limit to its sleep.
+    /// whenever it is polled, so the board must poll it also without the driver: by the interrupt
+    /// of a watchdog, or by a limit to its sleep.
     pub fn watch(
         &mut self,
         reference: &'static (dyn MonotonicClock + Sync),

@@ -14,10 +14,10 @@ use crate::Warning;
 
 /// Reads the events of a scheduler; unsubscribes on drop.
 ///
-/// If events were dropped, then a [`DiagnosticsDropped`](Warning::DiagnosticsDropped) comes in their
-/// place, whatever kinds were asked for. Events are dropped if the queue is full, or if publishers
-/// could not reach it; of the latter the reader learns when it has read everything, and their number
-/// includes those of other kinds.
+/// If events were dropped, then a [`DiagnosticsDropped`](Warning::DiagnosticsDropped) comes in
+/// their place, whatever kinds were asked for. Events are dropped if the queue is full, or if
+/// publishers could not reach it; of the latter the reader learns when it has read everything, and
+/// their number includes those of other kinds.
 pub struct Subscription {
     bus: Arc<Bus>,
     /// `None` if the bus was already closed.
