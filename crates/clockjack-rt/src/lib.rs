@@ -86,8 +86,8 @@
 //! * **Blocking work** runs on separate threads: see [`WorkerPool::spawn_blocking`], and the
 //!   command [`Blocking`] for processes.
 //!
-//! [`spawn_future`], [`sleep`] and [`interval`] use the current pool: the pool whose worker calls them,
-//! or the pool in whose [`block_on`](WorkerPool::block_on) they are called.
+//! [`spawn_future`], [`sleep`] and [`interval`] use the current pool: the pool whose worker calls
+//! them, or the pool in whose [`block_on`](WorkerPool::block_on) they are called.
 //!
 //! # Map
 //!

@@ -230,7 +230,8 @@ impl Runtime {
     }
 
     /// Waits until the system has terminated. Ctrl-C terminates the system; its actors then have
-    /// the [drop time-out](RuntimeConfig::drop_timeout) to stop. A second Ctrl-C exits the program at once.
+    /// the [drop time-out](RuntimeConfig::drop_timeout) to stop. A second Ctrl-C exits the program
+    /// at once.
     ///
     /// Ctrl-C is handled by one handler for the whole program. The handler remains installed when
     /// this method returns; from then on, Ctrl-C exits the program as it would without the

@@ -112,9 +112,10 @@
 //!   without an actor, [`ActorSystem::scheduler`](actor::ActorSystem::scheduler).
 //! * **Get an answer**: [`ActorRef::ask`](actor::ActorRef::ask), or in an actor
 //!   [`Context::ask`](actor::Context::ask); the asked actor gets a [`ReplyTo`](actor::ReplyTo).
-//! * **Wait for something slow**: [`Context::spawn_future`](actor::Context::spawn_future) for a future; for
-//!   one blocking call, [`Runtime::spawn_blocking`](rt::Runtime::spawn_blocking); for an actor that
-//!   blocks, [`ActorSystem::create_dispatcher`](actor::ActorSystem::create_dispatcher) and
+//! * **Wait for something slow**: [`Context::spawn_future`](actor::Context::spawn_future) for a
+//!   future; for one blocking call, [`Runtime::spawn_blocking`](rt::Runtime::spawn_blocking); for
+//!   an actor that blocks,
+//!   [`ActorSystem::create_dispatcher`](actor::ActorSystem::create_dispatcher) and
 //!   [`Props::dispatcher`](actor::Props::dispatcher).
 //! * **Slow down a fast sender**: [`Mailbox::bounded`](actor::Mailbox::bounded). `tell` returns a
 //!   message that does not fit, [`ActorRef::send`](actor::ActorRef::send) waits for room.

@@ -21,9 +21,10 @@
 //!   happens to the asks of a cycle: they end by their timeouts.
 //!
 //! Actors that continue with other messages, as in [`ask`](crate::Context::ask) and
-//! [`spawn_future`](crate::Context::spawn_future), may answer each other and themselves in the meantime, and are
-//! no edges. It cannot be seen that an actor has passed its [`ReplyTo`] on: that actor still counts
-//! as the one that will answer. A sealed system has no graph, because the graph needs memory.
+//! [`spawn_future`](crate::Context::spawn_future), may answer each other and themselves in the
+//! meantime, and are no edges. It cannot be seen that an actor has passed its [`ReplyTo`] on: that
+//! actor still counts as the one that will answer. A sealed system has no graph, because the graph
+//! needs memory.
 
 // Public for the models of it.
 mod error;

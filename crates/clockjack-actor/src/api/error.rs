@@ -164,8 +164,8 @@ impl<T> ActorError<T> {
         matches!(self.kind, ActorErrorKind::StashFull { .. })
     }
 
-    /// Whether as many futures are running as [`Props::futures_max`](crate::Props::futures_max) allows.
-    /// Transient.
+    /// Whether as many futures are running as [`Props::futures_max`](crate::Props::futures_max)
+    /// allows. Transient.
     #[must_use]
     pub fn is_too_many_futures(&self) -> bool {
         self.kind == ActorErrorKind::TooManyFutures

@@ -2,11 +2,13 @@
 //!
 //! | call | user messages | control messages, signals | other futures |
 //! |---|---|---|---|
-//! | [`spawn_future`](Context::spawn_future), [`ask`](Context::ask) | continue | continue | continue |
+//! | [`spawn_future`], [`ask`](Context::ask) | continue | continue | continue |
 //! | [`wait`](Context::wait) | stay in the mailbox | continue | continue |
 //! | [`wait_mut`](Context::wait_mut) | stay in the mailbox | wait | wait |
 //!
 //! Stop and restart take effect at once in all three cases.
+//!
+//! [`spawn_future`]: Context::spawn_future
 //!
 //! # Order
 //!
@@ -99,8 +101,8 @@ impl<A: Actor> Context<'_, A> {
         self.begin(future, then, Exclusivity::Shared)
     }
 
-    /// As [`spawn_future`](Self::spawn_future), for an actor that stays on its thread: nothing needs to be
-    /// `Send`.
+    /// As [`spawn_future`](Self::spawn_future), for an actor that stays on its thread: nothing
+    /// needs to be `Send`.
     ///
     /// # Errors
     ///

@@ -60,11 +60,10 @@ use crate::{
 /// fn schedule(system: &ActorSystem, pong: &ActorRef<Ping>) -> Result<(), Failure> {
 ///     let (scheduler, ms) = (system.scheduler(), Duration::from_millis);
 ///     let once = scheduler.schedule_once(ms(300), pong, Ping)?;
-///     scheduler
-///         .with_sender(pong.pid())
-///         .schedule_at_fixed_rate(Duration::ZERO, ms(50), pong, Ping)?;
-///     let jobs = scheduler.jobs();
-///     jobs.schedule_once_fn(ms(10), DispatcherId::DEFAULT, |fire| println!("{:?} late", fire.late()))?;
+///     let named = scheduler.with_sender(pong.pid());
+///     named.schedule_at_fixed_rate(Duration::ZERO, ms(50), pong, Ping)?;
+///     let job = |fire: &clockjack_sched::FireContext| println!("{:?} late", fire.late());
+///     scheduler.jobs().schedule_once_fn(ms(10), DispatcherId::DEFAULT, job)?;
 ///     assert!(once.cancel() && once.is_cancelled() && !once.cancel());
 ///     Ok(())
 /// }

@@ -132,8 +132,8 @@ impl ShutdownConfig {
         self.phases.iter_mut().find(|config| config.phase == phase)
     }
 
-    /// The phases in the order in which they run. Fails if the dependencies have a cycle, if a phase
-    /// is defined twice or has an empty name, or if a shutdown would run phases none of which
+    /// The phases in the order in which they run. Fails if the dependencies have a cycle, if a
+    /// phase is defined twice or has an empty name, or if a shutdown would run phases none of which
     /// stops the actors: the shutdown would never complete.
     pub(crate) fn in_order(&self) -> Result<Vec<PhaseConfig>, InvalidConfig> {
         if self.run_by_actor_system_terminate && !self.terminate_actor_system {

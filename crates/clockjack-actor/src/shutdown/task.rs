@@ -56,7 +56,8 @@ pub(crate) struct TaskHandle {
     pub(super) id: u64,
 }
 
-/// A task of the coordinated shutdown, or its first phase, was refused; the error contains the task.
+/// A task of the coordinated shutdown, or its first phase, was refused; the error contains the
+/// task.
 pub struct ShutdownError {
     why: Refusal,
     phase: Phase,

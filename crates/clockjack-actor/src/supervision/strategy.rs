@@ -230,8 +230,8 @@ impl Strategy {
     }
 
     /// Why the strategy cannot be carried out, if it cannot: a back-off whose `min` is zero or
-    /// greater than its `max`, a jitter that is negative, infinite or not a number, or a limit above
-    /// zero with an empty window. Spawning an actor calls this.
+    /// greater than its `max`, a jitter that is negative, infinite or not a number, or a limit
+    /// above zero with an empty window. Spawning an actor calls this.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         if let Some(Limit { restarts: 1.., within: Duration::ZERO }) = self.limit {
             return Err("a limit needs a window longer than zero");

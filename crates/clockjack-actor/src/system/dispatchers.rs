@@ -260,8 +260,8 @@ impl ActorSystem {
     }
 
     /// The id of the dispatcher with this name, whether it was created by
-    /// [`create_dispatcher`](Self::create_dispatcher), by [`create_pinned`](Self::create_pinned), or by the
-    /// [builder](crate::SystemBuilder::dispatcher).
+    /// [`create_dispatcher`](Self::create_dispatcher), by [`create_pinned`](Self::create_pinned),
+    /// or by the [builder](crate::SystemBuilder::dispatcher).
     #[must_use]
     pub fn dispatcher_id(&self, name: &str) -> Option<DispatcherId> {
         self.inner().dispatchers.by_name(name).map(|(id, ..)| id)

@@ -43,9 +43,9 @@ impl Runtime {
     ///
     /// The flight recorder always records what is rare: sleeps and steals of workers, late timers
     /// and jobs, stuck handlers, starts, stops, failures and restarts of actors, dead letters.
-    /// While tracing is on, it also records every poll, every wake-up by a worker, every fire of timers
-    /// and jobs, and the start and end of every task. That costs about 100 ns per poll; while
-    /// tracing is off, it costs nothing.
+    /// While tracing is on, it also records every poll, every wake-up by a worker, every fire of
+    /// timers and jobs, and the start and end of every task. That costs about 100 ns per poll;
+    /// while tracing is off, it costs nothing.
     pub fn set_tracing(&self, is_on: bool) {
         for source in self.trace_sources() {
             source.executor.set_tracing(is_on);
@@ -54,7 +54,8 @@ impl Runtime {
     }
 
     /// What the flight recorder has recorded within the last `last`, as far as the rings reach
-    /// back: [`RuntimeConfig::flight_records`](crate::RuntimeConfig::flight_records) sets their size.
+    /// back: [`RuntimeConfig::flight_records`](crate::RuntimeConfig::flight_records) sets their
+    /// size.
     #[must_use]
     pub fn flight_recording(&self, last: Duration) -> FlightRecording {
         let sources = self.trace_sources();

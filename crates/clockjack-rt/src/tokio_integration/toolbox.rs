@@ -237,9 +237,9 @@ impl TokioExecutor {
     ///
     /// A slice is at most 64 steps, or, if timers are due, one step per ready process. A step that
     /// does not return blocks tokio's thread, as does any tokio task that does not await.
-    /// [`sleep`](crate::sleep) and [`spawn_future`](crate::spawn_future) in the future, and in tasks of this
-    /// executor, use this executor. Dropping the returned future early is safe: driving can
-    /// continue later.
+    /// [`sleep`](crate::sleep) and [`spawn_future`](crate::spawn_future) in the future, and in
+    /// tasks of this executor, use this executor. Dropping the returned future early is safe:
+    /// driving can continue later.
     ///
     /// # Panics
     ///

@@ -36,9 +36,9 @@ impl<A: Actor> Context<'_, A> {
     /// it waits for room there. An error that `map` returns, or a panic in it, is a failure of the
     /// actor.
     ///
-    /// The ask counts as a [future](crate::Props::futures_max) of this incarnation of the actor until
-    /// `map` was called, and is cancelled with it: on a stop and on a restart. An actor may ask
-    /// itself.
+    /// The ask counts as a [future](crate::Props::futures_max) of this incarnation of the actor
+    /// until `map` was called, and is cancelled with it: on a stop and on a restart. An actor may
+    /// ask itself.
     ///
     /// To get a callback with the answer instead, or if the answer is not `Send`, pass
     /// [`ActorRef::ask`] to [`spawn_future`](Self::spawn_future) or

@@ -156,9 +156,9 @@ impl TokioSystem {
     /// future is polled in this task, after each batch of work, and tokio runs meanwhile.
     ///
     /// A batch is bounded, but a handler that does not return blocks tokio's thread, as does any
-    /// tokio task that does not await. [`sleep`](crate::sleep) and [`spawn_future`](crate::spawn_future) in the
-    /// future use this system. Dropping the returned future early is safe: driving can continue
-    /// later.
+    /// tokio task that does not await. [`sleep`](crate::sleep) and
+    /// [`spawn_future`](crate::spawn_future) in the future use this system. Dropping the returned
+    /// future early is safe: driving can continue later.
     ///
     /// # Panics
     ///
