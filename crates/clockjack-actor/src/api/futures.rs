@@ -8,6 +8,8 @@
 //!
 //! Stop and restart take effect at once in all three cases.
 //!
+//! [`spawn_future`]: Context::spawn_future
+//!
 //! # Order
 //!
 //! A future is first polled after the handler that has started it has returned, before the next
