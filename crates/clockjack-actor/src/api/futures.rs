@@ -8,7 +8,6 @@
 //!
 //! Stop and restart take effect at once in all three cases.
 //!
-//! [`spawn_future`]: Context::spawn_future
 //!
 //! # Order
 //!
