@@ -69,7 +69,7 @@ const BATCH: usize = 64;
 /// let count = Rc::new(Cell::new(0));
 /// for _ in 0..3 {
 ///     let count = Rc::clone(&count);
-///     drop(executor.spawn(async move { count.set(count.get() + 1) }));
+///     drop(executor.spawn_future(async move { count.set(count.get() + 1) }));
 /// }
 /// assert_eq!(executor.run_until_idle(), 3);
 /// assert_eq!(count.get(), 3);
