@@ -57,7 +57,7 @@
 //!     Commands::new().handle(|Fetch(key), done| done.complete(Ok(format!("value {key}"))));
 //! let pool = WorkerPool::new(PoolConfig::DEFAULT, commands)?;
 //! pool.submit(Sum::default())?.tell((1, 2))?;
-//! assert_eq!(pool.block_on(pool.spawn(async { 6 * 7 }))?, 42);
+//! assert_eq!(pool.block_on(pool.spawn_future(async { 6 * 7 }))?, 42);
 //! pool.resize(8)?;
 //! for straggler in pool.shutdown(Duration::from_secs(10)).stragglers {
 //!     eprintln!("{straggler}");

@@ -62,7 +62,7 @@ const IDLE_CHECKS_MAX: u32 = 5;
 /// use core::time::Duration;
 ///
 /// let pool = WorkerPool::new(PoolConfig::DEFAULT, Commands::new())?;
-/// let answer = pool.spawn(async {
+/// let answer = pool.spawn_future(async {
 ///     clockjack_rt::sleep(Duration::from_millis(5)).await?;
 ///     Ok::<_, clockjack_rt::exec::TimerError>(6 * 7)
 /// });

@@ -111,8 +111,6 @@ impl PhaseConfig {
 /// let mut config = ShutdownConfig::default();
 /// config.phases.push(PhaseConfig::new(DRAIN).after(&[Phase::SERVICE_UNBIND]));
 /// config.phase_mut(Phase::SERVICE_STOP).expect("a default").depends_on.push(DRAIN);
-/// config.validate()?;
-/// # Ok::<(), clockjack_actor::shutdown::InvalidConfig>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShutdownConfig {

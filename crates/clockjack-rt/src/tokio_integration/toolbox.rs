@@ -176,7 +176,7 @@ impl Toolbox for TokioToolbox {
 /// # runtime.block_on(async {
 /// let toolbox = TokioToolbox::new(Resolution::MILLI);
 /// let mut executor = toolbox.executor(Limits::SMALL, Commands::new())?;
-/// let answer = executor.spawn(async {
+/// let answer = executor.spawn_future(async {
 ///     clockjack_rt::sleep(Duration::from_millis(2)).await?; // A Clockjack timer,
 ///     tokio::time::sleep(Duration::from_millis(2)).await; // and a tokio timer.
 ///     Ok::<_, clockjack_rt::exec::TimerError>(6 * 7)
