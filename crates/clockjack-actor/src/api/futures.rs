@@ -8,7 +8,6 @@
 //!
 //! Stop and restart take effect at once in all three cases.
 //!
-//!
 //! # Order
 //!
 //! A future is first polled after the handler that has started it has returned, before the next
