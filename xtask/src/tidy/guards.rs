@@ -1,7 +1,7 @@
-//! Rules about `ARCHITECTURE.md`: the tests, planted faults, files and functions that it names
-//! exist.
+//! Rules about `ARCHITECTURE.md` and `CONTRIBUTING.md`: the tests, planted faults, files and
+//! functions that they name exist.
 //!
-//! It has a table of the laws with the tests that guard each and the faults that are planted
+//! The first has a table of the laws with the tests that guard each and the faults that are planted
 //! against it. `cargo xtask mutants` shows that a named fault makes its test fail.
 
 use std::collections::BTreeSet;
@@ -14,6 +14,10 @@ use crate::mutants::{self, Mutant};
 
 /// The document with the table.
 const DOCUMENT: &str = "ARCHITECTURE.md";
+/// The documents that lead a reader through the files.
+const MAPS: [&str; 2] = [DOCUMENT, "CONTRIBUTING.md"];
+/// Stands for a name that the reader chooses, in a path such as `crates/NAME/tests`.
+const PLACEHOLDERS: [&str; 2] = ["NAME", "CRATE"];
 /// The heading above the table.
 const HEADING: &str = "### Who guards them";
 /// How many laws there are.
@@ -51,16 +55,15 @@ pub(super) fn laws(sources: &[Source]) -> Vec<Fault> {
     faults
 }
 
-/// A file or a function that the map names exists: files by the end of their path, functions as
-/// `Type::name`.
+/// A file or a function that a map or a recipe names exists: files by the end of their path,
+/// functions as `Type::name`.
 pub(super) fn map(sources: &[Source]) -> Vec<Fault> {
     let tree = Tree::of(sources);
-    let Some(document) = sources.iter().find(|source| source.path == DOCUMENT) else {
-        return Vec::new();
-    };
     let is_gone = |name: &str| {
         let is_file = [".rs", ".md", ".toml"].iter().any(|end| name.ends_with(end));
-        if is_file && !name.contains(['*', ' ']) {
+        let is_pattern = name.contains(['*', ' ', '{'])
+            || PLACEHOLDERS.iter().any(|placeholder| name.contains(placeholder));
+        if is_file && !is_pattern {
             let end = format!("/{name}");
             return !sources.iter().any(|one| one.path == name || one.path.ends_with(&end));
         }
@@ -70,9 +73,13 @@ pub(super) fn map(sources: &[Source]) -> Vec<Fault> {
             && function.chars().all(is_of_name);
         is_function && !tree.functions.iter().any(|(_, name)| *name == function)
     };
-    let named = quoted(&document.text).into_iter();
-    let gone = named.filter(|(_, name)| is_gone(name));
-    gone.map(|(at, name)| document.fault(at, format!("there is no `{name}`"))).collect()
+    let maps = sources.iter().filter(|source| MAPS.contains(&source.path.as_str()));
+    let gone = maps.flat_map(|document| {
+        let named = quoted(&document.text).into_iter();
+        let gone = named.filter(|(_, name)| is_gone(name));
+        gone.map(|(at, name)| document.fault(at, format!("there is no `{name}`")))
+    });
+    gone.collect()
 }
 
 /// The texts between back quotes on a line, each with its position.
@@ -289,10 +296,17 @@ mod tests {
         let text = "`src/lib.rs`, `mutants/*.toml`, `lib.rs`, `Cell::step`, `Fire::Once`,\n\
                     `ib.rs`, `Cell::stop`, `clockjack::prelude`.\n";
         let code = "//! T.\nfn step() {}\n";
-        let sources = [(DOCUMENT, text), ("crates/clockjack-rt/src/lib.rs", code)]
-            .map(|(path, text)| Source::new(path, text));
+        let recipe = "`crates/NAME/tests/a.rs`, `gone.rs`\n";
+        let sources = [
+            (DOCUMENT, text),
+            ("CONTRIBUTING.md", recipe),
+            ("README.md", "`other.rs`\n"),
+            ("crates/clockjack-rt/src/lib.rs", code),
+        ]
+        .map(|(path, text)| Source::new(path, text));
         let faults: Vec<String> = map(&sources).iter().map(ToString::to_string).collect();
-        let told = |name| format!("{DOCUMENT}:2: there is no `{name}`");
-        assert_eq!(faults, [told("ib.rs"), told("Cell::stop")]);
+        let missing = |name| format!("{DOCUMENT}:2: there is no `{name}`");
+        let of_recipe = "CONTRIBUTING.md:1: there is no `gone.rs`".to_owned();
+        assert_eq!(faults, [missing("ib.rs"), missing("Cell::stop"), of_recipe]);
     }
 }
