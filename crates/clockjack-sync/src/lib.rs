@@ -143,3 +143,6 @@ pub use arc::Arc;
 pub use index_stack::IndexStack;
 pub use injector::Injector;
 pub use push_error::PushError;
+// Hidden, and public because no code without `alloc` makes a push fail for lack of room.
+#[doc(hidden)]
+pub use push_error::Refusal;

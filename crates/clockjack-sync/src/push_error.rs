@@ -27,7 +27,7 @@ pub struct PushError<T> {
 
 /// Why a push is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// All room is taken.
     Full,
     /// Nothing is taken any more.

@@ -93,7 +93,7 @@ impl RuntimeConfig {
             stuck_after: self.stuck_after,
             on_stuck: self.on_stuck,
             blocking: self.blocking,
-            scheduler: PoolSchedulerConfig { topology, settings, ..PoolSchedulerConfig::DEFAULT },
+            scheduler: PoolSchedulerConfig { topology, settings },
             drop_timeout: self.drop_timeout,
             seed: self.seed,
             flight_records: self.flight_records,
