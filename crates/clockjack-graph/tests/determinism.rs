@@ -4,6 +4,8 @@
 //! Fifty graphs by default, `CLOCKJACK_GRAPHS` of them if that is set. A graph that fails prints
 //! the command that repeats it alone.
 
+// Under loom there is no simulation, whose random graphs these are.
+#![cfg(not(loom))]
 #![expect(clippy::print_stdout, reason = "what was seen of many graphs is for who asks for it")]
 
 #[path = "determinism/log.rs"]

@@ -24,8 +24,8 @@ use core::{
 };
 
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Cancellable, Context, Failure, Limits, Mailbox,
-    Next, Props, RootContext, Scope, Signal, StaticError, Strategy,
+    Actor, ActorRef, ActorSystem, Cancellable, Context, Failure, Limits, Mailbox, Next, Props,
+    RootContext, Scope, Signal, StaticError, Strategy,
 };
 use clockjack_firmware::{
     board::{self, Board, TICKS},
