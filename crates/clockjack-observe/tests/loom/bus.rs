@@ -1,10 +1,8 @@
 //! Publishers against subscribers that come, wait and go. A lost wake-up is a deadlock, which loom
 //! reports. In a model, a lock is tried once: so every lock that is found taken is explored.
 
-use std::{
-    sync::Arc as StdArc,
-    task::{Wake, Waker},
-};
+use core::task::Waker;
+use std::{sync::Arc as StdArc, task::Wake};
 
 use clockjack_observe::bus::{Bus, Cursor, Item, Overflow, Pushed, Queue};
 use clockjack_sync::Arc;
@@ -144,7 +142,7 @@ fn what_is_read_and_what_is_lost_is_what_was_published() {
 }
 
 loom::thread_local! {
-    static IS_PUBLISHER: std::cell::Cell<bool> = std::cell::Cell::new(false);
+    static IS_PUBLISHER: core::cell::Cell<bool> = core::cell::Cell::new(false);
 }
 
 /// A subscriber that must not be freed by a publisher.
