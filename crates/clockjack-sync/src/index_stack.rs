@@ -98,7 +98,11 @@ pub struct IndexStack {
 
 struct Head {
     first: AtomicU32,
-    depth: AtomicUsize,
+    /// How many elements were pushed, ever. In the same cache line as `first`, which every push
+    /// changes.
+    pushed: AtomicUsize,
+    /// `pushed` at the last drain.
+    drained: AtomicUsize,
 }
 
 impl IndexStack {
@@ -106,7 +110,8 @@ impl IndexStack {
         /// An empty stack.
         #[must_use]
         pub const fn new() -> Self {
-            Self { head: Padded(Head { first: AtomicU32::new(NIL), depth: AtomicUsize::new(0) }) }
+            let (pushed, drained) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            Self { head: Padded(Head { first: AtomicU32::new(NIL), pushed, drained }) }
         }
     }
 
@@ -123,6 +128,9 @@ impl IndexStack {
     /// If `index` is [`NIL`]. Debug builds also panic if `index` is on top of the stack already.
     pub fn push<L: Links + ?Sized>(&self, index: u32, links: &L) -> usize {
         assert!(index != NIL, "NIL names no element");
+        // Before the count of this push, so that the difference below is not negative. Acquire:
+        // pairs with the release in `drain`, whose count of pushes this push then exceeds.
+        let drained = self.head.drained.load(Acquire);
         // Relaxed: the value is only stored as a link; nothing behind it is read.
         let mut first = self.head.first.load(Relaxed);
         loop {
@@ -134,8 +142,8 @@ impl IndexStack {
                 Err(now) => first = now,
             }
         }
-        // Relaxed: an approximate count that publishes nothing.
-        self.head.depth.fetch_add(1, Relaxed) + 1
+        // Relaxed: a count that publishes nothing.
+        self.head.pushed.fetch_add(1, Relaxed).wrapping_add(1).wrapping_sub(drained)
     }
 
     /// Takes everything off the stack by one swap and yields it, the newest first.
@@ -148,7 +156,8 @@ impl IndexStack {
             return Drain { next: NIL, links };
         }
         // Relaxed: an approximate count. It is reset first, so that a push after the swap counts.
-        self.head.depth.store(0, Relaxed);
+        // Release: pairs with `push` and `depth`.
+        self.head.drained.store(self.head.pushed.load(Relaxed), Release);
         // Acquire: pairs with the exchanges in `push`, all of them (rule 3).
         let next = self.head.first.swap(NIL, Acquire);
         Drain { next, links }
@@ -164,8 +173,17 @@ impl IndexStack {
     /// The approximate number of elements on the stack, as [`push`](Self::push) counts them.
     #[must_use]
     pub fn depth(&self) -> usize {
-        // Relaxed: an approximate count that publishes nothing.
-        self.head.depth.load(Relaxed)
+        // In this order, so that the difference is not negative. Acquire: pairs with the release
+        // in `drain`. Relaxed: a count that publishes nothing.
+        let drained = self.head.drained.load(Acquire);
+        self.head.pushed.load(Relaxed).wrapping_sub(drained)
+    }
+
+    /// How many elements were pushed, ever; wraps.
+    #[must_use]
+    pub fn n_pushed(&self) -> usize {
+        // Relaxed: a count that publishes nothing.
+        self.head.pushed.load(Relaxed)
     }
 }
 

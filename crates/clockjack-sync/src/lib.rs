@@ -28,9 +28,11 @@
 //!
 //! Hidden modules hold what only the crates of Clockjack use: `primitive` (the one module that
 //! knows which atomics the target has), `arc` (exists also where `alloc::sync::Arc` does not),
-//! `counter` (a striped counter for statistics), `pad`, `panic` (the payload of a caught panic),
-//! `spin_lock` (held for a few instructions), `splitmix` and `waker`. Hidden items may change in
-//! any release; the crates of Clockjack pin each other with `=`.
+//! `backoff` (waiting without priority inversion), `counter` (a striped counter for statistics),
+//! `pad`, `panic` (the payload of a caught panic),
+//! `prefetch` (a hint to the cache), `spin_lock` (held for a few instructions), `splitmix` and
+//! `waker`. Hidden items may change in any release; the crates of Clockjack pin each other with
+//! `=`.
 //!
 //! # Example
 //!
@@ -106,6 +108,8 @@ extern crate std;
 #[doc(hidden)]
 pub mod arc;
 #[doc(hidden)]
+pub mod backoff;
+#[doc(hidden)]
 pub mod counter;
 pub mod index_stack;
 pub mod injector;
@@ -124,6 +128,14 @@ pub mod pad;
 #[cfg(feature = "alloc")]
 #[doc(hidden)]
 pub mod panic;
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+#[doc(hidden)]
+#[path = "prefetch/none.rs"]
+pub mod prefetch;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[doc(hidden)]
+#[path = "prefetch/x86_64.rs"]
+pub mod prefetch;
 #[doc(hidden)]
 pub mod primitive;
 mod push_error;

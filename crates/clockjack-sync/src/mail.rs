@@ -117,6 +117,26 @@
 //!     it. The consumer *acknowledges*, that is, clears *notified*, before it looks for the work,
 //!     and neither goes idle nor parks while *notified* is set. *Parked* is a sleep that no push
 //!     interrupts.
+//! 13. No user code runs between a claim and its flag: until the flag is written, the consumer gets
+//!     *retry*, takes nothing that is behind the claim, and is not woken if the claim has cleared
+//!     *idle*. A sender whose value is made by user code, and who wants to know before whether the
+//!     value will be accepted, *checks for room*, makes the value, and then pushes it *late*: the
+//!     claim succeeds although other senders have filled the mailbox meanwhile or wait for room,
+//!     up to a bound beyond the capacity. The linearization point of that push is its claim. A
+//!     sender that begins to wait while the user code runs may be overtaken by the late push, which
+//!     began before.
+//!
+//! 14. Something that is not in the mailbox takes its place in the order of the values by a
+//!     [`Position`]: a thread reads the position that the next push gets, and leaves it for the
+//!     consumer elsewhere. What was pushed before the thread read it is before the place, what is
+//!     pushed afterwards is behind it. The consumer takes the values before the place by
+//!     [`pop_before`](Mailbox::pop_before), which stops there. To take no value that is behind a
+//!     place of which it does not know yet, the consumer (a) reads the next position, (b) looks for
+//!     places that others have left, and (c) takes only values before the position of (a). Why this
+//!     is enough: suppose that a thread has left a place, and that a value was pushed after that,
+//!     by whomever. The claim of that value is a read-modify-write of the tail; if the value is
+//!     before the position of (a), then (a) has read the tail of that claim or a later one, so
+//!     everything that happened before the claim, the place too, is visible in (b).
 //!
 //! *Why no value is lost*: the exchanges of `tail` order the claims, and each claim ends with a
 //! flag that the consumer finds, since both compute the same entry: positions of one block have one
@@ -150,7 +170,7 @@ use core::{fmt, marker::PhantomData, ptr};
 pub use consumer::{EmptyToken, Popped};
 pub use producer::{Permit, Pushed, WaiterReservation};
 use store::{Block, InlineSlot, Root};
-pub use tail::{CAPACITY_MAX, RESERVE_MAX};
+pub use tail::{CAPACITY_MAX, NextPosition, Position, RESERVE_MAX};
 use tail::{Tail, ahead};
 
 pub use crate::mpsc::Pop;
@@ -196,6 +216,7 @@ const EVICTING: u32 = 1 << 31;
 /// ```
 #[repr(C)]
 pub struct Mailbox<T> {
+    /// First, so that a [`NextPosition`] is at the address of every mailbox.
     tail: AtomicWord,
     /// A copy of `freed`, perhaps outdated (rule 1).
     freed_cache: AtomicWord,
@@ -310,6 +331,14 @@ impl<T> Mailbox<T> {
         // Relaxed: a count. The consumer may have freed more between the two loads.
         let inside = ahead(self.tail(Relaxed).position(), freed);
         usize::try_from(inside.max(0)).map_or(self.capacity(), |n| n.min(self.capacity()))
+    }
+
+    /// The position that the next push gets (rule 14).
+    #[must_use]
+    #[inline]
+    pub fn next_position(&self) -> Position {
+        // Acquire: pairs with the claims; rule 14 says what for.
+        Position(self.tail(Acquire).position())
     }
 
     /// How many values the consumer has taken so far, with wrap-around; values whose room is held

@@ -8,9 +8,13 @@
 //! 1. A thread exchanges false for true, and then has exclusive access to the value.
 //! 2. The holder stores false when it leaves, also by a panic.
 //!
+//! 3. A thread that finds the lock held spins a bounded number of times, and then
+//!    [waits](crate::backoff::wait) between its attempts, so that the holder runs even if the
+//!    thread has preempted it.
+//!
 //! *Why no thread hangs*: the holder runs a few instructions of this project, calls no user code,
-//! and takes no second lock; so it unlocks soon. While the holder is preempted, other threads spin.
-//! The lock is not fair.
+//! and takes no second lock; so it unlocks soon. While the holder is preempted, other threads spin,
+//! and then leave the processor to it (rule 3). The lock is not fair.
 //!
 //! It is not for interrupts: an interrupt that finds the lock held by the code that it interrupted
 //! would spin for ever; interrupts use [`SpinLock::try_with`]. It is not for user code: no closure,
@@ -20,6 +24,7 @@
 use core::fmt;
 
 use crate::{
+    backoff::{SPINS_MAX, wait},
     const_unless_loom,
     primitive::{
         UnsafeCell,
@@ -98,12 +103,18 @@ impl<T> SpinLock<T> {
         won.then(|| Guard(self))
     }
 
-    /// Spins on a load, so that the holder keeps the cache line.
+    /// Spins on a load, so that the holder keeps the cache line. Rule 3.
     #[cold]
     fn spin_until_unlocked(&self) {
+        let mut n_failed = 0_u32;
         // Relaxed: a hint; the exchange decides.
         while self.is_held.load(Relaxed) {
-            hint::spin_loop();
+            n_failed = n_failed.saturating_add(1);
+            if n_failed <= SPINS_MAX {
+                hint::spin_loop();
+            } else {
+                wait(n_failed);
+            }
         }
     }
 }

@@ -43,6 +43,14 @@
 //! address; then A's exchange succeeds. The link that A wrote is correct: it names what is the head
 //! at the moment of the exchange. A never reads through the pointer that it has loaded.
 //!
+//! *Provenance*: in that case the address in A's link is right, but the pointer that A has loaded
+//! belongs to the freed node, and a consumer must not follow it. So a link is only an address. A
+//! producer exposes the provenance of its node before it publishes the node, and a consumer makes
+//! the pointer to the next node from the address, with the exposed provenance of the node that is
+//! there now. The head needs none of this: a swap returns the pointer that the last push has
+//! stored. Strict provenance has no form for a list whose nodes are linked by an exchange that
+//! compares addresses; the model of the language, of which exposed provenance is a part, does.
+//!
 //! *Why nothing hangs*: no operation waits for another thread. A producer repeats its exchange only
 //! if another push, a drain or the close succeeded in between (lock-free), or if a weak exchange
 //! failed spuriously. A drain and a close are one instruction and a walk over a private list. So an
@@ -124,6 +132,8 @@ impl<N: Linked> ClosableStack<N> {
     /// Returns the handle if the stack is closed.
     pub fn push(&self, handle: N::Handle) -> Result<bool, N::Handle> {
         let node = N::into_link(handle);
+        // For the consumer that makes a pointer to this node from its address.
+        node.as_ptr().expose_provenance();
         // Acquire: a producer that is refused sees what the consumer did before the close.
         let mut seen = self.head.load(Acquire);
         loop {
@@ -134,8 +144,9 @@ impl<N: Linked> ClosableStack<N> {
             // SAFETY: the node is valid (`Linked`, 1), and this thread owns it until the exchange
             // succeeds.
             let link = unsafe { node.as_ref() };
+            // Only the address, because `seen` may belong to a node that was freed meanwhile.
             // Relaxed: the exchange publishes the link.
-            link.next.store(seen, Relaxed);
+            link.next.store(ptr::without_provenance_mut(seen.addr()), Relaxed);
             // Release: publishes the node to the swap of the consumer. Acquire: as above.
             match self.head.compare_exchange_weak(seen, node.as_ptr(), Release, Acquire) {
                 Ok(_) => return Ok(seen.is_null()),
@@ -240,10 +251,12 @@ impl<N: Linked> Drained<N> {
         let mut rest = if newest == CLOSED { ptr::null_mut() } else { newest };
         while let Some(node) = NonNull::new(rest) {
             // SAFETY: this thread has taken the list, so it owns the node, which is valid
-            // (`Linked`, 1).
+            // (`Linked`, 1). The pointer is the head, or was made below from the address of a node
+            // whose producer has exposed its provenance, before the exchange that the swap has
+            // acquired; no other node can be at the address as long as the list owns this one.
             let link = unsafe { node.as_ref() };
             // Relaxed: the swap has acquired what the producers published.
-            rest = link.next.load(Relaxed);
+            rest = ptr::with_exposed_provenance_mut(link.next.load(Relaxed).addr());
             link.next.store(drained.first, Relaxed);
             drained.first = node.as_ptr();
         }

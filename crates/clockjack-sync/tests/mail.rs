@@ -19,7 +19,9 @@ use std::{
     thread,
 };
 
-use clockjack_sync::mail::{CAPACITY_MAX, Mailbox, Pop, Popped, RESERVE_MAX, WaiterReservation};
+use clockjack_sync::mail::{
+    CAPACITY_MAX, Mailbox, NextPosition, Pop, Popped, RESERVE_MAX, WaiterReservation,
+};
 use clockjack_testing::{Patience, allocation::Counting};
 use pair::{Consumer, Pair, Step};
 use proptest::prelude::*;
@@ -531,4 +533,122 @@ fn a_reserved_mailbox_is_full_for_all_but_waiters() {
     assert_eq!(mailbox.reserve_for_waiters(), WaiterReservation::Closed);
     assert!(mailbox.claim_for_waiter().unwrap_err().is_closed());
     assert!(mailbox.push(6).unwrap_err().is_closed());
+}
+
+#[test]
+fn a_late_push_goes_beyond_the_capacity_up_to_a_bound() {
+    let mailbox = Mailbox::new(2);
+    mailbox.check_room().unwrap();
+    let _ = mailbox.push(0).unwrap();
+    let _ = mailbox.push(1).unwrap();
+    assert!(mailbox.check_room().unwrap_err().is_full());
+    assert!(mailbox.push(2).unwrap_err().is_full());
+    let n_late = (2..).take_while(|n| mailbox.push_late(*n).is_ok()).count();
+    assert_eq!(n_late, 64, "more than any number of senders at once");
+    assert_eq!(mailbox.len(), 2, "what is beyond the capacity is not counted");
+    for n in 0..66 {
+        assert_eq!(mailbox.check_room().is_ok(), n > 64);
+        // SAFETY: this thread is the only consumer.
+        assert_eq!(unsafe { mailbox.pop() }, Pop::Item(n));
+    }
+    mailbox.check_room().unwrap();
+    mailbox.close();
+    assert!(mailbox.check_room().unwrap_err().is_closed());
+    assert!(mailbox.push_late(3).unwrap_err().is_closed());
+}
+
+#[test]
+fn a_late_push_is_accepted_while_others_wait_and_wakes_an_idle_consumer() {
+    let mailbox = Mailbox::new(1);
+    // SAFETY: this thread is the only consumer.
+    assert!(unsafe { mailbox.try_idle() });
+    mailbox.check_room().unwrap();
+    assert!(mailbox.push_late(0).unwrap().wake);
+    assert_eq!(mailbox.reserve_for_waiters(), WaiterReservation::Reserved);
+    assert!(mailbox.check_room().unwrap_err().is_full());
+    assert!(!mailbox.push_late(1).unwrap().wake);
+    for n in [0, 1] {
+        // SAFETY: as above.
+        assert_eq!(unsafe { mailbox.pop() }, Pop::Item(n));
+    }
+    assert!(mailbox.check_room().unwrap_err().is_full(), "room is for those who wait");
+}
+
+#[test]
+fn a_place_between_values_is_reached_when_those_before_it_were_taken() {
+    // Also where positions wrap around.
+    for start in [0, -3] {
+        let mailbox = Mailbox::with_start(8, start);
+        let _ = mailbox.push(1).unwrap();
+        let _ = mailbox.push(2).unwrap();
+        let place = mailbox.next_position();
+        let _ = mailbox.push(3).unwrap();
+        assert!(mailbox.next_position().is_behind(place) && !place.is_behind(place));
+        // SAFETY: this thread is the only consumer, here and below.
+        let pop = |limit| unsafe { mailbox.pop_before(limit) };
+        assert_eq!([pop(place), pop(place)], [Pop::Item(1), Pop::Item(2)]);
+        assert_eq!([pop(place), pop(place)], [Pop::Empty, Pop::Empty]);
+        assert_eq!(pop(mailbox.next_position()), Pop::Item(3));
+        assert_eq!(pop(place), Pop::Empty, "it is behind the consumer");
+        assert_eq!(pop(mailbox.next_position()), Pop::Empty);
+    }
+}
+
+#[test]
+fn a_place_is_reached_over_a_claim_that_was_abandoned() {
+    let mailbox = Mailbox::new(8);
+    let _ = mailbox.push(1).unwrap();
+    let permit = mailbox.claim().unwrap();
+    let place = mailbox.next_position();
+    let _ = mailbox.push(2).unwrap();
+    // SAFETY: this thread is the only consumer, here and below.
+    let pop = || unsafe { mailbox.pop_before(place) };
+    assert_eq!([pop(), pop()], [Pop::Item(1), Pop::Retry]);
+    let _ = permit.cancel();
+    assert_eq!([pop(), pop()], [Pop::Empty, Pop::Empty]);
+    // SAFETY: as above.
+    assert_eq!(unsafe { mailbox.pop() }, Pop::Item(2));
+}
+
+#[test]
+fn a_place_stops_a_consumer_that_holds_room() {
+    let mailbox = Mailbox::new(2);
+    let _ = mailbox.push(1).unwrap();
+    let place = mailbox.next_position();
+    let _ = mailbox.push(2).unwrap();
+    // SAFETY: this thread is the only consumer, here and below.
+    let pop = |limit| unsafe { mailbox.pop_held_before(limit) };
+    assert_eq!([pop(place), pop(place)], [Pop::Item(1), Pop::Empty]);
+    assert!(mailbox.push(3).unwrap_err().is_full(), "the room is held");
+    assert_eq!(pop(mailbox.next_position()), Pop::Item(2));
+    // SAFETY: as above.
+    unsafe { mailbox.free(2) };
+    let _ = mailbox.push(3).unwrap();
+}
+
+#[test]
+fn an_eviction_carries_the_consumer_over_a_place() {
+    let mailbox = Mailbox::evicting(2);
+    let _ = mailbox.push(1).unwrap();
+    let place = mailbox.next_position();
+    for n in 2..5 {
+        let _ = mailbox.push_or_evict(n, drop).unwrap();
+    }
+    // SAFETY: this thread is the only consumer, here and below.
+    assert_eq!(unsafe { mailbox.pop_before(place) }, Pop::Empty);
+    // SAFETY: as above.
+    assert_eq!(unsafe { mailbox.pop_before(mailbox.next_position()) }, Pop::Item(3));
+}
+
+#[test]
+fn the_next_position_is_the_first_field_of_every_box() {
+    fn check<T>(mailbox: &Mailbox<T>) {
+        let first = core::ptr::from_ref(mailbox).cast::<NextPosition>();
+        // SAFETY: every mailbox begins with its next position.
+        assert_eq!(unsafe { &*first }.get(), mailbox.next_position());
+    }
+    let mailbox = Mailbox::new(4);
+    let _ = mailbox.push([7_u64; 9]).unwrap();
+    check(&mailbox);
+    check(&Mailbox::<u8>::with_start(4, 5));
 }

@@ -47,7 +47,7 @@ const NEVER: u64 = u64::MAX;
 
 /// Cells of the inbox: how many timers can be inserted while another thread holds the lock, which
 /// it does for microseconds.
-const INBOX_CAPACITY: u32 = if cfg!(loom) { 2 } else { 64 };
+const INBOX_CAPACITY: usize = if cfg!(loom) { 2 } else { 64 };
 
 /// The least capacity: a quarter of it is the two cells that an inbox has at least.
 const CAPACITY_MIN: usize = 8;
@@ -134,8 +134,7 @@ impl<T> Shard<T> {
         let states = store.states().clone();
         let mut wheel = Wheel::with_store(store, config.start);
         wheel.set_shard(config.id);
-        let quarter = u32::try_from(capacity / 4).unwrap_or(u32::MAX);
-        let cells = quarter.min(INBOX_CAPACITY);
+        let cells = (capacity / 4).min(INBOX_CAPACITY);
         let inbox = Inbox::new(1 << cells.ilog2());
         let shard = Self {
             lock: Padded(AtomicU32::new(UNLOCKED)),
@@ -287,7 +286,6 @@ impl<T> Shard<T> {
         let Some(from) = state.cancel(id.generation) else { return false };
         debug_assert_eq!(from, CancelledFrom::Scheduled, "a shard decides at expiry");
         let depth = self.returns.push(id.slot, &*self.states);
-        self.states.count_cancel(id.slot);
         if depth >= RETURNS_MAX {
             drop(self.try_lock());
         }
@@ -310,6 +308,12 @@ impl<T> Shard<T> {
         // (rule 7).
         let tick = self.next_wake.load(Ordering::Relaxed);
         (tick != NEVER).then_some(Tick::new(tick))
+    }
+
+    /// About how many timers were cancelled without the lock and are not freed yet.
+    #[must_use]
+    pub fn n_returned(&self) -> usize {
+        self.returns.depth()
     }
 
     /// Whether a timer is past its deadline, so that a thread should lock the shard and poll.

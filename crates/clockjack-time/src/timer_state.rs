@@ -1,4 +1,4 @@
-//! The atomic timer state: the one word on which firing, cancelling and moving a timer are decided.
+//! The atomic timer state: the one word on which firing and cancelling a timer are decided.
 //!
 //! The generation is a tag in the compare-exchanged word, the classic remedy for the ABA problem
 //! (IBM System/370 Principles of Operation, 1983).
@@ -23,28 +23,22 @@
 //! ```text
 //!               arm                 expire             take                complete
 //!   Pending ──────────► Scheduled ──────────► Queued ──────────► Executing ──────────► Completed
-//!      ▲                 │  │   ▲                │                  │                     │ ▲
-//!      │  begin_migration│  │   └────────────────┼── rearm (new generation)               │ │
-//!      │                 ▼  │                    │                                        │ │
-//!      │          Migrating │fire                │ cancel                                 │ │
-//!      │       end_migration└────────────────────┼────────────────────────────────────────┼─┘
-//!      │       (to Scheduled)                    ▼                                        │
-//!      │           └── cancel ──────────────► Cancelled ◄── cancel (from Scheduled)       │
-//!      │                                         │                                        │
-//!      └──────────── release ────────────────────┴────────────────────────────────────────┘
+//!      ▲                 │ │ ▲                   │                  │                     │ ▲
+//!      │                 │ │ └───────────────────┼── rearm (new generation)               │ │
+//!      │           cancel│ │fire           cancel│                                        │ │
+//!      │                 │ └─────────────────────┼────────────────────────────────────────┼─┘
+//!      │                 └──► Cancelled ◄────────┘                                        │
+//!      │                         │                                                        │
+//!      └──────────── release ────┴────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! # Roles
 //!
 //! * The **owner** holds the lock of the shard that the slot belongs to. It alone calls
-//!   [`arm`](AtomicState::arm), [`release`](AtomicState::release), [`expire`](AtomicState::expire),
-//!   [`fire`](AtomicState::fire), [`begin_migration`](AtomicState::begin_migration) and
-//!   [`end_migration`](AtomicState::end_migration).
+//!   [`arm`](AtomicState::arm), [`release`](AtomicState::release), [`expire`](AtomicState::expire)
+//!   and [`fire`](AtomicState::fire).
 //! * The **taker** is the thread that received the due timer. It calls [`take`](AtomicState::take),
 //!   and, if it has won, [`complete`](AtomicState::complete) or [`rearm`](AtomicState::rearm).
-//! * The **mover** is an owner that moves the timer to another place, between
-//!   [`begin_migration`](AtomicState::begin_migration) and
-//!   [`end_migration`](AtomicState::end_migration).
 //! * **Any thread** that has the timer's key may call [`cancel`](AtomicState::cancel), at any time,
 //!   also long after the slot has served other timers.
 //!
@@ -54,17 +48,15 @@
 //!    generation. It either changes the word or has no effect.
 //! 2. `arm` and `release` are plain writes. That is correct because in Pending, Completed and
 //!    Cancelled no compare-exchange of any thread can succeed: none starts from those states.
-//! 3. A cancel that wins has made the state Cancelled; `expire`, `fire`, `take` and
-//!    `end_migration` of that generation then fail, so the handler never runs. A cancel that
-//!    finds Executing or later, or another generation, changes nothing and returns `None`.
-//! 4. A cancel may also win while the timer is Migrating. The canceller must not wait for the end
-//!    of the move (it may have interrupted the mover on the mover's own thread). The mover learns
-//!    of the cancel from `end_migration`, which returns false: it has the entry and frees it.
-//! 5. [`CancelledFrom`] says who frees the slot after a won cancel: the mover for `Migrating`;
-//!    otherwise the owner, once the winner has returned the slot to it. The winner returns the
-//!    slot by pushing it onto the shard's [index stack](clockjack_sync::index_stack). Until then
-//!    the owner leaves the slot alone even if it reaches the timer, because the winner may still
-//!    write the link (rule 6).
+//! 3. A cancel that wins has made the state Cancelled; `expire`, `fire` and `take` of that
+//!    generation then fail, so the handler never runs. A cancel that finds Executing or later, or
+//!    another generation, changes nothing and returns `None`.
+//! 4. No timer leaves its shard: a shard changes its worker as a whole. So there is no state for a
+//!    move.
+//! 5. The owner frees the slot after a won cancel, once the winner has returned the slot to it. The
+//!    winner returns the slot by pushing it onto the shard's
+//!    [index stack](clockjack_sync::index_stack). Until then the owner leaves the slot alone even
+//!    if it reaches the timer, because the winner may still write the link (rule 6).
 //! 6. In Cancelled the generation has no use any more, since every comparison fails on the state.
 //!    Its bits may hold the *link*, that is, the next slot on the index stack. Only the winner of
 //!    the cancel writes the link.
@@ -76,8 +68,7 @@
 //!
 //! No call waits. Only `cancel` loops: it tries again only after its exchange failed because the
 //! same generation moved to another state. A timer moves forward at most four times in one
-//! generation; Scheduled and Migrating could repeat only if the timer migrates again and again, and
-//! each repetition is progress of the mover.
+//! generation.
 
 use core::{fmt, num::NonZeroU64};
 
@@ -157,8 +148,6 @@ pub enum State {
     Completed = 4,
     /// A cancel won: it will never run.
     Cancelled = 5,
-    /// It is being moved from one wheel to another: a cancel still wins.
-    Migrating = 6,
 }
 
 impl State {
@@ -175,8 +164,7 @@ impl State {
             3 => Self::Executing,
             4 => Self::Completed,
             5 => Self::Cancelled,
-            6 => Self::Migrating,
-            _ => panic!("the seventh state does not exist"),
+            _ => panic!("there is no such state"),
         }
     }
 
@@ -188,7 +176,7 @@ impl State {
     }
 }
 
-/// In which state a won cancel found the timer, and therefore who frees it.
+/// In which state a won cancel found the timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CancelledFrom {
     /// It waited in its shard: the shard's owner frees it, once the canceller has returned the
@@ -198,9 +186,6 @@ pub enum CancelledFrom {
     /// returned the slot; the taker's [`take`](AtomicState::take) fails, and the taker drops its
     /// reference.
     Queued,
-    /// It was moving from one wheel to another: the mover frees it, informed by
-    /// [`end_migration`](AtomicState::end_migration). The canceller does not return the slot.
-    Migrating,
 }
 
 /// The memory operations of one form. Not for use outside this crate and its tests.
@@ -308,7 +293,7 @@ impl<R: RawTimerState> AtomicState<R> {
         self.0.rearm(generation, next)
     }
 
-    /// Scheduled, Queued or Migrating → Cancelled, by any thread at any time.
+    /// Scheduled or Queued → Cancelled, by any thread at any time.
     ///
     /// `Some` for exactly one caller per generation, and then the handler never runs. `None` if
     /// the timer has been taken, fired or cancelled, or if `generation` is of another use of the
@@ -319,34 +304,16 @@ impl<R: RawTimerState> AtomicState<R> {
             let from = match self.0.peek(generation)? {
                 State::Scheduled => CancelledFrom::Scheduled,
                 State::Queued => CancelledFrom::Queued,
-                State::Migrating => CancelledFrom::Migrating,
                 _ => return None,
             };
             let state = match from {
                 CancelledFrom::Scheduled => State::Scheduled,
                 CancelledFrom::Queued => State::Queued,
-                CancelledFrom::Migrating => State::Migrating,
             };
             if self.0.exchange(generation, state, State::Cancelled) {
                 return Some(from);
             }
         }
-    }
-
-    /// Scheduled → Migrating: the timer leaves its wheel for another one. False if it was
-    /// cancelled; then the canceller returns the slot to its owner.
-    #[inline]
-    #[must_use = "false means that the timer must not be moved"]
-    pub fn begin_migration(&self, generation: Generation) -> bool {
-        self.0.exchange(generation, State::Scheduled, State::Migrating)
-    }
-
-    /// Migrating → Scheduled: the timer has arrived. False if it was cancelled meanwhile; then the
-    /// caller, which has the entry, frees it.
-    #[inline]
-    #[must_use = "false means that the timer was cancelled on the way and must be freed here"]
-    pub fn end_migration(&self, generation: Generation) -> bool {
-        self.0.exchange(generation, State::Migrating, State::Scheduled)
     }
 
     /// Completed or Cancelled → Pending, by the owner of the slot, after which the slot is free.

@@ -70,6 +70,14 @@ impl TimerId {
     pub const fn shard(self) -> u32 {
         self.shard
     }
+
+    /// The number of the timer's place in its store, which other timers had before it and will have
+    /// after it.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn slot(self) -> u32 {
+        self.slot
+    }
 }
 
 /// The limits of a wheel.

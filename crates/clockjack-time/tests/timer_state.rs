@@ -27,16 +27,13 @@ enum Call {
     Complete,
     Rearm,
     Cancel,
-    Begin,
-    End,
     Release,
     Link,
 }
 
 use Call::*;
 
-const CALLS: [Call; 11] =
-    [Arm, Expire, Take, Fire, Complete, Rearm, Cancel, Begin, End, Release, Link];
+const CALLS: [Call; 9] = [Arm, Expire, Take, Fire, Complete, Rearm, Cancel, Release, Link];
 
 impl Model {
     fn exchange(&mut self, generation: Generation, from: State, to: State) -> bool {
@@ -84,10 +81,6 @@ fn step<R: RawTimerState>(
         Take => (state.take(generation), model.exchange(generation, Queued, Executing)),
         Fire => (state.fire(generation), model.exchange(generation, Scheduled, Completed)),
         Complete => (state.complete(generation), model.exchange(generation, Executing, Completed)),
-        Begin => {
-            (state.begin_migration(generation), model.exchange(generation, Scheduled, Migrating))
-        }
-        End => (state.end_migration(generation), model.exchange(generation, Migrating, Scheduled)),
         Rearm => {
             let expected = model.exchange(generation, Executing, Scheduled);
             if expected {
@@ -96,13 +89,11 @@ fn step<R: RawTimerState>(
             (state.rearm(generation, generation.next()), expected)
         }
         Cancel => {
-            let expected = [
-                (Scheduled, CancelledFrom::Scheduled),
-                (Queued, CancelledFrom::Queued),
-                (Migrating, CancelledFrom::Migrating),
-            ]
-            .into_iter()
-            .find_map(|(from, said)| model.exchange(generation, from, Cancelled).then_some(said));
+            let expected = [(Scheduled, CancelledFrom::Scheduled), (Queued, CancelledFrom::Queued)]
+                .into_iter()
+                .find_map(|(from, said)| {
+                    model.exchange(generation, from, Cancelled).then_some(said)
+                });
             let got = state.cancel(generation);
             assert_eq!(got, expected, "cancel {generation} on {model:?}");
             (got.is_some(), expected.is_some())
@@ -119,7 +110,7 @@ fn step<R: RawTimerState>(
 /// Every sequence of `depth` calls with keys of two neighbouring generations, from each state.
 fn every_history<R: RawTimerState>(first: Generation, depth: u32) {
     let moves = CALLS.len() * 2;
-    for opening in [&[][..], &[Arm], &[Arm, Expire, Take], &[Arm, Begin], &[Arm, Cancel, Link]] {
+    for opening in [&[][..], &[Arm], &[Arm, Expire, Take], &[Arm, Cancel, Link]] {
         for mut history in 0..moves.pow(depth) {
             let state = AtomicState::<R>::default();
             let mut model = Model { state: State::Pending, generation: None };

@@ -8,12 +8,13 @@ use core::{
 };
 
 use super::{
-    Mailbox, Pop,
+    Mailbox, Pop, Position,
+    producer::LATE_MAX,
     store::{ABANDONED, Block, InlineSlot, Root, UNWRITTEN, WRITTEN},
-    tail::{NOTIFIED, ONE, PARKED, RESERVE_MAX, SLOTS, Tail, block_start, slot},
+    tail::{NOTIFIED, ONE, PARKED, RESERVE_MAX, SLOTS, Tail, ahead, block_start, slot},
 };
 use crate::{
-    mail_word::Word,
+    mail_word::{Signed, Word},
     primitive::{
         IS_MODEL,
         atomic::{
@@ -153,6 +154,26 @@ impl<T> Mailbox<T> {
         unsafe { self.empty_token() }.map_or(Popped::Retry, Popped::Empty)
     }
 
+    /// As [`pop`](Self::pop), but takes only a value whose position is before `limit`.
+    /// [`Pop::Empty`] means that the consumer has reached the limit: no value before it is left.
+    /// Rule 14.
+    ///
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop).
+    pub unsafe fn pop_before(&self, limit: Position) -> Pop<T> {
+        let _guard = if self.is_evicting() {
+            // A producer that evicts may move the consumer's position across the limit, so the
+            // comparison is made under the lock.
+            let Some(guard) = self.lock() else { return Pop::Retry };
+            Some(guard)
+        } else {
+            None
+        };
+        // SAFETY: the caller is the only consumer, or holds the lock.
+        unsafe { self.pop_one_while(|head| self.is_before(head, limit)) }
+    }
+
     /// Takes the oldest value as [`pop`](Self::pop) does, but its room stays taken until
     /// [`free`](Self::free): for a consumer that stores values elsewhere before it handles them.
     ///
@@ -164,9 +185,36 @@ impl<T> Mailbox<T> {
     ///
     /// If the mailbox evicts: a held value cannot be evicted.
     pub unsafe fn pop_held(&self) -> Pop<T> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.pop_held_while(|_| true) }
+    }
+
+    /// As [`pop_held`](Self::pop_held), but takes only a value whose position is before `limit`, as
+    /// [`pop_before`](Self::pop_before) does.
+    ///
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop).
+    ///
+    /// # Panics
+    ///
+    /// As [`pop_held`](Self::pop_held).
+    pub unsafe fn pop_held_before(&self, limit: Position) -> Pop<T> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.pop_held_while(|head| self.is_before(head, limit)) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop).
+    #[inline]
+    unsafe fn pop_held_while(&self, may_take: impl Fn(Word) -> bool) -> Pop<T> {
         assert!(!self.is_evicting(), "an evicting box holds no room");
         loop {
             let head = self.head();
+            if !may_take(head) {
+                return Pop::Empty;
+            }
             // SAFETY: the caller is the only consumer, and this is its position.
             let popped = match unsafe { self.find(head) } {
                 // SAFETY: as above, and it was found there.
@@ -338,9 +386,10 @@ impl<T> Mailbox<T> {
         self.tail(Relaxed).is_asleep()
     }
 
-    /// Allocates all memory that the mailbox will ever need, so that no push allocates any more
-    /// until [`shrink`](Self::shrink) or [`release`](Self::release) frees it. Returns false and
-    /// allocates nothing if the capacity is above [`RESERVE_MAX`].
+    /// Allocates all memory that values within the capacity need, so that no push allocates any
+    /// more until [`shrink`](Self::shrink) or [`release`](Self::release) frees it, except a
+    /// [late](Self::push_late) one beyond the capacity. Returns false and allocates nothing if the
+    /// capacity is above [`RESERVE_MAX`].
     ///
     /// # Safety
     ///
@@ -388,8 +437,22 @@ impl<T> Mailbox<T> {
     /// The caller is the only consumer; in an evicting mailbox, because it holds the lock.
     #[inline]
     pub(super) unsafe fn pop_one(&self) -> Pop<T> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.pop_one_while(|_| true) }
+    }
+
+    /// Takes the oldest value, unless the closure refuses its position.
+    ///
+    /// # Safety
+    ///
+    /// As for `pop_one`.
+    #[inline]
+    unsafe fn pop_one_while(&self, may_take: impl Fn(Word) -> bool) -> Pop<T> {
         loop {
             let head = self.head();
+            if !may_take(head) {
+                return Pop::Empty;
+            }
             // SAFETY: the caller is the only consumer, and this is its position.
             match unsafe { self.find(head) } {
                 Found::Value(place) => {
@@ -645,6 +708,13 @@ impl<T> Mailbox<T> {
             return freed;
         }
         freed.wrapping_add(self.held.load(Relaxed) as Word * ONE)
+    }
+
+    /// Whether the consumer's position is before the limit. A limit is never further ahead than the
+    /// mailbox is deep, except for one that the position has left behind by half of its range.
+    fn is_before(&self, head: Word, limit: Position) -> bool {
+        let left = ahead(limit.0, head);
+        left > 0 && left <= (self.capacity() + LATE_MAX) as Signed
     }
 
     #[inline]

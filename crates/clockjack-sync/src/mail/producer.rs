@@ -19,6 +19,11 @@ use crate::{
 /// the room.
 const EVICTIONS_MAX: usize = 16;
 
+/// By how many values [late pushes](Mailbox::push_late) may exceed the capacity: more threads than
+/// are between their check for room and their push at the same time. The last level of directories
+/// has room for them.
+pub(super) const LATE_MAX: usize = 64;
+
 /// The result of an accepted push: whether its caller has to wake the consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the consumer sleeps for ever if nobody wakes it"]
@@ -72,7 +77,43 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Reserves room for a value that is made afterwards.
+    /// Whether a push would be accepted now; for a sender that makes its value afterwards, and then
+    /// pushes the value by [`push_late`](Self::push_late). Rule 13.
+    ///
+    /// # Errors
+    ///
+    /// If the mailbox is closed, or full, or if its room is reserved for waiters.
+    pub fn check_room(&self) -> Result<(), PushError<()>> {
+        // Acquire: as in `try_claim`.
+        let tail = self.tail(Acquire);
+        if tail.is_closed() {
+            return Err(PushError::new((), Refusal::Closed));
+        }
+        // Acquire: pairs with the consumer's store. Read after the tail, as in `reload_freed`.
+        let freed = self.freed.load(Acquire);
+        if tail.has_waiters() || ahead(tail.position(), freed) >= self.capacity() as Signed {
+            return Err(PushError::new((), Refusal::Full));
+        }
+        Ok(())
+    }
+
+    /// Appends the value of a sender that has [found room](Self::check_room) before it made the
+    /// value. If other senders have taken the room since, the value is accepted nevertheless, up to
+    /// 64 values beyond the capacity; also while room is reserved for waiters. Rule 13.
+    ///
+    /// # Errors
+    ///
+    /// Returns the value to the caller if the mailbox is closed, or if it is that much too full.
+    pub fn push_late(&self, value: T) -> Result<Pushed, PushError<T>> {
+        match self.try_claim_as(true, self.capacity() + LATE_MAX) {
+            Ok(permit) => Ok(permit.write(value)),
+            Err(refusal) => Err(PushError::new(value, refusal)),
+        }
+    }
+
+    /// Claims room for a value that is made afterwards. The consumer takes nothing that is behind
+    /// the claim, so the holder of the permit runs no user code: see
+    /// [`check_room`](Self::check_room).
     ///
     /// # Errors
     ///
@@ -157,18 +198,23 @@ impl<T> Mailbox<T> {
     ///
     /// As [`claim`](Self::claim).
     pub fn claim_for_waiter(&self) -> Result<Permit<'_, T>, PushError<()>> {
-        self.try_claim_as(true).map_err(|refusal| PushError::new((), refusal))
+        self.try_claim_as(true, self.capacity()).map_err(|refusal| PushError::new((), refusal))
     }
 
     /// Claims the next position (rule 1).
     #[inline]
     fn try_claim(&self) -> Result<Permit<'_, T>, Refusal> {
-        self.try_claim_as(false)
+        self.try_claim_as(false, self.capacity())
     }
 
-    /// As [`try_claim`](Self::try_claim); `waits` if the claim is for one of the waiters.
+    /// As [`try_claim`](Self::try_claim); `ignores_waiters` if the claim is for one of the waiters,
+    /// or late.
     #[inline]
-    fn try_claim_as(&self, waits: bool) -> Result<Permit<'_, T>, Refusal> {
+    fn try_claim_as(
+        &self,
+        ignores_waiters: bool,
+        capacity: usize,
+    ) -> Result<Permit<'_, T>, Refusal> {
         // Acquire: pairs with the exchanges of other producers: the `freed` read below is at least
         // as new as the one that they used.
         let mut tail = self.tail(Acquire);
@@ -177,7 +223,7 @@ impl<T> Mailbox<T> {
                 if tail.is_closed() {
                     return Err(Refusal::Closed);
                 }
-                if tail.has_waiters() && !waits {
+                if tail.has_waiters() && !ignores_waiters {
                     return Err(Refusal::Full);
                 }
             }
@@ -186,8 +232,8 @@ impl<T> Mailbox<T> {
             let seen = self.freed_cache.load(Acquire);
             // Negative: the tail is outdated, and the exchange will fail.
             let inside = ahead(tail.position(), seen);
-            let room = tail.reach().min(self.capacity() as Signed);
-            let at = if inside < room { tail } else { self.reload_freed(tail, seen)? };
+            let room = tail.reach().min(capacity as Signed);
+            let at = if inside < room { tail } else { self.reload_freed(tail, seen, capacity)? };
             // Acquire: as for the load. Release: the next producer knows at least this `freed`.
             match self.tail.compare_exchange_weak(tail.0, at.claimed().0, AcqRel, Acquire) {
                 Ok(_) => {
@@ -204,7 +250,7 @@ impl<T> Mailbox<T> {
 
     /// Reads `freed` itself: full, or the word to claim from, perhaps at a higher level.
     #[cold]
-    fn reload_freed(&self, tail: Tail, seen: Word) -> Result<Tail, Refusal> {
+    fn reload_freed(&self, tail: Tail, seen: Word, capacity: usize) -> Result<Tail, Refusal> {
         // Acquire: pairs with the consumer's store.
         let freed = self.freed.load(Acquire);
         if freed != seen {
@@ -214,7 +260,7 @@ impl<T> Mailbox<T> {
         }
         // `freed` is read after the tail: if this reports full, the mailbox was full when the tail
         // was read.
-        if ahead(tail.position(), freed) >= self.capacity() as Signed {
+        if ahead(tail.position(), freed) >= capacity as Signed {
             return Err(Refusal::Full);
         }
         let raise = tail.is_beyond_level(freed);

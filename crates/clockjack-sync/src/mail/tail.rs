@@ -7,9 +7,12 @@
 //! A position alone is the same word with its flags zero, so that sums and differences wrap where
 //! the word does. Capacities are far below half of its range: a difference keeps its sign.
 
+use core::fmt;
+
 use crate::{
-    mail_word::{CAPACITY_BITS, Signed, Word, low},
-    primitive::{IS_MODEL, scaled},
+    mail::producer::LATE_MAX,
+    mail_word::{AtomicWord, CAPACITY_BITS, Signed, Word, low},
+    primitive::{IS_MODEL, atomic::Ordering::Acquire, scaled},
 };
 
 /// Slots per block. The flags of a block then fill a quarter of a cache line, or a word where
@@ -51,7 +54,10 @@ const _: () = {
     assert!(SLOTS.is_power_of_two(), "a position's slot is a mask away");
     assert!(LEVEL_0_ENTRIES.is_power_of_two(), "a block's entry is a mask away");
     assert!(LEVELS <= 8, "the level has three bits");
-    assert!(CAPACITY_MAX.div_ceil(SLOTS) < entries(LEVELS - 1), "the last level is enough");
+    assert!(
+        (CAPACITY_MAX + LATE_MAX).div_ceil(SLOTS) < entries(LEVELS - 1),
+        "the last level is enough"
+    );
     // As wide as a word may be: with 64-bit atomics a `usize` may still have 32 bits.
     assert!((CAPACITY_MAX as u64) < 1 << (Word::BITS - 11), "half of the positions");
 };
@@ -87,6 +93,42 @@ pub(super) const fn block_start(position: Word) -> Word {
 #[inline]
 pub(super) const fn ahead(a: Word, b: Word) -> Signed {
     a.wrapping_sub(b).cast_signed() / ONE.cast_signed()
+}
+
+/// A position in the order of the values of one mailbox: a place between two of them (rule 14 of
+/// the [protocol](super)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position(pub(super) Word);
+
+impl Position {
+    /// Whether this position is behind another one of the same mailbox. Both are at most half of
+    /// the range of positions apart, or the answer is meaningless.
+    #[must_use]
+    #[inline]
+    pub const fn is_behind(self, other: Self) -> bool {
+        ahead(self.0, other.0) > 0
+    }
+}
+
+/// The first field of every mailbox, whatever the type of its values: the position that the next
+/// push gets. For a thread that knows the address of a mailbox but not its type.
+#[repr(transparent)]
+pub struct NextPosition(AtomicWord);
+
+impl NextPosition {
+    /// As [`Mailbox::next_position`](super::Mailbox::next_position).
+    #[must_use]
+    #[inline]
+    pub fn get(&self) -> Position {
+        // Acquire: as in `Mailbox::next_position`.
+        Position(Tail(self.0.load(Acquire)).position())
+    }
+}
+
+impl fmt::Debug for NextPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.get(), f)
+    }
 }
 
 /// A value of the word.

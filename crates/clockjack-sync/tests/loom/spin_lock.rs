@@ -2,8 +2,13 @@
 
 use alloc::sync::Arc;
 
-use clockjack_sync::spin_lock::SpinLock;
+use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use clockjack_sync::{backoff, spin_lock::SpinLock};
 use loom::thread;
+
+/// How many waiters have left their processor to the holder, in this thread's model.
+static N_WAITS: AtomicUsize = AtomicUsize::new(0);
 
 #[test]
 fn two_entrants_have_the_value_one_after_the_other() {
@@ -30,6 +35,37 @@ fn an_entrant_that_has_to_wait_gets_in() {
         for thread in threads {
             thread.join().unwrap();
         }
+        assert_eq!(lock.with(|value| *value), 2);
+    });
+}
+
+#[test]
+fn a_holder_that_was_preempted_by_a_waiter_runs_again() {
+    // The waiter has the higher priority, on the same processor: the holder runs only while the
+    // waiter is blocked.
+    backoff::set_wait(|_| {
+        N_WAITS.fetch_add(1, SeqCst);
+        thread::yield_now();
+    });
+    loom::model(|| {
+        N_WAITS.store(0, SeqCst);
+        let lock = Arc::new(SpinLock::new(0));
+        let is_held = Arc::new(loom::sync::atomic::AtomicBool::new(false));
+        let (other, says) = (Arc::clone(&lock), Arc::clone(&is_held));
+        let holder = thread::spawn(move || {
+            other.with(|value| {
+                says.store(true, SeqCst);
+                while N_WAITS.load(SeqCst) == 0 {
+                    thread::yield_now();
+                }
+                *value += 1;
+            });
+        });
+        while !is_held.load(SeqCst) {
+            thread::yield_now();
+        }
+        lock.with(|value| *value += 1);
+        holder.join().unwrap();
         assert_eq!(lock.with(|value| *value), 2);
     });
 }

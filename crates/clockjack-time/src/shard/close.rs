@@ -62,7 +62,7 @@ impl<T> Shard<T> {
 
 impl<T> ShardGuard<'_, T> {
     /// Rule 10.
-    fn empty(&mut self, claimed: u32, values: &mut Vec<T>) -> Closed {
+    fn empty(&mut self, claimed: usize, values: &mut Vec<T>) -> Closed {
         let shard = self.shard;
         self.is_next_wake_dirty = true;
         self.drain_inbox();

@@ -11,10 +11,14 @@
 //!   position + 1            filled                                    the holder
 //!   anything older          emptied, without a reserved slot yet      the holder
 //!
-//!   tail                    31..1 the position that is claimed next   0 closed
+//!   tail                    the position that is claimed next; bit 0: closed
 //! ```
 //!
-//! Positions are even numbers that count up for ever and wrap; they use the cells round robin. An
+//! Positions are even numbers that count up for ever; they use the cells round robin. They are as
+//! wide as an address: on 64-bit targets none occurs twice. On 32-bit targets they wrap after 2³¹
+//! inserts. That does harm only if an inserter is suspended between its look at a cell and its
+//! claim, for exactly that many inserts of other threads: it might then fill a cell that the holder
+//! still owns. An
 //! inserter that has seen a reserved slot in the cell of a position claims the position by a
 //! compare-exchange of `tail`. The holder empties cells in order and stops at a cell that is
 //! claimed and not filled yet: its inserter will fill it, and then `next_wake` says when to poll
@@ -31,7 +35,7 @@ use clockjack_sync::{
     pad::Padded,
     primitive::{
         UnsafeCell,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
@@ -39,9 +43,9 @@ use crate::{InsertError, timer_state::Generation};
 
 /// From one position to the next; the bit below tells a filled cell from a free one, and in `tail`
 /// whether the inbox is closed.
-const STEP: u32 = 2;
+const STEP: usize = 2;
 /// In `tail`: no position can be claimed any more.
-const CLOSED: u32 = 1;
+const CLOSED: usize = 1;
 
 /// A slot that waits in a cell for the next inserter.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +62,7 @@ pub(super) struct RemoteInsert<T> {
 }
 
 struct Cell<T> {
-    sequence: AtomicU32,
+    sequence: AtomicUsize,
     data: UnsafeCell<CellData<T>>,
 }
 
@@ -73,16 +77,16 @@ struct CellData<T> {
 pub(super) struct Inbox<T> {
     cells: Box<[Cell<T>]>,
     /// The position that the next inserter claims, and [`CLOSED`].
-    tail: Padded<AtomicU32>,
+    tail: Padded<AtomicUsize>,
 }
 
 /// The holder's part: which cells it has emptied and which it has given a reserved slot.
 #[derive(Debug, Default)]
 pub(super) struct Cursor {
     /// The position that is emptied next.
-    head: u32,
+    head: usize,
     /// The position that gets a reserved slot next: at most a capacity ahead of `head`.
-    reserved: u32,
+    reserved: usize,
 }
 
 // SAFETY: only the one thread that the sequence of a cell allows touches its data: the inserter
@@ -91,23 +95,23 @@ unsafe impl<T: Send> Sync for Inbox<T> {}
 
 impl<T> Inbox<T> {
     /// An inbox of `capacity` cells, a power of two, none of them with a reserved slot.
-    pub(super) fn new(capacity: u32) -> Self {
+    pub(super) fn new(capacity: usize) -> Self {
         assert!(capacity.is_power_of_two(), "the capacity {capacity} is not a power of two");
         let cells = (0..capacity).map(|index| Cell {
             // Older than the position requires: no reserved slot yet.
-            sequence: AtomicU32::new((STEP * index).wrapping_sub(1)),
+            sequence: AtomicUsize::new((STEP * index).wrapping_sub(1)),
             data: UnsafeCell::new(CellData {
                 reserved: Reserved { timer: 0, generation: Generation::FIRST },
                 deadline: 0,
                 value: MaybeUninit::uninit(),
             }),
         });
-        Self { cells: cells.collect(), tail: Padded(AtomicU32::new(0)) }
+        Self { cells: cells.collect(), tail: Padded(AtomicUsize::new(0)) }
     }
 
-    fn cell(&self, position: u32) -> &Cell<T> {
+    fn cell(&self, position: usize) -> &Cell<T> {
         let mask = self.cells.len() - 1;
-        &self.cells[(position / STEP) as usize & mask]
+        &self.cells[(position / STEP) & mask]
     }
 
     /// Claims a cell, fills it, lets `arm` arm its slot, and publishes it. `Err` returns the value
@@ -164,7 +168,7 @@ impl<T> Inbox<T> {
     }
 
     /// Refuses all claims from now on, and returns the position up to which there were claims.
-    pub(super) fn close(&self) -> u32 {
+    pub(super) fn close(&self) -> usize {
         // AcqRel: an inserter that is refused sees what the closer did before, as does the next
         // holder of the lock. Nothing else is published: the sequences publish the cells.
         self.tail.fetch_or(CLOSED, Ordering::AcqRel) & !CLOSED
@@ -177,7 +181,7 @@ impl<T> Inbox<T> {
     }
 
     /// Whether the holder of the lock has emptied all cells up to this position.
-    pub(super) fn is_emptied(cursor: &Cursor, position: u32) -> bool {
+    pub(super) fn is_emptied(cursor: &Cursor, position: usize) -> bool {
         cursor.head == position
     }
 
@@ -206,7 +210,7 @@ impl<T> Inbox<T> {
     }
 
     /// The deadline in the cell of a position, if it is filled.
-    fn peek(&self, position: u32) -> Option<u64> {
+    fn peek(&self, position: usize) -> Option<u64> {
         let cell = self.cell(position);
         // Acquire pairs with the release in `push`.
         if cell.sequence.load(Ordering::Acquire) != position.wrapping_add(1) {
@@ -238,9 +242,8 @@ impl<T> Inbox<T> {
 
     /// How many cells have no reserved slot. For the holder of the lock.
     #[inline(always)]
-    pub(super) fn n_unreserved(&self, cursor: &Cursor) -> u32 {
-        #[expect(clippy::cast_possible_truncation, reason = "made from a u32")]
-        let capacity = self.cells.len() as u32;
+    pub(super) fn n_unreserved(&self, cursor: &Cursor) -> usize {
+        let capacity = self.cells.len();
         cursor.head.wrapping_add(STEP * capacity).wrapping_sub(cursor.reserved) / STEP
     }
 
@@ -257,5 +260,28 @@ impl<T> Inbox<T> {
         // Release pairs with the acquire in `push`: the slot is visible.
         cell.sequence.store(cursor.reserved, Ordering::Release);
         cursor.reserved = cursor.reserved.wrapping_add(STEP);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_do_not_wrap_after_two_to_the_31_inserts() {
+        let mut inbox = Inbox::new(2);
+        let start = u32::MAX as usize - 3;
+        inbox.tail = Padded(AtomicUsize::new(start));
+        inbox.cells.iter_mut().for_each(|cell| cell.sequence = AtomicUsize::new(start - 1));
+        let mut cursor = Cursor { head: start, reserved: start };
+        for number in 0..4 {
+            let reserved = Reserved { timer: number, generation: Generation::FIRST };
+            inbox.add_reserved(&mut cursor, reserved);
+            let pushed = inbox.push(7, number, |_| ()).expect("a cell is free");
+            assert_eq!(pushed.timer, number);
+            assert_eq!(inbox.pop(&mut cursor).map(|inserted| inserted.value), Some(number));
+        }
+        assert_eq!(inbox.close(), start.wrapping_add(4 * STEP), "positions go on");
+        assert!(inbox.push(7, 7, |_| ()).is_err());
     }
 }

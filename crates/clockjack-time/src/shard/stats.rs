@@ -125,7 +125,7 @@ impl<T> Shard<T> {
             guard.publish_counts();
         }
         let counts = self.published_counts.read();
-        let remote = self.states.n_cancelled();
+        let remote = self.returns.n_pushed();
         let cancelled = counts.cancelled.wrapping_add(remote);
         let ended = counts.fired.wrapping_add(cancelled).wrapping_add(counts.dropped);
         ShardStats {

@@ -7,7 +7,6 @@ use core::{fmt, ptr};
 
 use clockjack_sync::{
     Arc,
-    counter::StripedCounter,
     index_stack::{Links, NIL},
     primitive::{
         self,
@@ -36,27 +35,13 @@ const STATES_PER_CHUNK: usize = primitive::scaled(4, 16, 1024);
 /// shard lives, so that any thread may find one by the number of its slot.
 pub(super) struct TimerStates {
     chunks: Box<[AtomicPtr<AtomicTimerState>]>,
-    /// How many timers were cancelled without the lock.
-    n_cancelled: StripedCounter,
 }
 
 impl TimerStates {
     fn new(slots_max: u32) -> Self {
         let chunks = (slots_max as usize).div_ceil(STATES_PER_CHUNK);
         let chunks = (0..chunks).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
-        Self { chunks, n_cancelled: StripedCounter::new() }
-    }
-
-    /// Counts a cancel by a thread that does not hold the lock.
-    #[inline]
-    pub(super) fn count_cancel(&self, timer: u32) {
-        // Threads that cancel concurrently cancel different timers, so they use different stripes.
-        self.n_cancelled.add(timer as usize, 1);
-    }
-
-    /// How many cancels were counted.
-    pub(super) fn n_cancelled(&self) -> usize {
-        self.n_cancelled.sum()
+        Self { chunks }
     }
 
     /// The state of a slot; `None` if no slot of this number was ever taken.

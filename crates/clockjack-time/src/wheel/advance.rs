@@ -5,6 +5,8 @@
 //! own list, the tick whose timers are firing stays open, and new timers queue up behind older
 //! ones.
 
+use clockjack_sync::prefetch;
+
 use super::{
     Storage, TimerId, Wheel,
     level::{self, ALREADY_DUE, RANGE, SLOTS},
@@ -244,6 +246,26 @@ impl<T, S: Storage<T>> Advance<'_, T, S> {
     #[must_use]
     pub fn more(&self) -> bool {
         self.budget == 0 && self.wheel.has_work(self.to)
+    }
+
+    /// Prefetches about thirty of the timers that fire or move down a level next, so that their
+    /// cache misses overlap. For callers with many timers per tick.
+    #[doc(hidden)]
+    #[inline]
+    pub fn prefetch(&self) {
+        if !prefetch::IS_SUPPORTED {
+            return;
+        }
+        let wheel = &*self.wheel;
+        let list = if wheel.suspended_span != 0 {
+            wheel.suspended
+        } else {
+            match wheel.lists.occupancy.next(wheel.elapsed) {
+                Some(event) if event.tick <= self.to => event.list,
+                _ => return,
+            }
+        };
+        wheel.lists.prefetch(&wheel.store, list);
     }
 
     /// Moves `elapsed` to the next slot or overflow entry that is due, or to the end.

@@ -47,6 +47,9 @@ const CELLS_MAX: usize = 8;
 /// How many chunks may be empty and not freed yet.
 pub(crate) const EMPTY_MAX: u32 = if primitive::IS_SMALL { 8 } else { 64 };
 
+/// How many chunks [`Lists::prefetch`] looks at.
+const PREFETCH_CHUNKS: u32 = 5;
+
 /// In the byte of a chunk's live entries, at the position of the header's bit: the chunk is
 /// recorded as empty. It may have got an entry since.
 const QUEUED_AS_EMPTY: u8 = 1;
@@ -353,5 +356,20 @@ impl Lists {
             self.occupancy.clear(gone.list());
         }
         store.give_chunk(chunk);
+    }
+
+    /// Prefetches the timers of the first chunks of a list.
+    #[inline]
+    pub(crate) fn prefetch<T, S: Columns<T>>(&self, store: &S, list: u32) {
+        let mut chunk = self.lists[list as usize].first;
+        for _ in 0..PREFETCH_CHUNKS {
+            if chunk == NONE {
+                return;
+            }
+            // A cell that is not live has the number of some other timer, which does no harm.
+            let entries = &store.chunk(chunk)[1..];
+            entries.iter().for_each(|cell| store.prefetch_timer(ListEntry(*cell).timer()));
+            chunk = header(store, chunk).next();
+        }
     }
 }

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
-use clockjack_sync::primitive;
+use clockjack_sync::{prefetch::prefetch, primitive};
 
 use super::{
     Storage, Wheel, WheelConfig,
@@ -39,6 +39,9 @@ struct Chunk([u64; 8]);
 /// Chunks that are allocated at once: 16 KiB, so that growing copies nothing and wastes little. On
 /// a microcontroller four chunks, because the block is built on the stack.
 const BLOCK: usize = primitive::scaled(256, 4, 256);
+
+/// How many timers ahead of the next one [`Wheel::prefetch_free`] prefetches.
+const PREFETCH_AHEAD: usize = 4;
 
 /// Chunks that are allocated as they are needed and never move.
 #[derive(Default)]
@@ -251,6 +254,23 @@ impl<T> Wheel<T, Slab<T>> {
         wheel
     }
 
+    /// A hint that some timers are armed soon. Their records were freed in random order, so that
+    /// arming them would wait for the memory of each.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn prefetch_free(&self) {
+        if let Some(soon) = self.store.free.len().checked_sub(PREFETCH_AHEAD) {
+            self.store.prefetch_timer(self.store.free[soon]);
+        }
+    }
+
+    /// A hint that the timer in this [slot](super::TimerId::slot) is cancelled soon.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn prefetch(&self, slot: u32) {
+        self.store.prefetch_timer(slot);
+    }
+
     /// Allocates all the memory that the wheel may ever need, and keeps it: nothing is allocated
     /// later, and [`shrink`](Self::shrink) frees nothing.
     ///
@@ -290,6 +310,11 @@ impl<T> Columns<T> for Slab<T> {
     record_columns!();
 
     grown_columns!();
+
+    #[inline(always)]
+    fn prefetch_timer(&self, timer: u32) {
+        prefetch(self.records.as_ptr().wrapping_add(timer as usize));
+    }
 
     fn overflow_max(&self) -> usize {
         self.overflow_max

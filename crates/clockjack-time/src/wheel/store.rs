@@ -190,6 +190,10 @@ pub trait Columns<T> {
     fn live(&self, chunk: u32) -> u8;
     fn live_mut(&mut self, chunk: u32) -> &mut u8;
 
+    /// A hint that `fire`, `claim`, `fill` or `set_location` follows for this timer. Any number is
+    /// allowed.
+    fn prefetch_timer(&self, _timer: u32) {}
+
     /// The overflow's entries.
     fn overflow(&self) -> &[OverflowEntry];
     fn overflow_mut(&mut self) -> &mut [OverflowEntry];
