@@ -46,6 +46,19 @@ impl Record {
     }
 }
 
+/// What an event is about, and how long it took.
+pub(crate) struct Facts {
+    pub(crate) subject: Option<Subject>,
+    /// `None` for an event without a duration.
+    pub(crate) span_ns: Option<u64>,
+}
+
+/// What an event is about.
+pub(crate) enum Subject {
+    Task(TaskId),
+    Actor(ActorId),
+}
+
 // An event in memory is not larger than its encoding, so that passing one takes two registers.
 const _: () = assert!(size_of::<Event>() <= Encoded::BYTES);
 
@@ -59,29 +72,51 @@ impl Event {
     /// How long the event took, in nanoseconds; it is recorded when it ends.
     #[must_use]
     pub const fn duration_ns(&self) -> u64 {
-        match *self {
-            Self::TaskPolled { ran_ns, .. } => ran_ns,
-            Self::WorkerParked { parked_ns, .. } => parked_ns,
-            _ => 0,
+        match self.facts().span_ns {
+            Some(span_ns) => span_ns,
+            None => 0,
         }
     }
 
     /// The actor or other task that the event is about, if the executor `node` recorded it.
     #[must_use]
     pub const fn subject(&self, node: u16) -> Option<ActorId> {
-        Some(match *self {
+        match self.facts().subject {
+            Some(Subject::Task(task)) => Some(ActorId::new(node, task.0)),
+            Some(Subject::Actor(actor)) => Some(actor),
+            None => None,
+        }
+    }
+
+    /// What a drawing has to know. Every event is listed, so that the compiler asks about a new
+    /// one.
+    pub(crate) const fn facts(&self) -> Facts {
+        let (subject, span_ns) = match *self {
+            Self::TaskPolled { task, ran_ns, .. } => (Some(Subject::Task(task)), Some(ran_ns)),
             Self::TaskSpawned { task }
             | Self::TaskWoken { task }
-            | Self::TaskPolled { task, .. }
             | Self::TaskFinished { task, .. }
-            | Self::WorkerStuck { task, .. } => ActorId::new(node, task.0),
+            | Self::WorkerStuck { task, .. } => (Some(Subject::Task(task)), None),
+            Self::WorkerParked { parked_ns, .. } => (None, Some(parked_ns)),
             Self::ActorStarted { actor, .. }
             | Self::ActorStopped { actor }
             | Self::ActorFailed { actor, .. }
             | Self::ActorRestarted { actor }
-            | Self::FailureEscalated { actor, .. } => actor,
-            _ => return None,
-        })
+            | Self::FailureEscalated { actor, .. } => (Some(Subject::Actor(actor)), None),
+            Self::TimersFired { .. }
+            | Self::TimersLate { .. }
+            | Self::ShardReassigned { .. }
+            | Self::TimersTakenOver { .. }
+            | Self::WorkerStarted { .. }
+            | Self::WorkerStopped { .. }
+            | Self::WorkStolen { .. }
+            | Self::ShutdownStarted { .. }
+            | Self::JobFired { .. }
+            | Self::JobLate { .. }
+            | Self::SchedulerWarned { .. }
+            | Self::DeadLettered { .. } => (None, None),
+        };
+        Facts { subject, span_ns }
     }
 }
 

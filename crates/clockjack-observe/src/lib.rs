@@ -41,6 +41,7 @@
 //! |---|---|
 //! | [`event`] | [`Event`], its kinds and fields, the sixteen-byte form, [`Record`] |
 //! | [`counter`] | a number in one cell |
+//! | [`backoff`] | how often a warning is repeated |
 //! | [`histogram`] | [`Histogram`] (log-linear, as HdrHistogram), its [`Snapshot`], [`Quantile`] |
 //! | [`mode`] | [`SingleWriter`] and [`Shared`] |
 //! | `recorder` | the ring with its `Writer` and `Reader`, a seqlock; the rings of an executor |
@@ -71,6 +72,7 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
+pub mod backoff;
 #[cfg(feature = "alloc")]
 pub mod bus;
 #[cfg(feature = "alloc")]

@@ -1,12 +1,16 @@
 //! Samples of metrics with the metadata that a remote reader needs: kind, unit, help and labels.
 //!
-//! Exporters take [`Sample`]s; [`prometheus`](crate::prometheus) writes them as text. This is not
-//! a registry and reads nothing itself: the owner of the numbers creates the samples on request.
-//! The kind follows from the value, so the two cannot disagree.
+//! Exporters take [`Sample`]s; [`prometheus`](mod@crate::prometheus) writes them as text. This is
+//! not a registry and reads nothing itself: the owner of the numbers creates the samples on
+//! request. The kind follows from the value, so the two cannot disagree.
 
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 
-use crate::{Quantile, Snapshot};
+use crate::{
+    Quantile, Snapshot,
+    histogram::Summary,
+    prometheus::{self, ExportError},
+};
 
 /// One sample of one metric.
 ///
@@ -188,6 +192,111 @@ impl Unit {
     pub fn of_name(name: &str) -> Self {
         let is_end = |unit: &Self| name.ends_with(unit.suffix());
         Self::SUFFIXED.into_iter().find(is_end).unwrap_or(Self::Count)
+    }
+}
+
+/// Samples that own their texts, so that several sources can fill one set.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_observe::samples::{Sample, SampleSet};
+///
+/// let mut set = SampleSet::new();
+/// for (queue, len) in [("in", 3), ("out", 0)] {
+///     set.push(&Sample::gauge("queue_length", len).labels(&[("queue", queue)]));
+/// }
+/// let text = set.prometheus()?;
+/// assert!(text.ends_with("clockjack_queue_length{queue=\"out\"} 0\n"));
+/// # Ok::<(), clockjack_observe::prometheus::ExportError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct SampleSet(Vec<OwnedSample>);
+
+#[derive(Clone, Debug)]
+struct OwnedSample {
+    name: String,
+    help: String,
+    unit: Unit,
+    labels: Vec<(String, String)>,
+    value: Value,
+}
+
+impl OwnedSample {
+    fn labels(&self) -> Vec<(&str, &str)> {
+        self.labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    }
+}
+
+impl SampleSet {
+    /// A set without samples.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds a copy of a sample.
+    pub fn push(&mut self, sample: &Sample<'_>) {
+        let labels = sample.labels.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        self.0.push(OwnedSample {
+            name: sample.name.into(),
+            help: sample.help.into(),
+            unit: sample.unit,
+            labels: labels.collect(),
+            value: sample.value.clone(),
+        });
+    }
+
+    /// Adds all samples of another set.
+    pub fn append(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// The number of samples.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no sample.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The samples in [Prometheus' text format](crate::prometheus).
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::prometheus::write`].
+    pub fn prometheus(&self) -> Result<String, ExportError> {
+        // Collected apart, because samples borrow them.
+        let labels: Vec<Vec<(&str, &str)>> = self.0.iter().map(OwnedSample::labels).collect();
+        let samples = self.0.iter().zip(&labels).map(|(one, labels)| Sample {
+            name: &one.name,
+            help: &one.help,
+            unit: one.unit,
+            labels,
+            value: one.value.clone(),
+        });
+        let mut text = String::new();
+        prometheus::write(&mut text, &samples.collect::<Vec<_>>())?;
+        Ok(text)
+    }
+}
+
+/// The median, 90 %, 99 % and 99.9 %.
+impl From<&Summary> for Distribution {
+    #[expect(clippy::cast_precision_loss, reason = "a measure, not a ledger")]
+    fn from(summary: &Summary) -> Self {
+        let Summary { count, sum, p50, p90, p99, p99_9, .. } = *summary;
+        let all = [(0.5, p50), (0.9, p90), (0.99, p99), (0.999, p99_9)];
+        let quantiles = all.map(|(level, value)| (level, value as f64));
+        Self {
+            count,
+            sum: sum as f64,
+            quantiles: if count == 0 { Vec::new() } else { quantiles.to_vec() },
+        }
     }
 }
 

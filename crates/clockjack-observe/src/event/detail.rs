@@ -45,6 +45,12 @@ byte_enum! {
         Addressed "addressed",
         /// No actor has that path.
         NoReceiver "no_receiver",
+        /// The node of the receiver is lost, or does not export it.
+        Unreachable "unreachable",
+        /// It is too large for another node, or has no encoding.
+        Unsendable "unsendable",
+        /// It came from another node, and its receiver does not understand it.
+        Undecodable "undecodable",
     }
 
     /// A warning of the scheduler, with the meaning of the event's `value`.

@@ -29,6 +29,8 @@ pub struct Snapshot<const SUB: usize> {
 pub struct Summary {
     /// The number of values; the other fields are 0 if it is 0.
     pub count: u64,
+    /// The sum.
+    pub sum: u128,
     /// The sum divided by the count, rounded down.
     pub mean: u64,
     /// The minimum.
@@ -195,6 +197,7 @@ impl<const SUB: usize> Snapshot<SUB> {
         let at = |quantile| self.quantile(quantile).unwrap_or(0);
         Summary {
             count: self.count,
+            sum: self.sum,
             mean: self.mean().unwrap_or(0),
             min: self.min().unwrap_or(0),
             p50: at(Quantile::P50),

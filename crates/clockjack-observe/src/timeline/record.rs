@@ -86,16 +86,20 @@ impl Timeline {
         let mut args: Vec<_> = fields.iter().map(|(name, text)| (*name, value(text))).collect();
         args.extend(task_name.map(|name| ("name", Value::Text(name))));
         let start_ns = at_ns.saturating_sub(event.duration_ns());
-        let drawn = match event {
-            Event::TaskPolled { task, ran_ns, .. } => {
-                let number = format!("task {task}");
-                let name = task_name.unwrap_or(&number);
-                self.span(track, name, start_ns, ran_ns, &args)
+        let number;
+        let drawn = match event.facts().span_ns {
+            None => self.instant(track, event.name(), start_ns, &args),
+            Some(span_ns) => {
+                let name = match event {
+                    Event::TaskPolled { task, .. } => {
+                        number = format!("task {task}");
+                        task_name.unwrap_or(&number)
+                    }
+                    Event::WorkerParked { .. } => "parked",
+                    event => event.name(),
+                };
+                self.span(track, name, start_ns, span_ns, &args)
             }
-            Event::WorkerParked { parked_ns, .. } => {
-                self.span(track, "parked", start_ns, parked_ns, &args)
-            }
-            event => self.instant(track, event.name(), start_ns, &args),
         };
         (start_ns, drawn)
     }
@@ -114,10 +118,29 @@ enum Role {
 
 /// Whether an event is a cause or an effect, and of which task.
 const fn causal_role(event: Event) -> Option<(TaskId, Role)> {
-    Some(match event {
-        Event::TaskSpawned { task } => (task, Role::Origin),
-        Event::TaskWoken { task } => (task, Role::Wake),
-        Event::TaskPolled { task, .. } => (task, Role::Effect),
-        _ => return None,
-    })
+    match event {
+        Event::TaskSpawned { task } => Some((task, Role::Origin)),
+        Event::TaskWoken { task } => Some((task, Role::Wake)),
+        Event::TaskPolled { task, .. } => Some((task, Role::Effect)),
+        Event::TaskFinished { .. }
+        | Event::TimersFired { .. }
+        | Event::TimersLate { .. }
+        | Event::ShardReassigned { .. }
+        | Event::TimersTakenOver { .. }
+        | Event::WorkerStarted { .. }
+        | Event::WorkerStopped { .. }
+        | Event::WorkerParked { .. }
+        | Event::WorkStolen { .. }
+        | Event::WorkerStuck { .. }
+        | Event::ShutdownStarted { .. }
+        | Event::JobFired { .. }
+        | Event::JobLate { .. }
+        | Event::SchedulerWarned { .. }
+        | Event::ActorStarted { .. }
+        | Event::ActorStopped { .. }
+        | Event::ActorFailed { .. }
+        | Event::ActorRestarted { .. }
+        | Event::FailureEscalated { .. }
+        | Event::DeadLettered { .. } => None,
+    }
 }
