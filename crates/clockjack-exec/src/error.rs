@@ -7,8 +7,6 @@
 use alloc::{boxed::Box, string::ToString as _};
 use core::{error::Error, fmt};
 
-use clockjack_time::InsertError;
-
 use crate::failure::Failure;
 
 /// A message that was not sent, with the message.
@@ -144,6 +142,7 @@ pub struct SubmitError<P> {
 enum SubmitKind {
     Full,
     Stopped,
+    Forked,
     Refused(Failure),
 }
 
@@ -161,6 +160,13 @@ impl<P> SubmitError<P> {
     #[must_use]
     pub const fn stopped(process: P) -> Self {
         Self { kind: SubmitKind::Stopped, process: Some(process) }
+    }
+
+    /// The executor has no threads in this forked child.
+    #[cold]
+    #[must_use]
+    pub const fn forked(process: P) -> Self {
+        Self { kind: SubmitKind::Forked, process: Some(process) }
     }
 
     /// The process's own `init` failed; the process was closed or is returned.
@@ -182,6 +188,13 @@ impl<P> SubmitError<P> {
     #[must_use]
     pub const fn is_stopped(&self) -> bool {
         matches!(self.kind, SubmitKind::Stopped)
+    }
+
+    /// Whether this process is a fork of the one that started the executor, whose threads exist in
+    /// the parent only; permanent.
+    #[must_use]
+    pub const fn is_forked(&self) -> bool {
+        matches!(self.kind, SubmitKind::Forked)
     }
 
     /// Whether the process's own `init` failed.
@@ -236,6 +249,7 @@ impl<P> fmt::Display for SubmitError<P> {
         match &self.kind {
             SubmitKind::Full => f.write_str("the limit of processes is reached"),
             SubmitKind::Stopped => f.write_str("the executor has shut down"),
+            SubmitKind::Forked => f.write_str("the executor has no threads in a forked child"),
             SubmitKind::Refused(failure) => write!(f, "its init failed: {failure}"),
         }
     }
@@ -393,8 +407,8 @@ impl Error for StartError {}
 
 /// A timer that was not armed.
 ///
-/// *Busy* is temporary until the worker that holds the timers has polled them, *full* until a timer
-/// fires or is cancelled; *closed* is permanent.
+/// *Full* is temporary until a timer fires or is cancelled; *closed* is permanent. Other threads
+/// that use the timers at the same time are no reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerError(TimerKind);
 
@@ -402,12 +416,25 @@ pub struct TimerError(TimerKind);
 enum TimerKind {
     Full,
     Closed,
-    Busy,
     NoExecutor,
+    Forked,
+    Elapsed,
 }
 
 #[doc(hidden)]
 impl TimerError {
+    /// The executor has no threads in this forked child.
+    #[must_use]
+    pub const fn forked() -> Self {
+        Self(TimerKind::Forked)
+    }
+
+    /// The time of a time-out has passed.
+    #[must_use]
+    pub const fn elapsed() -> Self {
+        Self(TimerKind::Elapsed)
+    }
+
     /// There is no executor to arm it.
     #[must_use]
     pub const fn no_executor() -> Self {
@@ -425,18 +452,6 @@ impl TimerError {
     pub const fn closed() -> Self {
         Self(TimerKind::Closed)
     }
-
-    /// The inbox of the timers is full at the moment.
-    #[must_use]
-    pub const fn busy() -> Self {
-        Self(TimerKind::Busy)
-    }
-
-    /// Converts the error of a wheel or a shard.
-    #[must_use]
-    pub const fn refused<T>(full: &InsertError<T>) -> Self {
-        if full.is_busy() { Self::busy() } else { Self::full() }
-    }
 }
 
 impl TimerError {
@@ -445,6 +460,19 @@ impl TimerError {
     #[must_use]
     pub const fn is_full(&self) -> bool {
         matches!(self.0, TimerKind::Full)
+    }
+
+    /// Whether this process is a fork of the one that started the executor, whose threads exist in
+    /// the parent only; permanent.
+    #[must_use]
+    pub const fn is_forked(&self) -> bool {
+        matches!(self.0, TimerKind::Forked)
+    }
+
+    /// Whether the time of a [`timeout`](crate::timeout) has passed.
+    #[must_use]
+    pub const fn is_elapsed(&self) -> bool {
+        matches!(self.0, TimerKind::Elapsed)
     }
 
     /// Whether the executor arms no more timers; permanent.
@@ -459,23 +487,18 @@ impl TimerError {
     pub const fn is_no_executor(&self) -> bool {
         matches!(self.0, TimerKind::NoExecutor)
     }
-
-    /// Whether another thread held the timers and their inbox was full: try again.
-    #[must_use]
-    pub const fn is_busy(&self) -> bool {
-        matches!(self.0, TimerKind::Busy)
-    }
 }
 
 impl fmt::Display for TimerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("timer not armed: ")?;
-        f.write_str(match self.0 {
+        let reason = match self.0 {
+            TimerKind::Elapsed => return f.write_str("the time-out has passed"),
             TimerKind::Full => "the limit of timers is reached",
             TimerKind::Closed => "the executor has shut down",
+            TimerKind::Forked => "the executor has no threads in a forked child",
             TimerKind::NoExecutor => "it was neither created by a handle nor awaited in a task",
-            TimerKind::Busy => "the inbox of the worker is full until it polls",
-        })
+        };
+        write!(f, "timer not armed: {reason}")
     }
 }
 

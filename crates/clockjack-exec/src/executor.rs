@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | its creation | end of the worker's ring | injector |
 //! | a wake | the worker's LIFO slot; the task that was there moves to the ring | injector |
-//! | a timer | end of the worker's ring, in the order of the deadlines | injector |
+//! | a timer of the executor | end of the worker's ring, in the order of the deadlines | injector |
 //! | asking for another poll | end of the worker's ring | injector |
 //!
 //! A thread that has put a task where others can find it then checks whether a worker has to be
@@ -26,8 +26,8 @@ mod schedule;
 pub(crate) mod shutdown;
 mod unparker;
 
-use alloc::boxed::Box;
-use core::{cell::Cell, fmt, mem::ManuallyDrop, num::NonZeroU32, ptr::NonNull};
+use alloc::{borrow::Cow, boxed::Box};
+use core::{cell::Cell, fmt, mem::ManuallyDrop, num::NonZeroU32, panic::Location, ptr::NonNull};
 
 use clockjack_sync::{
     Injector,
@@ -41,7 +41,7 @@ use crate::{
     command::{Commands, ErasedCompleter},
     error::{SendError, StartError, SubmitError},
     executor::shutdown::RUNNING,
-    executor_ref::ExecutorRef,
+    executor_ref::{ExecutorRef, ExecutorRefs},
     exit::{JoinError, PanicPayload},
     failure::Failure,
     idle::Idle,
@@ -59,8 +59,8 @@ use crate::{
     stats::SingleThreadCounters,
     task::join::JoinHandle,
     task::{
-        self, AfterDispatch, Header, JoinableHeader, PollOutcome, RunQueueLink, Runnable, TaskRef,
-        TaskResult, future, process,
+        self, AfterDispatch, Header, HeaderRef, JoinableHeader, PollOutcome, RunQueueLink,
+        Runnable, TaskRef, TaskResult, future, process,
     },
     timer::{action::TimerAction, source::takeover_ticks},
     toolbox::ExecutorToolbox,
@@ -89,6 +89,8 @@ pub struct ExecutorConfig {
 /// What the workers, the handles and the tasks of one executor share.
 #[doc(hidden)]
 pub struct ExecutorShared {
+    /// How many pointers there are to this.
+    refs: ExecutorRefs,
     toolbox: Box<dyn ExecutorToolbox>,
     pub(crate) idle: Idle,
     pub(crate) watchdog: WatchdogShared,
@@ -115,6 +117,8 @@ pub struct ExecutorShared {
     pub(crate) drop_panics: AtomicU64,
     pub(crate) source_panics: AtomicU64,
     pub(crate) watchdog_restarts: AtomicU64,
+    /// By threads that are not workers; workers count in their [`WorkerShared`].
+    pub(crate) rescheduled: AtomicU64,
 }
 
 impl ExecutorShared {
@@ -131,8 +135,10 @@ impl ExecutorShared {
         commands.check()?;
         let workers = config.workers.max(1);
         let start = toolbox.tick_of(toolbox.nanos());
-        let shards = ShardsConfig { workers, capacity: config.limits.timers_max(), start };
+        let capacity = config.limits.shard_capacity();
+        let shards = ShardsConfig { workers, capacity, start };
         Ok(ExecutorRef::new(Self {
+            refs: ExecutorRefs::new(),
             toolbox,
             idle: Idle::new(workers),
             watchdog: WatchdogShared::new(config.tolerance_ticks, config.quiet_polls_max),
@@ -140,7 +146,10 @@ impl ExecutorShared {
             workers: (0..config.workers).map(|_| Padded(WorkerShared::new())).collect(),
             shards: Shards::new(shards).keeping_stale_values(),
             takeover_ticks: takeover_ticks(config.resolution),
-            registry: Registry::new(config.limits.processes_max().min(CAPACITY_MAX)),
+            registry: Registry::new(
+                config.limits.processes_max().min(CAPACITY_MAX),
+                config.workers,
+            ),
             memory: Memory::new(),
             commands,
             limits: config.limits,
@@ -155,6 +164,7 @@ impl ExecutorShared {
             drop_panics: AtomicU64::new(0),
             source_panics: AtomicU64::new(0),
             watchdog_restarts: AtomicU64::new(0),
+            rescheduled: AtomicU64::new(0),
         }))
     }
 
@@ -214,6 +224,15 @@ impl ExecutorShared {
     pub(crate) fn count_drop_panic(&self) {
         // Relaxed: a statistic.
         self.drop_panics.fetch_add(1, Relaxed);
+    }
+
+    /// Counts an armed timer that was armed for another time.
+    pub(crate) fn count_rescheduled(&self) {
+        match self.worker_local() {
+            Some(local) => local.shared_of(self).count_rescheduled(),
+            // Relaxed: a statistic.
+            None => _ = self.rescheduled.fetch_add(1, Relaxed),
+        }
     }
 
     pub(crate) fn count_stale_completion(&self) {
@@ -398,7 +417,7 @@ impl ExecutorShared {
         unsafe { (table.store)(header, ending) };
         links::notify_exit(header, self, &reason);
         if self.is_tracing() {
-            self.record_finished(header, &reason);
+            self.record_finished(&header, &reason);
         }
         // Counted before the completion, which publishes the count: a thread that has joined a task
         // finds it counted.
@@ -452,6 +471,11 @@ impl ExecutorShared {
         }
     }
 
+    /// A worker parks: returns its cached free slots to a small registry.
+    pub(crate) fn flush_idle_slot_cache(&self, cache: &mut SlotCache) {
+        self.registry.flush_idle(cache);
+    }
+
     /// A worker stops: returns its cached free slots to the registry.
     pub(crate) fn flush_slot_cache(&self, cache: &mut SlotCache) {
         self.registry.flush(cache);
@@ -463,20 +487,25 @@ impl ExecutorShared {
     ///
     /// The executor runs it on this thread only, or the future and its output are `Send`.
     #[doc(hidden)]
-    pub unsafe fn spawn<F>(this: &ExecutorRef, future: F) -> JoinHandle<F::Output>
+    #[track_caller]
+    pub unsafe fn spawn<F>(
+        this: &ExecutorRef,
+        future: F,
+        name: Option<Cow<'static, str>>,
+    ) -> JoinHandle<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
     {
         if this.is_stopping() {
-            return JoinHandle::refused(JoinError::refused_stopping());
+            return JoinHandle::refused(this.refusal());
         }
         let local = this.worker_local();
         let Some(reserved) = this.reserve(local) else {
             return JoinHandle::refused(JoinError::refused_full());
         };
         let slot = reserved.slot();
-        let header = future::new(this.clone(), slot, future);
+        let header = future::new(this.clone(), slot, future, name, Location::caller());
         // One reference for the task itself, one for the joiner.
         let join = this.publish(local, reserved, header, INITIAL_REFS, |_| {});
         JoinHandle::new(join)
@@ -490,7 +519,7 @@ impl ExecutorShared {
         reserved: Reserved<'_>,
         header: NonNull<Header>,
         refs: NonZeroU32,
-        before_first_poll: impl FnOnce(&Header),
+        before_first_poll: impl FnOnce(HeaderRef<'_>),
     ) -> TaskRef {
         self.count_spawned(local, reserved.index());
         self.registry.occupy(reserved, header.cast(), refs);
@@ -537,10 +566,12 @@ impl ExecutorShared {
         mut process: P,
         method: &str,
         input: Payloads,
-        before_first_poll: impl FnOnce(&Header),
+        before_first_poll: impl FnOnce(HeaderRef<'_>),
     ) -> Result<ProcessRef<P::Message>, SubmitError<P>> {
         if this.is_stopping() {
-            return Err(SubmitError::stopped(process));
+            let is_forked = this.is_forked();
+            let refused = if is_forked { SubmitError::forked } else { SubmitError::stopped };
+            return Err(refused(process));
         }
         let local = this.worker_local();
         let Some(reserved) = this.reserve(local) else {
@@ -626,13 +657,8 @@ impl ExecutorShared {
 
     /// The pid of the live task at an index, whatever its generation.
     pub(crate) fn pid_at(&self, index: u32) -> Option<Pid> {
-        let mut pid = None;
-        self.for_each_live(|task| {
-            if task.pid().index() == index {
-                pid = Some(task.pid());
-            }
-        });
-        pid
+        let task = Self::task_of(self.registry.get_any(index)?);
+        (!task.header().state.is_complete()).then(|| task.pid())
     }
 
     /// Ends a task whose runnable was taken from a run queue, without polling it.
@@ -684,7 +710,7 @@ impl ExecutorShared {
 /// Makes this thread the runner of a task whose runnable it has; returns whether the task is to be
 /// terminated instead of polled.
 #[inline]
-fn become_runner(header: &Header) -> bool {
+fn become_runner(header: HeaderRef<'_>) -> bool {
     if header.vtable.custom.is_some() {
         // Relaxed: a hint.
         header.is_polling.store(true, Relaxed);

@@ -1,6 +1,7 @@
 //! The handle of an executor: starts and finds processes from any thread, and arms timers.
 #![expect(unsafe_code, reason = "promises that what it starts may go to any worker")]
 
+use alloc::{borrow::Cow, vec::Vec};
 use core::{fmt, task::Waker, time::Duration};
 
 use clockjack_time::{Tick, TimerId, TimerInstant};
@@ -16,10 +17,12 @@ use crate::{
     process::process_ref::ProcessRef,
     state::State,
     stats::ExecStats,
-    task::Header,
+    task::HeaderRef,
     task::join::JoinHandle,
+    task::live_task::LiveTask,
     timer::action::TimerAction,
-    timer::{self, Sleep, Timer},
+    timer::{self, Sleep, Timer, timeout::Timeout},
+    worker::worker_stats::WorkerStats,
 };
 
 /// A handle of an executor, which can be cloned and sent to other threads. It does not keep the
@@ -41,13 +44,63 @@ impl Handle {
     }
 
     /// Runs a future. If it cannot be started, the [`JoinHandle`] returns the reason.
+    #[track_caller]
     pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
         // SAFETY: the future and its output are `Send`.
-        unsafe { ExecutorShared::spawn(&self.0, future) }
+        unsafe { ExecutorShared::spawn(&self.0, future, None) }
+    }
+
+    /// As [`spawn_future`](Self::spawn_future), with a name for dumps.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use clockjack_exec::{Handle, JoinHandle};
+    ///
+    /// fn start(handle: &Handle, n: u32) -> JoinHandle<u32> {
+    ///     handle.spawn_named(format!("doubler {n}"), async move { 2 * n })
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn spawn_named<F>(
+        &self,
+        name: impl Into<Cow<'static, str>>,
+        future: F,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        // SAFETY: the future and its output are `Send`.
+        unsafe { ExecutorShared::spawn(&self.0, future, Some(name.into())) }
+    }
+
+    /// All live tasks, each as it was at some time during the call: what it does, how often and
+    /// when it was polled, where it was spawned and where it waits.
+    ///
+    /// The tasks continue during the call. Its cost is linear in the largest number of tasks that
+    /// the executor has had at a time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use clockjack_exec::Handle;
+    ///
+    /// fn print_tasks(handle: &Handle) {
+    ///     for task in handle.task_dump() {
+    ///         println!("{task}");
+    ///     }
+    /// }
+    /// ```
+    #[must_use]
+    pub fn task_dump(&self) -> Vec<LiveTask> {
+        let mut tasks = Vec::new();
+        self.0.live_tasks(|task| tasks.push(task));
+        tasks
     }
 
     /// Starts a process.
@@ -88,7 +141,7 @@ impl Handle {
         process: P,
         method: &str,
         input: Payloads,
-        before: &dyn Fn(&Header),
+        before: &dyn Fn(HeaderRef<'_>),
     ) -> Result<ProcessRef<P::Message>, SubmitError<P>>
     where
         P: Process + Send,
@@ -133,6 +186,22 @@ impl Handle {
     /// A future that completes after a delay.
     pub fn sleep(&self, after: Duration) -> Sleep {
         Sleep::on(self.clone(), after)
+    }
+
+    /// Limits the time of a future, which may be awaited anywhere. The time counts from now.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use clockjack_exec::{Handle, TimerError};
+    /// use core::{future::pending, time::Duration};
+    ///
+    /// async fn impatient(handle: &Handle) -> Result<(), TimerError> {
+    ///     handle.timeout(Duration::from_millis(5), pending()).await
+    /// }
+    /// ```
+    pub fn timeout<F: IntoFuture>(&self, after: Duration, future: F) -> Timeout<F::IntoFuture> {
+        Timeout::new(self.sleep(after), future.into_future())
     }
 
     /// The deadline of a delay that begins now.
@@ -212,6 +281,22 @@ impl Handle {
     #[must_use]
     pub fn stats(&self) -> ExecStats {
         self.0.stats()
+    }
+
+    /// Statistics of each worker that runs now; none on an executor of one thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use clockjack_exec::Handle;
+    ///
+    /// fn longest_queue(handle: &Handle) -> usize {
+    ///     handle.worker_stats().iter().map(|worker| worker.queue_len).max().unwrap_or(0)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn worker_stats(&self) -> Vec<WorkerStats> {
+        self.0.worker_stats()
     }
 }
 

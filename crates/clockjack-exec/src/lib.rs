@@ -118,12 +118,17 @@
 //! | [`JoinHandle`] | the task is detached and continues | the result is still available, once |
 //! | [`Sleep`] | its timer is cancelled | same deadline; the last waker is woken |
 //! | [`Interval::tick`] | nothing is lost | same deadline; skipped ticks are counted |
+//! | [`Timeout`] | its future is dropped, its timer cancelled | same deadline |
 //! | [`YieldNow`] | there may be a spurious poll | ready at its second poll |
 //! | [`LocalExecutor::block_on`] | not a future | the next call runs the remaining ones |
 //!
 //! After the future of [`Interval::tick`] is dropped, the timer stays armed until the next call or
 //! the interval's drop, so there may be a spurious wake-up. If the future of `block_on` panics, so
 //! does the call.
+//!
+//! A poll of a task has a budget: after 128 leaf futures of this crate were ready, the next one is
+//! pending, and the task goes to the end of the run queue. So a future that is always ready does
+//! not keep its worker; [`consume_budget`] is for loops without such a leaf future.
 //!
 //! A [`Sleep`] made by [`sleep`] finds its executor by the waker of the task that awaits it. Inside
 //! a combinator that uses its own wakers, or outside tasks, it completes with an error: use
@@ -169,8 +174,8 @@
 //! # What is not included
 //!
 //! * Priorities, and interrupting a step. A step that never returns occupies its worker.
-//! * Names for processes, processes on other machines (the node of a pid is 0), pids that the
-//!   caller chooses.
+//! * Names for processes (a future can have one, for dumps), processes on other machines (the node
+//!   of a pid is 0), pids that the caller chooses.
 //! * Threads, and a clock: `clockjack-rt` has them.
 //!
 //! # Features
@@ -201,7 +206,7 @@ pub use error::{SendError, StartError, SubmitError, TimerError};
 pub use executor::executor_ref;
 pub use executor::{
     local::{LocalExecutor, LocalReport, LocalTurn},
-    shutdown::{LiveTask, SHUTDOWN},
+    shutdown::SHUTDOWN,
 };
 pub use failure::{Failure, StaticError};
 pub use handle::Handle;
@@ -219,10 +224,17 @@ pub use process::{
 };
 pub use stats::ExecStats;
 #[doc(hidden)]
+pub use task::budget::poll_leaf;
+pub use task::{budget::consume_budget, join::JoinHandle, live_task::LiveTask, state::State};
+#[doc(hidden)]
 pub use task::{custom_task, memory, registry, state};
-pub use task::{join::JoinHandle, state::State};
 pub use timer::{
-    Interval, Sleep, Timer, YieldNow, action::IntervalTick, sleep, watchdog::StuckWorker, yield_now,
+    Interval, Sleep, Timer, YieldNow,
+    action::IntervalTick,
+    sleep,
+    timeout::{Timeout, timeout},
+    watchdog::StuckWorker,
+    yield_now,
 };
 #[doc(hidden)]
 pub use timer::{
@@ -233,3 +245,5 @@ pub use timer::{
 pub use toolbox::{ExecutorToolbox, Toolbox};
 #[doc(hidden)]
 pub use worker::idle;
+#[doc(inline)]
+pub use worker::worker_stats::WorkerStats;

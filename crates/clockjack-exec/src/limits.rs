@@ -8,6 +8,11 @@ use core::time::Duration;
 /// The largest capacity of a mailbox.
 const MESSAGES_MAX: usize = clockjack_sync::mail::CAPACITY_MAX;
 
+/// The largest number of timers for which a shard reserves room.
+const RESERVED_MAX: usize = 64;
+/// The least.
+const RESERVED_MIN: usize = 2;
+
 /// The limits of an executor.
 ///
 /// Each setter takes and returns the limits, also in a `const`.
@@ -58,7 +63,8 @@ impl Limits {
         Self { processes_max, ..self }
     }
 
-    /// Limits the number of armed timers per shard, to at least eight; more are refused.
+    /// Limits the number of armed timers per shard; more are refused. A worker can always arm that
+    /// many; a few more may be accepted from other threads, for which room is reserved.
     #[must_use]
     pub const fn timers(self, timers_max: usize) -> Self {
         Self { timers_max, ..self }
@@ -102,6 +108,18 @@ impl Limits {
     #[must_use]
     pub const fn timers_max(&self) -> usize {
         self.timers_max
+    }
+
+    /// How many slots a shard needs for that many timers. A shard reserves up to 64 slots, and at
+    /// most a quarter, for threads that arm timers while another thread holds it: a power of two.
+    pub(crate) const fn shard_capacity(&self) -> usize {
+        let third = self.timers_max / 3;
+        let reserved = match third {
+            0 | 1 => RESERVED_MIN,
+            RESERVED_MAX.. => RESERVED_MAX,
+            _ => 1 << third.ilog2(),
+        };
+        self.timers_max.saturating_add(reserved)
     }
 
     /// How many messages may wait for a process; at least one.

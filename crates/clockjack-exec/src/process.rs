@@ -6,6 +6,7 @@ pub mod exit;
 pub(crate) mod links;
 pub mod payload;
 pub mod pid;
+mod pid_set;
 pub(crate) mod process_ref;
 pub(crate) mod signal;
 

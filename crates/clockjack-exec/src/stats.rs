@@ -6,7 +6,12 @@ use clockjack_sync::primitive::atomic::{
     fence,
 };
 
+use clockjack_time::ShardStats;
+
 use crate::executor::ExecutorShared;
+
+/// How many numbers [`ExecStats::timers_by_lateness`] has.
+pub(crate) const LATENESS_BUCKETS: usize = 16;
 
 /// Counters for people; not a consistent snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +37,9 @@ pub struct ExecStats {
     pub source_panics: u64,
     /// The largest lateness of a timer, in ticks.
     pub lateness_max_ticks: u64,
+    /// How many of the timers that the workers of a pool fired were how late, in ticks: in time, 1,
+    /// 2 to 3, 4 to 7, and so on; the last number is for all that were later.
+    pub timers_by_lateness: [u64; LATENESS_BUCKETS],
     /// How often a shard of a worker that stopped was assigned to another worker.
     pub shards_reassigned: u64,
     /// Timer shards: never more than there may be workers.
@@ -44,10 +52,15 @@ pub struct ExecStats {
     pub timers_cancelled: u64,
     /// Timers that were dropped to make room, or because the executor was closed.
     pub timers_dropped: u64,
-    /// How often an armed timer was moved to another deadline.
+    /// How often an armed timer was armed for another time. Each of these also counts as cancelled
+    /// and armed.
     pub timers_rescheduled: u64,
     /// Timers that another thread has cancelled, and that occupy their slot until the next poll.
     pub timers_stale: u64,
+    /// Chunks of the timer wheels that were freed by merging chunks with few timers.
+    pub timer_chunks_compacted: u64,
+    /// Lists of the timer wheels that were scanned for such chunks.
+    pub timer_lists_scanned: u64,
     /// Completions that arrived after their process had been upgraded to another.
     pub stale_completions: u64,
     /// Values of users that panicked when they were dropped.
@@ -124,6 +137,19 @@ impl ExecutorShared {
         stats
     }
 
+    /// What one worker did since the start of the executor, and the timers in the shards that are
+    /// assigned to it; everything that belongs to no worker is 0.
+    pub(crate) fn counts_of(&self, worker: usize) -> ExecStats {
+        let shared = &self.workers[worker];
+        let mut stats = ExecStats::default();
+        shared.add_finished(&mut stats);
+        shared.add_spawned(&mut stats);
+        shared.add_to(&mut stats);
+        stats.timer_shards = self.shards.assigned_to(worker).count();
+        add_timers(&mut stats, &self.shards.timers_of(self.shards.assigned_to(worker)));
+        stats
+    }
+
     /// Statistics of the executor.
     #[must_use]
     pub fn stats(&self) -> ExecStats {
@@ -137,18 +163,23 @@ impl ExecutorShared {
         stats.source_takeovers = shards.source_takeovers;
         stats.shards_reassigned = shards.reassigned;
         stats.timer_shards = shards.shards;
-        let timers = self.shards.timers();
-        stats.timers_pending = timers.pending as u64;
-        stats.timers_armed = timers.armed as u64;
-        stats.timers_cancelled = timers.cancelled as u64;
-        stats.timers_dropped = timers.dropped as u64;
-        stats.timers_rescheduled = timers.rescheduled as u64;
-        stats.timers_stale = timers.stale as u64;
+        add_timers(&mut stats, &self.shards.timers());
         // Relaxed: statistics.
         stats.stale_completions = self.stale_completions.load(Relaxed);
         stats.drop_panics = self.drop_panics.load(Relaxed);
         stats.source_panics = self.source_panics.load(Relaxed);
         stats.watchdog_restarts = self.watchdog_restarts.load(Relaxed);
+        stats.timers_rescheduled += self.rescheduled.load(Relaxed);
         stats
     }
+}
+
+fn add_timers(stats: &mut ExecStats, timers: &ShardStats) {
+    stats.timers_pending = timers.pending as u64;
+    stats.timers_armed = timers.armed as u64;
+    stats.timers_cancelled = timers.cancelled as u64;
+    stats.timers_dropped = timers.dropped as u64;
+    stats.timers_stale = timers.stale as u64;
+    stats.timer_chunks_compacted = timers.compacted as u64;
+    stats.timer_lists_scanned = timers.scanned_lists as u64;
 }

@@ -23,9 +23,11 @@
 //!    afterwards (see [`state`](crate::state)).
 #![expect(unsafe_code, reason = "counts references to, and calls into, cells of unknown type")]
 
+pub(crate) mod budget;
 pub mod custom_task;
 pub(crate) mod future;
 pub(crate) mod join;
+pub(crate) mod live_task;
 pub mod memory;
 pub(crate) mod process;
 pub mod registry;
@@ -35,7 +37,9 @@ use alloc::boxed::Box;
 use core::{
     any::TypeId,
     fmt,
+    marker::PhantomData,
     mem::ManuallyDrop,
+    ops::Deref,
     ptr::NonNull,
     task::{RawWaker, RawWakerVTable, Waker},
 };
@@ -48,6 +52,7 @@ use clockjack_sync::{
     },
 };
 
+use self::{budget::Budget, live_task::PollStats};
 use crate::{
     command::Request,
     error::SendError,
@@ -68,6 +73,7 @@ pub(crate) struct Header {
     pub(crate) state: AtomicState,
     /// Of a custom task: whether it is being polled. For reports.
     pub(crate) is_polling: AtomicBool,
+    pub(crate) budget: Budget,
     pub(crate) link: Link,
     pub(crate) vtable: &'static VTable,
     /// Taken out by `VTable::free`, so that it outlives the cell's memory.
@@ -77,6 +83,8 @@ pub(crate) struct Header {
     pub(crate) signals: SignalQueue,
     /// Links and monitors; only the runner touches them.
     pub(crate) links: UnsafeCell<Option<Box<ProcessLinks>>>,
+    /// For dumps.
+    pub(crate) poll_stats: PollStats,
 }
 
 /// The functions of a body of unknown type. All but `deliver` are for the runner.
@@ -85,20 +93,20 @@ pub(crate) struct VTable {
     /// custom task may be freed when this returns.
     pub(crate) poll: unsafe fn(NonNull<Header>, &ExecutorShared) -> PollOutcome,
     /// The next command that the poll has yielded.
-    pub(crate) next_request: unsafe fn(&Header) -> Option<Request>,
+    pub(crate) next_request: unsafe fn(HeaderRef<'_>) -> Option<Request>,
     /// Lets the process clean up; user code.
-    pub(crate) close: unsafe fn(&Header),
+    pub(crate) close: unsafe fn(HeaderRef<'_>),
     /// Drops the body and the messages that were sent to it; user code. Called again, it continues
     /// where a panic stopped it.
-    pub(crate) drop_body: unsafe fn(&Header),
+    pub(crate) drop_body: unsafe fn(HeaderRef<'_>),
     /// Stores the result for the joiner.
-    pub(crate) store: unsafe fn(&Header, TaskResult),
+    pub(crate) store: unsafe fn(HeaderRef<'_>, TaskResult),
     /// Drops a result that nobody can ask for any more; user code.
-    pub(crate) drop_output: unsafe fn(&Header),
+    pub(crate) drop_output: unsafe fn(HeaderRef<'_>),
     /// Moves the result into an `Option<Result<T, JoinError>>`.
-    pub(crate) take_output: unsafe fn(&Header, *mut ()),
+    pub(crate) take_output: unsafe fn(HeaderRef<'_>, *mut ()),
     /// Sends a message of unknown type.
-    pub(crate) deliver: unsafe fn(&Header, Payload) -> Result<(), SendError<Payload>>,
+    pub(crate) deliver: unsafe fn(HeaderRef<'_>, Payload) -> Result<(), SendError<Payload>>,
     /// Frees the memory and returns the executor that the cell held.
     pub(crate) free: unsafe fn(NonNull<Header>) -> ExecutorRef,
     /// Reports to the body a panic that ended its poll; the cell is passed by its address as in
@@ -108,6 +116,8 @@ pub(crate) struct VTable {
     pub(crate) custom: Option<&'static CustomVTable>,
     /// The name of the task in reports.
     pub(crate) name: fn() -> &'static str,
+    /// Whether the cell begins with a [`FutureHeader`](future::FutureHeader).
+    pub(crate) is_future: bool,
 }
 
 /// What a body of unknown type does about a panic in its poll.
@@ -121,10 +131,12 @@ pub(crate) struct CustomVTable {
     /// The name of its messages in reports.
     pub(crate) input: fn() -> &'static str,
     /// Ends its sleep; true if it was parked: then the caller enqueues it.
-    pub(crate) unpark: unsafe fn(&Header) -> bool,
-    pub(crate) is_parked: unsafe fn(&Header) -> bool,
+    pub(crate) unpark: unsafe fn(HeaderRef<'_>) -> bool,
+    pub(crate) is_parked: unsafe fn(HeaderRef<'_>) -> bool,
     /// How many messages it has taken out of its mailbox; for traces.
-    pub(crate) messages_taken: unsafe fn(&Header) -> usize,
+    pub(crate) messages_taken: unsafe fn(HeaderRef<'_>) -> usize,
+    /// How many messages are in its mailbox, and how many may be; for metrics.
+    pub(crate) messages_waiting: unsafe fn(HeaderRef<'_>) -> (usize, usize),
 }
 
 /// What the executor does with a task after a poll.
@@ -165,12 +177,6 @@ impl TaskResult {
 }
 
 impl Header {
-    /// How many messages the task has taken out of its mailbox, if it is a custom task.
-    pub(crate) fn messages_taken(&self) -> usize {
-        // SAFETY: the vtable is that of the cell.
-        self.vtable.custom.map_or(0, |custom| unsafe { (custom.messages_taken)(self) })
-    }
-
     pub(crate) fn new(
         executor: ExecutorRef,
         slot: NonNull<Slot>,
@@ -184,12 +190,14 @@ impl Header {
                 AtomicState::new(joined)
             },
             is_polling: AtomicBool::new(false),
+            budget: Budget::new(),
             link: Link::new(),
             vtable,
             executor: ManuallyDrop::new(executor),
             slot,
             signals: SignalQueue::new(),
             links: UnsafeCell::new(None),
+            poll_stats: PollStats::new(),
         }
     }
 
@@ -212,10 +220,67 @@ impl Header {
     pub(crate) fn is_of(&self, executor: &ExecutorShared) -> bool {
         core::ptr::eq(&raw const **self.executor, executor)
     }
+}
+
+/// A borrow of a task: of its header, with the right to reach the rest of the cell.
+///
+/// A `&Header` has no such right: a pointer that is derived from a reference may access only what
+/// the reference covers (Stacked Borrows; Jung and others, POPL 2020). This type keeps the pointer
+/// that the cell was created with, so a function of the vtable may cast it to the type of the cell.
+#[derive(Clone, Copy)]
+pub(crate) struct HeaderRef<'t> {
+    cell: NonNull<Header>,
+    _borrow: PhantomData<&'t Header>,
+}
+
+impl Deref for HeaderRef<'_> {
+    type Target = Header;
+
+    #[inline]
+    fn deref(&self) -> &Header {
+        self.get()
+    }
+}
+
+impl<'t> HeaderRef<'t> {
+    /// # Safety
+    ///
+    /// The pointer is the one that the cell was created with, or a copy of it, and a reference
+    /// keeps the cell alive for `'t`.
+    #[inline]
+    pub(crate) unsafe fn new(cell: NonNull<Header>) -> Self {
+        Self { cell, _borrow: PhantomData }
+    }
+
+    /// The header alone, for as long as the task is borrowed.
+    #[inline]
+    pub(crate) fn get(self) -> &'t Header {
+        // SAFETY: by the contract of `new` the cell is alive, and only shared borrows of a header
+        // are made while a reference exists.
+        unsafe { self.cell.as_ref() }
+    }
+
+    /// The pointer that the cell was created with.
+    #[inline]
+    pub(crate) fn as_ptr(self) -> NonNull<Header> {
+        self.cell
+    }
+
+    /// How many messages the task has taken out of its mailbox, if it is a custom task.
+    pub(crate) fn messages_taken(self) -> usize {
+        // SAFETY: the vtable is that of the cell.
+        self.vtable.custom.map_or(0, |custom| unsafe { (custom.messages_taken)(self) })
+    }
+
+    /// How many messages are in the mailbox of a custom task, and how many may be.
+    pub(crate) fn messages_waiting(self) -> (usize, usize) {
+        // SAFETY: the vtable is that of the cell.
+        self.vtable.custom.map_or((0, 0), |custom| unsafe { (custom.messages_waiting)(self) })
+    }
 
     /// Makes the task run, unless it will run anyway. The caller has left the event before.
     #[inline]
-    pub(crate) fn wake(&self) {
+    pub(crate) fn wake(self) {
         if self.unpark() {
             self.executor.schedule_woken(Runnable::of(self));
         }
@@ -223,7 +288,7 @@ impl Header {
 
     /// As [`wake`](Self::wake), but the task goes to the end of the caller's run queue.
     #[inline]
-    pub(crate) fn wake_last(&self) {
+    pub(crate) fn wake_last(self) {
         if self.unpark() {
             self.executor.schedule_last(Runnable::of(self));
         }
@@ -231,7 +296,7 @@ impl Header {
 
     /// Tells the task that there is an event; true if the caller must enqueue the task.
     #[inline]
-    fn unpark(&self) -> bool {
+    fn unpark(self) -> bool {
         match self.vtable.custom {
             None => matches!(self.state.notify(), NotifyAction::Enqueue),
             Some(custom) => {
@@ -247,7 +312,7 @@ impl Header {
     }
 
     /// What the task does, at about this time.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(self) -> State {
         match self.vtable.custom {
             Some(custom) if !self.state.is_complete() => {
                 // SAFETY: the vtable is that of the cell.
@@ -265,7 +330,7 @@ impl Header {
     }
 
     /// Ends the task instead of its next poll; false if it has ended already.
-    pub(crate) fn terminate(&self) -> bool {
+    pub(crate) fn terminate(self) -> bool {
         match self.state.terminate() {
             NotifyAction::Enqueue => self.executor.schedule_woken(Runnable::of(self)),
             NotifyAction::Already if self.vtable.custom.is_some() => self.wake(),
@@ -276,7 +341,7 @@ impl Header {
     }
 
     /// Sends a signal and wakes the task. Returns the signal to the caller if the task has ended.
-    pub(crate) fn signal(&self, signal: ProcessSignal) -> Result<(), ProcessSignal> {
+    pub(crate) fn signal(self, signal: ProcessSignal) -> Result<(), ProcessSignal> {
         self.signals.push(signal)?;
         self.wake();
         Ok(())
@@ -301,9 +366,10 @@ impl JoinableHeader {
     /// # Safety
     ///
     /// The header is that of a future or a process, not of a custom task.
-    pub(crate) unsafe fn of(header: &Header) -> &Self {
-        // SAFETY: by the contract, the header is the first field of one.
-        unsafe { &*core::ptr::from_ref(header).cast::<Self>() }
+    pub(crate) unsafe fn of(header: HeaderRef<'_>) -> &Self {
+        // SAFETY: by the contract, the header is the first field of one, and the pointer is that of
+        // the whole cell.
+        unsafe { header.as_ptr().cast::<Self>().as_ref() }
     }
 }
 
@@ -321,7 +387,8 @@ unsafe impl Sync for TaskRef {}
 impl TaskRef {
     /// # Safety
     ///
-    /// The pointer is that of a live cell, and the caller owns one reference, which it gives away.
+    /// The pointer is the one that a live cell was created with, and the caller owns one reference,
+    /// which it gives away.
     pub(crate) unsafe fn from_raw(header: NonNull<Header>) -> Self {
         Self(header)
     }
@@ -331,10 +398,10 @@ impl TaskRef {
     }
 
     #[inline]
-    pub(crate) fn header(&self) -> &Header {
-        // SAFETY: this reference keeps the cell from being freed, and only shared borrows of the
-        // header are made while a reference exists.
-        unsafe { self.0.as_ref() }
+    pub(crate) fn header(&self) -> HeaderRef<'_> {
+        // SAFETY: this reference keeps the cell from being freed, and its pointer is that of the
+        // cell.
+        unsafe { HeaderRef::new(self.0) }
     }
 
     pub(crate) fn as_ptr(&self) -> NonNull<Header> {
@@ -406,8 +473,8 @@ unsafe impl Send for Runnable {}
 impl Runnable {
     /// The runnable of a task that the caller has just made ready; nobody else has it.
     #[inline]
-    pub(crate) fn of(header: &Header) -> Self {
-        Self(NonNull::from(header))
+    pub(crate) fn of(header: HeaderRef<'_>) -> Self {
+        Self(header.as_ptr())
     }
 
     /// The reference that the task has to itself.
@@ -433,6 +500,16 @@ impl Runnable {
     pub(crate) fn index(&self) -> u32 {
         // SAFETY: the runnable owns a reference, so the cell is alive.
         unsafe { self.0.as_ref() }.slot().index()
+    }
+
+    /// The task is polled now: it gets a new budget. `nanos` is when the worker last read the
+    /// clock.
+    #[inline]
+    pub(crate) fn begin_poll(&self, nanos: u64) {
+        // SAFETY: as above.
+        let header = unsafe { self.0.as_ref() };
+        header.budget.refill();
+        header.poll_stats.count(nanos);
     }
 
     #[inline]
@@ -506,28 +583,50 @@ static WAKER: RawWakerVTable =
 
 /// A waker of the task, borrowed from a reference that outlives it.
 #[inline]
-pub(crate) fn borrowed_waker(header: &Header) -> ManuallyDrop<Waker> {
-    let data = NonNull::from(header).as_ptr().cast_const().cast::<()>();
+pub(crate) fn borrowed_waker(header: HeaderRef<'_>) -> ManuallyDrop<Waker> {
+    let data = header.as_ptr().as_ptr().cast_const().cast::<()>();
     // SAFETY: the functions keep the contract of `RawWaker`: they are thread-safe, and count a
     // reference per clone. This first waker counts none and is never dropped.
     ManuallyDrop::new(unsafe { Waker::from_raw(RawWaker::new(data, &WAKER)) })
 }
 
-/// The task of a waker, if it is a waker of this crate. The borrow is that of the waker.
+/// The address of the task of a waker, if it is a waker of this crate. The task lives as long as
+/// the waker.
 #[inline]
-pub(crate) fn header_of(waker: &Waker) -> Option<&Header> {
+pub(crate) fn header_ptr_of(waker: &Waker) -> Option<NonNull<Header>> {
     if core::ptr::eq(waker.vtable(), &raw const WAKER) {
-        // SAFETY: a waker with this vtable has a header as its data, and owns a reference to it or
-        // is borrowed from one; both last as long as the waker.
-        Some(unsafe { &*waker.data().cast::<Header>() })
+        NonNull::new(waker.data().cast_mut().cast())
     } else {
         None
     }
 }
 
+/// The task of a waker, if it is a waker of this crate. The borrow is that of the waker.
+#[inline]
+pub(crate) fn header_of(waker: &Waker) -> Option<HeaderRef<'_>> {
+    if core::ptr::eq(waker.vtable(), &raw const WAKER) {
+        // SAFETY: a waker with this vtable has the pointer of a cell as its data, and owns a
+        // reference to it or is borrowed from one; both last as long as the waker.
+        Some(unsafe { header_of_data(waker.data()) })
+    } else {
+        None
+    }
+}
+
+/// # Safety
+///
+/// The data is that of a waker of this crate, which lives for `'t`.
+#[inline]
+unsafe fn header_of_data<'t>(data: *const ()) -> HeaderRef<'t> {
+    // SAFETY: the data of our wakers is the pointer of a cell, so it is not null.
+    let cell = unsafe { NonNull::new_unchecked(data.cast_mut().cast()) };
+    // SAFETY: as above, and the waker keeps the cell alive.
+    unsafe { HeaderRef::new(cell) }
+}
+
 unsafe fn waker_clone(data: *const ()) -> RawWaker {
-    // SAFETY: the data of our wakers is a live header.
-    let header = unsafe { &*data.cast::<Header>() };
+    // SAFETY: by the contract of a waker.
+    let header = unsafe { header_of_data(data) };
     // SAFETY: the waker that is cloned owns, or is borrowed from, a counted reference.
     unsafe { header.slot().acquire() };
     RawWaker::new(data, &WAKER)
@@ -541,8 +640,8 @@ unsafe fn waker_wake(data: *const ()) {
 }
 
 unsafe fn waker_wake_by_ref(data: *const ()) {
-    // SAFETY: the data of our wakers is a live header.
-    unsafe { &*data.cast::<Header>() }.wake();
+    // SAFETY: by the contract of a waker.
+    unsafe { header_of_data(data) }.wake();
 }
 
 unsafe fn waker_drop(data: *const ()) {

@@ -9,6 +9,7 @@ mod arm;
 pub(crate) mod period;
 pub mod shards;
 pub mod source;
+pub(crate) mod timeout;
 pub mod watchdog;
 
 use core::{
@@ -26,7 +27,7 @@ use crate::{
     handle::Handle,
     pid::Pid,
     shards::ArmError,
-    task::{self, Header},
+    task::{self, Header, budget::poll_leaf},
     timer::action::{IntervalTick, TimerAction},
     timer::period::Period,
 };
@@ -48,15 +49,23 @@ impl Timer {
     ///
     /// # Errors
     ///
-    /// If the executor has shut down, or has no room for another timer.
+    /// [`is_closed`](TimerError::is_closed) if the executor has shut down; permanent.
+    /// [`is_full`](TimerError::is_full) if as many timers are armed as
+    /// [`Limits::timers`](crate::limits::Limits::timers) allows in one shard: temporary, until one
+    /// of them fires or is cancelled. Nothing else: if other threads use the same timers, this call
+    /// waits for them, for microseconds, or until the operating system continues a thread that it
+    /// has suspended. The earlier deadline is cancelled in any case.
     pub fn arm(&mut self, after: Duration, waker: Waker) -> Result<(), TimerError> {
-        self.cancel();
+        let was_armed = self.cancel();
         let executor = self.handle.executor();
         let deadline = executor.toolbox().deadline_after(after);
         let action = TimerAction::waking(executor, &waker);
         // Kept even if the timer is refused: it can be reset when there is room.
         self.waker = Some(waker);
         self.armed = Some(arm(executor, deadline, action)?);
+        if was_armed {
+            executor.count_rescheduled();
+        }
         Ok(())
     }
 
@@ -96,14 +105,11 @@ pub(crate) fn arm(
     deadline: Tick,
     action: TimerAction,
 ) -> Result<TimerId, TimerError> {
+    if executor.is_forked() {
+        return Err(TimerError::forked());
+    }
     executor.arm(deadline, action).map_err(|refused: ArmError<TimerAction>| {
-        if refused.is_closed() {
-            TimerError::closed()
-        } else if refused.is_busy() {
-            TimerError::busy()
-        } else {
-            TimerError::full()
-        }
+        if refused.is_closed() { TimerError::closed() } else { TimerError::full() }
     })
 }
 
@@ -145,7 +151,7 @@ impl Sleeper {
     fn will_wake(&self, executor: &ExecutorShared, waker: &Waker) -> bool {
         let is_it = |header: &Header, pid| header.is_of(executor) && header.pid() == pid;
         match self {
-            Self::Process(pid) => task::header_of(waker).is_some_and(|header| is_it(header, *pid)),
+            Self::Process(pid) => task::header_of(waker).is_some_and(|header| is_it(&header, *pid)),
             Self::Other(known) => known.will_wake(waker),
         }
     }
@@ -156,24 +162,38 @@ enum Until {
     /// From the first poll on.
     After(Duration),
     At(Tick),
+    /// For no time: until other tasks had the opportunity to run, once.
+    Yield {
+        has_yielded: bool,
+    },
 }
 
-/// Sleeps. The time counts from the first poll.
+impl Until {
+    const fn after(after: Duration) -> Self {
+        if after.is_zero() { Self::Yield { has_yielded: false } } else { Self::After(after) }
+    }
+}
+
+/// Sleeps. The time counts from the first poll. A sleep of no time takes none: it lets other tasks
+/// run, as [`yield_now`] does.
 pub fn sleep(after: Duration) -> Sleep {
-    Sleep { handle: None, fallback: None, until: Until::After(after), armed: None }
+    Sleep { handle: None, fallback: None, until: Until::after(after), armed: None }
 }
 
 impl Sleep {
     /// On a known executor; the time counts from now.
     pub(crate) fn on(handle: Handle, after: Duration) -> Self {
-        let deadline = handle.executor().toolbox().deadline_after(after);
-        Self { handle: Some(handle), fallback: None, until: Until::At(deadline), armed: None }
+        let until = match Until::after(after) {
+            Until::After(after) => Until::At(handle.executor().toolbox().deadline_after(after)),
+            until => until,
+        };
+        Self { handle: Some(handle), fallback: None, until, armed: None }
     }
 
     /// As [`sleep`], on the executor that `fallback` returns if the waker does not identify one.
     #[doc(hidden)]
     pub fn after(after: Duration, fallback: fn() -> Option<Handle>) -> Self {
-        let until = Until::After(after);
+        let until = Until::after(after);
         Self { handle: None, fallback: Some(fallback), until, armed: None }
     }
 
@@ -194,7 +214,7 @@ impl Sleep {
     pub fn deadline(&self) -> Option<Tick> {
         match self.until {
             Until::At(tick) => Some(tick),
-            Until::After(_) => None,
+            Until::After(_) | Until::Yield { .. } => None,
         }
     }
 
@@ -220,12 +240,20 @@ impl Sleep {
 impl Future for Sleep {
     type Output = Result<(), TimerError>;
 
+    #[track_caller]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        if this.handle.is_none() && this.find(cx.waker()).is_none() {
+        poll_leaf(cx, |cx| self.get_mut().poll_deadline(cx))
+    }
+}
+
+impl Sleep {
+    /// As `poll`, without the budget of the task.
+    #[inline]
+    fn poll_deadline(&mut self, cx: &Context<'_>) -> Poll<Result<(), TimerError>> {
+        if self.handle.is_none() && self.find(cx.waker()).is_none() {
             return Poll::Ready(Err(TimerError::no_executor()));
         }
-        let Self { handle: Some(handle), until, armed, .. } = this else {
+        let Self { handle: Some(handle), until, armed, .. } = self else {
             unreachable!("it was found");
         };
         let executor = handle.executor();
@@ -285,9 +313,18 @@ fn arm_for(
     armed: &mut Option<(TimerId, Sleeper)>,
     cx: &Context<'_>,
 ) -> Poll<Result<(), TimerError>> {
-    let deadline = match *until {
-        Until::At(tick) => tick,
-        Until::After(after) => executor.toolbox().deadline_after(after),
+    let deadline = match until {
+        Until::At(tick) => *tick,
+        Until::After(after) => executor.toolbox().deadline_after(*after),
+        Until::Yield { .. } if executor.are_timers_closed() => {
+            return Poll::Ready(Err(TimerError::closed()));
+        }
+        Until::Yield { has_yielded: true } => return Poll::Ready(Ok(())),
+        Until::Yield { has_yielded } => {
+            *has_yielded = true;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
     };
     *until = Until::At(deadline);
     let action = TimerAction::waking(executor, cx.waker());
@@ -295,11 +332,6 @@ fn arm_for(
     match arm(executor, deadline, action) {
         Ok(id) => {
             *armed = Some((id, sleeper));
-            Poll::Pending
-        }
-        Err(error) if error.is_busy() => {
-            // The thread that holds the shard is about to release it: the next poll tries again.
-            cx.waker().wake_by_ref();
             Poll::Pending
         }
         Err(error) => Poll::Ready(Err(error)),

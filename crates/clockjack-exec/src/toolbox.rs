@@ -42,7 +42,8 @@ pub trait Toolbox: Sync {
     /// The clock by which timers are armed and fire.
     fn clock(&self) -> &dyn MonotonicClock;
 
-    /// What makes time pass for a scheduler on this platform.
+    /// What makes time pass for a scheduler on this platform. A root context registers with it,
+    /// takes its ticks in every round, and stops it when the system has terminated.
     fn driver(&self) -> &dyn TickDriver;
 
     /// Sleeps until [`unpark`](Self::unpark), or until the tick has begun. May return spuriously.
@@ -51,6 +52,13 @@ pub trait Toolbox: Sync {
     fn park(&self, until: Option<Tick>) {
         let _ = until;
         hint::spin_loop();
+    }
+
+    /// How loaded the platform is, in percent, if it knows: a full outgoing queue, a low battery. A
+    /// root context reads this in every round. From 80 on, the scheduler is under pressure and
+    /// accepts fewer jobs, until the load is 40 or less.
+    fn backpressure_pct(&self) -> Option<u8> {
+        None
     }
 
     /// Ends the sleep of [`park`](Self::park). Called from any thread, and from interrupts. By
@@ -72,6 +80,14 @@ pub trait Toolbox: Sync {
     /// clock, has to return it here.
     fn now(&self) -> TimerInstant {
         self.clock().now()
+    }
+
+    /// A reading of the [clock](Self::clock) in nanoseconds. A toolbox that wraps another one
+    /// behind a pointer forwards this, so that a reading takes one indirect call and not three.
+    #[doc(hidden)]
+    fn clock_nanos(&self) -> u64 {
+        let now = self.clock().now();
+        now.ticks.saturating_mul(u64::from(now.resolution_ns))
     }
 
     /// The seed of all random choices. The same seed gives the same run.
@@ -134,6 +150,13 @@ pub unsafe trait ExecutorToolbox: Send + Sync + 'static {
 
     /// Yields to other threads.
     fn yield_now(&self);
+
+    /// A number of the caller's thread, by which threads that are not workers are spread over the
+    /// workers' timers: about as many threads have an even one as an odd one. By default all have
+    /// the same.
+    fn thread_number(&self) -> usize {
+        0
+    }
 
     /// Timed work that the workers poll next to the timers of the executor.
     fn source(&self) -> Option<&dyn TimerSource> {

@@ -19,7 +19,8 @@
 //! A worker that has found nothing searches again: four times at once, twelve times after yielding
 //! to other threads; then it parks. Only half of the workers search at a time.
 //! [`Idle`](crate::idle::Idle) has the protocol by which no worker sleeps while there is work or
-//! while a timer is due. Random numbers come from SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+//! while a timer is due, and `worker/leave.md` that by which a worker stops. Random numbers come
+//! from SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 //!
 //! # What other threads may touch
 //!
@@ -28,10 +29,12 @@
 #![expect(unsafe_code, reason = "a worker has its ring and its cache to itself")]
 
 pub mod idle;
+mod leave;
 mod local;
 pub mod manual;
 mod shared;
 mod traced;
+pub(crate) mod worker_stats;
 
 use core::{
     cell::{Cell, UnsafeCell},
@@ -40,10 +43,11 @@ use core::{
 
 use clockjack_observe::event::Event;
 use clockjack_sync::{
+    backoff,
     injector::BATCH_MAX,
     mpsc::Pop,
     primitive::{
-        atomic::Ordering::{Acquire, Relaxed, Release},
+        atomic::Ordering::{Acquire, Relaxed},
         hint,
     },
     ring::{Owner, Steal},
@@ -62,7 +66,7 @@ use self::{
 };
 use crate::{
     executor::ExecutorShared,
-    executor_ref::{ExecutorRef, RefCache},
+    executor_ref::RefCache,
     shards::SourceClaim,
     task::{Header, Runnable},
     timer::{action::DeferredActions, source::SourcePoll},
@@ -108,10 +112,7 @@ pub fn run_worker_with(executor: &ExecutorShared, worker: usize, started: impl F
     executor.record(Event::WorkerStarted { worker: id });
     worker.run();
     executor.record(Event::WorkerStopped { worker: id });
-    worker.retire();
-    drop(entered);
-    // Not earlier: every drop of an `ExecutorRef` until now has put its reference into the cache.
-    ExecutorRef::return_ref_cache(executor, &local.ref_cache);
+    worker.leave(entered);
 }
 
 /// Restores what this thread was before it became a worker, also if the worker panics: values that
@@ -159,6 +160,8 @@ struct Worker<'e> {
     is_searching: bool,
     /// Whether the last poll of the source has left something that is due.
     is_source_left: bool,
+    /// Whether a timer has fired whose task no other worker was woken for.
+    is_fired_unannounced: bool,
     lifo_run: u8,
     /// Polls until the next maintenance, out of `interval`.
     countdown: u32,
@@ -189,6 +192,10 @@ impl<'e> Worker<'e> {
         executor.idle.activate(worker);
         let nanos = executor.toolbox().nanos();
         executor.notify_worker_awake(executor.toolbox().tick_of(nanos));
+        // Rule 15 of `shards`: perhaps there was no worker when the watchdog last looked for one.
+        if executor.shards.has_unassigned() {
+            executor.wake_watchdog();
+        }
         Self {
             executor,
             shared: local.shared_of(executor),
@@ -196,6 +203,7 @@ impl<'e> Worker<'e> {
             running: Cell::new(None),
             is_searching: false,
             is_source_left: false,
+            is_fired_unannounced: false,
             lifo_run: 0,
             countdown: 0,
             interval: INTERVAL_START,
@@ -283,6 +291,7 @@ impl<'e> Worker<'e> {
             self.end_search();
         }
         self.shared.begin_poll(runnable.index());
+        runnable.begin_poll(self.maintained_at);
         self.executor.poll_task_in_guard(runnable, &self.running);
         self.end_poll();
     }
@@ -319,6 +328,8 @@ impl<'e> Worker<'e> {
         let steps = u64::from(self.interval);
         let took = nanos.saturating_sub(self.maintained_at) / steps;
         self.poll_nanos = (self.poll_nanos * 9 + took) / 10;
+        // Relaxed: a statistic.
+        self.shared.counts.poll_nanos.store(self.poll_nanos, Relaxed);
         let interval = INTERVAL_NANOS / self.poll_nanos.max(1);
         self.interval = u32::try_from(interval).unwrap_or(u32::MAX);
         self.interval = self.interval.clamp(INTERVAL_MIN, INTERVAL_MAX);
@@ -327,7 +338,11 @@ impl<'e> Worker<'e> {
         self.now = self.executor.toolbox().tick_of(nanos);
         self.shared.set_now(self.now);
         self.poll_timers();
-        self.take_injected()
+        let injected = self.take_injected();
+        if self.is_fired_unannounced && (injected.is_some() || self.has_task_before_fired()) {
+            self.announce_fired();
+        }
+        injected
     }
 
     /// Reads the clock after a pause, without tuning the interval.
@@ -342,12 +357,18 @@ impl<'e> Worker<'e> {
     /// Fires the due timers of the shards that are assigned to this worker, and polls the source.
     fn poll_timers(&mut self) {
         self.local.flush_lazy_cancels(self.executor);
+        self.is_fired_unannounced = false;
         let (executor, worker) = (self.executor, self.local.index);
         for shard in executor.shards.assigned_to(worker) {
             if executor.shards.is_overdue(shard, self.now) {
                 self.fire(shard, true);
             }
             self.poll_source(shard);
+        }
+        // The source of one shard may have made tasks ready, and a timer of the next shard another
+        // one behind them. A worker that still searches wakes another one when it finds a task.
+        if self.is_fired_unannounced && !self.is_searching && self.has_task_before_fired() {
+            self.announce_fired();
         }
     }
 
@@ -366,6 +387,7 @@ impl<'e> Worker<'e> {
         if self.is_searching {
             self.end_search();
         }
+        self.announce_fired();
         self.shared.begin_poll(NO_TASK);
         let mut polled = SourcePoll::default();
         let caught = executor.toolbox().catch_unwind(&mut || {
@@ -414,7 +436,11 @@ impl<'e> Worker<'e> {
         let mut latest = 0;
         local.set_firing(true);
         let mut fire = |timer: clockjack_time::Expired<crate::timer::action::TimerAction>| {
-            latest = latest.max(now.get().saturating_sub(timer.deadline.get()));
+            let late = now.get().saturating_sub(timer.deadline.get());
+            if late > 0 {
+                shared.count_late(late);
+                latest = latest.max(late);
+            }
             timer.value.fire(executor, now, deferred);
         };
         let polled = if is_own {
@@ -423,8 +449,17 @@ impl<'e> Worker<'e> {
             shards.take_over(shard, now, TIMERS_PER_POLL, &mut fire)
         };
         local.set_firing(false);
+        let n_unannounced = polled.fired + usize::from(self.is_fired_unannounced);
+        self.is_fired_unannounced = n_unannounced == 1;
+        if n_unannounced > 1 {
+            // Before the wakers of users are called, which may take any time.
+            executor.notify_one();
+        }
         deferred.finish(executor);
         executor.drop_stale_values(shard);
+        if polled.is_closed {
+            executor.close_timers();
+        }
         if polled.more {
             // The rest follows soon, but not before the tasks that were just woken.
             self.countdown = self.countdown.min(INTERVAL_MIN);
@@ -435,13 +470,23 @@ impl<'e> Worker<'e> {
             let max = shared.counts.lateness_max.load(Relaxed).max(latest);
             shared.counts.lateness_max.store(max, Relaxed);
         }
-        if polled.fired > 1 {
-            executor.notify_one();
-        }
         if polled.fired > 0 {
             self.record_fired(shard, is_own, polled.fired, latest);
         }
         polled.fired > 0 || polled.more
+    }
+
+    /// Whether a task is in the LIFO slot, or in the ring besides the one that a timer has woken.
+    fn has_task_before_fired(&self) -> bool {
+        self.shared.has_lifo() || self.local.with_ring(|ring| ring.len() > 1)
+    }
+
+    /// Wakes a worker for the one task that a timer has made ready here, before this worker runs
+    /// anything else (rule 14 of [`shards`](crate::shards)).
+    fn announce_fired(&mut self) {
+        if core::mem::take(&mut self.is_fired_unannounced) {
+            self.executor.notify_one();
+        }
     }
 
     /// A task that has become ready here while timers fired. A timer that wakes through another
@@ -514,20 +559,33 @@ impl<'e> Worker<'e> {
     /// poll.
     fn take_over(&mut self) -> Option<Runnable> {
         let executor = self.executor;
-        loop {
-            let from = self.random_below(executor.workers.len());
+        let n_shards_max = executor.workers.len();
+        let mut from = self.random_below(n_shards_max);
+        // Shards in a row in which nothing fired.
+        let mut n_empty = 0;
+        while n_empty < n_shards_max {
             let shard = executor.shards.overdue(self.now, Some(self.local.index), from)?;
             let did_fire = executor.shards.is_overdue(shard, self.now) && self.fire(shard, false);
             let did_fire = self.poll_source(shard) || did_fire;
             if let Some(runnable) = self.take_fired() {
                 return Some(runnable);
             }
-            if !did_fire || self.shared.has_requests() || executor.has_shared_work() {
+            if self.shared.has_requests() || executor.has_shared_work() {
                 return None;
             }
-            self.refresh();
-            self.poll_timers();
+            if did_fire {
+                n_empty = 0;
+                self.refresh();
+                self.poll_timers();
+                from = self.random_below(n_shards_max);
+            } else {
+                // The shard was due for a timer that is cancelled, or another thread polls it. The
+                // shards behind it may have timers that are overdue (rule 16 of `shards`).
+                n_empty += 1;
+                from = shard as usize + 1;
+            }
         }
+        None
     }
 
     /// Takes the task in the LIFO slot of a worker that the watchdog has found stuck.
@@ -552,10 +610,18 @@ impl<'e> Worker<'e> {
 
     fn park(&mut self) {
         let slept = self.prepare_park();
-        let Some(until) = slept else { return self.finish_park(slept) };
+        let Some(until) = slept else {
+            // There is something that this worker has not found: perhaps a pusher was preempted in
+            // the middle of its push, by this very thread.
+            backoff::wait(1);
+            return self.finish_park(slept);
+        };
         let parked_at = self.executor.nanos();
-        self.executor.toolbox().park(self.local.index, until);
+        let index = self.local.index;
+        self.shared.while_asleep(|| self.executor.toolbox().park(index, until));
         self.finish_park(slept);
+        let parked = self.maintained_at.saturating_sub(parked_at);
+        count(&self.shared.counts.parked_nanos, parked);
         self.record_parked(parked_at);
     }
 
@@ -575,6 +641,7 @@ impl<'e> Worker<'e> {
             return None;
         }
         count(&shared.counts.parked, 1);
+        self.local.with_cache(|cache| executor.flush_idle_slot_cache(cache));
         // Read after the announcement: a timer that was armed before the announcement is included,
         // and a thread that arms a timer after it sees that the worker is parked.
         Some(executor.shards.next_wake(worker))
@@ -590,33 +657,6 @@ impl<'e> Worker<'e> {
         executor.notify_worker_awake(self.now);
         // Its timers are probably the reason why it is awake.
         self.poll_timers();
-    }
-
-    /// Passes on everything that this worker has.
-    fn retire(&mut self) {
-        let executor = self.executor;
-        if self.is_searching {
-            self.end_search();
-        }
-        let first = || self.shared.take_lifo();
-        // Both sources each time: after the executor was shut down, `inject` terminates what it
-        // gets, on this thread, and that may wake other tasks.
-        while let Some(runnable) = first().or_else(|| self.local.with_ring(Owner::pop)) {
-            executor.inject(runnable);
-        }
-        self.local.flush_lazy_cancels(executor);
-        let unassigned = executor.shards.detach(self.local.index);
-        executor.idle.deactivate(self.local.index);
-        if unassigned > 0 {
-            executor.wake_watchdog();
-        }
-        self.local.with_cache(|cache| executor.flush_slot_cache(cache));
-        let ring = self.local.with_ring(core::mem::take);
-        // SAFETY: this thread occupies the slot.
-        self.shared.ring.with_mut(|shared| unsafe { *shared = Some(ring) });
-        self.shared.vacate();
-        // Release: pairs with the acquire of the next worker in this slot.
-        self.shared.is_occupied.store(0, Release);
     }
 
     fn random_below(&mut self, n: usize) -> usize {

@@ -15,7 +15,6 @@ use clockjack_exec::{
     limits::Limits,
     pid::Pid,
 };
-use clockjack_time::{FixedWheel, InsertError, Tick};
 
 static SILENT: StaticError = StaticError::new(7, "sensor silent");
 
@@ -127,21 +126,11 @@ fn a_timer_that_is_not_armed_says_why() {
     let errors = [
         (TimerError::full(), "timer not armed: the limit of timers is reached"),
         (TimerError::closed(), "timer not armed: the executor has shut down"),
-        (TimerError::busy(), "timer not armed: the inbox of the worker is full until it polls"),
     ];
     for (index, (error, says)) in errors.into_iter().enumerate() {
         texts(&error, says);
-        check_only([error.is_full(), error.is_closed(), error.is_busy()], index, says);
+        check_only([error.is_full(), error.is_closed()], index, says);
     }
-}
-
-#[test]
-fn the_refusal_of_a_wheel_keeps_whether_it_passes() {
-    let mut wheel = FixedWheel::<u8, 1>::fixed(Tick::ZERO);
-    wheel.insert(Tick::new(5), 1).expect("there is room for one");
-    let full = wheel.insert(Tick::new(5), 2).expect_err("there is no room for two");
-    assert!(TimerError::refused(&full).is_full());
-    assert!(TimerError::refused(&InsertError::busy(2)).is_busy());
 }
 
 fn caught(throw: impl FnOnce() + panic::UnwindSafe) -> PanicPayload {

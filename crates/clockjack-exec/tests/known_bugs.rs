@@ -27,16 +27,18 @@ use std::{
 };
 
 use clockjack_exec::{
-    Event, Events, Failure, Handle, LocalExecutor, Payload, Payloads, Pid, Process, SHUTDOWN,
-    StepOutput, Tag,
+    Event, Events, Failure, Handle, Limits, LocalExecutor, Payload, Payloads, Pid, Process,
+    SHUTDOWN, StepOutput, Tag,
     builtin::{Monitor, Spawn},
+    watchdog::Watchdog,
+    worker::manual::ManualWorker,
     yield_now,
 };
 use clockjack_time::ManualClock;
 
 use crate::support::{
-    Woken, bench, close, dismiss, enter, is_worker, pass, poll, stage, step_back, ticks,
-    when_a_worker_is_called, work,
+    Woken, bench, close, dismiss, enter, is_worker, pass, poll, stage, stage_with, step_back,
+    ticks, when_a_worker_is_called, whenever_the_watchdog_is_called, work,
 };
 
 /// A door that a test opens; `await` on it leaves the waker inside.
@@ -441,6 +443,28 @@ fn a_worker_that_has_left_is_not_called_back() {
     close(&handle);
 }
 
+/// Our own: a pool that was resized again and again while a worker left believed that the worker
+/// after it had left too, and started one more. The next request to leave was lost: the shutdown
+/// waited for that worker until its deadline.
+#[test]
+fn a_successor_that_was_asked_to_stop_before_it_starts_is_kept_if_it_is_wanted_again() {
+    let handle = stage(1);
+    dismiss(0);
+    work(&handle, 0, vec![]);
+    // From now on whatever is asked is for the successor.
+    dismiss(0);
+    assert!(handle.executor().withdraw_worker_stop(0), "the successor has not accepted that");
+    assert!(!handle.executor().withdraw_worker_stop(0), "nothing is left to withdraw");
+    let stayed = Rc::new(Cell::new(false));
+    let act = {
+        let stayed = Rc::clone(&stayed);
+        move || stayed.set(true)
+    };
+    work(&handle, 0, vec![Box::new(act)]);
+    assert!(stayed.get());
+    close(&handle);
+}
+
 /// Opens a door when it is dropped.
 struct Last(Arc<Door>);
 
@@ -697,5 +721,75 @@ fn a_child_that_ends_while_its_parent_starts_it_is_told_of() {
     let mut told = told.lock().unwrap().clone();
     told.sort_unstable();
     assert_eq!(told, ["exit", "link", "started"]);
+    close(&handle);
+}
+
+/// A worker that leaves calls code that is not its own: it drops wakers of users, and it calls its
+/// host. What that code wakes must not be put into the queues that the worker leaves behind.
+#[test]
+fn what_is_woken_while_a_worker_leaves_is_polled_by_another() {
+    let handle = stage(2);
+    let waker = Arc::new(Mutex::new(None::<Waker>));
+    let is_woken = Arc::new(AtomicBool::new(false));
+    let (my_waker, my_flag) = (Arc::clone(&waker), Arc::clone(&is_woken));
+    let task = handle.spawn_future(poll_fn(move |cx| {
+        my_flag.store(false, SeqCst);
+        *my_waker.lock().unwrap() = Some(cx.waker().clone());
+        Poll::<()>::Pending
+    }));
+    let flag = Arc::clone(&is_woken);
+    whenever_the_watchdog_is_called(move || {
+        let waker = waker.lock().unwrap().clone();
+        if let Some(waker) = waker {
+            flag.store(true, SeqCst);
+            waker.wake();
+        }
+    });
+    work(&handle, 0, Vec::new());
+    assert!(is_woken.load(SeqCst), "the worker calls the watchdog when it leaves");
+    let steps = handle.executor().stats().steps;
+    work(&handle, 1, Vec::new());
+    assert!(handle.executor().stats().steps > steps, "the task is in the slot of nobody");
+    drop(task);
+    close(&handle);
+}
+
+/// A worker that leaves calls the watchdog before its slot is free. The watchdog must not try to
+/// assign the shards to this very worker, which has fewer shards than every other.
+#[test]
+fn the_shard_of_a_worker_that_leaves_is_assigned_while_the_worker_occupies_its_slot() {
+    let handle = stage(2);
+    let [leaving, staying] = [0, 1].map(|worker| ManualWorker::new(handle.executor(), worker));
+    let executor = handle.clone();
+    whenever_the_watchdog_is_called(move || {
+        let _ = Watchdog::new(2, u64::MAX).poll(executor.executor(), |_| ());
+    });
+    drop(leaving);
+    let stats = handle.worker_stats();
+    let shards: Vec<_> = stats.iter().map(|it| (it.worker, it.counts.timer_shards)).collect();
+    assert_eq!(shards, [(1, 2)]);
+    drop(staying);
+    close(&handle);
+}
+
+/// A worker keeps a few free slots for the tasks that it starts, but none while it sleeps: others
+/// may start as many tasks as the limit says.
+#[test]
+fn a_worker_that_sleeps_keeps_no_slot_of_a_small_registry() {
+    const N: usize = 128;
+    let handle = stage_with(1, Limits::DEFAULT.processes(N));
+    let inside = handle.clone();
+    drop(handle.spawn_future(async move { drop(inside.spawn_future(async {})) }));
+    let (outside, started) = (handle.clone(), Rc::new(Cell::new(0)));
+    let n_started = Rc::clone(&started);
+    let start = move || {
+        let tasks = move || {
+            let start = || outside.spawn_future(core::future::pending::<()>());
+            (0..=N).filter(|_| !start().is_finished()).count()
+        };
+        n_started.set(thread::scope(|scope| scope.spawn(tasks).join().unwrap()));
+    };
+    work(&handle, 0, vec![Box::new(start)]);
+    assert_eq!(started.get(), N);
     close(&handle);
 }

@@ -7,10 +7,14 @@ extern crate alloc;
 mod bench;
 #[path = "process/commands.rs"]
 mod commands;
+#[path = "process/custom_task.rs"]
+mod custom_task;
 #[path = "process/events.rs"]
 mod events;
 #[path = "process/faults.rs"]
 mod faults;
+#[path = "process/futures.rs"]
+mod futures;
 #[path = "process/hosts.rs"]
 mod hosts;
 #[path = "process/links.rs"]

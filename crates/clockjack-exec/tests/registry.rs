@@ -78,7 +78,7 @@ proptest! {
 
     #[test]
     fn it_agrees_with_a_map(capacity in 0_usize..300, steps in steps()) {
-        let registry = Registry::new(capacity);
+        let registry = Registry::new(capacity, 1);
         // SAFETY: passed to this registry only.
         let mut cache = unsafe { registry.cache() };
         let mut map = BTreeMap::new();
@@ -134,7 +134,7 @@ proptest! {
 #[test]
 fn it_holds_as_many_as_its_capacity_and_refuses_one_more() {
     for capacity in [0, 1, 4, 63, 64, 65, 192, 193, 1000] {
-        let registry = Registry::new(capacity);
+        let registry = Registry::new(capacity, 1);
         let pids: Vec<_> = (0..capacity).map(|n| insert(&registry, None, n).unwrap()).collect();
         assert_eq!(insert(&registry, None, 0), None, "capacity {capacity}");
         assert_eq!((registry.live_len(), registry.capacity()), (capacity, capacity));
@@ -149,7 +149,7 @@ fn it_holds_as_many_as_its_capacity_and_refuses_one_more() {
 
 #[test]
 fn what_lies_in_a_cache_is_missing_elsewhere_until_it_is_flushed() {
-    let registry = Registry::new(128);
+    let registry = Registry::new(128, 1);
     // SAFETY: passed to this registry only.
     let mut cache = unsafe { registry.cache() };
     let reserved = registry.reserve(Some(&mut cache)).unwrap();
@@ -162,7 +162,7 @@ fn what_lies_in_a_cache_is_missing_elsewhere_until_it_is_flushed() {
 
 #[test]
 fn a_slot_used_again_has_the_next_generation_and_the_old_pid_finds_nothing() {
-    let registry = Registry::new(1);
+    let registry = Registry::new(1, 1);
     for n in 1..100 {
         let pid = insert(&registry, None, 7).unwrap();
         assert_eq!((pid.0, pid.1.get()), (0, n));
@@ -179,7 +179,7 @@ fn a_slot_used_again_has_the_next_generation_and_the_old_pid_finds_nothing() {
 
 #[test]
 fn a_process_that_ended_is_not_found_before_its_slot_is_vacated() {
-    let registry = Registry::new(1);
+    let registry = Registry::new(1, 1);
     let pid = insert(&registry, None, 7).unwrap();
     let last = release(&registry, pid);
     assert!(matches!(registry.get(pid.0, pid.1), Lookup::Missing));
@@ -191,7 +191,7 @@ fn a_process_that_ended_is_not_found_before_its_slot_is_vacated() {
 
 #[test]
 fn a_reserved_slot_is_not_found() {
-    let registry = Registry::new(1);
+    let registry = Registry::new(1, 1);
     let reserved = registry.reserve(None).unwrap();
     assert!(matches!(registry.get(reserved.index(), reserved.generation()), Lookup::Missing));
     assert!(!registry.is_live(reserved.index(), reserved.generation()));
@@ -201,7 +201,7 @@ fn a_reserved_slot_is_not_found() {
 
 #[test]
 fn an_index_from_nowhere_finds_nothing() {
-    let registry = Registry::new(100);
+    let registry = Registry::new(100, 1);
     insert(&registry, None, 7).unwrap();
     for index in [1, 63, 64, 99, 100, 1 << 20, u32::MAX] {
         assert!(matches!(registry.get(index, NonZeroU64::MIN), Lookup::Missing));
@@ -212,7 +212,7 @@ fn an_index_from_nowhere_finds_nothing() {
 #[test]
 #[should_panic(expected = "is another registry's")]
 fn a_reservation_of_another_registry_is_not_taken_back() {
-    let (one, two) = (Registry::new(1), Registry::new(1));
+    let (one, two) = (Registry::new(1, 1), Registry::new(1, 1));
     two.cancel(two.reserve(None).unwrap(), None);
     two.cancel(one.reserve(None).unwrap(), None);
 }
@@ -223,7 +223,7 @@ fn a_value_is_freed_once_by_whoever_comes_last() {
     // Enough for a cache to keep two.
     const CAPACITY: usize = 128;
     const ROUNDS: usize = if cfg!(miri) { 30 } else { 20_000 };
-    let registry = Registry::new(CAPACITY);
+    let registry = Registry::new(CAPACITY, 1);
     let [made, freed] = [const { AtomicUsize::new(0) }; 2];
     let free = |last: LastRef<'_>, cache: &mut SlotCache| {
         // SAFETY: made by `Box::into_raw` below, and the last reference is gone.
@@ -278,4 +278,38 @@ fn a_value_is_freed_once_by_whoever_comes_last() {
     assert_eq!(made.load(Relaxed), freed.load(Relaxed));
     let free_slots: Vec<_> = iter::from_fn(|| registry.reserve(None)).collect();
     assert_eq!(free_slots.len(), CAPACITY);
+}
+
+#[test]
+fn the_caches_of_many_workers_hold_a_quarter_of_a_small_registry_at_most() {
+    const WORKERS: usize = 64;
+    const CAPACITY: usize = 2048;
+    let registry = Registry::new(CAPACITY, WORKERS);
+    // SAFETY: they are used with this registry only.
+    let mut caches: Vec<_> =
+        iter::repeat_with(|| unsafe { registry.cache() }).take(WORKERS).collect();
+    for cache in &mut caches {
+        let reserved = registry.reserve(Some(cache)).expect("nothing is alive");
+        registry.cancel(reserved, Some(cache));
+    }
+    let free = iter::from_fn(|| registry.reserve(None)).collect::<Vec<_>>();
+    assert!(free.len() >= CAPACITY - CAPACITY / 4, "{} of {CAPACITY} are free", free.len());
+    // And workers that sleep hold nothing.
+    caches.iter_mut().for_each(|cache| registry.flush_idle(cache));
+    let n = free.len() + iter::from_fn(|| registry.reserve(None)).count();
+    assert_eq!(n, CAPACITY);
+}
+
+#[test]
+fn a_task_is_found_by_its_index_alone() {
+    let registry = Registry::new(100, 1);
+    let pids: Vec<_> = (0..70).map(|n| insert(&registry, None, n).unwrap()).collect();
+    for (n, pid) in pids.iter().enumerate() {
+        let found = registry.get_any(pid.0).expect("it is live");
+        assert_eq!((found.generation(), found.value()), (pid.1, value(n)));
+        assert!(found.release().is_none());
+    }
+    registry.vacate(release(&registry, pids[3]), None);
+    assert!(registry.get_any(pids[3].0).is_none());
+    assert!([99, 100, u32::MAX].iter().all(|index| registry.get_any(*index).is_none()));
 }

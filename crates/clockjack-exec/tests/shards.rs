@@ -292,11 +292,14 @@ fn close_hands_out_every_timer_once_and_refuses_the_rest() {
     assert!(shards.cancel(ids[7]));
     assert_eq!(poll(&shards, homes[0], 5), [0, 4]);
     let mut drained = Vec::new();
-    let closed = shards.close(|value| {
-        let is_held = |home: &&u32| shards.len(**home).is_none();
-        assert_eq!(homes.iter().find(is_held), None, "a guard is held");
-        drained.push(value);
-    });
+    let closed = shards.close(
+        |value| {
+            let is_held = |home: &&u32| shards.len(**home).is_none();
+            assert_eq!(homes.iter().find(is_held), None, "a guard is held");
+            drained.push(value);
+        },
+        || panic!("nobody holds a guard"),
+    );
     // A shard's in order of their deadlines; the last one's, which is unassigned, too.
     assert_eq!(drained, [3, 1, 5, 2, 6, 10, 9, 11, 8, 12, 16, 15, 13, 17, 14]);
     assert_eq!(closed, Closed { drained: 15, left: 0 });
@@ -306,28 +309,36 @@ fn close_hands_out_every_timer_once_and_refuses_the_rest() {
     assert!(ids.iter().all(|id| !shards.cancel(*id)), "each has ended");
     assert!(shards.poll(homes[0], Tick::MAX, 10, |_| panic!("closed")).is_closed);
     assert_eq!(shards.next_wake(0), None);
-    assert_eq!(shards.close(|_| panic!("handed out twice")), Closed { drained: 0, left: 0 });
+    assert_eq!(
+        shards.close(|_| panic!("handed out twice"), thread::yield_now),
+        Closed { drained: 0, left: 0 }
+    );
     let stats = shards.stats();
     assert_eq!((stats.drained, stats.refused), (15, 1));
 }
 
 #[test]
-fn a_shard_that_is_held_while_it_is_closed_is_left_for_the_next_close() {
+fn a_shard_that_is_closed_while_it_fires_is_left_to_the_caller_of_that_poll() {
     let shards = shards(1);
     let home = shards.attach(0);
     for number in 1..=3 {
         shards.arm(home, tick(number), number).expect("room");
     }
     let mut drained = Vec::new();
-    shards.poll(home, tick(1), 10, |timer| {
+    let polled = shards.poll(home, tick(1), 10, |timer| {
         assert_eq!(timer.value, 1);
-        let closed = shards.close(|_| panic!("the guard is held"));
+        let closed =
+            shards.close(|_| panic!("the guard is held"), || panic!("it would wait for ever"));
         assert_eq!(closed, Closed { drained: 0, left: 1 });
         let refused = shards.arm(home, tick(9), 9).expect_err("closed");
         assert_eq!(refused.into_inner(), Some(9));
     });
+    assert!(polled.is_closed, "the rest is left to the caller of this poll");
     assert!(shards.poll(home, tick(9), 10, |_| panic!("closed")).is_closed);
-    assert_eq!(shards.close(|value| drained.push(value)), Closed { drained: 2, left: 0 });
+    assert_eq!(
+        shards.close(|value| drained.push(value), thread::yield_now),
+        Closed { drained: 2, left: 0 }
+    );
     assert_eq!(drained, [2, 3]);
 }
 
@@ -372,7 +383,7 @@ fn come_and_go(shards: &Shards<usize>, worker: usize, ends: &Ends, close_at: Opt
             }
         }
         if close_at == Some(step) {
-            shards.close(|value| ends.count(value));
+            shards.close(|value| ends.count(value), thread::yield_now);
         }
         match numbers.below(8) {
             0 => {
@@ -427,7 +438,7 @@ fn check_ends(close_at: Option<usize>) {
     let stats = shards.stats();
     assert_eq!(stats.unassigned, stats.shards, "all have left");
     assert!(stats.shards <= 3);
-    assert_eq!(shards.close(|value| ends.count(value)).left, 0);
+    assert_eq!(shards.close(|value| ends.count(value), thread::yield_now).left, 0);
     for (value, ends) in ends.0.iter().enumerate() {
         assert_eq!(ends.load(Ordering::Relaxed), 1, "the ends of timer {value}");
     }

@@ -9,9 +9,17 @@ extern crate alloc;
 mod model;
 
 use alloc::sync::Arc;
+use core::{
+    future::poll_fn,
+    task::{Poll, Waker},
+    time::Duration,
+};
 use std::sync::Mutex;
 
-use clockjack_exec::{SourcePoll, TimerSource};
+use clockjack_exec::{
+    SourcePoll, TimerSource,
+    worker::manual::{ManualStep, ManualWorker},
+};
 use clockjack_time::Tick;
 use model::{Model, STUCK_AFTER, TICK, TOLERANCE};
 
@@ -187,4 +195,61 @@ fn the_source_of_a_worker_that_has_left_is_polled_by_another() {
     model.work(2);
     assert_eq!(world.runs().last(), Some(&(model.now() / TICK, 2)));
     world.model.finish();
+}
+
+/// A source whose shard 0 wakes a task once.
+struct WakesOnce(Arc<Mutex<Option<Waker>>>);
+
+impl TimerSource for WakesOnce {
+    fn poll(&self, shard: u32, _: usize) -> SourcePoll {
+        let waker = if shard == 0 { self.0.lock().unwrap().take() } else { None };
+        waker.into_iter().for_each(Waker::wake);
+        SourcePoll { is_more: false, next_wake: None }
+    }
+}
+
+#[test]
+fn a_timer_behind_a_task_of_the_source_of_another_shard_wakes_a_worker() {
+    const DUE: u64 = 50;
+    let model = Model::new(3);
+    let waker = Arc::new(Mutex::new(None::<Waker>));
+    model.set_source(WakesOnce(Arc::clone(&waker)));
+    let executor = model.handle().executor();
+    let until_parked =
+        |worker: &mut ManualWorker| while !matches!(worker.step(), ManualStep::Parked(_)) {};
+    let mut workers = [0, 1, 2].map(|index| ManualWorker::new(executor, index));
+    workers.iter_mut().for_each(until_parked);
+    // A task that sleeps by a timer of worker 1, whose shard worker 0 has then.
+    let handle = model.handle().clone();
+    let sleep = Duration::from_nanos(DUE * TICK - model.now());
+    let fired = model.handle().spawn_future(async move { handle.sleep(sleep).await });
+    let [mut first, mut leaving, mut other] = workers;
+    until_parked(&mut leaving);
+    drop(leaving);
+    // The watchdog gives the shard to the first of two workers with the same load.
+    model.look();
+    until_parked(&mut first);
+    // A task that the source wakes on worker 0; says whether worker 2 was woken before.
+    let (place, theirs) = (Arc::clone(&waker), Arc::clone(&model));
+    let mut is_woken = false;
+    let task = model.handle().spawn_future(poll_fn(move |cx| {
+        if core::mem::replace(&mut is_woken, true) {
+            return Poll::Ready(theirs.take_unparked(2));
+        }
+        *place.lock().unwrap() = Some(cx.waker().clone());
+        Poll::Pending
+    }));
+    until_parked(&mut first);
+    until_parked(&mut other);
+    assert!(waker.lock().unwrap().is_some(), "the task waits");
+    executor.request_source_poll(0, Tick::new(DUE));
+    until_parked(&mut first);
+    model.take_unparked(2);
+    model.advance(DUE * TICK - model.now());
+    until_parked(&mut first);
+    assert!(model::ended(task), "no worker was woken for the task of the timer");
+    until_parked(&mut other);
+    model::ended(fired).unwrap();
+    drop((first, other));
+    model.finish();
 }

@@ -11,12 +11,18 @@ mod model;
 
 use alloc::sync::Arc;
 use core::{
+    future::poll_fn,
+    pin::Pin,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 use std::sync::Mutex;
 
-use clockjack_exec::{Interval, Limits, Timer};
+use clockjack_exec::{
+    Interval, Limits, Timer,
+    worker::manual::{ManualStep, ManualWorker},
+};
 use clockjack_time::Tick;
 use model::{Model, TICK, Wrapped, counter, ended, waker, worker};
 
@@ -86,6 +92,50 @@ fn a_worker_takes_over_everything_that_is_overdue_before_it_sleeps() {
     ended(step);
     assert_eq!(model.handle().stats().timers_taken_over, N as u64);
     assert_eq!(model.handle().stats().drop_panics, 0);
+    model.finish();
+}
+
+/// Two tasks that wake each other for ever, so that one of them is always in the LIFO slot.
+fn spawn_pair(model: &Model) {
+    let wakers = Arc::new(Mutex::new([const { None::<Waker> }; 2]));
+    for me in 0..2 {
+        let wakers = Arc::clone(&wakers);
+        drop(model.handle().spawn_future(poll_fn(move |cx| {
+            let mut wakers = wakers.lock().unwrap();
+            wakers[me] = Some(cx.waker().clone());
+            if let Some(other) = wakers[1 - me].take() {
+                other.wake();
+            }
+            Poll::<()>::Pending
+        })));
+    }
+}
+
+#[test]
+fn a_worker_that_fires_one_timer_and_runs_another_task_first_wakes_an_idle_worker() {
+    let model = Model::new(2);
+    let mut busy = ManualWorker::new(model.handle().executor(), 0);
+    drop(model.handle().spawn_future(model.handle().sleep(ms(5))));
+    while !matches!(busy.step(), ManualStep::Parked(_)) {}
+    spawn_pair(&model);
+    for _ in 0..10 {
+        assert_eq!(busy.step(), ManualStep::Awake);
+    }
+    let mut idle = ManualWorker::new(model.handle().executor(), 1);
+    while idle.step() != ManualStep::Parked(None) {}
+    model.take_unparked(1);
+
+    model.advance(5 * TICK);
+    let fired = || model.handle().stats().timers_fired;
+    while fired() == 0 {
+        assert!(!model.take_unparked(1), "nothing has happened");
+        assert_eq!(busy.step(), ManualStep::Awake);
+    }
+    assert!(model.take_unparked(1), "the task waits behind a step that may be long");
+    while idle.step() != ManualStep::Parked(None) {}
+    let stats = model.handle().stats();
+    assert_eq!((stats.finished, stats.stolen), (1, 1), "the idle worker has run it");
+    drop((busy, idle));
     model.finish();
 }
 
@@ -353,9 +403,9 @@ fn an_interval_that_is_given_up_forgets_nothing_that_it_left_out() {
             // Polled once and given up, as by a select.
             {
                 let mut tick = core::pin::pin!(interval.tick());
-                core::future::poll_fn(|cx| {
+                poll_fn(|cx| {
                     assert!(tick.as_mut().poll(cx).is_pending());
-                    core::task::Poll::Ready(())
+                    Poll::Ready(())
                 })
                 .await;
             }
@@ -423,7 +473,7 @@ fn the_end_wakes_who_sleeps_and_tells_that_it_was_not_the_time() {
     let mut sleeps: Vec<_> = [ms(10), Duration::MAX].map(|d| model.handle().sleep(d)).into();
     let wakers = [counter(&woken), counter(&woken)];
     let poll = |sleep: &mut clockjack_exec::Sleep, waker| {
-        core::pin::Pin::new(sleep).poll(&mut core::task::Context::from_waker(waker))
+        Pin::new(sleep).poll(&mut Context::from_waker(waker))
     };
     for (sleep, waker) in sleeps.iter_mut().zip(&wakers) {
         assert!(poll(sleep, waker).is_pending());
@@ -431,11 +481,120 @@ fn the_end_wakes_who_sleeps_and_tells_that_it_was_not_the_time() {
     model.finish();
     assert_eq!(woken.load(SeqCst), 2);
     for (sleep, waker) in sleeps.iter_mut().zip(wakers.iter().rev()) {
-        let core::task::Poll::Ready(Err(error)) = poll(sleep, waker) else {
+        let Poll::Ready(Err(error)) = poll(sleep, waker) else {
             panic!("it is neither due nor armed");
         };
         assert!(error.is_closed());
     }
     let mut timer = model.handle().timer();
     assert!(timer.arm(ms(1), wakers[0].clone()).unwrap_err().is_closed());
+}
+
+#[test]
+fn a_sleep_of_no_time_takes_none_and_lets_others_run_once() {
+    let model = Model::new(1);
+    let log: Log<&str> = Log::default();
+    let (first, second) = (Arc::clone(&log), Arc::clone(&log));
+    let handle = model.handle().clone();
+    drop(model.handle().spawn_future(async move {
+        clockjack_exec::sleep(Duration::ZERO).await.unwrap();
+        first.lock().unwrap().push("first");
+        handle.sleep(Duration::ZERO).await.unwrap();
+        first.lock().unwrap().push("first again");
+    }));
+    drop(model.handle().spawn_future(async move { second.lock().unwrap().push("second") }));
+    model.work(0);
+    assert_eq!(*log.lock().unwrap(), ["second", "first", "first again"]);
+    assert_eq!((model.now(), model.handle().stats().timers_armed), (0, 0));
+    let mut late = model.handle().sleep(Duration::ZERO);
+    model.finish();
+    let polled = Pin::new(&mut late).poll(&mut Context::from_waker(Waker::noop()));
+    assert!(matches!(polled, Poll::Ready(Err(error)) if error.is_closed()), "it was shut down");
+}
+
+#[test]
+fn a_worker_can_arm_as_many_timers_as_the_limits_say() {
+    for limit in [8, 9, 24, 100, 1_000, 5_000] {
+        let model = Model::with_limits(1, Limits::DEFAULT.timers(limit));
+        let all = model.handle().spawn_future({
+            let handle = model.handle().clone();
+            async move {
+                let mut timers: Vec<Timer> = (0..limit).map(|_| handle.timer()).collect();
+                let arm = |timer: &mut Timer| timer.arm(ms(10), Waker::noop().clone());
+                let n_armed = timers.iter_mut().map_while(|timer| arm(timer).ok()).count();
+                assert_eq!(n_armed, limit);
+                let mut more = handle.timer();
+                assert!(more.arm(ms(10), Waker::noop().clone()).unwrap_err().is_full());
+            }
+        });
+        model.work(0);
+        ended(all);
+        model.finish();
+    }
+}
+
+#[test]
+fn timers_of_a_pool_are_counted_by_what_became_of_them_and_how_late_they_were() {
+    let model = Model::new(1);
+    model.work(0);
+    let mut timers: Vec<Timer> = (0..6).map(|_| model.handle().timer()).collect();
+    for (number, timer) in timers.iter_mut().enumerate() {
+        timer.arm(ms(10 * number as u64 + 10), Waker::noop().clone()).unwrap();
+    }
+    assert!(timers[5].reset(ms(70)).unwrap());
+    timers[4].arm(ms(60), Waker::noop().clone()).unwrap();
+    assert!(timers[5].cancel());
+    assert!(timers[5].reset(ms(80)).unwrap(), "this one was not armed");
+    // Fires those of 10, 20, 30, 40 and 60 ms, which are 53, 43, 33, 23 and 3 ms late.
+    model.advance(63 * TICK);
+    model.work(0);
+    model.work_until(0, 80 * TICK);
+    let stats = model.handle().stats();
+    assert_eq!((stats.timers_rescheduled, stats.timers_armed), (2, 9));
+    assert_eq!((stats.timers_cancelled, stats.timers_fired), (3, 6));
+    assert_eq!((stats.timers_pending, stats.lateness_max_ticks), (0, 53));
+    let mut expected = [0; 16];
+    (expected[0], expected[2], expected[5], expected[6]) = (1, 1, 1, 3);
+    assert_eq!(stats.timers_by_lateness, expected, "in time, 2 to 3, 16 to 31, 32 to 63");
+    model.finish();
+}
+
+#[test]
+fn the_shards_of_workers_that_left_are_spread_over_those_that_stay() {
+    let model = Model::new(8);
+    let workers: Vec<_> =
+        (0..8).map(|worker| ManualWorker::new(model.handle().executor(), worker)).collect();
+    let mut staying = workers;
+    let leaving = staying.split_off(3);
+    // A few cancelled timers that are not freed yet do not decide.
+    drop(leaving);
+    let shards = || {
+        let stats = model.handle().worker_stats().into_iter();
+        stats.map(|worker| (worker.worker, worker.counts.timer_shards)).collect::<Vec<_>>()
+    };
+    assert_eq!(shards(), [(0, 1), (1, 1), (2, 1)]);
+    model.look();
+    assert_eq!(shards(), [(0, 3), (1, 3), (2, 2)]);
+    drop(staying);
+    model.finish();
+}
+
+#[test]
+fn timers_of_threads_outside_are_spread_over_the_workers() {
+    let model = Model::new(4);
+    let workers: Vec<_> =
+        (0..4).map(|worker| ManualWorker::new(model.handle().executor(), worker)).collect();
+    let timers: Vec<Timer> = (0..8)
+        .map(|number| {
+            model.set_thread_number(number);
+            let mut timer = model.handle().timer();
+            timer.arm(ms(10), Waker::noop().clone()).unwrap();
+            timer
+        })
+        .collect();
+    let stats = model.handle().worker_stats();
+    let pending: Vec<_> = stats.iter().map(|worker| worker.counts.timers_pending).collect();
+    assert_eq!(pending, [2; 4]);
+    drop((timers, workers));
+    model.finish();
 }

@@ -43,13 +43,19 @@ const REF_CACHE_LEN: usize = 64;
 
 /// A counted pointer to an [`ExecutorShared`].
 pub struct ExecutorRef {
-    block: NonNull<Block>,
-    _owns: PhantomData<Block>,
+    executor: NonNull<ExecutorShared>,
+    _owns: PhantomData<ExecutorShared>,
 }
 
-struct Block {
-    count: Padded<AtomicUsize>,
-    executor: ExecutorShared,
+/// The count of an executor. It is a field of the executor and not a header before it: a worker has
+/// only a reference to the executor, and must not reach beyond what the reference covers.
+pub(crate) struct ExecutorRefs(Padded<AtomicUsize>);
+
+impl ExecutorRefs {
+    /// For the pointer that [`ExecutorRef::new`] makes.
+    pub(crate) fn new() -> Self {
+        Self(Padded(AtomicUsize::new(1)))
+    }
 }
 
 /// References that a worker has counted in advance.
@@ -67,20 +73,12 @@ const _: () = _is_shareable::<ExecutorShared>();
 
 impl ExecutorRef {
     pub(crate) fn new(executor: ExecutorShared) -> Self {
-        let block = Box::new(Block { count: Padded(AtomicUsize::new(1)), executor });
-        Self { block: NonNull::from(Box::leak(block)), _owns: PhantomData }
-    }
-
-    #[inline]
-    fn block(&self) -> &Block {
-        // SAFETY: the block came from `Box::leak` in `new`, and is freed only when the count
-        // reaches zero; `self` is counted (rule 1). Only shared references are made before that.
-        unsafe { self.block.as_ref() }
+        Self { executor: NonNull::from(Box::leak(Box::new(executor))), _owns: PhantomData }
     }
 
     /// Turns the pointer into a raw one that still owns its count.
     pub(crate) fn into_raw(this: Self) -> *const () {
-        ManuallyDrop::new(this).block.as_ptr().cast_const().cast()
+        ManuallyDrop::new(this).executor.as_ptr().cast_const().cast()
     }
 
     /// Takes a pointer back.
@@ -90,14 +88,14 @@ impl ExecutorRef {
     /// It came from [`into_raw`](Self::into_raw), each once.
     pub(crate) unsafe fn from_raw(raw: *const ()) -> Self {
         // SAFETY: the pointer came from `into_raw`, so it is not null.
-        let block = unsafe { NonNull::new_unchecked(raw.cast_mut().cast()) };
-        Self { block, _owns: PhantomData }
+        let executor = unsafe { NonNull::new_unchecked(raw.cast_mut().cast()) };
+        Self { executor, _owns: PhantomData }
     }
 
     /// Adds `n` to the count, for a cache or a pointer.
     fn add(&self, n: usize) {
-        // Relaxed: made from a pointer that keeps the block alive.
-        let before = self.block().count.fetch_add(n, Relaxed);
+        // Relaxed: made from a pointer that keeps the executor alive.
+        let before = self.refs.0.fetch_add(n, Relaxed);
         assert!(before <= isize::MAX.cast_unsigned(), "too many pointers to an executor");
     }
 
@@ -105,25 +103,10 @@ impl ExecutorRef {
     pub(crate) fn return_ref_cache(executor: &ExecutorShared, ref_cache: &RefCache) {
         let n = ref_cache.0.take();
         if n > 0 {
-            // SAFETY: an executor that has workers is in a block: `ExecutorRef::new` is the only
-            // way to share one.
-            let block = unsafe { block_of(executor) };
             // Relaxed: it is not the last (rule 2).
-            block.count.fetch_sub(n, Relaxed);
+            executor.refs.0.fetch_sub(n, Relaxed);
         }
     }
-}
-
-/// # Safety
-///
-/// The executor is in a block.
-unsafe fn block_of(executor: &ExecutorShared) -> &Block {
-    let executor = core::ptr::from_ref(executor);
-    // SAFETY: by the contract, the block begins at this offset before the executor, in the same
-    // allocation.
-    let block = unsafe { executor.byte_sub(core::mem::offset_of!(Block, executor)) };
-    // SAFETY: the executor is borrowed, so its block is alive.
-    unsafe { &*block.cast::<Block>() }
 }
 
 impl Clone for ExecutorRef {
@@ -142,7 +125,7 @@ impl Clone for ExecutorRef {
             }
             None => self.add(1),
         }
-        Self { block: self.block, _owns: PhantomData }
+        Self { executor: self.executor, _owns: PhantomData }
     }
 }
 
@@ -157,22 +140,22 @@ impl Drop for ExecutorRef {
             } else {
                 ref_cache.0.set(n - REF_CACHE_LEN);
                 // Relaxed: it is not the last (rule 2).
-                self.block().count.fetch_sub(REF_CACHE_LEN, Relaxed);
+                self.refs.0.fetch_sub(REF_CACHE_LEN, Relaxed);
             }
             return;
         }
         // Release: what this thread did with the executor happens before the executor is freed;
         // pairs with the load of the thread that releases the last reference.
-        if self.block().count.fetch_sub(1, Release) != 1 {
+        if self.refs.0.fetch_sub(1, Release) != 1 {
             return;
         }
         // Acquire: pairs with the decrements of all other threads, whose release sequence this
         // thread's decrement continues. A load and not a fence, because ThreadSanitizer does not
         // support fences.
-        self.block().count.load(Acquire);
+        self.refs.0.load(Acquire);
         // SAFETY: the pointer came from `Box::leak` in `new`; no pointer and no cached reference is
         // left (rule 1), and the load orders every earlier use before this.
-        drop(unsafe { Box::from_raw(self.block.as_ptr()) });
+        drop(unsafe { Box::from_raw(self.executor.as_ptr()) });
     }
 }
 
@@ -181,7 +164,9 @@ impl Deref for ExecutorRef {
 
     #[inline]
     fn deref(&self) -> &ExecutorShared {
-        &self.block().executor
+        // SAFETY: the pointer came from `Box::leak` in `new`, and is freed only when the count
+        // reaches zero; `self` is counted (rule 1). Only shared references are made before that.
+        unsafe { self.executor.as_ref() }
     }
 }
 

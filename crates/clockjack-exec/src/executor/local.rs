@@ -23,7 +23,6 @@ use clockjack_time::{ClockKind, Resolution, Tick};
 use crate::{
     command::Commands,
     error::{StartError, SubmitError},
-    executor::shutdown::LiveTask,
     executor::{ExecutorConfig, ExecutorShared},
     executor_ref::ExecutorRef,
     exit::PanicPayload,
@@ -34,6 +33,7 @@ use crate::{
     process::process_ref::ProcessRef,
     task::Runnable,
     task::join::JoinHandle,
+    task::live_task::LiveTask,
     timer::action::DeferredActions,
     toolbox::{ExecutorToolbox, Toolbox},
     worker::{WorkerLocal, mix},
@@ -82,6 +82,8 @@ pub struct LocalExecutor {
     local_shard: u32,
     /// The last poll of the timers ended by its budget, perhaps before anything fired.
     has_more_due: bool,
+    /// When the clock was last read, in nanoseconds.
+    clock_read_at: u64,
     /// Polls that have begun and not returned. Between two calls: those that ended by a panic which
     /// the toolbox did not catch.
     n_unfinished: usize,
@@ -156,6 +158,7 @@ impl LocalExecutor {
             is_seeded: seed != 0,
             local_shard,
             has_more_due: false,
+            clock_read_at: 0,
             n_unfinished: 0,
             _here: PhantomData,
         })
@@ -168,13 +171,14 @@ impl LocalExecutor {
     }
 
     /// Runs a future.
+    #[track_caller]
     pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
     {
         // SAFETY: only the thread of `self` runs this executor, and that is the current thread.
-        unsafe { ExecutorShared::spawn(&self.executor, future) }
+        unsafe { ExecutorShared::spawn(&self.executor, future, None) }
     }
 
     /// Starts a process.
@@ -263,6 +267,7 @@ impl LocalExecutor {
     /// Polls a task; returns whether it had more to do than one poll allows.
     fn run(&mut self, runnable: Runnable) -> bool {
         self.n_unfinished += 1;
+        runnable.begin_poll(self.clock_read_at);
         let is_again = self.executor.poll_task(runnable);
         self.n_unfinished -= 1;
         self.executor.single_thread.count_step();
@@ -342,8 +347,18 @@ impl LocalExecutor {
         if self.ready.is_empty() && self.ready.capacity() > READY_KEPT {
             self.ready.shrink_to(READY_KEPT);
         }
-        while let Pop::Item(batch) = self.executor.injector.take_batch(BATCH) {
-            self.ready.extend(batch);
+        loop {
+            match self.executor.injector.take_batch(BATCH) {
+                Pop::Item(batch) => self.ready.extend(batch),
+                Pop::Empty => return,
+                Pop::Retry => {
+                    // The pusher may be one that this thread has preempted.
+                    if self.ready.is_empty() {
+                        clockjack_sync::backoff::wait(1);
+                    }
+                    return;
+                }
+            }
         }
     }
 
@@ -361,7 +376,8 @@ impl LocalExecutor {
 
     fn poll_timers(&mut self) -> usize {
         let toolbox = self.executor.toolbox();
-        let now = toolbox.tick_of(toolbox.nanos());
+        self.clock_read_at = toolbox.nanos();
+        let now = toolbox.tick_of(self.clock_read_at);
         let deferred = &mut self.deferred;
         let mut latest = 0;
         let polled = self.executor.shards.poll(self.local_shard, now, TIMERS_PER_TURN, |timer| {
@@ -373,6 +389,9 @@ impl LocalExecutor {
         }
         deferred.finish(&self.executor);
         self.executor.drop_stale_values(self.local_shard);
+        if polled.is_closed {
+            self.executor.close_timers();
+        }
         self.has_more_due = polled.more;
         polled.fired
     }
@@ -419,8 +438,7 @@ const KEPT: &str = "a panic that the toolbox did not return";
 // the toolbox does, the closure is called once; it is not `Send`, so it is called on this thread.
 unsafe impl<B: Toolbox + Send + 'static> ExecutorToolbox for OneThread<B> {
     fn nanos(&self) -> u64 {
-        let now = self.toolbox.clock().now();
-        now.ticks.saturating_mul(u64::from(now.resolution_ns))
+        self.toolbox.clock_nanos()
     }
 
     fn tick_of(&self, nanos: u64) -> Tick {

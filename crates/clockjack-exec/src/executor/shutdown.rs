@@ -6,7 +6,8 @@
 //! Roles: the *closing thread*, which shuts the executor down; *workers*; *other threads*, which
 //! start or wake tasks.
 //!
-//! 1. The shutdown state only goes up: RUNNING, SHUTTING_DOWN, SHUT_DOWN.
+//! 1. The shutdown state only goes up: RUNNING, SHUTTING_DOWN, SHUT_DOWN. In a forked child it is
+//!    FORKED: the executor refuses everything, and nobody waits for its threads.
 //! 2. From SHUTTING_DOWN on, no thread begins to create a task, and the closing thread sends a
 //!    cancel signal to each task that it finds. A thread that was in the middle of creating one
 //!    reads the shutdown state after it has published the task, and sends the signal itself. Both
@@ -29,17 +30,18 @@ use alloc::vec::Vec;
 use clockjack_observe::Event;
 use clockjack_sync::{
     mpsc::Pop,
-    primitive::{
-        atomic::{
-            Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
-            fence,
-        },
-        hint,
+    primitive::atomic::{
+        Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
+        fence,
     },
 };
 
 use crate::{
-    executor::ExecutorShared, pid::Pid, process::signal::ProcessSignal, state::State, task::TaskRef,
+    executor::ExecutorShared,
+    exit::JoinError,
+    process::signal::ProcessSignal,
+    state::State,
+    task::{TaskRef, live_task::LiveTask},
 };
 
 /// Accepts new tasks.
@@ -49,30 +51,15 @@ pub(crate) const SHUTTING_DOWN: u32 = 1;
 /// Nobody polls any more; tasks in the injector are terminated.
 pub(crate) const SHUT_DOWN: u32 = 2;
 
+/// The process is a forked child: the threads of the executor exist in the parent only, and a lock
+/// may be held for ever by one of them.
+const FORKED: u32 = 3;
+
 /// How many runnables are taken from the injector at a time.
 const BATCH: usize = 64;
 
 /// The reason of the cancel signal that every task gets when its executor shuts down.
 pub const SHUTDOWN: &str = "shutdown";
-
-/// A live task, for reports.
-#[doc(hidden)]
-#[derive(Clone, Debug)]
-pub struct LiveTask {
-    /// Its pid.
-    pub pid: Pid,
-    /// The name of its type.
-    pub name: &'static str,
-    /// What it does.
-    pub state: State,
-}
-
-impl From<&TaskRef> for LiveTask {
-    fn from(task: &TaskRef) -> Self {
-        let header = task.header();
-        Self { pid: task.pid(), name: (header.vtable.name)(), state: header.state() }
-    }
-}
 
 impl ExecutorShared {
     /// Whether the executor shuts down, and refuses new tasks.
@@ -80,6 +67,27 @@ impl ExecutorShared {
     pub fn is_stopping(&self) -> bool {
         // Acquire: pairs with `begin_shutdown`.
         self.shutdown_state.load(Acquire) != RUNNING
+    }
+
+    /// Marks the executor of a forked child. Does only what a signal handler may do.
+    #[doc(hidden)]
+    pub fn mark_forked(&self) {
+        // Relaxed: the child has one thread.
+        self.shutdown_state.store(FORKED, Relaxed);
+    }
+
+    /// Whether this process is a fork of the one that started the executor.
+    #[inline]
+    #[must_use]
+    pub fn is_forked(&self) -> bool {
+        // Relaxed: as above.
+        self.shutdown_state.load(Relaxed) == FORKED
+    }
+
+    /// Why a task is refused by an executor that accepts none.
+    #[cold]
+    pub(super) fn refusal(&self) -> JoinError {
+        if self.is_forked() { JoinError::refused_forked() } else { JoinError::refused_stopping() }
     }
 
     /// Begins the shutdown: refuses new tasks and asks every live task to stop. Returns whether
@@ -116,14 +124,14 @@ impl ExecutorShared {
     /// Terminates every live task instead of its next poll, and reports each.
     pub fn terminate_all(&self, mut found: impl FnMut(LiveTask)) {
         self.for_each_live(|task| {
-            found(task.into());
+            found(LiveTask::of(task, self));
             task.header().terminate();
         });
     }
 
     /// Reports every live task, at about this time.
     pub fn live_tasks(&self, mut found: impl FnMut(LiveTask)) {
-        self.for_each_live(|task| found(task.into()));
+        self.for_each_live(|task| found(LiveTask::of(task, self)));
     }
 
     /// How many tasks are being polled, at about this time. A custom task that is just being woken
@@ -163,10 +171,7 @@ impl ExecutorShared {
                 }
                 Pop::Empty => return,
                 // Another thread is in the middle of a push or a take, and about to finish it.
-                Pop::Retry => {
-                    hint::spin_loop();
-                    self.toolbox().yield_now();
-                }
+                Pop::Retry => self.wait_for_holder(),
             }
         }
     }
@@ -189,16 +194,24 @@ impl ExecutorShared {
         self.workers[worker].is_occupied()
     }
 
+    /// Whether the thread of the worker under this index is awake. One that is not has returned
+    /// from its step, and at most waits for a CPU.
+    #[must_use]
+    pub fn is_worker_awake(&self, worker: usize) -> bool {
+        self.workers[worker].is_awake()
+    }
+
     /// Whether the timers are closed; the watchdog's thread ends then.
     #[must_use]
     pub fn are_timers_closed(&self) -> bool {
         self.shards.is_closed()
     }
 
-    /// Closes the timers; tasks that wait for one are woken and get an error.
+    /// Closes the timers; tasks that wait for one are woken and get an error. A worker that fires
+    /// timers at this moment closes them again when it has finished.
     pub fn close_timers(&self) {
         let mut actions = Vec::new();
-        self.shards.close(|action| actions.push(action));
+        self.shards.close(|action| actions.push(action), || self.wait_for_holder());
         for action in actions {
             action.closed(self);
         }

@@ -18,6 +18,7 @@
 use alloc::boxed::Box;
 use core::{fmt, pin::Pin, time::Duration};
 
+use clockjack_sync::Arc;
 use clockjack_time::{Tick, TimerId};
 
 use crate::{
@@ -34,8 +35,8 @@ use crate::{
     process::Process,
     process::links,
     task::join::JoinHandle,
-    task::{Header, TaskRef},
-    timer::action::{CommandTimer, IntervalTick, TimerAction},
+    task::{HeaderRef, TaskRef},
+    timer::action::{CommandTimer, CurrentTimer, IntervalTick, Repeats, TimerAction},
     timer::period::Period,
 };
 
@@ -98,7 +99,10 @@ impl Send {
 
 /// Starts a process; its second argument is called before the first poll of the process.
 type Starter = Box<
-    dyn FnOnce(&Handle, &dyn Fn(&Header)) -> Result<(Pid, Option<JoinHandle<Payload>>), Failure>
+    dyn FnOnce(
+            &Handle,
+            &dyn Fn(HeaderRef<'_>),
+        ) -> Result<(Pid, Option<JoinHandle<Payload>>), Failure>
         + core::marker::Send,
 >;
 
@@ -147,7 +151,7 @@ impl Spawn {
         let header = completer.task().header();
         // The links are made before the first poll, so that the end of even the shortest process is
         // not missed.
-        let link_and_monitor = |other: &Header| {
+        let link_and_monitor = |other: HeaderRef<'_>| {
             // A process that was never polled has not ended, so it accepts both.
             if self.is_linked {
                 drop(links::link(header, other));
@@ -343,6 +347,9 @@ pub struct SleepFor(pub Duration);
 
 impl SleepFor {
     fn execute(self, completer: ErasedCompleter) {
+        if self.0.is_zero() {
+            return completer.reply(());
+        }
         let deadline = completer.executor().toolbox().deadline_after(self.0);
         if let Some((id, completer)) = arm(completer, deadline, None) {
             // The timer is cancelled with the process: most sleeps are time-outs that do not
@@ -357,9 +364,8 @@ impl SleepFor {
 /// shorter than a tick is one tick; due times that have passed are skipped. A period that is not a
 /// whole number of ticks is kept without drift: each due time is rounded up separately.
 ///
-/// A completion waits until a step takes it, and the number of waiting ones is not limited: a
-/// process that does not take events for long, or whose steps take many periods, should sleep each
-/// time instead.
+/// A completion waits until a step takes it. Due times that pass in the meantime do not add another
+/// one: the completion then has the latest due time and counts the others as missed.
 #[derive(Debug)]
 pub struct RepeatEvery(pub Duration);
 
@@ -368,7 +374,11 @@ impl RepeatEvery {
         let executor = completer.executor();
         let first = executor.toolbox().deadline_after(self.0);
         let period = Period::new(self.0, first, executor.resolution());
-        if let Some((_, completer)) = arm(completer, first, Some(period)) {
+        let current = Arc::new(CurrentTimer::default());
+        let repeats = Repeats { period, current: current.clone() };
+        if let Some((id, completer)) = arm(completer, first, Some(repeats)) {
+            current.set(completer.executor(), first, id);
+            links::keep_interval(completer.task().header(), current);
             completer.forget();
         }
     }
@@ -378,9 +388,11 @@ impl RepeatEvery {
 fn arm(
     completer: ErasedCompleter,
     deadline: Tick,
-    period: Option<Period>,
+    repeats: Option<Repeats>,
 ) -> Option<(TimerId, ErasedCompleter)> {
-    let command_timer = Box::new(CommandTimer { completer: completer.downgrade(), period });
+    let weak = completer.downgrade();
+    let weak = if repeats.is_some() { weak.repeating() } else { weak };
+    let command_timer = Box::new(CommandTimer { completer: weak, repeats });
     match completer.executor().arm(deadline, TimerAction::Complete(command_timer)) {
         Ok(id) => Some((id, completer)),
         Err(refused) => {

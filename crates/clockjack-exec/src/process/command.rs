@@ -9,6 +9,15 @@
 use alloc::{boxed::Box, collections::BTreeMap};
 use core::{any::type_name, fmt, marker::PhantomData};
 
+use clockjack_sync::{
+    Arc,
+    primitive::atomic::{
+        AtomicU64,
+        Ordering::{AcqRel, Relaxed},
+    },
+};
+use clockjack_time::Tick;
+
 use crate::{
     builtin,
     error::StartError,
@@ -20,6 +29,7 @@ use crate::{
     process::Tag,
     process::signal::ProcessSignal,
     task::TaskRef,
+    timer::action::IntervalTick,
 };
 
 /// The number of a type of command. 0 to 255 are Clockjack's own; use numbers from 256 on.
@@ -173,11 +183,13 @@ pub(crate) struct ErasedCompleter {
     tag: Tag,
     incarnation: u32,
     is_open: bool,
+    /// Of an interval.
+    ticks: Option<Arc<PendingTicks>>,
 }
 
 impl ErasedCompleter {
     pub(crate) fn new(task: TaskRef, tag: Tag, incarnation: u32) -> Self {
-        Self { task, tag, incarnation, is_open: true }
+        Self { task, tag, incarnation, is_open: true, ticks: None }
     }
 
     /// The process that yielded the command.
@@ -190,7 +202,7 @@ impl ErasedCompleter {
     }
 
     pub(crate) fn executor(&self) -> &ExecutorShared {
-        &self.task.header().executor
+        &self.task.header().get().executor
     }
 
     pub(crate) fn handle(&self) -> Handle {
@@ -220,14 +232,21 @@ impl ErasedCompleter {
         self.send(result);
     }
 
-    /// Sends one of several replies: for commands that complete more than once.
-    pub(crate) fn send_reply<R: Send + 'static>(&self, reply: R) {
-        self.send(Ok(Payload::new(reply)));
+    /// Sends one of several replies, for an interval; or adds to the one that the process has not
+    /// taken yet.
+    pub(crate) fn send_reply(&self, tick: IntervalTick) {
+        match &self.ticks {
+            // The process is polled for every tick, also if it has left the last one.
+            Some(ticks) if !ticks.add(tick) => self.task.header().wake(),
+            Some(ticks) => self.send(Ok(Payload::new(Arc::clone(ticks)))),
+            None => self.send(Ok(Payload::new(tick))),
+        }
     }
 
     /// A weak completer. Its owner ensures that the command completes.
     pub(crate) fn downgrade(&self) -> WeakCompleter {
-        WeakCompleter { pid: self.task.pid(), tag: self.tag, incarnation: self.incarnation }
+        let Self { tag, incarnation, .. } = *self;
+        WeakCompleter { pid: self.task.pid(), tag, incarnation, ticks: None }
     }
 
     /// Whether the process that yielded the command can still receive a reply.
@@ -245,18 +264,61 @@ impl ErasedCompleter {
 }
 
 /// A completer that holds no reference to the process, and is of no use once the process has ended.
-#[derive(Clone, Copy)]
 pub(crate) struct WeakCompleter {
     pid: Pid,
     tag: Tag,
     incarnation: u32,
+    ticks: Option<Arc<PendingTicks>>,
 }
 
 impl WeakCompleter {
+    /// The completer of an interval, which has at most one reply on its way.
+    pub(crate) fn repeating(self) -> Self {
+        Self { ticks: Some(Arc::new(PendingTicks::default())), ..self }
+    }
+
     /// The completer, if the process is alive.
-    pub(crate) fn upgrade(self, executor: &ExecutorShared) -> Option<ErasedCompleter> {
-        let Self { pid, tag, incarnation } = self;
-        executor.get(pid).map(|task| ErasedCompleter::new(task, tag, incarnation))
+    pub(crate) fn upgrade(&self, executor: &ExecutorShared) -> Option<ErasedCompleter> {
+        let task = executor.get(self.pid)?;
+        let mut completer = ErasedCompleter::new(task, self.tag, self.incarnation);
+        completer.ticks.clone_from(&self.ticks);
+        Some(completer)
+    }
+}
+
+/// The ticks of an interval that its process has not taken: one reply stands for all of them, so
+/// they do not pile up.
+///
+/// Roles: the *timer*, whichever thread fires it, one at a time; the *runner* of the process. The
+/// timer stores when the tick was due, and then adds to the number. If the number was zero, no
+/// reply is on its way, and the timer sends one, which holds a reference to this. The runner that
+/// takes the reply reads the due time, and then takes the number; the next tick sends the next
+/// reply. No tick is lost: the read-modify-writes of the number have an order, and each tick is
+/// before the take of its reply or sends another. A tick that is added between the two reads of
+/// the runner is counted, and its due time is that of the tick before; so no due time is reported
+/// twice.
+#[derive(Default)]
+pub(crate) struct PendingTicks {
+    due: AtomicU64,
+    number: AtomicU64,
+}
+
+impl PendingTicks {
+    /// Adds a tick; true if the caller must send a reply.
+    fn add(&self, tick: IntervalTick) -> bool {
+        // Relaxed: the addition publishes it.
+        self.due.store(tick.due.get(), Relaxed);
+        // Release: pairs with `take`. Acquire: the next due time is stored after an earlier take.
+        self.number.fetch_add(tick.missed.saturating_add(1), AcqRel) == 0
+    }
+
+    /// All ticks since the last call, as one.
+    pub(crate) fn take(&self) -> IntervalTick {
+        // Relaxed: the signal that led here has published the first; a later one may be read.
+        let due = Tick::new(self.due.load(Relaxed));
+        // AcqRel: pairs with `add`.
+        let number = self.number.swap(0, AcqRel);
+        IntervalTick { due, missed: number.saturating_sub(1) }
     }
 }
 

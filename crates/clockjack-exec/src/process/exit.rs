@@ -51,6 +51,7 @@ enum Kind {
 enum Refusal {
     Full,
     Stopping,
+    Forked,
 }
 
 /// Constructors for executors; they are of no use for others.
@@ -102,6 +103,13 @@ impl JoinError {
     pub const fn refused_stopping() -> Self {
         Self(Kind::Refused(Refusal::Stopping))
     }
+
+    /// The task was not started: this process is a forked child, in which the executor has no
+    /// threads.
+    #[must_use]
+    pub const fn refused_forked() -> Self {
+        Self(Kind::Refused(Refusal::Forked))
+    }
 }
 
 impl JoinError {
@@ -152,6 +160,13 @@ impl JoinError {
     #[must_use]
     pub const fn is_refused(&self) -> bool {
         matches!(self.0, Kind::Refused(_))
+    }
+
+    /// Whether the task was never started because this process is a fork of the one that started
+    /// the executor: the threads of the executor exist in the parent only. Permanent.
+    #[must_use]
+    pub const fn is_forked(&self) -> bool {
+        matches!(self.0, Kind::Refused(Refusal::Forked))
     }
 
     /// The failure that the task returned, if it did.
@@ -224,6 +239,10 @@ impl Refusal {
         match self {
             Self::Full => "the process was not started: the limit of processes is reached",
             Self::Stopping => "the process was not started: the executor is shutting down",
+            Self::Forked => {
+                "the process was not started: the threads of the executor are those of the parent \
+                 of this forked child"
+            }
         }
     }
 }

@@ -100,6 +100,7 @@ impl SignalQueue {
 }
 
 /// Signals in the order in which they were sent; owns those that were not taken.
+#[derive(Debug, Default)]
 pub(crate) struct DrainedSignals(Drained<Node>);
 
 impl DrainedSignals {

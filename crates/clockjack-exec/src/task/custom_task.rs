@@ -14,14 +14,15 @@
 //! 1. *Park.* A body that has nothing to do returns [`CustomPollOutcome::Park`] and does not park
 //!    itself: it is exclusively borrowed until its poll has returned. Then the executor, which is
 //!    still the runner, parks it ([`CustomTask::park`]) by an exchange that fails if a producer has
-//!    called `unpark` since the body checked; in that case the task is polled again soon. From the
-//!    exchange on, another thread may poll the task or even free it. So the code that makes the
-//!    exchange has the cell by its address, borrows at most the word, and does not touch the cell
-//!    afterwards.
-//! 2. *Unpark.* A producer leaves something and then calls [`CustomTask::unpark`], a
-//!    read-modify-write of the same word that ends the parking and stays visible until the body
-//!    checks. Exactly one producer finds the task parked, and that one enqueues it
-//!    ([`CustomTaskRef::schedule`], or [`CustomTaskRef::wake`] for both).
+//!    ended the parking since the body checked (rule 2); in that case the task is polled again
+//!    soon. From the exchange on, another thread may poll the task or even free it. So the code
+//!    that makes the exchange has the cell by its address, borrows at most the word, and does not
+//!    touch the cell afterwards.
+//! 2. *Unpark.* A producer leaves something and then calls [`CustomTask::unpark`], or leaves it by
+//!    an operation that does the same, as the push into a mailbox: a read-modify-write of the same
+//!    word that ends the parking and stays visible until the body checks. Exactly one producer
+//!    finds the task parked, and that one enqueues it ([`CustomTaskRef::schedule`], or
+//!    [`CustomTaskRef::wake`] for both).
 //! 3. *Terminate.* The executor terminates a task when a poll begins. So it sets the bit in the
 //!    state first and then unparks the task. A body that was unparked also checks this bit
 //!    ([`PollContext::is_terminated`]): if it parked instead, its next poll would never begin.
@@ -38,6 +39,7 @@ use core::{
     ops::Deref,
     ptr::NonNull,
     task::Waker,
+    time::Duration,
 };
 
 #[cfg(loom)]
@@ -49,7 +51,7 @@ use clockjack_sync::{
 use clockjack_time::TimerInstant;
 
 use crate::{
-    error::SendError,
+    error::{SendError, TimerError},
     executor::{ExecutorShared, INITIAL_REFS},
     executor_ref::ExecutorRef,
     exit::PanicPayload,
@@ -58,7 +60,8 @@ use crate::{
     pid::Pid,
     process::links::{self, ReceivedSignal},
     state::State,
-    task::{self, CustomVTable, Header, PollOutcome, TaskRef, TaskResult, VTable},
+    task::{self, CustomVTable, Header, HeaderRef, PollOutcome, TaskRef, TaskResult, VTable},
+    timer::{self, action::TimerAction},
 };
 
 /// The body of a custom task. Only its runner touches it.
@@ -93,6 +96,12 @@ pub trait CustomTask: Sized + 'static {
     fn messages_taken(shared: &Self::Shared) -> usize {
         let _ = shared;
         0
+    }
+
+    /// The number of messages in the mailbox, and how many may be there; for metrics.
+    fn messages_waiting(shared: &Self::Shared) -> (usize, usize) {
+        let _ = shared;
+        (0, 0)
     }
 
     /// Parks the task, unless there is a reason not to; returns whether the task is parked (rule 1
@@ -135,7 +144,7 @@ pub enum CustomPollOutcome<S> {
 
 /// The context of one poll of a custom task.
 pub struct PollContext<'t, F> {
-    header: &'t Header,
+    header: HeaderRef<'t>,
     executor: &'t ExecutorShared,
     _shared: PhantomData<&'t F>,
 }
@@ -146,7 +155,7 @@ impl<'t, F: 'static> PollContext<'t, F> {
     #[inline]
     pub fn shared(&self) -> &'t F {
         // SAFETY: a context is made for the header of a cell with this shared part.
-        unsafe { &(*core::ptr::from_ref(self.header).cast::<CustomHeader<F>>()).shared }
+        unsafe { &self.header.as_ptr().cast::<CustomHeader<F>>().as_ref().shared }
     }
 
     /// The same context for code that knows only the beginning of the shared part.
@@ -166,7 +175,7 @@ impl<'t, F: 'static> PollContext<'t, F> {
         // SAFETY: the code that polls holds the task's own reference, which is counted.
         unsafe { self.header.slot().acquire() };
         // SAFETY: the reference that was just counted is given away.
-        let task = unsafe { TaskRef::from_raw(NonNull::from(self.header)) };
+        let task = unsafe { TaskRef::from_raw(self.header.as_ptr()) };
         CustomTaskRef { task, _shared: PhantomData }
     }
 
@@ -206,6 +215,17 @@ impl<'t, F: 'static> PollContext<'t, F> {
         Handle::new((*self.header.executor).clone())
     }
 
+    /// Wakes the task once when `after` has passed. This cannot be cancelled: a task that does not
+    /// wait any more gets a spurious wake-up.
+    ///
+    /// # Errors
+    ///
+    /// As [`Timer::arm`](crate::Timer::arm).
+    pub fn wake_after(&self, after: Duration) -> Result<(), TimerError> {
+        let deadline = self.executor.toolbox().deadline_after(after);
+        timer::arm(self.executor, deadline, TimerAction::WakeTask(self.pid())).map(|_| ())
+    }
+
     /// Whether the executor terminates the task instead of its next poll. A body that was unparked
     /// checks this too, and does not park if it is true: nobody would unpark it again.
     #[must_use]
@@ -224,12 +244,13 @@ impl<'t, F: 'static> PollContext<'t, F> {
     #[cold]
     fn take_signals(&self) -> Option<&'static str> {
         let mut cancelled = None;
-        // A custom task has no links: no signal ends it here.
-        let _ = links::take_signals(self.header, self.executor, |received| {
+        // All of them: nobody notifies a second time about signals that are left. A custom task has
+        // no links, so no signal ends it here.
+        while let Ok(true) = links::take_signals(self.header, self.executor, |received| {
             if let ReceivedSignal::Cancel { reason } = received {
                 cancelled.get_or_insert(reason);
             }
-        });
+        }) {}
         cancelled
     }
 
@@ -330,6 +351,18 @@ impl<F: 'static> CustomTaskRef<F> {
     #[must_use]
     pub fn kind(&self) -> Option<TypeId> {
         self.task.header().vtable.custom.map(|custom| (custom.kind)())
+    }
+
+    /// How many messages were taken out of its mailbox so far, with wrap-around.
+    #[must_use]
+    pub fn messages_taken(&self) -> usize {
+        self.task.header().messages_taken()
+    }
+
+    /// How many messages are in its mailbox, and how many may be.
+    #[must_use]
+    pub fn messages_waiting(&self) -> (usize, usize) {
+        self.task.header().messages_waiting()
     }
 
     /// The name of the task in reports.
@@ -482,7 +515,7 @@ pub unsafe fn start<B: CustomTask>(
         executor.memory.make(CustomTaskCell { header: CustomHeader { header, shared }, body });
     let task = executor.publish(local, reserved, task.cast(), INITIAL_REFS, |header| {
         // SAFETY: the cell is alive, and the reference is not released.
-        let task = unsafe { TaskRef::from_raw(NonNull::from(header)) };
+        let task = unsafe { TaskRef::from_raw(header.as_ptr()) };
         before(&ManuallyDrop::new(CustomTaskRef { task, _shared: PhantomData }));
     });
     Ok(CustomTaskRef { task, _shared: PhantomData })
@@ -522,6 +555,7 @@ impl<B: CustomTask> VTableOf<B> {
         deliver: refuse,
         free: free::<B>,
         name: B::name,
+        is_future: false,
         on_panic: Some(on_panic::<B>),
         custom: Some(&CustomVTable {
             kind: B::kind,
@@ -529,6 +563,7 @@ impl<B: CustomTask> VTableOf<B> {
             unpark: unpark::<B>,
             is_parked: is_parked::<B>,
             messages_taken: messages_taken::<B>,
+            messages_waiting: messages_waiting::<B>,
         }),
     };
 }
@@ -555,28 +590,33 @@ unsafe fn with_body<B: CustomTask, R>(
 /// # Safety
 ///
 /// The header is that of a `CustomTaskCell<B>`.
-unsafe fn shared_of<B: CustomTask>(header: &Header) -> &B::Shared {
+unsafe fn shared_of<B: CustomTask>(header: HeaderRef<'_>) -> &B::Shared {
     // SAFETY: by the contract.
-    unsafe { &(*core::ptr::from_ref(header).cast::<CustomHeader<B::Shared>>()).shared }
+    unsafe { &header.as_ptr().cast::<CustomHeader<B::Shared>>().as_ref().shared }
 }
 
-unsafe fn unpark<B: CustomTask>(header: &Header) -> bool {
+unsafe fn unpark<B: CustomTask>(header: HeaderRef<'_>) -> bool {
     // SAFETY: the vtable is that of the cell.
     B::unpark(unsafe { shared_of::<B>(header) })
 }
 
-unsafe fn is_parked<B: CustomTask>(header: &Header) -> bool {
+unsafe fn is_parked<B: CustomTask>(header: HeaderRef<'_>) -> bool {
     // SAFETY: the vtable is that of the cell.
     B::is_parked(unsafe { shared_of::<B>(header) })
 }
 
-unsafe fn messages_taken<B: CustomTask>(header: &Header) -> usize {
+unsafe fn messages_taken<B: CustomTask>(header: HeaderRef<'_>) -> usize {
     // SAFETY: the vtable is that of the cell.
     B::messages_taken(unsafe { shared_of::<B>(header) })
 }
 
+unsafe fn messages_waiting<B: CustomTask>(header: HeaderRef<'_>) -> (usize, usize) {
+    // SAFETY: the vtable is that of the cell.
+    B::messages_waiting(unsafe { shared_of::<B>(header) })
+}
+
 fn context<'t, B: CustomTask>(
-    header: &'t Header,
+    header: HeaderRef<'t>,
     executor: &'t ExecutorShared,
 ) -> PollContext<'t, B::Shared> {
     PollContext { header, executor, _shared: PhantomData }
@@ -596,7 +636,7 @@ unsafe fn poll_body<B: CustomTask>(
 ) -> PollOutcome {
     let poll = |body: &mut Option<B>| match body {
         // SAFETY: the runner holds the task's own reference.
-        Some(body) => call(body, &context::<B>(unsafe { header.as_ref() }, executor)),
+        Some(body) => call(body, &context::<B>(unsafe { HeaderRef::new(header) }, executor)),
         None => CustomPollOutcome::Finished,
     };
     // SAFETY: by the contract.
@@ -648,33 +688,33 @@ unsafe fn on_panic<B: CustomTask>(
     unsafe { poll_body::<B>(header, executor, |body, cx| body.on_panic(cx, payload)) }
 }
 
-unsafe fn close<B: CustomTask>(header: &Header) {
+unsafe fn close<B: CustomTask>(header: HeaderRef<'_>) {
     let call = |body: &mut Option<B>| {
         if let Some(body) = body {
-            body.on_terminate(&context::<B>(header, &header.executor));
+            body.on_terminate(&context::<B>(header, &header.get().executor));
         }
     };
     // SAFETY: the caller is the runner.
-    unsafe { with_body(NonNull::from(header), call) }
+    unsafe { with_body(header.as_ptr(), call) }
 }
 
-unsafe fn drop_body<B: CustomTask>(header: &Header) {
+unsafe fn drop_body<B: CustomTask>(header: HeaderRef<'_>) {
     // SAFETY: the caller is the runner.
-    let body = unsafe { with_body(NonNull::from(header), Option::<B>::take) };
+    let body = unsafe { with_body(header.as_ptr(), Option::<B>::take) };
     drop(body);
 }
 
-unsafe fn store_nothing(_: &Header, _: TaskResult) {}
+unsafe fn store_nothing(_: HeaderRef<'_>, _: TaskResult) {}
 
-unsafe fn nothing(_: &Header) {}
+unsafe fn nothing(_: HeaderRef<'_>) {}
 
-unsafe fn take_nothing(_: &Header, _: *mut ()) {}
+unsafe fn take_nothing(_: HeaderRef<'_>, _: *mut ()) {}
 
-unsafe fn no_request(_: &Header) -> Option<crate::command::Request> {
+unsafe fn no_request(_: HeaderRef<'_>) -> Option<crate::command::Request> {
     None
 }
 
-unsafe fn refuse(_: &Header, message: Payload) -> Result<(), SendError<Payload>> {
+unsafe fn refuse(_: HeaderRef<'_>, message: Payload) -> Result<(), SendError<Payload>> {
     Err(SendError::wrong_type(message))
 }
 

@@ -13,7 +13,7 @@ use crate::{
     pid::Pid,
     process::signal::ProcessSignal,
     state::JoinHandleDrop,
-    task::{JoinableHeader, TaskRef},
+    task::{JoinableHeader, TaskRef, budget::poll_leaf},
 };
 
 /// A future of the result of a task.
@@ -141,13 +141,16 @@ impl<T> JoinHandle<T> {
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
+    #[track_caller]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Wait::Cell { task, has_waker } = &mut self.state
-            && !Self::is_complete_or_register(task, has_waker, cx.waker())
-        {
-            return Poll::Pending;
-        }
-        Poll::Ready(self.take())
+        poll_leaf(cx, |cx| {
+            if let Wait::Cell { task, has_waker } = &mut self.state
+                && !Self::is_complete_or_register(task, has_waker, cx.waker())
+            {
+                return Poll::Pending;
+            }
+            Poll::Ready(self.take())
+        })
     }
 }
 

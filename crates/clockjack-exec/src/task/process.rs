@@ -10,7 +10,9 @@ use clockjack_sync::{
 };
 use clockjack_time::TimerInstant;
 
-use super::{AfterDispatch, Header, JoinableHeader, PollOutcome, TaskRef, TaskResult, VTable};
+use super::{
+    AfterDispatch, Header, HeaderRef, JoinableHeader, PollOutcome, TaskRef, TaskResult, VTable,
+};
 use crate::{
     command::Request,
     error::SendError,
@@ -41,13 +43,27 @@ pub(crate) struct ProcessShared<M> {
 }
 
 impl<M> ProcessShared<M> {
+    /// # Safety
+    ///
+    /// The header is that of a process with this message type.
+    unsafe fn of(header: HeaderRef<'_>) -> &Self {
+        // SAFETY: by the contract; the shared part is the first field of the `repr(C)` cell, and
+        // the pointer is that of the whole cell.
+        unsafe { header.as_ptr().cast::<Self>().as_ref() }
+    }
+
     /// Appends a message and wakes the process.
-    fn push(&self, message: M) -> Result<(), SendError<M>> {
-        match self.mailbox.push(message) {
+    ///
+    /// # Safety
+    ///
+    /// As for [`of`](Self::of).
+    unsafe fn push(header: HeaderRef<'_>, message: M) -> Result<(), SendError<M>> {
+        // SAFETY: by the contract.
+        match unsafe { Self::of(header) }.mailbox.push(message) {
             // The state of the task decides who queues it, and not the mailbox: a process is also
             // woken by signals, and its mailbox is never asked to report a wake-up.
             Ok(_) => {
-                self.joinable.header.wake();
+                header.wake();
                 Ok(())
             }
             Err(refused) if refused.is_full() => Err(SendError::full(refused.into_inner())),
@@ -129,9 +145,8 @@ pub(crate) fn new<P: Process>(
 ///
 /// The cell is that of a process with this message type.
 pub(crate) unsafe fn tell<M: 'static>(task: &TaskRef, message: M) -> Result<(), SendError<M>> {
-    // SAFETY: by the contract; the shared part is the first field of the `repr(C)` cell.
-    let shared = unsafe { task.as_ptr().cast::<ProcessShared<M>>().as_ref() };
-    shared.push(message)
+    // SAFETY: by the contract.
+    unsafe { ProcessShared::push(task.header(), message) }
 }
 
 struct VTableOf<P>(P);
@@ -148,6 +163,7 @@ impl<P: Process> VTableOf<P> {
         deliver: deliver::<P>,
         free: free::<P>,
         name: type_name::<P>,
+        is_future: false,
         on_panic: None,
         custom: None,
     };
@@ -156,17 +172,17 @@ impl<P: Process> VTableOf<P> {
 /// # Safety
 ///
 /// The header is that of a `ProcessCell<P>`.
-unsafe fn cell<P: Process>(header: &Header) -> &ProcessCell<P> {
-    // SAFETY: the header is the first field of the first field of a `repr(C)` cell of this type.
-    unsafe { &*core::ptr::from_ref(header).cast::<ProcessCell<P>>() }
+unsafe fn cell<P: Process>(header: HeaderRef<'_>) -> &ProcessCell<P> {
+    // SAFETY: the header is the first field of the first field of a `repr(C)` cell of this type,
+    // and the pointer is that of the whole cell.
+    unsafe { header.as_ptr().cast::<ProcessCell<P>>().as_ref() }
 }
 
 /// # Safety
 ///
 /// The header is that of a `ProcessCell<P>`, and the state lets the caller, and nobody else, touch
 /// the body; the borrow ends before that changes.
-#[expect(clippy::mut_from_ref, reason = "the state says who owns the body")]
-unsafe fn body<P: Process>(header: &Header) -> &mut ProcessBody<P> {
+unsafe fn body<P: Process>(header: HeaderRef<'_>) -> &mut ProcessBody<P> {
     // SAFETY: by the contract.
     let task = unsafe { cell::<P>(header) };
     // SAFETY: the caller is the only one that touches the body.
@@ -175,14 +191,15 @@ unsafe fn body<P: Process>(header: &Header) -> &mut ProcessBody<P> {
 
 unsafe fn poll<P: Process>(header: NonNull<Header>, executor: &ExecutorShared) -> PollOutcome {
     // SAFETY: the runner holds the task's own reference, also after this.
-    let header = unsafe { header.as_ref() };
+    let header = unsafe { HeaderRef::new(header) };
     // SAFETY: the caller is the runner.
     let body = unsafe { body::<P>(header) };
-    if !header.signals.is_empty() {
+    let mut has_more_signals = false;
+    if links::has_signals(header) {
         let received = &mut body.received;
-        if let Err(error) = links::take_signals(header, executor, |event| received.push_back(event))
-        {
-            return PollOutcome::Finished(TaskResult::Error(error));
+        match links::take_signals(header, executor, |event| received.push_back(event)) {
+            Ok(has_more) => has_more_signals = has_more,
+            Err(error) => return PollOutcome::Finished(TaskResult::Error(error)),
         }
     }
     // SAFETY: the caller gave a header of this type.
@@ -198,7 +215,7 @@ unsafe fn poll<P: Process>(header: NonNull<Header>, executor: &ExecutorShared) -
     };
     body.out.status = Status::Continue;
     let stepped = body.process.step(&mut events, &mut body.out);
-    let is_truncated = events.is_truncated;
+    let is_truncated = events.is_truncated || has_more_signals;
     // An idle mailbox takes its next message into the inline slot: a process that handles one
     // message at a time needs no heap memory for messages. It does not matter whether this
     // succeeds.
@@ -237,8 +254,8 @@ unsafe fn poll<P: Process>(header: NonNull<Header>, executor: &ExecutorShared) -
     }
     body.out.requests = requests;
     match status {
-        // The budget, or a sender in the middle of its push, has kept events from the process. They
-        // are still there, and nobody notifies a second time about them.
+        // The budget, or a sender in the middle of its push, has kept events or signals from the
+        // process. They are still there, and nobody notifies a second time about them.
         _ if is_truncated => PollOutcome::PollAgain,
         Status::Wait => PollOutcome::Wait(WaitKind::Blocked),
         Status::Idle => PollOutcome::Wait(WaitKind::Idle),
@@ -247,7 +264,7 @@ unsafe fn poll<P: Process>(header: NonNull<Header>, executor: &ExecutorShared) -
 }
 
 fn upgrade_process<P: Process>(
-    header: &Header,
+    header: HeaderRef<'_>,
     executor: &ExecutorShared,
     body: &mut ProcessBody<P>,
     upgrade: Upgrade,
@@ -278,19 +295,19 @@ fn upgrade_process<P: Process>(
     }
 }
 
-unsafe fn next_request<P: Process>(header: &Header) -> Option<Request> {
+unsafe fn next_request<P: Process>(header: HeaderRef<'_>) -> Option<Request> {
     // SAFETY: the caller is the runner.
     unsafe { body::<P>(header) }.requests.pop_front()
 }
 
-unsafe fn close<P: Process>(header: &Header) {
+unsafe fn close<P: Process>(header: HeaderRef<'_>) {
     // SAFETY: the caller gave a header of this type.
     unsafe { cell::<P>(header) }.shared.mailbox.close();
     // SAFETY: the caller is the runner.
     unsafe { body::<P>(header) }.process.close();
 }
 
-unsafe fn drop_body<P: Process>(header: &Header) {
+unsafe fn drop_body<P: Process>(header: HeaderRef<'_>) {
     // SAFETY: the caller is the runner.
     let body = unsafe { body::<P>(header) };
     body.process = CurrentProcess::Dropped;
@@ -310,7 +327,7 @@ unsafe fn drop_body<P: Process>(header: &Header) {
     }
 }
 
-unsafe fn store<P: Process>(header: &Header, ending: TaskResult) {
+unsafe fn store<P: Process>(header: HeaderRef<'_>, ending: TaskResult) {
     let result = match ending {
         TaskResult::Stored => return,
         TaskResult::Output(result) => Ok(result),
@@ -322,9 +339,9 @@ unsafe fn store<P: Process>(header: &Header, ending: TaskResult) {
 
 /// The result of a process is kept until the last reference is released: a caller may ask for it at
 /// any time.
-unsafe fn keep_output(_: &Header) {}
+unsafe fn keep_output(_: HeaderRef<'_>) {}
 
-unsafe fn take_output<P: Process>(header: &Header, into: *mut ()) {
+unsafe fn take_output<P: Process>(header: HeaderRef<'_>, into: *mut ()) {
     let into = into.cast::<Option<Result<Payload, JoinError>>>();
     // SAFETY: the caller owns the output.
     let result = unsafe { body::<P>(header) }.result.take();
@@ -332,17 +349,20 @@ unsafe fn take_output<P: Process>(header: &Header, into: *mut ()) {
     unsafe { *into = result };
 }
 
-unsafe fn deliver<P: Process>(header: &Header, message: Payload) -> Result<(), SendError<Payload>> {
+unsafe fn deliver<P: Process>(
+    header: HeaderRef<'_>,
+    message: Payload,
+) -> Result<(), SendError<Payload>> {
     let message = message.downcast::<P::Message>().map_err(SendError::wrong_type)?;
     // SAFETY: the caller gave a header of this type.
-    let shared = unsafe { &cell::<P>(header).shared };
+    let pushed = unsafe { ProcessShared::push(header, message) };
     // SAFETY: the message came out of a payload, so its type is `Send`.
-    shared.push(message).map_err(|refused| refused.map(|m| unsafe { Payload::new_unchecked(m) }))
+    pushed.map_err(|refused| refused.map(|m| unsafe { Payload::new_unchecked(m) }))
 }
 
 unsafe fn free<P: Process>(header: NonNull<Header>) -> ExecutorRef {
     // SAFETY: the caller has the last reference, so the cell is alive.
-    let last = unsafe { header.as_ref() };
+    let last = unsafe { HeaderRef::new(header) };
     // SAFETY: the cell is of this type, and this thread has it to itself.
     unsafe { drop_remaining::<P>(last) };
     // SAFETY: `new` boxed the cell with this type, and the caller has its last reference.
@@ -358,7 +378,7 @@ unsafe fn free<P: Process>(header: NonNull<Header>) -> ExecutorRef {
 /// # Safety
 ///
 /// The header is that of a `ProcessCell<P>`, and the caller has its last reference.
-unsafe fn drop_remaining<P: Process>(header: &Header) {
+unsafe fn drop_remaining<P: Process>(header: HeaderRef<'_>) {
     // SAFETY: nobody else has the cell any more.
     if let Some(result) = unsafe { body::<P>(header) }.result.take() {
         header.executor.drop_catching_panic(result);
@@ -379,7 +399,7 @@ unsafe fn drop_remaining<P: Process>(header: &Header) {
 pub struct Events<'e, M> {
     received: &'e mut VecDeque<ReceivedSignal>,
     mailbox: &'e Mailbox<M>,
-    header: &'e Header,
+    header: HeaderRef<'e>,
     executor: &'e ExecutorShared,
     left: usize,
     /// When the time for this step is over; `None` until the clock is first read.
@@ -446,6 +466,8 @@ impl<M> Iterator for Events<'_, M> {
             }
             Pop::Empty => None,
             Pop::Retry => {
+                // The sender may be one that this thread has preempted.
+                clockjack_sync::backoff::wait(1);
                 self.is_truncated = true;
                 None
             }

@@ -98,9 +98,11 @@ const CHUNKS_MAX: usize = if IS_MODEL { 3 } else { 24 };
 pub const CAPACITY_MAX: usize = FIRST_LEN * ((1 << CHUNKS_MAX) - 1);
 /// Free slots in one word.
 const WORD_LEN: usize = 32;
-/// A cache holds at most this fraction of all slots, so that many idle workers do not make a
-/// registry look full.
+/// A cache holds at most this fraction of all slots.
 const CACHE_SHARE: usize = if IS_MODEL { 2 } else { 64 };
+/// All caches together hold at most this fraction of all slots, so that workers that are busy with
+/// something else do not make a registry look full.
+const ALL_CACHES_SHARE: usize = if IS_MODEL { 2 } else { 4 };
 /// The maximum number of references to a slot. Half of what the count can hold, so that threads
 /// that exceed it at the same time cannot make it wrap.
 const REFS_MAX: u32 = u32::MAX / 2;
@@ -114,6 +116,10 @@ const _: () = assert!(CAPACITY_MAX < u32::MAX as usize);
 pub struct Registry {
     chunks: [AtomicPtr<Chunk>; CHUNKS_MAX],
     capacity: usize,
+    /// How many slots a cache holds at most.
+    cache_max: usize,
+    /// Whether the slots in the caches of idle workers matter.
+    flushes_idle: bool,
     /// Where free slots were found last.
     hint: Padded<AtomicU32>,
 }
@@ -189,17 +195,22 @@ unsafe impl Sync for Slot {}
 unsafe impl Send for Slot {}
 
 impl Registry {
-    /// An empty registry for at most `capacity` tasks. It allocates as it grows.
+    /// An empty registry for at most `capacity` tasks, and for at most `caches` caches. It
+    /// allocates as it grows.
     ///
     /// # Panics
     ///
     /// If `capacity` is more than [`CAPACITY_MAX`].
     #[must_use]
-    pub fn new(capacity: usize) -> Self {
+    pub fn new(capacity: usize, caches: usize) -> Self {
         assert!(capacity <= CAPACITY_MAX, "a capacity of {capacity} is more than {CAPACITY_MAX}");
+        let caches = caches.max(1);
+        let share = capacity / ALL_CACHES_SHARE / caches;
         Self {
             chunks: primitive_array![AtomicPtr::new(ptr::null_mut()); CHUNKS_MAX],
             capacity,
+            cache_max: share.min(capacity / CACHE_SHARE).min(WORD_LEN),
+            flushes_idle: capacity / CACHE_SHARE < caches * WORD_LEN,
             hint: Padded(AtomicU32::new(0)),
         }
     }
@@ -223,12 +234,13 @@ impl Registry {
     /// Takes a free slot, from the cache if that has one, and begins its next generation.
     ///
     /// `None` if there is no free slot, or no memory for more. Slots in the caches of other workers
-    /// are not free: each cache holds at most 32 and at most a 64th of the capacity.
+    /// are not free: each cache holds at most 32 and at most a 64th of the capacity, and all
+    /// together hold at most a quarter.
     pub fn reserve(&self, cache: Option<&mut SlotCache>) -> Option<Reserved<'_>> {
         let (at, bit) = match cache {
-            Some(cache) if self.cache_max() > 0 => {
+            Some(cache) if self.cache_max > 0 => {
                 if cache.bits == 0 {
-                    (cache.at, cache.bits) = self.take(self.cache_max())?;
+                    (cache.at, cache.bits) = self.take(self.cache_max)?;
                 }
                 let bit = cache.bits.trailing_zeros();
                 cache.bits &= cache.bits - 1;
@@ -287,6 +299,15 @@ impl Registry {
         }
     }
 
+    /// As [`flush`](Self::flush), for a worker that goes to sleep; unless the registry is so large
+    /// that the slots in caches do not matter.
+    #[inline]
+    pub fn flush_idle(&self, cache: &mut SlotCache) {
+        if self.flushes_idle {
+            self.flush(cache);
+        }
+    }
+
     /// The task of this index and generation, with a new reference.
     ///
     /// # Panics
@@ -303,6 +324,15 @@ impl Registry {
             return Lookup::Found(found);
         }
         found.release().map_or(Lookup::Missing, Lookup::LastRef)
+    }
+
+    /// The task of this index, whatever its generation, with a new reference.
+    ///
+    /// # Panics
+    ///
+    /// As [`get`](Self::get).
+    pub fn get_any(&self, index: u32) -> Option<SlotRef<'_>> {
+        self.slot(index)?.try_acquire()
     }
 
     /// Whether the task of this index and generation existed at some moment of the call.
@@ -350,10 +380,6 @@ impl Registry {
         // SAFETY: null, or a chunk that `grow` published; the drop of the registry frees it, which
         // outlives the borrow, and nobody writes it through another pointer.
         unsafe { chunk.as_ref() }
-    }
-
-    fn cache_max(&self) -> usize {
-        (self.capacity / CACHE_SHARE).min(WORD_LEN)
     }
 
     /// Takes up to `max` free slots of one word, at least one.
@@ -426,7 +452,7 @@ impl Registry {
         let at = WordIndex { chunk: number, word: offset / WORD_LEN };
         let bit = 1 << (offset % WORD_LEN);
         match cache {
-            Some(cache) if cache.has_room_at(at, self.cache_max()) => {
+            Some(cache) if cache.has_room_at(at, self.cache_max) => {
                 cache.at = at;
                 cache.bits |= bit;
             }

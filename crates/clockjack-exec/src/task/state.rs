@@ -46,7 +46,8 @@
 //! # Rules
 //!
 //! 1. A Ready task is in exactly one run queue, or the thread that made it Ready is about to put it
-//!    there; a task in any other state is in no queue. The creator enqueues a new task, the
+//!    there; a task in any other state is in no queue, except custom tasks, which are always
+//!    Running and have a word of their own. The creator enqueues a new task, the
 //!    notifier that got [`NotifyAction::Enqueue`] enqueues a waiting task, and the runner enqueues
 //!    its own.
 //! 2. A notifier pushes its event first and then sets NOTIFIED. It always does so by a

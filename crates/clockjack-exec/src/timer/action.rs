@@ -3,7 +3,8 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::{fmt, task::Waker};
 
-use clockjack_time::Tick;
+use clockjack_sync::{Arc, spin_lock::SpinLock};
+use clockjack_time::{Tick, TimerId};
 
 use crate::{
     command::WeakCompleter, executor::ExecutorShared, pid::Pid, task, timer::period::Period,
@@ -25,7 +26,62 @@ pub(crate) enum TimerAction {
 pub(crate) struct CommandTimer {
     pub(crate) completer: WeakCompleter,
     /// For an interval: its period, and when it is due next.
-    pub(crate) period: Option<Period>,
+    pub(crate) repeats: Option<Repeats>,
+}
+
+/// What makes the timer of a command an interval.
+pub(crate) struct Repeats {
+    pub(crate) period: Period,
+    pub(crate) current: Arc<CurrentTimer>,
+}
+
+/// The timer by which an interval waits at the moment: another one each time. The process cancels
+/// it when it ends, on whichever thread that is, while a worker may be arming the next one.
+///
+/// The lock decides: either the worker has stored its timer before the process ends, and the
+/// process cancels that; or the worker finds that the process has ended, and cancels the timer
+/// itself.
+#[derive(Default)]
+pub(crate) struct CurrentTimer(SpinLock<CurrentTimerInner>);
+
+#[derive(Default)]
+struct CurrentTimerInner {
+    /// The timer and when it is due. A timer that is due later is the later one, though its worker
+    /// may be the first to store it.
+    timer: Option<(Tick, TimerId)>,
+    has_ended: bool,
+}
+
+impl CurrentTimer {
+    /// The interval waits by this timer from now on.
+    pub(crate) fn set(&self, executor: &ExecutorShared, due: Tick, id: TimerId) {
+        let has_ended = self.0.with(|inner| {
+            if inner.timer.is_none_or(|(known, _)| known < due) {
+                inner.timer = Some((due, id));
+            }
+            inner.has_ended
+        });
+        if has_ended {
+            executor.cancel_timer(id);
+        }
+    }
+
+    /// The process has ended: cancels the timer, and the next one if that is just being armed.
+    pub(crate) fn end(&self, executor: &ExecutorShared) {
+        let timer = self.0.with(|inner| {
+            inner.has_ended = true;
+            inner.timer
+        });
+        if let Some((_, id)) = timer {
+            executor.cancel_timer(id);
+        }
+    }
+}
+
+impl fmt::Debug for CurrentTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CurrentTimer").finish_non_exhaustive()
+    }
 }
 
 /// What an interval reports each time.
@@ -65,9 +121,9 @@ impl TimerAction {
             Self::Wake(waker) => deferred.wakers.push(waker),
             Self::Complete(mut command_timer) => {
                 let Some(completer) = command_timer.completer.upgrade(executor) else { return };
-                match command_timer.period {
+                match command_timer.repeats {
                     None => completer.reply(()),
-                    Some(ref mut period) => {
+                    Some(Repeats { ref mut period, .. }) => {
                         let missed = period.catch_up(now);
                         completer.send_reply(IntervalTick { due: period.due(), missed });
                         completer.forget();
@@ -115,12 +171,15 @@ impl DeferredActions {
 impl CommandTimer {
     /// Arms the timer for its next due time, unless the process has ended.
     fn arm_again(self: Box<Self>, executor: &ExecutorShared) {
-        let Some(period) = self.period else { return };
+        let Some(Repeats { period, current }) = &self.repeats else { return };
         let Some(completer) = self.completer.upgrade(executor) else { return };
+        if !completer.is_receivable() {
+            return completer.forget();
+        }
+        let (due, current) = (period.due(), current.clone());
         // If the timer is refused, dropping the completer reports the failure.
-        if !completer.is_receivable()
-            || executor.arm(period.due(), TimerAction::Complete(self)).is_ok()
-        {
+        if let Ok(id) = executor.arm(due, TimerAction::Complete(self)) {
+            current.set(executor, due, id);
             completer.forget();
         }
     }

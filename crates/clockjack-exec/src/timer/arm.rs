@@ -1,5 +1,6 @@
 //! Arming and cancelling the timers of an executor: in which shard, and who is woken.
 
+use clockjack_sync::backoff;
 use clockjack_time::{Tick, TimerId};
 
 use crate::{
@@ -9,8 +10,14 @@ use crate::{
     worker::WorkerLocal,
 };
 
+/// How often every shard is tried for a thread that must not wait for ever.
+const BUSY_ROUNDS_MAX: usize = 1 << 16;
+
 impl ExecutorShared {
     /// Arms a timer in this worker's local shard, or in any shard if this thread is not a worker.
+    ///
+    /// A shard that another thread holds is no reason to refuse a timer: the timer goes into its
+    /// inbox, else into another shard, else this thread tries again.
     #[inline]
     pub(crate) fn arm(
         &self,
@@ -23,7 +30,7 @@ impl ExecutorShared {
             None => self.any_shard(),
         };
         let armed = match self.shards.arm(shard, deadline, action) {
-            Err(refused) if refused.is_busy() => self.arm_elsewhere(shard, deadline, refused)?,
+            Err(refused) if refused.is_busy() => self.arm_elsewhere(deadline, refused)?,
             armed => armed?,
         };
         if armed.is_earliest {
@@ -50,26 +57,55 @@ impl ExecutorShared {
         }
     }
 
-    /// Arms the timer in another shard, if the operating system has suspended the holder of the
-    /// guard and the inbox is full: every shard fires its timers in time.
+    /// Arms a timer whose shard another thread holds, with the inbox full: in any other shard,
+    /// which fires it as punctually; or in the first that is released. The holder is about to
+    /// release its guard, unless the operating system has suspended it, so this thread yields in
+    /// between.
+    ///
+    /// Gives up only where the holder might wait for this thread: see `may_wait`.
     #[cold]
     fn arm_elsewhere(
         &self,
-        busy: u32,
         deadline: Tick,
         mut refused: ArmError<TimerAction>,
     ) -> Result<Armed, ArmError<TimerAction>> {
-        for (shard, _, _) in self.shards.wakes().filter(|(shard, _, _)| *shard != busy) {
-            if !refused.is_busy() {
+        let mut rounds = 0;
+        while refused.is_busy() {
+            for (shard, _, _) in self.shards.wakes() {
+                let Some(action) = refused.into_inner() else {
+                    unreachable!("only a close keeps the value")
+                };
+                match self.shards.arm(shard, deadline, action) {
+                    Ok(armed) => return Ok(armed),
+                    Err(again) => refused = again,
+                }
+                if !refused.is_busy() {
+                    return Err(refused);
+                }
+            }
+            rounds += 1;
+            if rounds >= BUSY_ROUNDS_MAX && !self.may_wait() {
                 break;
             }
-            let Some(action) = refused.into_inner() else { unreachable!("only a close keeps it") };
-            match self.shards.arm(shard, deadline, action) {
-                Ok(armed) => return Ok(armed),
-                Err(again) => refused = again,
-            }
+            self.wait_for_holder();
         }
         Err(refused)
+    }
+
+    /// Waits a moment for a thread that is about to finish a short operation. A normal thread
+    /// yields. A real-time thread would yield to nobody, least of all to the thread that it has
+    /// preempted in the middle of the operation, so it blocks: see [`backoff`].
+    pub(crate) fn wait_for_holder(&self) {
+        self.toolbox().yield_now();
+        backoff::wait(backoff::SPINS_MAX);
+    }
+
+    /// Whether this thread may wait for the holder of a guard for as long as that takes. Not if it
+    /// may be the holder itself: a worker that fires timers, whose guard it holds while a result
+    /// that nobody took is dropped, and the one thread of an executor without workers, also while
+    /// an interrupt runs on it.
+    fn may_wait(&self) -> bool {
+        !self.workers.is_empty() && self.worker_local().is_none_or(|local| !local.is_firing())
     }
 
     /// A shard is due earlier than before: wakes the assigned worker and the watchdog,
@@ -96,9 +132,13 @@ impl ExecutorShared {
         self.notify_assigned_worker(self.worker_local(), earlier.worker, earlier.at);
     }
 
-    /// A shard for a thread that is not a worker: that of the first worker that has one.
+    /// A shard for a thread that is not a worker. Threads are spread over the workers, so that they
+    /// do not all wait for one guard.
     fn any_shard(&self) -> u32 {
-        (0..self.workers.len().max(1))
+        let workers = self.workers.len().max(1);
+        let first = self.toolbox().thread_number() % workers;
+        (first..workers)
+            .chain(0..first)
             .find_map(|worker| self.shards.local_shard(worker))
             .unwrap_or(0)
     }

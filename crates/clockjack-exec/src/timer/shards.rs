@@ -15,13 +15,12 @@ use core::fmt;
 use clockjack_sync::{
     pad::Padded,
     primitive::{
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence},
+        atomic::{AtomicBool, AtomicU64, Ordering, fence},
         hint,
     },
 };
 use clockjack_time::{
     Expired, Shard, ShardConfig, ShardGuard, ShardStats, Tick, TimerId, TimerPriority,
-    shard::RETURNS_MAX,
 };
 
 use self::{
@@ -35,9 +34,9 @@ pub use self::{close::Closed, error::ArmError, source_wake::SourceClaim};
 /// The largest number of workers.
 pub const WORKERS_MAX: usize = 1024;
 
-/// How often a closing or arming thread retries to take a shard's guard while another thread holds
-/// it. A holder releases the guard within microseconds, unless the operating system has suspended
-/// it.
+/// How often a thread that withdraws a timer retries to take a shard's guard while another thread
+/// holds it. A holder releases the guard within microseconds, unless the operating system has
+/// suspended it.
 const GUARD_TRIES_MAX: usize = if cfg!(loom) { 2 } else { 1 << 12 };
 
 /// The configuration of a [`Shards`].
@@ -106,7 +105,8 @@ pub struct Polled {
     pub more: bool,
     /// Whether another thread held the guard, so that nothing was done.
     pub held_by_other: bool,
-    /// Whether the table was closed, so that nothing was done.
+    /// Whether the table is closed. The caller [closes](Shards::close) it again, because the
+    /// closing thread may have left the shard to this poll (rule 9).
     pub is_closed: bool,
 }
 
@@ -135,8 +135,9 @@ struct ShardEntry<T> {
     assignment: AtomicAssignment,
     /// When the same shard of the source is due.
     source_wake: SourceWake,
-    /// About how many timers other threads have cancelled since the last poll.
-    stale: AtomicUsize,
+    /// Whether the holder of the guard fires timers: then a closing thread does not wait for the
+    /// guard (rule 9).
+    is_firing: AtomicBool,
 }
 
 #[derive(Default)]
@@ -293,12 +294,7 @@ impl<T: Send> Shards<T> {
     /// Takes no guard and frees nothing: see [`cancel_take`](Self::cancel_take) for that.
     #[inline]
     pub fn cancel(&self, id: TimerId) -> bool {
-        let Some(entry) = self.table.get(id.shard()) else { return false };
-        let won = entry.shard.cancel(id);
-        if won {
-            entry.count_stale();
-        }
-        won
+        self.table.get(id.shard()).is_some_and(|entry| entry.shard.cancel(id))
     }
 
     /// Cancels a timer from any thread, and frees it at once if no other thread holds its shard.
@@ -365,13 +361,20 @@ impl<T: Send> Shards<T> {
         if self.closed.load(Ordering::Relaxed) {
             return Polled { is_closed: true, ..Polled::default() };
         }
-        entry.reset_stale();
         let mut fired = 0;
+        // Relaxed, here and below: rule 9, by the fence.
+        entry.is_firing.store(true, Ordering::Relaxed);
         let more = guard.poll(now, budget, |timer| {
             fired += 1;
             fire(timer);
         });
-        Polled { fired, more, ..Polled::default() }
+        entry.is_firing.store(false, Ordering::Relaxed);
+        drop(guard);
+        // Pairs with the fence of `close`: either the closing thread waits for the guard, or this
+        // thread sees the flag.
+        fence(Ordering::SeqCst);
+        let is_closed = self.closed.load(Ordering::Relaxed);
+        Polled { fired, more, is_closed, ..Polled::default() }
     }
 
     /// As [`poll`](Self::poll), by a worker that the shard is not assigned to; counts the fired
@@ -487,13 +490,13 @@ impl<T: Send> Shards<T> {
     }
 
     /// About how many cancelled timers are not freed yet in the shards that are assigned to a
-    /// worker. The worker with the fewest gets unassigned shards.
+    /// worker.
     ///
     /// # Panics
     /// If there is no such worker.
     #[must_use]
     pub fn stale_len(&self, worker: usize) -> usize {
-        let stale = |shard| self.table.get(shard).map_or(0, ShardEntry::stale);
+        let stale = |shard| self.table.get(shard).map_or(0, |entry| entry.shard.n_returned());
         self.assigned_to(worker).map(stale).sum()
     }
 
@@ -507,8 +510,14 @@ impl<T: Send> Shards<T> {
     /// The sum of the statistics of all shards.
     #[must_use]
     pub fn timers(&self) -> ShardStats {
+        self.timers_of(0..self.table.end())
+    }
+
+    /// The sum of the statistics of these shards.
+    #[must_use]
+    pub fn timers_of(&self, shards: impl Iterator<Item = u32>) -> ShardStats {
         let mut sum = ShardStats::default();
-        for (_, entry) in self.table.iter() {
+        for entry in shards.filter_map(|shard| self.table.get(shard)) {
             let of = entry.shard.stats();
             sum.pending += of.pending;
             sum.armed += of.armed;
@@ -564,29 +573,6 @@ impl<T> ShardEntry<T> {
         fence(Ordering::SeqCst);
         let worker = self.assignment.load().worker().map(|worker| worker as usize);
         EarlierSource { at, worker }
-    }
-
-    fn stale(&self) -> usize {
-        // Relaxed: a statistic.
-        self.stale.load(Ordering::Relaxed)
-    }
-
-    /// Counts a timer that another thread cancelled.
-    fn count_stale(&self) {
-        // Relaxed: a statistic, here and below.
-        let before = self.stale.fetch_add(1, Ordering::Relaxed);
-        // At this number the shard frees its cancelled timers, if it can.
-        if before + 1 >= RETURNS_MAX && self.shard.try_lock().is_some() {
-            self.stale.store(0, Ordering::Relaxed);
-        }
-    }
-
-    /// The holder of the guard has freed the cancelled timers.
-    fn reset_stale(&self) {
-        if self.stale() != 0 {
-            // Relaxed: a statistic.
-            self.stale.store(0, Ordering::Relaxed);
-        }
     }
 }
 

@@ -152,15 +152,17 @@ fn wakes(executor: &ExecutorShared) -> impl Iterator<Item = Option<u64>> {
     executor.shards.wakes().map(|(_, _, wake)| wake.map(Tick::get))
 }
 
-/// Assigns the shards of workers that stopped to the active worker with the fewest stale timers.
+/// Assigns the shards of workers that stopped to the active workers with the least load.
 fn reassign(executor: &ExecutorShared) {
     if !executor.shards.has_unassigned() {
         return;
     }
     let least = || {
-        let active =
-            (0..executor.workers.len()).filter(|worker| executor.workers[*worker].is_occupied());
-        active.min_by_key(|worker| executor.shards.stale_len(*worker))
+        // Not by whether the slot is occupied: a worker that leaves still occupies its slot when it
+        // has detached, and it has the least load of all then.
+        let is_attached = |worker: &usize| executor.shards.local_shard(*worker).is_some();
+        let active = (0..executor.workers.len()).filter(is_attached);
+        active.min_by_key(|worker| executor.shards.load(*worker))
     };
     executor.shards.reassign(least, |worker, shard| {
         let (shard, assigned) = (shard_id(shard), worker_id(worker));

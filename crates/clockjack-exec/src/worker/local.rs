@@ -106,6 +106,11 @@ impl WorkerLocal {
         self.set_mode(FIRING, is_on);
     }
 
+    /// Whether this thread fires timers, and so holds the guard of a shard.
+    pub(crate) fn is_firing(&self) -> bool {
+        self.push_mode.get() & FIRING != 0
+    }
+
     pub(super) fn set_traced(&self, is_on: bool) {
         self.set_mode(TRACED, is_on);
     }

@@ -73,16 +73,10 @@ impl ManualWorker {
         match result {
             ManualStep::Parked(until) => self.park = Some(until),
             ManualStep::Stopped => {
-                worker.retire();
+                worker.leave(entered);
                 self.worker = None;
             }
             ManualStep::Awake => {}
-        }
-        drop(entered);
-        if self.worker.is_none() {
-            // SAFETY: the worker that had borrowed it is gone.
-            let local = unsafe { self.local.as_ref() };
-            ExecutorRef::return_ref_cache(&self.executor, &local.ref_cache);
         }
         result
     }

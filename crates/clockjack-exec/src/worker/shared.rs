@@ -21,7 +21,7 @@ use clockjack_sync::{
 use clockjack_time::Tick;
 
 use crate::{
-    stats::ExecStats,
+    stats::{ExecStats, LATENESS_BUCKETS},
     task::{Header, Runnable},
 };
 
@@ -29,7 +29,7 @@ use crate::{
 pub(super) const STOP: u32 = 1;
 /// The worker is asked to poll its timers now.
 pub(super) const POLL: u32 = 2;
-/// The worker has accepted the request to stop, which cannot be withdrawn any more.
+/// The last worker has accepted its request to stop, and no successor occupies the slot yet.
 pub(super) const STOPPED: u32 = 4;
 
 /// `current_task` of a worker that polls a shard of the source.
@@ -49,6 +49,9 @@ pub(crate) struct WorkerShared {
     /// The other end of `thief`, while no worker occupies the slot.
     pub(super) ring: primitive::UnsafeCell<Option<Owner<Runnable>>>,
     pub(super) is_occupied: AtomicU32,
+    /// 1 from the moment at which the worker's thread goes to sleep until the thread runs again: a
+    /// thread that was woken and waits for a CPU is still asleep.
+    is_asleep: AtomicU32,
     /// The tick at which the worker last read the clock.
     now: AtomicU64,
     pub(super) counts: Counts,
@@ -64,6 +67,12 @@ pub(super) struct Counts {
     pub(super) parked: AtomicU64,
     pub(super) fired: AtomicU64,
     pub(super) lateness_max: AtomicU64,
+    rescheduled: AtomicU64,
+    /// The timers that were late, as in [`ExecStats::timers_by_lateness`].
+    late: [AtomicU64; LATENESS_BUCKETS - 1],
+    /// How long a poll takes on average, including the search for the next task.
+    pub(super) poll_nanos: AtomicU64,
+    pub(super) parked_nanos: AtomicU64,
 }
 
 /// Adds to a counter that only this thread writes.
@@ -90,6 +99,7 @@ impl WorkerShared {
             thief: ring.thief(),
             ring: primitive::UnsafeCell::new(Some(ring)),
             is_occupied: AtomicU32::new(0),
+            is_asleep: AtomicU32::new(0),
             now: AtomicU64::new(0),
             counts: Counts::default(),
         }
@@ -114,6 +124,17 @@ impl WorkerShared {
         count(&self.counts.finished, 1);
     }
 
+    /// Counts a timer that fired so many ticks late.
+    #[cold]
+    pub(super) fn count_late(&self, ticks: u64) {
+        let bucket = ticks.ilog2() as usize;
+        count(&self.counts.late[bucket.min(LATENESS_BUCKETS - 2)], 1);
+    }
+
+    pub(crate) fn count_rescheduled(&self) {
+        count(&self.counts.rescheduled, 1);
+    }
+
     pub(crate) fn add_finished(&self, stats: &mut ExecStats) {
         // Relaxed: statistics, here and below.
         stats.finished += self.counts.finished.load(Relaxed);
@@ -129,6 +150,14 @@ impl WorkerShared {
         stats.stolen += counts.stolen.load(Relaxed);
         stats.parked += counts.parked.load(Relaxed);
         stats.timers_fired += counts.fired.load(Relaxed);
+        stats.timers_rescheduled += counts.rescheduled.load(Relaxed);
+        let mut n_late = 0;
+        for (sum, late) in stats.timers_by_lateness[1..].iter_mut().zip(&counts.late) {
+            let late = late.load(Relaxed);
+            *sum += late;
+            n_late += late;
+        }
+        stats.timers_by_lateness[0] += counts.fired.load(Relaxed).saturating_sub(n_late);
         stats.lateness_max_ticks = stats.lateness_max_ticks.max(counts.lateness_max.load(Relaxed));
     }
 
@@ -189,29 +218,24 @@ impl WorkerShared {
         self.flags.fetch_or(STOP, Release);
     }
 
-    /// Withdraws the request to stop; false if the worker has accepted it already.
+    /// Withdraws the request to stop; false if the worker has accepted it already. STOP alone
+    /// decides: next to STOPPED it is a request to a successor that still waits for the slot.
     pub(crate) fn withdraw_stop(&self) -> bool {
-        let stay = |flags| (flags & STOPPED == 0).then_some(flags & !STOP);
+        let stay = |flags| (flags & STOP != 0).then_some(flags & !STOP);
         // Relaxed: nothing is published, and both sides decide by this one word.
         self.flags.fetch_update(Relaxed, Relaxed, stay).is_ok()
     }
 
-    /// The worker has stopped: requests to it do not concern the next one. STOPPED stays set until
-    /// the next worker occupies the slot, so that nobody withdraws a stop that has happened.
-    pub(super) fn vacate(&self) {
-        // Relaxed: nothing is published; `is_occupied` releases the slot.
-        self.flags.store(STOPPED, Relaxed);
-    }
-
-    /// A worker occupies the slot. Requests that came since the last worker stopped are for it.
+    /// A worker occupies the slot. A request since the last worker accepted its stop is for this
+    /// one.
     pub(super) fn occupy(&self) {
-        // Relaxed: as above.
+        // Relaxed: as above; `is_occupied` has acquired the slot.
         self.flags.fetch_and(!STOPPED, Relaxed);
     }
 
     /// Accepts the request to stop, if it was not withdrawn; returns whether the worker stops.
     pub(super) fn accept_stop(&self) -> bool {
-        let leave = |flags| (flags & STOP != 0).then_some(flags | STOPPED);
+        let leave = |flags| (flags & STOP != 0).then_some((flags & !STOP) | STOPPED);
         // Acquire: pairs with the release of the requesting thread. Relaxed otherwise: as above.
         self.flags.fetch_update(Acquire, Relaxed, leave).is_ok()
     }
@@ -219,6 +243,20 @@ impl WorkerShared {
     pub(crate) fn is_occupied(&self) -> bool {
         // Acquire: pairs with the release of a worker that stops.
         self.is_occupied.load(Acquire) != 0
+    }
+
+    /// Calls a function in which the thread of the worker sleeps.
+    pub(super) fn while_asleep(&self, sleep: impl FnOnce()) {
+        // Relaxed: for reports; nothing is published with it.
+        self.is_asleep.store(1, Relaxed);
+        sleep();
+        self.is_asleep.store(0, Relaxed);
+    }
+
+    /// Whether the thread of a worker here runs code: a step, a waker, or its own.
+    pub(crate) fn is_awake(&self) -> bool {
+        // Relaxed: as above.
+        self.is_occupied() && self.is_asleep.load(Relaxed) == 0
     }
 
     /// Whether a worker runs here that was not asked to stop.

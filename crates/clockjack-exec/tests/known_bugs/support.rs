@@ -63,6 +63,7 @@ thread_local! {
     static LOCAL: Cell<*const WorkerLocal> = const { Cell::new(ptr::null()) };
     static NANOS: Cell<u64> = const { Cell::new(0) };
     static ON_UNPARK: RefCell<Option<Act>> = const { RefCell::new(None) };
+    static ON_WATCHDOG: RefCell<Option<Box<dyn Fn()>>> = const { RefCell::new(None) };
     static ACTS: RefCell<VecDeque<Act>> = const { RefCell::new(VecDeque::new()) };
     static HANDLE: RefCell<Option<Handle>> = const { RefCell::new(None) };
 }
@@ -118,7 +119,9 @@ unsafe impl ExecutorToolbox for ModelState {
         }
     }
 
-    fn unpark_watchdog(&self) {}
+    fn unpark_watchdog(&self) {
+        ON_WATCHDOG.with_borrow(|act| act.iter().for_each(|act| act()));
+    }
 
     fn yield_now(&self) {}
 
@@ -131,10 +134,15 @@ unsafe impl ExecutorToolbox for ModelState {
 
 /// An executor with so many workers, for workers of this thread.
 pub(crate) fn stage(workers: usize) -> Handle {
+    stage_with(workers, Limits::DEFAULT)
+}
+
+/// As [`stage`], with these limits.
+pub(crate) fn stage_with(workers: usize, limits: Limits) -> Handle {
     let config = ExecutorConfig {
         workers,
         node: 0,
-        limits: Limits::DEFAULT,
+        limits,
         resolution: Resolution::MILLI,
         tolerance_ticks: 2,
         quiet_polls_max: 1,
@@ -169,6 +177,11 @@ pub(crate) fn when_a_worker_is_called(act: impl FnOnce() + 'static) {
     ON_UNPARK.set(Some(Box::new(act)));
 }
 
+/// Plays this each time the watchdog is called, in the middle of whatever calls it.
+pub(crate) fn whenever_the_watchdog_is_called(act: impl Fn() + 'static) {
+    ON_WATCHDOG.set(Some(Box::new(act)));
+}
+
 /// Lets time pass.
 pub(crate) fn pass(ticks: u64) {
     NANOS.set(NANOS.get() + ticks * TICK);
@@ -195,4 +208,5 @@ pub(crate) fn close(handle: &Handle) {
     executor.close_timers();
     assert_eq!(executor.live_len(), 0);
     HANDLE.set(None);
+    ON_WATCHDOG.set(None);
 }

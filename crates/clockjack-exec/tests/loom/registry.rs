@@ -27,7 +27,7 @@ unsafe impl Send for Table {}
 impl Table {
     fn new(capacity: usize) -> Arc<Self> {
         let processes = core::array::from_fn(|_| UnsafeCell::new(0));
-        Arc::new(Self { registry: Registry::new(capacity), processes })
+        Arc::new(Self { registry: Registry::new(capacity, 1), processes })
     }
 
     fn cell(value: NonNull<()>) -> *const UnsafeCell<u64> {

@@ -69,7 +69,7 @@ fn arm(shards: &Table, deadline: u64, value: Value) -> Result<Armed, ArmError<Va
 
 fn drain(shards: &Table) -> (Vec<u32>, usize) {
     let mut drained = Vec::new();
-    let closed = shards.close(|value| drained.push(value.0));
+    let closed = shards.close(|value| drained.push(value.0), thread::yield_now);
     (drained, closed.left)
 }
 
@@ -132,6 +132,27 @@ fn an_unassigned_shard_is_in_the_queue_or_about_to_be() {
         shards.reassign(|| Some(1), |_, _| ());
         assert_eq!(shards.stats().unassigned, 0, "an unassigned shard that nobody can find");
         assert_eq!(shards.assigned_to(1).count(), shards.stats().shards);
+    });
+}
+
+/// The last worker leaves, and the watchdog looks for another one, while a worker starts: it is
+/// chosen, or it sees the shard and calls the watchdog.
+#[test]
+fn a_shard_without_a_worker_is_seen_by_the_worker_that_attaches() {
+    model(2, &[0, 1], |shards, _token| {
+        shards.detach(1);
+        let leaver = spawn(shards, |shards| {
+            shards.detach(0);
+            shards.reassign(|| shards.local_shard(1).map(|_| 1), |_, _| ());
+        });
+        let comer = spawn(shards, |shards| {
+            shards.attach(1);
+            shards.has_unassigned()
+        });
+        leaver.join().expect("no panic");
+        let is_called = comer.join().expect("no panic");
+        let unassigned = shards.stats().unassigned;
+        assert!(is_called || unassigned == 0, "a shard stays in the queue, and nobody knows");
     });
 }
 
@@ -317,6 +338,46 @@ fn a_poll_beside_a_close_ends_every_timer_once() {
         let mut all = [fired, drained, rest(shards, left)].concat();
         all.sort_unstable();
         assert_eq!(all, [1, 2]);
+    });
+}
+
+/// A thread that arms or cancels may hold the guard whenever the closing thread tries; nobody
+/// closes again afterwards.
+#[test]
+fn a_close_beside_a_cancel_leaves_no_timer_behind() {
+    model(1, &[0], |shards, token| {
+        let id = arm(shards, 20, (1, token.clone())).expect("room").id;
+        arm(shards, 50, (2, token.clone())).expect("room");
+        let canceller = spawn(shards, move |shards| shards.cancel_take(id) != Cancelled::Lost);
+        let closer = spawn(shards, drain);
+        let cancelled = canceller.join().expect("no panic");
+        let (drained, left) = closer.join().expect("no panic");
+        assert_eq!(left, 0, "no poll is under way");
+        assert_eq!(drained, if cancelled { vec![2] } else { vec![1, 2] });
+    });
+}
+
+/// The closing thread does not wait for a poll: whoever polls closes again if the poll says so, and
+/// nobody else does.
+#[test]
+fn a_close_beside_a_poll_leaves_no_timer_behind() {
+    model(1, &[0], |shards, token| {
+        arm(shards, 5, (1, token.clone())).expect("room");
+        arm(shards, 50, (2, token.clone())).expect("room");
+        let poller = spawn(shards, |shards| {
+            let mut fired = Vec::new();
+            let polled = shards.poll(0, Tick::new(9), 100, |timer| fired.push(timer.value.0));
+            if polled.is_closed {
+                fired.extend(drain(shards).0);
+            }
+            fired
+        });
+        let closer = spawn(shards, drain);
+        let polled = poller.join().expect("no panic");
+        let (drained, _) = closer.join().expect("no panic");
+        let mut all = [polled, drained].concat();
+        all.sort_unstable();
+        assert_eq!(all, [1, 2], "a timer is left, and nobody comes for it");
     });
 }
 

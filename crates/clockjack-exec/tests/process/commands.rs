@@ -1,12 +1,15 @@
 //! Commands: each is answered exactly once, whatever its handler does.
 
 use alloc::sync::Arc;
-use core::time::Duration;
+use core::{
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    time::Duration,
+};
 use std::sync::Mutex;
 
 use clockjack_exec::{
-    Command, CommandId, Commands, Completer, Failure, Limits, Payload, Payloads, Pid, ProcessRef,
-    State, StepOutput, Tag,
+    Command, CommandId, Commands, Completer, Events, Failure, Limits, Payload, Payloads, Pid,
+    Process, ProcessRef, State, StepOutput, Tag,
     builtin::{
         Cancel, Exec, Link, Monitor, RepeatEvery, Send, SleepFor, Spawn, Terminate, Unlink,
         Unmonitor,
@@ -14,7 +17,7 @@ use clockjack_exec::{
     sleep,
 };
 
-use crate::bench::{Log, Mortal, Run, asker, millis, process};
+use crate::bench::{Log, Mortal, Run, asker, millis, process, text};
 
 struct Double(u32);
 
@@ -387,6 +390,55 @@ fn an_interval_keeps_its_multiples_and_counts_what_was_missed() {
     run.assert_well();
 }
 
+/// Starts an interval, and takes nothing until it may.
+struct Reluctant {
+    log: Log,
+    is_willing: Arc<AtomicBool>,
+    has_begun: bool,
+    waiting_max: Arc<AtomicUsize>,
+}
+
+impl Process for Reluctant {
+    type Message = u32;
+
+    fn step(&mut self, events: &mut Events<'_, u32>, out: &mut StepOutput) -> Result<(), Failure> {
+        if !core::mem::replace(&mut self.has_begun, true) {
+            out.yield_command(Tag(1), RepeatEvery(millis(10)));
+        }
+        self.waiting_max.fetch_max(events.waiting(), Relaxed);
+        if self.is_willing.load(Relaxed) {
+            events.for_each(|event| self.log.say(text(event)));
+        }
+        out.wait();
+        Ok(())
+    }
+}
+
+#[test]
+fn the_ticks_of_an_interval_that_nobody_takes_do_not_pile_up() {
+    let mut run = Run::new();
+    let (log, is_willing) = (Log::default(), Arc::new(AtomicBool::new(false)));
+    let waiting_max = Arc::new(AtomicUsize::new(0));
+    let it = Reluctant {
+        log: log.clone(),
+        is_willing: Arc::clone(&is_willing),
+        has_begun: false,
+        waiting_max: Arc::clone(&waiting_max),
+    };
+    let it = run.exec.submit(it).unwrap();
+    run.run_for(1005);
+    is_willing.store(true, Relaxed);
+    run.run_for(10);
+    // A hundred ticks had come as one, and the next has joined them.
+    log.expect(&["1 due 1010 missed 100"]);
+    assert_eq!(waiting_max.load(Relaxed), 1);
+    run.run_for(10);
+    log.expect(&["1 due 1020 missed 0"]);
+    it.terminate();
+    run.idle();
+    run.assert_well();
+}
+
 #[test]
 fn a_period_that_is_no_whole_number_of_ticks_does_not_drift() {
     let mut run = Run::new();
@@ -425,4 +477,30 @@ fn the_timers_of_commands_and_of_futures_are_of_one_clock() {
     }));
     run.run_for(5);
     log.expect(&["future at 2", "1 done", "future at 4"]);
+}
+
+#[test]
+fn the_interval_of_a_process_that_has_ended_is_not_armed() {
+    const HOUR: Duration = Duration::from_secs(3_600);
+    let mut run = Run::of(Limits::DEFAULT.timers(64), Commands::new(), 0);
+    let log = Log::default();
+    for round in 0..1_000 {
+        let it = asked(&mut run, &log, |out| out.yield_command(Tag(1), RepeatEvery(HOUR)));
+        assert_eq!(run.handle().stats().timers_pending, 1, "round {round}");
+        if round % 2 == 0 {
+            // The next timer of the interval, and not the first.
+            run.run_for(3_600_000);
+            assert_eq!(run.handle().stats().timers_pending, 1, "round {round}");
+        }
+        it.terminate();
+        run.idle();
+        assert_eq!(run.handle().stats().timers_pending, 0, "round {round}");
+    }
+    log.take();
+    run.assert_well();
+}
+
+#[test]
+fn a_sleep_of_no_time_is_answered_at_once() {
+    check(Commands::new(), SleepFor(Duration::ZERO), &["1 done"]);
 }

@@ -2,7 +2,7 @@
 
 use alloc::{rc::Rc, sync::Arc};
 use core::cell::RefCell;
-use std::sync::Mutex;
+use std::sync::{Mutex, mpsc};
 
 use clockjack_time::{ManualClock, MonotonicClock as _};
 
@@ -528,6 +528,58 @@ fn a_terminated_process_is_not_stepped_again() {
     run.assert_well();
 }
 
+/// Ends in the middle of a step, by another thread, and says how far it came.
+struct Interrupted {
+    log: Log,
+    enter: mpsc::Sender<()>,
+    go_on: mpsc::Receiver<()>,
+}
+
+impl Process for Interrupted {
+    type Message = u32;
+
+    fn step(&mut self, events: &mut Events<'_, u32>, out: &mut StepOutput) -> Result<(), Failure> {
+        for event in events {
+            self.log.say(format!("begins {}", text(event)));
+            self.enter.send(()).expect("the test waits");
+            self.go_on.recv().expect("the test goes on");
+            self.log.say("has finished");
+        }
+        out.idle();
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.log.say("closed");
+    }
+}
+
+#[test]
+fn a_step_is_not_interrupted_by_a_termination_from_another_thread() {
+    let mut run = Run::new();
+    let log = Log::default();
+    let ((enter, entered), (go_on, may_go_on)) = (mpsc::channel(), mpsc::channel());
+    let process = Interrupted { log: log.clone(), enter, go_on: may_go_on };
+    let it = run.exec.submit(process).unwrap();
+    run.idle();
+    it.tell(1).unwrap();
+    let (other, said) = (it.clone(), log.clone());
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            entered.recv().expect("the step begins");
+            assert!(other.terminate());
+            said.say("terminated");
+            go_on.send(()).expect("the step waits");
+        });
+        run.idle();
+    });
+    assert!(it.tell(2).is_err(), "there will be no further step");
+    run.idle();
+    assert!(run.exec.block_on(it.join()).unwrap_err().is_terminated());
+    log.expect(&["begins message 1", "terminated", "has finished", "closed"]);
+    run.assert_well();
+}
+
 #[test]
 fn the_states_of_a_process_are_those_that_are_promised() {
     let (commands, kept) = keeping();
@@ -553,4 +605,69 @@ fn the_states_of_a_process_are_those_that_are_promised() {
     it.terminate();
     run.idle();
     assert_eq!(it.state(), State::Complete);
+}
+
+/// What can happen to a process.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Message,
+    Completion,
+    Cancel,
+    Timer,
+}
+
+#[test]
+fn every_source_of_events_wakes_a_process_whatever_it_waits_for() {
+    let sources = [Source::Message, Source::Completion, Source::Cancel, Source::Timer];
+    for (is_idle, source) in [true, false].into_iter().flat_map(|is| sources.map(|of| (is, of))) {
+        let (commands, kept) = keeping();
+        let mut run = Run::with(commands);
+        let log = Log::default();
+        let (theirs, mut is_first) = (log.clone(), true);
+        let waits = process(move |events: &mut Events<'_, u32>, out: &mut StepOutput| {
+            theirs.say("step");
+            if core::mem::take(&mut is_first) {
+                out.yield_command(Tag(1), Ask(5));
+                out.yield_command(Tag(2), SleepFor(millis(1)));
+            }
+            events.for_each(|event| theirs.say(text(event)));
+            if is_idle {
+                out.idle()
+            } else {
+                out.wait()
+            }
+            Ok(())
+        });
+        let it = run.exec.submit(waits).unwrap();
+        run.idle();
+        it.tell(0).unwrap();
+        run.idle();
+        log.expect(&["step", "step", "message 0"]);
+        let state = if is_idle { State::Idle } else { State::Blocked };
+        assert_eq!(it.state(), state, "{source:?}");
+        let told = match source {
+            Source::Message => {
+                it.tell(7).unwrap();
+                "message 7"
+            }
+            Source::Completion => {
+                let (n, done) = kept.lock().unwrap().pop().unwrap();
+                done.complete(Ok(n));
+                "1 5"
+            }
+            Source::Cancel => {
+                assert!(it.cancel("enough"));
+                "cancel enough"
+            }
+            Source::Timer => {
+                run.clock.advance(millis(1));
+                "2 done"
+            }
+        };
+        run.idle();
+        log.expect(&["step", told]);
+        assert_eq!(it.state(), state, "{source:?}");
+        it.terminate();
+        run.idle();
+    }
 }

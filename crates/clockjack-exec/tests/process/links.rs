@@ -1,7 +1,15 @@
 //! Monitors and links: which processes learn of an end.
 
+use alloc::sync::Arc;
+use core::{
+    future::poll_fn,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    task::Poll,
+};
+
 use clockjack_exec::{
-    Event, Events, Failure, Payload, Payloads, Pid, Process, ProcessRef, StepOutput, Tag,
+    Commands, Event, Events, Failure, Limits, Payload, Payloads, Pid, Process, ProcessRef,
+    StepOutput, Tag,
     builtin::{Exec, Link, Monitor, Spawn, Terminate, Unlink, Unmonitor},
 };
 
@@ -356,4 +364,82 @@ fn ties_outlast_an_upgrade() {
     end(&other, End::Result);
     run.idle();
     log.expect(&["exit normal"]);
+}
+
+/// Monitors processes, and counts the exits that it is told of and the most events that waited.
+struct Watcher {
+    monitored: Vec<Pid>,
+    told: Arc<AtomicUsize>,
+    waiting_max: Arc<AtomicUsize>,
+}
+
+impl Process for Watcher {
+    type Message = u32;
+
+    fn init(&mut self, _: Pid, _: &str, _: Payloads) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn step(&mut self, events: &mut Events<'_, u32>, out: &mut StepOutput) -> Result<(), Failure> {
+        for (tag, pid) in (0..).zip(self.monitored.drain(..)) {
+            out.yield_command(Tag(tag), Monitor(pid));
+        }
+        self.waiting_max.fetch_max(events.waiting(), Relaxed);
+        let exits = events.filter(|event| matches!(event, Event::Exit { .. })).count();
+        self.told.fetch_add(exits, Relaxed);
+        out.wait();
+        Ok(())
+    }
+}
+
+/// Polled in every round: the most that `told` rose between two of its polls.
+fn most_at_a_time(run: &mut Run, told: &Arc<AtomicUsize>, until: usize) -> usize {
+    let (told, mut before, mut most) = (Arc::clone(told), 0, 0);
+    let watch = run.exec.spawn_future(poll_fn(move |cx| {
+        let now = told.load(Relaxed);
+        most = most.max(now - before);
+        before = now;
+        if now == until {
+            return Poll::Ready(most);
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }));
+    run.exec.block_on(watch).unwrap()
+}
+
+#[test]
+fn a_process_with_many_monitors_leaves_others_their_turns_when_it_ends() {
+    const N: usize = 2000;
+    let mut run = Run::new();
+    let (told, waiting_max) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+    let other = run.exec.submit(Mortal).unwrap();
+    for _ in 0..N {
+        let (told, waiting_max) = (Arc::clone(&told), Arc::clone(&waiting_max));
+        drop(run.exec.submit(Watcher { monitored: vec![other.pid()], told, waiting_max }));
+    }
+    run.idle();
+    end(&other, End::Result);
+    let most = most_at_a_time(&mut run, &told, N);
+    assert!(most <= 600, "{most} of {N} were told at a time");
+}
+
+#[test]
+fn the_exits_of_many_monitored_processes_are_handled_by_parts() {
+    const N: usize = 2000;
+    let limits = Limits::DEFAULT.throughput(2 * N);
+    let mut run = Run::of(limits, Commands::new(), 0);
+    let (told, waiting_max) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+    let others: Vec<_> = (0..N).map(|_| run.exec.submit(Mortal).unwrap()).collect();
+    let monitored = others.iter().map(ProcessRef::pid).collect();
+    let watcher =
+        Watcher { monitored, told: Arc::clone(&told), waiting_max: Arc::clone(&waiting_max) };
+    drop(run.exec.submit(watcher));
+    run.idle();
+    waiting_max.store(0, Relaxed);
+    others.iter().for_each(|other| end(other, End::Result));
+    run.idle();
+    assert_eq!(told.load(Relaxed), N);
+    let most = waiting_max.load(Relaxed);
+    assert!(most <= 300, "{most} of {N} signals were handled in one poll");
 }

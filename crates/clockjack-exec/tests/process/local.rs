@@ -307,7 +307,7 @@ fn a_shutdown_reports_who_ended_and_who_had_to_be_ended() {
     stragglers.sort_unstable_by_key(|(pid, _)| *pid);
     let expected = [(deaf.pid(), State::Idle), (busy.pid(), State::Blocked)];
     assert_eq!(stragglers, expected);
-    assert!(report.stragglers[0].name.contains("Stepping"));
+    assert!(report.stragglers[0].type_name.contains("Stepping"));
     log.expect(&["cancel shutdown", "closed"]);
     assert!(polite.is_finished() && future.is_finished());
     assert!(deaf.is_finished() && busy.is_finished());

@@ -8,7 +8,7 @@ use core::{
     task::{Poll, Waker},
 };
 
-use clockjack_exec::{Handle, Sleep};
+use clockjack_exec::{Handle, Limits, Sleep, Timer, yield_now};
 use shuttle::{future::block_on, sync::Mutex, thread};
 
 use crate::toolbox::{Gate, ModelExecutor, TICK, explore};
@@ -101,6 +101,57 @@ fn a_timer_of_a_worker_that_is_blocked_is_taken_over() {
     });
 }
 
+/// A task that arms a timer for itself, and opens the gate when that has fired.
+fn armed_for(
+    handle: &Handle,
+    timer: Arc<Mutex<Option<Timer>>>,
+    gate: Arc<Gate>,
+) -> clockjack_exec::JoinHandle<()> {
+    let arms = handle.clone();
+    handle.spawn_future(poll_fn(move |cx| {
+        let mut timer = timer.lock().unwrap();
+        if timer.is_none() {
+            timer.insert(arms.timer()).arm(TICK, cx.waker().clone()).unwrap();
+            return Poll::Pending;
+        }
+        gate.open();
+        Poll::Ready(())
+    }))
+}
+
+/// The worker that fires the one timer goes on with a step that ends when the task of that timer
+/// has run. There is no watchdog that would find the task.
+#[test]
+fn a_task_that_one_timer_wakes_does_not_wait_for_the_step_of_its_worker() {
+    explore(|| {
+        let executor = ModelExecutor::of_two();
+        let (gate, advance) = (Arc::new(Gate::default()), executor.clock());
+        let timer = Arc::new(Mutex::new(None::<Timer>));
+        let handle = executor.handle();
+        let blocker = executor.handle().spawn_future(async move {
+            let woken = armed_for(&handle, Arc::clone(&timer), Arc::clone(&gate));
+            while timer.lock().unwrap().is_none() {
+                thread::yield_now();
+                yield_now().await;
+            }
+            // Meanwhile the other worker finds nothing, and parks.
+            for _ in 0..100 {
+                thread::yield_now();
+            }
+            advance(1);
+            while timer.lock().unwrap().as_ref().unwrap().is_armed() {
+                thread::yield_now();
+                yield_now().await;
+            }
+            gate.wait();
+            drop(timer);
+            woken.await.unwrap();
+        });
+        block_on(blocker).unwrap();
+        executor.end();
+    });
+}
+
 /// The step goes on until a task has run that it has woken itself, which is first in line on the
 /// same worker.
 #[test]
@@ -158,6 +209,28 @@ fn a_timer_that_a_thread_outside_arms_wakes_the_assigned_worker() {
         block_on(sleep).unwrap();
         other.join().unwrap();
         assert!(executor.handle().now().tick().get() >= 4);
+        executor.end();
+    });
+}
+
+/// The inbox has two cells, so that it is full if one thread is suspended with the shard in its
+/// hands, and two have armed their timers meanwhile.
+#[test]
+fn timers_of_threads_outside_are_not_refused_while_another_holds_the_shard() {
+    explore(|| {
+        let executor = ModelExecutor::of_one(Limits::SMALL.timers(8));
+        let arms = |_| {
+            let mut timer = executor.handle().timer();
+            thread::spawn(move || {
+                timer.arm(1000 * TICK, Waker::noop().clone()).unwrap();
+                timer
+            })
+        };
+        let threads: Vec<_> = (0..4).map(arms).collect();
+        for thread in threads {
+            // It may have fired: time passes while a worker parks.
+            thread.join().unwrap().cancel();
+        }
         executor.end();
     });
 }

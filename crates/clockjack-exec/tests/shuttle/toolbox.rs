@@ -167,6 +167,13 @@ impl ModelExecutor {
         Self::with(Limits::SMALL)
     }
 
+    /// One worker.
+    pub(crate) fn of_one(limits: Limits) -> Self {
+        let mut executor = Self::empty(1, limits);
+        executor.start(0);
+        executor
+    }
+
     pub(crate) fn with(limits: Limits) -> Self {
         let mut executor = Self::empty(2, limits);
         executor.start(0);
@@ -219,6 +226,12 @@ impl ModelExecutor {
 
     pub(crate) fn handle(&self) -> Handle {
         Handle::new(self.executor.clone())
+    }
+
+    /// Lets time pass while everybody is awake.
+    pub(crate) fn clock(&self) -> impl Fn(u64) + Send + 'static {
+        let model = Arc::clone(&self.model);
+        move |ticks| _ = model.ticks.fetch_add(ticks, SeqCst)
     }
 
     /// Asks a worker to leave, and waits for that.

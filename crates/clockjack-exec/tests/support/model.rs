@@ -53,6 +53,7 @@ pub(crate) struct State {
     tokens: Vec<AtomicBool>,
     parks: AtomicUsize,
     watchdog_unparks: AtomicUsize,
+    thread_number: AtomicUsize,
     handle: Mutex<Option<Handle>>,
     source: OnceLock<Box<dyn TimerSource>>,
 }
@@ -127,6 +128,16 @@ impl Model {
         let mut watchdog: MutexGuard<'_, Watchdog> = self.watchdog.lock().unwrap();
         let until = watchdog.poll(self.handle.executor(), |worker| stuck.push(worker));
         (until.map(Tick::get), stuck)
+    }
+
+    /// The number of the thread of the test, as that of several threads outside.
+    pub(crate) fn set_thread_number(&self, number: usize) {
+        self.state.thread_number.store(number, SeqCst);
+    }
+
+    /// Whether a worker was unparked since the last call.
+    pub(crate) fn take_unparked(&self, worker: usize) -> bool {
+        self.state.tokens[worker].swap(false, SeqCst)
     }
 
     /// How often a worker wanted to sleep.
@@ -215,6 +226,10 @@ unsafe impl ExecutorToolbox for ModelHost {
     fn yield_now(&self) {
         let per_yield = self.0.per_yield.load(Relaxed);
         self.0.nanos.fetch_add(per_yield, SeqCst);
+    }
+
+    fn thread_number(&self) -> usize {
+        self.0.thread_number.load(SeqCst)
     }
 
     fn source(&self) -> Option<&dyn TimerSource> {

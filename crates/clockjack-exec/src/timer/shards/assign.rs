@@ -1,7 +1,7 @@
 //! Assigning shards to workers: when workers start, when they stop, and between the two.
 
-use clockjack_sync::primitive::atomic::{AtomicUsize, Ordering, fence};
-use clockjack_time::{Shard, ShardConfig};
+use clockjack_sync::primitive::atomic::{AtomicBool, Ordering, fence};
+use clockjack_time::{Shard, ShardConfig, shard::RETURNS_MAX};
 
 use super::{Assignment, AtomicAssignment, ShardEntry, Shards, SourceWake, WorkerShards};
 
@@ -13,7 +13,8 @@ impl<T: Send> Shards<T> {
     /// shard of another worker, else a new one.
     ///
     /// So there are never more shards than workers. An attached worker must [poll](Self::poll) the
-    /// shards that are [assigned to](Self::assigned_to) it.
+    /// shards that are [assigned to](Self::assigned_to) it. The caller notifies the watchdog if a
+    /// shard [is still unassigned](Self::has_unassigned) afterwards.
     ///
     /// # Panics
     /// If there is no such worker, or it is attached already.
@@ -31,8 +32,8 @@ impl<T: Send> Shards<T> {
             // Rule 2: other threads have just taken what there was.
         };
         state.set_local_shard(Some(shard));
-        // Pairs with the fence of an arm (rule 6), and for a new shard with that of the closing
-        // thread (rule 8).
+        // Pairs with the fence of an arm (rule 6), with that in `reassign` (rule 15), and for a new
+        // shard with that of the closing thread (rule 8).
         fence(Ordering::SeqCst);
         shard
     }
@@ -73,6 +74,9 @@ impl<T: Send> Shards<T> {
     ) -> usize {
         let mut n_reassigned = 0;
         for shard in self.reassign_queue.iter() {
+            // Pairs with the fence in `attach`: either this thread sees the worker that attaches,
+            // or that worker sees the shard in the queue (rule 15).
+            fence(Ordering::SeqCst);
             for _ in 0..CHOICES_MAX {
                 // Chosen before the shard is taken: while the caller's code runs, the shard is in
                 // the queue.
@@ -89,6 +93,17 @@ impl<T: Send> Shards<T> {
             }
         }
         n_reassigned
+    }
+
+    /// How loaded a worker is: the one with the least load gets the next unassigned shard. A worker
+    /// that frees its cancelled timers in time has fewer than [`RETURNS_MAX`] of them in a shard,
+    /// however many that are at the moment; among such workers the number of shards decides.
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    #[must_use]
+    pub fn load(&self, worker: usize) -> (usize, usize) {
+        (self.stale_len(worker) / RETURNS_MAX, self.assigned_to(worker).count())
     }
 
     /// Whether an unassigned shard is in the reassignment queue.
@@ -165,7 +180,7 @@ impl<T: Send> Shards<T> {
                 shard: if self.keeps_stale_values { shard.keeping_stale_values() } else { shard },
                 assignment: AtomicAssignment::new(Assignment::Local(worker)),
                 source_wake: SourceWake::new(),
-                stale: AtomicUsize::new(0),
+                is_firing: AtomicBool::new(false),
             }
         })
     }

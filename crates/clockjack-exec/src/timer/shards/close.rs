@@ -2,21 +2,19 @@
 
 use alloc::vec::Vec;
 
-use clockjack_sync::primitive::{
-    atomic::{Ordering, fence},
-    hint,
-};
+use clockjack_sync::primitive::atomic::{Ordering, fence};
 use clockjack_time::Tick;
 
-use super::{GUARD_TRIES_MAX, ShardEntry, Shards};
+use super::{ShardEntry, Shards};
 
 /// The result of a close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
     /// How many timers this call returned.
     pub drained: usize,
-    /// How many shards other threads did not release in time: their timers never fire, but another
-    /// call may still return them.
+    /// How many shards were left to the threads that fire their timers at this moment: the poll of
+    /// each reports that the table [is closed](super::Polled::is_closed), and its caller closes
+    /// again.
     pub left: usize,
 }
 
@@ -24,29 +22,30 @@ impl<T: Send> Shards<T> {
     /// Refuses every timer from now on, and passes the armed ones to `drained`, in order per shard.
     ///
     /// From the moment of closing no timer is armed, and no poll begins to fire. Any thread may
-    /// call this again; each timer is returned once. The last thread that uses the table calls
-    /// this, so that no timer is [left](Closed::left); otherwise the rest is dropped with the
-    /// table.
+    /// call this again; each timer is returned once. When the last call has returned, and no poll
+    /// has [reported](super::Polled::is_closed) the close to a caller that has yet to close again,
+    /// no timer is left (rules 8 and 9).
     ///
-    /// `drained` is called while no guard is held.
-    pub fn close(&self, mut drained: impl FnMut(T)) -> Closed {
+    /// `drained` is called while no guard is held. `yield_now` lets other threads run, while one of
+    /// them holds a guard.
+    pub fn close(&self, mut drained: impl FnMut(T), mut yield_now: impl FnMut()) -> Closed {
         // AcqRel: a swap, so that the write has one place in the modification order; the guards and
         // the fence do the rest (rule 8).
         self.closed.swap(true, Ordering::AcqRel);
-        // Pairs with the fences of the threads that arm through an inbox and of those that
-        // create a shard.
+        // Pairs with the fences of the threads that arm through an inbox, of those that create a
+        // shard, and of those that fire timers.
         fence(Ordering::SeqCst);
         let mut closed = Closed { drained: 0, left: 0 };
         for (_, entry) in self.table.iter() {
             let mut values = Vec::new();
-            let is_empty = (0..GUARD_TRIES_MAX).any(|_| {
-                let is_empty = sweep(entry, &mut values);
-                if !is_empty {
-                    hint::spin_loop();
+            while !sweep(entry, &mut values) {
+                // Relaxed: behind the fence; rule 9.
+                if entry.is_firing.load(Ordering::Relaxed) {
+                    closed.left += 1;
+                    break;
                 }
-                is_empty
-            });
-            closed.left += usize::from(!is_empty);
+                yield_now();
+            }
             closed.drained += values.len();
             // Relaxed: a statistic.
             self.counts.drained.fetch_add(values.len() as u64, Ordering::Relaxed);
