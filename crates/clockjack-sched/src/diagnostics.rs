@@ -94,7 +94,15 @@ impl<'s> Diagnostics<'s> {
 
     /// Sets how late the driver was at its last tick, for hosts. This lateness is not drift.
     pub fn set_driver_jitter(&self, jitter: Duration) {
-        for shard in &self.scheduler.inner().shards {
+        for shard in 0..self.scheduler.shards() {
+            self.set_shard_jitter(shard, jitter);
+        }
+    }
+
+    /// As [`set_driver_jitter`](Self::set_driver_jitter), for hosts with a driver per shard. Does
+    /// nothing if there is no such shard.
+    pub fn set_shard_jitter(&self, shard: usize, jitter: Duration) {
+        if let Some(shard) = self.scheduler.inner().shards.get(shard) {
             shard.with_guard(|locked| locked.table.set_jitter(jitter));
         }
     }

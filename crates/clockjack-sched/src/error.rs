@@ -12,8 +12,9 @@ use clockjack_sync::{Arc, panic::PanicPayload};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ScheduleErrorKind {
-    /// A period of zero, a delay of zero where [`strict_delays`] is set, or more than `i32::MAX`
-    /// ticks. Permanent.
+    /// A period of zero, a delay of zero where [`strict_delays`] is set, a delay of more than
+    /// [`DELAY_TICKS_MAX`](crate::DELAY_TICKS_MAX) or a period of more than
+    /// [`PERIOD_TICKS_MAX`](crate::PERIOD_TICKS_MAX) ticks. Permanent.
     ///
     /// [`strict_delays`]: crate::SchedulerConfig::strict_delays
     InvalidDelay,

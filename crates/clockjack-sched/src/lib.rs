@@ -76,10 +76,10 @@
 //! # Sizes and limits
 //!
 //! A job takes 128 bytes on 64-bit targets plus its timer in the wheel; closures of up to three
-//! words and their handles need no further memory. Delays and periods are at most `i32::MAX` ticks;
-//! those beyond 2^20 ticks cost O(log n). [`SchedulerConfig::quota`] limits the jobs, their
-//! capacity limits log and stream; there are at most 4096 close tasks and 1024 shards. Jobs are
-//! ordered within a shard, not between two.
+//! words and their handles need no further memory. Delays are at most 2^48 ticks and periods
+//! `i32::MAX` ticks; those beyond 2^20 ticks cost O(log n). [`SchedulerConfig::quota`] limits the
+//! jobs, their capacity limits log and stream; there are at most 4096 close tasks and 1024 shards.
+//! Jobs are ordered within a shard, not between two.
 //!
 //! # What is not here
 //!
@@ -118,7 +118,7 @@ pub use self::{
         batch::{BatchMode, ExecutionBatch},
         delay::{DelayError, DelayFuture, DelayProvider},
         policy::{Affinity, CatchUp, DispatcherId, Policy, PolicyRegistry, TimerPriority},
-        spec::{DELAY_TICKS_MAX, JobNumber, JobSpec, Repeat},
+        spec::{DELAY_TICKS_MAX, JobNumber, JobSpec, PERIOD_TICKS_MAX, Repeat},
         state::JobState,
         task::{FireContext, Outcome, SchedulerTask},
     },
@@ -145,6 +145,9 @@ pub use self::{
         table::{Delivery, Fire, JobTable},
         task::Task,
     },
-    scheduler::close_tasks::{CloseTask, CloseTasks},
+    scheduler::{
+        close_tasks::{CloseTask, CloseTasks},
+        driver_ticks::DriverTicks,
+    },
 };
 pub use clockjack_sync::panic::PanicPayload;

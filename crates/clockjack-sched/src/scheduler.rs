@@ -3,6 +3,7 @@
 pub(crate) mod close_tasks;
 pub(crate) mod config;
 mod dispatched_run;
+pub(crate) mod driver_ticks;
 mod driver_timeout;
 pub(crate) mod handle;
 pub(crate) mod hardware;
@@ -17,21 +18,27 @@ use core::{fmt, time::Duration};
 
 use clockjack_sync::{
     Arc,
+    panic::PanicPayload,
     primitive::atomic::{AtomicBool, AtomicU32, Ordering},
 };
-use clockjack_time::{Resolution, Tick, TimerInstant};
+use clockjack_time::{Resolution, Tick, TickSpan, TimerInstant};
 
 pub use self::{dispatched_run::DispatchedRun, poll::PollResult};
 use crate::{
     BackpressureLink, Bus, Cancellable, CloseTasks, DelayProvider, DeliveryTask, DiagnosticEvent,
     Diagnostics, DispatcherId, DriverMetadata, EventKinds, FireContext, HandlerError, JobSpec,
-    ModeError, Outcome, PolicyRegistry, RunnerMode, ScheduleError, ScheduleErrorKind,
-    SchedulerConfig, SchedulerHost, SchedulerTask, Task, TaskRunHandle, TaskRunPriority, Warning,
+    ModeError, Outcome, Policy, PolicyRegistry, RunnerMode, ScheduleError, ScheduleErrorKind,
+    SchedulerConfig, SchedulerHost, SchedulerTask, Task, TaskRunHandle, TaskRunPriority,
+    TimerPriority, Warning,
     jobs::{
         shard::{JobShard, LockedShard, PendingWakes},
         table::TableShared,
     },
 };
+
+/// The longest delay of a job of the runtime: half the range of the wheel, so that the job is not
+/// in the overflow although the wheel is behind the clock.
+const INTERNAL_TICKS_MAX: u64 = 1 << 19;
 
 /// The most shards that a scheduler may have.
 const SHARDS_MAX: u32 = 1024;
@@ -294,6 +301,39 @@ impl Scheduler {
         })
     }
 
+    /// Runs a closure of the runtime itself once, after `delay`. Such a job has high priority and a
+    /// place of the reserve: load by users neither evicts it nor makes it refused. Its delay must
+    /// be at most [`internal_delay_max`](Self::internal_delay_max), because the overflow has no
+    /// reserve.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_once_fn`](Self::schedule_once_fn).
+    #[doc(hidden)]
+    pub fn schedule_internal<F, R>(
+        &self,
+        delay: Duration,
+        f: F,
+    ) -> Result<Cancellable, ScheduleError<F>>
+    where
+        F: FnOnce(&FireContext) -> R + Send + 'static,
+        R: Outcome,
+    {
+        let policy = Policy::DEFAULT.priority(TimerPriority::High);
+        let spec = JobSpec { is_internal: true, ..JobSpec::once(delay).policy(policy) };
+        self.schedule(spec, DispatcherId::DEFAULT, Task::once(f)).map_err(|refused| {
+            refused
+                .map(|task| task.take_back().expect("the task was made of an `F` and has not run"))
+        })
+    }
+
+    /// The longest delay of a job of the runtime itself.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn internal_delay_max(&self) -> Duration {
+        self.inner.shared.resolution.duration(TickSpan::new(INTERNAL_TICKS_MAX))
+    }
+
     /// The policies of the configuration.
     #[must_use]
     pub fn policies(&self) -> &PolicyRegistry {
@@ -362,7 +402,7 @@ impl Scheduler {
                 return Err(refused.map(|item| item.task));
             }
         };
-        let job = Cancellable::new(shard.clone(), accepted.slot);
+        let job = Cancellable::new(shard.clone(), accepted.slot, accepted.timer);
         if let Some(at) = accepted.wake_at {
             host.wake_poller(index, at);
         } else {
@@ -540,18 +580,23 @@ impl SchedulerShared {
     }
 
     /// Calls what may be user code. A panic becomes an error, whose text is that of the panic.
+    #[inline]
     pub(crate) fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-        self.host.catch_unwind(call).map_err(|payload| {
-            let error = HandlerError::from_panic(&payload);
-            payload.drop_caught(|call| self.host.catch_unwind(call));
-            error
-        })
+        self.host.catch_unwind(call).map_err(|payload| self.error_of(payload))
+    }
+
+    #[cold]
+    fn error_of(&self, payload: PanicPayload) -> HandlerError {
+        let error = HandlerError::from_panic(&payload);
+        payload.drop_caught(|call| self.host.catch_unwind(call));
+        error
     }
 
     /// Calls a handler. A panic becomes an error.
+    #[inline]
     pub(crate) fn call(
         &self,
-        f: &mut dyn FnMut() -> Result<(), HandlerError>,
+        mut f: impl FnMut() -> Result<(), HandlerError>,
     ) -> Result<(), HandlerError> {
         let mut outcome = Ok(());
         self.catch_unwind(&mut || outcome = f())?;

@@ -211,7 +211,7 @@ fn a_report_is_one_line_that_says_it_all() {
          close tasks: 0 succeeded, 0 failed in 0ns; no driver",
     );
     let close_tasks =
-        TaskRunReport { succeeded: 3, failed: 1, duration: Duration::from_micros(1500) };
+        TaskRunReport { succeeded: 3, failed: 1, left: 2, duration: Duration::from_micros(1500) };
     check(
         CloseReport {
             accepted: 10,
@@ -220,10 +220,11 @@ fn a_report_is_one_line_that_says_it_all() {
             close_tasks,
             run_on_close: 2,
             still_running: 1,
+            runs_left: 5,
             driver: Some(DriverStatus::Flushed { drained: 4, pending_ticks: 0 }),
         },
-        "closed: 10 jobs accepted, 6 executed (2 by the close), 3 cancelled, 1 still running; \
-         close tasks: 3 succeeded, 1 failed in 1.5ms; \
+        "closed: 10 jobs accepted, 6 executed (2 by the close), 3 cancelled, 1 still running, \
+         5 due runs left; close tasks: 3 succeeded, 1 failed in 1.5ms, 2 left; \
          driver flushed: 4 ticks drained, 0 since",
     );
 }

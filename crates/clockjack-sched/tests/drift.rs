@@ -12,11 +12,11 @@ const fn micros(n: u64) -> Duration {
 }
 
 fn realtime() -> DriftMonitor {
-    DriftMonitor::new(Resolution::MILLI, 5, ClockKind::RealtimeHost)
+    DriftMonitor::new(Resolution::MILLI, 5, Duration::ZERO, ClockKind::RealtimeHost)
 }
 
 fn exact() -> DriftMonitor {
-    DriftMonitor::new(Resolution::MILLI, 5, ClockKind::Deterministic)
+    DriftMonitor::new(Resolution::MILLI, 5, micros(1000), ClockKind::Deterministic)
 }
 
 /// Notes fires that are so many microseconds late; gives the index of each report.
@@ -72,11 +72,20 @@ fn on_a_clock_moved_by_hand_any_drift_is_told_at_once_and_once_a_window() {
 fn the_budget_is_a_part_of_the_tick() {
     let budget = |nanos, pct| {
         let resolution = Resolution::from_nanos(nanos).unwrap();
-        DriftMonitor::new(resolution, pct, ClockKind::RealtimeHardware).budget()
+        DriftMonitor::new(resolution, pct, Duration::ZERO, ClockKind::RealtimeHardware).budget()
     };
     assert_eq!(budget(10_000_000, 5), micros(500));
     assert_eq!(budget(1_000, 0), Duration::ZERO);
     assert_eq!(budget(u32::MAX, 255), Duration::from_nanos(u64::from(u32::MAX) * 255 / 100));
+}
+
+#[test]
+fn the_budget_is_not_below_the_floor() {
+    let budget = |resolution, kind| DriftMonitor::new(resolution, 5, micros(1000), kind).budget();
+    let host = ClockKind::RealtimeHost;
+    assert_eq!(budget(Resolution::MILLI, host), micros(1000), "50 us of a tick");
+    assert_eq!(budget(Resolution::from_nanos(100_000_000).unwrap(), host), micros(5000));
+    assert_eq!(budget(Resolution::MILLI, ClockKind::Deterministic), Duration::ZERO);
 }
 
 proptest! {

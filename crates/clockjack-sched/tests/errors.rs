@@ -9,6 +9,7 @@ mod bench;
 
 use alloc::{string::ToString as _, sync::Arc, vec::Vec};
 use core::{
+    num::NonZeroU32,
     pin::pin,
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
     task::{Context, Poll, Waker},
@@ -99,7 +100,7 @@ fn back<T>(
 fn a_delay_that_cannot_be_is_invalid() {
     let manual = manual(SchedulerConfig { strict_delays: true, ..SchedulerConfig::DEFAULT });
     let invalid = ScheduleErrorKind::InvalidDelay;
-    for delay in [Duration::ZERO, secs(21_474_837), Duration::MAX] {
+    for delay in [Duration::ZERO, secs(1 << 42), Duration::MAX] {
         refused(manual.scheduler(), (delay, ms(10)), HERE, invalid);
     }
 }
@@ -314,8 +315,14 @@ fn a_delay_that_meets_the_close_ends_with_an_error_and_wakes() {
     manual.clock().advance(ms(50));
     manual.run_due();
     assert_eq!(over.as_mut().poll(&mut cx), Poll::Ready(Ok(())));
-    let single = ExecutionBatch::single(BatchMode::OneShot);
-    assert_eq!(over.batch(), Some(single), "missed ticks are one wake");
+    let runs = NonZeroU32::new(5).unwrap();
+    let folded = ExecutionBatch { runs, missed_runs: 4, mode: BatchMode::OneShot };
+    assert_eq!(over.batch(), Some(folded), "missed ticks are one wake");
+    let mut prompt = pin!(scheduler.delays().delay(ms(10)));
+    assert_eq!(prompt.batch(), None);
+    manual.advance(ms(10));
+    assert_eq!(prompt.as_mut().poll(&mut cx), Poll::Ready(Ok(())));
+    assert_eq!(prompt.batch(), Some(ExecutionBatch::single(BatchMode::OneShot)));
     scheduler.shutdown();
     let Poll::Ready(Err(error)) = closed.as_mut().poll(&mut cx) else { panic!("it is over") };
     assert_eq!(error.kind(), ScheduleErrorKind::Closed);

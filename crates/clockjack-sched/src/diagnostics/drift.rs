@@ -7,6 +7,9 @@
 //! *least* late of many successive runs is late, then the ticks themselves come late. The jitter
 //! that the driver has reported is subtracted. With a manual clock, any drift is reported.
 //!
+//! The budget is a part of the tick, but not less than a floor: an operating system wakes a thread
+//! some ten or hundred microseconds late, more on a virtual machine, and nobody would act on that.
+//!
 //! Nothing here reads a clock.
 
 use core::{mem, time::Duration};
@@ -36,10 +39,11 @@ pub struct Drift {
 /// use clockjack_time::{ClockKind, Resolution};
 /// use core::time::Duration;
 ///
-/// let mut monitor = DriftMonitor::new(Resolution::MILLI, 5, ClockKind::RealtimeHost);
-/// let late = Duration::from_micros(70);
+/// let floor = Duration::from_millis(1);
+/// let mut monitor = DriftMonitor::new(Resolution::TEN_MILLIS, 5, floor, ClockKind::RealtimeHost);
+/// let late = Duration::from_micros(1200);
 /// let drift = (0..WINDOW_FIRES).find_map(|_| monitor.note(late, Duration::ZERO)).unwrap();
-/// assert_eq!((drift.observed, drift.budget), (late, Duration::from_micros(50)));
+/// assert_eq!((drift.observed, drift.budget), (late, floor));
 /// ```
 #[derive(Clone, Debug)]
 pub struct DriftMonitor {
@@ -52,13 +56,14 @@ pub struct DriftMonitor {
 }
 
 impl DriftMonitor {
-    /// Creates a monitor with a budget in percent of a tick. On a deterministic clock the budget is
-    /// zero, whatever the percentage.
+    /// Creates a monitor with a budget in percent of a tick, which is at least `floor`. On a
+    /// deterministic clock the budget is zero, whatever the two are.
     #[must_use]
-    pub const fn new(resolution: Resolution, budget_pct: u8, kind: ClockKind) -> Self {
+    pub fn new(resolution: Resolution, budget_pct: u8, floor: Duration, kind: ClockKind) -> Self {
         let is_deterministic = matches!(kind, ClockKind::Deterministic);
-        let nanos = resolution.nanos().get() as u64 * budget_pct as u64 / 100;
-        let budget = if is_deterministic { Duration::ZERO } else { Duration::from_nanos(nanos) };
+        let nanos = u64::from(resolution.nanos().get()) * u64::from(budget_pct) / 100;
+        let budget =
+            if is_deterministic { Duration::ZERO } else { Duration::from_nanos(nanos).max(floor) };
         Self { budget, is_deterministic, fires: 0, least: Duration::MAX, has_reported: false }
     }
 
@@ -66,6 +71,11 @@ impl DriftMonitor {
     #[must_use]
     pub const fn budget(&self) -> Duration {
         self.budget
+    }
+
+    /// Whether any drift at all is reported.
+    pub(crate) const fn is_deterministic(&self) -> bool {
+        self.is_deterministic
     }
 
     /// Records a run that was `late`, of which the driver caused `jitter`. Returns a drift at the

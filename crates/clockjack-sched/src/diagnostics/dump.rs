@@ -84,7 +84,7 @@ pub struct JobDump {
     pub due: Tick,
     /// Its period or delay; zero for a one-shot.
     pub period_ticks: u64,
-    /// How many runs it is behind.
+    /// How many due runs wait behind an earlier run of the job; as in [`Policy`](crate::Policy).
     pub backlog: u32,
     /// When a run was last handed over.
     pub last_fire: Option<Tick>,

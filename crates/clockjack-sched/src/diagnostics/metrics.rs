@@ -17,6 +17,9 @@ pub struct SchedulerMetrics {
     pub periodic_total: usize,
     /// Jobs that were evicted for lack of room.
     pub dropped_total: u64,
+    /// Jobs of the runtime itself that found the reserve used up; see
+    /// [`SchedulerConfig::internal_reserve`](crate::SchedulerConfig::internal_reserve).
+    pub reserve_exceeded_total: u64,
     /// How many jobs may be live at present.
     pub quota_limit: usize,
     /// Jobs that were accepted.
@@ -61,11 +64,12 @@ impl Scheduler {
     pub fn metrics(&self) -> SchedulerMetrics {
         let inner = self.inner();
         let (mut lateness, mut drift) = (TimeHistogram::new(), TimeHistogram::new());
-        let TaskRunReport { succeeded, failed, duration } = inner.close_stats();
+        let TaskRunReport { succeeded, failed, duration, .. } = inner.close_stats();
         let mut metrics = SchedulerMetrics {
             active_total: 0,
             periodic_total: 0,
             dropped_total: 0,
+            reserve_exceeded_total: 0,
             quota_limit: inner.shared.tables.quota.limit(),
             accepted_total: 0,
             fired_total: 0,
@@ -90,6 +94,7 @@ impl Scheduler {
                 metrics.active_total += counts.active;
                 metrics.periodic_total += counts.periodic;
                 metrics.dropped_total += counts.dropped;
+                metrics.reserve_exceeded_total += counts.reserve_exceeded;
                 metrics.accepted_total += counts.accepted;
                 metrics.fired_total += counts.fired;
                 metrics.discarded_total += counts.discarded;

@@ -34,8 +34,9 @@ impl fmt::Display for PressureReason {
 #[non_exhaustive]
 pub enum Warning {
     /// Each of many runs in succession was late by more than the budget, beyond the lateness that
-    /// the driver reported of itself. Reported once per such window. With a manual clock no run may
-    /// be late: there the first late run of a window is reported.
+    /// the driver reported of itself. If this repeats, in whichever shard, the next report follows
+    /// after a minute, then after two, and so on up to an hour. With a manual clock no run may be
+    /// late: there the first late run of each window is reported.
     DriftExceeded {
         /// The shard.
         shard: u32,
@@ -45,6 +46,8 @@ pub enum Warning {
         budget: Duration,
         /// How many runs the window had so far, late or not.
         fires: u32,
+        /// How many such windows there were since the last report.
+        unreported: u32,
     },
     /// One advance caught up with many ticks at once: the driver, or the thread that polls the
     /// scheduler, was not running.
@@ -144,11 +147,17 @@ impl fmt::Display for Warning {
             Self::DriftExceeded { shard, observed, budget, .. } if budget.is_zero() => {
                 write!(f, "shard {shard}: a fire was late by {observed:?}, and none may be")
             }
-            Self::DriftExceeded { shard, observed, budget, fires } => write!(
-                f,
-                "shard {shard}: {fires} fires in a row were late by {observed:?} or more, \
-                 with a budget of {budget:?}"
-            ),
+            Self::DriftExceeded { shard, observed, budget, fires, unreported } => {
+                write!(
+                    f,
+                    "shard {shard}: {fires} fires in a row were late by {observed:?} or more, \
+                     with a budget of {budget:?}"
+                )?;
+                match unreported {
+                    0 => Ok(()),
+                    n => write!(f, "; {n} more windows since the last warning"),
+                }
+            }
             Self::DriverCatchUpExceeded { shard, ticks, limit } => {
                 write!(f, "shard {shard}: made up for {ticks} ticks at once, {limit} are usual")
             }

@@ -29,15 +29,16 @@ pub(crate) struct DriverWatch {
 
 impl DriverWatch {
     /// Creates a watch that reports a timeout when no tick has come for longer than `timeout`,
-    /// counted from now.
+    /// counted from now. `ticks` is the number of ticks so far.
     pub(crate) fn new(
         timeout: Duration,
+        ticks: u64,
         reference: &'static (dyn MonotonicClock + Sync),
         fallback: fn(Duration),
     ) -> Self {
         // So much must a clock that rounds down have advanced, before `timeout` has really elapsed.
         let timeout = timeout.saturating_add(reference.resolution().duration(TickSpan::ONE));
-        let (ticks, ticked_at, is_reported) = (0, reference.now(), false);
+        let (ticked_at, is_reported) = (reference.now(), false);
         Self { reference, fallback, timeout, ticks, ticked_at, is_reported }
     }
 

@@ -2,6 +2,7 @@
 
 use core::{
     fmt,
+    num::NonZeroU32,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
@@ -12,8 +13,12 @@ use clockjack_sync::{
     primitive::atomic::{AtomicU32, Ordering},
     waker::AtomicWaker,
 };
+use clockjack_time::Resolution;
 
-use crate::{BatchMode, CancelOnDrop, DispatcherId, ExecutionBatch, ScheduleErrorKind, Scheduler};
+use crate::{
+    BatchMode, CancelOnDrop, DispatcherId, ExecutionBatch, FireContext, ScheduleErrorKind,
+    Scheduler,
+};
 
 const WAITING: u32 = 0;
 const FIRED: u32 = 1;
@@ -49,12 +54,15 @@ impl DelayProvider {
     /// A future that completes when `duration` has passed since this call, and not before. If it
     /// cannot be scheduled, it completes at once with the error.
     pub fn delay(&self, duration: Duration) -> DelayFuture {
-        let shared =
-            Arc::new(DelayState { state: AtomicU32::new(WAITING), waker: AtomicWaker::new() });
+        let shared = Arc::new(DelayState {
+            state: AtomicU32::new(WAITING),
+            missed_ticks: AtomicU32::new(0),
+            waker: AtomicWaker::new(),
+        });
         let completion = DelayCompletion(shared.clone());
-        let scheduled =
-            self.scheduler
-                .schedule_once_fn(duration, DispatcherId::DEFAULT, move |_| completion.fire());
+        let tick = self.scheduler.resolution();
+        let fire = move |fire: &FireContext| completion.fire(whole_ticks(fire.late(), tick));
+        let scheduled = self.scheduler.schedule_once_fn(duration, DispatcherId::DEFAULT, fire);
         DelayFuture {
             shared,
             job: scheduled.map(crate::Cancellable::cancel_on_drop).map_err(|error| error.kind()),
@@ -62,9 +70,17 @@ impl DelayProvider {
     }
 }
 
+/// The number of whole ticks in `late`; saturates.
+fn whole_ticks(late: Duration, tick: Resolution) -> u32 {
+    let ticks = late.as_nanos() / u128::from(tick.nanos().get());
+    u32::try_from(ticks).unwrap_or(u32::MAX)
+}
+
 /// The state that future and job share.
 struct DelayState {
     state: AtomicU32,
+    /// How many whole ticks late the job fired; final when the state is `FIRED`.
+    missed_ticks: AtomicU32,
     waker: AtomicWaker,
 }
 
@@ -72,7 +88,9 @@ struct DelayState {
 struct DelayCompletion(Arc<DelayState>);
 
 impl DelayCompletion {
-    fn fire(&self) {
+    fn fire(&self, missed_ticks: u32) {
+        // Relaxed: published by the store below.
+        self.0.missed_ticks.store(missed_ticks, Ordering::Relaxed);
         // Release: pairs with the load of the future.
         self.0.state.store(FIRED, Ordering::Release);
         self.0.waker.wake();
@@ -107,12 +125,19 @@ pub struct DelayFuture {
 }
 
 impl DelayFuture {
-    /// The batch of the run, once it has fired: one run, however late.
+    /// The batch of the run, once it has fired: a delay that fires late is one wake-up for the tick
+    /// at which it was due and for the ticks since then. `missed_runs` is the number of whole ticks
+    /// by which it was late, and `runs` is one more.
     #[must_use]
     pub fn batch(&self) -> Option<ExecutionBatch> {
         // Acquire: pairs with the store of the job's side.
-        let has_fired = self.shared.state.load(Ordering::Acquire) == FIRED;
-        has_fired.then_some(ExecutionBatch::single(BatchMode::OneShot))
+        if self.shared.state.load(Ordering::Acquire) != FIRED {
+            return None;
+        }
+        // Relaxed: published by the state.
+        let missed_runs = self.shared.missed_ticks.load(Ordering::Relaxed);
+        let runs = NonZeroU32::MIN.saturating_add(missed_runs);
+        Some(ExecutionBatch { runs, missed_runs, mode: BatchMode::OneShot })
     }
 
     fn poll_state(&self) -> Poll<Result<(), DelayError>> {

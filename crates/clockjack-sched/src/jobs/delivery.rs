@@ -25,9 +25,10 @@
 //! 5. A delivery that is dropped without having been accepted is counted ([`discarded_total`]) and
 //!    logged, whether it was cancelled or not. If it was not, a one-shot counts as executed: it was
 //!    delivered, and unread messages are the responsibility of the receiver.
-//! 6. The close cancels deliveries that were not accepted, and does not wait for them. Jobs that
-//!    are marked to be run at the close are sent if they still wait, and count as run by that: such
-//!    a delivery can be accepted at any later time, and no cancel succeeds against it.
+//! 6. The close sends nothing: it cancels jobs whose delivery was not sent, and a delivery cannot
+//!    be marked to be run at the close. A one-shot that was sent before counts as executed: its
+//!    delivery can be accepted at any later time, and no cancel succeeds against it. The close
+//!    waits for no delivery.
 //!
 //! [`discarded_total`]: crate::SchedulerMetrics::discarded_total
 

@@ -20,9 +20,14 @@ pub enum CatchUp {
 pub struct Policy {
     /// Which jobs are evicted first when there is no room for all.
     pub priority: TimerPriority,
-    /// How many runs may be missed before the job is cancelled; `None` for any number.
+    /// The largest backlog that a job at a fixed rate may have; `None` for any. The *backlog* is
+    /// the number of due runs that wait behind an earlier run of the same job, which is running or
+    /// comes next: after a stall in which five runs became due, the backlog is four, and so it is
+    /// if four become due while the handler runs. A job whose backlog is larger than the limit is
+    /// cancelled; with a limit of zero, as soon as two of its runs are due at a time. Warnings and
+    /// [dumps](crate::JobDump::backlog) have the same number.
     pub backlog_limit: Option<u32>,
-    /// How many runs may be missed before a [`BurstFire`](crate::Warning::BurstFire) is reported.
+    /// The largest backlog without a [`BurstFire`](crate::Warning::BurstFire).
     pub burst_threshold: u32,
     /// What happens to missed runs.
     pub catch_up: CatchUp,
@@ -44,14 +49,14 @@ impl Policy {
         self
     }
 
-    /// Sets a limit of missed runs, beyond which the job is cancelled.
+    /// Sets the largest backlog, beyond which the job is cancelled.
     #[must_use]
     pub const fn backlog_limit(mut self, runs: u32) -> Self {
         self.backlog_limit = Some(runs);
         self
     }
 
-    /// Sets how many runs may be missed without a warning.
+    /// Sets the largest backlog without a warning.
     #[must_use]
     pub const fn burst_threshold(mut self, runs: u32) -> Self {
         self.burst_threshold = runs;
@@ -93,9 +98,12 @@ impl fmt::Display for DispatcherId {
 pub enum Affinity {
     /// Everything that a dispatcher runs.
     Dispatcher(DispatcherId),
-    /// Everything below a guardian, by its path.
+    /// An actor and everything below it, by its path: `/user`, `/system`, `/user/shop`. Of several
+    /// paths the longest applies.
     Guardian(Cow<'static, str>),
-    /// A part of the runtime or the application, by name.
+    /// A part of the runtime or the application, by name. In an actor system an actor below
+    /// `/user/shop` or `/system/shop` belongs to the subsystem `shop`, unless its scheduler says
+    /// otherwise.
     Subsystem(Cow<'static, str>),
     /// Actors of one class, by name.
     ActorClass(Cow<'static, str>),
@@ -103,12 +111,12 @@ pub enum Affinity {
 
 impl Affinity {
     /// How specific it is. The most specific policy that is set applies.
-    const fn rank(&self) -> u8 {
+    fn rank(&self) -> (u8, usize) {
         match self {
-            Self::Dispatcher(_) => 0,
-            Self::Guardian(_) => 1,
-            Self::Subsystem(_) => 2,
-            Self::ActorClass(_) => 3,
+            Self::Dispatcher(_) => (0, 0),
+            Self::Guardian(path) => (1, path.len()),
+            Self::Subsystem(_) => (2, 0),
+            Self::ActorClass(_) => (3, 0),
         }
     }
 }
@@ -174,7 +182,14 @@ impl PolicyRegistry {
     /// The policy of a job with these affinities: that of the most specific one that is set.
     #[must_use]
     pub fn resolve(&self, affinities: &[Affinity]) -> Policy {
-        let set = self.entries.iter().filter(|(affinity, _)| affinities.contains(affinity));
+        self.resolve_by(|affinity| affinities.contains(affinity))
+    }
+
+    /// The policy of a job that belongs to the affinities for which `belongs` returns true: that of
+    /// the most specific one that is set.
+    #[must_use]
+    pub fn resolve_by(&self, belongs: impl Fn(&Affinity) -> bool) -> Policy {
+        let set = self.entries.iter().filter(|(affinity, _)| belongs(affinity));
         set.max_by_key(|(affinity, _)| affinity.rank()).map_or(self.default, |(_, policy)| *policy)
     }
 }

@@ -50,6 +50,8 @@ const SPINS_MAX: u32 = if cfg!(loom) { 0 } else { 64 };
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AcceptedJob {
     pub(crate) slot: u32,
+    /// The slot of its timer in the wheel, or [`NIL`]: a hint for a cancel.
+    pub(crate) timer: u32,
     /// The tick at which the shard must be polled, if the caller must wake the poller for that.
     pub(crate) wake_at: Option<Tick>,
 }
@@ -123,7 +125,7 @@ impl<P> JobShard<P> {
     ) -> Self {
         let mut wheel = GrowingWheel::new(WheelConfig {
             start: config.start,
-            capacity: config.capacity,
+            capacity: config.capacity.saturating_add(config.internal_reserve),
             overflow_capacity: config.overflow_capacity,
             reinsertion_batch_limit: config.reinsertion_batch_limit,
             shard: id,
@@ -172,7 +174,16 @@ impl<P> JobShard<P> {
     }
 
     /// Waits for the guard; its holder does bounded work. `relax` lets other threads run.
+    #[inline]
     pub(crate) fn lock(&self, relax: &dyn Fn()) -> JobShardGuard<'_, P> {
+        if let Some(guard) = self.try_lock() {
+            return guard;
+        }
+        self.lock_slowly(relax)
+    }
+
+    #[cold]
+    fn lock_slowly(&self, relax: &dyn Fn()) -> JobShardGuard<'_, P> {
         let guard = self.lock_while(&|| {
             relax();
             true
@@ -209,7 +220,29 @@ impl<P> JobShard<P> {
         if let Some(mut guard) = self.try_lock() {
             return guard.schedule(job, plan, payload);
         }
+        if job.is_internal {
+            return self.schedule_internal(job, plan, payload, waits);
+        }
         self.schedule_remote(job, plan, payload, waits)
+    }
+
+    /// Only a guard holder knows the reserve, so a job of the runtime waits for the guard. A caller
+    /// that must not wait schedules it as a job of a user.
+    #[cold]
+    fn schedule_internal(
+        &self,
+        job: &JobSpec,
+        plan: Plan,
+        payload: P,
+        waits: &dyn Fn() -> bool,
+    ) -> Result<AcceptedJob, ScheduleError<P>> {
+        match self.lock_while(waits) {
+            Some(mut guard) => guard.schedule(job, plan, payload),
+            None => {
+                let job = JobSpec { is_internal: false, ..*job };
+                self.schedule_remote(&job, plan, payload, waits)
+            }
+        }
     }
 
     /// As [`schedule`](Self::schedule), but always with the guard.
@@ -276,7 +309,8 @@ impl<P> JobShard<P> {
             let Some(payload) = payload else { unreachable!("the payload was put there above") };
             return Err(ScheduleError::new(ScheduleErrorKind::Closed, payload));
         }
-        Ok(AcceptedJob { slot, wake_at: self.is_before_wake(plan.due).then_some(plan.due) })
+        let wake_at = self.is_before_wake(plan.due).then_some(plan.due);
+        Ok(AcceptedJob { slot, timer: NIL, wake_at })
     }
 
     fn take_reserved_slot(&self) -> Option<u32> {
@@ -297,9 +331,17 @@ impl<P> JobShard<P> {
         self.remote_ops.push(slot, &*self.slots);
     }
 
-    /// Cancels a job of which the caller has a handle. Rule 4.
-    pub(crate) fn cancel(&self, slot: u32, now: &dyn Fn() -> TimerInstant) -> CancelOutcome<P> {
+    /// Cancels a job of which the caller has a handle. Rule 4. `timer` is the slot of its timer in
+    /// the wheel when it was scheduled: the memory of both is loaded at the same time.
+    pub(crate) fn cancel(
+        &self,
+        slot: u32,
+        timer: u32,
+        now: &dyn Fn() -> TimerInstant,
+    ) -> CancelOutcome<P> {
+        self.slots.prefetch(slot);
         if let Some(mut guard) = self.try_lock() {
+            guard.locked().wheel.prefetch(timer);
             return guard.cancel(slot, now);
         }
         let won = self.slots.get(slot).state.cancel(true);
@@ -345,13 +387,13 @@ impl<P> JobShard<P> {
     }
 
     /// Closes the shard: from here on no job is accepted. Rule 6.
-    pub(crate) fn close(&self, relax: &dyn Fn()) -> JobShardGuard<'_, P> {
+    pub(crate) fn close(&self, due_by: Option<Tick>, relax: &dyn Fn()) -> JobShardGuard<'_, P> {
         // Relaxed: the fence below orders it.
         self.closed.store(true, Ordering::Relaxed);
         // Pairs with the fence of a remote scheduler.
         fence(Ordering::SeqCst);
         let mut guard = self.lock(relax);
-        guard.locked().table.close();
+        guard.locked().table.close(due_by);
         guard
     }
 
@@ -526,18 +568,20 @@ impl<P> JobShardGuard<'_, P> {
     ) -> Result<AcceptedJob, ScheduleError<P>> {
         let shard = self.shard;
         let LockedShard { wheel, table } = self.locked();
+        wheel.prefetch_free();
         let n_due_before = table.n_due();
-        let (job, due) = match table.schedule_planned(wheel, job, plan, payload) {
+        let (job, timer) = match table.schedule_planned(wheel, job, plan, payload) {
             Ok(accepted) => accepted,
             Err(refused) => {
                 self.add_pending_wakes(n_due_before);
                 return Err(refused);
             }
         };
-        let earlier = shard.lower_next_wake(due, plan.at);
+        let earlier = shard.lower_next_wake(plan.due, plan.at);
         // A job that was evicted for this one must be notified or dropped by the poller.
         let is_listed = table.n_due() > n_due_before;
-        Ok(AcceptedJob { slot: job.slot, wake_at: wake_at(is_listed, earlier) })
+        let wake_at = wake_at(is_listed, earlier);
+        Ok(AcceptedJob { slot: job.slot, timer: timer.slot(), wake_at })
     }
 
     fn cancel(&mut self, slot: u32, now: &dyn Fn() -> TimerInstant) -> CancelOutcome<P> {
@@ -557,6 +601,14 @@ impl<P> JobShardGuard<'_, P> {
     pub(crate) fn complete(&mut self, done: CompletedRun<P>) -> Option<P> {
         let LockedShard { wheel, table } = self.locked();
         table.complete(wheel, done)
+    }
+
+    /// Completes the run of a one-shot that has succeeded and has nothing to drop.
+    #[inline]
+    pub(crate) fn complete_spent(&mut self, slot: u32) {
+        let LockedShard { wheel, table } = self.locked();
+        let payload = table.finish_job(wheel, slot, None);
+        debug_assert!(payload.is_none(), "a one-shot that runs cannot be cancelled");
     }
 
     /// Completes the run of a delivery. Returns the payload if the caller must drop it, and the

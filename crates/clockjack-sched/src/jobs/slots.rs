@@ -20,6 +20,7 @@ use core::{fmt, ptr};
 
 use clockjack_sync::{
     index_stack::{Links, NIL},
+    prefetch::{self, prefetch},
     primitive::{
         self, UnsafeCell,
         atomic::{AtomicPtr, AtomicU32, Ordering},
@@ -41,7 +42,8 @@ const FIRST_BITS: u32 = match (cfg!(loom), primitive::IS_SMALL) {
 /// The most segments: enough for 2^30 slots, and on a microcontroller for 2^27.
 const SEGMENTS: usize = if cfg!(loom) { 2 } else { 24 };
 
-/// A temporary condition of a job. Each belongs to one kind of repetition, so at most one applies.
+/// A condition of a job. Each belongs to one kind of repetition, so at most one applies: users
+/// cannot mark jobs of the runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// Nothing.
@@ -50,6 +52,10 @@ pub(crate) enum Condition {
     ClockJump,
     /// A job with a fixed delay that has no timer now and needs one later: room is reserved for it.
     TimerReserved,
+    /// A one-shot that is in the due list because it is marked to be run at the close.
+    Marked,
+    /// A one-shot of the runtime: it has a place of the reserve instead of a permit of the quota.
+    Internal,
 }
 
 /// The data of a job, which only the owner of the slot reads and writes.
@@ -89,6 +95,16 @@ pub(crate) struct JobData {
 }
 
 impl JobData {
+    /// How many due runs wait behind an earlier run of the job, which is running or comes next.
+    pub(crate) const fn backlog(&self, is_running: bool) -> u32 {
+        if is_running { self.pending_runs } else { self.pending_runs.saturating_sub(1) }
+    }
+
+    /// Whether it is a job of the runtime that uses the reserve.
+    pub(crate) fn is_internal(&self) -> bool {
+        self.condition == Condition::Internal
+    }
+
     pub(crate) const EMPTY: Self = Self {
         timer: None,
         due: Tick::ZERO,
@@ -118,6 +134,13 @@ impl JobData {
         Grid { period, excess_ns, tick_ns: resolution.nanos().get() }
     }
 }
+
+/// The length of a cache line.
+const LINE: usize = 64;
+
+/// How many free slots ahead of the one that is taken the memory is prefetched: slots are freed in
+/// random order.
+const PREFETCH_AHEAD: usize = 4;
 
 /// Aligns the struct that contains it to a cache line.
 #[derive(Default)]
@@ -237,6 +260,20 @@ impl<P> JobSlots<P> {
         unsafe { &*slot }
     }
 
+    /// A hint that a slot is used soon. Any number is allowed.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, slot: u32) {
+        if !prefetch::IS_SUPPORTED {
+            return;
+        }
+        let (segment, place) = locate(slot);
+        // Relaxed: nothing is read there.
+        let slots = self.segments[segment].load(Ordering::Relaxed);
+        let slot = slots.wrapping_add(place).cast::<CacheLine>();
+        prefetch(slot);
+        prefetch(slot.wrapping_byte_add(LINE));
+    }
+
     fn grow(&self, segment: usize) {
         let slots: Box<[JobSlot<P>]> = (0..segment_len(segment)).map(|_| JobSlot::new()).collect();
         let slots = Box::into_raw(slots).cast::<JobSlot<P>>();
@@ -353,7 +390,9 @@ impl FreeSlots {
         let segment = self.nonempty.trailing_zeros() as usize;
         let stack = &mut self.stacks[segment];
         let slot = stack.pop();
-        if stack.is_empty() {
+        if let Some(soon) = stack.len().checked_sub(PREFETCH_AHEAD) {
+            slots.prefetch(stack[soon]);
+        } else if stack.is_empty() {
             self.nonempty &= !(1 << segment);
         }
         slot

@@ -6,8 +6,11 @@ use clockjack_time::{Resolution, Tick, TickSpan, TimerInstant};
 
 use crate::{BatchMode, Policy, ScheduleErrorKind};
 
-/// The longest delay or period, in ticks.
-pub const DELAY_TICKS_MAX: u64 = i32::MAX as u64;
+/// The longest delay, in ticks: more than 8,000 years in ticks of a millisecond.
+pub const DELAY_TICKS_MAX: u64 = 1 << 48;
+
+/// The longest period, in ticks: 24 days in ticks of a millisecond.
+pub const PERIOD_TICKS_MAX: u64 = i32::MAX as u64;
 
 /// Identifies a job by its shard and slot. Slots are reused, so it names the job only while a
 /// handle keeps the slot in use.
@@ -68,6 +71,10 @@ pub struct JobSpec {
     /// Whether its runs are sent as [deliveries](crate::PendingDelivery). A
     /// [`Scheduler`](crate::Scheduler) sets this by the type of the task.
     pub is_delivery: bool,
+    /// Whether this is a one-shot of the runtime itself, which uses the reserve; see
+    /// [`SchedulerConfig::internal_reserve`](crate::SchedulerConfig::internal_reserve).
+    #[doc(hidden)]
+    pub is_internal: bool,
 }
 
 impl JobSpec {
@@ -97,6 +104,7 @@ impl JobSpec {
             notify_cancel: false,
             run_on_close: false,
             is_delivery: false,
+            is_internal: false,
         }
     }
 
@@ -117,7 +125,7 @@ impl JobSpec {
     ) -> Result<Plan, ScheduleErrorKind> {
         const INVALID: ScheduleErrorKind = ScheduleErrorKind::InvalidDelay;
         let is_zero = self.delay.is_zero();
-        if (is_strict && is_zero) || !is_within(self.delay, resolution) {
+        if (is_strict && is_zero) || !is_within(self.delay, DELAY_TICKS_MAX, resolution) {
             return Err(INVALID);
         }
         let (mode, every) = match self.repeat {
@@ -127,7 +135,9 @@ impl JobSpec {
         };
         let period = match mode {
             BatchMode::OneShot => 0,
-            _ if every.is_zero() || !is_within(every, resolution) => return Err(INVALID),
+            _ if every.is_zero() || !is_within(every, PERIOD_TICKS_MAX, resolution) => {
+                return Err(INVALID);
+            }
             _ => resolution.ticks_ceil(every).ok_or(INVALID)?.get(),
         };
         let at = tick_of(now, resolution);
@@ -149,10 +159,10 @@ impl JobSpec {
     }
 }
 
-/// Whether a delay has at most [`DELAY_TICKS_MAX`] ticks.
+/// Whether a delay or period has at most this many ticks.
 #[inline]
-const fn is_within(delay: Duration, resolution: Resolution) -> bool {
-    let max = DELAY_TICKS_MAX as u128 * resolution.nanos().get() as u128;
+const fn is_within(delay: Duration, ticks_max: u64, resolution: Resolution) -> bool {
+    let max = ticks_max as u128 * resolution.nanos().get() as u128;
     delay.as_nanos() <= max
 }
 

@@ -25,7 +25,9 @@
 //!    finished, and none follows.
 //! 2. The *handle count* keeps the slot from being reused. The table counts as one handle while the
 //!    job is live, and each [`Cancellable`](crate::Cancellable) counts as one. A slot is free when
-//!    its handle count is zero and REMOTE_OP is clear.
+//!    its handle count is zero and REMOTE_OP is clear. The owner of the last handle is the only
+//!    thread that changes the word any more if REMOTE_OP is clear, since the state is final by
+//!    then: it leaves the count as it is, and clears the word when it frees the slot.
 //! 3. REMOTE_OP says that the slot is on the stack of remote operations, or about to be pushed. The
 //!    thread that sets it pushes the slot. The guard holder that pops the slot clears the flag and
 //!    applies the operation. So a slot is on the stack at most once.
@@ -34,9 +36,11 @@
 //!    to Pending, and fails once REMOTE_OP is clear. A guard holder that applies the operation
 //!    after the close refuses the job in the same way.
 //! 5. A sent delivery can be cancelled like a waiting job, and accepted by a compare-exchange that
-//!    fails after a cancel. The close cancels it. But if the job is marked to be run at the close,
-//!    the close sets it to Executing instead: it counts as run, no cancel succeeds any more, and
-//!    accepting it always succeeds.
+//!    fails after a cancel. The close sends nothing: it cancels deliveries that are waiting or due,
+//!    and they cannot be marked to be run at the close. A delivery of a one-shot that was sent
+//!    before counts as run: the close sets it to Executing, no cancel succeeds any more, and
+//!    accepting it always succeeds. A periodic job is cancelled, whether its delivery was sent or
+//!    not.
 
 use core::fmt;
 
@@ -129,6 +133,10 @@ impl JobSnapshot {
         self.0 >= HANDLE
     }
 
+    const fn handles(self) -> u32 {
+        self.0 / HANDLE
+    }
+
     pub(crate) const fn runs_on_close(self) -> bool {
         self.0 & RUN_ON_CLOSE != 0
     }
@@ -137,7 +145,7 @@ impl JobSnapshot {
         self.0 & PERIODIC != 0
     }
 
-    const fn is_delivery(self) -> bool {
+    pub(crate) const fn is_delivery(self) -> bool {
         self.0 & DELIVERY != 0
     }
 
@@ -175,6 +183,8 @@ pub(crate) enum CloseAction {
     Queued,
     /// It waited and is cancelled now: the caller reaps it.
     Cancelled,
+    /// It was due or handed over and is cancelled now: the thread that has its run reaps it.
+    CancelledRun,
     /// Another thread has cancelled it, and may not have pushed its remote operation yet.
     WasCancelled,
     /// Nothing to do: it has completed, was not accepted, or the thread that has its run reacts.
@@ -203,7 +213,8 @@ impl AtomicJobState {
     pub(crate) fn publish(&self, is_periodic: bool, job: &JobSpec, has_remote_op: bool) {
         let mut word = JobState::Scheduled as u32 | (2 * HANDLE);
         word |= if is_periodic { PERIODIC } else { 0 };
-        word |= if job.run_on_close && !is_periodic { RUN_ON_CLOSE } else { 0 };
+        let is_marked = job.run_on_close && !is_periodic && !job.is_delivery;
+        word |= if is_marked { RUN_ON_CLOSE } else { 0 };
         word |= if job.is_delivery { DELIVERY } else { 0 };
         word |= if has_remote_op { REMOTE_OP } else { 0 };
         // Release: the thread that wins the next transition sees the content of the slot.
@@ -243,26 +254,25 @@ impl AtomicJobState {
         self.transition(JobState::Scheduled, JobState::Queued)
     }
 
-    /// Queued → Executing or Sent: the caller, and no other thread, runs it or sends it.
+    /// Queued → Executing or Sent: the caller, and no other thread, runs it or sends it. A delivery
+    /// is cancelled instead if `may_send` is false.
     #[inline]
-    pub(crate) fn take(&self, is_closed: bool) -> Option<Taken> {
+    pub(crate) fn take(&self, may_send: bool) -> Option<Taken> {
         // This flag does not change while the job is live.
-        let seen = self.load_relaxed();
-        if seen.is_delivery() {
-            return self.take_delivery(is_closed);
+        if self.load_relaxed().is_delivery() {
+            return self.take_delivery(may_send);
         }
         self.transition(JobState::Queued, JobState::Executing).then_some(Taken::Run)
     }
 
-    /// Rule 5: a delivery that is sent because of its mark at the close is Executing at once. The
-    /// caller holds the guard, and only waiting jobs can be marked, so the mark does not change
-    /// either.
     #[inline(never)]
-    fn take_delivery(&self, is_closed: bool) -> Option<Taken> {
-        let is_marked = self.load_relaxed().runs_on_close();
-        let is_decided = is_closed && is_marked;
-        let to = if is_decided { JobState::Executing } else { JobState::Sent };
-        self.transition(JobState::Queued, to).then_some(Taken::Send)
+    fn take_delivery(&self, may_send: bool) -> Option<Taken> {
+        if !may_send {
+            // A canceller may have been faster.
+            self.cancel(false);
+            return None;
+        }
+        self.transition(JobState::Queued, JobState::Sent).then_some(Taken::Send)
     }
 
     /// Sent → Executing, by the owner of the delivery; also true if it is Executing by rule 5.
@@ -279,6 +289,20 @@ impl AtomicJobState {
         // Relaxed: as in `transition`.
         self.update(Ordering::Relaxed, |seen| {
             if seen.state().is_handed_over() { Ok((seen.with(to), true)) } else { Err(false) }
+        })
+    }
+
+    /// As [`finish_run`](Self::finish_run) to Completed, and releases the handle of the table with
+    /// the same exchange. `None` if it was cancelled; otherwise as
+    /// [`release_handles`](Self::release_handles).
+    pub(crate) fn complete(&self) -> Option<bool> {
+        // Relaxed: as in `transition`.
+        self.update(Ordering::Relaxed, |seen| {
+            if !seen.state().is_handed_over() {
+                return Err(None);
+            }
+            let after = JobSnapshot(seen.with(JobState::Completed) - HANDLE);
+            Ok((after.0, Some(!(after.has_handles() || after.has_remote_op()))))
         })
     }
 
@@ -301,9 +325,9 @@ impl AtomicJobState {
     }
 
     /// The close. A waiting job becomes Queued if it is marked, and Cancelled otherwise. A periodic
-    /// job that is due or running is cancelled. So is a delivery that was not accepted or not sent
-    /// yet, unless it is marked (rule 5). One compare-exchange also decides between setting the
-    /// mark and the cancel: a mark that was granted is honoured.
+    /// job that is due or running is cancelled, and so is a delivery that is due. A delivery of a
+    /// one-shot that was sent counts as run (rule 5). One compare-exchange also decides between
+    /// setting the mark and the cancel: a mark that was granted is honoured.
     pub(crate) fn close(&self) -> CloseAction {
         // Acquire: the caller looks at jobs that are left unchanged.
         self.update(Ordering::Acquire, |seen| {
@@ -314,13 +338,12 @@ impl AtomicJobState {
                 }
                 JobState::Scheduled => (JobState::Cancelled, CloseAction::Cancelled),
                 JobState::Queued | JobState::Executing | JobState::Sent if seen.is_periodic() => {
-                    (JobState::Cancelled, CloseAction::Left)
+                    (JobState::Cancelled, CloseAction::CancelledRun)
                 }
-                JobState::Sent if seen.runs_on_close() => (JobState::Executing, CloseAction::Left),
-                JobState::Queued if !seen.is_delivery() || seen.runs_on_close() => {
-                    return Err(CloseAction::Left);
+                JobState::Sent => (JobState::Executing, CloseAction::Left),
+                JobState::Queued if seen.is_delivery() => {
+                    (JobState::Cancelled, CloseAction::CancelledRun)
                 }
-                JobState::Queued | JobState::Sent => (JobState::Cancelled, CloseAction::Left),
                 JobState::Cancelled => {
                     return Err(CloseAction::WasCancelled);
                 }
@@ -361,11 +384,13 @@ impl AtomicJobState {
         })
     }
 
-    /// Marks a waiting one-shot to be run at the close. False if it is not waiting any more.
+    /// Marks a waiting one-shot to be run at the close. False if it is not waiting any more, and
+    /// for a delivery (rule 5).
     pub(crate) fn mark_run_on_close(&self) -> bool {
         // Relaxed: the closer reads the mark by an exchange of this word.
         self.update(Ordering::Relaxed, |seen| {
-            let waits = seen.state() == JobState::Scheduled && !seen.is_periodic();
+            let is_handler = !seen.is_periodic() && !seen.is_delivery();
+            let waits = seen.state() == JobState::Scheduled && is_handler;
             if waits { Ok((seen.0 | RUN_ON_CLOSE, true)) } else { Err(false) }
         })
     }
@@ -387,16 +412,24 @@ impl AtomicJobState {
     /// caller must free the slot with the guard, or by [`mark_for_free`](Self::mark_for_free).
     #[must_use = "true means that the caller has to free the slot"]
     pub(crate) fn release_handles(&self, n: u32) -> bool {
+        // Acquire: as the exchange below. If these are the last handles and the slot is not on the
+        // stack, no other thread changes the word any more, and freeing the slot clears it.
+        let seen = self.load();
+        if seen.handles() == n && !seen.has_remote_op() {
+            return true;
+        }
         // AcqRel: all uses of the slot happen before its reuse.
         let before = self.0.fetch_sub(n * HANDLE, Ordering::AcqRel);
         let after = JobSnapshot(before - n * HANDLE);
         !after.has_handles() && !after.has_remote_op()
     }
 
-    /// Sets REMOTE_OP on a slot without handles. The caller released the last one, and pushes it.
+    /// Sets REMOTE_OP on a slot, and its handle count to zero. The caller released the last handle,
+    /// so no other thread changes the word; the caller pushes the slot.
     pub(crate) fn mark_for_free(&self) {
+        let seen = self.load_relaxed();
         // Relaxed: the push publishes it.
-        self.0.fetch_or(REMOTE_OP, Ordering::Relaxed);
+        self.0.store((seen.0 % HANDLE) | REMOTE_OP, Ordering::Relaxed);
     }
 
     /// Resets the word of a free slot.

@@ -19,6 +19,7 @@ mod due;
 mod expiry;
 mod inspect;
 mod remote_ops;
+mod reserve;
 mod shared;
 
 use core::{fmt, time::Duration};
@@ -28,12 +29,12 @@ use clockjack_time::{
     ClockKind, Resolution, Storage, Tick, TickSpan, TimerId, TimerInstant, TimerPriority, Wheel,
 };
 
-use self::due::DueList;
 pub(crate) use self::{
     delivery::ReturnedDelivery,
     inspect::{Counts, TimeHistogram},
     shared::TableShared,
 };
+use self::{due::DueList, reserve::InternalReserve};
 use crate::{
     BatchMode, CatchUp, DiagnosticEvent, EventKinds, ExecutionBatch, HandlerError, JobId,
     JobNumber, JobSpec, LogKind, LogRecord, ScheduleError, ScheduleErrorKind, SchedulerConfig,
@@ -41,7 +42,7 @@ use crate::{
     drift::{DriftMonitor, TickRate},
     jobs::{
         quota::PermitCache,
-        slots::{Condition, FreeSlots, JobData, JobSlots},
+        slots::{FreeSlots, JobData, JobSlots},
         spec::{Plan, edge_after},
         state::{CancelWon, JobState},
     },
@@ -87,6 +88,10 @@ pub struct JobTable<P> {
     resolution: Resolution,
     is_strict: bool,
     is_closed: bool,
+    /// False once a shutdown has begun: then deliveries that are due are cancelled.
+    may_send: bool,
+    /// After a close that had too little time: runs that are due by this tick are counted as left.
+    close_due_by: Option<Tick>,
     /// The table treats a delay of more ticks than this as a jump of the clock.
     jump_ticks: u64,
     catch_up_limit: u32,
@@ -117,8 +122,12 @@ pub struct JobTable<P> {
     /// The lateness that the driver has reported of itself.
     jitter: Duration,
     counts: Counts,
-    /// Jobs with a fixed delay that are due or running. Room in the wheel is reserved for each.
+    /// How many timers the wheel must have room for besides those that it has: one for each job
+    /// with a fixed delay that is due or running, and the unused reserve of the runtime.
     reserved_timers: usize,
+    /// How many jobs of users the wheel has room for.
+    capacity: usize,
+    internal: InternalReserve,
 }
 
 /// A run that is handed over.
@@ -192,6 +201,8 @@ impl<P> JobTable<P> {
     /// Creates an empty table with its own quota and diagnostics stream.
     #[must_use]
     pub fn new(config: &SchedulerConfig, shard: u32, kind: ClockKind) -> Self {
+        // The caller's wheel has no room for a reserve.
+        let config = &SchedulerConfig { internal_reserve: 0, ..config.clone() };
         Self::with_shared(config, shard, kind, TableShared::new(config, None))
     }
 
@@ -203,7 +214,8 @@ impl<P> JobTable<P> {
     ) -> Self {
         let slots = Arc::new(JobSlots::new());
         // A handle keeps its slot in use, so in a growing store there may be more slots than jobs.
-        let fixed = u32::try_from(config.capacity).unwrap_or(u32::MAX);
+        let places = config.capacity.saturating_add(config.internal_reserve);
+        let fixed = u32::try_from(places).unwrap_or(u32::MAX);
         let fixed = fixed.saturating_add(RESERVED_SLOTS + SPARE_SLOTS);
         let mut free = FreeSlots::new(if config.is_fixed { fixed } else { u32::MAX });
         let mut due = DueList::new();
@@ -211,6 +223,7 @@ impl<P> JobTable<P> {
             free.reserve(&slots, fixed);
             due.reserve_exact(fixed as usize);
         }
+        let internal = InternalReserve::new(config, &mut free, &slots);
         let ticks =
             |time| config.resolution.ticks_ceil(time).map_or(u64::MAX, |span: TickSpan| span.get());
         Self {
@@ -220,6 +233,8 @@ impl<P> JobTable<P> {
             resolution: config.resolution,
             is_strict: config.strict_delays,
             is_closed: false,
+            may_send: true,
+            close_due_by: None,
             jump_ticks: ticks(config.clock_jump),
             catch_up_limit: config.catch_up_limit,
             retention_ticks: ticks(RETENTION),
@@ -235,11 +250,18 @@ impl<P> JobTable<P> {
             shared,
             permits: PermitCache::new(config.shards),
             log: SchedulerLog::with_capacity(config.log_capacity),
-            drift: DriftMonitor::new(config.resolution, config.drift_budget_pct, kind),
+            drift: DriftMonitor::new(
+                config.resolution,
+                config.drift_budget_pct,
+                config.drift_floor,
+                kind,
+            ),
             rate: TickRate::new(config.resolution, config.start),
             jitter: Duration::ZERO,
             counts: Counts::new(),
-            reserved_timers: 0,
+            reserved_timers: config.internal_reserve,
+            capacity: config.capacity,
+            internal,
         }
     }
 
@@ -266,7 +288,7 @@ impl<P> JobTable<P> {
         self.schedule_planned(wheel, &job, plan, payload).map(|(job, _)| job)
     }
 
-    /// As [`schedule`](Self::schedule), and also returns when the job is due.
+    /// As [`schedule`](Self::schedule), and also returns the timer.
     #[inline]
     pub(crate) fn schedule_planned<S: Storage<JobId>>(
         &mut self,
@@ -274,9 +296,15 @@ impl<P> JobTable<P> {
         job: &JobSpec,
         plan: Plan,
         payload: P,
-    ) -> Result<(JobId, Tick), ScheduleError<P>> {
+    ) -> Result<(JobId, TimerId), ScheduleError<P>> {
         if self.is_closed {
             return Err(self.refuse(ScheduleErrorKind::Closed, payload));
+        }
+        if job.is_internal {
+            if self.internal.has_place() {
+                return self.schedule_internal(wheel, job, plan, payload);
+            }
+            self.counts.reserve_exceeded += 1;
         }
         let Self { permits, shared, .. } = self;
         let mut acquire = || permits.acquire(&shared.quota, job.policy.priority);
@@ -300,7 +328,7 @@ impl<P> JobTable<P> {
         self.fill_slot(slot, data, payload);
         self.job_state(slot).publish(plan.mode != BatchMode::OneShot, job, false);
         self.count_accepted(slot, plan.at);
-        Ok((id, plan.due))
+        Ok((id, timer))
     }
 
     #[cold]
@@ -355,7 +383,8 @@ impl<P> JobTable<P> {
         class: TimerPriority,
         job: JobId,
     ) -> Option<TimerId> {
-        if self.reserved_timers > 0 && !self.has_unreserved_room(wheel, due, class) {
+        // A timer that is reserved or in the wheel belongs to a live job.
+        if self.counts.active >= self.capacity && !self.has_unreserved_room(wheel, due, class) {
             return None;
         }
         match wheel.insert_with_priority(due, class, job) {
@@ -366,40 +395,6 @@ impl<P> JobTable<P> {
                 Some(timer)
             }
             Err(_) => self.insert_or_evict(wheel, due, class, job),
-        }
-    }
-
-    /// Whether there is room besides the room that is reserved for jobs with a fixed delay. If
-    /// there is none, evicts a timer of a lower class.
-    #[cold]
-    fn has_unreserved_room<S: Storage<JobId>>(
-        &mut self,
-        wheel: &mut Wheel<JobId, S>,
-        due: Tick,
-        class: TimerPriority,
-    ) -> bool {
-        if wheel.len() + self.reserved_timers < wheel.capacity() {
-            return true;
-        }
-        if wheel.is_overflow_full_for(due) {
-            // Only a timer in the overflow can be evicted for this one, which also makes room here.
-            return true;
-        }
-        let is_lower = |lower: &TimerPriority| *lower < class && wheel.len_of(*lower) > 0;
-        if !TimerPriority::ALL.iter().any(is_lower) {
-            return false;
-        }
-        let Some(evicted) = wheel.shed(SHED_SCAN_MAX) else { return false };
-        self.evict(wheel, evicted.value.slot, evicted.priority);
-        true
-    }
-
-    /// Releases the room that was reserved for a job without a timer.
-    fn release_reserved_timer(&mut self, slot: u32) {
-        let is_kept = self.data(slot, |data| data.condition == Condition::TimerReserved);
-        if is_kept {
-            self.data(slot, |data| data.condition = Condition::None);
-            self.reserved_timers -= 1;
         }
     }
 
@@ -429,6 +424,7 @@ impl<P> JobTable<P> {
             data.timer = None;
             *data
         });
+        debug_assert!(!data.is_internal(), "no class is above that of the runtime");
         // A canceller may have been faster; then the canceller reaps it.
         let Some(won) = self.job_state(slot).cancel(false) else { return };
         self.counts.dropped += 1;
@@ -464,9 +460,6 @@ impl<P> JobTable<P> {
         wheel: &mut Wheel<JobId, S>,
         job: JobId,
     ) -> (bool, Option<P>) {
-        // The exchange below waits for the first cache line of the slot. The payload is in the
-        // second one, so start loading that too.
-        self.prefetch(job.slot);
         match self.job_state(job.slot).cancel(false) {
             None => (false, None),
             Some(CancelWon::HandedOver) => (true, None),
@@ -486,9 +479,13 @@ impl<P> JobTable<P> {
     }
 
     /// Removes the timer of a job from the wheel.
+    #[inline]
     fn disarm<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
         if let Some(timer) = self.data(slot, |data| data.timer.take()) {
             wheel.cancel(timer);
+            if self.data(slot, |data| data.is_internal()) {
+                self.return_internal_place();
+            }
         }
     }
 
@@ -545,7 +542,9 @@ impl<P> JobTable<P> {
             self.counts.periodic -= 1;
             self.release_reserved_timer(slot);
         }
-        self.permits.release(&self.shared.quota);
+        if !self.data(slot, |data| data.is_internal()) {
+            self.permits.release(&self.shared.quota);
+        }
     }
 
     /// Reports that the handler of a periodic job that was delivered [again](Delivery::Again) has
@@ -591,8 +590,7 @@ impl<P> JobTable<P> {
     ) -> Option<P> {
         let data = self.data(slot, |data| *data);
         if self.is_closed {
-            // No periodic job continues after the close. A canceller may have been faster.
-            self.job_state(slot).cancel(false);
+            self.cancel_closed(slot);
         }
         match self.job_state(slot).load_relaxed().state() {
             JobState::Executing | JobState::Sent => {}
@@ -660,17 +658,17 @@ impl<P> JobTable<P> {
 
     /// Completes a job after its last run. Returns the payload if the caller must drop it.
     #[inline]
-    fn finish_job<S: Storage<JobId>>(
+    pub(crate) fn finish_job<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
         slot: u32,
         payload: Option<P>,
     ) -> Option<P> {
-        if !self.job_state(slot).finish_run(JobState::Completed) {
+        let Some(is_free) = self.job_state(slot).complete() else {
             // A periodic job was cancelled while it ran, or a delivery after it was sent.
             self.payload(slot, |place| *place = payload);
             return self.reap(wheel, slot);
-        }
+        };
         self.disarm(wheel, slot);
         let mode = self.data(slot, |data| {
             data.is_live = false;
@@ -678,7 +676,9 @@ impl<P> JobTable<P> {
         });
         self.counts.executed += 1;
         self.count_finished(slot, mode);
-        self.release_handle(slot);
+        if is_free {
+            self.free_slot(slot);
+        }
         payload
     }
 
@@ -695,7 +695,9 @@ impl<P> JobTable<P> {
     }
 
     pub(crate) fn free_slot(&mut self, slot: u32) {
-        self.free.give(&self.slots, slot);
+        if !self.internal.keep_slot(&self.slots, slot) {
+            self.free.give(&self.slots, slot);
+        }
     }
 
     /// Whether a job was cancelled.
@@ -727,9 +729,6 @@ impl<P> JobTable<P> {
 
 /// How long unused memory is kept.
 const RETENTION: Duration = Duration::from_secs(1);
-
-/// How many timers are examined to find one of a lower class.
-const SHED_SCAN_MAX: usize = 256;
 
 /// How many slots are reserved for threads that do not hold the guard.
 pub(crate) const RESERVED_SLOTS: u32 = match (cfg!(loom), primitive::IS_SMALL) {

@@ -81,6 +81,8 @@ pub struct TaskRunReport {
     pub succeeded: u64,
     /// How many returned an error or panicked. Later tasks ran nevertheless.
     pub failed: u64,
+    /// How many were dropped because the time of the close was over.
+    pub left: u64,
     /// How long all of them took.
     pub duration: Duration,
 }
@@ -102,8 +104,21 @@ pub struct CloseReport {
     /// Jobs whose handler had not returned when the close reported, or whose delivery had not been
     /// dropped.
     pub still_running: u64,
+    /// Runs that the close did not execute because its time was over: those that were due when it
+    /// began, and those of marked one-shots. Their jobs were cancelled.
+    pub runs_left: u64,
     /// The status of the driver after it was stopped; `None` if there is no driver.
     pub driver: Option<DriverStatus>,
+}
+
+impl CloseReport {
+    /// Whether the close has done everything: no handler is still running, no due run was left, and
+    /// all close tasks succeeded.
+    #[must_use]
+    pub const fn is_clean(&self) -> bool {
+        let TaskRunReport { failed, left, .. } = self.close_tasks;
+        self.still_running == 0 && self.runs_left == 0 && failed == 0 && left == 0
+    }
 }
 
 impl fmt::Display for CloseReport {
@@ -114,8 +129,14 @@ impl fmt::Display for CloseReport {
         if self.still_running > 0 {
             write!(f, ", {} still running", self.still_running)?;
         }
-        let TaskRunReport { succeeded, failed, duration } = close_tasks;
+        if self.runs_left > 0 {
+            write!(f, ", {} due runs left", self.runs_left)?;
+        }
+        let TaskRunReport { succeeded, failed, left, duration } = close_tasks;
         write!(f, "; close tasks: {succeeded} succeeded, {failed} failed in {duration:?}")?;
+        if *left > 0 {
+            write!(f, ", {left} left")?;
+        }
         match self.driver {
             None => f.write_str("; no driver"),
             Some(DriverStatus::Flushed { drained, pending_ticks }) => {

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use clockjack_time::{Resolution, Tick};
 
-use crate::PolicyRegistry;
+use crate::{ModeError, PolicyRegistry};
 
 /// The configuration of a scheduler. It does not change after the start.
 ///
@@ -37,7 +37,20 @@ pub struct SchedulerConfig {
     /// How many jobs one shard may have. An insert beyond it evicts a job of a lower class, or
     /// fails.
     pub capacity: usize,
-    /// Whether memory for `capacity` jobs is allocated at the start, and none later: for hosts that
+    /// How many jobs of the runtime itself one shard may have in addition to `capacity` and without
+    /// counting towards `quota`: delays of restarts, receive time-outs, time-outs of stops,
+    /// retries. So jobs of users can neither evict these jobs nor leave no room for them.
+    ///
+    /// Jobs of the runtime beyond this number are treated as jobs of users with high priority, and
+    /// counted: [`reserve_exceeded_total`]. If such a job is refused, an actor does not restart
+    /// earlier: a timer of its executor takes the place of the job. If there is no room for that
+    /// timer either, or the system is sealed, the actor is polled until the delay is over, which
+    /// costs processor time. A receive time-out is armed again after the next message, a stop is
+    /// waited for without a limit, and a retry waits for its next cause.
+    ///
+    /// [`reserve_exceeded_total`]: crate::SchedulerMetrics::reserve_exceeded_total
+    pub internal_reserve: usize,
+    /// Whether memory for all these jobs is allocated at the start, and none later: for hosts that
     /// must not allocate while they run.
     pub is_fixed: bool,
     /// How many jobs of a shard may be due more than 2^20 ticks ahead.
@@ -52,8 +65,12 @@ pub struct SchedulerConfig {
     pub strict_delays: bool,
     /// Policies by affinity.
     pub policies: PolicyRegistry,
-    /// How late the least late of 64 runs may be, in percent of a tick.
+    /// How late the least late of 64 runs may be, in percent of a tick; more if `drift_floor` is
+    /// more.
     pub drift_budget_pct: u8,
+    /// How late the least late of 64 runs may be in any case. An operating system wakes a thread
+    /// later than a short tick allows, without that anything is wrong.
+    pub drift_floor: Duration,
     /// How many ticks one advance may catch up with before a warning.
     pub catch_up_limit: u32,
     /// How far the clock may advance at once. A larger step is reported as a clock jump, and the
@@ -76,6 +93,7 @@ impl SchedulerConfig {
         quota: 1 << 20,
         adaptive_quota: None,
         capacity: 1 << 20,
+        internal_reserve: 1 << 20,
         is_fixed: false,
         overflow_capacity: 1 << 20,
         overflow_warn_pct: 75,
@@ -83,6 +101,7 @@ impl SchedulerConfig {
         strict_delays: false,
         policies: PolicyRegistry::new(),
         drift_budget_pct: 5,
+        drift_floor: Duration::from_millis(1),
         catch_up_limit: 100,
         clock_jump: Duration::from_secs(60),
         driver_timeout: Duration::from_secs(1),
@@ -90,16 +109,31 @@ impl SchedulerConfig {
         is_production: false,
     };
 
-    /// For a small processor: as [`DEFAULT`](Self::DEFAULT) with 10,000 jobs, whose memory is
-    /// allocated at the start.
+    /// For a small processor: as [`DEFAULT`](Self::DEFAULT) with 10,000 jobs of users and 8 of the
+    /// runtime, whose memory is allocated at the start, and with a drift of 5 % of any tick.
     pub const SMALL: Self = {
         let mut small = Self::DEFAULT;
         small.quota = 10_000;
         small.capacity = 10_000;
         small.overflow_capacity = 10_000;
+        small.internal_reserve = 8;
         small.is_fixed = true;
+        // Ticks come from an interrupt, and not from a thread that is to be woken.
+        small.drift_floor = Duration::ZERO;
         small
     };
+
+    /// For hosts that determine `resolution`, `start` and `shards`: a configuration that has other
+    /// values there is an error, because they would be ignored.
+    ///
+    /// # Errors
+    ///
+    /// [`ModeError::is_host_setting`], if one of the three is not the default.
+    pub fn check_host_settings(&self) -> Result<(), ModeError> {
+        let Self { resolution, start, shards, .. } = Self::DEFAULT;
+        let is_default = (self.resolution, self.start, self.shards) == (resolution, start, shards);
+        if is_default { Ok(()) } else { Err(ModeError::HOST_SETTING) }
+    }
 
     /// How many jobs may be live while the runtime is under pressure.
     #[must_use]

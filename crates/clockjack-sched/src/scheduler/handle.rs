@@ -14,14 +14,16 @@ use crate::{JobId, JobState, scheduler::SchedulerShard};
 pub struct Cancellable {
     shard: Arc<SchedulerShard>,
     slot: u32,
+    /// The slot of its timer in the wheel when it was scheduled: a hint for the cancel.
+    timer: u32,
 }
 
 const _: () = assert!(size_of::<Cancellable>() <= 16, "a handle is two words");
 
 impl Cancellable {
     /// Takes over one handle of the slot.
-    pub(crate) fn new(shard: Arc<SchedulerShard>, slot: u32) -> Self {
-        Self { shard, slot }
+    pub(crate) fn new(shard: Arc<SchedulerShard>, slot: u32, timer: u32) -> Self {
+        Self { shard, slot, timer }
     }
 
     /// Cancels the job. Returns true exactly once, and then no run of it begins any more. False for
@@ -31,7 +33,7 @@ impl Cancellable {
     pub fn cancel(&self) -> bool {
         let shard = &*self.shard;
         let shared = &*shard.shared;
-        let cancel = shard.jobs.cancel(self.slot, &|| shared.host.now());
+        let cancel = shard.jobs.cancel(self.slot, self.timer, &|| shared.host.now());
         if let Some(payload) = cancel.payload {
             shared.discard(payload);
         }
@@ -64,7 +66,8 @@ impl Cancellable {
     }
 
     /// Marks a waiting one-shot to be run, and not cancelled, if it still waits when the scheduler
-    /// closes. False for periodic jobs, and if the job is not waiting any more.
+    /// closes. False for periodic jobs, for [deliveries](crate::PendingDelivery), since a close
+    /// puts nothing into mailboxes, and if the job is not waiting any more.
     pub fn run_on_close(&self) -> bool {
         self.shard.jobs.mark_run_on_close(self.slot)
     }
@@ -93,7 +96,7 @@ impl Clone for Cancellable {
     /// At the sixteen millionth handle of one job.
     fn clone(&self) -> Self {
         self.shard.jobs.add_handle(self.slot);
-        Self { shard: self.shard.clone(), slot: self.slot }
+        Self { shard: self.shard.clone(), slot: self.slot, timer: self.timer }
     }
 }
 

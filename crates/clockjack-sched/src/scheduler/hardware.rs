@@ -39,17 +39,17 @@ use core::{fmt, task::Waker, time::Duration};
 
 use clockjack_sync::panic::PanicPayload;
 use clockjack_time::{
-    ClockKind, DriverStatus, MonotonicClock, Resolution, Tick, TickDriver, TickSpan, TimerInstant,
+    ClockKind, DriverStatus, MonotonicClock, Resolution, Tick, TickDriver, TimerInstant,
 };
 
 use crate::{
     CatchUnwind, CloseReport, ModeError, RunnerMode, Scheduler, SchedulerConfig, SchedulerHost,
-    Warning, diagnostics::watch::DriverWatch, scheduler::manual::without_catch_unwind,
+    scheduler::{
+        driver_ticks::{DriverTicks, TakenTicks},
+        manual::without_catch_unwind,
+    },
 };
 
-/// How many tokens one poll takes. Bounded, because a driver that is faster than the loop always
-/// has another token, and handlers must run nevertheless.
-const TOKENS_MAX: u32 = 64;
 /// How many handlers of a shard one poll runs, so that ticks are taken in between.
 const RUNS_MAX: usize = 256;
 
@@ -222,11 +222,7 @@ pub struct LoopPollResult {
 pub struct RunnerLoop {
     scheduler: Scheduler,
     driver: &'static dyn TickDriver,
-    watch: Option<DriverWatch>,
-    /// Ticks that were taken since the start.
-    ticks: u64,
-    /// Whether the driver reported backpressure at the last poll that found ticks.
-    is_backpressured: bool,
+    ticks: DriverTicks,
 }
 
 impl RunnerLoop {
@@ -246,9 +242,8 @@ impl RunnerLoop {
             return Err(ModeError::MANUAL_LOOP);
         }
         driver.register(waker)?;
-        let this = Self { scheduler, driver, watch: None, ticks: 0, is_backpressured: false };
-        this.set_driver_reports_ticks(true);
-        Ok(this)
+        DriverTicks::set_counts_ticks(&scheduler, true);
+        Ok(Self { scheduler, driver, ticks: DriverTicks::default() })
     }
 
     /// Creates a scheduler with a [`HardwareHost`] of these parts, and its loop.
@@ -270,19 +265,17 @@ impl RunnerLoop {
     /// that does not depend on the driver. The timeout is
     /// [`driver_timeout`](SchedulerConfig::driver_timeout), but at least two ticks.
     ///
-    /// Each timeout is reported once, as [`Warning::DriverSilent`], and `fallback` is called with
-    /// the length of the silence: it starts what the board has for this case, for instance restarts
-    /// the timer, or makes the clock of the scheduler follow another counter. The loop checks
-    /// whenever it is polled, so the board must poll it also without the driver: by the interrupt
-    /// of a watchdog, or by a limit to its sleep.
+    /// Each timeout is reported once, as [`Warning::DriverSilent`](crate::Warning::DriverSilent),
+    /// and `fallback` is called with the length of the silence: it starts what the board has for
+    /// this case, for instance restarts the timer, or makes the clock of the scheduler follow
+    /// another counter. The loop checks whenever it is polled, so the board must poll it also
+    /// without the driver: by the interrupt of a watchdog, or by a limit to its sleep.
     pub fn watch(
         &mut self,
         reference: &'static (dyn MonotonicClock + Sync),
         fallback: fn(Duration),
     ) {
-        let two_ticks = self.driver_tick().duration(TickSpan::new(2));
-        let timeout = self.scheduler.inner().shared.driver_timeout.max(two_ticks);
-        self.watch = Some(DriverWatch::new(timeout, reference, fallback));
+        self.ticks.watch(&self.scheduler, reference, fallback);
     }
 
     /// The scheduler.
@@ -293,9 +286,11 @@ impl RunnerLoop {
 
     /// Takes all ticks from the driver, advances time and runs due jobs, on this thread.
     pub fn poll(&mut self) -> LoopPollResult {
-        let mut result = LoopPollResult::default();
-        self.take_ticks(&mut result);
-        self.check_driver();
+        // Rule 2.
+        let TakenTicks { ticks, catch_up, up_to, is_more } =
+            self.ticks.take(&self.scheduler, self.driver);
+        let mut result =
+            LoopPollResult { ticks, catch_up, up_to, is_more, ..LoopPollResult::default() };
         self.run_due(&mut result);
         result
     }
@@ -310,71 +305,6 @@ impl RunnerLoop {
         report
     }
 
-    fn driver_tick(&self) -> Resolution {
-        self.scheduler.inner().shared.host.driver_tick()
-    }
-
-    /// Rule 2.
-    fn take_ticks(&mut self, result: &mut LoopPollResult) {
-        // Read before the tokens are taken: afterwards no tick is pending.
-        let status = self.driver.current_status();
-        result.is_more = true;
-        for _ in 0..TOKENS_MAX {
-            let Some(token) = self.driver.poll_tick() else {
-                result.is_more = false;
-                break;
-            };
-            let catch_up = u64::from(token.catch_up);
-            result.ticks += 1 + catch_up;
-            result.catch_up += catch_up;
-            result.up_to = result.up_to.max(Some(token.up_to));
-        }
-        if result.ticks == 0 {
-            return;
-        }
-        self.ticks = self.ticks.saturating_add(result.ticks);
-        self.update_jitter(status);
-        if result.catch_up > 0 {
-            self.count_catch_up(result.catch_up);
-        }
-    }
-
-    /// Derives the driver's lateness from its status: how long the oldest tick has waited.
-    fn update_jitter(&mut self, status: DriverStatus) {
-        let pending = match status {
-            DriverStatus::Backpressured { pending_ticks } => pending_ticks,
-            _ => 0,
-        };
-        let is_backpressured = pending > 0;
-        if is_backpressured || self.is_backpressured {
-            let jitter = self.driver_tick().duration(TickSpan::new(pending));
-            self.scheduler.diagnostics().set_driver_jitter(jitter);
-        }
-        self.is_backpressured = is_backpressured;
-    }
-
-    #[cold]
-    fn count_catch_up(&self, catch_up: u64) {
-        let inner = self.scheduler.inner();
-        let limit = inner.shards[0].with_guard(|locked| locked.table.count_catch_up(catch_up));
-        let behind = TimerInstant::new(Tick::new(catch_up), self.driver_tick());
-        let ticks = behind.elapsed_tick(inner.shared.resolution).get();
-        if ticks > u64::from(limit) {
-            inner.shared.warn(Warning::DriverCatchUpExceeded { shard: 0, ticks, limit });
-        }
-    }
-
-    fn check_driver(&mut self) {
-        if self.scheduler.is_closed() {
-            return;
-        }
-        let Some(watch) = &mut self.watch else { return };
-        if let Some((silent_for, fallback)) = watch.observe(self.ticks) {
-            self.scheduler.inner().shared.warn(Warning::DriverSilent { silent_for });
-            fallback(silent_for);
-        }
-    }
-
     /// Rule 3.
     fn run_due(&self, result: &mut LoopPollResult) {
         result.is_over = true;
@@ -387,14 +317,6 @@ impl RunnerLoop {
             result.next_wake = wakes.into_iter().flatten().min();
         }
     }
-
-    /// Sets who counts the ticks that are caught up with: the loop, which gets their number from
-    /// the driver, or the shards, which can only guess it from their deadlines.
-    fn set_driver_reports_ticks(&self, reports: bool) {
-        for shard in &self.scheduler.inner().shards {
-            shard.with_guard(|locked| locked.table.set_driver_reports_ticks(reports));
-        }
-    }
 }
 
 impl Drop for RunnerLoop {
@@ -402,7 +324,7 @@ impl Drop for RunnerLoop {
     /// nothing runs its jobs.
     fn drop(&mut self) {
         self.driver.unregister();
-        self.set_driver_reports_ticks(false);
+        DriverTicks::set_counts_ticks(&self.scheduler, false);
     }
 }
 
@@ -412,7 +334,6 @@ impl fmt::Debug for RunnerLoop {
             .field("scheduler", &self.scheduler)
             .field("driver", &self.driver.current_status())
             .field("ticks", &self.ticks)
-            .field("watch", &self.watch)
             .finish_non_exhaustive()
     }
 }

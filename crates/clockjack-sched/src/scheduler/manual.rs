@@ -158,7 +158,8 @@ impl ManualRunner {
     /// Runs jobs that are due by now, but not those after `target`.
     fn run_by(&self, target: Tick) -> usize {
         let tick = self.clock.now().tick().min(target);
-        self.scheduler.run_due_by(TimerInstant::new(tick, self.clock.resolution()))
+        let limit = TimerInstant::new(tick, self.clock.resolution());
+        self.scheduler.run_due_by(limit, usize::MAX, &|| true)
     }
 
     fn move_to(&self, tick: Tick) {

@@ -14,6 +14,7 @@ enum Kind {
     NotManual,
     Shards,
     ManualLoop,
+    HostSetting,
     Driver(DriverError),
 }
 
@@ -21,6 +22,7 @@ impl ModeError {
     pub(crate) const MANUAL_IN_PRODUCTION: Self = Self(Kind::ManualInProduction);
     pub(crate) const NOT_MANUAL: Self = Self(Kind::NotManual);
     pub(crate) const SHARDS: Self = Self(Kind::Shards);
+    pub(crate) const HOST_SETTING: Self = Self(Kind::HostSetting);
     pub(crate) const MANUAL_LOOP: Self = Self(Kind::ManualLoop);
 
     /// Whether the configuration is for production, but the clock is a manual one.
@@ -47,6 +49,12 @@ impl ModeError {
         matches!(self.0, Kind::ManualLoop)
     }
 
+    /// Whether the configuration has a setting that only the host can make.
+    #[must_use]
+    pub const fn is_host_setting(&self) -> bool {
+        matches!(self.0, Kind::HostSetting)
+    }
+
     /// The error of the driver, if it refused the registration.
     #[must_use]
     pub const fn driver(&self) -> Option<DriverError> {
@@ -70,6 +78,9 @@ impl fmt::Display for ModeError {
             Kind::NotManual => "the scheduler has no manual clock",
             Kind::Shards => "a scheduler has from 1 to 1024 shards",
             Kind::ManualLoop => "a manual clock takes no ticks from a driver",
+            Kind::HostSetting => {
+                "the host determines `resolution`, `start` and `shards` of the scheduler"
+            }
             Kind::Driver(error) => return write!(f, "the loop did not start: {error}"),
         })
     }

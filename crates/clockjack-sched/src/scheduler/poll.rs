@@ -5,8 +5,10 @@ use clockjack_time::{ClockKind, Tick, TimerInstant};
 
 use super::{DispatchedRun, Inner, JobPayload, Scheduler, SchedulerShard, SchedulerShared};
 use crate::{
-    BatchMode, DispatcherId, FireContext, PendingDelivery, PressureReason, RunnerMode, Warning,
+    BatchMode, DispatcherId, FireContext, HandlerError, PendingDelivery, PressureReason,
+    RunnerMode, Warning,
     jobs::{
+        shard::JobShardGuard,
         spec::{late_by, tick_of},
         table::{CompletedRun, DueItem, Run},
     },
@@ -49,6 +51,11 @@ impl Until {
             Self::At(limit) => Some(tick_of(limit, shared.resolution)),
             Self::Now | Self::ListedOnly => None,
         }
+    }
+
+    /// Whether to advance the wheel before the next run, if `n_listed` jobs are in the due list.
+    fn wants_advance(self, n_listed: usize, is_fresh: bool) -> bool {
+        !matches!(self, Self::ListedOnly) && wants_more(n_listed, is_fresh)
     }
 }
 
@@ -96,17 +103,23 @@ impl Scheduler {
     /// Runs the jobs of all shards that are due by now, on this thread, and none that become due
     /// meanwhile. Returns the number of runs.
     pub(crate) fn run_due(&self) -> usize {
-        self.run_due_by(self.inner().shared.host.now())
+        self.run_due_by(self.inner().shared.host.now(), usize::MAX, &|| true)
     }
 
     /// As [`run_due`](Self::run_due), for jobs that are due by `limit`, which is not after now.
-    pub(crate) fn run_due_by(&self, limit: TimerInstant) -> usize {
+    /// Asks `may_run` before every `budget` runs whether there is time for more.
+    pub(crate) fn run_due_by(
+        &self,
+        limit: TimerInstant,
+        budget: usize,
+        may_run: &dyn Fn() -> bool,
+    ) -> usize {
         let inner = self.inner();
         let until = Until::At(limit);
         let polling = PollScope::begin(inner);
         let mut ran = 0;
         for (index, shard) in inner.shards.iter().enumerate() {
-            ran += poll_shard(shard, 0, usize::MAX, until).ran;
+            ran += poll_while(shard, budget, until, may_run);
             // A job that was completed here may be due before the poller wakes.
             inner.shared.host.wake_poller(index, Tick::ZERO);
         }
@@ -132,10 +145,40 @@ impl Inner {
     /// Runs the due lists without advancing time.
     pub(super) fn run_listed(&self) {
         for shard in &self.shards {
-            poll_shard(shard, 0, usize::MAX, Until::ListedOnly);
+            self.run_listed_of(shard, usize::MAX, &|| true);
         }
         self.shared.wake_readers();
     }
+
+    /// As [`run_listed`](Self::run_listed), for one shard; `may_run` as in
+    /// [`run_due_by`](Scheduler::run_due_by).
+    pub(super) fn run_listed_of(
+        &self,
+        shard: &Arc<SchedulerShard>,
+        budget: usize,
+        may_run: &dyn Fn() -> bool,
+    ) {
+        poll_while(shard, budget, Until::ListedOnly, may_run);
+    }
+}
+
+/// Polls a shard until nothing is left to run, and returns the number of runs. Asks `may_run`
+/// before every `budget` runs whether there is time for more.
+fn poll_while(
+    shard: &Arc<SchedulerShard>,
+    budget: usize,
+    until: Until,
+    may_run: &dyn Fn() -> bool,
+) -> usize {
+    let mut ran = 0;
+    while may_run() {
+        let polled = poll_shard(shard, 0, budget, until);
+        ran += polled.ran;
+        if !polled.is_more {
+            break;
+        }
+    }
+    ran
 }
 
 /// Whether to advance the wheel before the next run. A job that catches up is listed again and
@@ -162,27 +205,27 @@ fn poll_shard(
     until: Until,
 ) -> PollResult {
     let shared = &*shard.shared;
-    let (mut result, mut done) = (PollResult::default(), None);
+    let mut result = PollResult::default();
+    // The run that has ended and is completed with the next hold of the guard.
+    let (mut spent, mut done) = (None, None);
     let read = || shared.host.now();
-    let runs_per_reading = runs_per_reading(shared);
     let flush_to = until.flush_to(shared);
     // Fresh: the wheel was not advanced to this reading yet.
     let (mut now, mut is_fresh) = (read(), true);
+    let mut runs_left = runs_per_reading(shared);
     loop {
         let mut guard = shard.jobs.lock(&shared.relax());
-        let to_drop = done.take().and_then(|done| guard.complete(done));
-        let (next, more) = if result.ran >= budget {
+        let to_drop = complete(&mut guard, &mut spent, &mut done);
+        let (mut next, more) = if result.ran >= budget {
             (None, true)
         } else if flush_to.is_some_and(|to| guard.locked().table.is_due_after(to)) {
             (None, false)
-        } else if matches!(until, Until::ListedOnly)
-            || !wants_more(guard.locked().table.n_due(), is_fresh)
-        {
-            (guard.next_due(now, executor), false)
-        } else {
+        } else if until.wants_advance(guard.locked().table.n_due(), is_fresh) {
             is_fresh = false;
             let to = if let Until::At(limit) = until { limit } else { now };
             guard.advance(to, now, ADVANCE_BUDGET, executor)
+        } else {
+            (guard.next_due(now, executor), false)
         };
         let is_last = next.is_none() && !more;
         let next_wake = if is_last {
@@ -194,27 +237,24 @@ fn poll_shard(
         if let Some(item) = to_drop {
             shared.discard(item);
         }
-        match next {
-            Some(DueItem::NotifyCancelled(item)) => notify_cancelled(shared, item),
-            Some(DueItem::Drop(item)) => shared.discard(item),
-            Some(DueItem::Run(mut run)) => {
+        match &mut next {
+            Some(DueItem::Run(run)) => {
                 result.ran += 1;
-                now = not_early(shared, &mut run, now);
-                done = run_one(shard, run, now);
+                now = not_early(shared, run, now);
+                match run_here(shared, run, now) {
+                    Some(Ok(())) if run.is_spent() => spent = Some(run.slot),
+                    outcome => done = end_run(shard, next, outcome, now),
+                }
                 // After a run with a fixed delay the clock was read: use that for the next runs.
                 now = done.as_ref().map_or(now, |done| done.at);
-                if result.ran.is_multiple_of(runs_per_reading) {
-                    now = read();
-                    is_fresh = true;
-                }
             }
-            Some(DueItem::Send(run, folds)) => {
+            Some(DueItem::Send(..)) => {
                 result.ran += 1;
-                send(shard, run, folds);
-                if result.ran.is_multiple_of(runs_per_reading) {
-                    now = read();
-                    is_fresh = true;
-                }
+                handle_other(shard, next);
+            }
+            Some(DueItem::NotifyCancelled(_) | DueItem::Drop(_)) => {
+                handle_other(shard, next);
+                continue;
             }
             None if result.ran >= budget => {
                 result.is_more = true;
@@ -227,9 +267,14 @@ fn poll_shard(
             }
             // The wheel has more, or a remote operation was pushed meanwhile.
             None => {
-                now = read();
-                is_fresh = true;
+                (now, is_fresh) = (read(), true);
+                continue;
             }
+        }
+        runs_left -= 1;
+        if runs_left == 0 {
+            (now, is_fresh) = (read(), true);
+            runs_left = runs_per_reading(shared);
         }
     }
 }
@@ -241,6 +286,10 @@ fn not_early(
     run: &mut Run<JobPayload>,
     now: TimerInstant,
 ) -> TimerInstant {
+    // A run that is late is not early, which saves a division.
+    if !run.late.is_zero() {
+        return now;
+    }
     if tick_of(now, shared.resolution) >= run.due {
         return now;
     }
@@ -255,16 +304,67 @@ fn notify_cancelled(shared: &SchedulerShared, mut item: JobPayload) {
     shared.discard(item);
 }
 
-/// Runs a handler here, or passes it to its dispatcher. Returns the run to complete, if it ended.
-fn run_one(
+/// Completes the run that has ended, if there is one: `spent` is the slot of a run that needs
+/// nothing but its slot for that. Returns the payload if the caller must drop it.
+#[inline(always)]
+fn complete(
+    guard: &mut JobShardGuard<'_, JobPayload>,
+    spent: &mut Option<u32>,
+    done: &mut Option<CompletedRun<JobPayload>>,
+) -> Option<JobPayload> {
+    if let Some(slot) = spent.take() {
+        guard.complete_spent(slot);
+    }
+    // Moved only if there is one: it is large.
+    if done.is_none() {
+        return None;
+    }
+    guard.complete(done.take()?)
+}
+
+impl Run<JobPayload> {
+    /// Whether it was the only run of its job and has left nothing to drop.
+    fn is_spent(&self) -> bool {
+        self.batch.mode == BatchMode::OneShot && !self.payload.task.needs_drop()
+    }
+}
+
+/// Runs a handler here and returns its result; `None` if it has another dispatcher.
+#[inline(always)]
+fn run_here(
+    shared: &SchedulerShared,
+    run: &mut Run<JobPayload>,
+    now: TimerInstant,
+) -> Option<Result<(), HandlerError>> {
+    if run.payload.dispatcher != DispatcherId::DEFAULT {
+        return None;
+    }
+    let fire = FireContext::new(run.number, run.batch, run.due, now, run.late);
+    Some(shared.call(|| run.payload.task.run(&fire)))
+}
+
+/// After [`run_here`]: the run to complete, or `None` if it was passed to its dispatcher.
+#[inline(never)]
+fn end_run(
     shard: &Arc<SchedulerShard>,
-    run: Run<JobPayload>,
+    item: Option<DueItem<JobPayload>>,
+    outcome: Option<Result<(), HandlerError>>,
     now: TimerInstant,
 ) -> Option<CompletedRun<JobPayload>> {
-    if run.payload.dispatcher == DispatcherId::DEFAULT {
-        return Some(execute(&shard.shared, run, now));
+    let Some(DueItem::Run(run)) = item else { return None };
+    let Some(outcome) = outcome else { return dispatch(shard, run) };
+    Some(completed(&shard.shared, run, outcome, now))
+}
+
+/// Handles an item that is not the run of a handler.
+#[inline(never)]
+fn handle_other(shard: &Arc<SchedulerShard>, item: Option<DueItem<JobPayload>>) {
+    match item {
+        Some(DueItem::NotifyCancelled(item)) => notify_cancelled(&shard.shared, item),
+        Some(DueItem::Drop(item)) => shard.shared.discard(item),
+        Some(DueItem::Send(run, folds)) => send(shard, run, folds),
+        Some(DueItem::Run(_)) | None => unreachable!("the caller handles it"),
     }
-    dispatch(shard, run)
 }
 
 /// Sends a run to its sink. A panic of the sink is reported. The delivery may then be anywhere; its
@@ -284,14 +384,24 @@ fn send(shard: &Arc<SchedulerShard>, run: Run<JobPayload>, folds: bool) {
     }
 }
 
+/// Runs a handler here, whatever its dispatcher is.
 pub(super) fn execute(
     shared: &SchedulerShared,
-    run: Run<JobPayload>,
+    mut run: Run<JobPayload>,
     now: TimerInstant,
 ) -> CompletedRun<JobPayload> {
-    let Run { slot, number, batch, due, late, mut payload } = run;
-    let fire = FireContext::new(number, batch, due, now, late);
-    let outcome = shared.call(&mut || payload.task.run(&fire));
+    let fire = FireContext::new(run.number, run.batch, run.due, now, run.late);
+    let outcome = shared.call(|| run.payload.task.run(&fire));
+    completed(shared, run, outcome, now)
+}
+
+fn completed(
+    shared: &SchedulerShared,
+    run: Run<JobPayload>,
+    outcome: Result<(), HandlerError>,
+    now: TimerInstant,
+) -> CompletedRun<JobPayload> {
+    let Run { slot, batch, payload, .. } = run;
     let at = if batch.mode == BatchMode::FixedDelay { shared.host.now() } else { now };
     CompletedRun { slot, payload, batch, outcome, at }
 }

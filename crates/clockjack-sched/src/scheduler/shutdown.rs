@@ -1,19 +1,23 @@
-//! The shutdown: the order in which remaining jobs are run or cancelled.
+//! The shutdown: the order in which remaining jobs are run or cancelled, and its time limit.
 
 use core::time::Duration;
 
 use clockjack_sync::primitive::atomic::{AtomicUsize, Ordering};
-use clockjack_time::Tick;
+use clockjack_time::{Tick, TimerInstant};
 
-use super::{Inner, Scheduler};
-use crate::{CloseReport, CloseTask, HandlerError, TaskRunReport, Warning};
+use super::{Inner, Scheduler, SchedulerShared};
+use crate::{
+    CloseReport, CloseTask, HandlerError, TaskRunPriority, TaskRunReport, Warning,
+    jobs::spec::tick_of,
+};
 
-/// The counters of the close tasks, for metrics.
+/// What a close has done, for metrics and for later reports.
 #[derive(Debug, Default)]
 pub(crate) struct CloseStats {
     total: AtomicUsize,
     failures: AtomicUsize,
     micros: AtomicUsize,
+    tasks_left: AtomicUsize,
 }
 
 impl CloseStats {
@@ -22,29 +26,79 @@ impl CloseStats {
         let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed) as u64;
         let (total, failed) = (count(&self.total), count(&self.failures));
         let duration = Duration::from_micros(count(&self.micros));
-        TaskRunReport { succeeded: total - failed.min(total), failed, duration }
+        let left = count(&self.tasks_left);
+        TaskRunReport { succeeded: total - failed.min(total), failed, left, duration }
+    }
+}
+
+/// The time of a close: when it began, and how long its steps may begin user code.
+struct CloseTime<'s> {
+    shared: &'s SchedulerShared,
+    begun: TimerInstant,
+    /// `None` if there is no limit.
+    timeout: Option<Duration>,
+}
+
+impl CloseTime<'_> {
+    fn is_over(&self) -> bool {
+        self.has_passed(1)
+    }
+
+    /// Whether this fraction of the time has passed.
+    fn has_passed(&self, fraction: u32) -> bool {
+        let passed = || self.shared.host.now().since(self.begun);
+        self.timeout.is_some_and(|timeout| passed() >= timeout / fraction)
+    }
+
+    /// How many handlers may run between two readings of the clock.
+    const fn budget(&self) -> usize {
+        if self.timeout.is_some() { 1 } else { usize::MAX }
     }
 }
 
 impl Scheduler {
     /// Closes the scheduler on this thread. It stops the driver and runs due jobs; runs the close
     /// tasks in order; runs the one-shots that are marked to be run on close; and cancels all other
-    /// jobs. No job is accepted from the first of these steps on.
+    /// jobs. No job is accepted from the first of these steps on, and nothing is put into
+    /// mailboxes: [deliveries](crate::PendingDelivery) that are waiting or due are cancelled, and
+    /// those that were sent count as executed.
+    ///
+    /// All runs that are due are executed, however many jobs have fallen behind: see
+    /// [`shutdown_within`](Self::shutdown_within).
     ///
     /// Does not wait for handlers that other threads are running, so it may be called from a
     /// handler; the report counts these by their future outcome. A second call only reports.
     pub fn shutdown(&self) -> CloseReport {
+        self.close(None)
+    }
+
+    /// As [`shutdown`](Self::shutdown), but begins no more handlers and close tasks once `timeout`
+    /// has passed. Runs that are due get at most half of that time, so that jobs that have fallen
+    /// behind leave the other half to close tasks and marked one-shots. Close tasks of the priority
+    /// [`SystemCritical`](TaskRunPriority::SystemCritical) run in any case.
+    ///
+    /// What did not run is cancelled, and the report counts it: as
+    /// [`runs_left`](CloseReport::runs_left) and [`left`](TaskRunReport::left).
+    pub fn shutdown_within(&self, timeout: Duration) -> CloseReport {
+        self.close(Some(timeout))
+    }
+
+    fn close(&self, timeout: Option<Duration>) -> CloseReport {
         let inner = self.inner();
         // AcqRel: a second caller sees what the first has done so far.
         if inner.is_shutting_down.swap(true, Ordering::AcqRel) {
             return inner.report(inner.close_stats(), None);
         }
+        inner.stop_sending();
         let driver = inner.shared.host.stop_driver();
-        self.run_due();
-        let tasks = inner.run_close_tasks();
-        inner.close();
-        inner.run_listed();
-        inner.cancel_rest();
+        let begun = inner.shared.host.now();
+        let time = CloseTime { shared: &inner.shared, begun, timeout };
+        self.run_due_by(begun, time.budget(), &|| !time.has_passed(2));
+        let due_by = time.has_passed(2).then(|| tick_of(begun, inner.shared.resolution));
+        let tasks = inner.run_close_tasks(&time);
+        inner.close(due_by);
+        inner.run_listed_in(&time);
+        inner.cancel_rest(&time);
         for index in 0..inner.shards.len() {
             // So that the pollers learn that nothing is left.
             inner.shared.host.wake_poller(index, Tick::ZERO);
@@ -54,29 +108,57 @@ impl Scheduler {
 }
 
 impl Inner {
-    /// Closes the shards: no job is accepted from here on, and marked jobs are listed to be run.
-    fn close(&self) {
+    /// From here on no delivery is sent: those that are due are cancelled.
+    fn stop_sending(&self) {
         for shard in &self.shards {
-            let mut guard = shard.jobs.close(&self.shared.relax());
+            shard.with_guard(|locked| locked.table.stop_sending());
+        }
+    }
+
+    /// Closes the shards: no job is accepted from here on, and marked jobs are listed to be run.
+    /// If there was no time for all runs that were due by `due_by`, the rest is counted.
+    fn close(&self, due_by: Option<Tick>) {
+        for shard in &self.shards {
+            let mut guard = shard.jobs.close(due_by, &self.shared.relax());
             let locked = guard.locked();
             locked.table.list_marked(&mut locked.wheel);
         }
     }
 
     /// Cancels all remaining jobs, and notifies them.
-    fn cancel_rest(&self) {
+    fn cancel_rest(&self, time: &CloseTime<'_>) {
         for shard in &self.shards {
             let mut guard = shard.jobs.lock(&self.shared.relax());
             let locked = guard.locked();
             locked.table.cancel_rest(&mut locked.wheel);
         }
+        self.run_listed_in(time);
+        if time.is_over() {
+            for shard in &self.shards {
+                let mut guard = shard.jobs.lock(&self.shared.relax());
+                guard.locked().table.cancel_due();
+            }
+        }
         self.run_listed();
     }
 
-    fn run_close_tasks(&self) -> TaskRunReport {
+    /// Runs the due lists as long as there is time.
+    fn run_listed_in(&self, time: &CloseTime<'_>) {
+        for shard in &self.shards {
+            self.run_listed_of(shard, time.budget(), &|| !time.is_over());
+        }
+        self.shared.wake_readers();
+    }
+
+    fn run_close_tasks(&self, time: &CloseTime<'_>) -> TaskRunReport {
         let begun = self.shared.host.now();
         let mut report = TaskRunReport::default();
         for task in self.tasks.close() {
+            if task.priority() != TaskRunPriority::SystemCritical && time.is_over() {
+                self.shared.discard(task);
+                report.left += 1;
+                continue;
+            }
             match self.run_close_task(task) {
                 Ok(()) => report.succeeded += 1,
                 Err((number, error)) => {
@@ -91,6 +173,7 @@ impl Inner {
         // Relaxed: statistics.
         stats.total.store(count(report.succeeded + report.failed), Ordering::Relaxed);
         stats.failures.store(count(report.failed), Ordering::Relaxed);
+        stats.tasks_left.store(count(report.left), Ordering::Relaxed);
         let micros = u64::try_from(report.duration.as_micros()).unwrap_or(u64::MAX);
         stats.micros.store(count(micros), Ordering::Relaxed);
         report
@@ -118,6 +201,7 @@ impl Inner {
                 report.executed += counts.executed + executing;
                 report.cancelled += counts.cancelled + cancelled;
                 report.run_on_close += counts.run_on_close;
+                report.runs_left += counts.runs_left;
                 report.still_running += executing + cancelled;
             });
         }
@@ -135,7 +219,7 @@ impl Drop for Inner {
     /// run: that needs a shutdown.
     fn drop(&mut self) {
         for shard in &self.shards {
-            let mut guard = shard.jobs.close(&self.shared.relax());
+            let mut guard = shard.jobs.close(None, &self.shared.relax());
             let locked = guard.locked();
             locked.table.cancel_rest(&mut locked.wheel);
             locked.table.cancel_due();

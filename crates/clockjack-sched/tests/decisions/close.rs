@@ -1,13 +1,17 @@
 //! A9, A10: what runs at the close, in which order, and what becomes of the rest.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
-use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use core::{
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    time::Duration,
+};
 use std::sync::Mutex;
 
 use clockjack_sched::{
-    EventKinds, FireContext, HandlerError, ScheduleErrorKind, SchedulerTask, TaskRunPriority,
-    Warning,
+    EventKinds, FireContext, HandlerError, ManualRunner, ScheduleErrorKind, SchedulerConfig,
+    SchedulerTask, TaskRunPriority, Warning,
 };
+use clockjack_time::Resolution;
 
 use crate::bench::{Diary, HERE, events, listen, listen_to, ms, plain, secs, warnings};
 
@@ -237,4 +241,67 @@ fn a10_accepted_is_executed_and_cancelled_exactly() {
         assert_eq!(metrics.accepted_total, metrics.executed_total + metrics.cancelled_total);
         assert_eq!(metrics.active_total, 0);
     }
+}
+
+/// Four jobs of 1 ms whose handlers take 3 ms are far behind: all that they owe would take 6 s.
+#[test]
+fn a10_a_close_with_a_time_limit_leaves_what_it_cannot_run_and_reports_it() {
+    let config = SchedulerConfig { resolution: Resolution::MILLI, ..SchedulerConfig::DEFAULT };
+    let manual = ManualRunner::new(config).unwrap();
+    let scheduler = manual.scheduler();
+    let ran = Arc::new(AtomicUsize::new(0));
+    for _ in 0..4 {
+        let (time, ran) = (manual.clone(), Arc::clone(&ran));
+        let slow = move |_: &FireContext| {
+            time.clock().advance(ms(3));
+            ran.fetch_add(1, SeqCst);
+        };
+        scheduler.schedule_at_fixed_rate_fn(ms(1), ms(1), HERE, slow).unwrap();
+    }
+    let diary = Diary::default();
+    let marked = scheduler.schedule_once_fn(secs(9), HERE, diary.writer("marked")).unwrap();
+    assert!(marked.run_on_close());
+    scheduler.register_on_close(|| Ok(()), TaskRunPriority::User).unwrap();
+    manual.clock().advance(ms(500));
+    let report = scheduler.shutdown_within(ms(300));
+    let took = scheduler.now().tick().get() - 500;
+    assert!((150..=165).contains(&took), "half of the time, and each job once more: {took} ms");
+    assert_eq!(report.runs_left, 2_000 - ran.load(SeqCst) as u64);
+    assert_eq!((report.accepted, report.executed, report.cancelled), (5, 1, 4));
+    assert_eq!((report.close_tasks.succeeded, report.run_on_close), (1, 1));
+    assert_eq!(diary.names(), ["marked"]);
+    assert!(!report.is_clean());
+    assert_eq!(scheduler.shutdown().runs_left, report.runs_left, "a second call only reports");
+}
+
+#[test]
+fn a10_a_close_whose_time_is_over_runs_only_critical_tasks() {
+    let manual = plain();
+    let scheduler = manual.scheduler();
+    let diary = Diary::default();
+    let due = scheduler.schedule_once_fn(ms(10), HERE, diary.writer("due")).unwrap();
+    let marked = scheduler.schedule_once_fn(secs(9), HERE, diary.writer("marked")).unwrap();
+    assert!(marked.run_on_close());
+    let steps = Arc::default();
+    for (name, priority) in [
+        ("user", TaskRunPriority::User),
+        ("critical", TaskRunPriority::SystemCritical),
+        ("runtime", TaskRunPriority::Runtime),
+    ] {
+        let step = stepper(&steps, name);
+        let task = move || {
+            step();
+            Ok(())
+        };
+        scheduler.register_on_close(task, priority).unwrap();
+    }
+    manual.clock().advance(ms(10));
+    let report = scheduler.shutdown_within(Duration::ZERO);
+    assert_eq!(*steps.lock().unwrap(), ["critical"]);
+    assert!(diary.names().is_empty());
+    assert!(due.is_cancelled() && marked.is_cancelled());
+    assert_eq!((report.close_tasks.succeeded, report.close_tasks.left), (1, 2));
+    assert_eq!((report.accepted, report.executed, report.cancelled), (2, 0, 2));
+    assert_eq!((report.runs_left, report.run_on_close), (2, 0));
+    assert!(!report.is_clean());
 }

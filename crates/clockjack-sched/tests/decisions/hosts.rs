@@ -49,7 +49,7 @@ fn a13_a_refused_request_leaves_no_trace_and_comes_back() {
         }
         assert_eq!(picture(&scheduler), before, "{expected}");
     };
-    check(secs(1 << 40), HERE, ScheduleErrorKind::InvalidDelay);
+    check(secs(1 << 60), HERE, ScheduleErrorKind::InvalidDelay);
     check(ms(10), DispatcherId(9), ScheduleErrorKind::ReceiverGone);
     let first = scheduler.schedule_once_fn(secs(1), HERE, |_| ()).unwrap();
     scheduler.schedule_once_fn(secs(1), HERE, |_| ()).unwrap();
@@ -72,6 +72,38 @@ fn a13_a_refused_request_leaves_no_trace_and_comes_back() {
     let f = refused.into_inner();
     manual.scheduler().schedule_once_fn(ms(10), HERE, f).unwrap();
     assert_eq!(manual.advance(ms(10)), 1, "what came back is as good as new");
+}
+
+#[test]
+fn a13_requests_of_several_threads_that_are_refused_leave_no_trace() {
+    const THREADS: usize = 4;
+    const REQUESTS: usize = 500;
+    let host = Host::new(ClockKind::RealtimeHost, Resolution::TEN_MILLIS);
+    let scheduler = host.scheduler(SchedulerConfig { quota: 100, ..SchedulerConfig::DEFAULT });
+    let ran = Arc::new(AtomicUsize::new(0));
+    for _ in 0..100 {
+        let ran = Arc::clone(&ran);
+        let run = move |_: &FireContext| _ = ran.fetch_add(1, SeqCst);
+        scheduler.schedule_once_fn(ms(10), HERE, run).unwrap();
+    }
+    let (before, token) = (picture(&scheduler), Arc::new(()));
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..REQUESTS {
+                    let refused = scheduler.schedule_once_fn(ms(10), HERE, delivery(&token));
+                    let refused = refused.map(|_| ()).unwrap_err();
+                    assert_eq!(refused.kind(), ScheduleErrorKind::QuotaExceeded);
+                    drop(refused.into_inner());
+                }
+            });
+        }
+    });
+    assert_eq!(Arc::strong_count(&token), 1, "each came back");
+    assert_eq!(picture(&scheduler), before);
+    host.clock.advance(ms(10));
+    while scheduler.poll_shard(0, 0, 1_000).is_more {}
+    assert_eq!(ran.load(SeqCst), 100, "what was accepted runs");
 }
 
 #[test]

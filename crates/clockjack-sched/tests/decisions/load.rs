@@ -294,3 +294,50 @@ fn a24_a_job_with_a_fixed_delay_does_not_lose_its_place_while_it_runs() {
     assert_eq!(manual.scheduler().metrics().fired_total, 3);
     assert_eq!(manual.scheduler().metrics().dropped_total, 0);
 }
+
+/// Jobs of users fill the quota, the wheel and all slots that handles can keep in use.
+#[test]
+fn a08_jobs_of_the_runtime_have_a_reserve_that_users_cannot_use() {
+    for is_fixed in [false, true] {
+        let policies = PolicyRegistry::new();
+        let policies = policies.set_default(Policy::DEFAULT.priority(TimerPriority::High));
+        let config = SchedulerConfig {
+            quota: 4,
+            capacity: 4,
+            internal_reserve: 3,
+            is_fixed,
+            policies,
+            ..SchedulerConfig::DEFAULT
+        };
+        let manual = manual(config);
+        let scheduler = manual.scheduler();
+        let mut kept = Vec::new();
+        for _ in 0..500 {
+            kept.extend(scheduler.schedule_once_fn(ms(0), HERE, |_| ()).ok());
+        }
+        for _ in 0..5 {
+            kept.extend(scheduler.schedule_once_fn(secs(9), HERE, |_| ()).ok());
+        }
+        let diary = Diary::default();
+        let internal = |scheduler: &Scheduler| {
+            let f = diary.writer("internal");
+            scheduler.schedule_internal(ms(10), f).map_err(|refused| refused.kind())
+        };
+        for round in 1..=3_usize {
+            let mut jobs: Vec<_> =
+                (0..3).map(|_| internal(scheduler).expect("its place")).collect();
+            let refused = internal(scheduler).map(|_| ()).expect_err("the reserve is used up");
+            assert!(matches!(
+                refused,
+                ScheduleErrorKind::QuotaExceeded | ScheduleErrorKind::CapacityExceeded
+            ));
+            assert!(jobs.remove(0).cancel(), "and a cancelled job returns its place");
+            drop(internal(scheduler).expect("its place"));
+            assert_eq!(scheduler.metrics().reserve_exceeded_total, round as u64);
+            manual.advance(ms(10));
+            assert_eq!(diary.len(), 3 * round, "fixed: {is_fixed}");
+        }
+        drop(kept);
+        scheduler.shutdown();
+    }
+}

@@ -1,7 +1,8 @@
 //! A2, A3, A21, A23: runs that came too late, one run at a time, and leaps of the clock.
 
-use alloc::{vec, vec::Vec};
+use alloc::{sync::Arc, vec, vec::Vec};
 use core::{sync::atomic::Ordering::SeqCst, time::Duration};
+use std::sync::Mutex;
 
 use clockjack_sched::{
     BatchMode, Bus, CatchUp, Delivery, EventKinds, ExecutionBatch, FireContext, JobSpec, JobState,
@@ -382,4 +383,42 @@ fn a23_a_long_rest_is_no_leap() {
     manual.run_due();
     assert_eq!(diary.runs(), [1; 4]);
     assert_eq!(jumps(&warnings(&mut stream)), vec![]);
+}
+
+/// The backlog has one meaning: due runs that wait behind an earlier run. The limit, the warning
+/// and a dump agree, whether the job waits or runs when they become due.
+#[test]
+fn a03_limit_warning_and_dump_mean_the_same_backlog() {
+    for (limit, is_running) in [(3_u32, false), (4, false), (3, true), (4, true)] {
+        let host = Host::new(ClockKind::RealtimeHost, Resolution::TEN_MILLIS);
+        let scheduler = host.scheduler(with_policy(Policy::DEFAULT.backlog_limit(limit)));
+        let mut stream = listen(&scheduler);
+        let (seen, inside) = (Arc::new(Mutex::new(None)), scheduler.clone());
+        let write = Arc::clone(&seen);
+        let look = move |_: &FireContext| {
+            let jobs = inside.diagnostics().dump().shards.remove(0).jobs;
+            let job = jobs.iter().find(|job| job.mode == BatchMode::FixedRate);
+            *write.lock().unwrap() = job.map(|job| job.backlog);
+        };
+        // It runs first, while the other one is due and waits, or is with its dispatcher.
+        scheduler.schedule_once_fn(ms(50), HERE, look).unwrap();
+        let job = scheduler.schedule_at_fixed_rate_fn(ms(10), ms(10), ELSEWHERE, |_| ()).unwrap();
+        if is_running {
+            host.clock.advance(ms(10));
+            scheduler.poll_shard(0, 0, usize::MAX);
+            assert_eq!(job.state(), JobState::Executing);
+        }
+        host.clock.advance(if is_running { ms(40) } else { ms(50) });
+        scheduler.poll_shard(0, 0, usize::MAX);
+        let told = warnings(&mut stream).into_iter().find_map(|warning| match warning {
+            Warning::BacklogExceeded { backlog, limit, .. } => Some((backlog, limit)),
+            _ => None,
+        });
+        assert_eq!(job.is_cancelled(), limit < 4, "four are behind, {limit} may be");
+        assert_eq!(told, (limit < 4).then_some((4, limit)));
+        if limit == 4 {
+            assert_eq!(*seen.lock().unwrap(), Some(4), "running: {is_running}");
+        }
+        drop(host.take_work());
+    }
 }

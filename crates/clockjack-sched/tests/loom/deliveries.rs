@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use clockjack_sched::{
     AcceptedDelivery, Cancellable, CatchUp, DeliverySink, DeliveryTask, JobSpec, PendingDelivery,
-    Policy,
+    Policy, Repeat,
 };
 use clockjack_time::Tick;
 
@@ -104,23 +104,25 @@ fn a_periodic_job_that_is_cancelled_while_its_delivery_is_accepted_and_dropped_e
     });
 }
 
+/// A poller that has found the delivery due and the close: one of them decides.
 #[test]
-fn a_delivery_whose_mark_is_granted_during_the_close_counts_as_run() {
+fn a_delivery_that_is_due_at_the_close_is_sent_before_it_or_cancelled() {
     model(|world| {
         let mailbox = Mailbox::default();
         let letter = Letter { to: mailbox.clone(), ran: world.ran.clone() };
         let job = world.scheduler.schedule_delivery(JobSpec::once(ticks(2)), letter);
         let job = job.map_err(|refused| refused.kind()).expect("open");
-        let marked = job.clone();
-        let marker = world.spawn(move |_| marked.run_on_close());
+        world.at(2);
+        let poller = world.spawn(|world| {
+            world.turn();
+        });
         let report = world.scheduler.shutdown();
-        let is_marked = marker.join().expect("no panic");
+        poller.join().expect("no panic");
         once_each(&report);
-        assert_eq!(report.executed, u64::from(is_marked));
-        assert!(!job.cancel(), "the report has counted it");
         let delivery = take(&mailbox);
-        assert_eq!(delivery.is_some(), is_marked);
-        assert_eq!(delivery.and_then(read).is_some(), is_marked);
+        assert_eq!(report.executed, u64::from(delivery.is_some()));
+        assert!(!job.cancel(), "the report has counted it");
+        assert_eq!(delivery.and_then(read).is_some(), report.executed == 1);
         drop(job);
     });
 }
@@ -144,28 +146,20 @@ fn against_the_close(world: &World, spec: JobSpec, opens: bool) {
         (metrics.executed_total, metrics.cancelled_total),
         (report.executed, report.cancelled)
     );
-    if spec.run_on_close {
+    if matches!(spec.repeat, Repeat::Once) {
         assert_eq!((world.ran(), report.executed), (u32::from(opens), 1));
     }
     assert!(take(&mailbox).is_none(), "nothing is sent by the close");
 }
 
 #[test]
-fn a_delivery_that_is_accepted_during_the_close_is_executed_or_cancelled() {
+fn a_delivery_that_is_accepted_during_the_close_is_executed() {
     model(|world| against_the_close(world, JobSpec::once(ticks(2)), true));
 }
 
 #[test]
-fn a_delivery_that_is_dropped_during_the_close_is_executed_or_cancelled() {
+fn a_delivery_that_is_dropped_during_the_close_is_executed() {
     model(|world| against_the_close(world, JobSpec::once(ticks(2)), false));
-}
-
-#[test]
-fn a_marked_delivery_that_is_accepted_during_the_close_is_executed() {
-    model(|world| {
-        let spec = JobSpec { run_on_close: true, ..JobSpec::once(ticks(2)) };
-        against_the_close(world, spec, true);
-    });
 }
 
 #[test]

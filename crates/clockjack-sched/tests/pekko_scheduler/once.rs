@@ -29,13 +29,22 @@ fn line_01_a_one_shot_runs_exactly_once() {
 #[test]
 fn line_02_one_shots_that_are_cancelled_at_once_stay_silent() {
     let bench = Bench::new();
-    let jobs: Vec<_> = (0..10).map(|_| bench.once(secs(1))).collect();
-    for job in &jobs {
-        assert!(job.handle.cancel());
+    let cancelled = || {
+        let job = bench.once(secs(1));
+        assert!(job.handle.cancel() && job.handle.is_cancelled());
+        job
+    };
+    let jobs: Vec<_> = (0..10).map(|_| cancelled()).collect();
+    // One that is not cancelled shows that time passes.
+    let other = bench.once(secs(1));
+    for _ in 0..200 {
+        bench.advance(ms(10));
+        assert!(jobs.iter().all(|job| job.runs.n() == 0));
     }
-    bench.advance(secs(2));
-    assert!(jobs.iter().all(|job| job.runs.n() == 0));
-    assert_eq!(bench.scheduler().metrics().active_total, 0);
+    assert!(jobs.iter().all(|job| job.handle.is_cancelled() && !job.handle.is_completed()));
+    assert_eq!(other.runs.times(), [1_000]);
+    let metrics = bench.scheduler().metrics();
+    assert_eq!((metrics.active_total, metrics.cancelled_total, metrics.fired_total), (0, 10, 1));
 }
 
 #[test]
@@ -147,10 +156,13 @@ fn line_08_a_hundred_thousand_timers_all_arrive() {
     let bench = Bench::with(config);
     let (tell, told) = mpsc::channel();
     let mut state = 1_u64;
+    let mut shortest_and_longest = (u64::MAX, 0);
     for timer in 0..N {
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (delay, tell) = ((state >> 33) % 3000, tell.clone());
+        let (shortest, longest) = shortest_and_longest;
+        shortest_and_longest = (delay.min(shortest), delay.max(longest));
         let due = bench.now() + delay;
         let job = bench
             .scheduler()
@@ -169,4 +181,7 @@ fn line_08_a_hundred_thousand_timers_all_arrive() {
         *seen = true;
     }
     assert!(seen.iter().all(|seen| *seen), "all are delivered");
+    assert_eq!(shortest_and_longest, (0, 2_999), "all delays occur, also none");
+    let metrics = bench.scheduler().metrics();
+    assert_eq!((metrics.active_total, metrics.fired_total), (0, N));
 }

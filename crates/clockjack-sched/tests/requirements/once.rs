@@ -4,8 +4,8 @@ use alloc::{sync::Arc, vec::Vec};
 use core::time::Duration;
 
 use clockjack_sched::{
-    DELAY_TICKS_MAX, FireContext, HandlerError, JobState, ScheduleErrorKind, SchedulerConfig,
-    SchedulerTask,
+    DELAY_TICKS_MAX, FireContext, HandlerError, JobState, PERIOD_TICKS_MAX, ScheduleErrorKind,
+    SchedulerConfig, SchedulerTask,
 };
 use clockjack_time::{ClockKind, MonotonicClock as _, Resolution, Tick, TickSpan};
 
@@ -203,10 +203,13 @@ fn r1_5_delays_and_periods_that_cannot_be_are_refused() {
         }
     }
     assert_eq!(picture(scheduler), before);
-    for good in [nanosecond, max] {
+    let period_max = Resolution::TEN_MILLIS.duration(TickSpan::new(PERIOD_TICKS_MAX));
+    for (good, period) in [(nanosecond, nanosecond), (max, period_max)] {
         scheduler.schedule_once_fn(good, HERE, |_| ()).unwrap();
-        scheduler.schedule_at_fixed_rate_fn(good, good, HERE, |_| ()).unwrap();
-        scheduler.schedule_with_fixed_delay_fn(good, good, HERE, |_| ()).unwrap();
+        scheduler.schedule_at_fixed_rate_fn(good, period, HERE, |_| ()).unwrap();
+        scheduler.schedule_with_fixed_delay_fn(good, period, HERE, |_| ()).unwrap();
+        let period = period_max + nanosecond;
+        assert!(scheduler.schedule_at_fixed_rate_fn(good, period, HERE, |_| ()).is_err());
     }
     assert_eq!(scheduler.metrics().active_total, 6);
 }

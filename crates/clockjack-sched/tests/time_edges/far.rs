@@ -3,7 +3,9 @@
 use core::time::Duration;
 use std::sync::mpsc;
 
-use clockjack_sched::{DELAY_TICKS_MAX, ManualRunner, ScheduleErrorKind, SchedulerConfig};
+use clockjack_sched::{
+    DELAY_TICKS_MAX, ManualRunner, PERIOD_TICKS_MAX, ScheduleErrorKind, SchedulerConfig,
+};
 use clockjack_time::{Resolution, TickSpan};
 
 use crate::support::{CountingTask, D, starting_at, ticks};
@@ -73,12 +75,13 @@ fn the_longest_delay_is_kept_and_a_tick_more_is_refused() {
 fn the_longest_period_is_kept_and_a_tick_more_is_refused() {
     let manual = starting_at(3);
     let scheduler = manual.scheduler();
-    let (longest, too_long) = (ticks(DELAY_TICKS_MAX), ticks(DELAY_TICKS_MAX + 1));
+    let (longest, too_long) = (ticks(PERIOD_TICKS_MAX), ticks(PERIOD_TICKS_MAX + 1));
+    let too_far = ticks(DELAY_TICKS_MAX + 1);
     let (rate, delay) = (CountingTask::default(), CountingTask::default());
     let first = scheduler.schedule_at_fixed_rate_fn(ticks(1), longest, D, rate.handler());
     let second = scheduler.schedule_with_fixed_delay_fn(longest, longest, D, delay.handler());
     assert!(first.is_ok() && second.is_ok());
-    for (initial, period) in [(ticks(1), too_long), (too_long, ticks(1))] {
+    for (initial, period) in [(ticks(1), too_long), (too_far, ticks(1))] {
         let handler = || CountingTask::default().handler();
         let refused = [
             scheduler
@@ -93,15 +96,15 @@ fn the_longest_period_is_kept_and_a_tick_more_is_refused() {
         }
     }
     assert_eq!(scheduler.metrics().periodic_total, 2);
-    manual.advance(ticks(2 * DELAY_TICKS_MAX + 1));
-    assert_eq!(rate.on_time(), [0, 1, 2].map(|run| 4 + run * DELAY_TICKS_MAX));
-    assert_eq!(delay.on_time(), [1, 2].map(|run| 3 + run * DELAY_TICKS_MAX));
+    manual.advance(ticks(2 * PERIOD_TICKS_MAX + 1));
+    assert_eq!(rate.on_time(), [0, 1, 2].map(|run| 4 + run * PERIOD_TICKS_MAX));
+    assert_eq!(delay.on_time(), [1, 2].map(|run| 3 + run * PERIOD_TICKS_MAX));
 }
 
-/// `i32::MAX` ticks of 10 ms are 248 days: a year in one delay needs ticks of 15 ms or more.
+/// In ticks of a millisecond a year has more than `i32::MAX` of them.
 #[test]
 fn a_delay_of_a_year_is_kept() {
-    for millis in [15, 20, 100, 1000] {
+    for millis in [1, 10, 15, 100, 1000] {
         let resolution = Resolution::from_nanos(millis * 1_000_000).expect("not zero");
         let config = SchedulerConfig { resolution, ..SchedulerConfig::DEFAULT };
         let manual = ManualRunner::new(config).expect("it is not for production");
@@ -116,21 +119,19 @@ fn a_delay_of_a_year_is_kept() {
     }
 }
 
-/// With ticks of 10 ms the longest single delay is kept, and a year is a job that counts days.
+/// A year in one delay, next to a job that counts its days.
 #[test]
 fn a_year_of_ticks_of_10_ms_is_kept() {
     let manual = starting_at(0);
     let scheduler = manual.scheduler();
-    let (days, longest) = (CountingTask::default(), CountingTask::default());
+    let (days, year) = (CountingTask::default(), CountingTask::default());
     let daily = scheduler.schedule_at_fixed_rate_fn(DAY, DAY, D, days.handler());
-    let far = scheduler.schedule_once_fn(ticks(DELAY_TICKS_MAX), D, longest.handler());
+    let far = scheduler.schedule_once_fn(YEAR, D, year.handler());
     assert!(daily.is_ok() && far.is_ok());
-    let refused = scheduler.schedule_once_fn(YEAR, D, |_| ());
-    assert_eq!(refused.map_err(|e| e.kind()).err(), Some(ScheduleErrorKind::InvalidDelay));
     manual.advance(YEAR);
     let expected: Vec<_> = (1..=365).map(|day| day * 8_640_000).collect();
     assert_eq!(days.on_time(), expected);
-    assert_eq!(longest.on_time(), [DELAY_TICKS_MAX]);
+    assert_eq!(year.on_time(), [365 * 8_640_000]);
 }
 
 /// More come out of the overflow at one tick than may be put back in one: all run in that tick.

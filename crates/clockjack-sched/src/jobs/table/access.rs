@@ -67,14 +67,6 @@ impl<P> JobTable<P> {
         unsafe { self.slot(slot).payload(f) }
     }
 
-    /// Reads a little of a slot that is needed soon. These reads are independent of each other, so
-    /// for several slots their cache misses overlap.
-    #[inline(always)]
-    pub(super) fn prefetch(&mut self, slot: u32) {
-        core::hint::black_box(self.job_state(slot).load_relaxed());
-        core::hint::black_box(self.payload(slot, |payload| payload.is_some()));
-    }
-
     /// Puts a job into a free slot.
     #[inline(always)]
     pub(super) fn fill_slot(&mut self, slot: u32, data: JobData, payload: P) {

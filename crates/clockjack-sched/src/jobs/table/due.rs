@@ -6,9 +6,9 @@ use clockjack_time::{Storage, Tick, TimerInstant, Wheel};
 
 use super::{DueItem, HandOver, JobTable, Run};
 use crate::{
-    BatchMode, DiagnosticEvent, EventKinds, ExecutionBatch, JobId, LogKind,
+    BatchMode, DiagnosticEvent, EventKinds, ExecutionBatch, JobId, JobNumber, LogKind,
     jobs::{
-        slots::Condition,
+        slots::{Condition, JobData},
         spec::{late_by, tick_of},
         state::Taken,
     },
@@ -56,7 +56,7 @@ impl<P> JobTable<P> {
     ) -> Option<DueItem<P>> {
         loop {
             let slot = self.pop_due()?;
-            if let Some(taken) = self.job_state(slot).take(self.is_closed) {
+            if let Some(taken) = self.job_state(slot).take(self.may_send) {
                 let handed = self.hand_over(slot, now, executor);
                 let payload = self.payload(slot, Option::take);
                 let Some(payload) = payload else {
@@ -88,13 +88,14 @@ impl<P> JobTable<P> {
     }
 
     /// Counts and logs a run that is handed over, and determines its batch.
+    #[inline]
     pub(super) fn hand_over(&mut self, slot: u32, now: TimerInstant, executor: u16) -> HandOver {
         // Another thread may have read the clock later than this one but acted earlier.
         let at = self.now.max(tick_of(now, self.resolution));
         self.now = at;
         let resolution = self.resolution;
-        let (data, batch) = self.data(slot, |data| {
-            let mut handed = *data;
+        let (number, due, scheduled_at, batch) = self.data(slot, |data| {
+            let due = data.due;
             let grid = data.grid(resolution);
             let batch = match data.mode {
                 BatchMode::FixedRate => {
@@ -113,13 +114,15 @@ impl<P> JobTable<P> {
                 mode => ExecutionBatch::single(mode),
             };
             data.last_fire = at;
-            handed.pending_runs = data.pending_runs;
-            (handed, batch)
+            (data.number, due, data.scheduled_at, batch)
         });
         self.counts.fired += 1;
-        let late = late_by(now, data.due, self.resolution);
-        let number = self.number_of(&data);
+        let late = late_by(now, due, self.resolution);
+        // Here and not at the expiry: a job that is behind expires once and runs often.
+        self.record_lateness(late, due, scheduled_at);
+        let number = JobNumber { shard: self.shard, number };
         if self.is_logging() {
+            let data = self.data(slot, |data| JobData { due, ..*data });
             self.write_log(LogKind::Fire, &data, at, batch.runs.get(), executor);
         }
         self.counts.last_batch = Some((number, batch));
@@ -127,7 +130,6 @@ impl<P> JobTable<P> {
             self.shared.recorder.fired(number, batch);
         }
         if self.shared.bus.wants(EventKinds::FIRE) {
-            let due = data.due;
             self.shared.bus.publish(DiagnosticEvent::Fired {
                 job: number,
                 due,
@@ -136,7 +138,7 @@ impl<P> JobTable<P> {
                 executor,
             });
         }
-        HandOver { number, batch, due: data.due, late }
+        HandOver { number, batch, due, late }
     }
 
     /// The latest tick that the table has seen.

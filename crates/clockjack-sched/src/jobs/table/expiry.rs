@@ -10,7 +10,7 @@ use crate::{
     drift::TickCount,
     jobs::{
         slots::Condition,
-        spec::{late_by, tick_of},
+        spec::tick_of,
         state::{CancelWon, JobState},
     },
 };
@@ -108,21 +108,20 @@ impl<P> JobTable<P> {
             let mut batch = [0; EXPIRY_BATCH];
             let mut n = 0;
             let mut advance = wheel.advance(to, left);
+            advance.prefetch();
             while n < batch.len()
                 && left > 0
                 && let Some(expired) = advance.next()
             {
                 batch[n] = expired.value.slot;
+                self.slots.prefetch(batch[n]);
                 n += 1;
                 left -= 1;
             }
             let more = advance.more();
             let batch = &batch[..n];
             for slot in batch {
-                self.prefetch(*slot);
-            }
-            for slot in batch {
-                if let Some(Rearm { due, class }) = self.expire(*slot, now, to) {
+                if let Some(Rearm { due, class }) = self.expire(*slot, to) {
                     self.arm_again(wheel, *slot, due, class);
                 }
             }
@@ -169,14 +168,16 @@ impl<P> JobTable<P> {
     }
 
     /// Handles an expired timer. Returns how to arm it again, if it must be.
-    fn expire(&mut self, slot: u32, now: TimerInstant, to: Tick) -> Option<Rearm> {
-        let (mode, due, scheduled_at) = self.data(slot, |data| {
+    fn expire(&mut self, slot: u32, to: Tick) -> Option<Rearm> {
+        let (mode, is_internal) = self.data(slot, |data| {
             data.timer = None;
-            (data.mode, data.due, data.scheduled_at)
+            (data.mode, data.is_internal())
         });
+        if is_internal {
+            self.return_internal_place();
+        }
         if mode != BatchMode::FixedRate {
             if self.job_state(slot).expire() {
-                self.record_lateness(now, due, scheduled_at);
                 self.push_due(slot);
                 if mode == BatchMode::FixedDelay {
                     self.data(slot, |data| data.condition = Condition::TimerReserved);
@@ -188,16 +189,15 @@ impl<P> JobTable<P> {
         if self.job_state(slot).load_relaxed().state() == JobState::Cancelled {
             return None;
         }
-        self.expire_rate(slot, now, to)
+        self.expire_rate(slot, to)
     }
 
     /// Adds the pending runs of a job at a fixed rate up to the current time.
-    fn expire_rate(&mut self, slot: u32, now: TimerInstant, to: Tick) -> Option<Rearm> {
+    fn expire_rate(&mut self, slot: u32, to: Tick) -> Option<Rearm> {
         let (jump_to, resolution) = (self.jump_to, self.resolution);
         let state = self.job_state(slot).load_relaxed().state();
         let is_running = state.is_handed_over();
-        let (before, data) = self.data(slot, |data| {
-            let before = *data;
+        let data = self.data(slot, |data| {
             let grid = data.grid(resolution);
             let next = grid.later(data.due, data.phase_ns, data.pending_runs);
             let (next, phase_ns) = next.unwrap_or((Tick::MAX, 0));
@@ -206,14 +206,9 @@ impl<P> JobTable<P> {
             if Some(next) <= jump_to {
                 data.condition = Condition::ClockJump;
             }
-            (before, *data)
+            *data
         });
-        if before.pending_runs == 0 {
-            self.record_lateness(now, data.due, data.scheduled_at);
-        }
-        // The run that is about to be handed over does not count as missed.
-        let backlog =
-            if is_running { data.pending_runs } else { data.pending_runs.saturating_sub(1) };
+        let backlog = data.backlog(is_running);
         let job = self.number_of(&data);
         let threshold = data.burst_threshold;
         if backlog > threshold && !data.is_burst_reported {
@@ -254,16 +249,14 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// Records the lateness of a run in the histogram and the drift monitor.
+    /// Records the lateness of a run that is handed over in the histogram and the drift monitor.
     #[inline]
-    fn record_lateness(&mut self, now: TimerInstant, due: Tick, scheduled_at: Tick) {
+    pub(super) fn record_lateness(&mut self, late: Duration, due: Tick, scheduled_at: Tick) {
         // A job that was due when it was scheduled cannot be on time.
         if scheduled_at >= due {
             return;
         }
-        let late = late_by(now, due, self.resolution);
-        let nanos = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
-        self.counts.lateness.record(nanos);
+        self.counts.lateness.record(nanos_of(late));
         if let Some(drift) = self.drift.note(late, self.jitter) {
             self.report_drift(drift.observed, drift.budget, drift.fires);
         }
@@ -272,7 +265,25 @@ impl<P> JobTable<P> {
     #[cold]
     fn report_drift(&mut self, observed: Duration, budget: Duration, fires: u32) {
         let shard = self.shard;
-        self.counts.drift.record(u64::try_from(observed.as_nanos()).unwrap_or(u64::MAX));
-        self.warn(Warning::DriftExceeded { shard, observed, budget, fires });
+        self.counts.drift.record(nanos_of(observed));
+        // On a deterministic clock each drift is an error of a test or of the host.
+        let unreported = match self.drift.is_deterministic() {
+            true => Some(0),
+            false => {
+                let now = self.resolution.duration(TickSpan::new(self.now.get()));
+                self.shared.drift_to_report(nanos_of(now))
+            }
+        };
+        if let Some(unreported) = unreported {
+            self.warn(Warning::DriftExceeded { shard, observed, budget, fires, unreported });
+        }
     }
+}
+
+/// The nanoseconds of a duration; the largest number for more than 584 years.
+#[inline]
+fn nanos_of(time: Duration) -> u64 {
+    let seconds = time.as_secs().checked_mul(1_000_000_000);
+    let nanos = seconds.and_then(|nanos| nanos.checked_add(u64::from(time.subsec_nanos())));
+    nanos.unwrap_or(u64::MAX)
 }

@@ -2,13 +2,13 @@
 
 use alloc::vec::Vec;
 
-use clockjack_time::{Storage, Wheel};
+use clockjack_time::{Storage, Tick, Wheel};
 
 use super::JobTable;
 use crate::{
     BatchMode, JobId,
     jobs::{
-        slots::JobData,
+        slots::{Condition, JobData},
         state::{CloseAction, JobState},
     },
 };
@@ -51,9 +51,16 @@ impl<P> JobTable<P> {
         }
     }
 
+    /// From here on no delivery is sent: a shutdown puts nothing into mailboxes.
+    pub(crate) fn stop_sending(&mut self) {
+        self.may_send = false;
+    }
+
     /// From here on no job is accepted.
-    pub(crate) fn close(&mut self) {
+    pub(crate) fn close(&mut self, due_by: Option<Tick>) {
         self.is_closed = true;
+        self.may_send = false;
+        self.close_due_by = due_by;
     }
 
     /// Adds waiting one-shots that are marked to be run at the close to the due list, in the order
@@ -84,9 +91,17 @@ impl<P> JobTable<P> {
     }
 
     fn cancel_one<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
+        let seen = self.job_state(slot).load();
+        // The data of a slot without an accepted job may belong to a remote scheduler.
+        let is_accepted = seen.state() != JobState::Pending && !seen.has_remote_op();
+        let owed = if is_accepted { self.owed_runs(slot) } else { 0 };
         match self.job_state(slot).close() {
             CloseAction::Queued => self.list_one_marked(wheel, slot),
-            CloseAction::Cancelled => self.reap_later(wheel, slot),
+            CloseAction::Cancelled => {
+                self.counts.runs_left += owed;
+                self.reap_later(wheel, slot);
+            }
+            CloseAction::CancelledRun => self.counts.runs_left += owed,
             CloseAction::WasCancelled => self.reap_closed(wheel, slot),
             CloseAction::Left => {}
         }
@@ -96,14 +111,48 @@ impl<P> JobTable<P> {
     fn list_one_marked<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
         self.disarm(wheel, slot);
         self.counts.run_on_close += 1;
+        self.data(slot, |data| data.condition = Condition::Marked);
         self.push_due(slot);
     }
 
-    /// Cancels due jobs that no poller will run any more. They are reaped when they are taken from
-    /// the due list.
+    /// Cancels due jobs that no poller will run any more, and counts their runs. They are reaped
+    /// when they are taken from the due list.
     pub(crate) fn cancel_due(&mut self) {
-        for slot in &self.due {
-            self.slots.get(*slot).state.cancel(false);
+        for at in 0..self.due.len() {
+            let slot = self.due[at];
+            if self.job_state(slot).cancel(false).is_some() {
+                let was_marked = self.data(slot, |data| data.condition == Condition::Marked);
+                self.counts.run_on_close -= u64::from(was_marked);
+                self.counts.runs_left += 1;
+            }
+        }
+    }
+
+    /// Cancels a periodic job whose handler has returned after the close, unless a canceller was
+    /// faster.
+    #[cold]
+    pub(super) fn cancel_closed(&mut self, slot: u32) {
+        let owed = self.owed_runs(slot);
+        if self.job_state(slot).cancel(false).is_some() {
+            self.counts.runs_left += owed;
+        }
+    }
+
+    /// How many runs of a job are lost if the close cancels it now: those that were due when the
+    /// close began. One-shots in the due list still run, and deliveries are not sent by a close.
+    fn owed_runs(&mut self, slot: u32) -> u64 {
+        let Some(to) = self.close_due_by else { return 0 };
+        let resolution = self.resolution;
+        let seen = self.job_state(slot).load_relaxed();
+        let data = self.data(slot, |data| *data);
+        match (data.mode, seen.state()) {
+            _ if !data.is_live || data.due > to || seen.is_delivery() => 0,
+            (BatchMode::FixedRate, _) => {
+                1 + u64::from(data.grid(resolution).periods_until(data.due, data.phase_ns, to))
+            }
+            (BatchMode::OneShot, JobState::Scheduled)
+            | (BatchMode::FixedDelay, JobState::Scheduled | JobState::Queued) => 1,
+            _ => 0,
         }
     }
 

@@ -1,8 +1,10 @@
-//! The state that all tables of a scheduler share: the quota and the event bus.
+//! The state that all tables of a scheduler share: the quota, the event bus and the pauses between
+//! repeated warnings.
 
 use core::time::Duration;
 
-use clockjack_sync::Arc;
+use clockjack_observe::{backoff::WarningBackoff, bus::with_bounded_wait};
+use clockjack_sync::{Arc, spin_lock::SpinLock};
 use clockjack_time::{Tick, TickSpan};
 
 use crate::{
@@ -19,6 +21,8 @@ pub(crate) struct TableShared {
     pub(crate) quota: Arc<Quota>,
     pub(crate) bus: Arc<Bus>,
     pub(crate) recorder: Arc<EventRecorder>,
+    /// When the next drift is reported: one line for all shards, which have one clock.
+    drift_backoff: Arc<SpinLock<WarningBackoff>>,
     /// How long the refusal of a dispatcher counts as pressure.
     refusal_expiry: TickSpan,
 }
@@ -28,7 +32,16 @@ impl TableShared {
         let quota = Quota::new(config.quota, config.pressed_quota());
         let refusal_expiry = config.resolution.ticks_ceil(REFUSAL_EXPIRY).unwrap_or(TickSpan::MAX);
         let (bus, recorder) = (Arc::new(Bus::new()), Arc::new(EventRecorder::new(sink)));
-        Self { quota: Arc::new(quota), bus, recorder, refusal_expiry }
+        let drift_backoff = Arc::new(SpinLock::new(WarningBackoff::new()));
+        Self { quota: Arc::new(quota), bus, recorder, drift_backoff, refusal_expiry }
+    }
+
+    /// Whether a drift is to be reported at this time; if so, how many were not reported before it.
+    ///
+    /// Shards call this under their guards, maybe in an interrupt. So a shard does not wait for the
+    /// lock: if another one holds the lock for long, that one reports the drift of this moment.
+    pub(super) fn drift_to_report(&self, now_ns: u64) -> Option<u32> {
+        with_bounded_wait(&self.drift_backoff, |backoff| backoff.note(now_ns)).flatten()
     }
 
     /// Called when no permit was available: tries again if the reason was a pressure that is over.

@@ -17,7 +17,13 @@
 #![expect(unsafe_code, reason = "keeps a value whose type only its vtable knows")]
 
 use alloc::boxed::Box;
-use core::{any::TypeId, fmt, marker::PhantomData, mem::MaybeUninit, ptr};
+use core::{
+    any::TypeId,
+    fmt,
+    marker::PhantomData,
+    mem::{MaybeUninit, needs_drop},
+    ptr,
+};
 
 use crate::{
     DeliveryTask, HandlerError, PendingDelivery,
@@ -122,6 +128,11 @@ impl Task {
         self.vtable.deliver
     }
 
+    /// Whether the drop does anything. It does not once a closure of [`once`](Self::once) has run.
+    pub(crate) const fn needs_drop(&self) -> bool {
+        self.vtable.needs_drop
+    }
+
     /// Borrows the task or closure that this was created from; `None` if that was of another type
     /// or was consumed by its run.
     #[must_use]
@@ -216,6 +227,8 @@ struct TaskVTable {
     drop_value: unsafe fn(&mut Task),
     type_id: fn() -> TypeId,
     is_inline: bool,
+    /// Whether `drop_value` does anything.
+    needs_drop: bool,
 }
 
 impl TaskVTable {
@@ -239,6 +252,7 @@ impl TaskVTable {
             drop_value: drop_value::<T>,
             type_id: TypeId::of::<T>,
             is_inline: fits_inline::<T>(),
+            needs_drop: needs_drop::<T>() || !fits_inline::<T>(),
         }
     }
 }
@@ -251,6 +265,7 @@ static CONSUMED: TaskVTable = TaskVTable {
     drop_value: |_| (),
     type_id: TypeId::of::<Consumed>,
     is_inline: true,
+    needs_drop: false,
 };
 
 /// An empty type, so that [`CONSUMED`] matches no type that other code can name.
