@@ -7,10 +7,11 @@
 //!
 //! Before each user message the runner loads the [flag word](crate::cell::header) of the cell,
 //! once. If any flag is set, or if an earlier poll left work behind, the runner [handles system
-//! messages](CellVTable) first, in this order: children that have stopped, the system queue,
+//! messages](CellVTable) first, in this order: the system queue, children that have stopped,
 //! commands of the supervisor, and, if the actor is running and not suspended, signals, control
 //! messages, futures, and messages that were unstashed or kept through a restart. Then it takes the
-//! next user message from the mailbox.
+//! next user message from the mailbox, or handles a timer whose place among the user messages it
+//! has [reached](in_order).
 //!
 //! # Going idle
 //!
@@ -73,6 +74,8 @@
 //!    suspends nobody.
 //! 4. A back-off waits for a timer. If no timer can be scheduled, the actor restarts without the
 //!    delay.
+//! 5. Children that restart or stop because of a sibling do so as a [group](group): one after
+//!    another, and each waits for its turn.
 //!
 //! # Panics
 //!
@@ -80,9 +83,12 @@
 //! panic unwinds to the worker, which calls [`Cell::on_panic`]; the panic is a failure like an
 //! `Err`. All other user code is called inside `catch_unwind`: factories, hooks, strategies, drops.
 
+mod budget;
 pub(crate) mod children;
 pub(crate) mod envelope;
+pub(crate) mod group;
 pub(crate) mod header;
+pub(crate) mod in_order;
 mod lifecycle;
 mod pending;
 mod polling;
@@ -105,6 +111,8 @@ use core::{
     ptr::NonNull,
 };
 
+use budget::Budget;
+use in_order::NextInOrder;
 pub(crate) use lifecycle::drop_reported;
 pub(crate) use supervise::retry;
 pub(crate) use vtable::{AnyPoll, any};
@@ -116,14 +124,17 @@ use clockjack_exec::{
     exit::PanicPayload,
 };
 use clockjack_sched::ExecutionBatch;
-use clockjack_sync::mail::{EmptyToken, Mailbox, Pop, Popped};
+use clockjack_sync::{
+    backoff,
+    mail::{EmptyToken, Mailbox, Pop, Popped},
+};
 
 use crate::{
-    Actor, Context, Next, Scope, Signal, Strategy,
+    Actor, Context, Next, Signal,
     adapter::Adapters,
     cell::{
         envelope::{Attached, Envelope},
-        header::{AnyActor, STOP, WOKEN},
+        header::{AnyActor, MAILBOX_FULL, STOP, WOKEN},
         pool_box::PoolBox,
         shared::ActorShared,
     },
@@ -132,13 +143,10 @@ use crate::{
     futures::Futures,
     mailbox::{control::Control, system_queue::PreallocatedNode},
     props::Settings,
-    strategy::StrategyState,
+    strategy::{ChildStrategy, StrategyState},
     system::Delay,
     timers::ActorTimers,
 };
-
-/// The maximal number of messages between two checks of the time that the poll has used.
-const MESSAGES_PER_CHECK: usize = 8;
 
 /// The number of signals, and of timer events, for which an actor of a sealed system preallocates
 /// room.
@@ -162,21 +170,24 @@ pub(crate) enum Stage {
 }
 
 /// There is work that no flag of the flag word reports.
-pub(crate) const PENDING: u8 = 1;
+pub(crate) const PENDING: u16 = 1;
 /// The actor was created and has started at least once.
-pub(crate) const WAS_STARTED: u8 = 1 << 1;
+pub(crate) const WAS_STARTED: u16 = 1 << 1;
 /// The parent has a strategy for this actor.
-pub(crate) const SUPERVISED: u8 = 1 << 2;
+pub(crate) const SUPERVISED: u16 = 1 << 2;
 /// Stashed messages are to be unstashed when the current handler returns.
-pub(crate) const UNSTASH_REQUESTED: u8 = 1 << 5;
+pub(crate) const UNSTASH_REQUESTED: u16 = 1 << 5;
 /// The messages of this actor have priorities.
-pub(crate) const HAS_PRIORITIES: u8 = 1 << 3;
+pub(crate) const HAS_PRIORITIES: u16 = 1 << 3;
 /// The actor was stopped from outside.
-pub(crate) const WAS_STOPPED: u8 = 1 << 4;
+pub(crate) const WAS_STOPPED: u16 = 1 << 4;
 /// A receive timeout is set.
-pub(crate) const HAS_RECEIVE_TIMEOUT: u8 = 1 << 6;
+pub(crate) const HAS_RECEIVE_TIMEOUT: u16 = 1 << 6;
 /// The current handler has set the receive timeout, which starts when the handler returns.
-pub(crate) const STARTS_TIMEOUT: u8 = 1 << 7;
+pub(crate) const STARTS_TIMEOUT: u16 = 1 << 7;
+/// A timer is set, or was set when the mailbox was last empty: user messages and timers are taken
+/// [in order](in_order).
+pub(crate) const HAS_TIMERS: u16 = 1 << 8;
 
 /// The body of an actor's cell; see the [module](self).
 pub(crate) struct Cell<A: Actor, F> {
@@ -196,7 +207,7 @@ pub(crate) struct CellState<A: Actor> {
 /// parameter.
 pub(crate) struct CellStatus {
     pub(crate) stage: Stage,
-    pub(crate) flags: u8,
+    pub(crate) flags: u16,
 }
 
 /// State that only few actors have; allocated on first use.
@@ -225,6 +236,8 @@ pub(crate) type Watchers = BTreeMap<Pid, (AnyActor, PreallocatedNode)>;
 pub(crate) struct UntypedRareState {
     /// Signals that have arrived and are not handled yet.
     pub(crate) signals: VecDeque<PendingSignal>,
+    /// How many of them are failures of children.
+    pub(crate) child_failures: u32,
     /// How many more messages may be kept while a restart is pending.
     pub(crate) room: usize,
     /// How many stashed messages are unstashed when the current handler returns.
@@ -234,7 +247,7 @@ pub(crate) struct UntypedRareState {
     /// The strategies for the actor itself, innermost first, with their state.
     pub(crate) strategies: Vec<StrategyState>,
     /// The strategy for children.
-    pub(crate) for_children: Option<(Scope, Strategy)>,
+    pub(crate) for_children: Option<ChildStrategy>,
     /// Children that wait for a decision that was escalated.
     pub(crate) suspended: BTreeMap<Pid, AnyActor>,
     /// The children are suspended, because this actor has failed or is suspended itself.
@@ -251,14 +264,20 @@ pub(crate) struct UntypedRareState {
     pub(crate) in_other_handler: bool,
     /// Why the actor stops.
     pub(crate) reason: Option<crate::FailureReport>,
+    /// What its watchers learn about the stop, if it did not fail.
+    pub(crate) cause: crate::TerminationCause,
     /// The number of the back-off that the actor waits for; zero if it waits for none.
     pub(crate) backoff: u32,
     pub(crate) backoffs: u32,
-    pub(crate) backoff_timer: Option<Delay>,
+    pub(crate) backoff_timer: Option<supervise::BackoffTimer>,
     /// The number of the current wait for a child; incremented for each child.
     pub(crate) stop_wait: u32,
     pub(crate) stop_timer: Option<Delay>,
     pub(crate) keeps_children: bool,
+    /// The restart in progress waits for the group.
+    pub(crate) hold: group::Hold,
+    /// What this actor does with several children together.
+    pub(crate) group: Option<group::Group>,
     /// The parent has commanded the restart in progress, and gets a report when it has succeeded.
     pub(crate) is_commanded: bool,
     /// Belongs to the message that is being handled.
@@ -344,12 +363,12 @@ impl<A: Actor> DerefMut for CellState<A> {
 
 impl CellStatus {
     #[inline]
-    pub(crate) fn has(&self, flag: u8) -> bool {
+    pub(crate) fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
 
     #[inline]
-    pub(crate) fn set(&mut self, flag: u8, on: bool) {
+    pub(crate) fn set(&mut self, flag: u16, on: bool) {
         if on {
             self.flags |= flag;
         } else {
@@ -377,7 +396,7 @@ impl<A: Actor> CellState<A> {
             if !strategies.is_empty() || children.is_some() {
                 let rare = this.rare.get_or_insert_default();
                 rare.strategies = strategies.into_iter().map(StrategyState::new).collect();
-                rare.for_children = children;
+                rare.for_children = children.map(ChildStrategy::new);
             }
             let buffer_bytes = settings.future_buffer_bytes;
             if buffer_bytes > 0 {
@@ -396,6 +415,8 @@ impl<A: Actor> CellState<A> {
         let rare = self.rare();
         rare.signals.reserve(SIGNALS_PREPARED);
         rare.control.reserve(SIGNALS_PREPARED);
+        rare.strategies.iter_mut().for_each(StrategyState::reserve);
+        rare.for_children.iter_mut().for_each(ChildStrategy::reserve);
     }
 
     /// Whether there is a strategy for children.
@@ -417,54 +438,6 @@ pub(crate) enum ParkMode {
     Idle(EmptyToken),
     /// For a wake-up only; the mailbox is left alone.
     Wait,
-}
-
-/// How long a poll may go on. A poll of one or two messages does not even check the limits.
-struct Budget {
-    n_taken: usize,
-    /// The number of messages at which limit and clock are checked next.
-    check_at: usize,
-    until: Option<u64>,
-}
-
-/// How many messages are handled before the clock is read for the first time.
-const UNTIMED_MESSAGES: usize = 2;
-
-impl Budget {
-    const fn new() -> Self {
-        Self { n_taken: 0, check_at: UNTIMED_MESSAGES, until: None }
-    }
-
-    /// Counts a message; false if the budget is used up.
-    #[inline]
-    fn take<M: 'static>(&mut self, poll: &PollOf<'_, M>) -> bool {
-        if self.n_taken == self.check_at && !self.check(&any(poll)) {
-            return false;
-        }
-        self.n_taken += 1;
-        true
-    }
-
-    /// Checks limit and clock; more often the slower the messages are.
-    #[cold]
-    fn check(&mut self, poll: &AnyPoll<'_>) -> bool {
-        let left = poll.throughput().saturating_sub(self.n_taken);
-        if left == 0 {
-            return false;
-        }
-        let (now, budget) = (poll.nanos(), poll.budget_nanos());
-        let until = *self.until.get_or_insert_with(|| now.saturating_add(budget));
-        if now >= until {
-            return false;
-        }
-        // The messages are known to be fast only if the clock was read before, and if as many
-        // messages again would take at most the rest of the budget.
-        let (left_nanos, n_timed) = (until - now, (self.n_taken - UNTIMED_MESSAGES) as u64);
-        let spent = budget.saturating_sub(left_nanos).saturating_mul(MESSAGES_PER_CHECK as u64);
-        let is_fast = n_timed > 0 && spent <= left_nanos.saturating_mul(n_timed);
-        self.check_at = self.n_taken + if is_fast { MESSAGES_PER_CHECK.min(left) } else { 1 };
-        true
-    }
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> CustomTask for Cell<A, F> {
@@ -498,6 +471,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> CustomTask for Cell<A, F> {
 
     fn messages_taken(shared: &ActorShared<A::Msg>) -> usize {
         shared.mail.taken()
+    }
+
+    fn messages_waiting(shared: &ActorShared<A::Msg>) -> (usize, usize) {
+        (shared.mail.len(), shared.mail.capacity())
     }
 
     #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
@@ -539,6 +516,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> CustomTask for Cell<A, F> {
                 if poll.take_cancel().is_some() {
                     shared.header.set_flags(STOP);
                 }
+                if shared.header.flags() & MAILBOX_FULL != 0 {
+                    shared.check_saturation();
+                }
                 if let Some(outcome) = self
                     .with_untyped(poll, |cell, poll| cell.handle_system_messages(poll, &mut budget))
                 {
@@ -548,13 +528,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> CustomTask for Cell<A, F> {
             if !budget.take(poll) {
                 return Outcome::PollAgain;
             }
-            if self.state.has(HAS_PRIORITIES)
-                && let Some(priority) = self.state.priority()
-            {
-                match self.next_by_priority(poll, priority) {
-                    Popped::Item(envelope) => self.receive_envelope(poll, envelope),
-                    Popped::Empty(seen) => return Outcome::Park(ParkMode::Idle(seen)),
-                    Popped::Retry => return Outcome::PollAgain,
+            if self.state.flags & (HAS_PRIORITIES | HAS_TIMERS) != 0 {
+                match self.next_in_order(poll) {
+                    NextInOrder::Message(envelope) => self.receive_envelope(poll, envelope),
+                    NextInOrder::Timer(fired, msg) => self.timer_fired(poll, fired, msg),
+                    NextInOrder::Again => {}
+                    NextInOrder::Empty(seen) => return Outcome::Park(ParkMode::Idle(seen)),
+                    NextInOrder::Retry => return poll_again_after_wait(),
                 }
                 continue;
             }
@@ -562,7 +542,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> CustomTask for Cell<A, F> {
                 Popped::Item((None, msg)) => self.receive(poll, msg),
                 Popped::Item((attached, msg)) => self.receive_attached(poll, attached, msg),
                 Popped::Empty(seen) => return Outcome::Park(ParkMode::Idle(seen)),
-                Popped::Retry => return Outcome::PollAgain,
+                Popped::Retry => return poll_again_after_wait(),
             }
         }
     }
@@ -742,6 +722,14 @@ fn acknowledge<M: 'static>(shared: &ActorShared<M>) {
 fn empty_token<M: 'static>(shared: &ActorShared<M>) -> Option<EmptyToken> {
     // SAFETY: as in `pop`.
     unsafe { shared.mail.empty_token() }
+}
+
+/// A sender has claimed the next position and not written it yet: it does so soon, unless this
+/// thread has preempted the sender.
+#[cold]
+fn poll_again_after_wait() -> Outcome {
+    backoff::wait(1);
+    Outcome::PollAgain
 }
 
 /// The mailbox was empty, but the cell cannot go idle, because a producer, a waiting sender or a

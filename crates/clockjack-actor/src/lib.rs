@@ -62,9 +62,10 @@
 //! first.
 //!
 //! An actor receives three kinds of messages: **system** (stop, restart, termination of watched
-//! actors, failures), **control** (its timers, and [`tell_control`](ActorRef::tell_control)), and
-//! **user**. Each kind overtakes the next; within one kind, the messages of one sender keep their
-//! order.
+//! actors, failures), **control** ([`tell_control`](ActorRef::tell_control), and timers
+//! [with priority](Timers::priority)), and **user**. Each kind overtakes the next; within one kind,
+//! the messages of one sender keep their order. The message of any other timer takes its place
+//! among the user messages when the timer fires.
 //!
 //! # Map
 //!
@@ -114,7 +115,7 @@ pub use api::{
     system_message, timers,
 };
 pub use mailbox::send;
-pub use services::{events, receptionist, router, scheduler};
+pub use services::{events, receptionist, router, scheduler, scheduler_dump};
 pub use supervision::{escalation, failure_info, hub, strategy, stuck};
 
 pub use actor::{Actor, FnActor, Next, Signal};
@@ -131,7 +132,7 @@ pub use error::{ActorError, LookupError, SpawnError};
 pub use escalation::EscalationSink;
 pub use events::{
     AskCycle, DeadLetter, DeadLetterReason, EventKinds, EventStream, Lifecycle, LifecycleStep,
-    RootFailure, SystemEvent, Unhandled,
+    MailboxRefusals, RootFailure, SystemEvent, TickRate, Unhandled,
 };
 pub use failure_info::{EscalationStage, FailureInfo, FailureReport, RestartStats};
 pub use generated::IntoNext;
@@ -143,12 +144,13 @@ pub use reply::ReplyTo;
 pub use root::RootContext;
 pub use router::{Group, Pool, PoolHandle};
 pub use scheduler::Scheduler;
+pub use scheduler_dump::{SchedulerDumpReply, SchedulerDumpRequest};
 pub use send::Sending;
 pub use strategy::{Backoff, Directive, Scope, Strategy, SupervisorStrategy};
 pub use stuck::Stuck;
 pub use system::{
-    ActorSystem, DispatcherConfig, DispatcherKind, Pinned, SystemBuilder, SystemMetrics,
-    Termination, TerminationReport,
+    ActorStats, ActorSystem, DispatcherConfig, DispatcherKind, Pinned, SystemBuilder,
+    SystemMetrics, Termination, TerminationReport,
 };
-pub use system_message::{SystemMessage, Terminated};
+pub use system_message::{SystemMessage, Terminated, TerminationCause};
 pub use timers::{Key, Timers};

@@ -7,9 +7,15 @@ use core::{
 };
 
 use clockjack_exec::{LocalExecutor, PanicPayload, StartError, Toolbox};
-use clockjack_sched::{Scheduler, SchedulerHost};
-use clockjack_sync::{Arc, waker::AtomicWaker};
-use clockjack_time::{ClockKind, MonotonicClock, Tick, TickDriver, TimerInstant};
+use clockjack_sched::{DriverTicks, PressureReason, Scheduler, SchedulerHost};
+use clockjack_sync::{
+    Arc,
+    primitive::atomic::{AtomicBool, Ordering::Relaxed},
+    waker::AtomicWaker,
+};
+use clockjack_time::{
+    ClockKind, DriverStatus, MonotonicClock, Resolution, Tick, TickDriver, TimerInstant,
+};
 
 use crate::{
     ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SystemBuilder,
@@ -18,6 +24,8 @@ use crate::{
     system::{FailedStart, HostParts, TerminationReport},
 };
 
+/// How long the drop of a root context may begin handlers of jobs.
+const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of scheduler jobs per round, before the actors run.
 const JOBS_PER_ROUND: usize = 64;
 /// The most steps of actors per round, before the timers are checked again.
@@ -30,12 +38,17 @@ const STEPS_PER_CLOCK_READ: usize = 4;
 /// An actor system on the thread that created it; nothing needs to be `Send`.
 ///
 /// The caller drives it: on a board without an operating system, in a test, or in a simulation.
+///
+/// Unless the clock is advanced by hand, every round takes the ticks of the toolbox's driver, so
+/// that the driver wakes the thread or task at the next tick, and reports lateness
+/// ([`driver_jitter`](clockjack_sched::Diagnostics::driver_jitter)), ticks that were caught up
+/// with, and, if it is [watched](Self::watch_driver), a silent driver. The end of the system stops
+/// and flushes the driver; a drop before the end leaves the driver to the next context.
 pub struct RootContext {
     executor: LocalExecutor,
     system: ActorSystem,
     toolbox: SharedToolbox,
-    /// Whether the tick driver wakes the task that drives this context.
-    is_driver_registered: bool,
+    ticks: DriverTicks,
     /// The clock is advanced by hand, so there is no point in waiting for it.
     is_manual: bool,
     /// Not `Send`, because the actors need not be.
@@ -51,6 +64,10 @@ struct Inner {
     toolbox: Box<dyn Toolbox + Send>,
     /// The waker of the task that awaits [`RootContext::dispatch_next`], if one does.
     dispatch_waker: AtomicWaker,
+    /// Whether the context is registered with the tick driver, so that the ticks are the context's
+    /// to take, and the driver the scheduler's to stop. Only the thread of the context changes it,
+    /// except that a close of the scheduler on another thread clears it.
+    is_driver_registered: AtomicBool,
 }
 
 impl Toolbox for SharedToolbox {
@@ -66,6 +83,10 @@ impl Toolbox for SharedToolbox {
         self.0.toolbox.park(until);
     }
 
+    fn backpressure_pct(&self) -> Option<u8> {
+        self.0.toolbox.backpressure_pct()
+    }
+
     fn unpark(&self) {
         self.0.toolbox.unpark();
         self.0.dispatch_waker.wake();
@@ -77,6 +98,10 @@ impl Toolbox for SharedToolbox {
 
     fn now(&self) -> TimerInstant {
         self.0.toolbox.now()
+    }
+
+    fn clock_nanos(&self) -> u64 {
+        self.0.toolbox.clock_nanos()
     }
 
     fn seed(&self) -> u64 {
@@ -93,6 +118,10 @@ impl SchedulerHost for SharedToolbox {
         self.0.toolbox.now()
     }
 
+    fn driver_tick(&self) -> Resolution {
+        self.0.toolbox.clock().resolution()
+    }
+
     fn clock_kind(&self) -> ClockKind {
         self.0.toolbox.clock().kind()
     }
@@ -107,6 +136,12 @@ impl SchedulerHost for SharedToolbox {
 
     fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
         self.0.toolbox.catch_unwind(call)
+    }
+
+    fn stop_driver(&self) -> Option<DriverStatus> {
+        // Relaxed: the driver orders its own operations.
+        let is_registered = self.0.is_driver_registered.swap(false, Relaxed);
+        is_registered.then(|| self.driver().stop_and_flush())
     }
 }
 
@@ -127,7 +162,11 @@ impl RootContext {
         config.start = toolbox.clock().now().tick();
         config.shards = 1;
         let is_manual = toolbox.clock().kind() == ClockKind::Deterministic;
-        let inner = Inner { toolbox: Box::new(toolbox), dispatch_waker: AtomicWaker::new() };
+        let inner = Inner {
+            toolbox: Box::new(toolbox),
+            dispatch_waker: AtomicWaker::new(),
+            is_driver_registered: AtomicBool::new(false),
+        };
         let toolbox = SharedToolbox(Arc::new(inner));
         let executor = LocalExecutor::new(toolbox.clone(), limits, commands)?;
         let scheduler = Scheduler::new(config, toolbox.clone())
@@ -148,7 +187,7 @@ impl RootContext {
             executor,
             system,
             toolbox,
-            is_driver_registered: false,
+            ticks: DriverTicks::default(),
             is_manual,
             _here: PhantomData,
         };
@@ -205,6 +244,25 @@ impl RootContext {
         self.system.inner().seal();
     }
 
+    /// Watches from now on whether the tick driver supplies ticks, with the help of `reference`, a
+    /// clock that does not depend on the driver. The timeout is
+    /// [`SchedulerConfig::driver_timeout`](clockjack_sched::SchedulerConfig::driver_timeout), but
+    /// at least two ticks.
+    ///
+    /// Each silence is reported once, as
+    /// [`Warning::DriverSilent`](clockjack_sched::Warning::DriverSilent) on the event stream, and
+    /// `fallback` is called with its length: it starts what the platform has for this case, for
+    /// instance restarts the timer. The context checks in every round, so the platform must also
+    /// run rounds without the driver: by the interrupt of a watchdog, or by a limit to its sleep.
+    /// A manual clock is not watched.
+    pub fn watch_driver(
+        &mut self,
+        reference: &'static (dyn MonotonicClock + Sync),
+        fallback: fn(Duration),
+    ) {
+        self.ticks.watch(self.system.scheduler().jobs(), reference, fallback);
+    }
+
     /// Runs due jobs and timers and ready actors until there are none. Returns the number of steps.
     pub fn run_until_idle(&mut self) -> usize {
         let mut steps = 0;
@@ -219,6 +277,12 @@ impl RootContext {
 
     /// Runs due jobs and timers, then ready actors, up to the limits of one round.
     fn run_round(&mut self) -> Round {
+        if !self.is_manual {
+            self.take_ticks();
+        }
+        if let Some(percent) = self.toolbox.backpressure_pct() {
+            self.system.scheduler().jobs().set_pressure(PressureReason::Host, percent);
+        }
         let jobs = self.system.scheduler().jobs().poll_shard(0, 0, JOBS_PER_ROUND);
         let fired = self.executor.fire_due();
         let stepped = self.step_actors();
@@ -227,7 +291,30 @@ impl RootContext {
             (one, other) => one.or(other),
         };
         let steps = jobs.ran + fired + stepped + usize::from(jobs.is_more);
-        Round { steps, next_wake, is_ready: jobs.is_more || self.executor.is_ready() }
+        let is_ready = jobs.is_more || self.executor.is_ready();
+        // A context that sleeps does not take the ticks in time, and need not.
+        let is_idle = steps == 0 && !is_ready;
+        let never = Tick::new(u64::MAX);
+        self.ticks.set_idle_until(if is_idle { next_wake.unwrap_or(never) } else { Tick::ZERO });
+        Round { steps, next_wake, is_ready }
+    }
+
+    /// Takes the ticks of the driver, if this context is the one that it serves, and reports how
+    /// the driver does. The time of a manual clock is that of its caller, who cannot be late.
+    fn take_ticks(&mut self) {
+        if !self.register_with_driver() {
+            return;
+        }
+        if self.is_manual {
+            while self.toolbox.driver().poll_tick().is_some() {}
+            return;
+        }
+        self.ticks.take(self.system.scheduler().jobs(), self.toolbox.driver());
+    }
+
+    fn is_driver_registered(&self) -> bool {
+        // Relaxed: as in `stop_driver`.
+        self.toolbox.0.is_driver_registered.load(Relaxed)
     }
 
     /// Runs actors until none is ready or the time of the round is over. The faster the actors are,
@@ -273,8 +360,9 @@ impl RootContext {
             // Register the waker before checking for work, so that work that arrives after the
             // check wakes the task.
             self.toolbox.0.dispatch_waker.register(cx.waker());
-            self.is_driver_registered = self.is_driver_registered || self.register_with_driver();
-            while self.is_driver_registered && self.toolbox.driver().poll_tick().is_some() {}
+            if self.is_manual {
+                self.take_ticks();
+            }
             if self.system.when_terminated().report().is_some() {
                 return Poll::Ready(false);
             }
@@ -282,7 +370,7 @@ impl RootContext {
             if round.steps > 0 {
                 return Poll::Ready(true);
             }
-            if round.is_ready || (round.next_wake.is_some() && !self.is_driver_registered) {
+            if round.is_ready || (round.next_wake.is_some() && !self.is_driver_registered()) {
                 cx.waker().wake_by_ref();
             }
             Poll::Pending
@@ -290,10 +378,26 @@ impl RootContext {
         .await
     }
 
-    /// Registers this context with the driver, whose ticks then wake the awaiting task. Returns
-    /// false if the driver already serves another consumer.
+    /// Registers this context with the driver, unless it is registered; ticks then wake the thread
+    /// or task that drives it. Returns false if the driver already serves another consumer, or was
+    /// stopped.
     fn register_with_driver(&self) -> bool {
-        self.toolbox.driver().register(self.executor.waker()).is_ok()
+        let is_registered = &self.toolbox.0.is_driver_registered;
+        let driver = self.toolbox.driver();
+        if self.is_driver_registered() {
+            // Another task may have stopped the driver.
+            let is_stopped = driver.current_status() == DriverStatus::Suspended;
+            // Relaxed: as in `stop_driver`.
+            is_registered.store(!is_stopped, Relaxed);
+            return !is_stopped;
+        }
+        let jobs = self.system.scheduler().jobs();
+        if jobs.is_closed() || driver.register(self.executor.waker()).is_err() {
+            return false;
+        }
+        DriverTicks::set_counts_ticks(jobs, !self.is_manual);
+        is_registered.store(true, Relaxed);
+        true
     }
 
     /// Runs until `stop` returns true or the system has terminated.
@@ -341,6 +445,7 @@ impl RootContext {
     /// actors that are still alive are reported and stopped by force. With a clock
     /// that is advanced by hand there is no waiting: the system runs until it is idle.
     pub fn shutdown(mut self, timeout: Duration) -> TerminationReport {
+        self.system.set_host_deadline(timeout);
         let end = self.system.shutdown();
         let executor = self.executor.handle();
         let host = executor.executor().toolbox();
@@ -366,12 +471,14 @@ impl Drop for RootContext {
     /// Cancels the pending jobs, then stops the remaining actors by force. In this order, no actor
     /// is kept alive by a job that waits for it.
     fn drop(&mut self) {
-        if self.is_driver_registered {
+        // Relaxed: as in `stop_driver`. Without a registration, the close below does not stop the
+        // driver, so that another context may use it.
+        if self.toolbox.0.is_driver_registered.swap(false, Relaxed) {
             // Breaks a reference cycle: the driver holds the waker, the waker holds the executor,
             // and the executor holds the driver.
             self.toolbox.driver().unregister();
         }
-        self.system.scheduler().jobs().shutdown();
+        self.system.scheduler().jobs().shutdown_within(DROP_TIMEOUT);
     }
 }
 

@@ -4,3 +4,4 @@ pub mod events;
 pub mod receptionist;
 pub mod router;
 pub mod scheduler;
+pub mod scheduler_dump;

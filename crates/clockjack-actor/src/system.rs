@@ -1,12 +1,16 @@
 //! [`ActorSystem`]: guardians, dispatchers, scheduler, events and shutdown.
 
+mod actor_stats;
 mod builder;
 mod dispatchers;
 mod guardian;
 mod listed_filter;
 mod metrics;
 mod own_thread;
+mod pressure;
 mod records;
+mod refusals;
+mod saturated_count;
 mod shutdown;
 mod stop_waiters;
 mod termination;
@@ -21,7 +25,7 @@ use core::{
 };
 
 use clockjack_exec::{Handle, Pid, memory::Memory};
-use clockjack_sched::{Cancellable, DELAY_TICKS_MAX, DispatcherId, FireContext};
+use clockjack_sched::{Cancellable, DispatcherId, FireContext};
 use clockjack_sync::{
     Arc,
     primitive::atomic::{
@@ -31,11 +35,11 @@ use clockjack_sync::{
     spin_lock::SpinLock,
     splitmix,
 };
-use clockjack_time::TickSpan;
 
 use self::listed_filter::ListedFilter;
 pub(crate) use self::records::id as actor_id;
 pub use self::{
+    actor_stats::ActorStats,
     builder::{FailedStart, HostParts, SystemBuilder},
     dispatchers::{DispatcherConfig, DispatcherHost, DispatcherKind, Pinned},
     metrics::SystemMetrics,
@@ -49,7 +53,7 @@ use crate::{
     IntoProps, LookupError, MsgOf, Receptionist, Scheduler, SpawnError,
     ask::{pool::SlotPool, waiting::Asks},
     cell::{
-        header::{ActorHeader, AnyActor, PREPARE, STOP, SystemSend},
+        header::{ActorHeader, AnyActor, PREPARE, SATURATED, STOP, SystemSend},
         spawn,
     },
     error::{ActorErrorKind, LookupErrorKind, SpawnErrorKind},
@@ -90,6 +94,7 @@ pub(crate) struct SystemInner {
     /// Whether there is a sink, to which refused failures are offered again.
     has_sink: bool,
     on_escalation: SpinLock<Vec<Arc<OnEscalation>>>,
+    on_failure: Vec<OnFailure>,
     /// The observer of failures at the root; `None` while it is being called.
     root_observer: SpinLock<Option<RootObserver>>,
     terminates_on_escalation: bool,
@@ -112,11 +117,15 @@ pub(crate) struct SystemInner {
     dead_letters: SpinLock<Option<ActorRef<DeadLetterInfo>>>,
     is_sealed: AtomicBool,
     dispatchers: dispatchers::Dispatchers,
+    saturated: saturated_count::SaturatedCount,
+    refusals: refusals::RefusalWindow,
     slots: SlotPool,
     asks: Asks,
 }
 
 type OnEscalation = Box<dyn Fn(&FailureInfo) + Send + Sync>;
+
+type OnFailure = Box<dyn Fn(&ActorSystem, &FailureInfo) + Send + Sync>;
 
 type RootObserver = Box<dyn FnMut(&RootFailure) + Send>;
 
@@ -312,6 +321,12 @@ impl ActorSystem {
         }
     }
 
+    /// For hosts: reports a message of type `M` that will not be handled.
+    #[doc(hidden)]
+    pub fn report_dead_letter<M: 'static>(&self, recipient: &ActorPath, reason: DeadLetterReason) {
+        self.0.dead_letter::<M>(recipient, reason);
+    }
+
     /// Returns a future that completes when the system has terminated, for whatever reason.
     pub fn when_terminated(&self) -> Termination {
         Termination::new(self.clone())
@@ -392,6 +407,7 @@ impl SystemInner {
         // Release: publishes everything that was allocated before.
         self.is_sealed.store(true, Release);
         self.hub.seal();
+        self.seal_refusals();
         let guardians = self.guardians();
         for actor in guardians.iter().flat_map(|guardians| spawn::descendants(&guardians.root)) {
             actor.parent_link_or_new();
@@ -424,7 +440,7 @@ impl SystemInner {
             return;
         }
         let letter = DeadLetter { recipient: recipient.clone(), message_type, reason };
-        self.events.publish(&if is_suppressed {
+        self.events.publish_quietly(&if is_suppressed {
             SystemEvent::SuppressedDeadLetter(letter)
         } else {
             SystemEvent::DeadLetter(letter)
@@ -460,6 +476,10 @@ impl SystemInner {
             let path = header.path.clone();
             self.events.publish(&SystemEvent::Lifecycle(Lifecycle { pid, path, step }));
         }
+        if step == LifecycleStep::Stopped && header.flags() & SATURATED != 0 {
+            header.clear_flags(SATURATED);
+            self.mailbox_relieved();
+        }
         if step == LifecycleStep::Stopped && is_user_guardian(header) {
             // Has no effect if the system is already terminating.
             self.terminate(Reason::new("the user guardian has stopped"));
@@ -467,7 +487,7 @@ impl SystemInner {
     }
 
     pub(crate) fn mailbox_overflowed(&self, path: &ActorPath) {
-        self.events.publish(&SystemEvent::MailboxOverflow(path.clone()));
+        self.events.publish_quietly(&SystemEvent::MailboxOverflow(path.clone()));
     }
 
     /// Called when an actor has failed and the decision about the failure has been made.
@@ -475,6 +495,14 @@ impl SystemInner {
         self.counters.failed(info.actor);
         if let Some(event) = records::failure(info) {
             self.record(event);
+        }
+        self.publish_failure(info);
+    }
+
+    /// Reports a failure to the listeners and to the event stream.
+    pub(crate) fn publish_failure(&self, info: &FailureInfo) {
+        for listener in &self.on_failure {
+            call_catching_panics(&self.default, &mut || listener(self.handle(), info));
         }
         if self.events.wants(EventKinds::FAILURE) {
             self.events.publish(&SystemEvent::Failure(info.clone()));
@@ -619,7 +647,7 @@ impl SystemInner {
             let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
             self.now_nanos().saturating_add(nanos)
         });
-        let job = self.jobs().schedule_once_fn(part, DispatcherId::DEFAULT, send).ok()?;
+        let job = self.jobs().schedule_internal(part, send).ok()?;
         Some(Delay { job, until_nanos })
     }
 
@@ -629,9 +657,9 @@ impl SystemInner {
         (rest > 0).then(|| Duration::from_nanos(rest))
     }
 
-    /// The longest delay that a job may have.
+    /// The longest delay that a job of the system itself may have.
     pub(crate) fn delay_max(&self) -> Duration {
-        self.jobs().resolution().duration(TickSpan::new(DELAY_TICKS_MAX))
+        self.jobs().internal_delay_max()
     }
 
     /// The `n`th number of the pseudo-random sequence that belongs to a path.
@@ -679,7 +707,7 @@ pub(crate) fn call_catching_panics(executor: &Handle, call: &mut dyn FnMut()) ->
 }
 
 /// Wakes a waker and catches a panic of it.
-fn wake_catching_panics(executor: &Handle, waker: Waker) {
+pub(crate) fn wake_catching_panics(executor: &Handle, waker: Waker) {
     let mut waker = Some(waker);
     call_catching_panics(executor, &mut || {
         if let Some(waker) = waker.take() {

@@ -483,3 +483,31 @@ fn threads_that_ask_and_give_up_get_their_own_answers_or_none() {
     let last = actor.ask(|to| Msg::Double(1, to), SECOND);
     assert_eq!(root.block_on(last), Ok(2));
 }
+
+/// A waker of a task that is not ours.
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker that panics")
+    }
+}
+
+#[test]
+fn a_waker_of_the_asker_that_panics_does_not_fail_the_actor_that_answers() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let actor = server(&mut root);
+    let waker = Waker::from(Arc::new(Panics));
+    let mut answered = actor.ask(|to| Msg::Double(4, to), SECOND);
+    let mut dropped = actor.ask(Msg::Forget, SECOND);
+    for _ in 0..2 {
+        assert!(Pin::new(&mut answered).poll(&mut Cx::from_waker(&waker)).is_pending());
+        assert!(Pin::new(&mut dropped).poll(&mut Cx::from_waker(&waker)).is_pending());
+    }
+    root.run_until_idle();
+    assert_eq!(ready(answered), Ok(8));
+    assert!(ready(dropped).unwrap_err().is_dropped());
+    let metrics = root.system().metrics();
+    assert_eq!((metrics.failures, metrics.restarts), (0, 0));
+    assert!(!actor.is_stopped());
+}

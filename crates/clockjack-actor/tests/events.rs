@@ -7,9 +7,11 @@ use core::time::Duration;
 
 use bench::{Log, start};
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Backoff, Context, DeadLetterReason, EventKinds, Failure, FnActor,
-    Mailbox, Next, Overflow, Props, RootContext, Strategy, SystemEvent,
+    Actor, ActorRef, ActorSystem, Backoff, Context, DeadLetterReason, DispatcherId, EventKinds,
+    Failure, FnActor, Mailbox, Next, Overflow, Props, RootContext, SchedulerDumpRequest, Strategy,
+    SystemEvent,
 };
+use clockjack_sched::DumpFormat;
 
 /// Records the events that it receives.
 struct Listener {
@@ -147,24 +149,43 @@ fn publish(root: &RootContext, range: core::ops::Range<usize>) {
 
 #[test]
 fn a_slow_subscriber_loses_the_oldest_and_is_told_how_many() {
-    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let (mut root, _) = start(ActorSystem::builder("t"));
     let (listener, log) = listen(&mut root, "l", EventKinds::NONE, Mailbox::bounded(2));
     let to = listener.map(Heard::Event);
     let events = root.system().events().clone();
     events.subscribe_bounded(EventKinds::MAILBOX_OVERFLOW, to.clone(), 3);
-    publish(&root, 0..10);
+    publish(&root, 0..50);
     // Two in the mailbox, the newest three wait.
-    assert_eq!(events.dropped_by(&to), Some(5));
-    assert_eq!(events.dropped(), 5);
+    assert_eq!(events.dropped_by(&to), Some(45));
+    assert_eq!(events.dropped(), 45);
+    // Nothing is published any more, and no time passes: the subscriber takes the rest as soon as
+    // it has room.
     root.run_until_idle();
-    assert_eq!(log.take(), ["/0 overflows", "/1 overflows"]);
-    // Nothing is published any more: a timer delivers the rest.
-    for _ in 0..3 {
-        clock.advance(Duration::from_millis(20));
-        root.run_until_idle();
-    }
-    assert_eq!(log.take(), ["dropped 5", "/7 overflows", "/8 overflows", "/9 overflows"]);
-    assert_eq!(root.system().metrics().events_dropped, 5);
+    let first = ["/0 overflows", "/1 overflows"].into_iter();
+    let rest = ["dropped 45", "/47 overflows", "/48 overflows", "/49 overflows"];
+    assert_eq!(log.take(), first.chain(rest).collect::<Vec<_>>());
+    assert_eq!(root.system().metrics().events_dropped, 45);
+}
+
+#[test]
+fn a_slow_subscriber_loses_the_oldest_dead_letters_of_actors_that_are_gone() {
+    const N: usize = 20;
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let (listener, log) = listen(&mut root, "l", EventKinds::NONE, Mailbox::bounded(2));
+    let gone: Vec<_> = (0..2 + 2 * N)
+        .map(|n| root.spawn(&n.to_string(), Props::from_fn(worker())).unwrap())
+        .collect();
+    gone.iter().for_each(|one| root.system().stop(one).unwrap());
+    root.run_until_idle();
+    let to = listener.map(Heard::Event);
+    root.system().events().subscribe_bounded(EventKinds::DEAD_LETTER, to, N);
+    // From then on only the event refers to the path.
+    gone.into_iter().for_each(|one| one.tell_or_dead_letter(Do::Nothing));
+    root.run_until_idle();
+    let line = |n: usize| format!("dead /user/{n} Stopped");
+    let mut expected = vec![line(0), line(1), format!("dropped {N}")];
+    expected.extend((2 + N..2 + 2 * N).map(line));
+    assert_eq!(log.take(), expected);
 }
 
 #[test]
@@ -228,11 +249,7 @@ fn warnings_of_the_scheduler_come_through_while_somebody_wants_them() {
         // A jump past a job's time causes a warning on a clock that is advanced by hand.
         let scheduler = root.system().scheduler();
         let wait = Duration::from_millis(5);
-        drop(scheduler.jobs().schedule_once_fn(
-            wait,
-            clockjack_actor::DispatcherId::DEFAULT,
-            |_| {},
-        ));
+        drop(scheduler.jobs().schedule_once_fn(wait, DispatcherId::DEFAULT, |_| {}));
         root.run_until_idle();
         clock.advance(Duration::from_secs(100));
         root.run_until_idle();
@@ -345,4 +362,53 @@ fn a_listener_that_handles_nothing_is_not_told_of_that_itself() {
     a.tell(Do::Unhandled).unwrap();
     come_to_rest(&mut root);
     assert_eq!(log.take(), ["/user/a unhandled"]);
+}
+
+#[test]
+fn the_ticks_of_a_second_and_the_close_of_the_scheduler_are_events() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let (listener, log) = listen(&mut root, "l", EventKinds::NONE, Mailbox::DEFAULT);
+    let to = listener.map(Heard::Event);
+    root.system().events().subscribe(EventKinds::TICK_RATE | EventKinds::SCHEDULER, to.clone());
+    let jobs = root.system().scheduler().jobs().clone();
+    let second = Duration::from_secs(1);
+    jobs.schedule_at_fixed_rate_fn(second, second, DispatcherId::DEFAULT, |_| ()).unwrap();
+    root.run_until_idle();
+    for _ in 0..3 {
+        clock.advance(second);
+        root.run_until_idle();
+    }
+    let rate = "TickRate(TickRate { ticks: 1000, over: 1s })";
+    assert_eq!(log.take(), [rate, rate, rate]);
+    // Whoever does not want the rate does not get it.
+    root.system().events().subscribe(EventKinds::SCHEDULER, to);
+    clock.advance(second);
+    root.run_until_idle();
+    assert!(log.take().is_empty());
+    let report = jobs.shutdown();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["SchedulerClosed"]);
+    assert_eq!(report.close_tasks.succeeded, 1, "the task of the system");
+}
+
+#[test]
+fn a_dump_of_the_scheduler_is_requested_by_message() {
+    let (mut root, _clock) = start(ActorSystem::builder("t"));
+    let system = root.system().clone();
+    let jobs = system.scheduler().jobs().clone();
+    let delay = Duration::from_secs(7);
+    let job = jobs.schedule_once_fn(delay, DispatcherId::DEFAULT, |_| ()).unwrap();
+    let dumps = system.scheduler_dumps().unwrap();
+    assert_eq!(dumps, system.scheduler_dumps().unwrap(), "there is one service");
+    for format in [DumpFormat::Text, DumpFormat::Lines] {
+        let request = |reply_to| SchedulerDumpRequest { format, reply_to };
+        let reply = root.block_on(dumps.ask(request, Duration::from_secs(1))).unwrap();
+        let mut expected = String::new();
+        jobs.dump(format, &mut expected).unwrap();
+        assert_eq!(reply.text, expected);
+        assert!(reply.text.contains("7000"), "{}", reply.text);
+    }
+    assert!(job.cancel());
+    drop(root.shutdown(Duration::from_secs(1)));
+    assert!(system.scheduler_dumps().unwrap_err().is_stopping());
 }

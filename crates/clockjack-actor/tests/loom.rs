@@ -22,6 +22,8 @@ mod pair;
 mod ready_models;
 #[path = "loom/reusable_node.rs"]
 mod reusable_node_models;
+#[path = "loom/saturated_count.rs"]
+mod saturated_count_models;
 #[path = "loom/send.rs"]
 mod send;
 
@@ -31,6 +33,9 @@ mod listed_filter;
 /// The part under test, which knows nothing of actors.
 #[path = "../src/mailbox/reusable_node.rs"]
 mod reusable_node;
+/// The part under test, which knows nothing of actors.
+#[path = "../src/system/saturated_count.rs"]
+mod saturated_count;
 /// The part under test, which knows nothing of actors.
 #[expect(dead_code, reason = "the models use what the races are about")]
 #[path = "../src/api/futures/wake.rs"]

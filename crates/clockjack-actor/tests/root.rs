@@ -19,8 +19,10 @@ use clockjack_actor::{
     Actor, ActorSystem, Context, EventKinds, Failure, Mailbox, Next, Overflow, Props, RootContext,
     SystemEvent, Toolbox,
 };
-use clockjack_sched::SchedulerConfig;
-use clockjack_time::{InterruptDriver, MonotonicClock, Resolution, Tick, TickDriver};
+use clockjack_sched::{DispatcherId, SchedulerConfig, Warning};
+use clockjack_time::{
+    DriverStatus, InterruptDriver, ManualClock, MonotonicClock, Resolution, Tick, TickDriver,
+};
 
 /// A board whose interrupt the test calls.
 struct Board(Arc<InterruptDriver>);
@@ -198,4 +200,127 @@ fn a_setting_of_the_scheduler_that_only_the_host_can_make_is_refused() {
         assert!(error.to_string().contains("the host determines"), "{error}");
     }
     assert!(start(SchedulerConfig { quota: 5, ..default }).is_ok());
+}
+
+/// A system on a board, its interrupt, and the warnings of its scheduler.
+fn on_board(config: SchedulerConfig) -> (RootContext, Arc<InterruptDriver>, Log) {
+    let ticks = Arc::new(InterruptDriver::new(Resolution::MILLI));
+    let builder = ActorSystem::builder("board").scheduler(config);
+    let mut root = RootContext::new(Board(Arc::clone(&ticks)), builder).unwrap();
+    let warnings = Log::default();
+    let to = warnings.clone();
+    let props = Props::from_fn(move |_cx, event: SystemEvent| {
+        if let SystemEvent::Scheduler(warning) = event {
+            to.add(match warning {
+                Warning::DriverSilent { silent_for } => format!("silent for {silent_for:?}"),
+                Warning::DriverCatchUpExceeded { ticks, .. } => format!("caught up with {ticks}"),
+                other => format!("{other:?}"),
+            });
+        }
+        Ok(Next::Stay)
+    });
+    let listener = root.spawn("warnings", props).unwrap();
+    root.system().events().subscribe(EventKinds::SCHEDULER, listener);
+    root.run_until_idle();
+    (root, ticks, warnings)
+}
+
+fn interrupts(ticks: &InterruptDriver, n: u32) {
+    (0..n).for_each(|_| ticks.notify_tick());
+}
+
+#[test]
+fn ticks_that_are_handled_in_time_are_no_backpressure() {
+    let (mut root, ticks, warnings) = on_board(SchedulerConfig::DEFAULT);
+    for _ in 0..500 {
+        ticks.notify_tick();
+        root.blocking_dispatch_loop({
+            let mut rounds = 0;
+            move || {
+                rounds += 1;
+                rounds > 1
+            }
+        });
+        assert_eq!(ticks.current_status(), DriverStatus::Ok);
+    }
+    assert!(ticks.poll_tick().is_none());
+    assert_eq!(root.system().scheduler().jobs().diagnostics().driver_jitter(), Duration::ZERO);
+    assert!(warnings.take().is_empty());
+}
+
+#[test]
+fn a_context_that_is_late_reports_jitter_and_the_ticks_that_it_catches_up_with() {
+    let config = SchedulerConfig { catch_up_limit: 99, ..SchedulerConfig::DEFAULT };
+    let (mut root, ticks, warnings) = on_board(config);
+    let jobs = root.system().scheduler().jobs().clone();
+    jobs.schedule_once_fn(Duration::from_millis(200), DispatcherId::DEFAULT, |_| ()).unwrap();
+    root.run_until_idle();
+    // The context sleeps, and nothing is due before tick 200.
+    interrupts(&ticks, 150);
+    root.run_until_idle();
+    assert_eq!(jobs.diagnostics().driver_jitter(), Duration::ZERO);
+    assert_eq!((jobs.metrics().drift_compensations, warnings.take().len()), (0, 0));
+    // A hundred ticks after the deadline.
+    interrupts(&ticks, 150);
+    root.next_wake();
+    assert_eq!(jobs.diagnostics().driver_jitter(), Duration::from_millis(100));
+    assert_eq!(jobs.metrics().drift_compensations, 100);
+    root.run_until_idle();
+    assert_eq!(warnings.take(), ["caught up with 100"]);
+    ticks.notify_tick();
+    root.run_until_idle();
+    assert_eq!(jobs.diagnostics().driver_jitter(), Duration::ZERO);
+}
+
+#[test]
+fn the_end_of_a_system_stops_and_flushes_the_driver() {
+    let (mut root, ticks, _) = on_board(SchedulerConfig::DEFAULT);
+    assert!(ticks.register(Waker::noop().clone()).unwrap_err().is_already_registered());
+    let _end = root.system().shutdown();
+    root.run_until_idle();
+    assert!(root.system().when_terminated().report().is_some());
+    assert_eq!(ticks.current_status(), DriverStatus::Suspended);
+    // The clock continues, and the ticks are accounted for.
+    interrupts(&ticks, 3);
+    let flushed = DriverStatus::Flushed { drained: 0, pending_ticks: 3 };
+    assert_eq!(ticks.stop_and_flush(), flushed);
+    drop(root);
+    let (root, ticks, _) = on_board(SchedulerConfig::DEFAULT);
+    assert!(root.shutdown(Duration::from_secs(1)).is_clean());
+    assert_eq!(ticks.current_status(), DriverStatus::Suspended);
+}
+
+#[test]
+fn a_close_of_the_scheduler_reports_the_ticks_that_the_driver_drained() {
+    let (root, ticks, _) = on_board(SchedulerConfig::DEFAULT);
+    interrupts(&ticks, 3);
+    let report = root.system().scheduler().jobs().shutdown();
+    assert_eq!(report.driver, Some(DriverStatus::Flushed { drained: 3, pending_ticks: 0 }));
+}
+
+static FALLBACKS: AtomicU32 = AtomicU32::new(0);
+
+#[test]
+fn a_silent_driver_is_reported_and_the_fallback_of_the_board_runs() {
+    let driver_timeout = Duration::from_millis(100);
+    let config = SchedulerConfig { driver_timeout, ..SchedulerConfig::DEFAULT };
+    let (mut root, ticks, warnings) = on_board(config);
+    let reference: &ManualClock = Box::leak(Box::new(ManualClock::new(Resolution::MILLI)));
+    root.watch_driver(reference, |_| _ = FALLBACKS.fetch_add(1, SeqCst));
+    let mut run = |n: u32, comes: bool| {
+        for _ in 0..n {
+            reference.advance(Duration::from_millis(10));
+            interrupts(&ticks, if comes { 10 } else { 0 });
+            root.run_until_idle();
+        }
+    };
+    run(50, true);
+    assert_eq!(warnings.take().len(), 0);
+    for silences in 1..=2 {
+        run(30, false);
+        assert_eq!(warnings.take(), ["silent for 110ms"]);
+        assert_eq!(FALLBACKS.load(SeqCst), silences);
+        run(5, true);
+    }
+    assert_eq!(warnings.take().len(), 0);
 }

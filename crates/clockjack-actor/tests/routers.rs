@@ -293,6 +293,24 @@ fn a_full_routee_is_passed_over_and_only_if_all_are_full_something_is_lost() {
 }
 
 #[test]
+fn the_function_for_routees_may_capture_and_the_last_one_counts() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    for capacity in [1_usize, 3] {
+        let pool = Pool::round_robin(1, worker(&log))
+            .routees(|props| props.mailbox(Mailbox::bounded(100)))
+            .routees(move |props| props.mailbox(Mailbox::bounded(capacity)));
+        let before = letters(&root, DeadLetterReason::MailboxFull);
+        let pool = root.spawn(&format!("pool-{capacity}"), pool).unwrap();
+        root.run_until_idle();
+        send(&pool, 0..5);
+        root.run_until_idle();
+        let n_lost = letters(&root, DeadLetterReason::MailboxFull) - before;
+        assert_eq!((log.take().len(), n_lost), (capacity, 5 - capacity));
+    }
+}
+
+#[test]
 fn pools_that_cannot_be_are_refused() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();

@@ -204,6 +204,29 @@ impl<M> IntoRefused<M> for clockjack_actor::Sending<M> {
 }
 
 #[test]
+fn a_mapped_ref_may_capture_and_keeps_what_it_has_captured_as_long_as_it_is_needed() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let (actor, log) = clerk(&mut root, Mailbox::bounded(1));
+    let captured = Arc::new(100);
+    let mapped = actor.map({
+        let captured = Arc::clone(&captured);
+        move |n: u8| u32::from(n) + *captured
+    });
+    mapped.tell(1).unwrap();
+    assert_eq!(mapped.tell(2).unwrap_err().into_inner(), 2, "unconverted");
+    let mut waiting = mapped.send(3);
+    assert!(is_pending(&mut waiting));
+    // The message that waits has its own copy of the function.
+    drop(mapped);
+    root.run_until_idle();
+    assert!(matches!(poll(&mut waiting, &Arc::default()), Poll::Ready(Ok(()))));
+    root.run_until_idle();
+    assert_eq!(log.take(), ["101", "103"]);
+    drop(waiting);
+    assert_eq!(Arc::strong_count(&captured), 1, "nobody holds it any more");
+}
+
+#[test]
 fn a_mailbox_that_overflows_in_another_way_is_not_waited_for() {
     for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
         let (mut root, _) = start(ActorSystem::builder("t"));

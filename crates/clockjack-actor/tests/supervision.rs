@@ -16,10 +16,14 @@ mod drops;
 mod escalation;
 #[path = "supervision/faults.rs"]
 mod faults;
+#[path = "supervision/groups.rs"]
+mod groups;
 #[path = "supervision/itself.rs"]
 mod itself;
 #[path = "lifecycle/laws.rs"]
 mod lifecycle;
+#[path = "supervision/otp.rs"]
+mod otp;
 #[path = "properties/laws.rs"]
 mod properties;
 #[path = "stash/laws.rs"]

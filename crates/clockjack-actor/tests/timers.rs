@@ -6,10 +6,16 @@ extern crate alloc;
 mod bench;
 #[path = "timers/fairness.rs"]
 mod fairness;
+#[path = "timers/in_order.rs"]
+mod in_order;
 #[path = "timers/keyed.rs"]
 mod keyed;
+#[path = "timers/pressure.rs"]
+mod pressure;
 #[path = "timers/receive_timeout.rs"]
 mod receive_timeout;
+#[path = "timers/reserve.rs"]
+mod reserve;
 #[path = "timers/scheduler.rs"]
 mod scheduler;
 #[path = "timers/scripted_actor.rs"]

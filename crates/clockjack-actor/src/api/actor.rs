@@ -90,6 +90,9 @@ pub enum Signal {
     /// No message has arrived for the duration of the receive time-out.
     ReceiveTimeout,
     /// A child has failed; the decision about the child has already been made.
+    ///
+    /// While the actor handles no signals, because it waits for a future, at most 256 of these wait
+    /// for it. Further ones become dead letters; all failures are events.
     ChildFailed(crate::FailureInfo),
     /// A child has failed, and this actor's strategy for children escalates the failure: this actor
     /// is about to fail with it, unless it stops.

@@ -20,10 +20,10 @@ use clockjack_sync::primitive::atomic::{
 };
 
 use crate::{
-    ActorPath, SystemMessage,
+    ActorPath, Overflow, SystemMessage,
     cell::{
         envelope::Envelope,
-        header::{ActorHeader, AnyActor, SYSTEM_QUEUE, SystemSend as _},
+        header::{ActorHeader, AnyActor, MAILBOX_FULL, SYSTEM_QUEUE, SystemSend as _},
         shared::{Accepted, ActorShared},
     },
     events::DeadLetterReason,
@@ -53,7 +53,9 @@ unsafe impl<M: Send> Sync for ActorRef<M> {}
 /// What the pointer of a ref refers to.
 enum Target<'r, M> {
     Cell(&'r ManuallyDrop<CustomTaskRef<ActorShared<M>>>),
-    Mapped(&'r MappedHeader<M>),
+    /// The header, for its table, and the pointer to the whole block, for the functions of the
+    /// table.
+    Mapped(&'r MappedHeader<M>, NonNull<MappedHeader<M>>),
 }
 
 /// The kind of message; control messages overtake user messages.
@@ -64,30 +66,38 @@ enum MessageKind {
 }
 
 /// The header of every mapped block for messages of type `N`, with its function table.
+///
+/// The functions get the pointer to the block, not a reference to its header: the header is only a
+/// part of what they access, and a pointer that is derived from a reference to a part must not be
+/// used for the rest.
 #[repr(C)]
 struct MappedHeader<N> {
     count: AtomicUsize,
     push: PushFn<N>,
     wait_for_room: WaitForRoomFn<N>,
-    any: unsafe fn(&MappedHeader<N>) -> &AnyActor,
-    len: unsafe fn(&MappedHeader<N>) -> usize,
+    any: unsafe fn(NonNull<MappedHeader<N>>) -> NonNull<AnyActor>,
+    len: unsafe fn(NonNull<MappedHeader<N>>) -> usize,
     free: unsafe fn(NonNull<MappedHeader<N>>),
 }
 
 type PushFn<N> = unsafe fn(
-    &MappedHeader<N>,
+    NonNull<MappedHeader<N>>,
     MessageKind,
     &mut dyn FnMut() -> Envelope<N>,
 ) -> Result<(), Refusal>;
 
-type WaitForRoomFn<N> =
-    unsafe fn(&MappedHeader<N>, Box<dyn DeferredMessage<N>>, bool, &mut dyn Any) -> Enqueued;
+type WaitForRoomFn<N> = unsafe fn(
+    NonNull<MappedHeader<N>>,
+    Box<dyn DeferredMessage<N>>,
+    bool,
+    &mut dyn Any,
+) -> Enqueued;
 
 #[repr(C)]
-struct Mapped<N, M> {
+struct Mapped<N, M, F> {
     header: MappedHeader<N>,
     inner: ActorRef<M>,
-    f: fn(N) -> M,
+    f: F,
 }
 
 /// Why a message was refused.
@@ -121,19 +131,24 @@ impl<M: 'static> ActorRef<M> {
             Target::Cell(unsafe { &*(&raw const self.raw).cast() })
         } else {
             let block = self.raw.as_ptr().map_addr(|addr| addr & !MAPPED);
+            let block = NonNull::new(block.cast::<MappedHeader<M>>()).expect("a box is not null");
             // SAFETY: the tag bit says that the pointer refers to a mapped block, and this ref
             // keeps the block alive.
-            Target::Mapped(unsafe { &*block.cast::<MappedHeader<M>>() })
+            Target::Mapped(unsafe { block.as_ref() }, block)
         }
     }
 
     /// The untyped handle of the actor.
     pub(crate) fn any(&self) -> &AnyActor {
         match self.target() {
-            // SAFETY: the front begins with its core, at the same alignment.
+            // SAFETY: the shared part begins with its header, at the same alignment.
             Target::Cell(cell) => unsafe { &*core::ptr::from_ref(cell).cast::<AnyActor>() },
-            // SAFETY: the function comes from the table of this block.
-            Target::Mapped(block) => unsafe { (block.any)(block) },
+            Target::Mapped(header, block) => {
+                // SAFETY: this ref keeps the block alive, and the function comes from its table.
+                let any = unsafe { (header.any)(block) };
+                // SAFETY: the handle is in the block.
+                unsafe { any.as_ref() }
+            }
         }
     }
 
@@ -145,6 +160,13 @@ impl<M: 'static> ActorRef<M> {
     /// rule](crate::Overflow) refuses the message, or if the actor has stopped.
     #[inline]
     pub fn tell(&self, msg: M) -> Result<(), SendError<M>> {
+        self.offer(msg).map_err(|refused| self.counted(refused))
+    }
+
+    /// As [`tell`](Self::tell), for callers that do something else with a refused message than
+    /// return it: the refusal is not counted.
+    #[inline]
+    pub(crate) fn offer(&self, msg: M) -> Result<(), SendError<M>> {
         match self.target() {
             Target::Cell(cell) => {
                 match cell.push(msg) {
@@ -161,7 +183,7 @@ impl<M: 'static> ActorRef<M> {
                     }
                 }
             }
-            Target::Mapped(block) => Self::tell_mapped(block, MessageKind::User, msg),
+            Target::Mapped(..) => self.tell_mapped(MessageKind::User, msg),
         }
     }
 
@@ -172,10 +194,19 @@ impl<M: 'static> ActorRef<M> {
     ///
     /// Returns the message to the caller if the actor has stopped.
     pub fn tell_control(&self, msg: M) -> Result<(), SendError<M>> {
-        match self.target() {
+        let sent = match self.target() {
             Target::Cell(cell) => Self::push_control(cell, Envelope::new(msg)),
-            Target::Mapped(block) => Self::tell_mapped(block, MessageKind::Control, msg),
-        }
+            Target::Mapped(..) => self.tell_mapped(MessageKind::Control, msg),
+        };
+        sent.map_err(|refused| self.counted(refused))
+    }
+
+    /// Counts a refusal that the sender learns of.
+    #[cold]
+    pub(crate) fn counted(&self, refused: SendError<M>) -> SendError<M> {
+        let actor = self.any();
+        actor.system().refused(actor, refused.is_full());
+        refused
     }
 
     fn push_control(
@@ -196,28 +227,27 @@ impl<M: 'static> ActorRef<M> {
     }
 
     #[cold]
-    fn tell_mapped(block: &MappedHeader<M>, kind: MessageKind, msg: M) -> Result<(), SendError<M>> {
+    fn tell_mapped(&self, kind: MessageKind, msg: M) -> Result<(), SendError<M>> {
         let mut msg = Some(msg);
-        let mut make = || Envelope::new(msg.take().expect("called once"));
-        // SAFETY: the function comes from the table of this block.
-        let pushed = unsafe { (block.push)(block, kind, &mut make) };
+        let pushed = self.push_lazy(kind, &mut || Envelope::new(msg.take().expect("called once")));
         match (pushed, msg) {
             (Ok(()), _) => Ok(()),
             (Err(refusal), Some(msg)) => Err(refusal.with(msg)),
-            (Err(_), None) => unreachable!("a message is constructed only if there is room"),
+            (Err(_), None) => unreachable!("a message that was made is not refused"),
         }
     }
 
-    /// Pushes a message that `make` constructs as soon as there is room for it.
+    /// Pushes a message that `make` constructs if there is room for it. `make` runs user code, and
+    /// runs before the message has a position in the mailbox.
     fn push_lazy(
         &self,
         kind: MessageKind,
         make: &mut dyn FnMut() -> Envelope<M>,
     ) -> Result<(), Refusal> {
         match self.target() {
-            Target::Mapped(block) => {
-                // SAFETY: the function comes from the table of this block.
-                unsafe { (block.push)(block, kind, make) }
+            Target::Mapped(header, block) => {
+                // SAFETY: this ref keeps the block alive, and the function comes from its table.
+                unsafe { (header.push)(block, kind, make) }
             }
             Target::Cell(cell) => cell.push_lazy(cell, kind, make),
         }
@@ -241,7 +271,7 @@ impl<M: 'static> ActorRef<M> {
     pub(crate) fn waiting_message(&self, msg: M) -> WaitingMessage<M> {
         match self.target() {
             Target::Cell(_) => WaitingMessage::Ready(msg),
-            Target::Mapped(_) => WaitingMessage::Mapped(WaitingMessage::deferred(msg)),
+            Target::Mapped(..) => WaitingMessage::Mapped(WaitingMessage::deferred(msg)),
         }
     }
 
@@ -260,15 +290,15 @@ impl<M: 'static> ActorRef<M> {
                 let queue = || unsafe { cell.schedule() };
                 waiters.wait_for_room(message, is_request, back, &|| cell.wake(), &queue)
             }
-            // SAFETY: the function comes from the table of this block.
-            Target::Mapped(block) => unsafe {
-                (block.wait_for_room)(block, message.boxed(), is_request, back)
+            // SAFETY: this ref keeps the block alive, and the function comes from its table.
+            Target::Mapped(header, block) => unsafe {
+                (header.wait_for_room)(block, message.boxed(), is_request, back)
             },
         }
     }
 
     /// Sends a message with its metadata, by the rules of the mailbox. `make` is called only if
-    /// there is room.
+    /// there is room; then the message is accepted.
     pub(crate) fn push_with(&self, make: &mut dyn FnMut() -> Envelope<M>) -> Result<(), Refusal> {
         self.push_lazy(MessageKind::User, make)
     }
@@ -287,9 +317,15 @@ impl<M: 'static> ActorRef<M> {
     }
 
     /// A reference to the same actor for messages of another type. `f` converts each message into
-    /// one of the actor's messages. It runs on the thread of the sender, after room for the message
-    /// has been reserved; a refused message is returned unconverted, and the order of messages is
-    /// kept.
+    /// one of the actor's messages. It runs on the thread of the sender, after the mailbox was
+    /// found to have room: a refused message is returned unconverted. The message takes its place
+    /// in the order when `f` has returned. While `f` runs, the actor handles other messages, and
+    /// may stop; if it has stopped, the converted message is a dead letter. If other senders have
+    /// filled the mailbox meanwhile, the mailbox accepts the converted message beyond its capacity;
+    /// in a sealed system the message is a dead letter then.
+    ///
+    /// `f` may capture values; it is shared by all clones of the new reference, and cloned for each
+    /// message that [waits](Self::send) for room.
     ///
     /// # Examples
     ///
@@ -303,16 +339,20 @@ impl<M: 'static> ActorRef<M> {
     /// fn lines(actor: &ActorRef<Msg>) -> (ActorRef<String>, ActorRef<()>) {
     ///     (actor.map(Msg::Line), actor.map(|()| Msg::Tick))
     /// }
+    ///
+    /// fn numbered(actor: &ActorRef<Msg>, number: u32) -> ActorRef<String> {
+    ///     actor.map(move |line: String| Msg::Line(format!("{number}: {line}")))
+    /// }
     /// ```
     ///
     /// The messages of the actor must be `Send`: the new reference may move to another thread if
     /// `N` is `Send`, and makes an `M` there.
     #[must_use]
-    pub fn map<N: 'static>(&self, f: fn(N) -> M) -> ActorRef<N>
+    pub fn map<N: 'static>(&self, f: impl Fn(N) -> M + Clone + Send + Sync + 'static) -> ActorRef<N>
     where
         M: Send,
     {
-        let header = Mapped::<N, M>::new_header();
+        let header = Mapped::<N, M, _>::header_for(&f);
         let block = Box::into_raw(Box::new(Mapped { header, inner: self.clone(), f }));
         let raw = block.cast::<()>().map_addr(|addr| addr | MAPPED);
         // A box is not null.
@@ -337,9 +377,17 @@ impl<M: 'static> ActorRef<M> {
     pub(crate) fn mailbox_len(&self) -> usize {
         match self.target() {
             Target::Cell(cell) => cell.mail.len(),
-            // SAFETY: the function comes from the table of this block.
-            Target::Mapped(block) => unsafe { (block.len)(block) },
+            // SAFETY: this ref keeps the block alive, and the function comes from its table.
+            Target::Mapped(header, block) => unsafe { (header.len)(block) },
         }
+    }
+
+    /// How many messages were returned to their senders because the mailbox was full. On small
+    /// processors, and in a sealed system for actors that were started before, this is a lower
+    /// bound.
+    #[must_use]
+    pub fn refused(&self) -> usize {
+        self.any().refused()
     }
 
     /// Whether the actor has stopped. Once true, it stays true.
@@ -367,13 +415,9 @@ impl<M: 'static> ActorShared<M> {
             }
             return Ok(());
         }
-        match self.mail.claim() {
-            Ok(permit) => {
-                // The owner of the permit has to wake the actor, also if `make` panics.
-                let duty = permit.wakes().then(|| WakeOnDrop(cell));
-                let envelope = make();
-                let _ = permit.write(envelope);
-                drop(duty);
+        match self.mail.check_room() {
+            Ok(()) => {
+                self.push_made(cell, make());
                 Ok(())
             }
             Err(refused) if refused.is_full() => self.push_lazy_full(cell, make),
@@ -387,27 +431,47 @@ impl<M: 'static> ActorShared<M> {
         cell: &CustomTaskRef<Self>,
         make: &mut dyn FnMut() -> Envelope<M>,
     ) -> Result<(), Refusal> {
+        self.header.set_flags(MAILBOX_FULL);
         match self.header.overflow {
-            crate::Overflow::Fail => return Err(Refusal::Full),
-            crate::Overflow::StopActor => {
+            Overflow::Fail => Err(Refusal::Full),
+            Overflow::StopActor => {
                 self.overflow();
                 wake_on_overflow(cell);
-                return Err(Refusal::Overflowed);
+                Err(Refusal::Overflowed)
             }
-            _ => {}
+            // The two accept the message.
+            Overflow::DropNewest | Overflow::DropOldest => {
+                self.push_made(cell, make());
+                Ok(())
+            }
         }
-        // `DropNewest` and `DropOldest` accept the message.
-        match self.push_envelope(make()) {
+    }
+
+    /// Pushes a message for which there was room before the sender made it.
+    ///
+    /// The sender holds no claim while it makes the message, because the function of a mapped
+    /// reference may run for long: meanwhile the actor takes messages of other senders, and stops.
+    /// So the room may be taken by now, and the mailbox accepts the message beyond its capacity.
+    /// A sealed system has no memory for that, and an actor that has stopped takes nothing: then
+    /// the message, which cannot be returned, becomes a dead letter.
+    fn push_made(&self, cell: &CustomTaskRef<Self>, envelope: Envelope<M>) {
+        let is_late = self.header.overflow == Overflow::Fail && !self.header.system().is_sealed();
+        let pushed = if is_late {
+            let pushed = self.mail.push_late(envelope);
+            pushed.map(|it| if it.wake { Accepted::MustWake } else { Accepted::NoWake })
+        } else {
+            self.push_envelope(envelope)
+        };
+        match pushed {
             // SAFETY: the push has ended the idle state of the cell, so this thread has to queue
             // the cell.
             Ok(Accepted::MustWake) => unsafe { cell.schedule() },
             Ok(Accepted::NoWake) => {}
-            Err(_) => {
+            Err(refused) => {
                 wake_on_overflow(cell);
-                self.header.system().dead_letter::<M>(&self.header.path, DeadLetterReason::Stopped);
+                self.discard_refused(refused);
             }
         }
-        Ok(())
     }
 }
 
@@ -415,44 +479,36 @@ impl<M: 'static> ActorShared<M> {
 /// if it does not read its mailbox at present.
 #[cold]
 fn wake_on_overflow<M: 'static>(cell: &CustomTaskRef<ActorShared<M>>) {
-    if cell.header.overflow == crate::Overflow::StopActor {
+    if cell.header.overflow == Overflow::StopActor {
         cell.wake();
     }
 }
 
-struct WakeOnDrop<'c, M: 'static>(&'c CustomTaskRef<ActorShared<M>>);
-
-impl<M> Drop for WakeOnDrop<'_, M> {
-    fn drop(&mut self) {
-        // SAFETY: the claim has ended the idle state of the cell, so this thread has to queue the
-        // cell.
-        unsafe { self.0.schedule() };
-    }
-}
-
-impl<N: 'static, M: 'static> Mapped<N, M> {
-    fn new_header() -> MappedHeader<N> {
+impl<N: 'static, M: 'static, F: Fn(N) -> M + Clone + 'static> Mapped<N, M, F> {
+    /// The header of a block with this function.
+    fn header_for(_: &F) -> MappedHeader<N> {
         MappedHeader {
             count: AtomicUsize::new(1),
-            push: |header, kind, make| {
-                // SAFETY: the function is called with the block it belongs to, and the header is
-                // the block's first field.
-                let block = unsafe { &*core::ptr::from_ref(header).cast::<Self>() };
-                block.inner.push_lazy(kind, &mut || make().map(block.f))
+            push: |block, kind, make| {
+                // SAFETY: the caller keeps the block alive, the function is called with the block
+                // it belongs to, whose first field is the header, and the pointer is that of the
+                // box that `map` has made.
+                let block = unsafe { block.cast::<Self>().as_ref() };
+                block.inner.push_lazy(kind, &mut || make().map(&block.f))
             },
-            wait_for_room: |header, from, is_request, back| {
+            wait_for_room: |block, from, is_request, back| {
                 // SAFETY: as above.
-                let block = unsafe { &*core::ptr::from_ref(header).cast::<Self>() };
-                let unsent = Box::new(MappedMessage { from, f: block.f });
+                let block = unsafe { block.cast::<Self>().as_ref() };
+                let unsent = Box::new(MappedMessage { from, f: block.f.clone() });
                 block.inner.wait_for_room(WaitingMessage::Mapped(unsent), is_request, back)
             },
-            any: |header| {
+            any: |block| {
                 // SAFETY: as above.
-                unsafe { &*core::ptr::from_ref(header).cast::<Self>() }.inner.any()
+                NonNull::from(unsafe { block.cast::<Self>().as_ref() }.inner.any())
             },
-            len: |header| {
+            len: |block| {
                 // SAFETY: as above.
-                unsafe { &*core::ptr::from_ref(header).cast::<Self>() }.inner.mailbox_len()
+                unsafe { block.cast::<Self>().as_ref() }.inner.mailbox_len()
             },
             free: |header| {
                 // SAFETY: `map` boxed the block, and its last ref is being dropped.
@@ -475,7 +531,7 @@ impl<M> ActorRef<M> {
 
 /// Converts a typed reference into an untyped one.
 pub(crate) fn untyped<M: 'static>(cell: CustomTaskRef<ActorShared<M>>) -> AnyActor {
-    // SAFETY: the front begins with its core, at the same alignment.
+    // SAFETY: the shared part begins with its header, at the same alignment.
     unsafe { AnyActor::from_raw(cell.into_raw()) }
 }
 
@@ -548,5 +604,49 @@ impl<M: 'static> fmt::Debug for ActorRef<M> {
 impl<M: 'static> fmt::Display for ActorRef<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&*self.any().path, f)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use clockjack_exec::Toolbox;
+    use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, TickDriver};
+
+    use super::*;
+    use crate::{ActorSystem, Next, Props, RootContext};
+
+    struct Bench {
+        clock: ManualClock,
+        driver: ManualDriver,
+    }
+
+    impl Toolbox for Bench {
+        fn clock(&self) -> &dyn MonotonicClock {
+            &self.clock
+        }
+
+        fn driver(&self) -> &dyn TickDriver {
+            &self.driver
+        }
+    }
+
+    #[test]
+    fn messages_behind_a_claim_that_lasts_too_long_are_dead_letters_of_a_killed_actor() {
+        let resolution = Resolution::MILLI;
+        let bench =
+            Bench { clock: ManualClock::new(resolution), driver: ManualDriver::new(resolution) };
+        let mut root = RootContext::new(bench, ActorSystem::builder("t")).expect("there is room");
+        let actor =
+            root.spawn("a", Props::from_fn(|_cx, _: u8| Next::Stay)).expect("there is room");
+        root.run_until_idle();
+        let system = root.system().clone();
+        let Target::Cell(cell) = actor.target() else { panic!("it is not mapped") };
+        // The first message has queued the actor, so the owner of the claim need not do that.
+        actor.tell(1).expect("there is room");
+        let claim = cell.mail.claim().expect("there is room");
+        actor.tell(2).expect("there is room");
+        drop(root);
+        assert_eq!(system.metrics().dead_letters(DeadLetterReason::Stopped), 3);
+        drop(claim);
     }
 }

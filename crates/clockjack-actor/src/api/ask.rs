@@ -45,7 +45,7 @@ use core::{
     time::Duration,
 };
 
-use clockjack_exec::{Failure, Handle, Sleep, TimerError};
+use clockjack_exec::{Failure, Handle, Sleep, TimerError, poll_leaf};
 use clockjack_time::Tick;
 
 pub use self::error::AskError;
@@ -105,7 +105,7 @@ impl<M: 'static> ActorRef<M> {
         let (asker, replier) = slot::pair(slot, target.clone());
         ask.state = AskState::Waiting(PendingAsk::new(asker));
         let message = request(ReplyTo::new(replier));
-        if let Err(refused) = self.tell(message) {
+        if let Err(refused) = self.offer(message) {
             let is_full = refused.is_full();
             let refused = if is_full {
                 self.enqueue_request(refused.into_inner(), &mut ask)
@@ -117,6 +117,7 @@ impl<M: 'static> ActorRef<M> {
                     AskErrorKind::Stopped => DeadLetterReason::Stopped,
                     _ => DeadLetterReason::MailboxFull,
                 };
+                system.refused(target, kind != AskErrorKind::Stopped);
                 system.dead_letter::<M>(&target.path, reason);
                 // Drop the replier's side first: then the slot goes back to the pool with the
                 // asker's side.
@@ -206,15 +207,7 @@ impl Deadline {
     ) -> Poll<Result<(), TimerError>> {
         match self {
             Self::Sleep(sleep) => Pin::new(sleep).poll(cx),
-            Self::SlotTimer(deadline) => match waiting.poll_until(*deadline) {
-                Poll::Ready(Err(refused)) if refused.is_busy() => {
-                    // Another thread holds the lock of the timers and is about to release it: the
-                    // next poll tries again.
-                    cx.waker().wake_by_ref();
-                    Poll::Pending
-                }
-                polled => polled,
-            },
+            Self::SlotTimer(deadline) => waiting.poll_until(*deadline),
             Self::None => Poll::Pending,
         }
     }
@@ -294,8 +287,16 @@ impl<R> Future for Ask<R> {
     /// # Panics
     ///
     /// If it is polled after it was ready.
+    #[track_caller]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
+        poll_leaf(cx, |cx| self.get_mut().poll_answer(cx))
+    }
+}
+
+impl<R> Ask<R> {
+    /// As `poll`, without the budget of the task.
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<R, AskError>> {
+        let this = self;
         let AskState::Waiting(waiting) = &mut this.state else {
             let AskState::Failed(error) = mem::replace(&mut this.state, AskState::Done) else {
                 panic!("polled after it was ready");

@@ -153,6 +153,13 @@ impl<'c, A: Actor> Context<'c, A> {
         }
     }
 
+    /// For hosts: as [`stop_self`](Self::stop_self), and watchers learn this cause.
+    #[doc(hidden)]
+    pub fn stop_self_because(&mut self, cause: crate::TerminationCause) {
+        self.state.rare().cause = cause;
+        self.stop_self();
+    }
+
     /// Stops a child, after the children of that child. Does nothing if the child has already
     /// stopped.
     ///

@@ -82,6 +82,28 @@ fn release(node: NonNull<Node>, memory: Option<&Memory>) {
     }
 }
 
+impl ActorPath {
+    /// Drops the reference if it is not the last one, so that nothing is freed; returns it
+    /// otherwise.
+    pub(crate) fn release_unless_last(self) -> Result<(), Self> {
+        let count = &self.node().count;
+        // Relaxed: the exchange decides.
+        let mut now = count.load(Relaxed);
+        while now > 1 {
+            // Release: as in `release_one`. The loop ends: it repeats only if another reference was
+            // made or dropped meanwhile.
+            match count.compare_exchange_weak(now, now - 1, Release, Relaxed) {
+                Ok(_) => {
+                    core::mem::forget(self);
+                    return Ok(());
+                }
+                Err(other) => now = other,
+            }
+        }
+        Err(self)
+    }
+}
+
 /// Releases one reference. If it was the last one, frees the node and returns the parent's path.
 fn release_one(node: NonNull<Node>, memory: Option<&Memory>) -> Option<ActorPath> {
     // SAFETY: the reference that is being released keeps the node alive.

@@ -57,7 +57,8 @@ impl Mailbox {
         Self { capacity: Some(capacity), overflow: Overflow::Fail }
     }
 
-    /// A mailbox without a bound of its own: only the system's [`Limits`](crate::Limits) bound it.
+    /// A mailbox without a bound of its own. [`Limits::messages_max`](crate::Limits::messages_max)
+    /// of the system bounds it, 65,536 messages by default, and no limit exceeds 2²⁴ messages.
     #[must_use]
     pub const fn unbounded() -> Self {
         Self { capacity: None, overflow: Overflow::Fail }

@@ -13,8 +13,10 @@
 //!    cancelled does not arrive, even if it was already due.
 //! 4. The timeout belongs to the incarnation of the actor that has set it, and is cancelled before
 //!    [`PreRestart`](crate::Signal::PreRestart) and [`PostStop`](crate::Signal::PostStop).
-//! 5. If no message is ever ignored, a message in the mailbox goes first, because it would restart
-//!    the timeout anyway.
+//! 5. It never fires while a message waits, in the mailbox, before it, or as that of a timer that
+//!    has fired. If no message is ever ignored, the timeout then restarts at once, because the
+//!    waiting message would restart it anyway. Otherwise it fires when the last waiting message was
+//!    handled, unless one of them has restarted it.
 //!
 //! # Implementation
 //!
@@ -26,13 +28,13 @@
 
 use core::time::Duration;
 
-use clockjack_sched::{Cancellable, DispatcherId, FireContext};
+use clockjack_sched::{Cancellable, FireContext};
 
 use crate::{
     Actor, Context, Signal,
     cell::{
-        AnyPoll, Cell, CellState, HAS_RECEIVE_TIMEOUT, PollOf, STARTS_TIMEOUT, any,
-        header::SystemSend,
+        AnyPoll, Cell, CellState, HAS_RECEIVE_TIMEOUT, HAS_TIMERS, PENDING, PollOf, STARTS_TIMEOUT,
+        any, header::SystemSend,
     },
     mailbox::system_queue::TimerEvent,
     testing::Effect,
@@ -47,6 +49,21 @@ pub(crate) struct ReceiveTimeout {
     armed: Option<Armed>,
     /// How many jobs were scheduled.
     jobs: u32,
+    /// The number of the job that has fired last, until it is checked.
+    fired: Option<u32>,
+    /// The timeout has elapsed and waits until no message waits.
+    has_elapsed: bool,
+}
+
+/// The result of checking a timeout whose job has fired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeoutCheck {
+    /// There is nothing to do.
+    Done,
+    /// It has elapsed, but messages wait that it must not overtake.
+    Waits,
+    /// It has elapsed, and no message waits.
+    Fires,
 }
 
 struct Armed {
@@ -57,7 +74,8 @@ struct Armed {
 
 impl<A: Actor> Context<'_, A> {
     /// Requests [`Signal::ReceiveTimeout`] if no message arrives for this long, repeatedly, until
-    /// it is cancelled. Replaces an earlier timeout. The shortest timeout is one tick.
+    /// it is cancelled. Replaces an earlier timeout. The shortest timeout is one tick. It never
+    /// fires while a message waits, not even one that the timeout ignores.
     ///
     /// The timeout ends with this incarnation of the actor. If the scheduler has no room for it, or
     /// was shut down, scheduling is tried again after the next message.
@@ -94,14 +112,48 @@ impl<A: Actor> CellState<A> {
         let Some(timers) = self.timers_mut() else { return };
         let Some(after) = timers.receive_timeout.after else { return };
         let after = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+        timers.receive_timeout.has_elapsed = false;
         timers.receive_timeout.deadline = poll.nanos().saturating_add(after.max(1));
         timers.receive_timeout.arm(&any(poll));
+    }
+
+    /// The job of a receive timeout has fired; it is checked after what waits.
+    pub(crate) fn receive_timeout_later(&mut self, number: u32) {
+        let Some(timers) = self.timers_mut() else { return };
+        timers.receive_timeout.fired = Some(number);
+        self.set(PENDING, true);
+    }
+
+    /// Checks whether the timeout is to fire now (rule 5).
+    pub(crate) fn check_receive_timeout(&mut self, poll: &PollOf<'_, A::Msg>) -> TimeoutCheck {
+        let Some(timers) = self.timers_mut() else { return TimeoutCheck::Done };
+        let timeout = &mut timers.receive_timeout;
+        if let Some(number) = timeout.fired.take() {
+            timeout.has_elapsed |= timeout.job_fired(&any(poll), number);
+        }
+        if !timeout.has_elapsed {
+            return TimeoutCheck::Done;
+        }
+        if !self.has_waiting_message(poll.shared()) {
+            return TimeoutCheck::Fires;
+        }
+        let ignores_some = self.settings.as_ref().is_some_and(|one| one.ignores.is_some());
+        if ignores_some {
+            // So that the runner does not go idle before it has checked again.
+            self.set(HAS_TIMERS, true);
+            return TimeoutCheck::Waits;
+        }
+        // The waiting message restarts the timeout. This call does so too, in case the message is
+        // cancelled.
+        self.restart_receive_timeout(poll);
+        TimeoutCheck::Done
     }
 
     pub(crate) fn cancel_receive_timeout(&mut self) {
         self.set(HAS_RECEIVE_TIMEOUT | STARTS_TIMEOUT, false);
         let Some(timers) = self.timers_mut() else { return };
         timers.receive_timeout.after = None;
+        timers.receive_timeout.has_elapsed = false;
         if let Some(armed) = timers.receive_timeout.armed.take() {
             armed.job.cancel();
         }
@@ -131,13 +183,13 @@ impl ReceiveTimeout {
         let now = poll.nanos();
         let rest = self.deadline.saturating_sub(now).clamp(1, longest);
         let delay = Duration::from_nanos(rest);
-        if let Ok(job) = system.jobs().schedule_once_fn(delay, DispatcherId::DEFAULT, tell) {
+        if let Ok(job) = system.jobs().schedule_internal(delay, tell) {
             self.armed = Some(Armed { job, number, until: now.saturating_add(rest) });
         }
     }
 
     /// A job has fired: whether the timeout has elapsed. If not, another job is scheduled.
-    fn has_elapsed(&mut self, poll: &AnyPoll<'_>, number: u32) -> bool {
+    fn job_fired(&mut self, poll: &AnyPoll<'_>, number: u32) -> bool {
         let is_mine = self.armed.as_ref().is_some_and(|armed| armed.number == number);
         if !is_mine || self.after.is_none() {
             return false;
@@ -152,18 +204,10 @@ impl ReceiveTimeout {
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
-    /// The job of a receive timeout has fired.
-    pub(crate) fn receive_timeout_fired(&mut self, poll: &PollOf<'_, A::Msg>, number: u32) {
-        let Some(timers) = self.state.timers_mut() else { return };
-        if !timers.receive_timeout.has_elapsed(&any(poll), number) {
-            return;
-        }
-        let ignores_some = self.state.settings.as_ref().is_some_and(|one| one.ignores.is_some());
-        if !ignores_some && !poll.shared().mail.is_empty() {
-            // The waiting message restarts the timeout. This call does so too, in case the message
-            // is cancelled.
-            self.state.restart_receive_timeout(poll);
-            return;
+    /// The receive timeout fires.
+    pub(crate) fn receive_timeout_fired(&mut self, poll: &PollOf<'_, A::Msg>) {
+        if let Some(timers) = self.state.timers_mut() {
+            timers.receive_timeout.has_elapsed = false;
         }
         self.signal(poll, Signal::ReceiveTimeout);
     }

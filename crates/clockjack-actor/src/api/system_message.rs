@@ -57,6 +57,22 @@ pub struct Terminated {
     pub path: ActorPath,
     /// Why, if it failed; only for a parent that watches its child.
     pub failure: Option<FailureReport>,
+    cause: TerminationCause,
+}
+
+/// Why a watched actor has stopped, as far as a watcher learns it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TerminationCause {
+    /// It was stopped, or stopped itself.
+    #[default]
+    Stopped,
+    /// It failed, and its supervisor stopped it.
+    Failed,
+    /// It was on another node, and that node is lost. The actor itself may still run there.
+    NodeLost,
+    /// It is on another node, and this node has lost its membership.
+    SelfLost,
 }
 
 impl Terminated {
@@ -64,7 +80,30 @@ impl Terminated {
     /// was one.
     #[must_use]
     pub fn new(pid: Pid, path: ActorPath, failure: Option<FailureReport>) -> Self {
-        Self { pid, path, failure }
+        let cause = match failure {
+            Some(_) => TerminationCause::Failed,
+            None => TerminationCause::Stopped,
+        };
+        Self { pid, path, failure, cause }
+    }
+
+    pub(crate) fn with_cause(mut self, cause: TerminationCause) -> Self {
+        self.cause = cause;
+        self
+    }
+
+    /// Why the actor has stopped. An actor that had stopped before it was watched counts as
+    /// [`Stopped`](TerminationCause::Stopped).
+    #[must_use]
+    pub fn cause(&self) -> TerminationCause {
+        self.cause
+    }
+
+    /// Whether the connection to the actor is lost, and not necessarily the actor: it was on
+    /// another node.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        matches!(self.cause, TerminationCause::NodeLost | TerminationCause::SelfLost)
     }
 
     /// Whether it is this actor that has stopped.

@@ -5,8 +5,11 @@
 //! The **cell** has a table of timers, by key, with the message of each timer, or the closure that
 //! makes it. The **scheduler** has one job per timer, which knows the actor, a slot and a
 //! generation, and nothing about the message. When the job is due, it sends a **timer event**:
-//! the two numbers and a [`PendingDelivery`]. This is a control message, so a full mailbox cannot
-//! lose it.
+//! the two numbers, the place of the event among the user messages, and a [`PendingDelivery`]. The
+//! event is not in the mailbox, so a full mailbox cannot lose it; the actor handles it after the
+//! messages that were in the mailbox when the timer fired, and before all later ones; the module
+//! `cell::in_order` has the protocol. The event of a timer that was set with
+//! [priority](Timers::priority) is a control message instead.
 //!
 //! 1. There is one timer per key. Setting a key again reuses the slot of the old timer with a new
 //!    generation. An actor never reuses a generation, not even across restarts.
@@ -44,10 +47,12 @@ pub(crate) use self::table::{Source, Timer, TimerTable};
 use crate::{
     Actor, Context,
     cell::{
-        Cell, CellState, PollOf, any, drop_reported,
+        Cell, CellState, HAS_TIMERS, PollOf, any, drop_reported,
         envelope::{Attached, Envelope},
         header::{AnyActor, SYSTEM_QUEUE, SystemSend},
+        in_order::DueTimers,
         pool_box::PoolBox,
+        shared::next_position,
     },
     mailbox::{
         control::{Control, TimerFired},
@@ -115,6 +120,8 @@ impl fmt::Debug for Key {
 /// The timers of one actor and its current runs; allocated on first use.
 pub(crate) struct ActorTimers<M> {
     pub(crate) table: TimerTable<M>,
+    /// Timers that have fired and wait for their place among the user messages.
+    pub(crate) due: DueTimers,
     pub(crate) receive_timeout: ReceiveTimeout,
     /// The run that the current handler was called for.
     pub(crate) run: Option<AcceptedDelivery>,
@@ -126,6 +133,7 @@ impl<M> Default for ActorTimers<M> {
     fn default() -> Self {
         Self {
             table: TimerTable::default(),
+            due: DueTimers::default(),
             receive_timeout: ReceiveTimeout::default(),
             run: None,
             in_wait: None,
@@ -137,6 +145,11 @@ impl<M> Default for ActorTimers<M> {
 ///
 /// A timer that was cancelled, replaced, or set before a restart never arrives, even if its message
 /// was on its way. See the [module](self) for the rules.
+///
+/// The message of a timer overtakes nothing: it is handled as if the timer had sent it to the actor
+/// when it fired, behind the messages that were in the mailbox, and, in a mailbox with priorities,
+/// by its priority. A full mailbox does not lose it. [`priority`](Self::priority) is for timers
+/// that must not wait.
 ///
 /// # Examples
 ///
@@ -172,15 +185,34 @@ impl<M> Default for ActorTimers<M> {
 pub struct Timers<'c, A: Actor> {
     state: &'c mut CellState<A>,
     poll: &'c PollOf<'c, A::Msg>,
+    has_priority: bool,
 }
 
 impl<'c, A: Actor> Timers<'c, A> {
     pub(crate) fn new(state: &'c mut CellState<A>, poll: &'c PollOf<'c, A::Msg>) -> Self {
-        Self { state, poll }
+        Self { state, poll, has_priority: false }
     }
 }
 
 impl<A: Actor> Timers<'_, A> {
+    /// The same timers; those that are set through the result send control messages, as
+    /// [`tell_control`](crate::ActorRef::tell_control) does: their messages are handled before the
+    /// user messages that wait in the mailbox, and also while the actor
+    /// [waits](Context::wait) for a future. For example, to give up a wait:
+    ///
+    /// ```
+    /// # use clockjack_actor::{Actor, Context, Failure};
+    /// # use core::time::Duration;
+    /// # fn set<A: Actor<Msg = &'static str>>(cx: &mut Context<'_, A>) -> Result<(), Failure> {
+    /// cx.timers().priority().single("deadline", Duration::from_secs(5), "give up")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "it only affects timers that are set through the result"]
+    pub fn priority(self) -> Self {
+        Self { has_priority: true, ..self }
+    }
+
     /// Sends `msg` once, after `delay`. The timer is no longer active when the message is handled.
     ///
     /// # Errors
@@ -288,22 +320,19 @@ impl<A: Actor> Timers<'_, A> {
     pub fn cancel(&mut self, key: impl Into<Key>) -> bool {
         let Some(timers) = self.state.timers_mut() else { return false };
         let key = key.into();
-        let Some(timer) = timers.table.remove(key) else { return false };
-        let was_active = timer.is_active();
-        timer.job.cancel();
-        if was_active {
+        let Some((slot, _)) = timers.table.place(key) else { return false };
+        let Some(cancelled) = self.state.cancel_timer(slot) else { return false };
+        if cancelled.was_active {
             self.state.record(|| Effect::TimerCancelled { key });
         }
-        was_active
+        cancelled.was_active
     }
 
     /// Cancels all timers.
     pub fn cancel_all(&mut self) {
-        while let Some(timer) = self.state.timers_mut().and_then(|one| one.table.remove_last()) {
-            let was_active = timer.is_active();
-            timer.job.cancel();
-            if was_active {
-                self.state.record(|| Effect::TimerCancelled { key: timer.key });
+        while let Some(cancelled) = self.state.cancel_last_timer() {
+            if cancelled.was_active {
+                self.state.record(|| Effect::TimerCancelled { key: cancelled.timer.key });
             }
         }
     }
@@ -321,9 +350,9 @@ impl<A: Actor> Timers<'_, A> {
         let jobs = header.system().jobs();
         let dispatcher = self.state.dispatcher();
         let class = type_name::<A>();
-        let spec = spec.policy(scheduler::policy(jobs, dispatcher, &header.path, class));
+        let spec = spec.policy(scheduler::policy(jobs, dispatcher, None, &header.path, class));
         let timers = &mut self.state.timers_or_new().table;
-        let (slot, generation) = timers.reserve(key);
+        let (slot, generation) = timers.choose_slot(key);
         let actor = crate::actor_ref::untyped(self.poll.self_ref());
         let node = timers.node(slot).clone();
         let task = TimerTask { actor, node, slot, generation };
@@ -336,9 +365,14 @@ impl<A: Actor> Timers<'_, A> {
 
     fn fill(&mut self, place: PreparedTimer, source: Source<A::Msg>) {
         let PreparedTimer { key, slot, generation, job } = place;
-        let timers = &mut self.state.timers_or_new().table;
-        if let Some(old) = timers.insert(slot, Timer { key, generation, job, source }) {
-            old.job.cancel();
+        let has_priority = self.has_priority;
+        let timer = Timer { key, generation, job, source, has_priority, is_due: false };
+        let timers = self.state.timers_or_new();
+        let old = timers.table.insert(slot, timer);
+        timers.due.reserve(timers.table.n_slots());
+        self.state.set(HAS_TIMERS, true);
+        if let Some(old) = old {
+            drop(self.state.cancel_removed(slot, &old));
         }
     }
 }
@@ -355,6 +389,14 @@ struct PreparedTimer {
     slot: u32,
     generation: u32,
     job: Cancellable,
+}
+
+/// A timer that was removed and cancelled. Its drop calls user code.
+struct CancelledTimer<M> {
+    timer: Timer<M>,
+    /// The message that was made when the timer was ranked by its priority.
+    made: Option<M>,
+    was_active: bool,
 }
 
 /// The scheduler's part of a timer.
@@ -380,8 +422,10 @@ impl DeliveryTask for TimerTask {
 impl DeliverySink for TimerTask {
     fn deliver(self, delivery: PendingDelivery) {
         let Self { actor, node, slot, generation } = self;
-        match actor.system_queue.push_timer_fired(&node, TimerFired { slot, generation, delivery })
-        {
+        // Before the event is pushed: rule 1 of `in_order`.
+        let position = next_position(&actor);
+        let fired = TimerFired { slot, generation, position, delivery };
+        match actor.system_queue.push_timer_fired(&node, fired) {
             // The event of an earlier timer in this slot, which is no longer current.
             Ok(stale) => drop(stale),
             // The actor has stopped, and its timers with it.
@@ -398,6 +442,34 @@ impl<A: Actor> CellState<A> {
 
     pub(crate) fn timers_mut(&mut self) -> Option<&mut ActorTimers<A::Msg>> {
         self.rare.as_mut()?.timers.as_deref_mut()
+    }
+
+    /// Removes and cancels a timer.
+    fn cancel_timer(&mut self, slot: u32) -> Option<CancelledTimer<A::Msg>> {
+        let timer = self.timers_mut()?.table.remove_slot(slot)?;
+        let was_active = timer.is_active();
+        let made = self.cancel_removed(slot, &timer);
+        Some(CancelledTimer { timer, made, was_active })
+    }
+
+    /// As [`cancel_timer`](Self::cancel_timer), for any timer.
+    fn cancel_last_timer(&mut self) -> Option<CancelledTimer<A::Msg>> {
+        let slot = self.timers_mut()?.table.last_slot()?;
+        self.cancel_timer(slot)
+    }
+
+    /// Cancels a timer that is no longer in this slot, with an event of it that waits. Returns the
+    /// message that was made of the event.
+    fn cancel_removed(&mut self, slot: u32, timer: &Timer<A::Msg>) -> Option<A::Msg> {
+        // First, so that the scheduler counts the event as discarded.
+        timer.job.cancel();
+        if !timer.is_due {
+            return None;
+        }
+        let rare = self.rare();
+        let fired = rare.timers.as_mut().and_then(|timers| timers.due.remove(slot));
+        drop(fired);
+        rare.by_priority.remove_timer(slot)
     }
 
     pub(crate) fn dispatcher(&self) -> DispatcherId {
@@ -456,24 +528,29 @@ impl<A: Actor> CellState<A> {
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
-    /// A timer has fired: handles its message, if it is still valid.
-    pub(crate) fn timer_fired(&mut self, poll: &PollOf<'_, A::Msg>, fired: TimerFired) {
-        let TimerFired { slot, generation, delivery } = fired;
+    /// A timer has fired: handles its message, if it is still valid; or the one that was made of it
+    /// before.
+    pub(crate) fn timer_fired(
+        &mut self,
+        poll: &PollOf<'_, A::Msg>,
+        fired: TimerFired,
+        made: Option<A::Msg>,
+    ) {
+        let TimerFired { slot, generation, position: _, delivery } = fired;
         let Some(timers) = self.state.timers_mut() else { return };
-        if !timers.table.is_current(slot, generation) {
-            return;
-        }
+        let Some(timer) = timers.table.current_mut(slot, generation) else { return };
+        timer.is_due = false;
         let Some(run) = delivery.accept() else {
             // The scheduler has cancelled it: it was too far behind, or there is a shutdown.
             let timer = timers.table.remove_slot(slot);
-            drop_reported(&any(poll), timer);
+            drop_reported(&any(poll), (timer, made));
             return;
         };
         let batch = run.fire().batch();
         timers.run = Some(run);
         // Not inside `catch_unwind`, as a handler: if the closure panics, the run is complete, and
         // the actor has failed.
-        let Some(msg) = timers.table.take_message(slot) else { return };
+        let Some(msg) = made.or_else(|| timers.table.take_message(slot)) else { return };
         self.state.start_run(Some(batch), None);
         self.receive_with_timers(poll, msg);
     }
@@ -526,9 +603,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         if self.state.timers_mut().is_none() {
             return;
         }
-        while let Some(timer) = self.state.timers_or_new().table.remove_last() {
-            timer.job.cancel();
+        while let Some(CancelledTimer { timer, made, .. }) = self.state.cancel_last_timer() {
             drop_reported(&any(poll), timer);
+            drop_reported(&any(poll), made);
         }
         self.state.rare().control.retain(|item| matches!(item, Control::Message(_)));
     }

@@ -5,6 +5,9 @@
 //! A hash table with open addressing (linear probing, tombstones) of indices into a slab of
 //! entries, which are linked in start order. The name is in the child's path, so an entry has no
 //! copy of it.
+//!
+//! An entry also says how far the child is in what the parent does with several children together;
+//! see [`group`](super::group).
 
 use alloc::vec::Vec;
 
@@ -31,8 +34,53 @@ pub(crate) struct ChildEntry {
     pub(crate) is_watched: bool,
     /// Whether the parent has suspended it.
     is_suspended: bool,
-    /// Whether the parent, which stops or restarts, has told it to stop.
+    /// Whether the parent, which stops or restarts, has ordered it to stop.
     stop_requested: bool,
+    phase: ChildPhase,
+}
+
+/// How far a child is in what its parent does with several children together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChildPhase {
+    /// Belongs to no group.
+    Single,
+    /// Has not made its first attempt to start; only for a parent that starts its children in
+    /// order.
+    Unstarted,
+    /// As `Unstarted`, and the child sleeps until the sibling before it has started.
+    AwaitsTurn,
+    /// As `Single`, and those after it look for the sibling before it: it stops without an attempt
+    /// to start, or was faster than a sibling that another thread was creating.
+    PassedOver,
+    /// Is to restart with its group, and has not been ordered to yet.
+    ToRestart,
+    /// Is to stop with its group, and has not been ordered to yet.
+    ToStop,
+    /// Was ordered to end its incarnation and to wait.
+    Ending,
+    /// Was ordered to stop.
+    Stopping,
+    /// Its incarnation has ended, and it waits for its start.
+    Down,
+    /// Was ordered to start.
+    Starting,
+}
+
+impl ChildPhase {
+    /// Whether the group waits for the child to end or to stop.
+    fn is_ending(self) -> bool {
+        matches!(self, Self::Ending | Self::Stopping)
+    }
+
+    /// Whether the child is to end, or has ended, together with its group: its own failures no
+    /// longer matter.
+    pub(crate) fn ends_with_group(self) -> bool {
+        matches!(self, Self::ToRestart | Self::ToStop | Self::Ending | Self::Stopping | Self::Down)
+    }
+
+    fn is_unstarted(self) -> bool {
+        matches!(self, Self::Unstarted | Self::AwaitsTurn)
+    }
 }
 
 const _: () =
@@ -41,6 +89,12 @@ const _: () =
 impl ChildEntry {
     pub(crate) fn child(&self) -> Option<&AnyActor> {
         self.child.as_ref()
+    }
+
+    /// Whether the order of first starts ignores the entry.
+    fn is_passed_over(&self) -> bool {
+        // Nobody knows when a child comes that another thread is creating.
+        self.child.is_none() || self.phase == ChildPhase::PassedOver
     }
 }
 
@@ -59,6 +113,12 @@ pub(crate) struct Children {
     reserved: Vec<(u32, ActorPath)>,
     /// New children start suspended, as the existing ones are.
     suspends: bool,
+    /// Where the search for the next member of the group to stop, or to start, continues.
+    cursor: u32,
+    /// The cursor moves from old to young, because the group starts.
+    cursor_ascends: bool,
+    /// How many children are ending or stopping with their group.
+    n_ending: u32,
     /// No more children are accepted.
     pub(crate) is_closed: bool,
     /// Receives failures that the actor or its descendants escalate.
@@ -77,6 +137,9 @@ impl Default for Children {
             used: 0,
             reserved: Vec::new(),
             suspends: false,
+            cursor: NONE,
+            cursor_ascends: false,
+            n_ending: 0,
             is_closed: false,
             sink: None,
         }
@@ -184,6 +247,7 @@ impl Children {
             is_watched: false,
             is_suspended: false,
             stop_requested: false,
+            phase: ChildPhase::Single,
         });
         self.reserved.push((index, path));
         match self.entry_mut(prev) {
@@ -250,11 +314,14 @@ impl Children {
     }
 
     /// Puts the child into its reserved entry; true if the parent has begun to stop in the
-    /// meantime.
-    pub(crate) fn fill(&mut self, index: u32, child: AnyActor) -> bool {
+    /// meantime. `starts_in_order`: it starts after the siblings that were added before it.
+    pub(crate) fn fill(&mut self, index: u32, child: AnyActor, starts_in_order: bool) -> bool {
         self.reserved.retain(|(at, _)| *at != index);
         let suspends = self.suspends;
         if let Some(entry) = self.entry_mut(index) {
+            if starts_in_order {
+                entry.phase = ChildPhase::Unstarted;
+            }
             if suspends {
                 child.suspend(true);
             }
@@ -294,6 +361,10 @@ impl Children {
         entry.next = free;
         self.free = index;
         self.len -= 1;
+        self.set_phase(index, ChildPhase::Single);
+        if self.cursor == index {
+            self.cursor = if self.cursor_ascends { next } else { prev };
+        }
         match self.entry_mut(prev) {
             Some(before) => before.next = next,
             None => self.first = next,
@@ -317,7 +388,7 @@ impl Children {
             self.entries.clear();
             self.table.fill(NONE);
         }
-        (self.free, self.used) = (NONE, 0);
+        (self.free, self.used, self.cursor) = (NONE, 0, NONE);
     }
 
     /// The parent no longer watches any of them.
@@ -367,5 +438,157 @@ impl Children {
     pub(crate) fn oldest_first(&self) -> impl Iterator<Item = &AnyActor> {
         let oldest = self.entry(self.first);
         core::iter::successors(oldest, |entry| self.entry(entry.next)).filter_map(ChildEntry::child)
+    }
+}
+
+impl Children {
+    fn set_phase(&mut self, index: u32, phase: ChildPhase) {
+        let Some(entry) = self.entry_mut(index) else { return };
+        let before = core::mem::replace(&mut entry.phase, phase);
+        self.n_ending -= u32::from(before.is_ending());
+        self.n_ending += u32::from(phase.is_ending());
+    }
+
+    /// How far the child is; none if it is no child.
+    pub(crate) fn phase_of(&mut self, child: &AnyActor) -> Option<ChildPhase> {
+        self.entry_of(child).map(|entry| entry.phase)
+    }
+
+    /// Changes the phase of a child that is in the first phase; false if it is not.
+    pub(crate) fn change_phase(
+        &mut self,
+        child: &AnyActor,
+        from: ChildPhase,
+        to: ChildPhase,
+    ) -> bool {
+        let Some(index) = self.find(child.path.name()) else { return false };
+        if self.phase_of(child) != Some(from) {
+            return false;
+        }
+        self.set_phase(index, to);
+        true
+    }
+
+    /// Puts children into the group: all, or one and those after it. They are to restart, or to
+    /// stop. Returns how many.
+    pub(crate) fn join_group(&mut self, oldest: Option<&AnyActor>, stops: bool) -> usize {
+        let first = match oldest {
+            Some(child) => self.find(child.path.name()).unwrap_or(NONE),
+            None => self.first,
+        };
+        let (mut at, mut n_joined) = (first, 0);
+        while let Some(entry) = self.entry(at) {
+            let (index, is_there) = (at, entry.child.is_some());
+            at = entry.next;
+            let phase = match (entry.phase, stops) {
+                (phase @ (ChildPhase::ToStop | ChildPhase::Stopping), _)
+                | (phase @ (ChildPhase::Ending | ChildPhase::Down), false) => phase,
+                (_, false) => ChildPhase::ToRestart,
+                (_, true) => ChildPhase::ToStop,
+            };
+            // A child that is being created is not there yet.
+            if is_there {
+                self.set_phase(index, phase);
+                n_joined += 1;
+            }
+        }
+        (self.cursor, self.cursor_ascends) = (self.last, false);
+        n_joined
+    }
+
+    /// The youngest member of the group that is to end, and whether it stops. It is marked as
+    /// ordered.
+    pub(crate) fn next_to_end(&mut self) -> Option<(AnyActor, bool)> {
+        if self.cursor_ascends {
+            // All have got their order.
+            return None;
+        }
+        while let Some(entry) = self.entry(self.cursor) {
+            let (index, phase, child) = (self.cursor, entry.phase, entry.child.clone());
+            self.cursor = entry.prev;
+            let told = match phase {
+                ChildPhase::ToRestart => ChildPhase::Ending,
+                ChildPhase::ToStop => ChildPhase::Stopping,
+                _ => continue,
+            };
+            self.set_phase(index, told);
+            return child.map(|child| (child, told == ChildPhase::Stopping));
+        }
+        None
+    }
+
+    /// Whether a member of the group has been ordered to end, and has not ended.
+    pub(crate) fn has_ending(&self) -> bool {
+        self.n_ending > 0
+    }
+
+    /// The oldest member of the group that waits for its start; it is marked as ordered.
+    pub(crate) fn next_to_start(&mut self) -> Option<AnyActor> {
+        if !core::mem::replace(&mut self.cursor_ascends, true) {
+            self.cursor = self.first;
+        }
+        while let Some(entry) = self.entry(self.cursor) {
+            let (index, phase, child) = (self.cursor, entry.phase, entry.child.clone());
+            self.cursor = entry.next;
+            if phase == ChildPhase::Down {
+                self.set_phase(index, ChildPhase::Starting);
+                return child;
+            }
+        }
+        None
+    }
+
+    /// Ends the group: the parent stops all of its children.
+    pub(crate) fn dissolve_group(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.phase = ChildPhase::Single);
+        self.n_ending = 0;
+    }
+
+    /// Whether a new child may make its first attempt to start. If not, it is woken by
+    /// [`made_attempt`](Self::made_attempt) of the sibling before it, or by the order of its group.
+    pub(crate) fn may_start(&mut self, child: &AnyActor) -> bool {
+        let Some(entry) = self.entry_of(child) else { return true };
+        let (prev, phase) = (entry.prev, entry.phase);
+        if !phase.is_unstarted() {
+            // A member of a group is about to be ordered to end, and then to start in its place.
+            // Any other child has made its attempt, which has failed: nobody would wake it, because
+            // an elder sibling that another thread has added since then finds no mark.
+            return !phase.ends_with_group();
+        }
+        let waits = self.has_unstarted_before(prev);
+        if waits {
+            self.change_phase(child, ChildPhase::Unstarted, ChildPhase::AwaitsTurn);
+        }
+        !waits
+    }
+
+    /// Whether the nearest child that counts, from this entry on towards the oldest, has not made
+    /// its first attempt to start.
+    fn has_unstarted_before(&self, mut at: u32) -> bool {
+        while let Some(entry) = self.entry(at).filter(|entry| entry.is_passed_over()) {
+            at = entry.prev;
+        }
+        self.entry(at).is_some_and(|entry| entry.phase.is_unstarted())
+    }
+
+    /// A new child has made its first attempt to start, or stops before that. Returns the sibling
+    /// that may start now, if it sleeps until then.
+    pub(crate) fn made_attempt(&mut self, child: &AnyActor) -> Option<AnyActor> {
+        let index = self.find(child.path.name())?;
+        let entry = self.entry_of(child)?;
+        let (prev, mut next, phase) = (entry.prev, entry.next, entry.phase);
+        if phase.is_unstarted() {
+            if self.has_unstarted_before(prev) {
+                // Out of turn: those after it wait for the one before it, which finds them.
+                self.set_phase(index, ChildPhase::PassedOver);
+                return None;
+            }
+            self.set_phase(index, ChildPhase::Single);
+        }
+        while let Some(entry) = self.entry(next).filter(|entry| entry.is_passed_over()) {
+            next = entry.next;
+        }
+        let next = self.entry(next).filter(|entry| entry.phase == ChildPhase::AwaitsTurn)?;
+        next.child().cloned()
     }
 }

@@ -4,7 +4,7 @@
 //! # Flags
 //!
 //! ```text
-//!  31..16  suspended (a count)
+//!  31..16  suspended (a count)   14 SATURATED  13 MAILBOX_FULL  12 EVENTS
 //!  11 STOP_WHEN_IDLE    8 FAILED     5 RESTART    2 FUTURES
 //!  10 PREPARE           7 WAITERS    4 RESUME     1 CHILD_STOPPED
 //!   9 WOKEN             6 STOPPED    3 STOP       0 SYSTEM_QUEUE
@@ -35,6 +35,8 @@
 //!   of a sibling. So a report of a failure that arrives while the flag is clear is stale.
 //! * STOP_WHEN_IDLE: the actor is to stop as soon as it has neither a message nor a running future.
 //!   Never cleared.
+//! * EVENTS: events of the [event stream](crate::EventStream) wait until this actor, a subscriber,
+//!   has room for them, or until a thread drops them.
 //! * PREPARE: the system is sealed, so what may be needed later is to be allocated now.
 //! * suspended: how many times the parent or a host has suspended the actor.
 //!
@@ -55,6 +57,7 @@ use alloc::boxed::Box;
 use core::{fmt, ptr, ptr::NonNull};
 
 use clockjack_exec::custom_task::CustomTaskRef;
+use clockjack_observe::Counter;
 use clockjack_sync::{
     Arc,
     link::{Link, Linked},
@@ -90,10 +93,16 @@ pub(crate) const FAILED: u32 = 1 << 8;
 pub(crate) const WOKEN: u32 = 1 << 9;
 pub(crate) const PREPARE: u32 = 1 << 10;
 pub(crate) const STOP_WHEN_IDLE: u32 = 1 << 11;
+pub(crate) const EVENTS: u32 = 1 << 12;
+/// The mailbox has refused a message because it was full.
+pub(crate) const MAILBOX_FULL: u32 = 1 << 13;
+/// The mailbox counts as saturated; only the runner sets and clears it.
+pub(crate) const SATURATED: u32 = 1 << 14;
 pub(crate) const SUSPEND_ONE: u32 = 1 << 16;
 
 /// The flags that the runner clears when it reads them.
-const ONE_SHOT: u32 = PREPARE | WOKEN | SYSTEM_QUEUE | CHILD_STOPPED | FUTURES | RESUME | RESTART;
+const ONE_SHOT: u32 =
+    PREPARE | WOKEN | SYSTEM_QUEUE | CHILD_STOPPED | FUTURES | RESUME | RESTART | EVENTS;
 
 /// A cell at this depth or deeper does not drop its parent within its own drop, because each level
 /// would take a part of the stack.
@@ -113,6 +122,8 @@ pub(crate) struct ActorHeader {
     pub(crate) has_hooks: bool,
     /// The strategy for children may restart them, so children will send reports repeatedly.
     pub(crate) may_restart_children: bool,
+    /// The first start of a child waits for those of the children that were spawned before it.
+    pub(crate) starts_children_in_order: bool,
     pub(crate) system_queue: SystemQueue,
     /// Children that have stopped. The list owns one reference to each.
     stopped_children: ClosableStack<StoppedChild>,
@@ -131,6 +142,9 @@ struct RareShared {
     parent_link: ParentLink,
     /// The senders that wait for room in the mailbox; allocated for the first one.
     waiters: AtomicPtr<Box<dyn WaitList>>,
+    /// How many messages the full mailbox has returned to their senders.
+    refused: Counter,
+    restarts: Counter,
 }
 
 // SAFETY: the system is shared. Messages in the list of waiters are inserted and removed by
@@ -156,6 +170,7 @@ impl ActorHeader {
             overflow,
             has_hooks: false,
             may_restart_children: false,
+            starts_children_in_order: false,
             system_queue: SystemQueue::new(),
             stopped_children: ClosableStack::new(),
             path: OwnPath::new(path),
@@ -309,8 +324,12 @@ impl ActorHeader {
         if let Some(rare) = self.rare() {
             return rare;
         }
-        let waiters = AtomicPtr::new(ptr::null_mut());
-        let made = Box::into_raw(Box::new(RareShared { parent_link: ParentLink::new(), waiters }));
+        let made = Box::into_raw(Box::new(RareShared {
+            parent_link: ParentLink::new(),
+            waiters: AtomicPtr::new(ptr::null_mut()),
+            refused: Counter::new(),
+            restarts: Counter::new(),
+        }));
         // Release: publishes the new allocation; pairs with `rare`.
         match self.rare.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
             // SAFETY: the cell owns it now, and frees it in its drop.
@@ -331,6 +350,30 @@ impl ActorHeader {
 
     pub(crate) fn parent_link_or_new(&self) -> &ParentLink {
         &self.rare_or_new().parent_link
+    }
+
+    /// Counts a message that was refused because the mailbox is full. Without `may_allocate`, only
+    /// an actor that has rare state counts it.
+    pub(crate) fn count_refused(&self, may_allocate: bool) {
+        let rare = if may_allocate { Some(self.rare_or_new()) } else { self.rare() };
+        if let Some(rare) = rare {
+            rare.refused.increment();
+        }
+    }
+
+    /// How many messages were refused because the mailbox was full.
+    pub(crate) fn refused(&self) -> usize {
+        self.rare().map_or(0, |rare| rare.refused.get())
+    }
+
+    /// Counts a restart of the actor. For the runner.
+    pub(crate) fn count_restart(&self) {
+        self.rare_or_new().restarts.increment();
+    }
+
+    /// How often the actor was restarted.
+    pub(crate) fn restarts(&self) -> usize {
+        self.rare().map_or(0, |rare| rare.restarts.get())
     }
 
     /// The senders that wait for room; none if there never was one.

@@ -7,15 +7,17 @@ use clockjack_sync::{mail::Pop, primitive::hint};
 
 use super::{
     AnyPoll, Budget, Cell, CellVTable, Outcome, PENDING, ParkMode, PendingSignal, PollOf, Stage,
-    WAS_STARTED, Watchers, any, empty_token, pop,
-    priority::priority_of,
-    supervise::{report_hook_failure, report_of, set_final_failure},
+    WAS_STARTED, Watchers, any, empty_token,
+    group::Hold,
+    pop,
+    priority::{Item, priority_of},
+    supervise::{report_hook_failure, report_of},
 };
 use crate::{
-    Actor, FailureReport, Next, Signal,
+    Actor, FailureReport, Next, Signal, TerminationCause,
     cell::{
         envelope::Envelope,
-        header::{CHILD_STOPPED, FAILED, RESUME, STOP, STOPPED, SystemSend},
+        header::{AnyActor, CHILD_STOPPED, FAILED, RESUME, STOP, STOPPED, SystemSend},
     },
     events::{DeadLetterReason, LifecycleStep, SystemEvent},
     mailbox::{
@@ -56,14 +58,15 @@ impl dyn CellVTable + '_ {
         if result.is_ok() && !is_first {
             result = self.restarted(poll).and(result);
         }
+        if result.is_ok() {
+            self.report_start(poll);
+        }
         match result {
             Ok(next) => {
                 self.status_mut().set(WAS_STARTED, true);
                 let step = if is_first { LifecycleStep::Started } else { LifecycleStep::Restarted };
                 self.publish_step(poll, step);
-                if self.rare().is_some_and(|rare| rare.unstash > 0) {
-                    self.unstash();
-                }
+                self.apply_deferred();
                 if next == Next::Stop {
                     self.stop(poll, None);
                 }
@@ -90,13 +93,19 @@ impl dyn CellVTable + '_ {
         })?;
         rare.restarts = rare.restarts.saturating_add(1);
         rare.last_restart_nanos = Some(now);
-        let is_commanded = core::mem::take(&mut rare.is_commanded);
-        if let (true, Some(parent)) = (is_commanded, &header.parent) {
-            let me = poll.self_ref();
-            drop(parent.send_child_report(&me, |report| report.restarted_nanos = Some(now)));
-        }
+        header.count_restart();
         self.continue_children(poll, EscalationOutcome::Restart);
         Ok(())
+    }
+
+    /// Reports a start that the parent has commanded.
+    fn report_start(&mut self, poll: &AnyPoll<'_>) {
+        let is_commanded =
+            self.rare_mut().is_some_and(|rare| core::mem::take(&mut rare.is_commanded));
+        if let (true, Some(parent)) = (is_commanded, &poll.shared().parent) {
+            let (me, now) = (poll.self_ref(), poll.nanos());
+            drop(parent.send_child_report(&me, |report| report.restarted_nanos = Some(now)));
+        }
     }
 
     /// Resumes the children that were kept, and suspended because this actor failed. Children whose
@@ -144,6 +153,7 @@ impl dyn CellVTable + '_ {
         }
         self.close_mail();
         self.cancel_incarnation();
+        self.pass_turn(poll);
         poll.shared().close_children();
         self.stop_children(poll);
     }
@@ -161,6 +171,7 @@ impl dyn CellVTable + '_ {
 
     /// Begins to stop the children, unless that has begun.
     fn stop_children(&mut self, poll: &AnyPoll<'_>) {
+        self.dissolve_group(poll);
         if self.rare().is_none_or(|rare| rare.stopping_child.is_none()) {
             self.stop_next_child(poll);
         }
@@ -170,21 +181,29 @@ impl dyn CellVTable + '_ {
     pub(super) fn stop_next_child(&mut self, poll: &AnyPoll<'_>) {
         let Some(children) = poll.shared().children() else { return };
         let Some(next) = children.with(|children| children.next_to_stop()) else {
-            if let Some(rare) = self.rare_mut() {
-                rare.stopping_child = None;
-                rare.stop_wait = rare.stop_wait.wrapping_add(1);
-                if let Some(timer) = rare.stop_timer.take() {
-                    timer.cancel();
-                }
-            }
-            return;
+            return self.all_have_stopped();
         };
         next.wake_with(STOP);
+        self.wait_for_stop(poll, next);
+    }
+
+    /// Waits until a child has stopped, but not longer than the stop timeout.
+    pub(super) fn wait_for_stop(&mut self, poll: &AnyPoll<'_>, child: AnyActor) {
         let rare = self.rare_or_new();
-        rare.stopping_child = Some(next);
+        rare.stopping_child = Some(child);
         rare.stop_wait = rare.stop_wait.wrapping_add(1);
         if rare.stop_timer.is_none() {
             self.arm_stop_timeout(poll);
+        }
+    }
+
+    /// There is no further child to stop.
+    pub(super) fn all_have_stopped(&mut self) {
+        let Some(rare) = self.rare_mut() else { return };
+        rare.stopping_child = None;
+        rare.stop_wait = rare.stop_wait.wrapping_add(1);
+        if let Some(timer) = rare.stop_timer.take() {
+            timer.cancel();
         }
     }
 
@@ -213,7 +232,7 @@ impl dyn CellVTable + '_ {
             let path = straggler.path.clone();
             let events = poll.shared().system().events();
             events.publish(&SystemEvent::Straggler(path));
-            self.stop_next_child(poll);
+            self.after_stop(poll);
         }
     }
 
@@ -246,10 +265,14 @@ impl dyn CellVTable + '_ {
         let n_kept = self.keep_stashed();
         let rare = self.rare_or_new();
         rare.keeps_children = options.keeps_children;
+        rare.hold = Hold::of(options.part);
         rare.room = options.stash.saturating_sub(n_kept);
         rare.unstash = 0;
         self.status_mut().set(PENDING, true);
         if !options.keeps_children {
+            if let Some(children) = &mut self.rare_or_new().for_children {
+                children.window.clear();
+            }
             self.drop_child_watches(poll);
             self.stop_children(poll);
         }
@@ -261,8 +284,9 @@ impl dyn CellVTable + '_ {
     /// Whether nothing delays the restart any more.
     pub(super) fn may_restart(&mut self, poll: &AnyPoll<'_>) -> bool {
         let rare = self.rare_or_new();
-        let keeps_children = rare.keeps_children;
-        rare.backoff == 0 && (keeps_children || self.has_no_children(poll))
+        let (keeps_children, is_due) = (rare.keeps_children, rare.backoff == 0);
+        let has_ended = keeps_children || self.has_no_children(poll);
+        has_ended && is_due && !self.waits_for_group(poll)
     }
 
     /// All children have stopped: calls `PostStop` and drops the actor.
@@ -289,21 +313,24 @@ impl dyn CellVTable + '_ {
     /// Makes the stop visible to others and notifies them.
     fn announce_stop(&mut self, poll: &AnyPoll<'_>) {
         let header = poll.shared();
+        let mut cause = self.rare().map(|rare| rare.cause).unwrap_or_default();
         let (mut watchers, reason) = self.discard_all();
-        if let Some(report) = reason {
-            set_final_failure(poll, report);
+        if reason.is_some() {
+            cause = TerminationCause::Failed;
+        }
+        if cause != TerminationCause::Stopped {
+            // For a parent that watches this actor.
+            header.parent_link_or_new().set_end(cause, reason);
         }
         header.set_flags(STOPPED);
         self.close_system_queue(&mut watchers);
         self.publish_step(poll, LifecycleStep::Stopped);
         for (watcher, node) in watchers.into_values() {
             // A watcher that has stopped too refuses the message.
-            drop(
-                watcher.send_internal_in(
-                    node,
-                    system_queue::terminated(poll.pid(), header.path.clone()),
-                ),
-            );
+            drop(watcher.send_internal_in(
+                node,
+                system_queue::terminated(poll.pid(), header.path.clone(), cause),
+            ));
         }
         match &header.parent {
             Some(parent) => {
@@ -344,6 +371,7 @@ impl dyn CellVTable + '_ {
         self.close_mail();
         self.cancel_owned(false);
         self.drop_actor();
+        self.pass_turn(poll);
         self.drain_mailbox_now();
         self.announce_stop(poll);
         let header = poll.shared();
@@ -384,6 +412,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     }
                 }
                 Pop::Empty => {
+                    // The restart may be far away.
+                    shared.check_saturation_again();
                     let idle = empty_token(shared).map(ParkMode::Idle);
                     return idle.map_or(Outcome::PollAgain, Outcome::Park);
                 }
@@ -396,7 +426,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     fn keep(&mut self, poll: &PollOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
         match self.state.priority() {
             Some(priority) => {
-                let rank = priority_of(poll, priority, &envelope);
+                let rank = priority_of(poll, priority, &envelope.msg);
                 self.state.rare().by_priority.push_kept(rank, envelope);
             }
             None => self.state.rare().replay.push_back(envelope),
@@ -410,7 +440,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         loop {
             match pop(poll.shared()) {
                 Pop::Item(envelope) => discard(poll, envelope),
-                Pop::Empty => return true,
+                Pop::Empty => {
+                    // The children may take long to stop. After them the stop itself relieves.
+                    if self.state.stage == Stage::Stopping {
+                        poll.shared().relieve_closed();
+                    }
+                    return true;
+                }
                 Pop::Retry => return false,
             }
         }
@@ -423,8 +459,12 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         while let Some(envelope) = queued.replay.pop_front() {
             discard(poll, envelope);
         }
-        while let Some(envelope) = queued.by_priority.pop() {
-            discard(poll, envelope);
+        while let Some(item) = queued.by_priority.pop() {
+            match item {
+                Item::Message(envelope) | Item::Kept(envelope) => discard(poll, envelope),
+                // The timer was cancelled.
+                Item::Timer { msg, .. } => drop_reported(&any(poll), msg),
+            }
         }
         while let Some(item) = queued.control.pop_front() {
             discard_control(poll, item);
@@ -474,7 +514,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 SystemItem::Internal(note, _) => poll.drop_catching_panic(note),
                 SystemItem::Control(item) => discard_control(poll, item),
                 SystemItem::ChildReport(report) => poll.drop_catching_panic(report),
-                SystemItem::TimerEvents(_) => {}
+                SystemItem::TimerEvents(_) | SystemItem::TimerFired(_) => {}
             }
         }
     }
@@ -499,13 +539,19 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 Pop::Empty => return,
                 // A producer is between its claim and its write. Nobody would find the message that
                 // it writes, and a request in it would keep the cell alive forever. The loop is
-                // bounded, because the producer may be further down on this very stack, in the
-                // function of a mapped reference.
+                // bounded, because this thread may have interrupted the producer.
                 Pop::Retry if spins_left > 0 => {
                     spins_left -= 1;
                     hint::spin_loop();
                 }
-                Pop::Retry => return,
+                // The producer was suspended in between. What it has claimed, and what others have
+                // pushed behind the claim, will be dropped with the mailbox.
+                Pop::Retry => {
+                    for _ in 0..poll.shared().mail.len() {
+                        publish_dead_letter::<A::Msg>(&any(poll), DeadLetterReason::Stopped);
+                    }
+                    return;
+                }
             }
         }
     }
@@ -528,7 +574,7 @@ fn discard_control<M: 'static>(poll: &PollOf<'_, M>, item: Control<M>) {
     match item {
         Control::Message(envelope) => discard(poll, envelope),
         // The timer was cancelled.
-        Control::Timer(_) | Control::ReceiveTimeout(_) => {}
+        Control::Timer(_) => {}
     }
 }
 

@@ -1,21 +1,22 @@
-//! What a runner handles before user messages: stopped children, the system queue, commands,
+//! What a runner handles before user messages: the system queue, stopped children, commands,
 //! signals, control messages and futures.
 
-use alloc::vec::Vec;
 use core::task::Waker;
 
 use super::{
-    AnyPoll, Budget, Cell, CellVTable, Outcome, PENDING, ParkMode, PendingSignal, PollOf, Stage,
-    WAS_STARTED, WAS_STOPPED, any,
+    AnyPoll, Budget, Cell, CellState, CellVTable, Outcome, PENDING, ParkMode, PendingSignal,
+    PollOf, Stage, WAS_STARTED, WAS_STOPPED, any,
+    group::is_its_turn,
     lifecycle::{EscalationOutcome, publish_dead_letter},
+    supervise::report_undecided,
 };
 use crate::{
-    Actor, Context, Failure, Next, Signal, SystemMessage,
+    Actor, Context, Failure, FailureInfo, Next, Signal, SystemMessage,
     cell::{
         envelope::Envelope,
         header::{
-            ActorHeader, AnyActor, CHILD_STOPPED, FUTURES, PREPARE, RESTART, RESUME, STOP,
-            STOP_WHEN_IDLE, SUSPEND_ONE, SYSTEM_QUEUE, SystemSend, WAITERS,
+            ActorHeader, CHILD_STOPPED, EVENTS, FUTURES, MAILBOX_FULL, PREPARE, RESTART, RESUME,
+            SATURATED, STOP, STOP_WHEN_IDLE, SUSPEND_ONE, SYSTEM_QUEUE, SystemSend, WAITERS,
         },
     },
     events::DeadLetterReason,
@@ -27,8 +28,16 @@ use crate::{
             TimerEvents,
         },
     },
+    receive_timeout::TimeoutCheck,
     strategy::StrategyState,
 };
+
+/// Flags that do not interrupt what a runner has begun: they stay set while the mailbox is full,
+/// and what they ask for can wait until the next poll.
+const LATER: u32 = WAITERS | EVENTS | MAILBOX_FULL | SATURATED;
+
+/// How many failures of children wait for an actor that handles no signals.
+const CHILD_FAILURES_MAX: u32 = 256;
 
 impl dyn CellVTable + '_ {
     /// Handles everything that precedes user messages. None if a user message is next.
@@ -52,10 +61,12 @@ impl dyn CellVTable + '_ {
         }
         let is_new = self.status().stage == Stage::Initial && !self.status().has(WAS_STARTED);
         let mut was_started = false;
-        if is_new && flags & STOP == 0 {
+        let may_start = is_new && flags & STOP == 0 && is_its_turn(poll);
+        if may_start {
             // Other threads may have started children below a guardian before its first poll.
             was_started = true;
             self.start(poll);
+            self.pass_turn(poll);
         }
         let stopped = (flags & CHILD_STOPPED != 0).then(|| header.take_stopped_children());
         if flags & SYSTEM_QUEUE != 0 {
@@ -74,8 +85,14 @@ impl dyn CellVTable + '_ {
         if flags & WAITERS != 0 {
             self.admit_waiters();
         }
+        if flags & EVENTS != 0 {
+            header.system().events().serve(poll.pid());
+        }
         loop {
             match self.status().stage {
+                Stage::Initial if is_new && !may_start => {
+                    return Some(Outcome::Park(ParkMode::Wait));
+                }
                 // An actor that fails in each start must not occupy the worker.
                 Stage::Initial if was_started => return Some(Outcome::PollAgain),
                 Stage::Initial => {
@@ -85,8 +102,8 @@ impl dyn CellVTable + '_ {
                 Stage::Running => break,
                 Stage::Failed => return Some(Outcome::Park(ParkMode::Wait)),
                 Stage::Restarting => {
-                    if !self.may_restart(poll) {
-                        return Some(self.keep_incoming(budget));
+                    if let Some(outcome) = self.wait_for_restart(poll, budget) {
+                        return Some(outcome);
                     }
                     self.status_mut().stage = Stage::Initial;
                 }
@@ -105,6 +122,16 @@ impl dyn CellVTable + '_ {
             }
         }
         self.handle_pending(poll, budget)
+    }
+
+    /// Keeps messages for the next incarnation. None if nothing delays the restart any more.
+    fn wait_for_restart(&mut self, poll: &AnyPoll<'_>, budget: &mut Budget) -> Option<Outcome> {
+        let polls_backoff = self.polls_backoff(poll);
+        if self.may_restart(poll) {
+            return None;
+        }
+        let outcome = self.keep_incoming(budget);
+        Some(if polls_backoff { Outcome::PollAgain } else { outcome })
     }
 
     /// Handles what a running actor has besides its mailbox. None if a user message is next.
@@ -155,8 +182,11 @@ impl dyn CellVTable + '_ {
 
     /// The supervisor has commanded a restart.
     fn restart_on_command(&mut self, poll: &AnyPoll<'_>, options: RestartOptions) {
-        if self.status().is_stopping() || self.status().stage == Stage::Restarting {
+        if self.status().is_stopping() {
             return;
+        }
+        if self.status().stage == Stage::Restarting {
+            return self.restart_in_part(poll, options);
         }
         let rare = self.rare_or_new();
         rare.is_commanded = true;
@@ -191,12 +221,20 @@ impl dyn CellVTable + '_ {
 
     /// Handles the report of a child: its restart first, then its failure, the only possible order.
     fn handle_child_report(&mut self, poll: &AnyPoll<'_>, report: ChildReport) {
-        let ChildReport { child, restarted_nanos, failed } = report;
+        let ChildReport { child, restarted_nanos, is_down, failed } = report;
         let Some(child) = child else { return };
         if let Some(now_nanos) = restarted_nanos {
             self.child_restarted(poll, &child, now_nanos);
         }
-        if let Some(failed) = failed {
+        if is_down {
+            // The child has failed before it has ended, because it waits since then. Not after the
+            // next line: that may start the child, which may fail again, on another thread, before
+            // this thread looks at the old failure, which would then count as the new one.
+            if let Some(failed) = failed {
+                report_undecided(poll, failed);
+            }
+            self.member_is_down(poll, &child);
+        } else if let Some(failed) = failed {
             self.child_failed(poll, failed);
         }
     }
@@ -260,6 +298,24 @@ impl dyn CellVTable + '_ {
         self.rare_or_new().signals.push_back(PendingSignal::Signal(signal));
         self.status_mut().set(PENDING, true);
     }
+
+    /// Signals the failure of a child. An actor that waits for a future handles no signals, while
+    /// its children can fail again and again: beyond a limit, further ones become dead letters.
+    pub(super) fn child_failed_later(&mut self, poll: &AnyPoll<'_>, info: FailureInfo) {
+        let rare = self.rare_or_new();
+        if rare.child_failures >= CHILD_FAILURES_MAX {
+            return publish_dead_letter::<Signal>(poll, DeadLetterReason::MailboxFull);
+        }
+        rare.child_failures += 1;
+        self.signal_later(Signal::ChildFailed(info));
+    }
+}
+
+impl<A: Actor> CellState<A> {
+    pub(super) fn control_later(&mut self, item: Control<A::Msg>) {
+        self.rare().control.push_back(item);
+        self.set(PENDING, true);
+    }
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
@@ -267,7 +323,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     pub(super) fn drain_system_queue(&mut self, poll: &PollOf<'_, A::Msg>) {
         for item in poll.shared().header.system_queue.take::<A::Msg>() {
             match item {
-                SystemItem::Control(item) => self.control_later(item),
+                SystemItem::Control(item) => self.state.control_later(item),
+                SystemItem::TimerFired(fired) => self.state.timer_later(fired),
                 SystemItem::Internal(message, node) => {
                     self.with_untyped(poll, |cell, poll| cell.handle_internal(poll, message, node));
                 }
@@ -316,11 +373,6 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    pub(super) fn control_later(&mut self, item: Control<A::Msg>) {
-        self.state.rare().control.push_back(item);
-        self.state.set(PENDING, true);
-    }
-
     /// Handles one item that precedes the mailbox. None if there is no such item.
     pub(super) fn next_pending(
         &mut self,
@@ -333,24 +385,36 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             let has_news = !rare.signals.is_empty() || !rare.control.is_empty();
             let is_nothing_put_back = rare.unstashed.is_empty() && rare.replay.is_empty();
             let has_old = !is_nothing_put_back && !is_waiting;
-            let is_lent = rare.futures.is_lent();
-            if !rare.futures.has_due() && (is_lent || !has_news && !has_old) {
+            let (is_lent, has_due) = (rare.futures.is_lent(), rare.futures.has_due());
+            let has_none = !has_due && (is_lent || !has_news && !has_old);
+            let timeout = if has_none && !is_lent {
+                self.state.check_receive_timeout(poll)
+            } else {
+                TimeoutCheck::Done
+            };
+            if has_none && timeout != TimeoutCheck::Fires {
                 if is_waiting {
                     // PENDING stays set, so that the mailbox is left alone until the wait is over.
                     return Some(Outcome::Park(ParkMode::Wait));
                 }
-                self.state.set(PENDING, false);
+                // A timeout that waits for messages is checked again after the next one.
+                self.state.set(PENDING, timeout != TimeoutCheck::Done);
                 return None;
             }
             if !budget.take(poll) {
                 return Some(Outcome::PollAgain);
             }
             let rare = self.state.rare();
-            if is_lent {
+            if timeout == TimeoutCheck::Fires {
+                self.receive_timeout_fired(poll);
+            } else if is_lent {
                 self.poll_next(poll);
             } else if let Some(pending) = rare.signals.pop_front() {
                 if let Some(pid) = pending.stopped_pid() {
                     rare.watching.remove(&pid);
+                }
+                if matches!(pending, PendingSignal::Signal(Signal::ChildFailed(_))) {
+                    rare.child_failures -= 1;
                 }
                 match pending {
                     PendingSignal::Signal(signal) => self.signal(poll, signal),
@@ -370,7 +434,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 self.receive_envelope(poll, envelope);
             }
             // System messages that have arrived in the meantime go first.
-            if poll.shared().header.flags() & !WAITERS != 0 {
+            if poll.shared().header.flags() & !LATER != 0 {
                 return Some(Outcome::PollAgain);
             }
         }
@@ -380,8 +444,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     fn control(&mut self, poll: &PollOf<'_, A::Msg>, item: Control<A::Msg>) {
         match item {
             Control::Message(envelope) => self.receive_envelope(poll, envelope),
-            Control::Timer(fired) => self.timer_fired(poll, fired),
-            Control::ReceiveTimeout(number) => self.receive_timeout_fired(poll, number),
+            Control::Timer(fired) => self.timer_fired(poll, fired, None),
         }
     }
 
@@ -428,14 +491,6 @@ fn unless_handled(signal: &Signal) -> Option<Failure> {
         }
         _ => None,
     }
-}
-
-/// The current children, newest first.
-pub(super) fn children_of(poll: &AnyPoll<'_>) -> Vec<AnyActor> {
-    let children = poll.shared().children();
-    children.map_or_else(Vec::new, |children| {
-        children.with(|children| children.newest_first().cloned().collect())
-    })
 }
 
 /// Calls a waker; a panic in it does not affect the actor.

@@ -5,15 +5,20 @@
 //! Before each message the runner moves all messages from the mailbox into a binary heap of its
 //! own. A message in the heap still occupies its room in the mailbox until it is handled, so the
 //! bound of the mailbox counts all waiting messages. Messages that arrive while a restart is
-//! pending go into the same heap, but do not occupy room in the mailbox.
+//! pending go into the same heap, but do not occupy room in the mailbox. Neither do timers that
+//! have fired, which are moved when their [position](super::in_order) is reached, and have the
+//! priority of their message.
 #![expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
 
 use alloc::collections::BinaryHeap;
 use core::cmp::{Ordering, Reverse};
 
-use clockjack_sync::mail::{Pop, Popped};
+use clockjack_sync::mail::Pop;
 
-use super::{Cell, CellState, PollOf, empty_token};
+use super::{
+    Cell, CellState, HAS_TIMERS, PollOf, any, drop_reported,
+    in_order::{Checked, NextInOrder},
+};
 use crate::{Actor, cell::envelope::Envelope};
 
 /// Messages ordered by priority; messages of equal priority in the order of their arrival.
@@ -25,9 +30,16 @@ pub(crate) struct PriorityQueue<M> {
 
 struct Prioritized<M> {
     rank: (u8, Reverse<u64>),
-    /// It was kept through a restart, and occupies no room in the mailbox.
-    is_kept: bool,
-    envelope: Envelope<M>,
+    item: Item<M>,
+}
+
+pub(super) enum Item<M> {
+    /// A message that occupies its room in the mailbox.
+    Message(Envelope<M>),
+    /// A message that was kept through a restart, and occupies no room in the mailbox.
+    Kept(Envelope<M>),
+    /// A timer that has fired, with the message of a periodic one.
+    Timer { slot: u32, generation: u32, msg: Option<M> },
 }
 
 impl<M> Default for PriorityQueue<M> {
@@ -37,14 +49,14 @@ impl<M> Default for PriorityQueue<M> {
 }
 
 impl<M> PriorityQueue<M> {
-    fn push(&mut self, priority: u8, is_kept: bool, envelope: Envelope<M>) {
-        self.heap.push(Prioritized { rank: (priority, Reverse(self.next)), is_kept, envelope });
+    fn push(&mut self, priority: u8, item: Item<M>) {
+        self.heap.push(Prioritized { rank: (priority, Reverse(self.next)), item });
         self.next += 1;
     }
 
     /// Inserts a message that is kept through a restart.
     pub(super) fn push_kept(&mut self, priority: u8, envelope: Envelope<M>) {
-        self.push(priority, true, envelope);
+        self.push(priority, Item::Kept(envelope));
         self.n_kept += 1;
     }
 
@@ -57,15 +69,26 @@ impl<M> PriorityQueue<M> {
         self.n_kept
     }
 
-    fn pop_prioritized(&mut self) -> Option<Prioritized<M>> {
-        let next = self.heap.pop()?;
-        self.n_kept -= usize::from(next.is_kept);
-        Some(next)
+    /// Takes what has the highest priority.
+    pub(super) fn pop(&mut self) -> Option<Item<M>> {
+        let item = self.heap.pop()?.item;
+        self.n_kept -= usize::from(matches!(item, Item::Kept(_)));
+        Some(item)
     }
 
-    /// Takes the message of the highest priority.
-    pub(crate) fn pop(&mut self) -> Option<Envelope<M>> {
-        self.pop_prioritized().map(|next| next.envelope)
+    /// Removes the timer in this slot. Returns the message that was made of it, if it is periodic.
+    #[must_use = "the drop of a message is user code"]
+    pub(crate) fn remove_timer(&mut self, of: u32) -> Option<M> {
+        let is_it =
+            |one: &Prioritized<M>| matches!(one.item, Item::Timer { slot, .. } if slot == of);
+        // Neither this conversion nor the one back allocates.
+        let mut all = core::mem::take(&mut self.heap).into_vec();
+        let removed = all.iter().position(is_it).map(|index| all.swap_remove(index).item);
+        self.heap = all.into();
+        match removed {
+            Some(Item::Timer { msg, .. }) => msg,
+            _ => None,
+        }
     }
 }
 
@@ -97,42 +120,104 @@ impl<A: Actor> CellState<A> {
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
-    /// The message of the highest priority.
-    #[cold]
+    /// What has the highest priority.
     pub(super) fn next_by_priority(
         &mut self,
         poll: &PollOf<'_, A::Msg>,
         priority: fn(&A::Msg) -> u8,
-    ) -> Popped<Envelope<A::Msg>> {
-        let shared = poll.shared();
-        let by_priority = &mut self.state.rare().by_priority;
-        // SAFETY: called by the runner within a poll only, and a cell has one runner at a time. The
-        // mailbox does not evict: eviction is refused together with priorities.
-        while let Pop::Item(envelope) = unsafe { shared.mail.pop_held() } {
-            by_priority.push(priority_of(poll, priority, &envelope), false, envelope);
+    ) -> NextInOrder<A::Msg> {
+        if self.collect_by_priority(poll, priority) == Collected::SystemQueue {
+            return NextInOrder::Again;
         }
-        match by_priority.pop_prioritized() {
-            Some(Prioritized { is_kept, envelope, .. }) => {
-                if !is_kept {
-                    // SAFETY: as above; each message that was not kept through a restart holds its
-                    // room.
-                    unsafe { shared.mail.free(1) };
+        loop {
+            let rare = self.state.rare();
+            match rare.by_priority.pop() {
+                Some(Item::Message(envelope)) => {
+                    // SAFETY: called by the runner within a poll only, and a cell has one runner at
+                    // a time; such a message holds its room.
+                    unsafe { poll.shared().mail.free(1) };
+                    return NextInOrder::Message(envelope);
                 }
-                Popped::Item(envelope)
+                Some(Item::Kept(envelope)) => return NextInOrder::Message(envelope),
+                Some(Item::Timer { slot, generation, msg }) => {
+                    let timers = rare.timers.as_mut();
+                    let fired = timers.and_then(|timers| timers.due.remove(slot));
+                    let Some(fired) = fired.filter(|fired| fired.generation == generation) else {
+                        drop_reported(&any(poll), msg);
+                        continue;
+                    };
+                    return NextInOrder::Timer(fired, msg);
+                }
+                None => return self.nothing_in_order(poll),
             }
-            None => empty_token(shared).map_or(Popped::Retry, Popped::Empty),
         }
+    }
+
+    /// Moves the messages of the mailbox, and the timers between them, into the heap.
+    fn collect_by_priority(
+        &mut self,
+        poll: &PollOf<'_, A::Msg>,
+        priority: fn(&A::Msg) -> u8,
+    ) -> Collected {
+        let mail = &poll.shared().mail;
+        loop {
+            let limit = self.state.has(HAS_TIMERS).then(|| self.state.timers_or_new().due.limit());
+            let popped = loop {
+                let popped = match limit {
+                    // SAFETY: called by the runner within a poll only, and a cell has one runner at
+                    // a time. The mailbox does not evict: that is refused together with priorities.
+                    Some(limit) => unsafe { mail.pop_held_before(limit) },
+                    // SAFETY: as above.
+                    None => unsafe { mail.pop_held() },
+                };
+                let Pop::Item(envelope) = popped else { break popped };
+                let rank = priority_of(poll, priority, &envelope.msg);
+                self.state.rare().by_priority.push(rank, Item::Message(envelope));
+            };
+            if limit.is_none() || matches!(popped, Pop::Retry) {
+                return Collected::All;
+            }
+            if self.rank_timer(poll, priority) {
+                continue;
+            }
+            match self.state.timers_or_new().due.check(poll.shared()) {
+                Checked::More => {}
+                Checked::Nothing => return Collected::All,
+                Checked::SystemQueue => return Collected::SystemQueue,
+            }
+        }
+    }
+
+    /// Moves a timer into the heap, if its position was reached.
+    fn rank_timer(&mut self, poll: &PollOf<'_, A::Msg>, priority: fn(&A::Msg) -> u8) -> bool {
+        let rare = self.state.rare();
+        let Some(timers) = &mut rare.timers else { return false };
+        let Some(fired) = timers.due.take_unranked() else { return false };
+        let (slot, generation) = (fired.slot, fired.generation);
+        // Not inside `catch_unwind`, as in `timer_fired`: if the closure panics, the event is
+        // dropped, which completes the run, and the actor has failed.
+        let msg = timers.table.make_message(slot);
+        let rank = msg.as_ref().or_else(|| timers.table.message(slot));
+        let rank = rank.map_or(0, |msg| priority_of(poll, priority, msg));
+        timers.due.put_ranked(fired);
+        rare.by_priority.push(rank, Item::Timer { slot, generation, msg });
+        true
     }
 }
 
+/// How far the mailbox was moved into the heap.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Collected {
+    /// To its end, or to a message that is still being written.
+    All,
+    /// The system queue goes first.
+    SystemQueue,
+}
+
 /// The priority of a message. The function is user code; if it panics, the priority is the lowest.
-pub(super) fn priority_of<M: 'static>(
-    poll: &PollOf<'_, M>,
-    priority: fn(&M) -> u8,
-    envelope: &Envelope<M>,
-) -> u8 {
+pub(super) fn priority_of<M: 'static>(poll: &PollOf<'_, M>, priority: fn(&M) -> u8, msg: &M) -> u8 {
     let mut rank = 0;
-    if let Err(caught) = poll.catch_unwind(&mut || rank = priority(&envelope.msg)) {
+    if let Err(caught) = poll.catch_unwind(&mut || rank = priority(msg)) {
         poll.drop_panic_payload(caught);
     }
     rank

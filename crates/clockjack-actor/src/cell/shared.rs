@@ -1,14 +1,18 @@
 //! The typed part of an actor that all of its references share: header and mailbox.
 
 use alloc::boxed::Box;
+use core::mem::ManuallyDrop;
 
-use clockjack_exec::SendError;
-use clockjack_sync::{PushError, mail::Mailbox as Queue};
+use clockjack_exec::{SendError, custom_task::CustomTaskRef};
+use clockjack_sync::{
+    PushError,
+    mail::{Mailbox as Queue, NextPosition, Position},
+};
 
 use crate::{
     cell::{
         envelope::Envelope,
-        header::{ActorHeader, STOP},
+        header::{ActorHeader, AnyActor, MAILBOX_FULL, STOP},
     },
     events::DeadLetterReason,
     props::Overflow,
@@ -21,6 +25,23 @@ use crate::{
 pub(crate) struct ActorShared<M> {
     pub(crate) header: ActorHeader,
     pub(crate) mail: Queue<Envelope<M>>,
+}
+
+/// What every [`ActorShared`] begins with, whatever the type of its messages.
+#[repr(C)]
+struct Prefix {
+    header: ActorHeader,
+    next_position: NextPosition,
+}
+
+/// The position that the next message of an actor gets in its mailbox.
+#[expect(unsafe_code, reason = "the message type of the actor is not known")]
+pub(crate) fn next_position(actor: &AnyActor) -> Position {
+    // SAFETY: the shared part of every actor begins with a `Prefix`, at the same alignment: the
+    // mailbox follows the header, and begins with its next position. The handle is not dropped, so
+    // the reference is not given away.
+    let prefix = ManuallyDrop::new(unsafe { CustomTaskRef::<Prefix>::from_raw(actor.as_raw()) });
+    prefix.next_position.get()
 }
 
 /// Whether the sender of an accepted message must wake the receiver.
@@ -37,12 +58,18 @@ impl<M: 'static> ActorShared<M> {
         align_of::<Self>() == align_of::<ActorHeader>(),
         "a reference to the shared part is one to its header"
     );
+    const _MAILBOX_FOLLOWS: () = assert!(
+        core::mem::offset_of!(Self, mail) == core::mem::offset_of!(Prefix, next_position)
+            && align_of::<Self>() == align_of::<Prefix>(),
+        "a reference to the shared part is one to its prefix"
+    );
 
     pub(crate) fn new(header: ActorHeader, capacity: usize) -> Self {
         const { Self::_SAME_ALIGNMENT };
+        const { Self::_MAILBOX_FOLLOWS };
         let mail = match header.overflow {
             Overflow::DropOldest => Queue::evicting(capacity),
-            _ => Queue::new(capacity),
+            Overflow::Fail | Overflow::DropNewest | Overflow::StopActor => Queue::new(capacity),
         };
         Self { header, mail }
     }
@@ -50,12 +77,15 @@ impl<M: 'static> ActorShared<M> {
     /// Puts a message into the mailbox, according to its overflow policy.
     #[inline]
     pub(crate) fn push(&self, msg: M) -> Result<Accepted, SendError<M>> {
-        self.push_envelope(Envelope::new(msg))
+        self.push_envelope(Envelope::new(msg)).map_err(|refused| self.send_error(refused))
     }
 
     /// As [`push`](Self::push), with attachments.
     #[inline]
-    pub(crate) fn push_envelope(&self, envelope: Envelope<M>) -> Result<Accepted, SendError<M>> {
+    pub(crate) fn push_envelope(
+        &self,
+        envelope: Envelope<M>,
+    ) -> Result<Accepted, PushError<Envelope<M>>> {
         match self.mail.push(envelope) {
             Ok(pushed) if pushed.wake => Ok(Accepted::MustWake),
             Ok(_) => Ok(Accepted::NoWake),
@@ -64,34 +94,36 @@ impl<M: 'static> ActorShared<M> {
     }
 
     #[cold]
-    fn refuse(&self, refused: PushError<Envelope<M>>) -> Result<Accepted, SendError<M>> {
-        let is_full = refused.is_full();
-        let envelope = refused.into_inner();
-        if !is_full {
-            return Err(SendError::stopped(envelope.msg));
+    fn send_error(&self, refused: PushError<Envelope<M>>) -> SendError<M> {
+        // A mailbox whose overflow stops the actor takes nothing any more.
+        let is_full = refused.is_full() && self.header.overflow != Overflow::StopActor;
+        let msg = refused.into_inner().msg;
+        if is_full { SendError::full(msg) } else { SendError::stopped(msg) }
+    }
+
+    /// Applies the overflow policy to a message that the mailbox has refused.
+    #[cold]
+    fn refuse(&self, refused: PushError<Envelope<M>>) -> Result<Accepted, PushError<Envelope<M>>> {
+        if !refused.is_full() {
+            return Err(refused);
         }
+        self.header.set_flags(MAILBOX_FULL);
         match self.header.overflow {
-            Overflow::Fail => Err(SendError::full(envelope.msg)),
+            Overflow::Fail => Err(refused),
             Overflow::DropNewest => {
-                self.discard(envelope, DeadLetterReason::MailboxFull);
+                self.discard(refused.into_inner(), DeadLetterReason::MailboxFull);
                 Ok(Accepted::NoWake)
             }
             Overflow::DropOldest => {
                 let discard = |oldest| {
                     self.discard(oldest, DeadLetterReason::Evicted);
                 };
-                match self.mail.push_or_evict(envelope, discard) {
-                    Ok(pushed) if pushed.wake => Ok(Accepted::MustWake),
-                    Ok(_) => Ok(Accepted::NoWake),
-                    Err(refused) if refused.is_full() => {
-                        Err(SendError::full(refused.into_inner().msg))
-                    }
-                    Err(refused) => Err(SendError::stopped(refused.into_inner().msg)),
-                }
+                let pushed = self.mail.push_or_evict(refused.into_inner(), discard)?;
+                Ok(if pushed.wake { Accepted::MustWake } else { Accepted::NoWake })
             }
             Overflow::StopActor => {
                 self.overflow();
-                Err(SendError::stopped(envelope.msg))
+                Err(refused)
             }
         }
     }
@@ -123,5 +155,15 @@ impl<M: 'static> ActorShared<M> {
             self.header.system().dead_letter::<M>(&self.header.path, reason);
         }
         drop(envelope);
+    }
+
+    /// Discards a message that cannot be returned to its sender.
+    #[cold]
+    pub(crate) fn discard_refused(&self, refused: PushError<Envelope<M>>) {
+        let reason = match refused.is_full() {
+            true => DeadLetterReason::MailboxFull,
+            false => DeadLetterReason::Stopped,
+        };
+        self.discard(refused.into_inner(), reason);
     }
 }

@@ -12,7 +12,7 @@ use clockjack_sched::DispatcherId;
 use clockjack_sync::{Arc, mail::CAPACITY_MAX, spin_lock::SpinLock};
 
 use crate::{
-    Actor, ActorRef, IntoProps, MsgOf, SpawnError,
+    Actor, ActorRef, IntoProps, MsgOf, Scope, SpawnError,
     cell::{
         Cell,
         children::{Children, NotReserved},
@@ -146,7 +146,9 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
             },
             |cell| {
                 let child = crate::actor_ref::untyped(cell.clone());
-                is_closed = children.with(|children| children.fill(reserved.index, child));
+                let in_order = parent.starts_children_in_order;
+                is_closed =
+                    children.with(|children| children.fill(reserved.index, child, in_order));
             },
         )
     };
@@ -248,6 +250,10 @@ fn build_cell<A: Actor, F: FnMut() -> A + 'static>(
         let children = settings.children.as_ref();
         header.has_hooks = children.is_some_and(|(_, strategy)| strategy.has_hooks());
         header.may_restart_children = children.is_some_and(|(_, strategy)| strategy.may_restart());
+        // The children of a guardian are independent of each other, unless its scope says that
+        // they are not. Its parent is the root.
+        header.starts_children_in_order = children
+            .is_some_and(|(scope, _)| *scope != Scope::OneForOne || parent.parent.is_some());
         if let Some(sink) = settings.sink.take() {
             let sink = Arc::new(Escalations::new(sink, ESCALATIONS_MAX));
             let children = header.children_or_new().expect("it has not begun to stop");
@@ -284,11 +290,19 @@ pub(crate) fn find(top: &AnyActor, names: &[&str]) -> Option<AnyActor> {
 
 /// An actor and all of its descendants, for reports.
 pub(crate) fn descendants(top: &AnyActor) -> Vec<AnyActor> {
+    first_descendants(top, usize::MAX)
+}
+
+/// As [`descendants`], but at most `actors_max` of them.
+pub(crate) fn first_descendants(top: &AnyActor, actors_max: usize) -> Vec<AnyActor> {
     let mut all = Vec::new();
     let mut open = Vec::from([top.clone()]);
-    while let Some(next) = open.pop() {
+    while all.len() < actors_max
+        && let Some(next) = open.pop()
+    {
         if let Some(children) = next.children() {
-            children.with(|children| open.extend(children.newest_first().cloned()));
+            let rest = actors_max - all.len();
+            children.with(|children| open.extend(children.newest_first().take(rest).cloned()));
         }
         all.push(next);
     }

@@ -1,6 +1,6 @@
 //! Supervision: who decides about a failure, and how the decision is carried out.
 
-use alloc::{string::ToString as _, vec::Vec};
+use alloc::string::ToString as _;
 use core::time::Duration;
 
 use clockjack_exec::Failure;
@@ -8,18 +8,18 @@ use clockjack_sync::Arc;
 
 use super::{
     AnyPoll, CellVTable, SUPERVISED, Stage, WAS_STARTED,
+    children::ChildPhase,
     lifecycle::{EscalationOutcome, catch_and_discard},
-    pending::children_of,
 };
 use crate::{
-    ActorPath, Directive, FailureInfo, FailureReport, Next, RestartStats, Scope, Signal, Strategy,
+    ActorPath, Directive, FailureInfo, FailureReport, Next, RestartStats, Scope, Signal,
     cell::header::{ActorHeader, AnyActor, FAILED, RESTART, RESUME, STOP, SUSPEND_ONE, SystemSend},
     escalation::Escalations,
-    events::SystemEvent,
     mailbox::system_queue::{
-        ChildReport, FailedChild, RestartOptions, SupervisionCommand, TimerEvent,
+        ChildReport, FailedChild, RestartOptions, RestartPart, SupervisionCommand, TimerEvent,
     },
-    strategy::{Decision, FailureContext, RestartHistory, StrategyState},
+    strategy::{ChildStrategy, Decision, FailureContext, StrategyState},
+    system::Delay,
 };
 
 /// The delay after which a failure that a sink has refused is offered again.
@@ -39,6 +39,7 @@ impl dyn CellVTable + '_ {
         }
         let info = self.info_of(poll, &failure, message_type);
         let at = self.failure_context(poll);
+        let path: &ActorPath = &poll.shared().path;
         let n = self.rare().map_or(0, |rare| rare.strategies.len());
         for index in 0..n {
             let decided = self.rare_or_new().strategies.get_mut(index).and_then(|state| {
@@ -46,7 +47,7 @@ impl dyn CellVTable + '_ {
                 // The decider is user code and may panic; then the failure goes on outward.
                 let guarded = poll.catch_unwind(&mut || {
                     if state.matches(&failure) {
-                        decision = Some(state.decide_on(&failure, at));
+                        decision = Some(state.decide_on(path, &failure, at));
                     }
                 });
                 if let Err(caught) = guarded {
@@ -78,7 +79,8 @@ impl dyn CellVTable + '_ {
                         .iter_mut()
                         .take(index)
                         .for_each(StrategyState::reset);
-                    self.restart(poll, RestartOptions { delay, keeps_children, stash });
+                    let part = RestartPart::Whole;
+                    self.restart(poll, RestartOptions { delay, keeps_children, stash, part });
                     return;
                 }
             }
@@ -110,8 +112,11 @@ impl dyn CellVTable + '_ {
                     parent.send_child_report(&me, |report| stale = report.failed.replace(failed));
                 // The parent has already decided about this earlier failure, because of a sibling,
                 // and has not read it.
-                poll.drop_catching_panic(stale);
+                if let Some(stale) = stale {
+                    report_undecided(poll, stale);
+                }
                 if let Some(ChildReport { failed: Some(failed), .. }) = refused {
+                    self.publish_failure(poll, failed.info, Directive::Stop);
                     self.stop(poll, Some(failed.failure));
                 }
             }
@@ -168,24 +173,24 @@ impl dyn CellVTable + '_ {
 
     /// A child has failed and waits for a decision.
     pub(super) fn child_failed(&mut self, poll: &AnyPoll<'_>, failed: FailedChild) {
-        let FailedChild { child, failure, mut info, is_startup, can_resume } = failed;
         let children = poll.shared().children();
-        let is_mine = children.is_some_and(|c| c.with(|c| c.entry_of(&child).is_some()));
+        let is_mine = children.is_some_and(|c| c.with(|c| c.entry_of(&failed.child).is_some()));
         let is_stopping_it = match self.status().stage {
             Stage::Stopping | Stage::Draining => true,
             Stage::Restarting => !self.rare_or_new().keeps_children,
             _ => false,
         };
         if !is_mine || is_stopping_it {
-            child.wake_with(STOP);
-            poll.drop_catching_panic(failure);
-            return;
+            failed.child.wake_with(STOP);
+            return report_undecided(poll, failed);
         }
-        if child.flags() & FAILED == 0 {
-            // The parent has already decided about this child, because of a sibling.
-            poll.drop_catching_panic(failure);
-            return;
+        let phase = self.phase_of(poll, &failed.child);
+        if failed.child.flags() & FAILED == 0 || phase.ends_with_group() {
+            // The parent has already decided about this child, because of a sibling, or its
+            // incarnation ends anyway.
+            return report_undecided(poll, failed);
         }
+        let FailedChild { child, failure, mut info, is_startup, can_resume } = failed;
         let at = FailureContext { is_startup, ..self.failure_context(poll) };
         let (mut decision, scope, options) =
             self.decide_on_child(poll, &child, &failure, at, &mut info);
@@ -200,15 +205,21 @@ impl dyn CellVTable + '_ {
             }
             Decision::Restart { delay } => {
                 self.publish_child_failure(poll, info, Directive::Restart);
-                for child in in_scope(poll, scope, &child) {
-                    self.restart_child(poll, &child, RestartOptions { delay, ..options });
+                let options = RestartOptions { delay, ..options };
+                // A start that fails within a group is tried again, without the others.
+                if scope == Scope::OneForOne || phase == ChildPhase::Starting {
+                    self.restart_child(poll, &child, options);
+                } else {
+                    self.act_on_group(poll, (scope, &child), Some(options));
                 }
             }
             Decision::Stop => {
                 self.publish_child_failure(poll, info, Directive::Stop);
-                for child in in_scope(poll, scope, &child) {
+                if scope == Scope::OneForOne {
                     child.clear_flags(FAILED);
                     child.wake_with(STOP);
+                } else {
+                    self.act_on_group(poll, (scope, &child), None);
                 }
             }
             Decision::Escalate => {
@@ -239,22 +250,26 @@ impl dyn CellVTable + '_ {
         info: &mut FailureInfo,
     ) -> (Decision, Scope, RestartOptions) {
         let rare = self.rare_or_new();
-        let Some((scope, strategy)) = &mut rare.for_children else {
+        let Some(children) = &mut rare.for_children else {
             return (Decision::Stop, Scope::OneForOne, RestartOptions::DEFAULT);
         };
         let link = child.parent_link_or_new();
         let mut history = link.take_history().unwrap_or_default();
         let mut decision = Decision::Escalate;
         // If the decider panics, the failure is escalated.
-        catch_and_discard(poll, &mut || decision = decide(strategy, &mut history, failure, at));
-        info.restart_stats.window_failures = history.stats().window_failures;
+        catch_and_discard(poll, &mut || {
+            decision = children.decide_on(&mut history, &child.path, failure, at);
+        });
+        info.restart_stats.window_failures = history.stats(&children.window).window_failures;
         link.put_history(history);
+        let strategy = &children.strategy;
         let options = RestartOptions {
             delay: None,
             keeps_children: strategy.keeps_children(),
             stash: strategy.stash_capacity(),
+            part: RestartPart::Whole,
         };
-        (decision, *scope, options)
+        (decision, children.scope, options)
     }
 
     /// Commands the restart of a child, because of its own failure or that of a sibling.
@@ -278,20 +293,24 @@ impl dyn CellVTable + '_ {
     /// A child is about to be created, for the first time or again.
     pub(super) fn child_starting(&mut self, poll: &AnyPoll<'_>, path: &ActorPath) {
         let rare = self.rare_or_new();
-        let Some((_, strategy)) = &mut rare.for_children else { return };
-        catch_and_discard(poll, &mut || strategy.before_start(path));
+        let Some(children) = &mut rare.for_children else { return };
+        catch_and_discard(poll, &mut || children.strategy.before_start(path));
     }
 
     /// A child has restarted, as this actor has commanded.
     pub(super) fn child_restarted(&mut self, poll: &AnyPoll<'_>, child: &AnyActor, now: u64) {
         let link = child.parent_link_or_new();
-        let Some(mut history) = link.take_history() else { return };
-        history.restarted(now);
-        let stats = history.stats();
-        link.put_history(history);
-        let rare = self.rare_or_new();
-        let Some((_, strategy)) = &mut rare.for_children else { return };
-        catch_and_discard(poll, &mut || strategy.after_restart(&child.path, &stats));
+        if let Some(mut history) = link.take_history() {
+            history.restarted(now);
+            if let Some(ChildStrategy { strategy, window, .. }) =
+                &mut self.rare_or_new().for_children
+            {
+                let stats = history.stats(window);
+                catch_and_discard(poll, &mut || strategy.after_restart(&child.path, &stats));
+            }
+            link.put_history(history);
+        }
+        self.member_has_started(poll, child);
     }
 
     /// A host reports a failure: the actor decides about it, if it concerns a child. A report about
@@ -308,7 +327,7 @@ impl dyn CellVTable + '_ {
             header.children()?.with(|children| children.get(path.name())?.child().cloned())
         });
         let Some(child) = child else {
-            self.signal_later(Signal::ChildFailed(info));
+            self.child_failed_later(poll, info);
             return;
         };
         if *child.path == *below && child.pid() != pid {
@@ -338,29 +357,58 @@ impl dyn CellVTable + '_ {
         self.continue_children(poll, outcome);
     }
 
-    /// Waits before the restart.
+    /// Waits before the restart, which comes neither before the delay is over nor never.
+    ///
+    /// The delay is a job of the scheduler, which has a reserve for such jobs. So the load of users
+    /// cannot make the job refused; but other jobs of the runtime can use up the reserve, and a
+    /// scheduler can be closed. Then a timer of the executor takes the place of the job.
     pub(super) fn back_off(&mut self, poll: &AnyPoll<'_>, delay: Duration) {
         let rare = self.rare_or_new();
         rare.backoffs = rare.backoffs.wrapping_add(1).max(1);
         let number = rare.backoffs;
+        rare.backoff = number;
         let me = poll.self_ref();
         let system = poll.shared().system();
-        rare.backoff_timer = system.schedule_event(delay, me, TimerEvent::BackoffOver(number));
-        // Without a timer, it is better to restart at once than never.
-        rare.backoff = if rare.backoff_timer.is_some() { number } else { 0 };
+        let job = system.schedule_event(delay, me, TimerEvent::BackoffOver(number));
+        rare.backoff_timer = Some(job.map_or_else(
+            || {
+                let delay_nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
+                BackoffTimer::without_job(poll, poll.nanos().saturating_add(delay_nanos))
+            },
+            BackoffTimer::Job,
+        ));
     }
 
-    /// The timer of this back-off has fired.
+    /// The job of this back-off has run.
     pub(super) fn backoff_over(&mut self, poll: &AnyPoll<'_>, number: u32) {
         let rare = self.rare_or_new();
         if rare.backoff != number {
             return;
         }
         rare.backoff = 0;
-        let delay = rare.backoff_timer.take();
-        if let Some(rest) = poll.shared().system().remaining_delay(delay) {
+        let Some(BackoffTimer::Job(delay)) = rare.backoff_timer.take() else { return };
+        if let Some(rest) = poll.shared().system().remaining_delay(Some(delay)) {
             self.back_off(poll, rest);
         }
+    }
+
+    /// Ends a back-off that has no job, if its time has come. Returns whether the actor still waits
+    /// for it without a timer, so that nobody but the actor itself checks the time.
+    pub(super) fn polls_backoff(&mut self, poll: &AnyPoll<'_>) -> bool {
+        let Some(rare) = self.rare_mut() else { return false };
+        let until_nanos = match rare.backoff_timer {
+            None | Some(BackoffTimer::Job(_)) => return false,
+            Some(
+                BackoffTimer::Executor { until_nanos } | BackoffTimer::Polling { until_nanos },
+            ) => until_nanos,
+        };
+        if poll.nanos() >= until_nanos {
+            rare.backoff = 0;
+            rare.backoff_timer = None;
+        } else if matches!(rare.backoff_timer, Some(BackoffTimer::Polling { .. })) {
+            rare.backoff_timer = Some(BackoffTimer::without_job(poll, until_nanos));
+        }
+        matches!(rare.backoff_timer, Some(BackoffTimer::Polling { .. }))
     }
 
     /// Offers again what a sink has refused: the actor's own sink or, at the root, that of the
@@ -439,29 +487,41 @@ impl dyn CellVTable + '_ {
     ) {
         info.directive = Some(directive);
         poll.shared().system().failed(&info);
-        self.signal_later(Signal::ChildFailed(info));
+        self.child_failed_later(poll, info);
     }
 }
 
-/// The children in the scope of a decision about one of them, newest first.
-fn in_scope(
-    poll: &AnyPoll<'_>,
-    scope: Scope,
-    failed: &AnyActor,
-) -> impl Iterator<Item = AnyActor> + use<> {
-    let mut others = Vec::new();
-    if scope != Scope::OneForOne {
-        others = children_of(poll);
-        if let (Scope::RestForOne, Some(at)) =
-            (scope, others.iter().position(|child| child.ptr_eq(failed)))
-        {
-            // The remaining ones were started before it.
-            others.truncate(at + 1);
+/// What tells an actor that its back-off is over.
+pub(crate) enum BackoffTimer {
+    /// A job of the scheduler.
+    Job(Delay),
+    /// A timer of the executor, which wakes the actor at this time.
+    Executor { until_nanos: u64 },
+    /// Neither has room: the actor is polled again, behind other tasks, until this time or until
+    /// there is room for a timer.
+    Polling { until_nanos: u64 },
+}
+
+impl BackoffTimer {
+    /// The scheduler has refused the job.
+    #[cold]
+    fn without_job(poll: &AnyPoll<'_>, until_nanos: u64) -> Self {
+        let rest = Duration::from_nanos(until_nanos.saturating_sub(poll.nanos()));
+        // The timers of an executor may need memory, which a sealed system does not allocate.
+        let is_sealed = poll.shared().system().is_sealed();
+        if is_sealed || poll.wake_after(rest).is_err() {
+            Self::Polling { until_nanos }
+        } else {
+            Self::Executor { until_nanos }
         }
     }
-    // A single child needs no list.
-    let alone = (scope == Scope::OneForOne).then(|| failed.clone());
-    alone.into_iter().chain(others)
+
+    /// Cancels the job. A timer of the executor stays armed; it wakes the actor for nothing.
+    pub(super) fn cancel(&self) {
+        if let Self::Job(delay) = self {
+            delay.cancel();
+        }
+    }
 }
 
 /// The text of a failure. `Display` is user code.
@@ -479,26 +539,16 @@ pub(super) fn report_hook_failure(poll: &AnyPoll<'_>, failure: Failure) {
     let reason = report_of(poll, &failure);
     let path = poll.shared().path.clone();
     let info = FailureInfo::new(poll.pid(), path, reason);
-    poll.shared().system().events().publish(&SystemEvent::Failure(info));
+    poll.shared().system().publish_failure(&info);
     poll.drop_catching_panic(failure);
 }
 
-/// Stores the final failure for a parent that watches this actor.
-pub(super) fn set_final_failure(poll: &AnyPoll<'_>, report: FailureReport) {
-    poll.shared().parent_link_or_new().set_final_failure(report);
-}
-
-fn decide(
-    strategy: &mut Strategy,
-    history: &mut RestartHistory,
-    failure: &Failure,
-    at: FailureContext,
-) -> Decision {
-    if strategy.matches(failure) {
-        strategy.decide_on(history, failure, at)
-    } else {
-        Decision::Escalate
-    }
+/// A child has failed, which changes nothing, because the child stops or restarts anyway; publishes
+/// the failure.
+pub(super) fn report_undecided(poll: &AnyPoll<'_>, failed: FailedChild) {
+    let FailedChild { failure, info, .. } = failed;
+    poll.shared().system().failed(&info);
+    poll.drop_catching_panic(failure);
 }
 
 /// Offers once more what a sink has refused.

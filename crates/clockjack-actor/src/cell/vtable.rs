@@ -13,9 +13,7 @@ use super::{
     lifecycle::{catch_failure, drop_reported},
     reserve,
 };
-use crate::{
-    Actor, FailureReport, Next, Signal, cell::header::ActorHeader, mailbox::control::Control,
-};
+use crate::{Actor, FailureReport, Next, Signal, cell::header::ActorHeader};
 
 /// One poll of an actor whose message type is not known.
 pub(crate) type AnyPoll<'t> = PollContext<'t, ActorHeader>;
@@ -62,9 +60,6 @@ pub(super) trait CellVTable {
 
     /// Drops the actor.
     fn drop_actor(&mut self);
-
-    /// Moves stashed messages before the mailbox.
-    fn unstash(&mut self);
 
     /// Applies what a handler has requested for the time after its return.
     fn apply_deferred(&mut self);
@@ -186,10 +181,6 @@ impl<A: Actor, F: FnMut() -> A + 'static> CellVTable for TypedCell<'_, '_, A, F>
         drop_reported(&any(self.poll), self.cell.actor.take());
     }
 
-    fn unstash(&mut self) {
-        self.cell.state.unstash();
-    }
-
     fn apply_deferred(&mut self) {
         self.cell.apply_deferred(self.poll);
     }
@@ -199,7 +190,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> CellVTable for TypedCell<'_, '_, A, F>
     }
 
     fn receive_timeout_later(&mut self, number: u32) {
-        self.cell.control_later(Control::ReceiveTimeout(number));
+        self.cell.state.receive_timeout_later(number);
     }
 
     fn drain_system_queue(&mut self) {
@@ -219,8 +210,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> CellVTable for TypedCell<'_, '_, A, F>
 
     fn is_idle(&self) -> bool {
         let rare = self.cell.state.rare.as_ref();
-        self.poll.shared().mail.is_empty()
-            && rare.is_none_or(|rare| rare.by_priority.is_empty() && rare.futures.is_empty())
+        !self.cell.state.has_waiting_message(self.poll.shared())
+            && rare.is_none_or(|rare| rare.futures.is_empty())
     }
 
     fn admit_waiters(&mut self) {

@@ -180,12 +180,16 @@ impl dyn CellVTable + '_ {
                 rare.suspended.remove(&pid);
             }
             if rare.stopping_child.take_if(|one| one.ptr_eq(&gone)).is_some() {
-                self.stop_next_child(poll);
+                self.after_stop(poll);
+            } else {
+                self.member_has_gone(poll, &gone);
             }
         }
         if is_watched {
-            let failure = gone.parent_link().and_then(ParentLink::take_final_failure);
-            self.queue_terminated(Terminated::new(pid, gone.path.clone(), failure));
+            let end = gone.parent_link().and_then(ParentLink::take_end);
+            let (cause, failure) = end.unwrap_or_default();
+            let terminated = Terminated::new(pid, gone.path.clone(), failure);
+            self.queue_terminated(terminated.with_cause(cause));
         }
     }
 

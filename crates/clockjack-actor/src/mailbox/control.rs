@@ -3,6 +3,7 @@
 use core::fmt;
 
 use clockjack_sched::PendingDelivery;
+use clockjack_sync::mail::Position;
 
 use crate::cell::envelope::Envelope;
 
@@ -10,16 +11,16 @@ use crate::cell::envelope::Envelope;
 pub(crate) enum Control<M> {
     /// A message that was sent by `tell_control`.
     Message(Envelope<M>),
-    /// A timer of the actor has fired.
+    /// A timer of the actor that was set with priority has fired.
     Timer(TimerFired),
-    /// The job of a receive timeout has fired; the number says which job.
-    ReceiveTimeout(u32),
 }
 
 /// A timer that has fired: its slot, and the generation that it was set with.
 pub(crate) struct TimerFired {
     pub(crate) slot: u32,
     pub(crate) generation: u32,
+    /// Its place among the user messages; see [`in_order`](crate::cell::in_order).
+    pub(crate) position: Position,
     pub(crate) delivery: PendingDelivery,
 }
 

@@ -9,7 +9,7 @@
 //!
 //! 1. A sender that found the mailbox full takes the lock and *reserves* the mailbox: from then on,
 //!    free room is for waiting senders only. If there is room after all, the sender releases the
-//!    lock and claims the room as a tell does. If the mailbox is reserved, the sender puts its
+//!    lock and sends as a tell does. If the mailbox is reserved, the sender puts its
 //!    message into the list, sets WAITERS in the flag word of the cell, releases the lock, and
 //!    wakes the cell.
 //! 2. Under the lock, these three statements are equivalent: the list is not empty, the mailbox is
@@ -27,14 +27,21 @@
 //!    list. It wakes all waiting senders; messages that were not moved belong to them. Requests of
 //!    an [`ask`](ActorRef::ask), which nobody polls for, are dropped by the runner.
 //!
+//! 7. The function of a mapped reference runs on the thread of the sender before the message claims
+//!    a position: a claim that is not written stops the runner, and the function is user code,
+//!    which may run for long. So the sender checks for room, runs the function, and pushes the
+//!    message late (rule 13 of [`mail`](clockjack_sync::mail)). Only the runner runs such a
+//!    function with a claim (rule 3), and only the runner would wait for that claim.
+//!
 //! *Why no tell overtakes a waiting sender*: a tell claims room by a compare-and-swap of the word
 //! that contains the reservation, so after rule 1 it gets "full" until the list is empty; and the
-//! runner moves messages in the order of their tickets. *Why no sender waits forever*: a sender
-//! sets WAITERS and wakes the cell after it has entered the list. The runner cannot go idle while
-//! the mailbox is reserved, no matter how the mailbox became empty; so it polls once more, and a
-//! poll with an empty mailbox moves at least one message. After the list was closed it contains
-//! only messages whose senders were woken, and no further ones can arrive, because the attempt to
-//! reserve returns "closed".
+//! runner moves messages in the order of their tickets. A mapped tell that has found room before
+//! rule 1 may come before a sender that began to wait while the function ran. *Why no sender waits
+//! forever*: a sender sets WAITERS and wakes the cell after it has entered the list. The runner
+//! cannot go idle while the mailbox is reserved, no matter how the mailbox became empty; so it
+//! polls once more, and a poll with an empty mailbox moves at least one message. After the list was
+//! closed it contains only messages whose senders were woken, and no further ones can arrive,
+//! because the attempt to reserve returns "closed".
 //!
 //! The lock is held for a few moves and one queue operation, and no user code runs inside: wakers
 //! and messages are dropped, and functions of mapped references called, after it was released.
@@ -51,7 +58,7 @@ use core::{
     task::{Context, Poll},
 };
 
-use clockjack_exec::SendError;
+use clockjack_exec::{SendError, poll_leaf};
 
 pub(crate) use self::waiters::{
     DeferredMessage, Enqueued, MappedMessage, WaitList, Waiters, WaitingMessage,
@@ -88,10 +95,10 @@ impl<M: 'static> ActorRef<M> {
     /// }
     /// ```
     pub fn send(&self, msg: M) -> Sending<M> {
-        let state = match self.tell(msg) {
+        let state = match self.offer(msg) {
             Ok(()) => SendState::Sent,
             Err(refused) if refused.is_full() => self.enqueue(refused.into_inner()),
-            Err(refused) => SendState::Refused(refused),
+            Err(refused) => SendState::Refused(self.counted(refused)),
         };
         Sending { state }
     }
@@ -99,14 +106,16 @@ impl<M: 'static> ActorRef<M> {
     #[cold]
     fn enqueue(&self, msg: M) -> SendState<M> {
         if self.any().system().is_sealed() {
-            return SendState::Refused(SendError::full(msg));
+            return SendState::Refused(self.counted(SendError::full(msg)));
         }
         let mut back = None;
         let enqueued = self.wait_for_room(self.waiting_message(msg), false, &mut back);
         match (enqueued, back) {
             (Enqueued::Waits(ticket), _) => SendState::Waits { to: self.any().clone(), ticket },
             (Enqueued::Full, Some(msg)) => SendState::Again { to: self.clone(), msg },
-            (Enqueued::Stopped, Some(msg)) => SendState::Refused(SendError::stopped(msg)),
+            (Enqueued::Stopped, Some(msg)) => {
+                SendState::Refused(self.counted(SendError::stopped(msg)))
+            }
             (Enqueued::Sent | Enqueued::Full | Enqueued::Stopped, _) => SendState::Sent,
         }
     }
@@ -164,9 +173,16 @@ impl<M: 'static> Future for Sending<M> {
     /// # Panics
     ///
     /// If it is polled after it was ready or cancelled.
+    #[track_caller]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        match core::mem::replace(&mut this.state, SendState::Done) {
+        poll_leaf(cx, |cx| self.get_mut().poll_sent(cx))
+    }
+}
+
+impl<M: 'static> Sending<M> {
+    /// As `poll`, without the budget of the task.
+    fn poll_sent(&mut self, cx: &Context<'_>) -> Poll<Result<(), SendError<M>>> {
+        match core::mem::replace(&mut self.state, SendState::Done) {
             SendState::Sent => Poll::Ready(Ok(())),
             SendState::Refused(refused) => Poll::Ready(Err(refused)),
             SendState::Waits { to, ticket } => {
@@ -174,18 +190,21 @@ impl<M: 'static> Future for Sending<M> {
                 let waiters = to.wait_list().expect("a waiting sender is in a list");
                 let is_waiting = waiters.poll(ticket, cx.waker(), &mut back);
                 if is_waiting {
-                    this.state = SendState::Waits { to, ticket };
+                    self.state = SendState::Waits { to, ticket };
                     return Poll::Pending;
                 }
-                Poll::Ready(back.map_or(Ok(()), |msg| Err(SendError::stopped(msg))))
+                Poll::Ready(back.map_or(Ok(()), |msg| {
+                    to.system().refused(&to, false);
+                    Err(SendError::stopped(msg))
+                }))
             }
-            SendState::Again { to, msg } => match to.tell(msg) {
+            SendState::Again { to, msg } => match to.offer(msg) {
                 Err(refused) if refused.is_full() => {
-                    this.state = SendState::Again { to, msg: refused.into_inner() };
+                    self.state = SendState::Again { to, msg: refused.into_inner() };
                     cx.waker().wake_by_ref();
                     Poll::Pending
                 }
-                result => Poll::Ready(result),
+                result => Poll::Ready(result.map_err(|refused| to.counted(refused))),
             },
             SendState::Done => panic!("polled after it was ready or cancelled"),
         }

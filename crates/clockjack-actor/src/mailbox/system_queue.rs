@@ -36,7 +36,7 @@ use clockjack_exec::{Failure, Pid};
 use clockjack_sync::{Arc, spin_lock::SpinLock, stack::Drained};
 
 use crate::{
-    ActorPath, FailureInfo, FailureReport, SystemMessage, Terminated,
+    ActorPath, FailureInfo, FailureReport, SystemMessage, Terminated, TerminationCause,
     cell::header::AnyActor,
     mailbox::{
         control::{Control, TimerFired},
@@ -71,15 +71,32 @@ pub(crate) struct RestartOptions {
     pub(crate) keeps_children: bool,
     /// How many messages are kept until the restart has succeeded.
     pub(crate) stash: usize,
+    pub(crate) part: RestartPart,
+}
+
+/// Which part of a restart a command is about; see [`group`](crate::cell::group).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RestartPart {
+    /// The actor ends its incarnation and starts the next one.
+    Whole,
+    /// The actor ends its incarnation, reports that, and waits.
+    End,
+    /// The actor, which waits, starts its next incarnation.
+    Start,
 }
 
 impl RestartOptions {
     /// At once, with the defaults: the meaning of the flag alone.
-    pub(crate) const DEFAULT: Self =
-        Self { delay: None, keeps_children: false, stash: crate::strategy::STASH_CAPACITY };
+    pub(crate) const DEFAULT: Self = Self {
+        delay: None,
+        keeps_children: false,
+        stash: crate::strategy::STASH_CAPACITY,
+        part: RestartPart::Whole,
+    };
 
     pub(crate) fn is_default(&self) -> bool {
-        self.delay.is_none() && !self.keeps_children && self.stash == Self::DEFAULT.stash
+        let is_plain = self.delay.is_none() && self.part == RestartPart::Whole;
+        is_plain && !self.keeps_children && self.stash == Self::DEFAULT.stash
     }
 }
 
@@ -101,6 +118,8 @@ pub(crate) struct ChildReport {
     pub(crate) child: Option<AnyActor>,
     /// The child has restarted, as the parent has commanded, at this time.
     pub(crate) restarted_nanos: Option<u64>,
+    /// The incarnation of the child has ended, as the parent has commanded, and the child waits.
+    pub(crate) is_down: bool,
     /// The child has failed, is suspended and waits for the decision of its parent.
     pub(crate) failed: Option<FailedChild>,
 }
@@ -166,8 +185,9 @@ pub(crate) struct ParentLink {
     reports: ReusableNode<ChildReport>,
     timer_events: ReusableNode<TimerEvents>,
     command: SpinLock<Option<SupervisionCommand>>,
-    /// Stored by the actor in its last poll, if it stops because of a failure.
-    final_failure: SpinLock<Option<FailureReport>>,
+    /// Stored by the actor in its last poll, if it stops because of a failure, or for another cause
+    /// than a stop.
+    end: SpinLock<Option<(TerminationCause, Option<FailureReport>)>>,
     /// What the strategy of the parent remembers about the actor; none if it has not failed.
     history: SpinLock<Option<RestartHistory>>,
 }
@@ -178,18 +198,18 @@ impl ParentLink {
             reports: ReusableNode::new(CHILD_REPORT),
             timer_events: ReusableNode::new(TIMER_EVENTS),
             command: SpinLock::new(None),
-            final_failure: SpinLock::new(None),
+            end: SpinLock::new(None),
             history: SpinLock::new(None),
         }
     }
 
-    /// Stores the failure that made the actor stop, before the actor announces the stop.
-    pub(crate) fn set_final_failure(&self, report: FailureReport) {
-        self.final_failure.with(|place| *place = Some(report));
+    /// Stores why the actor stops, before the actor announces the stop.
+    pub(crate) fn set_end(&self, cause: TerminationCause, report: Option<FailureReport>) {
+        self.end.with(|place| *place = Some((cause, report)));
     }
 
-    pub(crate) fn take_final_failure(&self) -> Option<FailureReport> {
-        self.final_failure.with(Option::take)
+    pub(crate) fn take_end(&self) -> Option<(TerminationCause, Option<FailureReport>)> {
+        self.end.with(Option::take)
     }
 
     /// For the parent, which puts it back afterwards: user code reads it outside of the lock.
@@ -243,8 +263,8 @@ impl PreallocatedNode {
 }
 
 /// The notification that an actor has stopped, for its watchers.
-pub(crate) fn terminated(pid: Pid, path: ActorPath) -> InternalMessage {
-    InternalMessage::Terminated(Terminated::new(pid, path, None))
+pub(crate) fn terminated(pid: Pid, path: ActorPath, cause: TerminationCause) -> InternalMessage {
+    InternalMessage::Terminated(Terminated::new(pid, path, None).with_cause(cause))
 }
 
 const INTERNAL: u8 = 0;
@@ -406,6 +426,7 @@ pub(crate) enum SystemItem<M> {
     Control(Control<M>),
     ChildReport(ChildReport),
     TimerEvents(TimerEvents),
+    TimerFired(TimerFired),
 }
 
 /// The items that were taken off the queue, in order.
@@ -439,7 +460,7 @@ impl<M> Iterator for Taken<M> {
                     // SAFETY: releases the reference of the queue.
                     drop(unsafe { TimerNode::from_raw(kept) });
                     let Some(fired) = fired else { continue };
-                    SystemItem::Control(Control::Timer(fired))
+                    SystemItem::TimerFired(fired)
                 }
                 CONTROL => {
                     // SAFETY: a node of this kind was boxed by `push_control`, whose caller

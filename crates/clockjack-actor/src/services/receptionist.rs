@@ -24,7 +24,7 @@ mod table;
 use core::fmt;
 
 use clockjack_exec::{Handle, Pid, SendError};
-use clockjack_sched::{DispatcherId, FireContext, Scheduler};
+use clockjack_sched::{FireContext, Scheduler};
 use clockjack_sync::{
     Arc,
     primitive::atomic::{AtomicUsize, Ordering::Acquire},
@@ -274,7 +274,7 @@ impl Receptionist {
             let mut sent = Ok(());
             call_catching_panics(&self.0.executor, &mut || {
                 if let Some(listing) = listing.take() {
-                    sent = to.tell(listing);
+                    sent = to.offer(listing);
                 }
             });
             match sent {
@@ -311,7 +311,7 @@ impl Receptionist {
             again.deliver_to(&at, id, &receiver);
         };
         let retry = crate::events::RETRY;
-        if self.0.scheduler.schedule_once_fn(retry, DispatcherId::DEFAULT, job).is_err() {
+        if self.0.scheduler.schedule_internal(retry, job).is_err() {
             // The next change drains the backlog.
             self.timer_fired(key, id);
         }

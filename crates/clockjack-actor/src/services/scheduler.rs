@@ -19,10 +19,9 @@
 //!    silently. A receiver that is known to have stopped is refused at once.
 //! 5. A restart of the receiver changes nothing: a scheduled message belongs to its sender.
 //!
-//! The dispatcher of the scheduler, together with the receiver's guardian, selects the policy; the
-//! actor runs on its own dispatcher.
+//! The dispatcher and the subsystem of the scheduler, together with the receiver's path and class,
+//! select the policy; the actor runs on its own dispatcher.
 
-use alloc::borrow::Cow;
 use core::{fmt, mem, time::Duration};
 
 use clockjack_exec::Pid;
@@ -81,12 +80,14 @@ pub struct Scheduler {
 #[derive(Clone, Copy)]
 struct Origin {
     dispatcher: DispatcherId,
+    subsystem: Option<&'static str>,
     sender: Option<Pid>,
 }
 
 impl Scheduler {
     pub(crate) fn new(jobs: Jobs) -> Self {
-        Self { jobs, origin: Origin { dispatcher: DispatcherId::DEFAULT, sender: None } }
+        let dispatcher = DispatcherId::DEFAULT;
+        Self { jobs, origin: Origin { dispatcher, subsystem: None, sender: None } }
     }
 
     /// The scheduler of jobs that are closures or tasks.
@@ -100,6 +101,14 @@ impl Scheduler {
     #[must_use]
     pub fn with_dispatcher(&self, dispatcher: DispatcherId) -> Self {
         Self { jobs: self.jobs.clone(), origin: Origin { dispatcher, ..self.origin } }
+    }
+
+    /// A scheduler whose jobs have the policy of this [subsystem](Affinity::Subsystem). Without
+    /// this setting, a job has the policy of the subsystem that its receiver belongs to: the name
+    /// below `/user` or `/system` in its path.
+    #[must_use]
+    pub fn with_subsystem(&self, name: &'static str) -> Self {
+        Self { jobs: self.jobs.clone(), origin: Origin { subsystem: Some(name), ..self.origin } }
     }
 
     /// A scheduler that sends messages on behalf of this actor: [`Context::sender_pid`] returns the
@@ -200,31 +209,40 @@ impl Scheduler {
         if receiver.is_stopped() {
             return Err(ScheduleErrorKind::ReceiverGone);
         }
-        Ok(spec.policy(policy(&self.jobs, origin.dispatcher, &receiver.path, receiver.name())))
+        let Origin { dispatcher, subsystem, .. } = origin;
+        let class = receiver.name();
+        Ok(spec.policy(policy(&self.jobs, dispatcher, subsystem, &receiver.path, class)))
     }
 }
 
-/// The policy of a job that sends to an actor.
+/// The policy of a job that sends to an actor. Without a subsystem, that of the actor's path
+/// applies.
 pub(crate) fn policy(
     jobs: &Jobs,
     dispatcher: DispatcherId,
+    subsystem: Option<&str>,
     path: &ActorPath,
     class: &'static str,
 ) -> Policy {
     if let Some(policy) = jobs.policies().uniform() {
         return policy;
     }
-    // The last ancestor is the root.
-    let (mut top, mut guardian) = ("", "");
-    for above in path.ancestors() {
-        (guardian, top) = (top, above.name());
-    }
-    let guardian = if guardian == "system" { "/system" } else { "/user" };
-    jobs.policies().resolve(&[
-        Affinity::Dispatcher(dispatcher),
-        Affinity::Guardian(Cow::Borrowed(guardian)),
-        Affinity::ActorClass(Cow::Borrowed(class)),
-    ])
+    let names = path.names();
+    let subsystem = subsystem.or_else(|| names.get(1).copied());
+    jobs.policies().resolve_by(|affinity| match affinity {
+        Affinity::Dispatcher(one) => *one == dispatcher,
+        Affinity::Guardian(guardian) => is_at_or_below(&names, guardian),
+        Affinity::Subsystem(name) => subsystem == Some(name),
+        Affinity::ActorClass(name) => name == class,
+        _ => false,
+    })
+}
+
+/// Whether the path with these names is `guardian`, or is below it.
+fn is_at_or_below(names: &[&str], guardian: &str) -> bool {
+    let Some(guardian) = guardian.strip_prefix('/') else { return false };
+    let mut names = names.iter();
+    guardian.split('/').all(|name| names.next() == Some(&name))
 }
 
 impl fmt::Debug for Scheduler {
@@ -327,7 +345,8 @@ impl<A: Actor> Context<'_, A> {
         receiver: &ActorRef<M>,
         message: M,
     ) -> Result<Cancellable, ScheduleError<M>> {
-        let origin = Origin { dispatcher: self.state.dispatcher(), sender: Some(self.pid()) };
+        let (dispatcher, sender) = (self.state.dispatcher(), Some(self.pid()));
+        let origin = Origin { dispatcher, subsystem: None, sender };
         let job = self.system().scheduler().send_once(delay, receiver, message, origin)?;
         self.state
             .record(|| crate::testing::Effect::Scheduled { delay, receiver: receiver.path() });

@@ -10,9 +10,13 @@
 //! 1. A strategy decides about failures that it matches, by default about all; with
 //!    [`only`](Strategy::only) about one type of error. Other failures go outward.
 //! 2. Only restarts are counted. A resume, a stop or an escalation is not recorded.
-//! 3. A limit of `n` restarts within `t`: the window opens at the first failure. It grants `n`
-//!    restarts; failure `n + 1` exceeds the limit. A failure at or after the end of the window
-//!    opens a new window, with the count at one. With `n = 0` the first failure exceeds the limit.
+//! 3. A limit of `n` restarts within `t`, as OTP's intensity and period: a failure exceeds the
+//!    limit if `n` restarts were granted less than `t` ago. So no window of length `t` has more
+//!    than `n` restarts, wherever it begins. With `n = 0` the first failure exceeds the limit. The
+//!    limit of an actor's own strategy counts the restarts of the actor. The limit of a strategy
+//!    for children counts per supervisor: all decisions to restart a child, or the children in its
+//!    scope, count one each. A supervisor that restarts without keeping its children begins to
+//!    count again.
 //! 4. A failure that exceeds a limit goes outward, to the next strategy, then to the parent; where
 //!    nobody is left, the actor stops.
 //! 5. A failure of the *first* start, in the factory or in `started`, is likely to be repeated at
@@ -27,8 +31,9 @@
 //! 8. The window and the back-off are counted separately: a calm period shortens the next pause,
 //!    but does not open a new window.
 //!
-//! All counts saturate, and only the newest timestamp of each kind is kept: an actor that fails for
-//! years needs no more memory than one that failed once.
+//! All counts saturate. Of a limit whose window ends, the restarts in the current window are kept,
+//! eight bytes each and at most `n`; nothing else grows, so an actor that fails for years needs no
+//! more memory than one that has failed `n` times.
 
 use alloc::boxed::Box;
 use core::{any::TypeId, error::Error, fmt, time::Duration};
@@ -41,7 +46,7 @@ mod backoff;
 mod state;
 
 pub use backoff::Backoff;
-pub(crate) use state::{Decision, FailureContext, RestartHistory, StrategyState};
+pub(crate) use state::{ChildStrategy, Decision, FailureContext, RestartHistory, StrategyState};
 
 /// How many messages are kept for an actor while a restart is pending, by default.
 pub const STASH_CAPACITY: usize = 1000;
@@ -98,7 +103,14 @@ pub enum Scope {
 /// struct Alternating(bool);
 ///
 /// impl SupervisorStrategy for Alternating {
-///     fn decide(&mut self, _failure: &Failure) -> Directive {
+///     fn decide(
+///         &mut self,
+///         failure: &Failure,
+///         path: &ActorPath,
+///         stats: &RestartStats,
+///         now_nanos: u64,
+///     ) -> Directive {
+///         println!("{path} fails at {now_nanos} ns after {} restarts: {failure}", stats.restarts);
 ///         self.0 = !self.0;
 ///         if self.0 { Directive::Restart } else { Directive::Resume }
 ///     }
@@ -112,8 +124,16 @@ pub enum Scope {
 /// # let _ = strategy;
 /// ```
 pub trait SupervisorStrategy: Send + 'static {
-    /// What to do about this failure.
-    fn decide(&mut self, failure: &Failure) -> Directive;
+    /// What to do about this failure of the actor at `path`. The statistics are those before the
+    /// decision; the time is in nanoseconds since the start of the system, as in
+    /// [`RestartStats::last_restart_nanos`].
+    fn decide(
+        &mut self,
+        failure: &Failure,
+        path: &ActorPath,
+        stats: &RestartStats,
+        now_nanos: u64,
+    ) -> Directive;
 
     /// The actor at `path` is about to be created, for the first time or again.
     fn before_start(&mut self, path: &ActorPath) {
@@ -188,8 +208,14 @@ impl Strategy {
         Self::new(Decider::Asked(Box::new(strategy)))
     }
 
-    /// At most this many restarts within a window that begins with the first failure. The next
-    /// failure goes outward. `Duration::MAX` is forever, and so is everything above 584 years.
+    /// At most this many restarts in any window of this length: a failure that comes less than
+    /// `within` after the last `restarts` restarts goes outward. `Duration::MAX` is forever, and so
+    /// is everything above 584 years.
+    ///
+    /// The limit of a strategy for children
+    /// ([`supervise_children`](crate::Props::supervise_children)) counts per supervisor, as OTP's
+    /// intensity and period: the restarts of all children together. A restart of several children
+    /// because of one failure counts once.
     pub fn limit(mut self, restarts: u32, within: Duration) -> Self {
         self.limit = Some(Limit { restarts, within });
         self
@@ -308,7 +334,13 @@ enum Children {
 struct ByClosure<F>(F);
 
 impl<F: FnMut(&Failure) -> Directive + Send + 'static> SupervisorStrategy for ByClosure<F> {
-    fn decide(&mut self, failure: &Failure) -> Directive {
+    fn decide(
+        &mut self,
+        failure: &Failure,
+        _path: &ActorPath,
+        _stats: &RestartStats,
+        _now_nanos: u64,
+    ) -> Directive {
         (self.0)(failure)
     }
 }

@@ -12,7 +12,7 @@ use clockjack_exec::{
     Commands, Handle, Limits, StartError,
     custom_task::{self, CustomTaskRef},
 };
-use clockjack_sched::{DispatcherId, PolicyRegistry, Scheduler, SchedulerConfig};
+use clockjack_sched::{DispatcherId, PolicyRegistry, Scheduler, SchedulerConfig, TaskRunPriority};
 use clockjack_sync::{
     Arc,
     primitive::atomic::{AtomicBool, AtomicUsize},
@@ -20,12 +20,12 @@ use clockjack_sync::{
 };
 
 use super::{
-    ActorSystem, DispatcherConfig, Guardians, OnEscalation, RootObserver, SystemInner,
+    ActorSystem, DispatcherConfig, Guardians, OnEscalation, OnFailure, RootObserver, SystemInner,
     dispatchers::Dispatchers, guardian::Guardian, shutdown::SystemShutdown,
 };
 use crate::{
     ActorPath, EscalationSink, EventStream, FailureEventHub, FailureInfo, Mailbox, Props,
-    Receptionist, RootFailure, Scope, Strategy,
+    Receptionist, RootFailure, Scope, Strategy, SystemEvent,
     ask::{pool::SlotPool, waiting},
     cell::{
         Cell,
@@ -55,6 +55,7 @@ pub struct SystemBuilder {
     hub: FailureEventHub,
     sink: Option<Box<dyn EscalationSink>>,
     on_escalation: Vec<Arc<OnEscalation>>,
+    on_failure: Vec<OnFailure>,
     root_observer: Option<RootObserver>,
     dispatchers: Vec<DispatcherConfig>,
     on_start: Vec<OnStart>,
@@ -91,6 +92,7 @@ impl SystemBuilder {
             hub: FailureEventHub::new(),
             sink: None,
             on_escalation: Vec::new(),
+            on_failure: Vec::new(),
             root_observer: None,
             dispatchers: Vec::new(),
             on_start: Vec::new(),
@@ -99,6 +101,12 @@ impl SystemBuilder {
             shutdown: ShutdownConfig::default(),
             suppressed: Vec::new(),
         }
+    }
+
+    /// The name of the system.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Sets the limits of the system.
@@ -156,6 +164,33 @@ impl SystemBuilder {
     ) -> Self {
         let listener: OnEscalation = Box::new(listener);
         self.on_escalation.push(Arc::new(listener));
+        self
+    }
+
+    /// Adds a listener that is called with each failure of an actor and the
+    /// [decision](FailureInfo::directive) about it, on the thread that has decided, before the
+    /// decision is carried out. The decision is `None` for a failure that changes nothing, because
+    /// the actor is already stopping or restarting. A panic of the listener is caught, where the
+    /// host can.
+    ///
+    /// A listener sees every failure, and delays the actor. A subscriber to the
+    /// [event stream](ActorSystem::events) delays nobody, but can miss failures.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use clockjack_actor::ActorSystem;
+    ///
+    /// let builder = ActorSystem::builder("shop")
+    ///     .on_failure(|system, info| eprintln!("{}: {info}", system.name()));
+    /// # let _ = builder;
+    /// ```
+    #[must_use]
+    pub fn on_failure(
+        mut self,
+        listener: impl Fn(&ActorSystem, &FailureInfo) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_failure.push(Box::new(listener));
         self
     }
 
@@ -260,12 +295,7 @@ impl SystemBuilder {
     /// If the scheduler has settings that only a host can make.
     #[doc(hidden)]
     pub fn host_config(&mut self) -> Result<(Limits, SchedulerConfig, Commands), StartError> {
-        let SchedulerConfig { resolution, start, shards, .. } = SchedulerConfig::DEFAULT;
-        let given = &self.scheduler;
-        if (given.resolution, given.start, given.shards) != (resolution, start, shards) {
-            let text = "the host determines `resolution`, `start` and `shards` of the scheduler";
-            return Err(StartError::thread(&text));
-        }
+        self.scheduler.check_host_settings().map_err(|refused| StartError::thread(&refused))?;
         let commands = core::mem::replace(&mut self.commands, Commands::new());
         Ok((self.limits, self.scheduler.clone(), commands))
     }
@@ -304,6 +334,7 @@ impl SystemBuilder {
             stop_timeout: self.stop_timeout,
             deferred_drops: SpinLock::default(),
             on_escalation: SpinLock::new(self.on_escalation),
+            on_failure: self.on_failure,
             root_observer: SpinLock::new(self.root_observer),
             terminates_on_escalation: self.terminates_on_escalation,
             termination: super::termination::TerminationState::new(),
@@ -317,6 +348,8 @@ impl SystemBuilder {
             dead_letters: SpinLock::new(None),
             is_sealed: AtomicBool::new(false),
             dispatchers,
+            saturated: super::saturated_count::SaturatedCount::new(),
+            refusals: super::refusals::RefusalWindow::new(),
             slots: SlotPool::new(),
             asks: waiting::no_asks(),
         }));
@@ -330,6 +363,10 @@ impl SystemBuilder {
         drop(unsafe { Arc::from_raw(raw) });
         system.0.uncounted_self.with(|place| *place = Some(uncounted));
         start_guardians(&system, self.users)?;
+        if let Err(error) = register_close_tasks(&system) {
+            drop(system.shutdown());
+            return Err(FailedStart { error, system: Some(system) });
+        }
         for start in self.on_start {
             if let Err(failure) = start(&system) {
                 drop(system.shutdown());
@@ -339,6 +376,20 @@ impl SystemBuilder {
         }
         Ok(system)
     }
+}
+
+/// Registers what the system has to do when its scheduler is closed. The close drops the tasks, so
+/// the scheduler and the event stream do not keep each other alive.
+fn register_close_tasks(system: &ActorSystem) -> Result<(), StartError> {
+    let events = system.0.events.clone();
+    let publish = move || {
+        events.publish(&SystemEvent::SchedulerClosed);
+        Ok(())
+    };
+    // First of all, so that subscribers can still react, if the scheduler is closed before them.
+    let registered =
+        system.0.scheduler.jobs().register_on_close(publish, TaskRunPriority::SystemCritical);
+    registered.map(drop).map_err(|refused| StartError::thread(&refused))
 }
 
 /// Why a system did not start.

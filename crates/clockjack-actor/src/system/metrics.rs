@@ -1,4 +1,4 @@
-//! Counters of a system. Neither `tell` nor handlers touch them.
+//! Counters of a system. Neither handlers nor a `tell` that succeeds touch them.
 
 use core::array;
 
@@ -26,6 +26,8 @@ struct Stripe {
     restarted: Counter,
     stopped: Counter,
     failed: Counter,
+    refused_full: Counter,
+    refused_stopped: Counter,
 }
 
 impl SystemCounters {
@@ -57,6 +59,11 @@ impl SystemCounters {
 
     pub(super) fn failed(&self, pid: Pid) {
         self.stripe(pid).failed.increment();
+    }
+
+    pub(super) fn refused(&self, pid: Pid, is_full: bool) {
+        let stripe = self.stripe(pid);
+        if is_full { stripe.refused_full.increment() } else { stripe.refused_stopped.increment() }
     }
 
     pub(super) fn dead_letter(&self, reason: DeadLetterReason, is_suppressed: bool) {
@@ -91,6 +98,11 @@ pub struct SystemMetrics {
     pub restarts: usize,
     /// Failures of actors.
     pub failures: usize,
+    /// Messages that were returned to their senders because the mailbox was full. A message for
+    /// which a sender waits is not counted, nor one that the mailbox drops, which is a dead letter.
+    pub refused_full: usize,
+    /// Messages that were returned to their senders because the actor had stopped.
+    pub refused_stopped: usize,
     /// Events that were dropped because a subscriber had no room.
     pub events_dropped: usize,
     /// Dead letters of suppressed types; they are also counted by their reason.
@@ -128,6 +140,8 @@ impl ActorSystem {
             stopped,
             restarts: counters.sum(|stripe| &stripe.restarted),
             failures: counters.sum(|stripe| &stripe.failed),
+            refused_full: counters.sum(|stripe| &stripe.refused_full),
+            refused_stopped: counters.sum(|stripe| &stripe.refused_stopped),
             events_dropped: self.events().dropped(),
             suppressed_dead_letters: counters.suppressed.get(),
             dead_letters: array::from_fn(|at| counters.dead_letters[at].get()),

@@ -40,14 +40,5 @@ pub(super) fn failure(info: &FailureInfo) -> Option<Event> {
 }
 
 pub(super) fn dead_letter(reason: DeadLetterReason) -> Event {
-    let reason = match reason {
-        DeadLetterReason::Stopped => event::DeadLetterReason::Stopped,
-        DeadLetterReason::MailboxFull => event::DeadLetterReason::MailboxFull,
-        DeadLetterReason::Evicted => event::DeadLetterReason::Evicted,
-        DeadLetterReason::StashFull => event::DeadLetterReason::StashFull,
-        DeadLetterReason::LateReply => event::DeadLetterReason::LateReply,
-        DeadLetterReason::Addressed => event::DeadLetterReason::Addressed,
-        DeadLetterReason::NoReceiver => event::DeadLetterReason::NoReceiver,
-    };
-    Event::DeadLettered { reason }
+    Event::DeadLettered { reason: reason.recorded() }
 }

@@ -4,10 +4,18 @@
 //! [shutdown engine](crate::shutdown) with the executor's time and sets a timer for the deadline of
 //! each phase. In the last phase it stops the root actor and waits for it.
 //!
+//! Once the report of the termination is set, the thread that has set it closes the scheduler: the
+//! close tasks run and the remaining jobs are cancelled. Only then are waiters woken and hooks
+//! called, so for a caller that already waits nothing of the scheduler runs behind a system that
+//! has terminated. A caller that asks for the report in between sees it while close tasks still
+//! run. A host with threads that waits for the termination closes the scheduler itself, on a thread
+//! that is no worker, because close tasks may wait for workers.
+//!
 //! *Why it cannot hang*: each phase has a time-out, including the last one. If phases are skipped,
 //! because the shutdown was aborted or began after the last phase, the driver itself stops the root
 //! and waits as long as the last phase would. If the driver cannot be spawned or is dropped by
-//! force, its drop stops the root at once.
+//! force, its drop stops the root at once. The close of the scheduler begins no more handlers after
+//! the time-out of the last phase, or after the deadline of the host, if that is earlier.
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::{
@@ -18,23 +26,25 @@ use core::{
     time::Duration,
 };
 
-use clockjack_exec::{Handle, Timer};
+use clockjack_exec::{Handle, Pid, Timer};
 use clockjack_sync::{
     Arc,
     primitive::atomic::{
         AtomicBool,
         Ordering::{AcqRel, Acquire},
     },
+    spin_lock::SpinLock,
 };
 
 use super::{
-    ActorSystem, SystemInner, Termination, TerminationReport, stop_waiters::Stopped,
+    ActorSystem, HANDLE, SystemInner, Termination, TerminationReport, stop_waiters::Stopped,
     termination::TerminationNotice,
 };
 use crate::{
     ActorRef, Failure,
     cell::{
-        header::{STOP, SystemSend as _},
+        children::ChildPhase,
+        header::{AnyActor, STOP, STOPPED, SystemSend as _},
         spawn,
     },
     shutdown::{
@@ -42,6 +52,9 @@ use crate::{
         ShutdownError, TaskFuture, TaskHandle,
     },
 };
+
+/// How long close tasks and due jobs may run if the deadline of the host has passed already.
+const CLOSE_TIME_MIN: Duration = Duration::from_millis(50);
 
 /// The shutdown state of a system.
 pub(super) struct SystemShutdown {
@@ -51,6 +64,18 @@ pub(super) struct SystemShutdown {
     /// The time-out of the last phase.
     last_timeout: Duration,
     is_root_stopping: AtomicBool,
+    scheduler_close: SpinLock<SchedulerClose>,
+}
+
+/// Who closes the scheduler when the system has terminated.
+#[derive(Clone, Copy)]
+enum SchedulerClose {
+    /// The system.
+    System,
+    /// The system, by this time.
+    SystemUntil { nanos: u64 },
+    /// The host, which waits for the termination.
+    Host,
 }
 
 impl SystemShutdown {
@@ -66,6 +91,7 @@ impl SystemShutdown {
             runs_on_terminate: config.run_by_actor_system_terminate,
             last_timeout,
             is_root_stopping: AtomicBool::new(false),
+            scheduler_close: SpinLock::new(SchedulerClose::System),
         })
     }
 }
@@ -93,7 +119,8 @@ impl fmt::Debug for ShutdownTask {
 
 impl ActorSystem {
     /// Shuts the system down: runs the phases of its coordinated shutdown, the last of which stops
-    /// all actors. The first call decides; all callers get the same report.
+    /// all actors, and then closes the scheduler, which runs its close tasks. The first call
+    /// decides; all callers get the same report.
     ///
     /// If a phase fails and is not configured to recover, the later phases are skipped, but the
     /// actors are stopped all the same, and [`TerminationReport::aborted`] gives the reason. If the
@@ -191,11 +218,82 @@ impl ActorSystem {
         true
     }
 
+    /// For hosts: the shutdown that is about to begin should be complete within `timeout`.
+    #[doc(hidden)]
+    pub fn set_host_deadline(&self, timeout: Duration) {
+        let nanos = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let nanos = self.0.now_nanos().saturating_add(nanos);
+        let close = SchedulerClose::SystemUntil { nanos };
+        self.0.shutdown.scheduler_close.with(|place| *place = close);
+    }
+
+    /// For hosts that wait for the termination and then close the scheduler themselves.
+    #[doc(hidden)]
+    pub fn leave_scheduler_to_host(&self) {
+        self.0.shutdown.scheduler_close.with(|place| *place = SchedulerClose::Host);
+    }
+
     /// As [`shutdown`](Self::shutdown), for a reason that the host gives.
     #[doc(hidden)]
     pub fn shutdown_for(&self, reason: Reason) -> Termination {
         self.0.terminate(reason);
         self.when_terminated()
+    }
+
+    /// For hosts: a future that completes when this child of `/user` has stopped; `None` if there
+    /// is no such child any more.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn when_top_level_stopped(&self, pid: Pid) -> Option<Stopped> {
+        self.top_level(|child| child.pid() == pid).map(Stopped::new)
+    }
+
+    /// For hosts: a future that completes when some child of `/user` has stopped; `None` if all
+    /// have stopped.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn when_any_top_level_stopped(&self) -> Option<Stopped> {
+        self.top_level(|child| !child.is_stopped()).map(Stopped::new)
+    }
+
+    /// For hosts: whether `/user` has a child that neither has stopped nor is about to.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn has_top_level_actors(&self) -> bool {
+        let stays = |child: &AnyActor| child.flags() & (STOP | STOPPED) == 0;
+        let Some(newest) = self.top_level(stays) else { return false };
+        // A group orders its members to stop one after the other: the phase says earlier than the
+        // flag that a member stops. Most systems have no group, so the newest child is enough.
+        if !self.stops_with_group(&newest) {
+            return true;
+        }
+        let Some(user) = self.0.user() else { return false };
+        let all = user.children().map_or_else(Vec::new, |children| {
+            children.with(|all| all.newest_first().filter(|child| stays(child)).cloned().collect())
+        });
+        !all.iter().all(|child| self.stops_with_group(child))
+    }
+
+    /// Whether a child of `/user` has left, or is to stop because a sibling has failed.
+    fn stops_with_group(&self, child: &AnyActor) -> bool {
+        let Some(user) = self.0.user() else { return true };
+        let phase = user.children().and_then(|all| all.with(|all| all.phase_of(child)));
+        matches!(phase, None | Some(ChildPhase::ToStop | ChildPhase::Stopping))
+    }
+
+    fn top_level(&self, is_it: impl Fn(&AnyActor) -> bool) -> Option<AnyActor> {
+        let user = self.0.user()?;
+        user.children()?.with(|all| all.newest_first().find(|child| is_it(child)).cloned())
+    }
+
+    /// For hosts: the number of handles to this system. Only the owner of a handle, and an actor,
+    /// can start an actor.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn n_handles(&self) -> usize {
+        // Acquire: pairs with the `fetch_sub` of a dropped handle, so that the caller sees what the
+        // owner did with it before.
+        self.0.handles.load(Acquire) / HANDLE
     }
 
     /// For hosts: stop waiting for the actors, which the host is about to stop by force. The actors
@@ -272,9 +370,24 @@ impl SystemInner {
         }
     }
 
-    /// Wakes everyone who waits for the termination and calls the hooks, if there is a notice.
+    /// Closes the scheduler, unless the host does. Jobs and close tasks have the time of the last
+    /// phase.
+    fn close_scheduler(&self) {
+        let rest = match self.shutdown.scheduler_close.with(|close| *close) {
+            SchedulerClose::Host => return,
+            SchedulerClose::System => Duration::MAX,
+            SchedulerClose::SystemUntil { nanos } => {
+                Duration::from_nanos(nanos.saturating_sub(self.now_nanos())).max(CLOSE_TIME_MIN)
+            }
+        };
+        self.jobs().shutdown_within(rest.min(self.shutdown.last_timeout));
+    }
+
+    /// Closes the scheduler, wakes everyone who waits for the termination and calls the hooks, if
+    /// there is a notice.
     pub(super) fn notify_terminated(&self, notice: Option<TerminationNotice>) {
         let Some(mut notice) = notice else { return };
+        self.close_scheduler();
         // Tasks that will not run any more are dropped.
         for task in self.shutdown.phases.discard_tasks() {
             let mut task = Some(task);

@@ -1,6 +1,12 @@
 //! Futures that borrow their actor.
 
-use clockjack_actor::{ActorRef, ActorSystem, Next, Props, Scope, Strategy};
+use core::cell::Cell;
+use std::rc::Rc;
+
+use clockjack_actor::{
+    Actor, ActorRef, ActorSystem, Context, DeadLetterReason, Failure, Next, Props, Scope, Signal,
+    Strategy,
+};
 
 use super::{
     Order,
@@ -119,7 +125,7 @@ fn an_error_of_a_future_that_borrows_is_a_failure() {
             let lent = cx.wait_mut(|me| {
                 Box::pin(async move {
                     me.sum = 3;
-                    Err::<(), _>(clockjack_actor::Failure::msg("failed"))
+                    Err::<(), _>(Failure::msg("failed"))
                 })
             });
             lent.unwrap();
@@ -188,4 +194,70 @@ fn a_lent_actor_goes_on_when_a_failure_of_a_child_is_resumed_above() {
     assert_eq!(lines.first().map(String::as_str), Some("future dropped"));
     assert_eq!(lines.get(1).map(String::as_str), Some("sum 2"));
     assert!(!actor.is_stopped());
+}
+
+/// Waits, and counts the failures of its child.
+struct Parent {
+    gate: Gate,
+    log: Log,
+    failures: Rc<Cell<usize>>,
+}
+
+impl Actor for Parent {
+    type Msg = ();
+
+    fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        let child = Props::from_fn(|_cx, (): ()| Err::<Next, _>(Failure::msg("again")));
+        cx.spawn_child("child", child).unwrap();
+        Ok(Next::Stay)
+    }
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+        let future = self.gate.passing(&self.log);
+        let lent = cx.wait_mut(|_me| {
+            Box::pin(async move {
+                future.await;
+                Ok(Next::Stay)
+            })
+        });
+        lent.unwrap();
+        Ok(Next::Stay)
+    }
+
+    fn signal(&mut self, _: &mut Context<'_, Self>, signal: Signal) -> Result<Next, Failure> {
+        if matches!(signal, Signal::ChildFailed(_)) {
+            self.failures.set(self.failures.get() + 1);
+        }
+        Ok(Next::Stay)
+    }
+}
+
+#[test]
+fn the_failures_of_children_that_wait_for_a_lent_actor_are_bounded_and_counted() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let (log, gate, failures) = (Log::default(), Gate::default(), Rc::new(Cell::new(0)));
+    let (to, open, count) = (log.clone(), gate.clone(), failures.clone());
+    let make = move || Parent { gate: open.clone(), log: to.clone(), failures: count.clone() };
+    let props = Props::new(make).supervise_children(Scope::OneForOne, Strategy::restart());
+    let parent = root.spawn("parent", props).unwrap();
+    root.run_until_idle();
+    let child = root.system().lookup::<()>("/user/parent/child").unwrap();
+    parent.tell(()).unwrap();
+    root.run_until_idle();
+    for _ in 0..1_000 {
+        child.tell(()).unwrap();
+        root.run_until_idle();
+    }
+    assert_eq!(failures.get(), 0, "the parent waits");
+    gate.open(1);
+    root.run_until_idle();
+    // From then on there is room again.
+    for n in 256..600 {
+        assert_eq!(failures.get(), n);
+        child.tell(()).unwrap();
+        root.run_until_idle();
+    }
+    let metrics = root.system().metrics();
+    let lost = metrics.dead_letters(DeadLetterReason::MailboxFull);
+    assert_eq!((metrics.failures, lost), (1_344, 744));
 }

@@ -21,8 +21,8 @@ use std::{
 };
 
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Ask, Context, Failure, Limits, Mailbox, Next, Overflow, Props,
-    ReplyTo, RootContext, Sending,
+    Actor, ActorPath, ActorRef, ActorSystem, Ask, Context, EventKinds, Failure, Limits, Mailbox,
+    Next, Overflow, Props, ReplyTo, RootContext, SystemEvent,
 };
 use clockjack_exec::{Handle, custom_task::run_next};
 use clockjack_sync::{
@@ -62,6 +62,10 @@ impl Gate {
         self.0.0.swap(true, AcqRel);
         self.0.1.wake();
     }
+
+    fn is_open(&self) -> bool {
+        self.0.0.load(Acquire)
+    }
 }
 
 impl Future for Gate {
@@ -78,6 +82,7 @@ enum Msg {
     Note(u32),
     WaitFor(Gate),
     Get(ReplyTo<u32>),
+    Open(Gate),
 }
 
 /// What the actor has handled, for the end of a model.
@@ -108,6 +113,10 @@ impl Actor for Clerk {
                 me.add(OPENED);
                 Ok(Next::Stay)
             })?,
+            Msg::Open(gate) => {
+                self.add(OPENED);
+                gate.open();
+            }
             Msg::Get(to) => {
                 self.add(ASKED);
                 to.reply(7);
@@ -235,6 +244,13 @@ fn model_of_three(f: impl Fn() + Sync + Send + 'static) {
     builder.check(f);
 }
 
+/// With at most two preemptions: a model in which a sender waits for room takes minutes with three.
+fn model_with_waiting_sender(f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = builder();
+    builder.preemption_bound = Some(builder.preemption_bound.map_or(2, |bound| bound.min(2)));
+    builder.check(f);
+}
+
 #[derive(Default)]
 struct Woken(StdUsize);
 
@@ -337,7 +353,7 @@ fn a_message_that_meets_an_end_by_force_has_one_end() {
 
 #[test]
 fn who_waits_for_room_is_let_in_and_woken() {
-    model(|| {
+    model_with_waiting_sender(|| {
         let (scene, actor) = Scene::new(Mailbox::bounded(1));
         actor.tell(Msg::Note(0)).unwrap();
         let of_sender = actor.clone();
@@ -357,7 +373,7 @@ fn who_waits_for_room_is_let_in_and_woken() {
 
 #[test]
 fn who_waits_for_room_of_an_actor_that_stops_is_woken_and_has_its_message_or_not() {
-    model(|| {
+    model_with_waiting_sender(|| {
         let (scene, actor) = Scene::new(Mailbox::bounded(1));
         actor.tell(Msg::Note(0)).unwrap();
         let of_sender = actor.clone();
@@ -384,30 +400,77 @@ fn who_waits_for_room_of_an_actor_that_stops_is_woken_and_has_its_message_or_not
 /// What a mapped ref makes its message of, here: never.
 struct Probe {
     to: ActorRef<Msg>,
-    sending: Arc<Mutex<Option<Sending<Msg>>>>,
 }
 
-/// Another sender begins to wait for room, and then there is no message.
+/// Another sender takes the room, and then there is no message.
 fn never(probe: Probe) -> Msg {
     let mut sending = probe.to.send(Msg::Note(1));
     let is_waiting = poll(&mut sending, &Arc::default()).is_pending();
-    assert!(is_waiting, "the room is taken");
-    *probe.sending.lock().unwrap() = Some(sending);
+    assert!(!is_waiting, "a function that runs takes no room");
     resume_unwind(Box::new("no message"));
 }
 
 #[test]
-fn who_waits_for_room_is_let_in_when_a_claim_is_given_up() {
+fn a_function_of_a_mapped_reference_that_panics_takes_no_room() {
     model(|| {
         let (scene, actor) = Scene::new(Mailbox::bounded(1));
-        let sending = Arc::default();
-        let probe = Probe { to: actor.clone(), sending: Arc::clone(&sending) };
+        let probe = Probe { to: actor.clone() };
         let of_teller = actor.clone();
         scene.beside_a_turn(0, move || {
             let tells = AssertUnwindSafe(|| of_teller.map(never).tell(probe));
             assert!(catch_unwind(tells).is_err());
         });
         assert_eq!(scene.seen(), [1]);
+    });
+}
+
+/// Returns when the actor has opened the gate.
+fn after_the_gate(gate: Gate) -> Msg {
+    while !gate.is_open() {
+        thread::yield_now();
+    }
+    Msg::Note(2)
+}
+
+#[test]
+fn an_actor_is_woken_while_the_function_of_a_mapped_reference_runs() {
+    model(|| {
+        let (scene, actor) = Scene::new(Mailbox::bounded(2));
+        let gate = Gate::new();
+        let (of_mapper, gate_of_mapper) = (actor.clone(), gate.clone());
+        let mapper = act(&scene, 1, move || {
+            of_mapper.map(after_the_gate).tell(gate_of_mapper).map_err(|_| "refused").unwrap();
+        });
+        let (handle, of_teller) = (scene.handle.clone(), actor.clone());
+        let teller = thread::spawn(move || {
+            of_teller.tell(Msg::Open(gate.clone())).map_err(|_| "refused").unwrap();
+            // Nobody else runs the actor before the gate is open.
+            while !gate.is_open() {
+                run(&handle, 1);
+                thread::yield_now();
+            }
+        });
+        scene.join(mapper, teller);
+        assert_eq!(scene.seen(), [OPENED, 2]);
+    });
+}
+
+/// What a subscriber writes down for an event.
+fn note_of(event: SystemEvent) -> Msg {
+    Msg::Note(if matches!(event, SystemEvent::MailboxOverflow(_)) { 1 } else { 9 })
+}
+
+#[test]
+fn an_event_that_found_no_room_is_received() {
+    model(|| {
+        let (scene, actor) = Scene::new(Mailbox::bounded(1));
+        let events = scene.root.system().events().clone();
+        assert!(events.subscribe_bounded(EventKinds::MAILBOX_OVERFLOW, actor.map(note_of), 1));
+        actor.tell(Msg::Note(0)).map_err(|_| "refused").unwrap();
+        scene.beside_a_turn(0, move || {
+            events.publish(&SystemEvent::MailboxOverflow(ActorPath::root()));
+        });
+        assert_eq!(scene.seen(), [0, 1], "no timer is needed");
     });
 }
 

@@ -234,3 +234,34 @@ fn an_actor_that_tells_itself_to_fail_again_and_again_leaves_turns_for_others_an
     root.run_until_idle();
     assert!(storm.is_stopped() && !other.is_stopped());
 }
+
+#[test]
+fn a_panic_in_the_drop_of_a_ranked_timer_does_not_hold_up_the_stop() {
+    for fails in [false, true] {
+        let (mut root, clock) = start(ActorSystem::builder("t"));
+        let (told, log) = (Log::default(), Log::default());
+        events(&mut root, EventKinds::FAILURE, &told);
+        let to = log.clone();
+        let props = Props::from_fn(move |cx: &mut Context<'_, _>, msg: Order| {
+            if let Order::Timer = msg {
+                cx.spawn_child("child", props(&to))?;
+                let make = || Order::Message(Bomb("a ranked timer's message"));
+                cx.timers().fixed_rate("often", SECOND, make)?;
+                return Ok(Next::Stay);
+            }
+            core::mem::forget(msg);
+            if fails { Err(Failure::msg("asked to")) } else { Ok(Next::Stop) }
+        });
+        // The message of the timer has the lowest priority, and waits.
+        let props = props.priority(|msg| u8::from(!matches!(msg, Order::Message(_))));
+        let a = root.spawn("a", props).unwrap();
+        a.tell(Order::Timer).unwrap();
+        root.run_until_idle();
+        clock.advance(SECOND);
+        a.tell(Order::Fail).unwrap();
+        root.run_until_idle();
+        assert!(a.is_stopped());
+        assert_eq!(log.take(), ["a/child started", "a/child PostStop"]);
+        assert_told(&told, "a ranked timer's message");
+    }
+}

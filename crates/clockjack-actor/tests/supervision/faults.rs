@@ -4,8 +4,8 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use clockjack_actor::{
-    ActorSystem, Directive, EventKinds, Failure, FailureInfo, IntoProps, Next, Props, RootContext,
-    Scope, Signal, Strategy, SupervisorStrategy,
+    ActorPath, ActorSystem, Directive, EventKinds, Failure, FailureInfo, IntoProps, Next, Props,
+    RestartStats, RootContext, Scope, Signal, Strategy, SupervisorStrategy,
 };
 
 use crate::{
@@ -153,7 +153,7 @@ fn a_panic_in_the_drop_of_messages_is_told_and_the_rest_is_drained() {
 fn a_decider_that_panics_has_not_decided() {
     struct Panics;
     impl SupervisorStrategy for Panics {
-        fn decide(&mut self, _: &Failure) -> Directive {
+        fn decide(&mut self, _: &Failure, _: &ActorPath, _: &RestartStats, _: u64) -> Directive {
             panic!("cannot decide")
         }
     }
@@ -182,17 +182,13 @@ fn a_decider_that_panics_has_not_decided() {
 fn hooks_of_a_strategy_that_panic_fail_the_actor() {
     struct Panics(bool);
     impl SupervisorStrategy for Panics {
-        fn decide(&mut self, _: &Failure) -> Directive {
+        fn decide(&mut self, _: &Failure, _: &ActorPath, _: &RestartStats, _: u64) -> Directive {
             Directive::Restart
         }
-        fn before_start(&mut self, _: &clockjack_actor::ActorPath) {
+        fn before_start(&mut self, _: &ActorPath) {
             assert!(!self.0, "before the start");
         }
-        fn after_restart(
-            &mut self,
-            _: &clockjack_actor::ActorPath,
-            stats: &clockjack_actor::RestartStats,
-        ) {
+        fn after_restart(&mut self, _: &ActorPath, stats: &RestartStats) {
             assert!(stats.restarts > 1, "after the restart");
         }
     }

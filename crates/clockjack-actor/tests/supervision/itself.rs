@@ -222,7 +222,7 @@ fn the_hook_before_a_restart_may_fail_which_is_only_told() {
 pub(crate) struct Hooked(pub(crate) Log);
 
 impl SupervisorStrategy for Hooked {
-    fn decide(&mut self, failure: &Failure) -> Directive {
+    fn decide(&mut self, failure: &Failure, _: &ActorPath, _: &RestartStats, _: u64) -> Directive {
         self.0.add(format!("decides about {failure}"));
         Directive::Restart
     }

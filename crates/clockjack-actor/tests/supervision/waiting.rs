@@ -1,11 +1,14 @@
 //! An actor that waits for its restart: for a backoff delay, for its children, or both.
 
+use alloc::sync::Arc;
 use core::time::Duration;
 
 use clockjack_actor::{
-    ActorRef, ActorSystem, Backoff, EventKinds, Failure, Next, RootContext, Strategy, SystemMessage,
+    ActorRef, ActorSystem, Backoff, EventKinds, Failure, Limits, Next, RootContext, Strategy,
+    SystemMessage,
 };
-use clockjack_time::{ManualClock, Resolution};
+use clockjack_sched::{DispatcherId, Policy, PolicyRegistry, SchedulerConfig};
+use clockjack_time::{ManualClock, Resolution, Tick, TimerPriority};
 
 use crate::{
     bench::{Log, start, start_seeded, start_ticking},
@@ -205,6 +208,129 @@ fn a_pause_that_is_longer_than_a_job_may_wait_is_waited_for_to_its_end() {
     assert_eq!(log.take(), ["a started"]);
 }
 
+/// A system whose scheduler has no room for another job of a user of any class, and a reserve of
+/// this size.
+fn crowded(internal_reserve: usize, limits: Limits) -> (RootContext, Arc<ManualClock>) {
+    let policies = PolicyRegistry::new();
+    let policies = policies.set_default(Policy::DEFAULT.priority(TimerPriority::High));
+    let config = SchedulerConfig {
+        quota: 4,
+        capacity: 4,
+        internal_reserve,
+        policies,
+        ..SchedulerConfig::DEFAULT
+    };
+    let (root, clock) = start(ActorSystem::builder("t").scheduler(config).limits(limits));
+    crowd(&root);
+    (root, clock)
+}
+
+fn crowd(root: &RootContext) {
+    let jobs = root.system().scheduler().jobs();
+    while jobs.schedule_once_fn(3_600 * SECOND, DispatcherId::DEFAULT, |_| ()).is_ok() {}
+}
+
+#[test]
+fn jobs_of_users_neither_shorten_nor_swallow_a_pause() {
+    let (mut root, clock) = crowded(1, Limits::DEFAULT);
+    let log = Log::default();
+    let strategy = Strategy::restart().backoff(Backoff::new(SECOND, SECOND));
+    let a = root.spawn("a", props(&log).supervise(strategy)).unwrap();
+    for _ in 0..3 {
+        a.tell(Msg::Fail).unwrap();
+        root.run_until_idle();
+        crowd(&root);
+        assert_eq!(log.take(), ["a started", "a PreRestart"]);
+        pass(&mut root, &clock, SECOND - SECOND / 1000);
+        assert!(log.take().is_empty());
+        pass(&mut root, &clock, SECOND / 1000);
+    }
+    assert_eq!(log.take(), ["a started"]);
+    let metrics = root.system().scheduler().jobs().metrics();
+    assert_eq!((metrics.reserve_exceeded_total, metrics.dropped_total), (0, 0));
+}
+
+#[test]
+fn a_pause_for_which_the_reserve_has_no_place_is_waited_for_to_its_end() {
+    let (mut root, clock) = crowded(1, Limits::DEFAULT);
+    let log = Log::default();
+    for name in ["a", "b", "c"] {
+        let a = root.spawn(name, props(&log).supervise(backoff())).unwrap();
+        a.tell(Msg::Fail).unwrap();
+        root.run_until_idle();
+        a.tell(Msg::Say("waits")).unwrap();
+        root.run_until_idle();
+    }
+    assert_eq!(root.system().scheduler().jobs().metrics().reserve_exceeded_total, 2);
+    drop(log.take());
+    pass(&mut root, &clock, SECOND - SECOND / 1000);
+    assert!(log.take().is_empty(), "a restart came before its time");
+    pass(&mut root, &clock, SECOND / 1000);
+    let mut lines = log.take();
+    lines.sort_unstable();
+    assert_eq!(lines, ["a started", "a waits", "b started", "b waits", "c started", "c waits"]);
+}
+
+#[test]
+fn a_pause_after_the_close_of_the_scheduler_is_waited_for_to_its_end() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let a = root.spawn("a", props(&log).supervise(backoff())).unwrap();
+    root.run_until_idle();
+    root.system().scheduler().jobs().shutdown();
+    a.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    pass(&mut root, &clock, SECOND - SECOND / 1000);
+    assert_eq!(log.take(), ["a started", "a PreRestart"]);
+    pass(&mut root, &clock, SECOND / 1000);
+    assert_eq!(log.take(), ["a started"]);
+}
+
+/// The first actors take all timers of the executor; the others are polled.
+#[test]
+fn a_pause_without_any_timer_is_waited_for_to_its_end() {
+    const N_LONG: usize = 8;
+    let (mut root, clock) = crowded(0, Limits::DEFAULT.timers(2));
+    let log = Log::default();
+    for n in 0..=N_LONG {
+        let pause = if n == N_LONG { 2 * SECOND } else { 8 * SECOND };
+        let strategy = Strategy::restart().backoff(Backoff::new(pause, pause));
+        let a = root.spawn(&format!("a{n}"), props(&log).supervise(strategy)).unwrap();
+        a.tell(Msg::Fail).unwrap();
+    }
+    // An actor that is polled is never idle, so single rounds.
+    let rounds = |root: &mut RootContext| (0..9).for_each(|_| _ = root.next_wake());
+    rounds(&mut root);
+    assert_eq!(log.take().len(), 2 * N_LONG + 2, "each has started and failed");
+    clock.advance(2 * SECOND - SECOND / 1000);
+    rounds(&mut root);
+    assert!(log.take().is_empty(), "a restart came before its time");
+    clock.advance(SECOND / 1000);
+    rounds(&mut root);
+    assert_eq!(log.take(), ["a8 started"]);
+    pass(&mut root, &clock, 6 * SECOND);
+    assert_eq!(log.take().len(), N_LONG, "each has restarted");
+}
+
+/// A system without anything to wait by must still be able to stop.
+#[test]
+fn a_stop_ends_a_pause_without_any_timer() {
+    let (mut root, _) = crowded(0, Limits::DEFAULT);
+    let log = Log::default();
+    let a = root.spawn("a", props(&log).supervise(backoff())).unwrap();
+    root.run_until_idle();
+    root.seal();
+    a.tell(Msg::Fail).unwrap();
+    for _ in 0..9 {
+        let next = root.next_wake().expect("an actor that is polled is never idle");
+        assert_eq!(next, Tick::ZERO);
+    }
+    root.system().stop(&a).unwrap();
+    root.run_until_idle();
+    assert!(a.is_stopped());
+    assert_eq!(log.take(), ["a started", "a PreRestart"]);
+}
+
 #[test]
 fn a_restart_stops_the_children_and_waits_for_them() {
     let (mut root, _) = start(ActorSystem::builder("t"));
@@ -320,8 +446,8 @@ fn an_actor_that_fails_in_each_start_does_not_keep_the_worker_to_itself() {
     let a = root.spawn("a", plan.props(&Log::default()).supervise(Strategy::restart())).unwrap();
     let b = root.spawn("b", props(&Log::default())).unwrap();
     a.tell(Msg::Fail).unwrap();
-    let (at, seen) = (plan.clone(), alloc::sync::Arc::new(std::sync::Mutex::new(0)));
-    let to = alloc::sync::Arc::clone(&seen);
+    let (at, seen) = (plan.clone(), Arc::new(std::sync::Mutex::new(0)));
+    let to = Arc::clone(&seen);
     run(&mut root, &b, move |_, _| {
         *to.lock().unwrap() = at.births();
         Ok(Next::Stay)

@@ -10,7 +10,8 @@ use core::{
 };
 
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Context, DispatcherId, Failure, Limits, Next, Props, RootContext,
+    Actor, ActorRef, ActorSystem, Context, DispatcherId, Failure, Limits, Mailbox, Next, Props,
+    RootContext,
 };
 use clockjack_sched::FireContext;
 use clockjack_time::{ManualClock, MonotonicClock, TimerInstant};
@@ -38,6 +39,18 @@ struct Flooded {
     due: TimerInstant,
     /// Sends as many as its mailbox takes, and not only one.
     is_greedy: bool,
+    /// Its timer does not wait for messages.
+    has_priority: bool,
+}
+
+impl Flooded {
+    fn arm(&mut self, cx: &mut Context<'_, Self>) -> Result<(), Failure> {
+        self.due = cx.now() + ms(10);
+        let timers = cx.timers();
+        let mut timers = if self.has_priority { timers.priority() } else { timers };
+        timers.single("own", ms(10), Msg::Tick)?;
+        Ok(())
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -50,8 +63,7 @@ impl Actor for Flooded {
     type Msg = Msg;
 
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
-        self.due = cx.now() + ms(10);
-        cx.timers().single("own", ms(10), Msg::Tick)?;
+        self.arm(cx)?;
         cx.self_ref().tell(Msg::More)?;
         Ok(Next::Stay)
     }
@@ -61,8 +73,7 @@ impl Actor for Flooded {
         match (msg, self.lane) {
             (Msg::Tick, _) => {
                 self.log.add(format!("{}", cx.now().since(self.due).as_millis() - 1));
-                self.due = cx.now() + ms(10);
-                cx.timers().single("own", ms(10), Msg::Tick)?;
+                self.arm(cx)?;
             }
             (Msg::More, Lane::User) => {
                 while cx.self_ref().tell(Msg::More).is_ok() && self.is_greedy {}
@@ -100,14 +111,27 @@ struct Flood {
 }
 
 fn flood(lane: Lane, is_greedy: bool, step_budget: Duration) -> Flood {
+    flood_with(lane, is_greedy, step_budget, Mailbox::DEFAULT, true)
+}
+
+fn flood_with(
+    lane: Lane,
+    is_greedy: bool,
+    step_budget: Duration,
+    mailbox: Mailbox,
+    has_priority: bool,
+) -> Flood {
     let builder = ActorSystem::builder("t").limits(Limits::DEFAULT.step_budget(step_budget));
     let (mut root, clock) = bench::start(builder);
     let (own, other) = (Log::default(), Log::default());
     let (to, due) = (other.clone(), clock.now());
     root.spawn("timed", move || Timed(due, to.clone())).unwrap();
     let (log, time) = (own.clone(), Arc::clone(&clock));
-    let make = move || Flooded { clock: Arc::clone(&time), lane, log: log.clone(), due, is_greedy };
-    let flooded = root.spawn("flooded", make).unwrap();
+    let make = move || {
+        let (clock, log) = (Arc::clone(&time), log.clone());
+        Flooded { clock, lane, log, due, is_greedy, has_priority }
+    };
+    let flooded = root.spawn("flooded", Props::new(make).mailbox(mailbox)).unwrap();
     Flood { root, clock, flooded, own, other }
 }
 
@@ -138,17 +162,35 @@ fn each_kind(check: impl Fn(Flood)) {
 
 /// Of one timer after the other: by how many milliseconds each was late.
 fn assert_in_time(log: &Log) {
+    assert_late_by(log, LATE_MAX);
+}
+
+fn assert_late_by(log: &Log, late_max: u64) {
     let late: Vec<u64> = log.take().iter().map(|line| line.parse().unwrap()).collect();
     assert!(late.len() > 30, "{late:?}");
-    assert!(late.iter().all(|late| *late <= LATE_MAX), "{late:?}");
+    assert!(late.iter().all(|late| *late <= late_max), "{late:?}");
 }
 
 #[test]
-fn a_flooded_actor_has_its_own_timers_in_time() {
+fn a_flooded_actor_has_its_timers_with_priority_in_time() {
     each_kind(|mut flood| {
         flood.run(1_000, |_| false);
         assert_in_time(&flood.own);
     });
+}
+
+/// A timer waits for the messages that were there before it, which take a millisecond each, and not
+/// for those that came later.
+#[test]
+fn the_timers_of_a_flooded_actor_wait_for_one_mailbox_at_most() {
+    for capacity in [1, 4, 8] {
+        for budget in [ms(1), ms(5)] {
+            let mailbox = Mailbox::bounded(capacity);
+            let mut flood = flood_with(Lane::User, true, budget, mailbox, false);
+            flood.run(1_000, |_| false);
+            assert_late_by(&flood.own, LATE_MAX + u64::try_from(capacity).unwrap());
+        }
+    }
 }
 
 #[test]

@@ -4,8 +4,8 @@ use crate::bench::Log;
 use crate::scripted_actor::{Msg, Stage, ms};
 use alloc::sync::Arc;
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Backoff, Cancellable, Context, DispatcherId, Failure, Mailbox,
-    Next, Overflow, Props, ScheduleError, Scheduler, Scope, Strategy,
+    Actor, ActorRef, ActorSystem, Backoff, Cancellable, Context, DeadLetterReason, DispatcherId,
+    Failure, Mailbox, Next, Overflow, Props, ScheduleError, Scheduler, Scope, Strategy,
 };
 use clockjack_sched::{
     Affinity, CatchUp, FireContext, Policy, PolicyRegistry, ScheduleErrorKind, TaskRunPriority,
@@ -446,4 +446,105 @@ fn messages_by_a_mapped_ref_give_an_actor_that_is_awake_no_second_turn() {
     stage.root.run_until_idle();
     assert!(ear.is_stopped());
     assert_eq!(stage.dead.take().len(), 2);
+}
+
+/// The close puts nothing into mailboxes, so a message cannot be marked to be sent by it.
+#[test]
+fn a_close_does_not_send_a_message_before_its_time() {
+    let mut stage = Stage::new();
+    let ear = ear(&mut stage, 0);
+    let job = jobs(&stage).schedule_once(ms(5_000), &ear, Say("early")).unwrap();
+    assert!(!job.run_on_close(), "marks are for closures");
+    let due = jobs(&stage).schedule_once(ms(10), &ear, Say("due")).unwrap();
+    stage.clock.advance(ms(10));
+    let report = jobs(&stage).jobs().shutdown();
+    stage.root.run_until_idle();
+    assert_eq!(stage.heard(), [""; 0]);
+    assert!(job.is_cancelled() && due.is_cancelled());
+    assert_eq!((report.run_on_close, report.executed, report.cancelled), (0, 0, 2));
+}
+
+/// Nothing of the scheduler continues behind a system that has terminated.
+#[test]
+fn a_system_that_has_terminated_has_closed_its_scheduler() {
+    let mut stage = Stage::new();
+    let s = jobs(&stage);
+    let (log, again) = (stage.log.clone(), stage.log.clone());
+    let tick = move |_: &FireContext| log.add("tick");
+    let every = s.jobs().schedule_at_fixed_rate_fn(ms(10), ms(10), ANY, tick).unwrap();
+    let note = move || {
+        again.add("closed");
+        Ok(())
+    };
+    s.jobs().register_on_close(note, TaskRunPriority::User).unwrap();
+    stage.pass(20);
+    let end = stage.root.system().shutdown();
+    stage.root.run_until_idle();
+    assert!(end.report().is_some_and(|report| report.is_clean()));
+    assert_eq!(stage.heard(), ["tick", "tick", "closed"]);
+    assert!(s.jobs().is_closed() && every.is_cancelled());
+    stage.pass(50);
+    assert!(stage.heard().is_empty(), "a closure runs after the termination");
+    let refused = s.jobs().schedule_once_fn(ms(1), ANY, |_| ()).unwrap_err();
+    assert_eq!(refused.kind(), ScheduleErrorKind::Closed);
+}
+
+/// A message that waits in the scheduler was never sent: its handle reports the cancel, and it is
+/// no dead letter. A message that was sent before is one, because its receiver stops.
+#[test]
+fn a_shutdown_cancels_a_message_that_was_not_sent_and_one_that_was_sent_is_a_dead_letter() {
+    let mut stage = Stage::new();
+    let ear = ear(&mut stage, 0);
+    let s = jobs(&stage);
+    let sent = s.schedule_once(ms(5), &ear, Say("sent")).unwrap();
+    let waiting = s.schedule_once(ms(5_000), &ear, Say("waiting")).unwrap();
+    ear.tell(Word::Stop).unwrap();
+    // The first message is in the mailbox, because the scheduler was polled and the actor was not.
+    stage.clock.advance(ms(5));
+    s.jobs().poll_shard(0, 0, 10);
+    let system = stage.root.system().clone();
+    let end = system.shutdown();
+    stage.root.run_until_idle();
+    assert!(end.report().is_some_and(|report| report.is_clean()));
+    assert_eq!(stage.heard(), [""; 0]);
+    assert!(sent.is_completed() && !sent.is_cancelled());
+    assert!(waiting.is_cancelled() && !waiting.cancel());
+    let of = |reason| system.metrics().dead_letters(reason);
+    let letters: usize = DeadLetterReason::ALL.iter().map(|reason| of(*reason)).sum();
+    assert_eq!((of(DeadLetterReason::Stopped), letters), (1, 1));
+    let report = s.jobs().shutdown();
+    // The deadlines of the shutdown itself are jobs too, and are cancelled.
+    assert_eq!(report.executed, 1);
+    assert_eq!(report.accepted, report.executed + report.cancelled);
+}
+
+/// Paths and subsystems are found too: the longest path applies, and a subsystem before it.
+#[test]
+fn policies_are_found_by_path_and_by_subsystem() {
+    let folded = Policy::DEFAULT.catch_up(CatchUp::Folded);
+    let plain = Policy::DEFAULT;
+    let guardian = |path: &'static str| Affinity::Guardian(path.into());
+    let subsystem = |name: &'static str| Affinity::Subsystem(name.into());
+    for (entries, named, is_folded) in [
+        (vec![(guardian("/user/ear"), folded)], None, true),
+        (vec![(guardian("/user/ea"), folded), (guardian("/system"), folded)], None, false),
+        (vec![(guardian("/user/ear"), folded), (guardian("/user"), plain)], None, true),
+        (vec![(guardian("/user/ear"), plain), (guardian("/user"), folded)], None, false),
+        (vec![(subsystem("ear"), folded), (guardian("/user/ear"), plain)], None, true),
+        (vec![(subsystem("eye"), folded)], None, false),
+        (vec![(subsystem("eye"), folded), (subsystem("ear"), plain)], Some("eye"), true),
+        (vec![(subsystem("eye"), plain), (subsystem("ear"), folded)], Some("eye"), false),
+    ] {
+        let text = format!("{entries:?} {named:?}");
+        let set = |all: PolicyRegistry, (affinity, policy)| all.set(affinity, policy);
+        let policies = entries.into_iter().fold(PolicyRegistry::new(), set);
+        let mut stage = Stage::with(ActorSystem::builder("t").policies(policies));
+        let ear = ear(&mut stage, 0);
+        let s = jobs(&stage);
+        let s = named.map_or(s.clone(), |name| s.with_subsystem(name));
+        RATE(&s, ms(10), ms(10), &ear, Say("tick")).unwrap();
+        stage.clock.advance(ms(30));
+        stage.root.run_until_idle();
+        assert_eq!(stage.heard().len(), if is_folded { 1 } else { 3 }, "{text}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use clockjack_actor::{
     ActorRef, ActorSystem, EventKinds, Next, RootContext, Signal, Strategy, SystemMessage,
+    TerminationCause,
 };
 
 use crate::{
@@ -328,4 +329,38 @@ fn many_watch_one_and_one_watches_many_in_a_time_that_does_not_explode() {
     });
     assert_eq!(log.take(), [format!("{} ended, {} watch", half.len(), MANY)]);
     assert!(rest.iter().all(|spoke| !spoke.is_stopped()));
+}
+
+#[test]
+fn a_parent_that_watches_its_child_learns_the_cause_of_its_end() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let plan = Plan::default().signal(|me, _, signal| {
+        if let Signal::Terminated(end) = signal {
+            me.say(format!("{:?}", end.cause()));
+        }
+        None
+    });
+    let w = root.spawn("w", plan.props(&log)).unwrap();
+    run(&mut root, &w, |_, cx| {
+        for name in ["lost", "failed", "stopped"] {
+            let child = cx.spawn_child(name, props(&Log::default()))?;
+            cx.watch(&child)?;
+        }
+        Ok(Next::Stay)
+    });
+    log.take();
+    let child = |name| root.system().lookup::<Msg>(&format!("/user/w/{name}")).unwrap();
+    let (lost, failed, stopped) = (child("lost"), child("failed"), child("stopped"));
+    run(&mut root, &lost, |_, cx| {
+        cx.stop_self_because(TerminationCause::NodeLost);
+        Ok(Next::Stay)
+    });
+    assert_eq!(log.take(), ["w NodeLost", "w sees lost end"]);
+    failed.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    assert!(log.take().contains(&"w Failed".to_owned()));
+    stopped.tell(Msg::Stop).unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["w Stopped", "w sees stopped end"]);
 }

@@ -4,6 +4,7 @@
 //! locked; so a single thread always uses the first list, independent of addresses.
 
 use alloc::{boxed::Box, vec::Vec};
+use core::task::Waker;
 
 use clockjack_exec::Handle;
 use clockjack_sync::{
@@ -12,7 +13,7 @@ use clockjack_sync::{
 };
 
 use super::slot::{ReplySlot, SlotOwner};
-use crate::cell::header::AnyActor;
+use crate::{cell::header::AnyActor, system::wake_catching_panics};
 
 const FREE_LISTS: usize = 4;
 /// How many slots a free list keeps; further ones are freed.
@@ -63,6 +64,10 @@ impl SlotPool {
 
 impl SlotOwner for AnyActor {
     type Timers = Handle;
+
+    fn wake(&self, waker: Waker) {
+        wake_catching_panics(self.system().default_executor(), waker);
+    }
 
     /// The asked actor belongs to the system that the slot belongs to.
     fn reclaim(self, slot: Box<ReplySlot<Self>>) {

@@ -78,6 +78,11 @@ pub trait SlotOwner: Sized {
     /// The timers for the timeouts of its asks.
     type Timers: TimerBackend;
 
+    /// Wakes the asker. The waker is code of the asker: a panic of it must not reach the replier.
+    fn wake(&self, waker: Waker) {
+        waker.wake();
+    }
+
     /// Takes the slot back, which is in its initial state.
     fn reclaim(self, slot: Box<ReplySlot<Self>>);
 }
@@ -361,13 +366,22 @@ fn complete<T: SlotOwner>(slot: NonNull<ReplySlot<T>>, outcome: u32) -> bool {
     if it.state.compare_exchange(OPEN, outcome, Release, Acquire).is_err() {
         return false;
     }
-    let _leaving = LeaveOnDrop(slot);
-    it.timer.waker().wake();
+    let leaving = LeaveOnDrop(slot);
+    if let Some(waker) = it.timer.waker().take() {
+        leaving.owner().wake(waker);
+    }
     true
 }
 
 /// Makes the replier leave, also if a waker panics.
 struct LeaveOnDrop<T: SlotOwner>(NonNull<ReplySlot<T>>);
+
+impl<T: SlotOwner> SlotAccess<T> for LeaveOnDrop<T> {
+    fn slot(&self) -> &ReplySlot<T> {
+        // SAFETY: the replier has not left.
+        unsafe { self.0.as_ref() }
+    }
+}
 
 impl<T: SlotOwner> Drop for LeaveOnDrop<T> {
     fn drop(&mut self) {

@@ -205,7 +205,7 @@ where
     T: FnOnce(&mut A, Q::Output) -> Result<A::Msg, Failure>,
 {
     let to = cx.self_ref();
-    if let Err(refused) = to.tell(map(me, answer)?) {
+    if let Err(refused) = to.offer(map(me, answer)?) {
         enqueue_or_discard(&to, refused.is_full(), refused.into_inner());
     }
     Ok(Next::Stay)

@@ -19,6 +19,10 @@ pub(crate) struct Timer<M> {
     pub(crate) generation: u32,
     pub(crate) job: Cancellable,
     pub(crate) source: Source<M>,
+    /// Whether its events are control messages.
+    pub(crate) has_priority: bool,
+    /// Whether an event of it waits for its place among the user messages.
+    pub(crate) is_due: bool,
 }
 
 impl<M> Timer<M> {
@@ -54,7 +58,7 @@ impl<M> Default for TimerTable<M> {
 impl<M> TimerTable<M> {
     /// The slot for a timer of this key, and a generation that was not used before. Nothing is
     /// reserved yet: until a timer is inserted, the same slot may be returned again.
-    pub(super) fn reserve(&mut self, key: Key) -> (u32, u32) {
+    pub(super) fn choose_slot(&mut self, key: Key) -> (u32, u32) {
         self.generation = self.generation.wrapping_add(1);
         let slot = self.by_key.get(&key).or(self.free.last()).copied();
         let next = || u32::try_from(self.slots.len()).expect("more timers than a quota has");
@@ -90,15 +94,19 @@ impl<M> TimerTable<M> {
         self.slots[slot as usize].as_ref()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    /// The number of slots, used or free.
+    pub(super) fn n_slots(&self) -> usize {
+        self.slots.len()
+    }
+
     /// The slot of the timer with this key, and its generation.
     pub(crate) fn place(&self, key: Key) -> Option<(u32, u32)> {
         let slot = *self.by_key.get(&key)?;
         Some((slot, self.slots[slot as usize].as_ref()?.generation))
-    }
-
-    pub(super) fn remove(&mut self, key: Key) -> Option<Timer<M>> {
-        let slot = *self.by_key.get(&key)?;
-        self.remove_slot(slot)
     }
 
     pub(super) fn remove_slot(&mut self, slot: u32) -> Option<Timer<M>> {
@@ -108,10 +116,9 @@ impl<M> TimerTable<M> {
         Some(timer)
     }
 
-    /// Removes any timer; none is left after as many calls as there are timers.
-    pub(super) fn remove_last(&mut self) -> Option<Timer<M>> {
-        let (_, slot) = self.by_key.last_key_value()?;
-        self.remove_slot(*slot)
+    /// The slot of any timer.
+    pub(super) fn last_slot(&self) -> Option<u32> {
+        self.by_key.last_key_value().map(|(_, slot)| *slot)
     }
 
     /// Whether an event belongs to the timer that is in the slot now.
@@ -120,11 +127,32 @@ impl<M> TimerTable<M> {
         timer.is_some_and(|timer| timer.generation == generation)
     }
 
+    /// The timer that is in the slot now, if an event of this generation belongs to it.
+    pub(crate) fn current_mut(&mut self, slot: u32, generation: u32) -> Option<&mut Timer<M>> {
+        let timer = self.slots.get_mut(slot as usize)?.as_mut()?;
+        (timer.generation == generation).then_some(timer)
+    }
+
+    /// The message that a one-shot timer has.
+    pub(crate) fn message(&self, slot: u32) -> Option<&M> {
+        match &self.slots.get(slot as usize)?.as_ref()?.source {
+            Source::Once(msg) => Some(msg),
+            Source::Every(_) => None,
+        }
+    }
+
+    /// The next message of a periodic timer.
+    pub(crate) fn make_message(&mut self, slot: u32) -> Option<M> {
+        match &mut self.slots.get_mut(slot as usize)?.as_mut()?.source {
+            Source::Every(make) => Some(make()),
+            Source::Once(_) => None,
+        }
+    }
+
     /// The message of a timer that has fired. A one-shot timer is removed.
     pub(crate) fn take_message(&mut self, slot: u32) -> Option<M> {
-        let timer = self.slots.get_mut(slot as usize)?.as_mut()?;
-        if let Source::Every(make) = &mut timer.source {
-            return Some(make());
+        if let Some(made) = self.make_message(slot) {
+            return Some(made);
         }
         match self.remove_slot(slot)?.source {
             Source::Once(msg) => Some(msg),

@@ -46,12 +46,12 @@ impl<N: 'static> DeferredMessage<N> for UnmappedMessage<N> {
 }
 
 /// A value that the function of a mapped reference converts.
-pub(crate) struct MappedMessage<N, M> {
+pub(crate) struct MappedMessage<N, F> {
     pub(crate) from: Box<dyn DeferredMessage<N>>,
-    pub(crate) f: fn(N) -> M,
+    pub(crate) f: F,
 }
 
-impl<N, M> DeferredMessage<M> for MappedMessage<N, M> {
+impl<N, M, F: Fn(N) -> M> DeferredMessage<M> for MappedMessage<N, F> {
     fn make(&mut self) -> M {
         (self.f)(self.from.make())
     }
@@ -77,13 +77,6 @@ impl<M: 'static> WaitingMessage<M> {
         match self {
             Self::Ready(msg) => Self::deferred(msg),
             Self::Mapped(message) => message,
-        }
-    }
-
-    fn make(self) -> M {
-        match self {
-            Self::Ready(msg) => msg,
-            Self::Mapped(mut message) => message.make(),
         }
     }
 
@@ -128,15 +121,6 @@ struct Waiter<M> {
     waker: Option<Waker>,
     /// Whether it is the request of an ask, for which no future polls here.
     is_request: bool,
-}
-
-/// Wakes the cell in its drop.
-struct WakeOnDrop<'w>(&'w dyn Fn());
-
-impl Drop for WakeOnDrop<'_> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
 }
 
 /// The operations on a ticket, for lists of all message types.
@@ -206,15 +190,14 @@ impl<M: 'static> Waiters<M> {
                     wake();
                     return Enqueued::Waits(ticket);
                 }
-                (WaiterReservation::HasRoom, Some(message)) => match self.shared().mail.claim() {
-                    Ok(permit) => {
-                        // The owner of the permit must wake the cell, also if the function panics.
-                        let wake_cell = permit.wakes().then(|| WakeOnDrop(queue));
-                        let _ = permit.write(Envelope::new(message.make()));
-                        drop(wake_cell);
+                (WaiterReservation::HasRoom, Some(message)) => match self.push(message) {
+                    Ok(wakes) => {
+                        if wakes {
+                            queue();
+                        }
                         return Enqueued::Sent;
                     }
-                    Err(_) => waiting = Some(message),
+                    Err(message) => waiting = Some(message),
                 },
                 (_, message) => {
                     if let Some(message) = message {
@@ -222,6 +205,27 @@ impl<M: 'static> Waiters<M> {
                     }
                     return Enqueued::Stopped;
                 }
+            }
+        }
+    }
+
+    /// Pushes a message for which there was room, and returns whether the caller must queue the
+    /// cell. The function of a mapped reference runs before the push; the message that the function
+    /// makes is accepted even if the room was taken meanwhile. A sealed system has no memory for
+    /// that: there the message, which cannot be returned, becomes a dead letter.
+    fn push(&self, message: WaitingMessage<M>) -> Result<bool, WaitingMessage<M>> {
+        let mail = &self.shared().mail;
+        match message {
+            WaitingMessage::Ready(msg) => match mail.push(Envelope::new(msg)) {
+                Ok(pushed) => Ok(pushed.wake),
+                Err(refused) => Err(WaitingMessage::Ready(refused.into_inner().msg)),
+            },
+            WaitingMessage::Mapped(mut message) => {
+                let envelope = Envelope::new(message.make());
+                let is_sealed = self.shared().header.system().is_sealed();
+                let pushed = if is_sealed { mail.push(envelope) } else { mail.push_late(envelope) };
+                let refused = |refused| self.shared().discard_refused(refused);
+                Ok(pushed.map_err(refused).is_ok_and(|pushed| pushed.wake))
             }
         }
     }

@@ -1,13 +1,40 @@
 //! [`EventStream`]: delivers events to actors that have subscribed to them.
+//!
+//! # Protocol
+//!
+//! Roles: *publishers*, any thread, and interrupts that [`tell`](crate::ActorRef::tell) (a refused
+//! message is a dead letter, and so an event); the *runner* of a subscriber, the thread that polls
+//! it; *subscribers* that come and go, on threads. Each subscriber has a
+//! [backlog](super::backlog) under a lock.
+//!
+//! 1. A publisher copies the event into the backlog of each subscriber that wants it, and then, as
+//!    the drainer, from the backlog into the mailbox. It may have interrupted the holder of a lock,
+//!    so it tries the lock a bounded number of times; if that fails, the event is counted as lost.
+//!    A drainer waits for the lock: it got the lock once, so it has not interrupted a holder.
+//! 2. A publisher that may be an interrupt ([`Publisher::Any`]) neither allocates nor frees memory,
+//!    and arms no timer. All memory of a backlog was allocated by the subscription. An evicted
+//!    event is dropped only if other references to its path remain; otherwise it waits in the
+//!    backlog until a thread drops it. A publisher that is a thread drops what it has evicted.
+//! 3. A publisher that finds the mailbox full puts the event back, sets EVENTS in the flag word of
+//!    the subscriber, and wakes the subscriber if the flag was clear. The runner clears the flag,
+//!    drops evicted events, and drains the backlog. If the mailbox is still full, the runner sets
+//!    the flag again, without waking itself: a full mailbox is not empty, so the runner takes a
+//!    message next, or waits for something else, and in both cases reads its flags before it can
+//!    go idle.
+//!
+//! *Why no event waits for ever*: the event is in the backlog before the flag is set, and the flag
+//! is set before the wake, so the poll that clears the flag finds the event. *Why no thread hangs*:
+//! publishers do not wait (rule 1), and other threads wait for holders that run a bounded number of
+//! instructions.
 
-use core::{fmt, time::Duration};
+use core::fmt;
 
 use clockjack_exec::{Handle, Pid};
 use clockjack_observe::{
     Counter,
     bus::{Bus, CAPACITY_MAX, Cursor, Visit, with_bounded_wait},
 };
-use clockjack_sched::{DispatcherId, FireContext, Scheduler};
+use clockjack_sched::Scheduler;
 use clockjack_sync::{
     Arc,
     primitive::atomic::{AtomicUsize, Ordering::Relaxed},
@@ -17,16 +44,12 @@ use clockjack_sync::{
 use super::{
     EventKinds, SystemEvent,
     backlog::{Backlog, BacklogEntry},
-    bridge::Bridge,
+    bridge::{Bridge, Forwarded},
 };
-use crate::{ActorPath, ActorRef, system::call_catching_panics};
+use crate::{ActorPath, ActorRef, cell::header::EVENTS, system::call_catching_panics};
 
 /// The default limit of events that wait for a subscriber whose mailbox is full.
 pub const EVENTS_WAITING_MAX: usize = 256;
-
-/// The delay after which events are sent again to a subscriber whose mailbox was full, if no new
-/// event comes before.
-pub(crate) const RETRY: Duration = Duration::from_millis(10);
 
 /// Delivers events to actors that have subscribed to them. Cheap to clone.
 ///
@@ -35,6 +58,10 @@ pub(crate) const RETRY: Duration = Duration::from_millis(10);
 /// subscriber receives the number as [`SystemEvent::EventsDropped`] as soon as it has room. A
 /// subscriber that stops is removed. While a kind of event has no subscriber, publishing it costs
 /// one load.
+///
+/// A `tell` that is refused may come from an interrupt, so its event frees no memory: the events
+/// that make room for it are kept until the subscriber runs. If more wait for that than the backlog
+/// holds (16 on a microcontroller), the new event is dropped and counted instead of the oldest.
 ///
 /// To prevent feedback loops, two kinds of events are not published: dead letters caused by a full
 /// mailbox of a subscriber to dead letters, and messages that a subscriber to unhandled messages
@@ -47,7 +74,13 @@ pub(super) struct Inner {
     dropped: Counter,
     executor: Handle,
     pub(super) scheduler: Scheduler,
-    pub(super) bridge: Bridge,
+    bridges: [Bridge; 2],
+}
+
+impl Inner {
+    pub(super) fn bridge(&self, forwarded: Forwarded) -> &Bridge {
+        &self.bridges[forwarded as usize]
+    }
 }
 
 struct Subscriber {
@@ -67,7 +100,7 @@ impl EventStream {
             dropped: Counter::new(),
             executor,
             scheduler,
-            bridge: Bridge::new(),
+            bridges: [Forwarded::Warnings, Forwarded::TickRate].map(Bridge::new),
         }))
     }
 
@@ -102,7 +135,7 @@ impl EventStream {
             self.remove_actor(actor.pid());
             is_listed = false;
         }
-        self.0.bridge.update(&self.0, &self.0.executor);
+        self.update_bridges();
         is_listed
     }
 
@@ -119,7 +152,7 @@ impl EventStream {
     fn remove(&self, is_it: impl Fn(&Subscriber) -> bool) -> bool {
         let is_removed = self.0.bus.remove(is_it);
         if is_removed {
-            self.0.bridge.update(&self.0, &self.0.executor);
+            self.update_bridges();
         }
         is_removed
     }
@@ -128,7 +161,31 @@ impl EventStream {
     pub(crate) fn close(&self) {
         self.0.bus.close(|_| ());
         self.0.bus.remove_all();
-        self.0.bridge.update(&self.0, &self.0.executor);
+        self.update_bridges();
+    }
+
+    fn update_bridges(&self) {
+        for bridge in &self.0.bridges {
+            bridge.update(&self.0, &self.0.executor);
+        }
+    }
+
+    /// Sends a subscriber what waits for it, and drops what was evicted. The runner of the
+    /// subscriber calls this when it finds EVENTS.
+    #[cold]
+    pub(crate) fn serve(&self, pid: Pid) {
+        let mut found = None;
+        self.0.bus.visit_waiting(u32::MAX, &mut Cursor::default(), |one| {
+            let is_it = one.to.pid() == pid;
+            found = is_it.then(|| one.clone());
+            !is_it
+        });
+        if let Some(found) = found {
+            found.drop_evicted();
+            deliver(&self.0, &found, true);
+            drop(found);
+            self.0.bus.sweep();
+        }
     }
 
     /// Whether events of this kind have a subscriber.
@@ -137,9 +194,15 @@ impl EventStream {
         self.0.wants(kind)
     }
 
-    /// Sends an event to all its subscribers.
+    /// Sends an event to all its subscribers. Not for interrupts: an event that makes room for this
+    /// one is dropped, which may free memory.
     pub fn publish(&self, event: &SystemEvent) {
-        self.0.publish(event);
+        self.0.publish(event, Publisher::Thread);
+    }
+
+    /// As [`publish`](Self::publish), for a caller that may be an interrupt.
+    pub(crate) fn publish_quietly(&self, event: &SystemEvent) {
+        self.0.publish(event, Publisher::Any);
     }
 
     /// The number of events that were dropped because a subscriber had no room, or could not be
@@ -161,7 +224,7 @@ impl EventStream {
         let found = found?;
         let n_lost = found.backlog.with(|backlog| backlog.lost_total());
         // A publisher that has found the lock taken has left the delivery to this thread.
-        deliver(&self.0, &found);
+        deliver(&self.0, &found, false);
         Some(n_lost)
     }
 
@@ -172,6 +235,15 @@ impl EventStream {
     }
 }
 
+impl Subscriber {
+    /// For threads.
+    fn drop_evicted(&self) {
+        while let Some(event) = self.backlog.with(Backlog::take_evicted) {
+            drop(event);
+        }
+    }
+}
+
 impl Inner {
     #[inline]
     pub(super) fn wants(&self, kind: EventKinds) -> bool {
@@ -179,13 +251,22 @@ impl Inner {
     }
 }
 
+/// Who publishes an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Publisher {
+    /// A thread, which may free memory.
+    Thread,
+    /// A thread or an interrupt (rule 2).
+    Any,
+}
+
 /// Publishing, which needs the counted pointer to the stream.
 pub(super) trait Publish {
-    fn publish(&self, event: &SystemEvent);
+    fn publish(&self, event: &SystemEvent, by: Publisher);
 }
 
 impl Publish for Arc<Inner> {
-    fn publish(&self, event: &SystemEvent) {
+    fn publish(&self, event: &SystemEvent, by: Publisher) {
         let kind = event.kind();
         if !self.wants(kind) {
             return;
@@ -209,8 +290,11 @@ impl Publish for Arc<Inner> {
                 len < BATCH
             });
             for subscriber in batch.into_iter().flatten() {
-                push(self, &subscriber, event.clone());
-                deliver(self, &subscriber);
+                match by {
+                    Publisher::Thread => push(self, &subscriber, event.clone()),
+                    Publisher::Any => push_quietly(self, &subscriber, event.clone()),
+                }
+                deliver(self, &subscriber, false);
             }
             if visit != Visit::Stopped {
                 return;
@@ -219,19 +303,42 @@ impl Publish for Arc<Inner> {
     }
 }
 
-/// Appends an event to the backlog of a subscriber, without waiting and without an allocation.
+/// Appends an event to the backlog of a subscriber, without waiting, and drops the events that make
+/// room for it.
 fn push(stream: &Arc<Inner>, subscriber: &Subscriber, event: SystemEvent) {
     let mut event = Some(event);
     let pushed = with_bounded_wait(&subscriber.backlog, |backlog| {
-        event.take().and_then(|event| backlog.push(event))
+        backlog.push(event.take().expect("the closure is called once"))
     });
-    if !matches!(pushed, Some(None)) {
-        stream.dropped.increment();
+    match pushed {
+        Some(evicted) => stream.dropped.add(evicted.iter().flatten().count()),
+        None => lose(stream, subscriber),
     }
-    if pushed.is_none() {
-        // Relaxed: a count.
-        subscriber.lost_aside.fetch_add(1, Relaxed);
+}
+
+/// As [`push`], without allocating or freeing memory: the caller may be an interrupt, and has a
+/// second reference to all that the event refers to, so that a refused event may be dropped here.
+fn push_quietly(stream: &Arc<Inner>, subscriber: &Subscriber, event: SystemEvent) {
+    let mut event = Some(event);
+    let pushed = with_bounded_wait(&subscriber.backlog, |backlog| {
+        let event = event.take().expect("the closure is called once");
+        backlog.push_quietly(event, SystemEvent::release_quietly)
+    });
+    let Some(pushed) = pushed else { return lose(stream, subscriber) };
+    stream.dropped.add(pushed.n_lost);
+    drop(pushed.refused);
+    if pushed.needs_thread {
+        let actor = subscriber.to.any();
+        actor.set_flags(EVENTS);
+        actor.wake();
     }
+}
+
+/// Counts an event that was lost because the lock of the backlog was taken.
+fn lose(stream: &Inner, subscriber: &Subscriber) {
+    stream.dropped.increment();
+    // Relaxed: a count.
+    subscriber.lost_aside.fetch_add(1, Relaxed);
 }
 
 /// Detects a feedback loop: if a subscriber that receives this event could cause another one by
@@ -247,12 +354,12 @@ fn feedback_loop(event: &SystemEvent) -> Option<(EventKinds, &ActorPath)> {
     }
 }
 
-/// Sends a subscriber the events of its backlog.
+/// Sends a subscriber the events of its backlog. `by_runner` if the caller polls the subscriber.
 ///
 /// The caller may have interrupted the holder of the backlog's lock, and then returns: that thread
 /// pushes or drains, and sends what is there afterwards. A caller that has become the drainer has
 /// not interrupted a holder, and waits for other threads only.
-fn deliver(stream: &Arc<Inner>, subscriber: &Arc<Subscriber>) {
+fn deliver(stream: &Arc<Inner>, subscriber: &Arc<Subscriber>, by_runner: bool) {
     let begins = with_bounded_wait(&subscriber.backlog, |backlog| {
         // Relaxed: a count.
         if subscriber.lost_aside.load(Relaxed) > 0 {
@@ -279,16 +386,21 @@ fn deliver(stream: &Arc<Inner>, subscriber: &Arc<Subscriber>) {
         let mut sent = Ok(());
         let has_returned = call_catching_panics(&stream.executor, &mut || {
             if let Some(event) = event.take() {
-                sent = subscriber.to.tell(event);
+                sent = subscriber.to.offer(event);
             }
         });
         match sent {
-            Err(refused) if refused.is_full() => {
+            Err(refused) => {
                 core::mem::forget(guard);
-                return put_back(stream, subscriber, refused.into_inner());
+                let is_full = refused.is_full();
+                put_back(subscriber, refused.into_inner());
+                if is_full {
+                    call_runner(subscriber, by_runner);
+                }
+                // A subscriber that has stopped is removed as any actor that has stopped, and its
+                // events with it.
+                return;
             }
-            // It has stopped, and is removed as any actor that has stopped.
-            Err(_) => return,
             Ok(()) if has_returned => {}
             Ok(()) => {
                 // The function of a mapped ref has panicked.
@@ -304,30 +416,23 @@ fn deliver(stream: &Arc<Inner>, subscriber: &Arc<Subscriber>) {
     }
 }
 
-/// The subscriber has no room: puts the event back and sets a timer for the next attempt.
-fn put_back(stream: &Arc<Inner>, subscriber: &Arc<Subscriber>, event: SystemEvent) {
+/// The subscriber has no room: puts the event back.
+fn put_back(subscriber: &Subscriber, event: SystemEvent) {
     let entry = match event {
         SystemEvent::EventsDropped(n) => BacklogEntry::Lost(n),
         event => BacklogEntry::Item(event),
     };
-    let (lost, needs_timer) =
-        subscriber.backlog.with(|backlog| (backlog.put_back(entry), backlog.needs_timer()));
-    if lost.is_some() {
-        stream.dropped.increment();
-    }
-    drop(lost);
-    if !needs_timer {
-        return;
-    }
-    let (again, to) = (stream.clone(), subscriber.clone());
-    let job = move |_: &FireContext| {
-        to.backlog.with(Backlog::timer_fired);
-        deliver(&again, &to);
-        again.bus.sweep();
-    };
-    if stream.scheduler.schedule_once_fn(RETRY, DispatcherId::DEFAULT, job).is_err() {
-        // The next event drains the backlog.
-        subscriber.backlog.with(Backlog::timer_fired);
+    let mut entry = Some(entry);
+    subscriber.backlog.with(|backlog| entry.take().map(|entry| backlog.put_back_quietly(entry)));
+}
+
+/// Lets the runner of the subscriber [serve](EventStream::serve) the backlog. The runner itself
+/// does so before it takes the next message of its full mailbox; nobody wakes it for that.
+fn call_runner(subscriber: &Subscriber, by_runner: bool) {
+    let actor = subscriber.to.any();
+    let was_set = actor.set_flags(EVENTS) & EVENTS != 0;
+    if !was_set && !by_runner {
+        actor.wake();
     }
 }
 

@@ -83,7 +83,7 @@ impl<M: Send + 'static> KeyEntry<M> {
         }
         let mut to_notify = Vec::with_capacity(self.subscribers.len());
         for subscriber in &mut self.subscribers {
-            removed.extend(subscriber.backlog.push(self.listing.clone()));
+            removed.extend(subscriber.backlog.push(self.listing.clone()).into_iter().flatten());
             to_notify.push((subscriber.id, subscriber.to.clone()));
         }
         (to_notify, removed)
@@ -242,7 +242,7 @@ impl ServiceTable {
         let id = self.next_id;
         let entry = self.entry_or_new(key)?;
         let mut backlog = Backlog::new(LISTINGS_WAITING_MAX);
-        backlog.push(entry.listing.clone());
+        drop(backlog.push(entry.listing.clone()));
         let to_notify = Vec::from([(id, to.clone())]);
         let new = Subscriber { id, to, backlog };
         let removed = match entry.subscribers.iter_mut().find(|one| one.to == new.to) {

@@ -8,7 +8,7 @@ use clockjack_sync::Arc;
 use super::{
     Logic, Resizer, Routing, Undelivered,
     logic::{Load, Random, RoundRobin, SmallestMailbox},
-    shared::{Adjust as _, PoolHandle, PoolShared},
+    shared::{Adjust as _, PoolHandle, PoolShared, Shape},
 };
 use crate::{
     Actor, Context, DispatcherId, Failure, IntoProps, Mailbox, Next, Props, Scope, Strategy,
@@ -94,11 +94,47 @@ where
         Self { mailbox, ..self }
     }
 
+    /// Sets the dispatcher of the routees. The router itself, which only passes messages on, runs
+    /// on the default dispatcher. If the dispatcher does not exist, the router fails at its start.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use clockjack_actor::{ActorSystem, DispatcherConfig, Pool, Props};
+    ///
+    /// let builder = ActorSystem::builder("shop").dispatcher(DispatcherConfig::pool("reports", 2));
+    /// let reports = builder.dispatcher_id("reports").expect("it was added above");
+    /// # use clockjack_actor::{Actor, Context, Failure, Next};
+    /// # struct Report;
+    /// # impl Actor for Report {
+    /// #     type Msg = u32;
+    /// #     fn receive(&mut self, _: &mut Context<'_, Self>, _: u32) -> Result<Next, Failure> {
+    /// #         Ok(Next::Stay)
+    /// #     }
+    /// # }
+    /// let stash = 16; // closures may capture values
+    /// let pool = Pool::round_robin(4, || Report)
+    ///     .dispatcher(reports)
+    ///     .routees(move |props| props.stash(stash));
+    /// # let _ = (builder, pool);
+    /// ```
+    #[must_use]
+    pub fn dispatcher(self, dispatcher: DispatcherId) -> Self {
+        self.shared.config.with(|config| config.dispatcher = dispatcher);
+        self
+    }
+
     /// Sets a function that changes the props of each routee: its mailbox, its stash, its
     /// dispatcher.
     #[must_use]
-    pub fn routees(self, shape: fn(Props<A, F>) -> Props<A, F>) -> Self {
-        self.shared.config.with(|config| config.shape = Some(shape));
+    pub fn routees(
+        self,
+        shape: impl Fn(Props<A, F>) -> Props<A, F> + Send + Sync + 'static,
+    ) -> Self {
+        let shape: Shape<A, F> = Arc::new(Box::new(shape));
+        // Dropped outside of the lock: an earlier function is user code.
+        let earlier = self.shared.config.with(|config| config.shape.replace(shape));
+        drop(earlier);
         self
     }
 

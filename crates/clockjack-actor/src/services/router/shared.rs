@@ -18,7 +18,7 @@ use alloc::{boxed::Box, format, vec::Vec};
 use core::fmt;
 
 use clockjack_exec::State;
-use clockjack_sched::{DispatcherId, FireContext};
+use clockjack_sched::FireContext;
 use clockjack_sync::{
     Arc,
     primitive::atomic::{
@@ -30,7 +30,7 @@ use clockjack_sync::{
 
 use super::Resizer;
 use crate::{
-    Actor, ActorRef, Props, SpawnError,
+    Actor, ActorRef, DispatcherId, Props, SpawnError,
     cell::{
         header::{AnyActor, STOP, STOP_WHEN_IDLE, STOPPED, SystemSend as _},
         spawn::{self, Placement},
@@ -49,11 +49,12 @@ pub(super) struct PoolShared<A: Actor, F> {
 }
 
 /// A function that changes the props of each routee.
-pub(super) type Shape<A, F> = fn(Props<A, F>) -> Props<A, F>;
+pub(super) type Shape<A, F> = Arc<Box<dyn Fn(Props<A, F>) -> Props<A, F> + Send + Sync>>;
 
 /// The settings of a pool.
 pub(super) struct Config<A: Actor, F> {
     pub(super) shape: Option<Shape<A, F>>,
+    pub(super) dispatcher: DispatcherId,
     pub(super) resizer: Option<Resizer>,
     pub(super) is_supervised: bool,
 }
@@ -72,7 +73,12 @@ pub(super) fn is_busy(actor: &AnyActor) -> bool {
 impl<A: Actor, F> PoolShared<A, F> {
     pub(super) fn new(n: usize, factory: F) -> Self {
         Self {
-            config: SpinLock::new(Config { shape: None, resizer: None, is_supervised: false }),
+            config: SpinLock::new(Config {
+                shape: None,
+                dispatcher: DispatcherId::DEFAULT,
+                resizer: None,
+                is_supervised: false,
+            }),
             factory,
             list: SpinLock::new(RouteeList { routees: Vec::new(), router: None, next_name: 0 }),
             version: AtomicUsize::new(0),
@@ -140,9 +146,11 @@ where
         router: &AnyActor,
         nth: u64,
     ) -> Result<ActorRef<A::Msg>, SpawnError<()>> {
-        let (shape, is_supervised) =
-            self.config.with(|config| (config.shape, config.is_supervised));
-        let props = Props::new(self.factory.clone());
+        // `shape` is user code: it runs, and may be dropped, outside of the lock.
+        let (shape, dispatcher, is_supervised) = self
+            .config
+            .with(|config| (config.shape.clone(), config.dispatcher, config.is_supervised));
+        let props = Props::new(self.factory.clone()).dispatcher(dispatcher);
         let props = if let Some(shape) = shape { shape(props) } else { props };
         let name = format!("${nth}");
         #[expect(unsafe_code, reason = "spawns `Send` actors on any thread")]
@@ -290,7 +298,7 @@ fn retire<A, F>(
         }
     };
     let after = crate::events::RETRY;
-    if scheduler.jobs().schedule_once_fn(after, DispatcherId::DEFAULT, check).is_err() {
+    if scheduler.jobs().schedule_internal(after, check).is_err() {
         // The scheduler is shut down, so the system is terminating anyway.
         last.any().wake_with(STOP);
     }

@@ -15,14 +15,15 @@
 //! User code, that is, the decider and the hooks, runs before anything is counted. If it panics,
 //! the state is unchanged.
 //!
-//! A parent that has one strategy for many children keeps one [`RestartHistory`] per child and the
-//! [`Strategy`] once.
+//! A parent that has one strategy for many children keeps one [`RestartHistory`] per child, and
+//! the [`Strategy`] and its [`RestartWindow`] once, in a [`ChildStrategy`].
 
+use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use clockjack_exec::Failure;
 
-use super::{Children, Decider, Directive, Strategy, nanos};
+use super::{Children, Decider, Directive, Limit, Scope, Strategy, nanos};
 use crate::{ActorPath, failure_info::RestartStats};
 
 /// When a failure happened, and a random number for the decision.
@@ -54,12 +55,53 @@ pub(crate) enum Decision {
 #[derive(Debug)]
 pub(crate) struct StrategyState {
     strategy: Strategy,
+    window: RestartWindow,
     history: RestartHistory,
+}
+
+/// A strategy for children, and what it remembers about all of them.
+#[derive(Debug)]
+pub(crate) struct ChildStrategy {
+    pub(crate) scope: Scope,
+    pub(crate) strategy: Strategy,
+    pub(crate) window: RestartWindow,
+}
+
+impl ChildStrategy {
+    pub(crate) fn new((scope, strategy): (Scope, Strategy)) -> Self {
+        Self { scope, strategy, window: RestartWindow::default() }
+    }
+
+    /// Allocates now what the limit needs later.
+    pub(crate) fn reserve(&mut self) {
+        self.window.reserve(self.strategy.limit);
+    }
+
+    /// Decides about a child, whose history this is. A failure that the strategy does not apply to
+    /// is escalated.
+    pub(crate) fn decide_on(
+        &mut self,
+        history: &mut RestartHistory,
+        path: &ActorPath,
+        failure: &Failure,
+        at: FailureContext,
+    ) -> Decision {
+        if self.strategy.matches(failure) {
+            self.strategy.decide_on((&mut self.window, history), path, failure, at)
+        } else {
+            Decision::Escalate
+        }
+    }
 }
 
 impl StrategyState {
     pub(crate) fn new(strategy: Strategy) -> Self {
-        Self { strategy, history: RestartHistory::default() }
+        Self { strategy, window: RestartWindow::default(), history: RestartHistory::default() }
+    }
+
+    /// Allocates now what the limit needs later.
+    pub(crate) fn reserve(&mut self) {
+        self.window.reserve(self.strategy.limit);
     }
 
     /// Whether the strategy applies to this failure; if not, the next one outward decides.
@@ -68,8 +110,13 @@ impl StrategyState {
     }
 
     /// Decides about a failure that it [`matches`](Self::matches).
-    pub(crate) fn decide_on(&mut self, failure: &Failure, at: FailureContext) -> Decision {
-        self.strategy.decide_on(&mut self.history, failure, at)
+    pub(crate) fn decide_on(
+        &mut self,
+        path: &ActorPath,
+        failure: &Failure,
+        at: FailureContext,
+    ) -> Decision {
+        self.strategy.decide_on((&mut self.window, &mut self.history), path, failure, at)
     }
 
     /// The restart that was decided has succeeded.
@@ -79,6 +126,7 @@ impl StrategyState {
 
     /// An outer strategy restarts the actor, so the state is about a previous incarnation.
     pub(crate) fn reset(&mut self) {
+        self.window.clear();
         self.history = RestartHistory::default();
     }
 
@@ -96,7 +144,7 @@ impl StrategyState {
     }
 
     pub(crate) fn stats(&self) -> RestartStats {
-        self.history.stats()
+        self.history.stats(&self.window)
     }
 
     /// Calls the hook of a custom strategy.
@@ -106,7 +154,7 @@ impl StrategyState {
 
     /// Calls the hook of a custom strategy.
     pub(crate) fn after_restart(&mut self, path: &ActorPath) {
-        self.strategy.after_restart(path, &self.history.stats());
+        self.strategy.after_restart(path, &self.history.stats(&self.window));
     }
 }
 
@@ -116,22 +164,25 @@ impl Strategy {
     }
 
     /// Decides about a failure of the actor that the history belongs to.
-    pub(crate) fn decide_on(
+    fn decide_on(
         &mut self,
-        history: &mut RestartHistory,
+        (window, history): (&mut RestartWindow, &mut RestartHistory),
+        path: &ActorPath,
         failure: &Failure,
         at: FailureContext,
     ) -> Decision {
         let directive = match &mut self.decider {
             Decider::Always(directive) => *directive,
-            Decider::Asked(decider) => decider.decide(failure),
+            Decider::Asked(decider) => {
+                decider.decide(failure, path, &history.stats(window), at.now_nanos)
+            }
         };
         match directive {
             Directive::Stop => Decision::Stop,
             Directive::Resume if !at.is_startup => Decision::Resume,
             // There is no state to continue with.
             Directive::Resume | Directive::Escalate => Decision::Escalate,
-            Directive::Restart => self.grant_restart(history, at),
+            Directive::Restart => self.grant_restart(window, history, at),
         }
     }
 
@@ -160,18 +211,20 @@ impl Strategy {
         }
     }
 
-    fn grant_restart(&self, history: &mut RestartHistory, at: FailureContext) -> Decision {
+    fn grant_restart(
+        &self,
+        window: &mut RestartWindow,
+        history: &mut RestartHistory,
+        at: FailureContext,
+    ) -> Decision {
         // A first start that fails would fail again at once, unless there is a pause in between.
         // The starts after a granted restart are not first starts.
         let is_first = at.is_startup && history.phase == Phase::Running;
         let is_hasty = is_first && self.backoff.is_none();
+        let failures = window.count_failure(at.now_nanos, self.limit);
         let is_granted = match self.limit {
-            None => {
-                history.count_failure(at.now_nanos, u64::MAX);
-                !is_hasty
-            }
+            None => !is_hasty,
             Some(limit) => {
-                let failures = history.count_failure(at.now_nanos, nanos(limit.within));
                 let last = if is_hasty { limit.restarts.saturating_sub(1) } else { limit.restarts };
                 failures <= last
             }
@@ -179,6 +232,7 @@ impl Strategy {
         if !is_granted {
             return Decision::Escalate;
         }
+        window.grant(at.now_nanos, self.limit);
         let delay = self.backoff.as_ref().map(|backoff| {
             let count = history.next_pause(at.now_nanos, backoff.calm_nanos());
             backoff.delay(count, at.random)
@@ -188,12 +242,68 @@ impl Strategy {
     }
 }
 
+/// The restarts that count for a limit. The window slides: it ends now, as with OTP's intensity and
+/// period.
+#[derive(Debug, Default)]
+pub(crate) struct RestartWindow {
+    /// When restarts were granted, oldest first; only those of a window that ends, and at most as
+    /// many as the limit grants. Restarts that have left the window are removed.
+    granted_nanos: VecDeque<u64>,
+    /// How many restarts were granted in a window that never ends.
+    granted: u32,
+    /// The restarts in the window at the last failure, and that failure.
+    failures: u32,
+}
+
+/// For how many restarts of a limit a sealed system allocates memory in advance.
+const RESERVED_MAX: usize = 64;
+
+impl RestartWindow {
+    /// How long a restart counts; none if forever.
+    fn within(limit: Option<Limit>) -> Option<u64> {
+        limit.map(|limit| nanos(limit.within)).filter(|within| *within != u64::MAX)
+    }
+
+    /// The number of restarts in the window that ends now, and this failure.
+    fn count_failure(&mut self, now_nanos: u64, limit: Option<Limit>) -> u32 {
+        let before = match Self::within(limit) {
+            None => self.granted,
+            Some(within) => {
+                let has_left = |granted: &u64| now_nanos.saturating_sub(*granted) >= within;
+                while self.granted_nanos.front().is_some_and(has_left) {
+                    self.granted_nanos.pop_front();
+                }
+                u32::try_from(self.granted_nanos.len()).unwrap_or(u32::MAX)
+            }
+        };
+        self.failures = before.saturating_add(1);
+        self.failures
+    }
+
+    fn grant(&mut self, now_nanos: u64, limit: Option<Limit>) {
+        if Self::within(limit).is_some() {
+            self.granted_nanos.push_back(now_nanos);
+        } else {
+            self.granted = self.granted.saturating_add(1);
+        }
+    }
+
+    /// Forgets all restarts, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.granted_nanos.clear();
+        (self.granted, self.failures) = (0, 0);
+    }
+
+    fn reserve(&mut self, limit: Option<Limit>) {
+        if let (Some(_), Some(limit)) = (Self::within(limit), limit) {
+            self.granted_nanos.reserve_exact(RESERVED_MAX.min(limit.restarts as usize));
+        }
+    }
+}
+
 /// What is remembered about one actor's failures.
 #[derive(Debug, Default)]
 pub(crate) struct RestartHistory {
-    /// When the window opened; none before the first failure.
-    window_opened_nanos: Option<u64>,
-    window_failures: u32,
     /// Pauses since the last calm period.
     pauses: u32,
     restarts: u32,
@@ -226,26 +336,12 @@ impl RestartHistory {
         self.last_restart_nanos = Some(now_nanos);
     }
 
-    pub(crate) fn stats(&self) -> RestartStats {
+    pub(crate) fn stats(&self, window: &RestartWindow) -> RestartStats {
         RestartStats {
             restarts: self.restarts,
             last_restart_nanos: self.last_restart_nanos,
-            window_failures: self.window_failures,
+            window_failures: window.failures,
         }
-    }
-
-    /// The number of failures in the window, including this one. A window of `u64::MAX` never ends.
-    fn count_failure(&mut self, now_nanos: u64, within_nanos: u64) -> u32 {
-        let is_inside = self.window_opened_nanos.is_some_and(|opened| {
-            within_nanos == u64::MAX || now_nanos.saturating_sub(opened) < within_nanos
-        });
-        if is_inside {
-            self.window_failures = self.window_failures.saturating_add(1);
-        } else {
-            self.window_opened_nanos = Some(now_nanos);
-            self.window_failures = 1;
-        }
-        self.window_failures
     }
 
     /// The number of pauses before this one since the last calm period.
@@ -294,11 +390,15 @@ mod tests {
         Failure::msg("any")
     }
 
+    fn path() -> ActorPath {
+        ActorPath::root().child("any")
+    }
+
     /// Rules at each of these times; a granted restart ends at once.
     fn decisions(strategy: Strategy, times: &[u64]) -> Vec<Decision> {
         let mut state = StrategyState::new(strategy);
         let decide = |now: &u64| {
-            let decision = state.decide_on(&failure(), at(*now));
+            let decision = state.decide_on(&path(), &failure(), at(*now));
             state.restarted(*now);
             decision
         };
@@ -309,7 +409,8 @@ mod tests {
     fn start_attempts(strategy: Strategy, max: usize) -> usize {
         let mut state = StrategyState::new(strategy);
         for attempt in 1..max {
-            if !matches!(state.decide_on(&failure(), startup()), Decision::Restart { .. }) {
+            if !matches!(state.decide_on(&path(), &failure(), startup()), Decision::Restart { .. })
+            {
                 return attempt;
             }
         }
@@ -331,13 +432,25 @@ mod tests {
         let strategy = || Strategy::restart().limit(2, Duration::from_nanos(100));
         let exceeded = Decision::Escalate;
         assert_eq!(decisions(strategy(), &[10, 20, 109]), [AT_ONCE, AT_ONCE, exceeded]);
-        // At the end of the window a new one opens, with the count at one.
+        // A restart counts for less than the length of the window.
         let times = [10, 20, 110, 120, 130];
         assert_eq!(decisions(strategy(), &times), [AT_ONCE, AT_ONCE, AT_ONCE, AT_ONCE, exceeded]);
-        // The window does not slide: 100 and 110 are in different ones.
-        assert_eq!(decisions(strategy(), &[10, 100, 110]), [AT_ONCE, AT_ONCE, AT_ONCE]);
+        // The window slides: 100, 110 and 120 are within the length of one.
+        let times = [10, 100, 110, 120, 200];
+        assert_eq!(decisions(strategy(), &times), [AT_ONCE, AT_ONCE, AT_ONCE, exceeded, AT_ONCE]);
         let none = Strategy::restart().limit(0, Duration::from_nanos(100));
         assert_eq!(decisions(none, &[0, 500]), [exceeded, exceeded]);
+    }
+
+    #[test]
+    fn no_window_of_that_length_has_more_restarts_than_the_limit() {
+        let ms = |n: u64| n * 1_000_000;
+        let strategy = Strategy::restart().limit(3, Duration::from_secs(10));
+        // Two at the end of what was one window, and three at the beginning of the next.
+        let times = [0, 9_000, 9_500, 10_100, 10_300, 10_500].map(ms);
+        let exceeded = Decision::Escalate;
+        let expected = [AT_ONCE, AT_ONCE, AT_ONCE, AT_ONCE, exceeded, exceeded];
+        assert_eq!(decisions(strategy, &times), expected);
     }
 
     #[test]
@@ -385,10 +498,10 @@ mod tests {
     #[test]
     fn a_resume_of_what_never_started_goes_outward() {
         let mut state = StrategyState::new(Strategy::resume());
-        assert_eq!(state.decide_on(&failure(), startup()), Decision::Escalate);
-        assert_eq!(state.decide_on(&failure(), at(0)), Decision::Resume);
+        assert_eq!(state.decide_on(&path(), &failure(), startup()), Decision::Escalate);
+        assert_eq!(state.decide_on(&path(), &failure(), at(0)), Decision::Resume);
         assert_eq!(
-            StrategyState::new(Strategy::stop()).decide_on(&failure(), startup()),
+            StrategyState::new(Strategy::stop()).decide_on(&path(), &failure(), startup()),
             Decision::Stop
         );
     }
@@ -409,7 +522,7 @@ mod tests {
             Strategy::restart().backoff(backoff.reset_after(Duration::from_nanos(50))),
         );
         let mut pause = |now, restarted: Option<u64>| {
-            let decision = state.decide_on(&failure(), at(now));
+            let decision = state.decide_on(&path(), &failure(), at(now));
             restarted.into_iter().for_each(|end| state.restarted(end));
             let Decision::Restart { delay: Some(delay) } = decision else { panic!("{decision:?}") };
             delay.as_nanos()
@@ -428,7 +541,7 @@ mod tests {
         let mut state = StrategyState::new(Strategy::restart());
         state.restarted(1);
         assert_eq!(state.stats(), RestartStats::default());
-        state.decide_on(&failure(), at(2));
+        state.decide_on(&path(), &failure(), at(2));
         state.restarted(3);
         state.restarted(4);
         let expected =
@@ -443,12 +556,11 @@ mod tests {
         let backoff = Backoff::new(Duration::from_nanos(1), Duration::from_nanos(9));
         let strategy = Strategy::restart().limit(u32::MAX, Duration::MAX).backoff(backoff);
         let mut state = StrategyState::new(strategy);
-        state.history.window_opened_nanos = Some(0);
-        state.history.window_failures = u32::MAX;
+        state.window.granted = u32::MAX - 1;
         state.history.pauses = u32::MAX;
         state.history.restarts = u32::MAX;
         let pause = Decision::Restart { delay: Some(Duration::from_nanos(9)) };
-        assert_eq!(state.decide_on(&failure(), at(1)), pause);
+        assert_eq!(state.decide_on(&path(), &failure(), at(1)), pause);
         state.restarted(2);
         assert_eq!(state.stats().restarts, u32::MAX);
         assert_eq!(state.stats().window_failures, u32::MAX);
@@ -479,8 +591,15 @@ mod tests {
     struct Diary(Arc<Mutex<Vec<String>>>);
 
     impl SupervisorStrategy for Diary {
-        fn decide(&mut self, failure: &Failure) -> Directive {
-            self.0.lock().unwrap().push(alloc::format!("decide {failure}"));
+        fn decide(
+            &mut self,
+            failure: &Failure,
+            path: &ActorPath,
+            stats: &RestartStats,
+            now_nanos: u64,
+        ) -> Directive {
+            let text = alloc::format!("{path} {failure} {} at {now_nanos}", stats.restarts);
+            self.0.lock().unwrap().push(text);
             if alloc::format!("{failure}") == "bad" {
                 panic!("it said so")
             }
@@ -502,11 +621,12 @@ mod tests {
         let mut state = StrategyState::new(Strategy::custom(Diary(diary.clone())));
         let path = ActorPath::root().child("a");
         state.before_start(&path);
-        state.decide_on(&failure(), at(0));
+        state.decide_on(&path, &failure(), at(0));
         state.before_start(&path);
         state.restarted(1);
         state.after_restart(&path);
-        let expected = ["start /a", "decide any", "start /a", "/a 1"];
+        state.decide_on(&path, &failure(), at(7));
+        let expected = ["start /a", "/a any 0 at 0", "start /a", "/a 1", "/a any 1 at 7"];
         assert_eq!(*diary.lock().unwrap(), expected);
     }
 
@@ -514,21 +634,26 @@ mod tests {
     fn a_decision_that_panics_counts_nothing() {
         let strategy = Strategy::custom(Diary(Arc::default())).limit(1, Duration::MAX);
         let mut state = StrategyState::new(strategy);
-        let caught =
-            catch_unwind(AssertUnwindSafe(|| state.decide_on(&Failure::msg("bad"), at(0))));
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            state.decide_on(&path(), &Failure::msg("bad"), at(0))
+        }));
         assert!(caught.is_err());
         assert_eq!(state.stats(), RestartStats::default());
-        assert_eq!(state.decide_on(&failure(), at(1)), AT_ONCE);
+        assert_eq!(state.decide_on(&path(), &failure(), at(1)), AT_ONCE);
     }
 
     #[test]
-    fn children_of_one_strategy_are_counted_apart() {
-        let mut strategy = Strategy::restart().limit(1, Duration::MAX);
+    fn children_of_one_strategy_have_one_limit_and_each_its_pauses() {
+        let nanos = Duration::from_nanos;
+        let strategy = Strategy::restart().limit(2, Duration::MAX);
+        let strategy = strategy.backoff(Backoff::new(nanos(1), nanos(9)));
+        let mut children = ChildStrategy::new((Scope::OneForOne, strategy));
         let (mut one, mut other) = (RestartHistory::default(), RestartHistory::default());
-        assert_eq!(strategy.decide_on(&mut one, &failure(), at(0)), AT_ONCE);
-        assert_eq!(strategy.decide_on(&mut other, &failure(), at(0)), AT_ONCE);
-        assert_eq!(strategy.decide_on(&mut one, &failure(), at(0)), Decision::Escalate);
-        assert_eq!(one.stats().window_failures, 2);
+        let mut decide = |history: &mut _| children.decide_on(history, &path(), &failure(), at(0));
+        let shortest = Decision::Restart { delay: Some(nanos(1)) };
+        assert_eq!([decide(&mut one), decide(&mut other)], [shortest; 2]);
+        assert_eq!(decide(&mut one), Decision::Escalate);
+        assert_eq!(one.stats(&children.window).window_failures, 3);
     }
 
     /// What happens between two failures.
@@ -588,24 +713,17 @@ mod tests {
     /// The laws with timers that fire and lists that grow.
     #[derive(Default)]
     struct Naive {
-        /// All failures so far.
-        failures: Vec<u64>,
+        /// All restarts so far.
+        granted: Vec<u64>,
         count: u32,
         /// When to reset the count, if it is still this.
         resets: Vec<(u64, u32)>,
     }
 
     impl Naive {
-        /// The failures of the window that the newest is in.
-        fn in_window(&self, within: u64) -> usize {
-            let mut window: Vec<u64> = vec![];
-            for &failure in &self.failures {
-                if window.first().is_some_and(|first| failure >= first + within) {
-                    window.clear();
-                }
-                window.push(failure);
-            }
-            window.len()
+        /// How many restarts were granted less than this long ago.
+        fn in_window(&self, now: u64, within: u64) -> usize {
+            self.granted.iter().filter(|granted| now - **granted < within).count()
         }
 
         fn decide(&mut self, plan: &Plan, now: u64, is_startup: bool, random: u64) -> Decision {
@@ -616,17 +734,17 @@ mod tests {
                     self.count = 0;
                 }
             }
-            self.failures.push(now);
             let is_hasty = is_startup && plan.backoff.is_none();
             let is_exceeded = match plan.limit {
                 None => is_hasty,
                 Some((0, _)) => true,
                 Some((n, _)) if is_hasty => n == 1,
-                Some((n, within)) => self.in_window(within) > n as usize,
+                Some((n, within)) => self.in_window(now, within) >= n as usize,
             };
             if is_exceeded {
                 return Decision::Escalate;
             }
+            self.granted.push(now);
             let delay = plan.backoff.map(|(min, max, _, jitter)| {
                 let base = (0..self.count).fold(min, |pause, _| (pause * 2).min(max)).min(max);
                 self.count += 1;
@@ -654,7 +772,7 @@ mod tests {
                 now += step.gap;
                 let is_startup = n == 0 && plan.first_start_fails;
                 let context = FailureContext { now_nanos: now, is_startup, random: step.random };
-                let decision = state.decide_on(&failure(), context);
+                let decision = state.decide_on(&path(), &failure(), context);
                 let expected = naive.decide(&plan, now, is_startup, step.random);
                 prop_assert_eq!(decision, expected, "failure {} at {}", n, now);
                 if let (Decision::Restart { delay }, Some(restart)) = (decision, step.restart) {
