@@ -249,13 +249,19 @@ pub struct Rejected<F> {
 }
 
 impl<F> Rejected<F> {
+    /// The refusal of a pool whose threads do not exist, because the process was forked.
+    pub(crate) const fn closed(work: F) -> Self {
+        Self { work, refusal: Refusal::Closed }
+    }
+
     /// Whether the maximum number of closures is running and queued; transient.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         matches!(self.refusal, Refusal::Full)
     }
 
-    /// Whether the pool was shut down; permanent.
+    /// Whether the pool was shut down, or its threads exist only in the process from which this one
+    /// was forked; permanent.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         matches!(self.refusal, Refusal::Closed)

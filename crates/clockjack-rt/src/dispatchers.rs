@@ -18,8 +18,8 @@
 //! actors share the existing ones.
 //!
 //! Each of these pools has its own watchdog and, if the runtime's pool has a tokio reactor, its
-//! own reactor. A pinned thread uses the reactor of the runtime's pool. A handler that does not
-//! return is reported wherever it runs: by the watchdog of its pool, or by the
+//! own reactor, with one thread. A pinned thread uses the reactor of the runtime's pool. A handler
+//! that does not return is reported wherever it runs: by the watchdog of its pool, or by the
 //! [watchdog of the pinned threads](thread_watchdog).
 //!
 //! A job of the scheduler whose closure runs on one of these executors becomes a process there,
@@ -61,8 +61,8 @@ const THREADS_MAX: usize = 1024;
 /// The node number of the first dedicated thread; it follows all numbers of dispatchers.
 const FIRST_DEDICATED_NODE: u32 = 1 << 16;
 
-/// How long a join waits for a thread beyond the deadline: the thread only has to see the stop
-/// flag.
+/// How long a join waits at most for the watchdog, which only has to see the stop flag, unless a
+/// report callback does not return.
 const JOIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// See the [module](self).
@@ -149,6 +149,14 @@ impl Dispatchers {
         pools.map(WorkerPool::trace_source).collect()
     }
 
+    /// The handles of all executors.
+    pub(crate) fn handles(&self) -> Vec<Handle> {
+        let state = self.state();
+        let pools = state.pools.iter().map(|(_, pool)| pool).chain(&state.blocking);
+        let pinned = state.pinned.iter().map(|(_, thread)| thread).chain(&state.dedicated);
+        pools.map(WorkerPool::handle).chain(pinned.map(PinnedThread::handle)).collect()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // No code under this lock leaves the state inconsistent when it panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -164,6 +172,7 @@ impl Dispatchers {
         let config = PoolConfig {
             workers: Some(workers),
             workers_max,
+            tokio: self.config.tokio.min(1),
             name: Cow::Owned(name.into()),
             pin_workers: false,
             ..self.config.clone()
@@ -221,7 +230,7 @@ impl Dispatchers {
         pinned.iter().for_each(|(_, thread)| thread.stop(until));
         for pool in pools.into_iter().map(|(_, pool)| pool).chain(blocking) {
             let name = pool.name().to_owned();
-            report.add_pool(name, pool.shutdown(until.saturating_since(OsInstant::now())));
+            report.add_pool(name, pool.shutdown_until(until));
         }
         for (was_stopping, thread) in pinned {
             let mut joined = thread.join(until);
@@ -232,7 +241,7 @@ impl Dispatchers {
         }
         if let Some(thread_watchdog) = thread_watchdog {
             thread_watchdog.stop();
-            thread_watchdog.join();
+            thread_watchdog.join(until);
         }
         self.stuck_reporter.set(None);
     }

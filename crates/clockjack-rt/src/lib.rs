@@ -86,8 +86,12 @@
 //! * **Blocking work** runs on separate threads: see [`WorkerPool::spawn_blocking`], and the
 //!   command [`Blocking`] for processes.
 //!
-//! [`spawn_future`], [`sleep`] and [`interval`] use the current pool: the pool whose worker calls
-//! them, or the pool in whose [`block_on`](WorkerPool::block_on) they are called.
+//! [`spawn_future`], [`spawn_blocking`], [`sleep`], [`timeout`] and [`interval`] use the current
+//! pool: the pool whose worker calls them, or the pool in whose
+//! [`block_on`](WorkerPool::block_on) they are called.
+//!
+//! [`WorkerPool::task_dump`] lists all tasks: what each does, where it was spawned and where it
+//! waits. [`WorkerPool::worker_stats`] has the figures of single workers.
 //!
 //! # Map
 //!
@@ -95,9 +99,13 @@
 //! |---|---|
 //! | [`WorkerPool`], [`PoolConfig`] | the pool and its configuration |
 //! | [`Runtime`], [`RuntimeConfig`] | a pool with an actor system, and its configuration |
+//! | [`RunConfig`], [`signals`] | how a runtime runs until a signal stops it |
+//! | [`FailureLog`] | failures of actors on standard error |
 //! | [`ShutdownReport`], [`Straggler`] | what happened to the processes during the shutdown |
 //! | [`RuntimeReport`], [`ExecutorReport`] | what happened to all parts of a runtime |
-//! | [`spawn_future`], [`sleep`], [`interval`], [`yield_now`] | functions for futures on a pool |
+//! | [`spawn_future`], [`spawn_blocking`], [`JoinSet`] | tasks of the current pool |
+//! | [`sleep`], [`interval`], [`timeout`] | timers of the current pool |
+//! | [`yield_now`], [`consume_budget`] | for futures that do not wait |
 //! | [`exec`] | processes, commands, handles, timers: `clockjack-exec` |
 //! | [`sched`] | jobs: once, at a fixed rate, with a fixed delay: `clockjack-sched` |
 //! | [`scheduler`] | drivers for those jobs: a pool, a [`ThreadScheduler`], a `TokioScheduler` |
@@ -112,9 +120,8 @@
 //! dropped [`JoinHandle`](exec::JoinHandle) detaches its task, a dropped [`Sleep`](exec::Sleep) is
 //! cancelled, a dropped [`tick`](exec::Interval::tick) loses nothing. [`WorkerPool::block_on`] is
 //! not a future and cannot be cancelled: the calling thread blocks. On a worker it panics, because
-//! the worker would wait for itself. A [`sleep`] that was created outside a pool and is then passed
-//! to `block_on` completes with an error: create it inside, as in
-//! `pool.block_on(async { sleep(d).await })`, or with a handle.
+//! the worker would wait for itself. A [`sleep`] that was created outside a pool belongs to the
+//! pool in which it is polled first, also in `block_on`; its time starts with that poll.
 //!
 //! # Panics
 //!
@@ -140,7 +147,7 @@
 //!
 //! | what | bound |
 //! |---|---|
-//! | workers | [`PoolConfig::workers_max`]: 64 by default, 1024 at most |
+//! | workers | [`PoolConfig::workers_max`]: 64, or one per CPU, by default; at most 1024 |
 //! | processes, timers, messages | [`exec::Limits`] in [`PoolConfig::limits`] |
 //! | blocking threads and queued closures | [`BlockingConfig`]: 64 and 4096 by default |
 //! | timer precision | one tick, [`PoolConfig::resolution`]: 1 ms by default; never early |
@@ -155,8 +162,9 @@
 //!
 //! * `tokio`: tokio's sockets and timers in processes, and executors inside tokio; see below. Off
 //!   by default; without it, a pool with [`PoolConfig::tokio`] fails to start.
-//! * `tracing`: `TracingBridge`, which forwards the events of a system to `tracing`. Off by
-//!   default.
+//! * `tracing`: `TracingBridge`, which forwards the events of a system to `tracing`; and a span
+//!   per task that is spawned on a pool, with the target `clockjack::task` and the level DEBUG,
+//!   entered for each poll. Off by default.
 //!
 //! # Platforms
 //!
@@ -168,12 +176,23 @@
 //!
 //! The feature `tokio` is for programs that use both runtimes. It works in both directions.
 //!
-//! *tokio inside Clockjack*: a pool with [`PoolConfig::tokio`] starts one more thread, `cj-tokio`,
-//! with a tokio runtime. Every worker enters that runtime, and so does every thread for the
-//! duration of a `block_on`. Therefore sockets, sleeps and `tokio::spawn` work in processes and
-//! futures; spawned tokio tasks run on that thread and are dropped with the pool. The pool starts
-//! its own tokio thread even if it is created inside another tokio runtime, so its processes may
-//! outlive that runtime. The application selects tokio's features, for example `net`.
+//! *tokio inside Clockjack*: a pool with [`PoolConfig::tokio`] starts a tokio runtime with that
+//! number of threads. Every worker enters that runtime, and so does every thread for the duration
+//! of a `block_on`. Therefore sockets, sleeps and `tokio::spawn` work in processes and futures.
+//!
+//! | code | runs on |
+//! |---|---|
+//! | handlers of actors, their futures, [`spawn_future`] | the workers of the pool |
+//! | readiness of sockets, tokio's timers | the tokio runtime, which wakes the workers |
+//! | `tokio::spawn`, also by a library (hyper, axum, tonic) | the threads of the tokio runtime |
+//! | `tokio::task::spawn_blocking` | further threads of the tokio runtime |
+//! | [`spawn_blocking`] | the blocking threads of the pool |
+//!
+//! So one thread is enough for actors with sockets; a server of a library that spawns a task per
+//! connection needs more. Tokio tasks are dropped with the pool. Another dispatcher of a runtime
+//! has a tokio runtime of its own, with one thread; a pinned thread uses that of the pool. The pool
+//! starts its own tokio threads even if it is created inside another tokio runtime, so its
+//! processes may outlive that runtime. The application selects tokio's features, for example `net`.
 //!
 //! *Clockjack inside tokio*: `TokioToolbox` creates an executor or an actor system that a task of
 //! an existing tokio application drives; it never blocks the thread. A pool can be used there,
@@ -182,11 +201,25 @@
 
 pub mod blocking;
 mod dispatchers;
+mod failure_log;
+#[cfg(not(feature = "tracing"))]
+#[path = "failure_log/disabled.rs"]
+mod failure_trace;
+#[cfg(feature = "tracing")]
+#[path = "failure_log/traced.rs"]
+mod failure_trace;
 mod panic;
 mod platform;
 mod pool;
 mod runtime;
 pub mod scheduler;
+pub mod signals;
+#[cfg(not(feature = "tracing"))]
+#[path = "pool/task_span/disabled.rs"]
+mod task_span;
+#[cfg(feature = "tracing")]
+#[path = "pool/task_span/enabled.rs"]
+mod task_span;
 mod tokio_integration;
 #[cfg(all(feature = "tokio", not(loom)))]
 #[path = "scheduler/tokio.rs"]
@@ -200,8 +233,9 @@ pub use blocking::{
 };
 pub use clockjack_actor as actor;
 pub use clockjack_exec as exec;
-pub use clockjack_exec::yield_now;
+pub use clockjack_exec::{consume_budget, yield_now};
 pub use clockjack_sched as sched;
+pub use failure_log::FailureLog;
 pub use panic::catch_panic;
 #[cfg(all(target_os = "linux", not(loom)))]
 #[doc(hidden)]
@@ -223,9 +257,13 @@ pub use platform::{
 };
 pub use pool::{
     PoolConfig, ShutdownReport, Straggler, WorkerPool,
-    current::{interval, sleep, spawn_future},
+    current::{interval, sleep, spawn_blocking, spawn_future, timeout},
+    join_set::JoinSet,
 };
-pub use runtime::{ExecutorReport, FlightRecording, Runtime, RuntimeConfig, RuntimeReport};
+pub use runtime::{
+    ExecutorReport, FlightRecording, RunConfig, Runtime, RuntimeConfig, RuntimeMetrics,
+    RuntimeReport,
+};
 pub use scheduler::{BLOCKING_DISPATCHER, PoolSchedulerConfig, ThreadScheduler, TimerTopology};
 #[cfg(all(feature = "tokio", not(loom)))]
 pub use tokio_integration::{

@@ -8,6 +8,12 @@ mod monotonic;
 #[path = "platform/clock/portable.rs"]
 mod monotonic;
 // Both implementations are compiled and tested where the tests run.
+#[cfg(target_os = "linux")]
+#[path = "platform/fork/linux.rs"]
+pub(crate) mod fork;
+#[cfg(not(target_os = "linux"))]
+#[path = "platform/fork/portable.rs"]
+pub(crate) mod fork;
 #[cfg(all(test, target_os = "linux"))]
 #[path = "platform/clock/portable.rs"]
 mod monotonic_portable;
@@ -17,7 +23,17 @@ pub mod parker;
 pub mod parker_futex;
 #[path = "platform/parker/portable.rs"]
 pub mod parker_portable;
-mod primitive;
+pub(crate) mod primitive;
+#[cfg(not(unix))]
+#[path = "platform/signals/portable.rs"]
+mod signal_handler;
+#[cfg(unix)]
+#[path = "platform/signals/unix.rs"]
+mod signal_handler;
+#[cfg(all(test, unix))]
+#[path = "platform/signals/portable.rs"]
+mod signal_handler_portable;
+pub(crate) mod signals;
 pub mod thread;
 #[cfg(target_os = "linux")]
 #[path = "platform/thread/linux.rs"]

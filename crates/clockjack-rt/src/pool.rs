@@ -4,10 +4,15 @@ pub(crate) mod block_on;
 mod config;
 pub(crate) mod current;
 pub(crate) mod host;
+pub(crate) mod join_set;
 mod shutdown;
+mod tasks;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod watchdog;
 
 use core::{
+    convert::Infallible,
     fmt,
     num::NonZeroUsize,
     sync::atomic::{AtomicBool, Ordering::AcqRel},
@@ -20,15 +25,15 @@ use std::{
 };
 
 use clockjack_exec::{
-    Commands, ExecStats, Handle, JoinHandle, Payload, Payloads, Pid, Process, ProcessRef,
-    SendError, StartError, StuckWorker, SubmitError,
+    Commands, ExecStats, Handle, Payload, Payloads, Pid, Process, ProcessRef, SendError,
+    StartError, StuckWorker, SubmitError,
     executor::{ExecutorConfig, ExecutorShared},
     executor_ref::ExecutorRef,
     worker,
 };
 use clockjack_sched::Scheduler;
 
-pub(crate) use self::shutdown::is_clean_close;
+pub(crate) use self::shutdown::forced_stop_until;
 pub use self::{
     config::PoolConfig,
     shutdown::{ShutdownReport, Straggler},
@@ -40,7 +45,7 @@ use self::{
 use crate::{
     BlockingHandle, BlockingPool, OsClock, OsInstant, Rejected, blocking,
     dispatchers::Dispatchers,
-    platform::thread_control,
+    platform::{fork::ForkWatch, thread_control},
     runtime::TraceSource,
     scheduler::{Executors, PoolScheduler, PoolSource},
     thread::{self, ThreadConfig},
@@ -54,6 +59,11 @@ const WORKERS_MAX: usize = 1024;
 const IDLE_CHECKS_MAX: u32 = 5;
 
 /// Threads that run processes and futures, steal work from each other, and fire timers.
+///
+/// On Linux, a child that the process forks has none of these threads: there the pool refuses
+/// tasks, processes and sleeps with an error that says so (`is_forked`), and blocking work as a
+/// pool that is shut down does; a shutdown or a drop does not wait. The child can start a pool of
+/// its own.
 ///
 /// # Examples
 ///
@@ -76,6 +86,8 @@ pub struct WorkerPool {
 }
 
 struct Inner {
+    /// Dropped before the executor.
+    _fork_watch: ForkWatch,
     executor: ExecutorRef,
     threads: Arc<Threads>,
     blocking: Arc<BlockingPool>,
@@ -100,11 +112,22 @@ type OnStuck = Box<dyn Fn(StuckWorker) + Send + Sync>;
 #[derive(Default)]
 struct WorkerThreads {
     /// By worker index; without the workers that were asked to leave.
-    workers: Vec<Option<ThreadHandle<()>>>,
-    /// Threads that were asked to leave, with their worker index; the watchdog has none.
-    leaving: Vec<(Option<usize>, ThreadHandle<()>)>,
+    workers: Vec<Option<WorkerThread>>,
+    /// Workers that were asked to leave, with their index.
+    leaving: Vec<(usize, WorkerThread)>,
+    /// Further threads that end: the watchdog, and workers whose index has a new worker already.
+    ending: Vec<ThreadHandle<()>>,
     watchdog: Option<ThreadHandle<()>>,
 }
+
+/// The thread of a worker.
+struct WorkerThread {
+    thread: ThreadHandle<()>,
+    /// Disconnected when the worker has vacated its slot. Only a successor locks it.
+    vacated: Vacated,
+}
+
+type Vacated = Arc<Mutex<mpsc::Receiver<Infallible>>>;
 
 impl WorkerPool {
     /// Starts a pool.
@@ -112,7 +135,7 @@ impl WorkerPool {
     /// # Errors
     ///
     /// If the number of workers is zero or more than `workers_max`, if two handlers have the same
-    /// command number, if the system refuses a thread or a CPU, or if `tokio` is set and the
+    /// command number, if the system refuses a thread or a CPU, or if `tokio` is not 0 and the
     /// feature is not compiled in.
     pub fn new(config: PoolConfig, commands: Commands) -> Result<Self, StartError> {
         let clock = OsClock::new(config.resolution);
@@ -127,9 +150,10 @@ impl WorkerPool {
         config: PoolConfig,
         commands: Commands,
     ) -> Result<Self, StartError> {
-        let workers = workers_of(&config)?;
-        let workers_max = config.workers_max.clamp(1, WORKERS_MAX);
-        check_count(workers, workers_max)?;
+        let settings = &config.scheduler.settings;
+        settings.check_host_settings().map_err(|refused| StartError::thread(&refused))?;
+        let cpus = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let (workers, workers_max) = workers_of(&config, cpus)?;
         let blocking = BlockingPool::new(config.blocking.clone());
         let blocking = Arc::new(blocking.map_err(|invalid| StartError::thread(&invalid))?);
         let reactor = reactor::Reactor::start(config.tokio)?;
@@ -154,6 +178,7 @@ impl WorkerPool {
             ..WorkerThreads::default()
         };
         let inner = Arc::new(Inner {
+            _fork_watch: ForkWatch::new(&executor),
             executor: executor.clone(),
             threads,
             blocking,
@@ -184,25 +209,25 @@ impl WorkerPool {
         let _ = self.inner.dispatchers.set(Arc::downgrade(dispatchers));
     }
 
+    /// Whether this process is a fork of the one that started the pool: there are no threads.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.inner.executor.is_forked()
+    }
+
     /// What the pool has recorded, and where it runs.
     pub(crate) fn trace_source(&self) -> TraceSource {
         let (name, executor) = (self.name().to_owned(), self.inner.executor.clone());
         TraceSource { name, executor, threads: Arc::clone(&self.inner.threads) }
     }
 
+    pub(crate) fn blocking_pool(&self) -> Arc<BlockingPool> {
+        Arc::clone(&self.inner.blocking)
+    }
+
     /// A handle for other threads and tasks. It does not keep the pool running.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
-    }
-
-    /// Runs a future as a task. If the task cannot be started, the join returns the reason.
-    pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        self.handle.spawn_future(future)
     }
 
     /// Starts a process.
@@ -274,6 +299,9 @@ impl WorkerPool {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
+        if self.is_forked() {
+            return Err(Rejected::closed(work));
+        }
         self.inner.blocking.spawn_blocking(work)
     }
 
@@ -285,7 +313,7 @@ impl WorkerPool {
     /// On a worker, because the worker would wait for itself. Use `.await` there, or
     /// [`spawn_blocking`](Self::spawn_blocking).
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let _entered = Entered::enter(self.handle());
+        let _entered = Entered::enter(self.handle(), Some(Arc::clone(&self.inner.blocking)));
         let reactor = self.inner.reactor.handle();
         let _reactor = reactor.enter();
         block_on::block_on(future)
@@ -364,11 +392,11 @@ impl WorkerPool {
     }
 
     /// Shuts the scheduler down before the pool's shutdown, if there is one; waits until the
-    /// deadline for handlers that run on other threads.
-    pub(crate) fn close_scheduler(&self, until: OsInstant) {
-        if let Some(scheduler) = self.inner.scheduler.get() {
-            scheduler.close(host::is_worker_of(&self.inner.executor), until);
-        }
+    /// deadline for handlers that run on other threads. Returns the deadline for what follows.
+    pub(crate) fn close_scheduler(&self, until: OsInstant) -> OsInstant {
+        let is_worker = host::is_worker_of(&self.inner.executor);
+        let scheduler = self.inner.scheduler.get();
+        scheduler.map_or(until, |scheduler| scheduler.close(is_worker, until))
     }
 
     /// Statistics since the start of the pool.
@@ -387,14 +415,22 @@ impl WorkerPool {
     /// step that never returns is abandoned together with its thread. On a worker of the pool this
     /// method does not wait.
     pub fn shutdown(self, timeout: Duration) -> ShutdownReport {
-        self.inner.shutdown_once(timeout)
+        self.shutdown_until(OsInstant::now().saturating_add(timeout))
+    }
+
+    pub(crate) fn shutdown_until(self, deadline: OsInstant) -> ShutdownReport {
+        self.inner.shutdown_once(deadline)
     }
 }
 
 impl Drop for WorkerPool {
     fn drop(&mut self) {
-        let deadline = self.inner.config.drop_timeout;
+        let deadline = OsInstant::now().saturating_add(self.inner.config.drop_timeout);
         self.inner.shutdown_once(deadline);
+        if self.inner.executor.is_forked() {
+            // Never dropped: that would join threads, and take locks that may be held for ever.
+            core::mem::forget(Arc::clone(&self.inner));
+        }
     }
 }
 
@@ -407,15 +443,14 @@ impl fmt::Debug for WorkerPool {
     }
 }
 
-fn workers_of(config: &PoolConfig) -> Result<usize, StartError> {
-    match config.workers {
-        Some(0) => Err(StartError::zero_workers()),
-        Some(workers) => Ok(workers),
-        None => {
-            let cpus = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-            Ok(cpus.min(config.workers_max.max(1)))
-        }
-    }
+/// The number of workers at the start, and the maximum number.
+fn workers_of(config: &PoolConfig, cpus: usize) -> Result<(usize, usize), StartError> {
+    let is_default = config.workers_max == PoolConfig::DEFAULT.workers_max;
+    let max = if is_default { config.workers_max.max(cpus) } else { config.workers_max };
+    let max = max.clamp(1, WORKERS_MAX);
+    let workers = config.workers.unwrap_or(cpus.min(max));
+    check_count(workers, max)?;
+    Ok((workers, max))
 }
 
 fn check_count(workers: usize, max: usize) -> Result<(), StartError> {
@@ -431,7 +466,7 @@ fn check_count(workers: usize, max: usize) -> Result<(), StartError> {
 impl WorkerThreads {
     /// Whether the worker with this index was asked to leave and has not finished.
     fn is_leaving(&self, index: usize) -> bool {
-        self.leaving.iter().any(|(leaving, _)| *leaving == Some(index))
+        self.leaving.iter().any(|(leaving, _)| *leaving == index)
     }
 }
 
@@ -442,6 +477,9 @@ impl Inner {
     }
 
     fn resize(&self, workers: usize) -> Result<usize, StartError> {
+        if self.executor.is_forked() {
+            return Err(StartError::stopped());
+        }
         let mut all = self.worker_threads();
         check_count(workers, all.workers.len())?;
         if self.executor.is_stopping() {
@@ -455,49 +493,56 @@ impl Inner {
             }
             if let Some(worker) = all.workers[index].take() {
                 self.executor.request_worker_stop(index);
-                all.leaving.push((Some(index), worker));
+                all.leaving.push((index, worker));
                 now -= 1;
             }
         }
-        all.leaving.retain(|(_, worker)| !worker.is_finished());
+        all.leaving.retain(|(_, worker)| !worker.thread.is_finished());
+        all.ending.retain(|thread| !thread.is_finished());
         for index in 0..all.workers.len() {
             if now >= workers {
                 break;
             }
             // An index is free only after its previous worker has left.
             if all.workers[index].is_none() && !all.is_leaving(index) {
-                all.workers[index] = Some(self.start_worker(index)?);
+                all.workers[index] = Some(self.start_worker(index, None)?);
                 now += 1;
             }
         }
         while now < workers
-            && let Some(at) = all.leaving.iter().position(|(index, _)| index.is_some())
-            && let (Some(index), worker) = all.leaving.swap_remove(at)
+            && let Some((index, worker)) = all.leaving.pop()
         {
-            all.workers[index] = Some(self.recall_worker(index, worker)?);
+            let worker = if self.executor.withdraw_worker_stop(index) {
+                worker
+            } else {
+                // The worker has accepted the stop already; another one takes its place. The
+                // successor waits for that, and not this thread, which holds the lock: the worker
+                // that leaves may drop wakers of users, and those may use the pool.
+                match self.start_worker(index, Some(Arc::clone(&worker.vacated))) {
+                    Ok(successor) => {
+                        all.ending.push(worker.thread);
+                        successor
+                    }
+                    Err(refused) => {
+                        // The index is not free: the next call tries again.
+                        all.leaving.push((index, worker));
+                        return Err(refused);
+                    }
+                }
+            };
+            all.workers[index] = Some(worker);
             now += 1;
         }
         Ok(before)
     }
 
-    /// Recalls a worker that was asked to leave; if it is already on its way out, starts another
-    /// one with its index.
-    fn recall_worker(
+    /// Starts a worker, and waits until it is pinned and, if nobody else occupies its slot,
+    /// registered. Otherwise the worker itself waits until `predecessor` is disconnected.
+    fn start_worker(
         &self,
         index: usize,
-        worker: ThreadHandle<()>,
-    ) -> Result<ThreadHandle<()>, StartError> {
-        if self.executor.withdraw_worker_stop(index) {
-            return Ok(worker);
-        }
-        // The worker runs no user code any more, so the join is short. A worker does not panic: it
-        // catches the panics of the code that it runs.
-        drop(worker.join());
-        self.start_worker(index)
-    }
-
-    /// Starts a worker, and waits until it is registered and pinned.
-    fn start_worker(&self, index: usize) -> Result<ThreadHandle<()>, StartError> {
+        predecessor: Option<Vacated>,
+    ) -> Result<WorkerThread, StartError> {
         let config = &self.config;
         let name = Cow::Owned(format!("{}-{index}", config.name));
         let cpu = config.pin_workers.then(|| match &*self.cpus {
@@ -505,30 +550,42 @@ impl Inner {
             cpus => cpus[index % cpus.len()],
         });
         let (executor, reactor) = (self.executor.clone(), self.reactor.handle());
-        let threads = Arc::clone(&self.threads);
+        let (threads, blocking) = (Arc::clone(&self.threads), Arc::clone(&self.blocking));
         let (report, reported) = mpsc::channel();
+        let (occupies, vacated) = mpsc::channel();
         let thread_config = ThreadConfig { name, stack_size: config.stack_size };
         let started = thread::start(&thread_config, move || {
+            let _occupies = occupies;
             thread::sleep_precisely();
-            threads.claim_ring(index);
             let pinned = cpu.map_or(Ok(()), thread::pin_to_cpu);
             if pinned.is_err() {
                 drop(report.send(pinned));
                 return;
             }
+            if let Some(predecessor) = predecessor {
+                drop(report.send(Ok(())));
+                // Nothing is ever sent: this returns when the slot is free.
+                let _ = predecessor.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            }
+            let _ring = threads.claim_ring(index);
             let _reactor = reactor.enter();
-            let _entered = Entered::enter(Handle::new(executor.clone()));
+            let _entered = Entered::enter(Handle::new(executor.clone()), Some(blocking));
             // The send fails only if the starting thread has stopped waiting.
             worker::run_worker_with(&executor, index, || drop(report.send(pinned)));
         });
-        let worker = started.map_err(|refused| StartError::thread(&refused))?;
+        let thread = started.map_err(|refused| StartError::thread(&refused))?;
         match reported.recv() {
             Ok(Err(refused)) => Err(StartError::thread(&refused)),
-            Ok(Ok(())) | Err(_) => Ok(worker),
+            Ok(Ok(())) => Ok(WorkerThread { thread, vacated: Arc::new(Mutex::new(vacated)) }),
+            Err(_) => Err(StartError::thread(&"the worker thread panicked")),
         }
     }
 
-    fn shutdown_once(&self, deadline: Duration) -> ShutdownReport {
+    fn shutdown_once(&self, deadline: OsInstant) -> ShutdownReport {
+        if self.executor.is_forked() {
+            // The threads exist in the parent only, and a lock that one of them held stays locked.
+            return ShutdownReport { workers_left: 1, ..ShutdownReport::default() };
+        }
         // AcqRel: a second caller sees what the first one has done.
         if self.is_shut_down.swap(true, AcqRel) {
             return ShutdownReport::default();
@@ -542,19 +599,25 @@ impl Inner {
         for index in 0..all.workers.len() {
             if let Some(worker) = all.workers[index].take() {
                 self.executor.request_worker_stop(index);
-                all.leaving.push((Some(index), worker));
+                all.leaving.push((index, worker));
             }
         }
         if let Some(watchdog) = all.watchdog.take() {
             self.threads.watchdog.unpark();
-            all.leaving.push((None, watchdog));
+            all.ending.push(watchdog);
         }
     }
 
-    /// Asks all threads to leave and joins them; returns the number of workers that did not leave.
+    /// Asks all threads to leave and joins them; returns the number of workers that did not return
+    /// from what they do.
     fn join_all(&self, until: OsInstant) -> usize {
         self.request_exit_all();
-        let mut leaving = core::mem::take(&mut self.worker_threads().leaving);
+        let mut all = self.worker_threads();
+        let others = core::mem::take(&mut all.ending).into_iter().map(|thread| (None, thread));
+        let workers = core::mem::take(&mut all.leaving).into_iter();
+        drop(all);
+        let workers = workers.map(|(index, worker)| (Some(index), worker.thread));
+        let mut leaving: Vec<_> = workers.chain(others).collect();
         // A thread does not join itself: neither the watchdog, if a report callback drops the pool,
         // nor a worker that has left, if a thread-local destructor of its thread drops the pool.
         let here = std::thread::current().id();
@@ -565,7 +628,9 @@ impl Inner {
                 drop(thread.join());
             }
             if leaving.is_empty() || OsInstant::now() >= until {
-                return leaving.iter().filter(|(index, _)| index.is_some()).count();
+                // One that is asleep was woken, and only waits for a CPU.
+                let is_stuck = |index: usize| self.executor.is_worker_awake(index);
+                return leaving.iter().filter(|(index, _)| index.is_some_and(is_stuck)).count();
             }
             let next_check = OsInstant::now().saturating_add(Duration::from_millis(1)).min(until);
             self.threads.shutdown_parker.park(Some(next_check));

@@ -5,43 +5,52 @@
 //! 1. The system stops by the phases of its coordinated shutdown, children before parents, on all
 //!    dispatchers, while all threads keep running. The shutdown waits for this until the deadline;
 //!    actors that are alive then are stragglers.
-//! 2. The scheduler shuts down: jobs that are due run, the others are cancelled.
+//! 2. The scheduler shuts down, unless the system was terminated before and has closed it: jobs
+//!    that are due run, then the close tasks; the other jobs are cancelled. Jobs that have fallen
+//!    behind do not delay this beyond the deadline: the report counts the runs that were left. If
+//!    step 1 has used up the time, handlers begin for another 50 ms. A handler that runs on the
+//!    calling thread is never interrupted; if that takes longer, the deadline for what follows is
+//!    the end of this step.
 //! 3. The other dispatchers shut down, and their threads are joined.
 //! 4. The pool shuts down. Steps 3 and 4 stop what is still alive by force: an actor that is
 //!    between two messages is dropped, its watchers and its parent are notified, and its unhandled
 //!    messages become dead letters. A thread whose handler does not return is abandoned together
 //!    with that handler.
 //!
-//! If something has to be forced, steps 3 and 4 take a fraction of a second beyond the deadline.
-//! *Why the shutdown cannot hang*: each wait has a timeout, and no wait needs a timer of a pool. A
-//! thread that runs actors of the runtime would wait for itself: there, the shutdown starts a
-//! thread that does the work, and does not wait.
+//! If something has to be forced, steps 3 and 4 take at most a tenth of a second beyond the
+//! deadline, whatever the number of threads: all their waits share that time. A tokio task that
+//! blocks is abandoned then, like a handler. *Why the shutdown cannot hang*: each wait has a
+//! timeout, and no wait needs a timer of a pool. A thread that runs actors of the runtime would
+//! wait for itself: there, the shutdown starts a thread that does the work, and does not wait.
 
 mod config;
-mod ctrl_c;
+mod metrics;
 mod report;
+mod run;
+mod tasks;
 mod trace;
 
-use core::{fmt, future::poll_fn, pin::Pin, task::Poll, time::Duration};
+use core::{fmt, time::Duration};
 use std::sync::Arc;
 
 use clockjack_actor::{
     ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SystemBuilder, TerminationReport,
-    shutdown::Reason,
     system::{FailedStart, HostParts},
 };
 use clockjack_exec::{JoinHandle, StartError};
 
-use self::ctrl_c::CtrlCListener;
 pub(crate) use self::trace::TraceSource;
 pub use self::{
     config::RuntimeConfig,
+    metrics::RuntimeMetrics,
     report::{ExecutorReport, RuntimeReport},
+    run::RunConfig,
     trace::FlightRecording,
 };
 use crate::{
     BlockingHandle, OsInstant, Rejected, WorkerPool,
     dispatchers::{Dispatchers, RtDispatcherHost},
+    failure_log::Failures,
     pool::{block_on::block_on_until, host},
     thread::{self, ThreadConfig},
 };
@@ -70,7 +79,9 @@ use crate::{
 /// ```
 pub struct Runtime {
     system: ActorSystem,
+    failures: Arc<Failures>,
     drop_timeout: Duration,
+    metrics: RuntimeMetrics,
     /// `None` after the shutdown has taken it.
     threads: Option<AllThreads>,
 }
@@ -111,6 +122,7 @@ impl Runtime {
     ) -> Result<Self, StartError> {
         let (limits, scheduler, commands) = system.host_config()?;
         let (seed, drop_timeout) = (config.seed, config.drop_timeout);
+        let (system, failures) = Failures::install(system, config.failure_log);
         let config = config.into_pool(limits, scheduler);
         let pool = WorkerPool::new(config.clone(), commands)?;
         let dispatchers = Dispatchers::new(config, &pool);
@@ -125,21 +137,31 @@ impl Runtime {
         match system.start_on(host) {
             Ok(system) => {
                 dispatchers.report_stuck_to(&system);
-                let threads = Some(AllThreads { pool, dispatchers });
-                Ok(Self { system, drop_timeout, threads })
+                let threads = AllThreads { pool, dispatchers };
+                Ok(Self::new_started(system, failures, drop_timeout, threads))
             }
             Err(FailedStart { error, system }) => {
                 match system {
                     // Earlier start hooks may have started actors: shut down in order.
                     Some(system) => {
-                        let threads = Some(AllThreads { pool, dispatchers });
-                        drop(Self { system, drop_timeout, threads });
+                        let threads = AllThreads { pool, dispatchers };
+                        drop(Self::new_started(system, failures, drop_timeout, threads));
                     }
                     None => dispatchers.shutdown(OsInstant::now(), &mut RuntimeReport::default()),
                 }
                 Err(error)
             }
         }
+    }
+
+    fn new_started(
+        system: ActorSystem,
+        failures: Arc<Failures>,
+        drop_timeout: Duration,
+        threads: AllThreads,
+    ) -> Self {
+        let metrics = RuntimeMetrics::new(&system, &threads.pool, &threads.dispatchers);
+        Self { system, failures, drop_timeout, metrics, threads: Some(threads) }
     }
 
     /// Starts an actor below `/user`.
@@ -187,6 +209,7 @@ impl Runtime {
     /// assert_eq!(rt.block_on(length)?, 16);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -229,35 +252,6 @@ impl Runtime {
         self.pool().block_on(future)
     }
 
-    /// Waits until the system has terminated. Ctrl-C terminates the system; its actors then have
-    /// the [drop time-out](RuntimeConfig::drop_timeout) to stop. A second Ctrl-C exits the program
-    /// at once.
-    ///
-    /// Ctrl-C is handled by one handler for the whole program. The handler remains installed when
-    /// this method returns; from then on, Ctrl-C exits the program as it would without the
-    /// handler. If the program has already set another handler with the crate `ctrlc`, that
-    /// handler receives Ctrl-C instead.
-    ///
-    /// # Panics
-    ///
-    /// As [`block_on`](Self::block_on).
-    pub fn run(mut self) -> RuntimeReport {
-        // The listener lives until the shutdown is complete: while a notified listener exists, the
-        // next Ctrl-C counts as the second one.
-        let listener = CtrlCListener::new();
-        let mut end = self.system.when_terminated();
-        let is_interrupted = self.block_on(poll_fn(|cx| {
-            if Pin::new(&mut end).poll(cx).is_ready() {
-                return Poll::Ready(false);
-            }
-            listener.poll(cx).map(|()| true)
-        }));
-        if is_interrupted {
-            drop(self.system.shutdown_for(Reason::new("Ctrl-C")));
-        }
-        self.stop(self.drop_timeout)
-    }
-
     /// Shuts the system down by the phases of its coordinated shutdown, waits for it, and then
     /// shuts down the scheduler, the dispatchers and the pool. Actors that have not stopped within
     /// `timeout` are stopped by force, and the report contains their paths, including parents that
@@ -274,9 +268,18 @@ impl Runtime {
 
     fn stop(&mut self, timeout: Duration) -> RuntimeReport {
         let Some(threads) = self.threads.take() else { return RuntimeReport::default() };
+        if threads.pool.is_forked() {
+            // The threads exist in the parent only.
+            core::mem::forget(threads);
+            let mut termination = TerminationReport::default();
+            termination.reason = "the process is a fork of the one that started the system".into();
+            return RuntimeReport { termination, ..RuntimeReport::default() };
+        }
         let system = self.system.clone();
         if !host::is_worker() {
-            return threads.shutdown(&system, timeout);
+            let report = threads.shutdown(&system, timeout);
+            self.failures.flush();
+            return report;
         }
         let end = system.shutdown();
         let mut so_far = TerminationReport::default();
@@ -297,14 +300,15 @@ impl AllThreads {
     fn shutdown(self, system: &ActorSystem, timeout: Duration) -> RuntimeReport {
         let Self { pool, dispatchers } = self;
         let until = OsInstant::now().saturating_add(timeout);
+        system.leave_scheduler_to_host();
         let end = block_on_until(system.shutdown(), until);
         // Collect the actors that are alive now, before they are stopped by force.
         let termination = end.unwrap_or_else(|| system.force_termination());
         let mut report = RuntimeReport { termination, is_final: true, ..RuntimeReport::default() };
-        pool.close_scheduler(until);
+        let until = pool.close_scheduler(until);
         dispatchers.shutdown(until, &mut report);
         let name = pool.name().to_owned();
-        report.add_pool(name, pool.shutdown(until.saturating_since(OsInstant::now())));
+        report.add_pool(name, pool.shutdown_until(until));
         // The pool of the runtime comes first.
         report.executors.rotate_right(1);
         system.host_stopped();

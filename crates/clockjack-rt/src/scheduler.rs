@@ -37,6 +37,8 @@ mod pool;
 mod thread;
 pub(crate) mod watchdog;
 
+use core::time::Duration;
+
 use clockjack_sched::DispatcherId;
 use clockjack_time::{Resolution, Tick, TimerInstant};
 
@@ -49,6 +51,9 @@ use crate::{OsClock, OsInstant};
 
 /// The dispatcher that runs handlers on threads for blocking work: those of the pool, or tokio's.
 pub const BLOCKING_DISPATCHER: DispatcherId = DispatcherId(1);
+
+/// How long the drop of a scheduler may begin handlers.
+pub(crate) const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many handlers one poll of a shard runs before other tasks get the worker.
 const POLL_BUDGET: usize = 64;

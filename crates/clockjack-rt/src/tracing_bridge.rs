@@ -25,7 +25,7 @@ const TARGET: &str = "clockjack";
 const NAME: &str = "tracing";
 
 /// The path of the actor that writes events.
-const PATH: &str = "/system/tracing";
+pub(crate) const PATH: &str = "/system/tracing";
 
 /// Forwards the events of an actor system to `tracing`, with the target `clockjack`.
 ///
@@ -34,7 +34,9 @@ const PATH: &str = "/system/tracing";
 /// | a failure that was escalated to the root | ERROR | `pid`, `path`, `reason`, `stage` |
 /// | any other failure, with the decision | WARN | `pid`, `path`, `reason`, `directive` |
 /// | a dead letter | WARN | `path`, `reason`, `message_type` |
-/// | a full mailbox, an actor that does not stop, an ask cycle | WARN | `path`, `reason` |
+/// | a full mailbox that stops its actor | WARN | `path`, `reason` |
+/// | an actor that does not stop, an ask cycle | WARN | `path`, `reason` |
+/// | refused messages, at most once per minute | WARN | `path` (the worst mailbox), `reason` |
 /// | a handler that does not return | WARN | `pid`, `path`, `reason`, `message_type` |
 /// | a warning of the scheduler | WARN | `reason` |
 /// | events that were lost because they arrived too fast | WARN | `reason` |
@@ -42,10 +44,10 @@ const PATH: &str = "/system/tracing";
 /// | an actor has started, restarted or stopped | DEBUG | `pid`, `path`, `step` |
 ///
 /// All events have the field `system`, the name of the system; failures also have `restarts`, and
-/// `code` if there is one. Failures at the root are written on the thread of the root, all other
-/// events by an actor below `/system`. Events that this actor has not written when it stops with
-/// its system are lost, and counted as dead letters. If the actor falls behind, the oldest pending
-/// events are lost, as for every subscriber of the event stream.
+/// `code` and `message_type` if there is one. Failures at the root are written on the thread of the
+/// root, all other events by an actor below `/system`. Events that this actor has not written when
+/// it stops with its system are lost, and counted as dead letters. If the actor falls behind, the
+/// oldest pending events are lost, as for every subscriber of the event stream.
 ///
 /// The `tracing` subscriber must be the global one, or be set on the threads of the runtime:
 /// `tracing::subscriber::with_default` sets the subscriber of one thread only.
@@ -77,7 +79,7 @@ impl TracingBridge {
     /// If there is a bridge already, if the failure hub has too many subscribers, or if the system
     /// is terminating or sealed.
     pub fn install(system: &ActorSystem) -> Result<Self, StartError> {
-        let without = EventKinds::SUPPRESSED_DEAD_LETTER;
+        let without = EventKinds::SUPPRESSED_DEAD_LETTER | EventKinds::TICK_RATE;
         Self::install_kinds(system, EventKinds::ALL.without(without))
     }
 
@@ -142,9 +144,9 @@ impl Actor for Writer {
 fn write_root_failure(system: &str, info: &FailureInfo) {
     let (pid, path) = info.origin();
     let (stage, restarts) = (info.hops(), info.restart_stats.restarts);
-    let (reason, code) = (&info.reason, info.reason.code());
+    let (reason, code, message_type) = (&info.reason, info.reason.code(), info.message_type);
     error!(
-        target: TARGET, system, %pid, %path, %reason, stage, restarts, code,
+        target: TARGET, system, %pid, %path, %reason, stage, restarts, code, message_type,
         "a failure was escalated to the root"
     );
 }
@@ -185,19 +187,38 @@ fn write_event(system: &str, event: &SystemEvent) {
 
 /// Failures at the root arrive through the hub and are skipped here.
 fn write_failure(system: &str, info: &FailureInfo) {
-    if info.stage == EscalationStage::Root || is_mine(&info.path) {
-        return;
+    if info.stage != EscalationStage::Root && !is_mine(&info.path) {
+        write_decided(system, info);
+    }
+}
+
+/// Writes a failure with the decision about it.
+pub(crate) fn write_decided(system: &str, info: &FailureInfo) {
+    if info.stage == EscalationStage::Root {
+        return write_root_failure(system, info);
     }
     let (pid, path, reason) = (info.actor, &info.path, &info.reason);
-    let (restarts, code) = (info.restart_stats.restarts, reason.code());
+    let (restarts, code, message_type) =
+        (info.restart_stats.restarts, reason.code(), info.message_type);
     let directive = info.directive.map(tracing::field::display);
-    warn!(target: TARGET, system, %pid, %path, %reason, restarts, code, directive, "failure");
+    warn!(
+        target: TARGET, system, %pid, %path, %reason, restarts, code, message_type, directive,
+        "failure"
+    );
+}
+
+/// Writes a warning of the host.
+pub(crate) fn write_text(system: &str, reason: fmt::Arguments<'_>) {
+    warn!(target: TARGET, system, %reason, "warning");
 }
 
 fn write_warning(system: &str, event: &SystemEvent) {
     let (path, reason): (Option<Cow<'_, str>>, Cow<'_, str>) = match event {
         SystemEvent::MailboxOverflow(path) => {
             (Some(path.to_string().into()), "the mailbox is full, and the actor is stopped".into())
+        }
+        SystemEvent::MailboxRefusals(refusals) => {
+            (Some(refusals.path.to_string().into()), refusals.to_string().into())
         }
         SystemEvent::Straggler(path) => (
             Some(path.to_string().into()),

@@ -8,6 +8,8 @@
 mod asks;
 #[path = "support/eventually.rs"]
 mod eventually;
+#[path = "support/in_time.rs"]
+mod in_time;
 #[path = "actors/laws.rs"]
 mod laws;
 #[path = "support/patience.rs"]

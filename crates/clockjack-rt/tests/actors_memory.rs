@@ -4,6 +4,8 @@
 
 #[path = "support/eventually.rs"]
 mod eventually;
+#[path = "support/in_time.rs"]
+mod in_time;
 
 use core::{
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
@@ -17,6 +19,7 @@ use clockjack_rt::{
 };
 use clockjack_testing::allocation::Counting;
 use eventually::eventually;
+use in_time::ShutdownInTime as _;
 
 #[global_allocator]
 static COUNTING: Counting = Counting::new();
@@ -129,5 +132,5 @@ fn a_hundred_thousand_actors_that_stop_at_once_give_back_what_they_took() {
     // What stays are tables that have been as large as they had to be, once.
     assert!(left[0] < taken / 20, "{left:?} of {taken} bytes are left");
     assert!(left[2] < left[0] + taken / 100, "{left:?} of {taken} bytes are left");
-    assert!(runtime.shutdown(Duration::from_secs(60)).is_clean());
+    assert!(runtime.shutdown_in_time(Duration::from_secs(60)).is_clean());
 }

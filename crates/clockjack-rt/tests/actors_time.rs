@@ -2,5 +2,7 @@
 
 #[path = "actors/fairness.rs"]
 mod fairness;
+#[path = "support/in_time.rs"]
+mod in_time;
 #[path = "actors/stuck.rs"]
 mod stuck;

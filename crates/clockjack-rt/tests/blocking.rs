@@ -3,10 +3,12 @@
 
 #[path = "support/eventually.rs"]
 mod eventually;
+#[path = "support/in_time.rs"]
+mod in_time;
 
 use core::{
     pin::pin,
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -22,6 +24,7 @@ use std::{
 
 use clockjack_rt::{BlockingConfig, BlockingPool, BlockingReport};
 use eventually::eventually;
+use in_time::ShutdownInTime as _;
 
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -204,7 +207,7 @@ fn shutdown_waits_for_what_runs() {
     let (running, done) = (Gate::submit(&pool), Arc::new(AtomicUsize::new(0)));
     running.wait_for_start();
     let report = thread::scope(|scope| {
-        let shutdown = scope.spawn(|| pool.shutdown(LONG));
+        let shutdown = scope.spawn(|| pool.shutdown_in_time(LONG));
         eventually("closed", || pool.is_closed());
         done.fetch_add(1, SeqCst);
         running.end.send(()).unwrap();
@@ -227,14 +230,14 @@ fn shutdown_leaves_a_stuck_closure_alone_and_drops_what_is_queued() {
         let token = Arc::clone(&token);
         pool.submit(move || unreachable!("{token:?}")).unwrap();
     }
-    let report = pool.shutdown(Duration::from_millis(5));
+    let report = pool.shutdown_in_time(Duration::from_millis(5));
     assert_eq!(report, BlockingReport { finished: 0, abandoned: 1, dropped: 3 });
     assert_eq!(Arc::strong_count(&token), 1, "what was queued is dropped");
     assert_eq!((pool.stats().dropped, pool.stats().panicked), (3, 0));
 
     // Called again, it waits for what was left.
     stuck.end.send(()).unwrap();
-    let report = pool.shutdown(LONG);
+    let report = pool.shutdown_in_time(LONG);
     assert_eq!((report.abandoned, report.dropped, pool.stats().threads), (0, 0, 0));
 }
 
@@ -251,7 +254,7 @@ fn a_closure_that_shuts_its_pool_down_waits_for_the_others_and_not_for_itself() 
     other.end.send(()).unwrap();
     let report = receiver.recv_timeout(Duration::from_secs(60)).unwrap();
     assert_eq!(report, BlockingReport { finished: 1, abandoned: 1, dropped: 0 });
-    assert_eq!(pool.shutdown(LONG).abandoned, 0);
+    assert_eq!(pool.shutdown_in_time(LONG).abandoned, 0);
 }
 
 #[test]
@@ -264,11 +267,12 @@ fn a_queued_closure_whose_drop_panics_does_not_stop_a_shutdown() {
         let (grenade, token) = (Grenade, Arc::clone(&token));
         pool.submit(move || drop((grenade, token))).unwrap();
     }
-    let report = catch_unwind(core::panic::AssertUnwindSafe(|| pool.shutdown(Duration::ZERO)));
+    let report =
+        catch_unwind(core::panic::AssertUnwindSafe(|| pool.shutdown_in_time(Duration::ZERO)));
     assert_eq!(report.unwrap(), BlockingReport { finished: 0, abandoned: 1, dropped: 2 });
     assert_eq!((pool.stats().panicked, Arc::strong_count(&token)), (2, 1));
     drop(gate);
-    assert_eq!(pool.shutdown(LONG).abandoned, 0);
+    assert_eq!(pool.shutdown_in_time(LONG).abandoned, 0);
 }
 
 #[test]
@@ -291,7 +295,7 @@ fn a_closure_comes_back_if_the_system_gives_no_thread() {
     assert!(rejected.is_no_thread(), "{rejected}");
     let stats = pool.stats();
     assert_eq!((stats.threads, stats.queued, stats.refused), (0, 0, 1));
-    assert_eq!(pool.shutdown(LONG).dropped, 0);
+    assert_eq!(pool.shutdown_in_time(LONG).dropped, 0);
 }
 
 #[test]
@@ -321,6 +325,16 @@ fn wait_for<F: Future>(future: F) -> F::Output {
     }
 }
 
+/// Whether its waker was called.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, SeqCst);
+    }
+}
+
 #[test]
 fn a_handle_yields_the_value_of_the_closure_once() {
     let pool = pool(1, 1);
@@ -335,14 +349,13 @@ fn a_handle_yields_the_value_of_the_closure_once() {
     let mut noop = Context::from_waker(Waker::noop());
     assert!(pin!(&mut handle).poll(&mut noop).is_pending());
     assert!(!handle.is_finished());
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            thread::sleep(Duration::from_millis(5));
-            drop(release);
-        });
-        assert_eq!(wait_for(&mut handle).unwrap(), "done");
-    });
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    assert!(pin!(&mut handle).poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(release);
+    eventually("its waker is called", || woken.0.load(SeqCst));
     assert!(handle.is_finished());
+    assert_eq!(wait_for(&mut handle).unwrap(), "done");
     assert!(wait_for(handle).unwrap_err().is_already_joined());
 }
 
@@ -370,7 +383,7 @@ fn a_refused_closure_is_returned_and_a_dropped_one_is_cancelled() {
     let refused = pool.spawn_blocking(|| 2).unwrap_err();
     assert!(refused.is_full());
     assert_eq!(refused.into_inner()(), 2);
-    assert_eq!(pool.shutdown(Duration::ZERO).dropped, 1);
+    assert_eq!(pool.shutdown_in_time(Duration::ZERO).dropped, 1);
     let error = wait_for(queued).unwrap_err();
     assert!(error.is_cancelled(), "{error}");
     assert!(pool.spawn_blocking(|| 3).unwrap_err().is_closed());

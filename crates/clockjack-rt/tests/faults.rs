@@ -5,6 +5,8 @@
 
 #[path = "support/eventually.rs"]
 mod eventually;
+#[path = "support/in_time.rs"]
+mod in_time;
 
 use core::{
     cell::RefCell,
@@ -30,6 +32,7 @@ use clockjack_rt::{
     },
 };
 use eventually::eventually;
+use in_time::ShutdownInTime as _;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -142,7 +145,7 @@ fn no_panic_of_a_process_takes_the_worker_with_it() {
             assert_well(&pool);
         }
         assert_eq!(pool.workers(), 1);
-        assert!(pool.shutdown(LONG).is_clean(), "{place}");
+        assert!(pool.shutdown_in_time(LONG).is_clean(), "{place}");
     }
 }
 
@@ -173,7 +176,14 @@ fn no_panic_of_a_future_its_output_or_a_foreign_waker_takes_the_worker_with_it()
         pool.block_on(pool.spawn_future(async { panic!("a fault") })).map(|(): ()| ()).is_err()
     );
     assert_well(&pool);
-    drop(pool.spawn_future(async { Bomb }));
+    // The worker drops the output, because nobody waits for it any more.
+    let (go, gone) = mpsc::channel();
+    let unwanted = pool.spawn_future(async move {
+        gone.recv_timeout(LONG).unwrap();
+        Bomb
+    });
+    drop(unwanted);
+    go.send(()).unwrap();
     assert_well(&pool);
     let doomed = pool.spawn_future(Doomed(Bomb));
     doomed.abort();
@@ -298,7 +308,7 @@ fn a_pool_that_is_shut_down_or_resized_at_once_leaves_no_worker_behind() {
         let pool = pool(2);
         pool.resize(3).unwrap();
         pool.resize(1).unwrap();
-        assert!(pool.shutdown(LONG).is_clean());
+        assert!(pool.shutdown_in_time(LONG).is_clean());
     }
 }
 
@@ -306,7 +316,7 @@ fn a_pool_that_is_shut_down_or_resized_at_once_leaves_no_worker_behind() {
 fn after_the_shutdown_everything_is_refused_and_comes_back() {
     let pool = pool(1);
     let handle = pool.handle();
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
     let refused = handle.submit(Faulty { place: "", has_asked: false, bomb: None }).unwrap_err();
     assert!(refused.is_stopped());
     assert!(refused.into_inner().is_some());
@@ -393,7 +403,7 @@ struct ShutsDownAtEnd(Option<WorkerPool>, mpsc::Sender<ShutdownReport>);
 impl Drop for ShutsDownAtEnd {
     fn drop(&mut self) {
         let pool = self.0.take().expect("it is dropped once");
-        self.1.send(pool.shutdown(LONG * 60)).unwrap();
+        self.1.send(pool.shutdown_in_time(LONG * 60)).unwrap();
     }
 }
 
@@ -429,7 +439,7 @@ fn a_pool_shut_down_by_its_own_blocking_work_does_not_wait_for_that() {
     let ((give, given), (sender, receiver)) = (mpsc::channel::<WorkerPool>(), mpsc::channel());
     let work = move || {
         let pool = given.recv().unwrap();
-        sender.send(pool.shutdown(LONG * 60)).unwrap();
+        sender.send(pool.shutdown_in_time(LONG * 60)).unwrap();
     };
     drop(pool.spawn_blocking(work).unwrap());
     give.send(pool).unwrap();
@@ -459,7 +469,7 @@ fn a_pool_shut_down_on_its_worker_drops_blocking_work_that_has_not_begun() {
     let (sender, receiver) = mpsc::channel();
     drop(pool.spawn_future(async move {
         let pool = given.recv().unwrap();
-        sender.send(pool.shutdown(LONG).blocking).unwrap();
+        sender.send(pool.shutdown_in_time(LONG).blocking).unwrap();
     }));
     give.send(pool).unwrap();
     let report = receiver.recv_timeout(LONG).unwrap();

@@ -1,9 +1,11 @@
 //! The flight recorder of a runtime: every kind of event has a producer, and tracing can be
-//! switched.
+//! switched. And the metrics of a runtime.
 #![cfg(not(loom))]
 
 #[path = "support/eventually.rs"]
 mod eventually;
+#[path = "flight/metrics.rs"]
+mod metrics;
 
 use core::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
@@ -59,7 +61,9 @@ fn has(rt: &Runtime, kind: Kind) -> bool {
 type Provocation = (Kind, usize, fn(&Runtime));
 
 const PROVOCATIONS: &[Provocation] = &[
-    (Kind::TimersFired, 1, |rt| drop(rt.block_on(rt.spawn_future(sleep(Duration::ZERO))))),
+    (Kind::TimersFired, 1, |rt| {
+        drop(rt.block_on(rt.spawn_future(sleep(Duration::from_millis(1)))))
+    }),
     (Kind::TimersLate, 1, |rt| block_a_worker_with_a_due_timer(rt, Kind::TimersLate)),
     (Kind::ShardReassigned, 2, |rt| drop(rt.pool().resize(1))),
     (Kind::TimersTakenOver, 2, |rt| block_a_worker_with_a_due_timer(rt, Kind::TimersTakenOver)),
@@ -104,7 +108,7 @@ fn frequent_events_are_recorded_only_while_a_trace_is_on() {
         spawn_one(&rt);
         send_from_a_task(&rt, name, 3);
         schedule(&rt, || Ok(()));
-        drop(rt.block_on(rt.spawn_future(sleep(Duration::ZERO))));
+        drop(rt.block_on(rt.spawn_future(sleep(Duration::from_millis(1)))));
     };
     let traced = || records(&rt).iter().filter(|one| one.event.kind().is_traced_only()).count();
     everything("before");

@@ -2,9 +2,13 @@
 //! `clockjack-exec` has the list of their sources.
 #![cfg(not(loom))]
 
+#[path = "support/in_time.rs"]
+mod in_time;
+
 use core::time::Duration;
 
 use clockjack_rt::{PoolConfig, WorkerPool, exec::Commands};
+use in_time::ShutdownInTime as _;
 
 fn pool(workers: usize) -> WorkerPool {
     let config = PoolConfig { workers: Some(workers), workers_max: 8, ..PoolConfig::DEFAULT };
@@ -21,6 +25,6 @@ fn a_worker_that_is_dismissed_as_soon_as_it_is_there_leaves() {
         pool.resize(1).unwrap();
         assert_eq!(pool.workers(), 1, "round {round}");
     }
-    let report = pool.shutdown(Duration::from_secs(5));
+    let report = pool.shutdown_in_time(Duration::from_secs(5));
     assert!(report.is_clean(), "{report:?}");
 }

@@ -1,16 +1,24 @@
 //! What only Linux shows: which threads there are, how often one was switched, signals.
 #![cfg(all(target_os = "linux", not(loom)))]
 
-#[path = "linux/ctrl_c.rs"]
-mod ctrl_c;
+#[path = "support/child.rs"]
+mod child;
 #[path = "linux/dispatchers.rs"]
 mod dispatchers;
 #[path = "support/eventually.rs"]
 mod eventually;
+#[path = "linux/failure_log.rs"]
+mod failure_log;
 #[path = "linux/idle_pool.rs"]
 mod idle_pool;
+#[path = "support/in_time.rs"]
+mod in_time;
+#[path = "linux/inversion.rs"]
+mod inversion;
 #[path = "linux/pins.rs"]
 mod pins;
+#[path = "linux/signals.rs"]
+mod signals;
 #[path = "support/switches.rs"]
 mod switches;
 
@@ -22,6 +30,7 @@ use clockjack_rt::{
     thread::{self, ThreadConfig},
 };
 use eventually::eventually;
+use in_time::ShutdownInTime as _;
 use switches::{all_sleep, context_switches, n_threads};
 
 #[test]
@@ -62,6 +71,6 @@ fn an_idle_pool_for_blocking_work_is_not_switched_on() {
     assert_eq!(Parker::new().park(Some(pause)), Parked::TimedOut);
     assert_eq!(context_switches(NAME).unwrap(), before);
 
-    pool.shutdown(Duration::MAX);
+    pool.shutdown_in_time(Duration::MAX);
     eventually("no thread is left", || n_threads(NAME).unwrap() == 0);
 }

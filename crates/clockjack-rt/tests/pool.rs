@@ -1,4 +1,12 @@
 //! The pool from a user's side: processes, futures, timers, faults, the end.
+#![cfg(not(loom))]
+
+#[path = "support/eventually.rs"]
+mod eventually;
+#[path = "support/in_time.rs"]
+mod in_time;
+#[path = "pool/tasks.rs"]
+mod tasks;
 
 use core::{
     future::pending,
@@ -15,6 +23,8 @@ use clockjack_rt::{
     },
 };
 use clockjack_time::Resolution;
+use eventually::eventually;
+use in_time::ShutdownInTime as _;
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -79,7 +89,7 @@ fn a_process_a_future_a_resize_and_a_shutdown() {
     assert!(fetcher.cancel("enough"));
     let fetched = pool.block_on(result).unwrap().downcast::<Vec<String>>().unwrap();
     assert_eq!(fetched, ["value 1", "value 2"]);
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]
@@ -107,7 +117,7 @@ fn many_futures_on_few_workers_all_end() {
     assert_eq!(done.load(SeqCst), 10_000);
     let stats = pool.stats();
     assert_eq!((stats.spawned, stats.finished), (10_001, 10_001));
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]
@@ -153,9 +163,11 @@ fn statistics_tell_what_became_of_timers() {
         clockjack_rt::sleep(Duration::from_millis(2)).await.unwrap();
     }))
     .unwrap();
+    let hour = Duration::from_secs(3600);
     let mut timer = pool.handle().timer();
-    timer.arm(Duration::from_secs(3600), core::task::Waker::noop().clone()).unwrap();
+    timer.arm(hour, core::task::Waker::noop().clone()).unwrap();
     let armed = pool.stats();
+    assert!(timer.reset(2 * hour).unwrap());
     assert!(timer.cancel());
     // Freed at the next look at the shard, if the worker had it just then.
     let settled = loop {
@@ -166,17 +178,49 @@ fn statistics_tell_what_became_of_timers() {
         std::thread::yield_now();
     };
     assert_eq!((armed.timers_armed, armed.timers_pending), (2, 1), "{armed:?}");
-    assert_eq!((settled.timers_fired, settled.timers_cancelled), (1, 1), "{settled:?}");
-    assert_eq!((settled.timers_dropped, settled.timers_rescheduled), (0, 0), "{settled:?}");
-    assert!(pool.handle().coarse_now().get() >= 2, "the worker has looked at the clock since");
-    assert!(pool.handle().coarse_now().get() <= pool.handle().now().ticks);
+    assert_eq!((settled.timers_armed, settled.timers_rescheduled), (3, 1), "{settled:?}");
+    assert_eq!((settled.timers_fired, settled.timers_cancelled), (1, 2), "{settled:?}");
+    assert_eq!((settled.timers_dropped, settled.shards_reassigned), (0, 0), "{settled:?}");
+    assert_eq!(settled.timers_by_lateness.iter().sum::<u64>(), 1, "{settled:?}");
+    let lateness = settled.timers_by_lateness.iter().position(|n| *n == 1).unwrap();
+    let lateness_max = settled.lateness_max_ticks;
+    assert_eq!(lateness, (u64::BITS - lateness_max.leading_zeros()).min(15) as usize);
+    let of_worker = pool.worker_stats()[0].counts;
+    assert_eq!((of_worker.timers_fired, of_worker.timers_armed, of_worker.timer_shards), (1, 3, 1));
+    assert!(of_worker.steps > 0 && of_worker.steps <= pool.stats().steps);
+}
+
+#[test]
+fn the_coarse_time_follows_the_clock_while_a_worker_works_and_is_never_ahead() {
+    let pool = pool(1);
+    let handle = pool.handle();
+    let lags = pool.spawn_future(async move {
+        let (mut last, mut lags) = (0, Vec::new());
+        let end = handle.now().ticks + 30_000;
+        // A loaded machine takes the CPU away for most of the time.
+        while lags.len() < 20 && handle.now().ticks < end {
+            let coarse = handle.coarse_now().get();
+            let now = handle.now().ticks;
+            assert!(coarse <= now, "ahead of the clock");
+            assert!(coarse >= last, "the time goes back");
+            if coarse > last {
+                lags.push(now - coarse);
+            }
+            last = coarse;
+            clockjack_rt::yield_now().await;
+        }
+        lags
+    });
+    let lags = pool.block_on(lags).unwrap();
+    assert_eq!(lags.len(), 20, "it stood still: {lags:?}");
+    assert!(lags.iter().any(|lag| *lag <= 1), "it never was up to date: {lags:?}");
 }
 
 #[test]
 fn a_pool_has_a_worker_for_each_cpu_unless_it_is_told_otherwise() {
     let cpus = std::thread::available_parallelism().unwrap().get();
     let by_default = WorkerPool::new(PoolConfig::DEFAULT, Commands::new()).unwrap();
-    assert_eq!(by_default.workers(), cpus.min(PoolConfig::DEFAULT.workers_max));
+    assert_eq!(by_default.workers(), cpus.min(1024));
     assert_eq!(pool(3).workers(), 3);
 }
 
@@ -218,5 +262,5 @@ fn a_future_that_is_refused_may_enter_another_pool_when_it_is_dropped() {
     assert!(refused.unwrap_err().is_refused());
     assert_eq!(dropped.load(SeqCst), 1);
     only.abort();
-    assert!(full.shutdown(LONG).is_clean());
+    assert!(full.shutdown_in_time(LONG).is_clean());
 }

@@ -6,6 +6,8 @@
 
 #[path = "support/eventually.rs"]
 mod eventually;
+#[path = "support/in_time.rs"]
+mod in_time;
 
 use core::{
     sync::atomic::{
@@ -30,6 +32,7 @@ use clockjack_rt::{
     spawn_future, yield_now,
 };
 use eventually::eventually;
+use in_time::ShutdownInTime as _;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -140,7 +143,7 @@ fn a_worker_takes_one_and_up_to_sixteen_more_from_the_injector() {
     held.wait_until_done(29);
     assert_eq!(held.stolen(), 16);
     held.end(30);
-    assert!(held.pool.shutdown(LONG).is_clean());
+    assert!(held.pool.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]
@@ -252,7 +255,7 @@ fn what_a_held_worker_has_is_done_by_another() {
         assert_eq!(said(&receiver), "woken");
     });
     pool.block_on(held).unwrap();
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
 }
 
 struct Ask;
@@ -308,7 +311,7 @@ fn no_completion_is_lost_between_a_worker_and_another_thread() {
     for it in asks {
         pool.block_on(it.join()).unwrap();
     }
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
     answerer.join().unwrap();
 }
 
@@ -439,7 +442,7 @@ fn endless_processes_share_one_worker_fairly_and_starve_nobody() {
         assert_eq!(pool.block_on(pool.spawn_future(async move { n })).unwrap(), n);
     }
     eventually("both go on", || counts.iter().all(|count| count.load(Relaxed) > 10_000));
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
     let [a, b] = counts.map(|count| count.load(Relaxed));
     // They take turns; one may have begun before the other was there.
     assert!(a < 2 * b && b < 2 * a, "{a} and {b} turns");
@@ -475,7 +478,7 @@ fn a_shutdown_waits_for_a_process_that_sleeps_in_its_clean_up() {
     }
     let pool = pool(2);
     let tidy: Vec<_> = (0..5).map(|_| pool.submit(Tidy).unwrap()).collect();
-    let report = pool.shutdown(LONG);
+    let report = pool.shutdown_in_time(LONG);
     assert!(report.is_clean());
     assert_eq!(report.completed, 5);
     for it in tidy {
@@ -512,7 +515,7 @@ fn a_deaf_process_is_ended_at_the_deadline_and_reported() {
     let closed = Arc::new(AtomicUsize::new(0));
     let pool = pool(2);
     let it = pool.submit(Deaf(Arc::clone(&closed))).unwrap();
-    let report = pool.shutdown(Duration::from_millis(1));
+    let report = pool.shutdown_in_time(Duration::from_millis(1));
     assert_eq!(report.stragglers.len(), 1);
     assert_eq!(report.stragglers[0].pid, it.pid());
     assert!(it.is_finished());
@@ -554,5 +557,5 @@ fn blocking_work_is_done_elsewhere_and_answered() {
     let panicked = check(Blocking::new::<(), _>(|| panic!("never"))).unwrap_err();
     assert_eq!(panicked.into_failure().unwrap().code(), Some(3));
     all_ended(&pool);
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
 }

@@ -1,6 +1,9 @@
 //! Workers that come and go under timers and work: nothing is lost, nothing is early.
 #![cfg(not(loom))]
 
+#[path = "support/in_time.rs"]
+mod in_time;
+
 use core::{
     sync::atomic::{
         AtomicBool, AtomicUsize,
@@ -17,6 +20,7 @@ use clockjack_rt::{
     OsInstant, PoolConfig, WorkerPool,
     exec::{Commands, Timer},
 };
+use in_time::ShutdownInTime as _;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -93,7 +97,7 @@ fn none_of_a_hundred_thousand_timers_is_lost_or_early_when_seven_of_eight_worker
     let stats = pool.stats();
     assert_eq!(stats.timers_fired, N as u64);
     assert!(stats.timer_shards <= 8, "{stats:?}");
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]
@@ -139,7 +143,7 @@ fn timers_survive_workers_that_come_and_go_while_others_arm_and_cancel() {
         let stats = pool.stats();
         stats.spawned == stats.finished
     });
-    let report = pool.shutdown(LONG);
+    let report = pool.shutdown_in_time(LONG);
     assert!(report.is_clean(), "{report:?}");
 }
 
@@ -165,7 +169,7 @@ fn a_pool_has_as_many_workers_as_it_was_last_told() {
     for join in joins {
         pool.block_on(join).unwrap();
     }
-    let report = pool.shutdown(LONG);
+    let report = pool.shutdown_in_time(LONG);
     assert!(report.is_clean(), "{report:?}");
 }
 
@@ -195,7 +199,7 @@ fn a_worker_that_cannot_leave_its_step_is_kept_when_it_is_wanted_again() {
     for join in again {
         pool.block_on(join).unwrap();
     }
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]
@@ -239,5 +243,5 @@ fn who_asks_how_many_workers_there_are_is_told_of_all_that_stay() {
     may_end.wait();
     busy.into_iter().for_each(|one| pool.block_on(one).unwrap());
     assert_eq!(n_workers(), 6);
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
 }

@@ -11,6 +11,8 @@ mod dues;
 mod eventually;
 #[path = "scheduler/handlers.rs"]
 mod handlers;
+#[path = "support/in_time.rs"]
+mod in_time;
 #[path = "scheduler/requirements.rs"]
 mod requirements;
 #[path = "scheduler/silence.rs"]

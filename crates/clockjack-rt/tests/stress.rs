@@ -33,6 +33,8 @@ use clockjack_testing::{
 mod actors;
 #[path = "support/eventually.rs"]
 mod eventually;
+#[path = "support/in_time.rs"]
+mod in_time;
 #[path = "support/patience.rs"]
 mod patience;
 #[path = "actors/storm.rs"]
@@ -41,6 +43,7 @@ mod storm;
 mod token;
 
 use crate::eventually::eventually;
+use in_time::ShutdownInTime as _;
 
 const LONG: Duration = Duration::from_secs(60);
 /// Threads that disturb.
@@ -93,7 +96,7 @@ fn all_has_ended(pool: WorkerPool) {
         stats.spawned == stats.finished
     });
     assert_eq!(pool.stats().drop_panics, 0);
-    let report = pool.shutdown(LONG);
+    let report = pool.shutdown_in_time(LONG);
     assert!(report.is_clean(), "{report:?}");
 }
 
@@ -138,10 +141,10 @@ fn one_future(pool: &WorkerPool, kind: u64, drops: &Arc<AtomicUsize>) -> u64 {
         })),
         2 => pool.block_on(pool.spawn_future(async move {
             let _guard = guard;
-            // A sleep is refused only after the pool has stopped, or if its shard is busy.
+            // A sleep is refused only after the pool has stopped.
             match clockjack_rt::sleep(Duration::from_micros(700)).await {
-                Err(refused) if !refused.is_busy() => resume_unwind(Box::new("refused")),
-                _ => kind,
+                Err(_) => resume_unwind(Box::new("refused")),
+                Ok(()) => kind,
             }
         })),
         3 => pool.block_on(pool.spawn_future(async move {
@@ -433,10 +436,7 @@ fn every_timer_fires_once_or_is_cancelled() {
             let shot = Arc::new(Shot::default());
             let after = Duration::from_micros(random.below(4_000));
             // Another may have been stopped with the shard in its hands, and the inbox be full.
-            while let Err(refused) = timer.arm(after, Waker::from(Arc::clone(&shot))) {
-                assert!(refused.is_busy(), "{refused}");
-                thread::yield_now();
-            }
+            timer.arm(after, Waker::from(Arc::clone(&shot))).expect("no limit is reached");
             *before = Arc::clone(&shot);
             mine.push(shot);
         }
@@ -485,7 +485,7 @@ fn a_shutdown_in_the_middle_of_everything_leaves_nothing_behind() {
         for _ in 0..round {
             thread::yield_now();
         }
-        let report = pool.shutdown(LONG);
+        let report = pool.shutdown_in_time(LONG);
         is_over.store(true, SeqCst);
         let made = threads.into_iter().map(|thread| thread.join().unwrap());
         let (n_started, n_made) = made.fold((0, 0), |sum, made| (sum.0 + made.0, sum.1 + made.1));

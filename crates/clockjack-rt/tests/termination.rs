@@ -1,5 +1,8 @@
 //! How a runtime's system ends: by the phases of its shutdown, whoever asks for it.
 
+#[path = "support/in_time.rs"]
+mod in_time;
+
 use core::{convert::Infallible, future::pending, time::Duration};
 use std::sync::mpsc;
 
@@ -10,6 +13,7 @@ use clockjack_rt::{
         shutdown::{Phase, PhaseOutcome, ShutdownConfig},
     },
 };
+use in_time::ShutdownInTime as _;
 
 #[test]
 fn a_shutdown_runs_the_phases_and_stops_the_actors() {
@@ -21,7 +25,7 @@ fn a_shutdown_runs_the_phases_and_stops_the_actors() {
         Ok(())
     };
     rt.system().on_shutdown(Phase::SERVICE_UNBIND, "unbind", task).unwrap();
-    let report = rt.shutdown(Duration::from_secs(60));
+    let report = rt.shutdown_in_time(Duration::from_secs(60));
     assert!(report.is_clean(), "{report:?}");
     assert_eq!(receiver.try_recv(), Ok("unbound"));
     assert_eq!(report.termination.shutdown.unwrap().phases.len(), 6);
@@ -63,7 +67,7 @@ fn a_phase_that_is_late_is_given_up_by_the_clock_of_the_pool() {
     config.phase_mut(Phase::SERVICE_STOP).unwrap().timeout = Duration::from_millis(20);
     let rt = Runtime::start(ActorSystem::builder("t").shutdown(config)).unwrap();
     rt.system().on_shutdown(Phase::SERVICE_STOP, "never", pending()).unwrap();
-    let report = rt.shutdown(Duration::from_secs(60));
+    let report = rt.shutdown_in_time(Duration::from_secs(60));
     let phases = report.termination.shutdown.unwrap();
     assert_eq!(phases.phase(Phase::SERVICE_STOP).unwrap().outcome, PhaseOutcome::TimedOut);
     assert!(report.termination.stragglers.is_empty());
@@ -75,7 +79,7 @@ fn what_is_alive_at_the_deadline_is_reported() {
     rt.spawn("a", Props::from_fn(|_, _: u8| Ok(Next::Stay))).unwrap();
     rt.system().on_shutdown(Phase::SERVICE_STOP, "never", pending()).unwrap();
     // The phase has more time than the runtime.
-    let report = rt.shutdown(Duration::from_millis(20));
+    let report = rt.shutdown_in_time(Duration::from_millis(20));
     let alive: Vec<_> = report.termination.stragglers.iter().map(ToString::to_string).collect();
     assert!(alive.contains(&"/user/a".to_owned()), "{alive:?}");
     assert_eq!(report.termination.reason, "actor system terminate");

@@ -3,10 +3,12 @@
 
 #[path = "support/eventually.rs"]
 mod eventually;
+#[path = "support/in_time.rs"]
+mod in_time;
 
 use core::{
     pin::Pin,
-    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -18,9 +20,13 @@ use std::{
 
 use clockjack_rt::{
     OsInstant, PoolConfig, WorkerPool,
-    exec::{Commands, Limits, Sleep, Timer},
+    exec::{
+        Commands, Event, Events, Failure, Limits, Process, Sleep, StepOutput, Tag, Timer,
+        builtin::{RepeatEvery, SleepFor},
+    },
 };
 use eventually::eventually;
+use in_time::ShutdownInTime as _;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -40,6 +46,16 @@ struct Count(AtomicUsize);
 impl Wake for Count {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// Sends a message when it is woken.
+struct Notify(mpsc::Sender<()>);
+
+impl Wake for Notify {
+    fn wake(self: Arc<Self>) {
+        // The receiver may have what it waited for.
+        let _ = self.0.send(());
     }
 }
 
@@ -82,7 +98,7 @@ fn a_timer_is_armed_reset_and_disarmed_by_any_thread() {
 
     timer.arm(LONG, waker).unwrap();
     drop(timer);
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
     assert_eq!(count.0.load(SeqCst), 1, "a timer that is dropped tells nobody");
 }
 
@@ -112,7 +128,7 @@ fn a_sleep_wakes_who_polled_it_last_and_is_never_early() {
     let (sleep, begun) = pool.block_on(sleep).unwrap();
     pool.block_on(pool.spawn_future(sleep)).unwrap().unwrap();
     assert!(OsInstant::now().saturating_since(begun) <= LONG);
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]
@@ -131,13 +147,15 @@ fn sleeps_are_awaited_in_block_on_by_name_and_by_handle() {
         let begun = OsInstant::now();
         pool.block_on(async { clockjack_rt::sleep(after).await }).unwrap();
         pool.block_on(pool.handle().sleep(after)).unwrap();
-        assert!(OsInstant::now().saturating_since(begun) >= after * 2);
+        // Created outside: its time starts with the first poll.
+        pool.block_on(clockjack_rt::sleep(after)).unwrap();
+        assert!(OsInstant::now().saturating_since(begun) >= after * 3);
     }
     let handle = pool.handle();
     let mut endless = handle.sleep(Duration::MAX);
     let (count, waker) = counter();
     assert!(poll(&mut endless, &waker).is_pending());
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
     eventually("the end is told", || count.0.load(SeqCst) == 1);
     assert!(matches!(poll(&mut endless, &waker), Poll::Ready(Err(error)) if error.is_closed()));
     let refused = handle.timer().arm(ms(1), waker).unwrap_err();
@@ -165,7 +183,7 @@ fn an_interval_keeps_its_period_and_counts_what_it_left_out() {
     });
     let periods = pool.block_on(ticks).unwrap();
     assert!(periods >= 10 + 2, "three periods passed in one turn: {periods}");
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]
@@ -187,7 +205,7 @@ fn a_pool_refuses_timers_above_its_limit() {
     assert!(pool.block_on(pool.handle().sleep(ms(1))).unwrap_err().is_full());
     timers.clear();
     pool.block_on(pool.handle().sleep(ms(1))).unwrap();
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]
@@ -217,7 +235,7 @@ fn ten_thousand_timers_of_one_tick_all_fire_while_others_go_on() {
     eventually("all have fired", || timers.iter().all(|timer| !timer.is_armed()));
     assert_eq!(count.0.load(SeqCst), N);
     eventually("all are counted", || pool.stats().timers_fired == N as u64);
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]
@@ -239,6 +257,134 @@ fn of_a_cancel_and_a_fire_that_meet_exactly_one_wins() {
         canceller.join().unwrap()
     });
     eventually("each has one end", || count.0.load(SeqCst) + n_cancelled == ROUNDS);
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
     assert_eq!(count.0.load(SeqCst) + n_cancelled, ROUNDS);
+}
+
+/// One of the threads that keep the guards of the shards busy, also while they are closed.
+fn arm_and_cancel(mut timer: Timer, is_over: &AtomicBool) {
+    while !is_over.load(SeqCst) {
+        // Refused after the close.
+        let _ = timer.arm(LONG, Waker::noop().clone());
+        timer.cancel();
+    }
+}
+
+#[test]
+fn a_shutdown_wakes_every_sleeper_outside_while_threads_arm_and_cancel() {
+    const SLEEPERS: usize = 2;
+    const DISTURBERS: usize = 6;
+    for round in 0..10 {
+        let pool = pool(1);
+        let handle = pool.handle();
+        let (asleep, sleeps) = mpsc::channel();
+        let (woken, wakes) = mpsc::channel();
+        for _ in 0..SLEEPERS {
+            let (handle, asleep, woken) = (handle.clone(), asleep.clone(), woken.clone());
+            // Not joined: one that is never woken would keep the test from its report.
+            thread::spawn(move || {
+                let (wake, called) = mpsc::channel();
+                let waker = Waker::from(Arc::new(Notify(wake)));
+                let mut sleep = handle.sleep(LONG);
+                assert!(poll(&mut sleep, &waker).is_pending());
+                asleep.send(()).unwrap();
+                while poll(&mut sleep, &waker).is_pending() {
+                    called.recv().unwrap();
+                }
+                woken.send(()).unwrap();
+            });
+        }
+        sleeps.iter().take(SLEEPERS).for_each(drop);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let disturbers: Vec<_> = (0..DISTURBERS)
+            .map(|_| {
+                let (timer, is_over) = (handle.timer(), Arc::clone(&is_over));
+                thread::spawn(move || arm_and_cancel(timer, &is_over))
+            })
+            .collect();
+        // So that they are at work when the timers are closed.
+        eventually("they arm", || pool.stats().timers_armed > 1_000);
+        assert!(pool.shutdown_in_time(LONG).is_clean());
+        for sleeper in 0..SLEEPERS {
+            let is_woken = wakes.recv_timeout(LONG / 4).is_ok();
+            assert!(is_woken, "round {round}: sleeper {sleeper} is left asleep");
+        }
+        is_over.store(true, SeqCst);
+        disturbers.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+}
+
+/// Ticks of an interval that a process has received; its failure would be an event that is not one.
+struct Ticks(Arc<[AtomicUsize; 2]>);
+
+impl Process for Ticks {
+    type Message = ();
+
+    fn step(&mut self, events: &mut Events<'_, ()>, out: &mut StepOutput) -> Result<(), Failure> {
+        let mut is_first = true;
+        for event in events {
+            is_first = false;
+            if let Event::YieldComplete { result, .. } = event {
+                self.0[usize::from(result.is_err())].fetch_add(1, SeqCst);
+            }
+        }
+        if is_first && self.0[0].load(SeqCst) == 0 {
+            out.yield_command(Tag(1), RepeatEvery(ms(1)));
+        } else {
+            out.idle();
+        }
+        Ok(())
+    }
+}
+
+/// Sleeps, again and again, until a sleep is refused.
+struct Sleeps(Arc<[AtomicUsize; 2]>);
+
+impl Process for Sleeps {
+    type Message = ();
+
+    fn step(&mut self, events: &mut Events<'_, ()>, out: &mut StepOutput) -> Result<(), Failure> {
+        for event in events {
+            if let Event::YieldComplete { result, .. } = event {
+                self.0[usize::from(result.is_err())].fetch_add(1, SeqCst);
+            }
+        }
+        out.yield_command(Tag(1), SleepFor(ms(1)));
+        Ok(())
+    }
+}
+
+#[test]
+fn threads_that_arm_and_cancel_end_no_interval_and_refuse_no_sleep() {
+    // An inbox of few cells is soon full, when a thread is suspended with the shard in its hands.
+    let limits = Limits::DEFAULT.timers(64);
+    let config = PoolConfig { workers: Some(1), limits, ..PoolConfig::DEFAULT };
+    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let disturbers: Vec<_> = (0..4)
+        .map(|_| {
+            let (mut timer, is_over) = (pool.handle().timer(), Arc::clone(&is_over));
+            thread::spawn(move || {
+                while !is_over.load(SeqCst) {
+                    timer.arm(LONG, Waker::noop().clone()).expect("there is room for a few");
+                    timer.cancel();
+                }
+            })
+        })
+        .collect();
+    let counts: Vec<Arc<[AtomicUsize; 2]>> = (0..16).map(|_| Arc::default()).collect();
+    for (number, count) in counts.iter().enumerate() {
+        let count = Arc::clone(count);
+        if number % 2 == 0 {
+            drop(pool.submit(Ticks(count)).unwrap());
+        } else {
+            drop(pool.submit(Sleeps(count)).unwrap());
+        }
+    }
+    eventually("each goes on", || counts.iter().all(|count| count[0].load(SeqCst) >= 100));
+    is_over.store(true, SeqCst);
+    disturbers.into_iter().for_each(|thread| thread.join().unwrap());
+    let n_failed: usize = counts.iter().map(|count| count[1].load(SeqCst)).sum();
+    assert_eq!(n_failed, 0, "completions that are failures");
+    pool.shutdown_in_time(ms(50));
 }

@@ -7,10 +7,14 @@ mod drive;
 mod dues;
 #[path = "tokio/failure_bridge.rs"]
 mod failure_bridge;
+#[path = "support/in_time.rs"]
+mod in_time;
 #[path = "tokio/pool.rs"]
 mod pool;
 #[path = "tokio/scheduler.rs"]
 mod scheduler;
+#[path = "tokio/linux.rs"]
+mod signals;
 #[path = "tokio/system.rs"]
 mod system;
 

@@ -4,6 +4,9 @@
 //! each test has a system of its own name, and looks at the events of that.
 #![cfg(not(loom))]
 
+#[path = "support/in_time.rs"]
+mod in_time;
+
 use core::{fmt, time::Duration};
 use std::{
     collections::BTreeMap,
@@ -19,6 +22,7 @@ use clockjack_rt::{
     },
     sched::Warning,
 };
+use in_time::ShutdownInTime as _;
 use tracing::{
     Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
@@ -62,6 +66,17 @@ impl Visit for Seen {
 struct Book {
     lines: Mutex<Vec<Seen>>,
     more: Condvar,
+    /// By id, from one on.
+    spans: Mutex<Vec<TaskSpan>>,
+}
+
+/// The span of a task.
+#[derive(Clone, Debug)]
+struct TaskSpan {
+    seen: Seen,
+    entered: u32,
+    exited: u32,
+    is_closed: bool,
 }
 
 static BOOK: OnceLock<&'static Book> = OnceLock::new();
@@ -70,11 +85,20 @@ struct Keeper(&'static Book);
 
 impl Subscriber for Keeper {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "clockjack"
+        ["clockjack", "clockjack::task"].contains(&metadata.target())
     }
 
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
+    fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
+        let mut seen = Seen { level: *attributes.metadata().level(), fields: BTreeMap::new() };
+        attributes.record(&mut seen);
+        let mut spans = self.0.spans();
+        spans.push(TaskSpan { seen, entered: 0, exited: 0, is_closed: false });
+        span::Id::from_u64(spans.len() as u64)
+    }
+
+    fn try_close(&self, id: span::Id) -> bool {
+        self.0.with_span(&id, |span| span.is_closed = true);
+        true
     }
 
     fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
@@ -90,9 +114,13 @@ impl Subscriber for Keeper {
         assert!(!is_bomb, "no room on the disk");
     }
 
-    fn enter(&self, _: &span::Id) {}
+    fn enter(&self, id: &span::Id) {
+        self.0.with_span(id, |span| span.entered += 1);
+    }
 
-    fn exit(&self, _: &span::Id) {}
+    fn exit(&self, id: &span::Id) {
+        self.0.with_span(id, |span| span.exited += 1);
+    }
 }
 
 impl Book {
@@ -106,6 +134,15 @@ impl Book {
 
     fn lines(&self) -> MutexGuard<'_, Vec<Seen>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spans(&self) -> MutexGuard<'_, Vec<TaskSpan>> {
+        self.spans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with_span(&self, id: &span::Id, change: impl FnOnce(&mut TaskSpan)) {
+        let index = usize::try_from(id.into_u64()).expect("there are not that many") - 1;
+        change(&mut self.spans()[index]);
     }
 
     /// What was written of a system.
@@ -209,6 +246,46 @@ fn a_failure_that_was_settled_is_a_warning_and_lifecycles_are_for_who_debugs() {
 }
 
 #[test]
+fn a_failure_is_one_event_with_and_without_a_bridge() {
+    let book = Book::open();
+    for builder in [builder("bridged"), ActorSystem::builder("bare")] {
+        let name = builder.name().to_owned();
+        let runtime = Runtime::start(builder).unwrap();
+        let props = Props::from_fn(|_, (): ()| Err::<(), _>(Failure::msg("out of paper")));
+        runtime.spawn("printer", props).unwrap().tell(()).unwrap();
+        let is_failure = |seen: &Seen| seen.is(Level::WARN, "failure", "/user/printer");
+        let failure = book.wait(&name, is_failure);
+        let words = ["reason", "message_type", "directive"].map(|field| failure.get(field));
+        assert_eq!(words, ["out of paper", "()", "stop"]);
+        runtime.shutdown_in_time(LONG);
+        let all = book.of(&name);
+        assert_eq!(all.iter().filter(|seen| is_failure(seen)).count(), 1, "{all:#?}");
+    }
+}
+
+#[test]
+fn a_bridge_writes_every_failure_and_none_is_reported_as_missing() {
+    // More than the log writes in a second.
+    const FAILURES: usize = 10;
+    let book = Book::open();
+    let runtime = Runtime::start(builder("many")).unwrap();
+    let props = Props::from_fn(|_, (): ()| Err::<(), _>(Failure::msg("out of paper")));
+    let printer = runtime.spawn("printer", props.supervise(Strategy::restart())).unwrap();
+    for _ in 0..FAILURES {
+        runtime.block_on(printer.send(())).unwrap();
+    }
+    let is_failure = |seen: &&Seen| seen.is(Level::WARN, "failure", "/user/printer");
+    let until = Instant::now() + LONG;
+    while book.of("many").iter().filter(is_failure).count() < FAILURES {
+        assert!(Instant::now() < until, "not all were written");
+        std::thread::yield_now();
+    }
+    runtime.shutdown_in_time(LONG);
+    let all = book.of("many");
+    assert!(!all.iter().any(|seen| format!("{seen:?}").contains("not written")), "{all:#?}");
+}
+
+#[test]
 fn lost_messages_and_what_somebody_should_look_into_are_warnings() {
     let book = Book::open();
     let runtime = Runtime::start(builder("lost")).unwrap();
@@ -289,4 +366,32 @@ fn a_subscriber_that_panics_costs_the_event_that_it_panicked_at() {
     book.wait("bomb", |seen| seen.get("message_type") == "u8");
     let all = book.of("bomb");
     assert!(all.iter().all(|seen| seen.get("message") != "failure"), "{all:#?}");
+}
+
+#[test]
+fn a_task_has_a_span_that_is_entered_for_each_poll_and_closed_at_its_end() {
+    let book = Book::open();
+    let runtime = Runtime::new("spans").unwrap();
+    let is_named = |span: &&TaskSpan| span.seen.get("name") == "a traced task";
+    let line = line!() + 1;
+    let task = runtime.spawn_named("a traced task", async move {
+        clockjack_rt::yield_now().await;
+        book.spans().iter().find(is_named).map(|span| span.entered - span.exited)
+    });
+    assert_eq!(runtime.block_on(task).unwrap(), Some(1), "it runs inside of its span");
+    let unnamed = runtime.spawn_future(async {});
+    runtime.block_on(unnamed).unwrap();
+    // The last reference to a task may be dropped after it was joined, and the span with it.
+    assert!(runtime.shutdown_in_time(LONG).is_clean());
+    let spans = book.spans().clone();
+    let [span] = spans.iter().filter(is_named).collect::<Vec<_>>()[..] else { panic!("{spans:?}") };
+    assert_eq!(span.seen.level, Level::DEBUG);
+    assert_eq!(span.seen.get("file"), file!());
+    assert_eq!(span.seen.get("line"), line.to_string());
+    // Two polls, and the drop of the future.
+    assert_eq!((span.entered, span.exited, span.is_closed), (3, 3, true));
+    let is_unnamed = |span: &TaskSpan| {
+        span.seen.get("file") == file!() && !span.seen.fields.contains_key("name")
+    };
+    assert!(spans.iter().any(is_unnamed), "{spans:?}");
 }

@@ -16,7 +16,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use clockjack_exec::{JoinError, PanicPayload};
+use clockjack_exec::{JoinError, PanicPayload, poll_leaf};
 
 use super::state::BlockingJob;
 
@@ -64,7 +64,14 @@ impl<T> BlockingHandle<T> {
 impl<T> Future for BlockingHandle<T> {
     type Output = Result<T, JoinError>;
 
+    #[track_caller]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        poll_leaf(cx, |cx| self.poll_slot(cx))
+    }
+}
+
+impl<T> BlockingHandle<T> {
+    fn poll_slot(&self, cx: &Context<'_>) -> Poll<Result<T, JoinError>> {
         // Cloned and dropped outside the lock, because a waker may run user code.
         let mut waker = Some(cx.waker().clone());
         let mut state = self.slot.lock();

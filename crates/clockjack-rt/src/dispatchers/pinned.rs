@@ -34,10 +34,10 @@ use clockjack_exec::{
 };
 use clockjack_time::{ManualDriver, MonotonicClock, Tick, TickDriver};
 
-use super::{JOIN_TIMEOUT, thread_watchdog::Heartbeat};
+use super::thread_watchdog::Heartbeat;
 use crate::{
     ExecutorReport, OsClock, OsInstant, Parker, PoolConfig, Straggler, catch_panic,
-    pool::{current::Entered, host},
+    pool::{current::Entered, forced_stop_until, host},
     thread::{self, ThreadConfig, policy},
     tokio_integration::reactor,
 };
@@ -132,7 +132,7 @@ impl PinnedThread {
             host::mark_pinned();
             own_shared.heartbeat.bind_to_current_thread();
             let _reactor = reactor.enter();
-            let _entered = Entered::enter(executor.handle());
+            let _entered = Entered::enter(executor.handle(), None);
             drop(report.send(Ok((executor.handle(), answers))));
             let report = drive(executor, &own_shared);
             own_shared.heartbeat.thread_exited();
@@ -177,15 +177,16 @@ impl PinnedThread {
     pub(super) fn join(self, until: OsInstant) -> ExecutorReport {
         let name = self.join.thread().name().unwrap_or_default().to_owned();
         let mut report = ExecutorReport { name, ..ExecutorReport::default() };
-        let rest = until.saturating_since(OsInstant::now());
-        match self.exited.recv_timeout(rest.saturating_add(JOIN_TIMEOUT)) {
+        let rest = forced_stop_until(until).saturating_since(OsInstant::now());
+        match self.exited.recv_timeout(rest) {
             Ok(LocalReport { completed, stragglers }) => {
                 report.completed = completed;
                 report.stragglers = stragglers.into_iter().map(Straggler::from).collect();
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => {}
             Err(mpsc::RecvTimeoutError::Timeout) => {
-                report.threads_left = 1;
+                // A thread that is asleep was woken, and only waits for a CPU.
+                report.threads_left = usize::from(self.shared.heartbeat.is_awake());
                 return report;
             }
         }

@@ -47,6 +47,7 @@ use self::heartbeat::WakeFlag;
 use super::{JOIN_TIMEOUT, StuckReporter};
 use crate::{
     OsInstant, PoolConfig, blocking,
+    pool::forced_stop_until,
     thread::{self, ThreadConfig},
 };
 
@@ -154,9 +155,11 @@ impl ThreadWatchdog {
         lock(&self.heartbeats).clear();
     }
 
-    /// Joins the watchdog, unless a report callback does not return.
-    pub(super) fn join(self) {
-        let left = self.exited.recv_timeout(JOIN_TIMEOUT);
+    /// Joins the watchdog, unless a report callback does not return. `until` is the deadline of the
+    /// shutdown.
+    pub(super) fn join(self, until: OsInstant) {
+        let rest = forced_stop_until(until).saturating_since(OsInstant::now());
+        let left = self.exited.recv_timeout(rest.min(JOIN_TIMEOUT));
         if left == Err(mpsc::RecvTimeoutError::Disconnected) {
             // The thread catches all panics of the code that it runs.
             drop(self.join.join());

@@ -39,6 +39,8 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
+    // For all threads of the program: one of them may be preempted by a real-time thread.
+    clockjack_sync::backoff::set_wait(thread_control::wait_for_other_thread);
     if config.name.contains('\0') {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,

@@ -13,7 +13,8 @@ use crate::{BlockingConfig, PoolSchedulerConfig};
 pub struct PoolConfig {
     /// The number of workers at the start; `None` for one per available CPU.
     pub workers: Option<usize>,
-    /// The maximum number of workers after a resize; at most 1024.
+    /// The maximum number of workers, also after a resize; at most 1024. The default, 64, means
+    /// the number of CPUs if there are more.
     pub workers_max: usize,
     /// The length of a tick: the precision of timers.
     pub resolution: Resolution,
@@ -45,10 +46,13 @@ pub struct PoolConfig {
     /// other threads; rounded up to a power of two, 24 bytes each. With 0 nothing is recorded. See
     /// [`Runtime::write_trace`](crate::Runtime::write_trace).
     pub flight_records: usize,
-    /// Whether tokio's sockets and timers work inside processes: one more thread runs a tokio
-    /// reactor, and every worker enters it. Requires the feature `tokio`; without the feature, the
-    /// start fails.
-    pub tokio: bool,
+    /// The number of threads that run a tokio runtime, at most 1024; 0 for none. With such a
+    /// runtime, tokio's sockets and timers work inside processes, because every worker enters the
+    /// runtime. One thread is enough for sockets and timers of processes; what a library starts by
+    /// `tokio::spawn` runs on these threads, and may need more of them. With more than one, one
+    /// further thread owns the runtime and sleeps. Requires the feature `tokio`; without the
+    /// feature, the start fails.
+    pub tokio: usize,
 }
 
 impl PoolConfig {
@@ -69,7 +73,7 @@ impl PoolConfig {
         drop_timeout: Duration::from_secs(10),
         seed: 0,
         flight_records: 1 << 12,
-        tokio: false,
+        tokio: 0,
     };
 }
 

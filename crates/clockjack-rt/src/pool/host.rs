@@ -4,6 +4,7 @@
 use core::{
     cell::{Cell, RefCell},
     ptr,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
     time::Duration,
 };
 use std::sync::Arc;
@@ -16,9 +17,10 @@ use clockjack_observe::{
     event::WorkerId,
     recorder::{FlightRecorder, Ring, Writer},
 };
+use clockjack_sync::pad::Padded;
 use clockjack_time::{MonotonicClock as _, Tick};
 
-use crate::{OsClock, Parker, PoolConfig, catch_panic, scheduler::PoolSource};
+use crate::{OsClock, OsInstant, Parker, PoolConfig, catch_panic, scheduler::PoolSource};
 
 /// The writer of a worker's own ring.
 type OwnWriter = Writer<clockjack_sync::Arc<Ring>>;
@@ -38,11 +40,52 @@ thread_local! {
     static IS_PINNED: Cell<bool> = const { Cell::new(false) };
 }
 
+thread_local! {
+    /// The number of this thread: the next one, when it is first asked for.
+    static THREAD_NUMBER: usize = NEXT_THREAD_NUMBER.fetch_add(1, Relaxed);
+}
+
+static NEXT_THREAD_NUMBER: AtomicUsize = AtomicUsize::new(0);
+
+/// How late a worker woke up from its last sleep with a deadline, until its shard has the figure.
+///
+/// Only the worker writes and takes it, so relaxed accesses suffice.
+#[derive(Debug)]
+pub(crate) struct WakeJitter(AtomicU64);
+
+impl WakeJitter {
+    const NONE: u64 = u64::MAX;
+
+    const fn new() -> Self {
+        Self(AtomicU64::new(Self::NONE))
+    }
+
+    fn record(&self, until: OsInstant, now: OsInstant) {
+        if now >= until {
+            let nanos = now.saturating_since(until).as_nanos();
+            self.0.store(u64::try_from(nanos).unwrap_or(Self::NONE), Relaxed);
+        }
+    }
+
+    /// The lateness, if the worker has slept since the last call.
+    #[inline]
+    pub(crate) fn take(&self) -> Option<Duration> {
+        let nanos = self.0.load(Relaxed);
+        if nanos == Self::NONE {
+            return None;
+        }
+        self.0.store(Self::NONE, Relaxed);
+        Some(Duration::from_nanos(nanos))
+    }
+}
+
 /// What the threads of one pool share with its executor.
 #[derive(Debug)]
 pub(crate) struct Threads {
     pub(crate) clock: OsClock,
     pub(crate) parkers: Box<[Parker]>,
+    /// How late the workers woke up.
+    pub(crate) wake_jitters: Box<[Padded<WakeJitter>]>,
     pub(crate) watchdog: Parker,
     /// Where the thread that shuts the pool down waits.
     pub(crate) shutdown_parker: Parker,
@@ -58,6 +101,7 @@ impl Threads {
         Arc::new(Self {
             clock,
             parkers: (0..workers_max).map(|_| Parker::new()).collect(),
+            wake_jitters: (0..workers_max).map(|_| Padded(WakeJitter::new())).collect(),
             watchdog: Parker::new(),
             shutdown_parker: Parker::new(),
             nanos_per_tick: u64::from(clock.resolution().nanos().get()),
@@ -66,11 +110,22 @@ impl Threads {
         })
     }
 
-    /// Makes this thread the writer of the ring of a worker.
-    pub(crate) fn claim_ring(&self, worker: usize) {
+    /// Makes this thread the writer of the ring of a worker, until the result is dropped.
+    pub(crate) fn claim_ring(&self, worker: usize) -> RingClaim {
         let worker = u16::try_from(worker).ok().map(WorkerId);
         let writer = worker.and_then(|worker| self.recorder.as_ref()?.writer(worker));
-        WRITER.with(|place| *place.borrow_mut() = writer);
+        WRITER.set(writer);
+        RingClaim(())
+    }
+}
+
+/// This thread is the writer of a worker's ring.
+#[must_use = "the ring is released when this is dropped"]
+pub(crate) struct RingClaim(());
+
+impl Drop for RingClaim {
+    fn drop(&mut self) {
+        drop(WRITER.take());
     }
 }
 
@@ -155,8 +210,17 @@ unsafe impl ExecutorToolbox for ThreadHost {
         LOCAL.replace(local)
     }
 
+    fn thread_number(&self) -> usize {
+        // A thread that ends has no number any more.
+        THREAD_NUMBER.try_with(|number| *number).unwrap_or(0)
+    }
+
     fn park(&self, worker: usize, until: Option<Tick>) {
-        self.threads.parkers[worker].park(until.map(|tick| self.threads.clock.instant_of(tick)));
+        let until = until.map(|tick| self.threads.clock.instant_of(tick));
+        self.threads.parkers[worker].park(until);
+        if let Some(until) = until {
+            self.threads.wake_jitters[worker].record(until, OsInstant::now());
+        }
     }
 
     fn unpark(&self, worker: usize) {

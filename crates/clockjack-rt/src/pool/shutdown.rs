@@ -8,9 +8,16 @@ use clockjack_sched::CloseReport;
 use super::Inner;
 use crate::{BlockingReport, OsInstant, pool::host, scheduler::PoolScheduler};
 
-/// How long workers may take to pick up a process that was stopped by force, if the process is not
-/// in the middle of a step.
-const FORCED_STOP_TIMEOUT: Duration = Duration::from_millis(200);
+/// How long after the deadline the shutdown waits for what it stops by force: processes between two
+/// steps, workers, blocking threads, the tokio reactor. All parts of a runtime share this time.
+const FORCED_STOP_TIMEOUT: Duration = Duration::from_millis(60);
+
+/// How long it waits for each of them at least, if others have used that time up.
+const FORCED_STOP_MIN: Duration = Duration::from_millis(10);
+
+/// How long after the deadline it waits for nothing any more, however many parts there are: so a
+/// shutdown returns within a tenth of a second after its deadline.
+const FORCED_STOP_MAX: Duration = Duration::from_millis(90);
 
 /// How often the number of live tasks is polled. Workers unpark the waiting thread when they make
 /// progress; tasks that finish on other threads do not.
@@ -23,7 +30,8 @@ pub struct ShutdownReport {
     pub completed: usize,
     /// Processes that were still alive at the deadline, and were stopped by force or abandoned.
     pub stragglers: Vec<Straggler>,
-    /// Workers whose step did not return; they were abandoned.
+    /// Workers whose step did not return; they were abandoned. In a forked child, in which there
+    /// are no workers, this is 1.
     pub workers_left: usize,
     /// What happened to blocking work.
     pub blocking: BlockingReport,
@@ -33,20 +41,15 @@ pub struct ShutdownReport {
 
 impl ShutdownReport {
     /// Whether everything stopped in time: no process was stopped by force, all workers returned,
-    /// no job and no blocking work is still running, no blocking work was dropped, and all close
-    /// tasks succeeded.
+    /// no job and no blocking work is still running, no due run and no blocking work was dropped,
+    /// and all close tasks succeeded.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.stragglers.is_empty()
             && self.workers_left == 0
             && self.blocking.is_clean()
-            && self.scheduler.as_ref().is_none_or(is_clean_close)
+            && self.scheduler.as_ref().is_none_or(CloseReport::is_clean)
     }
-}
-
-/// Whether no handler is still running and all close tasks succeeded.
-pub(crate) fn is_clean_close(report: &CloseReport) -> bool {
-    report.still_running == 0 && report.close_tasks.failed == 0
 }
 
 /// A process that did not stop in time.
@@ -62,7 +65,7 @@ pub struct Straggler {
 
 impl From<LiveTask> for Straggler {
     fn from(alive: LiveTask) -> Self {
-        Self { pid: alive.pid, name: alive.name, state: alive.state }
+        Self { pid: alive.pid, name: alive.type_name, state: alive.state }
     }
 }
 
@@ -72,16 +75,26 @@ impl fmt::Display for Straggler {
     }
 }
 
+/// Until when a shutdown with this deadline waits for something that it has stopped by force.
+pub(crate) fn forced_stop_until(deadline: OsInstant) -> OsInstant {
+    forced_stop_until_at(OsInstant::now(), deadline)
+}
+
+fn forced_stop_until_at(now: OsInstant, deadline: OsInstant) -> OsInstant {
+    let soonest = now.saturating_add(FORCED_STOP_MIN);
+    let latest = deadline.saturating_add(FORCED_STOP_MAX);
+    deadline.saturating_add(FORCED_STOP_TIMEOUT).max(soonest).min(latest)
+}
+
 /// Shuts a pool down: asks, waits, forces, abandons.
-pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
+pub(super) fn shutdown(inner: &Inner, mut until: OsInstant) -> ShutdownReport {
     let executor = &inner.executor;
     let mut report = ShutdownReport::default();
-    let until = OsInstant::now().saturating_add(deadline);
     let is_worker = host::is_worker_of(executor);
     // First the scheduler: its handlers may still use everything that the pool offers.
     let scheduler = inner.scheduler.get();
     if let Some(scheduler) = scheduler {
-        scheduler.close(is_worker, until);
+        until = scheduler.close(is_worker, until);
     }
     let before = executor.live_len();
     executor.begin_shutdown();
@@ -110,17 +123,18 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
     });
     report.completed = before.saturating_sub(report.stragglers.len());
     if n_found > 0 {
-        wait_until_empty(inner, OsInstant::now().saturating_add(FORCED_STOP_TIMEOUT));
+        wait_until_empty(inner, forced_stop_until(until));
     }
     executor.close_timers();
     // Workers without a task have no reason to stay, but on a loaded machine they may be scheduled
-    // late: give them the rest of the time.
-    let soonest = OsInstant::now().saturating_add(FORCED_STOP_TIMEOUT);
-    report.workers_left = inner.join_all(until.max(soonest));
+    // late: give them the rest of the time. Those that sleep nevertheless are not counted.
+    report.workers_left = inner.join_all(forced_stop_until(until));
     executor.close_run_queue();
     stop_late_tasks(executor);
-    let rest = until.saturating_since(OsInstant::now());
-    report.blocking = inner.blocking.shutdown(rest.max(FORCED_STOP_TIMEOUT));
+    let rest = forced_stop_until(until).saturating_since(OsInstant::now());
+    report.blocking = inner.blocking.shutdown(rest);
+    // The workers have left, and so has everything that could use a socket.
+    inner.reactor.stop(forced_stop_until(until));
     // Last, because handlers may have finished since the scheduler was shut down.
     report.scheduler = scheduler.and_then(PoolScheduler::report);
     report
@@ -144,5 +158,27 @@ fn wait_until_empty(inner: &Inner, until: OsInstant) {
         }
         let next_check = now.saturating_add(POLL_INTERVAL).min(until);
         inner.threads.shutdown_parker.park(Some(next_check));
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_waits_together_take_no_more_than_a_tenth_of_a_second() {
+        let deadline = OsInstant::from_nanos(1_000_000_000);
+        let after = |millis| deadline.saturating_add(Duration::from_millis(millis));
+        let check = |now, expected| assert_eq!(forced_stop_until_at(now, deadline), expected);
+        check(OsInstant::from_nanos(0), after(60));
+        check(after(0), after(60));
+        check(after(60), after(70));
+        check(after(85), after(90));
+        // Each of a thousand stuck threads uses up all the time that it gets.
+        let mut now = deadline;
+        for _ in 0..1000 {
+            now = now.max(forced_stop_until_at(now, deadline));
+        }
+        assert_eq!(now, after(90));
     }
 }

@@ -7,7 +7,7 @@ use clockjack_exec::{Limits, StuckWorker};
 use clockjack_sched::SchedulerConfig;
 use clockjack_time::Resolution;
 
-use crate::{BlockingConfig, PoolConfig, PoolSchedulerConfig, TimerTopology};
+use crate::{BlockingConfig, FailureLog, PoolConfig, PoolSchedulerConfig, TimerTopology};
 
 /// The configuration of a [`Runtime`](crate::Runtime): its threads and its clock. Limits and the
 /// settings of the scheduler belong to the
@@ -27,7 +27,8 @@ use crate::{BlockingConfig, PoolConfig, PoolSchedulerConfig, TimerTopology};
 pub struct RuntimeConfig {
     /// The number of workers at the start; `None` for one per available CPU.
     pub workers: Option<usize>,
-    /// The maximum number of workers after a resize; at most 1024.
+    /// The maximum number of workers, also after a resize; at most 1024. The default, 64, means
+    /// the number of CPUs if there are more.
     pub workers_max: usize,
     /// The length of a tick: the precision of timers.
     pub resolution: Resolution,
@@ -47,15 +48,19 @@ pub struct RuntimeConfig {
     pub on_stuck: Option<fn(StuckWorker)>,
     /// The configuration of the threads for blocking work.
     pub blocking: BlockingConfig,
-    /// How long the runtime waits for its actors when it is dropped, or interrupted by Ctrl-C.
+    /// How long the runtime waits for its actors when it is dropped, or stopped by a signal; see
+    /// [`RunConfig::drain_timeout`](crate::RunConfig::drain_timeout).
     pub drop_timeout: Duration,
     /// The seed of every random choice. Runs on several threads are not reproducible even so.
     pub seed: u64,
     /// The number of events that the flight recorder keeps for each worker, and as many for all
     /// other threads; see [`PoolConfig::flight_records`].
     pub flight_records: usize,
-    /// Whether tokio's sockets and timers work inside actors; see [`PoolConfig::tokio`].
-    pub tokio: bool,
+    /// The number of threads that run a tokio runtime, so that tokio's sockets and timers work
+    /// inside actors; 0 for none. See [`PoolConfig::tokio`].
+    pub tokio: usize,
+    /// Whether failures of actors are written to standard error, or to `tracing`.
+    pub failure_log: FailureLog,
 }
 
 impl RuntimeConfig {
@@ -75,7 +80,8 @@ impl RuntimeConfig {
         drop_timeout: Duration::from_secs(10),
         seed: 0,
         flight_records: 1 << 12,
-        tokio: false,
+        tokio: 0,
+        failure_log: FailureLog::On,
     };
 
     /// The configuration of the pool, with what the system determines.

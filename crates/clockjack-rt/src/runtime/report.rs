@@ -2,10 +2,10 @@
 
 use core::fmt;
 
-use clockjack_actor::TerminationReport;
+use clockjack_actor::{FailureInfo, TerminationReport};
 use clockjack_sched::CloseReport;
 
-use crate::{BlockingReport, ShutdownReport, Straggler, pool::is_clean_close};
+use crate::{BlockingReport, ShutdownReport, Straggler, signals::StopSignal};
 
 /// What happened to every part of a [`Runtime`](crate::Runtime) during its shutdown.
 ///
@@ -50,6 +50,11 @@ pub struct RuntimeReport {
     /// Whether the shutdown was complete when it reported. False if a thread of the runtime itself
     /// shut the runtime down: such a thread cannot wait for itself.
     pub is_final: bool,
+    /// The signal that has stopped [`Runtime::run`](crate::Runtime::run), if one has.
+    pub signal: Option<StopSignal>,
+    /// The failure that has stopped [`Runtime::run`](crate::Runtime::run), if one has: that of the
+    /// last top-level actor, or one that has reached the root.
+    pub failure: Option<FailureInfo>,
 }
 
 /// What happened to the tasks and threads of one executor of a runtime during its shutdown.
@@ -69,12 +74,13 @@ pub struct ExecutorReport {
 impl RuntimeReport {
     /// Whether the shutdown is complete and every part of it is clean: all actors and tasks stopped
     /// in time, all shutdown tasks and close tasks succeeded, no handler of a job and no blocking
-    /// work is still running, no blocking work was dropped, and all threads returned.
+    /// work is still running, no due run of a job and no blocking work was dropped, and all threads
+    /// returned.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.is_final
             && self.termination.is_clean()
-            && self.jobs.as_ref().is_none_or(is_clean_close)
+            && self.jobs.as_ref().is_none_or(CloseReport::is_clean)
             && self.executors.iter().all(ExecutorReport::is_clean)
             && self.blocking.is_clean()
     }
@@ -98,7 +104,7 @@ impl RuntimeReport {
         if let Some(phases) = self.termination.shutdown.as_ref().filter(|it| !it.is_clean()) {
             write!(f, "\n  {phases}")?;
         }
-        if let Some(jobs) = self.jobs.as_ref().filter(|jobs| !is_clean_close(jobs)) {
+        if let Some(jobs) = self.jobs.as_ref().filter(|jobs| !jobs.is_clean()) {
             write!(f, "\n  scheduler {jobs}")?;
         }
         self.executors.iter().try_for_each(|executor| executor.fmt_parts(f))?;

@@ -2,6 +2,7 @@
 
 use core::{fmt, time::Duration};
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     io,
     sync::Arc,
@@ -18,7 +19,8 @@ use clockjack_observe::{
 use super::Runtime;
 use crate::pool::host::Threads;
 
-/// A pool whose recorder is read.
+/// A pool whose recorder or counters are read.
+#[derive(Clone)]
 pub(crate) struct TraceSource {
     pub(crate) name: String,
     pub(crate) executor: ExecutorRef,
@@ -75,7 +77,10 @@ impl Runtime {
             source.executor.live_tasks(|task| {
                 let id = id_of(task.pid);
                 if wanted.contains(&id) {
-                    recording.names.insert(id, task.name.to_owned());
+                    recording.names.insert(
+                        id,
+                        task.name.map_or_else(|| task.type_name.to_owned(), Cow::into_owned),
+                    );
                 }
             });
         }

@@ -33,8 +33,8 @@ pub enum TimerTopology {
 pub struct PoolSchedulerConfig {
     /// The number of shards.
     pub topology: TimerTopology,
-    /// Limits and options. The pool sets `resolution`, `start` and `shards`: the values given here
-    /// are ignored.
+    /// Limits and options. The pool determines `resolution`, `start` and `shards`: its start fails
+    /// if one of them is not the default.
     pub settings: SchedulerConfig,
 }
 

@@ -13,7 +13,7 @@ use clockjack_sched::{
 use clockjack_time::{ClockKind, Tick, TimerInstant};
 
 use super::{Timebase, poll_all, watchdog::DriverWatchdog};
-use crate::{OsClock, blocking, catch_panic};
+use crate::{OsClock, OsInstant, blocking, catch_panic};
 
 /// How to wake a driver, and where else its handlers can run.
 pub(crate) trait DriverBackend: Send + Sync + 'static {
@@ -70,6 +70,14 @@ impl<B> DriverShared<B> {
     {
         let scheduler = Scheduler::new(config, DriverHost(Arc::clone(self)));
         scheduler.map_err(|refused| StartError::thread(&refused))
+    }
+
+    /// The driver has slept until `until`, or was woken before: reports how late it woke up.
+    pub(crate) fn report_jitter(&self, scheduler: &Scheduler, until: OsInstant) {
+        let now = OsInstant::now();
+        if now >= until {
+            scheduler.diagnostics().set_driver_jitter(now.saturating_since(until));
+        }
     }
 
     /// The driver panicked and continues. Panics of handlers are caught, so this was the waker of a

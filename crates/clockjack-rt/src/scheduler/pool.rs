@@ -32,6 +32,9 @@ use crate::{
 /// How often a thread that waits for dispatched handlers polls if no unpark arrives.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// How long close tasks and due jobs may run if the deadline of the shutdown has passed already.
+const CLOSE_TIME_MIN: Duration = Duration::from_millis(50);
+
 thread_local! {
     /// The scheduler whose dispatched handler this thread runs; only compared, never dereferenced.
     static DISPATCHED_BY: Cell<*const PoolSchedulerShared> = const { Cell::new(ptr::null()) };
@@ -41,8 +44,8 @@ thread_local! {
 pub(crate) struct PoolScheduler {
     scheduler: Scheduler,
     shared: Arc<PoolSchedulerShared>,
-    /// The report of the close, as it was when the close returned.
-    closed: OnceLock<CloseReport>,
+    /// Set when the pool has closed the scheduler, or found it closed.
+    closed: OnceLock<()>,
 }
 
 /// The executors on which jobs can run.
@@ -112,36 +115,28 @@ impl PoolScheduler {
 
     /// Shuts the scheduler down, unless an earlier call has, and waits for handlers on other
     /// executors, unless this thread is a worker. Only the owner of the pool calls it, so calls do
-    /// not overlap.
-    pub(crate) fn close(&self, is_worker: bool, until: OsInstant) {
-        if self.closed.get().is_none() {
-            let report = self.scheduler.shutdown();
+    /// not overlap. No handler begins after the deadline, or after [`CLOSE_TIME_MIN`] if other
+    /// parts of the shutdown have used up the time. Returns the deadline for what follows: later
+    /// than this one if the handlers have taken longer.
+    pub(crate) fn close(&self, is_worker: bool, until: OsInstant) -> OsInstant {
+        let is_first = self.closed.get().is_none();
+        if is_first {
+            let rest = until.saturating_since(OsInstant::now());
+            self.scheduler.shutdown_within(rest.max(CLOSE_TIME_MIN));
             self.shared.release_executor();
-            let _ = self.closed.set(report);
+            let _ = self.closed.set(());
         }
         if !is_worker {
             self.shared.wait_for_dispatched(until);
         }
+        if is_first { until.max(OsInstant::now()) } else { until }
     }
 
     /// The report of the close, with the numbers of jobs as they are now; `None` before the close.
     pub(crate) fn report(&self) -> Option<CloseReport> {
-        let at_close = *self.closed.get()?;
-        let now = self.scheduler.metrics();
-        // The close has counted running jobs by the outcome that it expected. A run that another
-        // executor has dropped since is cancelled instead of executed. The counters of finished
-        // jobs bound both numbers; the bounds meet when no job is running any more.
-        let accepted = now.accepted_total;
-        let executed_max = accepted.saturating_sub(now.cancelled_total);
-        let executed = at_close.executed.max(now.executed_total).min(executed_max);
-        Some(CloseReport {
-            accepted,
-            executed,
-            cancelled: accepted - executed,
-            // After the close, only running jobs are live.
-            still_running: now.active_total as u64,
-            ..at_close
-        })
+        self.closed.get()?;
+        // A further shutdown only reports.
+        Some(self.scheduler.shutdown())
     }
 }
 
@@ -329,6 +324,10 @@ pub(crate) struct PoolSource(pub(crate) Arc<OnceLock<PoolScheduler>>);
 impl TimerSource for PoolSource {
     fn poll(&self, shard: u32, worker: usize) -> SourcePoll {
         let Some(pool) = self.0.get() else { return SourcePoll::default() };
+        let jitters = &pool.shared.executors.threads.wake_jitters;
+        if let Some(jitter) = jitters.get(worker).and_then(|jitter| jitter.take()) {
+            pool.scheduler.diagnostics().set_shard_jitter(shard as usize, jitter);
+        }
         let worker = u16::try_from(worker).unwrap_or(u16::MAX);
         let polled = pool.scheduler.poll_shard(shard as usize, worker, POLL_BUDGET);
         SourcePoll { is_more: polled.is_more, next_wake: polled.next_wake }

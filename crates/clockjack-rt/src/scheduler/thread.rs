@@ -1,6 +1,6 @@
 //! A scheduler with its own thread.
 
-use core::{fmt, panic::AssertUnwindSafe};
+use core::{fmt, panic::AssertUnwindSafe, time::Duration};
 use std::{
     panic::catch_unwind,
     sync::{Arc, Mutex, PoisonError},
@@ -11,6 +11,7 @@ use clockjack_exec::StartError;
 use clockjack_sched::{CloseReport, Scheduler, SchedulerConfig};
 
 use super::{
+    DROP_TIMEOUT,
     driver::{DriverBackend, DriverShared},
     poll_all::{self, PollAllResult},
     watchdog,
@@ -26,7 +27,7 @@ use crate::{
 /// Handlers run on that thread, so a slow handler delays the others; no run is lost, and late runs
 /// are reported as late. Use a [`WorkerPool`](crate::WorkerPool) if that matters.
 ///
-/// Dropping the scheduler shuts it down.
+/// Dropping the scheduler shuts it down within ten seconds.
 ///
 /// # Examples
 ///
@@ -106,7 +107,16 @@ impl ThreadScheduler {
     /// [Shuts the scheduler down](Scheduler::shutdown), and waits for the handler that is running.
     /// If that handler itself calls this method, the method does not wait.
     pub fn shutdown(&self) -> CloseReport {
-        let report = self.scheduler.shutdown();
+        self.finish(self.scheduler.shutdown())
+    }
+
+    /// As [`shutdown`](Self::shutdown), but begins no more handlers once `timeout` has passed; see
+    /// [`Scheduler::shutdown_within`].
+    pub fn shutdown_within(&self, timeout: Duration) -> CloseReport {
+        self.finish(self.scheduler.shutdown_within(timeout))
+    }
+
+    fn finish(&self, report: CloseReport) -> CloseReport {
         self.shared.backend.unpark();
         self.shared.watchdog.wake();
         let threads = core::mem::take(&mut *self.lock());
@@ -126,7 +136,11 @@ impl DriverShared<Parker> {
             match poll_all::poll_all(scheduler, &self.watchdog) {
                 PollAllResult::More => {}
                 PollAllResult::Until(next) => {
-                    self.backend.park(next.map(|tick| self.time.instant_of(tick)));
+                    let until = next.map(|tick| self.time.instant_of(tick));
+                    self.backend.park(until);
+                    if let Some(until) = until {
+                        self.report_jitter(scheduler, until);
+                    }
                 }
                 PollAllResult::Closed => return,
             }
@@ -136,7 +150,7 @@ impl DriverShared<Parker> {
 
 impl Drop for ThreadScheduler {
     fn drop(&mut self) {
-        self.shutdown();
+        self.shutdown_within(DROP_TIMEOUT);
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::{runtime, sync::Notify};
 use crate::{
     BLOCKING_DISPATCHER, OsInstant, catch_panic,
     scheduler::{
+        DROP_TIMEOUT,
         driver::{DriverBackend, DriverShared},
         poll_all::{self, PollAllResult},
         watchdog,
@@ -24,7 +25,7 @@ use crate::{
 /// system clock, so a task that is polled late loses no run.
 ///
 /// If the tokio runtime shuts down first, the scheduler shuts down with it. Dropping the scheduler
-/// shuts it down.
+/// shuts it down within ten seconds.
 ///
 /// # Examples
 ///
@@ -110,7 +111,16 @@ impl TokioScheduler {
     /// [Shuts the scheduler down](Scheduler::shutdown). It does not wait for a handler that another
     /// thread runs, so it may be called anywhere.
     pub fn shutdown(&self) -> CloseReport {
-        let report = self.scheduler.shutdown();
+        self.finish(self.scheduler.shutdown())
+    }
+
+    /// As [`shutdown`](Self::shutdown), but begins no more handlers once `timeout` has passed; see
+    /// [`Scheduler::shutdown_within`].
+    pub fn shutdown_within(&self, timeout: Duration) -> CloseReport {
+        self.finish(self.scheduler.shutdown_within(timeout))
+    }
+
+    fn finish(&self, report: CloseReport) -> CloseReport {
         self.shared.watchdog.wake();
         report
     }
@@ -147,6 +157,7 @@ impl Driver {
                     let left = until.saturating_since(OsInstant::now());
                     // Notified or due: the next poll finds out which.
                     drop(tokio::time::timeout(left, self.shared.backend.notify.notified()).await);
+                    self.shared.report_jitter(&self.scheduler, until);
                 }
                 PollAllResult::Closed => return,
             }
@@ -156,14 +167,14 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.scheduler.shutdown();
+        self.scheduler.shutdown_within(DROP_TIMEOUT);
         self.shared.watchdog.wake();
     }
 }
 
 impl Drop for TokioScheduler {
     fn drop(&mut self) {
-        self.shutdown();
+        self.shutdown_within(DROP_TIMEOUT);
     }
 }
 

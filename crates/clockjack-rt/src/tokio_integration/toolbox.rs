@@ -50,7 +50,7 @@ use tokio::sync::Notify;
 
 use self::driver::ClockDriver;
 pub use self::system::TokioSystem;
-use crate::{OsClock, OsInstant, catch_panic, pool::current::Entered};
+use crate::{FailureLog, OsClock, OsInstant, catch_panic, pool::current::Entered};
 
 /// How many steps a slice makes before it yields to tokio: about ten microseconds of short steps.
 const STEPS_PER_SLICE: usize = 64;
@@ -73,6 +73,7 @@ thread_local! {
 pub struct TokioToolbox {
     shared: Arc<Shared>,
     seed: u64,
+    failure_log: FailureLog,
 }
 
 #[derive(Debug)]
@@ -91,13 +92,20 @@ impl TokioToolbox {
     pub fn new(resolution: Resolution) -> Self {
         let (clock, notify) = (OsClock::new(resolution), Arc::new(Notify::new()));
         let driver = ClockDriver::new(clock, Arc::clone(&notify));
-        Self { shared: Arc::new(Shared { clock, driver, notify }), seed: 0 }
+        let shared = Arc::new(Shared { clock, driver, notify });
+        Self { shared, seed: 0, failure_log: FailureLog::On }
     }
 
     /// Randomizes the order in which ready processes run, with this seed; zero keeps their order.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed, ..self }
+    }
+
+    /// Sets whether failures of the actors of a [`system`](Self::system) are written.
+    #[must_use]
+    pub fn with_failure_log(self, failure_log: FailureLog) -> Self {
+        Self { failure_log, ..self }
     }
 
     /// Creates an executor for a tokio task.
@@ -279,13 +287,13 @@ impl TokioExecutor {
         let handle = self.local.handle();
         loop {
             let next = {
-                let _entered = Entered::enter(handle.clone());
+                let _entered = Entered::enter(handle.clone(), None);
                 self.slice()
             };
             let mut wait = pin!(shared.wait(next));
             let end = poll_fn(|cx| {
                 // Only during this poll: other tasks on this thread have other pools.
-                let _entered = Entered::enter(handle.clone());
+                let _entered = Entered::enter(handle.clone(), None);
                 match poll_end(&self.local, cx) {
                     Poll::Ready(output) => Poll::Ready(Some(output)),
                     Poll::Pending => wait.as_mut().poll(cx).map(|()| None),
@@ -388,7 +396,8 @@ mod tests {
     #[test]
     fn only_what_is_run_is_on_the_worker() {
         let toolbox = TokioToolbox::new(Resolution::MILLI);
-        let same = TokioToolbox { shared: Arc::clone(&toolbox.shared), seed: 0 };
+        let same = TokioToolbox::new(Resolution::MILLI);
+        let same = TokioToolbox { shared: Arc::clone(&toolbox.shared), ..same };
         let other = TokioToolbox::new(Resolution::MILLI);
         let executor = toolbox.executor(Limits::SMALL, Commands::new());
         let mut executor = executor.expect("no handler is there twice");

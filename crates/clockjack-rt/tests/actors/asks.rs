@@ -15,6 +15,7 @@ use clockjack_rt::{
 };
 
 use crate::eventually::eventually;
+use crate::in_time::ShutdownInTime as _;
 
 /// Longer than any test is waited for.
 const LONG: Duration = Duration::from_secs(3_600);
@@ -86,7 +87,7 @@ fn children_that_ask_their_stopping_parent_hold_nobody_up() {
         parent.tell(Msg::Stop).unwrap();
         eventually("it has stopped", || parent.is_stopped());
     }
-    assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
+    assert!(rt.shutdown_in_time(Duration::from_secs(60)).is_clean());
 }
 
 /// A question that is answered, or kept for ever.
@@ -122,5 +123,5 @@ fn a_time_out_is_neither_early_nor_lost_behind_asks_with_other_time_outs() {
         }
     });
     rt.block_on(asks).unwrap();
-    assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
+    assert!(rt.shutdown_in_time(Duration::from_secs(60)).is_clean());
 }

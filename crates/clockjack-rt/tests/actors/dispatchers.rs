@@ -13,10 +13,11 @@ use std::{
 
 use clockjack_rt::{
     BLOCKING_DISPATCHER, BlockingConfig, Runtime, RuntimeConfig,
-    actor::{Actor, ActorSystem, Context, Failure, Next, Props, Signal},
+    actor::{Actor, ActorSystem, Context, Failure, Next, Pool, Props, Signal},
     sched::{DispatcherId, ScheduleErrorKind},
 };
 
+use crate::in_time::ShutdownInTime as _;
 use crate::{LONG, eventually::eventually, start};
 
 /// Not `Send`; tells on which thread each part of its life was.
@@ -88,7 +89,7 @@ fn an_actor_that_is_not_send_lives_and_dies_on_its_thread_and_so_do_its_children
     while parts.iter().filter(|(what, _)| *what == "handled").count() < 2 {
         parts.push(receiver.recv_timeout(LONG).unwrap());
     }
-    assert!(runtime.shutdown(LONG).is_clean());
+    assert!(runtime.shutdown_in_time(LONG).is_clean());
     // The last ref goes elsewhere, and takes nothing of the actor with it.
     drop(local);
     parts.extend(receiver.iter());
@@ -201,7 +202,7 @@ fn handlers_that_wait_for_each_other_all_run_on_the_blocking_dispatcher() {
             actors.iter().all(clockjack_rt::actor::ActorRef::is_stopped)
         });
     }
-    assert!(runtime.shutdown(LONG).is_clean());
+    assert!(runtime.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]
@@ -269,7 +270,7 @@ fn jobs_of_the_scheduler_run_on_the_dispatcher_that_they_name() {
         // The closure goes with the job, and hangs up.
         for _ in receiver {}
     }
-    assert!(runtime.shutdown(LONG).is_clean());
+    assert!(runtime.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]
@@ -280,7 +281,7 @@ fn a_job_for_a_dispatcher_that_there_is_not_is_refused() {
     assert!(matches!(refused.kind(), ScheduleErrorKind::ReceiverGone), "{refused}");
     let apart = runtime.system().create_dispatcher("apart", 1).unwrap();
     scheduler.jobs().schedule_once_fn(ms, apart, |_| ()).unwrap();
-    assert!(runtime.shutdown(LONG).is_clean());
+    assert!(runtime.shutdown_in_time(LONG).is_clean());
     let refused = scheduler.jobs().schedule_once_fn(ms, apart, |_| ()).unwrap_err();
     assert!(matches!(refused.kind(), ScheduleErrorKind::Closed), "{refused}");
 }
@@ -304,6 +305,33 @@ fn a_job_that_runs_on_a_dispatcher_is_waited_for_at_the_end_and_may_panic() {
     });
     job.unwrap();
     receiver.recv_timeout(LONG).unwrap();
-    assert!(runtime.shutdown(LONG).is_clean());
+    assert!(runtime.shutdown_in_time(LONG).is_clean());
     assert_eq!(is_done.load(SeqCst), 1);
+}
+
+/// Tells the name of its thread.
+struct Names(mpsc::Sender<String>);
+
+impl Actor for Names {
+    type Msg = ();
+
+    fn receive(&mut self, _: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+        self.0.send(thread::current().name().unwrap_or_default().to_owned())?;
+        Ok(Next::Stay)
+    }
+}
+
+#[test]
+fn routees_run_on_the_dispatcher_of_their_pool() {
+    let runtime = start(1);
+    let reports = runtime.system().create_dispatcher("reports", 2).unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let pool = Pool::round_robin(3, move || Names(sender.clone())).dispatcher(reports);
+    let pool = runtime.spawn("pool", pool).unwrap();
+    for _ in 0..6 {
+        pool.tell(()).unwrap();
+        let name = receiver.recv_timeout(LONG).unwrap();
+        assert!(name.starts_with("reports"), "{name}");
+    }
+    assert!(runtime.shutdown_in_time(LONG).is_clean());
 }

@@ -1,10 +1,11 @@
 //! One worker, an actor that is flooded without end by handlers of a millisecond: neither its own
-//! timer, nor another actor's, nor its stop is held up. The bounds are generous, for the machine
-//! may be busy; without fairness none of it would ever come.
+//! timer with priority, nor another actor's timer, nor its stop is held up. The bounds are
+//! generous, for the machine may be busy; without fairness none of it would ever come.
 
 use core::time::Duration;
 use std::{sync::mpsc, time::Instant};
 
+use crate::in_time::ShutdownInTime as _;
 use clockjack_rt::{
     Runtime, RuntimeConfig,
     actor::{Actor, ActorSystem, Context, Failure, Next},
@@ -24,7 +25,9 @@ impl Actor for Flooded {
     type Msg = Msg;
 
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
-        cx.timers().fixed_rate("own", Duration::from_millis(10), || Msg::Tick)?;
+        // Without priority it would wait for the messages before it: a thousand of them.
+        let mut timers = cx.timers().priority();
+        timers.fixed_rate("own", Duration::from_millis(10), || Msg::Tick)?;
         cx.self_ref().tell(Msg::More)?;
         Ok(Next::Stay)
     }
@@ -82,5 +85,5 @@ fn a_flooded_actor_holds_up_neither_timers_nor_its_stop() {
         assert!(begun.elapsed() < GENEROUS);
         std::thread::yield_now();
     }
-    assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
+    assert!(rt.shutdown_in_time(Duration::from_secs(60)).is_clean());
 }

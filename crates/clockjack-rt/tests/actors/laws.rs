@@ -12,11 +12,12 @@ use std::{
 use clockjack_rt::{
     Runtime, RuntimeConfig,
     actor::{
-        Actor, ActorRef, ActorSystem, Context, EventKinds, Failure, Limits, Mailbox, Next, Props,
-        Scope, Signal, Strategy, SystemBuilder, SystemEvent,
+        Actor, ActorRef, ActorSystem, Context, DeadLetterReason, EventKinds, Failure, Limits, Next,
+        Props, Scope, Signal, Strategy, SystemBuilder, SystemEvent,
     },
 };
 
+use crate::in_time::ShutdownInTime as _;
 use crate::{
     eventually::eventually,
     patience::{LONG, patient},
@@ -82,6 +83,7 @@ impl Actor for Sayer {
 
     fn signal(&mut self, _: &mut Context<'_, Self>, signal: Signal) -> Result<Next, Failure> {
         match signal {
+            Signal::PreRestart => self.say("restarts"),
             Signal::PostStop => self.say("ends"),
             Signal::Terminated(_) => self.say("is told"),
             _ => {}
@@ -129,7 +131,75 @@ fn a_child_that_does_not_stop_is_told_of_and_holds_up_its_parent_but_not_its_sib
     let_go.send(()).unwrap();
     wait_for(&hear, "slow ends");
     wait_for(&hear, "a ends");
-    assert!(rt.shutdown(LONG).is_clean());
+    assert!(rt.shutdown_in_time(LONG).is_clean());
+}
+
+#[test]
+fn no_member_of_a_group_starts_before_one_that_does_not_end_has_ended() {
+    let rt = runtime(ActorSystem::builder("t").stop_timeout(Duration::from_millis(5)), 2);
+    let (said, hear) = mpsc::channel();
+    let top = Props::new(move || Sayer { name: "a", said: said.clone() })
+        .supervise_children(Scope::AllForOne, Strategy::restart());
+    let top = rt.spawn("a", top).unwrap();
+    top.tell(Order::Have(&["x", "y", "slow"])).unwrap();
+    wait_for(&hear, "a has them");
+    let child =
+        |name: &str| -> ActorRef<Order> { rt.system().lookup(&format!("/user/a/{name}")).unwrap() };
+    let (let_go, until) = mpsc::channel();
+    child("slow").tell(Order::Block(until)).unwrap();
+    // The siblings start in order, so all of them have started.
+    wait_for(&hear, "slow blocks");
+    child("x").tell(Order::Fail).unwrap();
+    wait_for(&hear, "y restarts");
+    wait_for(&hear, "x restarts");
+    // The parent goes on, and starts nobody.
+    for _ in 0..50 {
+        top.tell(Order::Have(&[])).unwrap();
+        assert_eq!(hear.recv_timeout(LONG).unwrap(), "a has them", "the slow one has not ended");
+    }
+    let_go.send(()).unwrap();
+    wait_for(&hear, "slow restarts");
+    for name in ["x", "y", "slow"] {
+        wait_for(&hear, &format!("{name} started"));
+    }
+    assert!(rt.shutdown_in_time(LONG).is_clean());
+}
+
+#[test]
+fn a_child_starts_after_the_siblings_that_were_spawned_before_it() {
+    /// Waits in its start, so that others could start meanwhile.
+    struct Slow(&'static str, Said);
+    impl Actor for Slow {
+        type Msg = ();
+
+        fn started(&mut self, _: &mut Context<'_, Self>) -> Result<Next, Failure> {
+            let _ = self.1.send(format!("{} begins", self.0));
+            thread::sleep(Duration::from_millis(20));
+            let _ = self.1.send(format!("{} has started", self.0));
+            Ok(Next::Stay)
+        }
+
+        fn receive(&mut self, _: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+            Ok(Next::Stay)
+        }
+    }
+    let rt = runtime(ActorSystem::builder("t"), 4);
+    let (said, hear) = mpsc::channel();
+    let parent = Props::from_fn(move |cx: &mut Context<'_, _>, (): ()| {
+        for name in ["x", "y", "z"] {
+            let said = said.clone();
+            cx.spawn_child(name, move || Slow(name, said.clone()))?;
+        }
+        Ok(Next::Stay)
+    });
+    let parent = parent.supervise_children(Scope::OneForOne, Strategy::restart());
+    rt.spawn("a", parent).unwrap().tell(()).unwrap();
+    for name in ["x", "y", "z"] {
+        for what in ["begins", "has started"] {
+            assert_eq!(hear.recv_timeout(LONG).unwrap(), format!("{name} {what}"));
+        }
+    }
+    assert!(rt.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]
@@ -137,19 +207,8 @@ fn what_is_accepted_is_handled_or_a_dead_letter_while_all_fail_and_restart() {
     const EACH: u64 = 5_000;
     let users = ActorSystem::builder("t").supervise_users(Scope::AllForOne, Strategy::restart());
     let rt = runtime(users, 2);
-    let (handled, letters, accepted) =
-        (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)), AtomicU64::new(0));
+    let (handled, accepted) = (Arc::new(AtomicU64::new(0)), AtomicU64::new(0));
     let alive = Arc::new(AtomicI64::new(0));
-    let counted = Arc::clone(&letters);
-    let counter = Props::from_fn(move |_, event: SystemEvent| {
-        if let SystemEvent::DeadLetter(letter) = event {
-            counted.fetch_add(u64::from(letter.message_type.contains("Token")), SeqCst);
-        }
-        Ok(Next::Stay)
-    });
-    // It is restarted with its siblings, and keeps its mail like them.
-    let counter = rt.spawn("counter", counter.mailbox(Mailbox::unbounded())).unwrap();
-    rt.system().events().subscribe(EventKinds::DEAD_LETTER, counter);
     let workers: Vec<_> = (0..3)
         .map(|n| {
             let handled = Arc::clone(&handled);
@@ -173,9 +232,11 @@ fn what_is_accepted_is_handled_or_a_dead_letter_while_all_fail_and_restart() {
         }
     });
     eventually("all that was accepted is accounted for", || {
-        handled.load(SeqCst) + letters.load(SeqCst) == accepted.load(SeqCst)
+        // A pause of the group lasts longer than there is room for what comes meanwhile.
+        let letters = rt.system().metrics().dead_letters(DeadLetterReason::StashFull);
+        handled.load(SeqCst) + letters as u64 == accepted.load(SeqCst)
     });
-    assert!(rt.shutdown(LONG).is_clean());
+    assert!(rt.shutdown_in_time(LONG).is_clean());
     assert_eq!(alive.load(SeqCst), 0, "none is kept");
 }
 
@@ -215,7 +276,7 @@ fn each_watcher_is_told_once_whenever_the_end_comes() {
             assert!(["w ends", "w is told", "t ends", "t started", "w started"].contains(&&*line));
         }
     }
-    assert!(rt.shutdown(LONG).is_clean());
+    assert!(rt.shutdown_in_time(LONG).is_clean());
 }
 
 struct Leaf;
@@ -238,7 +299,7 @@ fn many_actors_and_a_long_line_of_them_stop_at_once() {
     let rt = runtime(ActorSystem::builder("t").limits(limits), 2);
     let refs: Vec<_> = (0..MANY).map(|n| rt.spawn(&format!("n{n}"), || Leaf).unwrap()).collect();
     refs[0].tell(10_000).unwrap();
-    let report = rt.shutdown(LONG);
+    let report = rt.shutdown_in_time(LONG);
     assert!(report.is_clean(), "{} did not stop", report.termination.stragglers.len());
     assert!(refs.iter().all(ActorRef::is_stopped));
 }
@@ -262,7 +323,7 @@ fn actors_that_are_started_while_the_system_ends_end_too() {
             }
             drop(rt.system().shutdown());
         });
-        let report = rt.shutdown(LONG);
+        let report = rt.shutdown_in_time(LONG);
         assert!(report.is_clean(), "{report:?}");
         assert!(refs.into_inner().unwrap().iter().all(ActorRef::is_stopped));
     }

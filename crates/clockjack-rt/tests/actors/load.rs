@@ -13,6 +13,7 @@ use clockjack_rt::{
     sched::DispatcherId,
 };
 
+use crate::in_time::ShutdownInTime as _;
 use crate::{
     eventually::eventually,
     patience::{LONG, patient},
@@ -117,7 +118,7 @@ fn keeps_order_of(mailbox: Mailbox, ranked: Option<Rank>, send: Send) {
     if matches!(mailbox.on_overflow(), Overflow::Fail) {
         assert_eq!(letters(&runtime), 0);
     }
-    assert!(runtime.shutdown(LONG).is_clean());
+    assert!(runtime.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]
@@ -209,7 +210,7 @@ fn a_stop_under_fire_loses_no_message_that_was_accepted() {
     }
     assert_eq!(rounds, 1_000);
     assert_eq!(handled.load(SeqCst) + letters(&runtime), accepted);
-    assert!(runtime.shutdown(LONG).is_clean());
+    assert!(runtime.shutdown_in_time(LONG).is_clean());
 }
 
 /// Counts that it is gone.
@@ -251,7 +252,7 @@ fn twenty_thousand_actors_that_come_and_go_leave_nothing() {
     eventually("none is in the tree", || runtime.system().tree().len() == before);
     // The factories of all of them, too.
     eventually("nothing is kept", || Arc::strong_count(&dropped) == 1);
-    assert!(runtime.shutdown(LONG).is_clean());
+    assert!(runtime.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]
@@ -270,7 +271,7 @@ fn a_hundred_thousand_actors_are_stopped_at_once() {
             runtime.spawn(&format!("{n}"), make).expect("room")
         })
         .collect();
-    let report = runtime.shutdown(LONG);
+    let report = runtime.shutdown_in_time(LONG);
     assert!(report.is_clean(), "{} did not stop", report.termination.stragglers.len());
     assert!(actors.iter().all(ActorRef::is_stopped));
     assert_eq!(dropped.load(SeqCst), n_made.load(SeqCst));
@@ -307,7 +308,7 @@ fn what_comes_from_outside_is_not_starved_by_actors_that_tell_each_other() {
     }
     assert_many_have_their_turn(&runtime);
     // Also while they are flooded, they stop.
-    let report = runtime.shutdown(LONG);
+    let report = runtime.shutdown_in_time(LONG);
     assert!(report.is_clean(), "{report:?}");
     assert!(!is_over.load(SeqCst));
 }
@@ -351,7 +352,7 @@ fn an_actor_starts_with_room_for_one_message() {
     }
     assert!(runtime.system().tree().len() >= 1_000);
     eventually("what was accepted was handled", || open.load(SeqCst) == 0);
-    assert!(runtime.shutdown(LONG).is_clean());
+    assert!(runtime.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]
@@ -387,7 +388,7 @@ fn a_spawn_beside_the_end_is_refused_or_ends_with_the_rest() {
             for _ in 0..round % 50 {
                 thread::yield_now();
             }
-            let report = runtime.shutdown(LONG);
+            let report = runtime.shutdown_in_time(LONG);
             assert!(report.is_clean(), "round {round}: {report:?}");
         });
         assert_eq!(dropped.load(SeqCst), n_made.load(SeqCst));
@@ -456,7 +457,7 @@ fn messages_go_round_over_all_dispatchers() {
     eventually("all have arrived", || arrived.load(SeqCst) == TOKENS);
     // They know each other in a circle.
     drop(ring);
-    assert!(runtime.shutdown(LONG).is_clean());
+    assert!(runtime.shutdown_in_time(LONG).is_clean());
 }
 
 /// Has children everywhere, and watches each of them, and others watch them, too.
@@ -553,7 +554,7 @@ fn ends_are_told_to_parents_and_watchers_on_all_dispatchers() {
     }
     eventually("all parents are through", || done.load(SeqCst) == 5);
     eventually("each end was told once", || told.load(SeqCst) == 5 * 5 * ROUNDS);
-    assert!(runtime.shutdown(LONG).is_clean());
+    assert!(runtime.shutdown_in_time(LONG).is_clean());
     assert_eq!(told.load(SeqCst), 5 * 5 * ROUNDS);
 }
 
@@ -574,7 +575,7 @@ fn actors_that_fail_and_are_made_anew_without_end_keep_nobody_from_a_turn() {
     assert_many_have_their_turn(&runtime);
     let before = n_made.load(SeqCst);
     eventually("they go on", || n_made.load(SeqCst) > before + 1_000);
-    let report = runtime.shutdown(LONG);
+    let report = runtime.shutdown_in_time(LONG);
     assert!(report.is_clean(), "{report:?}");
 }
 

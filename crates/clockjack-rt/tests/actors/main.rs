@@ -7,6 +7,9 @@ mod builder;
 mod dispatchers;
 #[path = "../support/eventually.rs"]
 mod eventually;
+#[path = "../support/in_time.rs"]
+mod in_time;
+mod mapped;
 mod panics;
 mod portable;
 mod shutdown;

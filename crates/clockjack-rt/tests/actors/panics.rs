@@ -10,6 +10,7 @@ use clockjack_rt::{
     },
 };
 
+use crate::in_time::ShutdownInTime as _;
 use crate::{LONG, eventually::eventually, start};
 
 /// Where it panics.
@@ -95,7 +96,7 @@ fn a_panic_anywhere_in_an_actor_stops_that_actor_and_no_worker() {
         };
         assert_eq!(n_handled.load(SeqCst), handled, "{at:?}");
         assert_well(&runtime);
-        let report = runtime.shutdown(LONG);
+        let report = runtime.shutdown_in_time(LONG);
         assert!(report.is_clean(), "{at:?}: {report:?}");
     }
 }

@@ -6,12 +6,13 @@ use std::sync::mpsc;
 use clockjack_rt::{
     BLOCKING_DISPATCHER, PoolConfig, Runtime, RuntimeReport, WorkerPool,
     actor::{
-        Actor, ActorSystem, Context, Failure, Next, Props, Scope, Signal, Strategy, Termination,
-        TerminationReport,
+        Actor, ActorSystem, Context, Failure, IntoProps, Next, Props, Scope, Signal, Strategy,
+        Termination, TerminationReport,
     },
     exec::Commands,
 };
 
+use crate::in_time::ShutdownInTime as _;
 use crate::{LONG, Log, eventually::eventually, start, start_with};
 
 struct Node {
@@ -67,7 +68,7 @@ fn children_end_before_parents_on_whatever_thread_they_are() {
     runtime.system().spawn_pinned(&pinned, "top", make).unwrap();
     // Who was stopped before it was started has nothing to say at its end.
     eventually("all have started", || log.lines().len() == 5);
-    let report = runtime.shutdown(LONG);
+    let report = runtime.shutdown_in_time(LONG);
     assert!(report.is_clean(), "{report}");
     assert_eq!(report.termination.reason, "actor system terminate");
     let names = ["top/d", "top/c", "top/b", "top/a", "top"];
@@ -106,7 +107,7 @@ fn who_does_not_stop_in_time_is_reported_to_all_and_left_behind() {
         actor.tell(()).unwrap();
         receiver.recv_timeout(LONG).unwrap();
         let end = runtime.system().when_terminated();
-        let report = runtime.shutdown(Duration::from_millis(20));
+        let report = runtime.shutdown_in_time(Duration::from_millis(20));
         let paths: Vec<_> = report.termination.stragglers.iter().map(ToString::to_string).collect();
         // Who waits for it is not at fault, and there all the same.
         assert!(paths.contains(&"/user/stuck".into()), "{paths:?}");
@@ -136,7 +137,7 @@ impl Actor for Owner {
         if self.drops {
             drop(runtime);
         } else {
-            self.sender.send(runtime.shutdown(LONG))?;
+            self.sender.send(runtime.shutdown_in_time(LONG))?;
         }
         Ok(Next::Stay)
     }
@@ -178,7 +179,58 @@ fn a_failure_that_comes_up_to_the_root_ends_the_run() {
     runtime.spawn("printer", props).unwrap().tell(()).unwrap();
     let report = runtime.run();
     assert!(report.termination.reason.contains("out of paper"), "{report:?}");
+    assert_eq!(report.failure.as_ref().unwrap().reason.text(), "out of paper");
     assert!(report.is_clean(), "{report:?}");
+}
+
+/// Fails at its first message.
+fn failing() -> impl IntoProps<Actor: Actor<Msg = &'static str> + Send, Factory: Send> {
+    Props::from_fn(|_, why: &'static str| Err::<(), _>(Failure::msg(why)))
+}
+
+#[test]
+fn the_failure_of_the_last_top_level_actor_ends_the_run() {
+    for scope in [None, Some(Scope::OneForOne)] {
+        let builder = ActorSystem::builder("t");
+        let builder = match scope {
+            Some(scope) => builder.supervise_users(scope, Strategy::stop()),
+            None => builder,
+        };
+        let runtime = start_with(builder, 2);
+        let first = runtime.spawn("first", failing()).unwrap();
+        let last = runtime.spawn("last", failing()).unwrap();
+        first.tell("not the last one").unwrap();
+        runtime.block_on(runtime.system().when_stopped(&first));
+        last.tell("the last one").unwrap();
+        let report = runtime.run();
+        let failure = report.failure.as_ref().unwrap();
+        assert_eq!(failure.path.to_string(), "/user/last");
+        assert_eq!(failure.reason.text(), "the last one");
+        assert!(report.termination.reason.contains("the last one"), "{report:?}");
+        assert_eq!(report.signal, None);
+        assert!(report.is_clean(), "{report:?}");
+    }
+}
+
+#[test]
+fn a_run_goes_on_as_long_as_somebody_can_start_an_actor() {
+    let runtime = start(2);
+    let system = runtime.system().clone();
+    let first = runtime.spawn("first", failing()).unwrap();
+    let run = std::thread::spawn(|| runtime.run());
+    first.tell("nobody is left").unwrap();
+    eventually("the first one has stopped", || first.is_stopped());
+    // The run goes on: actors can be started.
+    let second = system.spawn("second", failing()).unwrap();
+    second.tell("nobody is left, again").unwrap();
+    eventually("the second one has stopped", || second.is_stopped());
+    let polite = system.spawn("polite", failing()).unwrap();
+    system.stop(&polite).unwrap();
+    eventually("it has stopped", || polite.is_stopped());
+    system.spawn("last", failing()).unwrap().tell("the last one").unwrap();
+    drop(system);
+    let report = run.join().unwrap();
+    assert_eq!(report.failure.unwrap().reason.text(), "the last one");
 }
 
 #[test]
@@ -186,7 +238,7 @@ fn after_the_end_everything_is_refused() {
     let runtime = start(1);
     let pinned = runtime.system().create_pinned("pinned").unwrap();
     let system = runtime.system().clone();
-    assert!(runtime.shutdown(LONG).is_clean());
+    assert!(runtime.shutdown_in_time(LONG).is_clean());
     let node = || Node { log: Log::default(), below: Vec::new() };
     assert!(system.spawn("a", node).unwrap_err().is_stopping());
     let refused = system.spawn_pinned(&pinned, "a", node).unwrap_err();
@@ -203,7 +255,7 @@ fn a_system_that_has_terminated_gets_no_threads_while_its_runtime_is_there() {
     runtime.block_on(system.shutdown());
     assert!(system.create_pinned("again").unwrap_err().is_stopped());
     assert!(system.create_dispatcher("more", 1).unwrap_err().is_stopped());
-    assert!(runtime.shutdown(LONG).is_clean());
+    assert!(runtime.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]

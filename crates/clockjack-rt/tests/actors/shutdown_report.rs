@@ -9,6 +9,7 @@ use clockjack_rt::{
     sched::{CloseReport, DispatcherId, TaskRunPriority},
 };
 
+use crate::in_time::ShutdownInTime as _;
 use crate::{LONG, start};
 
 const SHORT: Duration = Duration::from_millis(20);
@@ -37,7 +38,7 @@ fn blocking_work_that_does_not_return_is_reported() {
     let (_hold, block, begun) = blocker();
     drop(runtime.spawn_blocking(block));
     begun.recv_timeout(LONG).unwrap();
-    let report = runtime.shutdown(SHORT);
+    let report = runtime.shutdown_in_time(SHORT);
     check_only_actors_are_clean(&report);
     assert_eq!((report.blocking.abandoned, report.blocking.dropped), (1, 0));
     let text = report.to_string();
@@ -53,7 +54,7 @@ fn blocking_work_that_was_never_started_is_reported() {
     drop(runtime.spawn_blocking(block));
     begun.recv_timeout(LONG).unwrap();
     drop(runtime.spawn_blocking(|| ()));
-    let report = runtime.shutdown(SHORT);
+    let report = runtime.shutdown_in_time(SHORT);
     check_only_actors_are_clean(&report);
     assert_eq!((report.blocking.abandoned, report.blocking.dropped), (1, 1));
     let text = report.to_string();
@@ -67,7 +68,7 @@ fn a_worker_that_does_not_return_is_reported() {
     drop(runtime.spawn_future(async move { block() }));
     begun.recv_timeout(LONG).unwrap();
     // The system needs a worker to terminate, so its actors are stragglers, too.
-    let report = runtime.shutdown(SHORT);
+    let report = runtime.shutdown_in_time(SHORT);
     assert!(report.is_final && !report.is_clean(), "{report}");
     assert_eq!(report.executors.len(), 1);
     let pool = &report.executors[0];
@@ -89,7 +90,7 @@ fn a_thread_of_another_dispatcher_that_does_not_return_is_reported() {
     });
     runtime.spawn("stuck", props.dispatcher(other)).unwrap().tell(()).unwrap();
     begun.recv_timeout(LONG).unwrap();
-    let report = runtime.shutdown(SHORT);
+    let report = runtime.shutdown_in_time(SHORT);
     let left: Vec<_> = report.executors.iter().map(|it| (&*it.name, it.threads_left)).collect();
     assert_eq!(left, [("cj-worker", 0), ("other", 1)], "{report}");
 }
@@ -101,7 +102,7 @@ fn a_job_that_is_still_running_is_reported() {
     let run = move |_: &_| block();
     runtime.pool().scheduler().schedule_once_fn(SHORT / 20, BLOCKING_DISPATCHER, run).unwrap();
     begun.recv_timeout(LONG).unwrap();
-    let report = runtime.shutdown(SHORT);
+    let report = runtime.shutdown_in_time(SHORT);
     check_only_actors_are_clean(&report);
     let jobs = report.jobs.unwrap();
     assert_eq!((jobs.executed, jobs.still_running), (1, 1), "{jobs}");
@@ -122,7 +123,7 @@ fn a_job_that_finishes_during_the_shutdown_is_not_reported_as_running() {
         let scheduler = runtime.pool().scheduler().clone();
         scheduler.schedule_once_fn(LONG, DispatcherId::DEFAULT, |_| ()).unwrap();
         begun.recv_timeout(LONG).unwrap();
-        let report = runtime.shutdown(LONG);
+        let report = runtime.shutdown_in_time(LONG);
         assert!(report.is_clean(), "{report}");
         let jobs = report.jobs.unwrap();
         // The system has jobs of its own, which are cancelled.
@@ -139,7 +140,7 @@ fn a_close_task_that_fails_is_reported() {
     let runtime = start(1);
     let task = || Err(fmt::Error.into());
     runtime.pool().scheduler().register_on_close(task, TaskRunPriority::User).unwrap();
-    let report = runtime.shutdown(LONG);
+    let report = runtime.shutdown_in_time(LONG);
     check_only_actors_are_clean(&report);
     assert_eq!(report.jobs.unwrap().close_tasks.failed, 1);
     assert!(report.to_string().contains("1 failed"), "{report}");
@@ -150,7 +151,7 @@ fn a_clean_report_covers_every_executor_and_is_one_line() {
     let runtime = start(1);
     runtime.system().create_dispatcher("other", 1).unwrap();
     runtime.system().create_pinned("pinned").unwrap();
-    let report = runtime.shutdown(LONG);
+    let report = runtime.shutdown_in_time(LONG);
     assert!(report.is_clean(), "{report}");
     let names: Vec<_> = report.executors.iter().map(|executor| &*executor.name).collect();
     assert_eq!(names, ["cj-worker", "other", "pinned"]);

@@ -19,6 +19,7 @@ use clockjack_rt::{
 };
 use clockjack_testing::Random;
 
+use crate::in_time::ShutdownInTime as _;
 use crate::{eventually::eventually, token::Token};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -31,7 +32,7 @@ fn start() -> Runtime {
 
 /// The end of every scene: nothing is left.
 fn end(runtime: Runtime, alive: &Arc<AtomicI64>) {
-    let report = runtime.shutdown(LONG);
+    let report = runtime.shutdown_in_time(LONG);
     assert!(report.is_clean(), "{report:?}");
     drop(report);
     eventually("no message is left", || alive.load(SeqCst) == 0);
@@ -444,7 +445,7 @@ fn a_system_that_ends_under_fire_leaves_no_message() {
             for _ in 0..round % 30 {
                 thread::yield_now();
             }
-            let report = runtime.shutdown(LONG);
+            let report = runtime.shutdown_in_time(LONG);
             assert!(report.is_clean(), "round {round}: {report:?}");
         });
         drop((timed, server));

@@ -11,6 +11,7 @@ use std::{
     time::Instant,
 };
 
+use crate::in_time::ShutdownInTime as _;
 use clockjack_rt::{
     BLOCKING_DISPATCHER, Runtime, RuntimeConfig,
     actor::{
@@ -88,7 +89,7 @@ fn a_handler_that_does_not_return_is_reported_once_with_its_actor() {
     let stuck = is_told(&busy, &gate, &receiver);
     assert_eq!(stuck.path.to_string(), "/user/busy");
     assert!(stuck.actor_type.contains("FnActor"), "{}", stuck.actor_type);
-    assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
+    assert!(rt.shutdown_in_time(Duration::from_secs(60)).is_clean());
     assert!(receiver.try_recv().is_err(), "each step is told once");
 }
 
@@ -118,7 +119,7 @@ fn a_handler_that_does_not_return_is_reported_on_every_kind_of_dispatcher() {
         let stuck = is_told(&local, &gate, &receiver);
         assert!(stuck.actor_type.ends_with("Local"), "{}", stuck.actor_type);
     }
-    assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
+    assert!(rt.shutdown_in_time(Duration::from_secs(60)).is_clean());
     assert!(receiver.try_recv().is_err(), "each step is told once");
 }
 
@@ -172,5 +173,5 @@ fn handlers_on_pinned_threads_that_return_are_not_reported_however_many_there_ar
     // A thread that the machine has held up for so long may well be reported.
     let is_told = receiver.try_recv().is_ok();
     assert!(!is_told || pulse.longest() > limit / 8, "none of them took long");
-    assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
+    assert!(rt.shutdown_in_time(Duration::from_secs(60)).is_clean());
 }

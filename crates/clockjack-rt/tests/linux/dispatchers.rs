@@ -11,6 +11,7 @@ use clockjack_rt::{
     },
 };
 
+use crate::in_time::ShutdownInTime as _;
 use crate::{
     eventually::eventually,
     switches::{context_switches, n_threads},
@@ -32,7 +33,7 @@ fn the_threads_of_dispatchers_end_with_the_runtime() {
     system.spawn_pinned(&pinned, "a", Props::from_fn(|_, (): ()| Ok(Next::Stay))).unwrap();
     let count = || (n_threads("cjt-apart").unwrap(), n_threads("cjt-pin").unwrap());
     assert_eq!(count(), (3, 1));
-    assert!(runtime.shutdown(Duration::from_secs(60)).is_clean());
+    assert!(runtime.shutdown_in_time(Duration::from_secs(60)).is_clean());
     assert_eq!(count(), (0, 0));
     who_looks_at_pinned_threads_sleeps_with_them_and_is_called_when_one_wakes();
     a_thread_for_one_task_ends_with_it_and_nobody_looks_at_it_any_more();
@@ -74,7 +75,7 @@ fn who_looks_at_pinned_threads_sleeps_with_them_and_is_called_when_one_wakes() {
         assert_eq!(receiver.recv().unwrap(), busy.path());
         release.send(()).unwrap();
     }
-    assert!(runtime.shutdown(Duration::from_secs(60)).is_clean());
+    assert!(runtime.shutdown_in_time(Duration::from_secs(60)).is_clean());
 }
 
 /// Not a test of its own, as above.
@@ -103,7 +104,7 @@ fn a_thread_for_one_task_ends_with_it_and_nobody_looks_at_it_any_more() {
     });
     let left = own_thread();
     assert_eq!(n_threads(NAME).unwrap(), 1);
-    assert!(runtime.shutdown(Duration::from_secs(60)).is_clean());
+    assert!(runtime.shutdown_in_time(Duration::from_secs(60)).is_clean());
     assert_eq!(n_threads(NAME).unwrap(), 0, "it ends with the runtime, too");
     drop(left);
 }

@@ -6,6 +6,7 @@ use clockjack_rt::{
     OsInstant, Parker, PoolConfig, WorkerPool, exec::Commands, sched::DispatcherId,
 };
 
+use crate::in_time::ShutdownInTime as _;
 use crate::{
     eventually::eventually,
     switches::{all_sleep, context_switches, n_threads},
@@ -87,6 +88,6 @@ fn the_threads_of_a_pool_without_work_are_not_switched_on() {
     assert!(far.unwrap().cancel());
     sleeper.abort();
     for pool in pools {
-        assert!(pool.shutdown(LONG).is_clean());
+        assert!(pool.shutdown_in_time(LONG).is_clean());
     }
 }

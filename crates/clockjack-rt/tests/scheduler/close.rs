@@ -1,13 +1,17 @@
 //! The end of a pool with a scheduler: accepted = executed + cancelled.
 
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::{
+    sync::{Arc, mpsc},
+    time::Instant,
+};
 
 use clockjack_rt::{
     BLOCKING_DISPATCHER, WorkerPool,
     sched::{ScheduleErrorKind, TaskRunPriority},
 };
 
+use crate::in_time::ShutdownInTime as _;
 use crate::{ANY, LONG, ms, pool_of};
 
 /// Rounds of the tests that race; the whole takes about a second.
@@ -41,7 +45,7 @@ fn r3_3_what_is_accepted_while_the_pool_shuts_down_runs_or_is_cancelled() {
                 })
                 .collect();
             on.recv().unwrap();
-            let report = pool.shutdown(LONG);
+            let report = pool.shutdown_in_time(LONG);
             let accepted: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
             (accepted, report)
         });
@@ -66,12 +70,41 @@ fn r3_3_a_shutdown_waits_for_handlers_wherever_they_run() {
             end.fetch_add(1, SeqCst);
         });
         begun.recv().unwrap();
-        let report = pool.shutdown(LONG);
+        let report = pool.shutdown_in_time(LONG);
         assert_eq!(ended.load(SeqCst), 1, "{dispatcher}");
         assert!(report.is_clean() && job.unwrap().is_completed());
         let report = report.scheduler.unwrap();
         assert_eq!((report.executed, report.still_running), (1, 0));
     }
+}
+
+/// Eight jobs of 1 ms whose handlers take 10 ms owe eighty times the time that passes. The close
+/// runs what it can in its time, cancels the rest and reports how much that was.
+#[test]
+fn r3_3_a_shutdown_keeps_its_deadline_although_jobs_are_behind() {
+    let pool = pool_of(1);
+    let scheduler = pool.scheduler().clone();
+    for _ in 0..8 {
+        let slow = |_: &_| std::thread::sleep(ms(10));
+        scheduler.schedule_at_fixed_rate_fn(ms(1), ms(1), ANY, slow).unwrap();
+    }
+    let closed = Arc::new(AtomicU64::new(0));
+    let at_close = Arc::clone(&closed);
+    let task = move || {
+        at_close.fetch_add(1, SeqCst);
+        Ok(())
+    };
+    scheduler.register_on_close(task, TaskRunPriority::User).unwrap();
+    std::thread::sleep(ms(500));
+    let begun = Instant::now();
+    let report = pool.shutdown_in_time(ms(3_000));
+    let took = begun.elapsed();
+    assert!(took < ms(20_000), "more than 30 s are owed, and the shutdown took {took:?}");
+    assert!(!report.is_clean(), "{report:?}");
+    let jobs = report.scheduler.unwrap();
+    assert_eq!((jobs.accepted, jobs.executed, jobs.cancelled), (8, 0, 8));
+    assert!(jobs.runs_left > 1_000, "{jobs}");
+    assert_eq!((closed.load(SeqCst), jobs.close_tasks.succeeded), (1, 1), "it has its half");
 }
 
 #[test]
@@ -86,14 +119,14 @@ fn r3_6_close_tasks_run_before_the_workers_go() {
     pool.scheduler().register_on_close(task, TaskRunPriority::User).unwrap();
     let marked = pool.scheduler().schedule_once_fn(LONG, ANY, |_| ()).unwrap();
     assert!(marked.run_on_close());
-    let report = pool.shutdown(LONG).scheduler.unwrap();
+    let report = pool.shutdown_in_time(LONG).scheduler.unwrap();
     assert_eq!((report.close_tasks.succeeded, report.run_on_close), (1, 1));
     assert!(marked.is_completed());
 }
 
 #[test]
 fn a_pool_whose_scheduler_was_never_asked_for_reports_none() {
-    assert!(pool_of(1).shutdown(LONG).scheduler.is_none());
+    assert!(pool_of(1).shutdown_in_time(LONG).scheduler.is_none());
 }
 
 #[test]
@@ -115,7 +148,7 @@ fn a_handler_that_shuts_its_pool_down_does_not_wait_for_itself() {
         let ((give, given), (tell, told)) = (mpsc::channel::<WorkerPool>(), mpsc::channel());
         let shut_down = move |_: &_| {
             let pool = given.recv().unwrap();
-            tell.send(pool.shutdown(LONG * 60)).unwrap();
+            tell.send(pool.shutdown_in_time(LONG * 60)).unwrap();
         };
         scheduler.schedule_once_fn(ms(1), dispatcher, shut_down).unwrap();
         give.send(pool).unwrap();

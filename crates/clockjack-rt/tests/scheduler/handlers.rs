@@ -16,10 +16,11 @@ use clockjack_rt::{
     exec::{Commands, Limits},
     sched::{
         Cancellable, DiagnosticEvent, DispatcherId, EventKinds, FireContext, HandlerError,
-        PressureReason, ScheduleErrorKind, SchedulerTask, Warning,
+        PressureReason, ScheduleErrorKind, SchedulerConfig, SchedulerTask, Warning,
     },
 };
 
+use crate::in_time::ShutdownInTime as _;
 use crate::{ANY, LONG, eventually::eventually, ms, pool_of, pool_with};
 
 fn single() -> PoolSchedulerConfig {
@@ -153,7 +154,7 @@ fn a_panic_ends_its_job_and_is_told_once_and_nothing_else_ends() {
     let mut texts: Vec<_> = failures.map(|error| error.to_string()).collect();
     texts.sort();
     assert_eq!(texts, ["panicked: a panic whose payload is not a text", "panicked: plain"]);
-    assert!(pool.shutdown(LONG).is_clean());
+    assert!(pool.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]
@@ -191,7 +192,7 @@ fn a_handler_shuts_the_scheduler_down() {
     let report = receiver.recv().unwrap();
     assert_eq!((report.accepted, report.executed, report.cancelled), (2, 1, 1));
     assert!(waits.is_cancelled() && scheduler.is_closed());
-    let report = pool.shutdown(LONG).scheduler.unwrap();
+    let report = pool.shutdown_in_time(LONG).scheduler.unwrap();
     assert_eq!((report.executed, report.still_running), (1, 0));
 }
 
@@ -207,7 +208,7 @@ fn a_handler_shuts_the_pool_down() {
         let taken = Arc::clone(&place);
         let end = move |_: &FireContext| {
             let pool = taken.lock().unwrap().take().unwrap();
-            sender.send(pool.shutdown(ms(300)).scheduler.unwrap().cancelled)
+            sender.send(pool.shutdown_in_time(ms(300)).scheduler.unwrap().cancelled)
         };
         scheduler.schedule_once_fn(ms(2), dispatcher, end).unwrap();
         assert_eq!(receiver.recv_timeout(LONG), Ok(1), "{dispatcher}");
@@ -369,10 +370,39 @@ fn a_handler_that_does_not_end_is_left_behind_at_the_deadline() {
     };
     let job = pool.scheduler().schedule_once_fn(ms(1), ANY, block).unwrap();
     begun.recv().unwrap();
-    let report = pool.shutdown(ms(50));
+    let report = pool.shutdown_in_time(ms(50));
     assert_eq!((report.stragglers.len(), report.workers_left), (0, 1));
     let closed = report.scheduler.unwrap();
     assert_eq!((closed.executed, closed.still_running), (1, 1));
     drop(hold);
     eventually("it ends all the same", || job.is_completed());
+}
+
+/// Three settings belong to the pool. Other values for them are refused and not ignored.
+#[test]
+fn a_pool_refuses_settings_that_it_would_ignore() {
+    use clockjack_time::{Resolution, Tick};
+    let default = SchedulerConfig::DEFAULT;
+    for settings in [
+        SchedulerConfig { resolution: Resolution::MILLI, ..default.clone() },
+        SchedulerConfig { start: Tick::new(1), ..default.clone() },
+        SchedulerConfig { shards: 2, ..default.clone() },
+    ] {
+        let scheduler = PoolSchedulerConfig { settings, ..PoolSchedulerConfig::DEFAULT };
+        let config = PoolConfig { workers: Some(1), scheduler, ..PoolConfig::DEFAULT };
+        let refused = WorkerPool::new(config, Commands::new()).expect_err("it would be ignored");
+        assert!(refused.to_string().contains("the host determines"), "{refused}");
+    }
+}
+
+/// A year has more than `i32::MAX` ticks of a millisecond.
+#[test]
+fn a_delay_of_a_year_is_accepted_on_a_default_runtime() {
+    let rt = clockjack_rt::Runtime::new("t").unwrap();
+    let year = Duration::from_secs(365 * 24 * 3600);
+    let job = rt.system().scheduler().jobs().schedule_once_fn(year, ANY, |_| ()).unwrap();
+    let soon = rt.system().scheduler().jobs().schedule_once_fn(ms(1), ANY, |_| ()).unwrap();
+    eventually("the other job runs", || soon.is_completed());
+    assert_eq!(job.state(), clockjack_rt::sched::JobState::Scheduled);
+    assert!(job.cancel());
 }

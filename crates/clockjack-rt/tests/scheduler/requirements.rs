@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::{
-    sync::{Arc, mpsc},
+    sync::{Arc, Mutex, mpsc},
     time::Instant,
 };
 
@@ -13,6 +13,7 @@ use clockjack_rt::{
 };
 use clockjack_time::{ClockKind, Resolution};
 
+use crate::in_time::ShutdownInTime as _;
 use crate::{ANY, LONG, eventually::eventually, ms, pool_of};
 
 #[test]
@@ -114,7 +115,7 @@ fn r3_7_after_the_shutdown_everything_is_refused() {
     let pool = pool_of(2);
     let scheduler = pool.scheduler().clone();
     let kept = scheduler.schedule_once_fn(LONG, ANY, |_| ()).unwrap();
-    let report = pool.shutdown(LONG).scheduler.unwrap();
+    let report = pool.shutdown_in_time(LONG).scheduler.unwrap();
     assert_eq!((report.accepted, report.executed, report.cancelled), (1, 0, 1));
     assert_eq!(kept.state(), JobState::Cancelled);
     for delay in [ms(0), ms(1)] {
@@ -146,7 +147,7 @@ fn r4_1_threads_schedule_and_cancel_while_workers_run_jobs() {
     eventually("all have run or were cancelled", || {
         ran.load(SeqCst) + cancelled.load(SeqCst) == all
     });
-    let report = pool.shutdown(LONG).scheduler.unwrap();
+    let report = pool.shutdown_in_time(LONG).scheduler.unwrap();
     assert_eq!(report.accepted, all as u64);
     assert_eq!(report.executed, ran.load(SeqCst) as u64);
     assert_eq!(report.cancelled, cancelled.load(SeqCst) as u64);
@@ -175,4 +176,54 @@ fn r4_1_jobs_are_neither_lost_nor_early_while_workers_come_and_go() {
     let runs: Vec<_> = receiver.iter().collect();
     assert_eq!(runs.len() as u64, n_jobs);
     assert!(runs.into_iter().all(|is_not_early| is_not_early));
+}
+
+/// Mailboxes that are really full: the pressure is not switched on by the test.
+#[test]
+fn r4_5_while_mailboxes_are_full_jobs_beyond_the_smaller_quota_are_refused() {
+    use clockjack_rt::{
+        Runtime,
+        actor::{ActorSystem, Mailbox, Props},
+        sched::{DiagnosticEvent, EventKinds, PressureReason, SchedulerConfig, Warning},
+    };
+    let settings = SchedulerConfig { quota: 400, ..SchedulerConfig::DEFAULT };
+    let rt = Runtime::start(ActorSystem::builder("t").scheduler(settings)).unwrap();
+    let jobs = rt.system().scheduler().jobs().clone();
+    let mut stream = jobs.diagnostics().subscribe(EventKinds::WARNING, 100).unwrap();
+    let (begin, begun) = mpsc::channel();
+    let (next, take) = mpsc::channel::<()>();
+    let take = Arc::new(Mutex::new(take));
+    let slow = Props::from_fn(move |_, _: u8| {
+        begin.send(())?;
+        take.lock().unwrap().recv()?;
+        Ok(())
+    });
+    let slow = rt.spawn("slow", slow.mailbox(Mailbox::bounded(8))).unwrap();
+    slow.tell(0).unwrap();
+    begun.recv().unwrap();
+    while slow.tell(0).is_ok() {}
+    next.send(()).unwrap();
+    begun.recv().unwrap();
+    let mut accepted = Vec::new();
+    let hour = LONG * 120;
+    let refused = loop {
+        match jobs.schedule_once_fn(hour, ANY, |_| ()) {
+            Ok(job) => accepted.push(job),
+            Err(refused) => break refused.kind(),
+        }
+    };
+    assert_eq!((accepted.len(), refused), (200, ScheduleErrorKind::Backpressured));
+    for _ in 0..8 {
+        next.send(()).unwrap();
+    }
+    eventually("the pressure ends", || jobs.metrics().quota_limit == 400);
+    jobs.schedule_once_fn(hour, ANY, |_| ()).unwrap();
+    let mut changes = Vec::new();
+    while let Some(event) = stream.try_next() {
+        if let DiagnosticEvent::Warned(Warning::BackpressureState { engaged, reason }) = event {
+            changes.push((engaged, reason));
+        }
+    }
+    let mailboxes = PressureReason::Mailboxes;
+    assert_eq!(changes, [(true, mailboxes), (false, mailboxes)]);
 }

@@ -134,3 +134,18 @@ fn a_thread_goes_on_after_a_panic_outside_of_handlers() {
     let driver = ThreadScheduler::start(impatient()).unwrap();
     a_waker_that_panics_ends_no_driver(driver.scheduler(), &|| driver.restarts());
 }
+
+/// No timer of an operating system wakes a thread at the nanosecond, so a host that measures
+/// reports some lateness within a few sleeps.
+fn lateness_is_reported(scheduler: &Scheduler) {
+    scheduler.schedule_at_fixed_rate_fn(ms(1), ms(2), ANY, |_| ()).unwrap();
+    eventually("reported", || !scheduler.diagnostics().driver_jitter().is_zero());
+}
+
+#[test]
+fn a_pool_and_a_thread_report_how_late_they_wake_up() {
+    let pool = pool_with(1, PoolSchedulerConfig::DEFAULT);
+    lateness_is_reported(pool.scheduler());
+    let thread = ThreadScheduler::start(impatient()).unwrap();
+    lateness_is_reported(thread.scheduler());
+}

@@ -13,6 +13,7 @@ use tokio::{
 };
 
 use crate::LONG;
+use crate::in_time::ShutdownInTime as _;
 
 fn info(n: usize) -> FailureInfo {
     let path = ActorPath::root().child("user").child("a");
@@ -37,7 +38,7 @@ fn a_failure_at_the_root_is_heard_by_every_task_that_listens() {
     for task in heard {
         assert!(tokio.block_on(task).unwrap().contains("out of paper"));
     }
-    assert!(runtime.shutdown(LONG).is_clean());
+    assert!(runtime.shutdown_in_time(LONG).is_clean());
 }
 
 #[test]

@@ -40,6 +40,20 @@ fn jobs_of_a_task_run_when_they_are_due_and_not_before() {
 }
 
 #[test]
+fn a_task_reports_how_late_it_wakes_up() {
+    let runtime = two_threads();
+    let driver = start(&runtime);
+    let scheduler = driver.scheduler();
+    scheduler.schedule_at_fixed_rate_fn(ms(1), ms(2), ANY, |_| ()).unwrap();
+    // No timer of an operating system wakes a thread at the nanosecond.
+    let begun = Instant::now();
+    while scheduler.diagnostics().driver_jitter().is_zero() {
+        assert!(begun.elapsed() < LONG, "no lateness is reported");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn ticks_come_from_the_clock_and_not_from_the_polls() {
     // Held up for many periods, the grid and the number of runs stay.
     let runtime = one_thread();

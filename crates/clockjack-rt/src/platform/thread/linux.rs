@@ -4,10 +4,11 @@
 //! them for a process.
 #![expect(unsafe_code, reason = "the class of a thread, which is set through libc alone")]
 
-use core::{mem::MaybeUninit, num::NonZeroU64};
-use std::io;
+use core::{mem::MaybeUninit, num::NonZeroU64, time::Duration};
+use std::{io, thread};
 
 use clockjack_actor::system::RealtimeClass;
+use clockjack_sync::backoff::SPINS_MAX;
 use rustix::{
     process::setpriority_process,
     thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack},
@@ -87,10 +88,31 @@ pub(crate) fn set_realtime(class: RealtimeClass, priority: i32) -> io::Result<()
     }
 }
 
+/// How long a real-time thread leaves its processor to others at first; the time doubles with each
+/// attempt that fails, [so many times](DOUBLINGS_MAX).
+const REALTIME_WAIT: Duration = Duration::from_micros(20);
+/// Five milliseconds: a holder that needs that long is itself preempted by others.
+const DOUBLINGS_MAX: u32 = 8;
+/// From this number of failed attempts on, a thread of the normal class yields.
+const YIELDS_FROM: u32 = 1_024;
+
+/// See [`backoff`](clockjack_sync::backoff): blocks a real-time thread, since a yield would not let
+/// the normal thread run that it has preempted.
+pub(crate) fn wait_for_other_thread(n_failed: u32) {
+    // SAFETY: the function has no precondition; zero is the calling thread.
+    let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
+    if matches!(policy, libc::SCHED_FIFO | libc::SCHED_RR) {
+        let n_waits = n_failed.saturating_sub(SPINS_MAX).min(DOUBLINGS_MAX);
+        thread::sleep(REALTIME_WAIT * (1 << n_waits));
+    } else if n_failed >= YIELDS_FROM {
+        thread::yield_now();
+    } else {
+        core::hint::spin_loop();
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::thread;
-
     use rustix::{
         process::getpriority_process,
         thread::{current_timer_slack, sched_getcpu},

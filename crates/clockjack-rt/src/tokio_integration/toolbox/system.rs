@@ -21,7 +21,7 @@
 use core::{
     fmt,
     future::poll_fn,
-    pin::pin,
+    pin::{Pin, pin},
     task::{Context, Poll},
     time::Duration,
 };
@@ -29,13 +29,16 @@ use std::sync::Arc;
 
 use clockjack_actor::{
     ActorRef, ActorSystem, IntoProps, MsgOf, RootContext, SpawnError, StartError, SystemBuilder,
-    TerminationReport,
+    TerminationReport, shutdown::Reason,
 };
 use clockjack_time::Tick;
 use tokio::time::Sleep;
 
 use super::{Shared, SliceGuard, TokioToolbox};
-use crate::pool::current::Entered;
+use crate::{RunConfig, RuntimeConfig, failure_log::Failures, pool::current::Entered};
+
+/// The default of [`RunConfig::drain_timeout`], as that of a runtime.
+const DRAIN_TIMEOUT: Duration = RuntimeConfig::DEFAULT.drop_timeout;
 
 /// An actor system that runs while one of its futures is awaited on tokio.
 ///
@@ -89,6 +92,7 @@ use crate::pool::current::Entered;
 pub struct TokioSystem {
     root: RootContext,
     shared: Arc<Shared>,
+    failures: Arc<Failures>,
 }
 
 /// What to wait for after a poll.
@@ -105,7 +109,8 @@ enum Wait {
 impl TokioSystem {
     pub(super) fn new(toolbox: TokioToolbox, builder: SystemBuilder) -> Result<Self, StartError> {
         let shared = Arc::clone(&toolbox.shared);
-        Ok(Self { root: RootContext::new(toolbox, builder)?, shared })
+        let (builder, failures) = Failures::install(builder, toolbox.failure_log);
+        Ok(Self { root: RootContext::new(toolbox, builder)?, shared, failures })
     }
 
     /// The system, with which other tasks and threads start actors, schedule jobs and terminate.
@@ -127,7 +132,8 @@ impl TokioSystem {
         self.root.spawn(name, props)
     }
 
-    /// Runs until the system has terminated, and returns the report.
+    /// Runs until the system has terminated, and returns the report. Signals are left to the
+    /// application; see [`run_with`](Self::run_with).
     ///
     /// # Panics
     ///
@@ -135,6 +141,36 @@ impl TokioSystem {
     pub async fn run(&mut self) -> TerminationReport {
         let end = self.system().when_terminated();
         self.drive(end).await
+    }
+
+    /// Runs until the system has terminated, or until SIGINT (Ctrl-C) or SIGTERM; then shuts the
+    /// system down within the [drain time-out](RunConfig::drain_timeout), by default ten seconds,
+    /// and reports the actors that have not stopped by then. A second signal exits the program at
+    /// once, with code 130 or 143. [`signals`](crate::signals) has the details.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime, or in a runtime without timers.
+    pub async fn run_with(mut self, mut config: RunConfig) -> TerminationReport {
+        let failures = Arc::clone(&self.failures);
+        // The listener lives until the shutdown is complete, so that a second signal exits.
+        let signals = config.listen(&failures);
+        let mut terminated = self.system().when_terminated();
+        let end = self.drive(poll_fn(|cx| match Pin::new(&mut terminated).poll(cx) {
+            Poll::Ready(report) => Poll::Ready(Err(report)),
+            Poll::Pending => config.poll_stop(&signals, &failures, cx).map(Ok),
+        }));
+        match end.await {
+            Err(report) => report,
+            Ok(signal) => {
+                let timeout = config.drain_timeout.unwrap_or(DRAIN_TIMEOUT);
+                let report = self.shutdown_for(Reason::new(signal.name()), timeout).await;
+                for path in &report.stragglers {
+                    failures.warn(format_args!("actor {path} did not stop within {timeout:?}"));
+                }
+                report
+            }
+        }
     }
 
     /// Runs until `stop`, which is called after each poll, returns true, or the system has
@@ -173,7 +209,7 @@ impl TokioSystem {
         loop {
             let end = poll_fn(|cx| {
                 // Only during this poll: other tasks on this thread have other pools.
-                let _entered = Entered::enter(handle.clone());
+                let _entered = Entered::enter(handle.clone(), None);
                 let wait = self.poll_once(cx);
                 // After the batch, which may have completed the future.
                 if let Poll::Ready(output) = until.as_mut().poll(cx) {
@@ -210,8 +246,13 @@ impl TokioSystem {
     /// # Panics
     ///
     /// Outside a tokio runtime, or in a runtime without timers.
-    pub async fn shutdown(mut self, timeout: Duration) -> TerminationReport {
-        let end = self.system().shutdown();
+    pub async fn shutdown(self, timeout: Duration) -> TerminationReport {
+        self.shutdown_for(Reason::ACTOR_SYSTEM_TERMINATE, timeout).await
+    }
+
+    async fn shutdown_for(mut self, reason: Reason, timeout: Duration) -> TerminationReport {
+        self.system().set_host_deadline(timeout);
+        let end = self.system().shutdown_for(reason);
         match tokio::time::timeout(timeout, self.drive(end)).await {
             Ok(report) => report,
             Err(_late) => self.root.shutdown(Duration::ZERO),

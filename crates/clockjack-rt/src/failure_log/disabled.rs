@@ -1,0 +1,20 @@
+//! Replaces the output to `tracing` in builds without the feature `tracing`.
+
+use core::fmt;
+
+use clockjack_actor::{ActorSystem, FailureInfo};
+
+/// There is no bridge.
+pub(crate) fn is_bridged(_: &ActorSystem) -> bool {
+    false
+}
+
+/// Never takes a failure.
+pub(crate) fn failure(_: &str, _: &FailureInfo) -> bool {
+    false
+}
+
+/// Never takes a warning.
+pub(crate) fn warn(_: &str, _: fmt::Arguments<'_>) -> bool {
+    false
+}

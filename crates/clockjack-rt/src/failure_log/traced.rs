@@ -1,0 +1,35 @@
+//! Failures as events of `tracing`, where the thread has a subscriber.
+
+use core::fmt;
+
+use clockjack_actor::{ActorSystem, FailureInfo, SystemEvent};
+use tracing::{dispatcher, subscriber::NoSubscriber};
+
+use crate::tracing_bridge;
+
+/// Whether a bridge of the system writes all failures to the subscriber.
+pub(crate) fn is_bridged(system: &ActorSystem) -> bool {
+    !has_no_subscriber() && system.lookup::<SystemEvent>(tracing_bridge::PATH).is_ok()
+}
+
+/// Passes a failure to the subscriber. Returns false if there is none.
+pub(crate) fn failure(system: &str, info: &FailureInfo) -> bool {
+    if has_no_subscriber() {
+        return false;
+    }
+    tracing_bridge::write_decided(system, info);
+    true
+}
+
+/// Passes a warning to the subscriber. Returns false if there is none.
+pub(crate) fn warn(system: &str, text: fmt::Arguments<'_>) -> bool {
+    if has_no_subscriber() {
+        return false;
+    }
+    tracing_bridge::write_text(system, text);
+    true
+}
+
+fn has_no_subscriber() -> bool {
+    dispatcher::get_default(dispatcher::Dispatch::is::<NoSubscriber>)
+}
