@@ -5,7 +5,7 @@
 
 mod expand;
 mod field;
-mod options;
+pub(crate) mod options;
 
 use field::Field;
 use options::Options;

@@ -1,5 +1,6 @@
-//! The attribute [`macro@actor`], which turns methods into messages of an actor, and the derive
-//! [`macro@Component`], which turns fields into ports and settings of a graph component.
+//! The attribute [`macro@actor`], which turns methods into messages of an actor, and the derives
+//! [`macro@Component`], which turns fields into ports and settings of a graph component, and
+//! [`macro@Wire`], with which a message travels between nodes.
 //!
 //! ```
 //! # extern crate alloc;
@@ -109,6 +110,7 @@
 mod actor;
 mod component;
 mod errors;
+mod wire;
 
 use proc_macro::TokenStream;
 
@@ -285,4 +287,52 @@ pub fn component(item: TokenStream) -> TokenStream {
 #[proc_macro_derive(FacadeComponent, attributes(component, input, output, config))]
 pub fn facade_component(item: TokenStream) -> TokenStream {
     component::component(item.into(), component::RootCrate::Facade).into()
+}
+
+/// Makes a struct or an enum a message that travels between nodes, or a part of such messages.
+///
+/// ```ignore
+/// #[derive(Wire)]
+/// #[wire(id = "demo.Counter")]
+/// enum Msg {
+///     Add(u64),
+///     Sum(ReplyTo<u64>),
+/// }
+/// ```
+///
+/// implements `clockjack_wire::Wire`: the message has the stable name `demo.Counter`, version 1,
+/// and the bytes of the postcard format. A `ReplyTo` stays in its process and travels as a number,
+/// so the type works with `ask` too; a variant may have one. A type without any `ReplyTo` also
+/// implements `clockjack_wire::Field`, and so does a type without an `id`, which then is only a
+/// part of other messages.
+///
+/// # Options, in `#[wire(..)]`
+///
+/// * `id = "shop.Order"`: the stable name of the type. It never changes; the name of the Rust type
+///   may.
+/// * `version = 2`: the version that this program writes, 1 by default. Any change that changes the
+///   bytes needs a new one: fields and variants in another order, added or removed.
+/// * `upcast = Order::upcast`: a function `fn(version: u16, from: &mut Decoder<'_>) -> Result<Self,
+///   DecodeError>` that reads older versions. For a type with a `ReplyTo` it returns
+///   `Result<Decoded<Self>, DecodeError>`, because an older request has to be asked.
+/// * `oldest = 1`: the oldest version that `upcast` reads.
+/// * `crate = ::clockjack::wire`: the path of `Wire` and so on, instead of `::clockjack_wire`.
+///
+/// # Errors
+///
+/// * *An `ActorRef` cannot travel*: export the actor and send its `Address`.
+/// * *Only one `ReplyTo` may travel*, and a request needs an `id`.
+/// * *A type that travels cannot have parameters*.
+/// * *An option is unknown*, occurs twice, or contradicts another one.
+/// * *`#[wire(..)]` belongs on the struct or enum*: fields and variants have no options.
+#[proc_macro_derive(Wire, attributes(wire))]
+pub fn wire(item: TokenStream) -> TokenStream {
+    wire::wire(item.into(), wire::RootCrate::Wire).into()
+}
+
+/// [`macro@Wire`] for crates that depend only on the facade `clockjack`, which re-exports it as
+/// `Wire`. It uses the path `::clockjack::wire`; everything else is the same.
+#[proc_macro_derive(FacadeWire, attributes(wire))]
+pub fn facade_wire(item: TokenStream) -> TokenStream {
+    wire::wire(item.into(), wire::RootCrate::Facade).into()
 }

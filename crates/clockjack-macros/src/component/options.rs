@@ -164,7 +164,7 @@ pub(crate) fn equals(key: &Ident, input: ParseStream<'_>, expected: &str) -> Res
 }
 
 /// Parses `= "text"`.
-fn text(key: &Ident, input: ParseStream<'_>, expected: &str) -> Result<LitStr> {
+pub(crate) fn text(key: &Ident, input: ParseStream<'_>, expected: &str) -> Result<LitStr> {
     let at = equals(key, input, expected)?;
     input.parse().map_err(|_| Error::new(at, expected))
 }

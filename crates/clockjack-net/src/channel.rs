@@ -1,0 +1,333 @@
+//! Channels: numbers and windows between a remote proxy and its target.
+//!
+//! The sender numbers its messages from one and may send up to the *limit*, an absolute number that
+//! the receiver raises by grants. So a lost grant loses no credit: the next one is larger. The
+//! receiver delivers each number at most once and in order; numbers that never came are a gap, and
+//! are counted when a larger number arrives, or when the sender reports how far it has sent.
+//!
+//! The sending half is shared by the proxy, which takes numbers and waits for credit, and by the
+//! driver, which applies grants, answers and the end. One lock protects it; wakers and answers are
+//! used after it was released.
+
+use alloc::collections::BTreeMap;
+use core::{
+    mem,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+use clockjack_actor::TerminationCause;
+use clockjack_sync::{Arc, spin_lock::SpinLock};
+use clockjack_wire::{PendingReply, frame::Frame};
+
+/// The number of messages that may be sent before the first grant.
+pub(crate) const WINDOW_FIRST: u64 = 64;
+
+/// The number of messages that a receiver accepts beyond the last one that its target has taken.
+pub(crate) const WINDOW: u64 = 1_024;
+
+/// The sending half of a channel.
+pub(crate) struct Outbound {
+    pub(crate) id: u64,
+    /// The incarnation of the receiver.
+    pub(crate) peer: u64,
+    pub(crate) export: u64,
+    pub(crate) type_hash: u64,
+    pub(crate) version: u16,
+    state: SpinLock<OutboundState>,
+}
+
+#[derive(Default)]
+struct OutboundState {
+    sent: u64,
+    limit: u64,
+    /// The last number that the receiver has confirmed.
+    received: u64,
+    /// Whether the receiver has confirmed the opening.
+    is_open: bool,
+    end: Option<TerminationCause>,
+    n_requests: u64,
+    replies: BTreeMap<u64, PendingReply>,
+    credit_waker: Option<Waker>,
+    end_waker: Option<Waker>,
+    /// What was sent at the last tick, to see whether the channel rests.
+    sent_at_tick: u64,
+}
+
+impl Outbound {
+    pub(crate) fn new(id: u64, peer: u64, export: u64, type_hash: u64, version: u16) -> Self {
+        let state = OutboundState { limit: WINDOW_FIRST, ..OutboundState::default() };
+        Self { id, peer, export, type_hash, version, state: SpinLock::new(state) }
+    }
+
+    /// The number of the next message, if there is credit.
+    pub(crate) fn take_number(&self) -> Option<u64> {
+        self.state.with(|state| {
+            let has_credit = state.sent < state.limit && state.end.is_none();
+            has_credit.then(|| {
+                state.sent += 1;
+                state.sent
+            })
+        })
+    }
+
+    /// Keeps the right to answer a request, and returns the number of the request. Gives it back if
+    /// the channel has ended.
+    pub(crate) fn add_request(&self, reply: PendingReply) -> Result<u64, PendingReply> {
+        self.state.with(|state| {
+            if state.end.is_some() {
+                return Err(reply);
+            }
+            state.n_requests += 1;
+            state.replies.insert(state.n_requests, reply);
+            Ok(state.n_requests)
+        })
+    }
+
+    pub(crate) fn take_request(&self, request: u64) -> Option<PendingReply> {
+        self.state.with(|state| state.replies.remove(&request))
+    }
+
+    /// All rights to answer, when there will be no answers any more.
+    pub(crate) fn take_requests(&self) -> BTreeMap<u64, PendingReply> {
+        self.state.with(|state| mem::take(&mut state.replies))
+    }
+
+    /// Forgets requests whose askers no longer wait.
+    pub(crate) fn drop_unwanted(&self) {
+        let replies = self.take_requests();
+        let (wanted, unwanted): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            replies.into_iter().partition(|(_, reply)| reply.is_wanted());
+        drop(unwanted);
+        self.state.with(|state| state.replies.extend(wanted));
+    }
+
+    /// The receiver allows messages up to a number, and has got those up to another.
+    pub(crate) fn grant(&self, limit: u64, received: u64) {
+        let waker = self.state.with(|state| {
+            state.is_open = true;
+            state.limit = state.limit.max(limit);
+            // No more than was sent: the receiver is not trusted.
+            state.received = state.received.max(received.min(state.sent));
+            if state.sent < state.limit { state.credit_waker.take() } else { None }
+        });
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.state.with(|state| state.end.is_some())
+    }
+
+    /// Ends the channel. Only the first cause counts.
+    pub(crate) fn end(&self, cause: TerminationCause) {
+        let wakers = self.state.with(|state| {
+            state.end.get_or_insert(cause);
+            [state.credit_waker.take(), state.end_waker.take()]
+        });
+        for waker in wakers.into_iter().flatten() {
+            waker.wake();
+        }
+    }
+
+    /// The frame that a tick repeats, if the receiver has not confirmed something: the opening, or
+    /// what was sent last, if nothing was sent since the last tick.
+    pub(crate) fn tick(&self) -> Option<Frame<'static>> {
+        self.state.with(|state| {
+            let rests = mem::replace(&mut state.sent_at_tick, state.sent) == state.sent;
+            if state.end.is_some() {
+                None
+            } else if !state.is_open {
+                Some(self.open())
+            } else if (rests && state.received < state.sent) || state.sent >= state.limit {
+                Some(Frame::Query { channel: self.id, sent: state.sent })
+            } else {
+                None
+            }
+        })
+    }
+
+    pub(crate) fn open(&self) -> Frame<'static> {
+        Frame::Open {
+            channel: self.id,
+            export: self.export,
+            type_hash: self.type_hash,
+            version: self.version,
+        }
+    }
+}
+
+/// Completes when there is credit, or the channel has ended.
+pub(crate) struct Credit(pub(crate) Arc<Outbound>);
+
+impl Future for Credit {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut waker = Some(cx.waker().clone());
+        let (poll, old) = self.0.state.with(|state| {
+            if state.sent < state.limit || state.end.is_some() {
+                (Poll::Ready(()), None)
+            } else {
+                (Poll::Pending, mem::replace(&mut state.credit_waker, waker.take()))
+            }
+        });
+        drop(old);
+        poll
+    }
+}
+
+/// Completes when the channel has ended.
+pub(crate) struct Ended(pub(crate) Arc<Outbound>);
+
+impl Future for Ended {
+    type Output = TerminationCause;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<TerminationCause> {
+        let mut waker = Some(cx.waker().clone());
+        let (poll, old) = self.0.state.with(|state| match state.end {
+            Some(cause) => (Poll::Ready(cause), None),
+            None => (Poll::Pending, mem::replace(&mut state.end_waker, waker.take())),
+        });
+        drop(old);
+        poll
+    }
+}
+
+/// What to do with a message that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// Deliver it; this many before it were lost.
+    Next { n_lost: u64 },
+    /// It, or a later one, has arrived before.
+    Repeated,
+    /// The sender had no credit for it.
+    BeyondWindow,
+}
+
+/// The receiving half of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Inbound {
+    received: u64,
+    limit: u64,
+}
+
+impl Inbound {
+    pub(crate) const fn new() -> Self {
+        Self { received: 0, limit: WINDOW_FIRST }
+    }
+
+    /// A message with this number has arrived.
+    pub(crate) fn arrive(&mut self, number: u64) -> Arrival {
+        if number > self.limit {
+            return Arrival::BeyondWindow;
+        }
+        let Some(n_lost) = number.checked_sub(self.received + 1) else { return Arrival::Repeated };
+        self.received = number;
+        Arrival::Next { n_lost }
+    }
+
+    /// The sender reports that it has sent up to this number. Returns how many were lost.
+    pub(crate) fn sender_reports(&mut self, sent: u64) -> u64 {
+        // No more than the sender had credit for: it is not trusted.
+        let sent = sent.min(self.limit);
+        let n_lost = sent.saturating_sub(self.received);
+        self.received += n_lost;
+        n_lost
+    }
+
+    /// The target has taken all messages up to this number. Returns whether the limit has risen.
+    pub(crate) fn taken(&mut self, number: u64) -> bool {
+        let limit = number.saturating_add(WINDOW);
+        let has_risen = limit > self.limit;
+        self.limit = self.limit.max(limit);
+        has_risen
+    }
+
+    pub(crate) fn grant(&self, channel: u64) -> Frame<'static> {
+        Frame::Grant { channel, limit: self.limit, received: self.received }
+    }
+
+    /// The last number that has arrived.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Any losses, repetitions and reports: what is delivered is a subsequence in order, each
+        /// number is delivered or counted as lost, and the window is never exceeded.
+        #[test]
+        fn every_number_is_delivered_once_or_counted_as_lost(
+            steps in proptest::collection::vec((0..10_u8, any::<bool>()), 1..2_000),
+        ) {
+            let outbound = Outbound::new(1, 2, 3, 4, 1);
+            let mut inbound = Inbound::new();
+            let (mut delivered, mut n_lost, mut sent) = (Vec::new(), 0, 0);
+            for (step, is_lost) in steps {
+                match step {
+                    0..=6 => {
+                        let Some(number) = outbound.take_number() else { continue };
+                        sent = number;
+                        if is_lost {
+                            continue;
+                        }
+                        match inbound.arrive(number) {
+                            Arrival::Next { n_lost: n } => {
+                                n_lost += n;
+                                delivered.push(number);
+                            }
+                            other => prop_assert!(false, "{:?}", other),
+                        }
+                        prop_assert_eq!(inbound.arrive(number), Arrival::Repeated);
+                    }
+                    7 => n_lost += inbound.sender_reports(sent),
+                    8 => {
+                        inbound.taken(inbound.received());
+                    }
+                    _ => {
+                        let Frame::Grant { limit, received, .. } = inbound.grant(1) else {
+                            unreachable!("it is a grant")
+                        };
+                        if !is_lost {
+                            outbound.grant(limit, received);
+                        }
+                    }
+                }
+            }
+            n_lost += inbound.sender_reports(sent);
+            prop_assert!(delivered.is_sorted());
+            prop_assert_eq!(delivered.len() as u64 + n_lost, sent);
+            prop_assert_eq!(inbound.arrive(u64::MAX), Arrival::BeyondWindow);
+            // All credit is returned.
+            inbound.taken(inbound.received());
+            let Frame::Grant { limit, received, .. } = inbound.grant(1) else {
+                unreachable!("it is a grant")
+            };
+            prop_assert_eq!((limit, received), (sent + WINDOW, sent));
+        }
+    }
+
+    #[test]
+    fn a_sender_without_credit_gets_no_number() {
+        let outbound = Outbound::new(1, 2, 3, 4, 1);
+        let numbers: Vec<u64> = core::iter::from_fn(|| outbound.take_number()).collect();
+        assert_eq!(numbers.len() as u64, WINDOW_FIRST);
+        outbound.grant(WINDOW_FIRST, 10);
+        assert_eq!(outbound.take_number(), None, "the same grant again");
+        outbound.grant(WINDOW_FIRST + 1, 10);
+        assert_eq!(outbound.take_number(), Some(WINDOW_FIRST + 1));
+        outbound.grant(u64::MAX, 10);
+        outbound.end(TerminationCause::Stopped);
+        assert_eq!(outbound.take_number(), None, "it has ended");
+    }
+}

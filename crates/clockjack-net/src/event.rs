@@ -1,0 +1,27 @@
+//! Events of the net, for subscribers.
+
+use crate::{Member, NodeId};
+
+/// Something that happened on the net, as this node sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NetEvent {
+    /// This node has become a member.
+    Joined(NodeId),
+    /// This node has read the end of its own membership. Its remote proxies stop, its local actors
+    /// continue, and it joins again as another incarnation.
+    Lost(NodeId),
+    /// Another node has become a member.
+    MemberUp(Member),
+    /// Another node is lost, or has left.
+    MemberDown(Member),
+    /// Messages of one channel were lost on their way to this node.
+    Gap {
+        /// The node that sent them.
+        from: NodeId,
+        /// How many.
+        n: u64,
+    },
+    /// A node has broken the rules of the protocol repeatedly; its frames are ignored for a minute.
+    Muted(NodeId),
+}

@@ -1,0 +1,332 @@
+//! The links of a node: its channels to and from each other node, and its open questions.
+
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
+use core::time::Duration;
+
+use clockjack_actor::{ActorRef, ReplyTo, TerminationCause};
+use clockjack_sync::Arc;
+use clockjack_wire::frame::{EndCause, Frame, Message};
+
+use crate::{
+    channel::{Arrival, Inbound, Outbound},
+    engine::Moment,
+    error::FindErrorKind,
+    receiver::{Delivery, Route},
+};
+
+/// The most channels that one node may have open to this one.
+pub const CHANNELS_MAX: usize = 65_536;
+
+/// How many broken rules within [`MUTED_FOR`] mute a node.
+const BROKEN_RULES_MAX: u32 = 10;
+
+/// After how many ticks the grant of a channel is repeated.
+const GRANT_EVERY: u64 = 30;
+
+/// How long a node is muted.
+const MUTED_FOR: Duration = Duration::from_secs(60);
+
+/// The links to all other nodes.
+#[derive(Default)]
+pub(crate) struct Links {
+    links: BTreeMap<u64, Link>,
+    n_ticks: u64,
+    /// Packs that were dropped: not for this incarnation, not from a member, or not a pack.
+    pub(crate) n_stale: u64,
+}
+
+#[derive(Default)]
+struct Link {
+    outbound: BTreeMap<u64, Arc<Outbound>>,
+    inbound: BTreeMap<u64, InboundChannel>,
+    n_broken_rules: u32,
+    broken_since: Moment,
+    muted_until: Option<Moment>,
+}
+
+struct InboundChannel {
+    numbers: Inbound,
+    receiver: ActorRef<Delivery>,
+    /// The target has stopped; repeated until the sender closes the channel.
+    end: Option<EndCause>,
+}
+
+impl Links {
+    fn channel(&mut self, from: u64, channel: u64) -> Option<&mut InboundChannel> {
+        self.links.get_mut(&from)?.inbound.get_mut(&channel)
+    }
+
+    pub(crate) fn add_outbound(&mut self, channel: Arc<Outbound>) {
+        let link = self.links.entry(channel.peer).or_default();
+        link.outbound.insert(channel.id, channel);
+    }
+
+    pub(crate) fn outbound(&self, peer: u64, channel: u64) -> Option<Arc<Outbound>> {
+        self.links.get(&peer)?.outbound.get(&channel).cloned()
+    }
+
+    /// Removes a channel; returns whether the peer may still have it open.
+    pub(crate) fn remove_outbound(&mut self, peer: u64, channel: u64) -> bool {
+        self.links.get_mut(&peer).is_some_and(|link| link.outbound.remove(&channel).is_some())
+    }
+
+    /// If the channel is open: the frame that confirms it.
+    pub(crate) fn is_open(&mut self, from: u64, channel: u64) -> Option<Frame<'static>> {
+        let open = self.channel(from, channel)?;
+        Some(match open.end {
+            Some(cause) => Frame::End { channel, cause },
+            None => open.numbers.grant(channel),
+        })
+    }
+
+    /// The route of a new channel, or its refusal if the peer has too many. That breaks no rule:
+    /// the peer cannot know it, and its proxy stops.
+    pub(crate) fn route(
+        &mut self,
+        from: u64,
+        channel: u64,
+        answer_within: Duration,
+    ) -> Result<Route, Frame<'static>> {
+        let n_open = self.links.get(&from).map_or(0, |link| link.inbound.len());
+        if n_open >= CHANNELS_MAX {
+            return Err(Frame::End { channel, cause: EndCause::Unknown });
+        }
+        Ok(Route { from, channel, answer_within })
+    }
+
+    /// Adds a channel; returns the frame that confirms it.
+    pub(crate) fn add_inbound(
+        &mut self,
+        from: u64,
+        channel: u64,
+        receiver: ActorRef<Delivery>,
+    ) -> Frame<'static> {
+        let numbers = Inbound::new();
+        let grant = numbers.grant(channel);
+        let link = self.links.entry(from).or_default();
+        link.inbound.insert(channel, InboundChannel { numbers, receiver, end: None });
+        grant
+    }
+
+    /// Delivers a message. Returns how many were lost before it, or `None` if the sender had no
+    /// credit for it. A message of a channel that was not opened is lost: its sender numbers on,
+    /// and the gap is counted when the channel is open.
+    pub(crate) fn message(&mut self, from: u64, message: &Message<'_>) -> Option<u64> {
+        let Some(channel) = self.channel(from, message.channel) else { return Some(0) };
+        let n_lost = match channel.numbers.arrive(message.number) {
+            Arrival::Next { n_lost } => n_lost,
+            Arrival::Repeated => return Some(0),
+            Arrival::BeyondWindow => return None,
+        };
+        let delivery = Delivery::Message {
+            number: message.number,
+            request: message.request,
+            type_hash: message.type_hash,
+            version: message.version,
+            time_left: message.time_left_ms.map(Duration::from_millis),
+            body: message.body.to_vec(),
+        };
+        // The receiver has stopped if its target has; it makes a dead letter of what it had.
+        channel.receiver.tell_or_dead_letter(delivery);
+        Some(n_lost)
+    }
+
+    /// The sender reports how far it has sent. Returns the answer, and how many were lost.
+    pub(crate) fn query(&mut self, from: u64, channel: u64, sent: u64) -> (Frame<'static>, u64) {
+        let Some(open) = self.channel(from, channel) else {
+            return (Frame::End { channel, cause: EndCause::Unknown }, 0);
+        };
+        let n_lost = open.numbers.sender_reports(sent);
+        if n_lost > 0 {
+            // In its place: after what has arrived, before what will.
+            open.receiver.tell_or_dead_letter(Delivery::Lost(open.numbers.received()));
+        }
+        match open.end {
+            Some(cause) => (Frame::End { channel, cause }, n_lost),
+            None => (open.numbers.grant(channel), n_lost),
+        }
+    }
+
+    /// A target has taken messages. Returns the grant, if the limit has risen.
+    pub(crate) fn taken(&mut self, from: u64, channel: u64, number: u64) -> Option<Frame<'static>> {
+        let open = self.channel(from, channel)?;
+        open.numbers.taken(number).then(|| open.numbers.grant(channel))
+    }
+
+    /// A receiver has stopped. Returns the frame for the sender, unless the channel was closed.
+    pub(crate) fn target_ended(
+        &mut self,
+        from: u64,
+        channel: u64,
+        cause: EndCause,
+    ) -> Option<Frame<'static>> {
+        self.channel(from, channel)?.end = Some(cause);
+        Some(Frame::End { channel, cause })
+    }
+
+    /// The sender no longer uses a channel.
+    pub(crate) fn close(&mut self, from: u64, channel: u64) {
+        let Some(link) = self.links.get_mut(&from) else { return };
+        if let Some(closed) = link.inbound.remove(&channel) {
+            // It has stopped before if its target has.
+            drop(closed.receiver.tell(Delivery::Close));
+        }
+    }
+
+    /// Collects what has to be repeated, and forgets requests that nobody waits for.
+    pub(crate) fn tick(&mut self, frames: &mut Vec<(u64, Frame<'static>)>) {
+        self.n_ticks += 1;
+        for (peer, link) in &self.links {
+            for channel in link.outbound.values() {
+                channel.drop_unwanted();
+                frames.extend(channel.tick().map(|frame| (*peer, frame)));
+            }
+            for (id, channel) in &link.inbound {
+                let end = channel.end.map(|cause| Frame::End { channel: *id, cause });
+                frames.extend(end.map(|frame| (*peer, frame)));
+                // If the close of the channel was lost, the sender closes it again. Not all
+                // channels in one tick.
+                if channel.end.is_none() && self.n_ticks.wrapping_add(*id) % GRANT_EVERY == 0 {
+                    frames.push((*peer, channel.numbers.grant(*id)));
+                }
+            }
+        }
+    }
+
+    /// Ends everything from and to a node.
+    pub(crate) fn end_peer(&mut self, peer: u64, cause: TerminationCause) {
+        if let Some(link) = self.links.remove(&peer) {
+            link.end(cause);
+        }
+    }
+
+    pub(crate) fn end_all(&mut self, cause: TerminationCause) {
+        for link in core::mem::take(&mut self.links).into_values() {
+            link.end(cause);
+        }
+    }
+
+    pub(crate) fn is_muted(&mut self, from: u64, now: Moment) -> bool {
+        let Some(link) = self.links.get_mut(&from) else { return false };
+        link.muted_until.take_if(|until| *until <= now);
+        link.muted_until.is_some()
+    }
+
+    /// A node broke a rule. Returns whether it is muted from now on.
+    pub(crate) fn broke_rule(&mut self, from: u64, now: Moment) -> bool {
+        let link = self.links.entry(from).or_default();
+        if link.n_broken_rules == 0 || now.since(link.broken_since) > MUTED_FOR {
+            (link.n_broken_rules, link.broken_since) = (0, now);
+        }
+        link.n_broken_rules += 1;
+        if link.n_broken_rules < BROKEN_RULES_MAX {
+            return false;
+        }
+        link.n_broken_rules = 0;
+        link.muted_until = Some(now.after(MUTED_FOR));
+        true
+    }
+}
+
+impl Link {
+    fn end(self, cause: TerminationCause) {
+        for channel in self.outbound.into_values() {
+            channel.end(cause);
+        }
+        for channel in self.inbound.into_values() {
+            // It has stopped before if its target has.
+            drop(channel.receiver.tell(Delivery::Close));
+        }
+    }
+}
+
+/// Questions for the exports of other nodes.
+#[derive(Default)]
+pub(crate) struct Finds {
+    pending: BTreeMap<u64, Question>,
+    n_questions: u64,
+}
+
+struct Question {
+    peer: u64,
+    type_hash: u64,
+    name: String,
+    reply: ReplyTo<Result<u64, FindErrorKind>>,
+}
+
+impl Finds {
+    /// Adds a question; returns its number.
+    pub(crate) fn add(
+        &mut self,
+        peer: u64,
+        type_hash: u64,
+        name: String,
+        reply: ReplyTo<Result<u64, FindErrorKind>>,
+    ) -> u64 {
+        self.n_questions += 1;
+        self.pending.insert(self.n_questions, Question { peer, type_hash, name, reply });
+        self.n_questions
+    }
+
+    /// The questions that have to be repeated; those that nobody waits for are forgotten.
+    pub(crate) fn pending(&mut self) -> Vec<(u64, u64, u64, String)> {
+        self.pending.retain(|_, question| question.reply.is_wanted());
+        let all = self.pending.iter();
+        all.map(|(request, one)| (one.peer, *request, one.type_hash, one.name.clone())).collect()
+    }
+
+    /// A node has answered.
+    pub(crate) fn found(&mut self, from: u64, request: u64, export: u64) {
+        if self.pending.get(&request).is_some_and(|question| question.peer == from)
+            && let Some(question) = self.pending.remove(&request)
+        {
+            let answer = if export == 0 { Err(FindErrorKind::NotExported) } else { Ok(export) };
+            question.reply.reply(answer);
+        }
+    }
+
+    pub(crate) fn end_peer(&mut self, peer: u64) {
+        for question in self.take(|question| question.peer == peer) {
+            question.reply.reply(Err(FindErrorKind::Unreachable));
+        }
+    }
+
+    pub(crate) fn end_all(&mut self) {
+        for question in self.take(|_| true) {
+            question.reply.reply(Err(FindErrorKind::Unreachable));
+        }
+    }
+
+    fn take(&mut self, is_it: impl Fn(&Question) -> bool) -> Vec<Question> {
+        let over: Vec<u64> =
+            self.pending.iter().filter(|(_, one)| is_it(one)).map(|(at, _)| *at).collect();
+        over.iter().filter_map(|request| self.pending.remove(request)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clockjack_testkit::ManualTime;
+
+    use super::*;
+
+    #[test]
+    fn a_channel_beyond_the_limit_of_a_node_is_answered_by_its_end() {
+        let time = ManualTime::start();
+        let receiver = time.probe::<Delivery>().actor_ref();
+        let mut links = Links::default();
+        let open = |links: &mut Links, from, channel| {
+            let route = links.route(from, channel, Duration::ZERO);
+            route.map(|_| links.add_inbound(from, channel, receiver.clone()))
+        };
+        for channel in 1..=CHANNELS_MAX as u64 {
+            assert!(open(&mut links, 7, channel).is_ok(), "channel {channel}");
+        }
+        let channel = CHANNELS_MAX as u64 + 1;
+        let refusal = Frame::End { channel, cause: EndCause::Unknown };
+        assert_eq!(open(&mut links, 7, channel), Err(refusal));
+        assert!(open(&mut links, 8, channel).is_ok(), "another node has its own limit");
+        links.close(7, 1);
+        assert!(open(&mut links, 7, channel).is_ok());
+    }
+}

@@ -1,0 +1,327 @@
+//! Membership: the lease of this node, and the eviction of others. A state machine without I/O.
+//!
+//! ```text
+//!          reads its own key              reads the end of its own key
+//! Joining ───────────────────► Member ─────────────────────────────────► Joining, as another
+//!    └──────────── leave ─────────┴── leave ──► Left                       incarnation
+//! ```
+//!
+//! 1. A node draws an incarnation and creates its key, with a time to live. It is a member when it
+//!    *reads* the key in the log, with its own name. If another node has the key, it draws again.
+//! 2. A member renews its key by a write that names the sequence number of the last entry that it
+//!    has read. So a key that has ended is never revived.
+//! 3. An acknowledgement proves nothing, and is not even read: a node trusts only what it reads of
+//!    its own key. When it reads the end, it draws another incarnation and begins again.
+//! 4. A member whose subject had no subscriber for a while is removed by the member that notices,
+//!    with the same condition as in rule 2: a renewal in between wins.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+use core::time::Duration;
+
+use clockjack_sync::splitmix::{SplitMix, mix};
+
+use crate::{
+    NetConfig,
+    engine::{EngineEvent, Expected, LogWrite, Moment},
+    log::{Change, LogView, live_key, member_value},
+    node::NodeId,
+};
+
+/// The longest time between two failed attempts to reach a member that still count as one silence.
+const SILENCE_GAP: Duration = Duration::from_millis(1_500);
+
+/// What this node learned about its own membership.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OwnChange {
+    Joined,
+    /// Another node has this incarnation; the node joins as another one.
+    Taken,
+    /// This incarnation has ended; the node joins as another one.
+    Lost(NodeId),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Joining,
+    Member,
+    Left,
+}
+
+/// See the [module](self).
+pub(crate) struct Membership {
+    config: NetConfig,
+    random: SplitMix,
+    me: u64,
+    state: State,
+    /// When the key was last created or renewed.
+    written: Moment,
+    /// Members whose subject has no subscriber: since when, and until when.
+    silent: BTreeMap<u64, (Moment, Moment)>,
+    pub(crate) view: LogView,
+}
+
+impl Membership {
+    /// The membership of a node that has not joined. The engine says which `join` this is, from
+    /// one: equal seeds, such as the default ones, then draw different incarnations, and a node
+    /// that leaves and joins does not draw its old one.
+    pub(crate) fn new(config: NetConfig, join: u64) -> Self {
+        // The seed is mixed first: otherwise seeds that differ by one would meet at another join.
+        let mut random = SplitMix::new(mix(config.seed).wrapping_add(join));
+        let me = draw(&mut random);
+        Self {
+            config,
+            random,
+            me,
+            state: State::Joining,
+            written: Moment::default(),
+            silent: BTreeMap::new(),
+            view: LogView::default(),
+        }
+    }
+
+    pub(crate) fn me(&self) -> NodeId {
+        NodeId::new(&self.config.name, self.me)
+    }
+
+    pub(crate) fn is_member(&self) -> bool {
+        self.state == State::Member
+    }
+
+    /// Creates the key of this incarnation.
+    pub(crate) fn join(&mut self, now: Moment, writes: &mut Vec<LogWrite>) {
+        self.written = now;
+        writes.push(self.own_key(Expected::Absent));
+    }
+
+    fn own_key(&self, expected: Expected) -> LogWrite {
+        let since = self.view.member(self.me).map_or(0, |member| member.since);
+        let value = member_value(&self.config.name, &self.config.roles, since);
+        assert!(value.is_some(), "a node whose roles are too long does not join");
+        LogWrite { key: live_key(self.me), value, expected, ttl: Some(self.config.lease) }
+    }
+
+    /// Applies what was read from the log.
+    pub(crate) fn read(
+        &mut self,
+        now: Moment,
+        event: &EngineEvent,
+        changes: &mut Vec<Change>,
+        writes: &mut Vec<LogWrite>,
+    ) -> Option<OwnChange> {
+        match event {
+            EngineEvent::Log(event) => self.view.apply(event, changes),
+            EngineEvent::Snapshot { sequence, entries } => {
+                self.view.apply_snapshot(*sequence, entries, changes);
+            }
+            _ => return None,
+        }
+        let own = self.view.member(self.me);
+        let is_taken = own.is_some_and(|member| member.node.name() != self.config.name);
+        let is_alive = own.is_some();
+        match self.state {
+            State::Joining if is_taken => {
+                self.me = draw(&mut self.random);
+                self.join(now, writes);
+                Some(OwnChange::Taken)
+            }
+            State::Joining if is_alive => {
+                self.state = State::Member;
+                Some(OwnChange::Joined)
+            }
+            State::Member if !is_alive => {
+                let lost = self.me();
+                self.me = draw(&mut self.random);
+                self.state = State::Joining;
+                self.join(now, writes);
+                Some(OwnChange::Lost(lost))
+            }
+            _ => None,
+        }
+    }
+
+    /// A pack found no subscriber.
+    pub(crate) fn no_responders(&mut self, now: Moment, incarnation: u64) {
+        if self.view.member(incarnation).is_none() {
+            return;
+        }
+        let silence = self.silent.entry(incarnation).or_insert((now, now));
+        if now.since(silence.1) > SILENCE_GAP {
+            silence.0 = now;
+        }
+        silence.1 = now;
+    }
+
+    /// A pack of a member has arrived.
+    pub(crate) fn heard(&mut self, incarnation: u64) {
+        self.silent.remove(&incarnation);
+    }
+
+    /// Renews the lease, and removes members that have been silent for too long.
+    pub(crate) fn tick(&mut self, now: Moment, writes: &mut Vec<LogWrite>) {
+        if now.since(self.written) >= self.config.renew_every {
+            match (self.state, self.view.renewed(self.me)) {
+                (State::Joining, _) => self.join(now, writes),
+                (State::Member, Some(sequence)) => {
+                    self.written = now;
+                    writes.push(self.own_key(Expected::Sequence(sequence)));
+                }
+                _ => {}
+            }
+        }
+        let (view, config) = (&self.view, &self.config);
+        self.silent.retain(|incarnation, (first, last)| {
+            let Some(sequence) = view.renewed(*incarnation) else { return false };
+            if last.since(*first) < config.evict_after {
+                return now.since(*last) <= SILENCE_GAP;
+            }
+            writes.push(LogWrite {
+                key: live_key(*incarnation),
+                value: None,
+                expected: Expected::Sequence(sequence),
+                ttl: None,
+            });
+            false
+        });
+    }
+
+    /// Ends this membership.
+    pub(crate) fn leave(&mut self, writes: &mut Vec<LogWrite>) {
+        if self.state != State::Left {
+            self.state = State::Left;
+            let key = live_key(self.me);
+            writes.push(LogWrite { key, value: None, expected: Expected::Any, ttl: None });
+        }
+    }
+}
+
+/// An incarnation; zero is none.
+fn draw(random: &mut SplitMix) -> u64 {
+    random.next_u64().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{string::String, vec};
+
+    use super::*;
+    use crate::log::LogEvent;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn at(seconds: u32) -> Moment {
+        Moment::default().after(seconds * SECOND)
+    }
+
+    fn log(sequence: u64, key: String, value: Option<Vec<u8>>) -> EngineEvent {
+        EngineEvent::Log(LogEvent { sequence, key, value })
+    }
+
+    /// A member, its key at sequence number 1.
+    fn member() -> Membership {
+        let mut membership = Membership::new(NetConfig::new("a"), 1);
+        let mut writes = vec![];
+        membership.join(at(0), &mut writes);
+        let write = writes.pop().expect("it creates its key");
+        assert_eq!((write.expected, write.ttl), (Expected::Absent, Some(15 * SECOND)));
+        assert!(!membership.is_member(), "it has not read its key");
+        let event = log(1, write.key, write.value);
+        let own = membership.read(at(0), &event, &mut vec![], &mut vec![]);
+        assert_eq!(own, Some(OwnChange::Joined));
+        membership
+    }
+
+    #[test]
+    fn an_incarnation_that_another_node_has_is_drawn_again() {
+        let mut membership = Membership::new(NetConfig::new("a"), 1);
+        let old = membership.me();
+        let (mut writes, key) = (vec![], live_key(old.incarnation()));
+        let taken = log(1, key, member_value("b", &[], 0));
+        let own = membership.read(at(0), &taken, &mut vec![], &mut writes);
+        assert_eq!(own, Some(OwnChange::Taken));
+        assert!(!membership.is_member());
+        let new = membership.me().incarnation();
+        assert_ne!(new, old.incarnation());
+        let write = writes.pop().expect("it creates its key");
+        assert_eq!((&write.key, write.expected), (&live_key(new), Expected::Absent));
+        let own = membership.read(at(0), &log(2, write.key, write.value), &mut vec![], &mut writes);
+        assert_eq!(own, Some(OwnChange::Joined));
+    }
+
+    #[test]
+    fn joins_with_near_seeds_draw_different_incarnations() {
+        let draw = |seed, join| {
+            let config = NetConfig { seed, ..NetConfig::new("a") };
+            Membership::new(config, join).me().incarnation()
+        };
+        let mut all: Vec<u64> =
+            (0..50).flat_map(|seed| (1..50).map(move |join| draw(seed, join))).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 50 * 49);
+    }
+
+    #[test]
+    fn a_lease_is_renewed_at_the_last_entry_that_was_read() {
+        let mut membership = member();
+        let mut writes = vec![];
+        membership.tick(at(1), &mut writes);
+        assert_eq!(writes, [], "it is too early");
+        membership.tick(at(2), &mut writes);
+        assert_eq!(writes.len(), 1);
+        assert_eq!(writes[0].expected, Expected::Sequence(1));
+        let renewed = log(8, writes[0].key.clone(), writes[0].value.clone());
+        assert_eq!(membership.read(at(2), &renewed, &mut vec![], &mut vec![]), None);
+        writes.clear();
+        membership.tick(at(4), &mut writes);
+        assert_eq!(writes[0].expected, Expected::Sequence(8));
+    }
+
+    #[test]
+    fn a_paused_node_cannot_renew() {
+        let mut membership = member();
+        let old = membership.me();
+        let mut writes = vec![];
+        // The renewal names an entry that is not the last one any more: the server refuses it.
+        membership.tick(at(60), &mut writes);
+        assert_eq!(writes[0].expected, Expected::Sequence(1));
+        writes.clear();
+        let end = log(2, live_key(old.incarnation()), None);
+        let own = membership.read(at(60), &end, &mut vec![], &mut writes);
+        assert_eq!(own, Some(OwnChange::Lost(old.clone())));
+        assert_ne!(membership.me(), old);
+        assert_eq!(writes.len(), 1);
+        assert_eq!(writes[0].key, live_key(membership.me().incarnation()));
+        assert_eq!(writes[0].expected, Expected::Absent);
+    }
+
+    #[test]
+    fn a_member_is_removed_after_three_seconds_without_a_subscriber() {
+        let mut membership = member();
+        let other = log(2, live_key(77), member_value("b", &[], 0));
+        membership.read(at(0), &other, &mut vec![], &mut vec![]);
+        let removals = |membership: &mut Membership, second: u32| {
+            let mut writes = vec![];
+            membership.tick(at(second), &mut writes);
+            writes.retain(|write| write.key == live_key(77));
+            writes
+        };
+        for second in 10..13 {
+            membership.no_responders(at(second), 77);
+            assert_eq!(removals(&mut membership, second), []);
+        }
+        // It answers: the silence begins again.
+        membership.heard(77);
+        for second in 13..16 {
+            membership.no_responders(at(second), 77);
+            assert_eq!(removals(&mut membership, second), []);
+        }
+        membership.no_responders(at(16), 77);
+        let removal = removals(&mut membership, 16);
+        assert_eq!(removal.len(), 1);
+        assert_eq!((&removal[0].value, removal[0].expected), (&None, Expected::Sequence(2)));
+        // Two failures that are far apart are no silence.
+        membership.no_responders(at(20), 77);
+        membership.no_responders(at(60), 77);
+        assert_eq!(removals(&mut membership, 60), []);
+    }
+}

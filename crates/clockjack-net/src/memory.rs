@@ -1,0 +1,337 @@
+//! [`MemoryServer`]: an engine in this process, for tests and for a single node.
+//!
+//! The server is a model of what a real one does for the live half: a log with conditional writes,
+//! times to live and one total order, and packs to the subscriber of an incarnation. It has no
+//! clock of its own: each call passes the time of the caller, and the largest one counts, so the
+//! systems that share a server must share a clock. It does not survive its process.
+//!
+//! The log keeps the newest [`LOG_KEPT_MAX`] entries. A reader that is further behind gets a
+//! snapshot, as after a reconnect. The queue of packs of a node has a bound as well; a pack beyond
+//! it is dropped, and its receiver counts the gap.
+
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    string::String,
+    vec::Vec,
+};
+use core::{fmt, mem};
+
+use clockjack_sync::{Arc, spin_lock::SpinLock};
+
+use crate::{
+    engine::{Engine, EngineEvent, Expected, LogWrite, Moment},
+    log::LogEvent,
+};
+
+/// The most entries that the log keeps for readers that are behind.
+pub const LOG_KEPT_MAX: usize = 4_096;
+
+/// The most packs that wait for a node.
+pub const PACKS_WAITING_MAX: usize = 65_536;
+
+/// A server in this process. Cheap to clone.
+#[derive(Clone)]
+pub struct MemoryServer(Arc<SpinLock<ServerState>>);
+
+#[derive(Default)]
+struct ServerState {
+    now: Moment,
+    sequence: u64,
+    keys: BTreeMap<String, Entry>,
+    log: VecDeque<LogEvent>,
+    connections: BTreeMap<u64, Connection>,
+    n_connections: u64,
+    n_joins: u64,
+    /// Pairs of connections between which no pack travels; each pair in both orders.
+    blocked: BTreeSet<(u64, u64)>,
+    n_packs_dropped: u64,
+}
+
+struct Entry {
+    sequence: u64,
+    value: Vec<u8>,
+    expires: Option<Moment>,
+}
+
+struct Connection {
+    incarnation: u64,
+    /// The sequence number up to which the log was read.
+    read: u64,
+    events: VecDeque<EngineEvent>,
+    /// Called when there is something to read, outside of the lock.
+    notify: Notify,
+    is_notified: bool,
+    /// The node hears nothing more, and its writes are ignored.
+    is_cut: bool,
+}
+
+/// Tells a node that there is something to read.
+pub(crate) type Notify = Arc<Box<dyn Fn() + Send + Sync>>;
+
+impl MemoryServer {
+    /// A server without nodes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Arc::new(SpinLock::new(ServerState::default())))
+    }
+
+    /// Connects a node.
+    pub(crate) fn connect(&self, notify: Notify) -> MemoryEngine {
+        let connection = self.0.with(|state| {
+            state.n_connections += 1;
+            let connection = Connection {
+                incarnation: 0,
+                read: 0,
+                events: VecDeque::new(),
+                notify,
+                is_notified: false,
+                is_cut: false,
+            };
+            state.connections.insert(state.n_connections, connection);
+            state.n_connections
+        });
+        MemoryEngine { server: self.clone(), connection }
+    }
+
+    /// A number that no other call on this server returns, so that no two joins draw the same
+    /// incarnation, whatever their seeds are.
+    pub(crate) fn next_join(&self) -> u64 {
+        self.0.with(|state| {
+            state.n_joins += 1;
+            state.n_joins
+        })
+    }
+
+    /// The number of packs that were dropped because their node did not read.
+    #[must_use]
+    pub fn packs_dropped(&self) -> u64 {
+        self.0.with(|state| state.n_packs_dropped)
+    }
+
+    /// The keys of the log that have a value, in their order. For tests.
+    #[must_use]
+    pub fn keys(&self) -> Vec<String> {
+        self.0.with(|state| state.keys.keys().cloned().collect())
+    }
+
+    /// Cuts the connection of an incarnation, as if its process was killed: its subject has no
+    /// subscriber any more, and its writes are ignored. For tests.
+    pub fn cut(&self, incarnation: u64) {
+        self.0.with(|state| {
+            let connections = state.connections.values_mut();
+            for one in connections.filter(|one| one.incarnation == incarnation) {
+                one.is_cut = true;
+            }
+        });
+    }
+
+    /// Stops the packs between two incarnations, in both directions, or lets them pass again. Both
+    /// still read and write the log. For tests.
+    pub fn set_blocked(&self, a: u64, b: u64, is_blocked: bool) {
+        self.0.with(|state| {
+            let of = |incarnation| {
+                let mut all = state.connections.iter();
+                all.find(|(_, one)| one.incarnation == incarnation).map(|(id, _)| *id)
+            };
+            let (Some(a), Some(b)) = (of(a), of(b)) else { return };
+            for pair in [(a, b), (b, a)] {
+                if is_blocked {
+                    state.blocked.insert(pair);
+                } else {
+                    state.blocked.remove(&pair);
+                }
+            }
+        });
+    }
+
+    /// Delivers bytes to an incarnation, with any sender that they name. For tests of what a node
+    /// does with bytes that are not trusted.
+    pub fn inject(&self, to: u64, pack: Vec<u8>) {
+        self.change(|state| state.publish(0, to, pack));
+    }
+
+    /// Changes the state, then notifies the nodes that have something to read.
+    fn change<R>(&self, change: impl FnOnce(&mut ServerState) -> R) -> R {
+        let (result, to_notify) = self.0.with(|state| {
+            let result = change(state);
+            (result, state.take_notifies())
+        });
+        for notify in to_notify {
+            notify();
+        }
+        result
+    }
+}
+
+impl Default for MemoryServer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for MemoryServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sequence, n_nodes) = self.0.with(|state| (state.sequence, state.connections.len()));
+        f.debug_struct("MemoryServer")
+            .field("sequence", &sequence)
+            .field("nodes", &n_nodes)
+            .finish()
+    }
+}
+
+impl ServerState {
+    fn take_notifies(&mut self) -> Vec<Notify> {
+        let sequence = self.sequence;
+        let has_news = |one: &&mut Connection| {
+            !one.is_cut && !one.is_notified && (one.read < sequence || !one.events.is_empty())
+        };
+        let mut notifies = Vec::new();
+        for one in self.connections.values_mut().filter(has_news) {
+            one.is_notified = true;
+            notifies.push(one.notify.clone());
+        }
+        notifies
+    }
+
+    /// Time passes: keys whose time to live is over end, in the order of their ends.
+    fn advance(&mut self, now: Moment) {
+        self.now = self.now.max(now);
+        let now = self.now;
+        let is_over = |entry: &&Entry| entry.expires.is_some_and(|expires| expires <= now);
+        let mut over: Vec<(Option<Moment>, String)> = self
+            .keys
+            .iter()
+            .filter(|(_, entry)| is_over(entry))
+            .map(|(key, entry)| (entry.expires, key.clone()))
+            .collect();
+        over.sort();
+        for (_, key) in over {
+            self.append(key, None, None);
+        }
+    }
+
+    fn write(&mut self, write: LogWrite) {
+        let last = self.keys.get(&write.key).map(|entry| entry.sequence);
+        let is_accepted = match write.expected {
+            Expected::Any => true,
+            Expected::Absent => last.is_none(),
+            Expected::Sequence(sequence) => last == Some(sequence),
+        };
+        if is_accepted && (write.value.is_some() || last.is_some()) {
+            let expires = write.ttl.map(|ttl| self.now.after(ttl));
+            self.append(write.key, write.value, expires);
+        }
+    }
+
+    fn append(&mut self, key: String, value: Option<Vec<u8>>, expires: Option<Moment>) {
+        self.sequence += 1;
+        let sequence = self.sequence;
+        match &value {
+            Some(value) => {
+                let entry = Entry { sequence, value: value.clone(), expires };
+                self.keys.insert(key.clone(), entry);
+            }
+            None => {
+                self.keys.remove(&key);
+            }
+        }
+        if self.log.len() >= LOG_KEPT_MAX {
+            self.log.pop_front();
+        }
+        self.log.push_back(LogEvent { sequence, key, value });
+    }
+
+    fn publish(&mut self, from: u64, to: u64, pack: Vec<u8>) {
+        let target =
+            self.connections.iter_mut().find(|(_, one)| one.incarnation == to && !one.is_cut);
+        let Some((target_id, target)) = target else {
+            if let Some(from) = self.connections.get_mut(&from) {
+                from.events.push_back(EngineEvent::NoResponders(to));
+            }
+            return;
+        };
+        if self.blocked.contains(&(from, *target_id)) || target.events.len() >= PACKS_WAITING_MAX {
+            self.n_packs_dropped += 1;
+        } else {
+            target.events.push_back(EngineEvent::Pack(pack));
+        }
+    }
+
+    fn poll(&mut self, connection: u64) -> Vec<EngineEvent> {
+        let Some(one) = self.connections.get_mut(&connection).filter(|one| !one.is_cut) else {
+            return Vec::new();
+        };
+        one.is_notified = false;
+        let mut events = Vec::new();
+        let oldest = self.log.front().map_or(self.sequence, |event| event.sequence);
+        if one.read + 1 < oldest {
+            let entry_of = |(key, entry): (&String, &Entry)| LogEvent {
+                sequence: entry.sequence,
+                key: key.clone(),
+                value: Some(entry.value.clone()),
+            };
+            let mut entries: Vec<LogEvent> = self.keys.iter().map(entry_of).collect();
+            entries.sort_by_key(|entry| entry.sequence);
+            events.push(EngineEvent::Snapshot { sequence: self.sequence, entries });
+        } else {
+            let new = self.log.iter().filter(|event| event.sequence > one.read);
+            events.extend(new.cloned().map(EngineEvent::Log));
+        }
+        one.read = self.sequence;
+        // What the log says comes first: a pack of a new member is from a member then.
+        events.extend(mem::take(&mut one.events));
+        events
+    }
+}
+
+/// The connection of one node to a [`MemoryServer`].
+pub(crate) struct MemoryEngine {
+    server: MemoryServer,
+    connection: u64,
+}
+
+impl MemoryEngine {
+    /// Changes the state as this node, unless its connection was cut.
+    fn change(&self, change: impl FnOnce(&mut ServerState)) {
+        self.server.change(|state| {
+            if state.connections.get(&self.connection).is_some_and(|one| !one.is_cut) {
+                change(state);
+            }
+        });
+    }
+}
+
+impl Engine for MemoryEngine {
+    fn subscribe(&mut self, incarnation: u64) {
+        self.change(|state| {
+            if let Some(one) = state.connections.get_mut(&self.connection) {
+                one.incarnation = incarnation;
+                one.events.clear();
+            }
+        });
+    }
+
+    fn publish(&mut self, to: u64, pack: Vec<u8>) {
+        self.change(|state| state.publish(self.connection, to, pack));
+    }
+
+    fn write(&mut self, now: Moment, write: LogWrite) {
+        self.change(|state| {
+            state.advance(now);
+            state.write(write);
+        });
+    }
+
+    fn poll(&mut self, now: Moment) -> Vec<EngineEvent> {
+        self.change(|state| state.advance(now));
+        self.server.0.with(|state| state.poll(self.connection))
+    }
+}
+
+impl Drop for MemoryEngine {
+    fn drop(&mut self) {
+        let removed = self.server.0.with(|state| state.connections.remove(&self.connection));
+        drop(removed);
+    }
+}

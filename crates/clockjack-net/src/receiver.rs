@@ -1,0 +1,222 @@
+//! [`Receiver`]: one queue per channel, which decodes messages and passes them to their target.
+//!
+//! A target whose mailbox is full delays its own receiver only. The receiver waits with `send`, so
+//! the order stays, and reports how far it is; the driver turns the reports into grants.
+
+use alloc::{format, vec::Vec};
+use core::time::Duration;
+
+use clockjack_actor::{
+    Actor, ActorRef, ActorSystem, Context, DeadLetterReason, Failure, Mailbox, Next, Props, Signal,
+    Terminated, TerminationCause,
+};
+use clockjack_wire::{AskFor, DecodeError, Decoded, Wire, decode, frame::EndCause};
+
+use crate::{channel::WINDOW_FIRST, driver::NetMsg};
+
+/// After how many messages a receiver reports how far it is.
+const REPORT_EVERY: u64 = WINDOW_FIRST / 2;
+
+/// The most requests of a channel that the target has not answered. More than the window: a request
+/// counts as taken when it is in the mailbox, and may be answered much later.
+const ASKS_MAX: u16 = 16 * 1_024;
+
+/// The sender of a channel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Route {
+    pub(crate) from: u64,
+    pub(crate) channel: u64,
+    pub(crate) answer_within: Duration,
+}
+
+/// What the driver passes to a receiver, in the order of the numbers.
+#[derive(Debug)]
+pub(crate) enum Delivery {
+    Message {
+        number: u64,
+        /// Zero if no answer is expected.
+        request: u64,
+        type_hash: u64,
+        version: u16,
+        time_left: Option<Duration>,
+        body: Vec<u8>,
+    },
+    /// The messages up to this number were lost, if they did not arrive.
+    Lost(u64),
+    /// The sender no longer uses the channel.
+    Close,
+}
+
+/// See the [module](self).
+struct Receiver<M> {
+    target: ActorRef<M>,
+    driver: ActorRef<NetMsg>,
+    route: Route,
+    /// The number that was reported last.
+    reported: u64,
+    /// How many requests wait for their answers.
+    n_asks: u16,
+    end: Option<EndCause>,
+}
+
+/// Starts a receiver.
+pub(crate) fn start<M: Wire>(
+    system: &ActorSystem,
+    driver: &ActorRef<NetMsg>,
+    route: Route,
+    target: &ActorRef<M>,
+) -> Option<ActorRef<Delivery>> {
+    let (target, driver) = (target.clone(), driver.clone());
+    let receiver = Receiver { target, driver, route, reported: 0, n_asks: 0, end: None };
+    // One future more than requests: the one that waits for room in the mailbox of the target.
+    let futures_max = ASKS_MAX + 1;
+    // The window of the channel is the bound of the mailbox.
+    let props = Props::once(receiver).mailbox(Mailbox::unbounded()).futures_max(futures_max);
+    let name = format!("net-{:016x}-{}", route.from, route.channel);
+    system.spawn_system(&name, props).ok()
+}
+
+impl<M: Wire> Actor for Receiver<M> {
+    type Msg = Delivery;
+
+    fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        let target = self.target.clone();
+        cx.watch(&target)?;
+        Ok(Next::Stay)
+    }
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, delivery: Delivery) -> Result<Next, Failure> {
+        match delivery {
+            Delivery::Message { number, request, type_hash, version, time_left, body } => {
+                let decoded = check_type::<M>(type_hash).and_then(|()| decode::<M>(version, &body));
+                match decoded {
+                    Ok(Decoded::Tell(msg)) => {
+                        // A request that was read as a message without a `ReplyTo`: nobody will
+                        // answer it.
+                        self.answer(request, None);
+                        self.tell(cx, number, msg)
+                    }
+                    Ok(Decoded::Ask(ask)) => {
+                        let within = time_left.unwrap_or(self.route.answer_within);
+                        self.ask(cx, request, ask, within);
+                        self.taken(number);
+                        Ok(Next::Stay)
+                    }
+                    Err(_) => {
+                        let path = self.target.path();
+                        let reason = DeadLetterReason::Undecodable;
+                        cx.system().report_dead_letter::<M>(&path, reason);
+                        self.answer(request, None);
+                        self.taken(number);
+                        Ok(Next::Stay)
+                    }
+                }
+            }
+            Delivery::Lost(number) => {
+                self.report(number);
+                Ok(Next::Stay)
+            }
+            Delivery::Close => Ok(Next::Stop),
+        }
+    }
+
+    fn signal(&mut self, cx: &mut Context<'_, Self>, signal: Signal) -> Result<Next, Failure> {
+        match signal {
+            Signal::Terminated(end) => {
+                self.end = Some(cause_of(&end));
+                // The signal overtakes answers that the target gave before it stopped: their
+                // futures are ready, and are polled before the mailbox. So this actor stops by its
+                // mailbox; what is waiting there becomes dead letters of the target.
+                let is_queued = cx.self_ref().tell(Delivery::Close).is_ok();
+                Ok(if is_queued { Next::Stay } else { Next::Stop })
+            }
+            Signal::PostStop => {
+                let Route { from, channel, .. } = self.route;
+                let cause = self.end.unwrap_or(EndCause::Unknown);
+                // The driver may have stopped before.
+                drop(self.driver.tell(NetMsg::TargetEnded { from, channel, cause }));
+                Ok(Next::Stay)
+            }
+            _ => Ok(Next::Unhandled),
+        }
+    }
+}
+
+fn check_type<M: Wire>(hash: u64) -> Result<(), DecodeError> {
+    if hash == M::ID.hash() { Ok(()) } else { Err(DecodeError::unknown_type(hash, M::ID)) }
+}
+
+fn cause_of(end: &Terminated) -> EndCause {
+    match end.cause() {
+        TerminationCause::Failed => EndCause::Failed,
+        _ => EndCause::Stopped,
+    }
+}
+
+impl<M: Wire> Receiver<M> {
+    fn tell(&mut self, cx: &mut Context<'_, Self>, number: u64, msg: M) -> Result<Next, Failure> {
+        match self.target.tell(msg) {
+            Ok(()) => self.taken(number),
+            Err(refused) if refused.is_full() => {
+                let sending = self.target.send(refused.into_inner());
+                cx.wait(sending, move |me: &mut Self, cx: &mut Context<'_, Self>, sent| {
+                    if sent.is_err() {
+                        me.target_stopped(cx);
+                    }
+                    me.taken(number);
+                })?;
+            }
+            Err(_) => {
+                self.target_stopped(cx);
+                self.taken(number);
+            }
+        }
+        Ok(Next::Stay)
+    }
+
+    fn target_stopped(&self, cx: &mut Context<'_, Self>) {
+        let path = self.target.path();
+        cx.system().report_dead_letter::<M>(&path, DeadLetterReason::Stopped);
+    }
+
+    /// Asks the target. The request takes its place in the mailbox now; the answer comes later. A
+    /// request beyond [`ASKS_MAX`] is refused, before the target can handle it.
+    fn ask(&mut self, cx: &mut Context<'_, Self>, request: u64, ask: AskFor<M>, within: Duration) {
+        if self.n_asks >= ASKS_MAX {
+            return self.answer(request, None);
+        }
+        let answering = ask.ask(&self.target, within);
+        let started = cx.spawn_future(answering, move |me: &mut Self, _: &mut _, answer| {
+            me.n_asks -= 1;
+            me.answer(request, answer.ok());
+        });
+        match started {
+            Ok(()) => self.n_asks += 1,
+            // This actor stops, or its system is out of memory.
+            Err(_) => self.answer(request, None),
+        }
+    }
+
+    fn answer(&self, request: u64, body: Option<Vec<u8>>) {
+        if request != 0 {
+            let Route { from, channel, .. } = self.route;
+            let answer = NetMsg::Answer { from, channel, request, body };
+            // A refused answer: the asker waits for its deadline.
+            self.driver.tell_or_dead_letter(answer);
+        }
+    }
+
+    /// The target has taken the message with this number.
+    fn taken(&mut self, number: u64) {
+        if number >= self.reported + REPORT_EVERY {
+            self.report(number);
+        }
+    }
+
+    fn report(&mut self, number: u64) {
+        self.reported = self.reported.max(number);
+        let Route { from, channel, .. } = self.route;
+        // If the driver has no room, the sender queries and the next report counts.
+        drop(self.driver.tell(NetMsg::Taken { from, channel, number }));
+    }
+}
