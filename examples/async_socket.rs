@@ -75,7 +75,7 @@ async fn echo(listener: TcpListener) -> Result<u64, Failure> {
 }
 
 fn main() -> Result<(), Failure> {
-    let pool = RuntimeConfig { tokio: true, ..RuntimeConfig::DEFAULT };
+    let pool = RuntimeConfig { tokio: 1, ..RuntimeConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("net"), pool)?;
 
     let listener = rt.block_on(TcpListener::bind("127.0.0.1:0"))?;

@@ -8,6 +8,7 @@
 pub(crate) mod capability;
 mod check;
 pub mod diff;
+mod imply;
 pub mod lint;
 mod order;
 pub mod plan;
@@ -18,7 +19,7 @@ mod scc;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     component::Descriptor,
@@ -68,6 +69,12 @@ impl TypeCatalog for Registry {
     }
 }
 
+/// The description with the triggers that its file leaves to the types of its components.
+#[must_use]
+pub fn with_triggers<'s>(spec: &'s GraphSpec, registry: &Registry) -> Cow<'s, GraphSpec> {
+    imply::triggers(spec, registry)
+}
+
 /// All diagnostics of a graph, and its plan if there are no errors.
 #[must_use]
 pub fn check(spec: &GraphSpec, registry: &Registry) -> (Option<Plan>, Diagnostics) {
@@ -80,6 +87,7 @@ pub(crate) fn compile(
     spec: &GraphSpec,
     catalog: &dyn TypeCatalog,
 ) -> (Option<Plan>, Vec<Diagnostic>) {
+    let spec = &*imply::triggers(spec, catalog);
     let mut report = Report::new(spec.source.as_deref());
     let resolved = NameResolver::new(spec, catalog, &mut report);
     check::all(&resolved, catalog, &mut report);

@@ -6,7 +6,8 @@
 //!
 //! * Inputs: `input`, `binary_input`, `frame_input`.
 //! * Sources: `constant`, `counter`, `source`, `noise`.
-//! * Processing: `identity`, `join`, `validator`, `delay`, `async_worker`.
+//! * Processing: `identity`, `validator`, `delay`, `async_worker`.
+//! * Several inputs: `join`, `merge`, `select`.
 //! * Control: `sensor`, `estimator`, `controller`, `actuator`.
 //! * Measurement: `rate_probe`.
 //! * Outputs: `output`, `binary_output`, `frame_output`.
@@ -19,6 +20,7 @@
 mod boundary;
 mod buffers;
 mod control;
+mod fan_in;
 mod plain;
 mod sources;
 mod state;
@@ -40,10 +42,12 @@ pub(crate) fn register_all(registry: Registry) -> Registry {
         .register::<control::Controller>()
         .register::<control::Estimator>()
         .register::<control::Sensor>()
+        .register::<fan_in::Join>()
+        .register::<fan_in::Merge>()
+        .register::<fan_in::Select>()
         .register::<plain::AsyncWorker>()
         .register::<plain::Delay>()
         .register_shared::<plain::Identity>()
-        .register::<plain::Join>()
         .register::<plain::RateProbe>()
         .register::<plain::Validator>()
         .register::<sources::Constant>()

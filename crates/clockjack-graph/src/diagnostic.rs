@@ -10,7 +10,10 @@ mod sarif;
 
 use std::sync::Arc;
 
-use crate::describe::{SourceText, Span};
+use crate::{
+    describe::{SourceText, Span},
+    setters::setters,
+};
 pub use code::{Category, Code, Severity};
 pub use render::{Paint, Renderer};
 
@@ -66,50 +69,27 @@ impl Diagnostic {
         }
     }
 
-    /// Sets the location in the text.
-    #[must_use]
-    pub fn at(mut self, span: Span) -> Self {
-        self.span = span;
-        self
-    }
-
-    /// Adds a related location.
-    #[must_use]
-    pub fn related_at(mut self, span: Span, note: impl Into<String>) -> Self {
-        if !span.is_none() {
-            self.related.push((span, note.into()));
-        }
-        self
-    }
-
-    /// Adds a component that is involved.
-    #[must_use]
-    pub fn component(mut self, id: impl Into<String>) -> Self {
-        self.components.push(id.into());
-        self
-    }
-
-    /// Adds an edge that is involved.
-    #[must_use]
-    pub fn edge(mut self, id: impl Into<String>) -> Self {
-        self.edges.push(id.into());
-        self
-    }
-
-    /// Sets the suggestion for the user.
-    #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
-        self
-    }
-
-    /// Sets the replacement text.
-    #[must_use]
-    pub fn fix(mut self, span: Span, replacement: impl Into<String>) -> Self {
-        if !span.is_none() {
-            self.fix = Some(Fix { span, replacement: replacement.into() });
-        }
-        self
+    setters! {
+        /// Sets the location in the text.
+        at(span: Span): |found| found.span = span;
+        /// Adds a related location.
+        related_at(span: Span, note: impl Into<String>): |found| {
+            if !span.is_none() {
+                found.related.push((span, note.into()));
+            }
+        };
+        /// Adds a component that is involved.
+        component(id: impl Into<String>): |found| found.components.push(id.into());
+        /// Adds an edge that is involved.
+        edge(id: impl Into<String>): |found| found.edges.push(id.into());
+        /// Sets the suggestion for the user.
+        help(help: impl Into<String>): |found| found.help = Some(help.into());
+        /// Sets the replacement text.
+        fix(span: Span, replacement: impl Into<String>): |found| {
+            if !span.is_none() {
+                found.fix = Some(Fix { span, replacement: replacement.into() });
+            }
+        };
     }
 
     /// Whether this diagnostic prevents the graph from running.

@@ -13,11 +13,11 @@ use clockjack_actor::ActorSystem;
 use crate::{
     compile::Plan,
     data::Data,
-    describe::GraphFile,
+    describe::{ConfigValue, GraphFile},
     diagnostic::Diagnostics,
     registry::{Factory, Registry, node::ErasedComponent},
     run::{
-        LaneReport, LiveLane, Metrics, Reconfigure, RunError, RunOptions, RunReport,
+        Committing, LaneReport, LiveLane, Metrics, Reconfigure, RunError, RunOptions, RunReport,
         flow::{feed::Feed, inbox},
         setup::{
             shared::RunShared,
@@ -156,6 +156,29 @@ impl GraphRun {
             inboxes: Arc::clone(&self.inboxes),
             changes: Vec::new(),
         }
+    }
+
+    /// Changes one setting, written as `component.field`, as [`reconfigure`](Self::reconfigure)
+    /// does. The change is in force from the beginning of an epoch on, and in the commit log.
+    ///
+    /// # Errors
+    ///
+    /// When the future is ready: [`ConfigRefused`](crate::run::ConfigRefused), as for
+    /// [`Reconfigure::commit`]. The future need not be awaited.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use clockjack_graph::GraphRun;
+    /// # async fn raise(run: &GraphRun) -> Result<(), clockjack_graph::run::ConfigRefused> {
+    /// run.set("control.kp", 2.5).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set(&self, setting: &str, value: impl Into<ConfigValue>) -> Committing {
+        // Ids of components may contain dots, names of settings do not.
+        let (component, field) = setting.rsplit_once('.').unwrap_or((setting, ""));
+        self.reconfigure().set(component, field, value).commit()
     }
 
     /// The settings that are in effect for each lane, in the order of the plan.

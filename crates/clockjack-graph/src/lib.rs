@@ -36,8 +36,11 @@ mod graph;
 mod lock;
 mod named;
 mod nearest;
+#[doc(hidden)]
+pub mod picture;
 mod registry;
 pub mod run;
+mod setters;
 
 pub use bridge::{ActorCall, OnRefused, OwnedRun};
 pub use clockjack_exec::Failure;

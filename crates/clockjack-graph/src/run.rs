@@ -26,6 +26,7 @@ pub use observe::{
     component_log::{ComponentLog, LogLevel, LogRecord},
     health::{HealthEvent, HealthKind},
     live::LiveLane,
+    losses::{Loss, LossCause, LossPlace},
     metrics::{HistogramSummary, Metric, MetricKind, Metrics, UserCounter, UserHistogram},
     observer::{MemoryObserver, Observation, Observed, Observer},
     report::{

@@ -8,8 +8,8 @@ use core::{cell::Cell, fmt::Write as _};
 use std::io;
 
 use clockjack_graph::{
-    CommitLog, Component, Execute, Failure, GraphContext, Input, Output, Registry, RunOptions,
-    RunReport, TraceLog, describe::GraphFile,
+    CommitLog, Component, Execute, ExecuteShared, Failure, GraphContext, Input, Output, Registry,
+    RunOptions, RunReport, TraceLog, describe::GraphFile,
 };
 use clockjack_testing::allocation::Counting;
 use clockjack_testkit::ManualTime;
@@ -108,7 +108,7 @@ fn caterpillar(lane: &str) -> String {
 
 /// Runs a text, and says how much was allocated in the epochs that count.
 fn allocated(text: &str, options: RunOptions) -> (u64, RunReport) {
-    let registry = Registry::new().register::<Meter>().register::<Sum>();
+    let registry = Registry::new().register::<Meter>().register::<Sum>().register_shared::<Plus>();
     let file = GraphFile::parse("test.yaml", text).unwrap_or_else(|faults| panic!("{faults:#?}"));
     let graph = file.compile(&registry).unwrap_or_else(|faults| panic!("{faults:#?}"));
     let time = ManualTime::start();
@@ -224,4 +224,41 @@ fn a_loop_allocates_nothing_per_epoch() {
         assert_eq!(n_allocations, 0, "{mode}");
         assert!(report.metrics.total("runtime.loop.iterations") > 10_000.0);
     }
+}
+
+/// Adds one to what comes; its invocations may overlap.
+#[derive(Component, Default)]
+#[component(type = "plus")]
+struct Plus {
+    #[input(multiple)]
+    a: Input<f64>,
+    #[output]
+    out: Output<f64>,
+}
+
+impl ExecuteShared for Plus {
+    fn execute(&self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        while let Some(value) = cx.take(self.a) {
+            cx.publish(self.out, value + 1.0)?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn overlapping_calls_allocate_nothing_per_epoch() {
+    let mut text = String::from(
+        "schema_version: 1\ngraph: { name: g, kind: internal_test }\n\
+         lanes: { main: { type: event_loop }, \
+         pool: { type: thread_pool, max_threads: 4, queue_capacity: 8 } }\ncomponents:\n\
+         \x20 - { id: s0, type: meter, execution: { lane: main } }\n\
+         \x20 - { id: wide, type: plus, execution: { lane: pool, reentrant: true } }\n",
+    );
+    text.push_str("edges:\n");
+    for n in 0..8 {
+        writeln!(text, "  - {{ id: e{n}, kind: immediate, from: s0.out, to: wide.a }}").unwrap();
+    }
+    let (n_allocations, report) = allocated(&text, steps());
+    assert_eq!(n_allocations, 0);
+    assert_eq!(report.executions, 9 * (WARM_UP + COUNTED));
 }

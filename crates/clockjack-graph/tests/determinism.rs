@@ -8,6 +8,8 @@
 #![cfg(not(loom))]
 #![expect(clippy::print_stdout, reason = "what was seen of many graphs is for who asks for it")]
 
+#[path = "determinism/ledger.rs"]
+mod ledger;
 #[path = "determinism/log.rs"]
 mod log;
 #[path = "determinism/parts.rs"]

@@ -116,6 +116,11 @@ fn digest(path: &Path) -> String {
     for fault in &report.faults {
         writeln!(text, "fault: {fault}").expect("a string takes everything");
     }
+    for loss in &report.losses {
+        let (kind, id) = (loss.place.kind(), loss.place.id());
+        writeln!(text, "{kind} {id}: {} {}", loss.count, loss.cause)
+            .expect("a string takes everything");
+    }
     writeln!(text, "commit log of {} bytes, {:#018x}", log.len(), fnv(&log))
         .expect("a string takes everything");
     text
@@ -248,6 +253,14 @@ fn every_error_policy_has_a_file_that_uses_it() {
         let mut policies = spec.components.iter().map(|one| one.execution.on_error.policy);
         assert!(policies.any(|one| one == *policy), "{policy}");
     }
+}
+
+#[test]
+fn the_reference_system_has_24_components_and_there_are_twelve_shapes() {
+    let autoware = read(Path::new("graphs/autoware_reference.yaml")).into_spec();
+    assert_eq!(autoware.components.len(), 24);
+    let shapes = files().into_iter().filter(|path| path.starts_with("graphs/shapes"));
+    assert_eq!(shapes.count(), 12);
 }
 
 #[test]

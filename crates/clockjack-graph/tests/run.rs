@@ -27,6 +27,9 @@ mod loop_types;
 #[path = "run/observers.rs"]
 mod observers;
 
+#[path = "run/payloads.rs"]
+mod payloads;
+
 #[path = "run/restarts.rs"]
 mod restarts;
 

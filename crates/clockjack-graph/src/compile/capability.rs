@@ -2,6 +2,7 @@
 //! reports of a run, so that no field is overlooked: every field that differs from its default
 //! either has an effect or is reported to have none.
 
+use self::Requirement::{Nothing, Os, Thread, WallClock};
 use super::plan::LaneCapabilities;
 use crate::describe::{LaneSpec, LaneType};
 
@@ -74,116 +75,40 @@ fn period(lane: &LaneSpec) -> Option<&'static str> {
     fixed_rate_only(lane).or_else(|| unless(lane.period_ms == 0, "`period_ms` takes precedence"))
 }
 
-const FIELDS: &[Field] = &[
-    Field {
-        name: "hz",
-        is_given: |a, b| a.hz != b.hz,
-        why_not: period,
-        needs: Requirement::Nothing,
-    },
-    Field {
-        name: "period_ms",
-        is_given: |a, b| a.period_ms != b.period_ms,
-        why_not: fixed_rate_only,
-        needs: Requirement::Nothing,
-    },
-    Field {
-        name: "tick_budget_ms",
-        is_given: |a, b| a.tick_budget_ms != b.tick_budget_ms,
-        why_not: fixed_rate_only,
-        needs: Requirement::Nothing,
-    },
-    Field {
-        name: "wall_clock_enabled",
-        is_given: |a, b| a.wall_clock_enabled != b.wall_clock_enabled,
-        why_not: fixed_rate_only,
-        needs: Requirement::WallClock,
-    },
-    Field {
-        name: "overrun_policy",
-        is_given: |a, b| a.overrun_policy != b.overrun_policy,
-        why_not: |lane| unless(has_own_epoch_domain(lane), "only a wall-clock tick can be late"),
-        needs: Requirement::WallClock,
-    },
-    Field {
-        name: "max_threads",
-        is_given: |a, b| a.max_threads != b.max_threads,
-        why_not: pool_only,
-        needs: Requirement::Nothing,
-    },
-    Field {
-        name: "queue_capacity",
-        is_given: |a, b| a.queue_capacity != b.queue_capacity,
-        why_not: pool_only,
-        needs: Requirement::Nothing,
-    },
-    Field {
-        name: "overflow",
-        is_given: |a, b| a.overflow != b.overflow,
-        why_not: pool_only,
-        needs: Requirement::Nothing,
-    },
-    Field {
-        name: "aging_picks",
-        is_given: |a, b| a.aging_picks != b.aging_picks,
-        why_not: pool_only,
-        needs: Requirement::Nothing,
-    },
-    Field {
-        name: "max_callback_ms",
-        is_given: |a, b| a.max_callback_ms != b.max_callback_ms,
-        why_not: |_| None,
-        needs: Requirement::Nothing,
-    },
-    Field {
-        name: "thread_name",
-        is_given: |a, b| a.thread_name != b.thread_name,
-        why_not: own_thread_only,
-        needs: Requirement::Thread,
-    },
-    Field {
-        name: "priority",
-        is_given: |a, b| a.priority != b.priority,
-        why_not: never,
-        needs: Requirement::Nothing,
-    },
-    Field {
-        name: "cpu_affinity",
-        is_given: |a, b| a.cpu_affinity != b.cpu_affinity,
-        why_not: own_thread_only,
-        needs: Requirement::Os(OsRequest::Cpus),
-    },
-    Field {
-        name: "nice_priority",
-        is_given: |a, b| a.nice_priority != b.nice_priority,
-        why_not: own_thread_only,
-        needs: Requirement::Os(OsRequest::Niceness),
-    },
-    Field {
-        name: "rt_policy",
-        is_given: |a, b| a.rt_policy != b.rt_policy,
-        why_not: own_thread_only,
-        needs: Requirement::Os(OsRequest::Realtime),
-    },
-    Field {
-        name: "rt_priority",
-        is_given: |a, b| a.rt_priority != b.rt_priority,
-        why_not: in_a_class,
-        needs: Requirement::Os(OsRequest::Realtime),
-    },
-    Field {
-        name: "isolation_intent",
-        is_given: |a, b| a.isolation_intent != b.isolation_intent,
-        why_not: never,
-        needs: Requirement::Nothing,
-    },
-    Field {
-        name: "on_policy_error",
-        is_given: |a, b| a.on_policy_error != b.on_policy_error,
-        why_not: own_thread_only,
-        needs: Requirement::Thread,
-    },
-];
+/// Declares the table: the field of a lane, why it may have no effect, and what it needs.
+macro_rules! fields {
+    ($( $field:ident: $why_not:expr, $needs:expr; )+) => {
+        const FIELDS: &[Field] = &[$( Field {
+            name: stringify!($field),
+            is_given: |a, b| a.$field != b.$field,
+            why_not: $why_not,
+            needs: $needs,
+        }, )+];
+    };
+}
+
+fields! {
+    hz: period, Nothing;
+    period_ms: fixed_rate_only, Nothing;
+    tick_budget_ms: fixed_rate_only, Nothing;
+    wall_clock_enabled: fixed_rate_only, WallClock;
+    overrun_policy:
+        |lane| unless(has_own_epoch_domain(lane), "only a wall-clock tick can be late"),
+        WallClock;
+    max_threads: pool_only, Nothing;
+    queue_capacity: pool_only, Nothing;
+    overflow: pool_only, Nothing;
+    aging_picks: pool_only, Nothing;
+    max_callback_ms: |_| None, Nothing;
+    thread_name: own_thread_only, Thread;
+    priority: never, Nothing;
+    cpu_affinity: own_thread_only, Os(OsRequest::Cpus);
+    nice_priority: own_thread_only, Os(OsRequest::Niceness);
+    rt_policy: own_thread_only, Os(OsRequest::Realtime);
+    rt_priority: in_a_class, Os(OsRequest::Realtime);
+    isolation_intent: never, Nothing;
+    on_policy_error: own_thread_only, Thread;
+}
 
 /// The fields that are set but have no effect, with the reason.
 pub(crate) fn advice(lane: &LaneSpec) -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -67,9 +67,12 @@ fn graph(resolved: &NameResolver<'_>, catalog: &dyn TypeCatalog, report: &mut Re
         return;
     }
     for (name, role) in [("input", BoundaryRole::Input), ("output", BoundaryRole::Output)] {
-        let is_there = spec.components.iter().any(|component| {
-            component.boundary.role == role || component.boundary.role == BoundaryRole::InputOutput
-        });
+        // A component whose type has this role was meant; its wrong role is reported there.
+        let is_role = |one: BoundaryRole| one == role || one == BoundaryRole::InputOutput;
+        let is_there =
+            spec.components.iter().zip(&resolved.descriptors).any(|(one, descriptor)| {
+                is_role(one.boundary.role) || descriptor.role.is_some_and(is_role)
+            });
         if !is_there {
             let text = format!("a runnable graph has no {name} boundary");
             let help = format!(

@@ -1,6 +1,8 @@
 //! Reports suspicious but valid parts of a graph. Apart from the errors that the checks have found,
 //! no finding prevents a graph from running.
 
+mod loss;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -65,17 +67,23 @@ pub fn lint(spec: &GraphSpec, diagnostics: &[Diagnostic]) -> Vec<Finding> {
         lint_edge(edge, lane_of.get(producer).copied(), &mut findings);
     }
     for one in diagnostics {
-        let (rule, id) = match one.code {
-            Code::LargePayloadCopy => ("large_payload_copy", one.edges.first()),
-            Code::MultiStateWriter => ("state_multiple_writers", one.edges.last()),
-            _ => continue,
+        let (rule, id) = match (one.code, one.severity) {
+            (Code::MultiStateWriter, _) => ("state_multiple_writers", one.edges.last()),
+            (code, Severity::Warning) => {
+                (code.name(), one.edges.first().or_else(|| one.components.first()))
+            }
+            // Errors come first; what is only information is not suspicious.
+            (_, Severity::Error | Severity::Info | Severity::Advisory) => continue,
         };
-        findings.push(Finding {
-            severity: Severity::Warning,
-            rule,
-            message: one.message.clone(),
-            id: id.unwrap_or(&one.path).clone(),
-        });
+        let id = id.unwrap_or(&one.path);
+        if !findings.iter().any(|known| known.id == *id && covers(known.rule, one.code)) {
+            findings.push(Finding {
+                severity: Severity::Warning,
+                rule,
+                message: one.message.clone(),
+                id: id.clone(),
+            });
+        }
     }
     for component in &spec.components {
         let Some(lane) = lane_of.get(&*component.id) else { continue };
@@ -95,7 +103,19 @@ pub fn lint(spec: &GraphSpec, diagnostics: &[Diagnostic]) -> Vec<Finding> {
             });
         }
     }
+    loss::lint(spec, &lane_of, &mut findings);
     findings
+}
+
+/// Whether a rule of the linter says more about an edge than this warning.
+fn covers(rule: &str, code: Code) -> bool {
+    match code {
+        Code::BackpressureRisk => {
+            matches!(rule, "blocking_overflow_event_loop" | "slow_reader_drop_risk")
+        }
+        Code::HighQueueDepthLatencyRisk => rule == "suspicious_capacity",
+        _ => false,
+    }
 }
 
 fn lint_edge(edge: &EdgeSpec, lane: Option<&LaneSpec>, findings: &mut Vec<Finding>) {

@@ -169,7 +169,8 @@ pub(super) fn lifecycle(resolved: &NameResolver<'_>, report: &mut Report<'_>) ->
             } else {
                 let text = format!("there is no component `{name}`");
                 let found = Diagnostic::new(Code::UnknownComponent, path(), text).at(span);
-                let all = components.iter().map(|one| &*one.id);
+                let others = components.iter().filter(|one| one.id != component.id);
+                let all = others.map(|one| &*one.id);
                 report.push_unknown(found.component(&component.id), name, all, |meant| {
                     (name.clone(), meant.into())
                 });

@@ -216,9 +216,9 @@ impl<'a> NameResolver<'a> {
         side: EndpointSide,
         report: &mut Report<'_>,
     ) -> Option<Endpoint> {
-        let (field, endpoint) = match side {
-            EndpointSide::From => ("from", &edge.from),
-            EndpointSide::To => ("to", &edge.to),
+        let (field, endpoint, other) = match side {
+            EndpointSide::From => ("from", &edge.from, &edge.to),
+            EndpointSide::To => ("to", &edge.to, &edge.from),
         };
         let span = edge.spans.get(field);
         let path = || format!("edges.{}.{field}", edge.id);
@@ -236,7 +236,9 @@ impl<'a> NameResolver<'a> {
         let Some(at) = self.components.get(component) else {
             let text = format!("there is no component `{component}`");
             let found = Diagnostic::new(Code::UnknownComponent, path(), text).at(span);
-            let all = self.spec.components.iter().map(|one| &*one.id);
+            // An edge from a component to itself is hardly what was meant.
+            let (other, _) = EdgeSpec::split(other);
+            let all = self.spec.components.iter().map(|one| &*one.id).filter(|id| *id != other);
             let meant = report.push_unknown(found.edge(&edge.id), component, all, |meant| {
                 (endpoint.clone(), format!("{meant}.{port}"))
             });

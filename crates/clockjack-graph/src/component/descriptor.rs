@@ -5,6 +5,7 @@ use crate::{
     data::Data,
     describe::{BoundaryRole, ConfigValue},
     named::named,
+    setters::setters,
 };
 
 /// Whether an input must be connected, or a setting must be set.
@@ -87,25 +88,16 @@ impl ConfigField {
         }
     }
 
-    /// Makes the setting required.
-    #[must_use]
-    pub fn required(mut self) -> Self {
-        self.need = Need::Required;
-        self
-    }
+    setters! {
+        /// Makes the setting required.
+        required(): |field| field.need = Need::Required;
 
-    /// Sets the bounds, both inclusive.
-    #[must_use]
-    pub fn between(mut self, min: f64, max: f64) -> Self {
-        (self.min, self.max) = (Some(min), Some(max));
-        self
-    }
+        /// Sets the bounds, both inclusive.
+        between(min: f64, max: f64): |field| (field.min, field.max) = (Some(min), Some(max));
 
-    /// Sets the allowed strings.
-    #[must_use]
-    pub fn one_of(mut self, choices: &[&str]) -> Self {
-        self.choices = choices.iter().map(|one| (*one).into()).collect();
-        self
+        /// Sets the allowed strings.
+        one_of(choices: &[&str]): |field|
+            field.choices = choices.iter().map(|one| (*one).into()).collect();
     }
 
     /// What is wrong with a value, if anything.
@@ -202,18 +194,12 @@ impl Descriptor {
         }
     }
 
-    /// Sets the human-readable name.
-    #[must_use]
-    pub fn title(mut self, title: &str) -> Self {
-        self.title = title.into();
-        self
-    }
+    setters! {
+        /// Sets the human-readable name.
+        title(title: &str): |descriptor| descriptor.title = title.into();
 
-    /// Sets the boundary role.
-    #[must_use]
-    pub fn role(mut self, role: BoundaryRole) -> Self {
-        self.role = Some(role);
-        self
+        /// Sets the boundary role.
+        role(role: BoundaryRole): |descriptor| descriptor.role = Some(role);
     }
 
     /// Adds an input that takes one edge.
@@ -249,17 +235,11 @@ impl Descriptor {
         self
     }
 
-    /// Adds a setting.
-    #[must_use]
-    pub fn config(mut self, field: ConfigField) -> Self {
-        self.config.push(field);
-        self
-    }
+    setters! {
+        /// Adds a setting.
+        config(field: ConfigField): |descriptor| descriptor.config.push(field);
 
-    /// Accepts settings that are not listed.
-    #[must_use]
-    pub fn open_config(mut self) -> Self {
-        self.open_config = true;
-        self
+        /// Accepts settings that are not listed.
+        open_config(): |descriptor| descriptor.open_config = true;
     }
 }

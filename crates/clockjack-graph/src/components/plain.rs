@@ -1,4 +1,4 @@
-//! Components that process numbers: pass on, join, check, delay, or compute in a task.
+//! Components that process numbers: pass on, check, delay, or compute in a task.
 //!
 //! Each publishes only for values that arrived with its invocation, so that no value is published
 //! twice.
@@ -34,31 +34,6 @@ impl ExecuteShared for Identity {
     fn execute(&self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         while let Some(value) = cx.take(self.r#in) {
             cx.publish(self.out, value)?;
-        }
-        Ok(())
-    }
-}
-
-/// `join`: the sum of the latest values of both inputs, once both inputs have a value.
-#[derive(Component, Clone, Copy, Debug, Default)]
-#[component(type = "join", title = "Sum")]
-pub(super) struct Join {
-    /// The first summand.
-    #[input]
-    a: Input<f64>,
-    /// The second summand.
-    #[input]
-    b: Input<f64>,
-    /// The sum.
-    #[output]
-    out: Output<f64>,
-}
-
-impl Execute for Join {
-    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
-        if let (Some(a), Some(b)) = (cx.latest(self.a), cx.latest(self.b)) {
-            let sum = a + b;
-            cx.publish(self.out, sum)?;
         }
         Ok(())
     }

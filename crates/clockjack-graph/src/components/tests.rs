@@ -20,7 +20,7 @@ use super::{
 use crate::{
     component::{Binder, Component, Config, Descriptor},
     data::{Blob, Data, Frame, Value},
-    describe::{ConfigMap, ConfigValue, CopyPolicy, EdgeOverflow, Span},
+    describe::{ConfigMap, ConfigValue, EdgeOverflow, Span},
     registry::node::{ErasedComponent, ErasedNode},
     run::{
         engine::{
@@ -29,7 +29,7 @@ use crate::{
         },
         flow::{
             message::{Message, Meta},
-            outbox::Outbox,
+            outbox::{Carriage, Outbox},
             tasks::Tasks,
         },
     },
@@ -99,6 +99,7 @@ impl Bench {
             blackboard: crate::run::flow::blackboard::Snapshot::default(),
             is_written: AtomicBool::new(false),
             has_buffered_counts: AtomicBool::new(false),
+            copied: std::sync::Mutex::default(),
             n_state_reads: core::sync::atomic::AtomicU64::new(0),
             epoch: 1,
             now_ns: 0,
@@ -133,8 +134,7 @@ impl Bench {
             Message { meta: Meta { port, ..Meta::default() }, ..message(value.clone()) }
         };
         let mut messages: Vec<_> = given.iter().map(arrival).collect();
-        let edge =
-            |at: usize| (u32::try_from(at).unwrap(), EdgeOverflow::Reject, CopyPolicy::SharedView);
+        let edge = |at: usize| (u32::try_from(at).unwrap(), EdgeOverflow::Reject, Carriage::Single);
         let n_outputs = self.descriptor.outputs.len();
         let mut outbox = Outbox::new(&(0..n_outputs).map(|at| vec![edge(at)]).collect::<Vec<_>>());
         let iteration = self.iteration;
@@ -191,9 +191,11 @@ fn all_standard_components_are_in_the_registry_and_described() {
         "identity",
         "input",
         "join",
+        "merge",
         "noise",
         "output",
         "rate_probe",
+        "select",
         "sensor",
         "source",
         "validator",
@@ -233,6 +235,31 @@ fn identity_passes_on_all_that_comes() {
     let mut identity = Bench::new("identity", &[]);
     assert_eq!(identity.out(&[("in", 1.0), ("in", 2.0)]), [1.0, 2.0]);
     assert!(identity.out(&[]).is_empty());
+}
+
+#[test]
+fn join_adds_what_more_than_two_inputs_have() {
+    let mut join = Bench::new("join", &[]);
+    assert!(join.out(&[("a", 1.0), ("h", 2.0)]).is_empty(), "`b` has none yet");
+    assert_eq!(join.out(&[("a", 1.0), ("b", 2.0), ("d", 4.0), ("h", 8.0)]), [15.0]);
+}
+
+#[test]
+fn merge_passes_on_each_value() {
+    let mut merge = Bench::new("merge", &[]);
+    assert_eq!(merge.out(&[("in", 1.0), ("in", 2.0), ("in", 1.0)]), [1.0, 2.0, 1.0]);
+}
+
+#[test]
+fn select_publishes_the_input_that_the_index_chooses() {
+    let mut select = Bench::new("select", &[]);
+    let with = |index: f64| [("index", index), ("a", 10.0), ("b", 20.0), ("c", 30.0)];
+    for (index, chosen) in [(0.0, 10.0), (1.0, 20.0), (2.9, 30.0)] {
+        assert_eq!(select.out(&with(index)), [chosen]);
+    }
+    for index in [-1.0, 3.0, 8.0, f64::NAN, f64::INFINITY] {
+        assert!(select.out(&with(index)).is_empty(), "there is no input {index} with a value");
+    }
 }
 
 #[test]

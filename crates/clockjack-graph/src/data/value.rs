@@ -1,6 +1,11 @@
 //! A value of any payload type, as channels store it: an inline number or a shared payload.
 
-use core::{any::Any, fmt, panic::AssertUnwindSafe};
+use core::{
+    any::Any,
+    fmt,
+    panic::AssertUnwindSafe,
+    sync::atomic::{AtomicBool, Ordering},
+};
 use std::{panic::catch_unwind, sync::Arc};
 
 use super::Data;
@@ -43,6 +48,7 @@ trait AnyData: Send + Sync {
     fn any(&self) -> &dyn Any;
     fn any_mut(&mut self) -> &mut dyn Any;
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
+    fn copied(&self) -> Option<Box<dyn AnyData>>;
 }
 
 impl<T: Data> AnyData for T {
@@ -65,6 +71,12 @@ impl<T: Data> AnyData for T {
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
     }
+
+    fn copied(&self) -> Option<Box<dyn AnyData>> {
+        let mut bytes = Vec::new();
+        Data::encode(self, &mut bytes);
+        T::decode(&bytes).ok().map(|copy| Box::new(copy) as Box<dyn AnyData>)
+    }
 }
 
 /// A value of any payload type.
@@ -84,28 +96,43 @@ enum Inner {
 }
 
 /// A type-erased payload. Values are dropped in many places, so a panic in a destructor is caught.
-struct Payload(Option<Box<dyn AnyData>>);
+struct Payload {
+    value: Option<Box<dyn AnyData>>,
+    /// By the wiring of its port, it has one reader, who may take the value.
+    is_single: bool,
+    /// The only reader wanted to take the value. A hint for the port, which has another reference
+    /// and looks at it when it has the only one; so no order of memory accesses depends on it.
+    is_wanted: AtomicBool,
+}
 
 impl Payload {
     fn new<T: Data>(value: T) -> Self {
-        Self(Some(Box::new(value)))
+        Self::with_readers(Box::new(value), false)
+    }
+
+    fn with_readers(value: Box<dyn AnyData>, is_single: bool) -> Self {
+        Self { value: Some(value), is_single, is_wanted: AtomicBool::new(false) }
+    }
+
+    fn into_value<T: Data>(mut self) -> Option<T> {
+        self.value.take()?.into_any().downcast().ok().map(|value| *value)
     }
 
     #[inline]
     fn get<T: Data>(&self) -> Option<&T> {
-        self.0.as_ref()?.any().downcast_ref()
+        self.value.as_ref()?.any().downcast_ref()
     }
 
     fn get_mut<T: Data>(&mut self) -> Option<&mut T> {
-        self.0.as_mut()?.any_mut().downcast_mut()
+        self.value.as_mut()?.any_mut().downcast_mut()
     }
 
     fn schema(&self) -> &'static str {
-        self.0.as_ref().map_or("", |value| value.schema())
+        self.value.as_ref().map_or("", |value| value.schema())
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        if let Some(value) = &self.0 {
+        if let Some(value) = &self.value {
             value.encode(out);
         }
     }
@@ -113,7 +140,7 @@ impl Payload {
 
 impl Drop for Payload {
     fn drop(&mut self) {
-        let value = self.0.take();
+        let value = self.value.take();
         drop(catch_unwind(AssertUnwindSafe(|| drop(value))));
     }
 }
@@ -171,6 +198,7 @@ impl Value {
     pub(crate) fn recycled<T: Data>(value: T, cache: &mut PayloadCache) -> Self {
         match value.into_small() {
             Ok(small) => Self(Inner::Small(small)),
+            Err(value) if cache.gives_away => Self::owned(value),
             Err(value) => Self(Inner::Shared(cache.put(value))),
         }
     }
@@ -186,13 +214,16 @@ impl Value {
         }
     }
 
-    /// Takes the value out, if it has this type and no other owner is possible: an inline number,
-    /// or a value from a `move_only` edge.
+    /// Takes the value out, if it has this type and there is one reader: an inline number, a value
+    /// from an edge that moves or copies, or one from a port with one reader.
+    ///
+    /// A port keeps a reference to what it has published, to reuse the memory. The first value that
+    /// is taken from it is therefore copied; from then on the port gives its values away.
     ///
     /// # Errors
     ///
     /// The value itself is returned.
-    pub(crate) fn take<T: Data>(self) -> Result<T, Self> {
+    pub(crate) fn take<T: Data>(self) -> Result<Taken<T>, Self> {
         if self.get::<T>().is_none() {
             return Err(self);
         }
@@ -202,14 +233,50 @@ impl Value {
                     let mut one = Some(one);
                     (&mut one as &mut dyn Any).downcast_mut::<Option<T>>().and_then(Option::take)
                 });
-                Ok(taken.expect("the type was checked"))
+                Ok(Taken::moved(taken.expect("the type was checked")))
             }
-            Inner::Owned(mut owned) => {
-                let taken = owned.0.take().and_then(|value| value.into_any().downcast::<T>().ok());
-                Ok(*taken.expect("the type was checked"))
+            Inner::Owned(owned) => {
+                Ok(Taken::moved(owned.into_value().expect("the type was checked")))
             }
-            Inner::Shared(_) => Err(self),
+            Inner::Shared(shared) if !shared.is_single => Err(Self(Inner::Shared(shared))),
+            Inner::Shared(shared) => match Arc::try_unwrap(shared) {
+                Ok(payload) => {
+                    Ok(Taken::moved(payload.into_value().expect("the type was checked")))
+                }
+                Err(shared) => {
+                    shared.is_wanted.store(true, Ordering::Relaxed);
+                    let mut bytes = Vec::new();
+                    shared.encode(&mut bytes);
+                    let copy = T::decode(&bytes);
+                    copy.map(Taken::copied).map_err(|_| Self(Inner::Shared(shared)))
+                }
+            },
         }
+    }
+
+    /// A copy for one reader, who may [take](Self::take) it; `None` if the payload does not decode
+    /// what it has encoded.
+    pub(crate) fn copied(&self) -> Option<Self> {
+        let payload = match &self.0 {
+            Inner::Small(small) => return Some(Self(Inner::Small(*small))),
+            Inner::Shared(shared) => &**shared,
+            Inner::Owned(owned) => &**owned,
+        };
+        let copy = payload.value.as_ref()?.copied()?;
+        Some(Self(Inner::Owned(Box::new(Payload::with_readers(copy, true)))))
+    }
+
+    /// Where its payload is, if it has one that may be shared.
+    pub(crate) fn address(&self) -> Option<usize> {
+        match &self.0 {
+            Inner::Shared(shared) => Some(Arc::as_ptr(shared).addr()),
+            Inner::Small(_) | Inner::Owned(_) => None,
+        }
+    }
+
+    /// Whether it is an inline number, which is always copied.
+    pub(crate) fn is_inline(&self) -> bool {
+        matches!(self.0, Inner::Small(_))
     }
 
     /// The name of the payload type.
@@ -231,10 +298,13 @@ impl Value {
         }
     }
 
-    /// Converts the value to one that may be shared.
-    pub(crate) fn into_shared(self) -> Self {
+    /// Converts the value to one that may be shared; `is_single`: it has one reader all the same.
+    pub(crate) fn into_shared(self, is_single: bool) -> Self {
         match self.0 {
-            Inner::Owned(owned) => Self(Inner::Shared(Arc::new(*owned))),
+            Inner::Owned(mut owned) => {
+                owned.is_single = is_single;
+                Self(Inner::Shared(Arc::new(*owned)))
+            }
             _ => self,
         }
     }
@@ -249,6 +319,23 @@ impl Value {
             Inner::Shared(shared) => Some(Self(Inner::Shared(Arc::clone(shared)))),
             Inner::Owned(_) => None,
         }
+    }
+}
+
+/// A value that was taken out.
+pub(crate) struct Taken<T> {
+    pub(crate) value: T,
+    /// It is a copy.
+    pub(crate) is_copy: bool,
+}
+
+impl<T> Taken<T> {
+    fn moved(value: T) -> Self {
+        Self { value, is_copy: false }
+    }
+
+    fn copied(value: T) -> Self {
+        Self { value, is_copy: true }
     }
 }
 
@@ -267,6 +354,10 @@ impl fmt::Debug for Value {
 pub(crate) struct PayloadCache {
     cache: Vec<SharedPayload>,
     next: usize,
+    /// The port has one reader, who may take the values.
+    is_single: bool,
+    /// The reader takes values, so they are not kept here.
+    gives_away: bool,
 }
 
 /// The maximum number of cached allocations per port. Beyond that, values are allocated and freed
@@ -274,18 +365,28 @@ pub(crate) struct PayloadCache {
 const CACHED_MAX: usize = 64;
 
 impl PayloadCache {
+    /// For a port with one reader, or with several.
+    pub(crate) fn new(is_single: bool) -> Self {
+        Self { is_single, ..Self::default() }
+    }
+
+    pub(crate) fn is_single(&self) -> bool {
+        self.is_single
+    }
+
     fn put<T: Data>(&mut self, value: T) -> SharedPayload {
         let n_cached = self.cache.len();
         for _ in 0..n_cached {
             self.next = (self.next + 1) % n_cached;
             let slot = &mut self.cache[self.next];
             let Some(old) = Arc::get_mut(slot) else { continue };
+            self.gives_away |= *old.is_wanted.get_mut();
             if let Some(old) = old.get_mut::<T>() {
                 *old = value;
                 return Arc::clone(slot);
             }
         }
-        let fresh: SharedPayload = Arc::new(Payload::new(value));
+        let fresh: SharedPayload = Arc::new(Payload::with_readers(Box::new(value), self.is_single));
         if n_cached < CACHED_MAX {
             self.cache.push(Arc::clone(&fresh));
         }

@@ -275,8 +275,8 @@ impl GraphBuilder {
         }
     }
 
-    fn report_inexact(&mut self, path: &str, inexact: &[(&'static str, Duration)]) {
-        for (field, time) in inexact {
+    fn report_inexact(&mut self, path: &str, inexact: &InexactTimes) {
+        for (field, time) in &inexact.0 {
             let text = format!("{time:?} is not a whole number of milliseconds");
             let path = format!("{path}.{field}");
             self.diagnostics.push(Diagnostic::new(Code::InvalidValue, path, text));
@@ -336,13 +336,19 @@ fn name_edges(edges: &mut [EdgeSpec], has_id: &[bool]) {
     }
 }
 
-/// The time in whole milliseconds. A time with a fraction is recorded in `inexact` for a report.
-fn millis(field: &'static str, time: Duration, inexact: &mut Vec<(&'static str, Duration)>) -> u64 {
-    match u64::try_from(time.as_millis()) {
-        Ok(millis) if Duration::from_millis(millis) == time => millis,
-        _ => {
-            inexact.push((field, time));
-            0
+/// Times that are not whole milliseconds, with their fields. `build` reports them.
+#[derive(Clone, Debug, Default)]
+struct InexactTimes(Vec<(&'static str, Duration)>);
+
+impl InexactTimes {
+    /// The time in whole milliseconds. A time with a fraction is recorded for a report.
+    fn millis(&mut self, field: &'static str, time: Duration) -> u64 {
+        match u64::try_from(time.as_millis()) {
+            Ok(millis) if Duration::from_millis(millis) == time => millis,
+            _ => {
+                self.0.push((field, time));
+                0
+            }
         }
     }
 }

@@ -278,7 +278,8 @@ section! {
     "type": FieldKind::Label, required; "The name of its type in the registry." => component_type;
     "event_sources": FieldKind::ListOf { of: &EVENT_SOURCE, min: 1, max: NO_LIMIT },
         = "[{\"type\":\"manual\"}]";
-        "The events that can make it ready."
+        "The events that can make it ready. Without this and `trigger_policy`, a message at the \
+         only input that its type requires, if an `immediate` or `async` edge leads there."
             => { one.event_sources = event_sources(reader, field, value); };
     "trigger_policy": FieldKind::Map(&TRIGGER), = "{\"type\":\"manual\"}";
         "When its events cause an invocation." => { one.trigger = trigger(reader, value); };
@@ -401,7 +402,7 @@ section! {
         "Whether the channel emits health events." => emit_health_events;
     "timestamp_domain": one_of!(ClockDomain), = "\"steady\"";
         "The clock domain of timestamps." => timestamp_domain;
-    "copy_policy": one_of!(CopyPolicy), = "\"copy\"";
+    "copy_policy": one_of!(CopyPolicy), = "\"shared_view\"";
         "How a payload reaches its readers." => copy_policy;
     "owner": one_of!(PayloadOwner), = "\"runtime\""; "Who owns a payload." => owner;
     "readers": one_of!(Readers), = "\"single\""; "Whether there are several readers." => readers;

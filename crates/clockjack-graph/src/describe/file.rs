@@ -94,7 +94,18 @@ impl GraphFile {
     ) -> Diagnostics {
         let Loaded { spec, mut diagnostics, is_complete } = load(name, bytes, limits);
         if is_complete {
-            diagnostics.list.extend(compile::check(&spec, registry).1.list);
+            let mut found = compile::check(&spec, registry).1.list;
+            let errors = diagnostics.list.iter().filter(|one| one.is_error());
+            let paths: Vec<&str> = errors.map(|one| one.path.as_str()).collect();
+            // A role that could not be read is the default role, which is not an error of its own.
+            found.retain(|one| match one.code {
+                Code::MissingBoundary => paths.is_empty(),
+                Code::BoundaryRoleMismatch => !paths
+                    .iter()
+                    .any(|path| path.contains("boundary") && one.path.starts_with(path)),
+                _ => true,
+            });
+            diagnostics.list.extend(found);
             diagnostics.list.sort_by_key(|one| (one.span.start, one.span.end, one.code));
         }
         diagnostics

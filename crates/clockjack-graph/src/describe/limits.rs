@@ -38,7 +38,8 @@ pub struct FileLimits {
 impl FileLimits {
     /// The limits of schema version 1.
     pub const DEFAULT: Self = Self {
-        text_bytes: 1 << 20,
+        // Enough for a file with as many components and edges as the other limits allow.
+        text_bytes: 4 << 20,
         nesting: 64,
         lanes: 256,
         components: 4096,

@@ -503,10 +503,10 @@ named! {
     /// How a payload reaches several readers.
     #[derive(Default)]
     pub enum CopyPolicy {
-        /// Each reader gets a copy.
-        #[default]
+        /// The reader gets a payload of its own: a copy, if there are other readers.
         Copy = "copy",
         /// All readers share one payload.
+        #[default]
         SharedView = "shared_view",
         /// All readers share one payload from a buffer pool.
         LoanedView = "loaned_view",

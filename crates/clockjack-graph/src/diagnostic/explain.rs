@@ -1,13 +1,9 @@
 //! One page per code: its meaning, a small file with the error, the corrected file, and the reason
-//! for the rule. Examples omit the parts that every file has; [`Page::complete`] adds them, so that
-//! tests can show that the wrong file produces the code and the right file does not.
+//! for the rule. The pages are the chapters of `explain.md`. Examples omit the parts that every
+//! file has; [`Page::complete`] adds them, so that tests can show that the wrong file produces the
+//! code and the right file does not.
 
-mod channel;
-mod names;
-mod scheduler;
-mod shape;
-mod text;
-mod trigger;
+use std::sync::LazyLock;
 
 use super::Code;
 
@@ -26,6 +22,13 @@ pub struct Page {
     pub why: &'static str,
 }
 
+/// The text of all pages: one chapter per code with its meaning, the two examples if there are any,
+/// and the reason.
+const TEXT: &str = include_str!("explain.md");
+
+static PAGES: LazyLock<Vec<Page>> =
+    LazyLock::new(|| TEXT.split("\n## ").skip(1).map(Page::parse).collect());
+
 /// The page of a code.
 #[must_use]
 pub fn page(code: Code) -> &'static Page {
@@ -35,9 +38,7 @@ pub fn page(code: Code) -> &'static Page {
 
 /// All pages.
 pub fn all() -> impl Iterator<Item = &'static Page> {
-    let chapters: [&'static [Page]; 6] =
-        [text::PAGES, names::PAGES, shape::PAGES, channel::PAGES, scheduler::PAGES, trigger::PAGES];
-    chapters.into_iter().flatten()
+    PAGES.iter()
 }
 
 /// The parts that every file must have, with the text to use in an example that omits them.
@@ -50,6 +51,17 @@ const FRAME: [(&str, &str); 5] = [
 ];
 
 impl Page {
+    /// Parses a chapter. Tests ensure that every chapter has its parts.
+    fn parse(chapter: &'static str) -> Self {
+        let (name, rest) = chapter.split_once("\n\n").unwrap_or_default();
+        let (means, rest) = rest.split_once("\n\n").unwrap_or_default();
+        let (wrong, rest) = take_example(rest, "```yaml wrong\n");
+        let (right, rest) = take_example(rest, "```yaml right\n");
+        let code = Code::from_name(name).expect("a chapter begins with a code");
+        let why = rest.strip_prefix("Why: ").expect("a chapter ends with a reason").trim_end();
+        Self { code, means, wrong, right, why }
+    }
+
     /// Completes an example to a whole file by adding the missing parts in front of it.
     #[must_use]
     pub fn complete(example: &str) -> String {
@@ -80,32 +92,12 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
-/// Creates a page from one listing: a line marked with `-` occurs only in the wrong example, a line
-/// marked with `+` only in the right one.
-macro_rules! entry {
-    ($code:ident, means: $means:literal, $($lines:tt)*) => {
-        entry!(@ [$code $means] [] [] $($lines)*)
-    };
-    (@ $about:tt [$($wrong:tt)*] $right:tt - $line:literal $($rest:tt)*) => {
-        entry!(@ $about [$($wrong)* $line] $right $($rest)*)
-    };
-    (@ $about:tt $wrong:tt [$($right:tt)*] + $line:literal $($rest:tt)*) => {
-        entry!(@ $about $wrong [$($right)* $line] $($rest)*)
-    };
-    (@ $about:tt [$($wrong:tt)*] [$($right:tt)*] $line:literal $($rest:tt)*) => {
-        entry!(@ $about [$($wrong)* $line] [$($right)* $line] $($rest)*)
-    };
-    (@ [$code:ident $means:literal] [$($wrong:tt)*] [$($right:tt)*] why: $why:literal) => {
-        Page {
-            code: $crate::diagnostic::Code::$code,
-            means: $means,
-            wrong: concat!($($wrong, "\n"),*),
-            right: concat!($($right, "\n"),*),
-            why: $why,
-        }
-    };
+/// Splits a text into the example that it begins with, which may be missing, and the rest.
+fn take_example(text: &'static str, fence: &str) -> (&'static str, &'static str) {
+    let Some(rest) = text.strip_prefix(fence) else { return ("", text) };
+    let (example, rest) = rest.split_once("```\n\n").expect("a fence closes the example");
+    (example, rest)
 }
-use entry;
 
 #[cfg(test)]
 mod tests {

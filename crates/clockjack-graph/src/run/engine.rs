@@ -2,6 +2,7 @@
 //! epoch commits; a [`region`] calls components; [`helpers`] run regions in parallel.
 
 pub(crate) mod batch;
+pub(crate) mod call_cost;
 pub(crate) mod context;
 pub(crate) mod context_error;
 pub(crate) mod current_position;

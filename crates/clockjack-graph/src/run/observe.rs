@@ -6,6 +6,7 @@ pub mod commit_log;
 pub(crate) mod component_log;
 pub(crate) mod health;
 pub(crate) mod live;
+pub(crate) mod losses;
 pub(crate) mod metrics;
 pub(crate) mod observer;
 pub(crate) mod report;

@@ -12,6 +12,7 @@ fn records(log: &[u8]) -> Vec<String> {
         records.push(match *tag {
             b'E' => format!("epoch {first} at {} ns", number(&mut rest)),
             b'X' => format!("component {first} failed"),
+            b'R' => format!("the same on e{first}"),
             tag => {
                 let (value, after) = rest[1..].split_at(usize::from(rest[0]));
                 rest = after;

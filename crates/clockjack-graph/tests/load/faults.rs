@@ -283,3 +283,64 @@ fn an_examination_tells_what_the_compiler_finds_too() {
     let reported = examine(&wrong.replacen("lane: main", "lane: mian", 1).replace("a.out", "a"));
     assert_eq!(reported, [Code::UnknownField, Code::InvalidIdentifier]);
 }
+
+/// The codes and the help of everything that is wrong with a graph of standard components.
+fn examined(text: &str) -> Vec<(Code, Option<String>)> {
+    let registry = clockjack_graph::Registry::standard();
+    let limits = clockjack_graph::describe::FileLimits::DEFAULT;
+    let reported = GraphFile::examine("text", text.as_bytes(), &limits, &registry);
+    reported.list.into_iter().map(|one| (one.code, one.help)).collect()
+}
+
+#[test]
+fn a_component_is_not_proposed_as_its_own_target_or_dependency() {
+    let text = |edge: &str, depends_on: &str| {
+        format!(
+            "schema_version: 1\ngraph: {{name: pair, kind: internal_test}}\n\
+             lanes: {{main: {{type: event_loop}}}}\ncomponents:\n\
+             \x20 - {{id: filter1, type: identity, execution: {{lane: main}}, \
+             depends_on: [{depends_on}]}}\n\
+             \x20 - {{id: filler5, type: counter, execution: {{lane: main}}}}\n\
+             edges:\n  - {{id: e, kind: delay, {edge}}}\n"
+        )
+    };
+    let hints = |edge: &str, depends_on: &str| {
+        let found = examined(&text(edge, depends_on));
+        let unknown = found.into_iter().filter(|(code, _)| *code == Code::UnknownComponent);
+        unknown.map(|(_, help)| help.unwrap_or_default()).collect::<Vec<String>>()
+    };
+    // `filter1` is nearer to what is written, but it is the other end.
+    let meant = "did you mean `filler5`?";
+    assert_eq!(hints("from: filter5.out, to: filter1.in", ""), [meant]);
+    assert_eq!(hints("from: filler5.out, to: filter1.in", "filter5"), [meant]);
+    assert_eq!(hints("from: filter1.out, to: filter1x.in", ""), [""], "nothing else is near");
+    assert_eq!(hints("from: filler5.out, to: filter.in", ""), ["did you mean `filter1`?"]);
+}
+
+#[test]
+fn a_boundary_that_a_typo_hides_is_not_missing() {
+    let text = |boundary: &str| {
+        format!(
+            "schema_version: 1\ngraph: {{name: pair}}\nlanes: {{main: {{type: event_loop}}}}\n\
+             components:\n\
+             \x20 - {{id: a, type: input, execution: {{lane: main}}, {boundary}}}\n\
+             \x20 - {{id: b, type: output, execution: {{lane: main}}, \
+             boundary: {{role: output}}}}\n\
+             edges:\n  - {{id: e, kind: immediate, from: a.out, to: b.in}}\n"
+        )
+    };
+    let codes = |boundary: &str| {
+        let found = examined(&text(boundary)).into_iter().map(|(code, _)| code);
+        found.filter(|code| *code != Code::OptionalInputUnconnected).collect::<Vec<Code>>()
+    };
+    assert_eq!(codes("boundary: {role: input}"), []);
+    assert_eq!(codes("boundary: {rol: input}"), [Code::UnknownField]);
+    assert_eq!(codes("boundary: {role: inptu}"), [Code::InvalidValue]);
+    assert_eq!(codes("boundary: {role: processing}"), [Code::BoundaryRoleMismatch]);
+    let lost = text("boundary: {role: inptu}").replace("type: input", "type: identity");
+    let codes: Vec<Code> = examined(&lost).into_iter().map(|(code, _)| code).collect();
+    assert!(!codes.contains(&Code::MissingBoundary), "{codes:?}");
+    let none = text("boundary: {role: processing}").replace("type: input", "type: identity");
+    let codes: Vec<Code> = examined(&none).into_iter().map(|(code, _)| code).collect();
+    assert_eq!(codes[0], Code::MissingBoundary, "nothing hides it");
+}

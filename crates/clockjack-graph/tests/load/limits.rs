@@ -25,11 +25,33 @@ const D: FileLimits = FileLimits::DEFAULT;
 
 #[test]
 fn the_defaults_are_those_of_the_schema() {
-    assert_eq!(D.text_bytes, 1 << 20);
+    assert_eq!(D.text_bytes, 4 << 20);
     assert_eq!((D.lanes, D.components, D.edges, D.loops), (256, 4096, 8192, 1024));
     assert_eq!((D.groups, D.identifier_bytes, D.config_depth), (4096, 128, 8));
     assert_eq!((D.config_value_bytes, D.string_bytes), (4096, 4096));
     assert_eq!(FileLimits::default(), D);
+}
+
+#[test]
+fn a_text_with_as_many_components_and_edges_as_allowed_is_not_too_long() {
+    let mut text = String::from("schema_version: 1\ngraph: {name: large}\n");
+    text.push_str("lanes: {main: {type: event_loop}}\ncomponents:\n");
+    let execution = "execution: {lane: main, priority: high, budget_ms: 100}";
+    for n in 0..D.components {
+        let trigger = "trigger_policy: {type: any_input, inputs: [in]}";
+        let sources = "event_sources: [{type: message, inputs: [in]}]";
+        let line = format!("  - {{id: component_{n}, type: identity, {execution},");
+        text.push_str(&format!("{line}\n     {sources}, {trigger}}}\n"));
+    }
+    text.push_str("edges:\n");
+    for n in 0..D.edges {
+        let (from, to) = (n % D.components, (n + 1) % D.components);
+        let ends = format!("from: component_{from}.out, to: component_{to}.in");
+        let policy = "policy: {mode: queue, capacity: 4, overflow: drop_oldest}";
+        text.push_str(&format!("  - {{id: edge_{n}, kind: delay, {ends}, {policy}}}\n"));
+    }
+    assert!(text.len() > 1 << 20, "{}", text.len());
+    GraphFile::parse("large", &text).expect("it is within the limits");
 }
 
 #[test]

@@ -480,7 +480,7 @@ fn find<'a>(done: &'a Done, name: &str, of: &str) -> Option<&'a Metric> {
 
 /// Metrics that are zero in all runs of these tests, with the reason.
 const ELSEWHERE: [(&str, &str); 4] = [
-    ("runtime.channel.payload_copy_count", "payloads are shared"),
+    ("runtime.channel.payload_copy_count", "in `run.rs::payloads`, by addresses"),
     ("runtime.health.dropped_count", "in the tests of the sink"),
     ("runtime.observer.failure_count", "no observer fails here"),
     ("runtime.publication.failed_commit", "admission leaves none"),

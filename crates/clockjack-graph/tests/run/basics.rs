@@ -91,3 +91,24 @@ fn a_failure_is_told_with_who_and_when() {
     assert_eq!(error.to_string(), "`twice` failed in execute, epoch 2: told to fail");
     assert_eq!(ran.seen.len(), 1, "what a failed call has published is not seen");
 }
+
+#[test]
+fn a_component_with_one_required_input_needs_no_trigger_in_its_file() {
+    let long = CHAIN.replace("KIND", "immediate");
+    let stated: Vec<&str> = long
+        .lines()
+        .filter(|line| !line.contains("event_sources") && !line.contains("trigger_policy"))
+        .collect();
+    let short = stated.join("\n");
+    let options = || RunOptions::steps(3);
+    assert_eq!(run(&short, options()).at("out"), run(&long, options()).at("out"));
+    let calls = |text: &str| run(text, options()).result.expect("nothing fails").executions;
+    assert_eq!(calls(&short), 9);
+    // The message of an async edge arrives an epoch later; its reader is not called before that.
+    assert_eq!(calls(&short.replace("e2, kind: immediate", "e2, kind: async")), 8);
+    // A delay edge closes cycles, so its reader is called at each tick, also without a message.
+    let later = short.replace("e2, kind: immediate", "e2, kind: delay");
+    assert_eq!(calls(&later), 9);
+    let stated = long.replace("e2, kind: immediate", "e2, kind: delay");
+    assert_eq!(calls(&stated), 8, "the last one is called for two messages");
+}

@@ -166,6 +166,23 @@ fn what_is_fed_waits_while_its_reader_has_no_room_and_keeps_its_order() {
 }
 
 #[test]
+fn what_was_fed_and_not_taken_at_the_end_is_counted() {
+    let running = start(&fed("step"), registry, RunOptions::until_stopped().feed_max(2));
+    let feed = running.run.feed::<f64>("in.a").expect("it can be fed");
+    // Two in the channel of the input, two before it.
+    for value in [1.0, 2.0, 3.0, 4.0] {
+        running.time.settle();
+        feed.publish(value).expect("there is room");
+    }
+    assert_eq!(running.stop().n_fed_dropped, 2);
+    let running = start(&fed("main"), registry, RunOptions::until_stopped());
+    let feed = running.run.feed::<f64>("in.a").expect("it can be fed");
+    feed.publish(1.0).expect("there is room");
+    assert_eq!(running.out(), [1.0]);
+    assert_eq!(running.stop().n_fed_dropped, 0);
+}
+
+#[test]
 fn what_cannot_be_fed_is_told() {
     let running = start(&fed("main"), registry, RunOptions::until_stopped());
     let wrong = running.run.feed::<u64>("in.a").expect_err("it is a number with a fraction");

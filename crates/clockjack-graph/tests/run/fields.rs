@@ -66,9 +66,9 @@ const POLICY: &[(&str, Is)] = &[
     ("allow_drop", Shown("each_rule_is_told_once_and_at_its_field")),
     ("emit_health_events", Shown("a_muted_edge_counts_its_losses_and_makes_no_events")),
     ("timestamp_domain", Advice("timestamp_domain: device")),
-    ("copy_policy", Both("each_fault_gives_its_own_code_and_no_other", "copy_policy: loaned_view")),
-    ("owner", Advice("owner: consumer")),
-    ("readers", Shown("each_fault_gives_its_own_code_and_no_other")),
+    ("copy_policy", Both("a_copy_is_made_for_each_reader_but_one", "copy_policy: loaned_view")),
+    ("owner", Advice("owner: producer")),
+    ("readers", Advice("readers: multi, overflow: reject")),
 ];
 
 /// Where the tests are that are named here.
@@ -77,6 +77,7 @@ const TESTS: &[&str] = &[
     include_str!("lanes.rs"),
     include_str!("invariants.rs"),
     include_str!("linux.rs"),
+    include_str!("payloads.rs"),
     include_str!("threads.rs"),
     include_str!("together.rs"),
     include_str!("../examples.rs"),

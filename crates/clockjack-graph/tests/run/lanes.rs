@@ -1,14 +1,20 @@
 //! Lanes: ticks by a clock that the test advances, what happens to late ones, budgets, and how much
 //! a pool lane admits.
 
+use core::time::Duration;
+use std::sync::{Arc, Mutex};
+
 use clockjack_graph::{
     Clock, CommitLog, RunOptions, RunStopReason, TraceLog,
     describe::{LaneOverflow, OverrunPolicy},
     run::{HealthKind, TraceName},
 };
+use clockjack_testkit::ManualTime;
 
 use crate::{
+    acts::{Act, compile, with_acts},
     clock::{Diary, Ran, ms, run},
+    parts::{Seen, registry},
     teller::{graph, reader, runtime, source, tell_alone, tell_by},
     threads::records,
 };
@@ -62,6 +68,42 @@ fn a_tick_of_two_and_a_half_periods_is_followed_by_what_its_policy_says() {
 }
 
 #[test]
+fn in_virtual_time_ticks_are_late_as_a_model_of_costs_says() {
+    for (policy, begun_ms, n_skipped) in [
+        (OverrunPolicy::DropTick, [0, 30, 40, 50, 60, 70], 2),
+        (OverrunPolicy::SkipNext, [0, 40, 50, 60, 70, 80], 3),
+        (OverrunPolicy::CatchUpOnce, [0, 25, 30, 40, 50, 60], 1),
+    ] {
+        let begun = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&begun);
+        let act: Act = Arc::new(move |cx, _, _| {
+            noted.lock().unwrap().push(cx.now().as_millis());
+            Ok(())
+        });
+        let lane = format!("main: {{ type: fixed_rate, period_ms: 10, overrun_policy: {policy} }}");
+        let text = graph(&lane, &["id: s, type: acts, execution: { lane: main }"], &[]);
+        let (time, trace) = (ManualTime::start(), TraceLog::new(1 << 10));
+        let types = with_acts(registry(&Seen::default()), act);
+        let cost = |component: &str, epoch: u64| {
+            assert_eq!(component, "s");
+            Duration::from_millis(if epoch == 1 { 25 } else { 1 })
+        };
+        let options = RunOptions::steps(6).clock(Clock::Virtual).trace(&trace).call_cost(cost);
+        let run = compile(&text, &types).start(time.system(), options).expect("it starts");
+        let report = time.block_on(run).expect("nothing fails");
+        assert_eq!(*begun.lock().unwrap(), begun_ms, "{policy}");
+        let metric = |name: &str| {
+            report.metrics.get(&format!("runtime.scheduler.{name}"), "main").expect("it is there")
+        };
+        let names = ["tick_overrun_count", "skipped_tick_count", "max_lateness_ms"];
+        assert_eq!(names.map(metric), [1.0, f64::from(n_skipped), 15.0], "{policy}");
+        let overruns =
+            trace.take().into_iter().filter(|one| one.name == TraceName::FixedRateOverrun);
+        assert_eq!(overruns.count(), 1, "{policy}");
+    }
+}
+
+#[test]
 fn no_policy_moves_the_phase_however_often_ticks_are_late() {
     for policy in OverrunPolicy::ALL {
         let (ran, _) = late(*policy, &[25, 25, 13, 1]);
@@ -92,6 +134,18 @@ fn a_tick_beyond_its_budget_is_counted_and_need_not_be_late() {
     let ran = run(&text, RunOptions::steps(5), diary);
     assert_eq!(ran.begun_ms(), [0, 10, 20, 30, 40]);
     assert_eq!(counts(&ran), [2, 0, 0, 1]);
+}
+
+#[test]
+fn times_of_less_than_a_millisecond_are_in_the_metrics() {
+    let lane = "main: { type: fixed_rate, hz: 300, wall_clock_enabled: true }";
+    let diary = Diary { takes_ms: [4, 4, 4].into(), ..Diary::default() };
+    let ran = run(&slow(lane, ""), RunOptions::steps(3), diary);
+    let metric = |name| ran.report().metrics.get(name, "main").expect("it is in the table");
+    let jitter_ms = metric("runtime.scheduler.tick_jitter_ms");
+    assert!((jitter_ms - 0.666_667).abs() < 1e-6, "4 ms in a period of 3.333333 ms: {jitter_ms}");
+    let lateness_ms = metric("runtime.scheduler.max_lateness_ms");
+    assert!(lateness_ms > 0.6 && lateness_ms.fract() > 0.1, "{lateness_ms}");
 }
 
 #[test]

@@ -442,3 +442,64 @@ fn a_panic_while_a_value_is_written_down_ends_the_run_whoever_works() {
         assert!(error.report().is_some(), "and all were taken down");
     }
 }
+
+/// A component whose calls are dear from one epoch up to another: it spins so often.
+#[derive(Default)]
+struct Busy {
+    from: u64,
+    until: u64,
+    spins: u64,
+}
+
+impl Component for Busy {
+    const TYPE: &'static str = "busy";
+
+    fn describe() -> Descriptor {
+        let numbers = ["from", "until", "spins"].into_iter();
+        numbers.fold(Descriptor::new(Self::TYPE), |descriptor, name| {
+            descriptor.config(ConfigField::new(name, ConfigKind::Int))
+        })
+    }
+
+    fn bind(&mut self, _ports: &mut Binder<'_>) {}
+
+    fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
+        self.from = config.get("from")?.unwrap_or(0);
+        self.until = config.get("until")?.unwrap_or(0);
+        self.spins = config.get("spins")?.unwrap_or(0);
+        Ok(())
+    }
+}
+
+impl Execute for Busy {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        if (self.from..self.until).contains(&cx.epoch()) {
+            (0..self.spins).for_each(|_| core::hint::spin_loop());
+        }
+        Ok(())
+    }
+}
+
+/// How many of the epochs of eight such components ran in parallel.
+fn parallel_epochs(runtime: &Runtime, setting: &str, steps: u64) -> u64 {
+    let components: Vec<String> = (0..8)
+        .map(|n| format!("id: c{n}, type: busy, execution: {{ lane: pool }}, config: {setting}"))
+        .collect();
+    let components: Vec<&str> = components.iter().map(String::as_str).collect();
+    let text = graph("pool: { type: thread_pool, max_threads: 8 }", &components, &[]);
+    let file = GraphFile::parse("busy.yaml", &text).expect("it is valid");
+    let graph = file.compile(&Registry::new().register::<Busy>()).expect("it is valid");
+    let options = RunOptions::steps(steps).clock(Clock::Virtual).parallel(Parallel::Auto);
+    let run = graph.start(runtime.system(), options.workers(4)).expect("it starts");
+    runtime.block_on(run).expect("it ends well").parallel_epochs
+}
+
+#[test]
+fn parallel_epochs_end_when_calls_are_cheap_and_begin_when_they_are_dear() {
+    let runtime = runtime();
+    // The last of the epochs that are measured at the beginning is slow, and no other.
+    let n_parallel = parallel_epochs(&runtime, "{ from: 4, until: 5, spins: 50000 }", 4_000);
+    assert!(n_parallel < 3_000, "one slow epoch made {n_parallel} of 4,000 parallel");
+    let n_parallel = parallel_epochs(&runtime, "{ from: 1000, until: 1500, spins: 5000 }", 1_500);
+    assert!(n_parallel > 250, "of 500 slow epochs {n_parallel} ran in parallel");
+}

@@ -50,6 +50,30 @@ fn a_change_is_in_force_from_the_beginning_of_an_epoch() {
 }
 
 #[test]
+fn one_setting_is_changed_by_its_name_and_the_change_is_in_the_log() {
+    let bytes_and_seen = |setting: &str| {
+        let (seen, time) = (Seen::default(), ManualTime::start());
+        let file = GraphFile::parse("test.yaml", &chain()).expect("it is right");
+        let graph = file.compile(&registry(&seen)).expect("it is right");
+        let log = CommitLog::in_memory();
+        let options = RunOptions::steps(3).clock(Clock::Virtual).commit_log(&log);
+        let run = graph.start(time.system(), options).expect("it starts");
+        let change = run.set(setting, 10.0);
+        time.block_on(run).expect("the run goes on");
+        let seen: Vec<f64> = seen.lock().unwrap().iter().map(|(_, _, x)| *x).collect();
+        (time.block_on(change), seen, log.bytes())
+    };
+    let (change, seen, log) = bytes_and_seen("twice.k");
+    assert_eq!((change, seen), (Ok(1), vec![10.0, 20.0, 30.0]));
+    for (wrong, component) in [("twice.z", "twice"), ("nobody.k", "nobody"), ("twice", "twice")] {
+        let (change, seen, unchanged) = bytes_and_seen(wrong);
+        assert_eq!(change.expect_err("it does not exist").component(), component);
+        assert_eq!(seen, [2.0, 4.0, 6.0]);
+        assert!(unchanged.len() < log.len(), "the change is a record of its own");
+    }
+}
+
+#[test]
 fn a_change_of_nobody_is_refused_and_changes_nothing() {
     let ran = changed(&chain(), Clock::Virtual, |run| {
         run.reconfigure().set("twice", "k", 10.0).set("nobody", "k", 1.0)

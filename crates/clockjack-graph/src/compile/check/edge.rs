@@ -52,7 +52,11 @@ pub(in crate::compile) fn advice(policy: &EdgePolicy) -> Vec<(&'static str, &'st
     if policy.copy_policy == CopyPolicy::LoanedView {
         found.push(("copy_policy", "a pooled payload is shared like any other"));
     }
-    if policy.owner == PayloadOwner::Consumer {
+    // Where it is a risk, that is reported instead.
+    if policy.readers != Readers::Single && !is_slow_reader_drop_risk(policy) {
+        found.push(("readers", "an edge has one reader; each further reader has its own edge"));
+    }
+    if policy.owner != PayloadOwner::Runtime {
         found.push(("owner", "a payload is freed when its last reader drops it"));
     }
     if policy.timestamp_domain != ClockDomain::default() {
@@ -186,7 +190,8 @@ fn payload(
         );
     }
     if edge.policy.copy_policy == CopyPolicy::Copy && is_large(&output.schema) {
-        let text = format!("payloads of type `{}` are copied", output.schema);
+        let text =
+            format!("payloads of type `{}` are copied for each further reader", output.schema);
         report.push(
             at_policy(Code::LargePayloadCopy, edge, "copy_policy", text)
                 .component(source)

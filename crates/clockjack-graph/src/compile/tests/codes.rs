@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::{
+    compile::lint::lint,
     describe::{CopyPolicy, EdgeMode, EdgeOverflow, ErrorPolicy, GraphKind, Readers, TriggerType},
     diagnostic::Severity,
 };
@@ -128,6 +129,7 @@ const CASES: &[(Code, Change)] = &[
     (Code::LargePayloadCopy, |graph| {
         graph.components[0].component_type = "frame_source".into();
         graph.components[1].component_type = "frame_sink".into();
+        graph.edges[0].policy.copy_policy = CopyPolicy::Copy;
     }),
     (Code::TriggerNeverReady, |graph| {
         graph.components[1].trigger.trigger_type = TriggerType::AnyInput;
@@ -160,6 +162,32 @@ fn each_fault_gives_its_own_code_and_no_other() {
             assert!(!one.message.ends_with('.'), "{one:?}");
         }
     }
+}
+
+#[test]
+fn the_linter_reports_every_warning_of_the_checks() {
+    for (code, change) in CASES.iter().filter(|(code, _)| code.severity() == Severity::Warning) {
+        let mut graph = pair();
+        change(&mut graph);
+        let found = lint(&graph, &findings(&graph));
+        // A rule of the linter itself is more exact about a slow reader.
+        let rule = match code {
+            Code::BackpressureRisk => "slow_reader_drop_risk",
+            code => code.name(),
+        };
+        let rules: Vec<&str> = found.iter().map(|one| one.rule).collect();
+        assert_eq!(rules, [rule], "{code}");
+        let ids =
+            graph.edges.iter().map(|one| &one.id).chain(graph.components.iter().map(|c| &c.id));
+        assert!(ids.into_iter().any(|id| *id == found[0].id), "{}", found[0].id);
+    }
+    let mut graph = pair();
+    graph.lanes[0].lane_type = LaneType::ThreadPool;
+    graph.edges[0].policy.mode = EdgeMode::Queue;
+    graph.edges[0].policy.overflow = EdgeOverflow::Block;
+    let found = lint(&graph, &findings(&graph));
+    let found: Vec<_> = found.iter().map(|one| (one.rule, one.id.as_str())).collect();
+    assert_eq!(found, [("backpressure_risk", "e")]);
 }
 
 #[test]

@@ -9,6 +9,21 @@ use crate::{
 };
 
 const N: usize = 9;
+static TYPES: [&str; 12] = [
+    "source",
+    "sink",
+    "mid",
+    "mid",
+    "mid",
+    "single",
+    "set",
+    "gate",
+    "shared",
+    "nope",
+    "frame_sink",
+    "need",
+];
+static IDS: [&str; 5] = ["a", "b", "c", "", "ab"];
 
 /// Components `c0`, `c1`, ... with these priorities, and immediate edges between them.
 fn graph(priorities: &[u8], pairs: &[(usize, usize)]) -> GraphSpec {
@@ -74,16 +89,26 @@ fn by_the_book(priorities: &[u8], pairs: &[(usize, usize)]) -> Vec<usize> {
     }
 }
 
+/// The indices of a list.
+fn indices<T>(all: &'static [T]) -> core::ops::Range<usize> {
+    0..all.len()
+}
+
+fn priorities() -> impl Strategy<Value = Vec<u8>> {
+    let n = u8::try_from(ComponentPriority::ALL.len()).expect("there are few priorities");
+    vec(0..n, N)
+}
+
 fn dag() -> impl Strategy<Value = (Vec<u8>, Vec<(usize, usize)>)> {
     let shuffled = Just((0..N).collect::<Vec<_>>()).prop_shuffle();
-    (vec(0_u8..4, N), vec((0..N, 0..N), 0..16), shuffled).prop_map(|(ranks, pairs, place)| {
+    (priorities(), vec((0..N, 0..N), 0..16), shuffled).prop_map(|(ranks, pairs, place)| {
         let pairs = pairs.into_iter().filter(|(from, to)| place[*from] < place[*to]).collect();
         (ranks, pairs)
     })
 }
 
 fn any_pairs() -> impl Strategy<Value = (Vec<u8>, Vec<(usize, usize)>)> {
-    (vec(0_u8..4, N), vec((0..N, 0..N), 0..14))
+    (priorities(), vec((0..N, 0..N), 0..14))
 }
 
 /// Everything that a plan decides, without names.
@@ -194,29 +219,43 @@ proptest! {
 
     #[test]
     fn whatever_is_described_there_is_a_plan_or_an_error(
-        components in vec((0_usize..12, 0_usize..4, 0_usize..5, 0_usize..12), 0..6),
-        edges in vec((0_usize..4, 0_usize..5, 0_usize..5, 0_usize..6, 0_usize..6), 0..8),
-        members in vec(0_usize..5, 0..5),
+        components in vec(
+            (
+                indices(&TYPES),
+                indices(SourceType::ALL),
+                indices(&IDS),
+                indices(TriggerType::ALL),
+            ),
+            0..6,
+        ),
+        edges in vec(
+            (
+                indices(EdgeKind::ALL),
+                indices(&IDS),
+                indices(&IDS),
+                indices(EdgeMode::ALL),
+                indices(EdgeOverflow::ALL),
+            ),
+            0..8,
+        ),
+        members in vec(indices(&IDS), 0..5),
     ) {
-        let types = "source sink mid mid mid single set gate shared nope frame_sink need";
-        let types: Vec<&str> = types.split(' ').collect();
-        let ids = ["a", "b", "c", "", "ab"];
         let mut graph = empty();
         for (kind, source, id, trigger) in components {
-            let one = graph.add(ids[id], types[kind]);
+            let one = graph.add(IDS[id], TYPES[kind]);
             one.execution.reentrant = source == 1;
-            one.depends_on = vec![ids[trigger % 5].into()];
+            one.depends_on = vec![IDS[trigger % IDS.len()].into()];
             let at = graph.components.len() - 1;
             graph.on_messages(at, SourceType::ALL[source]).trigger.trigger_type =
                 TriggerType::ALL[trigger];
         }
         for (kind, from, to, mode, overflow) in edges {
-            let (from, to) = (format!("{}.out", ids[from]), format!("{}.in", ids[to]));
+            let (from, to) = (format!("{}.out", IDS[from]), format!("{}.in", IDS[to]));
             let id = format!("e{kind}{mode}");
             let policy = &mut graph.edge(&id, EdgeKind::ALL[kind], &from, &to).policy;
             (policy.mode, policy.overflow) = (EdgeMode::ALL[mode], EdgeOverflow::ALL[overflow]);
         }
-        graph.own("l", &members.iter().map(|at| ids[*at]).collect::<Vec<_>>());
+        graph.own("l", &members.iter().map(|at| IDS[*at]).collect::<Vec<_>>());
         let list = findings(&graph);
         let n_errors = list.iter().filter(|one| one.is_error()).count();
         prop_assert!(lint(&graph, &list).len() >= n_errors);

@@ -5,7 +5,7 @@ use super::*;
 use crate::{
     describe::{
         ClockDomain, Condition, CopyPolicy, EdgeMode, EdgeOverflow, ErrorPolicy, OnPolicyError,
-        OverrunPolicy, PartialSuccess, PayloadOwner, SourceText, TriggerType,
+        OverrunPolicy, PartialSuccess, PayloadOwner, Readers, SourceText, TriggerType,
     },
     diagnostic::Fix,
 };
@@ -221,6 +221,10 @@ const ADVICE: &[(&str, Change)] = &[
         graph.edges[0].policy.copy_policy = CopyPolicy::LoanedView;
     }),
     ("edges.e.policy.owner", |graph| graph.edges[0].policy.owner = PayloadOwner::Consumer),
+    ("edges.e.policy.readers", |graph| {
+        graph.edges[0].policy.readers = Readers::Multi;
+        graph.edges[0].policy.overflow = EdgeOverflow::Reject;
+    }),
     ("edges.e.policy.timestamp_domain", |graph| {
         graph.edges[0].policy.timestamp_domain = ClockDomain::Device;
     }),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::*;
 use crate::{
     compile::{diff::PlanDiff, lint::lint},
-    describe::{CopyPolicy, EdgeMode, EdgeOverflow, HierarchyEntry, Readers},
+    describe::{CopyPolicy, EdgeMode, EdgeOverflow, GraphFile, HierarchyEntry, Readers},
     diagnostic::Severity,
 };
 
@@ -120,6 +120,7 @@ const LINTS: &[(&str, Severity, &str, Change)] = &[
     ("large_payload_copy", Severity::Warning, "e", |graph| {
         graph.components[0].component_type = "frame_source".into();
         graph.components[1].component_type = "frame_sink".into();
+        graph.edges[0].policy.copy_policy = CopyPolicy::Copy;
     }),
     ("budget_exceeds_lane_period", Severity::Warning, "sink", |graph| {
         (graph.lanes[0].lane_type, graph.lanes[0].hz) = (LaneType::FixedRate, 300.0);
@@ -138,6 +139,62 @@ fn each_rule_of_the_linter_finds_its_edge_or_component() {
         assert_eq!((found[0].rule, found[0].severity, &*found[0].id), (*rule, *severity, *id));
         assert_eq!(keys(&found[0].to_json()), ["id", "message", "rule", "severity"].into());
     }
+}
+
+/// A fast producer and readers that are slower by default: on a slow lane, on a pool lane that
+/// admits one call, and with a trigger that waits for a slow input.
+const LOSSY: &str = "
+schema_version: 1
+graph: { name: lossy, kind: internal_test }
+lanes:
+  fast: { type: fixed_rate, period_ms: 1 }
+  slow: { type: fixed_rate, period_ms: 10 }
+  main: { type: event_loop }
+  pool: { type: thread_pool, max_threads: 4 }
+components:
+  - { id: fast, type: counter, execution: { lane: fast } }
+  - { id: slow, type: identity, event_sources: [{ type: message, inputs: [in] }],
+      trigger_policy: { type: any_input, inputs: [in] }, execution: { lane: slow } }
+  - { id: pooled, type: identity, event_sources: [{ type: message, inputs: [in] }],
+      trigger_policy: { type: any_input, inputs: [in] }, execution: { lane: pool } }
+  - { id: both, type: join, event_sources: [{ type: message, inputs: [a, b] }],
+      trigger_policy: { type: all_inputs, inputs: [a, b] }, execution: { lane: main } }
+  - { id: seldom, type: counter, event_sources: [{ type: timer, period_ms: 100 }],
+      execution: { lane: main } }
+edges:
+  - { id: skips, kind: delay, from: fast.out, to: slow.in }
+  - { id: chosen, kind: delay, from: fast.out, to: slow.in, policy: { mode: latest } }
+  - { id: kept, kind: delay, from: fast.out, to: slow.in, policy: { capacity: 10, mode: queue } }
+  - { id: many, kind: delay, from: fast.out, to: pooled.in, policy: { mode: queue, capacity: 8 } }
+  - { id: often, kind: delay, from: fast.out, to: both.a }
+  - { id: rare, kind: delay, from: seldom.out, to: both.b }
+";
+
+#[test]
+fn defaults_that_lose_messages_of_a_faster_producer_are_found() {
+    let found = |text: &str| -> Vec<String> {
+        let file = GraphFile::parse("lossy.yaml", text).expect("it is well formed");
+        let found = lint(file.spec(), &[]);
+        let found = found.into_iter().filter(|one| one.rule == "lossy_default");
+        found.map(|one| format!("{}: {}", one.id, one.message)).collect()
+    };
+    assert_eq!(
+        found(LOSSY),
+        [
+            "skips: `fast.out` sends 1000 messages per second, `slow` reads 100 times per second, \
+             and the default `mode: latest`, `overflow: overwrite` drops the rest; state a policy, \
+             or use `mode: queue` with enough `capacity`",
+            "pooled: up to 8 messages can be ready at once, and the lane `pool` admits 1 and \
+             rejects the rest; set its `queue_capacity`",
+            "both: input `a` gets 1000 messages per second and `b` gets 10, and the trigger uses \
+             as many of each; state `coalesce: true` if the newest of each is enough",
+        ]
+    );
+    let stated = LOSSY
+        .replace("to: slow.in }", "to: slow.in, policy: { overflow: drop_oldest } }")
+        .replace("max_threads: 4 }", "max_threads: 4, queue_capacity: 0 }")
+        .replace("all_inputs,", "all_inputs, coalesce: true,");
+    assert_eq!(found(&stated), [""; 0], "what the file states is wanted");
 }
 
 #[test]

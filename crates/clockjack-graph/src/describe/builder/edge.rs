@@ -2,10 +2,13 @@
 
 use core::time::Duration;
 
-use super::{Added, millis};
-use crate::describe::spec::{
-    ClockDomain, Convergence, CopyPolicy, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy, LoopMode,
-    LoopSpec, LoopType, PartialSuccess, PayloadOwner, Readers,
+use super::{Added, InexactTimes};
+use crate::{
+    describe::spec::{
+        ClockDomain, Convergence, CopyPolicy, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy,
+        LoopMode, LoopSpec, LoopType, PartialSuccess, PayloadOwner, Readers,
+    },
+    setters::setters,
 };
 
 /// The kind and policy of an edge.
@@ -14,7 +17,7 @@ pub struct Edge {
     pub(super) id: Option<String>,
     pub(super) kind: EdgeKind,
     pub(super) policy: EdgePolicy,
-    pub(super) inexact: Vec<(&'static str, Duration)>,
+    pub(super) inexact: InexactTimes,
 }
 
 impl Edge {
@@ -45,14 +48,12 @@ impl Edge {
     }
 
     fn new(kind: EdgeKind) -> Self {
-        Self { id: None, kind, policy: EdgePolicy::default(), inexact: Vec::new() }
+        Self { id: None, kind, policy: EdgePolicy::default(), inexact: InexactTimes::default() }
     }
 
-    /// Sets the id; by default an edge is named after its ends.
-    #[must_use]
-    pub fn id(mut self, id: &str) -> Self {
-        self.id = Some(id.into());
-        self
+    setters! {
+        /// Sets the id; by default an edge is named after its ends.
+        id(id: &str): |edge| edge.id = Some(id.into());
     }
 
     /// Sets which messages the channel keeps, and its capacity.
@@ -69,81 +70,41 @@ impl Edge {
         self.mode(EdgeMode::Queue, capacity)
     }
 
-    /// Sets what a full channel does.
-    #[must_use]
-    pub fn overflow(mut self, overflow: EdgeOverflow) -> Self {
-        self.policy.overflow = overflow;
-        self
-    }
+    setters! {
+        /// Sets what a full channel does.
+        overflow(overflow: EdgeOverflow): |edge| edge.policy.overflow = overflow;
 
-    /// Drops older messages before they are delivered.
-    #[must_use]
-    pub fn lifespan(mut self, time: Duration) -> Self {
-        self.policy.lifespan_ms = millis("lifespan_ms", time, &mut self.inexact);
-        self
-    }
+        /// Drops older messages before they are delivered.
+        lifespan(time: Duration): |edge|
+            edge.policy.lifespan_ms = edge.inexact.millis("lifespan_ms", time);
 
-    /// Flags older messages when they are delivered.
-    #[must_use]
-    pub fn deadline(mut self, time: Duration) -> Self {
-        self.policy.deadline_ms = millis("deadline_ms", time, &mut self.inexact);
-        self
-    }
+        /// Flags older messages when they are delivered.
+        deadline(time: Duration): |edge|
+            edge.policy.deadline_ms = edge.inexact.millis("deadline_ms", time);
 
-    /// Limits the messages in flight on an async edge.
-    #[must_use]
-    pub fn max_inflight(mut self, n_messages: u32) -> Self {
-        self.policy.max_inflight = n_messages;
-        self
-    }
+        /// Limits the messages in flight on an async edge.
+        max_inflight(n_messages: u32): |edge| edge.policy.max_inflight = n_messages;
 
-    /// Forbids dropping messages.
-    #[must_use]
-    pub fn no_drop(mut self) -> Self {
-        self.policy.allow_drop = false;
-        self
-    }
+        /// Forbids dropping messages.
+        no_drop(): |edge| edge.policy.allow_drop = false;
 
-    /// Declares that the order of messages does not matter.
-    #[must_use]
-    pub fn any_order(mut self) -> Self {
-        self.policy.preserve_order = false;
-        self
-    }
+        /// Declares that the order of messages does not matter.
+        any_order(): |edge| edge.policy.preserve_order = false;
 
-    /// Turns health events off.
-    #[must_use]
-    pub fn no_health_events(mut self) -> Self {
-        self.policy.emit_health_events = false;
-        self
-    }
+        /// Turns health events off.
+        no_health_events(): |edge| edge.policy.emit_health_events = false;
 
-    /// Sets the clock domain of the timestamps.
-    #[must_use]
-    pub fn timestamp_domain(mut self, domain: ClockDomain) -> Self {
-        self.policy.timestamp_domain = domain;
-        self
-    }
+        /// Sets the clock domain of the timestamps.
+        timestamp_domain(domain: ClockDomain): |edge| edge.policy.timestamp_domain = domain;
 
-    /// Sets how a payload reaches several readers.
-    #[must_use]
-    pub fn copy_policy(mut self, policy: CopyPolicy) -> Self {
-        self.policy.copy_policy = policy;
-        self
-    }
+        /// Sets how a payload reaches several readers.
+        copy_policy(policy: CopyPolicy): |edge| edge.policy.copy_policy = policy;
 
-    /// Sets the owner of a payload.
-    #[must_use]
-    pub fn owner(mut self, owner: PayloadOwner) -> Self {
-        self.policy.owner = owner;
-        self
-    }
+        /// Sets the owner of a payload.
+        owner(owner: PayloadOwner): |edge| edge.policy.owner = owner;
 
-    /// Declares that the channel has several readers.
-    #[must_use]
-    pub fn several_readers(mut self) -> Self {
-        self.policy.readers = Readers::Multi;
-        self
+        /// Declares that the channel has several readers.
+        several_readers(): |edge| edge.policy.readers = Readers::Multi;
     }
 }
 
@@ -151,14 +112,14 @@ impl Edge {
 #[derive(Clone, Debug)]
 pub struct Loop {
     spec: LoopSpec,
-    inexact: Vec<(&'static str, Duration)>,
+    inexact: InexactTimes,
 }
 
 impl Loop {
     /// Creates a loop of this type.
     #[must_use]
     pub fn new(loop_type: LoopType) -> Self {
-        Self { spec: LoopSpec::new("", loop_type), inexact: Vec::new() }
+        Self { spec: LoopSpec::new("", loop_type), inexact: InexactTimes::default() }
     }
 
     /// Iterates until nothing changes.
@@ -175,49 +136,29 @@ impl Loop {
         one
     }
 
-    /// Sets the maximum number of iterations per epoch.
-    #[must_use]
-    pub fn max_iterations(mut self, n_iterations: u32) -> Self {
-        self.spec.max_iterations = n_iterations;
-        self
+    setters! {
+        /// Sets the maximum number of iterations per epoch.
+        max_iterations(n_iterations: u32): |edge| edge.spec.max_iterations = n_iterations;
+
+        /// Sets the time budget per epoch.
+        budget(budget: Duration): |edge|
+            edge.spec.budget_ms = edge.inexact.millis("budget_ms", budget);
+
+        /// Sets the convergence criterion.
+        convergence(convergence: Convergence): |edge| edge.spec.convergence = Some(convergence);
+
+        /// Sets what happens to the outputs if the loop does not converge.
+        partial_success(then: PartialSuccess): |edge| edge.spec.partial_success = Some(then);
+
+        /// Sets the order of the members.
+        order(members: &[&Added]): |edge|
+            edge.spec.order = members.iter().map(|one| one.id().into()).collect();
+
+        /// Sets which values a member sees of the others.
+        mode(mode: LoopMode): |edge| edge.spec.mode = mode;
     }
 
-    /// Sets the time budget per epoch.
-    #[must_use]
-    pub fn budget(mut self, budget: Duration) -> Self {
-        self.spec.budget_ms = millis("budget_ms", budget, &mut self.inexact);
-        self
-    }
-
-    /// Sets the convergence criterion.
-    #[must_use]
-    pub fn convergence(mut self, convergence: Convergence) -> Self {
-        self.spec.convergence = Some(convergence);
-        self
-    }
-
-    /// Sets what happens to the outputs if the loop does not converge.
-    #[must_use]
-    pub fn partial_success(mut self, then: PartialSuccess) -> Self {
-        self.spec.partial_success = Some(then);
-        self
-    }
-
-    /// Sets the order of the members.
-    #[must_use]
-    pub fn order(mut self, members: &[&Added]) -> Self {
-        self.spec.order = members.iter().map(|one| one.id().into()).collect();
-        self
-    }
-
-    /// Sets which values a member sees of the others.
-    #[must_use]
-    pub fn mode(mut self, mode: LoopMode) -> Self {
-        self.spec.mode = mode;
-        self
-    }
-
-    pub(super) fn into_spec(mut self, id: &str) -> (LoopSpec, Vec<(&'static str, Duration)>) {
+    pub(super) fn into_spec(mut self, id: &str) -> (LoopSpec, InexactTimes) {
         self.spec.id = id.into();
         (self.spec, self.inexact)
     }

@@ -2,14 +2,17 @@
 
 use core::time::Duration;
 
-use super::millis;
-use crate::describe::spec::{LaneOverflow, LaneSpec, LaneType, OnPolicyError, OverrunPolicy};
+use super::InexactTimes;
+use crate::{
+    describe::spec::{LaneOverflow, LaneSpec, LaneType, OnPolicyError, OverrunPolicy},
+    setters::setters,
+};
 
 /// How the components of a lane are executed.
 #[derive(Clone, Debug)]
 pub struct Lane {
     spec: LaneSpec,
-    inexact: Vec<(&'static str, Duration)>,
+    inexact: InexactTimes,
 }
 
 impl Lane {
@@ -24,7 +27,7 @@ impl Lane {
     #[must_use]
     pub fn fixed_rate(period: Duration) -> Self {
         let mut lane = Self::new(LaneType::FixedRate);
-        lane.spec.period_ms = millis("period_ms", period, &mut lane.inexact);
+        lane.spec.period_ms = lane.inexact.millis("period_ms", period);
         lane
     }
 
@@ -57,77 +60,42 @@ impl Lane {
     }
 
     fn new(lane_type: LaneType) -> Self {
-        Self { spec: LaneSpec::new("", lane_type), inexact: Vec::new() }
+        Self { spec: LaneSpec::new("", lane_type), inexact: InexactTimes::default() }
     }
 
-    /// Uses wall-clock ticks instead of simulated ones.
-    #[must_use]
-    pub fn wall_clock(mut self) -> Self {
-        self.spec.wall_clock_enabled = true;
-        self
-    }
+    setters! {
+        /// Uses wall-clock ticks instead of simulated ones.
+        wall_clock(): |lane| lane.spec.wall_clock_enabled = true;
 
-    /// Sets what happens after a tick that took too long.
-    #[must_use]
-    pub fn overrun(mut self, policy: OverrunPolicy) -> Self {
-        self.spec.overrun_policy = policy;
-        self
-    }
+        /// Sets what happens after a tick that took too long.
+        overrun(policy: OverrunPolicy): |lane| lane.spec.overrun_policy = policy;
 
-    /// Sets how long a tick may take.
-    #[must_use]
-    pub fn tick_budget(mut self, budget: Duration) -> Self {
-        self.spec.tick_budget_ms = millis("tick_budget_ms", budget, &mut self.inexact);
-        self
-    }
+        /// Sets how long a tick may take.
+        tick_budget(budget: Duration): |lane|
+            lane.spec.tick_budget_ms = lane.inexact.millis("tick_budget_ms", budget);
 
-    /// Sets how many ready invocations may wait, in addition to the active ones.
-    #[must_use]
-    pub fn queue_capacity(mut self, capacity: u32) -> Self {
-        self.spec.queue_capacity = capacity;
-        self
-    }
+        /// Sets how many ready invocations may wait, in addition to the active ones.
+        queue_capacity(capacity: u32): |lane| lane.spec.queue_capacity = capacity;
 
-    /// Sets what happens to further invocations.
-    #[must_use]
-    pub fn overflow(mut self, overflow: LaneOverflow) -> Self {
-        self.spec.overflow = overflow;
-        self
-    }
+        /// Sets what happens to further invocations.
+        overflow(overflow: LaneOverflow): |lane| lane.spec.overflow = overflow;
 
-    /// Sets after how many picks of other regions a waiting region goes first; zero means never.
-    #[must_use]
-    pub fn aging_picks(mut self, picks: u32) -> Self {
-        self.spec.aging_picks = picks;
-        self
-    }
+        /// Sets after how many picks of other regions a waiting region goes first; zero means
+        /// never.
+        aging_picks(picks: u32): |lane| lane.spec.aging_picks = picks;
 
-    /// Sets the duration from which a slow invocation is reported.
-    #[must_use]
-    pub fn max_callback(mut self, time: Duration) -> Self {
-        self.spec.max_callback_ms = millis("max_callback_ms", time, &mut self.inexact);
-        self
-    }
+        /// Sets the duration from which a slow invocation is reported.
+        max_callback(time: Duration): |lane|
+            lane.spec.max_callback_ms = lane.inexact.millis("max_callback_ms", time);
 
-    /// Sets the name of the lane's threads.
-    #[must_use]
-    pub fn thread_name(mut self, name: &str) -> Self {
-        self.spec.thread_name = Some(name.into());
-        self
-    }
+        /// Sets the name of the lane's threads.
+        thread_name(name: &str): |lane| lane.spec.thread_name = Some(name.into());
 
-    /// Sets the CPUs that the lane's dedicated thread may use.
-    #[must_use]
-    pub fn cpu_affinity(mut self, processors: &[u32]) -> Self {
-        self.spec.cpu_affinity = processors.into();
-        self
-    }
+        /// Sets the CPUs that the lane's dedicated thread may use.
+        cpu_affinity(processors: &[u32]): |lane| lane.spec.cpu_affinity = processors.into();
 
-    /// Sets the niceness of the lane's dedicated thread.
-    #[must_use]
-    pub fn nice(mut self, niceness: i64) -> Self {
-        self.spec.nice_priority = niceness;
-        self
+        /// Sets the niceness of the lane's dedicated thread.
+        nice(niceness: i64): |lane| lane.spec.nice_priority = niceness;
     }
 
     /// Sets the scheduling class (`fifo` or `rr`) and priority of the lane's dedicated thread.
@@ -138,14 +106,12 @@ impl Lane {
         self
     }
 
-    /// Sets what happens if the operating system refuses one of these settings.
-    #[must_use]
-    pub fn on_policy_error(mut self, then: OnPolicyError) -> Self {
-        self.spec.on_policy_error = then;
-        self
+    setters! {
+        /// Sets what happens if the operating system refuses one of these settings.
+        on_policy_error(then: OnPolicyError): |lane| lane.spec.on_policy_error = then;
     }
 
-    pub(super) fn into_spec(mut self, id: &str) -> (LaneSpec, Vec<(&'static str, Duration)>) {
+    pub(super) fn into_spec(mut self, id: &str) -> (LaneSpec, InexactTimes) {
         self.spec.id = id.into();
         (self.spec, self.inexact)
     }

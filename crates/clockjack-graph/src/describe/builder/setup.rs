@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::{Added, millis};
+use super::{Added, InexactTimes};
 use crate::{
     component::InputPort,
     data::Data,
@@ -10,6 +10,7 @@ use crate::{
         BoundaryRole, ComponentPriority, ComponentSpec, Condition, ConfigValue, ErrorPolicy,
         ErrorPolicySpec, EventSourceSpec, SourceType, Span, TriggerSpec, TriggerType,
     },
+    setters::setters,
 };
 
 /// When and how a component is executed.
@@ -18,7 +19,7 @@ pub struct Setup {
     pub(super) spec: ComponentSpec,
     pub(super) role: Option<BoundaryRole>,
     pub(super) has_implied_inputs: bool,
-    pub(super) inexact: Vec<(&'static str, Duration)>,
+    pub(super) inexact: InexactTimes,
 }
 
 /// When pending messages cause an invocation. A trigger that waits for inputs waits for all
@@ -60,7 +61,7 @@ impl Setup {
         let mut spec = ComponentSpec::default();
         spec.execution.lane = lane.into();
         spec.event_sources = vec![EventSourceSpec::default()];
-        Self { spec, role: None, has_implied_inputs: false, inexact: Vec::new() }
+        Self { spec, role: None, has_implied_inputs: false, inexact: InexactTimes::default() }
     }
 
     /// Sets the trigger. A trigger that waits for inputs implies a message source.
@@ -79,7 +80,7 @@ impl Setup {
             Trigger::AnyInput => TriggerType::AnyInput,
             Trigger::AllInputs => TriggerType::AllInputs,
             Trigger::TimeSync(slop) => {
-                spec.sync_slop_ms = millis("trigger_policy.sync_slop_ms", slop, inexact);
+                spec.sync_slop_ms = inexact.millis("trigger_policy.sync_slop_ms", slop);
                 TriggerType::TimeSync
             }
             Trigger::Batch(size) => {
@@ -88,7 +89,7 @@ impl Setup {
             }
             Trigger::BatchWindow(size, window) => {
                 spec.batch_size = size;
-                spec.batch_window_ms = millis("trigger_policy.batch_window_ms", window, inexact);
+                spec.batch_window_ms = inexact.millis("trigger_policy.batch_window_ms", window);
                 TriggerType::Batch
             }
             Trigger::Request => {
@@ -101,7 +102,7 @@ impl Setup {
             }
             Trigger::Watermark(lateness) => {
                 spec.watermark_lateness_ms =
-                    millis("trigger_policy.watermark_lateness_ms", lateness, inexact);
+                    inexact.millis("trigger_policy.watermark_lateness_ms", lateness);
                 TriggerType::Watermark
             }
             Trigger::Condition(condition) => {
@@ -110,7 +111,7 @@ impl Setup {
             }
             Trigger::Debounce => TriggerType::Debounce,
             Trigger::RateLimit(interval) => {
-                spec.min_interval_ms = millis("trigger_policy.min_interval_ms", interval, inexact);
+                spec.min_interval_ms = inexact.millis("trigger_policy.min_interval_ms", interval);
                 TriggerType::RateLimit
             }
         };
@@ -139,8 +140,8 @@ impl Setup {
     /// Executes the component at each tick of a period, first after `phase`.
     #[must_use]
     pub fn every_from(mut self, period: Duration, phase: Duration) -> Self {
-        let period_ms = millis("event_sources.period_ms", period, &mut self.inexact);
-        let phase_ms = millis("event_sources.phase_ms", phase, &mut self.inexact);
+        let period_ms = self.inexact.millis("event_sources.period_ms", period);
+        let phase_ms = self.inexact.millis("event_sources.phase_ms", phase);
         let source_type = SourceType::Timer;
         let timer =
             EventSourceSpec { source_type, period_ms, phase_ms, ..EventSourceSpec::default() };
@@ -150,69 +151,42 @@ impl Setup {
         self
     }
 
-    /// Sets the minimum time between invocations.
-    #[must_use]
-    pub fn min_interval(mut self, time: Duration) -> Self {
-        self.spec.trigger.min_interval_ms =
-            millis("trigger_policy.min_interval_ms", time, &mut self.inexact);
-        self
-    }
+    setters! {
+        /// Sets the minimum time between invocations.
+        min_interval(time: Duration): |setup|
+            setup.spec.trigger.min_interval_ms =
+                setup.inexact.millis("trigger_policy.min_interval_ms", time);
 
-    /// Drops messages that are older than this.
-    #[must_use]
-    pub fn max_latency(mut self, time: Duration) -> Self {
-        self.spec.trigger.max_latency_ms =
-            millis("trigger_policy.max_latency_ms", time, &mut self.inexact);
-        self
-    }
+        /// Drops messages that are older than this.
+        max_latency(time: Duration): |setup|
+            setup.spec.trigger.max_latency_ms =
+                setup.inexact.millis("trigger_policy.max_latency_ms", time);
 
-    /// Uses only the newest message of each input.
-    #[must_use]
-    pub fn coalesce(mut self) -> Self {
-        self.spec.trigger.coalesce = true;
-        self
-    }
+        /// Uses only the newest message of each input.
+        coalesce(): |setup| setup.spec.trigger.coalesce = true;
 
-    /// Sets which ready component is executed first.
-    #[must_use]
-    pub fn priority(mut self, priority: ComponentPriority) -> Self {
-        self.spec.execution.priority = priority;
-        self
-    }
+        /// Sets which ready component is executed first.
+        priority(priority: ComponentPriority): |setup| setup.spec.execution.priority = priority;
 
-    /// Allows overlapping invocations.
-    #[must_use]
-    pub fn reentrant(mut self) -> Self {
-        self.spec.execution.reentrant = true;
-        self
-    }
+        /// Allows overlapping invocations.
+        reentrant(): |setup| setup.spec.execution.reentrant = true;
 
-    /// Sets the duration from which a slow invocation is reported.
-    #[must_use]
-    pub fn budget(mut self, budget: Duration) -> Self {
-        self.spec.execution.budget_ms = millis("execution.budget_ms", budget, &mut self.inexact);
-        self
-    }
+        /// Sets the duration from which a slow invocation is reported.
+        budget(budget: Duration): |setup|
+            setup.spec.execution.budget_ms = setup.inexact.millis("execution.budget_ms", budget);
 
-    /// Sets how many messages an invocation may publish on a blocking edge.
-    #[must_use]
-    pub fn burst(mut self, burst: u32) -> Self {
-        self.spec.execution.burst = burst;
-        self
-    }
+        /// Sets how many messages an invocation may publish on a blocking edge.
+        burst(burst: u32): |setup| setup.spec.execution.burst = burst;
 
-    /// Sets what a failure does.
-    #[must_use]
-    pub fn on_error(mut self, policy: ErrorPolicy) -> Self {
-        self.spec.execution.on_error.policy = policy;
-        self
+        /// Sets what a failure does.
+        on_error(policy: ErrorPolicy): |setup| setup.spec.execution.on_error.policy = policy;
     }
 
     /// Restarts the component after a failure: at most `max_restarts` times, after a delay that
     /// doubles each time.
     #[must_use]
     pub fn restart(mut self, max_restarts: u32, backoff: Duration) -> Self {
-        let backoff_ms = millis("execution.on_error.backoff_ms", backoff, &mut self.inexact);
+        let backoff_ms = self.inexact.millis("execution.on_error.backoff_ms", backoff);
         self.spec.execution.on_error = ErrorPolicySpec {
             policy: ErrorPolicy::Restart,
             max_restarts,
@@ -222,24 +196,15 @@ impl Setup {
         self
     }
 
-    /// Starts this component after another one.
-    #[must_use]
-    pub fn after(mut self, other: &Added) -> Self {
-        self.spec.depends_on.push(other.id().into());
-        self
-    }
+    setters! {
+        /// Starts this component after another one.
+        after(other: &Added): |setup| setup.spec.depends_on.push(other.id().into());
 
-    /// Sets the boundary role. By default, the component's type defines it.
-    #[must_use]
-    pub fn boundary(mut self, role: BoundaryRole) -> Self {
-        self.role = Some(role);
-        self
-    }
+        /// Sets the boundary role. By default, the component's type defines it.
+        boundary(role: BoundaryRole): |setup| setup.role = Some(role);
 
-    /// Adds a setting.
-    #[must_use]
-    pub fn config(mut self, key: &str, value: impl Into<ConfigValue>) -> Self {
-        self.spec.config.entries.push((String::from(key), value.into(), Span::NONE));
-        self
+        /// Adds a setting.
+        config(key: &str, value: impl Into<ConfigValue>): |setup|
+            setup.spec.config.entries.push((String::from(key), value.into(), Span::NONE));
     }
 }

@@ -13,6 +13,11 @@
 //!
 //! Blocking cannot deadlock: the jobs that are taken wait for nothing, and the waiting worker runs
 //! jobs itself as long as there are any to take.
+//!
+//! A component has one batch and keeps its jobs, so a warm step allocates nothing. A worker that
+//! still has a reference to the batch of an earlier step of the same epoch finds no job, or one of
+//! the step that runs now; both are right, because a job owns all that it needs. No worker keeps a
+//! reference beyond the epoch.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -33,7 +38,8 @@ use crate::{
 /// One invocation, with everything that it needs.
 pub(crate) struct Job {
     pub(crate) index: usize,
-    pub(crate) node: Arc<dyn ErasedSharedNode>,
+    /// `None` between steps, when the component must have no other owner.
+    pub(crate) node: Option<Arc<dyn ErasedSharedNode>>,
     pub(crate) component: usize,
     pub(crate) id: Arc<str>,
     pub(crate) messages: Vec<Message>,
@@ -55,8 +61,6 @@ pub(crate) struct Batch {
     state: Mutex<State>,
     back: Condvar,
     width: usize,
-    /// The position of the batch, in a parallel epoch.
-    position: Option<CurrentPosition>,
 }
 
 struct State {
@@ -65,16 +69,24 @@ struct State {
     done: Vec<Job>,
     n_out: usize,
     n_out_max: usize,
+    /// The position of the batch, in a parallel epoch.
+    position: Option<CurrentPosition>,
 }
 
 impl Batch {
-    /// `jobs` in the order of the invocations.
-    pub(crate) fn new(mut jobs: Vec<Job>, width: usize) -> Self {
-        jobs.reverse();
-        let done = Vec::with_capacity(jobs.len());
-        let state = State { todo: jobs, done, n_out: 0, n_out_max: 0 };
-        let position = CurrentPosition::next_batch();
-        Self { state: Mutex::new(state), back: Condvar::new(), width, position }
+    /// An empty batch, of which `width` jobs may run at the same time.
+    pub(crate) fn new(width: usize) -> Self {
+        let (todo, done) = (Vec::new(), Vec::new());
+        let state = State { todo, done, n_out: 0, n_out_max: 0, position: None };
+        Self { state: Mutex::new(state), back: Condvar::new(), width }
+    }
+
+    /// Begins a step with these jobs, in the order of the invocations. The step before has been
+    /// [finished](Self::finish).
+    pub(crate) fn begin(&self, jobs: &mut Vec<Job>) {
+        let mut state = self.lock();
+        state.todo.extend(jobs.drain(..).rev());
+        (state.n_out_max, state.position) = (0, CurrentPosition::next_batch());
     }
 
     /// Whether there is a job to take.
@@ -92,9 +104,10 @@ impl Batch {
         let Some(mut job) = state.todo.pop() else { return false };
         state.n_out += 1;
         state.n_out_max = state.n_out_max.max(state.n_out);
+        let position = state.position;
         drop(state);
         job.worker = worker;
-        job.run(env, self.position);
+        job.run(env, position);
         let mut state = self.lock();
         state.n_out -= 1;
         state.done.push(job);
@@ -103,17 +116,18 @@ impl Batch {
         true
     }
 
-    /// Works until all jobs are back; returns the jobs in order, and how many ran at once at most.
-    pub(crate) fn finish(&self, env: &Env, worker: u16) -> (Vec<Job>, usize) {
+    /// Works until all jobs are back; moves the jobs to `into` in order, and returns how many ran
+    /// at once at most.
+    pub(crate) fn finish(&self, env: &Env, worker: u16, into: &mut Vec<Job>) -> usize {
         loop {
             if self.help(env, worker) {
                 continue;
             }
             let mut state = self.lock();
             if state.todo.is_empty() && state.n_out == 0 {
-                let mut done = core::mem::take(&mut state.done);
-                done.sort_unstable_by_key(|job| job.index);
-                return (done, state.n_out_max);
+                state.done.sort_unstable_by_key(|job| job.index);
+                into.append(&mut state.done);
+                return state.n_out_max;
             }
             if state.todo.is_empty() || state.n_out >= self.width {
                 // A spurious wake-up is harmless: the loop checks again.
@@ -128,6 +142,14 @@ impl Batch {
 }
 
 impl Job {
+    /// Releases everything that belongs to the invocation, and keeps the memory.
+    pub(crate) fn release(&mut self) {
+        self.node = None;
+        self.messages.clear();
+        self.last.clear();
+        (self.result, self.saw_cancel, self.span_ns) = (Ok(()), false, None);
+    }
+
     fn run(&mut self, env: &Env, position: Option<CurrentPosition>) {
         let _turn = position
             .map(|position| position.with_invocation(self.index).enter(&env.has_buffered_counts));
@@ -150,7 +172,7 @@ impl Job {
                 saw_cancel: false,
             },
         };
-        let node = &self.node;
+        let Some(node) = &self.node else { return };
         let begun_ns = (env.measures || self.is_timed).then(|| env.since_start());
         self.result = catch_panic(|| node.execute_shared(&mut cx));
         self.saw_cancel = cx.call.saw_cancel;

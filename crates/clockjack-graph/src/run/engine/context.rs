@@ -129,15 +129,23 @@ impl GraphContext<'_> {
     }
 
     /// Takes the oldest value of this invocation at an input out of the message. That is possible
-    /// if there is no other reader: for numbers, and for values of a `move_only` edge.
+    /// if there is no other reader: for numbers, if the output of the publisher has one edge, and
+    /// for edges with `copy_policy: copy` or `move_only`. A component whose invocations may overlap
+    /// needs one of these policies.
+    ///
+    /// The first value that is taken from an output may be a copy, which counts in
+    /// `payload_copy_count`. With `copy_policy: move_only` none is.
     pub fn take<T: Data>(&mut self, port: Input<T>) -> Option<T> {
         let wanted = number(port)?;
         let found = self.messages.iter_mut().find(|one| is_at(one, wanted))?;
         let value = core::mem::replace(&mut found.value, Value::new(()));
         match value.take() {
-            Ok(value) => {
+            Ok(taken) => {
                 found.meta.port |= TAKEN;
-                Some(value)
+                if taken.is_copy {
+                    self.call.env.note_copy(found.meta.edge);
+                }
+                Some(taken.value)
             }
             Err(value) => {
                 found.value = value;

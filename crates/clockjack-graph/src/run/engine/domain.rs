@@ -47,6 +47,7 @@ use crate::run::{
     observe::{
         commit_log,
         health::{self, Health, HealthKey, HealthKind, HealthSink},
+        losses::EdgeTally,
         report::{Fault, RunPhase, RunStopReason},
         sinks::{LogPart, TraceLog},
         trace::{EpochStart, TraceName, TraceRecord},
@@ -108,19 +109,29 @@ pub(crate) struct Bounds {
 }
 
 /// The progress of a domain: counts, faults, and buffers that are reused.
+#[derive(Default)]
 pub(crate) struct Progress {
     pub(crate) health: HealthSink,
     pub(crate) n_called: u64,
     pub(crate) last_called: u64,
     pub(crate) overlap_max: usize,
+    /// Epochs that ran in parallel.
+    pub(crate) n_parallel: u64,
     pub(crate) faults: Vec<Fault>,
     pub(crate) n_faults_dropped: u64,
+    /// Fed values that were not taken before the end.
+    pub(crate) n_fed_dropped: u64,
     pub(crate) n_tasks: u64,
     pub(crate) n_tasks_completed: u64,
     pub(crate) tasks_at_end: EndCounts,
     running: RunningTasks,
-    pub(crate) n_async_evicted: u64,
+    /// Messages on `async` edges that newer ones have evicted.
+    pub(crate) async_evicted: EdgeTally,
+    /// Messages whose reader had ended, or that came after the last epoch.
+    pub(crate) undelivered: EdgeTally,
     pub(crate) blocked_ns: u64,
+    /// For each lane, how long its calls of this epoch took, if the run has a model of their costs.
+    pub(crate) lane_costs_ns: Vec<u64>,
     /// For each lane.
     pub(crate) n_starvations: Vec<u64>,
     pub(crate) config: ConfigCounts,
@@ -143,31 +154,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// The state at the beginning; `health_capacity`: how many health events are kept.
     pub(crate) fn new(health_capacity: usize) -> Self {
-        Self {
-            health: HealthSink::new(health_capacity),
-            n_called: 0,
-            last_called: 0,
-            overlap_max: 0,
-            faults: Vec::new(),
-            n_faults_dropped: 0,
-            n_tasks: 0,
-            n_tasks_completed: 0,
-            tasks_at_end: EndCounts::default(),
-            running: RunningTasks::default(),
-            n_async_evicted: 0,
-            blocked_ns: 0,
-            n_starvations: Vec::new(),
-            config: ConfigCounts::default(),
-            state: StateCounts::default(),
-            incoming: VecDeque::new(),
-            in_flight: Vec::new(),
-            boundary_log: Vec::new(),
-            epoch_log: Vec::new(),
-            records: Vec::new(),
-            points: Vec::new(),
-            n_trace_events: 0,
-            async_max: 0,
-        }
+        Self { health: HealthSink::new(health_capacity), ..Self::default() }
     }
 
     /// Keeps a fault that does not end the run, or counts it.
@@ -203,6 +190,7 @@ impl Domain {
         if let Some(helpers) = &mut self.helpers {
             helpers.close();
         }
+        self.progress.n_parallel = self.helpers.as_ref().map_or(0, Helpers::n_parallel);
         self.progress.n_starvations =
             self.helpers.take().map(|helpers| helpers.n_starvations()).unwrap_or_default();
         if ended.1.is_some() {
@@ -408,6 +396,7 @@ impl Domain {
         let epoch = state.env.epoch;
         state.env.measures = state.env.traces
             || epoch <= 4
+            || self.helpers.as_ref().is_some_and(Helpers::wants_measurement)
             || (self.timing_every > 0 && epoch.is_multiple_of(self.timing_every));
         self.lanes.begin(now_ns, is_step_requested, &mut state.is_due);
         if state.env.traces {
@@ -455,10 +444,15 @@ impl Domain {
         }
         match &mut self.helpers {
             Some(helpers) if helpers.is_worth_parallel() => {
-                Arc::get_mut(&mut self.state).expect(EXCLUSIVE).env.is_parallel = true;
+                let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
+                state.env.is_parallel = true;
+                let before_ns = state.env.measures.then(|| state.measured_ns());
                 let outcome = helpers.run(&mut self.state).await;
                 let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
                 state.env.is_parallel = false;
+                if let Some(before_ns) = before_ns {
+                    helpers.record_cost(state.measured_ns() - before_ns, outcome.n_called);
+                }
                 if state.env.traces {
                     state.gather_lines();
                 }
@@ -572,6 +566,9 @@ impl Domain {
         if state.env.epoch.is_multiple_of(HEALTH_EVERY) {
             gather_health(state, progress);
         }
+        if let (Some(cost), Pace::Simulated) = (&self.shared.call_cost, self.pace) {
+            cost.add_up(state, &mut progress.lane_costs_ns);
+        }
         close_lanes(state, progress, &mut self.lanes, self.pace, now_ns);
         if !self.special_edges.credited.is_empty() {
             self.report_credit();
@@ -670,6 +667,9 @@ fn close_lanes(
         Pace::Simulated => epoch_ns,
         Pace::System => state.env.since_start(),
     };
+    let costs_ns = core::mem::take(&mut progress.lane_costs_ns);
+    let cost_ns = |lane: usize| costs_ns.get(lane).copied().unwrap_or(0);
+    let ended_ns = |lane: usize| ended_ns.saturating_add(cost_ns(lane));
     let (env, records, points) = (&state.env, &mut progress.records, &mut progress.points);
     let (start_ns, now_ns) = match records.first() {
         Some(epoch) => (epoch.start_ns, env.since_start()),
@@ -699,6 +699,7 @@ fn close_lanes(
         let n_ticks = inside.len() + 1 - n_before;
         inside.rotate_right(n_ticks);
     }
+    progress.lane_costs_ns = costs_ns;
 }
 
 /// Reports the result of a task to the inbox, also if the task is dropped or panics.

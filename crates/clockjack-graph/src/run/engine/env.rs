@@ -1,13 +1,16 @@
 //! What all components of a domain see of an epoch.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use clockjack_exec::Handle;
 
-use crate::run::{
-    flow::{blackboard, tasks::Tasks},
-    observe::{component_log, metrics},
+use crate::{
+    lock::lock,
+    run::{
+        flow::{blackboard, tasks::Tasks},
+        observe::{component_log, losses::EdgeTally, metrics},
+    },
 };
 
 /// What all components of a domain see of an epoch.
@@ -44,6 +47,8 @@ pub(crate) struct Env {
     pub(crate) is_written: AtomicBool,
     /// How often components have read the blackboard.
     pub(crate) n_state_reads: AtomicU64,
+    /// How many payloads were copied, by edge.
+    pub(crate) copied: Mutex<EdgeTally>,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) executor: Handle,
     /// Whether several workers run this epoch.
@@ -81,6 +86,12 @@ impl Env {
     pub(crate) fn count_state_read(&self) {
         // Relaxed: a count that is read after all workers are done.
         self.n_state_reads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A payload was copied for the reader of an edge.
+    #[cold]
+    pub(crate) fn note_copy(&self, edge: u32) {
+        lock(&self.copied).add(edge);
     }
 
     /// The executor's time.

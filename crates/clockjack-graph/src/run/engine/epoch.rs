@@ -22,12 +22,12 @@
 //!    epoch the coordinator concatenates the buffers in compiled order and writes them to the
 //!    commit log ([`commit_log`](crate::run::observe::commit_log)).
 //!
-//! The result of an epoch therefore depends on compiled order only. One thread that runs the
-//! regions in that order ([`DomainState::run_sequential`]) and several threads that run independent
-//! regions concurrently ([`helpers`](super::helpers)) write the same commit log, byte for byte. If
-//! a region fails and that ends the run, the effects of regions after it in compiled order do not
-//! count, even if another thread has already run them: the coordinator drops their log buffers,
-//! tasks, log lines and counts.
+//! With equal inputs, the result of an epoch therefore depends on compiled order only. One thread
+//! that runs the regions in that order ([`DomainState::run_sequential`]) and several threads that
+//! run independent regions concurrently ([`helpers`](super::helpers)) write the same commit log,
+//! byte for byte. If a region fails and that ends the run, the effects of regions after it in
+//! compiled order do not count, even if another thread has already run them: the coordinator drops
+//! their log buffers, tasks, log lines and counts.
 //!
 //! # Who may touch a region
 //!
@@ -147,6 +147,12 @@ impl DomainState {
         }
         let n_faults = usize::from(core::mem::take(self.env.has_faults.get_mut()));
         EpochOutcome { n_called, fault: first_fault, overlap: 1, n_faults }
+    }
+
+    /// How long all measured calls took so far.
+    pub(crate) fn measured_ns(&mut self) -> u64 {
+        let regions = self.regions.iter_mut().map(RegionCell::get_mut);
+        regions.flat_map(|region| &region.nodes).map(|node| node.counts.measured_ns).sum()
     }
 
     /// Concatenates the trace records of regions that several workers have run, in compiled order.

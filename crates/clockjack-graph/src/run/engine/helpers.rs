@@ -109,6 +109,11 @@ pub(crate) struct Helpers {
     is_required: bool,
     /// Average time of a call in the last measured epoch.
     call_ns: u64,
+    /// The last measured epoch has changed the decision, and the next one is measured to confirm
+    /// it: one slow call does not decide about many epochs.
+    is_unconfirmed: bool,
+    /// How many epochs ran in parallel.
+    n_parallel: u64,
 }
 
 impl EpochHandle for Arc<DomainState> {
@@ -211,7 +216,7 @@ impl Helpers {
             let worker = u16::try_from(n_helpers + number + 1).unwrap_or(u16::MAX);
             drop(thread.spawn_future(run_lane_helper(Arc::clone(&shared), *lane, worker)));
         }
-        Self { shared, parallel, is_required, call_ns: 0 }
+        Self { shared, parallel, is_required, call_ns: 0, is_unconfirmed: false, n_parallel: 0 }
     }
 
     /// Where regions offer batches to other workers.
@@ -229,13 +234,27 @@ impl Helpers {
             }
     }
 
-    /// Records how long an epoch took on one thread.
+    /// Whether the next epoch must be measured, because the decision has just changed.
+    pub(crate) fn wants_measurement(&self) -> bool {
+        self.is_unconfirmed
+    }
+
+    /// Records how long the calls of an epoch took: the whole epoch on one thread, or the sum of
+    /// its calls on several.
     pub(crate) fn record_cost(&mut self, took_ns: u64, n_called: u64) {
+        let was_worth = self.is_worth_parallel();
         self.call_ns = took_ns.checked_div(n_called).unwrap_or(self.call_ns);
+        self.is_unconfirmed = self.is_worth_parallel() != was_worth;
+    }
+
+    /// How many epochs ran in parallel.
+    pub(crate) fn n_parallel(&self) -> u64 {
+        self.n_parallel
     }
 
     /// Runs an epoch. When it is over, the caller's reference to the state is the only one.
     pub(crate) async fn run(&mut self, state: &mut Arc<DomainState>) -> EpochOutcome<Fault> {
+        self.n_parallel += 1;
         self.shared.run_epoch(state).await
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct LaneClock {
     budget_ns: u64,
     policy: OverrunPolicy,
     next_ns: u64,
+    /// When the calls of its last tick ended.
+    busy_until_ns: u64,
     is_due: bool,
     pub(crate) counts: LaneCounts,
 }
@@ -59,6 +61,7 @@ impl Lanes {
                 budget_ns: if budget_ns > 0 { budget_ns } else { period_ns },
                 policy: spec.overrun_policy,
                 next_ns: 0,
+                busy_until_ns: 0,
                 is_due: false,
                 counts: LaneCounts::default(),
             }
@@ -69,7 +72,7 @@ impl Lanes {
     /// The next tick of all lanes with a period. A tick at the end of time never happens.
     pub(crate) fn next_tick(&self) -> Option<u64> {
         let paced = self.list.iter().filter(|lane| lane.period_ns > 0);
-        paced.map(|lane| lane.next_ns).min().filter(|next_ns| *next_ns < u64::MAX)
+        paced.map(LaneClock::next_start).min().filter(|next_ns| *next_ns < u64::MAX)
     }
 
     /// Marks the lanes whose components are called at this time. `is_step_requested`: the host has
@@ -78,23 +81,23 @@ impl Lanes {
         for lane in &mut self.list {
             lane.is_due = match lane.lane_type {
                 LaneType::ManualStep => is_step_requested,
-                _ => lane.period_ns == 0 || lane.next_ns <= now_ns,
+                _ => lane.period_ns == 0 || lane.next_start() <= now_ns,
             };
             is_due[lane.lane] = lane.is_due;
         }
     }
 
-    /// The epoch has ended: schedules the next ticks. In simulated time an epoch takes no time, so
-    /// `ended_ns` is when it began.
+    /// The epoch has ended: schedules the next ticks. `ended_ns` says when the calls of a lane have
+    /// ended; in simulated time calls take no time, unless the run has a model of their costs.
     pub(crate) fn end(
         &mut self,
         began_ns: u64,
-        ended_ns: u64,
+        ended_ns: impl Fn(usize) -> u64,
         mut report: impl FnMut(&LaneClock, TickEnd),
     ) {
         for lane in &mut self.list {
             if lane.is_due && lane.lane_type == LaneType::FixedRate {
-                let end = lane.end(began_ns, ended_ns);
+                let end = lane.end(began_ns, ended_ns(lane.lane));
                 report(lane, end);
             }
         }
@@ -107,8 +110,14 @@ impl Lanes {
 }
 
 impl LaneClock {
+    /// When the next tick begins: when it is due, and not before the last one has ended.
+    fn next_start(&self) -> u64 {
+        self.next_ns.max(self.busy_until_ns)
+    }
+
     fn end(&mut self, began_ns: u64, ended_ns: u64) -> TickEnd {
         self.counts.ticks += 1;
+        self.busy_until_ns = ended_ns;
         let took_ns = ended_ns.saturating_sub(began_ns);
         let is_overrun = self.budget_ns > 0 && took_ns > self.budget_ns;
         if is_overrun {

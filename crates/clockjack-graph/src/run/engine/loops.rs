@@ -121,6 +121,11 @@ impl LoopState {
         wiring::count(self.held.iter().filter(|(route, _)| route.edge == edge).count())
     }
 
+    /// How many publications for other regions are held.
+    pub(crate) fn n_held_all(&self) -> u64 {
+        self.held.len() as u64
+    }
+
     fn is_transaction(&self) -> bool {
         self.spec.loop_type == LoopType::Transaction
     }
@@ -240,7 +245,7 @@ impl Rollback {
         let members = region.nodes.iter_mut().map(|node| {
             // A member that cannot provide a snapshot keeps the state that it has afterwards.
             let snapshot = node.with_body(|node| node.snapshot()).ok().flatten();
-            (snapshot, node.last.iter().map(Message::shared).collect())
+            (snapshot, node.last.iter().map(Message::duplicate).collect())
         });
         Self { members: members.collect(), n_writes }
     }
@@ -407,6 +412,7 @@ fn end(
     match partial {
         PartialSuccess::CommitOutputs => {
             for (route, message) in held.drain(..) {
+                region.is_repeatable = false;
                 region.make_visible(route, message, env, downstream);
             }
         }
@@ -429,6 +435,7 @@ fn end(
             state.counts.output_discarded += n_held + n_deferred;
         }
         PartialSuccess::FailRun => {
+            region.n_published.composite_discarded += held.len() as u64;
             let first = &region.nodes[0];
             let text = format!("the loop did not converge: {}", {
                 region.looping.as_ref().map_or("", |state| state.counts.reason)

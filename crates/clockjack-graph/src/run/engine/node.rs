@@ -6,7 +6,7 @@ use std::{panic::catch_unwind, sync::Arc};
 use clockjack_exec::Failure;
 
 use super::{
-    batch::Job,
+    batch::{Batch, Job},
     context::{Call, CallInfo, ConvergenceReport, GraphContext, LastSeen, PORT, is_taken},
     env::Env,
 };
@@ -51,8 +51,12 @@ pub(crate) struct NodeState {
     /// The messages of the next call, one per input. After the call they are swapped with `last`.
     pub(crate) fresh: Vec<Message>,
     pub(crate) outbox: Outbox,
-    /// Reusable outboxes for overlapping invocations.
-    pub(crate) spare: Vec<Outbox>,
+    /// Reusable jobs for overlapping invocations.
+    pub(crate) spare: Vec<Job>,
+    /// The jobs of the step that runs now.
+    pub(crate) jobs: Vec<Job>,
+    /// Where workers take them from.
+    pub(crate) batch: Option<Arc<Batch>>,
     /// The target of each edge of the outbox, in the same order.
     pub(crate) routes: Vec<Route>,
     /// All routes are immediate and lead to other regions.
@@ -97,12 +101,14 @@ pub(crate) struct Route {
     pub(crate) to: Target,
     /// How many messages of an `async` edge may be in flight; zero: any number.
     pub(crate) max_inflight: u32,
+    /// The reader gets a copy of its own.
+    pub(crate) copies: bool,
 }
 
 impl Route {
-    /// Whether another region sees the value in the same epoch.
+    /// Whether another region sees the value itself in the same epoch.
     pub(crate) fn is_fast(&self) -> bool {
-        self.kind == EdgeKind::Immediate && matches!(self.to, Target::Region(..))
+        self.kind == EdgeKind::Immediate && matches!(self.to, Target::Region(..)) && !self.copies
     }
 }
 
@@ -134,6 +140,8 @@ pub(crate) struct NodeCounts {
     pub(crate) executions: u64,
     pub(crate) errors: u64,
     pub(crate) last_ns: u64,
+    /// How long all measured calls took.
+    pub(crate) measured_ns: u64,
     pub(crate) max_ns: u64,
     pub(crate) budget_overruns: u64,
     pub(crate) callback_overruns: u64,
@@ -150,12 +158,27 @@ pub(crate) struct NodeCounts {
     /// The value of `rejected` at the last report.
     rejected_seen: u64,
     pub(crate) blocked: u64,
+    /// Calls whose cost in simulated time was added up.
+    pub(crate) costed: u64,
     pub(crate) discarded: u64,
+    /// Messages of invocations that the component was never called with.
+    pub(crate) lost: LostMessages,
     /// How often the component was configured.
     pub(crate) config_reads: u64,
     /// Start of the window in which restarts are counted, and the number of restarts in it.
     window_ns: u64,
     window_restarts: u32,
+}
+
+/// Messages that a trigger has taken for a component which was not called with them, by cause.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LostMessages {
+    /// Its lane had no room for the invocation.
+    pub(crate) lane_full: u64,
+    /// The component failed in an invocation before.
+    pub(crate) after_failure: u64,
+    /// The run ended with an invocation before.
+    pub(crate) run_ended: u64,
 }
 
 /// The outcome of a call. A call that succeeded without anything to report has none.
@@ -228,32 +251,39 @@ impl NodeState {
             && matches!(self.body, ErasedComponent::Shared(_))
     }
 
-    /// Makes a job of each invocation.
-    pub(crate) fn jobs(&mut self, invocations: &mut Invocations) -> Vec<Job> {
-        let ErasedComponent::Shared(body) = &self.body else { return Vec::new() };
-        let mut jobs = Vec::with_capacity(invocations.len());
+    /// Begins a batch with a job for each invocation.
+    pub(crate) fn begin_batch(&mut self, invocations: &mut Invocations) -> Arc<Batch> {
+        let width = self.admission.map_or(1, |admission| admission.width);
+        let batch = self.batch.get_or_insert_with(|| Arc::new(Batch::new(width)));
+        let ErasedComponent::Shared(body) = &self.body else { return Arc::clone(batch) };
         invocations.take_each(|index, invocation, messages| {
-            let spare = self.spare.pop().unwrap_or_else(|| self.outbox.empty_like());
-            let mut outbox = spare;
-            outbox.take_rooms(&self.outbox);
-            jobs.push(Job {
+            let mut job = self.spare.pop().unwrap_or_else(|| Job {
                 index,
-                node: Arc::clone(body),
+                node: None,
                 component: self.component,
                 id: Arc::clone(&self.id),
-                messages,
-                last: self.last.iter().map(Message::shared).collect(),
-                outbox,
-                missed_runs: u64::from(invocation.missed_runs),
-                is_one_each: !invocation.is_batch,
+                messages: Vec::new(),
+                last: Vec::new(),
+                outbox: self.outbox.empty_like(),
+                missed_runs: 0,
+                is_one_each: true,
                 result: Ok(()),
                 saw_cancel: false,
                 worker: 0,
                 is_timed: self.budget_ns > 0 || self.callback_max_ns > 0,
                 span_ns: None,
             });
+            job.index = index;
+            job.node = Some(Arc::clone(body));
+            job.messages.extend(messages);
+            job.last.extend(self.last.iter().map(Message::shared));
+            job.outbox.take_rooms(&self.outbox);
+            job.missed_runs = u64::from(invocation.missed_runs);
+            job.is_one_each = !invocation.is_batch;
+            self.jobs.push(job);
         });
-        jobs
+        batch.begin(&mut self.jobs);
+        Arc::clone(batch)
     }
 
     /// Whether it may become ready by time alone.

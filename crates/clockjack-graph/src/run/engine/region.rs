@@ -9,7 +9,6 @@
 use clockjack_exec::Failure;
 
 use super::{
-    batch::Batch,
     context::{CallInfo, LoopIteration},
     env::Env,
     loops::LoopState,
@@ -66,6 +65,9 @@ pub(crate) struct Region {
     pub(crate) deferred: Vec<Deferred>,
     /// The encoded commits of this epoch, for the commit log.
     pub(crate) log: Vec<u8>,
+    /// The last entry of `log` is of the publication that is committed now, and long enough to be
+    /// written once for all its edges.
+    pub(crate) is_repeatable: bool,
     /// Writes to the blackboard to commit at the beginning of the next epoch.
     pub(crate) writes: Vec<blackboard::Write>,
     pub(crate) recorder: Recorder,
@@ -265,28 +267,27 @@ impl Region {
         // A single worker runs the whole batch through the same code, so the result is the same.
         let helpers = env.helpers.as_ref().filter(|_| env.is_parallel);
         let node = &mut self.nodes[at];
-        let width = node.admission.map_or(1, |admission| admission.width);
-        let jobs = node.jobs(&mut self.invocations);
-        let n_jobs = jobs.len();
-        let batch = std::sync::Arc::new(Batch::new(jobs, width));
+        let batch = node.begin_batch(&mut self.invocations);
+        let mut jobs = core::mem::take(&mut node.jobs);
         if let Some(helpers) = helpers {
             helpers.add_batch(&batch);
         }
-        let (jobs, n_at_once) = batch.finish(env, self.recorder.worker);
+        let n_at_once = batch.finish(env, self.recorder.worker, &mut jobs);
+        let n_jobs = jobs.len();
         if let Some(helpers) = helpers {
             helpers.remove_batch(&batch);
         }
         trace::batch(env, node, &mut self.recorder, &jobs);
         node.counts.overlap_max = node.counts.overlap_max.max(n_at_once as u64);
         let mut fatal = None;
-        for mut job in jobs {
+        for mut job in jobs.drain(..) {
             let node = &mut self.nodes[at];
             trace::job(env, node, &mut self.recorder, &job);
             if job.saw_cancel {
                 node.saw_cancel(env, &mut self.recorder);
             }
             node.keep(&mut job.messages);
-            match job.result {
+            match core::mem::replace(&mut job.result, Ok(())) {
                 Ok(()) => {
                     node.counts.executions += 1;
                     node.outbox.absorb(&mut job.outbox);
@@ -304,9 +305,11 @@ impl Region {
                     }
                 }
             }
-            self.nodes[at].spare.push(job.outbox);
+            job.release();
+            self.nodes[at].spare.push(job);
         }
         let node = &mut self.nodes[at];
+        node.jobs = jobs;
         if core::mem::take(&mut node.outbox.is_fatal) && fatal.is_none() {
             fatal = Some(node.full_edge(env.epoch));
         }
@@ -332,11 +335,16 @@ impl Region {
             let missed_runs = u64::from(invocation.missed_runs);
             let is_one_each = !invocation.is_batch;
             let info = CallInfo { invocation: 0, missed_runs, is_one_each, iteration };
-            self.call_one(at, env, messages, &info, downstream.clock())?;
+            let called = self.call_one(at, env, messages, &info, downstream.clock());
             let node = &mut self.nodes[at];
+            if let Err(fault) = called {
+                node.counts.lost.run_ended += invocations.n_messages_from(index + 1);
+                return Err(fault);
+            }
             if node.status != Status::Active {
                 // Only on a pool lane can several invocations be admitted at this point.
                 node.counts.rejected += (n_invocations - index - 1) as u64;
+                node.counts.lost.after_failure += invocations.n_messages_from(index + 1);
                 break;
             }
             if self.looping.is_none() && index + 1 < n_invocations {
@@ -448,6 +456,8 @@ impl Region {
         }
         let n_over = n_ready - admission.capacity;
         node.counts.rejected += n_over as u64;
+        // Of an admission that ends the run, all invocations are lost.
+        node.counts.lost.lane_full += self.invocations.n_messages_from(0);
         match admission.overflow {
             LaneOverflow::FailFast => {
                 let phase = report::RunPhase::Runtime;
@@ -462,6 +472,7 @@ impl Region {
             }
             _ => self.invocations.truncate(admission.capacity),
         }
+        node.counts.lost.lane_full -= self.invocations.n_messages_from(0);
         Ok(())
     }
 
@@ -507,16 +518,20 @@ impl Region {
         }
         self.writes.append(&mut node.outbox.writes);
         let mut staged = core::mem::take(&mut node.outbox.staged);
-        for Staged { first, end, message, .. } in staged.drain_after(0) {
+        for Staged { first, end, mut message, .. } in staged.drain_after(0) {
             let (first, end) = (first as usize, end as usize);
+            // The log has no entry of this publication yet that the next edge may repeat.
+            self.is_repeatable = false;
             for index in first..end - 1 {
                 let route = self.nodes[at].routes[index];
-                if let Some(shared) = message.share() {
-                    self.route(route, shared, env, downstream);
-                }
+                let other = for_reader(&mut message, route, env);
+                self.route(route, other, env, downstream);
             }
-            // The last reader gets the value itself, not another reference.
+            // The last reader gets the value itself, not another reference, unless it gets a copy.
             let last = self.nodes[at].routes[end - 1];
+            if last.copies {
+                message = for_reader(&mut message, last, env);
+            }
             self.route(last, message, env, downstream);
         }
         self.nodes[at].outbox.staged = staged;
@@ -558,8 +573,10 @@ impl Region {
         env: &Env,
         downstream: &mut impl Downstream,
     ) {
-        if env.logs {
-            commit_log::commit(&mut self.log, route.edge, &message);
+        if env.logs && self.is_repeatable {
+            commit_log::again(&mut self.log, route.edge);
+        } else if env.logs {
+            self.is_repeatable = commit_log::commit(&mut self.log, route.edge, &message);
         }
         self.n_published.committed += 1;
         let seq = match route.to {
@@ -626,6 +643,24 @@ impl Region {
         }
         (tick, other)
     }
+}
+
+/// The message for one of several readers: another reference to the value, or a copy. A value that
+/// does not decode what it has encoded cannot be copied and is shared.
+fn for_reader(message: &mut Message, route: Route, env: &Env) -> Message {
+    if route.copies
+        && !message.value.is_inline()
+        && let Some(value) = message.value.copied()
+    {
+        env.note_copy(route.edge);
+        return Message { value, meta: message.meta };
+    }
+    if let Some(other) = message.share() {
+        return other;
+    }
+    // The payload cannot be copied, so no reader may own it: all of them share it.
+    message.value = core::mem::replace(&mut message.value, Value::UNIT).into_shared(false);
+    message.shared()
 }
 
 /// The earlier of two times, if there is any.

@@ -11,11 +11,11 @@
 //!
 //! | operation | all | without | |
 //! |---|--:|--:|---|
-//! | `graph/fan_in/epoch` | 6,607 | 8,629 | [`StepKind::AllInputs`] |
-//! | `graph/fan_in/epoch` | 6,607 | 17,843 | [`StepKind::PerEpoch`] |
-//! | `graph/fan_out/epoch` | 5,106 | 7,158 | [`StepKind::PerEpoch`] |
-//! | `graph/chain/epoch` | 5,895 | 20,606 | all of `StepKind` |
-//! | `graph/caterpillar/epoch` | 5,622 | 6,237 | [`Downstream::IS_UNOBSERVED`] |
+//! | `graph/fan_in/epoch` | 6,435 | 8,629 | [`StepKind::AllInputs`] |
+//! | `graph/fan_in/epoch` | 6,435 | 17,843 | [`StepKind::PerEpoch`] |
+//! | `graph/fan_out/epoch` | 4,981 | 7,158 | [`StepKind::PerEpoch`] |
+//! | `graph/chain/epoch` | 5,650 | 20,606 | all of `StepKind` |
+//! | `graph/caterpillar/epoch` | 5,439 | 6,237 | [`Downstream::IS_UNOBSERVED`] |
 //!
 //! A message is written twice: where its publisher stages it, and where its reader sees it. There
 //! it stays as the last message of its input, while the next one is written to another place: the
@@ -29,8 +29,8 @@
 use super::{
     context::{CallInfo, LastSeen, is_taken},
     env::Env,
-    node::{CallOutcome, Status, Target},
-    region::{Downstream, Region},
+    node::{CallOutcome, NodeState, Status, Target},
+    region::{Downstream, PublicationCounts, Region},
 };
 use crate::{
     data::Value,
@@ -38,7 +38,7 @@ use crate::{
         flow::{channel::Channel, message::Message, outbox::Mark},
         observe::{
             report::Fault,
-            trace::{self, Begun},
+            trace::{self, Begun, Recorder},
         },
     },
 };
@@ -104,12 +104,11 @@ impl Region {
         env: &Env,
         mut downstream: D,
     ) -> Result<u32, Fault> {
-        let ([node], [channel]) = (self.nodes.as_mut_slice(), self.channels.as_mut_slice()) else {
-            return Ok(0);
-        };
+        let [channel] = self.channels.as_mut_slice() else { return Ok(0) };
         if !channel.has_update() {
             return Ok(0);
         }
+        let [node] = self.nodes.as_mut_slice() else { return Ok(0) };
         if !matches!(node.status, Status::Active) {
             return self.step_per_message_slow(port, env, downstream);
         }
@@ -131,6 +130,10 @@ impl Region {
             last.value.clear();
         }
         // The slot held one message, and no other worker has put one there since.
+        let parts = (&mut self.n_published, &mut self.recorder);
+        if finish_fast(node, parts, outcome.as_ref(), env, &mut downstream) {
+            return Ok(1);
+        }
         self.finish(outcome, env, downstream)
     }
 
@@ -200,6 +203,10 @@ impl Region {
             let noted = (&mut self.recorder, downstream.clock());
             trace::end_unbudgeted(env, node, noted, begun, None);
         }
+        let parts = (&mut self.n_published, &mut self.recorder);
+        if finish_fast(node, parts, outcome.as_ref(), env, &mut downstream) {
+            return Ok(1);
+        }
         self.finish(outcome, env, downstream)
     }
 
@@ -227,59 +234,72 @@ impl Region {
             node.fresh = fresh;
         }
         node.keep_fresh(n_messages);
+        let parts = (&mut self.n_published, &mut self.recorder);
+        if finish_fast(node, parts, outcome.as_ref(), env, &mut downstream) {
+            return Ok(1);
+        }
         self.finish(outcome, env, downstream)
     }
 
-    /// Finishes the only call of a step.
-    #[inline(always)]
+    /// Finishes the only call of a step, if the fast path could not.
+    #[cold]
     fn finish<D: Downstream>(
         &mut self,
         outcome: Option<CallOutcome>,
         env: &Env,
-        downstream: D,
+        mut downstream: D,
     ) -> Result<u32, Fault> {
-        let [node] = self.nodes.as_mut_slice() else { return Ok(0) };
-        match outcome {
-            None => node.counts.executions += 1,
-            Some(outcome) => self.finish_call(0, env, Mark::START, outcome)?,
+        if let Some(outcome) = outcome {
+            self.finish_call(0, env, Mark::START, outcome)?;
         }
-        self.commit_fast(env, downstream);
+        if !self.nodes[0].outbox.has_nothing() {
+            self.commit(0, env, &mut downstream);
+        }
         Ok(1)
     }
+}
 
-    /// Commits what was staged. The fast path is a single publication on immediate edges to other
-    /// regions; anything else takes the general path.
-    #[inline(always)]
-    fn commit_fast<D: Downstream>(&mut self, env: &Env, mut downstream: D) {
-        let [node] = self.nodes.as_mut_slice() else { return };
-        let is_quick = node.is_fast && (D::IS_UNOBSERVED || !env.logs);
-        let only = if is_quick { node.outbox.take_only() } else { None };
-        let Some(staged) = only else {
-            if !node.outbox.has_nothing() {
-                self.commit(0, env, &mut { downstream });
-            }
-            return;
-        };
-        let routes = node.routes.get(staged.first as usize..staged.end as usize);
-        let Some((last, others)) = routes.and_then(<[_]>::split_last) else { return };
-        self.n_published.fast += 1 + others.len() as u64;
-        let Message { value, meta } = &mut staged.message;
-        let value = core::mem::replace(value, Value::UNIT);
-        for route in others {
-            if let (Target::Region(region, channel), Some(shared)) = (route.to, value.share()) {
-                let seq = downstream.deliver((region, channel), env.now_ns, shared, meta);
-                if !D::IS_UNOBSERVED {
-                    trace::committed(env, &mut self.recorder, downstream.clock(), route.edge, seq);
-                }
-            }
-        }
-        if let Target::Region(region, channel) = last.to {
-            let seq = downstream.deliver((region, channel), env.now_ns, value, meta);
+/// Finishes the only call of a step, if nothing about it was unusual, and commits what was staged:
+/// nothing, or a single publication on immediate edges to other regions. Returns whether the step
+/// is done; otherwise the call is counted, and [`Region::finish`] does the rest.
+///
+/// It takes the parts of the region instead of the region: after the call, the compiler would have
+/// to find the node again.
+#[inline(always)]
+fn finish_fast<D: Downstream>(
+    node: &mut NodeState,
+    (n_published, recorder): (&mut PublicationCounts, &mut Recorder),
+    outcome: Option<&CallOutcome>,
+    env: &Env,
+    downstream: &mut D,
+) -> bool {
+    if outcome.is_some() {
+        return false;
+    }
+    node.counts.executions += 1;
+    let is_quick = node.is_fast && (D::IS_UNOBSERVED || !env.logs);
+    let only = if is_quick { node.outbox.take_only() } else { None };
+    let Some(staged) = only else { return node.outbox.has_nothing() };
+    let routes = node.routes.get(staged.first as usize..staged.end as usize);
+    let Some((last, others)) = routes.and_then(<[_]>::split_last) else { return true };
+    n_published.fast += 1 + others.len() as u64;
+    let Message { value, meta } = &mut staged.message;
+    let value = core::mem::replace(value, Value::UNIT);
+    for route in others {
+        if let (Target::Region(region, channel), Some(shared)) = (route.to, value.share()) {
+            let seq = downstream.deliver((region, channel), env.now_ns, shared, meta);
             if !D::IS_UNOBSERVED {
-                trace::committed(env, &mut self.recorder, downstream.clock(), last.edge, seq);
+                trace::committed(env, recorder, downstream.clock(), route.edge, seq);
             }
         }
     }
+    if let Target::Region(region, channel) = last.to {
+        let seq = downstream.deliver((region, channel), env.now_ns, value, meta);
+        if !D::IS_UNOBSERVED {
+            trace::committed(env, recorder, downstream.clock(), last.edge, seq);
+        }
+    }
+    true
 }
 
 /// The start time of a call, if calls are measured in this epoch.

@@ -55,6 +55,8 @@ pub(crate) struct ChannelCounters {
     pub(crate) publish_count: u64,
     pub(crate) delivery_count: u64,
     pub(crate) drop_count: u64,
+    /// Those of `drop_count` whose reader was isolated.
+    pub(crate) abandoned_count: u64,
     pub(crate) deadline_miss_count: u64,
     pub(crate) stale_drop_count: u64,
     pub(crate) reject_count: u64,
@@ -65,16 +67,6 @@ pub(crate) struct ChannelCounters {
     pub(crate) max_depth: u32,
     /// How old the last message was when it was delivered.
     pub(crate) message_age_ns: u64,
-    /// Code that copies a payload for this channel counts it here. The channel itself never copies
-    /// one.
-    pub(crate) payload_copy_count: u64,
-}
-
-impl ChannelCounters {
-    /// `runtime.channel.message_age_ms`: whole milliseconds.
-    pub(crate) const fn message_age_ms(&self) -> u64 {
-        self.message_age_ns / NS_PER_MS
-    }
 }
 
 /// Why a message was refused.
@@ -299,6 +291,7 @@ impl Channel {
     /// producer any more.
     pub(crate) fn abandon(&mut self) {
         self.counters.drop_count += u64::from(self.depth());
+        self.counters.abandoned_count += u64::from(self.depth());
         self.queue.clear();
         self.places = [const { Message::none() }; 2];
         (self.n_ready, self.is_seen) = (0, true);
@@ -325,6 +318,7 @@ impl Channel {
         if self.is_abandoned {
             self.counters.publish_count += 1;
             self.counters.drop_count += 1;
+            self.counters.abandoned_count += 1;
             return Pushed::Accepted;
         }
         let mut n_evicted = 0;

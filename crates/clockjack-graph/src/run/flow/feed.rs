@@ -87,7 +87,7 @@ impl<T: Data> Feed<T> {
             let (Incoming::Fed { value, .. } | Incoming::FedOut { value, .. }) = item else {
                 unreachable!("a refused item is returned as it was")
             };
-            let value = value.take().expect("it has one reader");
+            let value = value.take().expect("it has one reader").value;
             FeedRefused { value, refusal }
         })
     }

@@ -113,6 +113,13 @@ impl Message {
         self.share().unwrap_or(const { Self::none() })
     }
 
+    /// The same value once more: shared if possible, else copied. An empty message if neither is
+    /// possible.
+    pub(crate) fn duplicate(&self) -> Self {
+        let copied = || Some(Self { value: self.value.copied()?, meta: self.meta });
+        self.share().or_else(copied).unwrap_or(const { Self::none() })
+    }
+
     /// An empty place: a message without a sequence number.
     pub(crate) const fn none() -> Self {
         Self { value: Value::UNIT, meta: Meta::NONE }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     data::{Data, Value, value::PayloadCache},
-    describe::{CopyPolicy, EdgeOverflow},
+    describe::EdgeOverflow,
 };
 
 /// The outputs of one component, with what is staged.
@@ -39,6 +39,17 @@ struct OutPort {
     places: PayloadCache,
 }
 
+/// How an edge carries a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carriage {
+    /// The reader is the only one and may take it.
+    Single,
+    /// The reader owns it.
+    Moved,
+    /// There are other readers, or other calls of the same reader.
+    Shared,
+}
+
 /// One end of an edge.
 #[derive(Debug)]
 pub(crate) struct OutEdge {
@@ -48,6 +59,10 @@ pub(crate) struct OutEdge {
     pub(crate) room: u32,
     /// How many publications it refused.
     pub(crate) n_refused: u64,
+    /// How many publications it lost because another edge of the same output refused them.
+    pub(crate) n_withheld: u64,
+    /// How many publications it lost because the call that made them failed.
+    pub(crate) n_discarded: u64,
 }
 
 impl OutEdge {
@@ -172,8 +187,8 @@ pub(crate) enum Refused {
 }
 
 impl Outbox {
-    /// `ports`: the edges of each output, and how they treat what they carry.
-    pub(crate) fn new(ports: &[Vec<(u32, EdgeOverflow, CopyPolicy)>]) -> Self {
+    /// `ports`: the edges of each output, and how they treat and carry payloads.
+    pub(crate) fn new(ports: &[Vec<(u32, EdgeOverflow, Carriage)>]) -> Self {
         let mut outbox = Self {
             ports: Vec::with_capacity(ports.len()),
             edges: Vec::new(),
@@ -189,6 +204,8 @@ impl Outbox {
                 overflow: *overflow,
                 room: OutEdge::ANY,
                 n_refused: 0,
+                n_withheld: 0,
+                n_discarded: 0,
             }));
             outbox.ports.push(OutPort {
                 number: u16::try_from(outbox.ports.len())
@@ -196,8 +213,11 @@ impl Outbox {
                 first,
                 end: count(outbox.edges.len()),
                 is_guarded: false,
-                is_moved: matches!(port.as_slice(), [(_, _, CopyPolicy::MoveOnly)]),
-                places: PayloadCache::default(),
+                is_moved: matches!(port.as_slice(), [(_, _, Carriage::Moved)]),
+                places: PayloadCache::new(matches!(
+                    port.as_slice(),
+                    [.., (_, _, Carriage::Single)]
+                )),
             });
         }
         outbox
@@ -205,8 +225,12 @@ impl Outbox {
 
     /// An empty outbox for the same outputs.
     pub(crate) fn empty_like(&self) -> Self {
-        let port = |port: &OutPort| OutPort { places: PayloadCache::default(), ..*port };
-        let edge = |edge: &OutEdge| OutEdge { n_refused: 0, ..*edge };
+        let port = |port: &OutPort| OutPort {
+            places: PayloadCache::new(port.places.is_single()),
+            ..*port
+        };
+        let edge =
+            |edge: &OutEdge| OutEdge { n_refused: 0, n_withheld: 0, n_discarded: 0, ..*edge };
         Self {
             ports: self.ports.iter().map(port).collect(),
             edges: self.edges.iter().map(edge).collect(),
@@ -231,6 +255,8 @@ impl Outbox {
         self.writes.append(&mut other.writes);
         for (mine, theirs) in self.edges.iter_mut().zip(&mut other.edges) {
             mine.n_refused += core::mem::take(&mut theirs.n_refused);
+            mine.n_withheld += core::mem::take(&mut theirs.n_withheld);
+            mine.n_discarded += core::mem::take(&mut theirs.n_discarded);
         }
         for staged in other.staged.drain_after(0) {
             let port = &self.ports[usize::from(staged.port)];
@@ -308,6 +334,7 @@ impl Outbox {
         for staged in self.staged.drain_after(kept.n_staged) {
             let port = &self.ports[usize::from(staged.port)];
             for edge in &mut self.edges[port.first as usize..port.end as usize] {
+                edge.n_discarded += 1;
                 if edge.room != OutEdge::ANY {
                     edge.room += 1;
                 }
@@ -320,9 +347,12 @@ impl Outbox {
 /// Takes one unit of room on each edge that may refuse. Returns false if an edge has none, and
 /// counts the refusal.
 fn take_room(edges: &mut [OutEdge], is_fatal: &mut bool) -> bool {
-    if let Some(full) = edges.iter_mut().find(|edge| edge.room == 0 && !edge.evicts()) {
-        full.n_refused += 1;
-        *is_fatal |= full.overflow == EdgeOverflow::FailFast;
+    if let Some(full_at) = edges.iter().position(|edge| edge.room == 0 && !edge.evicts()) {
+        *is_fatal |= edges[full_at].overflow == EdgeOverflow::FailFast;
+        for (at, edge) in edges.iter_mut().enumerate() {
+            edge.n_refused += u64::from(at == full_at);
+            edge.n_withheld += u64::from(at != full_at);
+        }
         return false;
     }
     for edge in edges.iter_mut().filter(|edge| edge.room != OutEdge::ANY) {

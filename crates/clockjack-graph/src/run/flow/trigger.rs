@@ -7,7 +7,7 @@
 //! in the order of the description; and the messages of each channel in the order of arrival.
 //!
 //! ```text
-//! popped from channels = delivered + timeout_drop_count + pending_drop_count
+//! popped from channels = delivered + coalesced_count + timeout_drop_count + pending_drop_count
 //! + time_sync_drop_count + late_drop_count + condition_suppressed_count + still pending
 //! ```
 //!
@@ -47,8 +47,8 @@ pub(crate) struct TriggerCounters {
     pub(crate) ready_count: u64,
     /// Evaluations at which something was pending or due, but no invocation was made.
     pub(crate) suppressed_count: u64,
-    /// Invocations with the newest message of each input (`coalesce`, `debounce`). The messages
-    /// that these replaced are in `pending_drop_count`.
+    /// Messages that a newer one at the same input replaced: with `coalesce` or `debounce`, and
+    /// with `all_inputs` where all edges of the input keep only the newest message.
     pub(crate) coalesced_count: u64,
     /// Messages that waited longer than `max_latency_ms`.
     pub(crate) timeout_drop_count: u64,
@@ -74,6 +74,8 @@ struct TriggerInput {
     kind: EventKind,
     /// Its channels among those of the component.
     channels: Range<usize>,
+    /// Only the newest message is kept.
+    newest_only: bool,
     pending: Pending,
 }
 
@@ -127,7 +129,6 @@ impl Trigger {
     }
 
     /// Pending messages.
-    #[cfg(test)]
     pub(crate) fn n_pending(&self) -> usize {
         self.n_pending
     }
@@ -438,7 +439,11 @@ impl Trigger {
         {
             self.counters.late_drop_count += 1;
         } else if self.inputs[index].pending.push(message) {
-            self.counters.pending_drop_count += 1;
+            if self.inputs[index].newest_only {
+                self.counters.coalesced_count += 1;
+            } else {
+                self.counters.pending_drop_count += 1;
+            }
         } else {
             self.n_pending += 1;
         }

@@ -1,16 +1,23 @@
 //! Collects the metrics of a run.
 
+use std::sync::MutexGuard;
+
 use super::metrics::{
     Metric, MetricDescriptor, MetricKind, Metrics,
     table::{
-        ASYNC, CHANNEL, COMPONENT, CONFIG, HEALTH, LIFECYCLE, LOOP, LOOP_RESIDUAL, OBSERVATION,
-        PUBLICATION, SCHEDULER, STATE, TRIGGER,
+        ASYNC, CHANNEL, CHANNEL_AGE, COMPONENT, CONFIG, HEALTH, LIFECYCLE, LOOP, LOOP_RESIDUAL,
+        OBSERVATION, PUBLICATION, SCHEDULER, SCHEDULER_LOAD, SCHEDULER_TIMES, STATE, TRIGGER,
     },
 };
 use crate::{
     describe::{ComponentPriority, EdgeKind, EdgeOverflow, LaneType},
+    lock::lock,
     run::{
-        engine::{domain::Domain, epoch::RegionCell, region},
+        engine::{
+            domain::Domain,
+            epoch::RegionCell,
+            region::{PublicationCounts, Region},
+        },
         flow::{blackboard::StateCounts, reconfigure::ConfigCounts},
         setup::{shared::RunShared, wiring::OUTSIDE},
     },
@@ -57,6 +64,12 @@ impl List {
     }
 }
 
+/// Nanoseconds as milliseconds, with their fraction.
+#[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
 /// The subject of the metrics of the whole run, which have no label.
 const RUN: &str = "";
 
@@ -88,10 +101,14 @@ pub(crate) fn collect_set_up(lifecycle: &LifecycleCounts) -> Metrics {
     Metrics { list: list.0, user: Vec::new() }
 }
 
+/// All regions, each locked while it is visited.
+fn regions(domains: &[Domain]) -> impl Iterator<Item = MutexGuard<'_, Region>> {
+    domains.iter().flat_map(|domain| &domain.state.regions).map(RegionCell::lock)
+}
+
 /// The number of restarts of each component that was restarted.
 fn restarts(list: &mut Vec<Metric>, domains: &[Domain]) {
-    for region in domains.iter().flat_map(|domain| &domain.state.regions) {
-        let region = region.lock();
+    for region in regions(domains) {
         for node in region.nodes.iter().filter(|node| node.counts.restarts > 0) {
             #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
             let value = node.counts.restarts as f64;
@@ -109,13 +126,8 @@ fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
             let n_starved = domain.progress.n_starvations.get(lane.lane).copied().unwrap_or(0);
             let (mut rejected, mut low_rejected, mut last_ns) = (0, 0, 0);
             let (mut active, mut queued, mut in_flight) = (0, 0, 0);
-            for region in domain
-                .state
-                .regions
-                .iter()
-                .map(RegionCell::lock)
-                .filter(|one| one.lane == lane.lane)
-            {
+            let domain_regions = regions(core::slice::from_ref(domain));
+            for region in domain_regions.filter(|one| one.lane == lane.lane) {
                 for node in &region.nodes {
                     by_priority[usize::from(node.priority.rank())] += node.counts.executions;
                     rejected += node.counts.rejected;
@@ -135,6 +147,7 @@ fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
             }
             let is_pool = spec.lane_type == LaneType::ThreadPool;
             let capacity = if is_pool { u64::from(spec.queue_capacity) } else { 0 };
+            let workers = u64::from(spec.max_threads.max(1)).min(shared.n_workers as u64);
             list.add(
                 &SCHEDULER,
                 &spec.id,
@@ -150,24 +163,30 @@ fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
                     by_priority[0],
                     low_rejected,
                     n_starved,
-                    lane.counts.lateness_max_ns / 1_000_000,
-                    lane.counts.jitter_ns / 1_000_000,
-                    domain.progress.blocked_ns / 1_000_000,
-                    last_ns / 1_000_000,
-                    capacity,
-                    queued,
-                    if is_pool { spec.max_threads.max(1).into() } else { 0 },
-                    active,
-                    in_flight,
                 ],
+            );
+            list.add_f64(
+                &SCHEDULER_TIMES,
+                &spec.id,
+                [
+                    ms(lane.counts.lateness_max_ns),
+                    ms(lane.counts.jitter_ns),
+                    ms(domain.progress.blocked_ns),
+                    ms(last_ns),
+                ],
+            );
+            list.add(
+                &SCHEDULER_LOAD,
+                &spec.id,
+                [capacity, queued, if is_pool { workers } else { 0 }, active, in_flight],
             );
         }
     }
 }
 
 fn components(list: &mut List, domains: &[Domain]) {
-    for region in domains.iter().flat_map(|domain| &domain.state.regions) {
-        for node in &region.lock().nodes {
+    for region in regions(domains) {
+        for node in &region.nodes {
             let (of, counts) = (&node.id, &node.counts);
             let n_called = counts.executions + counts.errors;
             list.add(
@@ -210,13 +229,13 @@ fn components(list: &mut List, domains: &[Domain]) {
 fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
     // A publication that the outbox refused never reached its channel.
     let mut refused = vec![0_u64; shared.plan.edges.len()];
-    for region in domains.iter().flat_map(|domain| &domain.state.regions) {
-        for edge in region.lock().nodes.iter().flat_map(|node| node.outbox.edges()) {
+    for region in regions(domains) {
+        for edge in region.nodes.iter().flat_map(|node| node.outbox.edges()) {
             refused[edge.edge as usize] += edge.n_refused;
         }
     }
-    for region in domains.iter().flat_map(|domain| &domain.state.regions) {
-        for channel in &region.lock().channels {
+    for region in regions(domains) {
+        for channel in &region.channels {
             let edge = &shared.plan.edges[channel.edge() as usize];
             let (of, counts) = (&edge.id, channel.counters());
             if edge.from.0 == OUTSIDE && counts.publish_count == 0 {
@@ -224,6 +243,7 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
                 continue;
             }
             let refused = refused[channel.edge() as usize];
+            let copied = |domain: &Domain| lock(&domain.state.env.copied).of(channel.edge());
             // Counted as the channel would have done.
             let (dropped, rejected) = match edge.policy.overflow {
                 EdgeOverflow::DropNewest => (refused, 0),
@@ -241,29 +261,27 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
                     counts.reject_count + rejected,
                     counts.overwrite_count,
                     counts.health_event_count,
-                    counts.payload_copy_count,
+                    domains.iter().map(copied).sum(),
                     counts.max_depth.into(),
-                    counts.message_age_ms(),
                 ],
             );
+            list.add_f64(&CHANNEL_AGE, of, [ms(counts.message_age_ns)]);
         }
     }
 }
 
 fn publications(list: &mut List, domains: &[Domain]) {
-    let mut sum = region::PublicationCounts::default();
-    for domain in domains {
-        for region in domain.state.regions.iter().map(RegionCell::lock) {
-            let one = &region.n_published;
-            sum.staged += one.staged + one.fast;
-            sum.committed += one.committed + one.fast;
-            sum.delayed += one.delayed;
-            sum.state += one.state;
-            sum.state_committed += one.state_committed;
-            sum.asynchronous += one.asynchronous;
-            sum.failed_commit += one.failed_commit;
-            sum.composite_discarded += one.composite_discarded;
-        }
+    let mut sum = PublicationCounts::default();
+    for region in regions(domains) {
+        let one = &region.n_published;
+        sum.staged += one.staged + one.fast;
+        sum.committed += one.committed + one.fast;
+        sum.delayed += one.delayed;
+        sum.state += one.state;
+        sum.state_committed += one.state_committed;
+        sum.asynchronous += one.asynchronous;
+        sum.failed_commit += one.failed_commit;
+        sum.composite_discarded += one.composite_discarded;
     }
     list.add(
         &PUBLICATION,
@@ -294,7 +312,7 @@ fn asynchronous(list: &mut List, shared: &RunShared, domains: &[Domain]) {
         completed += progress.n_tasks_completed + progress.tasks_at_end.unseen;
         cancelled += progress.tasks_at_end.cancelled;
         rejected += domain.state.env.tasks.n_rejected();
-        evicted += progress.n_async_evicted;
+        evicted += progress.async_evicted.total();
         most += progress.async_max;
         for region in domain.state.regions.iter().map(RegionCell::lock) {
             let counts = &region.n_published;
@@ -352,13 +370,11 @@ fn config_and_state(list: &mut List, domains: &[Domain]) {
         state.committed += progress.state.committed;
         state.rejected += progress.state.rejected;
     }
-    let (mut n_config_reads, mut n_state_reads) = (0, 0);
-    for state in domains.iter().map(|domain| &domain.state) {
-        n_state_reads += state.env.n_state_reads();
-        for region in state.regions.iter().map(RegionCell::lock) {
-            n_config_reads += region.nodes.iter().map(|node| node.counts.config_reads).sum::<u64>();
-        }
-    }
+    let n_state_reads = domains.iter().map(|domain| domain.state.env.n_state_reads()).sum();
+    let config_reads = |region: MutexGuard<'_, Region>| -> u64 {
+        region.nodes.iter().map(|node| node.counts.config_reads).sum()
+    };
+    let n_config_reads = regions(domains).map(config_reads).sum();
     let n_values = domains.iter().map(|domain| domain.state.env.blackboard.len() as u64).sum();
     list.add(
         &CONFIG,
@@ -388,8 +404,7 @@ fn config_and_state(list: &mut List, domains: &[Domain]) {
 }
 
 fn loops(list: &mut List, domains: &[Domain]) {
-    for region in domains.iter().flat_map(|domain| &domain.state.regions) {
-        let region = region.lock();
+    for region in regions(domains) {
         let Some(looping) = &region.looping else { continue };
         let counts = &looping.counts;
         list.add(

@@ -1,5 +1,6 @@
-//! The commit log: every value that became visible, in compiled order. Equal runs have equal logs,
-//! byte for byte. The head of `epoch.rs` explains how an epoch commits.
+//! The commit log: every value that became visible, in compiled order; values from outside in the
+//! order of their arrival. Equal runs have equal logs, byte for byte. The head of `epoch.rs`
+//! explains how an epoch commits.
 //!
 //! Each epoch domain has its own log. The log contains everything that the results of the domain
 //! depend on, besides the graph and the seed: the times of its epochs, and what came from outside
@@ -13,13 +14,15 @@
 //!                            the beginning of the epoch in which it is visible
 //! 'I' edge length bytes      a value came from outside
 //! 'A' edge length bytes      a value came from another domain
+//! 'R' edge                   the value of the entry before, in the same way on another edge
 //! 'S' n (component m (length name setting)*)*
 //!                            an accepted change of settings: n components get m settings each
 //! 'B' component iterations   the loop with this first member was ended by the clock
 //! 'X' component              a component failed and ended the run
 //! ```
-//! Numbers are LEB128: seven bits per byte, the low ones first. A setting is its kind and its
-//! value:
+//! A value of 64 bytes or more that an output publishes on several edges is written once, followed
+//! by an `R` for each further edge of the same kind. Numbers are LEB128: seven bits per byte, the
+//! low ones first. A setting is its kind and its value:
 //!
 //! ```text
 //! 'n'                        nothing
@@ -54,12 +57,23 @@ pub(crate) fn epoch(out: &mut Vec<u8>, epoch: u64, now_ns: u64) {
     number(out, now_ns);
 }
 
-pub(crate) fn commit(out: &mut Vec<u8>, edge: u32, message: &Message) {
-    value(out, b'C', edge, message);
+/// Shorter values are written for each edge.
+const REPEATED_MIN: usize = 64;
+
+/// Writes a commit; returns whether further edges may [repeat](again) it.
+pub(crate) fn commit(out: &mut Vec<u8>, edge: u32, message: &Message) -> bool {
+    value(out, b'C', edge, message)
 }
 
-pub(crate) fn input(out: &mut Vec<u8>, edge: u32, message: &Message) {
-    value(out, b'I', edge, message);
+/// Writes a value from outside; returns whether further edges may [repeat](again) it.
+pub(crate) fn input(out: &mut Vec<u8>, edge: u32, message: &Message) -> bool {
+    value(out, b'I', edge, message)
+}
+
+/// The entry before, on another edge.
+pub(crate) fn again(out: &mut Vec<u8>, edge: u32) {
+    out.push(b'R');
+    number(out, u64::from(edge));
 }
 
 pub(crate) fn arrival(out: &mut Vec<u8>, edge: u32, message: &Message) {
@@ -90,7 +104,7 @@ pub(crate) fn failure(out: &mut Vec<u8>, component: usize) {
     number(out, component as u64);
 }
 
-fn value(out: &mut Vec<u8>, tag: u8, edge: u32, message: &Message) {
+fn value(out: &mut Vec<u8>, tag: u8, edge: u32, message: &Message) -> bool {
     out.push(tag);
     number(out, u64::from(edge));
     // A length below 128 takes one byte, which is reserved here and set when the length is known.
@@ -105,6 +119,7 @@ fn value(out: &mut Vec<u8>, tag: u8, edge: u32, message: &Message) {
         number(&mut long, length as u64);
         out.splice(length_at..=length_at, long);
     }
+    length >= REPEATED_MIN
 }
 
 fn setting(out: &mut Vec<u8>, value: &ConfigValue) {

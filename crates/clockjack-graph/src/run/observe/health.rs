@@ -132,7 +132,7 @@ pub(crate) struct HealthCounters {
 }
 
 /// The newest records, one per key, in the order in which their keys first occurred.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct HealthSink {
     records: VecDeque<Health>,
     capacity: usize,
@@ -144,12 +144,7 @@ pub(crate) struct HealthSink {
 impl HealthSink {
     /// A sink for `capacity` records; with zero it only counts.
     pub(crate) fn new(capacity: usize) -> Self {
-        Self {
-            records: VecDeque::with_capacity(capacity),
-            capacity,
-            counters: HealthCounters::default(),
-            fresh: None,
-        }
+        Self { records: VecDeque::with_capacity(capacity), capacity, ..Self::default() }
     }
 
     /// Whether [`report_new`](Self::report_new) is used.

@@ -5,6 +5,7 @@ pub(crate) mod user;
 
 use std::{borrow::Cow, collections::BTreeMap};
 
+use clockjack_observe::samples::{Sample, SampleSet, Value};
 pub use table::{MetricDescriptor, MetricScope};
 pub use user::{HistogramSummary, UserCounter, UserHistogram};
 
@@ -75,6 +76,43 @@ impl Metrics {
     pub fn get(&self, name: &str, of: &str) -> Option<f64> {
         let is_of = |one: &Metric| one.label.as_ref().is_some_and(|(_, whose)| whose == of);
         self.iter().find(|one| one.name == name && is_of(one)).map(|one| one.value)
+    }
+
+    /// Adds all values to a set of samples, for [Prometheus](clockjack_observe::prometheus) and
+    /// other exporters, each with these labels in addition to its own. If a program runs several
+    /// graphs, a label distinguishes them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use clockjack_graph::Stopper;
+    /// use clockjack_observe::samples::SampleSet;
+    ///
+    /// /// For `RuntimeMetrics::add_source` of `clockjack-rt`.
+    /// fn source(run: Stopper) -> impl Fn(&mut SampleSet) {
+    ///     move |set| {
+    ///         // Values are as of the call before: an epoch publishes them on request.
+    ///         drop(run.live());
+    ///         run.metrics().add_to(set, &[("graph", "arm")]);
+    ///     }
+    /// }
+    /// ```
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the cast saturates, and a counter is a whole number"
+    )]
+    pub fn add_to(&self, set: &mut SampleSet, labels: &[(&str, &str)]) {
+        for one in self.iter() {
+            let own = one.label.iter().map(|(name, whose)| (*name, whose.as_str()));
+            let labels: Vec<_> = labels.iter().copied().chain(own).collect();
+            let help = MetricDescriptor::of(&one.name).map_or("", |known| known.description);
+            let value = match one.kind {
+                MetricKind::Counter => Value::Counter(one.value as u64),
+                MetricKind::Gauge => Value::GaugeFloat(one.value),
+            };
+            set.push(&Sample::new(&one.name, value).labels(&labels).help(help));
+        }
     }
 
     /// The value of this name and label, as a whole number.

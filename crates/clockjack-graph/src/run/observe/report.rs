@@ -92,8 +92,13 @@ pub struct RunReport {
     pub faults: Vec<Fault>,
     /// How many further failures were not kept.
     pub n_faults_dropped: u64,
+    /// How many values that a [`Feed`](crate::Feed) accepted were not taken before the end of the
+    /// run, and were dropped.
+    pub n_fed_dropped: u64,
     /// The most regions that ran at the same time, as observed.
     pub overlap_max: usize,
+    /// Epochs that several workers ran.
+    pub parallel_epochs: u64,
     /// The snapshots of the components, if they were requested.
     pub snapshots: Vec<(String, Snapshot)>,
     /// The last result of each loop.
@@ -102,6 +107,9 @@ pub struct RunReport {
     pub lanes: Vec<threads::LaneReport>,
     /// Health events: the newest, one per kind and origin.
     pub health: Vec<super::health::HealthEvent>,
+    /// The messages that no component saw, by cause and place. Together with the messages that
+    /// components were called with, they are all messages that were published.
+    pub losses: Vec<super::losses::Loss>,
     /// All metrics.
     pub metrics: super::metrics::Metrics,
 }
@@ -118,6 +126,14 @@ impl RunReport {
             restarts: count("runtime.component.restart_count").unwrap_or(0),
             longest: Duration::from_nanos(count("runtime.component.max_duration_ns")?),
         })
+    }
+
+    /// How many messages were lost: all [`losses`](Self::losses), except those that were on their
+    /// way when the run ended.
+    #[must_use]
+    pub fn n_lost(&self) -> u64 {
+        let lost = self.losses.iter().filter(|loss| !loss.is_run_ended());
+        lost.map(|loss| loss.count).sum()
     }
 
     /// What happened on an edge; `None` if there is no edge of this id.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use clockjack_observe::timeline::{CounterId, EventId, Number, Timeline, TrackId, Value};
 
-use super::trace::{NONE, TraceName, TraceRecord};
-use crate::{compile::Plan, describe::EdgeKind};
+use super::trace::{NONE, TraceName, TraceRecord, is_immediate};
+use crate::compile::Plan;
 
 /// Draws the records of a run of this plan, in the order of the trace log.
 #[must_use]
@@ -205,7 +205,7 @@ impl Arrows {
             }
             // A commit of a component's publication on an immediate edge has a lane; one at the
             // boundary has none.
-            let is_immediate = is_immediate(plan, record);
+            let is_immediate = is_immediate(plan, record.edge);
             if is_immediate {
                 from_outside[at] = record.lane == NONE;
             } else if before.is_some_and(is_fed) {
@@ -291,11 +291,6 @@ fn is_commit(record: &TraceRecord) -> bool {
         record.name,
         TraceName::ChannelCommit | TraceName::StateCommit | TraceName::AsyncAdmission
     )
-}
-
-fn is_immediate(plan: &Plan, record: &TraceRecord) -> bool {
-    let edge = plan.edges.get(record.edge as usize);
-    edge.is_some_and(|edge| edge.kind == EdgeKind::Immediate)
 }
 
 fn args<'a>(

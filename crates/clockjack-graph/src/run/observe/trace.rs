@@ -8,6 +8,7 @@ mod expand;
 mod lines;
 
 pub use expand::expand;
+pub(super) use expand::is_immediate;
 use lines::RecordSource;
 pub(crate) use lines::{EpochStart, Line, Lines};
 
@@ -367,6 +368,7 @@ pub(crate) fn end_unbudgeted(
     if let Some(begun_ns) = begun.0 {
         let duration_ns = clock.read(env).saturating_sub(begun_ns);
         node.counts.last_ns = duration_ns;
+        node.counts.measured_ns += duration_ns;
         node.counts.max_ns = node.counts.max_ns.max(duration_ns);
         if env.traces {
             let worker = recorder.worker;
@@ -393,6 +395,7 @@ fn called(
 ) {
     let counts = &mut node.counts;
     counts.last_ns = duration_ns;
+    counts.measured_ns += duration_ns;
     counts.max_ns = counts.max_ns.max(duration_ns);
     let is_over = node.budget_ns > 0 && duration_ns > node.budget_ns;
     let is_stuck = node.callback_max_ns > 0 && duration_ns > node.callback_max_ns;

@@ -9,6 +9,7 @@ use crate::{
     component::Snapshot,
     data::Data,
     run::{
+        engine::call_cost::CallCost,
         flow::tasks::ShutdownPolicy,
         observe::{
             component_log::ComponentLog,
@@ -16,6 +17,7 @@ use crate::{
             sinks::{CommitLog, TraceLog},
         },
     },
+    setters::setters,
 };
 
 /// Which clock the epochs of a run follow.
@@ -58,6 +60,7 @@ pub struct RunOptions {
     pub(crate) commit_log: Option<CommitLog>,
     pub(crate) trace: Option<TraceLog>,
     pub(crate) timing_every: u64,
+    pub(crate) call_cost: Option<CallCost>,
     pub(crate) tasks_max: usize,
     pub(crate) feed_max: usize,
     pub(crate) shutdown_policy: ShutdownPolicy,
@@ -110,6 +113,7 @@ impl RunOptions {
             commit_log: None,
             trace: None,
             timing_every: 64,
+            call_cost: None,
             tasks_max: 1024,
             feed_max: 1024,
             shutdown_policy: ShutdownPolicy::Drain,
@@ -123,97 +127,56 @@ impl RunOptions {
         }
     }
 
-    /// Runs at most `n` epochs.
-    #[must_use]
-    pub fn steps_max(mut self, n: u64) -> Self {
-        self.steps = Some(n);
-        self
-    }
+    setters! {
+        /// Runs at most `n` epochs.
+        steps_max(n: u64): |options| options.steps = Some(n);
 
-    /// Runs at most for this long.
-    #[must_use]
-    pub fn duration_max(mut self, duration: Duration) -> Self {
-        self.duration = Some(duration);
-        self
-    }
+        /// Runs at most for this long.
+        duration_max(duration: Duration): |options| options.duration = Some(duration);
 
-    /// Sets the clock.
-    #[must_use]
-    pub fn clock(mut self, clock: Clock) -> Self {
-        self.clock = clock;
-        self
-    }
+        /// Sets the clock.
+        clock(clock: Clock): |options| options.clock = clock;
 
-    /// Uses at most `n` workers for an epoch; by default as many as the system has.
-    #[must_use]
-    pub fn workers(mut self, n: usize) -> Self {
-        self.workers = Some(n.max(1));
-        self
-    }
+        /// Uses at most `n` workers for an epoch; by default as many as the system has.
+        workers(n: usize): |options| options.workers = Some(n.max(1));
 
-    /// Sets whether regions run in parallel.
-    #[must_use]
-    pub fn parallel(mut self, parallel: Parallel) -> Self {
-        self.parallel = parallel;
-        self
-    }
+        /// Sets whether regions run in parallel.
+        parallel(parallel: Parallel): |options| options.parallel = parallel;
 
-    /// Sets the seed for components that draw random numbers.
-    #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
+        /// Sets the seed for components that draw random numbers.
+        seed(seed: u64): |options| options.seed = seed;
 
-    /// Writes every value that becomes visible to a commit log.
-    #[must_use]
-    pub fn commit_log(mut self, log: &CommitLog) -> Self {
-        self.commit_log = Some(log.clone());
-        self
-    }
+        /// Writes every value that becomes visible to a commit log.
+        commit_log(log: &CommitLog): |options| options.commit_log = Some(log.clone());
 
-    /// Writes trace records.
-    #[must_use]
-    pub fn trace(mut self, log: &TraceLog) -> Self {
-        self.trace = Some(log.clone());
-        self
-    }
+        /// Writes trace records.
+        trace(log: &TraceLog): |options| options.trace = Some(log.clone());
 
-    /// Measures calls in one of this number of epochs; zero: only calls with a budget.
-    #[must_use]
-    pub fn timing_every(mut self, epochs: u64) -> Self {
-        self.timing_every = epochs;
-        self
-    }
+        /// Measures calls in one of this number of epochs; zero: only calls with a budget.
+        timing_every(epochs: u64): |options| options.timing_every = epochs;
 
-    /// How many tasks of components may run at the same time. Tasks that several components submit
-    /// in one epoch are counted per component, so that refusals do not depend on threads.
-    #[must_use]
-    pub fn tasks_max(mut self, n: usize) -> Self {
-        self.tasks_max = n;
-        self
-    }
+        /// Sets how long a call of a component takes in virtual time, where calls take no time
+        /// otherwise: for its id and the number of the epoch. Ticks of fixed-rate lanes then
+        /// exceed their budget, and are late, as by the wall clock.
+        call_cost(model: impl Fn(&str, u64) -> Duration + Send + Sync + 'static): |options|
+            options.call_cost = Some(CallCost::new(model));
 
-    /// How many fed values may wait for the next epoch.
-    #[must_use]
-    pub fn feed_max(mut self, n: usize) -> Self {
-        self.feed_max = n;
-        self
-    }
+        /// How many tasks of components may run at the same time. Tasks that several components
+        /// submit in one epoch are counted per component, so that refusals do not depend on
+        /// threads.
+        tasks_max(n: usize): |options| options.tasks_max = n;
 
-    /// Sets the log for lines that components write.
-    #[must_use]
-    pub fn component_log(mut self, component_log: &ComponentLog) -> Self {
-        self.component_log = Some(component_log.clone());
-        self
-    }
+        /// How many fed values may wait for the next epoch.
+        feed_max(n: usize): |options| options.feed_max = n;
 
-    /// Adds an observer, which sees the run after it has ended. Observers are called in the order
-    /// in which they were added.
-    #[must_use]
-    pub fn observer(mut self, observer: impl Observer) -> Self {
-        self.observers.push(SharedObserver::new(observer));
-        self
+        /// Sets the log for lines that components write.
+        component_log(component_log: &ComponentLog): |options|
+            options.component_log = Some(component_log.clone());
+
+        /// Adds an observer, which sees the run after it has ended. Observers are called in the
+        /// order in which they were added.
+        observer(observer: impl Observer): |options|
+            options.observers.push(SharedObserver::new(observer));
     }
 
     /// Sends an actor each value that comes to an input of a component at the output boundary,
@@ -233,39 +196,22 @@ impl RunOptions {
         self
     }
 
-    /// Sets what happens to the running tasks at the end.
-    #[must_use]
-    pub fn shutdown_policy(mut self, policy: ShutdownPolicy) -> Self {
-        self.shutdown_policy = policy;
-        self
-    }
+    setters! {
+        /// Sets what happens to the running tasks at the end.
+        shutdown_policy(policy: ShutdownPolicy): |options| options.shutdown_policy = policy;
 
-    /// How long the run waits for them, by the clock of the system; then it cancels them. By
-    /// default ten seconds.
-    #[must_use]
-    pub fn drain_max(mut self, within: Duration) -> Self {
-        self.drain_max = within;
-        self
-    }
+        /// How long the run waits for them, by the clock of the system; then it cancels them. By
+        /// default ten seconds.
+        drain_max(within: Duration): |options| options.drain_max = within;
 
-    /// Takes snapshots of the components at the end.
-    #[must_use]
-    pub fn snapshots(mut self) -> Self {
-        self.snapshots = true;
-        self
-    }
+        /// Takes snapshots of the components at the end.
+        snapshots(): |options| options.snapshots = true;
 
-    /// Restores a snapshot of a component at the start.
-    #[must_use]
-    pub fn restore(mut self, component: &str, snapshot: Snapshot) -> Self {
-        self.restore.push((component.into(), snapshot));
-        self
-    }
+        /// Restores a snapshot of a component at the start.
+        restore(component: &str, snapshot: Snapshot): |options|
+            options.restore.push((component.into(), snapshot));
 
-    /// Resets the components at the start.
-    #[must_use]
-    pub fn reset(mut self) -> Self {
-        self.reset = true;
-        self
+        /// Resets the components at the start.
+        reset(): |options| options.reset = true;
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     compile::Plan,
     describe::CopyPolicy,
     run::{
+        engine::call_cost::CallCost,
         flow::{credit::Credits, inbox::Inbox},
         observe::{live::Live, metrics},
     },
@@ -22,6 +23,10 @@ pub(crate) struct RunShared {
     pub(crate) stop: Arc<AtomicBool>,
     /// Requested steps of `manual_step` lanes that have not begun.
     pub(crate) n_steps_requested: AtomicU64,
+    /// How long calls take in simulated time.
+    pub(crate) call_cost: Option<CallCost>,
+    /// How many workers may run an epoch.
+    pub(crate) n_workers: usize,
     /// Domains other than the first that have not ended.
     pub(crate) n_lanes_left: AtomicUsize,
     /// Which settings of each lane are in force.

@@ -7,7 +7,7 @@ use core::{
     task::{Context, Poll},
     time::Duration,
 };
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use clockjack_actor::ActorSystem;
 use clockjack_exec::{Failure, Handle, JoinHandle};
@@ -46,7 +46,7 @@ use crate::{
             component_log, health,
             health::HealthEvent,
             live::Live,
-            metrics, observer,
+            losses, metrics, observer,
             report::{Fault, LoopResult, RunError, RunPhase, RunReport, RunStopReason},
             sinks::{CommitLog, LogPart},
         },
@@ -98,6 +98,8 @@ pub(crate) fn start(
         user: metrics::user::Registry::new(plan.components.len()),
         stop: Arc::new(AtomicBool::new(false)),
         n_steps_requested: AtomicU64::new(0),
+        call_cost: options.call_cost.clone(),
+        n_workers: width.min(executor.n_workers()).max(1),
         n_lanes_left: AtomicUsize::new(n_domains - 1),
         lanes: core::mem::take(&mut threads.reports),
         live: Live::new(&plan, n_domains),
@@ -172,6 +174,7 @@ fn env(
         blackboard: blackboard::Snapshot::default(),
         is_written: AtomicBool::new(false),
         n_state_reads: AtomicU64::new(0),
+        copied: Mutex::default(),
         stop: Arc::clone(&shared.stop),
         executor: executor.clone(),
         is_parallel: false,
@@ -434,6 +437,8 @@ fn take_down(
         report.elapsed_ns = report.elapsed_ns.max(env.now_ns);
         report.faults.append(&mut domain.progress.faults);
         report.n_faults_dropped += domain.progress.n_faults_dropped;
+        report.n_fed_dropped += domain.progress.n_fed_dropped;
+        report.parallel_epochs += domain.progress.n_parallel;
         report.overlap_max = report.overlap_max.max(domain.progress.overlap_max);
     }
     let states = || domains.iter().map(|domain| &domain.state);
@@ -475,6 +480,7 @@ fn take_down(
             report.faults.push(node.fault(RunPhase::Deactivate, text, 0, false));
         }
     }
+    report.losses = losses::collect(&shared.plan, &domains);
     report.metrics = collect::collect(shared, &domains, &lifecycle);
     report
 }
@@ -488,11 +494,14 @@ fn nothing_done(stop: RunStopReason) -> RunReport {
         elapsed_ns: 0,
         faults: Vec::new(),
         n_faults_dropped: 0,
+        n_fed_dropped: 0,
         overlap_max: 0,
+        parallel_epochs: 0,
         snapshots: Vec::new(),
         loops: Vec::new(),
         lanes: Vec::new(),
         health: Vec::new(),
+        losses: Vec::new(),
         metrics: metrics::Metrics::default(),
     }
 }

@@ -20,7 +20,7 @@ use crate::{
         flow::{
             channel::Channel,
             message::Message,
-            outbox::Outbox,
+            outbox::{Carriage, Outbox},
             trigger::{Invocations, Trigger},
         },
         observe::trace::Recorder,
@@ -143,6 +143,7 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Parts>, width: us
             looping: planned.loop_policy.as_ref().map(|one| LoopState::new(&one.spec)),
             deferred: Vec::new(),
             log: Vec::new(),
+            is_repeatable: false,
             writes: Vec::new(),
             recorder: Recorder { lane: count(planned.lane), ..Recorder::default() },
             invocations: Invocations::default(),
@@ -262,6 +263,8 @@ fn node(
         fresh: Vec::new(),
         outbox,
         spare: Vec::new(),
+        jobs: Vec::new(),
+        batch: None,
         is_fast: routes.iter().all(Route::is_fast),
         routes,
         priority: planned.spec.execution.priority,
@@ -305,12 +308,17 @@ fn outputs(
         let mut port = Vec::with_capacity(output.edges.len());
         for edge in &output.edges {
             let planned = &plan.edges[*edge];
-            port.push((count(*edge), planned.policy.overflow, planned.policy.copy_policy));
+            port.push((
+                count(*edge),
+                planned.policy.overflow,
+                carriage(plan, &output.edges, *edge),
+            ));
             routes.push(Route {
                 edge: count(*edge),
                 kind: planned.kind,
                 to: to(wired, component, *edge),
                 max_inflight: planned.policy.max_inflight,
+                copies: copies(plan, &output.edges, *edge),
             });
         }
         ports.push(port);
@@ -323,6 +331,35 @@ fn outputs(
         }
     }
     (outbox, routes)
+}
+
+/// How an edge carries the payloads of its output, whose edges are `edges`.
+fn carriage(plan: &Plan, edges: &[usize], edge: usize) -> Carriage {
+    if plan.edges[edge].policy.copy_policy == CopyPolicy::MoveOnly {
+        Carriage::Moved
+    } else if edges.last() == Some(&edge) && has_one_reader(plan, edges) {
+        Carriage::Single
+    } else {
+        Carriage::Shared
+    }
+}
+
+/// Whether one reader sees the payloads of an output with these edges, one call at a time: there is
+/// one edge, or all edges copy and the last one gets the payload itself.
+pub(crate) fn has_one_reader(plan: &Plan, edges: &[usize]) -> bool {
+    let is_copy = |one: &usize| plan.edges[*one].policy.copy_policy == CopyPolicy::Copy;
+    let Some(last) = edges.last() else { return false };
+    let reader = &plan.components[plan.edges[*last].to.0];
+    (edges.len() == 1 || edges.iter().all(is_copy)) && !reader.descriptor.reentrant
+}
+
+/// Whether an edge gets a copy of each payload of its output, whose edges are `edges`. The last
+/// edge gets the payload itself, unless another edge shares it, or several calls of its reader.
+pub(crate) fn copies(plan: &Plan, edges: &[usize], edge: usize) -> bool {
+    let is_copy = |one: &usize| plan.edges[*one].policy.copy_policy == CopyPolicy::Copy;
+    let owns_payload =
+        edges.last() == Some(&edge) && edges.iter().all(is_copy) && has_one_reader(plan, edges);
+    is_copy(&edge) && !owns_payload
 }
 
 fn to(wired: &Wired, component: usize, edge: usize) -> Target {

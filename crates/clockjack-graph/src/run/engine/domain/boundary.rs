@@ -29,7 +29,7 @@ use crate::{
         },
         setup::{
             shared::RunShared,
-            wiring::{ChannelLocation, count},
+            wiring::{self, ChannelLocation, count},
         },
     },
 };
@@ -47,6 +47,7 @@ impl Domain {
                 continue;
             }
             let mut deferred = core::mem::take(&mut region.deferred);
+            let mut repeatable = None;
             let is_async = |one: &&Deferred| one.kind == EdgeKind::Async;
             n_async += deferred.iter().filter(is_async).count() as u64;
             let in_flight = &mut self.progress.in_flight;
@@ -55,7 +56,7 @@ impl Domain {
             }
             for one in deferred.drain(..) {
                 if one.max_inflight > 0 && evict_one(in_flight, one.message.meta.edge) {
-                    self.progress.n_async_evicted += 1;
+                    self.progress.async_evicted.add(one.message.meta.edge);
                     continue;
                 }
                 let own_counts = &mut state.regions[position].get_mut().n_published;
@@ -67,11 +68,14 @@ impl Domain {
                 own_counts.committed += 1;
                 let edge = one.message.meta.edge;
                 if let Target::Domain(to) = one.to {
-                    send_to_domain(&self.shared, &self.inboxes[to as usize], edge, one.message);
+                    let to = &self.inboxes[to as usize];
+                    if !send_to_domain(&self.shared, to, edge, one.message) {
+                        self.progress.undelivered.add(edge);
+                    }
                     continue;
                 }
                 if logs {
-                    commit_log::commit(&mut self.progress.boundary_log, edge, &one.message);
+                    log_commit(&mut self.progress.boundary_log, &one.message, &mut repeatable);
                 }
                 let place = self.channel_locations[edge as usize];
                 let seq = deliver(state, place, one.message);
@@ -136,8 +140,10 @@ impl Domain {
         let meta = Meta { published_ns: state.env.now_ns, ..Meta::default() };
         match item {
             Incoming::Fed { edge, value, stamp } => {
-                let value = if self.shared.is_moved(edge) { value } else { value.into_shared() };
-                self.input(edge, Message { value, meta: Meta { edge, ..meta }.stamped(stamp) });
+                let value =
+                    if self.shared.is_moved(edge) { value } else { value.into_shared(false) };
+                let message = Message { value, meta: Meta { edge, ..meta }.stamped(stamp) };
+                self.input(edge, message, false);
             }
             Incoming::FromDomain { edge, value, meta } => {
                 let message = Message { value, meta };
@@ -171,7 +177,8 @@ impl Domain {
         None
     }
 
-    /// Ends the tasks that still run after the last epoch, and counts them.
+    /// Ends the tasks that still run after the last epoch, and counts them, and the fed values that
+    /// no epoch has taken.
     pub(super) async fn stop_tasks(&mut self) {
         let (policy, drain_max) = self.bounds.shutdown;
         self.progress.running.end(policy, drain_max, &self.state.env.executor).await;
@@ -185,11 +192,20 @@ impl Domain {
         }
         incoming.append(&mut self.inboxes[self.index].close());
         for item in incoming.drain(..) {
+            self.progress.n_fed_dropped += u64::from(item.is_fed());
+            if let Incoming::FromDomain { edge, .. } = item {
+                self.progress.undelivered.add(edge);
+            }
             let Incoming::TaskEnded { origin, result, .. } = item else { continue };
             let counts = &mut self.progress.tasks_at_end;
             match result {
                 None => counts.cancelled += 1,
-                Some(Ok(_)) => counts.unseen += 1,
+                Some(Ok(value)) => {
+                    counts.unseen += 1;
+                    let from = &self.shared.plan.components[origin.component];
+                    let edges = value.iter().flat_map(|_| &from.outputs[origin.port].edges);
+                    edges.for_each(|edge| self.progress.undelivered.add(count(*edge)));
+                }
                 Some(Err(failure)) => {
                     counts.unseen += 1;
                     let text = format!("{failure}");
@@ -284,29 +300,45 @@ impl Domain {
         let edges = &plan.components[component].outputs[port].edges;
         let Some((last, others)) = edges.split_last() else { return };
         let is_moved = others.is_empty() && self.shared.is_moved(count(*last));
-        let value = if is_moved { value } else { value.into_shared() };
+        let is_single = wiring::has_one_reader(&plan, edges);
+        let value = if is_moved { value } else { value.into_shared(is_single) };
+        let copy = |domain: &Self, edge: usize| {
+            let copies = !value.is_inline() && wiring::copies(&plan, edges, edge);
+            let copy = if copies { value.copied() } else { None };
+            copy.inspect(|_| domain.state.env.note_copy(count(edge)))
+        };
+        let mut is_repeatable = false;
         for edge in others {
-            if let Some(value) = value.share() {
+            if let Some(value) = copy(self, *edge).or_else(|| value.share()) {
                 let edge = count(*edge);
-                self.input(edge, Message { value, meta: Meta { edge, ..meta } });
+                let message = Message { value, meta: Meta { edge, ..meta } };
+                is_repeatable = self.input(edge, message, is_repeatable);
             }
         }
+        let for_last = copy(self, *last);
+        let value = for_last.unwrap_or(value);
         let edge = count(*last);
-        self.input(edge, Message { value, meta: Meta { edge, ..meta } });
+        self.input(edge, Message { value, meta: Meta { edge, ..meta } }, is_repeatable);
     }
 
-    /// Takes one value from outside, on one edge.
-    fn input(&mut self, edge: u32, message: Message) {
+    /// Takes one value from outside, on one edge; `is_again`: the last entry of the log has the
+    /// same value. Returns whether the next edge may repeat the entry.
+    fn input(&mut self, edge: u32, message: Message, is_again: bool) -> bool {
         let env = &self.state.env;
         // On an immediate edge, the record of the commit also stands for the publication.
         if env.traces && self.shared.plan.edges[edge as usize].kind != EdgeKind::Immediate {
             let point = TraceRecord::point(TraceName::ChannelPublish, env);
             self.progress.records.push(TraceRecord { edge, ..point });
         }
-        if env.logs {
-            commit_log::input(&mut self.progress.boundary_log, edge, &message);
+        let mut is_repeatable = is_again;
+        if env.logs && is_again {
+            commit_log::again(&mut self.progress.boundary_log, edge);
+        } else if env.logs {
+            let log = &mut self.progress.boundary_log;
+            is_repeatable = commit_log::input(log, edge, &message);
         }
         self.deliver_incoming(edge, message);
+        is_repeatable
     }
 
     /// Delivers one value from outside or from another domain.
@@ -320,7 +352,10 @@ impl Domain {
                 self.progress.records.push(commit_record(&state.env, kind, edge, seq));
             }
         } else {
-            send_to_domain(&self.shared, &self.inboxes[place.domain as usize], edge, message);
+            let to = &self.inboxes[place.domain as usize];
+            if !send_to_domain(&self.shared, to, edge, message) {
+                self.progress.undelivered.add(edge);
+            }
         }
     }
 
@@ -362,11 +397,26 @@ impl Domain {
     }
 }
 
-/// Sends a message to another domain. The inbox of one that has ended is closed.
-fn send_to_domain(shared: &RunShared, to: &Inbox, edge: u32, message: Message) {
+/// Sends a message to another domain; returns false if that has ended, as its inbox is closed then.
+fn send_to_domain(shared: &RunShared, to: &Inbox, edge: u32, message: Message) -> bool {
     let Message { value, meta } = message;
-    if to.put(Incoming::FromDomain { edge, value, meta }).is_ok() {
+    let is_sent = to.put(Incoming::FromDomain { edge, value, meta }).is_ok();
+    if is_sent {
         shared.credits.send(edge);
+    }
+    is_sent
+}
+
+/// Writes a deferred message to the commit log. `repeatable` is the address of the payload of the
+/// last entry, if the next edge may repeat it. Payloads at the same address are the same one: all
+/// of the list of deferred messages are alive until they are visible.
+fn log_commit(log: &mut Vec<u8>, message: &Message, repeatable: &mut Option<usize>) {
+    let (edge, address) = (message.meta.edge, message.value.address());
+    if address.is_some() && address == *repeatable {
+        commit_log::again(log, edge);
+    } else {
+        let is_long = commit_log::commit(log, edge, message);
+        *repeatable = address.filter(|_| is_long);
     }
 }
 

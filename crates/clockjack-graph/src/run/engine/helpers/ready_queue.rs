@@ -96,6 +96,8 @@ pub(super) struct ReadyQueue<H: EpochHandle> {
     n_active: Vec<usize>,
     /// Jobs whose dependencies are done, and that still wait for all jobs before them.
     waiting_for_all: BinaryHeap<Reverse<u32>>,
+    /// The work list of `mark_done`, empty between its calls.
+    finished: Vec<usize>,
     n_running: usize,
     /// Workers that have a handle because they help with a batch.
     pub(super) n_batch_helpers: usize,
@@ -133,6 +135,7 @@ impl<H: EpochHandle> ReadyQueue<H> {
             ready: dependencies.lanes.iter().map(|_| BinaryHeap::new()).collect(),
             n_active: vec![0; dependencies.lanes.len()],
             waiting_for_all: BinaryHeap::new(),
+            finished: Vec::new(),
             n_running: 0,
             n_batch_helpers: 0,
             batches: Vec::new(),
@@ -375,7 +378,8 @@ impl<H: EpochHandle> ReadyQueue<H> {
     /// A job has run or is skipped: jobs that depend on it may become ready.
     fn mark_done(&mut self, dependencies: &Dependencies, position: usize) {
         // A work list instead of recursion: a chain of skipped jobs may be long.
-        let mut finished = vec![position];
+        let mut finished = core::mem::take(&mut self.finished);
+        finished.push(position);
         while let Some(position) = finished.pop() {
             self.is_done[position] = true;
             self.n_done += 1;
@@ -401,5 +405,6 @@ impl<H: EpochHandle> ReadyQueue<H> {
                 }
             }
         }
+        self.finished = finished;
     }
 }

@@ -174,7 +174,7 @@ fn a_slot_that_forgets_and_one_with_a_value_for_one_reader_keep_nothing() {
     let text = Message { value: Value::owned(String::from("one")), meta: Meta::default() };
     let _ = moving.push(0, text);
     let taken = moving.pop(0).expect("it was pushed").value.take::<String>();
-    assert_eq!(taken.ok().as_deref(), Some("one"));
+    assert_eq!(taken.ok().map(|taken| taken.value).as_deref(), Some("one"));
     assert!(moving.newest(0).is_none());
 }
 
@@ -341,7 +341,6 @@ fn what_is_older_than_its_deadline_is_delivered_with_a_flag_and_counted() {
     let counters = channel.counters();
     assert_eq!((counters.deadline_miss_count, counters.delivery_count), (1, 2));
     assert_eq!(counters.message_age_ns, 3 * MS + 7);
-    assert_eq!(counters.message_age_ms(), 3);
 }
 
 #[test]

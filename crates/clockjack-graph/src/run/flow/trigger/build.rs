@@ -53,7 +53,6 @@ impl Trigger {
             }
         }
         self.n_pending = 0;
-        self.counters.coalesced_count += 1;
         out.close(kind.unwrap_or(EventKind::Message), now_ns);
         1
     }

@@ -38,6 +38,12 @@ impl Invocations {
         self.list.len()
     }
 
+    /// How many messages the invocations from `index` on have.
+    pub(crate) fn n_messages_from(&self, index: usize) -> u64 {
+        let start = index.checked_sub(1).map_or(0, |before| self.list[before].end);
+        (self.messages.len() - start) as u64
+    }
+
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
@@ -57,12 +63,15 @@ impl Invocations {
     }
 
     /// Takes all invocations, each with its index and its messages.
-    pub(crate) fn take_each(&mut self, mut take: impl FnMut(usize, Invocation, Vec<Message>)) {
+    pub(crate) fn take_each(
+        &mut self,
+        mut take: impl FnMut(usize, Invocation, &mut dyn Iterator<Item = Message>),
+    ) {
         let (mut messages, mut start) = (self.messages.drain(..), 0);
         for (index, invocation) in self.list.drain(..).enumerate() {
             let n_messages = invocation.end - start;
             start = invocation.end;
-            take(index, invocation, messages.by_ref().take(n_messages).collect());
+            take(index, invocation, &mut messages.by_ref().take(n_messages));
         }
     }
 

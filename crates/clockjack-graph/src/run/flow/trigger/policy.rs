@@ -10,11 +10,15 @@
 //!
 //! `coalesce` replaces policies with one invocation per message by one invocation with the newest
 //! messages. Other policies keep their condition, and see only the newest message of each input.
+//! `all_inputs` does so by itself at inputs whose edges all keep only the newest message (`latest`,
+//! `latched`, `previous_tick`).
 
 use super::{EventKind, Timer, Trigger, TriggerCounters, TriggerInput};
 use crate::{
     compile::plan::{PlanComponent, PlanEdge},
-    describe::{ClockDomain, Condition, EventSourceSpec, SourceType, TriggerSpec, TriggerType},
+    describe::{
+        ClockDomain, Condition, EdgeMode, EventSourceSpec, SourceType, TriggerSpec, TriggerType,
+    },
     run::flow::pending::{self, Pending},
 };
 
@@ -154,6 +158,18 @@ impl Trigger {
     }
 }
 
+/// Whether an input with these edges keeps only its newest message. If the edges keep only the
+/// newest one, an input that waits for the others does so, too: `all_inputs` takes the newest
+/// message of each.
+fn newest_only<'e>(spec: &TriggerSpec, mut edges: impl Iterator<Item = &'e PlanEdge>) -> bool {
+    let is_slot = |edge: &PlanEdge| {
+        matches!(edge.policy.mode, EdgeMode::Latest | EdgeMode::Latched | EdgeMode::PreviousTick)
+    };
+    spec.coalesce
+        || spec.trigger_type == TriggerType::Debounce
+        || spec.trigger_type == TriggerType::AllInputs && edges.all(is_slot)
+}
+
 fn trigger_input(
     component: &PlanComponent,
     edges: &[PlanEdge],
@@ -164,7 +180,7 @@ fn trigger_input(
     let input = &component.inputs[port];
     let spec = &component.spec.trigger;
     let n_places = input.edges.iter().map(|edge| u64::from(edges[*edge].policy.capacity)).sum();
-    let newest_only = spec.coalesce || spec.trigger_type == TriggerType::Debounce;
+    let newest_only = newest_only(spec, input.edges.iter().map(|edge| &edges[*edge]));
     let pending = if is_direct {
         Pending::unused()
     } else {
@@ -174,6 +190,7 @@ fn trigger_input(
         port: u16::try_from(port).expect("the compiler allows fewer inputs"),
         kind: kind_of(component, &input.name),
         channels: start..start + input.edges.len(),
+        newest_only,
         pending,
     }
 }

@@ -133,11 +133,15 @@ metrics! {
         Counter "starvation_guard_count":
             "Regions that ran before others of a higher rank because they had waited for long. It \
              depends on threads.";
+    }
+    SCHEDULER_TIMES: "runtime.scheduler." of Lane {
         Gauge "max_lateness_ms": "The largest lateness of the end of a tick.";
         Gauge "tick_jitter_ms": "By how much the last overrun exceeded its budget.";
         Gauge "blocked_duration_ms": "How long its domain slept because it had nothing to do.";
         Gauge "last_callback_duration_ms":
             "The longest of the last measured calls of its components.";
+    }
+    SCHEDULER_LOAD: "runtime.scheduler." of Lane {
         Gauge "queue_capacity": "Invocations of a component that may wait on a pool lane.";
         Gauge "queue_depth": "The most invocations of a component that waited on a pool lane.";
         Gauge "worker_count": "Concurrent calls that a pool lane allows.";
@@ -186,6 +190,8 @@ metrics! {
         Counter "health_event_count": "Health events.";
         Counter "payload_copy_count": "Payloads that were copied.";
         Gauge "max_depth": "The most messages in the channel at the same time.";
+    }
+    CHANNEL_AGE: "runtime.channel." of Channel {
         Gauge "message_age_ms": "The age of the last message when it was read.";
     }
     PUBLICATION: "runtime.publication." of Run {

@@ -80,7 +80,8 @@ const fn ends_of(name: TraceName) -> Option<(TraceName, TraceName)> {
     })
 }
 
-fn is_immediate(plan: &Plan, edge: u32) -> bool {
+/// Whether an edge of the plan is immediate.
+pub(in crate::run::observe) fn is_immediate(plan: &Plan, edge: u32) -> bool {
     plan.edges.get(edge as usize).is_some_and(|edge| edge.kind == EdgeKind::Immediate)
 }
 

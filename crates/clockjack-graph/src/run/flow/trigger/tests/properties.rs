@@ -80,7 +80,8 @@ fn n_delivered(bench: &Bench) -> u64 {
 /// Messages that the trigger has dropped.
 fn n_lost(bench: &Bench) -> u64 {
     let counters = bench.trigger.counters();
-    counters.timeout_drop_count
+    counters.coalesced_count
+        + counters.timeout_drop_count
         + counters.pending_drop_count
         + counters.time_sync_drop_count
         + counters.late_drop_count
