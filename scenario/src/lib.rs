@@ -8,12 +8,15 @@
 //! it has. The order *between* actors depends on the host; only [`simulation`] compares it with
 //! `orders.txt`: there it is the same for a given seed, on every processor.
 //!
-//! `tests/hosts.rs` runs the program in virtual time, on pools of threads, inside tokio and on
-//! Embassy, and `firmware/src/bin/scenario.rs` runs it without an operating system.
+//! [`order`] is a second, small program: a timer that fires while messages wait.
+//!
+//! `tests/hosts.rs` runs the programs in virtual time, on pools of threads, inside tokio and on
+//! Embassy, and `firmware/src/bin/scenario.rs` runs the first without an operating system.
 #![no_std]
 
 extern crate alloc;
 
+pub mod order;
 pub mod plant;
 pub mod simulation;
 pub mod tape;

@@ -13,6 +13,8 @@ pub(crate) enum Consumer {
     SecondSubmitter,
     /// The thread that changes the number of workers.
     Resizer,
+    /// The episodes after each round.
+    Episodes,
 }
 
 /// A stream of pseudo-random numbers.

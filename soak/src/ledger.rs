@@ -31,15 +31,18 @@ pub(crate) enum Kind {
     Blocking,
     /// Monitors: notified. None may be dropped, because their watchers are never cancelled.
     Watch,
+    /// Episodes with a runtime of their own.
+    Episode,
 }
 
 /// Every kind, in the order of [`Kind`].
-const KINDS: [(Kind, &str); 5] = [
+const KINDS: [(Kind, &str); 6] = [
     (Kind::Task, "tasks"),
     (Kind::Timer, "timers"),
     (Kind::Message, "messages"),
     (Kind::Blocking, "blocking"),
     (Kind::Watch, "watches"),
+    (Kind::Episode, "episodes"),
 ];
 
 /// The counts of all kinds. They are relaxed: they publish nothing, and the check for an idle load

@@ -3,7 +3,8 @@
 //! The load consists of spawns, sends, yields, timers, aborts, panics, terminations, joins,
 //! blocking work, links and monitors, while workers are added and removed. Every ten seconds the
 //! load pauses until no operation is open. Then the ledger must balance for every kind of
-//! operation, and a line shows the progress. The seed is printed: it repeats the operations, but
+//! operation, short-lived runtimes are driven into a shutdown under pressure (see `episodes`), and
+//! a line shows the progress. The seed is printed: it repeats the operations, but
 //! not the interleaving of the threads.
 //!
 //! Exit status: 0 if every invariant held (also after Ctrl-C), 1 if one was violated or the load
@@ -12,6 +13,7 @@
 #![expect(clippy::print_stderr, reason = "errors go to standard error")]
 
 mod dice;
+mod episodes;
 mod ledger;
 mod load;
 mod pool;
@@ -32,6 +34,7 @@ use std::{
 use clap::Parser;
 
 use crate::{
+    dice::{Consumer, Dice},
     ledger::{Kind, Ledger},
     load::{Load, ROUND, Streams},
     pool::{Planned, Pool},
@@ -102,12 +105,14 @@ fn run(arguments: &Arguments, seed: u64) -> Result<(), String> {
 
 fn rounds(load: &Load<'_>, seed: u64, length: Duration) -> Result<(), load::Stuck> {
     let mut streams = Streams::new(seed);
+    let mut episodes = Dice::of(seed, Consumer::Episodes);
     let mut events = 0;
     while load.started.elapsed() < length && !load.is_interrupted.load(Relaxed) {
         let (begun, left) = (Instant::now(), length.saturating_sub(load.started.elapsed()));
         let most = watch_peak(load, || load.round(&mut streams, ROUND.min(left)))?;
         let (before, seconds) = (events, begun.elapsed().as_secs_f64());
         events = load.ledger.events();
+        episodes::run_all(&mut episodes, &load.ledger);
         println!(
             "{:>6} s  {:>9} events/s  live {:>6}  timers {:>6}  resident {:>7} KiB  faults {}",
             load.started.elapsed().as_secs(),

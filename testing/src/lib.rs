@@ -2,6 +2,7 @@
 //! it only in their tests.
 //!
 //! * [`allocation`]: the system's allocator with counters;
+//! * [`keeps_deadline`]: calls a shutdown, which must keep its deadline;
 //! * [`Patience`]: waits for other threads, with a limit;
 //! * [`post`]: tracked messages, each of which must be handled, returned or dropped;
 //! * [`Random`]: pseudo-random numbers that are the same in every run;
@@ -10,11 +11,13 @@
 extern crate alloc;
 
 pub mod allocation;
+mod deadline;
 mod patience;
 pub mod post;
 mod random;
 #[cfg(feature = "toolbox")]
 pub mod toolbox;
 
+pub use deadline::{GRACE, keeps_deadline};
 pub use patience::Patience;
 pub use random::Random;

@@ -134,7 +134,7 @@ impl Tally {
                 gaps.push(format!("{name}: fault class {class} never fired"));
             }
             let is_unseen = |invariant: &&Invariant| {
-                let is_wanted = **invariant != Invariant::L1 || plan.mode != Some(Mode::Safety);
+                let is_wanted = !invariant.needs_liveness() || plan.mode != Some(Mode::Safety);
                 is_wanted && seen.compared.get(invariant).is_none_or(|n| *n == 0)
             };
             for invariant in description.invariants.iter().filter(is_unseen) {

@@ -67,6 +67,9 @@ invariants! {
     W1: "a run does and checks enough work to be meaningful",
     A9: "each ask ends exactly once: with a reply, a timeout, or the stop of the receiver",
     A10: "a future ends no later than its actor, and a waiting actor handles no messages",
+    A11: "a group of children ends the newest first and starts the oldest first",
+    A12: "an actor that is to restart restarts, or stops",
+    A13: "a timer overtakes no message that was sent before the timer was due",
     G1: "threads have no influence: one worker and several workers produce the same commit log",
     G2: "messages of an edge arrive in the order of their publication, exactly once",
     G3: "an edge respects its capacity, and each of its messages is in exactly one place",
@@ -81,6 +84,12 @@ impl Invariant {
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
+    }
+
+    /// Whether the invariant is about progress after the last fault. A run for safety has faults
+    /// until its end and cannot check such an invariant.
+    pub(crate) const fn needs_liveness(self) -> bool {
+        matches!(self, Self::L1 | Self::A12)
     }
 }
 

@@ -33,6 +33,22 @@ fn a_lost_message_is_found() {
 }
 
 #[test]
+fn a_lost_scheduled_message_is_found() {
+    is_clean("actors", Mode::Safety, 74);
+}
+
+/// An actor schedules a message during the shutdown, for a time after the end of the system.
+#[test]
+fn a_scheduler_that_outlives_its_system_is_found() {
+    is_clean("actors", Mode::Safety, 74);
+}
+
+#[test]
+fn a_timer_that_overtakes_messages_is_found() {
+    is_clean("actors", Mode::Liveness, 0);
+}
+
+#[test]
 fn a_wrong_count_of_restarts_is_found() {
     is_clean("actors", Mode::Safety, 6);
 }

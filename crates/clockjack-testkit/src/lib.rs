@@ -1,6 +1,6 @@
 //! Test kit for actors, in virtual time.
 //!
-//! The kit has four parts:
+//! The kit has five parts:
 //!
 //! * [`ManualTime`] is a complete actor system on the thread of the test. Actors run only when the
 //!   test says so, and time passes only when the test advances it; a day takes no longer than the
@@ -8,6 +8,7 @@
 //! * [`TestProbe`] is an actor that records the messages it receives, so that a test can check
 //!   them.
 //! * [`ActorTestKit`] calls one actor directly, message by message, and records its effects.
+//! * `TestCluster` (feature `net`) is several systems on one clock, as the nodes of a cluster.
 //! * [`for_each_seed`] runs a test in many orders of delivery, and reports the one that failed.
 //!
 //! # The model
@@ -45,6 +46,8 @@
 //! time.expect_no_failures();
 //! ```
 
+#[cfg(feature = "net")]
+mod cluster;
 mod kit;
 mod manual_time;
 mod probe;
@@ -53,6 +56,8 @@ mod toolbox;
 
 #[doc(inline)]
 pub use clockjack_actor::testing::{Effect, TimerHandle, TimerMode};
+#[cfg(feature = "net")]
+pub use cluster::TestCluster;
 pub use kit::ActorTestKit;
 pub use manual_time::ManualTime;
 pub use probe::{Fish, TestProbe};

@@ -12,7 +12,13 @@ use core::{
     task::{Context, Poll, Waker},
     time::Duration,
 };
-use std::{collections::BTreeMap, rc::Rc, sync::Arc, task::Wake, thread};
+use std::{
+    collections::BTreeMap,
+    rc::{Rc, Weak},
+    sync::Arc,
+    task::Wake,
+    thread,
+};
 
 use clockjack_actor::{
     Actor, ActorPath, ActorRef, ActorSystem, EventKinds, Failure, FailureInfo, IntoProps, Mailbox,
@@ -84,6 +90,10 @@ pub(crate) struct Inner {
     n_stalls: Cell<usize>,
     n_probes: Cell<usize>,
     failures: Rc<RefCell<Vec<FailureInfo>>>,
+    /// The systems that share the time with this one, including this one; empty if it is alone.
+    pub(crate) group: RefCell<Vec<Weak<Inner>>>,
+    /// A test has frozen the system: time passes, and it does not run.
+    pub(crate) is_frozen: Cell<bool>,
 }
 
 impl ManualTime {
@@ -137,6 +147,8 @@ impl ManualTime {
             n_stalls: Cell::new(0),
             n_probes: Cell::new(0),
             failures: Rc::default(),
+            group: RefCell::default(),
+            is_frozen: Cell::new(false),
         };
         let this = Self { inner: Rc::new(inner) };
         let failures = Rc::clone(&this.inner.failures);
@@ -359,7 +371,35 @@ impl Inner {
         self.nanos.get().saturating_add(by.as_nanos())
     }
 
+    /// Runs all systems that share the time until none has anything to do; returns the rounds.
     pub(crate) fn settle(&self) -> usize {
+        let group = self.running();
+        if group.is_empty() {
+            return if self.is_frozen.get() { 0 } else { self.settle_alone() };
+        }
+        let mut rounds = 0;
+        for _ in 0..self.rounds_max.get() {
+            let before = rounds;
+            rounds += group.iter().map(|one| one.settle_alone()).sum::<usize>();
+            if rounds == before {
+                return rounds;
+            }
+        }
+        panic!(
+            "ManualTime: the systems keep each other busy at {:?}\n{}",
+            self.elapsed(),
+            self.dump()
+        );
+    }
+
+    /// The systems of the group that run.
+    fn running(&self) -> Vec<Rc<Self>> {
+        let group = self.group.borrow();
+        let all = group.iter().filter_map(Weak::upgrade);
+        all.filter(|one| !one.is_frozen.get()).collect()
+    }
+
+    fn settle_alone(&self) -> usize {
         let rounds_max = self.rounds_max.get();
         for rounds in 0..rounds_max {
             if !self.run_round() {
@@ -416,12 +456,29 @@ impl Inner {
         next.is_some()
     }
 
+    /// When something is due next, in any of the systems that share the time.
     fn next_nanos(&self) -> Option<u128> {
+        let group = self.running();
+        if group.is_empty() && !self.is_frozen.get() {
+            return self.next_nanos_alone();
+        }
+        group.iter().filter_map(|one| one.next_nanos_alone()).min()
+    }
+
+    fn next_nanos_alone(&self) -> Option<u128> {
         let next = self.root("advance").next_wake()?;
         Some(u128::from(next.get()) * u128::from(RESOLUTION.nanos().get()))
     }
 
+    /// Sets the time of all systems that share it, also of those that do not run.
     fn set_time(&self, nanos: u128) {
+        self.set_time_alone(nanos);
+        for other in self.group.borrow().iter().filter_map(Weak::upgrade) {
+            other.set_time_alone(nanos);
+        }
+    }
+
+    fn set_time_alone(&self, nanos: u128) {
         let nanos = nanos.max(self.nanos.get());
         self.nanos.set(nanos);
         let tick = nanos / u128::from(RESOLUTION.nanos().get());

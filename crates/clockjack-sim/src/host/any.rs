@@ -15,7 +15,7 @@ const SHUTDOWN_POLL_TICKS: u64 = 25;
 /// A host with one thread, or with several workers.
 #[derive(Debug)]
 pub(crate) enum AnyHost {
-    One(SingleThreadHost),
+    One(Box<SingleThreadHost>),
     Many(MultiWorkerHost),
 }
 
@@ -27,7 +27,7 @@ impl AnyHost {
         n_workers: usize,
     ) -> Result<Self, StartError> {
         if n_workers == 0 {
-            SingleThreadHost::start(sim, builder).map(Self::One)
+            SingleThreadHost::start(sim, builder).map(|host| Self::One(Box::new(host)))
         } else {
             MultiWorkerHost::start(sim, builder, n_workers).map(Self::Many)
         }

@@ -43,14 +43,14 @@ pub struct Actors;
 impl Workload for Actors {
     fn description(&self) -> Description {
         use Class::{ClockBack, ClockDrift, DriverStall, MailFlood, OddStop, StartFails};
-        use Invariant::{A1, A2, A3, A5, A6, A7, A8, L1, S2, T1, T2, T3, T4, X1};
+        use Invariant::{A1, A2, A3, A5, A6, A7, A8, A11, A12, A13, L1, S2, T1, T2, T3, T4, X1};
         Description {
             name: "actors",
             faults: &[
                 Class::EVERYDAY,
                 &[ClockDrift, ClockBack, DriverStall, StartFails, MailFlood, OddStop],
             ],
-            invariants: &[A1, A2, A3, A5, A6, A7, A8, T1, T2, T3, T4, X1, S2, L1],
+            invariants: &[A1, A2, A3, A5, A6, A7, A8, A11, A12, A13, T1, T2, T3, T4, X1, S2, L1],
             least_records: 120,
             least_comparisons: 300,
         }
@@ -160,8 +160,17 @@ impl WorkloadRun {
         }
     }
 
-    fn cancel_job(&self, at: usize) {
+    /// Cancels a job of the list. Returns whether the job was still pending.
+    fn cancel_job(&self, at: usize) -> bool {
         let (job, id) = self.shared.oracle().jobs.swap_remove(at);
+        let is_closed = self.host.system().scheduler().jobs().is_closed();
+        let was_cancelled = job.is_cancelled();
+        self.sim.check(Invariant::T3, is_closed || !was_cancelled, || {
+            format!("the job of message {id} is cancelled, but nobody has cancelled it")
+        });
+        if was_cancelled {
+            self.shared.is_cancelled_by_shutdown(id);
+        }
         let fate = self.shared.oracle().fates[id];
         if fate == Fate::Sent {
             self.shared.oracle().fates[id] = Fate::Returned;
@@ -174,6 +183,7 @@ impl WorkloadRun {
         if !is_won && fate == Fate::Sent {
             self.shared.oracle().fates[id] = Fate::Sent;
         }
+        is_won
     }
 
     /// Runs until the system is idle, if it gets there; then checks that it is.
@@ -259,10 +269,13 @@ impl WorkloadRun {
         self.sim.heal();
         self.host.deliver_ticks();
         self.host.run_until_idle();
-        // The scheduler lives as long as its host and still holds jobs that were scheduled in the
-        // meantime.
+        let is_closed = self.host.system().scheduler().jobs().is_closed();
+        self.sim.check(Invariant::S2, is_closed, || "the scheduler is open after shutdown".into());
+        // Actors may have scheduled messages during the shutdown. Those that were not sent before
+        // the scheduler closed were cancelled by the close, so nothing is left to cancel.
         while !self.shared.oracle().jobs.is_empty() {
-            self.cancel_job(0);
+            let is_pending = self.cancel_job(0);
+            self.sim.check(Invariant::S2, !is_pending, || "a job is pending after shutdown".into());
         }
     }
 
@@ -324,6 +337,7 @@ impl Phases for WorkloadRun {
                 "the system is not idle although no faults occur".into()
             });
         }
+        self.shared.check_restarts();
         self.spawn_missing();
         self.run_until_idle();
         for index in 0..self.n_nodes() {

@@ -84,6 +84,7 @@ impl Actor for Node {
         let Self { shared, index, value, .. } = self;
         let (sim, pid) = (&shared.sim, cx.pid());
         sim.record("start", &[*index as u64, *value]);
+        shared.begins(pid, *index);
         {
             let mut oracle = shared.oracle();
             oracle.values.insert(*value, Value { index: *index, lifecycle: Lifecycle::Born, pid });
@@ -113,6 +114,7 @@ impl Actor for Node {
         if let Some(value) = self.shared.oracle().values.get_mut(&self.value) {
             value.lifecycle = Lifecycle::Started;
         }
+        self.shared.has_started(pid);
         Ok(Next::Stay)
     }
 
@@ -303,7 +305,7 @@ impl Node {
             (1 << 32) + oracle.n_timers
         };
         let mut message = self.shared.message(from, to, 0);
-        message.not_before = self.shared.now() + ticks;
+        message.is_scheduled(ticks);
         let id = message.id;
         let msg = Msg::Do(message, Action::Work, false);
         match cx.schedule_once(Duration::from_millis(ticks), &target, msg) {

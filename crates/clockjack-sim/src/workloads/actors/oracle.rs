@@ -8,7 +8,10 @@ use std::{
 
 use clockjack_actor::{ActorRef, Cancellable, Pid};
 
-use super::{node::Msg, plan::NodePlan};
+use super::{
+    node::Msg,
+    plan::{NodePlan, has_no_strategy, restarts_groups},
+};
 use crate::{
     context::{SimContext, lock},
     invariant::Invariant,
@@ -22,8 +25,11 @@ pub(super) enum Fate {
     Handled,
     /// The sender got the message back, or the job was cancelled.
     Returned,
-    /// Dropped by the system: a dead letter, or lost.
-    Dropped,
+    /// Dropped by the system: a dead letter, lost, or, if no actor was left, possibly a message
+    /// whose job the shutdown cancelled.
+    Dropped {
+        was_last_actor_gone: bool,
+    },
 }
 
 /// How a timer repeats, in ticks.
@@ -63,12 +69,12 @@ pub(super) struct Value {
 /// A failure counts at the time of the supervision decision. For a restart, that is when the old
 /// value gets its signal. For a stop, it is some time between the failure and the last signal, so
 /// the oracle accepts a stop that is correct for the earliest of these times.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct RestartHistory {
     /// The actor: a later actor with the same name has its own history.
     pub(super) pid: Option<Pid>,
-    opened: Option<u64>,
-    count: u64,
+    /// When restarts were granted.
+    granted: Vec<u64>,
     /// When the actor failed, if no decision has followed yet.
     pub(super) failed: Option<u64>,
     /// Whether the workload stopped the actor: then any last event is acceptable.
@@ -82,11 +88,12 @@ impl RestartHistory {
 
     /// Counts a failure that is decided at this time. Returns whether a restart is allowed.
     fn grants(&mut self, now: u64, (restarts, within): (u64, u64)) -> bool {
-        match self.opened {
-            Some(opened) if now - opened < within => self.count += 1,
-            _ => (self.opened, self.count) = (Some(now), 1),
+        let in_window = self.granted.iter().filter(|granted| now - **granted < within).count();
+        let is_granted = (in_window as u64) < restarts;
+        if is_granted {
+            self.granted.push(now);
         }
-        self.count <= restarts
+        is_granted
     }
 
     /// The value stops or restarts. Returns whether that is correct.
@@ -109,6 +116,9 @@ pub(super) struct Oracle {
     /// kind.
     pub(super) sent: BTreeMap<(u64, usize, u8), u64>,
     came: BTreeMap<(u64, usize, u8), u64>,
+    /// User messages that have not reached their handler: the receiver, the id, and when the
+    /// message was sent.
+    waiting: BTreeMap<(usize, usize), u64>,
     pub(super) values: BTreeMap<u64, Value>,
     pub(super) n_values: u64,
     /// Values with a running handler.
@@ -124,6 +134,8 @@ pub(super) struct Oracle {
     pub(super) watches: BTreeSet<(Pid, Pid)>,
     pub(super) known: BTreeMap<Pid, ActorRef<Msg>>,
     pub(super) jobs: Vec<(Cancellable, usize)>,
+    /// Actors whose value has ended for a restart, and that have not started since.
+    restarting: BTreeMap<Pid, usize>,
 }
 
 impl Oracle {
@@ -179,14 +191,18 @@ impl Shared {
         let seq = *seq;
         oracle.fates.push(Fate::Sent);
         let id = oracle.fates.len() - 1;
+        if lane == 0 {
+            oracle.waiting.insert((to, id), self.now());
+        }
         drop(oracle);
         TrackedMessage { shared: self.clone(), id, from, to, lane, seq, not_before: 0 }
     }
 
     /// A message reaches its handler for the first time: checks the order.
     pub(super) fn arrives(&self, message: &TrackedMessage) {
-        let TrackedMessage { from, to, lane, seq, not_before, .. } = *message;
+        let TrackedMessage { from, to, lane, seq, not_before, id, .. } = *message;
         let now = self.now();
+        self.oracle().waiting.remove(&(to, id));
         self.check(Invariant::T1, now >= not_before, || {
             format!("a message for {not_before} arrives at {now}")
         });
@@ -204,6 +220,27 @@ impl Shared {
             format!("message {id} is delivered again: {fate:?}")
         });
         self.check(Invariant::T3, fate != Fate::Returned, || format!("message {id} was cancelled"));
+    }
+
+    /// The system has shut down, and the job of this message is cancelled, although the workload
+    /// did not cancel the job.
+    ///
+    /// The shutdown closes the scheduler, which cancels the jobs that have not sent their message.
+    /// Such a message was never sent: it is no dead letter, and its handle reports the cancel. The
+    /// handle alone proves nothing about a message that was in a mailbox, so the message must also
+    /// have been dropped when no actor was left: the scheduler closes after the last actor.
+    pub(super) fn is_cancelled_by_shutdown(&self, id: usize) {
+        let mut oracle = self.oracle();
+        let fate = oracle.fates[id];
+        let is_fine = fate == Fate::Dropped { was_last_actor_gone: true };
+        if is_fine {
+            oracle.fates[id] = Fate::Returned;
+            oracle.n_dropped -= 1;
+        }
+        drop(oracle);
+        self.check(Invariant::A3, is_fine, || {
+            format!("message {id}, whose job was cancelled by the shutdown, is {fate:?}")
+        });
     }
 
     /// A handler starts. Checks that its value is started and has no other running handler.
@@ -235,6 +272,7 @@ impl Shared {
     /// A timer event is handled.
     pub(super) fn timer_fires(&self, value: u64, key: u64, id: u64, runs: u64) {
         let now = self.now();
+        self.check_overtaking(value, key);
         let mut oracle = self.oracle();
         let armed = oracle.timers.get(&(value, key)).copied().filter(|armed| armed.id == id);
         let Some(armed) = armed else {
@@ -263,6 +301,20 @@ impl Shared {
         let invariant = if repeat == Repeat::Single { Invariant::T1 } else { Invariant::T4 };
         self.check(invariant, now >= last && last != u64::MAX, || {
             format!("timer {id} fires at {now} {runs} times, due at {due}: {repeat:?}")
+        });
+    }
+
+    /// A timer fires at its deadline or later, and its message comes after those that were sent
+    /// before. Scheduled messages count from when they are sent, which the oracle does not know.
+    fn check_overtaking(&self, value: u64, key: u64) {
+        let oracle = self.oracle();
+        let Some(index) = oracle.values.get(&value).map(|value| value.index) else { return };
+        let Some(due) = oracle.timers.get(&(value, key)).map(|armed| armed.due) else { return };
+        let oldest = oracle.waiting.range((index, 0)..(index + 1, 0)).next();
+        let oldest = oldest.map(|((_, id), sent)| (*id, *sent));
+        drop(oracle);
+        self.check(Invariant::A13, oldest.is_none_or(|(_, sent)| sent >= due), || {
+            format!("timer {key} of actor {index}, due at {due}, overtakes {oldest:?}")
         });
     }
 
@@ -306,6 +358,70 @@ impl Shared {
         });
     }
 
+    /// An actor attempts to start: within a group, all that are older have started.
+    pub(super) fn begins(&self, pid: Pid, index: usize) {
+        let oracle = self.oracle();
+        if !oracle.restarting.contains_key(&pid) || !self.is_in_group(index) {
+            return;
+        }
+        let order = oracle.order_of(pid);
+        let is_older = |other: &Pid| oracle.order_of(*other) < order;
+        let is_stopped = |pid: &Pid| oracle.known.get(pid).is_none_or(ActorRef::is_stopped);
+        let late = oracle.restarting.iter().find(|(other, at)| {
+            self.are_siblings(index, **at) && is_older(other) && !is_stopped(other)
+        });
+        let late = late.map(|(_, at)| *at);
+        drop(oracle);
+        self.check(Invariant::A11, late.is_none(), || {
+            format!("actor {index} starts before its older sibling {late:?}")
+        });
+    }
+
+    /// An actor has started.
+    pub(super) fn has_started(&self, pid: Pid) {
+        self.oracle().restarting.remove(&pid);
+    }
+
+    /// A value ends for a restart: within a group, all that are younger have ended.
+    fn restarts(&self, pid: Pid, index: usize) {
+        let mut oracle = self.oracle();
+        oracle.restarting.insert(pid, index);
+        if !self.is_in_group(index) {
+            return;
+        }
+        let order = oracle.order_of(pid);
+        let early = oracle.values.values().find(|other| {
+            other.lifecycle == Lifecycle::Started
+                && self.are_siblings(index, other.index)
+                && oracle.order_of(other.pid) > order
+        });
+        let early = early.map(|other| other.index);
+        drop(oracle);
+        self.check(Invariant::A11, early.is_none(), || {
+            format!("actor {index} ends before its younger sibling {early:?}")
+        });
+    }
+
+    /// Nothing fails any more, and all delays have passed: nobody waits for a restart.
+    pub(super) fn check_restarts(&self) {
+        let oracle = self.oracle();
+        let is_stopped = |pid: &Pid| oracle.known.get(pid).is_none_or(ActorRef::is_stopped);
+        let left = oracle.restarting.iter().find(|(pid, _)| !is_stopped(pid)).map(|(_, at)| *at);
+        drop(oracle);
+        self.check(Invariant::A12, left.is_none(), || format!("actor {left:?} has not restarted"));
+    }
+
+    fn is_in_group(&self, index: usize) -> bool {
+        let above = self.plans[index].above;
+        has_no_strategy(&self.plans[index])
+            && above.is_some_and(|above| restarts_groups(&self.plans, above))
+    }
+
+    /// Whether both have one parent, and restart by its decisions only.
+    fn are_siblings(&self, one: usize, other: usize) -> bool {
+        one != other && self.plans[one].above == self.plans[other].above && self.is_in_group(other)
+    }
+
     /// A value ends by a restart or a stop.
     pub(super) fn ends(&self, value: u64, index: usize, is_restart: bool) {
         let mut oracle = self.oracle();
@@ -313,15 +429,21 @@ impl Shared {
             value.lifecycle = Lifecycle::Ended;
             value.pid
         });
-        if let (Some(pid), false) = (pid, is_restart) {
-            oracle.stopped.push((index, pid));
-        }
         oracle.timers.retain(|(owner, _), _| *owner != value);
+        match pid {
+            Some(pid) if is_restart => {
+                drop(oracle);
+                self.restarts(pid, index);
+                oracle = self.oracle();
+            }
+            Some(pid) => oracle.stopped.push((index, pid)),
+            None => {}
+        }
         let (now, limit) = (self.now(), self.plans[index].limit);
         let (Some(history), Some(limit)) = (oracle.restart_histories.get_mut(&index), limit) else {
             return;
         };
-        let before = *history;
+        let before = history.clone();
         let is_fine = history.ends(now, limit, is_restart);
         drop(oracle);
         self.check(Invariant::A5, is_fine, || {
@@ -340,7 +462,7 @@ pub(super) struct TrackedMessage {
     pub(super) lane: u8,
     pub(super) seq: u64,
     /// The earliest time at which the message may arrive.
-    pub(super) not_before: u64,
+    not_before: u64,
 }
 
 impl TrackedMessage {
@@ -348,14 +470,22 @@ impl TrackedMessage {
     pub(super) fn returned(&self) {
         self.shared.oracle().fates[self.id] = Fate::Returned;
     }
+
+    /// The scheduler sends the message, some time after `ticks`.
+    pub(super) fn is_scheduled(&mut self, ticks: u64) {
+        self.not_before = self.shared.now() + ticks;
+        self.shared.oracle().waiting.remove(&(self.to, self.id));
+    }
 }
 
 impl Drop for TrackedMessage {
     fn drop(&mut self) {
         let mut oracle = self.shared.oracle();
+        oracle.waiting.remove(&(self.to, self.id));
+        let was_last_actor_gone = oracle.values.is_empty();
         let fate = &mut oracle.fates[self.id];
         if *fate == Fate::Sent {
-            *fate = Fate::Dropped;
+            *fate = Fate::Dropped { was_last_actor_gone };
             oracle.n_dropped += 1;
         }
     }

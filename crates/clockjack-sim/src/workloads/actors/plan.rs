@@ -137,6 +137,20 @@ impl NodePlan {
     }
 }
 
+/// Whether the children of this actor restart by its decisions only, all of them that a decision
+/// affects, and none is spawned while others restart: then the order of their restarts is checked.
+pub(super) fn restarts_groups(plans: &[NodePlan], index: usize) -> bool {
+    let plan = &plans[index];
+    let above = plan.above.map(|above| &plans[above]);
+    let is_kept = plan.itself == 5 || above.is_some_and(|above| above.children == 5);
+    !plan.scope.is_multiple_of(3) && matches!(plan.children, 1 | 4 | 5) && !is_kept
+}
+
+/// Whether the actor leaves its failures to its parent.
+pub(super) fn has_no_strategy(plan: &NodePlan) -> bool {
+    plan.limit.is_none() && matches!(plan.itself, 0 | 6 | 7)
+}
+
 fn strategy(kind: u64) -> Option<Strategy> {
     let ms = Duration::from_millis;
     Some(match kind {

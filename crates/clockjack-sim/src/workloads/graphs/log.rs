@@ -54,6 +54,11 @@ pub(super) fn records(log: &[u8]) -> Option<Vec<(usize, Record)>> {
                 reader.number()?;
                 Record::Budget
             }
+            b'R' => match records.last() {
+                Some((_, Record::Commit(_))) => Record::Commit(first),
+                Some((_, Record::Arrival)) => Record::Arrival,
+                _ => return None,
+            },
             b'X' => Record::Failure(first),
             _ => return None,
         };

@@ -1,0 +1,93 @@
+//! The deadline of a shutdown: kept, whatever the program under test does.
+
+#![expect(clippy::disallowed_methods, reason = "the real clock is the subject")]
+
+use core::time::Duration;
+use std::{sync::mpsc, thread, time::Instant};
+
+/// How long after its deadline a shutdown may return: it stops by force what has not stopped.
+pub const GRACE: Duration = Duration::from_millis(100);
+
+/// The interval at which the lateness of the machine is sampled.
+const SAMPLE: Duration = Duration::from_millis(5);
+
+/// Calls a shutdown with this deadline, and returns its report.
+///
+/// While the shutdown runs, another thread samples how late this machine wakes a thread that
+/// sleeps. A machine that is busy with other programs gets that much more time, because the
+/// shutdown is as late as it is.
+///
+/// # Panics
+///
+/// If the shutdown takes longer than its deadline, [`GRACE`] and the lateness of the machine.
+#[track_caller]
+pub fn keeps_deadline<R>(deadline: Duration, shutdown: impl FnOnce() -> R) -> R {
+    let (stop, is_over) = mpsc::channel::<()>();
+    let sampler = thread::spawn(move || worst_lateness(&is_over, Instant::now));
+    let begun = Instant::now();
+    let report = shutdown();
+    let took = begun.elapsed();
+    drop(stop);
+    let machine = sampler.join().expect("the sampler does not panic");
+    check(took, deadline, machine);
+    report
+}
+
+/// Checks a shutdown that took this long, on a machine that was this late.
+#[track_caller]
+fn check(took: Duration, deadline: Duration, machine: Duration) {
+    // Several waits of one shutdown can each be late.
+    let limit = deadline.saturating_add(GRACE).saturating_add(machine.saturating_mul(4));
+    assert!(
+        took <= limit,
+        "a shutdown with a deadline of {deadline:?} took {took:?} (lateness of the machine: \
+         {machine:?})"
+    );
+}
+
+/// Sleeps again and again until the channel closes; returns by how much it overslept at worst.
+fn worst_lateness(is_over: &mpsc::Receiver<()>, mut now: impl FnMut() -> Instant) -> Duration {
+    let mut worst = Duration::ZERO;
+    loop {
+        let begun = now();
+        let received = is_over.recv_timeout(SAMPLE);
+        // Also the last one: if the machine stalled, the shutdown may be over before this thread
+        // wakes, and then the stall is in no other sample.
+        worst = worst.max(now().saturating_duration_since(begun).saturating_sub(SAMPLE));
+        if received != Err(mpsc::RecvTimeoutError::Timeout) {
+            return worst;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shutdown_that_keeps_its_deadline_returns_its_report() {
+        assert_eq!(keeps_deadline(Duration::from_secs(1), || 7), 7);
+    }
+
+    #[test]
+    #[should_panic(expected = "a shutdown with a deadline of 10ms took 111ms")]
+    fn a_shutdown_that_overruns_its_deadline_panics() {
+        check(Duration::from_millis(111), Duration::from_millis(10), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_late_machine_gives_more_time() {
+        let [took, machine] = [500, 98].map(Duration::from_millis);
+        check(took, Duration::from_millis(10), machine);
+    }
+
+    #[test]
+    fn a_stall_in_the_last_sample_counts() {
+        let (stop, is_over) = mpsc::channel::<()>();
+        drop(stop);
+        let begun = Instant::now();
+        let mut times = [begun, begun + Duration::from_millis(405)].into_iter();
+        let worst = worst_lateness(&is_over, || times.next().expect("there is one sample"));
+        assert_eq!(worst, Duration::from_millis(400));
+    }
+}
