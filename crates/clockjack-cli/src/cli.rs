@@ -17,7 +17,7 @@ use clockjack_graph::Registry;
 
 use self::{
     demo::DemoArgs,
-    graph::{CheckArgs, DiffPlanArgs, Environment, ExplainArgs, LintArgs, PlanArgs, RenderArgs},
+    graph::{CheckArgs, DiffPlanArgs, Env, ExplainArgs, LintArgs, PlanArgs, RenderArgs},
     init::InitArgs,
     observe::ObserveArgs,
     options::ColorMode,
@@ -66,7 +66,7 @@ where
         Ok(cli) => cli,
         Err(parse_error) => return print_parse_message(&parse_error, streams),
     };
-    let env = Environment { registry, color: cli.color };
+    let env = Env { registry, color: cli.color };
     let result = match cli.command {
         Command::Check(args) => args.run(env, streams),
         Command::Plan(args) => args.run(env, streams),

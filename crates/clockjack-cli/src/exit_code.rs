@@ -1,7 +1,7 @@
 //! The exit codes of the command. A code never changes its meaning; new codes may be added.
 //!
-//! If Ctrl-C interrupts a command that does not run a graph, the signal stops the process and the
-//! command sets no exit code; shells then also show 130.
+//! If a signal interrupts a command that does not run a graph, the signal stops the process and the
+//! command sets no exit code; shells then also show 130 or 143.
 
 /// Success; also if the reader of the output closed the pipe early, and for `--help` and
 /// `--version`.
@@ -23,20 +23,29 @@ pub const RUN_FAILED: u8 = 5;
 /// More ticks were late than allowed.
 pub const OVERRUN: u8 = 7;
 
-/// The run completed, but an assertion about it failed.
+/// The run completed, but an assertion about it failed, or it lost a message and must not.
 pub const ASSERTION_FAILED: u8 = 9;
 
-/// Ctrl-C: the work in progress was completed, and the report covers the part that ran.
+/// SIGINT (Ctrl-C): the work in progress was completed, and the report covers the part that ran.
+/// After a second signal the work in progress was abandoned; all files are complete nevertheless.
+/// A third signal exits at once.
 pub const INTERRUPTED: u8 = 130;
 
+/// SIGTERM; otherwise as [`INTERRUPTED`].
+pub const TERMINATED: u8 = 143;
+
 /// Every exit code with its description, as the help shows it.
-pub const ALL: [(u8, &str); 8] = [
+pub const ALL: [(u8, &str); 9] = [
     (OK, "success, also if the reader of the output closed the pipe early"),
     (FAILED, "a check failed, or the output could not be written"),
     (USAGE, "the arguments are invalid or missing, or a file cannot be read; nothing was run"),
     (INVALID_GRAPH, "the graph is invalid; every error is reported and nothing was run"),
     (RUN_FAILED, "the run failed"),
     (OVERRUN, "more ticks were late than --max-overruns allows"),
-    (ASSERTION_FAILED, "an assertion about the run or the plan failed"),
+    (
+        ASSERTION_FAILED,
+        "an assertion about the run or the plan failed, or --deny-loss found a lost message",
+    ),
     (INTERRUPTED, "interrupted by Ctrl-C; the work in progress was completed"),
+    (TERMINATED, "interrupted by SIGTERM; the work in progress was completed"),
 ];

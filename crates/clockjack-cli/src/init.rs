@@ -4,7 +4,6 @@
 //! braces are placeholders that differ between projects. Nothing is overwritten: the directory must
 //! be empty or must not exist yet.
 
-mod error;
 mod name;
 #[cfg(test)]
 mod tests;
@@ -14,7 +13,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub(crate) use self::{error::InitError, name::Name};
+use clap::{ValueEnum, builder::PossibleValue};
+
+pub(crate) use self::name::Name;
+use crate::failure::Failure;
 
 /// The template of a project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +88,19 @@ impl Template {
     }
 }
 
+/// The value of the argument.
+impl ValueEnum for Template {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let mut help = self.about().to_owned();
+        help[..1].make_ascii_uppercase();
+        Some(PossibleValue::new(self.name()).help(help))
+    }
+}
+
 /// The source of the Clockjack dependency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -97,8 +112,13 @@ pub(crate) enum Origin {
 
 impl Origin {
     /// The checkout in this directory.
-    pub(crate) fn checkout(dir: &Path) -> Result<Self, InitError> {
-        let no_checkout = || InitError::NoCheckout(dir.to_owned());
+    pub(crate) fn checkout(dir: &Path) -> Result<Self, Failure> {
+        let no_checkout = || {
+            let dir = dir.display();
+            Failure::usage(format!(
+                "'{dir}' is not a checkout of Clockjack: crates/clockjack is missing"
+            ))
+        };
         let root = std::path::absolute(dir).map_err(|_| no_checkout())?;
         if !is_checkout(&root) {
             return Err(no_checkout());
@@ -159,7 +179,7 @@ pub(crate) struct Project {
 
 impl Project {
     /// A project in this directory, named after its last part.
-    pub(crate) fn new(dir: &Path, template: Template, origin: Origin) -> Result<Self, InitError> {
+    pub(crate) fn new(dir: &Path, template: Template, origin: Origin) -> Result<Self, Failure> {
         Ok(Self { dir: dir.to_owned(), name: Name::of(dir)?, template, origin })
     }
 
@@ -175,29 +195,30 @@ impl Project {
     }
 
     /// Writes the project and returns the paths of its files.
-    pub(crate) fn write(&self) -> Result<Vec<&'static str>, InitError> {
-        let cannot = |path: &Path, source| InitError::Write { path: path.to_owned(), source };
+    pub(crate) fn write(&self) -> Result<Vec<&'static str>, Failure> {
         self.check_is_empty()?;
         let mut written = Vec::new();
         for (path, text) in self.files() {
             let to = self.dir.join(path);
             let folder = to.parent().expect("every file is inside the project directory");
-            fs::create_dir_all(folder).map_err(|error| cannot(folder, error))?;
-            fs::write(&to, text).map_err(|error| cannot(&to, error))?;
+            fs::create_dir_all(folder).map_err(|error| Failure::file_output(folder, error))?;
+            fs::write(&to, text).map_err(|error| Failure::file_output(&to, error))?;
             written.push(path);
         }
         Ok(written)
     }
 
-    fn check_is_empty(&self) -> Result<(), InitError> {
+    fn check_is_empty(&self) -> Result<(), Failure> {
+        let dir = self.dir.display();
+        let not_empty = || {
+            Failure::usage(format!("'{dir}' already exists and is not empty; nothing was written"))
+        };
         match fs::read_dir(&self.dir).map(|mut entries| entries.next().is_none()) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(InitError::NotEmpty(self.dir.clone())),
+            Ok(false) => Err(not_empty()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-                Err(InitError::NotEmpty(self.dir.clone()))
-            }
-            Err(source) => Err(InitError::Write { path: self.dir.clone(), source }),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(not_empty()),
+            Err(error) => Err(Failure::file_output(&self.dir, error)),
         }
     }
 }

@@ -1,11 +1,28 @@
-//! Ctrl-C as a flag that the command polls, instead of a signal that stops the process.
+//! Requests to stop as a flag that the command polls, instead of a signal that stops the process.
 
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::{
+    io::Write,
+    sync::{Arc, OnceLock},
+};
+
+use clockjack_graph::Clock;
+use clockjack_rt::signals::{SignalConfig, SignalListener, SignalWarning, StopSignal};
+
+/// The signals that a command takes: the first one lets it complete its work, the second one lets
+/// it write its files. A third one exits the process at once.
+const SIGNALS_MAX: u32 = 2;
 
 /// Whether the user wants the command to stop. Clones share the flag.
 #[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    is_requested: AtomicBool,
+    /// Set by the first call of `listen`.
+    signals: OnceLock<SignalListener>,
+}
 
 impl Interrupt {
     /// A flag that is not set.
@@ -17,74 +34,35 @@ impl Interrupt {
     /// Requests a stop.
     pub fn request(&self) {
         // Relaxed: the flag publishes no other data; a thread that sees the flag late stops late.
-        self.0.store(true, Ordering::Relaxed);
+        self.0.is_requested.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a stop was requested.
+    /// Whether a stop was requested, by [`request`](Self::request) or by a signal.
     #[must_use]
     pub fn is_requested(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.is_requested.load(Ordering::Relaxed) || self.signal().is_some()
     }
 
-    /// Makes Ctrl-C set this flag, unless other code in this process handles Ctrl-C. If all flags
-    /// are already set, the next Ctrl-C exits the process immediately: a run that does not stop
-    /// must not block the terminal.
-    pub(crate) fn listen(&self) {
-        LISTENERS.add(self);
-        let on_ctrl_c = || {
-            if !LISTENERS.request_all() {
-                std::process::exit(i32::from(crate::exit_code::INTERRUPTED));
-            }
-        };
-        // Without a handler, Ctrl-C stops the process as usual. A handler that an earlier call of
-        // the command has installed uses the same static list, so it also sets this flag.
-        let _is_set = ctrlc::try_set_handler(on_ctrl_c);
-    }
-}
-
-/// A process has one Ctrl-C handler, but a command can be called any number of times.
-static LISTENERS: Listeners = Listeners(Mutex::new(Vec::new()));
-
-/// The flags that Ctrl-C sets. Flags of completed commands are removed.
-struct Listeners(Mutex<Vec<Weak<AtomicBool>>>);
-
-impl Listeners {
-    fn add(&self, interrupt: &Interrupt) {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        list.retain(|one| one.strong_count() > 0);
-        list.push(Arc::downgrade(&interrupt.0));
+    /// The signal that requested the stop.
+    pub(crate) fn signal(&self) -> Option<StopSignal> {
+        self.0.signals.get().and_then(SignalListener::stop_signal)
     }
 
-    /// Sets all flags. Returns whether at least one of them was not set before.
-    fn request_all(&self) -> bool {
-        let list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let interrupts = list.iter().filter_map(Weak::upgrade).map(Interrupt);
-        interrupts.fold(false, |is_new, interrupt| {
-            let was_requested = interrupt.is_requested();
-            interrupt.request();
-            is_new || !was_requested
-        })
+    /// Whether a second signal has arrived: the command is not to wait any longer.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.0.signals.get().is_some_and(|signals| signals.n_stops() >= SIGNALS_MAX)
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_command_of_a_process_is_asked_and_then_there_is_none_left_to_ask() {
-        let listeners = Listeners(Mutex::new(Vec::new()));
-        let first = Interrupt::new();
-        listeners.add(&first);
-        assert!(listeners.request_all() && first.is_requested());
-        assert!(!listeners.request_all(), "it does not drain");
-        // A second command uses the same handler, even while the first command still runs.
-        let second = Interrupt::new();
-        listeners.add(&second);
-        assert!(listeners.request_all() && second.is_requested());
-        drop((first, second));
-        let third = Interrupt::new();
-        listeners.add(&third);
-        assert_eq!(listeners.0.lock().map(|list| list.len()).ok(), Some(1), "none is kept");
+    /// Makes SIGINT (Ctrl-C) and SIGTERM set this flag. Writes a warning for a signal that cannot
+    /// be received. That SIGINT is ignored, as in the background of a script, is worth a warning
+    /// only for a run by the wall clock, which may go on for ever.
+    pub(crate) fn listen(&self, clock: Clock, err: &mut dyn Write) {
+        let config = SignalConfig { stops_max: SIGNALS_MAX, ..SignalConfig::DEFAULT };
+        let signals = self.0.signals.get_or_init(|| SignalListener::new(config));
+        let is_worth = |warning: &&SignalWarning| clock == Clock::Wall || !warning.is_ignored();
+        for warning in signals.warnings().iter().filter(is_worth) {
+            // A warning that cannot be written changes nothing about the run.
+            let _written = writeln!(err, "clockjack: {warning}");
+        }
     }
 }

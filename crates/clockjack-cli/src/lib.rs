@@ -23,8 +23,9 @@
 //! * Where a command reads a graph file, `-` means standard input.
 //! * [Exit codes](exit_code) are part of the interface.
 //! * Colors are used only on a terminal, and never if `NO_COLOR` is set; `--color` overrides both.
-//!   The progress line consists of printable text and carriage returns. On Ctrl-C a run completes
-//!   the work in progress and exits with 130; every other command is stopped by the signal.
+//!   The progress line consists of printable text and carriage returns. On Ctrl-C or
+//!   SIGTERM a run completes the work in progress and exits with 130 or 143; a second signal does
+//!   not wait for it. Every other command is stopped by the signal.
 //! * Everything except measured durations is the same in every run with the same arguments, on
 //!   every machine. In `--format json` the exceptions are the members of `timing`.
 //!
@@ -62,6 +63,7 @@ mod cli;
 mod demo;
 pub mod exit_code;
 mod failure;
+mod format;
 #[cfg(test)]
 mod golden;
 mod graph;
@@ -74,6 +76,12 @@ mod rng;
 mod run;
 mod span;
 mod streams;
+#[cfg(target_os = "linux")]
+#[path = "terminal/linux.rs"]
+mod terminal;
+#[cfg(not(target_os = "linux"))]
+#[path = "terminal/portable.rs"]
+mod terminal;
 
 pub use cli::{main, run};
 pub use interrupt::Interrupt;

@@ -4,11 +4,13 @@
 //! to a temporary file in the same directory and renames the temporary file: a full disk or a
 //! killed process leaves the old contents intact. A device or a pipe is written directly.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::{
     ffi::OsString,
-    fs::{self, File, OpenOptions, Permissions},
+    fs::{self, File, OpenOptions, Permissions, TryLockError},
     io::{self, Write as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use crate::failure::Failure;
@@ -111,6 +113,73 @@ fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
+/// Says that the next flush of a [`ClosingWriter`] is the last one. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LastFlush(Arc<AtomicBool>);
+
+impl LastFlush {
+    /// The next flush is the last one.
+    pub(crate) fn is_next(&self) {
+        // Release: pairs with the load in `flush`.
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// A file that ends with its last flush: a run that was abandoned may still write, and must not
+/// leave a part of a record behind.
+#[derive(Debug)]
+pub(crate) struct ClosingWriter<W> {
+    to: W,
+    last_flush: LastFlush,
+    is_closed: bool,
+}
+
+impl<W> ClosingWriter<W> {
+    pub(crate) fn new(to: W, last_flush: &LastFlush) -> Self {
+        Self { to, last_flush: last_flush.clone(), is_closed: false }
+    }
+}
+
+impl<W: io::Write> io::Write for ClosingWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_closed { Ok(bytes.len()) } else { self.to.write(bytes) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.is_closed {
+            return Ok(());
+        }
+        // Acquire: pairs with the store in `is_next`.
+        self.is_closed = self.last_flush.0.load(Ordering::Acquire);
+        self.to.flush()
+    }
+}
+
+/// Creates a file that is written while the command runs, and locks it until it is closed. A file
+/// that another command is writing is left alone, and so is one about which `check` returns an
+/// error.
+pub(crate) fn create_locked(
+    path: &Path,
+    check: impl FnOnce() -> io::Result<()>,
+) -> Result<File, Failure> {
+    let create = || {
+        // The contents are dropped only under the lock: they may belong to the other command.
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        let is_regular = file.metadata()?.is_file();
+        // Not every file system has locks, and a device or a pipe needs none.
+        if is_regular && matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            let text = "another command is writing this file";
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
+        }
+        check()?;
+        if is_regular {
+            file.set_len(0)?;
+        }
+        Ok(file)
+    };
+    create().map_err(|error| Failure::file_output(path, error))
+}
+
 /// The first output file that is also an input file or another output file. A target that is not a
 /// regular file, such as `/dev/null`, can be named any number of times.
 pub(crate) fn first_conflict<'p>(
@@ -174,6 +243,19 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).expect("the file exists"), "two");
         assert_eq!(names(&folder), ["a.txt"]);
         fs::remove_dir_all(folder).expect("it can be removed");
+    }
+
+    #[test]
+    fn nothing_is_written_after_the_last_flush() {
+        let (mut bytes, last_flush) = (Vec::new(), LastFlush::default());
+        let mut log = ClosingWriter::new(&mut bytes, &last_flush);
+        log.write_all(b"one").and_then(|()| log.flush()).expect("it is written");
+        log.write_all(b" two").expect("it is written");
+        last_flush.is_next();
+        log.write_all(b" three").and_then(|()| log.flush()).expect("the record is whole");
+        log.write_all(b" fo").and_then(|()| log.flush()).expect("it is no error");
+        drop(log);
+        assert_eq!(bytes, b"one two three");
     }
 
     #[test]

@@ -24,10 +24,11 @@ pub(crate) enum Style {
     Counter,
 }
 
-/// Draws a progress line, or nothing. Clears the line on drop.
+/// Draws a progress line, or nothing, and writes notes. Clears the line on drop.
 pub(crate) struct Progress<'w> {
-    out: Option<&'w mut dyn Write>,
-    style: Style,
+    out: &'w mut dyn Write,
+    /// `None`: nothing is drawn.
+    style: Option<Style>,
     drawn_at: Option<Instant>,
     phase: &'static str,
     /// The width of each line of the last drawing.
@@ -35,21 +36,24 @@ pub(crate) struct Progress<'w> {
 }
 
 impl<'w> Progress<'w> {
-    /// Draws nothing.
-    pub(crate) const fn silent() -> Self {
-        Self { out: None, style: Style::Counter, drawn_at: None, phase: "", columns: Vec::new() }
+    /// Draws on `out`; without a style, only notes are written.
+    pub(crate) const fn on(out: &'w mut dyn Write, style: Option<Style>) -> Self {
+        Self { out, style, drawn_at: None, phase: "", columns: Vec::new() }
     }
 
-    /// Draws on `out`.
-    pub(crate) const fn on(out: &'w mut dyn Write, style: Style) -> Self {
-        Self { out: Some(out), style, drawn_at: None, phase: "", columns: Vec::new() }
+    /// Writes a line that stays, above the progress line.
+    pub(crate) fn note(&mut self, text: &str) {
+        if self.columns.iter().any(|columns| *columns > 0) {
+            self.draw("");
+            self.draw("");
+        }
+        // A write error is ignored.
+        let _written = writeln!(self.out, "{text}").and_then(|()| self.out.flush());
     }
 
     /// Reports the progress of a phase. Draws when a phase begins, and then at intervals.
     pub(crate) fn show(&mut self, phase: &'static str, done: u64, total: u64) {
-        if self.out.is_none() {
-            return;
-        }
+        let Some(style) = self.style else { return };
         let is_fresh = self.drawn_at.is_some_and(|at| at.elapsed() < REDRAW_EVERY);
         if is_fresh && phase == self.phase {
             return;
@@ -60,7 +64,7 @@ impl<'w> Progress<'w> {
             let part = u128::from(done.min(total)) * u128::from(of) / u128::from(total.max(1));
             usize::try_from(part).unwrap_or(usize::MAX)
         };
-        if self.style == Style::Counter {
+        if style == Style::Counter {
             return self.draw(&format!("{phase:<10} {done}/{total}"));
         }
         let bar = "#".repeat(share(BAR_COLUMNS));
@@ -71,7 +75,7 @@ impl<'w> Progress<'w> {
 
     /// Draws custom lines, at the same maximum rate.
     pub(crate) fn draw_custom(&mut self, lines: impl FnOnce() -> Vec<String>) {
-        if self.out.is_none() || self.drawn_at.is_some_and(|at| at.elapsed() < REDRAW_EVERY) {
+        if self.style.is_none() || self.drawn_at.is_some_and(|at| at.elapsed() < REDRAW_EVERY) {
             return;
         }
         self.drawn_at = Some(Instant::now());
@@ -84,7 +88,6 @@ impl<'w> Progress<'w> {
 
     /// Draws lines over the previous ones, and moves the cursor back to the first line.
     fn draw_lines(&mut self, lines: &[String]) {
-        let Some(out) = &mut self.out else { return };
         let n_lines = lines.len().max(self.columns.len());
         let mut text = String::from("\r");
         for at in 0..n_lines {
@@ -97,7 +100,7 @@ impl<'w> Progress<'w> {
             text.push_str(&LINE_UP.repeat(n_lines - 1));
         }
         // A write error is ignored.
-        let _drawn = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        let _drawn = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         self.columns = lines.iter().map(|line| line.chars().count()).collect();
     }
 }
@@ -123,7 +126,7 @@ mod tests {
 
     fn drawn(work: impl FnOnce(&mut Progress<'_>)) -> String {
         let mut out = Vec::new();
-        work(&mut Progress::on(&mut out, Style::Bar));
+        work(&mut Progress::on(&mut out, Some(Style::Bar)));
         String::from_utf8(out).expect("text")
     }
 
@@ -143,7 +146,7 @@ mod tests {
     #[test]
     fn a_counter_has_no_bar() {
         let mut out = Vec::new();
-        Progress::on(&mut out, Style::Counter).show("firing", 2, 8);
+        Progress::on(&mut out, Some(Style::Counter)).show("firing", 2, 8);
         let text = String::from_utf8(out).expect("text");
         assert_eq!(text.split('\r').nth(1), Some("firing     2/8"));
     }
@@ -151,7 +154,8 @@ mod tests {
     #[test]
     fn several_lines_are_drawn_over_each_other_and_wiped() {
         let mut out = Vec::new();
-        Progress::on(&mut out, Style::Bar).draw_custom(|| vec!["first".into(), "two".into()]);
+        let lines = || vec!["first".into(), "two".into()];
+        Progress::on(&mut out, Some(Style::Bar)).draw_custom(lines);
         let text = String::from_utf8(out).expect("text");
         assert_eq!(text, "\rfirst\ntwo\r\x1b[A\r     \n   \r\x1b[A\r");
     }
@@ -161,6 +165,21 @@ mod tests {
         let text = drawn(|progress| progress.show("arming", 1, 0));
         let is_plain = |c: char| c == '\r' || c == ' ' || c.is_ascii_graphic();
         assert!(text.chars().all(is_plain), "{text:?}");
+    }
+
+    #[test]
+    fn a_note_is_written_where_the_line_was_and_also_without_a_line() {
+        let text = drawn(|progress| {
+            progress.draw_custom(|| vec!["line".into()]);
+            progress.note("a note");
+        });
+        assert_eq!(text, "\rline\r    \ra note\n");
+        let mut out = Vec::new();
+        let mut silent = Progress::on(&mut out, None);
+        silent.show("firing", 2, 8);
+        silent.note("a note");
+        drop(silent);
+        assert_eq!(out, b"a note\n");
     }
 
     #[test]

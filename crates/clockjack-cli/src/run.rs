@@ -1,11 +1,11 @@
 //! Runs a graph for the commands `run`, `trace`, `observe` and `bench`: starts a runtime with
 //! worker threads, starts one run on it, and calls an observer at intervals. The only influence on
-//! the run is Ctrl-C, which stops it after the work in progress.
+//! the run is a signal: the first one stops the run after the work in progress, the second one ends
+//! the wait for that.
 
 pub(crate) mod assertions;
 pub(crate) mod bench;
 pub(crate) mod events;
-pub(crate) mod host;
 pub(crate) mod observe;
 pub(crate) mod summary;
 
@@ -21,10 +21,12 @@ use std::{sync::Arc, task::Wake, thread::Thread, time::Instant};
 use clockjack_graph::{
     Clock, CommitLog, Graph, GraphRun, RunOptions, Stopper,
     compile::Plan,
-    run::{ComponentLog, RunError, RunReport, TraceLog},
+    run::{ComponentLog, Metrics, RunError, RunReport, TraceLog},
 };
-use clockjack_observe::timeline::Timeline;
-use clockjack_rt::{FlightRecording, Runtime, RuntimeConfig, actor::ActorSystem};
+use clockjack_observe::{samples::SampleSet, timeline::Timeline};
+use clockjack_rt::{
+    FailureLog, FlightRecording, Runtime, RuntimeConfig, actor::ActorSystem, signals::StopSignal,
+};
 
 use crate::{failure::Failure, interrupt::Interrupt};
 
@@ -32,6 +34,8 @@ use crate::{failure::Failure, interrupt::Interrupt};
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The number of epochs of a run in virtual time without a bound.
 pub(crate) const STEPS_DEFAULT: u64 = 1000;
+/// How long the worker threads may take to shut down after a run that was abandoned.
+const ABANDON_DEADLINE: Duration = Duration::from_millis(100);
 /// How long the worker threads may take to shut down after the run.
 const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -103,14 +107,25 @@ pub(crate) struct RunResult {
     pub(crate) report: Option<RunReport>,
     /// Why the run failed, if it failed.
     pub(crate) error: Option<String>,
-    /// Whether Ctrl-C stopped the run.
+    /// Whether a signal, or a reader that has closed the pipe, stopped the run.
     pub(crate) was_interrupted: bool,
+    /// The signal that stopped the run.
+    pub(crate) signal: Option<StopSignal>,
+    /// The last metrics of a run that did not stop before the second signal. It has no report.
+    pub(crate) abandoned: Option<Metrics>,
     /// The wall time of the run, including setup.
     pub(crate) wall: Duration,
     /// The metrics of the runtime.
-    pub(crate) host: Vec<host::RuntimeMetric>,
+    pub(crate) host: SampleSet,
     /// What the workers did, if the run was traced by the wall clock.
     pub(crate) workers: Option<WorkerTrace>,
+}
+
+impl RunResult {
+    /// The metrics at the end of the run, or the last ones of a run that was abandoned.
+    pub(crate) fn metrics(&self) -> Option<&Metrics> {
+        self.report.as_ref().map(|report| &report.metrics).or(self.abandoned.as_ref())
+    }
 }
 
 /// What the workers of the runtime did during a run.
@@ -131,13 +146,22 @@ impl WorkerTrace {
     }
 }
 
-/// Runs a graph until it stops. `observer` is called at intervals during the run, and once after
-/// it.
+/// What an observer is called for.
+#[derive(Debug)]
+pub(crate) enum Moment<'a> {
+    /// An interval has passed, or the run has stopped.
+    Frame(&'a Stopper),
+    /// There is something to tell the user.
+    Note(&'a str),
+}
+
+/// Runs a graph until it stops. `observer` is called at intervals during the run, once after it,
+/// and for notes.
 pub(crate) fn run(
     graph: Graph,
     settings: &RunSettings,
     interrupt: &Interrupt,
-    observer: impl FnMut(&Stopper),
+    observer: impl FnMut(Moment<'_>),
 ) -> Result<RunResult, Failure> {
     run_with_interval(graph, settings, interrupt, POLL_INTERVAL, observer)
 }
@@ -148,64 +172,88 @@ pub(crate) fn run_with_interval(
     settings: &RunSettings,
     interrupt: &Interrupt,
     interval: Duration,
-    mut observer: impl FnMut(&Stopper),
+    mut observer: impl FnMut(Moment<'_>),
 ) -> Result<RunResult, Failure> {
     // A run in virtual time is reproducible, and so is its trace; what the workers do is not.
     let traces_workers = settings.trace.is_some() && settings.clock == Clock::Wall;
-    let mut config = RuntimeConfig { workers: settings.workers, ..RuntimeConfig::DEFAULT };
+    let mut config = RuntimeConfig {
+        workers: settings.workers,
+        // The summary reports what has failed.
+        failure_log: FailureLog::Off,
+        ..RuntimeConfig::DEFAULT
+    };
     if traces_workers {
         config.flight_records = WorkerTrace::RECORDS;
     }
     let system = ActorSystem::builder("clockjack");
-    let runtime = Runtime::start_with(system, config)
-        .map_err(|error| Failure::no_runtime(error.to_string()))?;
+    let runtime = Runtime::start_with(system, config).map_err(Failure::no_runtime)?;
     runtime.set_tracing(traces_workers);
     let (began, began_ns) = (Instant::now(), runtime.pool().handle().nanos());
-    let (outcome, was_interrupted) = match graph.start(runtime.system(), settings.options()) {
+    let (end, was_interrupted) = match graph.start(runtime.system(), settings.options()) {
         Ok(run) => wait(run, interrupt, interval, &mut observer),
-        Err(error) => (Err(error), false),
+        Err(error) => (RunEnd::Stopped(Box::new(Err(error))), false),
     };
+    let signal = interrupt.signal().filter(|_| was_interrupted);
     let wall = began.elapsed();
-    let host = host::counts(&runtime);
+    let host = runtime.metrics().samples();
     let workers = traces_workers.then(|| {
         let recording = runtime.flight_recording(Duration::MAX);
         WorkerTrace { recording, began_ns }
     });
-    drop(runtime.shutdown(SHUTDOWN_DEADLINE));
-    let (report, error) = match outcome {
-        Ok(report) => (Some(report), None),
-        Err(error) => {
-            let mut report = error.report().cloned();
-            // The fault that stopped the run belongs to the faults of the report.
-            if let (Some(report), Some(fault)) = (&mut report, error.fault())
-                && !report.faults.contains(fault)
-            {
-                report.faults.push(fault.clone());
-            }
-            (report, Some(error.to_string()))
+    let is_abandoned = matches!(end, RunEnd::Abandoned(_));
+    drop(runtime.shutdown(if is_abandoned { ABANDON_DEADLINE } else { SHUTDOWN_DEADLINE }));
+    let mut abandoned = None;
+    let (report, error) = match end {
+        RunEnd::Abandoned(metrics) => {
+            abandoned = Some(metrics);
+            (None, None)
         }
+        RunEnd::Stopped(outcome) => match *outcome {
+            Ok(report) => (Some(report), None),
+            Err(error) => (report_of(&error), Some(error.to_string())),
+        },
     };
-    Ok(RunResult { report, error, was_interrupted, wall, host, workers })
+    Ok(RunResult { report, error, was_interrupted, signal, abandoned, wall, host, workers })
+}
+
+/// The report of a failed run. The fault that stopped the run belongs to the faults of the report.
+fn report_of(error: &RunError) -> Option<RunReport> {
+    let mut report = error.report().cloned()?;
+    if let Some(fault) = error.fault()
+        && !report.faults.contains(fault)
+    {
+        report.faults.push(fault.clone());
+    }
+    Some(report)
 }
 
 /// Tries the thread settings of each lane on this machine. Nothing is run.
 pub(crate) fn probe_lane_settings(plan: &mut Plan) -> Result<(), Failure> {
     let config = RuntimeConfig { workers: Some(1), ..RuntimeConfig::DEFAULT };
     let runtime = Runtime::start_with(ActorSystem::builder("clockjack"), config)
-        .map_err(|error| Failure::no_runtime(error.to_string()))?;
+        .map_err(Failure::no_runtime)?;
     plan.try_on(runtime.system());
     drop(runtime.shutdown(SHUTDOWN_DEADLINE));
     Ok(())
 }
 
-/// Waits on this thread until the run stops, and calls `observer` at intervals.
+/// How a run ends.
+enum RunEnd {
+    Stopped(Box<Result<RunReport, RunError>>),
+    /// It did not stop before the second signal.
+    Abandoned(Metrics),
+}
+
+/// Waits on this thread until the run stops, and calls `observer` at intervals. The first signal
+/// stops the run, the second one ends the wait.
 fn wait(
     run: GraphRun,
     interrupt: &Interrupt,
     interval: Duration,
-    observer: &mut dyn FnMut(&Stopper),
-) -> (Result<RunReport, RunError>, bool) {
+    observer: &mut dyn FnMut(Moment<'_>),
+) -> (RunEnd, bool) {
     let stopper = run.stopper();
+    let mut last_metrics = LastMetrics::new(&stopper);
     let unpark = Arc::new(Unpark(std::thread::current(), AtomicBool::new(false)));
     let waker = Waker::from(Arc::clone(&unpark));
     let is_woken = &unpark.1;
@@ -214,15 +262,20 @@ fn wait(
     let mut was_interrupted = false;
     loop {
         if let Poll::Ready(outcome) = run.as_mut().poll(&mut cx) {
-            observer(&stopper);
-            return (outcome, was_interrupted);
+            observer(Moment::Frame(&stopper));
+            return (RunEnd::Stopped(Box::new(outcome)), was_interrupted);
         }
-        // Ctrl-C must not wait for a long frame, so the thread parks for at most `POLL_INTERVAL`.
+        if interrupt.is_urgent() {
+            // Both signals may have arrived since the last look.
+            return (RunEnd::Abandoned(stopper.metrics()), true);
+        }
+        // A signal must not wait for a long frame, so the thread parks for at most `POLL_INTERVAL`.
         let polled_at = Instant::now();
         while !is_woken.swap(false, Ordering::Acquire) && polled_at.elapsed() < interval {
             std::thread::park_timeout(
                 interval.saturating_sub(polled_at.elapsed()).min(POLL_INTERVAL),
             );
+            last_metrics.refresh(&stopper);
             if interrupt.is_requested() {
                 break;
             }
@@ -230,8 +283,37 @@ fn wait(
         if interrupt.is_requested() && !was_interrupted {
             was_interrupted = true;
             stopper.stop();
+            if let Some(signal) = interrupt.signal() {
+                observer(Moment::Note(&drain_note(signal)));
+            }
         }
-        observer(&stopper);
+        observer(Moment::Frame(&stopper));
+    }
+}
+
+/// What a signal starts.
+fn drain_note(signal: StopSignal) -> String {
+    format!(
+        "clockjack: {signal}: waiting for the callbacks in progress, then every component is \
+         deactivated; a second signal writes the files without waiting"
+    )
+}
+
+/// Requests metrics of a run now and then: a run that hangs publishes no more of them.
+struct LastMetrics(Instant);
+
+impl LastMetrics {
+    const INTERVAL: Duration = Duration::from_secs(1);
+
+    fn new(stopper: &Stopper) -> Self {
+        drop(stopper.metrics());
+        Self(Instant::now())
+    }
+
+    fn refresh(&mut self, stopper: &Stopper) {
+        if self.0.elapsed() >= Self::INTERVAL {
+            *self = Self::new(stopper);
+        }
     }
 }
 

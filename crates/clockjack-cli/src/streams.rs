@@ -3,7 +3,7 @@
 use core::fmt;
 use std::io::{IsTerminal as _, Stderr, Stdout, Write};
 
-use crate::interrupt::Interrupt;
+use crate::{interrupt::Interrupt, terminal};
 
 /// The output streams of a command.
 pub struct Streams<'w> {
@@ -13,6 +13,8 @@ pub struct Streams<'w> {
     pub err: &'w mut dyn Write,
     /// Whether `out` is a terminal, which can show colors.
     pub out_is_terminal: bool,
+    /// The width of the terminal, if `out` is one and its width is known.
+    pub out_columns: Option<usize>,
     /// Whether `err` is a terminal, on which a progress line can be redrawn.
     pub err_is_terminal: bool,
     /// Whether the user has disabled colors: `NO_COLOR` is set and not empty.
@@ -28,6 +30,7 @@ impl<'w> Streams<'w> {
             out,
             err,
             out_is_terminal: false,
+            out_columns: None,
             err_is_terminal: false,
             no_color: false,
             interrupt: Interrupt::new(),
@@ -41,7 +44,9 @@ impl<'w> Streams<'w> {
         let is_terminal = (out.is_terminal() && !is_dumb, err.is_terminal() && !is_dumb);
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let (out_is_terminal, err_is_terminal) = is_terminal;
-        Self { out_is_terminal, err_is_terminal, no_color, ..Self::new(out, err) }
+        let out_columns = if out.is_terminal() { terminal::columns(out) } else { None };
+        let streams = Self::new(out, err);
+        Self { out_is_terminal, out_columns, err_is_terminal, no_color, ..streams }
     }
 }
 
@@ -49,6 +54,7 @@ impl fmt::Debug for Streams<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Streams")
             .field("out_is_terminal", &self.out_is_terminal)
+            .field("out_columns", &self.out_columns)
             .field("err_is_terminal", &self.err_is_terminal)
             .field("no_color", &self.no_color)
             .field("interrupt", &self.interrupt)

@@ -4,11 +4,13 @@
 #[path = "files/linux.rs"]
 mod linux;
 
+use core::time::Duration;
 use std::{
     fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    time::Instant,
 };
 
 use clockjack_cli::{Streams, exit_code, run};
@@ -181,6 +183,84 @@ fn no_file_is_written_over_one_that_is_read_or_over_another() {
     }
     assert_eq!(fs::read(graph).expect("the file exists"), before);
     assert_eq!(names_beside(Path::new(graph)), ["graph.yaml"], "nothing was left");
+}
+
+/// Two lanes with clocks of their own, whose names are the endings of files.
+const OWN_CLOCKS: &str = "\
+schema_version: 1
+graph: {name: clocks, kind: internal_test}
+lanes:
+  yaml: {type: fixed_rate, period_ms: 1, wall_clock_enabled: true}
+  trace: {type: fixed_rate, period_ms: 1, wall_clock_enabled: true}
+components:
+  - {id: a, type: counter, execution: {lane: yaml}}
+  - {id: b, type: counter, execution: {lane: trace}}
+edges: []
+";
+
+#[test]
+fn the_log_of_a_lane_is_not_written_over_the_graph_or_another_output() {
+    let graph = scratch("g.yaml");
+    fs::write(&graph, OWN_CLOCKS).expect("the file can be written");
+    let (log, other) = (graph.with_extension(""), graph.with_file_name("h"));
+    let trace = other.with_extension("trace");
+    let run = ["run", text(&graph), "--clock", "wall", "--for", "5ms", "--commit-log"];
+    let cases: [&[&str]; 3] = [
+        &[text(&log)],
+        &[text(&other), "--trace", text(&trace)],
+        &[text(&other), "--metrics", text(&trace)],
+    ];
+    for args in cases {
+        let (code, out, err) = clockjack(&[&run, args].concat());
+        assert_eq!((code, out.as_str()), (exit_code::USAGE, ""), "{args:?}");
+        assert!(err.contains("would be overwritten"), "{err}");
+    }
+    assert_eq!(names_beside(&graph), ["g.yaml"], "nothing was left");
+    assert_eq!(fs::read_to_string(&graph).expect("the file exists"), OWN_CLOCKS);
+    let (code, _, err) = clockjack(&[&run, &[text(&other)][..]].concat());
+    assert_eq!(code, exit_code::OK, "{err}");
+    let mut names = names_beside(&graph);
+    names.sort_unstable();
+    assert_eq!(names, ["g.yaml", "h", "h.trace", "h.yaml"]);
+}
+
+#[test]
+fn a_file_that_another_command_is_writing_is_left_alone() {
+    let cell = file("cell.yaml");
+    let log = scratch("log");
+    let record = log.with_file_name("recording");
+    fs::create_dir(&record).expect("a directory can be made");
+    let cases: [(&Path, &[&str]); 2] = [
+        (&log, &["run", &cell, "--steps", "2", "--commit-log", text(&log)]),
+        (
+            &record.join("observe.ndjson"),
+            &["observe", &cell, "--steps", "2", "--record", text(&record)],
+        ),
+    ];
+    for (path, args) in cases {
+        // As the other command does while it runs.
+        fs::write(path, "theirs").expect("the file can be written");
+        let held = fs::OpenOptions::new().write(true).open(path).expect("the file exists");
+        held.try_lock().expect("nobody else has it");
+        let (code, out, err) = clockjack(args);
+        assert_eq!((code, out.as_str()), (exit_code::FAILED, ""), "{args:?}");
+        assert!(err.contains("another command is writing this file"), "{err}");
+        assert_eq!(fs::read_to_string(path).expect("the file exists"), "theirs");
+        drop(held);
+        // A process that another test is just starting has the lock until it has become that
+        // program.
+        let is_held = |err: &str| err.contains("another command is writing this file");
+        let start = Instant::now();
+        let (code, err) = loop {
+            let (code, _, err) = clockjack(args);
+            if !is_held(&err) || start.elapsed() > Duration::from_secs(60) {
+                break (code, err);
+            }
+        };
+        assert_eq!((code, err.as_str()), (exit_code::OK, ""), "{args:?}");
+        let written = fs::read(path).expect("the file exists");
+        assert!(!written.is_empty() && !written.starts_with(b"theirs"), "{args:?}");
+    }
 }
 
 #[test]

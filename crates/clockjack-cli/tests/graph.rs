@@ -99,9 +99,17 @@ const COMMANDS: [&str; 16] = [
     "demo",
 ];
 
+/// The commands that the help of the program lists.
+fn listed_commands(help: &str) -> Vec<&str> {
+    let list = help.split("Commands:\n").nth(1).expect("there is a list of commands");
+    let names = list.lines().map_while(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").collect()
+}
+
 #[test]
 fn the_whole_surface_is_that_of_the_golden_file() {
     let mut surface = clockjack(&["--help"]).out;
+    assert_eq!(listed_commands(&surface), COMMANDS, "every command is tested below");
     for command in COMMANDS {
         let help = clockjack(&[command, "--help"]);
         assert_eq!((help.code, help.err.as_str()), (0, ""), "{command}");
@@ -152,6 +160,21 @@ fn exit_code_1_is_a_file_that_cannot_be_written() {
     let ran = clockjack(&["render", &file("cell.yaml"), "--output", "/no/such/place/x.svg"]);
     assert_eq!(ran.code, 1);
     assert!(ran.err.starts_with("clockjack: cannot write '/no/such/place/x.svg': "), "{}", ran.err);
+}
+
+#[test]
+fn render_draws_a_part_and_refuses_an_unknown_one() {
+    let cell = file("cell.yaml");
+    let all = clockjack(&["render", &cell]);
+    let part = clockjack(&["render", &cell, "--only", "sensor"]);
+    assert_eq!((all.code, part.code), (0, 0), "{}", part.err);
+    assert!(part.out.starts_with("cell, sensor: 3 components, 2 edges\n"), "{}", part.out);
+    let unknown = clockjack(&["render", &cell, "--only", "sensr"]);
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.err.contains("did you mean `sensor`?"), "{}", unknown.err);
+    let narrow = clockjack(&["render", &cell, "--width", "19"]);
+    assert_eq!(narrow.code, 2);
+    assert!(narrow.err.contains("19 is not in 20..=65535"), "{}", narrow.err);
 }
 
 #[test]
@@ -240,6 +263,28 @@ fn exit_code_5_is_a_run_that_failed_and_the_part_that_ran_is_reported() {
 }
 
 #[test]
+fn a_dry_run_starts_every_component_and_calls_none() {
+    let cell = file("cell.yaml");
+    let ran = clockjack(&["check", &cell, "--dry-run"]);
+    assert_eq!((ran.code, ran.err.as_str()), (exit_code::OK, ""), "{}", ran.out);
+    assert_eq!(ran.out, clockjack(&["check", &cell]).out);
+    // Valid as text and as a graph, but no value is from 5 to 1.
+    let text = fs::read_to_string(file("lossy.yaml")).expect("it can be read");
+    let v = "  - { id: v, type: validator, execution: { lane: main }, \
+             config: { min: 5.0, max: 1.0 } }\n";
+    let text = text
+        .replace("components:\n", &format!("components:\n{v}"))
+        .replace("from: a.out, to: out.in", "from: a.out, to: v.in");
+    let wrong = scratch("wrong-settings.yaml");
+    fs::write(&wrong, text).expect("it can be written");
+    let wrong = wrong.to_str().expect("a path of text");
+    assert_eq!(clockjack(&["check", wrong]).code, exit_code::OK);
+    let ran = clockjack(&["check", wrong, "--dry-run"]);
+    assert_eq!(ran.code, exit_code::RUN_FAILED);
+    assert!(ran.err.contains("the dry run failed: `v` failed in configure"), "{}", ran.err);
+}
+
+#[test]
 fn the_help_lists_every_exit_code() {
     let help = clockjack(&["--help"]).out;
     for (code, meaning) in exit_code::ALL {
@@ -266,6 +311,42 @@ fn exit_code_9_is_an_assertion_that_does_not_hold() {
     let differ = ["diff-plan", &cell, &file("risky.yaml")];
     assert_eq!(clockjack(&differ).code, 0, "a difference is no failure unless told so");
     assert_eq!(clockjack(&[&differ[..], &["--expect-same"]].concat()).code, 9);
+}
+
+#[test]
+fn lost_messages_are_in_the_summary_and_exit_code_9_if_loss_is_denied() {
+    let lossy = file("lossy.yaml");
+    let ran = clockjack(&["run", &lossy, "--steps", "10"]);
+    assert_eq!(ran.code, exit_code::OK, "{}", ran.err);
+    let expected = "messages lost: 20, not read at the end: 0\n  \
+                    component out: 20 messages rejected because the lane was full; \
+                    raise `queue_capacity` of the lane, or make the component `reentrant` and \
+                    raise `max_threads`\n";
+    assert!(ran.out.contains(expected), "{}", ran.out);
+    let denied = clockjack(&["run", &lossy, "--steps", "10", "--deny-loss"]);
+    assert_eq!((denied.code, &denied.out), (exit_code::ASSERTION_FAILED, &ran.out));
+
+    let result = json(&["run", &lossy, "--steps", "10", "--format", "json"]);
+    assert_eq!(result["n_lost"], 20);
+    let loss = &result["losses"][0];
+    assert_eq!((&loss["place"], &loss["id"]), (&"component".into(), &"out".into()));
+    assert_eq!((&loss["cause"], &loss["count"]), (&"lane_full".into(), &20.into()));
+    let records = lines(&["run", &lossy, "--steps", "10", "--format", "ndjson"]);
+    assert_eq!(records.iter().filter(|one| one["record"] == "loss").count(), 1);
+
+    let found = json(&["lint", &lossy, "--format", "json"]);
+    let found: Vec<&Value> = found["findings"].as_array().expect("a list").iter().collect();
+    let is_about_out = |one: &&&Value| one["rule"] == "lossy_default" && one["id"] == "out";
+    assert_eq!(found.iter().filter(is_about_out).count(), 1, "{found:?}");
+
+    let text = fs::read_to_string(&lossy).expect("it can be read");
+    let kept = scratch("kept.yaml");
+    let text = text.replace("type: thread_pool }", "type: thread_pool, queue_capacity: 2 }");
+    fs::write(&kept, text).expect("it can be written");
+    let kept = kept.to_str().expect("a path of text");
+    let ran = clockjack(&["run", kept, "--steps", "10", "--deny-loss"]);
+    assert_eq!(ran.code, exit_code::OK, "{}{}", ran.out, ran.err);
+    assert!(!ran.out.contains("lost"), "{}", ran.out);
 }
 
 #[test]
@@ -363,8 +444,8 @@ fn a_run_writes_its_trace_and_its_metrics() {
     let help = "# HELP clockjack_runtime_scheduler_tick_count_total Ticks of a fixed-rate lane.\n";
     assert!(metrics.contains(help), "{metrics}");
     // The metrics of the graph, and those of the runtime.
-    for name in ["executor_spawned_count_total", "scheduler_accepted_count_total", "actors_live"] {
-        assert!(metrics.contains(&format!("\nclockjack_{name} ")), "{name}: {metrics}");
+    for name in ["executor_polls_total{pool=", "scheduler_jobs_accepted_total ", "actors_live "] {
+        assert!(metrics.contains(&format!("\nclockjack_{name}")), "{name}: {metrics}");
     }
 }
 

@@ -415,3 +415,19 @@ fn a_recording_has_all_parts_and_is_not_overwritten() {
     assert_eq!((again.code, again.out.as_str()), (1, ""));
     assert!(again.err.contains("the directory already contains a recording"), "{}", again.err);
 }
+
+#[test]
+fn a_recording_overwrites_no_file_of_somebody_else() {
+    let directory = scratch("not-a-recording");
+    // Removes the directory that an earlier test run left.
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir(&directory).expect("it is new");
+    fs::write(directory.join("plan.json"), "mine").expect("it is written");
+    let to = directory.to_str().expect("text");
+    let ran = observe(&[&file("cell.yaml"), "--steps", "3", "--record", to]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+    assert!(ran.err.contains("the directory contains other files"), "{}", ran.err);
+    let names = fs::read_dir(&directory).expect("it exists").map(|one| one.unwrap().file_name());
+    assert_eq!(names.collect::<Vec<_>>(), ["plan.json"]);
+    assert_eq!(fs::read_to_string(directory.join("plan.json")).expect("it exists"), "mine");
+}

@@ -30,7 +30,7 @@ use clockjack_actor::{
     ActorRef, ActorSystem, IntoProps, MsgOf, RootContext, SpawnError, StartError, SystemBuilder,
     TerminationReport,
 };
-use clockjack_time::{DriverError, MonotonicClock as _, Tick, TickDriver, TickSpan};
+use clockjack_time::{DriverError, MonotonicClock, Tick, TickDriver, TickSpan};
 
 use crate::EmbassyToolbox;
 
@@ -84,6 +84,17 @@ impl EmbassySystem {
     /// Forbids allocation from here on: calls that need memory fail. See [`RootContext::seal`].
     pub fn seal(&mut self) {
         self.root.seal();
+    }
+
+    /// Watches from now on whether Embassy's clock advances: see [`RootContext::watch_driver`]. The
+    /// application must wake the task also without Embassy's alarm, for instance by a `tell` from
+    /// the interrupt of a watchdog.
+    pub fn watch_driver(
+        &mut self,
+        reference: &'static (dyn MonotonicClock + Sync),
+        fallback: fn(Duration),
+    ) {
+        self.root.watch_driver(reference, fallback);
     }
 
     /// Runs until the system has terminated, and returns its report.
@@ -156,6 +167,7 @@ impl EmbassySystem {
     /// Shuts the system down and runs until it has terminated. At the time-out, the report lists
     /// the live actors, and they are stopped by force. Works also with a stopped driver.
     pub async fn shutdown(mut self, timeout: Duration) -> TerminationReport {
+        self.system().set_host_deadline(timeout);
         let end = self.system().shutdown();
         let clock = self.toolbox.alarm().clock();
         // One tick more, because the current tick has partly elapsed.
@@ -195,7 +207,9 @@ impl EmbassySystem {
         cx: &mut Context<'_>,
     ) -> Result<NextStep, DriverError> {
         let served = self.serve_driver(cx);
-        if need == DriverNeed::Required {
+        // A system that has terminated has stopped the driver itself.
+        let has_terminated = self.system().when_terminated().report().is_some();
+        if need == DriverNeed::Required && !has_terminated {
             served?;
         }
         let polled = pin!(self.root.dispatch_next()).poll(cx);

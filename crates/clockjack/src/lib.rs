@@ -1,84 +1,88 @@
-//! Actors, timers, jobs and dataflow graphs on one clock and one executor.
+//! Actors, timers and dataflow graphs for Rust, on one clock that your program supplies.
 //!
-//! This crate contains no code of its own: it re-exports all parts of Clockjack under one name. A
-//! program with one actor:
+//! The same code runs on a server, on a microcontroller, and in a test in which an hour takes
+//! milliseconds: everything that waits, waits on one clock, and the host supplies that clock. An
+//! actor with a timer, and its test:
+//!
+//! ```
+//! # #[cfg(feature = "testkit")]
+//! # mod with_testkit {
+//! use clockjack::{prelude::*, testkit::ManualTime};
+//!
+//! /// Switches a lamp off five minutes after the last movement.
+//! struct Lamp { switch: ActorRef<bool> }
+//!
+//! enum Msg { Moved, Quiet }
+//!
+//! impl Actor for Lamp {
+//!     type Msg = Msg;
+//!
+//!     fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
+//!         match msg {
+//!             Msg::Moved => {
+//!                 self.switch.tell(true)?; // does not block; a refused message is in the error
+//!                 cx.timers().single("quiet", Duration::from_secs(300), Msg::Quiet)?;
+//!             }
+//!             Msg::Quiet => self.switch.tell(false)?,
+//!         }
+//!         Ok(Next::Stay)
+//!     }
+//! }
+//!
+//! // The test: five minutes of virtual time, twice. On threads: `Runtime::new("house")?`.
+//! fn main() -> Result<(), Failure> {
+//!     let time = ManualTime::start();
+//!     let switch = time.probe();
+//!     let to = switch.actor_ref();
+//!     let lamp = time.spawn("lamp", move || Lamp { switch: to.clone() });
+//!     lamp.tell(Msg::Moved)?;
+//!     switch.expect_eq(true);
+//!     time.advance(Duration::from_secs(299));
+//!     lamp.tell(Msg::Moved)?; // one timer per key: this replaces the first one
+//!     switch.expect_eq(true);
+//!     switch.expect_none_for(Duration::from_millis(299_999));
+//!     time.advance(Duration::from_millis(1)); // exactly on time
+//!     switch.expect_eq(false);
+//!     Ok(())
+//! }
+//! # pub fn run() -> Result<(), Failure> { main() }
+//! # }
+//! # fn main() {
+//! #     #[cfg(feature = "testkit")]
+//! #     with_testkit::run().unwrap();
+//! # }
+//! ```
+//!
+//! On threads, with the clock of the operating system, a [`Runtime`](rt::Runtime) runs the same
+//! actors:
 //!
 //! ```
 //! # #[cfg(feature = "rt")] {
 //! use clockjack::prelude::*;
 //!
-//! enum Msg {
-//!     Greet(String),
-//!     Count(ReplyTo<u64>),
-//! }
-//!
+//! /// Counts those who ask.
 //! #[derive(Default)]
-//! struct Greeter {
-//!     greeted: u64,
-//! }
+//! struct Counter(u64);
 //!
-//! impl Actor for Greeter {
-//!     type Msg = Msg;
+//! impl Actor for Counter {
+//!     type Msg = ReplyTo<u64>; // a question carries the address for its answer
 //!
-//!     fn receive(&mut self, _cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
-//!         match msg {
-//!             Msg::Greet(name) => {
-//!                 self.greeted += 1;
-//!                 println!("hello, {name}");
-//!             }
-//!             Msg::Count(reply_to) => reply_to.reply(self.greeted),
-//!         }
+//!     fn receive(&mut self, _: &mut Context<'_, Self>, to: Self::Msg) -> Result<Next, Failure> {
+//!         self.0 += 1;
+//!         to.reply(self.0);
 //!         Ok(Next::Stay)
 //!     }
 //! }
 //!
-//! let rt = Runtime::new("hello")?;
-//! let greeter = rt.spawn("greeter", Greeter::default)?;
-//! greeter.tell(Msg::Greet("world".into()))?;
-//! assert_eq!(rt.block_on(greeter.ask(Msg::Count, Duration::from_secs(1)))?, 1);
+//! let rt = Runtime::new("house")?;
+//! let counter = rt.spawn("counter", Counter::default)?;
+//! let n = rt.block_on(counter.ask(|reply_to| reply_to, Duration::from_secs(1)))?;
+//! assert_eq!(n, 1);
 //! # }
 //! # Ok::<(), clockjack::actor::Failure>(())
 //! ```
 //!
-//! A test of an actor takes no time, whatever its timers are: [`testkit`] advances time manually.
-//!
-//! ```
-//! # #[cfg(feature = "testkit")] {
-//! use clockjack::{prelude::*, testkit::ManualTime};
-//!
-//! /// Reports when there was no sign of life for a minute.
-//! struct Watchdog(ActorRef<&'static str>);
-//!
-//! impl Actor for Watchdog {
-//!     type Msg = bool; // whether there was a sign of life
-//!
-//!     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
-//!         cx.timers().single("silence", Duration::from_secs(60), false)?;
-//!         Ok(Next::Stay)
-//!     }
-//!
-//!     fn receive(&mut self, cx: &mut Context<'_, Self>, alive: bool) -> Result<Next, Failure> {
-//!         if !alive {
-//!             self.0.tell("silent for a minute")?;
-//!         }
-//!         self.started(cx) // a key has one timer: the new timer replaces the previous one
-//!     }
-//! }
-//!
-//! let time = ManualTime::start();
-//! let alarm = time.probe();
-//! let to = alarm.actor_ref();
-//! let dog = time.spawn("dog", move || Watchdog(to.clone()));
-//! time.advance(Duration::from_secs(59));
-//! dog.tell(true)?;
-//! time.advance(Duration::from_millis(59_999));
-//! alarm.expect_none();
-//! time.advance(Duration::from_millis(1)); // not a tick early, not a tick late
-//! alarm.expect_eq("silent for a minute");
-//! # }
-//! # Ok::<(), clockjack::actor::Failure>(())
-//! ```
-//!
+//! This crate contains no code of its own: it re-exports all parts of Clockjack under one name.
 //! The directory `examples/` of the repository contains short programs, from `hello` to
 //! `virtual_time`, and graph files; the directory `book/` contains tutorials, recipes and the
 //! reference.
@@ -124,7 +128,7 @@
 //! * **Stop an actor**: [`Next::Stop`](actor::Next::Stop),
 //!   [`Context::stop_child`](actor::Context::stop_child),
 //!   [`ActorSystem::stop`](actor::ActorSystem::stop).
-//! * **Stop the program**: [`Runtime::run`](rt::Runtime::run) runs until Ctrl-C,
+//! * **Stop the program**: [`Runtime::run`](rt::Runtime::run) runs until a signal,
 //!   [`Runtime::shutdown`](rt::Runtime::shutdown) shuts down now; register cleanup with
 //!   [`ActorSystem::on_shutdown`](actor::ActorSystem::on_shutdown).
 //! * **Learn that another actor has stopped**: [`Context::watch`](actor::Context::watch) and
@@ -133,6 +137,10 @@
 //!   [`receptionist`](actor::receptionist).
 //! * **Observe a system**: [`ActorSystem::events`](actor::ActorSystem::events),
 //!   [`ActorSystem::metrics`](actor::ActorSystem::metrics), [`TracingBridge`](rt::TracingBridge).
+//! * **See what all tasks do**: [`Runtime::task_dump`](rt::Runtime::task_dump),
+//!   [`Runtime::worker_stats`](rt::Runtime::worker_stats).
+//! * **Run plain futures**: [`Runtime::spawn_future`](rt::Runtime::spawn_future),
+//!   [`JoinSet`](rt::JoinSet), [`timeout`](rt::timeout).
 //! * **Use sockets**: [`PoolConfig::tokio`](rt::PoolConfig::tokio); inside a tokio application,
 //!   [`TokioToolbox`](rt::TokioToolbox).
 //! * **Run a graph file**: [`GraphFile::read`](graph::GraphFile::read) and
@@ -165,7 +173,8 @@
 //! * `testkit`: the module [`testkit`], for `[dev-dependencies]`.
 //! * `tokio`: tokio's sockets inside actors, and Clockjack inside a tokio application; enables
 //!   `rt`.
-//! * `tracing`: forwards the events of a system to `tracing`; enables `rt`.
+//! * `tracing`: forwards the events of a system to `tracing`, and gives each task a span; enables
+//!   `rt`.
 //!
 //! Features only add items; they never change existing behaviour. The crate needs Rust 1.95 or
 //! newer.

@@ -3,29 +3,35 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use clockjack_graph::{Registry, describe::FileLimits};
+use clockjack_graph::{
+    Registry,
+    compile::lint::Finding,
+    describe::FileLimits,
+    picture::{Fold, Picture, text},
+};
 
 use super::{
     Streams, exit_codes,
-    options::{ColorMode, Format, GraphArgs, LimitArgs, load_or_report},
+    options::{ColorMode, GraphArgs, LimitArgs, load_or_report},
     write_result, write_to,
 };
 use crate::{
     failure::Failure,
+    format::Format,
     graph::{
         check::{self, Depth},
         explain,
-        load::{self, DiagnosticFormat, Source},
+        load::{self, Source},
         plan,
     },
     output::{self, OutputFile},
     render::{self, Form},
-    run,
+    run::{self, RunSettings},
 };
 
 /// What a command that reads graphs needs in addition to its arguments.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Environment<'r> {
+pub(super) struct Env<'r> {
     pub(super) registry: &'r Registry,
     pub(super) color: ColorMode,
 }
@@ -38,7 +44,9 @@ fn read_all<'p>(
     let mut is_stdin_read = false;
     let read = |path: &'p PathBuf| {
         if load::is_stdin(path) && core::mem::replace(&mut is_stdin_read, true) {
-            return Err(Failure::stdin_twice());
+            return Err(Failure::usage(
+                "`-` is given twice, but standard input can be read only once",
+            ));
         }
         Source::read(path, limits)
     };
@@ -67,11 +75,12 @@ const CHECK_EXAMPLES: &str = "\
 Examples:
   clockjack check cell.yaml                    every error of a file, with source excerpts
   clockjack check graphs/*.yaml --strict       treat warnings as errors
+  clockjack check cell.yaml --dry-run          also start and stop every component
   clockjack check cell.yaml --format sarif     SARIF, for code scanning";
 
 /// Check graph files and report every error
 #[derive(Debug, Args)]
-#[command(after_help = exit_codes(CHECK_EXAMPLES, &[0, 2, 3]))]
+#[command(after_help = exit_codes(CHECK_EXAMPLES, &[0, 2, 3, 5]))]
 pub(super) struct CheckArgs {
     /// The graph files; `-` reads standard input.
     #[arg(value_name = "FILE", required = true)]
@@ -85,45 +94,46 @@ pub(super) struct CheckArgs {
     #[arg(long, conflicts_with = "schema_only")]
     strict: bool,
 
+    /// Also create, configure, activate and deactivate every component of each valid graph. No
+    /// component is called.
+    #[arg(long, conflicts_with = "schema_only")]
+    dry_run: bool,
+
     /// Output format: text with source excerpts, one JSON object, one JSON object per finding, or
     /// SARIF.
-    #[arg(long, value_enum, default_value_t = CheckFormat::Human)]
-    format: CheckFormat,
+    #[arg(long, value_enum, default_value_t = check::Form::Human)]
+    format: check::Form,
 
     #[command(flatten)]
     limits: LimitArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum CheckFormat {
-    Human,
-    Json,
-    Ndjson,
-    Sarif,
-}
-
 impl CheckArgs {
-    pub(super) fn run(
-        &self,
-        env: Environment<'_>,
-        streams: &mut Streams<'_>,
-    ) -> Result<(), Failure> {
+    pub(super) fn run(&self, env: Env<'_>, streams: &mut Streams<'_>) -> Result<(), Failure> {
         let depth = if self.schema_only { Depth::Shape } else { Depth::Meaning };
         let sources = read_all(&self.files, self.limits.limits())?;
         let check = |source: &Source| check::check(source, depth, env.registry);
         let reports: Vec<check::Report> = sources.iter().map(check).collect();
-        let form = match self.format {
-            CheckFormat::Human => check::Form::Text(env.color.on_out(streams)),
-            CheckFormat::Json => check::Form::Json,
-            CheckFormat::Ndjson => check::Form::Ndjson,
-            CheckFormat::Sarif => check::Form::Sarif,
-        };
-        write_result(streams, check::show(&reports, form))?;
-        if reports.iter().all(|report| report.is_valid(self.strict)) {
-            return Ok(());
+        let renderer = env.color.on_out(streams);
+        write_result(streams, check::show(&reports, self.format, renderer))?;
+        if !reports.iter().all(|report| report.is_valid(self.strict)) {
+            return Err(Failure::already_reported(crate::exit_code::INVALID_GRAPH));
         }
-        Err(Failure::already_reported(crate::exit_code::INVALID_GRAPH))
+        if self.dry_run {
+            sources.iter().try_for_each(|source| dry_run(source, env.registry, streams))?;
+        }
+        Ok(())
     }
+}
+
+/// Starts and stops the components of a valid graph, without an epoch.
+fn dry_run(source: &Source, registry: &Registry, streams: &Streams<'_>) -> Result<(), Failure> {
+    let Some(loaded) = source.load(registry).0 else { return Ok(()) };
+    let graph = super::run::compile(&loaded.file, registry);
+    let result = run::run(graph, &RunSettings::steps(0), &streams.interrupt, |_| {})?;
+    let faults = result.report.iter().flat_map(|report| &report.faults);
+    let first = result.error.or_else(|| faults.map(ToString::to_string).next());
+    first.map_or(Ok(()), |why| Err(Failure::dry_run(&source.name, &why)))
 }
 
 const PLAN_EXAMPLES: &str = "\
@@ -147,12 +157,8 @@ pub(super) struct PlanArgs {
 }
 
 impl PlanArgs {
-    pub(super) fn run(
-        &self,
-        env: Environment<'_>,
-        streams: &mut Streams<'_>,
-    ) -> Result<(), Failure> {
-        let mut loaded = self.graph.load(env, self.format.diagnostics(), streams)?;
+    pub(super) fn run(&self, env: Env<'_>, streams: &mut Streams<'_>) -> Result<(), Failure> {
+        let mut loaded = self.graph.load(env, self.format, streams)?;
         if loaded.plan.asks_of_the_host() {
             run::probe_lane_settings(&mut loaded.plan)?;
         }
@@ -167,59 +173,73 @@ impl PlanArgs {
 
 const RENDER_EXAMPLES: &str = "\
 Examples:
-  clockjack render cell.yaml                                  a wiring diagram in the terminal
+  clockjack render cell.yaml                                  a drawing in the terminal
   clockjack render cell.yaml --format svg --output cell.svg   an SVG drawing
   clockjack render cell.yaml --format dot | dot -Tpdf > cell.pdf
-  clockjack render cell.yaml --format mermaid                 for Markdown documentation";
+  clockjack render cell.yaml --format mermaid                 for Markdown documentation
+  clockjack render plant.yaml --only arm                      one subgraph and its neighbors
+
+A terminal drawing without room for the names of edges lists them below. A graph with more than
+120 components is folded: in a terminal, boxes stand for several components; in SVG, such a box is a
+link to its contents, which are below in the same file.";
 
 /// Draw a graph file: components in compiled order, edges, loops and subgraphs
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(RENDER_EXAMPLES, &[0, 2, 3]))]
 pub(super) struct RenderArgs {
     /// Output format.
-    #[arg(long, value_enum, default_value_t = RenderFormat::Ascii)]
-    format: RenderFormat,
+    #[arg(long, value_enum, default_value_t = Form::Ascii)]
+    format: Form,
 
     /// Write the drawing to this file instead of standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Draw only this subgraph, loop, lane or component, and what it is connected to.
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+
+    /// Whether a large graph is folded; for `ascii` and `svg`.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = FoldMode::Auto)]
+    fold: FoldMode,
+
+    /// Maximum width of a drawing with format `ascii` in columns, if the graph permits it; the
+    /// default is the width of the terminal, or 100.
+    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(20..))]
+    width: Option<u16>,
+
     #[command(flatten)]
     graph: GraphArgs,
 }
 
+/// Whether a large graph is folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum RenderFormat {
-    /// A wiring diagram with box-drawing characters.
-    #[value(alias = "human", alias = "text")]
-    Ascii,
-    /// A self-contained SVG drawing.
-    Svg,
-    /// A Graphviz DOT file.
-    Dot,
-    /// A Mermaid flowchart.
-    Mermaid,
-    /// Boxes, nodes and edges as one JSON object.
-    #[value(alias = "ndjson")]
-    Json,
+enum FoldMode {
+    /// If it has more than 120 components, or if the SVG is wider than 4,000 pixels.
+    Auto,
+    /// Never.
+    Never,
 }
 
 impl RenderArgs {
-    pub(super) fn run(
-        &self,
-        env: Environment<'_>,
-        streams: &mut Streams<'_>,
-    ) -> Result<(), Failure> {
-        let (form, format) = match self.format {
-            RenderFormat::Ascii => (Form::Ascii, DiagnosticFormat::Text),
-            RenderFormat::Svg => (Form::Svg, DiagnosticFormat::Text),
-            RenderFormat::Dot => (Form::Dot, DiagnosticFormat::Text),
-            RenderFormat::Mermaid => (Form::Mermaid, DiagnosticFormat::Text),
-            RenderFormat::Json => (Form::Json, DiagnosticFormat::Json),
-        };
-        let loaded = self.graph.load(env, format, streams)?;
+    pub(super) fn run(&self, env: Env<'_>, streams: &mut Streams<'_>) -> Result<(), Failure> {
+        let is_json = self.format == Form::Json;
+        let diagnostics = if is_json { Format::Json } else { Format::Human };
+        let loaded = self.graph.load(env, diagnostics, streams)?;
         let file = output_file(self.graph.path(), self.output.as_ref())?;
-        write_to(file.as_ref(), streams, render::draw(&loaded.plan, form))
+        let mut picture = Picture::of(&loaded.plan);
+        if let Some(only) = &self.only {
+            picture = picture.part(only).map_err(|unknown| Failure::usage(unknown.to_string()))?;
+        }
+        let fold = match self.fold {
+            FoldMode::Auto => Fold::Auto,
+            FoldMode::Never => Fold::Never,
+        };
+        // A file is not as wide as the terminal.
+        let terminal = streams.out_columns.filter(|_| file.is_none());
+        let columns = self.width.map(usize::from).or(terminal).unwrap_or(text::COLUMNS_DEFAULT);
+        let drawing = render::draw_picture(&picture, self.format, fold, columns);
+        write_to(file.as_ref(), streams, drawing)
     }
 }
 
@@ -245,28 +265,16 @@ pub(super) struct LintArgs {
 }
 
 impl LintArgs {
-    pub(super) fn run(
-        &self,
-        env: Environment<'_>,
-        streams: &mut Streams<'_>,
-    ) -> Result<(), Failure> {
+    pub(super) fn run(&self, env: Env<'_>, streams: &mut Streams<'_>) -> Result<(), Failure> {
         let (findings, has_errors) = match check::lint(&self.graph.read()?, env.registry) {
             Ok(found) => found,
             Err(diagnostics) => {
                 let renderer = env.color.on_err(streams);
-                return Err(load::report(
-                    &diagnostics,
-                    renderer,
-                    self.format.diagnostics(),
-                    streams,
-                ));
+                return Err(load::report(&diagnostics, renderer, self.format, streams));
             }
         };
-        let text = match self.format {
-            Format::Human => check::lint_text(&findings),
-            Format::Json => check::lint_json(&findings),
-            Format::Ndjson => check::lint_lines(&findings),
-        };
+        let records = findings.iter().map(Finding::to_json);
+        let text = self.format.list("findings", records, || check::lint_text(&findings));
         write_result(streams, &text)?;
         if has_errors {
             return Err(Failure::already_reported(crate::exit_code::INVALID_GRAPH));
@@ -299,12 +307,9 @@ pub(super) struct ExplainArgs {
 impl ExplainArgs {
     pub(super) fn run(&self, streams: &mut Streams<'_>) -> Result<(), Failure> {
         let pages = explain::find(&self.codes)?;
-        let text = match self.format {
-            Format::Human if self.codes.is_empty() => explain::list(&pages),
-            Format::Human => explain::pages(&pages),
-            Format::Json => explain::json(&pages),
-            Format::Ndjson => explain::lines(&pages),
-        };
+        let records = pages.iter().map(|page| explain::record(page));
+        let show = if self.codes.is_empty() { explain::list } else { explain::pages };
+        let text = self.format.list("codes", records, || show(&pages));
         write_result(streams, &text)
     }
 }
@@ -337,15 +342,11 @@ pub(super) struct DiffPlanArgs {
 }
 
 impl DiffPlanArgs {
-    pub(super) fn run(
-        &self,
-        env: Environment<'_>,
-        streams: &mut Streams<'_>,
-    ) -> Result<(), Failure> {
+    pub(super) fn run(&self, env: Env<'_>, streams: &mut Streams<'_>) -> Result<(), Failure> {
         let sources = read_all([&self.left, &self.right], self.limits.limits())?;
         let mut plans = Vec::new();
         for source in &sources {
-            plans.push(load_or_report(source, env, self.format.diagnostics(), streams)?.plan);
+            plans.push(load_or_report(source, env, self.format, streams)?.plan);
         }
         let diff = plan::PlanDiff::new(&plans[0], &plans[1]);
         let text = match self.format {

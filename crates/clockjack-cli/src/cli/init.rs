@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use clap::Args;
+use serde_json::json;
 
-use super::{Streams, exit_codes, options::Format, write_result};
+use super::{Streams, exit_codes, write_result};
 use crate::{
     failure::Failure,
+    format::Format,
     init::{Origin, Project, Template},
 };
 
@@ -28,8 +29,8 @@ pub(super) struct InitArgs {
     dir: Option<PathBuf>,
 
     /// The template of the project.
-    #[arg(long, value_enum, default_value_t = TemplateName::Actors)]
-    template: TemplateName,
+    #[arg(long, value_enum, default_value_t = Template::Actors)]
+    template: Template,
 
     /// Depend on the Clockjack checkout in this directory. Default: the checkout that this command
     /// was built from; if that no longer exists, the registry.
@@ -45,29 +46,6 @@ pub(super) struct InitArgs {
     format: Format,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum TemplateName {
-    /// A program with an actor and a timer, tested in virtual time.
-    Actors,
-    /// A graph file with a custom component, and a program with all commands for both.
-    ControlLoop,
-    /// A no_std actor and the services that it needs from a board; tested on a PC.
-    Embedded,
-    /// A library with an actor and every kind of test for it.
-    Test,
-}
-
-impl TemplateName {
-    const fn template(self) -> Template {
-        match self {
-            Self::Actors => Template::Actors,
-            Self::ControlLoop => Template::ControlLoop,
-            Self::Embedded => Template::Embedded,
-            Self::Test => Template::Test,
-        }
-    }
-}
-
 impl InitArgs {
     pub(super) fn run(&self, streams: &mut Streams<'_>) -> Result<(), Failure> {
         let Some(dir) = &self.dir else {
@@ -77,7 +55,7 @@ impl InitArgs {
             Some(path) => Origin::checkout(path)?,
             None => Origin::default_origin(),
         };
-        let project = Project::new(dir, self.template.template(), origin)?;
+        let project = Project::new(dir, self.template, origin)?;
         let written = project.write()?;
         write_result(streams, created(&project, &written, self.format))
     }
@@ -86,16 +64,10 @@ impl InitArgs {
 /// The templates.
 fn list(format: Format) -> String {
     let about = |template: &Template| json!({ "name": template.name(), "about": template.about() });
-    let templates = Template::ALL.iter();
-    match format {
-        Format::Human => templates
-            .map(|template| format!("{:<14}{}\n", template.name(), template.about()))
-            .collect(),
-        Format::Json => {
-            format!("{}\n", json!({ "templates": templates.map(about).collect::<Vec<Value>>() }))
-        }
-        Format::Ndjson => templates.map(|template| format!("{}\n", about(template))).collect(),
-    }
+    let line = |template: &Template| format!("{:<14}{}\n", template.name(), template.about());
+    format.list("templates", Template::ALL.iter().map(about), || {
+        Template::ALL.iter().map(line).collect()
+    })
 }
 
 /// The files that were created and the next steps.
@@ -124,26 +96,4 @@ fn created(project: &Project, written: &[&str], format: Format) -> String {
         "\nnext: `cd {dir}`, then `cargo test`; see README.md for an overview\n"
     ));
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_template_has_one_name_and_one_sentence() {
-        let names = TemplateName::value_variants();
-        assert_eq!(names.len(), Template::ALL.len());
-        for (name, template) in names.iter().zip(Template::ALL) {
-            assert_eq!(name.template(), template);
-            let value = name.to_possible_value().expect("no template is hidden");
-            assert_eq!(value.get_name(), template.name());
-            let help = value
-                .get_help()
-                .expect("every template has a help text")
-                .to_string()
-                .to_lowercase();
-            assert_eq!(help, template.about().to_lowercase());
-        }
-    }
 }

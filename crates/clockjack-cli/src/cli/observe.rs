@@ -4,9 +4,9 @@
 use core::time::Duration;
 use std::{
     collections::{BTreeMap, VecDeque},
-    fs,
-    io::{self, Write},
-    path::PathBuf,
+    fs::File,
+    io::{self, Read as _, Write},
+    path::{Path, PathBuf},
 };
 
 use clap::{Args, ValueEnum, value_parser};
@@ -18,24 +18,21 @@ use serde_json::{Value, json};
 
 use super::{
     Streams, exit_codes,
-    graph::Environment,
+    graph::Env,
     options::{GraphArgs, load_or_report},
     run::{NOTE, RECORDS_MAX, RunBounds, chrome_text, compile, draw, exit_with, metrics_text},
 };
 use crate::{
     exit_code,
     failure::Failure,
-    graph::load::DiagnosticFormat,
+    format::Format,
     render,
     run::{
-        self, RunResult, RunSettings,
+        self, Moment, RunResult, RunSettings,
         assertions::{AssertionChecker, Assertions, check_name},
         bench::fnv1a64,
         events,
-        observe::{
-            self, Counts, Filter, Level,
-            artifact::{Artifact, EVENTS},
-        },
+        observe::{self, Counts, Filter, Level, artifact::Artifact},
         summary,
     },
 };
@@ -64,7 +61,7 @@ An assertion file:
 
 /// Run a graph file, print events as they happen, and check assertions
 #[derive(Debug, Args)]
-#[command(after_help = exit_codes(&format!("{NOTE}\n\n{EXAMPLES}"), &[0, 2, 3, 5, 9, 130]))]
+#[command(after_help = exit_codes(&format!("{NOTE}\n\n{EXAMPLES}"), &[0, 2, 3, 5, 9, 130, 143]))]
 pub(super) struct ObserveArgs {
     /// How many events are printed.
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = Level::Summary)]
@@ -145,6 +142,20 @@ enum ObserveFormat {
     Ndjson,
 }
 
+/// The maximum size of an assertion file.
+const ASSERTION_BYTES_MAX: u64 = 1 << 20;
+
+/// The text of a file, which may be endless.
+fn read_up_to(path: &Path, max: u64) -> io::Result<String> {
+    let mut text = String::new();
+    let n_read = File::open(path)?.take(max + 1).read_to_string(&mut text)?;
+    if n_read as u64 > max {
+        let text = format!("the file is longer than {max} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
+    Ok(text)
+}
+
 /// Parses an event kind.
 fn kind(text: &str) -> Result<String, String> {
     match observe::find_kind(text) {
@@ -160,28 +171,24 @@ fn sample(text: &str) -> Result<(String, u64), String> {
 }
 
 impl ObserveArgs {
-    pub(super) fn run(
-        &self,
-        env: Environment<'_>,
-        streams: &mut Streams<'_>,
-    ) -> Result<(), Failure> {
+    pub(super) fn run(&self, env: Env<'_>, streams: &mut Streams<'_>) -> Result<(), Failure> {
         let (text, assertions) = self.read_assertions()?;
         let format = match self.format {
-            ObserveFormat::Human => DiagnosticFormat::Text,
-            ObserveFormat::JsonSummary => DiagnosticFormat::Json,
-            ObserveFormat::Ndjson => DiagnosticFormat::Ndjson,
+            ObserveFormat::Human => Format::Human,
+            ObserveFormat::JsonSummary => Format::Json,
+            ObserveFormat::Ndjson => Format::Ndjson,
         };
         let source = self.graph.read()?;
         let loaded = load_or_report(&source, env, format, streams)?;
         self.check_names(&assertions, &loaded.plan)?;
-        let mut artifact = self.record.as_deref().map(Artifact::create).transpose()?;
-        let copy = artifact.as_mut().map(|one| one.open(EVENTS, "events, one per line"));
+        let artifact = self.record.as_deref().map(Artifact::create).transpose()?;
+        let (artifact, copy) = artifact.unzip();
         let log = (self.observe_level > Level::Off)
             .then(|| TraceLog::new(self.event_buffer_capacity as usize));
         let settings = RunSettings { trace: log.clone(), ..self.bounds.settings() };
         let (plan, graph) = (loaded.plan.clone(), compile(&loaded.file, env.registry));
         let interrupt = streams.interrupt.clone();
-        interrupt.listen();
+        interrupt.listen(settings.clock, streams.err);
         let run_id = format!("{:016x}-{}", fnv1a64(&source.bytes), settings.seed);
         let mut session = Session {
             plan: &plan,
@@ -193,7 +200,7 @@ impl ObserveArgs {
                 is_on: self.format == ObserveFormat::Ndjson,
                 is_pipe_closed: false,
                 out: &mut *streams.out,
-                copy: copy.transpose()?,
+                copy,
                 run_id: run_id.clone(),
                 numbers: BTreeMap::new(),
                 n: 0,
@@ -203,7 +210,12 @@ impl ObserveArgs {
         session.write_header(settings.seed)?;
         let mut broken = None;
         let frame = Duration::from_millis(self.ui_frame_ms.into());
-        let result = run::run_with_interval(graph, &settings, &interrupt, frame, |stopper| {
+        let result = run::run_with_interval(graph, &settings, &interrupt, frame, |moment| {
+            let stopper = match moment {
+                Moment::Frame(stopper) => stopper,
+                // A note that cannot be written changes nothing about the run.
+                Moment::Note(text) => return drop(writeln!(streams.err, "{text}")),
+            };
             if broken.is_none() {
                 broken = session.frame(&stopper.metrics()).err();
                 // The reader of the output has closed the pipe: stop the run, too.
@@ -234,22 +246,22 @@ impl ObserveArgs {
 
     fn read_assertions(&self) -> Result<(Option<String>, Assertions), Failure> {
         let Some(path) = &self.assertions else { return Ok((None, Assertions::default())) };
-        let text = fs::read_to_string(path);
+        let text = read_up_to(path, ASSERTION_BYTES_MAX);
         let text = text.map_err(|error| Failure::assertions_input(path, error))?;
         let parsed = Assertions::parse(&text);
-        let parsed = parsed.map_err(|why| Failure::not_assertions(path, why))?;
+        let parsed = parsed.map_err(|why| Failure::not_assertions(path, &why))?;
         Ok((Some(text), parsed))
     }
 
     /// Checks that the graph contains the names in the arguments and the assertions.
     fn check_names(&self, assertions: &Assertions, plan: &Plan) -> Result<(), Failure> {
         if let Some(path) = &self.assertions {
-            assertions.check_names(plan).map_err(|why| Failure::not_assertions(path, why))?;
+            assertions.check_names(plan).map_err(|why| Failure::not_assertions(path, &why))?;
         }
         let components = self.include_component.iter().map(|id| ("component_id", id));
         let channels = self.include_channel.iter().map(|id| ("channel_id", id));
         let mut all = components.chain(channels);
-        all.try_for_each(|(field, id)| check_name(plan, field, id)).map_err(Failure::unknown_name)
+        all.try_for_each(|(field, id)| check_name(plan, field, id)).map_err(Failure::usage)
     }
 
     fn filter(&self) -> Filter {
@@ -291,7 +303,7 @@ impl ObserveArgs {
             }
         };
         super::write_result(streams, &text)?;
-        let code = match summary::exit_code(result, None) {
+        let code = match summary::exit_code(result, summary::Demands::default()) {
             exit_code::INTERRUPTED if !has_reader => exit_code::OK,
             code => code,
         };
@@ -391,8 +403,7 @@ impl Session<'_> {
 
     /// Emits the final events, assertion results and summary.
     fn finish(&mut self, result: &RunResult) -> Result<ObserveResult, Failure> {
-        let metrics =
-            result.report.as_ref().map(|report| report.metrics.clone()).unwrap_or_default();
+        let metrics = result.metrics().cloned().unwrap_or_default();
         self.frame(&metrics)?;
         let at_ns = self.counts.mono_ns();
         for fault in result.report.iter().flat_map(|report| &report.faults) {
@@ -464,14 +475,12 @@ fn write_recording(
     }
     let results = json!({"ok": end.holds, "assertions": end.results});
     artifact.put("assertion_results.json", "the results of the assertions", line(&results))?;
-    if let Some(report) = &result.report {
-        artifact.put(
-            "metrics.json",
-            "all metrics",
-            line(&summary::metrics_json(&report.metrics)),
-        )?;
-        let text = metrics_text(&report.metrics, &result.host)?;
+    if let Some(metrics) = result.metrics() {
+        artifact.put("metrics.json", "all metrics", line(&summary::metrics_json(metrics)))?;
+        let text = metrics_text(metrics, &result.host)?;
         artifact.put("metrics.prom", "all metrics, in Prometheus format", text)?;
+    }
+    if let Some(report) = &result.report {
         artifact.put("health.json", "health events", line(&summary::health_json(report)))?;
     }
     let trace: String =
@@ -502,7 +511,7 @@ struct Stream<'w> {
     /// Whether the stream was printed until the reader closed the pipe.
     is_pipe_closed: bool,
     out: &'w mut dyn Write,
-    copy: Option<(PathBuf, fs::File)>,
+    copy: Option<(PathBuf, File)>,
     run_id: String,
     /// The next sequence number per part of the stream.
     numbers: BTreeMap<String, u64>,

@@ -9,34 +9,13 @@ use clockjack_graph::{
     diagnostic::{Paint, Renderer},
 };
 
-use super::{Streams, graph::Environment};
+use super::{Streams, graph::Env};
 use crate::{
     failure::Failure,
-    graph::load::{self, DiagnosticFormat, Loaded, Source},
+    format::Format,
+    graph::load::{self, Loaded, Source},
     progress::{Progress, Style},
 };
-
-/// The output format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
-    /// Text for people.
-    Human,
-    /// One JSON object on one line.
-    Json,
-    /// One JSON object per line, as soon as it is available.
-    Ndjson,
-}
-
-impl Format {
-    /// The format of diagnostics for a command whose output is something else.
-    pub(super) const fn diagnostics(self) -> DiagnosticFormat {
-        match self {
-            Self::Human => DiagnosticFormat::Text,
-            Self::Json => DiagnosticFormat::Json,
-            Self::Ndjson => DiagnosticFormat::Ndjson,
-        }
-    }
-}
 
 /// When to use colors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -97,10 +76,8 @@ impl ProgressMode {
 
     /// A progress line on standard error.
     pub(super) fn on<'s>(self, streams: &'s mut Streams<'_>) -> Progress<'s> {
-        match self.style(streams) {
-            Some(style) => Progress::on(&mut *streams.err, style),
-            None => Progress::silent(),
-        }
+        let style = self.style(streams);
+        Progress::on(&mut *streams.err, style)
     }
 }
 
@@ -128,8 +105,8 @@ impl GraphArgs {
     /// Reads and compiles the file, or reports why it has no plan.
     pub(super) fn load(
         &self,
-        env: Environment<'_>,
-        format: DiagnosticFormat,
+        env: Env<'_>,
+        format: Format,
         streams: &mut Streams<'_>,
     ) -> Result<Loaded, Failure> {
         load_or_report(&self.read()?, env, format, streams)
@@ -139,8 +116,8 @@ impl GraphArgs {
 /// Compiles the source, or reports why it has no plan.
 pub(super) fn load_or_report(
     source: &Source,
-    env: Environment<'_>,
-    format: DiagnosticFormat,
+    env: Env<'_>,
+    format: Format,
     streams: &mut Streams<'_>,
 ) -> Result<Loaded, Failure> {
     let (loaded, diagnostics) = source.load(env.registry);

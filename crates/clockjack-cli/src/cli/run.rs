@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 use std::{
-    fs::File,
     io::BufWriter,
     path::{Path, PathBuf},
     time::Instant,
@@ -17,34 +16,33 @@ use clockjack_graph::{
         ComponentLog, LogLevel, Metrics, TraceLog, TraceRecord, timeline::timeline, trace::expand,
     },
 };
-use clockjack_observe::{chrome, perfetto, timeline::Timeline};
+use clockjack_observe::{chrome, perfetto, samples::SampleSet, timeline::Timeline};
 use serde_json::Value;
 
 use super::{
     Streams, exit_codes,
-    graph::{Environment, check_distinct_files, output_file},
-    options::{Format, GraphArgs, ProgressMode, load_or_report},
+    graph::{Env, check_distinct_files, output_file},
+    options::{GraphArgs, ProgressMode, load_or_report},
     write_result, write_to,
 };
 use crate::{
     exit_code,
     failure::Failure,
-    graph::load::{DiagnosticFormat, Loaded},
-    output::OutputFile,
+    format::Format,
+    graph::load::Loaded,
+    output::{self, ClosingWriter, LastFlush, OutputFile},
     run::{
-        self, RunResult, RunSettings,
+        self, Moment, RunResult, RunSettings,
         bench::{BenchResult, fnv1a64},
-        events,
-        host::RuntimeMetric,
-        summary,
+        events, summary,
     },
     span,
 };
 
 pub(super) const NOTE: &str = "\
 Without a bound, a run in virtual time takes 1000 epochs, and a run with the wall clock continues
-until Ctrl-C. In virtual time nothing sleeps, and the commit log is byte-for-byte the same for any
-number of workers.
+until Ctrl-C or SIGTERM. In virtual time nothing sleeps, and the commit log is byte-for-byte the
+same for any number of workers.
 
 DURATION is a whole number with a unit (ns, us, ms, s, m, h or d), for example 250ms.";
 
@@ -112,11 +110,14 @@ Examples:
   clockjack run cell.yaml --workers 8 --commit-log a    write all commits, in compiled order
   clockjack run cell.yaml --trace cell.pftrace          write a trace for ui.perfetto.dev
   clockjack run cell.yaml --metrics cell.prom           write metrics for Prometheus
+  clockjack run cell.yaml --deny-loss                   exit with 9 if a message was lost
   clockjack run cell.yaml --log info                    print the log messages of components";
 
 /// Run a graph file
 #[derive(Debug, Args)]
-#[command(after_help = exit_codes(&format!("{NOTE}\n\n{RUN_EXAMPLES}"), &[0, 2, 3, 5, 7, 130]))]
+#[command(
+    after_help = exit_codes(&format!("{NOTE}\n\n{RUN_EXAMPLES}"), &[0, 2, 3, 5, 7, 9, 130, 143])
+)]
 pub(super) struct RunArgs {
     /// Write the commits to this file, in compiled order. With the wall clock, each lane with its
     /// own time domain gets a separate log, FILE.LANE, which includes the messages that it received
@@ -148,6 +149,11 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "N")]
     max_overruns: Option<u64>,
 
+    /// Exit with code 9 if a message was lost: dropped, replaced, refused or discarded. Messages
+    /// that are on their way when the run ends are not lost.
+    #[arg(long)]
+    deny_loss: bool,
+
     /// Output format: a summary, one JSON object, or one JSON object per record.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
@@ -164,21 +170,22 @@ pub(super) struct RunArgs {
 }
 
 impl RunArgs {
-    pub(super) fn run(
-        &self,
-        env: Environment<'_>,
-        streams: &mut Streams<'_>,
-    ) -> Result<(), Failure> {
-        let loaded = self.graph.load(env, self.format.diagnostics(), streams)?;
+    pub(super) fn run(&self, env: Env<'_>, streams: &mut Streams<'_>) -> Result<(), Failure> {
+        let loaded = self.graph.load(env, self.format, streams)?;
+        let mut settings = self.bounds.settings();
+        let logs = self.commit_log.as_ref();
+        let logs = logs.map(|path| lane_logs(path, &loaded.plan, settings.clock));
+        let logs = logs.unwrap_or_default();
         let written = [&self.commit_log, &self.trace, &self.metrics].into_iter().flatten();
+        let written = written.chain(logs.iter().map(|(_, path)| path));
         check_distinct_files(&[self.graph.path()], written)?;
         let files = Files {
             trace: self.trace.as_deref().map(OutputFile::at).transpose()?,
             metrics: self.metrics.as_deref().map(OutputFile::at).transpose()?,
         };
-        let mut settings = self.bounds.settings();
+        let last_flush = LastFlush::default();
         if let Some(path) = &self.commit_log {
-            settings.commit_log = Some(commit_log(path, &loaded.plan, settings.clock)?);
+            settings.commit_log = Some(commit_log(path, &logs, &last_flush)?);
         }
         if self.trace.is_some() {
             settings.trace = Some(TraceLog::new(self.trace_capacity as usize));
@@ -186,6 +193,7 @@ impl RunArgs {
         settings.journal = self.log.map(LogOption::journal);
         let plan = loaded.plan.clone();
         let result = run_with_progress(loaded, env.registry, &settings, self.progress, streams)?;
+        last_flush.is_next();
         let written_files = self.write_files(&files, &plan, &result, &settings);
         let text = match self.format {
             Format::Human => summary::text(&plan, &result),
@@ -196,7 +204,9 @@ impl RunArgs {
         // The summary is printed first: a file that cannot be written must not hide the result of
         // the run.
         written_files?;
-        exit_with(summary::exit_code(&result, self.max_overruns))
+        let demands =
+            summary::Demands { overruns_max: self.max_overruns, denies_loss: self.deny_loss };
+        exit_with(summary::exit_code(&result, demands))
     }
 
     /// Writes all requested files, or as many as possible, and returns the first failure.
@@ -217,9 +227,9 @@ impl RunArgs {
             (Some(file), Some(log)) => write_trace(file, plan, log, result),
             _ => Ok(()),
         };
-        let counted = match (&files.metrics, &result.report) {
-            (Some(file), Some(report)) => {
-                metrics_text(&report.metrics, &result.host).and_then(|text| file.write(text))
+        let counted = match (&files.metrics, result.metrics()) {
+            (Some(file), Some(metrics)) => {
+                metrics_text(metrics, &result.host).and_then(|text| file.write(text))
             }
             _ => Ok(()),
         };
@@ -264,18 +274,30 @@ struct Files {
     metrics: Option<OutputFile>,
 }
 
-/// The commit log of a run: one file per domain.
-fn commit_log(path: &Path, plan: &Plan, clock: Clock) -> Result<CommitLog, Failure> {
-    let create = |path: &Path| {
-        let file = File::create(path).map(BufWriter::new);
-        file.map_err(|error| Failure::file_output(path, error))
-    };
-    let mut log = CommitLog::to(create(path)?);
-    for lane in plan.lanes.iter().filter(|lane| lane.domain > 0 && clock != Clock::Virtual) {
-        let id = lane.spec.id.as_str();
+/// The log files of the lanes with a clock of their own: `FILE.LANE`.
+fn lane_logs(path: &Path, plan: &Plan, clock: Clock) -> Vec<(String, PathBuf)> {
+    let own = plan.lanes.iter().filter(|lane| lane.domain > 0 && clock != Clock::Virtual);
+    let log = |id: &String| {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{id}"));
-        log = log.lane_to(id, create(Path::new(&name))?);
+        (id.clone(), PathBuf::from(name))
+    };
+    own.map(|lane| log(&lane.spec.id)).collect()
+}
+
+/// A commit log that is written while the graph runs.
+fn commit_log(
+    path: &Path,
+    lanes: &[(String, PathBuf)],
+    last_flush: &LastFlush,
+) -> Result<CommitLog, Failure> {
+    let create = |path: &Path| {
+        let file = output::create_locked(path, || Ok(()));
+        file.map(|file| ClosingWriter::new(BufWriter::new(file), last_flush))
+    };
+    let mut log = CommitLog::to(create(path)?);
+    for (lane, path) in lanes {
+        log = log.lane_to(lane, create(path)?);
     }
     Ok(log)
 }
@@ -299,10 +321,13 @@ fn run_with_progress(
 ) -> Result<RunResult, Failure> {
     let graph = compile(&loaded.file, registry);
     let interrupt = streams.interrupt.clone();
-    interrupt.listen();
+    interrupt.listen(settings.clock, streams.err);
     if let Some(journal) = &settings.journal {
         // A log line that cannot be written is skipped; the run continues.
-        let result = run::run(graph, settings, &interrupt, |_| {
+        let result = run::run(graph, settings, &interrupt, |moment| {
+            if let Moment::Note(text) = moment {
+                let _written = writeln!(streams.err, "{text}");
+            }
             for record in journal.take() {
                 let _written = writeln!(streams.err, "{record}");
             }
@@ -316,13 +341,16 @@ fn run_with_progress(
     }
     let began = Instant::now();
     let mut line = progress.on(streams);
-    run::run(graph, settings, &interrupt, |stopper| {
-        line.draw_custom(|| summary::live(&stopper.live(), began.elapsed().as_millis()));
+    run::run(graph, settings, &interrupt, |moment| match moment {
+        Moment::Frame(stopper) => {
+            line.draw_custom(|| summary::live(&stopper.live(), began.elapsed().as_millis()));
+        }
+        Moment::Note(text) => line.note(text),
     })
 }
 
-pub(super) fn metrics_text(metrics: &Metrics, host: &[RuntimeMetric]) -> Result<String, Failure> {
-    summary::prometheus(metrics, host).map_err(|error| Failure::no_export(error.to_string()))
+pub(super) fn metrics_text(metrics: &Metrics, host: &SampleSet) -> Result<String, Failure> {
+    summary::prometheus(metrics, host).map_err(Failure::no_export)
 }
 
 /// Writes a trace in the format that the file name selects.
@@ -352,7 +380,7 @@ pub(super) fn draw(plan: &Plan, records: &[TraceRecord], result: &RunResult) -> 
 pub(super) fn chrome_text(drawn: &Timeline) -> Result<String, Failure> {
     let mut text = String::new();
     let written = chrome::write(&mut text, drawn);
-    written.map_err(|_| Failure::no_export("the trace could not be formatted".into()))?;
+    written.map_err(|_| Failure::no_export("the trace could not be formatted"))?;
     Ok(text)
 }
 
@@ -364,7 +392,7 @@ Examples:
 
 /// Run a graph file and print its trace
 #[derive(Debug, Args)]
-#[command(after_help = exit_codes(&format!("{NOTE}\n\n{TRACE_EXAMPLES}"), &[0, 2, 3, 5, 130]))]
+#[command(after_help = exit_codes(&format!("{NOTE}\n\n{TRACE_EXAMPLES}"), &[0, 2, 3, 5, 130, 143]))]
 pub(super) struct TraceArgs {
     /// Output format. With `--clock wall`, chrome and perfetto also show what each worker thread
     /// did: polls of tasks and actors, timers, steals, sleeps.
@@ -403,15 +431,11 @@ enum TraceFormat {
 }
 
 impl TraceArgs {
-    pub(super) fn run(
-        &self,
-        env: Environment<'_>,
-        streams: &mut Streams<'_>,
-    ) -> Result<(), Failure> {
+    pub(super) fn run(&self, env: Env<'_>, streams: &mut Streams<'_>) -> Result<(), Failure> {
         let format = match self.format {
-            TraceFormat::Json => DiagnosticFormat::Json,
-            TraceFormat::Ndjson => DiagnosticFormat::Ndjson,
-            _ => DiagnosticFormat::Text,
+            TraceFormat::Json => Format::Json,
+            TraceFormat::Ndjson => Format::Ndjson,
+            _ => Format::Human,
         };
         let loaded = self.graph.load(env, format, streams)?;
         let file = output_file(self.graph.path(), self.output.as_ref())?;
@@ -425,7 +449,7 @@ impl TraceArgs {
             // If standard error cannot be written, the exit code still reports the failure.
             let _written = writeln!(streams.err, "clockjack: the run failed: {error}");
         }
-        exit_with(summary::exit_code(&result, None))
+        exit_with(summary::exit_code(&result, summary::Demands::default()))
     }
 
     fn show(&self, plan: &Plan, result: &RunResult, log: &TraceLog) -> Result<Vec<u8>, Failure> {
@@ -473,7 +497,7 @@ Examples:
 
 /// Run a graph file several times in virtual time and measure the duration
 #[derive(Debug, Args)]
-#[command(after_help = exit_codes(BENCH_EXAMPLES, &[0, 2, 3, 5, 130]))]
+#[command(after_help = exit_codes(BENCH_EXAMPLES, &[0, 2, 3, 5, 130, 143]))]
 pub(super) struct BenchArgs {
     /// Number of epochs per run.
     #[arg(long, value_name = "N", default_value_t = run::STEPS_DEFAULT,
@@ -502,13 +526,9 @@ pub(super) struct BenchArgs {
 }
 
 impl BenchArgs {
-    pub(super) fn run(
-        &self,
-        env: Environment<'_>,
-        streams: &mut Streams<'_>,
-    ) -> Result<(), Failure> {
+    pub(super) fn run(&self, env: Env<'_>, streams: &mut Streams<'_>) -> Result<(), Failure> {
         let source = self.graph.read()?;
-        let plan = load_or_report(&source, env, self.format.diagnostics(), streams)?.plan;
+        let plan = load_or_report(&source, env, self.format, streams)?.plan;
         let mut measured = BenchResult {
             graph: plan.name,
             graph_hash: fnv1a64(&source.bytes),
@@ -520,7 +540,7 @@ impl BenchArgs {
         let workers = self.workers.map(usize::from);
         let settings = RunSettings { workers, ..RunSettings::steps(self.steps) };
         let interrupt = streams.interrupt.clone();
-        interrupt.listen();
+        interrupt.listen(settings.clock, streams.err);
         let mut code = exit_code::OK;
         let mut line = self.progress.on(streams);
         for n in 0..self.runs {
@@ -529,10 +549,14 @@ impl BenchArgs {
             let (loaded, _) = source.load(env.registry);
             let loaded = loaded.expect("the same bytes were compiled before");
             let graph = compile(&loaded.file, env.registry);
-            let result = run::run(graph, &settings, &interrupt, |_| ())?;
+            let result = run::run(graph, &settings, &interrupt, |moment| {
+                if let Moment::Note(text) = moment {
+                    line.note(text);
+                }
+            })?;
             measured.times.push(began.elapsed());
             measured.calls += result.report.as_ref().map_or(0, |report| report.executions);
-            match summary::exit_code(&result, None) {
+            match summary::exit_code(&result, summary::Demands::default()) {
                 exit_code::OK => measured.n_ok += 1,
                 other => code = other,
             }

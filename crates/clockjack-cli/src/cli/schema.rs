@@ -3,8 +3,8 @@
 use clap::Args;
 use clockjack_graph::describe;
 
-use super::{Streams, exit_codes, options::Format, write_result};
-use crate::failure::Failure;
+use super::{Streams, exit_codes, write_result};
+use crate::{failure::Failure, format::Format};
 
 const SCHEMA_EXAMPLES: &str = "\
 Examples:

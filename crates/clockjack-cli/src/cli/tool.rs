@@ -3,8 +3,8 @@
 use clap::{Args, CommandFactory as _};
 use clockjack_graph::Registry;
 
-use super::{Cli, Streams, exit_codes, options::Format, write_result};
-use crate::{failure::Failure, graph::doctor};
+use super::{Cli, Streams, exit_codes, write_result};
+use crate::{failure::Failure, format::Format, graph::doctor};
 
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
@@ -77,7 +77,11 @@ impl ManArgs {
             None => whole,
             Some(name) => {
                 let found = whole.find_subcommand(name).cloned();
-                found.ok_or_else(|| Failure::unknown_command(name))?
+                found.ok_or_else(|| {
+                    Failure::usage(format!(
+                        "unknown command '{name}'; `clockjack --help` lists all commands"
+                    ))
+                })?
             }
         };
         let mut page = Vec::new();

@@ -1,5 +1,6 @@
 //! `clockjack check` and `clockjack lint`: the findings in every output format.
 
+use clap::ValueEnum;
 use clockjack_graph::{
     Registry,
     compile::lint::{self, Finding},
@@ -19,9 +20,9 @@ pub(crate) enum Depth {
 }
 
 /// The output format of a check.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    Text(Renderer),
+    Human,
     Json,
     Ndjson,
     Sarif,
@@ -77,9 +78,9 @@ pub(crate) fn check(source: &Source, depth: Depth, registry: &Registry) -> Repor
 }
 
 /// Formats all reports.
-pub(crate) fn show(reports: &[Report], form: Form) -> String {
+pub(crate) fn show(reports: &[Report], form: Form, renderer: Renderer) -> String {
     match form {
-        Form::Text(renderer) => reports.iter().map(|report| text(report, renderer)).collect(),
+        Form::Human => reports.iter().map(|report| text(report, renderer)).collect(),
         Form::Json => match reports {
             [one] => format!("{}\n", one.to_json()),
             many => {
@@ -142,7 +143,8 @@ pub(crate) fn lint(
 ) -> Result<(Vec<Finding>, bool), Diagnostics> {
     let file = source.parse()?;
     let (_, diagnostics) = clockjack_graph::compile::check(file.spec(), registry);
-    let findings = lint::lint(file.spec(), &diagnostics.list);
+    let spec = clockjack_graph::compile::with_triggers(file.spec(), registry);
+    let findings = lint::lint(&spec, &diagnostics.list);
     Ok((findings, diagnostics.n_errors() > 0))
 }
 
@@ -157,15 +159,4 @@ pub(crate) fn lint_text(findings: &[Finding]) -> String {
     let plural = if findings.len() == 1 { "" } else { "s" };
     out.push_str(&format!("{} finding{plural}\n", findings.len()));
     out
-}
-
-/// The findings as one JSON object.
-pub(crate) fn lint_json(findings: &[Finding]) -> String {
-    let list: Vec<Value> = findings.iter().map(Finding::to_json).collect();
-    format!("{}\n", json!({ "findings": list }))
-}
-
-/// The findings as one JSON object per line.
-pub(crate) fn lint_lines(findings: &[Finding]) -> String {
-    findings.iter().map(|one| format!("{}\n", one.to_json())).collect()
 }

@@ -33,7 +33,8 @@ pub(crate) fn pages(pages: &[&Page]) -> String {
     texts.join("\n")
 }
 
-fn record(page: &Page) -> Value {
+/// A page as JSON.
+pub(crate) fn record(page: &Page) -> Value {
     json!({
         "code": page.code.name(),
         "severity": page.code.severity().name(),
@@ -43,17 +44,6 @@ fn record(page: &Page) -> Value {
         "right": page.right,
         "why": page.why,
     })
-}
-
-/// All pages as one JSON object.
-pub(crate) fn json(pages: &[&Page]) -> String {
-    let list: Vec<Value> = pages.iter().map(|page| record(page)).collect();
-    format!("{}\n", json!({ "codes": list }))
-}
-
-/// One JSON object per line.
-pub(crate) fn lines(pages: &[&Page]) -> String {
-    pages.iter().map(|page| format!("{}\n", record(page))).collect()
 }
 
 /// The codes with the most similar names.

@@ -14,23 +14,12 @@ use clockjack_graph::{
     diagnostic::{Diagnostics, Renderer},
 };
 
-use crate::{exit_code, failure::Failure, streams::Streams};
+use crate::{exit_code, failure::Failure, format::Format, streams::Streams};
 
 /// The argument that means standard input.
 const STDIN: &str = "-";
 /// The maximum size of a graph file, whatever the limits are.
 const BYTES_MAX: usize = 1 << 30;
-
-/// The output format of diagnostics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DiagnosticFormat {
-    /// As text on standard error.
-    Text,
-    /// As one JSON object on standard output, in place of the result.
-    Json,
-    /// As one JSON object per finding on standard output, in place of the result.
-    Ndjson,
-}
 
 /// The bytes of a graph file. They are read once, because a pipe cannot be read twice.
 #[derive(Debug)]
@@ -87,17 +76,18 @@ impl Source {
     }
 }
 
-/// Reports the diagnostics of a graph. Returns the failure with the exit code.
+/// Reports the diagnostics of a graph: text on standard error, or JSON on standard output in place
+/// of the result. Returns the failure with the exit code.
 pub(crate) fn report(
     diagnostics: &Diagnostics,
     renderer: Renderer,
-    format: DiagnosticFormat,
+    format: Format,
     streams: &mut Streams<'_>,
 ) -> Failure {
     let (stream, text) = match format {
-        DiagnosticFormat::Text => (&mut *streams.err, renderer.render(diagnostics)),
-        DiagnosticFormat::Json => (&mut *streams.out, format!("{}\n", diagnostics.to_json())),
-        DiagnosticFormat::Ndjson => (&mut *streams.out, diagnostics.to_ndjson()),
+        Format::Human => (&mut *streams.err, renderer.render(diagnostics)),
+        Format::Json => (&mut *streams.out, format!("{}\n", diagnostics.to_json())),
+        Format::Ndjson => (&mut *streams.out, diagnostics.to_ndjson()),
     };
     // If the stream cannot be written, the exit code still reports the failure.
     let _written = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());

@@ -1,8 +1,11 @@
 //! A Graphviz DOT file with clusters for hierarchy and loops.
 
-use clockjack_graph::describe::{BoundaryRole, EdgeKind};
+use clockjack_graph::{
+    describe::{BoundaryRole, EdgeKind},
+    picture::{Frame, FrameKind, Node},
+};
 
-use super::{Frame, FrameKind, Node, Picture, line};
+use super::{Picture, line};
 
 pub(super) fn draw(picture: &Picture) -> String {
     let mut out = String::new();
@@ -38,7 +41,7 @@ pub(super) fn draw(picture: &Picture) -> String {
 }
 
 fn boxes(picture: &Picture, parent: Option<usize>, depth: usize, out: &mut String) {
-    for (index, Frame { label, kind, .. }) in picture.boxes_in(parent) {
+    for (index, Frame { label, kind, .. }) in picture.frames_in(parent) {
         let indent = "  ".repeat(depth);
         let style = match kind {
             FrameKind::Hierarchy => "solid",
@@ -56,6 +59,7 @@ fn boxes(picture: &Picture, parent: Option<usize>, depth: usize, out: &mut Strin
 fn nodes(picture: &Picture, frame: Option<usize>, depth: usize, out: &mut String) {
     let indent = "  ".repeat(depth);
     for (index, Node { id, component_type, lane, role, .. }) in picture.nodes_in(frame) {
+        let lane = &picture.lanes[*lane].id;
         let label = quoted(&format!("{id}\n{component_type} on {lane}"));
         let shape = match role {
             BoundaryRole::Processing => "box",

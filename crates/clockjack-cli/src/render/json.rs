@@ -5,17 +5,17 @@ use serde_json::{Value, json};
 use super::Picture;
 
 pub(super) fn draw(picture: &Picture) -> String {
-    let boxes = picture.boxes.iter().map(|frame| {
-        let parent = frame.parent.map(|index| picture.boxes[index].id.as_str());
+    let boxes = picture.frames.iter().map(|frame| {
+        let parent = frame.parent.map(|index| picture.frames[index].id.as_str());
         json!({"id": frame.id, "kind": frame.kind.name(), "label": frame.label, "in": parent})
     });
     let nodes = picture.nodes.iter().map(|node| {
         json!({
             "id": node.id,
             "type": node.component_type,
-            "lane": node.lane,
+            "lane": picture.lanes[node.lane].id,
             "boundary_role": node.role.name(),
-            "in": node.frame.map(|index| picture.boxes[index].id.as_str()),
+            "in": node.frame.map(|index| picture.frames[index].id.as_str()),
         })
     });
     let edges = picture.edges.iter().map(|edge| {

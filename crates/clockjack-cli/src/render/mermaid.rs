@@ -1,9 +1,12 @@
 //! A Mermaid flowchart, top down: boxes for hierarchy and loops, labels `id:kind/mode`. Nodes are
 //! numbered, so that no id can collide with a Mermaid keyword.
 
-use clockjack_graph::describe::{BoundaryRole, EdgeKind};
+use clockjack_graph::{
+    describe::{BoundaryRole, EdgeKind},
+    picture::{Frame, Node},
+};
 
-use super::{Frame, Node, Picture, line};
+use super::{Picture, line};
 
 pub(super) fn draw(picture: &Picture) -> String {
     let mut out = String::from("flowchart TD\n");
@@ -21,7 +24,7 @@ pub(super) fn draw(picture: &Picture) -> String {
 }
 
 fn boxes(picture: &Picture, parent: Option<usize>, depth: usize, out: &mut String) {
-    for (index, Frame { label, kind, .. }) in picture.boxes_in(parent) {
+    for (index, Frame { label, kind, .. }) in picture.frames_in(parent) {
         let indent = "  ".repeat(depth);
         let (kind, label) = (kind.name(), text(label));
         line(out, format_args!("{indent}subgraph b{index} [\"{kind} {label}\"]"));

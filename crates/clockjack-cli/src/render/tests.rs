@@ -7,8 +7,8 @@ use clockjack_graph::{
         LaneCapabilities, Plan, PlanComponent, PlanEdge, PlanLane, PlanLoop, PlanPort, PlanRegion,
     },
     describe::{
-        BoundarySpec, ComponentSpec, ConfigMap, EdgeMode, EdgePolicy, FieldSpans, GraphKind,
-        HierarchyEntry, LaneSpec, LaneType, LoopSpec, LoopType,
+        BoundaryRole, BoundarySpec, ComponentSpec, ConfigMap, EdgeKind, EdgeMode, EdgePolicy,
+        FieldSpans, GraphKind, HierarchyEntry, LaneSpec, LaneType, LoopSpec, LoopType,
     },
 };
 

@@ -12,8 +12,9 @@ pub(crate) const SCHEMA_VERSION: &str = "1";
 
 /// A record with the names of the plan.
 ///
-/// A trace id groups everything that one message caused: it is the id of that message, and also the
-/// transaction id. A record without a causing message uses the id of its epoch.
+/// A trace id groups everything that one message caused: it is the id of that message. A record
+/// without a causing message uses the id of its epoch. A transaction id is the number of a change
+/// of settings; only the records of such changes have one.
 pub(crate) fn event(plan: &Plan, record: &TraceRecord) -> Value {
     let causation = message_id(plan, record.message);
     let correlation = message_id(plan, record.correlation).or_else(|| causation.clone());
@@ -24,7 +25,6 @@ pub(crate) fn event(plan: &Plan, record: &TraceRecord) -> Value {
         "phase": record.name.phase(),
         "severity": severity(record.name),
         "epoch_id": record.epoch,
-        "transaction_id": trace,
         "worker_id": record.worker,
         "start_offset_ns": record.start_ns,
         "duration_ns": record.duration_ns,
@@ -45,6 +45,9 @@ pub(crate) fn event(plan: &Plan, record: &TraceRecord) -> Value {
         if let Some(id) = id {
             value[name] = id.into();
         }
+    }
+    if record.name.phase() == "config" {
+        value["transaction_id"] = record.value.into();
     }
     value["attributes"] = attributes(record);
     value

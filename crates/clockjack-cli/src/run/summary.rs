@@ -4,33 +4,41 @@ use core::fmt::Write as _;
 
 use clockjack_graph::{
     compile::Plan,
-    run::{
-        LaneAdvice, LaneReport, LiveLane, Metric, MetricDescriptor, MetricKind, Metrics, RunReport,
-    },
+    run::{LaneAdvice, LaneReport, LiveLane, Loss, Metric, Metrics, RunReport},
 };
-use clockjack_observe::{
-    prometheus,
-    samples::{Sample, Value as Reading},
-};
+use clockjack_observe::{prometheus, samples::SampleSet};
+use clockjack_rt::signals::StopSignal;
 use serde_json::{Value, json};
 
-use super::{RunResult, host::RuntimeMetric};
+use super::RunResult;
 use crate::exit_code;
 
 /// The schema version of the records.
 const SCHEMA_VERSION: &str = "1";
 
-/// The exit code of a run. A failure takes precedence over an interruption, and an interruption
-/// over late ticks.
-pub(crate) fn exit_code(result: &RunResult, overruns_max: Option<u64>) -> u8 {
+/// What a run must keep to, besides not failing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Demands {
+    /// How many ticks may exceed their period; `None`: any number.
+    pub(crate) overruns_max: Option<u64>,
+    /// No message may be lost.
+    pub(crate) denies_loss: bool,
+}
+
+/// The exit code of a run. A failure takes precedence over an interruption, an interruption over
+/// late ticks, and late ticks over lost messages.
+pub(crate) fn exit_code(result: &RunResult, demands: Demands) -> u8 {
     if result.error.is_some() {
         return exit_code::RUN_FAILED;
     }
     if result.was_interrupted {
-        return exit_code::INTERRUPTED;
+        return result.signal.map_or(exit_code::INTERRUPTED, StopSignal::exit_code);
     }
-    if overruns_max.is_some_and(|max| overruns(result) > max) {
+    if demands.overruns_max.is_some_and(|max| overruns(result) > max) {
         return exit_code::OVERRUN;
+    }
+    if demands.denies_loss && result.report.as_ref().is_some_and(|report| report.n_lost() > 0) {
+        return exit_code::ASSERTION_FAILED;
     }
     exit_code::OK
 }
@@ -65,7 +73,7 @@ pub(crate) fn text(plan: &Plan, result: &RunResult) -> String {
                 );
             }
         }
-        channels(&mut out, &report.metrics);
+        losses(&mut out, report);
         for one in &report.loops {
             let residual =
                 one.residual.map_or(String::new(), |value| format!(", residual {value}"));
@@ -84,7 +92,15 @@ pub(crate) fn text(plan: &Plan, result: &RunResult) -> String {
     if let Some(error) = &result.error {
         push_line(&mut out, format_args!("{}: the run failed: {error}", plan.name));
     }
-    if result.was_interrupted {
+    if result.abandoned.is_some() {
+        push_line(
+            &mut out,
+            format_args!(
+                "{}: abandoned: a callback did not return; components were not deactivated",
+                plan.name
+            ),
+        );
+    } else if result.was_interrupted {
         push_line(&mut out, format_args!("interrupted: the work in progress was completed"));
     }
     out
@@ -105,15 +121,19 @@ fn lanes(out: &mut String, plan: &Plan, metrics: &Metrics) {
     }
 }
 
-/// Lost messages per edge; nothing if none were lost.
-fn channels(out: &mut String, metrics: &Metrics) {
-    for name in ["drop_count", "overwrite_count", "reject_count", "stale_drop_count"] {
-        let full = format!("runtime.channel.{name}");
-        let lost = metrics.list.iter().filter(|one| one.name == full && one.value > 0.0);
-        for Metric { label, value, .. } in lost {
-            let edge = label.as_ref().map_or("", |(_, edge)| edge.as_str());
-            push_line(out, format_args!("edge {edge}: {name} {value}"));
-        }
+/// The messages that no component saw, by place and cause; nothing if there are none.
+fn losses(out: &mut String, report: &RunReport) {
+    if report.losses.is_empty() {
+        return;
+    }
+    let n_left: u64 =
+        report.losses.iter().filter(|one| one.is_run_ended()).map(|one| one.count).sum();
+    push_line(
+        out,
+        format_args!("messages lost: {}, not read at the end: {n_left}", report.n_lost()),
+    );
+    for loss in &report.losses {
+        push_line(out, format_args!("  {loss}"));
     }
 }
 
@@ -136,6 +156,7 @@ pub(crate) fn json(plan: &Plan, result: &RunResult) -> Value {
         value["metrics"] = metrics.into();
         value["faults"] = faults(result).into();
         value["loops"] = loops(result).into();
+        value["losses"] = report.losses.iter().map(loss).collect();
         value["lanes"] = report.lanes.iter().map(lane).collect();
     }
     value
@@ -151,6 +172,7 @@ pub(crate) fn lines(plan: &Plan, result: &RunResult) -> String {
     if let Some(report) = &result.report {
         report.metrics.iter().for_each(|one| put("metric", metric(one)));
         report.lanes.iter().for_each(|one| put("lane", lane(one)));
+        report.losses.iter().for_each(|one| put("loss", loss(one)));
     }
     faults(result).into_iter().for_each(|one| put("fault", one));
     loops(result).into_iter().for_each(|one| put("loop", one));
@@ -167,10 +189,12 @@ pub(crate) fn head(plan: &Plan, result: &RunResult) -> Value {
         "ok": result.error.is_none(),
         "error": result.error,
         "interrupted": result.was_interrupted,
+        "abandoned": result.abandoned.is_some(),
         "stop_reason": report.map(|report| report.stop.name()),
         "epochs": report.map(|report| report.epochs),
         "executions": report.map(|report| report.executions),
         "elapsed_ns": report.map(|report| report.elapsed_ns),
+        "n_lost": report.map(RunReport::n_lost),
         "n_faults_dropped": report.map(|report| report.n_faults_dropped),
         "timing": {
             "wall_ns": u64::try_from(result.wall.as_nanos()).unwrap_or(u64::MAX),
@@ -192,6 +216,18 @@ fn faults(result: &RunResult) -> Vec<Value> {
         })
     });
     record.collect()
+}
+
+/// Messages that were lost for one cause at one place.
+fn loss(one: &Loss) -> Value {
+    json!({
+        "place": one.place.kind(),
+        "id": one.place.id(),
+        "cause": one.cause.name(),
+        "count": one.count,
+        "description": one.cause.description(),
+        "hint": one.cause.hint(),
+    })
 }
 
 fn loops(result: &RunResult) -> Vec<Value> {
@@ -246,35 +282,14 @@ fn metric(one: &Metric) -> Value {
 }
 
 /// All metrics of the graph and of the runtime in Prometheus format.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates, and a counter is a whole number"
-)]
 pub(crate) fn prometheus(
     metrics: &Metrics,
-    host: &[RuntimeMetric],
+    host: &SampleSet,
 ) -> Result<String, prometheus::ExportError> {
-    let labels: Vec<Vec<(&str, &str)>> = metrics
-        .iter()
-        .map(|one| one.label.iter().map(|(name, whose)| (*name, whose.as_str())).collect())
-        .collect();
-    let reading = |kind: MetricKind, value: f64| match kind {
-        MetricKind::Counter => Reading::Counter(value as u64),
-        MetricKind::Gauge => Reading::GaugeFloat(value),
-    };
-    let samples: Vec<Sample<'_>> = metrics
-        .iter()
-        .zip(&labels)
-        .map(|(one, labels)| {
-            let help = MetricDescriptor::of(&one.name).map_or("", |known| known.description);
-            Sample::new(&one.name, reading(one.kind, one.value)).labels(labels).help(help)
-        })
-        .chain(host.iter().map(RuntimeMetric::sample))
-        .collect();
-    let mut out = String::new();
-    prometheus::write(&mut out, &samples)?;
-    Ok(out)
+    let mut all = SampleSet::new();
+    metrics.add_to(&mut all, &[]);
+    all.append(host.clone());
+    all.prometheus()
 }
 
 /// One progress line per lane: calls per second, overruns, skipped ticks and drops.
@@ -292,7 +307,7 @@ pub(crate) fn live(lanes: &[LiveLane], wall_ms: u128) -> Vec<String> {
 mod tests {
     use core::time::Duration;
 
-    use clockjack_graph::run::RunStopReason;
+    use clockjack_graph::run::{MetricKind, RunStopReason};
 
     use super::*;
 
@@ -308,11 +323,14 @@ mod tests {
             elapsed_ns: 1_500_000_000,
             faults: Vec::new(),
             n_faults_dropped: 0,
+            n_fed_dropped: 0,
             overlap_max: 1,
+            parallel_epochs: 0,
             snapshots: Vec::new(),
             health: Vec::new(),
             lanes: Vec::new(),
             loops: Vec::new(),
+            losses: Vec::new(),
             metrics: Metrics { list: vec![metric], ..Metrics::default() },
         };
         let wall = Duration::from_millis(1);
@@ -320,8 +338,10 @@ mod tests {
             report: Some(report),
             error: None,
             was_interrupted: false,
+            signal: None,
+            abandoned: None,
             wall,
-            host: Vec::new(),
+            host: SampleSet::new(),
             workers: None,
         }
     }
@@ -336,7 +356,7 @@ mod tests {
             label: Some(("component_id", "ctl".into())),
             value: 1.5,
         });
-        let text = prometheus(&report.metrics, &[]).expect("the names are valid");
+        let text = prometheus(&report.metrics, &SampleSet::new()).expect("the names are valid");
         assert!(text.contains("{component_id=\"ctl\"} "), "{text}");
         let value = metric(&report.metrics.user[0]);
         assert_eq!(value["labels"]["component_id"], "ctl");
@@ -345,17 +365,21 @@ mod tests {
 
     #[test]
     fn exit_code_7_is_more_overruns_than_are_allowed() {
-        assert_eq!(exit_code(&result(3.0), None), 0, "there is no limit");
-        assert_eq!(exit_code(&result(3.0), Some(3)), 0);
-        assert_eq!(exit_code(&result(3.0), Some(2)), 7);
+        let with = |overruns_max| Demands { overruns_max, ..Demands::default() };
+        assert_eq!(exit_code(&result(3.0), with(None)), 0, "there is no limit");
+        assert_eq!(exit_code(&result(3.0), with(Some(3))), 0);
+        assert_eq!(exit_code(&result(3.0), with(Some(2))), 7);
     }
 
     #[test]
     fn a_failure_says_more_than_an_interrupt_and_that_more_than_an_overrun() {
         let mut both = RunResult { was_interrupted: true, ..result(3.0) };
-        assert_eq!(exit_code(&both, Some(0)), 130);
+        let demands = Demands { overruns_max: Some(0), denies_loss: true };
+        assert_eq!(exit_code(&both, demands), 130);
+        both.signal = Some(StopSignal::Terminate);
+        assert_eq!(exit_code(&both, demands), 143);
         both.error = Some(String::from("it broke"));
-        assert_eq!(exit_code(&both, Some(0)), 5);
+        assert_eq!(exit_code(&both, demands), 5);
     }
 
     #[test]

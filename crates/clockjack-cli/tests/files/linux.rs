@@ -4,12 +4,15 @@
 
 use std::{
     fs::{self, Permissions},
-    io::{BufRead as _, BufReader, Read as _},
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
     os::unix::fs::{PermissionsExt as _, symlink},
-    process::{Command, Stdio},
+    path::PathBuf,
+    process::{Child, ChildStdout, Command, Stdio},
 };
 
-use clockjack_cli::exit_code;
+use clockjack_cli::{Streams, exit_code, run};
+use clockjack_graph::{Component, Execute, Failure, GraphContext, Output, Registry};
+use serde_json::Value;
 
 use super::{clockjack, file, names_beside, piped, scratch, text};
 
@@ -21,6 +24,13 @@ fn a_pipe_is_read_once() {
     assert_eq!(told, clockjack(&["check", &bad]).1);
     let ran = piped(&["bench", "/dev/stdin"], &fs::read(cell).expect("the file exists"));
     assert!(ran.status.success(), "{ran:?}");
+}
+
+#[test]
+fn an_endless_assertion_file_is_refused() {
+    let (code, out, err) = clockjack(&["observe", &file("cell.yaml"), "--assert", "/dev/zero"]);
+    assert_eq!((code, out.as_str()), (exit_code::USAGE, ""));
+    assert!(err.contains("longer than 1048576 bytes"), "{err}");
 }
 
 #[test]
@@ -63,6 +73,197 @@ fn a_run_is_told_also_if_a_file_of_it_could_not_be_written() {
     assert!(out.contains("epochs      5"), "{out}");
     assert!(err.starts_with("clockjack: cannot write '/dev/full': "), "{err}");
     assert_eq!(names_beside(&metrics), ["m.prom"], "what could be written was");
+}
+
+/// The role of the child process in `what_the_child_does`.
+const ROLE: &str = "CLOCKJACK_TEST_ROLE";
+
+/// Says what happens to it; hangs in its third call, if it is to.
+#[derive(Component, Clone, Debug, Default)]
+#[component(type = "talker", title = "Talker", role = "input")]
+struct Talker {
+    #[output]
+    out: Output<f64>,
+    #[config(default = false)]
+    hangs: bool,
+    n: u32,
+}
+
+impl Execute for Talker {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        self.n += 1;
+        cx.publish(self.out, f64::from(self.n))?;
+        if self.n == 3 {
+            say("third call");
+        }
+        if self.hangs && self.n == 3 {
+            loop {
+                std::thread::park();
+            }
+        }
+        Ok(())
+    }
+
+    fn deactivate(&mut self) -> Result<(), Failure> {
+        say("deactivated");
+        Ok(())
+    }
+}
+
+/// Writes a line for the parent, at once.
+fn say(line: &str) {
+    writeln!(io::stdout(), "{line}").expect("the parent reads it");
+}
+
+fn graph(hangs: bool) -> String {
+    format!(
+        "schema_version: 1\n\
+         graph: {{name: talk, kind: internal_test}}\n\
+         lanes: {{main: {{type: fixed_rate, period_ms: 1}}}}\n\
+         components:\n\
+         - id: talker\n  \
+           type: talker\n  \
+           execution: {{lane: main}}\n  \
+           boundary: {{role: input}}\n  \
+           config: {{hangs: {hangs}}}\n\
+         edges: []\n"
+    )
+}
+
+#[test]
+fn what_the_child_does() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let args = role.split('\n');
+    let (mut out, mut err) = (io::stdout(), io::stderr());
+    let registry = Registry::standard().register::<Talker>();
+    let code = run(&registry, args, &mut Streams::new(&mut out, &mut err));
+    std::process::exit(code.into());
+}
+
+/// A run that is going to be interrupted, and its files.
+struct Run {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    graph: PathBuf,
+}
+
+impl Run {
+    /// The files that a run writes: log, trace, metrics.
+    const FILES: [&str; 3] = ["log", "trace.json", "metrics.prom"];
+
+    fn start(name: &str, hangs: bool, signals: &str) -> Self {
+        let path = scratch(&format!("{name}.yaml"));
+        fs::write(&path, graph(hangs)).expect("it can be written");
+        let [log, trace, metrics] = Self::FILES.map(|file| path.with_extension(file));
+        let mut role = vec!["clockjack", "run", text(&path), "--clock", "wall"];
+        role.extend(["--commit-log", text(&log), "--trace", text(&trace)]);
+        role.extend(["--metrics", text(&metrics)]);
+        let exe = std::env::current_exe().expect("there is one");
+        let mut command = Command::new("env");
+        command.arg(signals).arg(exe);
+        command.args(["--exact", "linux::what_the_child_does", "--nocapture"]);
+        command.env(ROLE, role.join("\n")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let out = BufReader::new(child.stdout.take().expect("it has one"));
+        let mut run = Self { child, out, graph: path };
+        run.read_until("third call");
+        run
+    }
+
+    fn read_until(&mut self, expected: &str) {
+        let mut line = String::new();
+        while !line.trim_end().ends_with(expected) {
+            line.clear();
+            assert_ne!(self.out.read_line(&mut line).expect("text"), 0, "no line {expected}");
+        }
+    }
+
+    fn send(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        assert!(sent.expect("there is such a command").success());
+    }
+
+    fn read_note(&mut self, signal: &str) {
+        let mut err = BufReader::new(self.child.stderr.as_mut().expect("it has one"));
+        let mut line = String::new();
+        err.read_line(&mut line).expect("text");
+        let note = format!("clockjack: {signal}: waiting for the callbacks in progress");
+        assert!(line.starts_with(&note), "{line}");
+        assert!(line.contains("a second signal writes the files without waiting"), "{line}");
+    }
+
+    /// Waits for the end, checks the exit code and the files, and returns the rest of the output.
+    fn finish(mut self, code: u8) -> String {
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).expect("text");
+        assert_eq!(self.child.wait().expect("it ends").code(), Some(code.into()), "{rest}");
+        let [log, trace, metrics] = Self::FILES
+            .map(|file| fs::read(self.graph.with_extension(file)).expect("the file exists"));
+        assert!(n_epochs(&log) >= 2, "{log:?}");
+        let trace: Value = serde_json::from_slice(&trace).expect("the trace is whole");
+        let metrics = String::from_utf8(metrics).expect("metrics are text");
+        let n_events = trace["traceEvents"].as_array().map_or(0, Vec::len);
+        assert!(n_events > 0, "{trace}");
+        assert!(metrics.contains("executor_polls_total") && metrics.ends_with('\n'), "{metrics}");
+        rest
+    }
+}
+
+/// The number of epochs in a commit log of the graph above, which has no commits. Fails if the log
+/// does not end with a whole record.
+fn n_epochs(log: &[u8]) -> usize {
+    let mut rest = log.strip_prefix(b"CJCL\x01\x04talk").expect("it begins with its name");
+    let mut n = 0;
+    while let Some((b'E', numbers)) = rest.split_first() {
+        rest = numbers;
+        // The number and the time of the epoch, in LEB128.
+        for _ in 0..2 {
+            let end = rest.iter().position(|byte| byte & 0x80 == 0).expect("a whole number");
+            rest = &rest[end + 1..];
+        }
+        n += 1;
+    }
+    assert!(rest.is_empty() || rest[0] == b'X', "{log:?}");
+    n
+}
+
+const DEFAULT: &str = "--default-signal=INT,TERM";
+
+#[test]
+fn a_signal_lets_a_run_drain_and_write_its_files() {
+    let signals =
+        [("-INT", "Ctrl-C", exit_code::INTERRUPTED), ("-TERM", "SIGTERM", exit_code::TERMINATED)];
+    for (signal, name, code) in signals {
+        let mut run = Run::start(&format!("drain{signal}"), false, DEFAULT);
+        run.send(signal);
+        run.read_note(name);
+        run.read_until("deactivated");
+        let summary = run.finish(code);
+        assert!(summary.contains("interrupted: the work in progress was completed"), "{summary}");
+    }
+}
+
+#[test]
+fn a_second_signal_does_not_wait_and_leaves_whole_files() {
+    let mut run = Run::start("hangs", true, DEFAULT);
+    run.send("-TERM");
+    run.read_note("SIGTERM");
+    run.send("-INT");
+    let summary = run.finish(exit_code::TERMINATED);
+    assert!(summary.contains("talk: abandoned: a callback did not return"), "{summary}");
+}
+
+#[test]
+fn an_ignored_interrupt_is_a_warning_and_the_other_signal_works() {
+    let mut run = Run::start("ignored", false, "--ignore-signal=INT");
+    let mut err = BufReader::new(run.child.stderr.as_mut().expect("it has one"));
+    let mut line = String::new();
+    err.read_line(&mut line).expect("text");
+    assert!(line.starts_with("clockjack: SIGINT was ignored when the program started"), "{line}");
+    run.send("-INT");
+    run.send("-TERM");
+    run.read_until("deactivated");
+    run.finish(exit_code::TERMINATED);
 }
 
 #[test]

@@ -256,8 +256,8 @@ fn a_system_that_terminates_by_itself_ends_its_run() {
         });
         let report = system.run().await.expect("the driver is not stopped");
         assert!(report.is_clean(), "{report:?}");
-        // The system has shut down, so a second run returns immediately.
-        system.run().await.expect("the driver is not stopped");
-        assert_ne!(system.driver().current_status(), clockjack_time::DriverStatus::Suspended);
+        // The system has shut down and stopped the driver, so a second run returns immediately.
+        system.run().await.expect("the system has terminated");
+        assert_eq!(system.driver().current_status(), clockjack_time::DriverStatus::Suspended);
     });
 }

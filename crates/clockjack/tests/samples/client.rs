@@ -58,7 +58,7 @@ async fn feed(client: &ActorRef<Msg>) -> Result<(), SendError<Msg>> {
 #[test]
 fn a_client_finds_its_server_by_an_ask_and_talks_over_a_socket()
 -> Result<(), Box<dyn core::error::Error>> {
-    let config = RuntimeConfig { tokio: true, ..RuntimeConfig::DEFAULT };
+    let config = RuntimeConfig { tokio: 1, ..RuntimeConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("net"), config)?;
     let listener = rt.block_on(TcpListener::bind("127.0.0.1:0"))?;
     let address = listener.local_addr()?.to_string();

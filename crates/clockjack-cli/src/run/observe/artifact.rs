@@ -8,13 +8,13 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, output};
 
 /// The schema version of the manifest.
 const SCHEMA_VERSION: &str = "1";
 const MANIFEST: &str = "manifest.json";
 /// All events, including those that are not printed.
-pub(crate) const EVENTS: &str = "observe.ndjson";
+const EVENTS: &str = "observe.ndjson";
 
 /// The directory of a recording.
 #[derive(Debug)]
@@ -24,26 +24,19 @@ pub(crate) struct Artifact {
 }
 
 impl Artifact {
-    /// Creates the directory. Fails if it already contains a recording.
-    pub(crate) fn create(directory: &Path) -> Result<Self, Failure> {
+    /// Creates the directory, and the file of its events, which is written during the run. Fails if
+    /// the directory already contains a recording or other files, or another command is recording
+    /// there.
+    pub(crate) fn create(directory: &Path) -> Result<(Self, (PathBuf, fs::File)), Failure> {
         fs::create_dir_all(directory).map_err(|error| Failure::file_output(directory, error))?;
-        let manifest = directory.join(MANIFEST);
-        if manifest.exists() {
-            let there = io::Error::new(
-                io::ErrorKind::AlreadyExists,
-                "the directory already contains a recording",
-            );
-            return Err(Failure::file_output(&manifest, there));
+        let path = directory.join(EVENTS);
+        if !path.exists() {
+            // Nothing is left behind in a directory of somebody else.
+            check_directory(directory).map_err(|error| Failure::file_output(directory, error))?;
         }
-        Ok(Self { directory: directory.to_owned(), files: Vec::new() })
-    }
-
-    /// Opens a file that is written during the run.
-    pub(crate) fn open(&mut self, name: &str, what: &str) -> Result<(PathBuf, fs::File), Failure> {
-        let path = self.directory.join(name);
-        let file = fs::File::create(&path).map_err(|error| Failure::file_output(&path, error))?;
-        self.files.push(json!({"name": name, "what": what}));
-        Ok((path, file))
+        let events = output::create_locked(&path, || check_directory(directory))?;
+        let files = vec![json!({"name": EVENTS, "what": "events, one per line"})];
+        Ok((Self { directory: directory.to_owned(), files }, (path, events)))
     }
 
     /// Writes a file.
@@ -65,4 +58,18 @@ impl Artifact {
         about["files"] = core::mem::take(&mut self.files).into();
         self.put(MANIFEST, "", format!("{about:#}\n"))
     }
+}
+
+/// Fails if a part of the recording could overwrite a file.
+fn check_directory(directory: &Path) -> io::Result<()> {
+    let refused = |text| Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+    if directory.join(MANIFEST).exists() {
+        return refused("the directory already contains a recording");
+    }
+    for entry in fs::read_dir(directory)? {
+        if entry?.file_name() != EVENTS {
+            return refused("the directory contains other files");
+        }
+    }
+    Ok(())
 }
