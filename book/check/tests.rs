@@ -99,7 +99,7 @@ fn clockjack(args: &[&str]) -> (u8, String) {
 fn every_command_that_is_shown_is_one_that_can_be_given() {
     let mut n_seen = 0;
     let mut paths = markdown_below("book/src").expect("it can be read");
-    paths.push("README.md".to_owned());
+    paths.extend(["README.md", "examples/README.md"].map(str::to_owned));
     for path in paths.iter().filter(|path| !path.contains("/reference/")) {
         let text = read(path);
         for line in blocks(&text, "sh").iter().flat_map(|block| block.lines()) {
@@ -139,19 +139,31 @@ fn code_below(folder: &Path) -> String {
 fn every_guard_that_is_named_is_a_test() {
     let code = code_below(&root().join("crates"));
     let mut n_seen = 0;
-    for path in ["README.md", "book/src/guarantees.md"] {
-        let text = read(path);
-        let rows = text.lines().filter(|line| line.starts_with('|'));
-        for span in rows.flat_map(|row| row.split('`').skip(1).step_by(2)) {
-            let is_test = span.matches('_').count() > 2
-                && span.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
-            if is_test {
-                n_seen += 1;
-                assert!(code.contains(&format!("fn {span}")), "{path}: there is no {span}");
-            }
+    let text = read("book/src/guarantees.md");
+    let rows = text.lines().filter(|line| line.starts_with('|'));
+    for span in rows.flat_map(|row| row.split('`').skip(1).step_by(2)) {
+        let is_test = span.matches('_').count() > 2
+            && span.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
+        if is_test {
+            n_seen += 1;
+            assert!(code.contains(&format!("fn {span}")), "there is no {span}");
         }
     }
     assert!(n_seen > 30, "{n_seen}");
+}
+
+#[test]
+fn the_front_page_of_the_crate_and_the_readme_show_the_same_actor_and_say_the_same_first() {
+    let readme = read("README.md");
+    let [actor, ..] = blocks(&readme, "rust")[..] else { panic!("the README shows an actor") };
+    let source = read("crates/clockjack/src/lib.rs");
+    let page = source.lines().map_while(|line| line.strip_prefix("//!"));
+    let page: Vec<&str> = page.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
+    let text = page.join("\n");
+    let [shown, ..] = blocks(&text, "")[..] else { panic!("the front page shows an actor") };
+    let visible = shown.lines().filter(|line| !line.starts_with("# "));
+    assert!(visible.eq(actor.lines()), "the front page shows another actor");
+    assert!(readme.contains(&format!("\n**{}**", page[0])), "the README begins otherwise");
 }
 
 #[test]
@@ -185,8 +197,15 @@ fn the_assertions_that_are_shown_hold_for_the_graph_that_is_shown() {
 #[test]
 fn every_relative_link_leads_somewhere() {
     let mut paths = markdown_below("book/src").expect("it can be read");
-    let at_root = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "STYLE.md"];
-    paths.extend(at_root.map(str::to_owned));
+    let others = [
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "README.md",
+        "STYLE.md",
+        "examples/README.md",
+    ];
+    paths.extend(others.map(str::to_owned));
     let faults: Vec<String> =
         paths.iter().flat_map(|path| links::faults(&root(), path, &read(path))).collect();
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
