@@ -4,6 +4,7 @@ mod actor;
 mod exec;
 mod graph;
 mod observe;
+mod sched;
 mod sync;
 mod time;
 
@@ -18,6 +19,7 @@ pub(crate) fn all() -> Vec<Operation> {
     all.extend(time::all());
     all.extend(observe::all());
     all.extend(exec::all());
+    all.extend(sched::all());
     all.extend(actor::all());
     all.extend(graph::all());
     all

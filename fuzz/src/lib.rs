@@ -16,6 +16,7 @@ mod process;
 mod scheduler;
 mod trace;
 mod wheel;
+mod wire;
 
 pub use graph::graph;
 pub use mailbox::mailbox;
@@ -23,16 +24,19 @@ pub use process::process;
 pub use scheduler::scheduler;
 pub use trace::trace;
 pub use wheel::wheel;
+pub use wire::{wire_frame, wire_types};
 
 /// A name and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets; each has a folder of its name in `corpus/`.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 8] = [
     ("graph", graph),
     ("mailbox", mailbox),
     ("process", process),
     ("scheduler", scheduler),
     ("trace", trace),
     ("wheel", wheel),
+    ("wire_frame", wire_frame),
+    ("wire_types", wire_types),
 ];

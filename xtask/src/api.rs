@@ -3,8 +3,13 @@
 //! A change of the surface therefore changes a file, and a reviewer of the commit sees the change.
 //! The items are read from the JSON output of rustdoc. The format of that JSON differs between
 //! compilers, so the command accepts only the version that [`FORMAT`] names.
+//!
+//! With `--breaking BASE` the command compares the stored surfaces with those of an earlier commit
+//! and checks that the version number allows the changes. This needs git, and no compiler.
 
+mod breaking;
 mod signature;
+mod snapshot;
 mod surface;
 
 use std::{fs, path::Path};
@@ -13,6 +18,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::Value;
 
+pub(crate) use self::snapshot::{Snapshot, git, judge};
 use crate::{
     console::{Line, Steps},
     process::{self, Cmd},
@@ -33,11 +39,23 @@ pub(crate) struct Options {
     /// Write the files again, from the current surface
     #[arg(long)]
     bless: bool,
+    /// Compare `api/`, features and rust-version with those of this commit or tag, and check that
+    /// the version number allows what has changed
+    #[arg(long, value_name = "BASE", conflicts_with = "bless")]
+    breaking: Option<String>,
 }
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let workspace = Workspace::load()?;
+    if let Some(base) = &options.breaking {
+        let mut steps = Steps::new(FOLDER, 1);
+        steps.step(&format!("changes since {base}"), |_| {
+            let before = Snapshot::of_commit(&workspace.root, base)?;
+            judge(base, &before, &Snapshot::of_tree(&workspace.root)?)
+        });
+        return steps.finish();
+    }
     let crates: Vec<&Package> =
         workspace.default_members().filter(|package| is_shipped(package)).collect();
     let mut steps = Steps::new(FOLDER, crates.len());

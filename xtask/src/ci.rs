@@ -72,6 +72,8 @@ const CI: &[Step] = &[
     quiet("layering", "xtask layering"),
     quiet("contract", "xtask contract"),
     quiet("licences", "xtask licences"),
+    // Without builds: `deep` has the whole dry run.
+    quiet("release checks", "xtask release --dry-run --no-verify"),
     shown("init", "xtask init"),
     quiet("fmt firmware", "fmt --manifest-path firmware/Cargo.toml --check"),
     shown("nostd", "xtask nostd"),
@@ -104,7 +106,7 @@ const DEEP: &[Step] = &[
             "test --release -p clockjack-graph --test determinism -- --nocapture",
         )
     },
-    shown("public surface", "xtask api"),
+    shown("release, dry run", "xtask release --dry-run"),
     shown("sanitizers", "xtask sanitize"),
     shown("nostd, all targets", "xtask nostd --all"),
     shown("firmware, all targets", "xtask firmware --all"),

@@ -44,8 +44,8 @@ struct Target {
 /// Which programs fit into the memory of a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Suite {
-    /// All programs: the station and the scenario, which have actors and the shared scheduler, and
-    /// a table of jobs with one owner.
+    /// All programs: the station, the scenario and the interrupt, which have actors and the shared
+    /// scheduler, and a table of jobs with one owner.
     Whole,
     /// Only the table of jobs, for a board with 16 KiB.
     Table,
@@ -55,7 +55,7 @@ impl Suite {
     fn programs(self) -> &'static [Program] {
         match self {
             Self::Whole => &PROGRAMS,
-            Self::Table => &PROGRAMS[3..],
+            Self::Table => &PROGRAMS[4..],
         }
     }
 }
@@ -76,9 +76,10 @@ enum Golden {
     Scenario,
 }
 
-const PROGRAMS: [Program; 4] = [
+const PROGRAMS: [Program; 5] = [
     Program { bin: "station", features: "actors", golden: Golden::File("station.txt") },
     Program { bin: "scenario", features: "scenario", golden: Golden::Scenario },
+    Program { bin: "interrupt", features: "actors", golden: Golden::File("interrupt.txt") },
     Program { bin: "jobs", features: "scheduler", golden: Golden::File("jobs.txt") },
     // The expected trace is the same as that of the program before.
     Program { bin: "table", features: "scheduler", golden: Golden::File("jobs.txt") },
@@ -461,7 +462,7 @@ mod tests {
         let bins = |suite: Suite| -> Vec<_> {
             suite.programs().iter().map(|program| program.bin).collect()
         };
-        assert_eq!(bins(Suite::Whole), ["station", "scenario", "jobs", "table"]);
+        assert_eq!(bins(Suite::Whole), ["station", "scenario", "interrupt", "jobs", "table"]);
         assert_eq!(bins(Suite::Table), ["table"]);
     }
 }

@@ -45,11 +45,18 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
         &["clockjack-actor", "clockjack-exec", "clockjack-time", "clockjack-sync"],
     ),
     ("clockjack-macros", Host, &[]),
+    // The answer to a request needs the actor that is asked, and `ReplyTo`.
+    ("clockjack-wire", Core, &["clockjack-actor", "clockjack-macros"]),
+    (
+        "clockjack-net",
+        Core,
+        &["clockjack-wire", "clockjack-actor", "clockjack-time", "clockjack-sync"],
+    ),
     ("clockjack-graph", Host, &["clockjack-actor"]),
     ("clockjack-rt", Host, ACTOR_AND_BELOW),
     ("clockjack-sim", Host, GRAPH_AND_CORE),
     // Not clockjack-graph, because the tests of clockjack-graph use this crate's virtual time.
-    ("clockjack-testkit", Host, ACTOR_AND_BELOW),
+    ("clockjack-testkit", Host, NET_AND_BELOW),
     ("clockjack-record", Host, &["clockjack-observe"]),
     ("clockjack-console", Host, &["clockjack-record"]),
     ("clockjack-cli", Host, &["clockjack-console", "clockjack-graph", "clockjack-rt"]),
@@ -67,6 +74,15 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
 
 const ACTOR_AND_BELOW: &[&str] =
     &["clockjack-actor", "clockjack-sched", "clockjack-exec", "clockjack-time", "clockjack-sync"];
+
+const NET_AND_BELOW: &[&str] = &[
+    "clockjack-net",
+    "clockjack-actor",
+    "clockjack-sched",
+    "clockjack-exec",
+    "clockjack-time",
+    "clockjack-sync",
+];
 
 const GRAPH_AND_CORE: &[&str] = &[
     "clockjack-graph",
@@ -86,6 +102,8 @@ const SHIPPED: &[&str] = &[
     "clockjack-actor",
     "clockjack-embassy",
     "clockjack-macros",
+    "clockjack-wire",
+    "clockjack-net",
     "clockjack-graph",
     "clockjack-rt",
     "clockjack-sim",
@@ -134,11 +152,15 @@ const EXTRA: &[(&str, &str, &str)] = &[
 ];
 
 /// Dev-dependencies that point upwards, each with the reason.
-const UPWARDS: &[(&str, &str, &str)] = &[(
-    "clockjack-graph",
-    "clockjack-sim",
-    "its tests run the random graphs of the simulation, which the product does not contain",
-)];
+const UPWARDS: &[(&str, &str, &str)] = &[
+    (
+        "clockjack-graph",
+        "clockjack-sim",
+        "its tests run the random graphs of the simulation, which the product does not contain",
+    ),
+    ("clockjack-graph", "clockjack-testkit", "its tests run actors in virtual time"),
+    ("clockjack-net", "clockjack-testkit", "its tests run several nodes in virtual time"),
+];
 
 /// Outside crates that a core crate uses on some targets, each under exactly this condition.
 const CONDITIONAL: &[(&str, &str, &str)] = &[
@@ -330,6 +352,8 @@ mod tests {
         Package {
             name: name.to_owned(),
             id: name.to_owned(),
+            version: "0.1.0".to_owned(),
+            publish: None,
             manifest_path: "Cargo.toml".into(),
             dependencies,
         }

@@ -16,6 +16,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{console::Steps, process::Cmd, workspace::Workspace};
 
@@ -38,6 +39,27 @@ const ALLOWED: &[&str] = &[
 
 /// The minimum length of a crate's description.
 const DESCRIPTION_LEN_MIN: usize = 20;
+/// The limits of crates.io for keywords and categories.
+const KEYWORDS_MAX: usize = 5;
+const KEYWORD_LEN_MAX: usize = 20;
+/// The categories of crates.io that our crates use. The registry refuses a name that it does not
+/// know.
+const CATEGORIES: &[&str] = &[
+    "asynchronous",
+    "command-line-utilities",
+    "concurrency",
+    "data-structures",
+    "date-and-time",
+    "development-tools::profiling",
+    "development-tools::testing",
+    "embedded",
+    "encoding",
+    "network-programming",
+    "no-std",
+    "rust-patterns",
+    "science::robotics",
+    "simulation",
+];
 /// Files that every package must contain.
 const PACKED: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 /// Files that cargo adds.
@@ -66,6 +88,9 @@ struct Package {
     license: Option<String>,
     description: Option<String>,
     rust_version: Option<String>,
+    readme: Option<String>,
+    /// `[package.metadata]`.
+    metadata: Option<Value>,
     #[serde(default)]
     keywords: Vec<String>,
     #[serde(default)]
@@ -231,11 +256,50 @@ fn check_manifests(metadata: &Metadata) -> Result<String> {
             "{name} has no description of {DESCRIPTION_LEN_MIN} characters"
         );
         anyhow::ensure!(package.rust_version.is_some(), "{name} has no `rust-version`");
-        anyhow::ensure!(!package.keywords.is_empty(), "{name} has no keywords");
-        anyhow::ensure!(!package.categories.is_empty(), "{name} has no category");
+        anyhow::ensure!(package.readme.is_some(), "{name} names no README");
+        check_finding(package)?;
+        check_docs(package)?;
         n_crates += 1;
     }
     Ok(format!("{n_crates} crates can be published"))
+}
+
+/// Checks that the registry accepts the keywords and the categories.
+fn check_finding(package: &Package) -> Result<()> {
+    let Package { name, keywords, categories, .. } = package;
+    let n_keywords = keywords.len();
+    anyhow::ensure!(
+        (1..=KEYWORDS_MAX).contains(&n_keywords),
+        "{name} has {n_keywords} keywords, not 1 to {KEYWORDS_MAX}"
+    );
+    let is_char = |char: char| char.is_ascii_alphanumeric() || "_-+".contains(char);
+    let is_keyword = |keyword: &str| {
+        let is_begun = keyword.starts_with(|char: char| char.is_ascii_alphanumeric());
+        is_begun && keyword.len() <= KEYWORD_LEN_MAX && keyword.chars().all(is_char)
+    };
+    if let Some(odd) = keywords.iter().find(|keyword| !is_keyword(keyword)) {
+        bail!("{name}: `{odd}` is no keyword of crates.io");
+    }
+    let n_categories = categories.len();
+    anyhow::ensure!(
+        (1..=KEYWORDS_MAX).contains(&n_categories),
+        "{name} has {n_categories} categories, not 1 to {KEYWORDS_MAX}"
+    );
+    if let Some(odd) = categories.iter().find(|one| !CATEGORIES.contains(&one.as_str())) {
+        bail!("{name}: `{odd}` is not one of the categories that are known here");
+    }
+    Ok(())
+}
+
+/// Checks that docs.rs documents every feature.
+fn check_docs(package: &Package) -> Result<()> {
+    let docs = package.metadata.as_ref().map(|metadata| &metadata["docs"]["rs"]["all-features"]);
+    anyhow::ensure!(
+        docs.and_then(Value::as_bool) == Some(true),
+        "{}: write `all-features = true` under [package.metadata.docs.rs]",
+        package.name
+    );
+    Ok(())
 }
 
 /// Checks that a package contains the required files and otherwise only sources; returns the number
@@ -337,7 +401,9 @@ mod tests {
                 "packages": [
                     {{"id": "ours", "name": "ours", "version": "1", "license": "MIT",
                       "description": "a description that is long enough", "publish": null,
-                      "rust_version": "1.95", "keywords": ["it"], "categories": ["no-std"]}},
+                      "rust_version": "1.95", "keywords": ["it"], "categories": ["no-std"],
+                      "readme": "README.md",
+                      "metadata": {{"docs": {{"rs": {{"all-features": true}}}}}}}},
                     {{"id": "tool", "name": "tool", "version": "1", "license": "MIT",
                       "description": null, "publish": []}},
                     {{"id": "bad", "name": "bad", "version": "2", "license": "GPL-3.0-only",
@@ -374,7 +440,13 @@ mod tests {
             |package: &mut Package| package.description = Some("short".to_owned()),
             |package: &mut Package| package.rust_version = None,
             |package: &mut Package| package.keywords.clear(),
+            |package: &mut Package| package.keywords = vec!["it".to_owned(); 6],
+            |package: &mut Package| package.keywords = vec!["two words".to_owned()],
+            |package: &mut Package| package.keywords = vec!["longer-than-the-limit".to_owned()],
             |package: &mut Package| package.categories.clear(),
+            |package: &mut Package| package.categories = vec!["actors".to_owned()],
+            |package: &mut Package| package.readme = None,
+            |package: &mut Package| package.metadata = None,
         ] {
             spoil(&mut all.packages[0]);
             assert!(check_manifests(&all).is_err(), "{:?}", all.packages[0]);

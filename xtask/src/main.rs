@@ -24,6 +24,7 @@ mod loom;
 mod mutants;
 mod nostd;
 mod process;
+mod release;
 mod sanitize;
 mod shuttle;
 mod sim;
@@ -34,6 +35,7 @@ mod table;
 mod testbin;
 mod tidy;
 mod tool;
+mod version;
 mod workspace;
 
 use std::process::ExitCode;
@@ -65,6 +67,8 @@ enum Command {
     Layering,
     /// Check licences and advisories of dependencies, and that every crate can be packaged
     Licences(licences::Options),
+    /// Check that the tree can be released: versions, changelog, public API, packages; and tag it
+    Release(release::Options),
     /// Compare the public surface of each crate with `api/`, or update the stored surface
     Api(api::Options),
     /// Generate the reference pages and pictures of the book, and build it for a browser
@@ -119,6 +123,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Size => size::run(),
         Command::Layering => layering::run(),
         Command::Licences(options) => licences::run(options),
+        Command::Release(options) => release::run(options),
         Command::Api(options) => api::run(options),
         Command::Book(options) => book::run(options),
         Command::Init => init::run(),

@@ -46,6 +46,7 @@ const FILE_RULES: &[FileRule] = &[
     text::unfinished_work,
     text::machine_paths,
     text::length,
+    text::readme_length,
     code::opening,
     code::allow_attributes,
     code::ignored_tests,

@@ -25,6 +25,10 @@ pub(crate) struct Workspace {
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) version: String,
+    /// `Some([])` if the package is never published.
+    pub(crate) publish: Option<Vec<String>>,
     pub(crate) manifest_path: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
 }
@@ -38,9 +42,19 @@ pub(crate) struct Dependency {
     pub(crate) optional: bool,
     /// The platform or `cfg(..)` that the dependency is limited to.
     pub(crate) target: Option<String>,
+    /// The required versions; `*` if the manifest names none.
+    #[serde(default)]
+    pub(crate) req: String,
+    /// The folder of a package of the workspace.
+    pub(crate) path: Option<PathBuf>,
 }
 
 impl Package {
+    /// Whether users can get this package from a registry.
+    pub(crate) fn is_published(&self) -> bool {
+        self.publish.as_ref().is_none_or(|registries| !registries.is_empty())
+    }
+
     /// The package's folder.
     pub(crate) fn dir(&self) -> &Path {
         self.manifest_path.parent().expect("a manifest is in a folder")

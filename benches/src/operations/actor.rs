@@ -1,6 +1,6 @@
 //! Operations of `clockjack-actor`, in manual time.
 
-use core::hint::black_box;
+use core::{hint::black_box, time::Duration};
 
 use clockjack_actor::{Actor, Context, Failure, Next, Props};
 use clockjack_testkit::ManualTime;
@@ -17,6 +17,19 @@ pub(crate) fn all() -> Vec<Operation> {
             move |n| {
                 (0..n).for_each(|_| {
                     to.tell(1).expect("it has room");
+                    time.settle();
+                });
+            }
+        }),
+        // With the message that makes the actor do so, which costs as much as `actor/tell`.
+        operation("actor/timer_arm_cancel", 1000, || {
+            let time = ManualTime::start();
+            let to = time.spawn("armer", Props::new(|| Armer));
+            to.tell(()).expect("it has room");
+            time.settle();
+            move |n| {
+                (0..n).for_each(|_| {
+                    to.tell(()).expect("it has room");
                     time.settle();
                 });
             }
@@ -44,5 +57,19 @@ impl Actor for Adder {
     fn receive(&mut self, _cx: &mut Context<'_, Self>, n: u64) -> Result<Next, Failure> {
         self.0 = black_box(self.0 + n);
         Ok(if n == 0 { Next::Stop } else { Next::Stay })
+    }
+}
+
+/// Arms a timer and cancels it for each message.
+struct Armer;
+
+impl Actor for Armer {
+    type Msg = ();
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+        let mut timers = cx.timers();
+        timers.single("timeout", Duration::from_secs(30), ())?;
+        black_box(timers.cancel("timeout"));
+        Ok(Next::Stay)
     }
 }

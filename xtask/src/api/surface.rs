@@ -10,8 +10,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 
-use super::signature::{
-    bounds, function, generics, list, only, path, text, type_of, where_clause, with_colon,
+use super::{
+    breaking::{OPEN, PROVIDED, UNIT},
+    signature::{
+        bounds, function, generics, list, only, path, text, type_of, where_clause, with_colon,
+    },
 };
 
 /// Implementations of the compiler that mean nothing to a user.
@@ -99,7 +102,9 @@ impl<'j> Surface<'j> {
                 open.push_back((at.to_owned(), item));
             }
             "struct" | "union" => {
-                self.say(format!("pub {kind} {at}{params}{bound}{}", openness(item)));
+                let open = if has_hidden_fields(inner) { OPEN } else { openness(item) };
+                let unit = if inner["kind"] == "unit" && open.is_empty() { UNIT } else { "" };
+                self.say(format!("pub {kind} {at}{params}{bound}{unit}{open}"));
                 self.fields(at, fields_of(inner));
                 self.implementations(at, inner);
             }
@@ -114,7 +119,8 @@ impl<'j> Surface<'j> {
                 let above = with_colon(&bounds(&inner["bounds"]));
                 self.say(format!("pub trait {at}{params}{above}{bound}"));
                 for member in self.items(&inner["items"]) {
-                    self.member(at, member);
+                    let provided = if has_default(member) { PROVIDED } else { "" };
+                    self.member(at, member, provided);
                 }
             }
             "function" => self.say(format!("pub {}", function(at, inner))),
@@ -172,7 +178,7 @@ impl<'j> Surface<'j> {
             if block["trait"].is_null() {
                 for member in self.items(&block["items"]) {
                     if text(&member["visibility"]) == "public" {
-                        self.member(at, member);
+                        self.member(at, member, "");
                     }
                 }
             } else if !MEANINGLESS.contains(&text(&block["trait"]["path"])) {
@@ -185,8 +191,8 @@ impl<'j> Surface<'j> {
         }
     }
 
-    /// A method, constant or type of a trait or a type.
-    fn member(&mut self, at: &str, member: &Value) {
+    /// A method, constant or type of a trait or a type, with what to write after it.
+    fn member(&mut self, at: &str, member: &Value, after: &str) {
         let name = format!("{at}::{}", text(&member["name"]));
         let line = match only(&member["inner"]) {
             Some(("function", inner)) => function(&name, inner),
@@ -200,7 +206,16 @@ impl<'j> Surface<'j> {
             }
             _ => return,
         };
-        self.say(format!("pub {line}"));
+        self.say(format!("pub {line}{after}"));
+    }
+}
+
+/// Whether an implementation may omit a member of a trait. Defaults of types are unstable.
+fn has_default(member: &Value) -> bool {
+    match only(&member["inner"]) {
+        Some(("function", inner)) => inner["has_body"].as_bool() == Some(true),
+        Some(("assoc_const", inner)) => !inner["value"].is_null(),
+        _ => false,
     }
 }
 
@@ -214,7 +229,17 @@ fn is_conditional_or_negative(block: &Value) -> bool {
 /// Whether fields or variants may be added without breaking users (`non_exhaustive`).
 fn openness(item: &Value) -> &'static str {
     let is_open = list(&item["attrs"]).iter().any(|attribute| attribute == "non_exhaustive");
-    if is_open { ", non-exhaustive" } else { "" }
+    if is_open { OPEN } else { "" }
+}
+
+/// Whether a struct with public fields has others, too: then users cannot write a value of it. A
+/// hidden field of a tuple is null.
+fn has_hidden_fields(inner: &Value) -> bool {
+    let (plain, tuple) = (&inner["kind"]["plain"], list(&inner["kind"]["tuple"]));
+    let n_hidden = tuple.iter().filter(|id| id.is_null()).count();
+    let is_mixed = n_hidden > 0 && n_hidden < tuple.len();
+    let has_public = !list(&plain["fields"]).is_empty();
+    is_mixed || plain["has_stripped_fields"].as_bool() == Some(true) && has_public
 }
 
 /// The ids of a struct's fields.
@@ -289,6 +314,61 @@ mod tests {
             "4": item(4, "", auto("Unpin", true, json!([]))),
         });
         checked(index, &["impl !Send for u8 (a::E)", "pub enum a::E, non-exhaustive"]);
+    }
+
+    #[test]
+    fn members_with_a_default_and_structs_with_hidden_fields_are_marked() {
+        let method = |id: u32, name: &str, has_body: bool| {
+            let sig = json!({ "inputs": [], "output": null });
+            let inner = json!({ "function": { "sig": sig, "generics": {}, "header": {},
+                "has_body": has_body } });
+            item(id, name, inner)
+        };
+        let of = json!({ "generics": {}, "bounds": [], "items": [2, 3] });
+        let plain = json!({ "plain": { "fields": [5], "has_stripped_fields": true } });
+        let index = json!({
+            "0": item(0, "a", module(&[1, 4])),
+            "1": item(1, "T", json!({ "trait": of })),
+            "2": method(2, "must", false),
+            "3": method(3, "may", true),
+            "4": item(4, "S", json!({ "struct": { "generics": {}, "kind": plain, "impls": [] } })),
+            "5": item(5, "x", json!({ "struct_field": { "primitive": "u8" } })),
+        });
+        let expected = [
+            "pub a::S::x: u8",
+            "pub fn a::T::may() { .. }",
+            "pub fn a::T::must()",
+            "pub struct a::S, non-exhaustive",
+            "pub trait a::T",
+        ];
+        checked(index, &expected);
+    }
+
+    #[test]
+    fn a_tuple_with_a_hidden_field_and_a_struct_without_fields_are_marked() {
+        let of = |kind: Value| json!({ "struct": { "generics": {}, "kind": kind, "impls": [] } });
+        let mut open = item(5, "OpenUnit", of(json!("unit")));
+        open["attrs"] = json!(["non_exhaustive"]);
+        let index = json!({
+            "0": item(0, "a", module(&[1, 2, 3, 4, 5])),
+            "1": item(1, "Id", of(json!({ "tuple": [6] }))),
+            "2": item(2, "Mixed", of(json!({ "tuple": [7, null] }))),
+            "3": item(3, "Opaque", of(json!({ "tuple": [null, null] }))),
+            "4": item(4, "Unit", of(json!("unit"))),
+            "5": open,
+            "6": item(6, "0", json!({ "struct_field": { "primitive": "u8" } })),
+            "7": item(7, "0", json!({ "struct_field": { "primitive": "u16" } })),
+        });
+        let expected = [
+            "pub a::Id::0: u8",
+            "pub a::Mixed::0: u16",
+            "pub struct a::Id",
+            "pub struct a::Mixed, non-exhaustive",
+            "pub struct a::Opaque",
+            "pub struct a::OpenUnit, non-exhaustive",
+            "pub struct a::Unit;",
+        ];
+        checked(index, &expected);
     }
 
     #[test]

@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
+use crate::version::Version;
+
 /// The path of the list, relative to the root.
 pub(super) const FILE: &str = "xtask/advisories.toml";
 
@@ -105,22 +107,6 @@ impl Advisory {
             }
         }
         Ok(false)
-    }
-}
-
-/// Three numbers, and whether it is a release: a pre-release is less than its release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Version([u64; 3], bool);
-
-impl Version {
-    fn parse(text: &str) -> Option<Self> {
-        let text = text.split('+').next()?;
-        let (numbers, is_release) = match text.split_once('-') {
-            Some((numbers, _)) => (numbers, false),
-            None => (text, true),
-        };
-        let numbers: Option<Vec<u64>> = numbers.split('.').map(|part| part.parse().ok()).collect();
-        Some(Self(numbers?.try_into().ok()?, is_release))
     }
 }
 

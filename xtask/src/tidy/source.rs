@@ -46,13 +46,16 @@ impl Source {
 
     /// Where the unit tests at the end of the file begin; its length if there are none.
     pub(super) fn tests_at(&self) -> usize {
-        let mark = "#[cfg(test)]\nmod ";
-        let is_inline = |at: &usize| {
-            let rest = &self.code[at + mark.len()..];
-            rest.find(['{', ';']).is_some_and(|end| rest.as_bytes()[end] == b'{')
+        let begin_of = |mark: &str| {
+            let is_inline = |at: &usize| {
+                let rest = &self.code[at + mark.len()..];
+                rest.find(['{', ';']).is_some_and(|end| rest.as_bytes()[end] == b'{')
+            };
+            self.code.match_indices(mark).map(|(at, _)| at).find(is_inline)
         };
-        let mut starts = self.code.match_indices(mark).map(|(at, _)| at);
-        starts.find(is_inline).unwrap_or(self.code.len())
+        // Many unit tests cannot run in a model.
+        let marks = ["#[cfg(test)]\nmod ", "#[cfg(all(test, not(loom)))]\nmod "];
+        marks.into_iter().filter_map(begin_of).min().unwrap_or(self.code.len())
     }
 
     /// A fault at a byte of the text.
@@ -222,6 +225,8 @@ mod tests {
     fn unit_tests_begin_at_their_module() {
         let text = "fn f() {}\n#[cfg(test)]\nmod tests {\n}\n";
         assert_eq!(Source::new("a.rs", text).tests_at(), 10);
+        let without_loom = "fn f() {}\n#[cfg(all(test, not(loom)))]\nmod tests {\n}\n";
+        assert_eq!(Source::new("a.rs", without_loom).tests_at(), 10);
         let outside = "#[cfg(test)]\nmod tests;\nfn f() {}\n";
         assert_eq!(Source::new("a.rs", outside).tests_at(), outside.len());
     }

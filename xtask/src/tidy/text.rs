@@ -7,6 +7,8 @@ use super::{
 
 const COLUMNS_MAX: usize = 100;
 const LINES_MAX: usize = 800;
+/// The page that everybody reads first, and how long it may be: the rest is one link away.
+const README: (&str, usize) = ("README.md", 250);
 const UNFINISHED: [&str; 3] = ["TODO", "FIXME", "XXX"];
 const NO_NAMES: [&str; 4] = ["utils", "util", "common", "helpers"];
 /// Files for which such a name is meaningful: the tasks that help the coordinator of an epoch.
@@ -118,6 +120,17 @@ pub(super) fn length(source: &Source) -> Vec<Fault> {
     if n_lines > LINES_MAX { vec![source.fault(0, what())] } else { Vec::new() }
 }
 
+/// The first page is read to its end; what does not fit is a page of the book.
+pub(super) fn readme_length(source: &Source) -> Vec<Fault> {
+    let (path, lines_max) = README;
+    let n_lines = source.text.lines().count();
+    if source.path != path || n_lines <= lines_max {
+        return Vec::new();
+    }
+    let what = format!("{n_lines} lines, {lines_max} allowed: move text into the book and link it");
+    vec![source.fault(0, what)]
+}
+
 /// Where a part of the text begins in it.
 fn offset(source: &Source, part: &str) -> usize {
     part.as_ptr().addr() - source.text.as_ptr().addr()
@@ -165,6 +178,15 @@ mod tests {
         planted(machine_paths, PATH, "// see /home/me\n", &[(1, "/home")]);
         planted(machine_paths, "README.md", "a\n`/root`, /mnt/b\n", &[(2, "/root"), (2, "/mnt")]);
         planted(machine_paths, PATH, "// a/home, the /homely, crates/root\n", &[]);
+    }
+
+    #[test]
+    fn the_readme_has_at_most_250_lines_and_other_documents_may_be_longer() {
+        let fits = "a\n".repeat(250);
+        planted(readme_length, "README.md", &fits, &[]);
+        let long = format!("{fits}b\n");
+        planted(readme_length, "README.md", &long, &[(1, "251 lines")]);
+        planted(readme_length, "firmware/README.md", &long, &[]);
     }
 
     #[test]
