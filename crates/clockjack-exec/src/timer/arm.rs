@@ -179,9 +179,9 @@ impl ExecutorShared {
     }
 
     /// A cancelled timer is left in a shard that another thread holds, and with it the waker of a
-    /// user. Usually the holder is about to finish, and this thread frees the timer. Else it has the
-    /// shard polled, since nobody may touch it until its next deadline (rule 17 of
-    /// [`shards`](crate::shards)).
+    /// user. Usually the holder is about to finish, and this thread frees the timer. Else this
+    /// thread has the shard polled, since nobody may touch the shard until its next deadline (rule
+    /// 17 of [`shards`](crate::shards)).
     #[cold]
     fn request_free(&self, shard: u32) {
         for _ in 0..FREE_TRIES_MAX {
