@@ -265,10 +265,9 @@ async fn pass_tokens(
     handle: Handle,
     outside: mpsc::Sender<Sleep>,
 ) {
-    /// The value of a timer that is cancelled while another thread holds its shard stays until the
-    /// shard is locked next (`clockjack-time`, "Stale timers"): in an idle pool that is at the
-    /// deadline of the timer. So this delay limits how late a token may be.
-    const UNTIL_FREED: Duration = Duration::from_millis(50);
+    /// Longer than the soak: also a timer that is cancelled while another thread holds its shard
+    /// drops its waker before its deadline.
+    const NEVER: Duration = Duration::from_secs(86_400);
     // The completion of this task drops the waker, or else the drop of this handle does.
     let mut joined = None;
     while let Some(n_hops) = ring.take(index).await {
@@ -287,7 +286,7 @@ async fn pass_tokens(
         }
         // A sleep and its timer have a clone each: the later of both drops passes the token on.
         let is_firing = dice.below(16) == 0;
-        let mut held = handle.sleep(if is_firing { short } else { UNTIL_FREED });
+        let mut held = handle.sleep(if is_firing { short } else { NEVER });
         let _ = Pin::new(&mut held).poll(&mut Context::from_waker(&waker));
         drop(waker);
         match dice.below(3) {

@@ -420,10 +420,16 @@ impl ExecutorShared {
             self.record_finished(&header, &reason);
         }
         // Counted before the completion, which publishes the count: a thread that has joined a task
-        // finds it counted.
+        // finds it counted, and room for another one.
         match self.worker_local() {
-            Some(local) => local.shared_of(self).count_finished(),
-            None => self.finished.add(header.slot().index() as usize, 1),
+            Some(local) => {
+                local.shared_of(self).count_finished();
+                local.with_cache(|cache| self.registry.end(Some(cache)));
+            }
+            None => {
+                self.finished.add(header.slot().index() as usize, 1);
+                self.registry.end(None);
+            }
         }
         let finished = header.state.transition_to_complete();
         if finished.join_waker {

@@ -57,7 +57,8 @@ impl Limits {
     };
 
     /// Limits the number of processes at the same time; more are refused. There is never room for
-    /// more than about 2³⁰.
+    /// more than about 2³⁰. A process that has ended does not count, even while somebody keeps a
+    /// reference to it; it occupies its memory until the last reference is dropped.
     #[must_use]
     pub const fn processes(self, processes_max: usize) -> Self {
         Self { processes_max, ..self }

@@ -45,9 +45,14 @@ fn find(registry: &Registry, (index, generation): (u32, NonZeroU64)) -> Option<N
     Some(value)
 }
 
-/// Gives up the reference that `insert` made.
-fn release(registry: &Registry, (index, generation): (u32, NonZeroU64)) -> LastRef<'_> {
+/// Ends a process, and gives up the reference that `insert` made.
+fn release<'r>(
+    registry: &'r Registry,
+    (index, generation): (u32, NonZeroU64),
+    cache: Option<&mut SlotCache>,
+) -> LastRef<'r> {
     let Lookup::Found(found) = registry.get(index, generation) else { panic!("it is live") };
+    registry.end(cache);
     let slot = found.into_slot();
     // SAFETY: the reference of the look-up.
     assert!(unsafe { slot.release() }.is_none());
@@ -104,7 +109,7 @@ proptest! {
                 }
                 Step::Remove { nth, cached } => {
                     let Some(&pid) = map.keys().nth(nth % map.len().max(1)) else { continue };
-                    let last = release(&registry, pid);
+                    let last = release(&registry, pid, cached.then_some(&mut cache));
                     prop_assert_eq!(Some(last.value()), map.remove(&pid));
                     registry.vacate(last, cached.then_some(&mut cache));
                     gone.insert(pid);
@@ -140,7 +145,7 @@ fn it_holds_as_many_as_its_capacity_and_refuses_one_more() {
         assert_eq!((registry.live_len(), registry.capacity()), (capacity, capacity));
         assert_eq!(pids.iter().map(|pid| pid.0).collect::<BTreeSet<_>>().len(), capacity);
         if let Some(&pid) = pids.get(capacity / 2) {
-            registry.vacate(release(&registry, pid), None);
+            registry.vacate(release(&registry, pid, None), None);
             assert_eq!(insert(&registry, None, 0).map(|pid| pid.0), Some(pid.0));
             assert_eq!(insert(&registry, None, 0), None);
         }
@@ -172,21 +177,59 @@ fn a_slot_used_again_has_the_next_generation_and_the_old_pid_finds_nothing() {
         }
         let next = pid.1.checked_add(1).unwrap();
         assert!(matches!(registry.get(0, next), Lookup::Missing), "a process to come");
-        registry.vacate(release(&registry, pid), None);
+        registry.vacate(release(&registry, pid, None), None);
         assert!(matches!(registry.get(0, pid.1), Lookup::Missing));
     }
 }
 
 #[test]
-fn a_process_that_ended_is_not_found_before_its_slot_is_vacated() {
+fn a_process_that_ended_is_not_found_and_its_slot_is_not_used_before_it_is_vacated() {
     let registry = Registry::new(1, 1);
     let pid = insert(&registry, None, 7).unwrap();
-    let last = release(&registry, pid);
+    let last = release(&registry, pid, None);
     assert!(matches!(registry.get(pid.0, pid.1), Lookup::Missing));
-    assert!(registry.reserve(None).is_none(), "the value is not freed yet");
+    let other = registry.reserve(None).unwrap();
+    assert_ne!(other.index(), pid.0, "the value is not freed yet");
+    registry.cancel(other, None);
     assert_eq!(last.value(), value(7));
     registry.vacate(last, None);
     assert!(registry.reserve(None).is_some());
+}
+
+#[test]
+fn processes_that_ended_and_are_kept_count_for_nothing_and_the_limit_stays_exact() {
+    for capacity in [1, 4, 63, 64, 65, 1000] {
+        let registry = Registry::new(capacity, 1);
+        let fill = || {
+            let pids: Vec<_> =
+                iter::from_fn(|| insert(&registry, None, 7)).take(capacity + 1).collect();
+            assert_eq!(pids.len(), capacity);
+            pids
+        };
+        let mut kept = Vec::new();
+        for _ in 0..20 {
+            for pid in fill() {
+                let Lookup::Found(found) = registry.get(pid.0, pid.1) else { panic!("it is live") };
+                let slot = found.into_slot();
+                registry.end(None);
+                // SAFETY: the reference of `insert`; that of the look-up is kept.
+                assert!(unsafe { slot.release() }.is_none());
+                kept.push((pid, slot));
+            }
+        }
+        let n_kept = kept.iter().map(|(pid, _)| pid.0).collect::<BTreeSet<_>>().len();
+        assert_eq!(n_kept, 20 * capacity, "two of them have one slot");
+        let live = fill();
+        for (pid, slot) in kept {
+            assert!(registry.is_live(pid.0, pid.1));
+            // SAFETY: the reference that was kept.
+            let last = unsafe { slot.release() }.expect("it was the last");
+            registry.vacate(last, None);
+        }
+        assert_eq!(insert(&registry, None, 7), None, "free slots are not room for more");
+        assert_eq!(registry.live_len(), capacity);
+        assert!(live.iter().all(|pid| find(&registry, *pid).is_some()));
+    }
 }
 
 #[test]
@@ -230,6 +273,7 @@ fn a_value_is_freed_once_by_whoever_comes_last() {
         let value = unsafe { Box::from_raw(last.value().cast::<usize>().as_ptr()) };
         assert!(*value < THREADS * ROUNDS);
         freed.fetch_add(1, Relaxed);
+        registry.end(Some(cache));
         registry.vacate(last, Some(cache));
     };
     thread::scope(|scope| {
@@ -309,7 +353,7 @@ fn a_task_is_found_by_its_index_alone() {
         assert_eq!((found.generation(), found.value()), (pid.1, value(n)));
         assert!(found.release().is_none());
     }
-    registry.vacate(release(&registry, pids[3]), None);
+    registry.vacate(release(&registry, pids[3], None), None);
     assert!(registry.get_any(pids[3].0).is_none());
     assert!([99, 100, u32::MAX].iter().all(|index| registry.get_any(*index).is_none()));
 }

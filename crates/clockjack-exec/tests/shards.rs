@@ -258,6 +258,24 @@ fn a_cancel_while_the_shard_is_held_wins_without_the_value() {
 }
 
 #[test]
+fn what_is_cancelled_while_the_shard_is_held_is_freed_long_before_its_deadline() {
+    let shards = Shards::new(ShardsConfig { workers: 1, capacity: 16, start: Tick::ZERO });
+    let home = shards.attach(0);
+    let value = Arc::new(());
+    let later = shards.arm(home, tick(1_000_000), Arc::clone(&value)).expect("room").id;
+    shards.arm(home, tick(1), Arc::new(())).expect("room");
+    let polled = shards.poll(home, tick(1), 10, |_| {
+        assert_eq!(shards.cancel_take(later), Cancelled::Won(None));
+        assert!(!shards.free_cancelled(home), "this very thread holds it");
+        assert_eq!(shards.request_poll(home, tick(1)), Some(0), "the worker to wake");
+    });
+    assert_eq!((polled.fired, Arc::strong_count(&value)), (1, 2));
+    assert_eq!(shards.next_wake(0), Some(tick(1)), "the holder has left it due");
+    assert_eq!(shards.poll(home, tick(1), 10, |_| ()).fired, 0);
+    assert_eq!((Arc::strong_count(&value), shards.next_wake(0)), (1, None));
+}
+
+#[test]
 fn a_million_remote_cancels_of_timers_of_one_hour_leave_bounded_memory() {
     const HOUR: u64 = 3_600_000;
     let shards = Shards::new(ShardsConfig { workers: 2, capacity: 1 << 10, start: Tick::ZERO });

@@ -10,6 +10,8 @@ mod leave;
 mod links;
 #[path = "shuttle/process.rs"]
 mod process;
+#[path = "shuttle/realtime.rs"]
+mod realtime;
 #[path = "shuttle/task.rs"]
 mod task;
 #[path = "shuttle/timer.rs"]

@@ -13,7 +13,7 @@ use core::{
     time::Duration,
 };
 use std::{
-    sync::{Arc, mpsc},
+    sync::{Arc, Barrier, mpsc},
     task::Wake,
     thread,
 };
@@ -387,4 +387,41 @@ fn threads_that_arm_and_cancel_end_no_interval_and_refuse_no_sleep() {
     let n_failed: usize = counts.iter().map(|count| count[1].load(SeqCst)).sum();
     assert_eq!(n_failed, 0, "completions that are failures");
     pool.shutdown_in_time(ms(50));
+}
+
+/// Threads meet in one shard, so that some cancel while another one holds it. What they leave there
+/// is a waker of the user, and nothing else would touch the shard for an hour.
+#[test]
+fn the_waker_of_a_cancelled_timer_is_dropped_at_once_and_not_at_its_deadline() {
+    const THREADS: usize = 2;
+    const ROUNDS: usize = 3_000;
+    const EACH: usize = 4;
+    let pool = pool(1);
+    let (count, waker) = counter();
+    let meet = Barrier::new(THREADS + 1);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    let mut timers: Vec<Timer> = (0..EACH).map(|_| pool.handle().timer()).collect();
+                    let arm = |timer: &mut Timer| timer.arm(60 * LONG, waker.clone()).unwrap();
+                    timers.iter_mut().for_each(arm);
+                    meet.wait();
+                    drop(timers);
+                    meet.wait();
+                    // The main thread looks.
+                    meet.wait();
+                }
+            });
+        }
+        for _ in 0..ROUNDS {
+            meet.wait();
+            meet.wait();
+            // One is here, and one is `waker`.
+            eventually("every other clone is dropped", || Arc::strong_count(&count) == 2);
+            meet.wait();
+        }
+    });
+    assert_eq!(count.0.load(SeqCst), 0, "none has fired");
+    assert!(pool.shutdown_in_time(LONG).is_clean());
 }

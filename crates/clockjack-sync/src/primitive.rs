@@ -24,7 +24,7 @@ mod imp;
 
 pub use imp::{UnsafeCell, atomic, hint};
 #[cfg(shuttle)]
-pub use imp::{explore, explore_part};
+pub use imp::{become_realtime, block_realtime, explore, explore_part, explore_realtime};
 
 /// Whether the target is a microcontroller, with one core and some ten kilobytes of memory: nothing
 /// is striped per core there, and chunks are small.

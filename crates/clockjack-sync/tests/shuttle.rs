@@ -10,8 +10,9 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use clockjack_sync::{
     Injector,
     link::{Boxed, Node},
-    primitive::{explore, hint},
+    primitive::{become_realtime, block_realtime, explore, explore_realtime, hint},
     ring::{Owner, Thief},
+    spin_lock::SpinLock,
 };
 use shuttle::thread;
 
@@ -59,6 +60,32 @@ fn work(
     }
     assert!(ring.is_empty(), "all items are taken, and {} wait", ring.len());
     seen
+}
+
+/// On one processor: the real-time thread comes whenever it likes, also while another thread holds
+/// the lock, which then does not run unless the real-time thread blocks.
+#[test]
+fn a_real_time_thread_gets_a_lock_whose_holder_it_has_preempted() {
+    const ROUNDS: u32 = 3;
+    explore_realtime(1, || {
+        let lock = Arc::new(SpinLock::new(0_u32));
+        let normal = [(); 2].map(|()| {
+            let lock = Arc::clone(&lock);
+            thread::spawn(move || (0..ROUNDS).for_each(|_| lock.with(|value| *value += 1)))
+        });
+        let realtime = {
+            let lock = Arc::clone(&lock);
+            thread::spawn(move || {
+                become_realtime();
+                for _ in 0..ROUNDS {
+                    block_realtime();
+                    lock.with(|value| *value += 1);
+                }
+            })
+        };
+        normal.into_iter().chain([realtime]).for_each(|thread| thread.join().unwrap());
+        assert_eq!(lock.with(|value| *value), 3 * ROUNDS);
+    });
 }
 
 #[test]

@@ -113,6 +113,8 @@ struct Core<T> {
     cursor: Cursor,
     /// The first of the slots that were drained from `returns` and not freed yet.
     returned: u32,
+    /// How many returned timers are still in the inbox, behind a cell that is not filled (rule 5).
+    n_cancelled_in_inbox: usize,
     /// The values of remotely cancelled timers, to be dropped after the unlock (rule 8).
     stale_values: Vec<T>,
     /// Whether the stale values stay until [`Shard::take_stale_values`].
@@ -148,6 +150,7 @@ impl<T> Shard<T> {
                 wheel,
                 cursor: Cursor::default(),
                 returned: NIL,
+                n_cancelled_in_inbox: 0,
                 stale_values: Vec::new(),
                 keeps_stale_values: false,
             }),
@@ -277,7 +280,8 @@ impl<T> Shard<T> {
     /// Cancels a timer from any thread: true exactly once per timer, and then it never fires.
     ///
     /// It frees nothing by itself: the next holder of the lock does. Only if sixty-four slots wait
-    /// for that and the shard is unlocked, this call locks it and frees them.
+    /// for that and the shard is unlocked, this call locks it and frees them. A caller whose value
+    /// must not stay until then calls [`request_poll`](Self::request_poll).
     pub fn cancel(&self, id: TimerId) -> bool {
         if id.shard != self.id {
             return false;
@@ -290,6 +294,33 @@ impl<T> Shard<T> {
             drop(self.try_lock());
         }
         true
+    }
+
+    /// Frees the timers that were cancelled without the lock; false if another thread holds the
+    /// lock, or if some are left for the next holder.
+    pub fn free_cancelled(&self) -> bool {
+        self.try_lock().is_some_and(|guard| !guard.has_cancelled_left())
+    }
+
+    /// Makes the shard due at this tick or earlier, after a [`cancel`](Self::cancel): then the poll
+    /// that follows frees the timer, however far away its deadline is (rule 13). The caller wakes
+    /// the thread that sleeps until [`next_wake`](Self::next_wake), whatever that was.
+    ///
+    /// # Examples
+    /// ```
+    /// use clockjack_time::{Shard, ShardConfig, Tick};
+    ///
+    /// let shard = Shard::new(ShardConfig::DEFAULT);
+    /// let timer = shard.remote_insert(Tick::new(1_000_000), "a large value")?;
+    /// assert!(shard.cancel(timer));
+    /// shard.request_poll(Tick::new(5));
+    /// assert!(shard.is_overdue(Tick::new(5)));
+    /// # Ok::<(), clockjack_time::InsertError<&str>>(())
+    /// ```
+    pub fn request_poll(&self, at: Tick) {
+        // The slot is on the stack: pairs with the fence in `ShardGuard::publish` (rule 13).
+        fence(Ordering::SeqCst);
+        self.lower_next_wake(at.get());
     }
 
     /// Whether a timer is armed: neither fired nor cancelled. The result may be outdated at once.
@@ -513,6 +544,7 @@ impl<T> ShardGuard<'_, T> {
             let state = shard.states.get(timer).map(|state| state.state().0);
             core.wheel.counts_mut().count_entered();
             if state == Some(State::Pending) {
+                core.n_cancelled_in_inbox -= 1;
                 core.wheel.counts_mut().count_reclaimed();
                 core.wheel.unreserve(timer);
                 core.stale_values.push(inserted.value);
@@ -546,6 +578,7 @@ impl<T> ShardGuard<'_, T> {
                 core.stale_values.push(value);
             } else if let Some(state) = shard.states.get(timer) {
                 // Its value is still in the inbox; the slot is freed when the inbox is emptied.
+                core.n_cancelled_in_inbox += 1;
                 state.release();
             }
         }
@@ -567,7 +600,17 @@ impl<T> ShardGuard<'_, T> {
         if let Some(deadline) = shard.inbox.earliest(&self.core().cursor) {
             shard.lower_next_wake(deadline);
         }
+        // Rule 13: the same for a canceller, and what this guard has not freed is due at once.
+        if self.has_cancelled_left() {
+            shard.lower_next_wake(self.core().wheel.elapsed().get());
+        }
         self.publish_counts();
+    }
+
+    /// Whether timers that were cancelled remotely are not freed yet.
+    fn has_cancelled_left(&self) -> bool {
+        let core = self.core();
+        core.returned != NIL || core.n_cancelled_in_inbox > 0 || !self.shard.returns.is_empty()
     }
 }
 

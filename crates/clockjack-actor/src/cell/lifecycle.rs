@@ -3,13 +3,13 @@
 use core::time::Duration;
 
 use clockjack_exec::Failure;
-use clockjack_sync::{mail::Pop, primitive::hint};
+use clockjack_sync::{backoff, mail::Pop, primitive::hint};
 
 use super::{
     AnyPoll, Budget, Cell, CellVTable, Outcome, PENDING, ParkMode, PendingSignal, PollOf, Stage,
     WAS_STARTED, Watchers, any, empty_token,
     group::Hold,
-    pop,
+    poll_again_after_wait, pop,
     priority::{Item, priority_of},
     supervise::{report_hook_failure, report_of},
 };
@@ -417,7 +417,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     let idle = empty_token(shared).map(ParkMode::Idle);
                     return idle.map_or(Outcome::PollAgain, Outcome::Park);
                 }
-                Pop::Retry => return Outcome::PollAgain,
+                Pop::Retry => return poll_again_after_wait(),
             }
         }
     }
@@ -447,7 +447,11 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     }
                     return true;
                 }
-                Pop::Retry => return false,
+                Pop::Retry => {
+                    // The sender may be one that this thread has preempted.
+                    backoff::wait(1);
+                    return false;
+                }
             }
         }
     }

@@ -10,6 +10,10 @@
 //! the task. The registry does not know what a value is, how it is freed, or which node a pid
 //! names.
 //!
+//! The capacity counts the tasks that have not ended, by permits. A task that has ended needs a
+//! slot as long as somebody keeps a reference to it, but no permit: then there are more slots than
+//! the capacity.
+//!
 //! # Life cycle of a slot
 //!
 //! ```text
@@ -70,7 +74,10 @@
 #![doc(hidden)]
 #![expect(unsafe_code, reason = "the reference count in a slot guards the pointer next to it")]
 
-use alloc::{boxed::Box, vec::Vec};
+mod chunk;
+mod permits;
+
+use alloc::boxed::Box;
 use core::{
     fmt,
     num::{NonZeroU32, NonZeroU64},
@@ -90,6 +97,9 @@ use clockjack_sync::{
     primitive_array,
 };
 
+use chunk::Chunk;
+use permits::Permits;
+
 /// Slots of the first chunk; each further one has twice as many.
 const FIRST_LEN: usize = scaled(2, 32, 64);
 /// The maximum number of chunks.
@@ -103,6 +113,9 @@ const CACHE_SHARE: usize = if IS_MODEL { 2 } else { 64 };
 /// All caches together hold at most this fraction of all slots, so that workers that are busy with
 /// something else do not make a registry look full.
 const ALL_CACHES_SHARE: usize = if IS_MODEL { 2 } else { 4 };
+/// The first chunk beyond the capacity has this fraction of its slots, and at least [`BEYOND_MIN`].
+const BEYOND_SHARE: usize = 8;
+const BEYOND_MIN: usize = scaled(2, 8, 32);
 /// The maximum number of references to a slot. Half of what the count can hold, so that threads
 /// that exceed it at the same time cannot make it wrap.
 const REFS_MAX: u32 = u32::MAX / 2;
@@ -116,7 +129,8 @@ const _: () = assert!(CAPACITY_MAX < u32::MAX as usize);
 pub struct Registry {
     chunks: [AtomicPtr<Chunk>; CHUNKS_MAX],
     capacity: usize,
-    /// How many slots a cache holds at most.
+    permits: Permits,
+    /// How many slots, and how many permits, a cache holds at most.
     cache_max: usize,
     /// Whether the slots in the caches of idle workers matter.
     flushes_idle: bool,
@@ -167,11 +181,12 @@ pub enum Lookup<'r> {
     LastRef(LastRef<'r>),
 }
 
-/// Free slots that a worker has reserved for itself, at most one word of them.
+/// Free slots that a worker has reserved for itself, at most one word of them, and permits.
 #[derive(Debug)]
 pub struct SlotCache {
     at: WordIndex,
     bits: u32,
+    permits: usize,
 }
 
 /// The position of a word of free slots.
@@ -179,12 +194,6 @@ pub struct SlotCache {
 struct WordIndex {
     chunk: usize,
     word: usize,
-}
-
-struct Chunk {
-    slots: Box<[Slot]>,
-    /// A set bit is a free slot.
-    free: Box<[AtomicU32]>,
 }
 
 // SAFETY: the one field that is not `Sync` is the pointer in a slot. The creator writes it while
@@ -195,8 +204,8 @@ unsafe impl Sync for Slot {}
 unsafe impl Send for Slot {}
 
 impl Registry {
-    /// An empty registry for at most `capacity` tasks, and for at most `caches` caches. It
-    /// allocates as it grows.
+    /// An empty registry for at most `capacity` tasks that have not ended, and for at most `caches`
+    /// caches. It allocates as it grows.
     ///
     /// # Panics
     ///
@@ -209,13 +218,14 @@ impl Registry {
         Self {
             chunks: primitive_array![AtomicPtr::new(ptr::null_mut()); CHUNKS_MAX],
             capacity,
+            permits: Permits::new(capacity),
             cache_max: share.min(capacity / CACHE_SHARE).min(WORD_LEN),
             flushes_idle: capacity / CACHE_SHARE < caches * WORD_LEN,
             hint: Padded(AtomicU32::new(0)),
         }
     }
 
-    /// The maximum number of tasks at the same time.
+    /// The maximum number of tasks that have not ended.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
@@ -228,32 +238,43 @@ impl Registry {
     /// It is passed to calls of this registry only.
     #[must_use]
     pub unsafe fn cache(&self) -> SlotCache {
-        SlotCache { at: WordIndex { chunk: 0, word: 0 }, bits: 0 }
+        SlotCache { at: WordIndex { chunk: 0, word: 0 }, bits: 0, permits: 0 }
     }
 
-    /// Takes a free slot, from the cache if that has one, and begins its next generation.
+    /// Takes a permit and a free slot, from the cache if that has any, and begins the slot's next
+    /// generation.
     ///
-    /// `None` if there is no free slot, or no memory for more. Slots in the caches of other workers
-    /// are not free: each cache holds at most 32 and at most a 64th of the capacity, and all
-    /// together hold at most a quarter.
-    pub fn reserve(&self, cache: Option<&mut SlotCache>) -> Option<Reserved<'_>> {
-        let (at, bit) = match cache {
-            Some(cache) if self.cache_max > 0 => {
-                if cache.bits == 0 {
-                    (cache.at, cache.bits) = self.take(self.cache_max)?;
-                }
-                let bit = cache.bits.trailing_zeros();
-                cache.bits &= cache.bits - 1;
-                (cache.at, bit)
-            }
-            _ => {
-                let (at, bits) = self.take(1)?;
-                (at, bits.trailing_zeros())
-            }
-        };
+    /// `None` if as many tasks as the [capacity](Self::capacity) have not [ended](Self::end), or if
+    /// there is no memory for more slots. Permits in the caches of other workers are not free: each
+    /// cache holds at most 32 and at most a 64th of the capacity, and all together hold at most a
+    /// quarter.
+    pub fn reserve(&self, mut cache: Option<&mut SlotCache>) -> Option<Reserved<'_>> {
+        let permits = cache.as_deref_mut().map(|cache| &mut cache.permits);
+        if !self.permits.acquire(permits, self.cache_max) {
+            return None;
+        }
+        let taken = self.take_slot(cache.as_deref_mut());
+        if taken.is_none() {
+            self.end(cache);
+        }
+        let (at, bit) = taken?;
         let chunk = self.chunk(at.chunk).expect("a free slot is in a chunk");
         let slot = &chunk.slots[at.word * WORD_LEN + bit as usize];
         Some(Reserved { slot, generation: slot.begin_generation() })
+    }
+
+    /// A free slot, of which the caller is the owner now.
+    fn take_slot(&self, cache: Option<&mut SlotCache>) -> Option<(WordIndex, u32)> {
+        let Some(cache) = cache.filter(|_| self.cache_max > 0) else {
+            let (at, bits) = self.take(1)?;
+            return Some((at, bits.trailing_zeros()));
+        };
+        if cache.bits == 0 {
+            (cache.at, cache.bits) = self.take(self.cache_max)?;
+        }
+        let bit = cache.bits.trailing_zeros();
+        cache.bits &= cache.bits - 1;
+        Some((cache.at, bit))
     }
 
     /// Publishes a task in a reserved slot. The caller owns `refs` references from now on.
@@ -280,9 +301,17 @@ impl Registry {
         slot
     }
 
-    /// Frees the slot of an unused reservation. Its generation is not used again.
-    pub fn cancel(&self, reserved: Reserved<'_>, cache: Option<&mut SlotCache>) {
-        self.give(reserved.slot, cache);
+    /// Frees the slot and the permit of an unused reservation. Its generation is not used again.
+    pub fn cancel(&self, reserved: Reserved<'_>, mut cache: Option<&mut SlotCache>) {
+        self.give(reserved.slot, cache.as_deref_mut());
+        self.end(cache);
+    }
+
+    /// A task has ended, and no longer counts. Called once per task that was published, by its
+    /// runner, before the slot is vacated.
+    #[inline]
+    pub fn end(&self, cache: Option<&mut SlotCache>) {
+        self.permits.release(cache.map(|cache| &mut cache.permits), self.cache_max);
     }
 
     /// Frees the slot of a task that was freed.
@@ -290,8 +319,9 @@ impl Registry {
         self.give(last.0, cache);
     }
 
-    /// Frees the slots in a cache, as a worker does when it stops.
+    /// Frees the slots and the permits in a cache, as a worker does when it stops.
     pub fn flush(&self, cache: &mut SlotCache) {
+        self.permits.flush(&mut cache.permits);
         if cache.bits != 0 {
             let chunk = self.chunk(cache.at.chunk).expect("a free slot is in a chunk");
             chunk.give(cache.at.word, cache.bits);
@@ -366,11 +396,11 @@ impl Registry {
 
     fn slot(&self, index: u32) -> Option<&Slot> {
         let index = index as usize;
-        if index >= self.capacity {
+        if index >= CAPACITY_MAX {
             return None;
         }
         let (number, offset) = locate(index);
-        Some(&self.chunk(number)?.slots[offset])
+        self.chunk(number)?.slots.get(offset)
     }
 
     #[inline]
@@ -422,14 +452,24 @@ impl Registry {
         None
     }
 
-    /// Creates this chunk, unless another thread does. `None` if it is beyond the capacity, or
-    /// there is no memory.
+    /// The number of slots of a chunk. The last chunk within the capacity ends with the capacity;
+    /// those beyond begin small and double, too.
+    fn chunk_len(&self, number: usize, start: usize) -> usize {
+        let max = FIRST_LEN << number;
+        match self.capacity.checked_sub(start) {
+            Some(len @ 1..) => len.min(max),
+            _ => {
+                let n_within = self.capacity.checked_sub(1).map_or(0, |last| locate(last).0 + 1);
+                let first = (self.capacity / BEYOND_SHARE).max(BEYOND_MIN);
+                (first << (number - n_within)).min(max)
+            }
+        }
+    }
+
+    /// Creates this chunk, unless another thread does. `None` if there is no memory.
     fn grow(&self, number: usize) -> Option<()> {
         let start = FIRST_LEN * ((1 << number) - 1);
-        let len = self.capacity.checked_sub(start)?.min(FIRST_LEN << number);
-        if len == 0 {
-            return None;
-        }
+        let len = self.chunk_len(number, start);
         let mine = Box::into_raw(Box::new(Chunk::new(start, len)?));
         // Release: publishes the slots to `chunk`. Relaxed: a thread that fails loads the pointer
         // again by `chunk`.
@@ -712,68 +752,12 @@ impl WordIndex {
     }
 }
 
-impl Chunk {
-    /// A chunk of free slots, or `None` if there is no memory.
-    fn new(start: usize, len: usize) -> Option<Self> {
-        let mut slots = Vec::new();
-        slots.try_reserve_exact(len).ok()?;
-        let index = |n| u32::try_from(n).expect("a capacity is less than 2^32");
-        slots.extend((start..start + len).map(|n| Slot::new(index(n))));
-        let n_words = len.div_ceil(WORD_LEN);
-        let mut free = Vec::new();
-        free.try_reserve_exact(n_words).ok()?;
-        free.extend((0..n_words).map(|word| {
-            let n_bits = (len - word * WORD_LEN).min(WORD_LEN);
-            AtomicU32::new(u32::MAX >> (WORD_LEN - n_bits))
-        }));
-        Some(Self { slots: slots.into_boxed_slice(), free: free.into_boxed_slice() })
-    }
-
-    /// Takes up to `max` free slots of the first word from `from` on that has any.
-    fn take(&self, from: usize, max: usize) -> Option<(usize, u32)> {
-        for (word, free) in self.free.iter().enumerate().skip(from) {
-            // Relaxed: only chooses which bits to try to take.
-            let mut wanted = lowest(free.load(Relaxed), max);
-            while wanted != 0 {
-                // Acquire: pairs with `give`, so that the next creator sees the end of the slot's
-                // last task. The bits that were still set now belong to this thread; the others
-                // never did.
-                let before = free.fetch_and(!wanted, Acquire);
-                if before & wanted != 0 {
-                    return Some((word, before & wanted));
-                }
-                // Other threads were faster, but the word may have more.
-                wanted = lowest(before, max);
-            }
-        }
-        None
-    }
-
-    fn give(&self, word: usize, bits: u32) {
-        // Release: pairs with `take`.
-        let before = self.free[word].fetch_or(bits, Release);
-        debug_assert_eq!(before & bits, 0, "a slot was freed twice");
-    }
-}
-
 /// The chunk of an index, and the offset in it.
 #[inline]
 fn locate(index: usize) -> (usize, usize) {
     let n = index + FIRST_LEN;
     let chunk = n.ilog2() - FIRST_LEN.ilog2();
     (chunk as usize, n - (FIRST_LEN << chunk))
-}
-
-/// The `max` lowest set bits.
-fn lowest(bits: u32, max: usize) -> u32 {
-    let mut rest = bits;
-    for _ in 0..max.min(WORD_LEN) {
-        if rest == 0 {
-            return bits;
-        }
-        rest &= rest - 1;
-    }
-    bits & !rest
 }
 
 fn halves(generation: u64) -> [u32; 2] {

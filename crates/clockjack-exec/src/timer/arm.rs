@@ -1,6 +1,9 @@
 //! Arming and cancelling the timers of an executor: in which shard, and who is woken.
 
-use clockjack_sync::backoff;
+use clockjack_sync::{
+    backoff,
+    primitive::{IS_MODEL, hint},
+};
 use clockjack_time::{Tick, TimerId};
 
 use crate::{
@@ -12,6 +15,10 @@ use crate::{
 
 /// How often every shard is tried for a thread that must not wait for ever.
 const BUSY_ROUNDS_MAX: usize = 1 << 16;
+
+/// How often a thread that cancels tries to get the shard for which it came too late: about a
+/// microsecond, longer than another arm or cancel takes.
+const FREE_TRIES_MAX: usize = if IS_MODEL { 1 } else { 32 };
 
 impl ExecutorShared {
     /// Arms a timer in this worker's local shard, or in any shard if this thread is not a worker.
@@ -30,14 +37,25 @@ impl ExecutorShared {
             None => self.any_shard(),
         };
         let armed = match self.shards.arm(shard, deadline, action) {
-            Err(refused) if refused.is_busy() => self.arm_elsewhere(deadline, refused)?,
-            armed => armed?,
+            Err(refused) => self.handle_refused(shard, deadline, refused)?,
+            Ok(armed) => armed,
         };
         if armed.is_earliest {
             self.notify_assigned_worker(local, armed.worker, deadline);
         }
         self.drop_stale_values(armed.id.shard());
         Ok(armed.id)
+    }
+
+    #[cold]
+    fn handle_refused(
+        &self,
+        shard: u32,
+        deadline: Tick,
+        refused: ArmError<TimerAction>,
+    ) -> Result<Armed, ArmError<TimerAction>> {
+        self.drop_stale_values(shard);
+        if refused.is_busy() { self.arm_elsewhere(deadline, refused) } else { Err(refused) }
     }
 
     /// Drops the values of timers that were cancelled while another thread held their shard: wakers
@@ -79,6 +97,7 @@ impl ExecutorShared {
                     Ok(armed) => return Ok(armed),
                     Err(again) => refused = again,
                 }
+                self.drop_stale_values(shard);
                 if !refused.is_busy() {
                     return Err(refused);
                 }
@@ -145,17 +164,36 @@ impl ExecutorShared {
 
     /// Cancels a timer; true if it will never fire.
     pub(crate) fn cancel_timer(&self, id: TimerId) -> bool {
+        match self.cancel_take(id) {
+            Cancelled::Won(Some(action)) => action.dropped(self),
+            Cancelled::Won(None) => self.request_free(id.shard()),
+            Cancelled::Lost => return false,
+        }
+        true
+    }
+
+    fn cancel_take(&self, id: TimerId) -> Cancelled<TimerAction> {
         let cancelled = self.shards.cancel_take(id);
         self.drop_stale_values(id.shard());
-        match cancelled {
-            Cancelled::Won(value) => {
-                if let Some(action) = value {
-                    action.dropped(self);
-                }
-                true
+        cancelled
+    }
+
+    /// A cancelled timer is left in a shard that another thread holds, and with it the waker of a
+    /// user. Usually the holder is about to finish, and this thread frees the timer. Else this
+    /// thread has the shard polled, since nobody may touch the shard until its next deadline (rule
+    /// 17 of [`shards`](crate::shards)).
+    #[cold]
+    fn request_free(&self, shard: u32) {
+        for _ in 0..FREE_TRIES_MAX {
+            if self.shards.free_cancelled(shard) {
+                return self.drop_stale_values(shard);
             }
-            Cancelled::Lost => false,
+            hint::spin_loop();
         }
+        self.drop_stale_values(shard);
+        let now = self.toolbox().tick_of(self.toolbox().nanos());
+        let worker = self.shards.request_poll(shard, now);
+        self.notify_assigned_worker(self.worker_local(), worker, now);
     }
 
     /// Cancels a timer that nobody waits for any more, at the next opportunity: until then it may
@@ -166,7 +204,8 @@ impl ExecutorShared {
     pub(crate) fn lazy_cancel(&self, id: TimerId) {
         match self.worker_local() {
             Some(local) if local.local_shard() == id.shard() => local.lazy_cancel(self, id),
-            _ => _ = self.cancel_timer(id),
+            // If the timer is left in its shard, it holds nothing of a user.
+            _ => _ = self.cancel_take(id),
         }
     }
 

@@ -309,6 +309,24 @@ impl<T: Send> Shards<T> {
         if self.cancel(id) { Cancelled::Won(None) } else { Cancelled::Lost }
     }
 
+    /// Frees what was cancelled in a shard while another thread held it; false if something may be
+    /// left.
+    #[must_use]
+    pub fn free_cancelled(&self, shard: u32) -> bool {
+        self.table.get(shard).is_none_or(|entry| entry.shard.free_cancelled())
+    }
+
+    /// Makes a shard due at this tick, because a timer was cancelled there and not freed (rule 17);
+    /// returns the worker to wake.
+    #[cold]
+    pub fn request_poll(&self, shard: u32, at: Tick) -> Option<usize> {
+        let entry = self.table.get(shard)?;
+        entry.shard.request_poll(at);
+        // Rule 6. Pairs with the fence of the thread that changes the assignment.
+        fence(Ordering::SeqCst);
+        entry.assignment.load().worker().map(|worker| worker as usize)
+    }
+
     /// Cancels several timers of one shard, under one guard if no other thread holds it. Their
     /// values are dropped under the guard, so the drops must not call user code.
     pub fn cancel_all(&self, shard: u32, ids: impl Iterator<Item = TimerId>) {

@@ -54,10 +54,11 @@ impl Table {
         })
     }
 
-    /// Frees a process.
+    /// Ends and frees a process.
     fn free(&self, last: LastRef<'_>) {
         // SAFETY: the value points to one of the table's cells.
         set(unsafe { &*Self::cell(last.value()) }, 0);
+        self.registry.end(None);
         self.registry.vacate(last, None);
     }
 
@@ -135,7 +136,9 @@ fn an_old_pid_never_finds_the_next_process_in_its_slot() {
         assert_ne!(freed, finder.join().unwrap(), "the first one is freed once");
         match next {
             Some(next) => {
-                assert_eq!(next.1.get(), 2);
+                // Another slot if the first one was not vacated yet.
+                let generation = if next.0 == pid.0 { 2 } else { 1 };
+                assert_eq!(next.1.get(), generation);
                 assert!(matches!(table.registry.get(pid.0, FIRST), Lookup::Missing));
                 assert!(table.drop_one(next));
             }
@@ -200,5 +203,39 @@ fn what_a_finder_finds_was_published_by_its_maker() {
         let pid = maker.join().unwrap().unwrap();
         assert!(!finder.join().unwrap());
         assert!(table.drop_one(pid));
+    });
+}
+
+#[test]
+fn two_makers_share_the_slots_within_the_capacity() {
+    loom::model(|| {
+        let table = Table::new(2);
+        let makers = [0, 1].map(|_| {
+            let other = Arc::clone(&table);
+            thread::spawn(move || other.registry.reserve(None).map(|reserved| reserved.index()))
+        });
+        let mut got = makers.map(|maker| maker.join().unwrap());
+        got.sort_unstable();
+        assert_eq!(got, [Some(0), Some(1)], "a slot beyond the capacity, or none");
+    });
+}
+
+#[test]
+fn no_more_processes_are_admitted_than_there_may_be() {
+    loom::model(|| {
+        let table = Table::new(2);
+        let pid = table.insert(0, 1).unwrap();
+        let makers = [false, true].map(|ends_another| {
+            let other = Arc::clone(&table);
+            thread::spawn(move || {
+                if ends_another {
+                    assert!(other.drop_one(pid));
+                }
+                usize::from(other.registry.reserve(None).is_some())
+            })
+        });
+        let n_admitted: usize = makers.into_iter().map(|maker| maker.join().unwrap()).sum();
+        assert_eq!(n_admitted, 2, "one was free, and one became free");
+        assert!(table.registry.reserve(None).is_none(), "one more than there may be");
     });
 }

@@ -463,6 +463,33 @@ fn a_process_too_many_is_refused_and_comes_back_until_one_ends() {
 }
 
 #[test]
+fn a_process_that_has_ended_does_not_count_while_references_to_it_are_kept() {
+    const MAX: usize = 4;
+    let mut run = Run::of(Limits::DEFAULT.processes(MAX), Commands::new(), 0);
+    let mut kept = Vec::new();
+    for _ in 0..100 {
+        let alive: Vec<_> = (0..MAX).map(|_| run.exec.submit(Mortal).unwrap()).collect();
+        assert!(run.exec.submit(Mortal).unwrap_err().is_full(), "one more than the limit");
+        alive.iter().for_each(|process| assert!(process.terminate()));
+        run.idle();
+        kept.extend(alive);
+    }
+    assert_eq!(run.exec.live_len(), 0);
+    // The joins are kept as well, with the outputs in them.
+    let joins: Vec<_> = (0..MAX).map(|n| run.exec.spawn_future(async move { n })).collect();
+    run.idle();
+    let alive: Vec<_> = (0..MAX).map(|_| run.exec.submit(Mortal).unwrap()).collect();
+    for (n, join) in joins.into_iter().enumerate() {
+        assert_eq!(run.exec.block_on(join).unwrap(), n);
+    }
+    drop(kept);
+    assert!(run.exec.submit(Mortal).unwrap_err().is_full(), "the limit is the same as before");
+    alive.iter().for_each(|process| assert!(process.terminate()));
+    run.idle();
+    run.assert_well();
+}
+
+#[test]
 fn an_aborted_future_is_dropped_and_says_so_once() {
     let mut run = Run::new();
     let log = Log::default();

@@ -15,7 +15,10 @@ use clockjack_exec::{
     watchdog::Watchdog,
     worker::{self, WorkerLocal},
 };
-use clockjack_sync::primitive::atomic::{AtomicU64, Ordering::SeqCst};
+use clockjack_sync::primitive::{
+    atomic::{AtomicU64, Ordering::SeqCst},
+    become_realtime,
+};
 use clockjack_time::{Resolution, Tick};
 use shuttle::{
     rand::Rng as _,
@@ -27,7 +30,7 @@ use shuttle::{
 pub(crate) const TICK: Duration = Duration::from_millis(1);
 const NANOS_PER_TICK: u64 = 1_000_000;
 /// Of so many schedules of a scene one.
-const SHARE: usize = 10;
+pub(crate) const SHARE: usize = 10;
 const GRACE_TICKS: u64 = 2;
 const QUIET_LOOKS_MAX: u32 = 2;
 /// Steps take no time, but the one that a scene blocks: longer than any scene.
@@ -181,6 +184,13 @@ impl ModelExecutor {
         executor
     }
 
+    /// One worker, whose thread is of a real-time class.
+    pub(crate) fn of_realtime(limits: Limits) -> Self {
+        let mut executor = Self::empty(1, limits);
+        executor.start_after(0, become_realtime);
+        executor
+    }
+
     fn empty(workers: usize, limits: Limits) -> Self {
         let model = Arc::new(ModelState {
             ticks: AtomicU64::new(1),
@@ -203,9 +213,14 @@ impl ModelExecutor {
 
     /// Starts a worker, and waits until it runs.
     pub(crate) fn start(&mut self, worker: usize) {
+        self.start_after(worker, || {});
+    }
+
+    fn start_after(&mut self, worker: usize, first: fn()) {
         let (executor, started) = (self.executor.clone(), Arc::new(Gate::default()));
         let on_start = Arc::clone(&started);
         let thread = thread::spawn(move || {
+            first();
             worker::run_worker_with(&executor, worker, || on_start.open());
         });
         started.wait();

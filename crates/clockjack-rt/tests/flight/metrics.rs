@@ -11,6 +11,7 @@ use clockjack_observe::samples::Sample;
 use clockjack_rt::{
     Runtime, RuntimeConfig,
     actor::{ActorSystem, Failure, Mailbox, Next, Props, Scope, StaticError, Strategy},
+    sleep, spawn_future, yield_now,
 };
 
 use super::eventually;
@@ -225,4 +226,43 @@ fn a_program_adds_metrics_and_a_conflict_is_an_error() {
     assert!(rt.prometheus().unwrap_err().is_conflict());
     drop(rt);
     assert!(!metrics.samples().is_empty(), "a handle outlives its runtime");
+}
+
+#[test]
+fn each_worker_says_how_many_tasks_wait_how_long_polls_take_and_how_late_its_timers_were() {
+    const LATE_TICKS: u64 = 10;
+    let config = RuntimeConfig { workers: Some(1), name: "one".into(), ..RuntimeConfig::DEFAULT };
+    let rt = Runtime::start_with(ActorSystem::builder("metrics"), config).unwrap();
+    let (begin, begun) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let holder = rt.spawn_future(async move {
+        let sleeper = spawn_future(async { sleep(Duration::from_millis(1)).await });
+        // The sleeper arms its timer in between.
+        yield_now().await;
+        let waits = spawn_future(async {});
+        begin.send(()).unwrap();
+        released.recv().unwrap_err();
+        (sleeper, waits)
+    });
+    begun.recv().unwrap();
+    let of_worker = |series: &Series, name: &str| {
+        let key = format!("clockjack_worker_{name}{{pool=\"one\",worker=\"0\"}}");
+        *series.get(&key).unwrap_or_else(|| panic!("no {key} in {series:#?}"))
+    };
+    let busy = read(&rt);
+    assert_eq!(of_worker(&busy, "queue_length"), 1.0);
+    let now = || rt.pool().handle().now().ticks;
+    let begun_at = now();
+    eventually("the timer is late", || now() > begun_at + LATE_TICKS);
+    drop(release);
+    let (sleeper, waits) = rt.block_on(holder).unwrap();
+    rt.block_on(sleeper).unwrap().unwrap();
+    rt.block_on(waits).unwrap();
+    eventually("the worker has counted the timer", || {
+        let series = read(&rt);
+        // The timer was armed before `begun_at`, for the second tick after that at the latest.
+        let is_late = of_worker(&series, "timer_lateness_max_ticks") >= (LATE_TICKS - 2) as f64;
+        is_late && of_worker(&series, "timers_late_total") >= 1.0
+    });
+    eventually("the worker has polled", || of_worker(&read(&rt), "poll_mean_seconds") > 0.0);
 }

@@ -30,6 +30,10 @@ pub mod hint {
 mod cell;
 pub use cell::UnsafeCell;
 
+#[path = "realtime.rs"]
+mod realtime;
+pub use realtime::{become_realtime, block_realtime, explore_realtime};
+
 /// Accesses of one schedule: more than any scenario needs, so that a hang is a failure.
 const STEPS_MAX: usize = 200_000;
 /// The number of schedules if the environment variable is not set.

@@ -186,6 +186,65 @@ fn next_wake_is_never_later_than_what_was_inserted() {
     });
 }
 
+/// Frees the timer, if its shard is due: rule 13.
+fn free_if_due(shard: &Shard<Value>, token: &Arc<()>) {
+    let now = Tick::new(3);
+    assert!(
+        Arc::strong_count(token) == 1 || shard.is_overdue(now),
+        "a cancelled value stays until {:?}",
+        shard.next_wake()
+    );
+    assert_eq!(poll(shard, 3), []);
+    assert_eq!(Arc::strong_count(token), 1, "the value was dropped");
+}
+
+#[test]
+fn a_cancelled_value_stays_only_while_its_shard_is_due() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let id = shard.remote_insert(Tick::new(500), (1, token.clone())).expect("room");
+        let canceller = {
+            let shard = shard.clone();
+            thread::spawn(move || {
+                assert!(shard.cancel(id));
+                shard.request_poll(Tick::new(3));
+            })
+        };
+        // Publishes a later wake while the other cancels.
+        assert_eq!(poll(&shard, 3), []);
+        canceller.join().expect("no panic");
+        free_if_due(&shard, &token);
+    });
+}
+
+#[test]
+fn a_value_cancelled_in_the_inbox_stays_only_while_its_shard_is_due() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let mut guard = shard.try_lock().expect("the shard is unlocked");
+        // May stop between claiming its cell and filling it, in front of the other one.
+        let first = {
+            let shard = shard.clone();
+            thread::spawn(move || shard.remote_insert(Tick::new(900), (1, Arc::new(()))).is_ok())
+        };
+        let second = {
+            let (shard, token) = (shard.clone(), token.clone());
+            thread::spawn(move || {
+                let id = shard.remote_insert(Tick::new(500), (2, token)).expect("room");
+                assert!(shard.cancel(id));
+                shard.request_poll(Tick::new(3));
+            })
+        };
+        guard.poll(Tick::new(3), 100, |timer| panic!("{} is early", timer.value.0));
+        drop(guard);
+        assert!(first.join().expect("no panic"));
+        second.join().expect("no panic");
+        free_if_due(&shard, &token);
+    });
+}
+
 #[test]
 fn a_flood_of_cancels_is_freed_by_the_cancellers() {
     loom::model(|| {

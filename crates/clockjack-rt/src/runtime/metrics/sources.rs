@@ -68,11 +68,13 @@ fn worker(set: &mut SampleSet, pool: &str, worker: &WorkerStats) {
     let index = worker.worker.to_string();
     let labels = [("pool", pool), ("worker", index.as_str())];
     let counts = &worker.counts;
+    let [_in_time, late @ ..] = counts.timers_by_lateness;
     let counters = [
         ("worker.polls", "Polls of tasks by this worker.", counts.steps),
         ("worker.steals", "Tasks that this worker stole.", counts.stolen),
         ("worker.parks", "How often this worker parked.", counts.parked),
         ("worker.timers_fired", "Timers that this worker fired.", counts.timers_fired),
+        ("worker.timers_late", "Timers that this worker fired late.", late.iter().sum()),
         ("worker.parked_ns", "How long this worker was parked.", nanos(worker.parked)),
     ];
     for (name, help, n) in counters {
@@ -83,6 +85,9 @@ fn worker(set: &mut SampleSet, pool: &str, worker: &WorkerStats) {
     let mean = usize::try_from(worker.poll_mean.as_nanos()).unwrap_or(usize::MAX);
     let help = "The time from one poll to the next, a moving average over busy times.";
     gauge(set, "worker.poll_mean_ns", help, &labels, mean);
+    let latest = usize::try_from(counts.lateness_max_ticks).unwrap_or(usize::MAX);
+    let help = "The largest lateness of a timer that this worker fired, in ticks.";
+    gauge(set, "worker.timer_lateness_max_ticks", help, &labels, latest);
 }
 
 pub(super) fn blocking(set: &mut SampleSet, blocking: &BlockingStats) {
