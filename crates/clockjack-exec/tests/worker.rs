@@ -90,6 +90,28 @@ fn a_search_finds_the_only_task_with_whichever_victim_it_is() {
     model.finish();
 }
 
+/// Timers of others are the last resort: a worker that finds a task in a ring leaves them to the
+/// worker that they are assigned to, and takes them over when there is nothing else.
+#[test]
+fn a_thief_takes_tasks_of_others_before_it_takes_over_their_timers() {
+    for _ in 0..20 {
+        let model = Model::new(3);
+        // None of them sleeps, so nobody else will be in time for the timer.
+        let mut workers = workers(&model, 3);
+        let (woken, ran) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let timers = timers(&model, &[900, 5, 900], &counter(&woken));
+        start_on(&model, &mut workers[0], 7, &ran);
+        model.advance(10 * TICK);
+        assert_eq!(workers[2].step(), ManualStep::Awake);
+        assert_eq!(*ran.lock().unwrap(), [7]);
+        assert_eq!((woken.load(SeqCst), model.handle().stats().timers_taken_over), (0, 0));
+        until_parked(&mut workers[2]);
+        assert_eq!((woken.load(SeqCst), model.handle().stats().timers_taken_over), (1, 1));
+        drop((workers, timers));
+        model.finish();
+    }
+}
+
 /// Two tasks that wake each other for ever; each poll takes so long.
 fn spawn_pair(model: &Arc<Model>, poll_nanos: u64) {
     let wakers = Arc::new(Mutex::new([const { None::<Waker> }; 2]));
