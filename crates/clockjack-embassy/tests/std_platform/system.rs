@@ -263,8 +263,8 @@ fn a_system_that_terminates_by_itself_ends_its_run() {
     });
 }
 
-/// A task that keeps Embassy's thread makes the system late. That is jitter of the driver; and ticks
-/// that are handled in time are no backpressure.
+/// A task that keeps Embassy's thread makes the system late. That is jitter of the driver; and
+/// ticks that are handled in time are no backpressure.
 #[test]
 fn a_system_that_another_task_delays_reports_jitter_and_takes_its_ticks() {
     platform::run(async |spawner| {
