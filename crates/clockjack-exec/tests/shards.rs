@@ -473,3 +473,31 @@ fn every_timer_ends_once_while_workers_come_and_go_and_one_closes() {
         check_ends(Some(close_at));
     }
 }
+
+/// A worker that does not free the timers that others cancel is the last that gets another shard; a
+/// few of them do not decide, but the number of shards does.
+#[test]
+fn a_shard_is_assigned_to_the_worker_that_frees_its_timers_and_has_the_fewest_shards() {
+    for (n_stale, expected) in [(RETURNS_MAX - 1, 0), (RETURNS_MAX, 1)] {
+        let shards = shards(4);
+        let homes: Vec<u32> = (0..4).map(|worker| shards.attach(worker)).collect();
+        shards.detach(3);
+        assert_eq!(adopt_all(&shards, 1), 1);
+        shards.detach(2);
+        assert_eq!([0, 1].map(|worker| shards.load(worker)), [(0, 1), (0, 2)]);
+        let arm = |due| shards.arm(homes[0], tick(due), ()).expect("room").id;
+        let ids: Vec<TimerId> = (0..n_stale).map(|_| arm(100)).collect();
+        arm(1);
+        let mut chosen = Vec::new();
+        // The holder of the guard is in its callback meanwhile, and frees nothing.
+        shards.poll(homes[0], tick(1), usize::MAX, |_| {
+            assert!(ids.iter().all(|id| shards.cancel(*id)));
+            let least = || (0..2).min_by_key(|worker| shards.load(*worker));
+            shards.reassign(least, |worker, _| chosen.push(worker));
+        });
+        assert_eq!(chosen, [expected], "{n_stale} cancelled timers");
+        assert_eq!(shards.timers().stale, n_stale, "they are freed by the next guard");
+        assert_eq!(poll(&shards, homes[0], 2), []);
+        assert_eq!((shards.timers().stale, shards.timers().cancelled), (0, n_stale));
+    }
+}

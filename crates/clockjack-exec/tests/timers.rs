@@ -566,7 +566,6 @@ fn the_shards_of_workers_that_left_are_spread_over_those_that_stay() {
         (0..8).map(|worker| ManualWorker::new(model.handle().executor(), worker)).collect();
     let mut staying = workers;
     let leaving = staying.split_off(3);
-    // A few cancelled timers that are not freed yet do not decide.
     drop(leaving);
     let shards = || {
         let stats = model.handle().worker_stats().into_iter();
@@ -597,4 +596,57 @@ fn timers_of_threads_outside_are_spread_over_the_workers() {
     assert_eq!(pending, [2; 4]);
     drop((timers, workers));
     model.finish();
+}
+
+/// What the wheel frees, who is assigned what is left, and what the close drops, in the figures of
+/// the pool and in those of the workers.
+#[test]
+fn statistics_count_compactions_reassignments_and_what_the_close_drops() {
+    const N: usize = 700;
+    let far = Duration::from_secs(600);
+    let model = Model::new(2);
+    let [stays, leaves] = [0, 1].map(|n| ManualWorker::new(model.handle().executor(), n));
+    // Seven fill a chunk of a list, and of most chunks one timer is left.
+    let mut timers: Vec<Timer> = Vec::new();
+    for _ in 0..N {
+        let mut chunk = [(); 7].map(|()| {
+            let mut timer = model.handle().timer();
+            timer.arm(far, Waker::noop().clone()).unwrap();
+            timer
+        });
+        assert!(chunk[1..].iter_mut().all(Timer::cancel));
+        let [kept, ..] = chunk;
+        timers.push(kept);
+    }
+    let stats = model.handle().stats();
+    assert_eq!((stats.timers_armed, stats.timers_cancelled), (7 * N as u64, 6 * N as u64));
+    assert_eq!((stats.timers_pending, stats.timers_stale), (N as u64, 0));
+    drop((stays, leaves));
+    // Polls of the timers scan lists with such chunks, a part at a time.
+    let ticks = model.handle().spawn_future(async {
+        for _ in 0..200 {
+            clockjack_exec::sleep(ms(1)).await.unwrap();
+        }
+    });
+    model.work_until(0, 300 * TICK);
+    ended(ticks);
+    let stats = model.handle().stats();
+    assert!(stats.timer_lists_scanned > 0, "{stats:?}");
+    assert!(stats.timer_chunks_compacted > N as u64 / 5, "{stats:?}");
+    assert_eq!((stats.timers_fired, stats.timers_pending), (200, N as u64));
+    // The shard of a worker that is gone is assigned to one that stays.
+    let [stays, leaves] = [0, 1].map(|n| ManualWorker::new(model.handle().executor(), n));
+    let before = model.handle().stats().shards_reassigned;
+    drop(leaves);
+    model.look();
+    let stats = model.handle().stats();
+    assert_eq!((stats.shards_reassigned - before, stats.timer_shards), (1, 2));
+    let [of_worker] = model.handle().worker_stats().try_into().unwrap();
+    assert_eq!((of_worker.counts.timer_shards, of_worker.counts.timers_pending), (2, N as u64));
+    drop(stays);
+    model.finish();
+    let stats = model.handle().stats();
+    assert_eq!((stats.timers_dropped, stats.timers_pending), (N as u64, 0), "{stats:?}");
+    let ends = stats.timers_fired + stats.timers_cancelled + stats.timers_dropped;
+    assert_eq!(ends, stats.timers_armed, "each timer has one end: {stats:?}");
 }

@@ -70,6 +70,48 @@ fn a_thief_begins_at_a_random_victim_and_tries_every_one() {
     model.finish();
 }
 
+/// One search of a thief asks every victim, wherever it begins: the only task is found by the first
+/// step, and not by one of several searches.
+#[test]
+fn a_search_finds_the_only_task_with_whichever_victim_it_is() {
+    const VICTIMS: usize = 15;
+    let model = Model::new(VICTIMS + 1);
+    let mut workers = workers(&model, VICTIMS + 1);
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    workers.iter_mut().for_each(until_parked);
+    for round in 0..20 * VICTIMS {
+        let victim = round % VICTIMS;
+        start_on(&model, &mut workers[victim], victim, &ran);
+        assert_eq!(workers[VICTIMS].step(), ManualStep::Awake);
+        assert_eq!(core::mem::take(&mut *ran.lock().unwrap()), [victim], "round {round}");
+        workers.iter_mut().for_each(until_parked);
+    }
+    drop(workers);
+    model.finish();
+}
+
+/// Timers of others are the last resort: a worker that finds a task in a ring leaves them to the
+/// worker that they are assigned to, and takes them over when there is nothing else.
+#[test]
+fn a_thief_takes_tasks_of_others_before_it_takes_over_their_timers() {
+    for _ in 0..20 {
+        let model = Model::new(3);
+        // None of them sleeps, so nobody else will be in time for the timer.
+        let mut workers = workers(&model, 3);
+        let (woken, ran) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let timers = timers(&model, &[900, 5, 900], &counter(&woken));
+        start_on(&model, &mut workers[0], 7, &ran);
+        model.advance(10 * TICK);
+        assert_eq!(workers[2].step(), ManualStep::Awake);
+        assert_eq!(*ran.lock().unwrap(), [7]);
+        assert_eq!((woken.load(SeqCst), model.handle().stats().timers_taken_over), (0, 0));
+        until_parked(&mut workers[2]);
+        assert_eq!((woken.load(SeqCst), model.handle().stats().timers_taken_over), (1, 1));
+        drop((workers, timers));
+        model.finish();
+    }
+}
+
 /// Two tasks that wake each other for ever; each poll takes so long.
 fn spawn_pair(model: &Arc<Model>, poll_nanos: u64) {
     let wakers = Arc::new(Mutex::new([const { None::<Waker> }; 2]));
@@ -124,6 +166,56 @@ fn a_worker_looks_around_about_every_200_microseconds() {
         let expected = interval - interval / 5 - 1..=interval + interval / 5 + 1;
         assert!(expected.contains(&longest), "{poll_nanos} ns: {longest} polls, {expected:?}");
     }
+}
+
+/// The time that a worker publishes is that of its last look at the clock, which is 200 µs or two
+/// polls ago at most.
+#[test]
+fn the_coarse_time_follows_a_busy_worker_within_its_look_interval_and_is_never_ahead() {
+    for (poll_nanos, lag_max) in [(1_000, 1), (10_000, 1), (50_000, 1), (1_000_000, 2)] {
+        let model = Model::new(1);
+        let mut worker = ManualWorker::new(model.handle().executor(), 0);
+        spawn_pair(&model, poll_nanos);
+        let (mut last, mut worst) = (0, 0);
+        for step in 0..40_000 {
+            assert_eq!(worker.step(), ManualStep::Awake);
+            let (coarse, now) = (model.handle().coarse_now().get(), model.now() / TICK);
+            assert!(last <= coarse && coarse <= now, "{last}, then {coarse} at {now}");
+            last = coarse;
+            // Until then the interval is being tuned.
+            if step >= 20_000 {
+                worst = worst.max(now - coarse);
+            }
+        }
+        assert!(model.now() >= 20 * TICK, "time has passed");
+        assert!(worst <= lag_max, "{worst} ticks behind, with polls of {poll_nanos} ns");
+        drop(worker);
+        model.finish();
+    }
+}
+
+/// Each worker publishes its own time, and a reader gets the latest; nobody else moves it.
+#[test]
+fn the_coarse_time_is_that_of_the_worker_that_has_looked_last() {
+    let model = Model::new(3);
+    let mut workers = workers(&model, 3);
+    workers.iter_mut().for_each(until_parked);
+    let coarse = || model.handle().coarse_now().get();
+    assert_eq!(coarse(), 0);
+    let mut now = 0;
+    for (worker, ticks) in [(1, 5), (0, 4), (2, 1), (1, 10)] {
+        let before = now;
+        model.advance(ticks * TICK);
+        now += ticks;
+        assert_eq!(coarse(), before, "no worker has looked");
+        until_parked(&mut workers[worker]);
+        assert_eq!(coarse(), now, "worker {worker}");
+    }
+    // One that is behind does not set the others back.
+    until_parked(&mut workers[0]);
+    assert_eq!(coarse(), now);
+    drop(workers);
+    model.finish();
 }
 
 /// A timer of each of several threads outside, so that each is in the shard of another worker.

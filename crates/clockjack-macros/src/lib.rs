@@ -179,7 +179,7 @@ use crate::actor::RootCrate;
 ///   that method and never send the message.
 /// * *The context must come right after `self`*, by reference and only once. An `async` method
 ///   cannot take it, because the actor is borrowed while the method waits.
-/// * *A hook cannot be `async`*: call `cx.wait` or `cx.spawn` in its body.
+/// * *A hook cannot be `async`*: call `cx.wait` or `cx.spawn_future` in its body.
 /// * *The answer is sent through `reply_to`*: in an `#[ask]`, the parameter `reply_to` must be a
 ///   `ReplyTo`, and a `ReplyTo` must be named `reply_to`.
 /// * *A `#[msg]` method returns what the actor does next*: for an answer, use `#[ask]`.

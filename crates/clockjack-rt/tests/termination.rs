@@ -3,8 +3,13 @@
 #[path = "support/in_time.rs"]
 mod in_time;
 
-use core::{convert::Infallible, future::pending, time::Duration};
-use std::sync::mpsc;
+use core::{
+    convert::Infallible,
+    future::pending,
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    time::Duration,
+};
+use std::sync::{Arc, mpsc};
 
 use clockjack_rt::{
     Runtime,
@@ -12,6 +17,7 @@ use clockjack_rt::{
         ActorSystem, Next, Props,
         shutdown::{Phase, PhaseOutcome, ShutdownConfig},
     },
+    sched::{DispatcherId, ScheduleErrorKind, TaskRunPriority},
 };
 use in_time::ShutdownInTime as _;
 
@@ -83,4 +89,34 @@ fn what_is_alive_at_the_deadline_is_reported() {
     let alive: Vec<_> = report.termination.stragglers.iter().map(ToString::to_string).collect();
     assert!(alive.contains(&"/user/a".to_owned()), "{alive:?}");
     assert_eq!(report.termination.reason, "actor system terminate");
+}
+
+/// The end of the system is that of its scheduler; nothing of it waits for the end of the runtime.
+#[test]
+fn a_system_that_terminates_closes_its_scheduler_while_the_pool_runs_on() {
+    let rt = Runtime::new("t").unwrap();
+    let jobs = rt.system().scheduler().jobs().clone();
+    let (any, ms) = (DispatcherId::DEFAULT, Duration::from_millis);
+    let n_runs = Arc::new(AtomicUsize::new(0));
+    let (count, (run, runs)) = (Arc::clone(&n_runs), mpsc::channel());
+    let job = move |_: &_| {
+        count.fetch_add(1, SeqCst);
+        run.send(())
+    };
+    let every = jobs.schedule_at_fixed_rate_fn(ms(1), ms(1), any, job).unwrap();
+    let (close, closed) = mpsc::channel();
+    let task = move || Ok(close.send(())?);
+    jobs.register_on_close(task, TaskRunPriority::User).unwrap();
+    runs.iter().take(5).for_each(drop);
+    let ended = rt.block_on(rt.system().shutdown());
+    assert!(ended.is_clean(), "{ended:?}");
+    assert_eq!(closed.try_recv(), Ok(()), "the close task has run");
+    assert!(jobs.is_closed() && every.is_cancelled());
+    let n_before = n_runs.load(SeqCst);
+    let refused = jobs.schedule_once_fn(ms(1), any, |_| ()).unwrap_err();
+    assert_eq!(refused.kind(), ScheduleErrorKind::Closed);
+    // The pool and its clock go on, and the job does not.
+    rt.block_on(clockjack_rt::sleep(ms(50))).unwrap();
+    assert_eq!(n_runs.load(SeqCst), n_before);
+    assert!(rt.shutdown_in_time(Duration::from_secs(60)).is_clean());
 }

@@ -117,12 +117,31 @@ fn after_n_restarts_within_the_window_the_next_failure_stops_it() {
     };
     fail_at(500);
     fail_at(600);
-    // The window was opened at 500 and is over: the count begins at one.
+    // The restart of 500 is as old as the window, and has left it; so has that of 600 at 1,600.
     fail_at(1_500);
     fail_at(1_600);
     assert_eq!((plan.births(), a.is_stopped()), (5, false));
     fail_at(2_499);
     assert_eq!((plan.births(), a.is_stopped()), (5, true));
+}
+
+/// A window that began again when its first restart has left it would allow five restarts within
+/// 1.5 s here.
+#[test]
+fn the_window_of_a_limit_slides() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let plan = Plan::default();
+    let strategy = Strategy::restart().limit(3, 10 * SECOND);
+    let a = root.spawn("a", plan.props(&Log::default()).supervise(strategy)).unwrap();
+    let mut fail_at = |ms: u64| {
+        clock.advance_to(clockjack_time::Tick::new(ms));
+        a.tell(Msg::Fail).unwrap();
+        root.run_until_idle();
+        (plan.births(), a.is_stopped())
+    };
+    assert_eq!([0, 9_000, 9_500].map(&mut fail_at), [(2, false), (3, false), (4, false)]);
+    assert_eq!(fail_at(10_100), (5, false), "the first one has left the window");
+    assert_eq!(fail_at(10_300), (5, true), "9,000 to 10,100 are three");
 }
 
 #[test]
@@ -254,6 +273,53 @@ fn the_hooks_of_a_strategy_run_around_starts() {
         "/user/a is back, 1",
     ];
     assert_eq!(log.take(), expected);
+}
+
+/// Writes what it is asked about.
+struct Asked(Log);
+
+impl SupervisorStrategy for Asked {
+    fn decide(
+        &mut self,
+        failure: &Failure,
+        path: &ActorPath,
+        stats: &RestartStats,
+        now_nanos: u64,
+    ) -> Directive {
+        let RestartStats { restarts, last_restart_nanos, .. } = stats;
+        let text = format!("{path} {failure}, {restarts} before, {last_restart_nanos:?}");
+        self.0.add(format!("{text}, at {now_nanos}"));
+        Directive::Restart
+    }
+}
+
+/// By the strategy of the actor itself, and by that of its parent for its children.
+#[test]
+fn a_decision_gets_path_statistics_and_time_of_the_actor_that_failed() {
+    for is_parents in [false, true] {
+        let log = Log::default();
+        let strategy = Strategy::custom(Asked(log.clone()));
+        let builder = ActorSystem::builder("t");
+        let (builder, props) = if is_parents {
+            let scope = clockjack_actor::Scope::OneForOne;
+            (builder.supervise_users(scope, strategy), props(&Log::default()))
+        } else {
+            (builder, props(&Log::default()).supervise(strategy))
+        };
+        let (mut root, clock) = start(builder);
+        let other = crate::scripted_actor::props(&Log::default()).supervise(Strategy::restart());
+        let [a, other] = [("a", props), ("other", other)].map(|(n, p)| root.spawn(n, p).unwrap());
+        for (ms, who) in [(3, &a), (4, &other), (7, &a)] {
+            clock.advance_to(clockjack_time::Tick::new(ms));
+            who.tell(Msg::Fail).unwrap();
+            root.run_until_idle();
+        }
+        let expected = [
+            "/user/a failed, 0 before, None, at 3000000",
+            "/user/a failed, 1 before, Some(3000000), at 7000000",
+        ];
+        assert_eq!(log.take(), expected, "by the parent: {is_parents}");
+    }
 }
 
 #[test]

@@ -5,10 +5,11 @@ use core::{cell::RefCell, time::Duration};
 use std::sync::mpsc;
 
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Context, Failure, Limits, Next, Props, Signal, SystemBuilder,
+    Actor, ActorRef, ActorSystem, Context, DispatcherId, Failure, Limits, Next, Props, Signal,
+    SystemBuilder,
 };
 use clockjack_embassy::{EmbassySystem, EmbassyToolbox};
-use clockjack_time::Resolution;
+use clockjack_time::{DriverStatus, Resolution};
 use embassy_time::{Instant, Timer};
 
 use crate::platform;
@@ -258,6 +259,38 @@ fn a_system_that_terminates_by_itself_ends_its_run() {
         assert!(report.is_clean(), "{report:?}");
         // The system has shut down and stopped the driver, so a second run returns immediately.
         system.run().await.expect("the system has terminated");
-        assert_eq!(system.driver().current_status(), clockjack_time::DriverStatus::Suspended);
+        assert_eq!(system.driver().current_status(), DriverStatus::Suspended);
+    });
+}
+
+/// A task that keeps Embassy's thread makes the system late. That is jitter of the driver; and
+/// ticks that are handled in time are no backpressure.
+#[test]
+fn a_system_that_another_task_delays_reports_jitter_and_takes_its_ticks() {
+    platform::run(async |spawner| {
+        let mut system = small();
+        let jobs = system.system().scheduler().jobs().clone();
+        let (run, ran) = mpsc::channel();
+        let at = |delay_ms, name| {
+            let (run, any) = (run.clone(), DispatcherId::DEFAULT);
+            let job = move |_: &_| run.send(name);
+            let job = jobs.schedule_once_fn(Duration::from_millis(delay_ms), any, job);
+            job.map(drop).map_err(|refused| refused.kind()).expect("there is room");
+        };
+        at(200, "late");
+        platform::start(spawner, async {
+            let begun = Instant::now();
+            while begun.elapsed().as_millis() < 400 {}
+        });
+        let is_run = |name| ran.try_recv() == Ok(name);
+        system.run_until(|| is_run("late")).await.expect("the driver is not stopped");
+        let jitter = jobs.diagnostics().driver_jitter();
+        assert!(jitter >= Duration::from_millis(100), "{jitter:?}");
+        assert_eq!(system.driver().current_status(), DriverStatus::Ok);
+        for _ in 0..50 {
+            at(2, "in time");
+            system.run_until(|| is_run("in time")).await.expect("the driver is not stopped");
+            assert_eq!(system.driver().current_status(), DriverStatus::Ok);
+        }
     });
 }

@@ -480,3 +480,79 @@ impl<M> fmt::Debug for Events<'_, M> {
         f.debug_struct("Events").field("waiting", &self.waiting()).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::{sync::Arc, vec, vec::Vec};
+    use std::sync::Mutex;
+
+    use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, TickDriver};
+
+    use super::*;
+    use crate::{Commands, Limits, LocalExecutor, State, Toolbox};
+
+    struct Bench {
+        clock: ManualClock,
+        driver: ManualDriver,
+    }
+
+    impl Toolbox for Bench {
+        fn clock(&self) -> &dyn MonotonicClock {
+            &self.clock
+        }
+
+        fn driver(&self) -> &dyn TickDriver {
+            &self.driver
+        }
+    }
+
+    /// Writes the messages of each step.
+    struct Reader(Arc<Mutex<Vec<Vec<u32>>>>);
+
+    impl Process for Reader {
+        type Message = u32;
+
+        fn step(
+            &mut self,
+            events: &mut Events<'_, u32>,
+            out: &mut StepOutput,
+        ) -> Result<(), Failure> {
+            let message = |event| if let Event::Message(n) = event { Some(n) } else { None };
+            self.0.lock().expect("nobody panics").push(events.filter_map(message).collect());
+            out.idle();
+            Ok(())
+        }
+    }
+
+    /// The sender is suspended between its claim and its write: the process neither waits for it
+    /// nor falls asleep, and takes what is behind the claim as soon as it can.
+    #[test]
+    fn a_push_that_is_under_way_causes_another_step_and_hides_nothing() {
+        let resolution = Resolution::MILLI;
+        let bench =
+            Bench { clock: ManualClock::new(resolution), driver: ManualDriver::new(resolution) };
+        let mut executor =
+            LocalExecutor::new(bench, Limits::SMALL, Commands::new()).expect("there is room");
+        let steps = Arc::new(Mutex::new(Vec::new()));
+        let it = executor.submit(Reader(Arc::clone(&steps))).expect("there is room");
+        executor.run_until_idle();
+        let take = || core::mem::take(&mut *steps.lock().expect("nobody panics"));
+        assert_eq!(take(), [[0_u32; 0]]);
+        let handle = executor.handle();
+        let task = handle.executor().get(it.pid()).expect("it is live");
+        // SAFETY: the messages of this process are numbers.
+        let mailbox = unsafe { &ProcessShared::<u32>::of(task.header()).mailbox };
+        it.tell(1).expect("there is room");
+        let claim = mailbox.claim().expect("there is room");
+        it.tell(3).expect("there is room");
+        for expected in [vec![1], vec![], vec![]] {
+            assert!(executor.step_one(), "it is still scheduled");
+            assert_eq!(it.state(), State::Ready);
+            assert_eq!(take(), [expected]);
+        }
+        let _ = claim.write(2);
+        executor.run_until_idle();
+        assert_eq!(take(), [[2, 3]]);
+        assert_eq!(it.state(), State::Idle);
+    }
+}

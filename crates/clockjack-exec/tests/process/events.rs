@@ -671,3 +671,58 @@ fn every_source_of_events_wakes_a_process_whatever_it_waits_for() {
         run.idle();
     }
 }
+
+/// The event is there before the step returns, so the process must not go to sleep.
+#[test]
+fn every_source_of_events_brings_another_step_to_a_process_that_runs() {
+    for source in [Source::Message, Source::Completion, Source::Cancel, Source::Timer] {
+        let (commands, kept) = keeping();
+        let mut run = Run::with(commands);
+        let log = Log::default();
+        let me = Arc::new(Mutex::new(None::<clockjack_exec::ProcessRef<u32>>));
+        let (theirs, own, clock) = (log.clone(), Arc::clone(&me), Arc::clone(&run.clock));
+        let mut n_steps = 0;
+        let runs = process(move |events: &mut Events<'_, u32>, out: &mut StepOutput| {
+            events.for_each(|event| theirs.say(text(event)));
+            n_steps += 1;
+            match (n_steps, source) {
+                (1, _) => {
+                    out.yield_command(Tag(1), Ask(5));
+                    out.yield_command(Tag(2), SleepFor(millis(1)));
+                }
+                (2, Source::Message) => own.lock().unwrap().as_ref().unwrap().tell(7).unwrap(),
+                (2, Source::Completion) => {
+                    let (n, done) = kept.lock().unwrap().pop().unwrap();
+                    done.complete(Ok(n));
+                }
+                (2, Source::Cancel) => {
+                    assert!(own.lock().unwrap().as_ref().unwrap().cancel("enough"));
+                }
+                (2, Source::Timer) => _ = clock.advance(millis(1)),
+                _ => {}
+            }
+            out.idle();
+            Ok(())
+        });
+        let it = run.exec.submit(runs).unwrap();
+        *me.lock().unwrap() = Some(it.clone());
+        run.idle();
+        it.tell(0).unwrap();
+        assert!(run.exec.step_one());
+        log.expect(&["message 0"]);
+        let (state, told) = match source {
+            Source::Message => (State::Ready, "message 7"),
+            Source::Completion => (State::Ready, "1 5"),
+            Source::Cancel => (State::Ready, "cancel enough"),
+            // Fired by the next look at the clock, and not by the process.
+            Source::Timer => (State::Idle, "2 done"),
+        };
+        assert_eq!(it.state(), state, "{source:?}");
+        run.idle();
+        log.expect(&[told]);
+        assert_eq!(it.state(), State::Idle, "{source:?}");
+        me.lock().unwrap().take();
+        it.terminate();
+        run.idle();
+    }
+}

@@ -10,7 +10,8 @@ use std::sync::Mutex;
 
 use clockjack_exec::{
     Command, CommandId, Commands, Completer, Events, Failure, Limits, Payload, Payloads, Pid,
-    Process, SHUTDOWN, StepOutput, Tag, builtin::Monitor,
+    Process, SHUTDOWN, StepOutput, Tag,
+    builtin::{Monitor, SleepFor},
 };
 
 use crate::bench::{Bomb, Dropped, Log, Mortal, Run, asker, millis, process};
@@ -82,6 +83,31 @@ fn a_panic_in_close_or_drop_is_counted_and_leaves_the_result() {
         let result = run.exec.block_on(it.join()).unwrap();
         assert_eq!(result.downcast::<u32>().unwrap(), 1);
         assert_eq!(run.handle().stats().drop_panics, 1, "{place}");
+        run.assert_well();
+    }
+}
+
+/// Wherever a process panics: its neighbours neither end nor miss an event.
+#[test]
+fn a_panic_of_one_process_leaves_every_other_as_it_was() {
+    for place in ["init", "step", "close", "drop"] {
+        let mut run = Run::new();
+        let log = Log::default();
+        // One waits for a message, and the other for a timer.
+        let others = [(), ()].map(|()| {
+            let sleeps = |out: &mut StepOutput| out.yield_command(Tag(1), SleepFor(millis(5)));
+            run.exec.submit(asker(&log, sleeps)).unwrap()
+        });
+        run.idle();
+        let faulty = run.exec.submit(Faulty(place));
+        others[0].tell(7).unwrap();
+        run.idle();
+        assert!(faulty.is_ok_and(|it| it.is_finished()) || place == "init");
+        log.expect(&["message 7"]);
+        run.run_for(5);
+        log.expect(&["1 done", "1 done"]);
+        assert!(others.iter().all(|it| !it.is_finished() && it.terminate()), "{place}");
+        run.idle();
         run.assert_well();
     }
 }

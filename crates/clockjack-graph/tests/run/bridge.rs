@@ -416,7 +416,9 @@ fn an_owned_graph_works_on_a_pool() {
         let said = told.recv_timeout(Duration::from_secs(60)).expect("it comes");
         assert_eq!(said, Said::Out(10.0 * (f64::from(n) + 100.0)));
     }
-    runtime.shutdown(Duration::from_secs(60));
+    let timeout = Duration::from_secs(60);
+    let report = clockjack_testing::keeps_deadline(timeout, || runtime.shutdown(timeout));
+    assert!(report.is_clean(), "{report}");
 }
 
 #[test]

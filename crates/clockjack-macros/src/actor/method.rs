@@ -152,7 +152,7 @@ impl Hook {
         let sig = &method.sig;
         check_kind(sig, role, errors);
         if let Some(token) = sig.asyncness {
-            let what = "a hook cannot be `async`: call `cx.wait` or `cx.spawn` in its body";
+            let what = "a hook cannot be `async`: call `cx.wait` or `cx.spawn_future` in its body";
             errors.add(token, what);
         }
         let (takes_context, rest) = parameters(sig, errors);

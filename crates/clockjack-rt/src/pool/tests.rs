@@ -37,7 +37,9 @@ fn a_worker_is_awake_during_a_step_and_not_while_it_sleeps_or_is_gone() {
     assert!(!executor.is_worker_awake(1), "there is no such worker");
     drop(hold);
     eventually(|| !executor.is_worker_awake(0));
-    assert!(pool.shutdown(Duration::from_secs(60)).is_clean());
+    let timeout = Duration::from_secs(60);
+    let report = clockjack_testing::keeps_deadline(timeout, || pool.shutdown(timeout));
+    assert!(report.is_clean(), "{report:?}");
     assert!(!executor.is_worker_awake(0));
 }
 

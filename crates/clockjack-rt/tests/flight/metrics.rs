@@ -170,7 +170,9 @@ fn the_text_is_well_formed_and_says_what_happened() {
         has_entered.recv().unwrap();
     }
     go.send(()).unwrap();
-    assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
+    let timeout = Duration::from_secs(60);
+    let report = clockjack_testing::keeps_deadline(timeout, || rt.shutdown(timeout));
+    assert!(report.is_clean(), "{report:?}");
 }
 
 #[test]

@@ -380,7 +380,7 @@ fn a_handler_that_does_not_end_is_left_behind_at_the_deadline() {
 
 /// Three settings belong to the pool. Other values for them are refused and not ignored.
 #[test]
-fn a_pool_refuses_settings_that_it_would_ignore() {
+fn a_pool_and_a_runtime_refuse_settings_that_they_would_ignore() {
     use clockjack_time::{Resolution, Tick};
     let default = SchedulerConfig::DEFAULT;
     for settings in [
@@ -388,6 +388,9 @@ fn a_pool_refuses_settings_that_it_would_ignore() {
         SchedulerConfig { start: Tick::new(1), ..default.clone() },
         SchedulerConfig { shards: 2, ..default.clone() },
     ] {
+        let builder = clockjack_rt::actor::ActorSystem::builder("t").scheduler(settings.clone());
+        let refused = clockjack_rt::Runtime::start(builder).expect_err("it would be ignored");
+        assert!(refused.to_string().contains("the host determines"), "{refused}");
         let scheduler = PoolSchedulerConfig { settings, ..PoolSchedulerConfig::DEFAULT };
         let config = PoolConfig { workers: Some(1), scheduler, ..PoolConfig::DEFAULT };
         let refused = WorkerPool::new(config, Commands::new()).expect_err("it would be ignored");

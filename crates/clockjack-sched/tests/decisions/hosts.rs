@@ -11,8 +11,8 @@ use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use clockjack_sched::{
     Affinity, BatchMode, CatchUp, DispatcherId, DumpFormat, ExecutionBatch, FireContext, JobNumber,
-    LogKind, LogRecord, Policy, PolicyRegistry, PressureReason, ScheduleErrorKind, SchedulerConfig,
-    SchedulerDump, TimerPriority,
+    LogKind, LogRecord, Policy, PolicyRegistry, PressureReason, ScheduleErrorKind, Scheduler,
+    SchedulerConfig, SchedulerDump, TimerPriority,
 };
 use clockjack_time::{ClockKind, Resolution, Tick};
 
@@ -74,36 +74,80 @@ fn a13_a_refused_request_leaves_no_trace_and_comes_back() {
     assert_eq!(manual.advance(ms(10)), 1, "what came back is as good as new");
 }
 
+/// Fills a scheduler of three shards; the closures count their runs.
+fn filled(config: SchedulerConfig, ran: &Arc<AtomicUsize>) -> (Host, Scheduler, usize) {
+    let host = Host::new(ClockKind::RealtimeHost, Resolution::TEN_MILLIS);
+    let scheduler = host.scheduler(SchedulerConfig { shards: 3, ..config });
+    let mut accepted = 0;
+    for shard in 0..3 {
+        host.shard.store(shard, SeqCst);
+        loop {
+            let ran = Arc::clone(ran);
+            let run = move |_: &FireContext| _ = ran.fetch_add(1, SeqCst);
+            if scheduler.schedule_once_fn(ms(10), HERE, run).is_err() {
+                break;
+            }
+            accepted += 1;
+        }
+    }
+    (host, scheduler, accepted)
+}
+
+/// Every reason at once, by several threads, in all forms: each closure returns to its caller, what
+/// was accepted runs, and the scheduler looks as before.
 #[test]
 fn a13_requests_of_several_threads_that_are_refused_leave_no_trace() {
     const THREADS: usize = 4;
-    const REQUESTS: usize = 500;
-    let host = Host::new(ClockKind::RealtimeHost, Resolution::TEN_MILLIS);
-    let scheduler = host.scheduler(SchedulerConfig { quota: 100, ..SchedulerConfig::DEFAULT });
-    let ran = Arc::new(AtomicUsize::new(0));
-    for _ in 0..100 {
-        let ran = Arc::clone(&ran);
-        let run = move |_: &FireContext| _ = ran.fetch_add(1, SeqCst);
-        scheduler.schedule_once_fn(ms(10), HERE, run).unwrap();
-    }
-    let (before, token) = (picture(&scheduler), Arc::new(()));
-    std::thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                for _ in 0..REQUESTS {
-                    let refused = scheduler.schedule_once_fn(ms(10), HERE, delivery(&token));
-                    let refused = refused.map(|_| ()).unwrap_err();
-                    assert_eq!(refused.kind(), ScheduleErrorKind::QuotaExceeded);
-                    drop(refused.into_inner());
-                }
-            });
+    const REQUESTS: usize = 100;
+    let by_quota = SchedulerConfig { quota: 300, ..SchedulerConfig::DEFAULT };
+    let by_room = SchedulerConfig { capacity: 99, ..SchedulerConfig::DEFAULT };
+    for (config, full, is_closed) in [
+        (by_quota.clone(), ScheduleErrorKind::QuotaExceeded, false),
+        (by_room, ScheduleErrorKind::CapacityExceeded, false),
+        (by_quota, ScheduleErrorKind::Closed, true),
+    ] {
+        let ran = Arc::new(AtomicUsize::new(0));
+        let (host, scheduler, accepted) = filled(config, &ran);
+        assert!(accepted >= 99, "{accepted}");
+        if is_closed {
+            scheduler.shutdown();
         }
-    });
-    assert_eq!(Arc::strong_count(&token), 1, "each came back");
-    assert_eq!(picture(&scheduler), before);
-    host.clock.advance(ms(10));
-    while scheduler.poll_shard(0, 0, 1_000).is_more {}
-    assert_eq!(ran.load(SeqCst), 100, "what was accepted runs");
+        let or_closed = |kind| if is_closed { ScheduleErrorKind::Closed } else { kind };
+        let (before, token) = (picture(&scheduler), Arc::new(()));
+        let refused = |delay, dispatcher, expected: ScheduleErrorKind| {
+            let period = ms(10);
+            let results = [
+                scheduler.schedule_once_fn(delay, dispatcher, delivery(&token)),
+                scheduler.schedule_at_fixed_rate_fn(delay, period, dispatcher, delivery(&token)),
+                scheduler.schedule_with_fixed_delay_fn(delay, period, dispatcher, delivery(&token)),
+            ];
+            for result in results {
+                let refused = result.map(|_| ()).unwrap_err();
+                assert_eq!(refused.kind(), expected);
+                drop(refused.into_inner());
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    for _ in 0..REQUESTS {
+                        refused(ms(10), HERE, full);
+                        let unknown = or_closed(ScheduleErrorKind::ReceiverGone);
+                        refused(ms(10), DispatcherId(9), unknown);
+                        refused(secs(1 << 60), HERE, or_closed(ScheduleErrorKind::InvalidDelay));
+                    }
+                });
+            }
+        });
+        assert_eq!(Arc::strong_count(&token), 1, "each came back");
+        assert_eq!(picture(&scheduler), before, "{full}");
+        host.clock.advance(ms(10));
+        for shard in 0..3 {
+            while scheduler.poll_shard(shard, 0, 1_000).is_more {}
+        }
+        let expected = if is_closed { 0 } else { accepted };
+        assert_eq!(ran.load(SeqCst), expected, "what was accepted runs, or the close cancelled it");
+    }
 }
 
 #[test]

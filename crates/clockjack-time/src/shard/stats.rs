@@ -2,7 +2,7 @@
 //!
 //! The holder counts in plain memory. Other threads see a copy: a guard that moved time or touched
 //! the wheel publishes the copy before it unlocks, and so does [`Shard::stats`] itself if it finds
-//! the shard unlocked. Remote cancels are counted by the cancellers, in a striped counter.
+//! the shard unlocked. Remote cancels are counted by the index stack that the cancellers push to.
 
 use clockjack_sync::primitive::atomic::{AtomicUsize, Ordering};
 

@@ -28,5 +28,7 @@ fn a_resize_that_has_failed_is_made_up_for_by_the_next_one() {
     eventually(|| pool.inner.worker_threads().ending.iter().all(ThreadHandle::is_finished));
     eventually(|| executor.is_worker_running(0));
     pool.block_on(pool.spawn_future(async {})).unwrap();
-    assert!(pool.shutdown(Duration::from_secs(60)).is_clean());
+    let timeout = Duration::from_secs(60);
+    let report = clockjack_testing::keeps_deadline(timeout, || pool.shutdown(timeout));
+    assert!(report.is_clean(), "{report:?}");
 }

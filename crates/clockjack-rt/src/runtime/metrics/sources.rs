@@ -49,7 +49,11 @@ pub(super) fn executor(set: &mut SampleSet, pool: &str, executor: &ExecutorRef) 
         ("executor.timers_armed", "Timers that were armed.", stats.timers_armed),
         ("executor.timers_fired", "Timers that fired.", stats.timers_fired),
         ("executor.timers_cancelled", "Timers that were cancelled.", stats.timers_cancelled),
-        ("executor.timers_dropped", "Timers for which there was no room.", stats.timers_dropped),
+        (
+            "executor.timers_dropped",
+            "Timers that were dropped to make room, or because the executor was closed.",
+            stats.timers_dropped,
+        ),
     ];
     for (name, help, n) in counters {
         counter(set, name, help, &labels, n);
