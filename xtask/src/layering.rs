@@ -187,7 +187,10 @@ const RIVALS: &[(&str, &[&str])] = &[
     ("ractor", &[]),
     ("rayon", &[]),
     ("smol", &[]),
-    ("tokio", &["clockjack-rt", "clockjack", "clockjack-book", "clockjack-scenario"]),
+    (
+        "tokio",
+        &["clockjack-rt", "clockjack", "clockjack-book", "clockjack-gateway", "clockjack-scenario"],
+    ),
     ("tokio-util", &[]),
     ("xtra", &[]),
 ];
