@@ -1,8 +1,11 @@
 //! `cargo xtask init`: each project that `clockjack init` creates is formatted, compiles without a
-//! warning and passes its tests, against this checkout.
+//! warning and passes its tests, against this checkout. The service also runs, answers requests and
+//! drains.
 //!
 //! The projects share one target directory and start with the lock file of the workspace, so that
 //! dependencies are fetched and built only once.
+
+mod service;
 
 use std::{fs, path::Path};
 
@@ -15,7 +18,7 @@ use crate::{
 };
 
 /// The expected output of `clockjack init --list`.
-const TEMPLATES: [&str; 4] = ["actors", "control-loop", "embedded", "test"];
+const TEMPLATES: [&str; 5] = ["actors", "control-loop", "embedded", "service", "test"];
 
 /// Runs the command.
 pub(crate) fn run() -> Result<()> {
@@ -63,7 +66,13 @@ fn check(workspace: &Workspace, template: &str, line: &Line) -> Result<String> {
     let output = test.run(line, &log)?.output;
     let n_tests = crate::libtest::totals(&output).passed;
     anyhow::ensure!(n_tests > 0, "no test ran in {}", dir.display());
-    Ok(format!("{n_tests} tests passed"))
+    let mut note = format!("{n_tests} tests passed");
+    if template == "service" {
+        // The tests of the project have built its program, too.
+        let program = home.join("target/debug").join(format!("a-{template}"));
+        note += &format!(", {}", service::check(&program, line, &log)?);
+    }
+    Ok(note)
 }
 
 /// A cargo command in a project, with the shared target directory.

@@ -65,6 +65,7 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     // The chapters are doc tests of user code, which depends on the facade.
     ("clockjack-book", Tool, &["clockjack", "clockjack-cli"]),
     ("clockjack-compare", Tool, SHIPPED),
+    ("clockjack-gateway", Tool, &["clockjack"]),
     ("clockjack-own-components", Tool, SHIPPED),
     ("clockjack-scenario", Tool, SHIPPED),
     ("clockjack-soak", Tool, SHIPPED),
@@ -186,7 +187,10 @@ const RIVALS: &[(&str, &[&str])] = &[
     ("ractor", &[]),
     ("rayon", &[]),
     ("smol", &[]),
-    ("tokio", &["clockjack-rt", "clockjack", "clockjack-book", "clockjack-scenario"]),
+    (
+        "tokio",
+        &["clockjack-rt", "clockjack", "clockjack-book", "clockjack-gateway", "clockjack-scenario"],
+    ),
     ("tokio-util", &[]),
     ("xtra", &[]),
 ];

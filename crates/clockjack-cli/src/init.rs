@@ -27,6 +27,8 @@ pub(crate) enum Template {
     ControlLoop,
     /// A `no_std` actor.
     Embedded,
+    /// A server with HTTP, metrics and a drain.
+    Service,
     /// Every kind of test.
     Test,
 }
@@ -47,7 +49,8 @@ macro_rules! files {
 
 impl Template {
     /// All templates in display order.
-    pub(crate) const ALL: [Self; 4] = [Self::Actors, Self::ControlLoop, Self::Embedded, Self::Test];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Actors, Self::ControlLoop, Self::Embedded, Self::Service, Self::Test];
 
     /// The name of the template in the arguments.
     pub(crate) const fn name(self) -> &'static str {
@@ -55,6 +58,7 @@ impl Template {
             Self::Actors => "actors",
             Self::ControlLoop => "control-loop",
             Self::Embedded => "embedded",
+            Self::Service => "service",
             Self::Test => "test",
         }
     }
@@ -68,6 +72,9 @@ impl Template {
             }
             Self::Embedded => {
                 "a no_std actor and the services that it needs from a board; tested on a PC"
+            }
+            Self::Service => {
+                "an HTTP server with an actor per session, metrics, a log and a drain on SIGTERM"
             }
             Self::Test => "a library with an actor and every kind of test for it",
         }
@@ -83,7 +90,20 @@ impl Template {
             Self::Embedded => {
                 files!("embedded": "README.md", "src/board.rs", "src/lib.rs", "tests/lamp.rs")
             }
+            Self::Service => files!("service":
+                ".dockerignore", "Dockerfile", "README.md", "deploy/systemd.service",
+                "src/http.rs", "src/lib.rs", "src/main.rs", "src/sessions.rs",
+                "tests/http.rs", "tests/sessions.rs"),
             Self::Test => files!("test": "README.md", "src/lib.rs", "tests/courier.rs"),
+        }
+    }
+
+    /// The crates that the template uses, in addition to Clockjack. A project with such a name
+    /// could not use the crate.
+    const fn dependencies(self) -> &'static [&'static str] {
+        match self {
+            Self::Service => &["axum", "tokio", "tower", "tracing", "tracing_subscriber"],
+            Self::Actors | Self::ControlLoop | Self::Embedded | Self::Test => &[],
         }
     }
 }
@@ -144,6 +164,34 @@ impl Origin {
             }
         }
     }
+
+    /// The lines of a Dockerfile that bring Clockjack into the image of the build.
+    fn docker_copy(&self) -> String {
+        match self {
+            Self::Registry => String::new(),
+            Self::Checkout(root) => {
+                let manifest = quoted(&root.join("Cargo.toml").to_string_lossy());
+                let crates = quoted(&root.join("crates/").to_string_lossy());
+                format!(
+                    "# Cargo.toml has Clockjack as a path, so the build needs the same path.\n\
+                     COPY --from=clockjack [\"Cargo.toml\", {manifest}]\n\
+                     COPY --from=clockjack [\"crates\", {crates}]\n"
+                )
+            }
+        }
+    }
+
+    /// The command that builds the image of a project.
+    fn docker_build(&self, name: &Name) -> String {
+        let context = match self {
+            Self::Registry => String::new(),
+            Self::Checkout(root) => {
+                let root = root.to_string_lossy().replace('\'', r"'\''");
+                format!("--build-context clockjack='{root}' ")
+            }
+        };
+        format!("docker build {context}--tag {} .", name.as_str())
+    }
 }
 
 fn is_checkout(root: &Path) -> bool {
@@ -180,7 +228,15 @@ pub(crate) struct Project {
 impl Project {
     /// A project in this directory, named after its last part.
     pub(crate) fn new(dir: &Path, template: Template, origin: Origin) -> Result<Self, Failure> {
-        Ok(Self { dir: dir.to_owned(), name: Name::of(dir)?, template, origin })
+        let name = Name::of(dir)?;
+        if template.dependencies().contains(&name.crate_name().as_str()) {
+            let (name, template) = (name.as_str(), template.name());
+            return Err(Failure::usage(format!(
+                "'{name}' is not a valid project name: the template '{template}' uses a crate with \
+                 that name"
+            )));
+        }
+        Ok(Self { dir: dir.to_owned(), name, template, origin })
     }
 
     /// The files of the project: their paths and texts.
@@ -190,6 +246,8 @@ impl Project {
                 .replace("{{crate}}", &self.name.crate_name())
                 .replace("{{clockjack}}", &self.origin.dependency("clockjack"))
                 .replace("{{clockjack-cli}}", &self.origin.dependency("clockjack-cli"))
+                .replace("{{docker-clockjack}}", &self.origin.docker_copy())
+                .replace("{{docker-build}}", &self.origin.docker_build(&self.name))
         };
         self.template.files().iter().map(|(path, text)| (*path, fill(text))).collect()
     }

@@ -38,7 +38,7 @@ fn root() -> PathBuf {
 #[test]
 fn a_project_is_written_and_named_like_its_directory() {
     let root = root();
-    for template in ["actors", "control-loop", "embedded", "test"] {
+    for template in ["actors", "control-loop", "embedded", "service", "test"] {
         let dir = place(&format!("whole-{template}"));
         let args = [text(&dir), "--template", template, "--clockjack-path", text(&root)];
         let (code, out, err) = clockjack(&args);
@@ -81,7 +81,10 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
         (&["--list", "x"], "cannot be used with"),
         (&[text(&first)], "must start with a letter"),
         (&[text(&other), "--clockjack-path", text(&none)], "is not a checkout of Clockjack"),
-        (&["x", "--template", "robot"], "possible values: actors, control-loop, embedded, test"),
+        (
+            &["x", "--template", "robot"],
+            "possible values: actors, control-loop, embedded, service, test",
+        ),
     ];
     for (args, message) in cases {
         let (code, out, err) = clockjack(args);
@@ -94,12 +97,12 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
 #[test]
 fn templates_are_listed_for_people_and_for_programs() {
     let (code, out, _) = clockjack(&["--list"]);
-    assert_eq!((code, out.lines().count()), (0, 4));
+    assert_eq!((code, out.lines().count()), (0, 5));
     assert!(out.starts_with("actors        a program with an actor"), "{out}");
     let (_, json, _) = clockjack(&["--list", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["templates"][1]["name"], "control-loop");
-    assert_eq!(clockjack(&["--list", "--format", "ndjson"]).1.lines().count(), 4);
+    assert_eq!(clockjack(&["--list", "--format", "ndjson"]).1.lines().count(), 5);
 }
 
 #[test]

@@ -17,6 +17,7 @@ Examples:
   clockjack init --list                                list the templates
   clockjack init night-watch                           a program with an actor and its tests
   clockjack init tank --template control-loop          a graph file with a custom component
+  clockjack init notes --template service              an HTTP server that drains on SIGTERM
   clockjack init lamp --template embedded --clockjack-path ../clockjack";
 
 /// Create a new project that compiles and passes its tests

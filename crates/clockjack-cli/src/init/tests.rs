@@ -60,6 +60,44 @@ fn a_checkout_is_named_by_its_path_and_the_registry_by_a_version() {
 }
 
 #[test]
+fn an_image_is_built_with_the_checkout_or_from_the_registry() {
+    let image = |root: Option<&str>| {
+        let origin = root.map_or(Origin::Registry, |root| Origin::Checkout(PathBuf::from(root)));
+        let project = Project::new(Path::new("watch"), Template::Service, origin);
+        let files = project.expect("the name is right").files();
+        let text = |wanted: &str| {
+            let found = files.iter().find(|(path, _)| *path == wanted);
+            found.map(|(_, text)| text.clone()).unwrap_or_default()
+        };
+        (text("Dockerfile"), text("README.md"))
+    };
+    let (dockerfile, readme) = image(Some("/a b"));
+    assert!(dockerfile.contains("\nCOPY --from=clockjack [\"Cargo.toml\", \"/a b/Cargo.toml\"]\n"));
+    assert!(
+        dockerfile.contains("\nCOPY --from=clockjack [\"crates\", \"/a b/crates/\"]\nCOPY . .\n")
+    );
+    assert!(readme.contains("`docker build --build-context clockjack='/a b' --tag watch .`"));
+    let (dockerfile, readme) = image(None);
+    assert!(dockerfile.contains("\nWORKDIR /src\nCOPY . .\n"));
+    assert!(readme.contains("`docker build --tag watch .`"));
+}
+
+#[test]
+fn a_project_cannot_be_called_like_a_crate_that_it_uses() {
+    let manifest = include_str!("templates/service/manifest.toml");
+    let lines = manifest.lines().filter_map(|line| line.split_once(" = { "));
+    let mut used: BTreeSet<String> = lines.map(|(name, _)| name.replace('-', "_")).collect();
+    assert!(used.remove("clockjack"), "{used:?}");
+    assert_eq!(used, Template::Service.dependencies().iter().map(|&it| it.to_owned()).collect());
+    for name in ["tokio", "tracing-subscriber"] {
+        let project = |template| Project::new(Path::new(name), template, Origin::Registry);
+        let refused = project(Template::Service).expect_err("the template uses this crate");
+        assert!(refused.to_string().contains("uses a crate with that name"), "{refused}");
+        assert!(project(Template::Actors).is_ok(), "this template does not");
+    }
+}
+
+#[test]
 fn the_checkout_of_this_command_is_found() {
     let Origin::Checkout(root) = Origin::default_origin() else {
         panic!("a test is built in a checkout")

@@ -1,0 +1,81 @@
+//! The command `gateway`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+
+use std::{io, path::PathBuf, process::ExitCode};
+
+use clockjack_gateway::{
+    gateway::{Config, Gateway},
+    open_files,
+};
+
+const USAGE: &str = "\
+usage: gateway [TCP [HTTP [ARCHIVE]]]
+
+TCP      where devices connect; 127.0.0.1:7070 by default, port 0 is any free port
+HTTP     where the pages are; 127.0.0.1:8080 by default
+ARCHIVE  the file to which readings are appended; without it they are dropped
+
+Ctrl-C and SIGTERM drain the gateway, a second signal exits at once.";
+
+/// The maximum number of devices, unless the limit of open files is lower.
+const DEVICES_MAX: usize = 20_000;
+/// Open files that are not connections of devices.
+const FILES_OTHER: u64 = 200;
+
+fn main() -> ExitCode {
+    let config = match arguments(std::env::args().skip(1)) {
+        Ok(Some(config)) => config,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(problem) => {
+            eprintln!("gateway: {problem}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    tracing_subscriber::fmt().with_writer(io::stderr).init();
+    let files = open_files::raise(DEVICES_MAX as u64 + FILES_OTHER);
+    let room = usize::try_from(files.saturating_sub(FILES_OTHER)).unwrap_or(DEVICES_MAX);
+    let devices_max = config.devices_max.min(room);
+    if devices_max < config.devices_max {
+        tracing::info!("at most {devices_max} devices: the limit of open files is {files}");
+    }
+    let gateway = match Gateway::start(Config { devices_max, ..config }) {
+        Ok(gateway) => gateway,
+        Err(failure) => {
+            tracing::error!("{failure}");
+            return ExitCode::FAILURE;
+        }
+    };
+    tracing::info!("devices at {}, pages at http://{}", gateway.tcp, gateway.http);
+    let report = gateway.run();
+    if report.is_clean() && report.failure.is_none() {
+        tracing::info!("{report}");
+        ExitCode::SUCCESS
+    } else {
+        tracing::error!("{report}");
+        ExitCode::FAILURE
+    }
+}
+
+/// The settings; `None` if help is wanted.
+fn arguments(words: impl Iterator<Item = String>) -> Result<Option<Config>, String> {
+    let words: Vec<String> = words.collect();
+    if words.iter().any(|word| word == "--help" || word == "-h") {
+        return Ok(None);
+    }
+    if let Some(further) = words.get(3) {
+        return Err(format!("unexpected argument '{further}'"));
+    }
+    let address = |index: usize, default: &str| {
+        let text = words.get(index).map_or(default, String::as_str);
+        text.parse().map_err(|_| format!("'{text}' is not an address, as {default} is"))
+    };
+    Ok(Some(Config {
+        tcp: address(0, "127.0.0.1:7070")?,
+        http: address(1, "127.0.0.1:8080")?,
+        archive: words.get(2).map(PathBuf::from),
+        devices_max: DEVICES_MAX,
+    }))
+}
