@@ -20,7 +20,7 @@ pub const INVALID_GRAPH: u8 = 3;
 /// The run failed: a component failed, or a value that it wrote was rejected.
 pub const RUN_FAILED: u8 = 5;
 
-/// More ticks were late than allowed.
+/// More ticks were late than allowed, or data was late and must not be.
 pub const OVERRUN: u8 = 7;
 
 /// The run completed, but an assertion about it failed, or it lost a message and must not.
@@ -41,7 +41,7 @@ pub const ALL: [(u8, &str); 9] = [
     (USAGE, "the arguments are invalid or missing, or a file cannot be read; nothing was run"),
     (INVALID_GRAPH, "the graph is invalid; every error is reported and nothing was run"),
     (RUN_FAILED, "the run failed"),
-    (OVERRUN, "more ticks were late than --max-overruns allows"),
+    (OVERRUN, "more ticks were late than --max-overruns allows, or --deny-late found late data"),
     (
         ASSERTION_FAILED,
         "an assertion about the run or the plan failed, or --deny-loss found a lost message",

@@ -59,7 +59,7 @@ impl Interrupt {
     pub(crate) fn listen(&self, clock: Clock, err: &mut dyn Write) {
         let config = SignalConfig { stops_max: SIGNALS_MAX, ..SignalConfig::DEFAULT };
         let signals = self.0.signals.get_or_init(|| SignalListener::new(config));
-        let is_worth = |warning: &&SignalWarning| clock == Clock::Wall || !warning.is_ignored();
+        let is_worth = |warning: &&SignalWarning| clock != Clock::Virtual || !warning.is_ignored();
         for warning in signals.warnings().iter().filter(is_worth) {
             // A warning that cannot be written changes nothing about the run.
             let _written = writeln!(err, "clockjack: {warning}");

@@ -19,7 +19,7 @@ use core::{
 use std::{sync::Arc, task::Wake, thread::Thread, time::Instant};
 
 use clockjack_graph::{
-    Clock, CommitLog, Graph, GraphRun, RunOptions, Stopper,
+    Clock, CommitLog, Graph, GraphRun, Parallel, RunOptions, Stopper,
     compile::Plan,
     run::{ComponentLog, Metrics, RunError, RunReport, TraceLog},
 };
@@ -47,6 +47,7 @@ pub(crate) struct RunSettings {
     pub(crate) until_idle: bool,
     pub(crate) clock: Clock,
     pub(crate) workers: Option<usize>,
+    pub(crate) parallel: Parallel,
     pub(crate) seed: u64,
     pub(crate) commit_log: Option<CommitLog>,
     pub(crate) trace: Option<TraceLog>,
@@ -62,6 +63,7 @@ impl RunSettings {
             until_idle: false,
             clock: Clock::Virtual,
             workers: None,
+            parallel: Parallel::Auto,
             seed: 0,
             commit_log: None,
             trace: None,
@@ -74,8 +76,8 @@ impl RunSettings {
             (true, ..) => RunOptions::until_idle(),
             (false, Some(steps), _) => RunOptions::steps(steps),
             (false, None, Some(length)) => RunOptions::run_for(length),
-            (false, None, None) if self.clock == Clock::Wall => RunOptions::until_stopped(),
-            (false, None, None) => RunOptions::steps(STEPS_DEFAULT),
+            (false, None, None) if self.clock == Clock::Virtual => RunOptions::steps(STEPS_DEFAULT),
+            (false, None, None) => RunOptions::until_stopped(),
         };
         if let Some(steps) = self.steps {
             options = options.steps_max(steps);
@@ -83,7 +85,7 @@ impl RunSettings {
         if let Some(length) = self.length {
             options = options.duration_max(length);
         }
-        options = options.clock(self.clock).seed(self.seed);
+        options = options.clock(self.clock).parallel(self.parallel).seed(self.seed);
         if let Some(workers) = self.workers {
             options = options.workers(workers);
         }
@@ -175,7 +177,7 @@ pub(crate) fn run_with_interval(
     mut observer: impl FnMut(Moment<'_>),
 ) -> Result<RunResult, Failure> {
     // A run in virtual time is reproducible, and so is its trace; what the workers do is not.
-    let traces_workers = settings.trace.is_some() && settings.clock == Clock::Wall;
+    let traces_workers = settings.trace.is_some() && settings.clock != Clock::Virtual;
     let mut config = RuntimeConfig {
         workers: settings.workers,
         // The summary reports what has failed.

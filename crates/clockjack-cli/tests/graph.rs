@@ -313,6 +313,89 @@ fn exit_code_9_is_an_assertion_that_does_not_hold() {
     assert_eq!(clockjack(&[&differ[..], &["--expect-same"]].concat()).code, 9);
 }
 
+/// A source every 10 ms and a reader every 25 ms, whose data may take this long.
+fn late_graph(name: &str, chain_ms: u64, silence_ms: u64) -> String {
+    let path = scratch(name);
+    let text = format!(
+        "schema_version: 1
+graph: {{ name: late }}
+lanes:
+  main: {{ type: event_loop }}
+  slow: {{ type: fixed_rate, period_ms: 25 }}
+components:
+  - id: src
+    type: counter
+    event_sources: [{{ type: timer, period_ms: 10 }}]
+    execution: {{ lane: main }}
+    boundary: {{ role: input }}
+  - {{ id: out, type: output, execution: {{ lane: slow }}, boundary: {{ role: output }} }}
+edges:
+  - id: e
+    kind: immediate
+    from: src.out
+    to: out.in
+    policy: {{ mode: queue, capacity: 8, max_silence_ms: {silence_ms}, deadline_ms: 18 }}
+chains:
+  - {{ from: src, to: out, max_ms: {chain_ms} }}
+"
+    );
+    fs::write(&path, text).expect("it can be written");
+    path.to_str().expect("a path of text").into()
+}
+
+#[test]
+fn late_data_is_in_the_summary_and_exit_code_7_if_it_is_denied() {
+    let late = late_graph("late.yaml", 12, 9);
+    let ran = clockjack(&["run", &late, "--for", "101ms"]);
+    assert_eq!(ran.code, exit_code::OK, "{}", ran.err);
+    let chain = "chain src:out: 4 of 11 over 12 ms; p50 10.000 ms, p99 20.000 ms, \
+                 longest 20.000 ms\n";
+    let deadline = "edge e: 2 messages were read later than 18 ms\n";
+    let silence = "edge e: nothing came to `out` for longer than 9 ms, 10 times; the longest \
+                   silence was 10 ms\n";
+    assert!(ran.out.contains(&[chain, deadline, silence].concat()), "{}", ran.out);
+    let denied = clockjack(&["run", &late, "--for", "101ms", "--deny-late"]);
+    assert_eq!((denied.code, &denied.out), (exit_code::OVERRUN, &ran.out));
+    let result = json(&["run", &late, "--for", "101ms", "--format", "json"]);
+    assert_eq!((&result["n_late"], &result["chains"][0]["violations"]), (&16.into(), &4.into()));
+    assert_eq!(result["chains"][0]["p99_ms"], 20.0);
+    assert_eq!(result["silent_inputs"][0]["count"], 10);
+    let timely = late_graph("timely.yaml", 20, 10);
+    let text = fs::read_to_string(&timely).expect("it is there");
+    let text = text.replace("deadline_ms: 18", "deadline_ms: 20");
+    fs::write(&timely, text).expect("it can be written");
+    let ran = clockjack(&["run", &timely, "--for", "101ms", "--deny-late"]);
+    assert_eq!(ran.code, exit_code::OK, "{}", ran.out);
+}
+
+#[test]
+fn every_clock_and_every_kind_of_overlap_can_be_chosen() {
+    let text = |path: &str, clock: &str| {
+        let run = ["run", path, "--steps", "3", "--clock", clock, "--format", "json"];
+        json(&run)
+    };
+    let late = late_graph("clocks.yaml", 50, 50);
+    let own = fs::read_to_string(&late).expect("it is there");
+    let own = own
+        .replace("period_ms: 25 }", "period_ms: 5, wall_clock_enabled: true }")
+        .replace("kind: immediate", "kind: delay");
+    fs::write(&late, own).expect("it can be written");
+    // Three epochs of the main lane at 0, 10 and 20 ms of simulated time, and three ticks of the
+    // other by the clock of the system: two domains. In virtual time there is one.
+    assert_eq!(text(&late, "described")["epochs"], 6);
+    assert_eq!(text(&late, "virtual")["epochs"], 3);
+    let cell = file("cell.yaml");
+    let log = |when: &str| {
+        let path = scratch(&format!("parallel-{when}.log"));
+        let name = path.to_str().expect("a path of text");
+        let run = ["run", &cell, "--parallel", when, "--workers", "4", "--commit-log", name];
+        assert_eq!(clockjack(&run).code, exit_code::OK);
+        fs::read(&path).expect("it was written")
+    };
+    let always = log("always");
+    assert!(!always.is_empty() && always == log("never") && always == log("auto"));
+}
+
 #[test]
 fn lost_messages_are_in_the_summary_and_exit_code_9_if_loss_is_denied() {
     let lossy = file("lossy.yaml");

@@ -6,6 +6,7 @@
 //! only if there is no error.
 
 pub(crate) mod capability;
+mod chain;
 mod check;
 pub mod diff;
 mod imply;
@@ -28,7 +29,8 @@ use crate::{
     registry::Registry,
 };
 pub use plan::{
-    LaneCapabilities, Plan, PlanComponent, PlanEdge, PlanLane, PlanLoop, PlanPort, PlanRegion,
+    LaneCapabilities, Plan, PlanChain, PlanComponent, PlanEdge, PlanLane, PlanLoop, PlanPort,
+    PlanRegion,
 };
 use report::Report;
 use resolve::NameResolver;
@@ -93,11 +95,13 @@ pub(crate) fn compile(
     check::all(&resolved, catalog, &mut report);
     let lifecycle = order::lifecycle(&resolved, &mut report);
     let regions = region::find(&resolved, &mut report);
+    let chains = chain::find(&resolved, &mut report);
     if report.has_errors() {
         return (None, report.into_list());
     }
     let list = report.into_list();
     let mut plan = region::plan(&resolved, regions, lifecycle);
+    plan.chains = chains;
     plan.diagnostics.clone_from(&list);
     (Some(plan), list)
 }

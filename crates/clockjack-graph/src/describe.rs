@@ -23,7 +23,7 @@ pub use spec::{
 // The description as data, for the command `clockjack` and for tests. A program uses the builder.
 #[doc(hidden)]
 pub use spec::{
-    BoundarySpec, ComponentSpec, ConfigMap, EdgeKind, EdgePolicy, EdgeSpec, ErrorPolicySpec,
-    EventSourceSpec, ExecutionSpec, FieldSpans, GraphKind, GraphSpec, HierarchyEntry, LaneSpec,
-    LaneType, LoopSpec, Readers, SourceType, TriggerSpec, TriggerType,
+    BoundarySpec, ChainSpec, ComponentSpec, ConfigMap, EdgeKind, EdgePolicy, EdgeSpec,
+    ErrorPolicySpec, EventSourceSpec, ExecutionSpec, FieldSpans, GraphKind, GraphSpec,
+    HierarchyEntry, LaneSpec, LaneType, LoopSpec, Readers, SourceType, TriggerSpec, TriggerType,
 };

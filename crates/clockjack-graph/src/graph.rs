@@ -20,7 +20,7 @@ use crate::{
         Committing, LaneReport, LiveLane, Metrics, Reconfigure, RunError, RunOptions, RunReport,
         flow::{feed::Feed, inbox},
         setup::{
-            shared::RunShared,
+            shared::{RunShared, split_setting},
             start::{Ended, Started, start},
             wiring::{Port, find_port},
         },
@@ -151,11 +151,7 @@ impl GraphRun {
     /// Starts a change of settings, which is applied by [`commit`](Reconfigure::commit).
     #[must_use]
     pub fn reconfigure(&self) -> Reconfigure {
-        Reconfigure {
-            shared: Arc::clone(&self.shared),
-            inboxes: Arc::clone(&self.inboxes),
-            changes: Vec::new(),
-        }
+        self.stopper().reconfigure()
     }
 
     /// Changes one setting, written as `component.field`, as [`reconfigure`](Self::reconfigure)
@@ -176,9 +172,29 @@ impl GraphRun {
     /// # }
     /// ```
     pub fn set(&self, setting: &str, value: impl Into<ConfigValue>) -> Committing {
-        // Ids of components may contain dots, names of settings do not.
-        let (component, field) = setting.rsplit_once('.').unwrap_or((setting, ""));
-        self.reconfigure().set(component, field, value).commit()
+        self.stopper().set(setting, value)
+    }
+
+    /// The value of a setting that is in force, written as `component.field`: that of the last
+    /// change, or that of the description. `None` if there is no such component, or if the setting
+    /// has no value, so that the component uses its default.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use clockjack_graph::GraphRun;
+    /// # async fn double(run: &GraphRun) -> Result<(), clockjack_graph::run::ConfigRefused> {
+    /// use clockjack_graph::describe::ConfigValue;
+    ///
+    /// if let Some(ConfigValue::Float(kp)) = run.get("control.kp") {
+    ///     run.set("control.kp", 2.0 * kp).await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn get(&self, setting: &str) -> Option<ConfigValue> {
+        self.shared.setting(setting)
     }
 
     /// The settings that are in effect for each lane, in the order of the plan.
@@ -215,7 +231,7 @@ impl fmt::Debug for GraphRun {
     }
 }
 
-/// A handle that can stop a run from anywhere and shows its state.
+/// A handle that can stop a run from anywhere, shows its state and changes its settings.
 #[derive(Clone)]
 pub struct Stopper {
     shared: Arc<RunShared>,
@@ -226,6 +242,28 @@ impl Stopper {
     /// Stops the run.
     pub fn stop(&self) {
         self.shared.stop_all(&self.inboxes);
+    }
+
+    /// Changes one setting, as [`GraphRun::set`].
+    ///
+    /// # Errors
+    ///
+    /// When the future is ready: [`ConfigRefused`](crate::run::ConfigRefused), as for
+    /// [`Reconfigure::commit`].
+    pub fn set(&self, setting: &str, value: impl Into<ConfigValue>) -> Committing {
+        let (component, field) = split_setting(setting);
+        self.reconfigure().set(component, field, value).commit()
+    }
+
+    /// The value of a setting that is in force, as [`GraphRun::get`].
+    #[must_use]
+    pub fn get(&self, setting: &str) -> Option<ConfigValue> {
+        self.shared.setting(setting)
+    }
+
+    fn reconfigure(&self) -> Reconfigure {
+        let (shared, inboxes) = (Arc::clone(&self.shared), Arc::clone(&self.inboxes));
+        Reconfigure { shared, inboxes, changes: Vec::new() }
     }
 
     /// The state of the lanes after the epoch that followed the previous call; zeros at the first

@@ -30,8 +30,8 @@ pub use observe::{
     metrics::{HistogramSummary, Metric, MetricKind, Metrics, UserCounter, UserHistogram},
     observer::{MemoryObserver, Observation, Observed, Observer},
     report::{
-        ComponentCounts, EdgeCounts, Fault, LoopResult, RunError, RunPhase, RunReport,
-        RunStopReason,
+        ChainReport, ComponentCounts, EdgeCounts, Fault, LoopResult, RunError, RunPhase, RunReport,
+        RunStopReason, SilentInput,
     },
     sinks::{CommitLog, TraceLog},
     trace::{TraceName, TraceRecord},

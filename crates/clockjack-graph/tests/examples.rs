@@ -121,6 +121,12 @@ fn digest(path: &Path) -> String {
         writeln!(text, "{kind} {id}: {} {}", loss.count, loss.cause)
             .expect("a string takes everything");
     }
+    for chain in &report.chains {
+        writeln!(text, "{chain}").expect("a string takes everything");
+    }
+    for input in &report.silent_inputs {
+        writeln!(text, "{input}").expect("a string takes everything");
+    }
     writeln!(text, "commit log of {} bytes, {:#018x}", log.len(), fnv(&log))
         .expect("a string takes everything");
     text

@@ -107,6 +107,10 @@ fn every_field_of_an_edge_and_a_loop_is_read() {
         (EdgeMode::Queue, 8, EdgeOverflow::Block)
     );
     assert_eq!((policy.lifespan_ms, policy.deadline_ms, policy.max_inflight), (70, 60, 5));
+    assert_eq!(policy.max_silence_ms, 80);
+    let chain = &graph.chains[0];
+    assert_eq!((&*chain.id, &*chain.from, &*chain.to), ("whole", "a", "b"));
+    assert_eq!((graph.chains.len(), chain.max_ms), (1, 90));
     assert!(!policy.preserve_order && !policy.allow_drop && !policy.emit_health_events);
     assert_eq!(policy.timestamp_domain, ClockDomain::External);
     assert_eq!(policy.copy_policy, CopyPolicy::SharedView);

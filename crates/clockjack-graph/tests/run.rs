@@ -68,3 +68,6 @@ mod linux;
 
 #[path = "run/fields.rs"]
 mod fields;
+
+#[path = "run/chains.rs"]
+mod chains;

@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Args, ValueEnum, value_parser};
 use clockjack_graph::{
-    Clock, CommitLog, Graph, Registry,
+    Clock, CommitLog, Graph, Parallel, Registry,
     compile::Plan,
     describe::GraphFile,
     run::{
@@ -40,7 +40,7 @@ use crate::{
 };
 
 pub(super) const NOTE: &str = "\
-Without a bound, a run in virtual time takes 1000 epochs, and a run with the wall clock continues
+Without a bound, a run in virtual time takes 1000 epochs, and a run with another clock continues
 until Ctrl-C or SIGTERM. In virtual time nothing sleeps, and the commit log is byte-for-byte the
 same for any number of workers.
 
@@ -65,13 +65,17 @@ pub(super) struct RunBounds {
     #[arg(long)]
     until_idle: bool,
 
-    /// Which clock to use: simulated time or system time.
+    /// Which clock to use: simulated time, system time, or as the lanes of the file say.
     #[arg(long, value_enum, default_value_t = ClockMode::Virtual)]
     clock: ClockMode,
 
     /// Number of worker threads; default: one per processor.
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
     workers: Option<u16>,
+
+    /// Whether independent components run at the same time. It never changes a result.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ParallelMode::Auto)]
+    parallel: ParallelMode,
 
     /// Seed for everything random. Equal seeds give equal runs.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
@@ -80,8 +84,25 @@ pub(super) struct RunBounds {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ClockMode {
+    /// All lanes run in simulated time: nothing sleeps, and every run is the same.
     Virtual,
+    /// All lanes follow the clock of the system.
     Wall,
+    /// Lanes with `wall_clock_enabled` follow the clock of the system. The others run in simulated
+    /// time if --steps or --until-idle bounds the run, else they follow the clock of the system,
+    /// too.
+    Described,
+}
+
+/// Whether independent components run at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ParallelMode {
+    /// Where lanes allow it, and calls are long enough to be worth it.
+    Auto,
+    /// Where lanes allow it.
+    Always,
+    /// Never.
+    Never,
 }
 
 impl RunBounds {
@@ -93,8 +114,14 @@ impl RunBounds {
             clock: match self.clock {
                 ClockMode::Virtual => Clock::Virtual,
                 ClockMode::Wall => Clock::Wall,
+                ClockMode::Described => Clock::Described,
             },
             workers: self.workers.map(usize::from),
+            parallel: match self.parallel {
+                ParallelMode::Auto => Parallel::Auto,
+                ParallelMode::Always => Parallel::Always,
+                ParallelMode::Never => Parallel::Never,
+            },
             seed: self.seed,
             commit_log: None,
             trace: None,
@@ -111,6 +138,7 @@ Examples:
   clockjack run cell.yaml --trace cell.pftrace          write a trace for ui.perfetto.dev
   clockjack run cell.yaml --metrics cell.prom           write metrics for Prometheus
   clockjack run cell.yaml --deny-loss                   exit with 9 if a message was lost
+  clockjack run cell.yaml --deny-late                   exit with 7 if data was late
   clockjack run cell.yaml --log info                    print the log messages of components";
 
 /// Run a graph file
@@ -153,6 +181,11 @@ pub(super) struct RunArgs {
     /// that are on their way when the run ends are not lost.
     #[arg(long)]
     deny_loss: bool,
+
+    /// Exit with code 7 if something was late: a chain exceeded its `max_ms`, a message was read
+    /// later than `deadline_ms`, or nothing came to an input for longer than `max_silence_ms`.
+    #[arg(long)]
+    deny_late: bool,
 
     /// Output format: a summary, one JSON object, or one JSON object per record.
     #[arg(long, value_enum, default_value_t = Format::Human)]
@@ -204,8 +237,11 @@ impl RunArgs {
         // The summary is printed first: a file that cannot be written must not hide the result of
         // the run.
         written_files?;
-        let demands =
-            summary::Demands { overruns_max: self.max_overruns, denies_loss: self.deny_loss };
+        let demands = summary::Demands {
+            overruns_max: self.max_overruns,
+            denies_loss: self.deny_loss,
+            denies_late: self.deny_late,
+        };
         exit_with(summary::exit_code(&result, demands))
     }
 

@@ -89,6 +89,7 @@ fn plan(components: Vec<PlanComponent>, edges: Vec<PlanEdge>, regions: &[&[usize
         components,
         edges,
         regions: planned,
+        chains: Vec::new(),
         immediate_sccs: Vec::new(),
         lifecycle: Vec::new(),
         n_domains: 1,

@@ -1,10 +1,13 @@
 //! The result of a run in every output format, and its exit code.
 
-use core::fmt::Write as _;
+use core::{fmt::Write as _, time::Duration};
 
 use clockjack_graph::{
     compile::Plan,
-    run::{LaneAdvice, LaneReport, LiveLane, Loss, Metric, Metrics, RunReport},
+    run::{
+        ChainReport, LaneAdvice, LaneReport, LiveLane, Loss, Metric, Metrics, RunReport,
+        SilentInput,
+    },
 };
 use clockjack_observe::{prometheus, samples::SampleSet};
 use clockjack_rt::signals::StopSignal;
@@ -23,10 +26,12 @@ pub(crate) struct Demands {
     pub(crate) overruns_max: Option<u64>,
     /// No message may be lost.
     pub(crate) denies_loss: bool,
+    /// No chain may exceed its budget, no message its deadline, and no input may be silent.
+    pub(crate) denies_late: bool,
 }
 
 /// The exit code of a run. A failure takes precedence over an interruption, an interruption over
-/// late ticks, and late ticks over lost messages.
+/// late ticks and data, and these over lost messages.
 pub(crate) fn exit_code(result: &RunResult, demands: Demands) -> u8 {
     if result.error.is_some() {
         return exit_code::RUN_FAILED;
@@ -35,6 +40,9 @@ pub(crate) fn exit_code(result: &RunResult, demands: Demands) -> u8 {
         return result.signal.map_or(exit_code::INTERRUPTED, StopSignal::exit_code);
     }
     if demands.overruns_max.is_some_and(|max| overruns(result) > max) {
+        return exit_code::OVERRUN;
+    }
+    if demands.denies_late && result.report.as_ref().is_some_and(|report| report.n_late() > 0) {
         return exit_code::OVERRUN;
     }
     if demands.denies_loss && result.report.as_ref().is_some_and(|report| report.n_lost() > 0) {
@@ -74,6 +82,7 @@ pub(crate) fn text(plan: &Plan, result: &RunResult) -> String {
             }
         }
         losses(&mut out, report);
+        latencies(&mut out, plan, report);
         for one in &report.loops {
             let residual =
                 one.residual.map_or(String::new(), |value| format!(", residual {value}"));
@@ -137,6 +146,26 @@ fn losses(out: &mut String, report: &RunReport) {
     }
 }
 
+/// The latencies of all chains, and what was late on edges; nothing for a graph without budgets.
+fn latencies(out: &mut String, plan: &Plan, report: &RunReport) {
+    for chain in &report.chains {
+        push_line(out, format_args!("{chain}"));
+    }
+    for edge in &plan.edges {
+        let missed = report.metrics.get("runtime.channel.deadline_miss_count", &edge.id);
+        if let Some(missed) = missed.filter(|missed| *missed > 0.0) {
+            let max = edge.policy.deadline_ms;
+            push_line(
+                out,
+                format_args!("edge {}: {missed} messages were read later than {max} ms", edge.id),
+            );
+        }
+    }
+    for input in &report.silent_inputs {
+        push_line(out, format_args!("{input}"));
+    }
+}
+
 fn push_line(out: &mut String, text: core::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to a string cannot fail");
     out.push('\n');
@@ -157,6 +186,8 @@ pub(crate) fn json(plan: &Plan, result: &RunResult) -> Value {
         value["faults"] = faults(result).into();
         value["loops"] = loops(result).into();
         value["losses"] = report.losses.iter().map(loss).collect();
+        value["chains"] = report.chains.iter().map(chain).collect();
+        value["silent_inputs"] = report.silent_inputs.iter().map(silent_input).collect();
         value["lanes"] = report.lanes.iter().map(lane).collect();
     }
     value
@@ -173,6 +204,8 @@ pub(crate) fn lines(plan: &Plan, result: &RunResult) -> String {
         report.metrics.iter().for_each(|one| put("metric", metric(one)));
         report.lanes.iter().for_each(|one| put("lane", lane(one)));
         report.losses.iter().for_each(|one| put("loss", loss(one)));
+        report.chains.iter().for_each(|one| put("chain", chain(one)));
+        report.silent_inputs.iter().for_each(|one| put("silent_input", silent_input(one)));
     }
     faults(result).into_iter().for_each(|one| put("fault", one));
     loops(result).into_iter().for_each(|one| put("loop", one));
@@ -195,6 +228,7 @@ pub(crate) fn head(plan: &Plan, result: &RunResult) -> Value {
         "executions": report.map(|report| report.executions),
         "elapsed_ns": report.map(|report| report.elapsed_ns),
         "n_lost": report.map(RunReport::n_lost),
+        "n_late": report.map(RunReport::n_late),
         "n_faults_dropped": report.map(|report| report.n_faults_dropped),
         "timing": {
             "wall_ns": u64::try_from(result.wall.as_nanos()).unwrap_or(u64::MAX),
@@ -230,6 +264,36 @@ fn loss(one: &Loss) -> Value {
     })
 }
 
+/// The latencies of a chain.
+fn chain(one: &ChainReport) -> Value {
+    json!({
+        "id": one.id,
+        "from": one.from,
+        "to": one.to,
+        "max_ms": millis(one.max),
+        "samples": one.samples,
+        "violations": one.violations,
+        "p50_ms": one.p50_ms,
+        "p99_ms": one.p99_ms,
+        "longest_ms": one.longest_ms,
+    })
+}
+
+/// An input at which nothing arrived for too long.
+fn silent_input(one: &SilentInput) -> Value {
+    json!({
+        "channel_id": one.edge,
+        "component_id": one.component,
+        "max_silence_ms": millis(one.max),
+        "count": one.count,
+        "longest_ms": millis(one.longest),
+    })
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 fn loops(result: &RunResult) -> Vec<Value> {
     let loops = result.report.iter().flat_map(|report| &report.loops);
     loops.map(|one| json!({"id": one.id, "residual": one.residual, "reason": one.reason})).collect()
@@ -250,6 +314,7 @@ pub(crate) fn health_json(report: &RunReport) -> Value {
             "component_id": one.component,
             "lane": one.lane,
             "channel_id": one.edge,
+            "chain_id": one.chain,
             "policy": one.policy,
             "occurrence_count": one.occurrence_count,
             "sequence": one.sequence,
@@ -305,8 +370,6 @@ pub(crate) fn live(lanes: &[LiveLane], wall_ms: u128) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use core::time::Duration;
-
     use clockjack_graph::run::{MetricKind, RunStopReason};
 
     use super::*;
@@ -330,6 +393,8 @@ mod tests {
             health: Vec::new(),
             lanes: Vec::new(),
             loops: Vec::new(),
+            chains: Vec::new(),
+            silent_inputs: Vec::new(),
             losses: Vec::new(),
             metrics: Metrics { list: vec![metric], ..Metrics::default() },
         };
@@ -374,7 +439,7 @@ mod tests {
     #[test]
     fn a_failure_says_more_than_an_interrupt_and_that_more_than_an_overrun() {
         let mut both = RunResult { was_interrupted: true, ..result(3.0) };
-        let demands = Demands { overruns_max: Some(0), denies_loss: true };
+        let demands = Demands { overruns_max: Some(0), denies_loss: true, denies_late: true };
         assert_eq!(exit_code(&both, demands), 130);
         both.signal = Some(StopSignal::Terminate);
         assert_eq!(exit_code(&both, demands), 143);

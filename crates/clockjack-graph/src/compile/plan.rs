@@ -34,6 +34,9 @@ pub struct Plan {
     /// The regions, in compiled order: the order in which their results are committed.
     #[doc(hidden)]
     pub regions: Vec<PlanRegion>,
+    /// The chains, in the order of the description.
+    #[doc(hidden)]
+    pub chains: Vec<PlanChain>,
     /// The strongly connected components of the immediate edges, in the order in which they were
     /// found.
     #[doc(hidden)]
@@ -137,6 +140,21 @@ pub struct PlanEdge {
     pub slow_reader_drop_risk: bool,
     /// Fields that are set but have no effect.
     pub advisory_fields: Vec<String>,
+}
+
+/// A chain with a latency budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanChain {
+    /// The id of the chain.
+    pub id: String,
+    /// The component in which the data begins.
+    pub from: usize,
+    /// The component that the data must reach.
+    pub to: usize,
+    /// The latency budget in milliseconds.
+    pub max_ms: u64,
+    /// The edges on which the data travels. They have no cycle.
+    pub edges: Vec<usize>,
 }
 
 /// A region: one component, or the members of a loop.

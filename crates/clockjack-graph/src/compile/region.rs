@@ -283,6 +283,7 @@ pub(super) fn plan(
             .collect(),
         edges: (0..spec.edges.len()).map(|at| edge(resolved, at)).collect(),
         regions,
+        chains: Vec::new(),
         immediate_sccs: sccs.parts,
         lifecycle,
         n_domains,

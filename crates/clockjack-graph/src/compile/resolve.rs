@@ -63,6 +63,11 @@ impl<'a> NameResolver<'a> {
             "composite_loops",
             report,
         );
+        let _ = IdIndex::new(
+            spec.chains.iter().map(|one| (&*one.id, one.spans.get("id"))),
+            "chains",
+            report,
+        );
         let n = spec.components.len();
         let mut resolved = Self {
             spec,

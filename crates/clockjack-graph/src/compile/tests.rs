@@ -12,9 +12,9 @@ use super::{Plan, TypeCatalog, compile};
 use crate::{
     component::{ConfigField, ConfigKind, Descriptor, Multiplicity, Need, PortDescriptor},
     describe::{
-        BoundaryRole, ComponentSpec, ConfigMap, ConfigValue, EdgeKind, EdgePolicy, EdgeSpec,
-        EventSourceSpec, FieldSpans, GraphSpec, LaneSpec, LaneType, LoopSpec, LoopType, SourceType,
-        Span,
+        BoundaryRole, ChainSpec, ComponentSpec, ConfigMap, ConfigValue, EdgeKind, EdgePolicy,
+        EdgeSpec, EventSourceSpec, FieldSpans, GraphSpec, LaneSpec, LaneType, LoopSpec, LoopType,
+        SourceType, Span,
     },
     diagnostic::{Code, Diagnostic},
 };
@@ -132,6 +132,13 @@ impl GraphSpec {
             spans: FieldSpans::default(),
         });
         self.edges.last_mut().unwrap()
+    }
+
+    fn chain(&mut self, from: &str, to: &str, max_ms: u64) {
+        let mut one =
+            ChainSpec { from: from.into(), to: to.into(), max_ms, ..ChainSpec::default() };
+        one.set_default_id();
+        self.chains.push(one);
     }
 
     fn own(&mut self, id: &str, components: &[&str]) -> &mut LoopSpec {

@@ -15,7 +15,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     reader::is_identifier,
-    spec::{ClockDomain, ComponentSpec, ConfigValue, EdgeSpec, GraphSpec, Span},
+    spec::{ChainSpec, ClockDomain, ComponentSpec, ConfigValue, EdgeSpec, GraphSpec, Span},
 };
 use crate::{
     compile::{self, TypeCatalog},
@@ -201,6 +201,22 @@ impl GraphBuilder {
         self.report_inexact(&format!("composite_loops.{id}.loop_policy"), &inexact);
         spec.components = members.iter().map(|one| one.id().into()).collect();
         self.spec.loops.push(spec);
+        self
+    }
+
+    /// Adds a latency budget: data of `from` must reach `to` within this time. The chain is named
+    /// `from:to`.
+    pub fn chain(&mut self, from: &Added, to: &Added, max: Duration) -> &mut Self {
+        let mut chain =
+            ChainSpec { from: from.id().into(), to: to.id().into(), ..ChainSpec::default() };
+        chain.set_default_id();
+        let mut inexact = InexactTimes::default();
+        chain.max_ms = inexact.millis("max_ms", max);
+        if inexact.0.is_empty() {
+            self.spec.chains.push(chain);
+        } else {
+            self.report_inexact(&format!("chains.{}", chain.id), &inexact);
+        }
         self
     }
 

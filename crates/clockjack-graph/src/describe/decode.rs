@@ -10,8 +10,8 @@ use super::{
     fields::{self, Field, FieldKind},
     reader::{PathStep, Reader, key_text},
     spec::{
-        BoundaryRole, ClockDomain, ComponentPriority, ComponentSpec, Condition, ConfigMap,
-        Convergence, CopyPolicy, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy, EdgeSpec,
+        BoundaryRole, ChainSpec, ClockDomain, ComponentPriority, ComponentSpec, Condition,
+        ConfigMap, Convergence, CopyPolicy, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy, EdgeSpec,
         ErrorPolicy, ErrorPolicySpec, EventSourceSpec, FieldSpans, GraphKind, GraphSpec,
         LaneOverflow, LaneSpec, LaneType, LoopMode, LoopSpec, LoopType, OnPolicyError,
         OverrunPolicy, PartialSuccess, PayloadOwner, Readers, SourceType, TriggerSpec, TriggerType,
@@ -314,4 +314,12 @@ pub(super) fn composite_loop<'t>(
     let spans = reader.item(&fields::LOOP, node, &mut one, fields::set_loop)?;
     let spec = LoopSpec { loop_type: one.loop_type?, spans, ..one.spec };
     (!spec.id.is_empty() && !spec.components.is_empty()).then_some(spec)
+}
+
+/// Decodes a chain, unless an end is missing.
+pub(super) fn chain<'t>(reader: &mut Reader<'t>, node: &'t YamlNode<'t>) -> Option<ChainSpec> {
+    let mut one = ChainSpec::default();
+    one.spans = reader.item(&fields::CHAIN, node, &mut one, fields::set_chain)?;
+    one.set_default_id();
+    (!one.from.is_empty() && !one.to.is_empty()).then_some(one)
 }

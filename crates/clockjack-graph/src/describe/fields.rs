@@ -5,18 +5,18 @@
 
 use super::{
     decode::{
-        EdgeDraft, LoopDraft, RootDraft, add_input, component, composite_loop, decode_each as each,
-        edge, event_sources, expand::InstanceDraft, items, lanes, on_error, read, set_inputs,
-        trigger, version,
+        EdgeDraft, LoopDraft, RootDraft, add_input, chain, component, composite_loop,
+        decode_each as each, edge, event_sources, expand::InstanceDraft, items, lanes, on_error,
+        read, set_inputs, trigger, version,
     },
     limits::FileLimits,
     reader::{Reader, key_text},
     spec::{
-        BoundaryRole, BoundarySpec, ClockDomain, ComponentPriority, ComponentSpec, Condition,
-        Convergence, CopyPolicy, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy, ErrorPolicy,
-        ErrorPolicySpec, EventSourceSpec, ExecutionSpec, GraphKind, GraphSpec, LaneOverflow,
-        LaneSpec, LaneType, LoopMode, LoopType, OnPolicyError, OverrunPolicy, PartialSuccess,
-        PayloadOwner, Readers, SourceType, TriggerSpec, TriggerType,
+        BoundaryRole, BoundarySpec, ChainSpec, ClockDomain, ComponentPriority, ComponentSpec,
+        Condition, Convergence, CopyPolicy, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy,
+        ErrorPolicy, ErrorPolicySpec, EventSourceSpec, ExecutionSpec, GraphKind, GraphSpec,
+        LaneOverflow, LaneSpec, LaneType, LoopMode, LoopType, OnPolicyError, OverrunPolicy,
+        PartialSuccess, PayloadOwner, Readers, SourceType, TriggerSpec, TriggerType,
     },
     tree::YamlNode,
 };
@@ -194,6 +194,9 @@ section! {
     "composite_loops": LOOPS;
         "Loops that own cycles of immediate edges."
             => { each(reader, field, value, &mut one.graph.loops, composite_loop); };
+    "chains": FieldKind::ListOf { of: &CHAIN, min: 0, max: |limits| limits.loops };
+        "Latency budgets from one component to another."
+            => { each(reader, field, value, &mut one.graph.chains, chain); };
     "subgraphs": FieldKind::ListOf { of: &SUBGRAPH, min: 0, max: |limits| limits.groups };
         "Groups of components with their own namespace."
             => { one.groups.subgraphs = items(reader, field, value); };
@@ -393,6 +396,8 @@ section! {
     "overflow": one_of!(EdgeOverflow), = "\"overwrite\""; "What a full channel does." => overflow;
     "lifespan_ms": MILLIS, = "0"; "Older messages are dropped; 0 means none." => lifespan_ms;
     "deadline_ms": MILLIS, = "0"; "Older messages are flagged; 0 means none." => deadline_ms;
+    "max_silence_ms": MILLIS, = "0";
+        "A longer time without a new message is reported; 0 means none." => max_silence_ms;
     "max_inflight": COUNT, = "0";
         "Async only: messages in flight; 0 means any number." => max_inflight;
     "preserve_order": FieldKind::Bool, = "true";
@@ -442,6 +447,18 @@ section! {
     "max_inflight": COUNT, = "0"; "Reserved." => (spec.max_inflight);
     "drop_policy": FieldKind::Text; "Reserved." => (spec.drop_policy);
     "min_interval_ms": MILLIS, = "0"; "Reserved." => (spec.min_interval_ms);
+}
+
+section! {
+    /// `chains[]`.
+    CHAIN "chain", below "";
+    fn set_chain(one: ChainSpec, reader, field, value);
+    "id": FieldKind::Id; "The id of the chain; by default from:to." => id;
+    "from": FieldKind::Id, required; "The component in which the data begins." => from;
+    "to": FieldKind::Id, required; "The component that the data must reach." => to;
+    "max_ms": MILLIS, required;
+        "The longest time from the beginning of a call of `from` to the end of the call of `to` \
+         that its data reached." => max_ms;
 }
 
 section! {

@@ -17,7 +17,8 @@ pub struct FileLimits {
     pub components: usize,
     /// Number of edges, including those of subgraphs and instances.
     pub edges: usize,
-    /// Number of loops, including those of subgraphs and instances.
+    /// Number of loops, including those of subgraphs and instances. The same limit applies to
+    /// chains.
     pub loops: usize,
     /// Number of subgraphs; the same limit applies to templates and to instances.
     pub groups: usize,

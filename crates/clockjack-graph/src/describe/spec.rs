@@ -2,11 +2,13 @@
 //! flattened. The types represent invalid graphs as well, so that all errors can be reported at
 //! once.
 
+mod chain;
 mod span;
 
 use std::sync::Arc;
 
 use crate::named::named;
+pub use chain::ChainSpec;
 pub use span::{ConfigMap, ConfigValue, FieldSpans, SourceText, Span};
 
 named! {
@@ -556,6 +558,8 @@ pub struct EdgePolicy {
     pub lifespan_ms: u64,
     /// Older messages are delivered with a flag; zero means none.
     pub deadline_ms: u64,
+    /// A longer time without a new message is reported; zero means none.
+    pub max_silence_ms: u64,
     /// Maximum number of messages in flight on an `async` edge; zero means any number.
     pub max_inflight: u32,
     /// Whether the order of messages matters.
@@ -582,6 +586,7 @@ impl Default for EdgePolicy {
             overflow: EdgeOverflow::default(),
             lifespan_ms: 0,
             deadline_ms: 0,
+            max_silence_ms: 0,
             max_inflight: 0,
             preserve_order: true,
             allow_drop: true,
@@ -765,6 +770,8 @@ pub struct GraphSpec {
     pub edges: Vec<EdgeSpec>,
     /// The loops, in the same order.
     pub loops: Vec<LoopSpec>,
+    /// The chains with a latency budget, in the order of the file.
+    pub chains: Vec<ChainSpec>,
     /// The expanded subgraphs and instances.
     pub hierarchy: Vec<HierarchyEntry>,
     /// The location of `graph`, `graph.name` and so on.

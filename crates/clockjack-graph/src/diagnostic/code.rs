@@ -82,7 +82,7 @@ codes! {
     UnknownTemplate = "unknown_template", Error, GraphStructure;
     /// A template parameter is missing, undeclared or misused.
     InvalidTemplateParameter = "invalid_template_parameter", Error, GraphStructure;
-    /// An edge, a loop or a dependency names a component that does not exist.
+    /// An edge, a loop, a chain or a dependency names a component that does not exist.
     UnknownComponent = "unknown_component", Error, GraphStructure;
     /// An edge names a port that its component does not have.
     UnknownPort = "unknown_port", Error, GraphStructure;
@@ -116,6 +116,10 @@ codes! {
     DecorativeCompositeLoop = "decorative_composite_loop", Error, GraphStructure;
     /// A loop's fields contradict each other.
     InvalidLoopPolicy = "invalid_loop_policy", Error, GraphStructure;
+    /// A chain has no budget, or begins and ends at the same component.
+    InvalidChain = "invalid_chain", Error, GraphStructure;
+    /// No path leads from one end of a chain to the other.
+    UnconnectedChain = "unconnected_chain", Error, GraphStructure;
     /// Two state edges write to the same input.
     MultiStateWriter = "multi_state_writer", Error, Channel;
     /// Fields of an edge's policy contradict each other.

@@ -3,6 +3,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod call_cost;
+pub(crate) mod chains;
 pub(crate) mod context;
 pub(crate) mod context_error;
 pub(crate) mod current_position;

@@ -7,6 +7,7 @@ pub(crate) mod credit;
 pub(crate) mod feed;
 pub(crate) mod inbox;
 pub(crate) mod message;
+pub(crate) mod origins;
 pub(crate) mod outbox;
 pub(crate) mod pending;
 pub(crate) mod reconfigure;

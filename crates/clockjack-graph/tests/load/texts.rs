@@ -107,6 +107,7 @@ edges:
       overflow: block
       lifespan_ms: 70
       deadline_ms: 60
+      max_silence_ms: 80
       max_inflight: 5
       preserve_order: false
       allow_drop: false
@@ -130,6 +131,8 @@ composite_loops:
       max_inflight: 1
       drop_policy: oldest
       min_interval_ms: 2
+chains:
+  - {id: whole, from: a, to: b, max_ms: 90}
 subgraphs:
   - id: sub
     components:

@@ -66,6 +66,35 @@ fn ages() -> Facts {
     ("ages", done, facts)
 }
 
+/// A chain from a source that is executed every three milliseconds to a lane with a tick every ten,
+/// and a reader that wants a message every two.
+fn chains() -> Facts {
+    let text = graph(
+        &["main: { type: event_loop }", "slow: { type: fixed_rate, period_ms: 10 }"],
+        &[
+            "id: src, type: doer, execution: { lane: main }, \
+             event_sources: [{ type: timer, period_ms: 3 }]",
+            &reader("dst", "slow", ""),
+        ],
+        &["id: e, kind: immediate, from: src.out, to: dst.a, \
+           policy: { mode: queue, capacity: 16, max_silence_ms: 2 }"],
+        &[],
+    );
+    let text = format!("{text}chains: [{{ id: c, from: src, to: dst, max_ms: 4 }}]\n");
+    // Epochs at 0, 3, 6, 9, 10, 12, 15, 18, 20 ms. The latencies are 0; 7, 4, 1; 8, 5, 2.
+    let done = alone(&text, RunOptions::steps(9));
+    let facts = vec![
+        ("chain.sample_count", "c", Is(7)),
+        ("chain.violation_count", "c", Is(3)),
+        ("chain.latency_p50_ms", "c", Is(4)),
+        ("chain.latency_p99_ms", "c", AtLeast(7)),
+        ("chain.latency_max_ms", "c", Is(8)),
+        ("channel.silence_count", "e", Is(6)),
+        ("health.event_count", "", Is(9)),
+    ];
+    ("chains", done, facts)
+}
+
 /// Every way to lose a message, and every trigger that holds one back.
 fn losses_text() -> String {
     let of = |id: &str, policy: &str| reader(id, "main", "").replace("type: any_input", policy);
@@ -347,6 +376,7 @@ fn own() -> Vec<Facts> {
     let failures = |metric| vec![(metric, "", Is(1))];
     vec![
         ages(),
+        chains(),
         losses(),
         kinds(),
         refused(),
@@ -555,6 +585,7 @@ fn a_run_reports_the_names_of_the_table_once_for_each_of_whom_they_are() {
                     let loops = plan.regions.iter().filter(|one| one.loop_policy.is_some());
                     loops.map(|one| Some(one.id.clone())).collect()
                 }
+                MetricScope::Chain => plan.chains.iter().map(|one| Some(one.id.clone())).collect(),
             };
             let found = seen.get(row.name).cloned().unwrap_or_default();
             assert_eq!(found, all, "{scene}: {}", row.name);

@@ -61,6 +61,7 @@ const POLICY: &[(&str, Is)] = &[
     ("overflow", Shown("a_queue_honours_its_overflow")),
     ("lifespan_ms", Shown("what_is_older_than_its_lifespan_is_dropped_before_delivery")),
     ("deadline_ms", Shown("what_is_older_than_its_deadline_is_delivered_with_a_flag_and_counted")),
+    ("max_silence_ms", Shown("an_input_that_stays_silent_is_reported_once_per_silence")),
     ("max_inflight", Shown("async_is_bounded_and_what_is_over_is_refused_or_makes_room")),
     ("preserve_order", Advice("preserve_order: false")),
     ("allow_drop", Shown("each_rule_is_told_once_and_at_its_field")),
@@ -74,6 +75,7 @@ const POLICY: &[(&str, Is)] = &[
 /// Where the tests are that are named here.
 const TESTS: &[&str] = &[
     include_str!("basics.rs"),
+    include_str!("chains.rs"),
     include_str!("lanes.rs"),
     include_str!("invariants.rs"),
     include_str!("linux.rs"),

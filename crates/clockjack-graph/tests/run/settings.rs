@@ -1,5 +1,7 @@
 //! Changes of settings while a run goes on: all of them or none.
 
+use core::time::Duration;
+
 use clockjack_graph::{
     Clock, CommitLog, GraphRun, RunError, RunOptions, RunReport,
     describe::{ConfigValue, GraphFile},
@@ -167,4 +169,40 @@ fn components_that_keep_different_times_are_changed_apart() {
     assert_eq!(ran.change, Ok(1), "each domain takes its own");
     let metrics = ran.run.expect("nothing fails").metrics;
     assert_eq!(metrics.total("runtime.config.committed_update_count"), 1.0);
+}
+
+/// A change that waits for the second epoch, made by a handle, as another thread would.
+#[test]
+fn a_setting_can_be_read_and_changed_by_a_handle_while_the_run_goes_on() {
+    let stepped = || {
+        let (seen, time) = (Seen::default(), ManualTime::start());
+        let text = chain().replace("type: event_loop", "type: manual_step");
+        let file = GraphFile::parse("test.yaml", &text).expect("it is right");
+        let graph = file.compile(&registry(&seen)).expect("it is right");
+        let log = CommitLog::in_memory();
+        let options = RunOptions::until_stopped().clock(Clock::Virtual).commit_log(&log);
+        let run = graph.start(time.system(), options).expect("it starts");
+        let handle = run.stopper();
+        assert_eq!(run.get("twice.k"), Some(ConfigValue::Float(2.0)), "as the file says");
+        assert_eq!((run.get("twice.z"), run.get("nobody.k"), run.get("twice")), (None, None, None));
+        let n_seen = |n: usize| {
+            time.advance(Duration::from_millis(1));
+            assert_eq!(seen.lock().unwrap().len(), n);
+        };
+        run.step();
+        n_seen(1);
+        let refused = time.block_on(handle.set("twice.k", "ten"));
+        assert_eq!(refused.expect_err("it is no number").component(), "twice");
+        assert_eq!(handle.get("twice.k"), Some(ConfigValue::Float(2.0)), "nothing has changed");
+        assert_eq!(time.block_on(handle.set("twice.k", 10.0)), Ok(1));
+        assert_eq!(handle.get("twice.k"), Some(ConfigValue::Float(10.0)));
+        run.step();
+        n_seen(2);
+        run.stop();
+        time.block_on(run).expect("nothing fails");
+        let seen: Vec<f64> = seen.lock().unwrap().iter().map(|(_, _, x)| *x).collect();
+        assert_eq!(seen, [2.0, 20.0]);
+        log.bytes()
+    };
+    assert_eq!(stepped(), stepped(), "the same changes give the same log");
 }

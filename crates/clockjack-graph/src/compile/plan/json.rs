@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Plan, PlanEdge, PlanLane, PlanLoop, PlanRegion};
+use super::{Plan, PlanChain, PlanEdge, PlanLane, PlanLoop, PlanRegion};
 
 /// The version of the file format.
 const SCHEMA_VERSION: u32 = 1;
@@ -40,7 +40,7 @@ impl Plan {
                 })
             })
             .collect();
-        json!({
+        let mut plan = json!({
             "graph": self.name,
             "kind": self.kind.name(),
             "schema_version": SCHEMA_VERSION,
@@ -53,6 +53,21 @@ impl Plan {
             "region_order": self.regions.iter().map(|one| &*one.id).collect::<Vec<_>>(),
             "hierarchy": hierarchy,
             "lane_capabilities": self.lanes.iter().map(lane_json).collect::<Vec<_>>(),
+        });
+        if !self.chains.is_empty() {
+            plan["chains"] = self.chains.iter().map(|one| self.chain_json(one)).collect();
+        }
+        plan
+    }
+
+    fn chain_json(&self, chain: &PlanChain) -> Value {
+        let edges: Vec<&str> = chain.edges.iter().map(|at| self.edges[*at].id.as_str()).collect();
+        json!({
+            "id": chain.id,
+            "from": self.components[chain.from].spec.id,
+            "to": self.components[chain.to].spec.id,
+            "max_ms": chain.max_ms,
+            "edges": edges,
         })
     }
 

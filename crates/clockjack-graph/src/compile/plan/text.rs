@@ -30,6 +30,15 @@ impl fmt::Display for Plan {
         for edge in &self.edges {
             self.write_edge(f, edge)?;
         }
+        if !self.chains.is_empty() {
+            writeln!(f, "\nchains")?;
+        }
+        for chain in &self.chains {
+            let [from, to] = [chain.from, chain.to].map(|at| &self.components[at].spec.id);
+            write!(f, "  {}  {from} -> {to}  within {} ms, by ", chain.id, chain.max_ms)?;
+            write_list(f, chain.edges.iter().map(|at| self.edges[*at].id.as_str()))?;
+            writeln!(f)?;
+        }
         write!(f, "\nactivation\n  ")?;
         let ids = self.lifecycle.iter().map(|at| self.components[*at].spec.id.as_str());
         write_list(f, ids)?;

@@ -74,6 +74,8 @@ const CASES: &[(Code, Change)] = &[
         *graph = ring(&["a", "b"]);
         graph.own("l", &["a", "b"]).order = vec!["b".into()];
     }),
+    (Code::InvalidChain, |graph| graph.chain("source", "sink", 0)),
+    (Code::UnconnectedChain, |graph| graph.chain("sink", "source", 5)),
     (Code::MultiStateWriter, |graph| {
         graph.edges[0].kind = EdgeKind::State;
         graph.edge("f", EdgeKind::State, "source.out", "sink.in");

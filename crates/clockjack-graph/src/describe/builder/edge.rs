@@ -82,6 +82,10 @@ impl Edge {
         deadline(time: Duration): |edge|
             edge.policy.deadline_ms = edge.inexact.millis("deadline_ms", time);
 
+        /// Reports a longer time without a new message.
+        max_silence(time: Duration): |edge|
+            edge.policy.max_silence_ms = edge.inexact.millis("max_silence_ms", time);
+
         /// Limits the messages in flight on an async edge.
         max_inflight(n_messages: u32): |edge| edge.policy.max_inflight = n_messages;
 

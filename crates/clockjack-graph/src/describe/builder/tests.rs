@@ -89,7 +89,8 @@ components:
 edges:
   - {id: 'source.out:join.a', kind: immediate, from: source.out, to: join.a}
   - {id: back, kind: delay, from: join.out, to: join.b,
-     policy: {mode: queue, capacity: 8, overflow: block, deadline_ms: 6, allow_drop: false}}
+     policy: {mode: queue, capacity: 8, overflow: block, deadline_ms: 6, max_silence_ms: 7,
+              allow_drop: false}}
   - {id: 'join.out:batch.b', kind: async, from: join.out, to: batch.b, policy: {max_inflight: 2}}
   - {id: 'join.out:batch.b:2', kind: state, from: join.out, to: batch.b}
   - {id: 'batch.out:gate.b', kind: immediate, from: batch.out, to: gate.b}
@@ -98,6 +99,8 @@ composite_loops:
     components: [batch, gate]
     order: [gate, batch]
     loop_policy: {type: solver_iteration, residual_threshold: 0.1, max_iterations: 9, mode: jacobi}
+chains:
+  - {from: source, to: gate, max_ms: 40}
 ";
 
 fn built() -> GraphBuilder {
@@ -129,13 +132,16 @@ fn built() -> GraphBuilder {
     let gate = g.add("gate", Piece::default(), gate.coalesce().input(Piece::B));
     g.connect(source.out(Piece::OUT), join.input(Piece::A), Edge::immediate());
     let back = Edge::delay().id("back").mode(EdgeMode::Queue, 8).overflow(EdgeOverflow::Block);
-    g.connect(join.out(Piece::OUT), join.input(Piece::B), back.deadline(ms(6)).no_drop());
+    g.connect(join.out(Piece::OUT), join.input(Piece::B), {
+        back.deadline(ms(6)).max_silence(ms(7)).no_drop()
+    });
     let notice = Edge::asynchronous().max_inflight(2);
     g.connect(join.out(Piece::OUT), batch.input(Piece::B), notice);
     g.connect(join.out(Piece::OUT), batch.input(Piece::B), Edge::state());
     g.connect(batch.out(Piece::OUT), gate.input(Piece::B), Edge::immediate());
     let policy = Loop::solver(0.1).max_iterations(9).mode(LoopMode::Jacobi);
     g.loop_of("loop", &[&batch, &gate], policy.order(&[&gate, &batch]));
+    g.chain(&source, &gate, ms(40));
     g
 }
 
@@ -146,6 +152,7 @@ fn unmarked(mut spec: GraphSpec) -> GraphSpec {
     spec.lanes.iter_mut().for_each(|one| one.spans = FieldSpans::default());
     spec.edges.iter_mut().for_each(|one| one.spans = FieldSpans::default());
     spec.loops.iter_mut().for_each(|one| one.spans = FieldSpans::default());
+    spec.chains.iter_mut().for_each(|one| one.spans = FieldSpans::default());
     let maps = spec.components.iter_mut().map(|one| &mut one.config).chain([&mut spec.config]);
     maps.flat_map(|map| &mut map.entries).for_each(|entry| entry.2 = Span::NONE);
     for component in &mut spec.components {

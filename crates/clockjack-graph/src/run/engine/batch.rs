@@ -47,6 +47,8 @@ pub(crate) struct Job {
     pub(crate) outbox: Outbox,
     pub(crate) missed_runs: u64,
     pub(crate) is_one_each: bool,
+    /// The number of the call, if the component is on a chain; else zero.
+    pub(crate) chain_call: u64,
     pub(crate) result: Result<(), Failure>,
     pub(crate) saw_cancel: bool,
     pub(crate) worker: u16,
@@ -158,6 +160,7 @@ impl Job {
             missed_runs: self.missed_runs,
             is_one_each: self.is_one_each,
             iteration: None,
+            chain_call: self.chain_call,
         };
         let mut cx = GraphContext {
             messages: &mut self.messages,

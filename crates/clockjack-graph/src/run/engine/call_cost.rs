@@ -21,6 +21,11 @@ impl CallCost {
         Self(Arc::new(model))
     }
 
+    /// How many nanoseconds a call takes.
+    pub(super) fn of(&self, id: &str, epoch: u64) -> u64 {
+        u64::try_from((self.0)(id, epoch).as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// Adds up the costs of the calls of an epoch, by lane. A lane makes its calls one after the
     /// other.
     pub(super) fn add_up(&self, state: &mut DomainState, by_lane_ns: &mut Vec<u64>) {
@@ -32,8 +37,7 @@ impl CallCost {
                 let n_calls = node.counts.executions + node.counts.errors;
                 let n_new = n_calls - core::mem::replace(&mut node.counts.costed, n_calls);
                 if n_new > 0 {
-                    let each = u64::try_from((self.0)(&node.id, epoch).as_nanos());
-                    let cost_ns = each.unwrap_or(u64::MAX).saturating_mul(n_new);
+                    let cost_ns = self.of(&node.id, epoch).saturating_mul(n_new);
                     let sum_ns = &mut by_lane_ns[region.lane];
                     *sum_ns = sum_ns.saturating_add(cost_ns);
                 }

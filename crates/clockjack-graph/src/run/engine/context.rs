@@ -82,12 +82,14 @@ pub(crate) struct CallInfo {
     /// No input has more than one message.
     pub(crate) is_one_each: bool,
     pub(crate) iteration: Option<LoopIteration>,
+    /// The number of the call, if the component is on a chain; else zero.
+    pub(crate) chain_call: u64,
 }
 
 impl CallInfo {
     /// An ordinary call.
     pub(crate) const DEFAULT: Self =
-        Self { invocation: 0, missed_runs: 0, is_one_each: true, iteration: None };
+        Self { invocation: 0, missed_runs: 0, is_one_each: true, iteration: None, chain_call: 0 };
 }
 
 /// The progress of a loop.
@@ -235,7 +237,8 @@ impl GraphContext<'_> {
     ) -> Result<(), ContextError> {
         let Some(port) = port.index() else { return Err(ContextError(Refusal::ForeignOutput)) };
         let from = (self.call.component, self.call.info.invocation);
-        self.call.env.tasks.submit(from, port, self.correlation(), begin)
+        let cause = (self.correlation(), self.call.info.chain_call);
+        self.call.env.tasks.submit(from, port, cause, begin)
     }
 
     /// A value of the blackboard, as of the beginning of the epoch.

@@ -18,6 +18,7 @@
 
 mod boundary;
 mod readiness;
+pub(crate) mod silence;
 
 use core::{
     future::poll_fn,
@@ -28,8 +29,10 @@ use core::{
 use std::{collections::VecDeque, sync::Arc};
 
 use clockjack_exec::Sleep;
+use silence::WatchedInput;
 
 use super::{
+    chains::ChainEnd,
     epoch::{DomainState, EpochOutcome, RegionCell},
     helpers::Helpers,
     lanes::Lanes,
@@ -136,6 +139,8 @@ pub(crate) struct Progress {
     pub(crate) n_starvations: Vec<u64>,
     pub(crate) config: ConfigCounts,
     pub(crate) state: StateCounts,
+    /// Inputs that must not be silent for long.
+    pub(crate) silence: Vec<WatchedInput>,
     incoming: VecDeque<Incoming>,
     /// Per edge with a bound on messages in flight: the edge, how many messages there are, how many
     /// may stay.
@@ -183,6 +188,7 @@ impl Domain {
     /// Runs until the domain ends.
     pub(crate) async fn run(mut self) -> (Self, RunStopReason, Option<Fault>) {
         let ended = self.run_to_end().await;
+        self.watch_silence_at_end(ended.0);
         if self.index > 0 {
             self.shared.lane_ended();
             self.inboxes[0].wake();
@@ -236,8 +242,8 @@ impl Domain {
             }
             match self.next_action() {
                 NextAction::End(reason) => break (reason, None),
-                NextAction::Wait => self.sleep(None).await,
-                NextAction::SleepUntil(until_ns) => self.sleep(Some(until_ns)).await,
+                NextAction::Wait => self.sleep_and_watch(None).await,
+                NextAction::SleepUntil(until_ns) => self.sleep_and_watch(Some(until_ns)).await,
                 NextAction::At(now_ns) => {
                     if let Some(fault) = self.epoch(now_ns).await {
                         break (RunStopReason::Error, Some(fault));
@@ -344,10 +350,23 @@ impl Domain {
         }
     }
 
-    async fn sleep(&mut self, until_ns: Option<u64>) {
+    /// Sleeps, but wakes up when an input has been silent for too long. That causes no epoch: the
+    /// caller decides again what to do.
+    async fn sleep_and_watch(&mut self, until_ns: Option<u64>) {
+        let is_wait = until_ns.is_none();
+        let silent_ns = self.next_silence().filter(|_| self.pace == Pace::System);
+        self.sleep(earlier(until_ns, silent_ns), is_wait).await;
+        if silent_ns.is_some() {
+            self.watch_silence(self.state.env.since_start());
+        }
+    }
+
+    /// Sleeps until a time, if there is one, or until something comes in. `is_wait`: nothing is
+    /// due.
+    async fn sleep(&mut self, until_ns: Option<u64>, is_wait: bool) {
         let env = &self.state.env;
         let (index, shared) = (self.index, &self.shared);
-        let ends_with_lanes = until_ns.is_none() && self.is_bounded_by_lanes();
+        let ends_with_lanes = is_wait && self.is_bounded_by_lanes();
         let called = || {
             env.is_stopping()
                 || shared.is_step_requested(index)
@@ -389,6 +408,7 @@ impl Domain {
     /// Runs one epoch; returns the fault that ends the run, if there is one.
     async fn epoch(&mut self, now_ns: u64) -> Option<Fault> {
         self.wait_for_tasks().await;
+        self.watch_silence(now_ns);
         let is_step_requested = self.shared.take_step_request(self.index);
         let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
         state.env.epoch += 1;
@@ -573,6 +593,7 @@ impl Domain {
         if !self.special_edges.credited.is_empty() {
             self.report_credit();
         }
+        self.note_arrivals(now_ns);
         if self.trace.is_some() {
             self.flush_trace();
         }
@@ -623,7 +644,7 @@ fn gather_health(state: &mut DomainState, progress: &mut Progress) {
     let (env, points) = (&state.env, &mut progress.points);
     sink.watch(env.traces);
     let rejected = |kind, component, lane, policy, n_rejected| Health {
-        key: HealthKey { kind, component, lane, edge: health::NONE, policy },
+        key: HealthKey::new(kind, component, lane, policy),
         occurrence_count: n_rejected,
         sequence: 0,
         depth: 0,
@@ -644,6 +665,16 @@ fn gather_health(state: &mut DomainState, progress: &mut Progress) {
                 let policy = node.admission.map_or("", |one| one.overflow.name());
                 let kind = HealthKind::SchedulerReject;
                 sink.record(rejected(kind, component, lane, policy, n_rejected));
+            }
+            for chain in node.chains.iter_mut().flat_map(|chains| &mut chains.chains) {
+                let Some((n_new, observed_ns)) =
+                    chain.end.as_mut().map(ChainEnd::take_new_violations)
+                else {
+                    continue;
+                };
+                let event = rejected(HealthKind::ChainOverBudget, component, lane, "", n_new);
+                let key = HealthKey { chain: count(chain.chain), ..event.key };
+                sink.record(Health { key, observed_ns, ..event });
             }
         }
     }

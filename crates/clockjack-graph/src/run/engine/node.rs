@@ -7,6 +7,7 @@ use clockjack_exec::Failure;
 
 use super::{
     batch::{Batch, Job},
+    chains::NodeChains,
     context::{Call, CallInfo, ConvergenceReport, GraphContext, LastSeen, PORT, is_taken},
     env::Env,
 };
@@ -78,6 +79,8 @@ pub(crate) struct NodeState {
     /// Its invocations are taken from the channels one at a time: a failure may stop the component,
     /// and messages that it was not called with must not be lost.
     pub(crate) is_one_by_one: bool,
+    /// `None`: it is on no chain.
+    pub(crate) chains: Option<Box<NodeChains>>,
     pub(crate) counts: NodeCounts,
 }
 
@@ -267,6 +270,7 @@ impl NodeState {
                 outbox: self.outbox.empty_like(),
                 missed_runs: 0,
                 is_one_each: true,
+                chain_call: 0,
                 result: Ok(()),
                 saw_cancel: false,
                 worker: 0,
@@ -280,6 +284,7 @@ impl NodeState {
             job.outbox.take_rooms(&self.outbox);
             job.missed_runs = u64::from(invocation.missed_runs);
             job.is_one_each = !invocation.is_batch;
+            job.chain_call = self.chains.as_ref().map_or(0, |chains| chains.number(index));
             self.jobs.push(job);
         });
         batch.begin(&mut self.jobs);

@@ -266,6 +266,9 @@ impl Region {
     fn call_overlapping(&mut self, at: usize, env: &Env) -> Result<u32, Fault> {
         // A single worker runs the whole batch through the same code, so the result is the same.
         let helpers = env.helpers.as_ref().filter(|_| env.is_parallel);
+        if self.nodes[at].chains.is_some() {
+            self.begin_chains_of_batch(at, env);
+        }
         let node = &mut self.nodes[at];
         let batch = node.begin_batch(&mut self.invocations);
         let mut jobs = core::mem::take(&mut node.jobs);
@@ -290,7 +293,11 @@ impl Region {
             match core::mem::replace(&mut job.result, Ok(())) {
                 Ok(()) => {
                     node.counts.executions += 1;
+                    let kept = node.outbox.mark();
                     node.outbox.absorb(&mut job.outbox);
+                    if node.chains.is_some() {
+                        self.end_chains(at, job.index, env, kept);
+                    }
                 }
                 Err(failure) => {
                     // A later invocation reuses this outbox. Of the failed call only its
@@ -334,7 +341,7 @@ impl Region {
             n_called += 1;
             let missed_runs = u64::from(invocation.missed_runs);
             let is_one_each = !invocation.is_batch;
-            let info = CallInfo { invocation: 0, missed_runs, is_one_each, iteration };
+            let info = CallInfo { missed_runs, is_one_each, iteration, ..CallInfo::DEFAULT };
             let called = self.call_one(at, env, messages, &info, downstream.clock());
             let node = &mut self.nodes[at];
             if let Err(fault) = called {
@@ -358,6 +365,41 @@ impl Region {
 
     /// One call. Its publications stay staged; if the call fails, they are discarded.
     pub(crate) fn call_one(
+        &mut self,
+        at: usize,
+        env: &Env,
+        messages: &mut [Message],
+        info: &CallInfo,
+        clock: &mut ClockCache,
+    ) -> Result<(), Fault> {
+        if self.nodes[at].chains.is_some() {
+            return self.call_on_chain(at, env, messages, info, clock);
+        }
+        self.call_off_chain(at, env, messages, info, clock)
+    }
+
+    /// A call of a node on a chain.
+    #[cold]
+    fn call_on_chain(
+        &mut self,
+        at: usize,
+        env: &Env,
+        messages: &mut [Message],
+        info: &CallInfo,
+        clock: &mut ClockCache,
+    ) -> Result<(), Fault> {
+        let info = &CallInfo { chain_call: self.begin_chains(at, env, messages), ..*info };
+        let node = &self.nodes[at];
+        let (kept, n_before) = (node.outbox.mark(), node.counts.executions);
+        let called = self.call_off_chain(at, env, messages, info, clock);
+        if self.nodes[at].counts.executions > n_before {
+            self.end_chains(at, 0, env, kept);
+        }
+        called
+    }
+
+    #[inline]
+    fn call_off_chain(
         &mut self,
         at: usize,
         env: &Env,

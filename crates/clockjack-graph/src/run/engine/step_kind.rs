@@ -78,7 +78,8 @@ impl StepKind {
         let is_simple = region.looping.is_none()
             && node.admission.is_none()
             && !node.outbox.is_guarded()
-            && !node.is_measured();
+            && !node.is_measured()
+            && node.chains.is_none();
         if !is_simple {
             Self::General
         } else if !node.untriggered.is_empty() {

@@ -41,6 +41,7 @@ use std::collections::VecDeque;
 
 use super::{
     message::{Message, Meta},
+    origins::MessageCalls,
     pending::PLACES_AT_ONCE,
 };
 use crate::{
@@ -148,6 +149,8 @@ pub(crate) struct Channel {
     counters: ChannelCounters,
     /// `None`: health events are off.
     notes: Option<Box<Notes>>,
+    /// Which calls published its messages; `None`: it is on no chain.
+    message_calls: Option<Box<MessageCalls>>,
 }
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -193,6 +196,7 @@ impl Channel {
             places: [const { Message::none() }; 2],
             counters: ChannelCounters::default(),
             notes: policy.emit_health_events.then(Box::default),
+            message_calls: None,
         }
     }
 
@@ -208,6 +212,18 @@ impl Channel {
     /// [`forget_read`](Self::forget_read).
     pub(crate) fn keep_last(&mut self) {
         self.keeps_last = u8::from(self.is_simple_slot);
+    }
+
+    /// Keeps which calls published its messages: the edge is on a chain.
+    pub(crate) fn track(&mut self, calls: MessageCalls) {
+        self.message_calls = Some(Box::new(calls));
+        // Only a push does so.
+        self.is_simple_slot = false;
+    }
+
+    /// The number of the call that published a message, if the edge is on a chain and the call too.
+    pub(crate) fn take_call(&mut self, seq: u64) -> Option<u64> {
+        self.message_calls.as_mut()?.take(seq)
     }
 
     /// Whether [`keep_last`](Self::keep_last) is in effect.
@@ -334,6 +350,9 @@ impl Channel {
         self.seq += 1;
         message.meta.seq = self.seq;
         message.meta.edge = self.edge;
+        if let Some(calls) = &mut self.message_calls {
+            calls.push(self.seq, message.meta.received_ns);
+        }
         message.meta.received_ns = now_ns;
         self.counters.publish_count += 1;
         match self.storage {
@@ -640,7 +659,8 @@ impl Channel {
         if let Some(notes) = &mut self.notes {
             let kind = HealthKind::ChannelOverflow;
             let policy = self.overflow.name();
-            let key = HealthKey { kind, component, lane, edge: self.edge, policy };
+            let key =
+                HealthKey { edge: self.edge, ..HealthKey::new(kind, component, lane, policy) };
             notes.drain_into(key, self.capacity, sink);
         }
     }

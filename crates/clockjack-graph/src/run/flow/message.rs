@@ -20,7 +20,8 @@ pub(crate) struct Meta {
     pub(crate) port: u16,
     /// When it was published: the time of the epoch, in nanoseconds of the domain's time.
     pub(crate) published_ns: u64,
-    /// When it was put into the channel.
+    /// When it was put into the channel. Before that, the number of the call that published it, if
+    /// its publisher is on a chain; else zero.
     pub(crate) received_ns: u64,
     /// The message that began the chain of calls.
     pub(crate) correlation: MessageId,

@@ -326,6 +326,15 @@ impl Outbox {
         Mark { n_staged: self.staged.len(), n_writes: self.writes.len() }
     }
 
+    /// Gives all publications after a mark the number of the call that made them; returns how many
+    /// there are.
+    pub(crate) fn set_call_after(&mut self, kept: Mark, call: u64) -> usize {
+        let StagedList { places, len } = &mut self.staged;
+        let staged = &mut places[kept.n_staged..*len];
+        staged.iter_mut().for_each(|one| one.message.meta.received_ns = call);
+        staged.len()
+    }
+
     /// Discards everything after a mark and returns its room to the edges; returns how many
     /// publications that were.
     pub(crate) fn discard_after(&mut self, kept: Mark) -> usize {

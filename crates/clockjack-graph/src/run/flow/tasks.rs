@@ -100,6 +100,8 @@ pub(crate) struct TaskOrigin {
     pub(crate) component: usize,
     pub(crate) port: usize,
     pub(crate) correlation: MessageId,
+    /// The number of the call that submitted it, if the component is on a chain; else zero.
+    pub(crate) call: u64,
     pub(crate) order: ResultOrder,
 }
 
@@ -143,14 +145,14 @@ impl Tasks {
         &self,
         (component, invocation): (usize, usize),
         port: usize,
-        correlation: MessageId,
+        (correlation, call): (MessageId, u64),
         begin: TaskStart,
     ) -> Result<(), ContextError> {
         let order = match &begin {
             TaskStart::Now(_) => ResultOrder::ByCompletion,
             TaskStart::Deferred(_, order) => *order,
         };
-        let from = TaskOrigin { component, port, correlation, order };
+        let from = TaskOrigin { component, port, correlation, call, order };
         let mut state = self.lock();
         let is_own =
             |one: &&Submitted| (one.from.component, one.invocation) == (component, invocation);
@@ -163,6 +165,11 @@ impl Tasks {
         // Relaxed: the coordinator reads it after all workers of the epoch are done.
         self.shared.n_open.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether a component has submitted a task that was not started yet.
+    pub(crate) fn has_submitted(&self, component: usize) -> bool {
+        self.n_open() > 0 && self.lock().submitted.iter().any(|one| one.from.component == component)
     }
 
     /// Takes the submitted tasks, in the order of components.

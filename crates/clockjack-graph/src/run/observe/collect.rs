@@ -1,20 +1,26 @@
 //! Collects the metrics of a run.
 
+use core::time::Duration;
 use std::sync::MutexGuard;
 
-use super::metrics::{
-    Metric, MetricDescriptor, MetricKind, Metrics,
-    table::{
-        ASYNC, CHANNEL, CHANNEL_AGE, COMPONENT, CONFIG, HEALTH, LIFECYCLE, LOOP, LOOP_RESIDUAL,
-        OBSERVATION, PUBLICATION, SCHEDULER, SCHEDULER_LOAD, SCHEDULER_TIMES, STATE, TRIGGER,
+use super::{
+    metrics::{
+        HistogramSummary, Metric, MetricDescriptor, MetricKind, Metrics,
+        table::{
+            ASYNC, CHAIN, CHAIN_LATENCY, CHANNEL, CHANNEL_AGE, COMPONENT, CONFIG, HEALTH,
+            LIFECYCLE, LOOP, LOOP_RESIDUAL, OBSERVATION, PUBLICATION, SCHEDULER, SCHEDULER_LOAD,
+            SCHEDULER_TIMES, STATE, TRIGGER,
+        },
     },
+    report::{ChainReport, SilentInput},
 };
 use crate::{
+    compile::{Plan, PlanChain},
     describe::{ComponentPriority, EdgeKind, EdgeOverflow, LaneType},
     lock::lock,
     run::{
         engine::{
-            domain::Domain,
+            domain::{Domain, silence::WatchedInput},
             epoch::RegionCell,
             region::{PublicationCounts, Region},
         },
@@ -87,6 +93,7 @@ pub(crate) fn collect(
     asynchronous(&mut list, shared, domains);
     config_and_state(&mut list, domains);
     loops(&mut list, domains);
+    chains(&mut list, &shared.plan, domains);
     lifecycle_counts(&mut list, lifecycle);
     observation_counts(&mut list, domains);
     let mut user = shared.user.collect(&shared.plan);
@@ -244,6 +251,10 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
             }
             let refused = refused[channel.edge() as usize];
             let copied = |domain: &Domain| lock(&domain.state.env.copied).of(channel.edge());
+            let silences = |domain: &Domain| {
+                let mut inputs = domain.progress.silence.iter();
+                inputs.find(|one| one.edge == channel.edge()).map_or(0, |one| one.n_silences)
+            };
             // Counted as the channel would have done.
             let (dropped, rejected) = match edge.policy.overflow {
                 EdgeOverflow::DropNewest => (refused, 0),
@@ -262,6 +273,7 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
                     counts.overwrite_count,
                     counts.health_event_count,
                     domains.iter().map(copied).sum(),
+                    domains.iter().map(silences).sum(),
                     counts.max_depth.into(),
                 ],
             );
@@ -424,6 +436,62 @@ fn loops(list: &mut List, domains: &[Domain]) {
 
         let residual = counts.residual.unwrap_or(0.0);
         list.add_f64(&LOOP_RESIDUAL, &looping.id, [residual]);
+    }
+}
+
+/// The latencies of all chains, in the order of the plan.
+pub(crate) fn chain_reports(plan: &Plan, domains: &[Domain]) -> Vec<ChainReport> {
+    let mut found: Vec<Option<(HistogramSummary, u64)>> = vec![None; plan.chains.len()];
+    for region in regions(domains) {
+        let nodes = region.nodes.iter().filter_map(|node| node.chains.as_ref());
+        for at in nodes.flat_map(|chains| &chains.chains) {
+            let summary = at.end.as_ref().map(|end| (end.samples_ms.summary(), end.n_violations));
+            if summary.is_some() {
+                found[at.chain] = summary;
+            }
+        }
+    }
+    let report = |(chain, found): (&PlanChain, Option<(HistogramSummary, u64)>)| {
+        let (summary, violations) = found?;
+        let [from, to] = [chain.from, chain.to].map(|at| plan.components[at].spec.id.clone());
+        Some(ChainReport {
+            id: chain.id.clone(),
+            from,
+            to,
+            max: Duration::from_millis(chain.max_ms),
+            samples: summary.count,
+            violations,
+            p50_ms: summary.p50,
+            p99_ms: summary.p99,
+            longest_ms: summary.max,
+        })
+    };
+    plan.chains.iter().zip(found).filter_map(report).collect()
+}
+
+/// The inputs that were silent for too long, in the order of the plan.
+pub(crate) fn silent_inputs(plan: &Plan, domains: &[Domain]) -> Vec<SilentInput> {
+    let inputs = domains.iter().flat_map(|domain| &domain.progress.silence);
+    let mut silent: Vec<_> = inputs.filter(|one| one.n_silences > 0).collect();
+    silent.sort_by_key(|one| one.edge);
+    let one = |input: &WatchedInput| {
+        let edge = &plan.edges[input.edge as usize];
+        SilentInput {
+            edge: edge.id.clone(),
+            component: plan.components[edge.to.0].spec.id.clone(),
+            max: Duration::from_millis(edge.policy.max_silence_ms),
+            count: input.n_silences,
+            longest: Duration::from_nanos(input.longest_ns),
+        }
+    };
+    silent.into_iter().map(one).collect()
+}
+
+fn chains(list: &mut List, plan: &Plan, domains: &[Domain]) {
+    for chain in chain_reports(plan, domains) {
+        let ChainReport { id, samples, violations, p50_ms, p99_ms, longest_ms, .. } = chain;
+        list.add(&CHAIN, &id, [samples, violations]);
+        list.add_f64(&CHAIN_LATENCY, &id, [p50_ms, p99_ms, longest_ms]);
     }
 }
 

@@ -35,6 +35,10 @@ named! {
         TaskReject = "task_reject",
         /// A lane refused an invocation.
         SchedulerReject = "scheduler_reject",
+        /// Data took longer than the budget of a chain.
+        ChainOverBudget = "chain_over_budget",
+        /// No message came to an input for longer than its edge's `max_silence_ms`.
+        InputSilent = "input_silent",
     }
 }
 
@@ -45,6 +49,7 @@ impl HealthKind {
         match self {
             Self::TaskReject => "task",
             Self::SchedulerReject => "scheduler",
+            Self::ChainOverBudget => "chain",
             _ => "channel",
         }
     }
@@ -58,8 +63,21 @@ pub(crate) struct HealthKey {
     pub(crate) component: u32,
     pub(crate) lane: u32,
     pub(crate) edge: u32,
+    pub(crate) chain: u32,
     /// The name of the overflow policy in force.
     pub(crate) policy: &'static str,
+}
+
+impl HealthKey {
+    /// An event that belongs to no edge and no chain.
+    pub(crate) const fn new(
+        kind: HealthKind,
+        component: u32,
+        lane: u32,
+        policy: &'static str,
+    ) -> Self {
+        Self { kind, component, lane, edge: NONE, chain: NONE, policy }
+    }
 }
 
 /// An event, or several with the same key.
@@ -87,6 +105,8 @@ pub struct HealthEvent {
     pub lane: Option<String>,
     /// The edge.
     pub edge: Option<String>,
+    /// The chain.
+    pub chain: Option<String>,
     /// The overflow policy in force.
     pub policy: &'static str,
     /// How often it happened.
@@ -110,6 +130,7 @@ impl HealthEvent {
             component: of(key.component).map(|one| plan.components[one].spec.id.clone()),
             lane: of(key.lane).map(|one| plan.lanes[one].spec.id.clone()),
             edge: of(key.edge).map(|one| plan.edges[one].id.clone()),
+            chain: of(key.chain).map(|one| plan.chains[one].id.clone()),
             policy: key.policy,
             occurrence_count: event.occurrence_count,
             sequence: event.sequence,

@@ -40,10 +40,6 @@ named! {
         Snapshot = "snapshot",
         /// A component was deactivated.
         Deactivate = "deactivate",
-        /// The graph was validated.
-        Validate = "validate",
-        /// The graph was validated, but not meant to run.
-        DryRun = "dry_run",
         /// The run itself.
         Runtime = "runtime",
     }
@@ -103,6 +99,10 @@ pub struct RunReport {
     pub snapshots: Vec<(String, Snapshot)>,
     /// The last result of each loop.
     pub loops: Vec<LoopResult>,
+    /// The latencies of each chain, in the order of the plan.
+    pub chains: Vec<ChainReport>,
+    /// The inputs at which nothing arrived for longer than their edge's `max_silence_ms`.
+    pub silent_inputs: Vec<SilentInput>,
     /// Which settings of each lane were in force, in the order of the plan.
     pub lanes: Vec<threads::LaneReport>,
     /// Health events: the newest, one per kind and origin.
@@ -134,6 +134,21 @@ impl RunReport {
     pub fn n_lost(&self) -> u64 {
         let lost = self.losses.iter().filter(|loss| !loss.is_run_ended());
         lost.map(|loss| loss.count).sum()
+    }
+
+    /// How often something was late: latencies over the budget of a chain, messages that were read
+    /// after the deadline of their edge, and inputs that were silent for too long.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the cast saturates, and a count is a whole number"
+    )]
+    pub fn n_late(&self) -> u64 {
+        let violations: u64 = self.chains.iter().map(|chain| chain.violations).sum();
+        let silences: u64 = self.silent_inputs.iter().map(|input| input.count).sum();
+        let missed = self.metrics.total("runtime.channel.deadline_miss_count") as u64;
+        violations + silences + missed
     }
 
     /// What happened on an edge; `None` if there is no edge of this id.
@@ -181,6 +196,79 @@ pub struct EdgeCounts {
     pub rejected: u64,
     /// The most messages in the channel at the same time.
     pub depth_max: u64,
+}
+
+/// How long data took from one component to another. Its text is a line of the summary.
+///
+/// In virtual time the latencies are virtual: they depend on the graph and its inputs only.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ChainReport {
+    /// The id of the chain.
+    pub id: String,
+    /// The component in which the data began.
+    pub from: String,
+    /// The component that the data had to reach.
+    pub to: String,
+    /// The budget.
+    pub max: Duration,
+    /// The calls of `to` that data of `from` reached.
+    pub samples: u64,
+    /// Those that took longer than the budget.
+    pub violations: u64,
+    /// The median of the newest 1,024 latencies, in milliseconds.
+    pub p50_ms: f64,
+    /// Their 99th percentile, in milliseconds.
+    pub p99_ms: f64,
+    /// The longest latency, in milliseconds.
+    pub longest_ms: f64,
+}
+
+impl fmt::Display for ChainReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, from, to, samples, violations, .. } = self;
+        if *samples == 0 {
+            return write!(f, "chain {id}: no data of `{from}` reached `{to}`");
+        }
+        let (p50, p99, longest) = (self.p50_ms, self.p99_ms, self.longest_ms);
+        write!(
+            f,
+            "chain {id}: {violations} of {samples} over {} ms; \
+             p50 {p50:.3} ms, p99 {p99:.3} ms, longest {longest:.3} ms",
+            self.max.as_millis()
+        )
+    }
+}
+
+/// An input at which nothing arrived for too long. Its text is a line of the summary.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SilentInput {
+    /// The edge.
+    pub edge: String,
+    /// The component that reads it.
+    pub component: String,
+    /// The longest time without a message that its edge allows.
+    pub max: Duration,
+    /// How often it was silent for longer.
+    pub count: u64,
+    /// The longest time without a message.
+    pub longest: Duration,
+}
+
+impl fmt::Display for SilentInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { edge, component, count, .. } = self;
+        let times = if *count == 1 { "once" } else { "times" };
+        let count = if *count == 1 { String::new() } else { format!("{count} ") };
+        write!(
+            f,
+            "edge {edge}: nothing came to `{component}` for longer than {} ms, {count}{times}; the \
+             longest silence was {} ms",
+            self.max.as_millis(),
+            self.longest.as_millis()
+        )
+    }
 }
 
 /// How a loop ended the last time.

@@ -1,11 +1,13 @@
 //! What a run's handle, its feeds and its domains share.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::{
     compile::Plan,
-    describe::CopyPolicy,
+    component::Config,
+    describe::{ConfigValue, CopyPolicy},
+    lock::lock,
     run::{
         engine::call_cost::CallCost,
         flow::{credit::Credits, inbox::Inbox},
@@ -20,6 +22,8 @@ pub(crate) struct RunShared {
     pub(crate) nodes: Vec<(u32, u32, u32)>,
     /// The components' own counters and histograms.
     pub(crate) user: metrics::user::Registry,
+    /// The settings of each component that are in force.
+    pub(crate) settings: Mutex<Vec<Config>>,
     pub(crate) stop: Arc<AtomicBool>,
     /// Requested steps of `manual_step` lanes that have not begun.
     pub(crate) n_steps_requested: AtomicU64,
@@ -78,7 +82,20 @@ impl RunShared {
         self.plan.edges[edge as usize].policy.copy_policy == CopyPolicy::MoveOnly
     }
 
+    /// The value of a setting, written as `component.field`.
+    pub(crate) fn setting(&self, setting: &str) -> Option<ConfigValue> {
+        let (component, field) = split_setting(setting);
+        let component = self.plan.find(component)?;
+        lock(&self.settings)[component].map().get(field).cloned()
+    }
+
     pub(crate) fn component_of(&self, id: &str) -> usize {
         self.plan.find(id).unwrap_or(self.plan.components.len())
     }
+}
+
+/// The component and the field of a setting. Ids of components may contain dots, names of settings
+/// do not.
+pub(crate) fn split_setting(setting: &str) -> (&str, &str) {
+    setting.rsplit_once('.').unwrap_or((setting, ""))
 }

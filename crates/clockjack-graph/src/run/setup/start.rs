@@ -16,16 +16,18 @@ use super::{
     options::{Clock, Parallel, RunOptions},
     shared::RunShared,
     threads::LaneThreads,
-    wiring::{self, Parts, Wired, wire},
+    wiring::{self, Parts, SpecialEdges, Wired, wire},
 };
 use crate::{
     compile::Plan,
+    component::Config,
     describe::LaneType,
     graph::{ComponentSource, Graph},
     registry::node::ErasedComponent,
     run::{
         engine::{
-            domain::{Bounds, Domain, Pace, Progress},
+            chains::ChainTable,
+            domain::{Bounds, Domain, Pace, Progress, silence::WatchedInput},
             env::Env,
             epoch::{DomainState, RegionCell},
             helpers,
@@ -88,7 +90,8 @@ pub(crate) fn start(
     let isolated = threads.isolated(&plan);
     let mut logs = domain_logs(&plan, &domain_of, options.commit_log.as_ref())?;
     let made = crate::bridge::subscribe(&plan, graph.sources, &options.subscriptions)?;
-    let mut wired = wire(&plan, &domain_of, make_all(&plan, made)?, width);
+    let chains = ChainTable::new(&plan, options.call_cost.clone());
+    let mut wired = wire(&plan, &domain_of, make_all(&plan, made)?, width, &chains);
     let counts = set_up(&plan, &mut wired, &options)?;
 
     let n_domains = wired.domains.len();
@@ -96,6 +99,7 @@ pub(crate) fn start(
         plan: Arc::clone(&plan),
         nodes: wired.nodes,
         user: metrics::user::Registry::new(plan.components.len()),
+        settings: Mutex::new(settings(&plan)),
         stop: Arc::new(AtomicBool::new(false)),
         n_steps_requested: AtomicU64::new(0),
         call_cost: options.call_cost.clone(),
@@ -114,6 +118,8 @@ pub(crate) fn start(
         let helpers = helpers(&plan, &numbers, &isolated, &executor, width, options.parallel);
         let helpers_shared = helpers.as_ref().map(Helpers::shared);
         let env = env(index, &shared, &options, &executor, helpers_shared, began_ns);
+        let special_edges = core::mem::take(&mut wired.special_edges[index]);
+        let progress = progress(&plan, &special_edges);
         let domain = Domain {
             index,
             pace: pace(index, &options),
@@ -132,8 +138,8 @@ pub(crate) fn start(
             timing_every: options.timing_every,
             commit_log: logs[index].take(),
             trace: options.trace.clone(),
-            special_edges: core::mem::take(&mut wired.special_edges[index]),
-            progress: Progress::new(health_capacity(&plan)),
+            special_edges,
+            progress,
         };
         let own = domain_of.iter().position(|of| *of == index && index > 0);
         let thread = own.and_then(|lane| threads.executor(lane)).unwrap_or(&executor);
@@ -261,6 +267,22 @@ fn helpers(
         .collect();
     let n_helpers = if is_parallel { width - 1 } else { 0 };
     Some(Helpers::start(dependencies, parallel, executor, n_helpers, &own))
+}
+
+/// The settings of the components, as described.
+fn settings(plan: &Plan) -> Vec<Config> {
+    plan.components.iter().map(|one| Config::new(one.spec.config.clone())).collect()
+}
+
+/// The progress of a domain before its first epoch.
+fn progress(plan: &Plan, special_edges: &SpecialEdges) -> Progress {
+    let watched = special_edges.watched.iter().map(|edge| {
+        let policy = &plan.edges[*edge as usize].policy;
+        WatchedInput::new(*edge, policy.max_silence_ms, policy.emit_health_events)
+    });
+    let mut progress = Progress::new(health_capacity(plan));
+    progress.silence = watched.collect();
+    progress
 }
 
 /// How many health events are kept, by the settings of the graph.
@@ -452,6 +474,8 @@ fn take_down(
             });
         }
     }
+    report.chains = collect::chain_reports(&shared.plan, &domains);
+    report.silent_inputs = collect::silent_inputs(&shared.plan, &domains);
     for component in shared.plan.lifecycle.iter().rev() {
         let (domain, region, at) = shared.nodes[*component];
         let mut region = domains[domain as usize].state.regions[region as usize].lock();
@@ -499,6 +523,8 @@ fn nothing_done(stop: RunStopReason) -> RunReport {
         parallel_epochs: 0,
         snapshots: Vec::new(),
         loops: Vec::new(),
+        chains: Vec::new(),
+        silent_inputs: Vec::new(),
         lanes: Vec::new(),
         health: Vec::new(),
         losses: Vec::new(),

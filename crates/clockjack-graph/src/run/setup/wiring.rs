@@ -12,6 +12,7 @@ use crate::{
     registry::{Factory, node::ErasedComponent},
     run::{
         engine::{
+            chains::ChainTable,
             loops::LoopState,
             node::{Admission, NodeCounts, NodeState, Route, Status, Target},
             region::{PublicationCounts, Region},
@@ -65,6 +66,8 @@ pub(crate) struct SpecialEdges {
     pub(crate) credited: Vec<(u32, u32)>,
     /// Loops that make one iteration per epoch and need no tick for that.
     pub(crate) one_per_epoch: Vec<u32>,
+    /// Edges with `max_silence_ms`, by their channels.
+    pub(crate) watched: Vec<u32>,
 }
 
 impl SpecialEdges {
@@ -123,7 +126,13 @@ pub(crate) fn with_feeds(plan: &Arc<Plan>, feed_max: usize) -> Arc<Plan> {
 pub(crate) type Parts = (ErasedComponent, Option<Factory>);
 
 /// Builds the regions. `domain_of`: the domain of each lane.
-pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Parts>, width: usize) -> Wired {
+pub(crate) fn wire(
+    plan: &Plan,
+    domain_of: &[usize],
+    made: Vec<Parts>,
+    width: usize,
+    chains: &ChainTable,
+) -> Wired {
     let n_domains = domain_of.iter().max().map_or(1, |most| most + 1);
     let (locations, nodes) = locate(plan, domain_of, n_domains);
     let mut wired = Wired {
@@ -154,7 +163,10 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Parts>, width: us
         let position = count(wired.domains[domain].len());
         for component in &planned.components {
             let body = made[*component].take().expect("a component is in one region");
-            let node = node(plan, *component, body, &mut region, &wired, width);
+            let first = region.channels.len();
+            let mut node = node(plan, *component, body, &mut region, &wired, width);
+            let on_chains = chains.node(plan, *component, first, &mut region.channels);
+            node.chains = on_chains.map(Box::new);
             add_special_edges(&mut wired, plan, domain, position, count(region.nodes.len()), &node);
             region.nodes.push(node);
         }
@@ -276,6 +288,7 @@ fn node(
         status: Status::Active,
         is_activated: false,
         is_blocked: false,
+        chains: None,
         counts: NodeCounts::default(),
     }
 }
@@ -400,6 +413,9 @@ fn add_special_edges(
             }
         }
     }
+    let edges = planned.inputs.iter().flat_map(|input| &input.edges);
+    let watched = edges.filter(|edge| plan.edges[**edge].policy.max_silence_ms > 0);
+    wired.special_edges[domain].watched.extend(watched.map(|edge| count(*edge)));
     for route in &node.routes {
         if let Target::Domain(to) = route.to
             && plan.edges[route.edge as usize].policy.overflow == EdgeOverflow::Block

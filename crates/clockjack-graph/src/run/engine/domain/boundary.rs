@@ -9,6 +9,7 @@ use super::{Domain, EXCLUSIVE};
 use crate::{
     data::Value,
     describe::EdgeKind,
+    lock::lock,
     run::{
         engine::{
             env::Env,
@@ -157,6 +158,10 @@ impl Domain {
             Incoming::RoomAvailable => {}
             Incoming::Config(transaction) => return self.reconfigure(&transaction),
             Incoming::FedOut { component, port, value, stamp } => {
+                let (env, (_, position, at)) = (&state.env, self.shared.nodes[component]);
+                let node = &mut state.regions[position as usize].get_mut().nodes[at as usize];
+                let call = node.chains.as_mut().map_or(0, |chains| chains.feed(env));
+                let meta = Meta { received_ns: call, ..meta };
                 self.publish_for(component, port, value, meta.stamped(stamp));
             }
             Incoming::TaskEnded { number, origin, result } => {
@@ -167,7 +172,8 @@ impl Domain {
                 match result.unwrap_or_else(lost) {
                     Ok(None) => {}
                     Ok(Some(value)) => {
-                        let meta = Meta { correlation: origin.correlation, ..meta };
+                        let (correlation, received_ns) = (origin.correlation, origin.call);
+                        let meta = Meta { correlation, received_ns, ..meta };
                         self.publish_for(origin.component, origin.port, value, meta);
                     }
                     Err(failure) => return self.task_failed(origin.component, &failure),
@@ -264,6 +270,10 @@ impl Domain {
         }
         let Some((refused, fault)) = failed else {
             note(&state.env, TraceName::ConfigTransactionCommit, None);
+            for (component, _) in &transaction.changes {
+                let config = node_of(state, nodes, *component).config.clone();
+                lock(&self.shared.settings)[*component] = config;
+            }
             counts.version += 1;
             counts.committed += transaction.changes.len() as u64;
             transaction.reply.send(Ok(counts.version));

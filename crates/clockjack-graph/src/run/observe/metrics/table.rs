@@ -1,7 +1,7 @@
 //! Every metric that a run reports, in one table: what it counts, its unit, and its label.
 //!
-//! Labels are bounded by construction: a value is the id of a lane, a component, a loop or an edge
-//! of the compiled plan, and nothing else. Ids of messages and epochs are in
+//! Labels are bounded by construction: a value is the id of a lane, a component, a loop, a chain or
+//! an edge of the compiled plan, and nothing else. Ids of messages and epochs are in
 //! traces.
 
 use super::MetricKind;
@@ -20,6 +20,8 @@ named! {
         Channel = "channel",
         /// Each composite loop.
         Loop = "loop",
+        /// Each chain.
+        Chain = "chain",
     }
 }
 
@@ -30,7 +32,7 @@ impl MetricScope {
         match self {
             Self::Run => None,
             Self::Lane => Some("lane"),
-            Self::Component | Self::Loop => Some("component_id"),
+            Self::Component | Self::Loop | Self::Chain => Some("component_id"),
             Self::Channel => Some("channel_id"),
         }
     }
@@ -44,6 +46,7 @@ impl MetricScope {
             Self::Component => "one per component of the plan",
             Self::Channel => "one per edge of the plan",
             Self::Loop => "one per composite loop of the plan",
+            Self::Chain => "one per chain of the plan",
         }
     }
 }
@@ -189,6 +192,8 @@ metrics! {
             "Unread messages that a newer one replaced.";
         Counter "health_event_count": "Health events.";
         Counter "payload_copy_count": "Payloads that were copied.";
+        Counter "silence_count":
+            "Times at which no message came for longer than `max_silence_ms`.";
         Gauge "max_depth": "The most messages in the channel at the same time.";
     }
     CHANNEL_AGE: "runtime.channel." of Channel {
@@ -255,6 +260,15 @@ metrics! {
     }
     LOOP_RESIDUAL: "runtime.loop." of Loop {
         Gauge "residual": "The last residual that a member reported.";
+    }
+    CHAIN: "runtime.chain." of Chain {
+        Counter "sample_count": "Calls at the end of the chain that its data reached.";
+        Counter "violation_count": "Those of them that took longer than the budget.";
+    }
+    CHAIN_LATENCY: "runtime.chain." of Chain {
+        Gauge "latency_p50_ms": "The median of the newest latencies.";
+        Gauge "latency_p99_ms": "The 99th percentile of the newest latencies.";
+        Gauge "latency_max_ms": "The longest latency.";
     }
     LIFECYCLE: "runtime.lifecycle." of Run {
         Counter "reset_count": "Components that were reset.";

@@ -91,8 +91,9 @@ impl UserCounter {
 #[derive(Clone, Debug)]
 pub struct UserHistogram(Arc<Mutex<Samples>>);
 
+/// Values, of which the newest are kept.
 #[derive(Clone, Debug)]
-struct Samples {
+pub(crate) struct Samples {
     count: u64,
     min: f64,
     max: f64,
@@ -104,7 +105,12 @@ struct Samples {
 }
 
 impl Samples {
-    fn put(&mut self, value: f64) {
+    pub(crate) fn new() -> Self {
+        let newest = Vec::with_capacity(SAMPLES_MAX);
+        Self { count: 0, min: 0.0, max: 0.0, sum: 0.0, newest, staged: Vec::new() }
+    }
+
+    pub(crate) fn put(&mut self, value: f64) {
         let is_first = self.count == 0;
         self.min = if is_first { value } else { self.min.min(value) };
         self.max = if is_first { value } else { self.max.max(value) };
@@ -130,6 +136,17 @@ impl Samples {
         }
         self.staged = staged;
     }
+
+    /// The summary, without buffered values; all zero before the first value.
+    #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
+    pub(crate) fn summary(&self) -> HistogramSummary {
+        let Self { count, min, max, sum, .. } = *self;
+        let mut sorted = self.newest.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let at = |part| quantile(&sorted, part);
+        let avg = if count == 0 { 0.0 } else { sum / count as f64 };
+        HistogramSummary { count, min, max, avg, p50: at(0.5), p95: at(0.95), p99: at(0.99) }
+    }
 }
 
 /// A histogram summarised in seven numbers.
@@ -153,10 +170,7 @@ pub struct HistogramSummary {
 
 impl UserHistogram {
     fn new() -> Self {
-        let newest = Vec::with_capacity(SAMPLES_MAX);
-        let staged = Vec::new();
-        let samples = Samples { count: 0, min: 0.0, max: 0.0, sum: 0.0, newest, staged };
-        Self(Arc::new(Mutex::new(samples)))
+        Self(Arc::new(Mutex::new(Samples::new())))
     }
 
     /// Records a value. Ignores NaN.
@@ -178,15 +192,10 @@ impl UserHistogram {
 
     /// The current summary; all zero before the first value.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
     pub fn summary(&self) -> HistogramSummary {
         let mut samples = lock(&self.0).clone();
         samples.apply_buffered(|_| true);
-        let Samples { count, min, max, sum, newest: mut sorted, .. } = samples;
-        sorted.sort_unstable_by(f64::total_cmp);
-        let at = |part| quantile(&sorted, part);
-        let avg = if count == 0 { 0.0 } else { sum / count as f64 };
-        HistogramSummary { count, min, max, avg, p50: at(0.5), p95: at(0.95), p99: at(0.99) }
+        samples.summary()
     }
 }
 
