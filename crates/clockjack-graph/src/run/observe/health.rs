@@ -35,6 +35,8 @@ named! {
         TaskReject = "task_reject",
         /// A lane refused an invocation.
         SchedulerReject = "scheduler_reject",
+        /// A call took longer than `max_callback_ms` of its lane, and had not returned.
+        CallbackOverdue = "callback_overdue",
     }
 }
 
@@ -45,6 +47,7 @@ impl HealthKind {
         match self {
             Self::TaskReject => "task",
             Self::SchedulerReject => "scheduler",
+            Self::CallbackOverdue => "component",
             _ => "channel",
         }
     }
@@ -81,7 +84,7 @@ pub(crate) struct Health {
 pub struct HealthEvent {
     /// The kind of the problem.
     pub kind: HealthKind,
-    /// The component that reads the channel, or that was refused.
+    /// The component that reads the channel, that was refused, or that does not return.
     pub component: Option<String>,
     /// Its lane.
     pub lane: Option<String>,
@@ -163,13 +166,18 @@ impl HealthSink {
 
     /// Records an event.
     pub(crate) fn record(&mut self, event: Health) {
-        let n_events = event.occurrence_count;
-        if n_events == 0 {
+        if event.occurrence_count == 0 {
             return;
         }
         if let Some(fresh) = &mut self.fresh {
             fresh.push(event);
         }
+        self.record_reported(event);
+    }
+
+    /// Records an event that is in the trace already.
+    pub(crate) fn record_reported(&mut self, event: Health) {
+        let n_events = event.occurrence_count;
         self.counters.event_count += n_events;
         if let Some(known) = self.records.iter_mut().find(|known| known.key == event.key) {
             self.counters.coalesced_count += n_events;

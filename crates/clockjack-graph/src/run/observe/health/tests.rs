@@ -87,5 +87,8 @@ fn notes_are_handed_on_once_with_how_often_and_the_last() {
 #[test]
 fn each_kind_says_which_part_of_the_runtime_it_is_of() {
     let sources: Vec<_> = HealthKind::ALL.iter().map(|kind| kind.source()).collect();
-    assert_eq!(sources, ["channel", "channel", "channel", "channel", "task", "scheduler"]);
+    assert_eq!(
+        sources,
+        ["channel", "channel", "channel", "channel", "task", "scheduler", "component"]
+    );
 }
