@@ -11,8 +11,8 @@ use core::{
 use std::io;
 
 use clockjack_graph::{
-    Clock, CommitLog, Component, Execute, ExecuteShared, Failure, GraphContext, Input, Output,
-    Parallel, Registry, RunOptions, RunReport, TraceLog, describe::GraphFile,
+    Blob, BufferPool, Clock, CommitLog, Component, Execute, ExecuteShared, Failure, GraphContext,
+    Input, Output, Parallel, Registry, RunOptions, RunReport, TraceLog, describe::GraphFile,
 };
 use clockjack_rt::{Runtime, RuntimeConfig, actor::ActorSystem};
 use clockjack_testing::allocation::Counting;
@@ -79,6 +79,89 @@ impl ExecuteShared for Plus {
     }
 }
 
+/// Bytes of a frame.
+const FRAME: usize = 1 << 20;
+
+/// Where the last frame of each stage of the pipeline is. Relaxed: a stage runs after the one
+/// before it, which the run orders.
+static ADDRESS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
+
+/// A stage of a perception pipeline: makes a frame of what it gets, in a buffer of its own pool. The
+/// first stage is the camera.
+#[derive(Component)]
+#[component(type = "stage")]
+struct Stage {
+    #[input(optional)]
+    a: Input<Blob>,
+    #[output]
+    out: Output<Blob>,
+    #[config]
+    number: i64,
+    pool: BufferPool,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let (a, out) = (Input::default(), Output::default());
+        Self { a, out, number: 0, pool: BufferPool::blocks(FRAME, 8 * FRAME) }
+    }
+}
+
+impl Execute for Stage {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        let at = usize::try_from(self.number).expect("it is small");
+        let mut made = self.pool.loan_unfilled(FRAME)?;
+        if at == 0 {
+            made.fill(u8::try_from(cx.epoch() % 251).expect("below 251"));
+        } else {
+            let frame = cx.latest(self.a).expect("it is called for a frame");
+            let sent_at = ADDRESS[at - 1].load(Relaxed);
+            assert_eq!(frame.as_ptr().addr(), sent_at, "the frame itself, and no copy");
+            made.copy_from_slice(frame);
+            made[at] ^= 0xff;
+        }
+        ADDRESS[at].store(made.as_ptr().addr(), Relaxed);
+        cx.publish(self.out, made.freeze())?;
+        Ok(())
+    }
+}
+
+/// Gets the last frame, and keeps nothing.
+#[derive(Component, Default)]
+#[component(type = "planner", role = "output")]
+struct Planner {
+    #[input]
+    a: Input<Blob>,
+    n_frames: u64,
+}
+
+impl Execute for Planner {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        let frame = cx.latest(self.a).expect("it is called for a frame");
+        assert_eq!(frame.as_ptr().addr(), ADDRESS[3].load(Relaxed), "the frame itself");
+        self.n_frames += 1;
+        Ok(())
+    }
+}
+
+/// A camera, three stages behind it on a pool, and a planner; and the meter, on its own.
+fn perception() -> String {
+    let mut text = head("");
+    for n in 0..4 {
+        let lane = if n == 0 { "main" } else { "pool" };
+        let execution = format!("execution: {{ lane: {lane} }}, config: {{ number: {n} }}");
+        writeln!(text, "  - {{ id: f{n}, type: stage, {execution} }}").unwrap();
+    }
+    text.push_str(
+        "  - { id: plan, type: planner, execution: { lane: main }, boundary: { role: output } }\n\
+         edges:\n",
+    );
+    for (n, to) in ["f1", "f2", "f3", "plan"].into_iter().enumerate() {
+        writeln!(text, "  - {{ id: e{n}, kind: immediate, from: f{n}.out, to: {to}.a }}").unwrap();
+    }
+    text
+}
+
 /// The beginning of a graph with a meter on its own lane and a pool.
 fn head(pool: &str) -> String {
     format!(
@@ -125,6 +208,7 @@ fn reentrant() -> String {
 /// Runs a text on so many workers, and returns the allocations of the epochs that count.
 fn allocated(text: &str, n_workers: usize, options: RunOptions) -> (usize, RunReport) {
     let registry = Registry::new().register::<Meter>().register_shared::<Plus>();
+    let registry = registry.register_with(Stage::new).register::<Planner>();
     let file = GraphFile::parse("test.yaml", text).unwrap_or_else(|faults| panic!("{faults:#?}"));
     let graph = file.compile(&registry).unwrap_or_else(|faults| panic!("{faults:#?}"));
     let config = RuntimeConfig { workers: Some(n_workers), ..RuntimeConfig::DEFAULT };
@@ -140,8 +224,20 @@ fn steps() -> RunOptions {
     RunOptions::steps(WARM_UP + COUNTED)
 }
 
+/// Frames of 1 MB with one reader each are not copied, and no epoch allocates.
+fn perceive() {
+    for n_workers in [1, 4] {
+        let (n_allocations, report) = allocated(&perception(), n_workers, steps());
+        assert_eq!(n_allocations, 0, "on {n_workers} workers");
+        assert_eq!(report.executions, 6 * (WARM_UP + COUNTED), "on {n_workers} workers");
+        let n_copied = report.metrics.total("runtime.channel.payload_copy_count");
+        assert!(n_copied.abs() < 0.5, "{n_copied} on {n_workers} workers");
+    }
+}
+
 #[test]
 fn a_warm_epoch_allocates_nothing_on_any_thread_of_a_pool() {
+    perceive();
     for n_workers in [1, 2, 3, 4, 8] {
         for (name, text) in [("wide", wide()), ("reentrant", reentrant())] {
             let (n_allocations, report) = allocated(&text, n_workers, steps());
