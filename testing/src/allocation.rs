@@ -1,9 +1,9 @@
 //! The system's allocator with counters.
 //!
 //! The requests of each thread are counted separately, so that concurrent tests do not disturb each
-//! other; memory that moves to another thread is therefore counted on the wrong thread. The live
-//! bytes of all threads, including the test harness, are counted as well, for binaries with one
-//! test.
+//! other; memory that moves to another thread is therefore counted on the wrong thread. The
+//! allocations and the live bytes of all threads, including the test harness, are counted as well,
+//! for binaries with one test.
 #![expect(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
 use core::{
@@ -43,6 +43,7 @@ impl Counts {
 /// An allocator that counts. A test binary that needs counts makes it the global allocator.
 #[derive(Debug)]
 pub struct Counting {
+    allocated: AtomicUsize,
     used: AtomicUsize,
     most: AtomicUsize,
 }
@@ -54,7 +55,8 @@ impl Counting {
     #[expect(clippy::new_without_default, reason = "it is for a static, so `new` is const")]
     #[must_use]
     pub const fn new() -> Self {
-        Self { used: AtomicUsize::new(0), most: AtomicUsize::new(0) }
+        let (used, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { allocated: AtomicUsize::new(0), used, most }
     }
 
     /// The requests of this thread so far.
@@ -76,6 +78,12 @@ impl Counting {
         (result, self.counts().since(before))
     }
 
+    /// The allocations of all threads so far.
+    #[must_use]
+    pub fn allocations_of_all(&self) -> usize {
+        self.allocated.load(Relaxed)
+    }
+
     /// The live bytes of all threads.
     #[must_use]
     pub fn used_bytes(&self) -> usize {
@@ -94,6 +102,7 @@ impl Counting {
     }
 
     fn give_out(&self, bytes: usize) {
+        self.allocated.fetch_add(1, Relaxed);
         let used = self.used.fetch_add(bytes, Relaxed) + bytes;
         self.most.fetch_max(used, Relaxed);
         count(|so_far| Counts {

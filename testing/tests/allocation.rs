@@ -30,7 +30,7 @@ fn a_thread_counts_for_itself_and_bytes_are_those_of_all() {
     const LARGE: usize = 1 << 24;
     let before = COUNTING.allocations();
     COUNTING.forget_most();
-    let first = COUNTING.used_bytes();
+    let (first, n_first) = (COUNTING.used_bytes(), COUNTING.allocations_of_all());
     let large = std::thread::scope(|scope| {
         let large = || {
             let (large, counts) = COUNTING.during(|| black_box(vec![0_u8; LARGE]));
@@ -39,6 +39,7 @@ fn a_thread_counts_for_itself_and_bytes_are_those_of_all() {
         };
         scope.spawn(large).join().expect("no panic")
     });
+    assert!(COUNTING.allocations_of_all() > n_first);
     // The harness and the other tests use less than half of this.
     assert!(COUNTING.used_bytes() > first + LARGE / 2);
     drop(large);

@@ -223,9 +223,9 @@ pub use process::{
     process_ref::ProcessRef,
 };
 pub use stats::ExecStats;
-#[doc(hidden)]
-pub use task::budget::poll_leaf;
 pub use task::{budget::consume_budget, join::JoinHandle, live_task::LiveTask, state::State};
+#[doc(hidden)]
+pub use task::{budget::poll_leaf, wake_last};
 #[doc(hidden)]
 pub use task::{custom_task, memory, registry, state};
 pub use timer::{

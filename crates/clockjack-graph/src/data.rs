@@ -3,6 +3,7 @@
 mod array;
 mod blob;
 mod error;
+pub(crate) mod fields;
 mod frame;
 mod pool;
 pub(crate) mod value;
@@ -17,6 +18,27 @@ pub(crate) use value::Value;
 
 /// A payload. Commit logs and loops compare the bytes of [`encode`](Self::encode), so equal values
 /// must have equal bytes on every machine.
+///
+/// A struct or an enum whose fields are payloads derives it; the schema is the name of the type,
+/// unless an option says otherwise:
+///
+/// ```
+/// use clockjack_graph::Data;
+///
+/// #[derive(Data, Debug, PartialEq)]
+/// #[data(schema = "track")]
+/// struct Track {
+///     id: u32,
+///     position: Vec<f64>,
+///     label: String,
+/// }
+///
+/// let track = Track { id: 7, position: vec![1.0, 2.5], label: "car".into() };
+/// let mut bytes = Vec::new();
+/// track.encode(&mut bytes);
+/// assert_eq!(Track::decode(&bytes), Ok(track));
+/// assert_eq!(Track::SCHEMA, "track");
+/// ```
 pub trait Data: Send + Sync + Sized + 'static {
     /// The name of the type. Ports with different names cannot be connected.
     const SCHEMA: &'static str;

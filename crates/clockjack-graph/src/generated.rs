@@ -1,15 +1,20 @@
-//! Support for the code that `#[derive(Component)]` generates. Not for other users.
+//! Support for the code that `#[derive(Component)]` and `#[derive(Data)]` generate. Not for other
+//! users.
 //!
 //! A [`ConfigField`] declares the bounds of a setting to the graph compiler. The bounds are checked
 //! again when the component is configured, because settings can also come from code and change
 //! while a graph runs.
 
 pub use crate::component::config::FromConfig;
+pub use crate::data::fields::{Fields, put_field, put_number};
 pub use crate::describe::BoundaryRole;
 use crate::{
     component::{Config, ConfigError, ConfigField},
     describe::ConfigValue,
 };
+
+/// Encoded bytes.
+pub type Bytes = Vec<u8>;
 
 /// The setting with these bounds.
 #[must_use]

@@ -17,7 +17,8 @@ use crate::{
     diagnostic::Diagnostics,
     registry::{Factory, Registry, node::ErasedComponent},
     run::{
-        Committing, LaneReport, LiveLane, Metrics, Reconfigure, RunError, RunOptions, RunReport,
+        Committing, LaneReport, LiveLane, Metrics, OverdueCall, Reconfigure, RunError, RunOptions,
+        RunReport,
         flow::{feed::Feed, inbox},
         setup::{
             shared::{RunShared, split_setting},
@@ -215,6 +216,13 @@ impl GraphRun {
     pub fn metrics(&self) -> Metrics {
         self.stopper().metrics()
     }
+
+    /// The calls that take longer than `max_callback_ms` of their lane and have not returned, as
+    /// [`Stopper::overdue_calls`].
+    #[must_use]
+    pub fn overdue_calls(&self) -> Vec<OverdueCall> {
+        self.shared.calls.check()
+    }
 }
 
 impl Future for GraphRun {
@@ -278,6 +286,18 @@ impl Stopper {
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         self.shared.live.metrics()
+    }
+}
+
+impl Stopper {
+    /// The calls that take longer than `max_callback_ms` of their lane and have not returned.
+    ///
+    /// Each of them is reported once, as a line of the component log and as a health event, which is
+    /// in the trace at once. On a pool of several workers the run checks this itself. A host that
+    /// wants to know it even if all workers hang calls this from a thread of its own.
+    #[must_use]
+    pub fn overdue_calls(&self) -> Vec<OverdueCall> {
+        self.shared.calls.check()
     }
 }
 

@@ -45,7 +45,7 @@ mod setters;
 pub use bridge::{ActorCall, OnRefused, OwnedRun};
 pub use clockjack_exec::Failure;
 #[doc(inline)]
-pub use clockjack_macros::Component;
+pub use clockjack_macros::{Component, Data};
 #[doc(inline)]
 pub use compile::Plan;
 pub use component::{

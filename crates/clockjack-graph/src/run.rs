@@ -23,6 +23,7 @@ pub use flow::{
     tasks::ShutdownPolicy,
 };
 pub use observe::{
+    call_watch::OverdueCall,
     component_log::{ComponentLog, LogLevel, LogRecord},
     health::{HealthEvent, HealthKind},
     live::LiveLane,

@@ -211,3 +211,91 @@ mod hygiene {
         let _ = (odd.config, odd.ports, Decoy);
     }
 }
+
+mod payloads {
+    //! `#[derive(Data)]`: what it encodes comes back, and what it did not encode is refused.
+
+    use clockjack_graph::{Blob, Data, DataError};
+
+    #[derive(Data, Debug, PartialEq, Clone)]
+    #[data(schema = "pose")]
+    struct Pose {
+        x: f64,
+        y: f64,
+        label: String,
+    }
+
+    #[derive(Data, Debug, PartialEq)]
+    struct Tuple(u8, Vec<f64>, Pose);
+
+    #[derive(Data, Debug, PartialEq)]
+    struct Unit;
+
+    #[derive(Data, Debug, PartialEq)]
+    enum Command {
+        Stop,
+        Move { to: Pose, speed: f32 },
+        Raw(Vec<u8>, bool),
+    }
+
+    fn pose() -> Pose {
+        Pose { x: 1.5, y: -0.0, label: "dock".repeat(50) }
+    }
+
+    fn encoded(value: &impl Data) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        value.encode(&mut bytes);
+        bytes
+    }
+
+    fn check<T: Data + PartialEq + core::fmt::Debug>(value: &T) {
+        let bytes = encoded(value);
+        assert_eq!(T::decode(&bytes).as_ref(), Ok(value));
+        for len in 0..bytes.len() {
+            assert!(T::decode(&bytes[..len]).is_err(), "{len} of {} bytes", bytes.len());
+        }
+        let longer = [bytes.as_slice(), &[0]].concat();
+        assert!(T::decode(&longer).is_err(), "a byte too many");
+    }
+
+    #[test]
+    fn a_struct_and_an_enum_come_back_and_no_part_of_their_bytes_does() {
+        check(&pose());
+        check(&Tuple(3, vec![1.0, 2.0], pose()));
+        check(&Unit);
+        check(&Command::Stop);
+        check(&Command::Move { to: pose(), speed: 0.25 });
+        check(&Command::Raw(vec![0; 300], true));
+    }
+
+    #[test]
+    fn the_bytes_are_those_that_the_documentation_says() {
+        let small = Pose { x: 1.0, y: 2.0, label: "ab".into() };
+        let mut expected = vec![8];
+        expected.extend(1.0_f64.to_le_bytes());
+        expected.push(8);
+        expected.extend(2.0_f64.to_le_bytes());
+        expected.extend([2, b'a', b'b']);
+        assert_eq!(encoded(&small), expected);
+        assert_eq!(encoded(&Command::Raw(vec![9], false)), [2, 1, 9, 1, 0]);
+        assert_eq!((Pose::SCHEMA, Tuple::SCHEMA), ("pose", "Tuple"));
+    }
+
+    #[test]
+    fn an_unknown_variant_is_refused_by_name() {
+        let error: DataError = Command::decode(&[3]).unwrap_err();
+        assert!(error.to_string().contains("Command"), "{error}");
+    }
+
+    #[test]
+    fn a_large_field_is_encoded_like_a_small_one() {
+        #[derive(Data)]
+        struct Image {
+            width: u32,
+            pixels: Blob,
+        }
+        let image = Image { width: 640, pixels: Blob::from(vec![5; 1 << 20]) };
+        let back = Image::decode(&encoded(&image)).unwrap();
+        assert_eq!((back.width, back.pixels.len()), (640, 1 << 20));
+    }
+}

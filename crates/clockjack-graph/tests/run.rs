@@ -66,6 +66,9 @@ mod room;
 #[path = "run/linux.rs"]
 mod linux;
 
+#[path = "run/overdue.rs"]
+mod overdue;
+
 #[path = "run/fields.rs"]
 mod fields;
 

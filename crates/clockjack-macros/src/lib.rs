@@ -109,6 +109,7 @@
 
 mod actor;
 mod component;
+mod data;
 mod errors;
 mod wire;
 
@@ -287,6 +288,44 @@ pub fn component(item: TokenStream) -> TokenStream {
 #[proc_macro_derive(FacadeComponent, attributes(component, input, output, config))]
 pub fn facade_component(item: TokenStream) -> TokenStream {
     component::component(item.into(), component::RootCrate::Facade).into()
+}
+
+/// Makes a struct or an enum whose fields are payloads of a graph a payload itself.
+///
+/// ```ignore
+/// #[derive(Data)]
+/// #[data(schema = "track")]
+/// struct Track {
+///     id: u32,
+///     position: Vec<f64>,
+/// }
+/// ```
+///
+/// The encoding has the fields in their order, each behind its length; an enum begins with the
+/// number of its variant, from zero. Numbers and lengths are in LEB128. So a field that is added,
+/// removed or moved, or a variant that is not added at the end, changes the encoding: recordings
+/// that exist then need another schema.
+///
+/// # Options, in `#[data(..)]`
+///
+/// * `schema = "track"`: the name of the type in graphs, instead of the name of the type in Rust.
+///   Ports with different schemas cannot be connected.
+/// * `crate = ::clockjack::graph`: the path of `Data` and so on, instead of `::clockjack_graph`.
+///
+/// # Errors
+///
+/// * *A payload must be a struct or an enum* without parameters, and an enum has variants.
+/// * *An option is unknown*, or occurs twice, or is on a field.
+#[proc_macro_derive(Data, attributes(data))]
+pub fn data(item: TokenStream) -> TokenStream {
+    data::data(item.into(), component::RootCrate::Graph).into()
+}
+
+/// [`macro@Data`] for crates that depend only on the facade `clockjack`, which re-exports it as
+/// `Data`. It uses the path `::clockjack::graph`; everything else is the same.
+#[proc_macro_derive(FacadeData, attributes(data))]
+pub fn facade_data(item: TokenStream) -> TokenStream {
+    data::data(item.into(), component::RootCrate::Facade).into()
 }
 
 /// Makes a struct or an enum a message that travels between nodes, or a part of such messages.

@@ -67,23 +67,22 @@
 //! derive generates uses the path `::clockjack::graph` for `Component` and so on. If a program
 //! renames this crate, set the path: `#[component(type = "gain", crate = ::jack::graph)]`.
 
-#[doc(no_inline)]
-pub use clockjack_graph::component::Component;
 #[doc(hidden)]
 pub use clockjack_graph::generated;
 #[doc(no_inline)]
 pub use clockjack_graph::{
     ActorCall, Binder, Blob, BufferPool, Clock, CommitLog, ComponentLog, Config, ConfigError,
-    ConfigField, ConfigKind, ContextError, Data, DataError, Descriptor, Diagnostic, Diagnostics,
-    Edge, Execute, ExecuteShared, Failure, Feed, FeedError, FeedRefused, Frame, Graph,
-    GraphBuilder, GraphContext, GraphFile, GraphRun, Input, InputPort, Lane, LogLevel, Loop,
-    LoopIteration, MemoryObserver, Need, Observation, Observer, OnRefused, Output, OutputPort,
-    OwnedRun, Parallel, PixelFormat, Plan, PortDescriptor, PublishError, ReadError, Registry,
-    RunError, RunOptions, RunReport, RunStopReason, Setup, ShutdownPolicy, Snapshot, Stamp,
-    Stopper, TraceLog, Trigger,
+    ConfigField, ConfigKind, ContextError, DataError, Descriptor, Diagnostic, Diagnostics, Edge,
+    Execute, ExecuteShared, Failure, Feed, FeedError, FeedRefused, Frame, Graph, GraphBuilder,
+    GraphContext, GraphFile, GraphRun, Input, InputPort, Lane, LogLevel, Loop, LoopIteration,
+    MemoryObserver, Need, Observation, Observer, OnRefused, Output, OutputPort, OwnedRun, Parallel,
+    PixelFormat, Plan, PortDescriptor, PublishError, ReadError, Registry, RunError, RunOptions,
+    RunReport, RunStopReason, Setup, ShutdownPolicy, Snapshot, Stamp, Stopper, TraceLog, Trigger,
 };
 #[doc(no_inline)]
 pub use clockjack_graph::{component, components, data, describe, diagnostic, run};
-// The derive next to the trait of this name: its code refers to this module.
+#[doc(no_inline)]
+pub use clockjack_graph::{component::Component, data::Data};
+// The derives next to the traits of these names: their code refers to this module.
 #[doc(inline)]
-pub use clockjack_macros::FacadeComponent as Component;
+pub use clockjack_macros::{FacadeComponent as Component, FacadeData as Data};

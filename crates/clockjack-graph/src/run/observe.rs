@@ -1,6 +1,7 @@
 //! What a run records: logs, traces, metrics, health events and reports. No decision of a run
 //! depends on them.
 
+pub(crate) mod call_watch;
 pub(crate) mod collect;
 pub mod commit_log;
 pub(crate) mod component_log;

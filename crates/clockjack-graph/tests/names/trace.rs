@@ -103,6 +103,25 @@ fn in_time_that_stands_still_an_epoch_is_around_all_that_is_in_it() {
 }
 
 #[test]
+fn in_virtual_time_records_carry_virtual_time_on_any_number_of_workers() {
+    const PERIOD_NS: u64 = 2_000_000;
+    for workers in [1, 4] {
+        let done = scenes::cell(workers);
+        let is_tick = |record: &&TraceRecord| record.name == TraceName::FixedRateTick;
+        let ticks = done.records.iter().filter(is_tick);
+        let ticks: Vec<(u64, u64)> = ticks.map(|one| (one.epoch, one.start_ns)).collect();
+        assert!(ticks.len() > 5, "{ticks:?}");
+        // Each epoch is at the tick after that of the epoch before.
+        let expected = ticks.iter().map(|(epoch, _)| (*epoch, (epoch - 1) * PERIOD_NS));
+        assert_eq!(ticks, expected.collect::<Vec<_>>(), "on {workers}");
+        for record in &done.records {
+            let at_ns = (record.epoch - 1) * PERIOD_NS;
+            assert_eq!((record.start_ns, record.duration_ns), (at_ns, 0), "{record:?}");
+        }
+    }
+}
+
+#[test]
 fn a_record_names_only_what_the_plan_has() {
     for (scene, done) in scenes::all() {
         let plan = &done.plan;

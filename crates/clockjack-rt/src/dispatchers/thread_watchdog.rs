@@ -33,7 +33,7 @@
 
 mod heartbeat;
 
-use core::{cell::Cell, panic::AssertUnwindSafe, ptr, time::Duration};
+use core::{cell::Cell, mem, panic::AssertUnwindSafe, ptr, time::Duration};
 use std::{
     panic::catch_unwind,
     sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
@@ -115,6 +115,7 @@ impl ThreadWatchdog {
         let mut watch_loop = WatchLoop {
             wake_flag: Arc::clone(&wake_flag),
             heartbeats: Arc::clone(&heartbeats),
+            checked: Vec::new(),
             observed: Vec::new(),
             stuck_after: config.stuck_after,
             on_stuck: config.on_stuck,
@@ -176,6 +177,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct WatchLoop {
     wake_flag: Arc<WakeFlag>,
     heartbeats: Arc<Heartbeats>,
+    /// The heartbeats of one check; empty between checks. Kept, so that a check allocates nothing.
+    checked: Vec<(Arc<Heartbeat>, Handle)>,
     /// One per heartbeat that was checked and still exists.
     observed: Vec<Observation>,
     stuck_after: Duration,
@@ -197,7 +200,8 @@ impl WatchLoop {
     fn check_all(&mut self) -> Option<OsInstant> {
         self.wake_flag.mark_awake();
         let now = OsInstant::now();
-        let heartbeats = lock(&self.heartbeats).clone();
+        let mut heartbeats = mem::take(&mut self.checked);
+        heartbeats.extend(lock(&self.heartbeats).iter().cloned());
         let is_there = |one: &Observation| {
             heartbeats.iter().any(|(heartbeat, _)| Arc::ptr_eq(heartbeat, &one.heartbeat))
         };
@@ -205,10 +209,13 @@ impl WatchLoop {
         for (index, (heartbeat, handle)) in heartbeats.iter().enumerate() {
             self.check(index, heartbeat, handle, now);
         }
-        if self
+        let is_parked = self
             .wake_flag
-            .prepare_park(|| heartbeats.iter().any(|(heartbeat, _)| heartbeat.is_awake()))
-        {
+            .prepare_park(|| heartbeats.iter().any(|(heartbeat, _)| heartbeat.is_awake()));
+        // A thread that has ended must not be kept by its handle.
+        heartbeats.clear();
+        self.checked = heartbeats;
+        if is_parked {
             return None;
         }
         let every = (self.stuck_after / 4).clamp(CHECK_INTERVAL.0, CHECK_INTERVAL.1);

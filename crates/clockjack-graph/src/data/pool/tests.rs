@@ -178,3 +178,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_unfilled_loan_has_what_was_left_in_it_and_any_other_is_zeroed() {
+    let pool = BufferPool::blocks(64, 64);
+    let mut first = pool.loan_unfilled(64).unwrap();
+    assert!(first.iter().all(|byte| *byte == 0), "memory is never uninitialized");
+    first.fill(7);
+    drop(first);
+    assert!(pool.loan_unfilled(64).unwrap().iter().all(|byte| *byte == 7));
+    assert!(pool.loan(64).unwrap().iter().all(|byte| *byte == 0));
+    assert_eq!((pool.stats().allocated, pool.stats().reused), (1, 2));
+}

@@ -32,7 +32,10 @@ use super::{
 use crate::{
     lock::lock,
     registry::node::ErasedSharedNode,
-    run::flow::{message::Message, outbox::Outbox},
+    run::{
+        flow::{message::Message, outbox::Outbox},
+        observe::call_watch::WatchedComponent,
+    },
 };
 
 /// One invocation, with everything that it needs.
@@ -52,6 +55,8 @@ pub(crate) struct Job {
     pub(crate) result: Result<(), Failure>,
     pub(crate) saw_cancel: bool,
     pub(crate) worker: u16,
+    /// Where it is visible while it runs, if its lane limits calls.
+    pub(crate) watched: Option<Arc<WatchedComponent>>,
     /// It has a budget, so its duration is measured in every epoch.
     pub(crate) is_timed: bool,
     /// When it began and how long it took, if it was measured.
@@ -177,7 +182,9 @@ impl Job {
         };
         let Some(node) = &self.node else { return };
         let begun_ns = (env.measures || self.is_timed).then(|| env.since_start());
+        let in_progress = self.watched.as_ref().and_then(|one| one.begin(env.epoch, env.nanos()));
         self.result = catch_panic(|| node.execute_shared(&mut cx));
+        drop(in_progress);
         self.saw_cancel = cx.call.saw_cancel;
         let took_ns = |begun_ns| env.since_start().saturating_sub(begun_ns);
         self.span_ns = begun_ns.map(|begun_ns| (begun_ns, took_ns(begun_ns)));

@@ -204,6 +204,7 @@ impl Domain {
         }
         self.stop_tasks().await;
         // After the end, live views show the final state.
+        take_call_reports(&self.shared, &mut self.progress, self.trace.is_some());
         gather_health(Arc::get_mut(&mut self.state).expect(EXCLUSIVE), &mut self.progress);
         self.flush_trace();
         self.shared.live.publish_final(&self);
@@ -584,6 +585,7 @@ impl Domain {
             region.faults.drain(..).for_each(|fault| progress.note_fault(fault));
         }
         if state.env.epoch.is_multiple_of(HEALTH_EVERY) {
+            take_call_reports(&self.shared, progress, self.trace.is_some());
             gather_health(state, progress);
         }
         if let (Some(cost), Pace::Simulated) = (&self.shared.call_cost, self.pace) {
@@ -636,6 +638,14 @@ fn run_sequential(state: &mut DomainState, helpers: Option<&mut Helpers>) -> Epo
     let outcome = state.run_sequential();
     helpers.record_cost(state.env.nanos().saturating_sub(begun_ns), outcome.n_called);
     outcome
+}
+
+/// Collects the reports of calls that did not return in time, which are in the trace already.
+fn take_call_reports(shared: &RunShared, progress: &mut Progress, is_traced: bool) {
+    for event in shared.calls.take_events() {
+        progress.n_trace_events += u64::from(is_traced);
+        progress.health.record_reported(event);
+    }
 }
 
 /// Collects the health events of channels, lanes and tasks.
@@ -703,7 +713,7 @@ fn close_lanes(
     let ended_ns = |lane: usize| ended_ns.saturating_add(cost_ns(lane));
     let (env, records, points) = (&state.env, &mut progress.records, &mut progress.points);
     let (start_ns, now_ns) = match records.first() {
-        Some(epoch) => (epoch.start_ns, env.since_start()),
+        Some(epoch) => (epoch.start_ns, env.trace_ns()),
         None => (0, 0),
     };
     let duration_ns = now_ns.saturating_sub(start_ns);

@@ -27,7 +27,7 @@ pub(crate) struct Env {
     pub(crate) measures: bool,
     /// Whether trace records are made.
     pub(crate) traces: bool,
-    /// When the epoch began, for the trace: measured nanoseconds since the run began.
+    /// When the epoch began, for the trace.
     pub(crate) begun_ns: u64,
     pub(crate) tasks: Tasks,
     /// The components' own counters and histograms.
@@ -97,6 +97,11 @@ impl Env {
     /// The executor's time.
     pub(crate) fn nanos(&self) -> u64 {
         self.executor.nanos()
+    }
+
+    /// The time of trace records: that of the epoch in simulated time, else of this moment.
+    pub(crate) fn trace_ns(&self) -> u64 {
+        if self.is_simulated { self.now_ns } else { self.since_start() }
     }
 
     /// The executor's time since the run began. Only for measurements: no decision depends on it.

@@ -6,8 +6,8 @@
 //! # Roles
 //!
 //! * The *coordinator* is the future of the domain. It begins and ends epochs, and runs jobs too.
-//! * *Helpers* are futures on the same executor. The coordinator or another helper spawns a helper
-//!   when there is work for it; the helper ends when it finds no more work.
+//! * *Helpers* are futures on the same executor. The first parallel epoch spawns all of them. A
+//!   helper that finds no work waits; a worker that has work for it wakes it.
 //! * *Lane helpers* are futures on the threads of `isolated_thread` lanes. They live as long as the
 //!   run, and take jobs of their own lane only.
 //!
@@ -21,7 +21,7 @@
 //!    coordinator has exclusive access to the regions (`Arc::get_mut` succeeds).
 //! 2. To begin an epoch, the coordinator stores a clone of its handle and all jobs without
 //!    dependencies in the ready queue, under the lock. After it has released the lock, it wakes
-//!    lane helpers and spawns helpers.
+//!    lane helpers and helpers.
 //! 3. A worker that takes a job clones the handle under the lock, releases the lock, runs the
 //!    region, drops its handle, and only then reports the job as done, under the lock again. The
 //!    report makes dependent jobs ready. The worker continues with one of the ready jobs, and
@@ -30,20 +30,28 @@
 //!    worker has dropped its handle before its last report, so the coordinator has exclusive access
 //!    again. If a worker reported first and dropped its handle later, `Arc::get_mut` of the
 //!    coordinator would fail.
-//! 5. A worker that finds no job registers under the same lock: a lane helper and the coordinator
-//!    leave their wakers, a helper its number in the list of idle helpers. A worker that makes a
-//!    job ready later holds the lock after them, so it sees the waker or the number. No wake-up is
-//!    lost.
-//! 6. An executor that is full or shuts down drops a spawned helper without polling it. The drop
-//!    puts the helper's number back into the list of idle helpers and wakes the coordinator in its
-//!    place. Otherwise the job would wait for ever if the spawner was a lane helper, which does not
-//!    run jobs of other lanes.
+//! 5. A worker that finds no job registers its waker under the same lock. A worker that makes a
+//!    job ready later holds the lock after it, so it sees the waker. No wake-up is lost.
+//! 6. A worker that makes jobs ready decides under the lock how many helpers to wake, and takes
+//!    their wakers one by one under further locks, so that no list of wakers is allocated. If
+//!    another worker is faster and takes one of them, no job is forgotten: the helper that was
+//!    taken has not searched since then, and when it does, it finds both jobs.
+//! 7. An executor that is full or shuts down drops a helper without polling it. The drop puts the
+//!    helper back into the list of idle helpers, to be spawned again, and wakes the coordinator in
+//!    its place. Otherwise the job would wait for ever if the waker was a lane helper, which does
+//!    not run jobs of other lanes.
 //!
-//! Helpers are spawned, not woken: executors run a woken future next on the thread of the waker,
-//! which here goes on to run a job itself; a spawned future can be taken by any worker thread. A
-//! helper spins for some time before it ends, so that epochs that follow closely find it running.
-//! A helper that has woken the coordinator ends at once, because the coordinator is going to run
-//! on the helper's worker thread.
+//! Helpers are woken at the end of the run queue: executors run a woken future next on the thread
+//! of the waker, which here goes on to run a job itself; a future at the end of the queue can be
+//! taken by any worker thread. A helper spins for some time before it waits, so that epochs that
+//! follow closely find it running. A helper that has woken the coordinator waits at once, because
+//! the coordinator is going to run on the helper's worker thread.
+//!
+//! # Memory
+//!
+//! A warm epoch allocates nothing, on any number of workers: helpers live as long as the run, and
+//! the lists of the ready queue are as long from the start as they can ever become. How long they
+//! become in an epoch depends on threads.
 //!
 //! # Dependencies
 //!
@@ -68,7 +76,7 @@ mod primitive;
 mod ready_queue;
 mod shared;
 
-use core::num::NonZero;
+use core::{num::NonZero, task::Waker};
 use std::{sync::Arc, thread::available_parallelism};
 
 use clockjack_exec::Handle;
@@ -144,6 +152,10 @@ impl EpochHandle for Arc<DomainState> {
 impl Spawn for Handle {
     fn spawn(&self, helper: impl Future<Output = ()> + Send + 'static) {
         drop(Self::spawn_future(self, helper));
+    }
+
+    fn wake(&self, helper: Waker) {
+        clockjack_exec::wake_last(helper);
     }
 }
 
@@ -263,8 +275,7 @@ impl Helpers {
         self.shared.close();
     }
 
-    /// For each lane, how often a region ran early because it had waited for long. Lanes at the end
-    /// may be missing.
+    /// For each lane, how often a region ran early because it had waited for long.
     pub(crate) fn n_starvations(&self) -> Vec<u64> {
         self.shared.n_starvations()
     }

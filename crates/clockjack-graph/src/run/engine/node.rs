@@ -26,6 +26,7 @@ use crate::{
             trigger::{Invocations, Trigger},
         },
         observe::{
+            call_watch::WatchedComponent,
             report::{Fault, RunPhase},
             trace::{Recorder, TraceName},
         },
@@ -68,6 +69,8 @@ pub(crate) struct NodeState {
     pub(crate) on_error: ErrorPolicySpec,
     pub(crate) budget_ns: u64,
     pub(crate) callback_max_ns: u64,
+    /// Where its calls are visible while they run, if its lane limits them.
+    pub(crate) watched: Option<Arc<WatchedComponent>>,
     pub(crate) burst: u32,
     pub(crate) status: Status,
     /// It was activated, and not deactivated since.
@@ -275,6 +278,7 @@ impl NodeState {
                 saw_cancel: false,
                 worker: 0,
                 is_timed: self.budget_ns > 0 || self.callback_max_ns > 0,
+                watched: self.watched.clone(),
                 span_ns: None,
             });
             job.index = index;

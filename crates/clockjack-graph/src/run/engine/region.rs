@@ -410,7 +410,10 @@ impl Region {
         let node = &mut self.nodes[at];
         let kept = node.outbox.mark();
         let begun = trace::begin(env, node, clock);
+        let watched = node.watched.as_ref();
+        let in_progress = watched.and_then(|one| one.begin(env.epoch, env.nanos()));
         let outcome = node.call(env, messages, info);
+        drop(in_progress);
         trace::end(env, node, (&mut self.recorder, clock), begun, messages);
         node.keep(messages);
         match outcome {

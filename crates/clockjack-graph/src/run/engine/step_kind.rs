@@ -123,7 +123,7 @@ impl Region {
         let outcome = node.call_with(env, message, last_seen);
         if begun.is_measured() {
             let noted = (&mut self.recorder, downstream.clock());
-            trace::end_unbudgeted(env, node, noted, begun, Some(message));
+            trace::end_unbudgeted(env, node, noted, begun, core::slice::from_ref(message));
         }
         if is_taken(message) {
             channel.was_taken();
@@ -202,7 +202,7 @@ impl Region {
         let outcome = node.call(env, &mut [], &CallInfo::DEFAULT);
         if begun.is_measured() {
             let noted = (&mut self.recorder, downstream.clock());
-            trace::end_unbudgeted(env, node, noted, begun, None);
+            trace::end_unbudgeted(env, node, noted, begun, &[]);
         }
         let parts = (&mut self.n_published, &mut self.recorder);
         if finish_fast(node, parts, outcome.as_ref(), env, &mut downstream) {
@@ -231,7 +231,7 @@ impl Region {
         if begun.is_measured() {
             let noted = (&mut self.recorder, downstream.clock());
             let fresh = core::mem::take(&mut node.fresh);
-            trace::end_unbudgeted(env, node, noted, begun, fresh.first());
+            trace::end_unbudgeted(env, node, noted, begun, &fresh[..n_messages]);
             node.fresh = fresh;
         }
         node.keep_fresh(n_messages);

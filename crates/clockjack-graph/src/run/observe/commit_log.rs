@@ -35,6 +35,7 @@
 //! A refused change leaves no entry. A change at which a component fails is followed by an `X`.
 
 use crate::{
+    data::fields::{put_number as number, put_with_length},
     describe::{ConfigMap, ConfigValue},
     run::flow::message::Message,
 };
@@ -107,19 +108,7 @@ pub(crate) fn failure(out: &mut Vec<u8>, component: usize) {
 fn value(out: &mut Vec<u8>, tag: u8, edge: u32, message: &Message) -> bool {
     out.push(tag);
     number(out, u64::from(edge));
-    // A length below 128 takes one byte, which is reserved here and set when the length is known.
-    let length_at = out.len();
-    out.push(0);
-    message.value.encode(out);
-    let length = out.len() - length_at - 1;
-    if length < 0x80 {
-        out[length_at] = u8::try_from(length).expect("below 128");
-    } else {
-        let mut long = Vec::with_capacity(10);
-        number(&mut long, length as u64);
-        out.splice(length_at..=length_at, long);
-    }
-    length >= REPEATED_MIN
+    put_with_length(out, |out| message.value.encode(out)) >= REPEATED_MIN
 }
 
 fn setting(out: &mut Vec<u8>, value: &ConfigValue) {
@@ -148,12 +137,4 @@ fn setting(out: &mut Vec<u8>, value: &ConfigValue) {
 fn text(out: &mut Vec<u8>, text: &str) {
     number(out, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
-}
-
-fn number(out: &mut Vec<u8>, mut n: u64) {
-    while n >= 0x80 {
-        out.push(u8::try_from(n & 0x7f).expect("seven bits") | 0x80);
-        n >>= 7;
-    }
-    out.push(u8::try_from(n).expect("below 128"));
 }

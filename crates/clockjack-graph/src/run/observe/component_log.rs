@@ -124,6 +124,18 @@ impl ComponentLog {
         Some(LogRecord { level, epoch, now_ns, graph, component, line: cut.0, number })
     }
 
+    /// Writes a line of the run about a component, at once.
+    pub(crate) fn report(
+        &self,
+        level: LogLevel,
+        times: (u64, u64),
+        component: (usize, &str),
+        graph: &Arc<str>,
+        line: &dyn fmt::Display,
+    ) {
+        self.put(self.record(level, times, component, graph, line).into_iter(), 0);
+    }
+
     fn put(&self, records: impl Iterator<Item = LogRecord>, n_cut: u64) {
         let mut state = self.lock();
         for record in records {

@@ -39,6 +39,8 @@ named! {
         ChainOverBudget = "chain_over_budget",
         /// No message came to an input for longer than its edge's `max_silence_ms`.
         InputSilent = "input_silent",
+        /// A call took longer than `max_callback_ms` of its lane, and had not returned.
+        CallbackOverdue = "callback_overdue",
     }
 }
 
@@ -50,6 +52,7 @@ impl HealthKind {
             Self::TaskReject => "task",
             Self::SchedulerReject => "scheduler",
             Self::ChainOverBudget => "chain",
+            Self::CallbackOverdue => "component",
             _ => "channel",
         }
     }
@@ -99,7 +102,7 @@ pub(crate) struct Health {
 pub struct HealthEvent {
     /// The kind of the problem.
     pub kind: HealthKind,
-    /// The component that reads the channel, or that was refused.
+    /// The component that reads the channel, that was refused, or that does not return.
     pub component: Option<String>,
     /// Its lane.
     pub lane: Option<String>,
@@ -184,13 +187,18 @@ impl HealthSink {
 
     /// Records an event.
     pub(crate) fn record(&mut self, event: Health) {
-        let n_events = event.occurrence_count;
-        if n_events == 0 {
+        if event.occurrence_count == 0 {
             return;
         }
         if let Some(fresh) = &mut self.fresh {
             fresh.push(event);
         }
+        self.record_reported(event);
+    }
+
+    /// Records an event that is in the trace already.
+    pub(crate) fn record_reported(&mut self, event: Health) {
+        let n_events = event.occurrence_count;
         self.counters.event_count += n_events;
         if let Some(known) = self.records.iter_mut().find(|known| known.key == event.key) {
             self.counters.coalesced_count += n_events;

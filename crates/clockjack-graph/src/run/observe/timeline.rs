@@ -1,6 +1,6 @@
 //! Draws trace records as a timeline: one track for the epochs, one per lane with its ticks, below
 //! it one per component and loop, counters, and an arrow from each call that published a message to
-//! the call that it caused.
+//! each call that got it.
 
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
@@ -108,10 +108,12 @@ impl TimelineBuilder<'_> {
                 self.calls += 1;
                 let name = plan.components[record.component as usize].spec.id.as_str();
                 let call = timeline.span(track, name, start_ns, took_ns, &args);
-                if let Some(from) = self.arrows.received(record, call) {
-                    // The clock was set back: no arrow leads back in time.
-                    let _ = timeline.join(from, call);
-                }
+                let from = self.arrows.received(record, call);
+                join(timeline, from, Some(call));
+            }
+            TraceName::ComponentInput => {
+                let from = self.arrows.sent.get(&record.message).copied();
+                join(timeline, from, self.arrows.current);
             }
             TraceName::ThreadPoolBatch => {
                 let name = record.name.name();
@@ -169,6 +171,14 @@ impl TimelineBuilder<'_> {
     }
 }
 
+/// Draws an arrow between two calls that are both drawn.
+fn join(timeline: &mut Timeline, from: Option<EventId>, to: Option<EventId>) {
+    if let (Some(from), Some(to)) = (from, to) {
+        // The clock was set back: no arrow leads back in time.
+        let _ = timeline.join(from, to);
+    }
+}
+
 /// Which call sent which message.
 ///
 /// A message on an immediate edge comes from the last call or batch before its commit. On other
@@ -177,6 +187,8 @@ impl TimelineBuilder<'_> {
 struct Arrows {
     /// The last call of each component.
     last_call: Vec<Option<EventId>>,
+    /// The last call of all: what a record of a further message belongs to.
+    current: Option<EventId>,
     /// The last batch: its component, its time, and its event.
     batch: Option<(TraceRecord, EventId)>,
     /// By message: the edge plus one, and its sequence number.
@@ -216,6 +228,7 @@ impl Arrows {
         }
         Self {
             last_call: vec![None; plan.components.len()],
+            current: None,
             batch: None,
             sent: BTreeMap::new(),
             on_the_way: BTreeMap::new(),
@@ -230,8 +243,9 @@ impl Arrows {
         self.last_call[record.component as usize] = Some(event);
     }
 
-    /// A call: returns the sender of the message that caused it.
+    /// A call: returns the sender of its first message.
     fn received(&mut self, record: &TraceRecord, call: EventId) -> Option<EventId> {
+        self.current = Some(call);
         let is_in_batch = self.batch.as_ref().is_some_and(|(batch, _)| {
             let end_ns = |one: &TraceRecord| one.start_ns.saturating_add(one.duration_ns);
             (batch.component, batch.epoch) == (record.component, record.epoch)

@@ -3,6 +3,10 @@
 //!
 //! A record with a duration represents three names: that of the span, its `_begin` and its `_end`.
 //! A run writes only the first; [`expand()`] produces all of them for a reader.
+//!
+//! The times of records are those of their domain. In virtual time an epoch takes no time: all its
+//! records begin when it does, and no span has a duration. So such a trace can be repeated, except
+//! for the workers in it; what calls take by the clock of the system is in the metrics.
 
 mod expand;
 mod lines;
@@ -37,6 +41,8 @@ named! {
         ComponentExecuteBegin = "component_execute_begin",
         /// A call has ended.
         ComponentExecuteEnd = "component_execute_end",
+        /// A further message of the call before: the call itself names its first message.
+        ComponentInput = "component_input",
         /// The run is stopping while a component runs.
         ComponentCancellationRequested = "component_cancellation_requested",
         /// A component has observed that the run is stopping.
@@ -104,6 +110,7 @@ impl TraceName {
             Self::ComponentExecute
             | Self::ComponentExecuteBegin
             | Self::ComponentExecuteEnd
+            | Self::ComponentInput
             | Self::ComponentCancellationRequested
             | Self::ComponentCancellationObserved
             | Self::ComponentTimeoutBudgetExceeded
@@ -153,9 +160,10 @@ pub struct TraceRecord {
     pub worker: u16,
     /// The epoch.
     pub epoch: u64,
-    /// Nanoseconds since the run began.
+    /// Nanoseconds since the run began, in the time of the domain: in virtual time, when the epoch
+    /// takes place.
     pub start_ns: u64,
-    /// Nanoseconds; zero for an instant.
+    /// Nanoseconds; zero for an instant, and in virtual time.
     pub duration_ns: u64,
     /// The message that began the chain of calls: edge plus one, and its number; zero: none.
     pub correlation: (u32, u64),
@@ -170,12 +178,13 @@ pub struct TraceRecord {
 impl TraceRecord {
     /// A record of the current time.
     pub(crate) fn point(name: TraceName, env: &Env) -> Self {
-        Self::at(name, env, env.since_start())
+        Self::at(name, env, env.trace_ns())
     }
 
-    /// A record of a given time.
+    /// A record of a given time, as measured. In simulated time it is that of the epoch.
     #[inline]
-    fn at(name: TraceName, env: &Env, start_ns: u64) -> Self {
+    fn at(name: TraceName, env: &Env, measured_ns: u64) -> Self {
+        let start_ns = if env.is_simulated { env.now_ns } else { measured_ns };
         Self {
             name,
             detail: 0,
@@ -208,14 +217,25 @@ impl TraceRecord {
 
     /// A health event, recorded now. It may have happened some epochs ago.
     pub(crate) fn health(event: &Health, env: &Env) -> Self {
+        Self::health_at(event, EpochStart { epoch: env.epoch, start_ns: env.trace_ns() })
+    }
+
+    /// A health event, recorded at this time.
+    pub(crate) fn health_at(event: &Health, at: EpochStart) -> Self {
         let kind = HealthKind::ALL.iter().position(|kind| *kind == event.key.kind);
         Self {
+            name: TraceName::HealthEvent,
             detail: kind.and_then(|kind| u8::try_from(kind).ok()).unwrap_or(0),
             component: event.key.component,
             edge: event.key.edge,
             lane: event.key.lane,
+            worker: 0,
+            epoch: at.epoch,
+            start_ns: at.start_ns,
+            duration_ns: 0,
+            correlation: (0, 0),
+            message: (0, 0),
             value: event.occurrence_count,
-            ..Self::point(TraceName::HealthEvent, env)
         }
     }
 }
@@ -269,7 +289,7 @@ impl Recorder {
     /// Ends a span.
     pub(crate) fn close(&mut self, env: &Env, span: Option<usize>, value: u64) {
         if let Some(record) = span.and_then(|at| self.lines.get_mut(at)) {
-            record.duration_ns = env.since_start().saturating_sub(record.start_ns);
+            record.duration_ns = env.trace_ns().saturating_sub(record.start_ns);
             record.value = value;
         }
     }
@@ -352,7 +372,7 @@ pub(crate) fn end(
     if let Some(begun_ns) = begun.0 {
         let duration_ns = clock.read(env).saturating_sub(begun_ns);
         let worker = recorder.worker;
-        called(env, node, recorder, worker, (begun_ns, duration_ns), messages.first());
+        called(env, node, recorder, worker, (begun_ns, duration_ns), messages);
     }
 }
 
@@ -363,7 +383,7 @@ pub(crate) fn end_unbudgeted(
     node: &mut NodeState,
     (recorder, clock): (&mut Recorder, &mut ClockCache),
     begun: Begun,
-    cause: Option<&Message>,
+    messages: &[Message],
 ) {
     if let Some(begun_ns) = begun.0 {
         let duration_ns = clock.read(env).saturating_sub(begun_ns);
@@ -372,7 +392,7 @@ pub(crate) fn end_unbudgeted(
         node.counts.max_ns = node.counts.max_ns.max(duration_ns);
         if env.traces {
             let worker = recorder.worker;
-            record_call(env, node, recorder, worker, (begun_ns, duration_ns), cause);
+            record_call(env, node, recorder, worker, (begun_ns, duration_ns), messages);
         }
     }
 }
@@ -380,7 +400,7 @@ pub(crate) fn end_unbudgeted(
 /// Records one of several overlapping invocations, as measured.
 pub(crate) fn job(env: &Env, node: &mut NodeState, recorder: &mut Recorder, job: &Job) {
     if let Some(span) = job.span_ns {
-        called(env, node, recorder, job.worker, span, job.messages.first());
+        called(env, node, recorder, job.worker, span, &job.messages);
     }
 }
 
@@ -391,7 +411,7 @@ fn called(
     recorder: &mut Recorder,
     worker: u16,
     (begun_ns, duration_ns): (u64, u64),
-    cause: Option<&Message>,
+    messages: &[Message],
 ) {
     let counts = &mut node.counts;
     counts.last_ns = duration_ns;
@@ -404,7 +424,7 @@ fn called(
     if !env.traces {
         return;
     }
-    record_call(env, node, recorder, worker, (begun_ns, duration_ns), cause);
+    record_call(env, node, recorder, worker, (begun_ns, duration_ns), messages);
     if is_over || is_stuck {
         let name = TraceName::ComponentTimeoutBudgetExceeded;
         recorder.note(env, name, node.component, duration_ns);
@@ -418,14 +438,13 @@ fn record_call(
     recorder: &mut Recorder,
     worker: u16,
     (begun_ns, duration_ns): (u64, u64),
-    cause: Option<&Message>,
+    messages: &[Message],
 ) {
-    let (message, correlation) = match cause {
-        Some(cause) => (cause.id(), cause.meta.correlation),
-        None => Default::default(),
-    };
+    let mut messages = messages.iter().filter(|one| !one.is_none());
+    let (message, correlation) = messages.next().map(ids).unwrap_or_default();
     let (component, source) = (number(node.component), recorder.source(worker));
-    let times = (begun_ns.wrapping_sub(env.begun_ns), duration_ns);
+    let duration_ns = if env.is_simulated { 0 } else { duration_ns };
+    let times = (since_epoch(env, begun_ns), duration_ns);
     let line = Line::call(component, source, times, message, correlation);
     recorder.lines.add(line, || TraceRecord {
         component,
@@ -436,6 +455,30 @@ fn record_call(
         message: message.pair(),
         ..TraceRecord::at(TraceName::ComponentExecute, env, begun_ns)
     });
+    for further in messages {
+        let (message, correlation) = ids(further);
+        let line = Line::input(component, source, times.0, message, correlation);
+        recorder.lines.add(line, || TraceRecord {
+            component,
+            lane: source.lane,
+            worker,
+            correlation: correlation.pair(),
+            message: message.pair(),
+            ..TraceRecord::at(TraceName::ComponentInput, env, begun_ns)
+        });
+    }
+}
+
+/// A message, and the message that began its chain of calls.
+#[inline]
+fn ids(message: &Message) -> (MessageId, MessageId) {
+    (message.id(), message.meta.correlation)
+}
+
+/// A measured time, from the start of the epoch on. In simulated time an epoch takes no time.
+#[inline]
+fn since_epoch(env: &Env, measured_ns: u64) -> u64 {
+    if env.is_simulated { 0 } else { measured_ns.wrapping_sub(env.begun_ns) }
 }
 
 /// Records a batch of invocations: from the first beginning to the last end, with all workers that
@@ -448,13 +491,13 @@ pub(crate) fn batch(env: &Env, node: &NodeState, recorder: &mut Recorder, jobs: 
     let Some(start_ns) = spans().map(|(begun_ns, _)| begun_ns).min() else { return };
     let end_ns = spans().map(|(begun_ns, took_ns)| begun_ns.saturating_add(took_ns)).max();
     let bit = |job: &Job| 1_u64 << u32::from(job.worker).min(u64::BITS - 1);
+    let took_ns = end_ns.filter(|_| !env.is_simulated).map_or(0, |end_ns| end_ns - start_ns);
     recorder.push(TraceRecord {
         component: number(node.component),
         lane: recorder.lane,
-        start_ns,
-        duration_ns: end_ns.map_or(0, |end_ns| end_ns - start_ns),
+        duration_ns: took_ns,
         value: jobs.iter().map(bit).fold(0, |all, one| all | one),
-        ..TraceRecord::point(TraceName::ThreadPoolBatch, env)
+        ..TraceRecord::at(TraceName::ThreadPoolBatch, env, start_ns)
     });
 }
 
@@ -475,7 +518,7 @@ pub(crate) fn committed(
 fn note_commit(env: &Env, recorder: &mut Recorder, clock: &mut ClockCache, edge: u32, seq: u64) {
     let (now_ns, message) = (clock.cached(env), MessageId::new(edge, seq));
     let source = recorder.source(recorder.worker);
-    let line = Line::commit(edge, source, now_ns.wrapping_sub(env.begun_ns), message);
+    let line = Line::commit(edge, source, since_epoch(env, now_ns), message);
     recorder.lines.add(line, || {
         let RecordSource { lane, worker } = source;
         let point = TraceRecord::at(TraceName::ChannelCommit, env, now_ns);

@@ -11,7 +11,7 @@ use crate::{
     run::{
         engine::call_cost::CallCost,
         flow::{credit::Credits, inbox::Inbox},
-        observe::{live::Live, metrics},
+        observe::{call_watch::CallWatch, live::Live, metrics},
     },
 };
 
@@ -36,6 +36,8 @@ pub(crate) struct RunShared {
     /// Which settings of each lane are in force.
     pub(crate) lanes: Vec<super::threads::LaneReport>,
     pub(crate) live: Live,
+    /// Calls that are visible while they run.
+    pub(crate) calls: CallWatch,
     /// Room on edges between domains.
     pub(crate) credits: Credits,
 }

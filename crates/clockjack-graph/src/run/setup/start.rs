@@ -43,6 +43,7 @@ use crate::{
             tasks::Tasks,
         },
         observe::{
+            call_watch::{CallWatch, WatchedComponent},
             collect,
             collect::LifecycleCounts,
             component_log, health,
@@ -95,6 +96,8 @@ pub(crate) fn start(
     let counts = set_up(&plan, &mut wired, &options)?;
 
     let n_domains = wired.domains.len();
+    let began_ns = beginning(&executor, options.clock);
+    let calls = call_watch(&plan, &mut wired, &options, (executor.clone(), began_ns));
     let shared = Arc::new(RunShared {
         plan: Arc::clone(&plan),
         nodes: wired.nodes,
@@ -107,10 +110,10 @@ pub(crate) fn start(
         n_lanes_left: AtomicUsize::new(n_domains - 1),
         lanes: core::mem::take(&mut threads.reports),
         live: Live::new(&plan, n_domains),
+        calls,
         credits: Credits::new(&plan, &domain_of),
     });
     let inboxes: Arc<[Inbox]> = (0..n_domains).map(|_| Inbox::new(options.feed_max)).collect();
-    let began_ns = beginning(&executor, options.clock);
     let (shared_by_end, inboxes_of_end) = (Arc::clone(&shared), CloseOnDrop(Arc::clone(&inboxes)));
     let mut joins = Vec::with_capacity(n_domains);
     for (index, regions) in wired.domains.into_iter().enumerate() {
@@ -145,14 +148,63 @@ pub(crate) fn start(
         let thread = own.and_then(|lane| threads.executor(lane)).unwrap_or(&executor);
         joins.push(thread.spawn_future(domain.run()));
     }
+    let watcher = shared.calls.interval().map(|interval| {
+        let (shared, executor) = (Arc::clone(&shared), executor.clone());
+        CancelOnDrop(executor.clone().spawn_future(watch_calls(shared, executor, interval)))
+    });
     let end = async move {
         let ended = finish(joins, shared_by_end, inboxes_of_end, options, counts).await;
+        drop(watcher);
         // No domain runs on these threads any more.
         drop(threads);
         ended
     };
     let ended = Ended(executor.spawn_future(end));
     Ok(Started { shared, inboxes, ended })
+}
+
+/// Makes the calls of components visible whose lane limits how long they take.
+fn call_watch(
+    plan: &Plan,
+    wired: &mut Wired,
+    options: &RunOptions,
+    clock: (Handle, u64),
+) -> CallWatch {
+    let mut all = Vec::new();
+    let regions = wired.domains.iter_mut().flatten().map(|(_, region)| region);
+    for region in regions {
+        let lane = wiring::count(region.lane);
+        for node in region.nodes.iter_mut().filter(|node| node.callback_max_ns > 0) {
+            let n_calls = node.admission.map_or(1, |admission| admission.width);
+            let (component, lane) =
+                ((node.component, Arc::clone(&node.id)), (lane, Arc::clone(&node.lane)));
+            let limit_ns = node.callback_max_ns;
+            let watched = Arc::new(WatchedComponent::new(component, lane, limit_ns, n_calls));
+            node.watched = Some(Arc::clone(&watched));
+            all.push(watched);
+        }
+    }
+    let (log, trace) = (options.component_log.clone(), options.trace.clone());
+    CallWatch::new(all, clock, plan.name.as_str().into(), log, trace)
+}
+
+/// Checks the calls in progress from time to time. If the worker whose timer this is hangs in such a
+/// call, the watchdog of the pool lets another worker fire the timer.
+async fn watch_calls(shared: Arc<RunShared>, executor: Handle, interval: Duration) {
+    // Without a timer the calls are visible to hosts only.
+    while executor.sleep(interval).await.is_ok() {
+        // The calls are reported by the check; the list is for hosts.
+        let _ = shared.calls.check();
+    }
+}
+
+/// Cancels a task when it is dropped.
+struct CancelOnDrop(JoinHandle<()>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 /// What the components of a domain see of their first epoch.

@@ -284,6 +284,7 @@ fn node(
         on_error,
         budget_ns: planned.spec.execution.budget_ms.saturating_mul(1_000_000),
         callback_max_ns: lane.max_callback_ms.saturating_mul(1_000_000),
+        watched: None,
         burst: planned.spec.execution.burst.max(1),
         status: Status::Active,
         is_activated: false,

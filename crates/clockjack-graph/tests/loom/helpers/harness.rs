@@ -231,6 +231,10 @@ impl Spawn for StdArc<Pool> {
         self.state.lock().unwrap().0.push_back(Box::pin(helper));
         self.more.notify_one();
     }
+
+    fn wake(&self, helper: Waker) {
+        helper.wake();
+    }
 }
 
 impl Pool {
@@ -362,7 +366,9 @@ impl Harness {
         }
         self.state().workers = None;
         self.handle = None;
-        let mut idle = core::mem::take(&mut self.workers.lock().idle);
+        let idle = core::mem::take(&mut self.workers.lock().idle);
+        assert!(idle.iter().all(|one| one.waker.is_none()), "a helper has ended without its waker");
+        let mut idle: Vec<u16> = idle.into_iter().map(|one| one.worker).collect();
         idle.sort_unstable();
         let all: Vec<u16> = (1..=u16::try_from(self.n_helpers).unwrap()).collect();
         assert_eq!(idle, all, "the idle helpers");

@@ -62,13 +62,31 @@ pub(super) enum Job<H: EpochHandle> {
     Batch(H, Arc<H::Batch>),
 }
 
-/// Workers to wake after the lock was released.
-#[derive(Default)]
+/// How many workers to wake after the lock was released. They stay registered until
+/// [`ReadyQueue::next_wake`] takes them one by one, so that no list of them is allocated.
+#[derive(Clone, Copy)]
+#[must_use = "nobody else wakes these workers"]
 pub(super) struct PendingWakes {
-    /// Wakers of lane helpers.
-    pub(super) lane_wakers: Vec<Waker>,
-    /// Numbers of helpers to spawn.
-    pub(super) helpers: Vec<u16>,
+    /// Whether a lane helper that waits may have a job.
+    pub(super) has_lanes: bool,
+    pub(super) n_helpers: usize,
+}
+
+/// A worker to wake.
+pub(super) enum Wake {
+    /// A lane helper that waits.
+    Lane(Waker),
+    /// A helper that waits.
+    Helper(Waker),
+    /// The number of a helper that does not exist yet, or that the executor has dropped.
+    Start(u16),
+}
+
+/// A helper that runs no job.
+pub(super) struct IdleHelper {
+    pub(super) worker: u16,
+    /// `None` if there is no such future yet.
+    pub(super) waker: Option<Waker>,
 }
 
 /// Which jobs a worker may take.
@@ -112,8 +130,10 @@ pub(super) struct ReadyQueue<H: EpochHandle> {
     pub(super) coordinator: Option<Waker>,
     /// Lane helpers that wait.
     lane_helpers: Vec<(u16, JobFilter, Waker)>,
-    /// Helpers that do not run, and can be spawned.
-    pub(super) idle: Vec<u16>,
+    /// Helpers that run no job. The last one is woken first.
+    pub(super) idle: Vec<IdleHelper>,
+    /// Whether an epoch has begun.
+    has_begun: bool,
     /// How many jobs were taken.
     pub(super) n_picks: u64,
     /// For each job, the value of `n_picks` when it became ready.
@@ -124,30 +144,37 @@ pub(super) struct ReadyQueue<H: EpochHandle> {
 }
 
 impl<H: EpochHandle> ReadyQueue<H> {
-    /// An empty queue with `n_helpers` idle helpers.
+    /// An empty queue with `n_helpers` idle helpers. It allocates all that it will ever need: how
+    /// full its lists become depends on threads, so no number of epochs is enough to warm it up.
     pub(super) fn new(dependencies: &Dependencies, n_helpers: usize) -> Self {
+        let (n_jobs, n_lanes) = (dependencies.n_jobs(), dependencies.lanes.len());
+        let n_jobs_of = |lane| dependencies.lane.iter().filter(|one| **one == lane).count();
+        let idle = (1..=n_helpers).map(|one| u16::try_from(one).unwrap_or(u16::MAX));
         Self {
             epoch: None,
-            n_waiting_for: Vec::new(),
-            is_done: Vec::new(),
+            n_waiting_for: Vec::with_capacity(n_jobs),
+            is_done: Vec::with_capacity(n_jobs),
             n_done_prefix: 0,
             n_done: 0,
-            ready: dependencies.lanes.iter().map(|_| BinaryHeap::new()).collect(),
-            n_active: vec![0; dependencies.lanes.len()],
-            waiting_for_all: BinaryHeap::new(),
-            finished: Vec::new(),
+            ready: (0..n_lanes).map(|lane| BinaryHeap::with_capacity(n_jobs_of(lane))).collect(),
+            n_active: vec![0; n_lanes],
+            waiting_for_all: BinaryHeap::with_capacity(n_jobs),
+            finished: Vec::with_capacity(n_jobs),
             n_running: 0,
             n_batch_helpers: 0,
-            batches: Vec::new(),
+            // A region offers one batch at a time.
+            batches: Vec::with_capacity(n_jobs),
             cutoff: usize::MAX,
             outcome: EpochOutcome::default(),
             panic: None,
             coordinator: None,
-            lane_helpers: Vec::new(),
-            idle: (1..=n_helpers).map(|one| u16::try_from(one).unwrap_or(u16::MAX)).collect(),
+            // A helper per isolated lane.
+            lane_helpers: Vec::with_capacity(n_lanes),
+            idle: idle.map(|worker| IdleHelper { worker, waker: None }).collect(),
+            has_begun: false,
             n_picks: 0,
-            ready_since: vec![0; dependencies.n_jobs()],
-            n_starvations: Vec::new(),
+            ready_since: vec![0; n_jobs],
+            n_starvations: vec![0; n_lanes],
             is_closed: false,
         }
     }
@@ -165,7 +192,11 @@ impl<H: EpochHandle> ReadyQueue<H> {
                 self.mark_done(dependencies, position);
             }
         }
-        self.take_wakes(dependencies, 1)
+        let wakes = self.count_wakes(dependencies, 1);
+        // The first epoch starts all helpers, whether it needs them or not: a start allocates, and
+        // which later epoch needs one more depends on threads.
+        let is_first = !core::mem::replace(&mut self.has_begun, true);
+        if is_first { PendingWakes { n_helpers: self.idle.len(), ..wakes } } else { wakes }
     }
 
     /// Ends an epoch that is over (rule 4): the handle, the result, and the panic to resume.
@@ -207,10 +238,22 @@ impl<H: EpochHandle> ReadyQueue<H> {
         }
     }
 
-    /// Closes the queue; returns the wakers of the lane helpers that wait.
+    /// Registers a helper that has found no job, and replaces its older entry. Returns the waker of
+    /// that entry, for the caller to drop outside the lock.
+    #[must_use = "a waker is not dropped under the lock"]
+    pub(super) fn register_idle(&mut self, worker: u16, waker: Option<Waker>) -> Option<Waker> {
+        let at = self.idle.iter().position(|one| one.worker == worker);
+        let old = at.and_then(|at| self.idle.remove(at).waker);
+        self.idle.push(IdleHelper { worker, waker });
+        old
+    }
+
+    /// Closes the queue; returns the wakers of all helpers that wait.
     pub(super) fn close(&mut self) -> Vec<Waker> {
         self.is_closed = true;
-        core::mem::take(&mut self.lane_helpers).into_iter().map(|(.., waker)| waker).collect()
+        let lane_helpers = core::mem::take(&mut self.lane_helpers);
+        let lane_helpers = lane_helpers.into_iter().map(|(.., waker)| waker);
+        lane_helpers.chain(self.idle.iter_mut().filter_map(|one| one.waker.take())).collect()
     }
 
     /// How many ready jobs belong to lanes that have no thread of their own.
@@ -220,19 +263,29 @@ impl<H: EpochHandle> ReadyQueue<H> {
     }
 
     /// The workers to wake for the ready jobs, if the caller itself continues with `n_own` of them.
-    pub(super) fn take_wakes(&mut self, dependencies: &Dependencies, n_own: usize) -> PendingWakes {
-        let mut lane_wakers = Vec::new();
-        let mut index = 0;
-        while index < self.lane_helpers.len() {
-            if self.has_job(dependencies, self.lane_helpers[index].1) {
-                lane_wakers.push(self.lane_helpers.swap_remove(index).2);
-            } else {
-                index += 1;
+    pub(super) fn count_wakes(&self, dependencies: &Dependencies, n_own: usize) -> PendingWakes {
+        let has_lanes = self.lane_helpers.iter().any(|one| self.has_job(dependencies, one.1));
+        let n_more = self.n_ready(dependencies).saturating_sub(n_own);
+        PendingWakes { has_lanes, n_helpers: n_more.min(self.idle.len()) }
+    }
+
+    /// The next worker to wake; `None` if none is left. Another worker may have taken some of them
+    /// since: that one has woken them, and they take jobs until there is none.
+    pub(super) fn next_wake(
+        &mut self,
+        dependencies: &Dependencies,
+        wakes: &mut PendingWakes,
+    ) -> Option<Wake> {
+        if wakes.has_lanes {
+            let mut lane_helpers = self.lane_helpers.iter();
+            if let Some(at) = lane_helpers.position(|one| self.has_job(dependencies, one.1)) {
+                return Some(Wake::Lane(self.lane_helpers.swap_remove(at).2));
             }
+            wakes.has_lanes = false;
         }
-        let n_spawned = self.n_ready(dependencies).saturating_sub(n_own).min(self.idle.len());
-        let helpers = self.idle.split_off(self.idle.len() - n_spawned);
-        PendingWakes { lane_wakers, helpers }
+        wakes.n_helpers = wakes.n_helpers.checked_sub(1)?;
+        let IdleHelper { worker, waker } = self.idle.pop()?;
+        Some(waker.map_or(Wake::Start(worker), Wake::Helper))
     }
 
     /// The waker of the coordinator, if the epoch is over and the coordinator may not know. A
@@ -295,9 +348,6 @@ impl<H: EpochHandle> ReadyQueue<H> {
             self.ready[lane].pop();
             return first as usize;
         };
-        if self.n_starvations.len() <= lane {
-            self.n_starvations.resize(lane + 1, 0);
-        }
         self.n_starvations[lane] += 1;
         self.ready[lane].retain(|(_, Reverse(one))| *one != number);
         number as usize

@@ -23,7 +23,7 @@ use super::{
     primitive::{Mutex, MutexGuard},
     ready_queue::{
         EpochHandle, EpochOutcome, Job, JobFilter, JobResult, PanicPayload, PendingWakes,
-        ReadyQueue,
+        ReadyQueue, Wake,
     },
 };
 
@@ -34,6 +34,9 @@ const JOBS_BEFORE_YIELD: u32 = 64;
 pub(crate) trait Spawn: Send + Sync + 'static {
     /// Runs a helper concurrently with the caller. Drops a helper that it cannot run.
     fn spawn(&self, helper: impl Future<Output = ()> + Send + 'static);
+
+    /// Wakes a helper so that another thread than that of the caller can run it.
+    fn wake(&self, helper: Waker);
 }
 
 /// What the coordinator, the helpers and the regions share.
@@ -90,8 +93,8 @@ impl<H: EpochHandle, X: Spawn> HelpersShared<H, X> {
         let dependencies = &self.dependencies;
         let mut queue = self.lock();
         if let Some(job) = queue.take(dependencies, JobFilter::SharedLanes) {
-            // A helper that woke the coordinator for several jobs has ended since.
-            let wakes = queue.take_wakes(dependencies, 0);
+            // A helper that woke the coordinator for several jobs may be idle since.
+            let wakes = queue.count_wakes(dependencies, 0);
             drop(queue);
             self.send(wakes);
             return Poll::Ready(Some(job));
@@ -107,13 +110,12 @@ impl<H: EpochHandle, X: Spawn> HelpersShared<H, X> {
 
     /// Stops the helpers.
     pub(crate) fn close(&self) {
-        let lane_helpers = self.lock().close();
+        let helpers = self.lock().close();
         self.changed();
-        lane_helpers.into_iter().for_each(Waker::wake);
+        helpers.into_iter().for_each(Waker::wake);
     }
 
-    /// For each lane, how often a region ran early because it had waited for long. Lanes at the end
-    /// may be missing.
+    /// For each lane, how often a region ran early because it had waited for long.
     pub(super) fn n_starvations(&self) -> Vec<u64> {
         self.lock().n_starvations.clone()
     }
@@ -152,14 +154,19 @@ impl<H: EpochHandle, X: Spawn> HelpersShared<H, X> {
         }
     }
 
-    /// Wakes lane helpers and spawns helpers.
-    fn send(self: &Arc<Self>, wakes: PendingWakes) {
-        for waker in wakes.lane_wakers {
-            waker.wake();
-        }
-        for worker in wakes.helpers {
-            let helper = SpawnedHelper { shared: Some(Arc::clone(self)), worker };
-            self.executor.spawn(run_helper(helper));
+    /// Wakes lane helpers and helpers, each outside the lock.
+    fn send(self: &Arc<Self>, mut wakes: PendingWakes) {
+        while wakes.has_lanes || wakes.n_helpers > 0 {
+            let wake = self.lock().next_wake(&self.dependencies, &mut wakes);
+            match wake {
+                Some(Wake::Lane(waker)) => waker.wake(),
+                Some(Wake::Helper(waker)) => self.executor.wake(waker),
+                Some(Wake::Start(worker)) => {
+                    let helper = Helper { shared: Arc::clone(self), worker };
+                    self.executor.spawn(run_helper(helper));
+                }
+                None => break,
+            }
         }
     }
 
@@ -167,10 +174,10 @@ impl<H: EpochHandle, X: Spawn> HelpersShared<H, X> {
     pub(crate) fn add_batch(self: &Arc<Self>, batch: &Arc<H::Batch>) {
         let mut queue = self.lock();
         queue.batches.push(Arc::clone(batch));
-        let helpers = core::mem::take(&mut queue.idle);
+        let wakes = PendingWakes { has_lanes: false, n_helpers: queue.idle.len() };
         drop(queue);
         self.changed();
-        self.send(PendingWakes { lane_wakers: Vec::new(), helpers });
+        self.send(wakes);
     }
 
     /// Removes a batch that is done.
@@ -191,8 +198,8 @@ impl<H: EpochHandle, X: Spawn> HelpersShared<H, X> {
         // The caller continues with one of the jobs itself.
         let n_own = usize::from(filter == JobFilter::SharedLanes);
         let n_more = queue.n_ready(dependencies).saturating_sub(n_own);
-        let wakes = queue.take_wakes(dependencies, n_own);
-        let is_needed = queue.is_over(dependencies) || n_more > wakes.helpers.len();
+        let wakes = queue.count_wakes(dependencies, n_own);
+        let is_needed = queue.is_over(dependencies) || n_more > wakes.n_helpers;
         let coordinator = if is_needed { queue.coordinator.take() } else { None };
         drop(queue);
         self.changed();
@@ -220,58 +227,70 @@ impl<H: EpochHandle, X: Spawn> HelpersShared<H, X> {
     }
 }
 
-/// A helper that was spawned and has not been polled. Dropping it makes it idle again (rule 6).
-pub(super) struct SpawnedHelper<H: EpochHandle, X: Spawn> {
-    /// `None` once the helper runs.
-    pub(super) shared: Option<Arc<HelpersShared<H, X>>>,
+/// A helper. Dropping it makes it idle again, without a future (rule 7).
+pub(super) struct Helper<H: EpochHandle, X: Spawn> {
+    pub(super) shared: Arc<HelpersShared<H, X>>,
     pub(super) worker: u16,
 }
 
-impl<H: EpochHandle, X: Spawn> Drop for SpawnedHelper<H, X> {
+impl<H: EpochHandle, X: Spawn> Drop for Helper<H, X> {
     fn drop(&mut self) {
-        let Some(shared) = self.shared.take() else {
-            return;
-        };
-        let mut queue = shared.lock();
-        queue.idle.push(self.worker);
+        let mut queue = self.shared.lock();
+        let old = queue.register_idle(self.worker, None);
         let coordinator = queue.coordinator.take();
         drop(queue);
         wake_coordinator(coordinator);
+        drop(old);
     }
 }
 
-/// A helper: runs jobs until it finds none.
-pub(super) async fn run_helper<H: EpochHandle, X: Spawn>(mut helper: SpawnedHelper<H, X>) {
-    let Some(shared) = helper.shared.take() else { return };
-    while run_some_jobs(&shared, helper.worker) {
+/// The future of a helper: runs jobs until the queue is closed.
+pub(super) async fn run_helper<H: EpochHandle, X: Spawn>(helper: Helper<H, X>) {
+    while poll_fn(|cx| helper.poll_jobs(cx.waker())).await {
         clockjack_exec::yield_now().await;
     }
 }
 
-/// Runs jobs until there is none, or the helper has to yield; true if the helper must go on.
-fn run_some_jobs<H: EpochHandle, X: Spawn>(shared: &Arc<HelpersShared<H, X>>, worker: u16) -> bool {
-    let dependencies = &shared.dependencies;
-    for _ in 0..JOBS_BEFORE_YIELD {
-        // Also before the first job: a helper that is late for this epoch may meet the next.
-        shared.spin(|queue| queue.is_closed || queue.has_job(dependencies, JobFilter::SharedLanes));
-        let mut queue = shared.lock();
-        let is_closed = queue.is_closed;
-        let job = if is_closed { None } else { queue.take(dependencies, JobFilter::SharedLanes) };
-        let Some(job) = job else {
-            // Under the same lock as the search (rule 5).
-            queue.idle.push(worker);
-            let coordinator = queue.coordinator_if_over(dependencies);
+impl<H: EpochHandle, X: Spawn> Helper<H, X> {
+    /// Runs jobs until there is none, or the helper has to yield. False if the queue is closed.
+    fn poll_jobs(&self, waker: &Waker) -> Poll<bool> {
+        let shared = &self.shared;
+        let dependencies = &shared.dependencies;
+        for _ in 0..JOBS_BEFORE_YIELD {
+            // Also before the first job: a helper that is late for this epoch may meet the next.
+            shared.spin(|queue| {
+                queue.is_closed || queue.has_job(dependencies, JobFilter::SharedLanes)
+            });
+            let mut queue = shared.lock();
+            if queue.is_closed {
+                return Poll::Ready(false);
+            }
+            let job = queue.take(dependencies, JobFilter::SharedLanes);
+            let Some(job) = job else {
+                return self.wait(queue, waker);
+            };
             drop(queue);
-            wake_coordinator(coordinator);
-            return false;
-        };
-        drop(queue);
-        if shared.run_job(job, worker, JobFilter::SharedLanes) {
-            shared.lock().idle.push(worker);
-            return false;
+            if shared.run_job(job, self.worker, JobFilter::SharedLanes) {
+                // The coordinator takes the other jobs: it is next on the thread of this helper.
+                return self.wait(shared.lock(), waker);
+            }
         }
+        Poll::Ready(true)
     }
-    true
+
+    /// Waits, if the queue is not closed. The lock is that of the search for a job (rule 5), or of
+    /// a helper that has woken the coordinator.
+    fn wait(&self, mut queue: MutexGuard<'_, ReadyQueue<H>>, waker: &Waker) -> Poll<bool> {
+        if queue.is_closed {
+            return Poll::Ready(false);
+        }
+        let old = queue.register_idle(self.worker, Some(waker.clone()));
+        let coordinator = queue.coordinator_if_over(&self.shared.dependencies);
+        drop(queue);
+        wake_coordinator(coordinator);
+        drop(old);
+        Poll::Pending
+    }
 }
 
 /// The helper of a lane that has its own thread.

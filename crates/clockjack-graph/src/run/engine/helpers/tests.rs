@@ -7,7 +7,7 @@ use core::{
 
 use super::{
     ready_queue::ReadyQueue,
-    shared::{SpawnedHelper, run_helper},
+    shared::{Helper, run_helper},
     *,
 };
 
@@ -63,7 +63,8 @@ fn a_spawned_helper_that_does_not_run_is_idle_again_and_wakes_the_coordinator() 
     let executor = time.system().executor();
     let shared = Arc::new(HelpersShared::new(independent(&[0], 0), executor, 0, 1));
     shared.lock().coordinator = Some(Arc::clone(&wakes).into());
-    drop(run_helper(SpawnedHelper { shared: Some(Arc::clone(&shared)), worker: 7 }));
-    assert_eq!(shared.lock().idle, [7]);
+    drop(run_helper(Helper { shared: Arc::clone(&shared), worker: 7 }));
+    let idle: Vec<u16> = shared.lock().idle.iter().map(|one| one.worker).collect();
+    assert_eq!(idle, [7]);
     assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
 }

@@ -88,5 +88,6 @@ fn notes_are_handed_on_once_with_how_often_and_the_last() {
 fn each_kind_says_which_part_of_the_runtime_it_is_of() {
     let sources: Vec<_> = HealthKind::ALL.iter().map(|kind| kind.source()).collect();
     let of_channels = ["channel"; 4];
-    assert_eq!(sources, [&of_channels[..], &["task", "scheduler", "chain", "channel"]].concat());
+    let others = ["task", "scheduler", "chain", "channel", "component"];
+    assert_eq!(sources, [&of_channels[..], &others].concat());
 }

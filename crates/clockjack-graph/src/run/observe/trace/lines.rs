@@ -27,6 +27,7 @@ const _: () = assert!(size_of::<Line>() == 32);
 const PLACEHOLDER: u64 = 0;
 const CALL: u64 = 1;
 const COMMIT: u64 = 2;
+const INPUT: u64 = 3;
 
 /// When an epoch began: what all its lines have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +58,20 @@ impl Line {
         fits.then_some(Self { head, times: since_ns | took_ns << 32, message, correlation })
     }
 
+    /// A further message of the call before, if it fits.
+    #[inline]
+    pub(super) fn input(
+        component: u32,
+        source: RecordSource,
+        since_ns: u64,
+        message: MessageId,
+        correlation: MessageId,
+    ) -> Option<Self> {
+        let head = head(INPUT, component, source)?;
+        let fits = since_ns >> 32 == 0;
+        fits.then_some(Self { head, times: since_ns, message, correlation })
+    }
+
     /// A commit on an edge, if it fits.
     #[inline(always)]
     pub(super) fn commit(
@@ -85,6 +100,7 @@ impl Line {
         let (name, component, edge) = match part(0, 8) {
             PLACEHOLDER => return None,
             CALL => (TraceName::ComponentExecute, who, NONE),
+            INPUT => (TraceName::ComponentInput, who, NONE),
             _ => (TraceName::ChannelCommit, NONE, who),
         };
         Some(TraceRecord {
@@ -214,6 +230,10 @@ mod tests {
         assert_eq!((record.lane, record.worker, record.epoch), (0xABCD, 0xFFFF, 7));
         assert_eq!((record.start_ns, record.duration_ns), ((1 << 40) + most, most));
         assert_eq!((record.message, record.correlation), ((8192, 5), (2, 3)));
+        let input = Line::input(4, source, 2, id(8, 6), id(1, 3));
+        let record = input.and_then(|line| line.record(START)).expect("it fits");
+        assert_eq!((record.name, record.component), (TraceName::ComponentInput, 4));
+        assert_eq!((record.message, record.correlation), ((9, 6), (2, 3)));
         let commit = Line::commit(9, source, 1, id(9, 2));
         let record = commit.and_then(|line| line.record(START)).expect("it fits");
         assert_eq!(record.name, TraceName::ChannelCommit);
