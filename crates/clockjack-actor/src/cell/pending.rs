@@ -72,6 +72,9 @@ impl dyn CellVTable + '_ {
         if flags & SYSTEM_QUEUE != 0 {
             self.drain_system_queue();
         }
+        if self.rare().is_some_and(|rare| rare.has_substitutes) {
+            self.fire_substitutes(poll);
+        }
         if flags & FUTURES != 0 {
             self.collect_futures();
         }
@@ -102,8 +105,9 @@ impl dyn CellVTable + '_ {
                 Stage::Running => break,
                 Stage::Failed => return Some(Outcome::Park(ParkMode::Wait)),
                 Stage::Restarting => {
-                    if let Some(outcome) = self.wait_for_restart(poll, budget) {
-                        return Some(outcome);
+                    // Messages are kept for the next incarnation.
+                    if !self.may_restart(poll) {
+                        return Some(self.keep_incoming(budget));
                     }
                     self.status_mut().stage = Stage::Initial;
                 }
@@ -122,16 +126,6 @@ impl dyn CellVTable + '_ {
             }
         }
         self.handle_pending(poll, budget)
-    }
-
-    /// Keeps messages for the next incarnation. None if nothing delays the restart any more.
-    fn wait_for_restart(&mut self, poll: &AnyPoll<'_>, budget: &mut Budget) -> Option<Outcome> {
-        let polls_backoff = self.polls_backoff(poll);
-        if self.may_restart(poll) {
-            return None;
-        }
-        let outcome = self.keep_incoming(budget);
-        Some(if polls_backoff { Outcome::PollAgain } else { outcome })
     }
 
     /// Handles what a running actor has besides its mailbox. None if a user message is next.
@@ -240,7 +234,7 @@ impl dyn CellVTable + '_ {
     }
 
     /// Handles timer events.
-    fn handle_timer_events(&mut self, poll: &AnyPoll<'_>, events: &TimerEvents) {
+    pub(super) fn handle_timer_events(&mut self, poll: &AnyPoll<'_>, events: &TimerEvents) {
         if let Some(number) = events.backoff {
             self.backoff_over(poll, number);
         }
@@ -248,6 +242,7 @@ impl dyn CellVTable + '_ {
             self.stop_timeout_elapsed(poll, wait);
         }
         if events.retries {
+            self.rare_or_new().retry_timer = None;
             self.retry_escalations(poll);
         }
         if let Some(number) = events.receive_timeout {
