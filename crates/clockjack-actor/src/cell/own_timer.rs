@@ -25,7 +25,7 @@
 
 use core::time::Duration;
 
-use clockjack_sched::{Cancellable, FireContext};
+use clockjack_sched::{Cancellable, FireContext, Scheduler};
 
 use super::{AnyPoll, CellVTable, UntypedRareState};
 use crate::{
@@ -54,7 +54,8 @@ impl OwnTimer {
     pub(crate) fn arm(poll: &AnyPoll<'_>, delay: Duration, event: TimerEvent) -> Self {
         let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
         let until_nanos = poll.nanos().saturating_add(nanos);
-        let (job, is_part) = schedule(poll.self_ref(), delay, event);
+        let jobs = poll.shared().system().jobs();
+        let (job, is_part) = schedule(jobs, poll.self_ref(), delay, event);
         match job {
             Some(job) => Self::Job { job, until_nanos, is_part },
             None => Self::substitute(poll, until_nanos, event),
@@ -122,13 +123,13 @@ impl OwnTimer {
 /// Schedules a job that sends an event to an actor: after `delay`, or after the longest delay that
 /// a job may have, if that is shorter; then the flag is true. `None` if the job is refused.
 pub(super) fn schedule(
+    jobs: &Scheduler,
     actor: AnyActor,
     delay: Duration,
     event: TimerEvent,
 ) -> (Option<Cancellable>, bool) {
     // Allocated now, so that the expiry of the timer needs no allocation.
     actor.parent_link_or_new();
-    let jobs = actor.system().jobs().clone();
     let part = delay.min(jobs.internal_delay_max());
     if jobs.is_closed() {
         return (None, part < delay);
@@ -185,8 +186,10 @@ impl dyn CellVTable + '_ {
     }
 
     /// Handles the timers without a job whose time has come, as if their jobs had run.
-    #[cold]
     pub(super) fn fire_substitutes(&mut self, poll: &AnyPoll<'_>) {
+        if !self.rare().is_some_and(|rare| rare.has_substitutes) {
+            return;
+        }
         let timeout = self.receive_timeout_timer().and_then(|timer| timer.fires(poll));
         let is_timeout_left = self.receive_timeout_timer().is_some_and(|one| one.is_substitute());
         let rare = self.rare_or_new();

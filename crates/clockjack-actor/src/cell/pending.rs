@@ -69,15 +69,7 @@ impl dyn CellVTable + '_ {
             self.pass_turn(poll);
         }
         let stopped = (flags & CHILD_STOPPED != 0).then(|| header.take_stopped_children());
-        if flags & SYSTEM_QUEUE != 0 {
-            self.drain_system_queue();
-        }
-        if self.rare().is_some_and(|rare| rare.has_substitutes) {
-            self.fire_substitutes(poll);
-        }
-        if flags & FUTURES != 0 {
-            self.collect_futures();
-        }
+        self.collect_arrived(poll, flags);
         for child in stopped.into_iter().flatten() {
             self.child_stopped(poll, &child);
         }
@@ -126,6 +118,17 @@ impl dyn CellVTable + '_ {
             }
         }
         self.handle_pending(poll, budget)
+    }
+
+    /// Takes what has arrived in the system queue, timers without a job, and woken futures.
+    fn collect_arrived(&mut self, poll: &AnyPoll<'_>, flags: u32) {
+        if flags & SYSTEM_QUEUE != 0 {
+            self.drain_system_queue();
+        }
+        self.fire_substitutes(poll);
+        if flags & FUTURES != 0 {
+            self.collect_futures();
+        }
     }
 
     /// Handles what a running actor has besides its mailbox. None if a user message is next.

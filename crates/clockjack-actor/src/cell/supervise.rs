@@ -502,7 +502,8 @@ fn arm_retry(sink: &Escalations, holder: &AnyActor) {
         return;
     }
     let event = TimerEvent::RetryEscalations;
-    let (job, _) = own_timer::schedule(holder.clone(), ESCALATION_RETRY, event);
+    let jobs = holder.system().jobs();
+    let (job, _) = own_timer::schedule(jobs, holder.clone(), ESCALATION_RETRY, event);
     if job.is_none() {
         // Only the holder itself can wait without a job: it offers now, and then waits.
         holder.send_timer_event(event);
