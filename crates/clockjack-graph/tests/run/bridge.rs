@@ -11,6 +11,7 @@ use clockjack_graph::{
     RunStopReason,
 };
 use clockjack_rt::Runtime;
+use clockjack_testing::keeps_deadline;
 use clockjack_testkit::ManualTime;
 
 use crate::{
@@ -416,7 +417,8 @@ fn an_owned_graph_works_on_a_pool() {
         let said = told.recv_timeout(Duration::from_secs(60)).expect("it comes");
         assert_eq!(said, Said::Out(10.0 * (f64::from(n) + 100.0)));
     }
-    runtime.shutdown(Duration::from_secs(60));
+    let deadline = Duration::from_secs(60);
+    keeps_deadline(deadline, || runtime.shutdown(deadline));
 }
 
 #[test]

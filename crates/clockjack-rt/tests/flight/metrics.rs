@@ -14,6 +14,7 @@ use clockjack_rt::{
 };
 
 use super::eventually;
+use crate::in_time::ShutdownInTime as _;
 
 static BROKEN: StaticError = StaticError::new(1, "broken");
 
@@ -169,7 +170,7 @@ fn the_text_is_well_formed_and_says_what_happened() {
         has_entered.recv().unwrap();
     }
     go.send(()).unwrap();
-    assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
+    assert!(rt.shutdown_in_time(Duration::from_secs(60)).is_clean());
 }
 
 #[test]
